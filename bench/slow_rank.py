@@ -20,7 +20,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 SLOW_FROM, SETTLED, STEPS, SHARDS = 6, 10, 32, 16
-JOB = ["model.resnet.depth=20", f"steps={STEPS}", "batch_size=256", f"shards={SHARDS}", "data.train.digits.count=2048",
+JOB = ["model.resnet.depth=20", "batch_size=256", f"shards={SHARDS}", "data.train.digits.count=2048",
        "evaluate=never", "checkpoint=never", "threads=1"]
 MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n", "2"]
 AS_HOST = 'LOCKSTEP_HOST_ID=h$OMPI_COMM_WORLD_RANK exec "$0" "$@"'
@@ -55,13 +55,13 @@ def halve(pid, stop, period=0.01):
         pass
 
 
-def run(program, balance, slowed):
-    """Seconds of each step, the moves and the hash."""
+def run(program, words, slow_from, steps):
+    """Seconds of each step, the moves and the hash of a job; rank 1 is slowed after step `slow_from`; 0: never."""
     mark = f"{os.getpid()}-{time.monotonic_ns()}"
     stop, seconds, moves, last, digest = threading.Event(), [], [], 0.0, ""
     slower = None
     with tempfile.TemporaryDirectory() as directory:
-        command = [*MPIRUN, "sh", "-c", AS_HOST, str(program), "train", *JOB, f"balance={balance}",
+        command = [*MPIRUN, "sh", "-c", AS_HOST, str(program), "train", *words, f"steps={steps}",
                    f"run_directory={directory}", "--log", "json"]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, "BENCH_ID": mark}) as child:
             for line in child.stdout:
@@ -74,10 +74,10 @@ def run(program, balance, slowed):
                     continue
                 seconds.append(event["seconds"] - last)
                 last = event["seconds"]
-                if slowed and event["step"] == SLOW_FROM:
+                if event["step"] == slow_from:
                     slower = threading.Thread(target=halve, args=(pid_of_rank(1, mark), stop))
                     slower.start()
-                if event["step"] == STEPS - 1:
+                if event["step"] == steps - 1:
                     stop.set()
     stop.set()
     if slower:
@@ -91,7 +91,7 @@ def steady(seconds):
 
 def checked_run(program, balance, quiet_hash):
     """A slowed run: seconds of each step, and the moves."""
-    seconds, moves, digest = run(program, balance, True)
+    seconds, moves, digest = run(program, [*JOB, f"balance={balance}"], SLOW_FROM, STEPS)
     if digest != quiet_hash:
         raise SystemExit(f"the hash differs: {digest or 'no end'}, expected {quiet_hash}")
     return seconds, moves
@@ -103,7 +103,7 @@ def main():
     parser.add_argument("--rounds", default=3, type=int)
     arguments = parser.parse_args()
     program = arguments.build / "bin" / "lockstep"
-    quiet_seconds, _, quiet_hash = run(program, "auto", False)
+    quiet_seconds, _, quiet_hash = run(program, [*JOB, "balance=auto"], 0, STEPS)
     if not quiet_hash:
         raise SystemExit("the undisturbed run did not come to its end")
     print(f"undisturbed: {statistics.median(quiet_seconds):.3f} s a step, {quiet_hash[:16]}")

@@ -1,6 +1,8 @@
 #include "balance/pipeline.hpp"
 
 #include <algorithm>
+#include <map>
+#include <numeric>
 #include <queue>
 #include <set>
 #include <tuple>
@@ -11,7 +13,7 @@ namespace lockstep::balance {
 
 namespace {
 
-/// One part of a rank's work: its shards in the order of their numbers.
+/// One part of a rank's work: its shards in their order.
 struct Line {
   std::vector<int> shards;
   std::size_t begun = 0;    ///< forwards that were started
@@ -23,8 +25,10 @@ class Schedule {
   explicit Schedule(const PipelineSetup& setup)
       : setup_(setup),
         shards_(setup.rank_of_shard.front().size()),
+        order_(order_of_shards(setup.rank_of_shard)),
+        turn_(shards_),
         lines_(setup.parts.size() * setup.speeds.size()),
-        missing_(setup.parts.size()),
+        waiting_(setup.parts.size()),
         read_by_(setup.parts.size()),
         backward_(setup.speeds.size()),
         free_(setup.speeds.size(), true) {
@@ -32,47 +36,63 @@ class Schedule {
     result_.busy.resize(setup.speeds.size());
     for (std::size_t p = 0; p < setup.parts.size(); ++p) {
       const auto& reads = setup.parts[p].reads;
-      missing_[p].assign(shards_, {static_cast<int>(reads.size()), 1});
-      for (const int other : reads) read_by_[static_cast<std::size_t>(other)].push_back(static_cast<int>(p));
-      for (std::size_t v = 0; v < shards_; ++v) line(rank_of(p, v), p).shards.push_back(static_cast<int>(v));
+      const Waiting forward{static_cast<int>(reads.size()), 0, reads.empty()};
+      waiting_[p].assign(shards_, {forward, {1, 0, false}});  // a backward needs what its own forward has kept
+      for (std::size_t i = 0; i < reads.size(); ++i) {
+        read_by_[static_cast<std::size_t>(reads[i])].push_back({static_cast<int>(p), i});
+      }
+      for (const int shard : order_) line(rank_of(p, static_cast<std::size_t>(shard)), p).shards.push_back(shard);
     }
+    for (std::size_t i = 0; i < shards_; ++i) turn_[static_cast<std::size_t>(order_[i])] = static_cast<int>(i);
     for (std::size_t p = 0; p < setup.parts.size(); ++p) {
-      for (auto& [forward, backward] : missing_[p]) backward += static_cast<int>(read_by_[p].size());
+      for (auto& of_shard : waiting_[p]) of_shard.backward.missing += static_cast<int>(read_by_[p].size());
     }
   }
 
+  // What happens at the same time is taken together: a rank chooses among all that is ready.
   Pipeline run() {
+    std::set<std::size_t> ranks;  // that may begin something
     for (std::size_t rank = 0; rank < free_.size(); ++rank) begin_next(rank, 0);
     while (!events_.empty()) {
-      const Event event = events_.top();
-      events_.pop();
-      if (event.arrival) {
-        arrive(event);
-      } else {
-        end(event);
+      const double now = events_.top().at;
+      ranks.clear();
+      while (!events_.empty() && events_.top().at == now) {
+        const Event event = events_.top();
+        events_.pop();
+        event.ready ? note_ready(event.task) : end(event);
+        ranks.insert(rank_of(event));
       }
-      begin_next(rank_of(event), event.at);
+      for (const std::size_t rank : ranks) begin_next(rank, now);
     }
     for (const Line& line : lines_) LOCKSTEP_CHECK(line.begun == line.shards.size(), "every task has its turn");
     return std::move(result_);
   }
 
  private:
-  /// A task has ended, or what another rank made for it has arrived.
+  /// A task has ended, or could begin.
   struct Event {
     double at = 0;
     Task task;
-    bool arrival = false;
+    bool ready = false;
     bool operator>(const Event& other) const {
       const auto key = [](const Event& e) {
-        return std::tuple(e.at, e.task.shard, e.task.part, e.task.forward, e.arrival);
+        return std::tuple(e.at, e.task.shard, e.task.part, e.task.forward, e.ready);
       };
       return key(*this) > key(other);
     }
   };
-  /// Of a shard of a part, before its tasks can start.
-  struct Missing {
-    int forward = 0, backward = 0;
+  /// A task that is not done.
+  struct Waiting {
+    int missing = 0;  ///< tasks that make what it reads and have not begun
+    double at = 0;    ///< when it can begin, by those that have
+    bool ready = false;
+  };
+  struct WaitingShard {
+    Waiting forward, backward;
+  };
+  struct Reader {
+    int part = 0;
+    std::size_t entry = 0;  ///< of its reads
   };
 
   [[nodiscard]] std::size_t rank_of(std::size_t part, std::size_t shard) const {
@@ -81,26 +101,28 @@ class Schedule {
   [[nodiscard]] std::size_t rank_of(const Event& event) const {
     return rank_of(static_cast<std::size_t>(event.task.part), static_cast<std::size_t>(event.task.shard));
   }
+  [[nodiscard]] int turn_of(const Task& task) const { return turn_[static_cast<std::size_t>(task.shard)]; }
   Line& line(std::size_t rank, std::size_t part) { return lines_[rank * setup_.parts.size() + part]; }
-  Missing& missing(const Task& task) {
-    return missing_[static_cast<std::size_t>(task.part)][static_cast<std::size_t>(task.shard)];
+  Waiting& waiting(const Task& task) {
+    WaitingShard& shard = waiting_[static_cast<std::size_t>(task.part)][static_cast<std::size_t>(task.shard)];
+    return task.forward ? shard.forward : shard.backward;
   }
 
   void begin_next(std::size_t rank, double now) {
     if (!free_[rank]) return;
     if (!backward_[rank].empty()) {
-      const auto [shard, part] = *backward_[rank].begin();
+      const auto [turn, part] = *backward_[rank].begin();
       backward_[rank].erase(backward_[rank].begin());
-      return begin(rank, {part, shard, false}, now);
+      return begin(rank, {part, order_[static_cast<std::size_t>(turn)], false}, now);
     }
-    // The lowest shard; of one shard the part that others wait for longest.
+    // The first shard; of one shard the part that others wait for longest.
     Task next{-1, 0, true};
     for (std::size_t p = 0; p < setup_.parts.size(); ++p) {
       const Line& mine = line(rank, p);
       if (mine.begun == mine.shards.size()) continue;
       if (setup_.in_flight > 0 && mine.between >= static_cast<std::size_t>(setup_.in_flight)) continue;
       const Task task{static_cast<int>(p), mine.shards[mine.begun], true};
-      if (missing(task).forward == 0 && (next.part < 0 || task.shard < next.shard)) next = task;
+      if (waiting(task).ready && (next.part < 0 || turn_of(task) < turn_of(next))) next = task;
     }
     if (next.part < 0) return;
     Line& mine = line(rank, static_cast<std::size_t>(next.part));
@@ -110,12 +132,25 @@ class Schedule {
   }
 
   void begin(std::size_t rank, const Task& task, double now) {
-    const PartCost& cost = setup_.parts[static_cast<std::size_t>(task.part)];
-    const double seconds = (task.forward ? cost.forward : cost.backward) / setup_.speeds[rank];
+    const auto part = static_cast<std::size_t>(task.part);
+    const PartCost& cost = setup_.parts[part];
+    const double seconds = (task.forward ? cost.forward : cost.backward) / setup_.speeds[rank], end = now + seconds;
     free_[rank] = false;
     result_.tasks[rank].push_back(task);
     result_.busy[rank] += seconds;
-    events_.push({now + seconds, task, false});
+    events_.push({end, task, false});
+    if (task.forward) {
+      for (const Reader& reader : read_by_[part]) {
+        const Overlap overlap = overlap_of(reader.part, reader.entry);
+        send(task, reader.part, reader.part, now, end - overlap.left / setup_.speeds[rank], overlap.before);
+      }
+    } else {
+      for (std::size_t i = 0; i < cost.reads.size(); ++i) {
+        const Overlap overlap = overlap_of(task.part, i);
+        send(task, cost.reads[i], task.part, now, end - overlap.gradient_left / setup_.speeds[rank],
+             overlap.before_gradient);
+      }
+    }
   }
 
   void end(const Event& event) {
@@ -124,42 +159,73 @@ class Schedule {
     free_[rank] = true;
     result_.seconds = std::max(result_.seconds, event.at);
     if (event.task.forward) {
-      for (const int reader : read_by_[part]) send(event, reader, setup_.parts[static_cast<std::size_t>(reader)]);
-      arrive({event.at, {event.task.part, event.task.shard, false}, true});  // its own backward needs what it has kept
+      begun({event.task.part, event.task.shard, false}, event.at);
     } else {
       --line(rank, part).between;
-      for (const int other : setup_.parts[part].reads) send(event, other, setup_.parts[part]);
     }
   }
 
-  // `link`: of the part that reads, either way.
-  void send(const Event& event, int to, const PartCost& link) {
-    const Task task{to, event.task.shard, event.task.forward};
-    const bool same = rank_of(event) == rank_of(static_cast<std::size_t>(to), static_cast<std::size_t>(task.shard));
-    events_.push({event.at + (same ? 0 : link.receive), task, true});
+  [[nodiscard]] Overlap overlap_of(int reader, std::size_t entry) const {
+    const auto& overlaps = setup_.parts[static_cast<std::size_t>(reader)].overlaps;
+    return overlaps.empty() ? Overlap{} : overlaps[entry];
   }
 
-  void arrive(const Event& event) {
-    Missing& of = missing(event.task);
-    if (event.task.forward) {
-      --of.forward;
-    } else if (--of.backward == 0) {
-      backward_[rank_of(event)].insert({event.task.shard, event.task.part});
-    }
+  // What `task`, which begins `now`, makes at `made`, and the same shard's task of part `to` reads when it has computed
+  // for `before` seconds. `reader`: the part of the two that reads, in forward.
+  void send(const Task& task, int to, int reader, double now, double made, double before) {
+    const Task other{to, task.shard, task.forward};
+    const std::size_t rank = rank_of(static_cast<std::size_t>(to), static_cast<std::size_t>(task.shard));
+    const bool same = rank == rank_of(static_cast<std::size_t>(task.part), static_cast<std::size_t>(task.shard));
+    const double arrives = made + (same ? 0 : setup_.parts[static_cast<std::size_t>(reader)].receive);
+    begun(other, std::max(now, arrives - before / setup_.speeds[rank]));
+  }
+
+  // One of those has begun that make what a task reads, which can begin at this time as far as that goes.
+  void begun(const Task& task, double at) {
+    Waiting& of = waiting(task);
+    of.at = std::max(of.at, at);
+    if (--of.missing == 0) events_.push({of.at, task, true});
+  }
+
+  void note_ready(const Task& task) {
+    waiting(task).ready = true;
+    if (task.forward) return;
+    backward_[rank_of(static_cast<std::size_t>(task.part), static_cast<std::size_t>(task.shard))].insert(
+        {turn_of(task), task.part});
   }
 
   const PipelineSetup& setup_;
   std::size_t shards_;
+  std::vector<int> order_;                               // the shards
+  std::vector<int> turn_;                                // by shard: its place in the order
   std::vector<Line> lines_;                              // by rank and part
-  std::vector<std::vector<Missing>> missing_;            // by part and shard
-  std::vector<std::vector<int>> read_by_;                // by part
-  std::vector<std::set<std::pair<int, int>>> backward_;  // by rank: shard and part of what is ready
+  std::vector<std::vector<WaitingShard>> waiting_;       // by part and shard
+  std::vector<std::vector<Reader>> read_by_;             // by part
+  std::vector<std::set<std::pair<int, int>>> backward_;  // by rank: turn and part of what is ready
   std::vector<bool> free_;                               // by rank
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
   Pipeline result_;
 };
 
 }  // namespace
+
+std::vector<int> order_of_shards(const std::vector<std::vector<int>>& rank_of_shard) {
+  std::vector<int> order(rank_of_shard.front().size());
+  std::vector<double> progress(order.size());
+  for (const std::vector<int>& ranks : rank_of_shard) {
+    std::map<int, int> all, before;  // by rank: its shards
+    for (const int rank : ranks) ++all[rank];
+    if (all.size() == 1) continue;
+    for (std::size_t v = 0; v < ranks.size(); ++v) {
+      progress[v] += (before[ranks[v]]++ + 0.5) / all[ranks[v]];  // of the rank's, when it computes this one
+    }
+  }
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
+    return progress[static_cast<std::size_t>(a)] < progress[static_cast<std::size_t>(b)];
+  });
+  return order;
+}
 
 Pipeline schedule(const PipelineSetup& setup) {
   LOCKSTEP_CHECK(!setup.parts.empty() && setup.rank_of_shard.size() == setup.parts.size(), "ranks for each part");

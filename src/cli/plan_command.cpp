@@ -231,9 +231,12 @@ void add_plan(CLI::App& program, Action& run) {
   command->add_option("--ranks", options->ranks, "ranks, all on one host")->check(at_least(1))->capture_default_str();
   command->add_option("--memory", options->memory,
                       "of each rank, as in 8GiB; by default the host's, or its cgroup's, divided by the ranks");
-  CLI::Option* profile = command->add_option("--profile", options->profile,
-                                             "the rates of another machine, a file of `lockstep bench device`; by "
-                                             "default the job's layers are timed here");
+  CLI::Option* profile =
+      command
+          ->add_option("--profile", options->profiles,
+                       "the rates of another machine, a file of `lockstep bench device`; by default the job's layers "
+                       "are timed here. Given once for each rank, ranks may be unequal")
+          ->allow_extra_args(false);
   command->add_option("--devices", options->devices, "predict for GPUs by their makers' figures: 8xH100,4xA100-40")
       ->excludes(profile);
   command->add_option("--against", options->against,

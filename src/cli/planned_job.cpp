@@ -121,7 +121,7 @@ PlannedJob::PlannedJob(PlanOptions& options) : registries_(Registries::built_in(
   } else {
     config::check_world_size(job_, options.ranks);
     time_->data_seconds = seconds_of_data(job_, data_, *graph_);
-    options.profile.empty() ? time_here() : time_by_profile(options);
+    options.profiles.empty() ? time_here() : time_by_profiles(options);
   }
   set_limits(options);
 }
@@ -167,13 +167,40 @@ void PlannedJob::time_by_devices(const PlanOptions& options) {
       100 * plan::kShareOfFlops, name_of(job_.precision), 100 * plan::kShareOfMemory, 100 * plan::kShareOfLink));
 }
 
-void PlannedJob::time_by_profile(const PlanOptions& options) {
-  rates_.push_back(plan::read_profile(options.profile));
-  seconds_.push_back(plan::seconds_by_rates(*graph_, rates_.back()));
-  ranks_ = plan::ranks_of_one_host(options.ranks, job_.threads, rates_.back().cores);
-  for (int rank = 0; rank < options.ranks; ++rank) time_->ranks.push_back({seconds_.back(), rates_.back()});
-  assumptions_.push_back(fmt::format("by the rates of {} ({}, {})", options.profile, rates_.back().device,
-                                     telemetry::counted(rates_.back().cores, "core")));
+// Ranks with the same profile that follow one another are on one host.
+void PlannedJob::time_by_profiles(const PlanOptions& options) {
+  const auto ranks = static_cast<std::size_t>(options.ranks);
+  std::vector<std::string> files = options.profiles;
+  if (files.size() == 1) files.resize(ranks, files.front());
+  if (files.size() != ranks) {
+    throw Error(ExitCode::usage,
+                fmt::format("--profile: expected one file for all ranks, or one for each of {}, found {}", ranks,
+                            files.size()));
+  }
+  std::vector<std::size_t> first;  // rank of each host
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    if (rank > 0 && files[rank] == files[rank - 1]) continue;
+    first.push_back(rank);
+    rates_.push_back(plan::read_profile(files[rank]));
+    seconds_.push_back(plan::seconds_by_rates(*graph_, rates_.back()));
+    assumptions_.push_back(fmt::format(
+        "{}by the rates of {} ({}, {})", options.profiles.size() == 1 ? "" : fmt::format("from rank {} on ", rank),
+        files[rank], rates_.back().device, telemetry::counted(rates_.back().cores, "core")));
+  }
+  first.push_back(ranks);
+  ranks_ = {};
+  for (std::size_t host = 0; host + 1 < first.size(); ++host) {
+    const auto own = static_cast<int>(first[host + 1] - first[host]);
+    const plan::RankSetup of_host = plan::ranks_of_one_host(own, job_.threads, rates_[host].cores);
+    double shard = 0;
+    for (const auto& node : seconds_[host]) shard += node.forward + node.backward;
+    for (int rank = 0; rank < own; ++rank) {
+      ranks_.host_of.push_back(static_cast<int>(host));
+      ranks_.threads.push_back(of_host.threads.front());
+      if (first.size() > 2) ranks_.speeds.push_back(of_host.threads.front() / shard);
+      time_->ranks.push_back({seconds_[host], rates_[host]});
+    }
+  }
 }
 
 void PlannedJob::time_here() {
@@ -217,7 +244,9 @@ void PlannedJob::set_limits(const PlanOptions& options) {
   for (int rank = 0; rank < ranks_.count(); ++rank) {
     const std::int64_t own = time_->ranks[static_cast<std::size_t>(rank)].rates.memory;
     const bool of_device = !given && own > 0;
-    limits_.push_back(of_device ? (on_gpus_ ? own : own / ranks_.count()) : host);
+    const auto sharers =
+        std::count(ranks_.host_of.begin(), ranks_.host_of.end(), ranks_.host_of[static_cast<std::size_t>(rank)]);
+    limits_.push_back(of_device ? (on_gpus_ ? own : own / sharers) : host);
   }
 }
 

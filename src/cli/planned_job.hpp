@@ -19,10 +19,10 @@ namespace lockstep::cli {
 struct PlanOptions {
   JobArgument job;
   int ranks = 1;
-  std::string memory;   ///< bytes of each rank; empty: the host's, divided by its ranks
-  std::string profile;  ///< a file; empty: measured here
-  std::string devices;  ///< "8xH100"; empty: this machine's CPU
-  std::string against;  ///< a run's directory; empty: none
+  std::string memory;                      ///< bytes of each rank; empty: the host's, divided by its ranks
+  std::vector<std::string> profiles = {};  ///< files, one for all ranks or one for each; empty: measured here
+  std::string devices;                     ///< "8xH100"; empty: this machine's CPU
+  std::string against;                     ///< a run's directory; empty: none
   bool json = false;
 };
 
@@ -48,7 +48,7 @@ class PlannedJob {
  private:
   void open_data(const PlanOptions& options);
   void time_by_devices(const PlanOptions& options);
-  void time_by_profile(const PlanOptions& options);
+  void time_by_profiles(const PlanOptions& options);
   void time_here();
   void set_limits(const PlanOptions& options);
 

@@ -1,6 +1,7 @@
 #include "exec/part_worker.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "core/spans.hpp"
@@ -33,6 +34,11 @@ std::vector<AlignedBytes> memory_of(const std::vector<PartLinks::Link>& links) {
   return memory;
 }
 
+// Null: it has been waited for.
+bool is_done(const std::unique_ptr<Transfer>& transfer) {
+  return transfer == nullptr || transfer->done();
+}
+
 std::vector<const void*> addresses(const std::vector<AlignedBytes>& memory) {
   std::vector<const void*> list;
   for (const AlignedBytes& bytes : memory) list.push_back(bytes.data());
@@ -40,7 +46,7 @@ std::vector<const void*> addresses(const std::vector<AlignedBytes>& memory) {
 }
 
 bool all_done(const std::vector<std::unique_ptr<Transfer>>& transfers) {
-  return std::all_of(transfers.begin(), transfers.end(), [](const auto& transfer) { return transfer->done(); });
+  return std::all_of(transfers.begin(), transfers.end(), is_done);
 }
 
 }  // namespace
@@ -49,8 +55,23 @@ const PartWorker::Awaited PartWorker::kActivations{kActivationWait, &PartWaits::
 const PartWorker::Awaited PartWorker::kGradients{kGradientWait, &PartWaits::gradients};
 const PartWorker::Awaited PartWorker::kSends{kSendWait, &PartWaits::sends};
 
+int default_in_flight(const std::vector<std::vector<int>>& ranks_of_part) {
+  std::size_t after = 0, most = 1;
+  for (std::size_t p = ranks_of_part.size(); p-- > 0;) {
+    const std::size_t own = ranks_of_part[p].size();
+    most = std::max(most, 1 + (after + own - 1) / own);
+    after += own;
+  }
+  return static_cast<int>(std::max(most, ranks_of_part.size())) + 1;
+}
+
 PartWorker::PartWorker(const Graph& graph, const Program& program, KernelSet kernels, const PartOfModel& part)
-    : graph_(graph), program_(program), part_(part), runner_(program, std::move(kernels)), parameters_(program, true) {
+    : graph_(graph),
+      program_(program),
+      part_(part),
+      steps_(steps_of(program, part.links.received.size(), part.links.arrivals.size())),
+      runner_(program, std::move(kernels)),
+      parameters_(program, true) {
   // One more, so that the next shard's values can come meanwhile.
   for (int i = 0; i < part.in_flight + 1; ++i) {
     Flight& flight = *flights_.emplace_back(std::make_unique<Flight>(program));
@@ -76,7 +97,7 @@ void PartWorker::run(const PartCalls& calls, std::span<const PartTask> tasks,
     if (!graph_.inputs.empty()) calls.source.release(calls.step, flight.shard);
     flight.shard = -1;
   }
-  for (const auto& flight : flights_) wait(calls, kSends, flight->sends, -1);
+  for (const auto& flight : flights_) wait_for_all(calls, kSends, flight->sends, -1);
 }
 
 PartWorker::Flight& PartWorker::flight_of(int shard) {
@@ -109,7 +130,7 @@ void PartWorker::post_next_receives(const PartCalls& calls, std::span<const Part
     Flight* const flight = free_flight();
     if (!first && (flight == nullptr || !all_done(flight->sends))) return;
     LOCKSTEP_CHECK(flight != nullptr, "no more shards are between forward and backward than the plan says");
-    wait(calls, kSends, flight->sends, -1);
+    wait_for_all(calls, kSends, flight->sends, -1);
     start(calls, *flight, task.shard);
   }
 }
@@ -136,14 +157,25 @@ void PartWorker::send(const PartCalls& calls, const PartLinks::Link& link, const
       part_.ranks.send({static_cast<const std::byte*>(from), link.bytes}, to, link.first_tag + flight.shard));
 }
 
+// `entries`: of `transfers`, which are waited for once.
 void PartWorker::wait(const PartCalls& calls, const Awaited& what, std::vector<std::unique_ptr<Transfer>>& transfers,
-                      int shard) {
-  if (transfers.empty()) return;
+                      std::span<const std::size_t> entries, int shard) {
+  if (entries.empty()) return;
   const TraceScope span(calls.trace, what.name, calls.step, calls.track, shard);
   const auto start = Clock::now();
-  for (const auto& transfer : transfers) transfer->wait({what.name, calls.step, part_.timeout, calls.stop});
-  transfers.clear();
+  for (const std::size_t entry : entries) {
+    transfers[entry]->wait({what.name, calls.step, part_.timeout, calls.stop});
+    transfers[entry].reset();
+  }
   seconds_.waits.*what.seconds += seconds_since(start);
+}
+
+void PartWorker::wait_for_all(const PartCalls& calls, const Awaited& what,
+                              std::vector<std::unique_ptr<Transfer>>& transfers, int shard) {
+  std::vector<std::size_t> all(transfers.size());
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  wait(calls, what, transfers, all, shard);
+  transfers.clear();
 }
 
 ShardOperands PartWorker::operands(const Flight& flight) const {
@@ -179,8 +211,26 @@ void PartWorker::run_instructions(Flight& flight, std::size_t first, std::size_t
   seconds_.hand_over += handing_over;
 }
 
+// What is computed before a wait and after it are spans of their own: to wait is not to compute.
+void PartWorker::run_phase(const PartCalls& calls, Flight& flight, const Phase& phase) {
+  std::optional<TraceScope> span;
+  std::size_t begin = phase.first;
+  for (const PartStep& step : phase.steps) {
+    const auto is_there = [&](std::size_t entry) { return is_done(phase.transfers[entry]); };
+    if (!std::all_of(step.awaited.begin(), step.awaited.end(), is_there)) span.reset();
+    wait(calls, phase.awaited, phase.transfers, step.awaited, flight.shard);
+    if (!span && begin < step.end) {
+      span.emplace(calls.trace, phase.name, calls.step, calls.track, flight.shard);
+      runner_.time_kernels(span->kernel_seconds());
+    }
+    run_instructions(flight, begin, step.end);
+    begin = step.end;
+    for (const PartStep::Sent& what : step.sent) phase.send(what);
+  }
+  phase.transfers.clear();
+}
+
 void PartWorker::forward(const PartCalls& calls, Flight& flight) {
-  wait(calls, kActivations, flight.receives, flight.shard);
   if (graph_.inputs.empty()) {
     flight.inputs.valid = part_.samples;
   } else {
@@ -200,33 +250,25 @@ void PartWorker::forward(const PartCalls& calls, Flight& flight) {
                                 .trace = calls.trace,
                                 .track = calls.track});
   flight.gradients.begin(*flight.call);
-  {
-    TraceScope span(calls.trace, "forward", calls.step, calls.track, flight.shard);
-    runner_.time_kernels(span.kernel_seconds());
-    run_instructions(flight, 0, static_cast<std::size_t>(program_.forward_end));
-  }
   const ShardOperands bound = operands(flight);
-  for (std::size_t i = 0; i < part_.links.sent.size(); ++i) {
-    for (const auto& link : part_.links.sent[i]) send(calls, link, runner_.at(program_.sent[i], bound), flight);
-  }
+  const auto send_value = [&](const PartStep::Sent& what) {
+    for (const auto& link : part_.links.sent[what.entry]) {
+      send(calls, link, runner_.at(program_.sent[what.entry], bound), flight);
+    }
+  };
+  run_phase(calls, flight, {"forward", 0, steps_.forward, kActivations, flight.receives, send_value});
   if (calls.buckets != nullptr) receive(calls, part_.links.arrivals, flight.arrived, flight.arrivals, flight.shard);
 }
 
 void PartWorker::backward(const PartCalls& calls, Flight& flight) {
-  wait(calls, kGradients, flight.arrivals, flight.shard);
-  wait(calls, kSends, flight.sends, flight.shard);  // backward may write over what forward has made
-  {
-    TraceScope span(calls.trace, "backward", calls.step, calls.track, flight.shard);
-    runner_.time_kernels(span.kernel_seconds());
-    run_instructions(flight, static_cast<std::size_t>(program_.forward_end), program_.instructions.size());
-  }
+  wait_for_all(calls, kSends, flight.sends, flight.shard);  // backward may write over what forward has made
   const ShardOperands bound = operands(flight);
-  for (std::size_t i = 0; i < part_.links.gradients.size(); ++i) {
-    const auto& links = part_.links.gradients[i];
-    for (std::size_t term = 0; term < links.size(); ++term) {
-      send(calls, links[term], runner_.at(program_.received_gradients[i].at(term), bound), flight);
-    }
-  }
+  const auto send_gradient = [&](const PartStep::Sent& what) {
+    send(calls, part_.links.gradients[what.entry][what.term],
+         runner_.at(program_.received_gradients[what.entry].at(what.term), bound), flight);
+  };
+  const auto first = static_cast<std::size_t>(program_.forward_end);
+  run_phase(calls, flight, {"backward", first, steps_.backward, kGradients, flight.arrivals, send_gradient});
 }
 
 double PartWorker::try_shard(const ShardCall& call) {

@@ -3,8 +3,9 @@
 // gradients go the other way.
 //
 // Receives are posted before they are waited for: of the next forward while the task before it computes, of a backward
-// as soon as its forward is done. What is sent is read where the program has left it, so a shard's memory is used again
-// only when its messages have left.
+// as soon as its forward is done. They are waited for where something is first read, and what others read is sent as
+// soon as it has been made (exec/part_steps.hpp). It is read where the program has left it, so a shard's memory is used
+// again only when its messages have left.
 #pragma once
 
 #include <atomic>
@@ -18,6 +19,7 @@
 #include <vector>
 
 #include "exec/part_links.hpp"
+#include "exec/part_steps.hpp"
 #include "exec/worker.hpp"
 #include "lockstep/communicator.hpp"
 #include "lockstep/tensor.hpp"
@@ -44,10 +46,9 @@ struct PartOfModel {
 };
 
 /// The shards of a worker between forward and backward, where the job does not say: 1F1B needs as many as there are
-/// parts; with one more, activations travel while the parts compute.
-[[nodiscard]] constexpr int default_in_flight(int parts) {
-  return parts + 1;
-}
+/// parts, and more of a part whose ranks feed more ranks than they are; with one more, activations travel while the
+/// parts compute.
+[[nodiscard]] int default_in_flight(const std::vector<std::vector<int>>& ranks_of_part);
 
 /// What is the same for all tasks of a worker in one step.
 struct PartCalls {
@@ -66,8 +67,8 @@ struct PartCalls {
 
 /// Seconds that workers wait for other parts.
 struct PartWaits {
-  double activations = 0;  ///< before a forward
-  double gradients = 0;    ///< before a backward
+  double activations = 0;  ///< in a forward
+  double gradients = 0;    ///< in a backward
   double sends = 0;        ///< until what is sent has left
   [[nodiscard]] double sum() const { return activations + gradients + sends; }
 };
@@ -114,7 +115,20 @@ class PartWorker {
     double PartWaits::*seconds;
   };
   static const Awaited kActivations, kGradients, kSends;
-  void wait(const PartCalls& calls, const Awaited& what, std::vector<std::unique_ptr<Transfer>>& transfers, int shard);
+  /// The forward or the backward of a shard.
+  struct Phase {
+    const char* name;   ///< in timelines
+    std::size_t first;  ///< instruction
+    const std::vector<PartStep>& steps;
+    const Awaited& awaited;
+    std::vector<std::unique_ptr<Transfer>>& transfers;  ///< that it waits for
+    std::function<void(const PartStep::Sent&)> send;
+  };
+  void run_phase(const PartCalls& calls, Flight& flight, const Phase& phase);
+  void wait(const PartCalls& calls, const Awaited& what, std::vector<std::unique_ptr<Transfer>>& transfers,
+            std::span<const std::size_t> entries, int shard);
+  void wait_for_all(const PartCalls& calls, const Awaited& what, std::vector<std::unique_ptr<Transfer>>& transfers,
+                    int shard);
   void receive(const PartCalls& calls, const std::vector<PartLinks::Link>& links, std::vector<AlignedBytes>& memory,
                std::vector<std::unique_ptr<Transfer>>& transfers, int shard);
   void send(const PartCalls& calls, const PartLinks::Link& link, const void* from, Flight& flight);
@@ -123,6 +137,7 @@ class PartWorker {
   const Graph& graph_;
   const Program& program_;
   const PartOfModel& part_;
+  const PartSteps steps_;
   ShardRunner runner_;
   ParameterReader parameters_;
   std::vector<std::unique_ptr<Flight>> flights_;

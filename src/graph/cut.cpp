@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <limits>
 #include <numeric>
@@ -77,18 +78,20 @@ std::size_t end_of_model(const Graph& graph) {
   return static_cast<std::size_t>(end - graph.nodes.begin());
 }
 
-std::vector<int> cut_by_cost(const Graph& graph, const std::vector<double>& costs, std::int64_t parts, int ranks) {
+Row row_to_cut(const Graph& graph, const std::vector<double>& costs) {
   Row row{costs, bytes_across(graph)};
   const std::size_t end = end_of_model(graph);
-  int most = 1;
   for (std::size_t n = 1; n < row.seams.size(); ++n) {
-    if (n >= end || graph.nodes[n].op->view) {
-      row.seams[n] = std::numeric_limits<double>::infinity();
-    } else {
-      ++most;
-    }
+    if (n >= end || graph.nodes[n].op->view) row.seams[n] = std::numeric_limits<double>::infinity();
   }
-  return even_runs(row, static_cast<int>(std::min<std::int64_t>({parts, ranks, most})), ranks, kSlack);
+  return row;
+}
+
+std::vector<int> cut_by_cost(const Graph& graph, const std::vector<double>& costs, std::int64_t parts, int ranks) {
+  const Row row = row_to_cut(graph, costs);
+  const auto most =
+      std::count_if(row.seams.begin() + 1, row.seams.end(), [](double seam) { return std::isfinite(seam); });
+  return even_runs(row, static_cast<int>(std::min<std::int64_t>({parts, ranks, most + 1})), ranks, kSlack);
 }
 
 // Blocks and layers, and layers that lowering has joined to those before them: what they make is still called so.
@@ -233,6 +236,14 @@ std::vector<int> cut(const Graph& graph, const std::vector<double>& costs, const
 }
 
 }  // namespace
+
+bool is_cut_by_cost(const Graph& graph, const ParallelOptions& parallel) {
+  return !parallel.branches && parallel.cuts.empty() && !names_parts(graph);
+}
+
+Row row_to_cut(const Graph& graph) {
+  return row_to_cut(graph, costs_of_nodes(graph));
+}
 
 std::vector<int> cut(const Graph& graph, const ParallelOptions& parallel, int ranks) {
   return cut(graph, costs_of_nodes(graph), parallel, ranks);

@@ -2,13 +2,14 @@
 // (graph/parts.hpp). Where it is cut changes no bit.
 //
 // Parts are numbered such that none reads a later one. Each rank computes one part; a part may have several ranks,
-// which share its shards.
+// which share its shards. Ranks are taken to be equally fast here; plan/placement begins with this where they are not.
 #pragma once
 
 #include <cstdint>
 #include <limits>
 #include <vector>
 
+#include "graph/even_runs.hpp"
 #include "lockstep/graph.hpp"
 #include "lockstep/job.hpp"
 
@@ -16,8 +17,14 @@ namespace lockstep {
 
 struct Placement {
   std::vector<int> part_of_node;                ///< by node
-  std::vector<std::vector<int>> ranks_of_part;  ///< by part: consecutive ranks
+  std::vector<std::vector<int>> ranks_of_part;  ///< by part: ascending
 };
+
+/// Whether the job leaves it to the costs of layers where the model is cut.
+[[nodiscard]] bool is_cut_by_cost(const Graph& graph, const ParallelOptions& parallel);
+
+/// The nodes as they may be cut from each other: their costs, and the bytes that would cross before each.
+[[nodiscard]] Row row_to_cut(const Graph& graph);
 
 /// The part of each node of a graph as it is computed, which lowering may have rewritten: at most as many parts as
 /// there are ranks, and one where the job cuts nothing. Those that are cut by cost are even in cost for a rank, and of

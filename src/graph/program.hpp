@@ -66,8 +66,9 @@ struct Program {
   std::int64_t arena_bytes = 0;
   Results results;
 
-  // Of a part of a graph (graph/parts.hpp). What it receives is there before its first instruction, the gradients that
-  // arrive before its first backward one; what it sends may be read after the last forward one, or the last one.
+  // Of a part of a graph (graph/parts.hpp). What it receives, and the gradients that arrive, are there before the first
+  // instruction that reads them. What it sends may be read as soon as it has been made, until the first backward
+  // instruction, or the next shard.
   std::int32_t forward_end = 0;                           ///< the instructions before are forward
   std::vector<Location> sent;                             ///< per PartBoundary::sent
   std::vector<std::vector<Location>> received_gradients;  ///< per PartBoundary::received: the terms that are sent

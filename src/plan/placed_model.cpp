@@ -5,8 +5,8 @@
 
 #include "exec/part_worker.hpp"
 #include "exec/worker.hpp"
-#include "graph/cut.hpp"
 #include "optim/other_parts.hpp"
+#include "plan/placement.hpp"
 
 namespace lockstep::plan {
 
@@ -101,7 +101,9 @@ PlacedModel place_model(const ModelSetup& setup, const RankSetup& ranks, const C
   placed.choice = choice;
   placed.host_of = ranks.host_of;
   placed.shards = static_cast<int>(setup.job.shards);
-  const Placement placement = place_parts(setup.graph, choice.parallel, ranks.count(), setup.job.shards);
+  const std::vector<double> equal(static_cast<std::size_t>(ranks.count()), 1.0);
+  const Placement placement =
+      place_by_speed(setup.graph, choice.parallel, ranks.speeds.empty() ? equal : ranks.speeds, setup.job.shards);
   std::vector<GraphPart> parts;
   if (placement.ranks_of_part.size() > 1) parts = split(setup.graph, placement.part_of_node);
   std::vector<std::vector<std::size_t>> shared(placement.ranks_of_part.size());
@@ -120,9 +122,8 @@ PlacedModel place_model(const ModelSetup& setup, const RankSetup& ranks, const C
     compile_part(setup, part, choice, shared[p]);
     part.assignment = deal(placed.shards, ranks, part.ranks, choice.sharding());
   }
-  const auto count = static_cast<int>(placed.parts.size());
-  placed.in_flight =
-      choice.parallel.in_flight > 0 ? static_cast<int>(choice.parallel.in_flight) : exec::default_in_flight(count);
+  placed.in_flight = choice.parallel.in_flight > 0 ? static_cast<int>(choice.parallel.in_flight)
+                                                   : exec::default_in_flight(placement.ranks_of_part);
   placed.part_of_rank.resize(static_cast<std::size_t>(ranks.count()));
   placed.workers.resize(placed.part_of_rank.size());
   for (std::size_t p = 0; p < placed.parts.size(); ++p) {

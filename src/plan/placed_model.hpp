@@ -41,7 +41,7 @@ struct ModelSetup {
 struct RankSetup {
   std::vector<int> host_of;    ///< by rank: its host, numbered in order of their lowest rank
   std::vector<int> threads;    ///< by rank: that may compute
-  std::vector<double> speeds;  ///< by rank: shards are dealt in proportion; empty: equal
+  std::vector<double> speeds;  ///< by rank: parts and shards are dealt in proportion; empty: equal
   [[nodiscard]] int count() const { return static_cast<int>(host_of.size()); }
 };
 /// Ranks of one host, `threads` each; 0: each has its part of the `cores`.

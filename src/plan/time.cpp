@@ -4,10 +4,10 @@
 #include <cmath>
 #include <map>
 #include <numeric>
-#include <set>
 
 #include "balance/pipeline.hpp"
 #include "exec/parameters.hpp"
+#include "graph/crossings.hpp"
 
 namespace lockstep::plan {
 
@@ -16,20 +16,14 @@ namespace {
 constexpr double kFloatBytes = sizeof(float);
 constexpr double kAddBytes = 3 * kFloatBytes;  ///< two are read, one is written
 
-/// What crosses a cut, of a shard.
-struct Crossing {
-  std::set<int> reads;  ///< parts
-  double bytes = 0;     ///< received in forward; as many gradients go back
-};
-
-Crossing received_by(const PlacedPart& part) {
-  Crossing crossing;
-  if (!part.part) return crossing;
-  for (std::size_t i = 0; i < part.part->received_from.size(); ++i) {
-    crossing.reads.insert(part.part->received_from[i].part);
-    crossing.bytes += static_cast<double>(part.graph().at(part.part->boundary.received[i].value).spec.bytes());
+/// Bytes of a shard that are received in forward. As many gradients go back.
+double received_bytes(const PlacedPart& part) {
+  double bytes = 0;
+  if (!part.part) return bytes;
+  for (const auto& received : part.part->boundary.received) {
+    bytes += static_cast<double>(part.graph().at(received.value).spec.bytes());
   }
-  return crossing;
+  return bytes;
 }
 
 /// Gradients that arrive, of a shard: one of each part that reads a value.
@@ -101,13 +95,12 @@ class Step {
     for (const PlacedPart& part : placed_.parts) {
       const int rank = part.ranks.front();
       const NodeSeconds& each = shard(rank);
-      const Crossing crossing = received_by(part);
       const Rates& rates = speed(rank).rates;
       balance::PartCost& cost = pipeline.parts.emplace_back();
       cost.forward = std::max(each.forward, 1e-9);
       cost.backward = std::max(each.backward, 1e-9);
-      cost.reads.assign(crossing.reads.begin(), crossing.reads.end());
-      cost.receive = rates.message_seconds + crossing.bytes / rates.message_bytes;
+      add_reads(part, cost);
+      cost.receive = rates.message_seconds + received_bytes(part) / rates.message_bytes;
       auto& worker_of = pipeline.rank_of_shard.emplace_back(static_cast<std::size_t>(placed_.shards));
       for (const int of_part : part.ranks) {
         const auto own = placed_.shards_of(of_part);
@@ -130,9 +123,9 @@ class Step {
         sum += times.busy[static_cast<std::size_t>(worker)];
       }
       const PlacedPart& part = placed_.part_of(rank);
-      const double copied = shards(rank) * (received_by(part).bytes + arriving_bytes(part));
+      const double copied = shards(rank) * (received_bytes(part) + arriving_bytes(part));
       of(rank).activation_bytes =
-          static_cast<std::int64_t>(shards(rank) * (received_by(part).bytes + arriving_bytes(part)));
+          static_cast<std::int64_t>(shards(rank) * (received_bytes(part) + arriving_bytes(part)));
       const Rates& rates = speed(rank).rates;
       const double data = part.graph().inputs.empty() ? 0 : shards(rank) * setup_.data_seconds;
       const double merges = merging(rank) / std::max(1, workers(rank));
@@ -140,6 +133,23 @@ class Step {
       work_[static_cast<std::size_t>(rank)] =
           sum + shard(rank).first + merging(rank) + data + copied / rates.message_bytes;
       ends_.push_back(times.seconds + shard(rank).first + merges);
+    }
+  }
+
+  // What it reads, and how far tasks overlap there, by the seconds of a rank of each part.
+  void add_reads(const PlacedPart& reader, balance::PartCost& cost) const {
+    std::vector<const GraphPart*> parts;
+    for (const PlacedPart& part : placed_.parts) parts.push_back(&*part.part);
+    const auto work = [&](int p, std::size_t node, bool forward) {
+      const PlacedPart& part = placed_.parts[static_cast<std::size_t>(p)];
+      const NodeSeconds& seconds = speed(part.ranks.front()).nodes[static_cast<std::size_t>(part.nodes[node])];
+      if (forward) return seconds.forward;
+      return part.part->boundary.flow.backward[node] ? seconds.backward : 0;
+    };
+    for (const Crossing& crossing :
+         crossings_of(parts, placed_.part_of_rank[static_cast<std::size_t>(reader.ranks.front())], work)) {
+      cost.reads.push_back(crossing.part);
+      cost.overlaps.push_back({crossing.left, crossing.before, crossing.gradient_left, crossing.before_gradient});
     }
   }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
 
 #include "core/trace.hpp"
@@ -175,11 +176,13 @@ std::string sentence(const Diagnosis& d, const std::string& host) {
 double mean_kernel(const std::vector<RankTrace>& traces) {
   double seconds = 0, kernels = 0;
   for (const RankTrace& trace : traces) {
+    std::set<std::pair<std::int64_t, int>> shards;  // of parts, each in several spans
     for (const TimelineSpan& span : trace.spans) {
       if (span.kernels < 0) continue;
       seconds += span.kernels;
-      if (span.name != "forward") kernels += static_cast<double>(trace.kernels);  // with its backward
+      shards.emplace(span.step, span.item);
     }
+    kernels += static_cast<double>(trace.kernels) * static_cast<double>(shards.size());
   }
   return kernels > 0 ? seconds / kernels : 0;
 }

@@ -28,11 +28,10 @@ constexpr double kProbeGain = 0.1;     // a short probe is noisy
 constexpr double kProbeSeconds = 0.2;  // it takes no longer, unless a single shard does
 constexpr int kProbeRounds = 15;
 constexpr const char* kThisRun = "steps of this run";
-constexpr double kRecordGain = 0.02;     // a record is the mean of many steps
-constexpr double kMemoryUsed = 0.8;      // of what is free: caches grow, too
-constexpr int kFirstIdleTry = 8;         // steps
-constexpr int kLongestIdlePause = 512;   // steps
-constexpr std::size_t kNameWidth = 128;  // of a processor model
+constexpr double kRecordGain = 0.02;    // a record is the mean of many steps
+constexpr double kMemoryUsed = 0.8;     // of what is free: caches grow, too
+constexpr int kFirstIdleTry = 8;        // steps
+constexpr int kLongestIdlePause = 512;  // steps
 
 events::ByRank by_rank(const std::vector<double>& values) {
   events::ByRank map;
@@ -94,23 +93,9 @@ std::vector<std::string> Balancing::hosts() const {
   return hosts;
 }
 
-std::vector<balance::RankPlace> Balancing::places_of_ranks() const {
-  std::string mine = run_.device.info().model;
-  mine.resize(kNameWidth, '\0');
-  std::string all(kNameWidth * static_cast<std::size_t>(run_.communicator.size()), '\0');
-  run_.communicator.all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)),
-                               {"start", 0, run_.timeout()});
-  std::vector<balance::RankPlace> places;
-  for (const std::string& host : hosts()) {
-    const std::string name = all.substr(places.size() * kNameWidth, kNameWidth);
-    places.push_back({host, name.substr(0, name.find('\0'))});
-  }
-  return places;
-}
-
 std::vector<int> Balancing::first_counts() {
   if (!run_.job.balance.weights.empty()) {
-    weights_ = balance::weights_of_ranks(run_.job.balance.weights, places_of_ranks(),
+    weights_ = balance::weights_of_ranks(run_.job.balance.weights, places_of_ranks(run_),
                                          run_.job.place_of("job.balance.weights").text());
   }
   return counts_by(weights_, static_cast<int>(run_.job.shards));
@@ -161,7 +146,7 @@ void Balancing::start(exec::Executor& executor, const comm::GradientBuckets& buc
   RankFacts mine{.workers = static_cast<double>(workers_),
                  .max_shards = static_cast<double>(max_shards_ ? *max_shards_ : max_host_shards(buckets)),
                  .seconds_per_shard = 0};
-  const auto places = run_.job.balance.prometheus.empty() ? std::vector<balance::RankPlace>{} : places_of_ranks();
+  const auto places = run_.job.balance.prometheus.empty() ? std::vector<balance::RankPlace>{} : places_of_ranks(run_);
   KnownSpeeds speeds;
   if (run_.leads() && !parts_.is_cut()) {
     speeds = known_speeds(record, hosts(), workers_of_ranks_, run_.job.balance.prometheus, workload, places);

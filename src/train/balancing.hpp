@@ -94,7 +94,6 @@ class Balancing {
   [[nodiscard]] std::vector<comm::ShardAssignment> place() const;
   [[nodiscard]] bool is_automatic() const;
   [[nodiscard]] std::vector<std::string> hosts() const;
-  [[nodiscard]] std::vector<balance::RankPlace> places_of_ranks() const;
   [[nodiscard]] std::vector<int> first_counts();
   [[nodiscard]] std::vector<int> counts_by(const std::vector<double>& weights, int shards) const;
   /// Whose partial sums the host's memory can hold.

@@ -7,12 +7,17 @@
 #include <chrono>
 #include <fstream>
 #include <map>
+#include <span>
 
+#include "config/config.hpp"
 #include "core/whole_file.hpp"
+#include "graph/workload.hpp"
 
 namespace lockstep::train {
 
 namespace {
+
+constexpr std::size_t kNameWidth = 128;  // of a processor model
 
 std::string path_of(const std::string& run_directory) {
   return run_directory + "/balance.json";
@@ -113,6 +118,41 @@ KnownSpeeds known_speeds(const balance::Record& record, const std::vector<std::s
           "",
           fmt::format("balance: {} {}; the first shares are by a probe", prometheus,
                       answer.problem.empty() ? "knows " + known : "does not answer: " + answer.problem)};
+}
+
+std::vector<balance::RankPlace> places_of_ranks(const RunContext& run) {
+  const auto ranks = static_cast<std::size_t>(run.communicator.size());
+  std::string mine = run.device.info().model;
+  mine.resize(kNameWidth, '\0');
+  std::string all(kNameWidth * ranks, '\0');
+  run.communicator.all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)),
+                              {"start", 0, run.timeout()});
+  std::vector<balance::RankPlace> places;
+  for (std::size_t r = 0; r < ranks; ++r) {
+    const std::string name = all.substr(r * kNameWidth, kNameWidth);
+    places.push_back({run.communicator.topology().host_name(static_cast<int>(r)), name.substr(0, name.find('\0'))});
+  }
+  return places;
+}
+
+std::vector<double> speeds_of_ranks(const RunContext& run, const Graph& graph) {
+  std::vector<double> speeds(static_cast<std::size_t>(run.communicator.size()), 1.0);
+  const BalanceOptions& balance = run.job.balance;
+  if (speeds.size() == 1 || config::most_parts(run.job) == 1) return speeds;
+  if (!balance.weights.empty()) {
+    auto weights = balance::weights_of_ranks(balance.weights, places_of_ranks(run),
+                                             run.job.place_of("job.balance.weights").text());
+    const bool all_compute = std::all_of(weights.begin(), weights.end(), [](double weight) { return weight > 0; });
+    return all_compute ? weights : speeds;
+  }
+  if (balance.prometheus.empty()) return speeds;
+  const auto places = places_of_ranks(run);
+  if (run.leads()) {
+    const KnownSpeeds known = known_speeds({}, {}, {}, balance.prometheus, workload_of(graph), places);
+    for (std::size_t r = 0; r < known.seconds_per_shard.size(); ++r) speeds[r] = 1 / known.seconds_per_shard[r];
+  }
+  run.communicator.broadcast(std::as_writable_bytes(std::span(speeds)), 0, {"start", 0, run.timeout()});
+  return speeds;
 }
 
 }  // namespace lockstep::train

@@ -1,5 +1,5 @@
-// Speeds of ranks that a run knows without a probe, for its first shard assignment: those of the checkpoint that it
-// resumes from, and those of earlier runs that a Prometheus server remembers (`balance: {prometheus: URL}`).
+// Speeds of ranks that a run knows without a probe: those of the checkpoint that it resumes from, those of earlier runs
+// that a Prometheus server remembers (`balance: {prometheus: URL}`), and what the job says (`balance: {weights: ...}`).
 #pragma once
 
 #include <string>
@@ -7,7 +7,9 @@
 
 #include "balance/record.hpp"
 #include "balance/weights.hpp"
+#include "lockstep/graph.hpp"
 #include "telemetry/prometheus_query.hpp"
+#include "train/run_context.hpp"
 
 namespace lockstep::train {
 
@@ -41,5 +43,12 @@ struct KnownSpeeds {
 [[nodiscard]] KnownSpeeds known_speeds(const balance::Record& record, const std::vector<std::string>& hosts,
                                        const std::vector<int>& workers, const std::string& prometheus,
                                        const std::string& workload, const std::vector<balance::RankPlace>& places);
+
+/// Where each rank runs. Every rank calls it.
+[[nodiscard]] std::vector<balance::RankPlace> places_of_ranks(const RunContext& run);
+
+/// Speeds by which the model is cut, by rank and in any unit: the job's weights, or those of earlier runs of the same
+/// graph, as a Prometheus server remembers them; else equal. Every rank calls it and gets the same.
+[[nodiscard]] std::vector<double> speeds_of_ranks(const RunContext& run, const Graph& graph);
 
 }  // namespace lockstep::train

@@ -5,36 +5,16 @@
 
 #include <algorithm>
 #include <numeric>
-#include <set>
+#include <utility>
 
-#include "balance/pipeline.hpp"
 #include "config/config.hpp"
 #include "exec/part_links.hpp"
-#include "graph/cut.hpp"
-#include "graph/workload.hpp"
 #include "lockstep/error.hpp"
+#include "plan/placement.hpp"
 
 namespace lockstep::train {
 
 namespace {
-
-// What the order of tasks is made by. It changes no bit, so only the proportions of these matter.
-constexpr double kFlopsASecond = 2e10;
-constexpr double kBytesASecond = 2e9;
-
-balance::PartCost cost_of_part(const GraphPart& part) {
-  balance::PartCost cost;
-  const Cost flops = cost_of(part.graph);
-  cost.forward = std::max(1.0, static_cast<double>(flops.forward_flops)) / kFlopsASecond;
-  cost.backward = std::max(1.0, static_cast<double>(flops.backward_flops)) / kFlopsASecond;
-  std::set<int> reads;
-  for (std::size_t i = 0; i < part.received_from.size(); ++i) {
-    reads.insert(part.received_from[i].part);
-    cost.receive += static_cast<double>(part.graph.at(part.boundary.received[i].value).spec.bytes()) / kBytesASecond;
-  }
-  cost.reads.assign(reads.begin(), reads.end());
-  return cost;
-}
 
 int part_of_rank(const std::vector<std::vector<int>>& ranks, int rank) {
   for (std::size_t p = 0; p < ranks.size(); ++p) {
@@ -52,16 +32,20 @@ std::vector<std::vector<int>> one_part(int ranks) {
 }  // namespace
 
 ModelParts::ModelParts(const Graph& graph, const JobFile& job, const exec::Device& device, Communicator& ranks,
-                       bool lowered)
-    : whole_(graph), communicator_(ranks), ranks_(one_part(ranks.size())) {
+                       bool lowered, std::vector<double> speeds)
+    : whole_(graph),
+      communicator_(ranks),
+      speeds_(plan::in_proportion(std::move(speeds))),
+      ranks_(one_part(ranks.size())) {
   if (ranks.size() == 1 || config::most_parts(job) == 1) return;
   LOCKSTEP_CHECK(device.kind() == DeviceKind::cpu, "parts are computed on CPUs only");
   // Lowered as a whole: what a pass does to a layer must not depend on where the model is cut.
   const Graph as_computed = device.lower(graph, lowered);
-  const Placement placement = place_parts(as_computed, job.parallel, ranks.size(), job.shards);
+  const Placement placement = plan::place_by_speed(as_computed, job.parallel, speeds_, job.shards);
   if (placement.ranks_of_part.size() == 1) return;
   ranks_ = placement.ranks_of_part;
   parts_ = split(as_computed, placement.part_of_node);
+  costs_ = plan::counted_costs(parts_);
   own_ = part_of_rank(ranks_, ranks.rank());
   of_loss_ = placement.part_of_node[static_cast<std::size_t>(as_computed.loss)];
   group_ = std::make_unique<comm::GroupCommunicator>(ranks, ranks_[static_cast<std::size_t>(own_)]);
@@ -71,7 +55,7 @@ ModelParts::ModelParts(const Graph& graph, const JobFile& job, const exec::Devic
                                       .ranks = ranks,
                                       .samples = job.batch_size / job.shards,
                                       .in_flight = job.parallel.in_flight > 0 ? static_cast<int>(job.parallel.in_flight)
-                                                                              : exec::default_in_flight(count()),
+                                                                              : exec::default_in_flight(ranks_),
                                       .timeout = job.timeout()});
 }
 
@@ -96,11 +80,13 @@ exec::PartSchedule ModelParts::schedule(std::span<const comm::ShardAssignment> a
   std::vector<int> first_worker(workers.size() + 1);  // by rank: the number of its first one of all
   std::partial_sum(workers.begin(), workers.end(), first_worker.begin() + 1);
   balance::PipelineSetup setup;
-  setup.speeds.assign(static_cast<std::size_t>(first_worker.back()), 1.0);
+  for (std::size_t r = 0; r < workers.size(); ++r) {
+    setup.speeds.insert(setup.speeds.end(), static_cast<std::size_t>(workers[r]), speeds_[r] / workers[r]);
+  }
   setup.in_flight = of_model_->in_flight;
+  setup.parts = costs_;
   exec::PartSchedule schedule;
   for (std::size_t p = 0; p < parts_.size(); ++p) {
-    setup.parts.push_back(cost_of_part(parts_[p]));
     std::size_t shards = 0;
     for (const auto& list : assignments[p].shards_of_rank) shards += list.size();
     auto& worker_of = setup.rank_of_shard.emplace_back(shards);
@@ -131,9 +117,9 @@ exec::PartSchedule ModelParts::schedule(std::span<const comm::ShardAssignment> a
     }
   } else {
     const auto& worker_of = setup.rank_of_shard[static_cast<std::size_t>(own_)];
-    for (std::size_t shard = 0; shard < worker_of.size(); ++shard) {
-      const auto worker = static_cast<std::size_t>(worker_of[shard]);
-      if (worker >= own_first && worker < own_end) tasks_of(worker).push_back({static_cast<int>(shard), true});
+    for (const int shard : balance::order_of_shards(setup.rank_of_shard)) {
+      const auto worker = static_cast<std::size_t>(worker_of[static_cast<std::size_t>(shard)]);
+      if (worker >= own_first && worker < own_end) tasks_of(worker).push_back({shard, true});
     }
   }
   return schedule;

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "balance/pipeline.hpp"
 #include "checkpoint/whole_model.hpp"
 #include "comm/reduce/shard_assignment.hpp"
 #include "comm/transport/group.hpp"
@@ -22,8 +23,10 @@ namespace lockstep::train {
 
 class ModelParts {
  public:
-  /// Every rank makes the same parts. Throws Error(configuration) where the model cannot be cut as the job says.
-  ModelParts(const Graph& graph, const JobFile& job, const exec::Device& device, Communicator& ranks, bool lowered);
+  /// Every rank makes the same parts. `speeds`: by rank, in any unit; the same for all ranks. Throws
+  /// Error(configuration) where the model cannot be cut as the job says.
+  ModelParts(const Graph& graph, const JobFile& job, const exec::Device& device, Communicator& ranks, bool lowered,
+             std::vector<double> speeds);
 
   [[nodiscard]] bool is_cut() const { return parts_.size() > 1; }
   [[nodiscard]] int count() const { return static_cast<int>(ranks_.size()); }
@@ -67,8 +70,10 @@ class ModelParts {
  private:
   const Graph& whole_;
   Communicator& communicator_;
-  std::vector<std::vector<int>> ranks_;  ///< by part
-  std::vector<GraphPart> parts_;         ///< empty: the model is not cut
+  std::vector<double> speeds_;            ///< by rank
+  std::vector<std::vector<int>> ranks_;   ///< by part
+  std::vector<GraphPart> parts_;          ///< empty: the model is not cut
+  std::vector<balance::PartCost> costs_;  ///< by part
   int own_ = 0, of_loss_ = 0;
   std::unique_ptr<comm::GroupCommunicator> group_;
   std::optional<exec::PartOfModel> of_model_;

@@ -9,6 +9,7 @@
 #include "train/catalogue.hpp"
 #include "train/device_choice.hpp"
 #include "train/job_graph.hpp"
+#include "train/known_speeds.hpp"
 
 namespace lockstep::train {
 
@@ -39,7 +40,7 @@ Run::Run(const JobFile& of_job, Communicator& ranks, const Registries& registrie
       data(input::prepare_data(job.data, job.seed, job.batch_size, registries.augmentations, own,
                                {.communicator = &communicator})),
       graph(make_job_graph(job, data, registries)),
-      parts(graph, job, backend->device(), communicator, options.lowered),
+      parts(graph, job, backend->device(), communicator, options.lowered, speeds_of_ranks(context, graph)),
       targets_in_mean(optim::targets_in_mean(graph, job.shards)),
       steps_per_epoch(data.train->size() / job.batch_size),
       steps(total_steps(job, steps_per_epoch)),

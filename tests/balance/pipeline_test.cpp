@@ -112,6 +112,58 @@ TEST(Pipeline, BranchesRunSideBySide) {
   EXPECT_LT(pipeline.seconds, 1.1 * 8 * 3);
 }
 
+// A part's ranks may have the first and the last shards: they compute at the same time, and so do those of its
+// neighbour.
+TEST(Pipeline, RanksOfAPartTakeTurns) {
+  EXPECT_EQ(order_of_shards({{0, 0, 0, 0}, {1, 1, 1, 1}}), (std::vector<int>{0, 1, 2, 3}));
+  EXPECT_EQ(order_of_shards({{0, 0, 0, 0, 1, 1, 1, 1}}), (std::vector<int>{0, 4, 1, 5, 2, 6, 3, 7}));
+  EXPECT_EQ(order_of_shards({{0, 0, 0, 0, 0, 0}, {1, 1, 1, 1, 2, 2}}), (std::vector<int>{0, 4, 1, 2, 5, 3}));
+  for (const std::vector<int>& ranks_of_part : std::vector<std::vector<int>>{{1, 2}, {2, 1}, {2, 2}}) {
+    PipelineSetup setup = row(ranks_of_part, 16, 4);
+    for (std::size_t p = 0, first = 0; p < ranks_of_part.size();
+         first += static_cast<std::size_t>(ranks_of_part[p++])) {
+      const int ranks = ranks_of_part[p];
+      setup.parts[p].forward *= ranks, setup.parts[p].backward *= ranks;
+      for (int v = 0; v < 16; ++v)
+        setup.rank_of_shard[p][static_cast<std::size_t>(v)] = static_cast<int>(first) + v * ranks / 16;
+    }
+    const Pipeline pipeline = schedule(setup);
+    EXPECT_GE(carry_out(setup, pipeline), 1);
+    EXPECT_LT(pipeline.seconds, 1.2 * 16 * 3) << ranks_of_part[0] << " and " << ranks_of_part[1];
+  }
+}
+
+// What two ranks compute that meet at the end: the second part joins both.
+PipelineSetup towers(bool overlap) {
+  PipelineSetup setup{.parts = {{.forward = 10, .backward = 20, .reads = {}},
+                                {.forward = 11, .backward = 22, .reads = {0}, .receive = 0.1}},
+                      .rank_of_shard = {std::vector<int>(8, 0), std::vector<int>(8, 1)},
+                      .speeds = {1, 1},
+                      .in_flight = 3};
+  if (overlap) setup.parts[1].overlaps = {{.left = 0, .before = 10, .gradient_left = 20, .before_gradient = 0}};
+  return setup;
+}
+
+TEST(Pipeline, BranchesThatMeetStartTogether) {
+  const PipelineSetup apart = towers(false), together = towers(true);
+  EXPECT_GE(schedule(apart).seconds, 8 * 33.0 + 10) << "the second waits for the first one's first forward";
+  const Pipeline pipeline = schedule(together);
+  EXPECT_GE(carry_out(together, pipeline), 1);
+  EXPECT_LT(pipeline.seconds, 8 * 33.0 + 0.5) << "the second is busy from the first moment to the last";
+  EXPECT_DOUBLE_EQ(pipeline.busy[1], 8 * 33.0);
+}
+
+TEST(Pipeline, WhatIsMadeEarlyIsReadEarly) {
+  PipelineSetup setup = row({1, 1}, 1, 1);
+  setup.parts[0].forward = 10;
+  setup.parts[1].overlaps = {{.left = 8, .before = 0.5, .gradient_left = 1.5, .before_gradient = 0}};
+  // Made after 2, so the second begins after 1.5; its gradient is there 0.5 after its backward has begun at 2.5, and
+  // the first has its forward to end.
+  EXPECT_DOUBLE_EQ(schedule(setup).seconds, 10 + 2);
+  setup.parts[0].forward = 1, setup.parts[1].overlaps[0].left = 0;
+  EXPECT_DOUBLE_EQ(schedule(setup).seconds, 0.5 + 1 + 0.5 + 2);
+}
+
 TEST(Pipeline, NobodyWaitsForSomebodyWhoWaitsForIt) {
   std::mt19937 random(3);
   const auto below = [&](unsigned n) { return static_cast<int>(random() % n); };
@@ -123,6 +175,11 @@ TEST(Pipeline, NobodyWaitsForSomebodyWhoWaitsForIt) {
       cost.forward = 1 + below(5), cost.backward = 1 + below(9), cost.receive = below(3);
       for (int q = 0; q < p; ++q) {
         if (below(2) == 0) cost.reads.push_back(q);
+      }
+      for (std::size_t i = 0; i < cost.reads.size() && trial % 2 == 1; ++i) {
+        const PartCost& other = setup.parts[static_cast<std::size_t>(cost.reads[i])];
+        const auto some = [&](double seconds) { return seconds * below(4) / 3.0; };
+        cost.overlaps.push_back({some(other.forward), some(cost.forward), some(cost.backward), some(other.backward)});
       }
       auto& table = setup.rank_of_shard.emplace_back();
       for (int v = 0; v < shards; ++v) table.push_back(below(static_cast<unsigned>(ranks)));

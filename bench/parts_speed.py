@@ -1,0 +1,252 @@
+#!/usr/bin/env python3
+"""What dividing a model between two ranks gives and costs, on the machine that it runs on: the tables of
+docs/parallelism.md.
+
+    bench/parts_speed.py branches          two equal towers side by side, against one rank with both
+    bench/parts_speed.py stages            a GPT in two halves, against one rank with all of it
+    bench/parts_speed.py sharding          divided state against state that each of two ranks has
+    bench/parts_speed.py unequal           a rank at half its speed: the placement that is chosen against all others
+                                           [--rounds N] [--steps N] [--build DIR] [key=value ...]
+
+All ranks have one thread. In each round the runs that are compared come one right after the other, so that what else
+the machine does meets all of them; ratios are those of a round, and their median is printed. A run's step is the median
+of its steps without the first three. Beside it stands the ratio of the fastest steps of all rounds, which is what is
+left to go by on a machine that others use. All runs of a job must end with the same hash. Timings want a machine that
+does nothing else; its load is printed with them. Data is made here: nothing is fetched.
+"""
+import argparse
+import json
+import os
+import pathlib
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "bench"))
+import slow_rank  # noqa: E402
+
+SKIPPED = 3  # steps at the start of a run
+COMMON = ["checkpoint=never", "evaluate=never", "threads=1"]
+
+TOWER = """      - {{conv: {{filters: 32, kernel: 3}}, inputs: {side}, name: {side}_conv1}}
+      - relu
+      - {{conv: {{filters: 32, kernel: 3}}}}
+      - relu
+      - {{conv: {{filters: 64, kernel: 3, stride: 2}}}}
+      - relu
+      - {{conv: {{filters: 64, kernel: 3}}}}
+      - relu
+      - {{max_pool: {{kernel: 2}}}}
+      - flatten
+      - {{linear: {{features: 64}}, name: {side}_end}}
+"""
+TOWERS = """job:
+  name: towers
+  model:
+    inputs: [left, right]
+    layers:
+""" + TOWER.format(side="left") + TOWER.format(side="right") + """      - {concat: {inputs: [left_end, right_end]}}
+      - {linear: {features: 32}}
+      - relu
+      - {linear: {features: 2}}
+  data:
+    train: {digits: {count: 4096, pairs: true}}
+  batch_size: 128
+  shards: 16
+  steps: 20
+  metrics: [accuracy]
+  optimizer: {sgd: {momentum: 0.9}}
+  learning_rate: 0.01
+"""
+RESNET = """job:
+  name: resnet20
+  model: {resnet: {depth: 20}}
+  data:
+    train: {digits: {count: 4096}}
+  batch_size: 128
+  shards: 8
+  steps: 20
+  metrics: [accuracy]
+  optimizer: {sgd: {momentum: 0.9}}
+  learning_rate: 0.01
+"""
+GPT = """job:
+  name: gpt
+  model: {{gpt: {{layers: {layers}, heads: 4, width: {width}, dropout: 0, bias: false}}}}
+  data:
+    train: {{text: {{path: {text}, tokenizer: characters, context: 128}}}}
+  batch_size: {batch}
+  shards: {shards}
+  steps: 20
+  loss: cross_entropy
+  metrics: [perplexity]
+  optimizer: {{adamw: {{weight_decay: 0.1}}}}
+  learning_rate: 0.001
+  clip_norm: 1
+"""
+
+
+def gpt(folder, **sizes):
+    text = folder / "text.txt"
+    text.write_text("".join(f"line {i * i % 97}, {'and so on' if i % 3 else 'in short'}: {i}.\n" for i in range(20000)),
+                    encoding="utf-8")
+    return GPT.format(text=text, **sizes)
+
+
+class Run:
+    """A run that has ended: the seconds of its steps and what its events say."""
+
+    def __init__(self, options, job, ranks, words):
+        self.options, self.seconds, self.parts = options, [], []
+        command = [str(options.program), "train", str(job), *COMMON, f"steps={options.steps}", *options.words, *words,
+                   "run_directory=" + str(job.parent / "run"), "--log", "json"]
+        command += ["--ranks", str(ranks)] if ranks > 1 else []
+        subprocess.run(["rm", "-rf", str(job.parent / "run")], check=True)
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+        if done.returncode != 0:
+            sys.exit(f"{' '.join(command)}: {done.returncode}\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        self.processor = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        last = 0.0
+        for line in done.stdout.splitlines():
+            event = json.loads(line)
+            if event["event"] == "step":
+                self.seconds.append(event["seconds"] - last)
+                last = event["seconds"]
+            if event["event"] == "part":
+                self.parts.append(event)
+            if event["event"] == "end":
+                self.end = event
+
+    @property
+    def step(self):
+        return statistics.median(self.seconds[SKIPPED:])
+
+    def where(self):
+        """By rank: seconds of a step that its worker computes, waits for other parts; the rest of its step."""
+        steps = self.end["steps"]
+        waits = self.end.get("part_wait_seconds_by_rank", {})
+        text = []
+        for rank, compute in sorted(self.end["compute_seconds_by_rank"].items(), key=lambda item: int(item[0])):
+            wait = waits.get(rank, 0) / steps
+            rest = self.end["seconds"] / steps - compute / steps - wait
+            text.append(f"rank {rank} computes {1e3 * compute / steps:.0f} ms, waits {1e3 * wait:.0f}, other {1e3 * rest:.0f}")
+        return "; ".join(text)
+
+
+def ideal(options, job, ranks, words):
+    """By the simulation that plans and orders tasks: the speed of so many ranks, to that of one."""
+    command = [str(options.program), "plan", str(job), "--ranks", str(ranks), *COMMON, *options.words, *words, "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(command)}: {done.returncode}\n{done.stderr[-2000:]}")
+    return ranks * json.loads(done.stdout)["placement"]["efficiency"]
+
+
+def compare(options, job, variants):
+    """`variants`: names to (ranks, words), the first the one that the others are held against. Ratios of speed."""
+    ratios, hashes = {name: [] for name in list(variants)[1:]}, set()
+    fastest = dict.fromkeys(variants, float("inf"))
+    for number in range(options.rounds):
+        runs = {name: Run(options, job, ranks, words) for name, (ranks, words) in variants.items()}
+        first = next(iter(runs.values()))
+        for name, run in runs.items():
+            hashes.add(run.end["parameters_sha256"])
+            fastest[name] = min(fastest[name], *run.seconds[SKIPPED:])
+            if run is not first:
+                ratios[name].append(first.step / run.step)
+        print(f"round {number + 1}: " + ", ".join(f"{name} {1e3 * run.step:.0f} ms" for name, run in runs.items())
+              + f"; load {os.getloadavg()[0]:.1f}", flush=True)
+    if len(hashes) != 1:
+        sys.exit(f"expected one hash, found {hashes}")
+    for name, run in runs.items():
+        parts = ", ".join(f"part {part['part']} on {part['ranks']}: {part['first']} to {part['last']}" for part in run.parts)
+        print(f"  {name}: {run.where()}; {run.processor / run.end['steps'] * 1e3:.0f} ms of processor time a step"
+              + (f"\n    {parts}" if parts else ""))
+    for name, values in ratios.items():
+        print(f"{name}: {statistics.median(values):.3f} times the speed ("
+              + ", ".join(f"{value:.2f}" for value in values) + "); of the fastest steps "
+              + f"{fastest[next(iter(variants))] / fastest[name]:.3f}", flush=True)
+    return {name: statistics.median(values) for name, values in ratios.items()}
+
+
+def branches(options, folder):
+    job = folder / "towers.yaml"
+    job.write_text(TOWERS, encoding="utf-8")
+    words = ["parallel.parts={branches: auto}"]
+    ratio = compare(options, job, {"whole on 1 rank": (1, []), "branches on 2 ranks": (2, words)})
+    print(f"by the simulation {ideal(options, job, 2, words):.2f}; aim 1.7: {min(ratio.values()):.2f}")
+
+
+def stages(options, folder):
+    shards = 12
+    job = folder / "gpt.yaml"
+    job.write_text(gpt(folder, layers=8, width=128, batch=24, shards=shards), encoding="utf-8")
+    words = ["parallel.parts=2"]
+    ratio = compare(options, job, {"whole on 1 rank": (1, []), "2 stages on 2 ranks": (2, words)})
+    of_equal = 2 * shards / (shards + 1)
+    print(f"by the simulation {ideal(options, job, 2, words):.2f}; two equal stages of {shards} shards: {of_equal:.2f}; "
+          f"aim 0.9 of that: {min(ratio.values()) / of_equal:.2f}")
+
+
+def sharding(options, folder):
+    models = {"gpt": gpt(folder, layers=6, width=256, batch=16, shards=8), "resnet20": RESNET}
+    for name, text in models.items():
+        job = folder / f"{name}.yaml"
+        job.write_text(text, encoding="utf-8")
+        print(name)
+        ratios = compare(options, job, {what: (2, [f"parallel.sharding={what}"])
+                                        for what in ("none", "optimizer", "gradients")})
+        for what, ratio in ratios.items():
+            print(f"  sharding={what} takes {1 / ratio:.3f} times as long as none; aim 1.15")
+
+
+def unequal(options, folder):
+    """Rank 1 is stopped for half of the time, as in bench/slow_rank.py. What the job's weights choose is held against
+    each cut by hand, and data parallelism that is told the same weights."""
+    blocks, shards = 6, 16
+    job = folder / "unequal.yaml"
+    job.write_text(gpt(folder, layers=blocks, width=128, batch=32, shards=shards), encoding="utf-8")
+    weights = "balance={weights: {h0: 2, h1: 1}}"
+    variants = {"chosen": [weights, "parallel.parts=2"]}
+    for last in range(1, blocks):
+        variants[f"part 0 until block{last}"] = [weights, f"parallel.parts=[{{until: block{last}}}, {{}}]"]
+    variants["even"] = ["balance=equal", "parallel.parts=2"]
+    found, hashes = {name: [] for name in variants}, set()
+    for number in range(options.rounds):
+        for name, words in variants.items():
+            seconds, _, digest = slow_rank.run(options.program, [str(job), *COMMON, *options.words, *words], 1,
+                                               options.steps)
+            hashes.add(digest)
+            found[name].append(statistics.median(seconds[SKIPPED:-1]))
+        print(f"round {number + 1}: " + ", ".join(f"{name} {1e3 * times[-1]:.0f} ms" for name, times in found.items())
+              + f"; load {os.getloadavg()[0]:.1f}", flush=True)
+    if len(hashes) != 1:
+        sys.exit(f"expected one hash, found {hashes}")
+    medians = {name: statistics.median(times) for name, times in found.items()}
+    best = min((name for name in medians if name != "chosen"), key=medians.get)
+    print(f"chosen {1e3 * medians['chosen']:.0f} ms a step, best by hand: {best}, {1e3 * medians[best]:.0f} ms: "
+          f"{100 * medians[best] / medians['chosen']:.0f} % of its throughput; aim 90 %; an even cut has "
+          f"{100 * medians[best] / medians['even']:.0f} %")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    what = {function.__name__: function for function in (branches, stages, sharding, unequal)}
+    parser.add_argument("what", choices=list(what))
+    parser.add_argument("words", nargs="*", metavar="key=value", help="added to the job of all runs")
+    parser.add_argument("--build", default=ROOT / "build" / "release", type=pathlib.Path)
+    parser.add_argument("--rounds", default=3, type=int)
+    parser.add_argument("--steps", default=20, type=int)
+    options = parser.parse_args()
+    options.program = options.build / "bin" / "lockstep"
+    with tempfile.TemporaryDirectory() as directory:
+        what[options.what](options, pathlib.Path(directory))
+
+
+if __name__ == "__main__":
+    main()
