@@ -94,6 +94,37 @@ std::string hash_all(const std::vector<HashedTensor>& tensors, Communicator& com
   return hash.hex();
 }
 
+/// Elements of a parameter of the whole model, and the rank that keeps their state; if `divided`, them, too.
+struct OwnedSlice {
+  std::int64_t parameter, begin, end, rank, divided;
+};
+
+/// `part`: whose slices they are; null: the whole model's.
+std::vector<OwnedSlice> slices_of(const optim::ModelSlices& own, const GraphPart* part) {
+  std::vector<OwnedSlice> slices;
+  for (std::size_t i = 0; i < own.owned().size(); ++i) {
+    const auto parameter = static_cast<std::int64_t>(part == nullptr ? i : part->parameters[i]);
+    for (const auto& [extent, owner] : own.owned()[i]) {
+      slices.push_back({parameter, extent.begin, extent.end, own.number_of(owner), own.divides_parameters() ? 1 : 0});
+    }
+  }
+  return slices;
+}
+
+/// Of a weight that several parts share, the first part saves the states.
+void note(const std::vector<OwnedSlice>& slices, WholeModel& whole) {
+  std::map<std::int64_t, std::vector<Holding>> of_part;
+  for (const OwnedSlice& slice : slices) {
+    of_part[slice.parameter].push_back({{slice.begin, slice.end}, {static_cast<int>(slice.rank)}});
+  }
+  const bool divided = !slices.empty() && slices.front().divided != 0;
+  for (auto& [parameter, holdings] : of_part) {
+    auto& tensor = whole.parameters.at(static_cast<std::size_t>(parameter));
+    if (tensor.state_holdings.empty()) tensor.state_holdings = holdings;
+    if (divided && tensor.holdings.empty()) tensor.holdings = std::move(holdings);
+  }
+}
+
 }  // namespace
 
 WholeModel whole_of(const Graph& graph, const std::vector<GraphPart>& parts,
@@ -109,36 +140,18 @@ WholeModel whole_of(const Graph& graph, const std::vector<GraphPart>& parts,
 void note_slices(WholeModel& whole, const optim::ModelSlices* own, const std::vector<GraphPart>& parts,
                  const std::vector<std::vector<int>>& ranks, Communicator& communicator,
                  std::chrono::milliseconds timeout) {
-  struct Said {
-    std::int64_t parameter, begin, end, rank, divided;
-  };
   const Operation operation{"slices of parameters", 0, timeout};
   for (std::size_t p = 0; p < ranks.size(); ++p) {
     const bool mine = own != nullptr && has(ranks[p], communicator.rank());
-    std::vector<Said> said;
-    for (std::size_t i = 0; mine && i < own->owned().size(); ++i) {
-      const auto whole_number = static_cast<std::int64_t>(parts.empty() ? i : parts[p].parameters[i]);
-      for (const auto& [extent, owner] : own->owned()[i]) {
-        said.push_back(
-            {whole_number, extent.begin, extent.end, own->number_of(owner), own->divides_parameters() ? 1 : 0});
-      }
-    }
+    std::vector<OwnedSlice> said =
+        mine ? slices_of(*own, parts.empty() ? nullptr : &parts[p]) : std::vector<OwnedSlice>();
     if (ranks.size() > 1) {
       std::uint64_t count = said.size();
       communicator.broadcast(std::as_writable_bytes(std::span(&count, 1)), ranks[p].front(), operation);
       said.resize(count);
       if (count > 0) communicator.broadcast(std::as_writable_bytes(std::span(said)), ranks[p].front(), operation);
     }
-    std::map<std::int64_t, std::vector<Holding>> of_part;
-    for (const Said& one : said) {
-      of_part[one.parameter].push_back({{one.begin, one.end}, {static_cast<int>(one.rank)}});
-    }
-    const bool divided = !said.empty() && said.front().divided != 0;
-    for (auto& [parameter, holdings] : of_part) {  // the first part that has a shared weight saves its states
-      auto& tensor = whole.parameters.at(static_cast<std::size_t>(parameter));
-      if (tensor.state_holdings.empty()) tensor.state_holdings = holdings;
-      if (divided && tensor.holdings.empty()) tensor.holdings = std::move(holdings);
-    }
+    note(said, whole);
   }
 }
 

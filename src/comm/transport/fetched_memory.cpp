@@ -24,6 +24,7 @@ struct Word {
 
   static constexpr int kReaderBits = 22, kNumberBits = 16, kVersionBits = 24;
   static constexpr std::uint64_t kVersions = std::uint64_t{1} << kVersionBits;
+  static constexpr std::uint64_t kNumbers = std::uint64_t{1} << kNumberBits;
 
   static Word of(std::uint64_t bits) {
     const auto take = [&bits](int count) {
@@ -39,8 +40,7 @@ struct Word {
     return word;
   }
   [[nodiscard]] std::uint64_t bits() const {
-    constexpr std::uint64_t numbers = (std::uint64_t{1} << kNumberBits) - 1;
-    return ((version % kVersions << kNumberBits | (number & numbers)) << 2 | static_cast<std::uint64_t>(state))
+    return ((version % kVersions << kNumberBits | number % kNumbers) << 2 | static_cast<std::uint64_t>(state))
                << kReaderBits |
            readers;
   }

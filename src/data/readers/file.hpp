@@ -45,6 +45,8 @@ class File final : public ByteSource {
   File(const std::string& path, ByteCounter counter) : File(path, std::move(counter), path) {}
   /// `name`: of the file that this one is a copy of.
   File(std::string path, ByteCounter counter, std::string name);
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
   ~File() override;
 
   [[nodiscard]] const std::string& path() const { return path_; }
