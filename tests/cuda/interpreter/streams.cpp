@@ -44,7 +44,7 @@ void Streams::wait(Stream& stream, const Event& event) {
 }
 
 std::unique_ptr<Graph> Streams::end(Stream& stream) {
-  Stream::Recording recording = std::move(*stream.recording_);
+  Recording recording = std::move(*stream.recording_);
   stream.recording_.reset();
   return recording.broken ? nullptr : std::make_unique<Graph>(std::move(recording.graph));
 }

@@ -31,6 +31,12 @@ struct Graph {
   std::vector<Act> acts;
 };
 
+/// A graph that is being recorded.
+struct Recording {
+  Graph graph;
+  bool broken = false;
+};
+
 class Stream {
  public:
   explicit Stream(u32 number) : number_(number) {}
@@ -44,10 +50,6 @@ class Stream {
     Act act;
     Work work;
     std::shared_ptr<Mark> waits, sets;
-  };
-  struct Recording {
-    Graph graph;
-    bool broken = false;
   };
   u32 number_;
   Clock clock_;

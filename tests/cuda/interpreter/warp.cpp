@@ -217,7 +217,7 @@ u8* Warp::touch(const Instruction& instruction, u32 lane, u64 address, std::size
 const u8* Warp::parameter(const Instruction& instruction, u32 lane, u64 address, std::size_t bytes) {
   const auto first = reinterpret_cast<u64>(launch_.parameters.data());
   if (address >= first && address + bytes <= first + launch_.parameters.size()) {
-    return reinterpret_cast<const u8*>(address);
+    return launch_.parameters.data() + (address - first);
   }
   report(instruction, lane, "reads beside the parameters", "");
   return nullptr;
