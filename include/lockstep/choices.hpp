@@ -62,9 +62,9 @@ inline constexpr std::array<std::string_view, 4> kNames<Sharding>{"none", "optim
 [[nodiscard]] constexpr bool divides_gradients(Sharding sharding) {
   return sharding >= Sharding::gradients;
 }
-/// Whether a worker's kernels keep weights packed or rounded: as much memory as the parameters, or twice that.
-[[nodiscard]] constexpr bool keeps_weights(Sharding sharding) {
-  return sharding != Sharding::parameters;
+/// Whether hosts keep slices of the parameters, and workers no packed or rounded weights.
+[[nodiscard]] constexpr bool divides_parameters(Sharding sharding) {
+  return sharding == Sharding::parameters;
 }
 
 enum class SourceKind : std::uint8_t { digits, images, idx, cifar, text, tokens, csv, packed };

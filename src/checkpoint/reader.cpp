@@ -5,7 +5,7 @@
 #include <span>
 
 #include "checkpoint/layout.hpp"
-#include "checkpoint/messages.hpp"
+#include "comm/transport/messages.hpp"
 #include "comm/transport/work_together.hpp"
 #include "lockstep/error.hpp"
 
@@ -61,8 +61,8 @@ std::string CheckpointReader::reported_by(int rank, std::string text, const Oper
 }
 
 void CheckpointReader::hand_out(std::string& bytes, int from, const Operation& operation) const {
-  in_messages(std::as_writable_bytes(std::span(bytes)),
-              [&](auto message) { communicator_.broadcast(message, from, operation); });
+  comm::in_messages(std::as_writable_bytes(std::span(bytes)),
+                    [&](auto message) { communicator_.broadcast(message, from, operation); });
 }
 
 // All ranks take part in handing out a file, so they agree on the files; where a rank has a fault, they agree on that:

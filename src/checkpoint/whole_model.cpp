@@ -6,7 +6,7 @@
 #include <memory>
 #include <numeric>
 
-#include "checkpoint/messages.hpp"
+#include "comm/transport/messages.hpp"
 #include "comm/transport/work_together.hpp"
 #include "core/digest.hpp"
 #include "lockstep/error.hpp"
@@ -14,6 +14,8 @@
 namespace lockstep::checkpoint {
 
 namespace {
+
+constexpr int kHashTag = 82;  // of tensors, to the rank that hashes them
 
 std::vector<WholeModel::Tensor> tensors_of(const exec::TensorBlock& block) {
   std::vector<WholeModel::Tensor> tensors;
@@ -76,15 +78,15 @@ std::string hash_all(const std::vector<HashedTensor>& tensors, Communicator& com
   std::vector<std::byte> received;
   for (const auto& tensor : tensors) {
     if (tensor.from == 0) {
-      in_messages(tensor.own, [&](auto bytes) {
+      comm::in_messages(tensor.own, [&](auto bytes) {
         hash.add(bytes);
         progress.advance();
       });
       continue;
     }
-    received.resize(std::min(std::max(received.size(), tensor.bytes), kMessageBytes));
+    received.resize(std::min(std::max(received.size(), tensor.bytes), comm::kMessageBytes));
     for (std::size_t rest = tensor.bytes; rest > 0;) {
-      const auto bytes = std::span(received).first(std::min(rest, kMessageBytes));
+      const auto bytes = std::span(received).first(std::min(rest, comm::kMessageBytes));
       communicator.receive(bytes, tensor.from, kHashTag)->wait(operation);
       hash.add(bytes);
       progress.advance();
@@ -189,7 +191,7 @@ std::string parameters_sha256(const WholeModel& whole, const exec::TensorBlock& 
   std::vector<std::unique_ptr<Transfer>> sent;
   for (const auto& tensor : tensors) {
     if (tensor.from == 0 || tensor.from != communicator.rank()) continue;
-    in_messages(tensor.own, [&](auto bytes) { sent.push_back(communicator.send(bytes, 0, kHashTag)); });
+    comm::in_messages(tensor.own, [&](auto bytes) { sent.push_back(communicator.send(bytes, 0, kHashTag)); });
   }
   std::array<char, 64> text{};
   (void)comm::work_together(communicator, operation, [&](comm::WorkProgress& progress) {

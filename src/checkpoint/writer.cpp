@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "checkpoint/checkpoint.hpp"
-#include "checkpoint/messages.hpp"
+#include "comm/transport/messages.hpp"
 #include "core/background.hpp"
 #include "core/digest.hpp"
 #include "lockstep/error.hpp"
@@ -20,6 +20,8 @@
 namespace lockstep::checkpoint {
 
 namespace {
+
+constexpr int kPieceTag = 81;  // of pieces of files, to the ranks that write them
 
 using std::chrono::milliseconds;
 
@@ -220,11 +222,11 @@ void CheckpointWriter::exchange(std::int64_t step) {
       for (const auto& source : piece.sources) {
         if (source.rank == part.rank) continue;
         if (part.rank == rank) {
-          in_messages(std::span(to + offset_of(piece, source), bytes_of(source.extent)),
-                      [&](auto bytes) { messages.add(communicator_.receive(bytes, source.rank, kPieceTag)); });
+          comm::in_messages(std::span(to + offset_of(piece, source), bytes_of(source.extent)),
+                            [&](auto bytes) { messages.add(communicator_.receive(bytes, source.rank, kPieceTag)); });
         } else if (source.rank == rank) {
-          in_messages(own_bytes(piece, source),
-                      [&](auto bytes) { messages.add(communicator_.send(bytes, part.rank, kPieceTag)); });
+          comm::in_messages(own_bytes(piece, source),
+                            [&](auto bytes) { messages.add(communicator_.send(bytes, part.rank, kPieceTag)); });
         }
       }
     }

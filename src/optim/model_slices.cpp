@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "comm/transport/messages.hpp"
 #include "core/round_up.hpp"
 #include "lockstep/error.hpp"
 
@@ -11,7 +12,6 @@ namespace lockstep::optim {
 namespace {
 
 constexpr int kParameterTag = 1 << 14;
-constexpr std::int64_t kMessageElements = std::int64_t{1} << 22;  // each message has a deadline of its own
 
 using exec::Extent;
 
@@ -188,14 +188,11 @@ void ModelSlices::gather(const exec::TensorBlock& parameters, const Runs& runs, 
   const auto for_each_message = [&](int owner, const auto& call) {
     float* const block = parameters.at(0).data();
     for (const Extent& run : runs[static_cast<std::size_t>(owner)]) {
-      for (std::int64_t at = run.begin; at < run.end; at += kMessageElements) {
-        call(std::as_writable_bytes(
-            std::span(block + at, static_cast<std::size_t>(std::min(kMessageElements, run.end - at)))));
-      }
+      comm::in_messages(std::as_writable_bytes(std::span(block + run.begin, block + run.end)), call);
     }
   };
   for (int owner = 0; owner < group_.size(); ++owner) {
-    if (hosts_.host_of(owner) == own_host || hosts_.leader(own_host, owner) != group_.rank()) continue;
+    if (!hosts_.receives_from(group_.rank(), owner)) continue;
     for_each_message(owner, [&](auto bytes) { transfers.push_back(group_.receive(bytes, owner, kParameterTag)); });
   }
   for (int host = 0; host < hosts_.count(); ++host) {

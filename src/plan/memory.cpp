@@ -116,7 +116,7 @@ class Counter {
   /// time.
   [[nodiscard]] std::int64_t parameters() const {
     const std::int64_t all = block_bytes(part_.graph(), part_.graph().parameters);
-    if (keeps_weights(placed_.choice.sharding()) || local_ranks() == std::ssize(part_.ranks)) return all;
+    if (!divides_parameters(placed_.choice.sharding()) || local_ranks() == std::ssize(part_.ranks)) return all;
     std::int64_t unit = setup_.model.job.bucket_bytes;
     for (const ValueId id : part_.graph().parameters) {
       unit = std::max(unit, static_cast<std::int64_t>(part_.graph().at(id).spec.bytes()));
@@ -177,7 +177,7 @@ class Counter {
     // Every second shard is added to its sibling, so of an even number of flights half never do that.
     const std::int64_t adding = own < 2 ? 0 : flights % 2 == 0 ? flights / 2 : flights;
     memory_.activations = (arena * flights + scratch() * adding) * used;
-    const bool keeps = keeps_weights(placed_.choice.sharding());
+    const bool keeps = !divides_parameters(placed_.choice.sharding());
     memory_.kernels = (keeps ? kept(setup_.model.training) : most_packed()) * used;
     if (part_.part) memory_.messages = crossing() * flights * used;
     if (!part_.evaluation) return;

@@ -189,7 +189,7 @@ class Step {
   /// Where hosts divide the parameters, those of others come in forward and in backward of each shard, once for all
   /// workers of the host, while the layers before compute; what takes longer than these is waited for.
   void gather_parameters() {
-    if (keeps_weights(placed_.choice.sharding())) return;
+    if (!divides_parameters(placed_.choice.sharding())) return;
     double most = 0;
     for (int rank = 0; rank < placed_.ranks(); ++rank) {
       const PlacedPart& part = placed_.part_of(rank);

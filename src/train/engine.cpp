@@ -26,7 +26,7 @@ exec::ExecutorOptions Engine::how_to_execute(const std::vector<std::string>& alg
   return {.lowered = run.options.lowered,
           .recompute = run.job.recompute,
           .algorithms = algorithms,
-          .keeps_weights = keeps_weights(run.job.parallel.sharding)};
+          .keeps_weights = !divides_parameters(run.job.parallel.sharding)};
 }
 
 void Engine::make_model() {
@@ -41,7 +41,7 @@ void Engine::make_model() {
   if (sharded) {
     slices = std::make_unique<optim::ModelSlices>(
         group, executor->graph(), executor->program(), buckets,
-        optim::ModelSlices::Options{.divides_parameters = job.parallel.sharding == Sharding::parameters,
+        optim::ModelSlices::Options{.divides_parameters = divides_parameters(job.parallel.sharding),
                                     .unit_bytes = job.bucket_bytes,
                                     .workers = pool.size(),
                                     .timeout = run.context.timeout()});

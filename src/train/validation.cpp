@@ -36,7 +36,7 @@ bool Validation::run(const exec::ModelValues& model, const Balancing& balancing,
                           .filler = filler_,
                           .alike = computes_alike(job, run_.device),
                           .lowered = lowered_,
-                          .keeps_weights = keeps_weights(job.parallel.sharding),
+                          .keeps_weights = !divides_parameters(job.parallel.sharding),
                           .parts = parts_.is_cut() ? &parts_ : nullptr,
                           .workers = balancing.workers_of_ranks()});
   }

@@ -137,7 +137,7 @@ TEST(FetchedMemory, SendsOnlyWhatAnotherHostReads) {
         }
         memory.settle(operation);
         communicator.barrier(operation);
-        EXPECT_EQ(memory.statistics().bytes_sent, communicator.rank() == 0 ? 0U : 3U << 20);
+        EXPECT_EQ(memory.bytes_sent(), communicator.rank() == 0 ? 0U : 3U << 20);
       },
       layout.host_of);
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <new>
 
+#include "comm/transport/messages.hpp"
 #include "core/spans.hpp"
 #include "lockstep/error.hpp"
 
@@ -13,12 +14,11 @@ namespace lockstep::comm {
 namespace {
 
 constexpr int kRequestTag = (1 << 14) + 1, kUnitTag = (1 << 14) + 2;
-constexpr std::size_t kMessageBytes = std::size_t{16} << 20;  // each message has a deadline of its own
 constexpr std::size_t kCacheLine = 64;
 
 /// The state of a unit. Its fetches are numbered, so that every rank takes part in each of them once.
 struct Word {
-  enum class State : std::uint8_t { dropped, fetching, there, dropping };
+  enum class State : std::uint8_t { dropped, fetching, resident, dropping };
   std::uint64_t version = 0, number = 0, readers = 0;
   State state = State::dropped;
 
@@ -45,19 +45,12 @@ struct Word {
            readers;
   }
   [[nodiscard]] bool is_of(std::uint64_t now) const { return version == now % kVersions; }
-  [[nodiscard]] bool is_there(std::uint64_t now) const { return state == State::there && is_of(now); }
+  [[nodiscard]] bool is_resident(std::uint64_t now) const { return state == State::resident && is_of(now); }
   /// Whether a fetch may begin.
   [[nodiscard]] bool is_gone(std::uint64_t now) const {
-    return state == State::dropped || (state == State::there && !is_of(now));
+    return state == State::dropped || (state == State::resident && !is_of(now));
   }
 };
-
-template <class Call>
-void in_messages(std::byte* block, const OwnedBytes& bytes, const Call& call) {
-  for (std::size_t at = bytes.begin; at < bytes.end; at += kMessageBytes) {
-    call(std::span(block + at, std::min(kMessageBytes, bytes.end - at)));
-  }
-}
 
 constexpr std::chrono::hours kUntilRung{1};
 
@@ -156,7 +149,7 @@ void FetchedMemory::ring_all() const {
 }
 
 void FetchedMemory::prefetch(int unit) {
-  if (is_foreign(unit)) (void)begin_fetch(unit, false);
+  if (is_foreign(unit)) begin_fetch(unit, false);
 }
 
 void FetchedMemory::acquire(int unit, const Operation& operation) {
@@ -167,19 +160,18 @@ void FetchedMemory::acquire(int unit, const Operation& operation) {
     const std::uint32_t rings = doorbell().rings();
     std::uint64_t seen = bits.load(std::memory_order_acquire);
     Word word = Word::of(seen);
-    if (word.is_there(version_)) {
+    if (word.is_resident(version_)) {
       ++word.readers;
-      if (bits.compare_exchange_weak(seen, word.bits(), std::memory_order_acq_rel)) break;
+      if (bits.compare_exchange_weak(seen, word.bits(), std::memory_order_acq_rel)) return;
       continue;
     }
     if (word.is_gone(version_)) {
-      (void)begin_fetch(unit, true);
+      begin_fetch(unit, true);
       continue;
     }
     check(operation, start, unit);
     doorbell().wait(rings, Clock::now() + kCheckInterval);
   }
-  nanoseconds_waited_ += static_cast<std::uint64_t>(seconds_since(start) * 1e9);
 }
 
 void FetchedMemory::release(int unit) {
@@ -188,19 +180,17 @@ void FetchedMemory::release(int unit) {
   shared(unit).word.fetch_sub(1, std::memory_order_acq_rel);  // the lowest bits count readers
 }
 
-// Returns whether this call has begun it.
-bool FetchedMemory::begin_fetch(int unit, bool demanded) {
+// Unless another thread is faster.
+void FetchedMemory::begin_fetch(int unit, bool demanded) {
   std::atomic<std::uint64_t>& bits = shared(unit).word;
+  if (!Word::of(bits.load(std::memory_order_acquire)).is_gone(version_)) return;
+  if (!make_room() && !demanded) return;
   std::uint64_t seen = bits.load(std::memory_order_acquire);
-  if (!Word::of(seen).is_gone(version_)) return false;
-  if (!make_room() && !demanded) return false;
-  seen = bits.load(std::memory_order_acquire);
   Word word = Word::of(seen);
-  if (!word.is_gone(version_)) return false;
+  if (!word.is_gone(version_)) return;
   word = {.version = version_, .number = word.number + 1, .readers = 0, .state = Word::State::fetching};
-  if (!bits.compare_exchange_strong(seen, word.bits(), std::memory_order_acq_rel)) return false;
+  if (!bits.compare_exchange_strong(seen, word.bits(), std::memory_order_acq_rel)) return;
   for (const int rank : fetchers_[static_cast<std::size_t>(unit)]) doorbell(hosts_.local_rank(rank)).ring();
-  return true;
 }
 
 bool FetchedMemory::make_room() {
@@ -221,7 +211,7 @@ bool FetchedMemory::drop_oldest() {
   for (int u = 0; u < units(); ++u) {
     const std::uint64_t bits = shared(u).word.load(std::memory_order_acquire);
     const Word word = Word::of(bits);
-    if (!is_foreign(u) || word.state != Word::State::there || word.readers > 0) continue;
+    if (!is_foreign(u) || word.state != Word::State::resident || word.readers > 0) continue;
     const std::uint64_t last = word.is_of(version_) ? shared(u).last_used.load(std::memory_order_relaxed) + 1 : 0;
     if (oldest >= 0 && last >= used) continue;
     oldest = u;
@@ -233,7 +223,7 @@ bool FetchedMemory::drop_oldest() {
   word.state = Word::State::dropping;
   if (!shared(oldest).word.compare_exchange_strong(seen, word.bits(), std::memory_order_acq_rel)) return false;
   for (const auto& [begin, end] : foreign_[static_cast<std::size_t>(oldest)])
-    release_pages(data() + begin, data() + end);
+    release_pages({data() + begin, data() + end});
   word.state = Word::State::dropped;
   shared(oldest).word.store(word.bits(), std::memory_order_release);
   ring_all();  // somebody may wait to fetch it again
@@ -267,10 +257,6 @@ void FetchedMemory::settle(const Operation& operation) {
 
 void FetchedMemory::next_version() {
   ++version_;
-}
-
-FetchedMemory::Statistics FetchedMemory::statistics() const {
-  return {bytes_sent_, static_cast<double>(nanoseconds_waited_) * 1e-9};
 }
 
 void FetchedMemory::run_thread() {
@@ -308,7 +294,7 @@ bool FetchedMemory::answer() {
     listen_to(reader);
     for (const OwnedBytes& bytes : options_.units.at(static_cast<std::size_t>(unit))) {
       if (bytes.owner != communicator_.rank()) continue;
-      in_messages(data(), bytes, [&](std::span<std::byte> message) {
+      in_messages(std::span(data() + bytes.begin, data() + bytes.end), [&](std::span<std::byte> message) {
         bytes_sent_ += message.size();
         sent_.push_back({nullptr, communicator_.send(message, reader.rank, kUnitTag)});
       });
@@ -333,14 +319,13 @@ bool FetchedMemory::fetch() {
 
 // Of each owner that this rank leads for. Messages of two ranks come in the order in which they were asked for.
 void FetchedMemory::send_for(int unit) {
-  const int own_host = hosts_.host_of(communicator_.rank());
   Fetch next{unit, {}};
   std::vector<int> asked;
   for (const OwnedBytes& bytes : options_.units[static_cast<std::size_t>(unit)]) {
-    if (hosts_.host_of(bytes.owner) == own_host || hosts_.leader(own_host, bytes.owner) != communicator_.rank())
-      continue;
-    take_pages(data() + bytes.begin, data() + bytes.end);
-    in_messages(data(), bytes, [&](std::span<std::byte> message) {
+    if (!hosts_.receives_from(communicator_.rank(), bytes.owner)) continue;
+    const std::span there(data() + bytes.begin, data() + bytes.end);
+    take_pages(there);
+    in_messages(there, [&](std::span<std::byte> message) {
       next.receives.push_back(communicator_.receive(message, bytes.owner, kUnitTag, [this] { doorbell().ring(); }));
     });
     if (std::find(asked.begin(), asked.end(), bytes.owner) != asked.end()) continue;
@@ -370,7 +355,7 @@ void FetchedMemory::share_done(int unit) {
   state.arrived.store(0, std::memory_order_relaxed);
   state.last_used.store(++host_clock().now, std::memory_order_relaxed);
   Word word = Word::of(state.word.load(std::memory_order_acquire));
-  word.state = Word::State::there;
+  word.state = Word::State::resident;
   state.word.store(word.bits(), std::memory_order_release);
   ring_all();
 }
@@ -381,9 +366,8 @@ void FetchedMemory::say_goodbye() {
   communicator_.barrier(operation);  // nobody reads any more
   const Request goodbye{-1};
   std::vector<std::unique_ptr<Transfer>> sends;
-  const int own_host = hosts_.host_of(communicator_.rank());
   for (int owner = 0; owner < communicator_.size(); ++owner) {
-    if (hosts_.host_of(owner) == own_host || hosts_.leader(own_host, owner) != communicator_.rank()) continue;
+    if (!hosts_.receives_from(communicator_.rank(), owner)) continue;
     sends.push_back(communicator_.send(std::as_bytes(std::span(&goodbye, 1)), owner, kRequestTag));
   }
   for (const auto& send : sends) send->wait(operation);

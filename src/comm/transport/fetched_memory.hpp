@@ -5,9 +5,9 @@
 // A unit stands at the same addresses whenever it is there, and is there once for all ranks of a host. Its state is one
 // word in shared memory, so any thread of any rank may begin to fetch it, or drop it:
 //
-//   dropped -> fetching -> there <-> there, with readers
-//      ^                     |
-//      +----- dropping <-----+
+//   dropped -> fetching -> resident <-> resident, with readers
+//      ^                      |
+//      +----- dropping <------+
 //
 // A rank's own thread sends for what it fetches for its host: the slices of those owners that it leads for
 // (Hosts::leader()), and answers those who send for what it owns. The owners change what they have between two
@@ -45,7 +45,7 @@ struct FetchedMemoryOptions {
 
 class FetchedMemory {
  public:
-  /// Collective. The communicator outlives it. The block is zero.
+  /// Collective. The communicator outlives it. The block is not cleared.
   FetchedMemory(Communicator& communicator, FetchedMemoryOptions options);
   /// Collective, unless an error is being unwound: a rank stays until all others want nothing more of it.
   ~FetchedMemory();
@@ -66,11 +66,8 @@ class FetchedMemory {
   /// The owners have written; nobody reads. Every rank calls it, as often as all others, before it reads again.
   void next_version();
 
-  struct Statistics {
-    std::uint64_t bytes_sent = 0;
-    double seconds_waited = 0;  ///< in acquire(), added over threads
-  };
-  [[nodiscard]] Statistics statistics() const;
+  /// To other hosts.
+  [[nodiscard]] std::uint64_t bytes_sent() const { return bytes_sent_; }
 
  private:
   /// A unit as all ranks of the host see it.
@@ -111,7 +108,7 @@ class FetchedMemory {
   void ring_all() const;
   [[nodiscard]] bool is_foreign(int unit) const { return !fetchers_[static_cast<std::size_t>(unit)].empty(); }
 
-  bool begin_fetch(int unit, bool demanded);
+  void begin_fetch(int unit, bool demanded);
   [[nodiscard]] bool make_room();
   bool drop_oldest();
   void check(const Operation& operation, Clock::time_point start, int unit) const;
@@ -141,7 +138,7 @@ class FetchedMemory {
   std::vector<std::uint64_t> fetched_;  ///< by unit: the number of the fetch that was begun last
   std::vector<Fetch> under_way_;
   std::vector<Sent> sent_;
-  std::atomic<std::uint64_t> bytes_sent_{0}, nanoseconds_waited_{0};
+  std::atomic<std::uint64_t> bytes_sent_{0};
   std::atomic<bool> stop_{false}, failed_{false};
   std::atomic<bool> is_quiet_{false};  ///< all readers want nothing more, and all that was sent has left
   std::exception_ptr error_;           ///< set before failed_

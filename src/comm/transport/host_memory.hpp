@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -38,9 +39,9 @@ enum class Pages : std::uint8_t { allocated, when_written };
 
 /// Takes the pages that lie in the range as a whole, so that it can be written. Throws Error(infrastructure) where
 /// there is no room for them in /dev/shm.
-void take_pages(std::byte* begin, std::byte* end);
+void take_pages(std::span<std::byte> bytes);
 /// Gives them back, for all who have mapped them: what stood there is lost.
-void release_pages(std::byte* begin, std::byte* end);
+void release_pages(std::span<std::byte> bytes);
 
 /// One mapped segment of shared memory.
 class SharedSegment {

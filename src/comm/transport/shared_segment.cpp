@@ -57,12 +57,11 @@ void grow(int descriptor, std::size_t bytes) {
   no_shared_memory(fmt::format("{} bytes of shared memory: {}", bytes, std::strerror(errno)));
 }
 
-std::span<std::byte> whole_pages(std::byte* begin, std::byte* end) {
+std::span<std::byte> whole_pages(std::span<std::byte> bytes) {
   static const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
-  const auto first = round_up(reinterpret_cast<std::uintptr_t>(begin), page);
-  const auto last = reinterpret_cast<std::uintptr_t>(end) / page * page;
-  return first < last ? std::span(begin + (first - reinterpret_cast<std::uintptr_t>(begin)), last - first)
-                      : std::span<std::byte>();
+  const auto begin = reinterpret_cast<std::uintptr_t>(bytes.data());
+  const std::uintptr_t first = round_up(begin, page), last = (begin + bytes.size()) / page * page;
+  return first < last ? bytes.subspan(first - begin, last - first) : std::span<std::byte>();
 }
 
 // A file in /dev/shm that never has a name, so that nothing is left of it when its processes are gone.
@@ -129,8 +128,8 @@ SharedSegment SharedSegment::open(const std::string& server, std::size_t bytes, 
   return segment;
 }
 
-void take_pages(std::byte* begin, std::byte* end) {
-  const auto pages = whole_pages(begin, end);
+void take_pages(std::span<std::byte> bytes) {
+  const auto pages = whole_pages(bytes);
 #ifdef MADV_POPULATE_WRITE
   // A kernel before 5.14 does not know it; there, writing where there is no room ends the process by SIGBUS.
   if (pages.empty() || madvise(pages.data(), pages.size(), MADV_POPULATE_WRITE) == 0 || errno == EINVAL) return;
@@ -142,8 +141,8 @@ void take_pages(std::byte* begin, std::byte* end) {
 }
 
 // The memory of ranks that are threads of one process is private.
-void release_pages(std::byte* begin, std::byte* end) {
-  const auto pages = whole_pages(begin, end);
+void release_pages(std::span<std::byte> bytes) {
+  const auto pages = whole_pages(bytes);
   if (pages.empty() || madvise(pages.data(), pages.size(), MADV_REMOVE) == 0) return;
   (void)madvise(pages.data(), pages.size(), MADV_DONTNEED);
 }

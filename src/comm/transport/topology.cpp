@@ -50,6 +50,10 @@ int Hosts::leader(int host, int owner) const {
   return there[static_cast<std::size_t>(local_rank(owner)) % there.size()];
 }
 
+bool Hosts::receives_from(int rank, int owner) const {
+  return host_of(owner) != host_of(rank) && leader(host_of(rank), owner) == rank;
+}
+
 std::string host_identity() {
   if (const char* given = std::getenv("LOCKSTEP_HOST_ID"); given != nullptr && *given != '\0') return given;
   std::array<char, 256> name{};

@@ -27,6 +27,9 @@ class Hosts {
   /// The leader of the owner's slices: on each host the rank of the same local rank, so that slices of hosts alike
   /// never leave their rail (the adapters of one number on all hosts, which share a switch).
   [[nodiscard]] int leader(int host, int owner) const;
+  /// Whether the rank is that leader on its host, which is another one than the owner's: what the owner sends to the
+  /// host comes to it.
+  [[nodiscard]] bool receives_from(int rank, int owner) const;
 
  private:
   std::vector<int> host_of_, local_rank_;  ///< by rank

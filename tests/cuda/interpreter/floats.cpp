@@ -63,27 +63,7 @@ u64 abs_f64(u64 a) {
   return a & 0x7fffffffffffffffU;
 }
 
-// Ordered comparisons are false where one of the two is no number, those with a u are true.
-template <class T>
-bool eq(T a, T b) {
-  return a == b;
-}
-template <class T>
-bool lt(T a, T b) {
-  return a < b;
-}
-template <class T>
-bool le(T a, T b) {
-  return a <= b;
-}
-template <class T>
-bool gt(T a, T b) {
-  return a > b;
-}
-template <class T>
-bool ge(T a, T b) {
-  return a >= b;
-}
+// Ordered comparisons, those of meaning.hpp, too, are false where one of the two is no number; those with a u are true.
 template <class T>
 bool ne(T a, T b) {
   return a < b || a > b;

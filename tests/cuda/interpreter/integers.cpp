@@ -133,28 +133,8 @@ T selp(T a, T b, bool c) {
   return c ? a : b;
 }
 template <class T>
-bool eq(T a, T b) {
-  return a == b;
-}
-template <class T>
 bool ne(T a, T b) {
   return a != b;
-}
-template <class T>
-bool lt(T a, T b) {
-  return a < b;
-}
-template <class T>
-bool le(T a, T b) {
-  return a <= b;
-}
-template <class T>
-bool gt(T a, T b) {
-  return a > b;
-}
-template <class T>
-bool ge(T a, T b) {
-  return a >= b;
 }
 
 constexpr Meaning kMeanings[] = {

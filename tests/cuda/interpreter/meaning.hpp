@@ -79,6 +79,28 @@ constexpr Meaning meaning(std::string_view name) {
   return meaning_of<kFunction>(name, +kFunction);
 }
 
+// Comparisons that numbers of all types have.
+template <class T>
+bool eq(T a, T b) {
+  return a == b;
+}
+template <class T>
+bool lt(T a, T b) {
+  return a < b;
+}
+template <class T>
+bool le(T a, T b) {
+  return a <= b;
+}
+template <class T>
+bool gt(T a, T b) {
+  return a > b;
+}
+template <class T>
+bool ge(T a, T b) {
+  return a >= b;
+}
+
 std::span<const Meaning> integer_meanings();
 std::span<const Meaning> float_meanings();
 std::span<const Meaning> move_meanings();

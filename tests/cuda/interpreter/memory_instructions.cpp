@@ -23,23 +23,14 @@ Register extended(const u8* from) {
   return static_cast<Register>(value);
 }
 
-template <class Register, class Value>
-void load_global(Warp& warp, const Instruction& instruction, u32 active) {
+/// `kBytes`: where the value stands, by the kind of memory; null: it is not to be read.
+template <class Register, class Value, auto kBytes>
+void load(Warp& warp, const Instruction& instruction, u32 active) {
   const u64* const addresses = warp.row<u64>(instruction.from[0]);
   auto* const to = warp.row<Register>(instruction.to);
   each_active(active, [&](u32 lane) {
     const u64 address = addresses[lane] + static_cast<u64>(instruction.offset);
-    to[lane] = extended<Register, Value>(warp.readable(instruction, lane, address, sizeof(Value)));
-  });
-}
-
-template <class Register, class Value>
-void load_parameter(Warp& warp, const Instruction& instruction, u32 active) {
-  const u64* const addresses = warp.row<u64>(instruction.from[0]);
-  auto* const to = warp.row<Register>(instruction.to);
-  each_active(active, [&](u32 lane) {
-    const u64 address = addresses[lane] + static_cast<u64>(instruction.offset);
-    to[lane] = extended<Register, Value>(warp.parameter(instruction, lane, address, sizeof(Value)));
+    to[lane] = extended<Register, Value>((warp.*kBytes)(instruction, lane, address, sizeof(Value)));
   });
 }
 
@@ -75,7 +66,8 @@ struct Runs {
 };
 template <class Register, class Value>
 constexpr Runs runs_of() {
-  return {load_global<Register, Value>, load_parameter<Register, Value>, store_global<Register, Value>};
+  return {load<Register, Value, &Warp::readable>, load<Register, Value, &Warp::parameter>,
+          store_global<Register, Value>};
 }
 
 /// A register is as wide as the value, or wider ("Operand Size Exceeding Instruction-Type Size").

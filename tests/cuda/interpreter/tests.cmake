@@ -4,7 +4,7 @@ set(INTERPRETER ${CMAKE_CURRENT_LIST_DIR})
 set(INTERPRETED_GPU ${CMAKE_BINARY_DIR}/interpreted-gpu)
 file(MAKE_DIRECTORY ${INTERPRETED_GPU}/lib ${INTERPRETED_GPU}/ptx)
 set(INTERPRETER_SOURCES)
-foreach(PART cudart cudart_memory cudart_streams cudart_unknown decode floats integers launch machine meetings memory
+foreach(PART cudart cudart_memory cudart_streams cudart_unknown decode floats integers launch machine warp_barriers memory
     memory_instructions moves operands order problems ptx_text report shadow streams warp)
   list(APPEND INTERPRETER_SOURCES ${INTERPRETER}/${PART}.cpp)
 endforeach()

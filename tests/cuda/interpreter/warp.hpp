@@ -60,7 +60,7 @@ class Warp {
   void go_on(std::size_t fragment);
   void leave_straight_line(std::size_t fragment, const Instruction& instruction, u32 active);
 
-  // Where lanes wait for one another (meetings.cpp).
+  // Where lanes wait for one another (warp_barriers.cpp).
   void meet();
   [[nodiscard]] u32 mask_of(const Instruction& instruction, u32 lane);
   [[nodiscard]] u32 waiting_with(const Instruction& like, u32 mask);

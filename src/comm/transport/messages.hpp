@@ -5,11 +5,9 @@
 #include <cstddef>
 #include <span>
 
-namespace lockstep::checkpoint {
+namespace lockstep::comm {
 
 inline constexpr std::size_t kMessageBytes = std::size_t{16} << 20;
-inline constexpr int kPieceTag = 81;  ///< pieces of files, to the ranks that write them
-inline constexpr int kHashTag = 82;   ///< tensors, to the rank that hashes them
 
 /// `call` gets the bytes of one message after the other; there is none for no bytes.
 template <typename Byte, typename Call>
@@ -21,4 +19,4 @@ void in_messages(std::span<Byte> bytes, const Call& call) {
   }
 }
 
-}  // namespace lockstep::checkpoint
+}  // namespace lockstep::comm
