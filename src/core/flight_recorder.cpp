@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <exception>
-#include <filesystem>
-#include <fstream>
+
+#include "core/whole_file.hpp"
 
 namespace lockstep {
 
@@ -127,13 +127,9 @@ ActivityScope::~ActivityScope() {
 }
 
 std::string dump_flight(const FlightRecorder& recorder, const std::string& folder, int rank, const std::string& host) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
   const std::string path = fmt::format("{}/rank-{}.json", folder, rank);
-  std::ofstream file(path, std::ios::trunc);
-  file << recorder.json(rank, host);
-  file.close();
-  return file ? path : "";
+  // Another rank's failure may end this one at any moment: half a dump would be worse than none.
+  return replace_whole_file(path, recorder.json(rank, host)).empty() ? path : "";
 }
 
 }  // namespace lockstep
