@@ -23,6 +23,11 @@ struct Configuration {
   void* stream;
 };
 
+int& gpu_here() {
+  thread_local int ordinal = 0;
+  return ordinal;
+}
+
 /// Of the launch that the thread is about to make: <<<>>> calls for it, and then its stub.
 std::vector<Configuration>& configurations() {
   thread_local std::vector<Configuration> all;
@@ -60,6 +65,16 @@ Stream* stream_of(cudaStream_t stream, const char* call) {
       fmt::format("{}: {}", call, stream == nullptr ? "the default stream" : "a stream that isn't there"));
   (void)failed(cudaErrorInvalidResourceHandle);
   return nullptr;
+}
+
+bool is_on_its_gpu(const char* call) {
+  int& ordinal = machine().ordinal;
+  if (ordinal < 0) ordinal = gpu_here();
+  if (ordinal == gpu_here()) return true;
+  machine().problems.add(
+      fmt::format("{} on a thread whose GPU is {}, where the process's is {}", call, gpu_here(), ordinal));
+  (void)failed(cudaErrorInvalidResourceHandle);
+  return false;
 }
 
 bool is_known(const char* call, unsigned long long flags, unsigned long long known) {
@@ -122,7 +137,7 @@ cudaError_t cudaLaunchKernel(const void* function, dim3 blocks, dim3 threads, vo
   const auto name = machine().functions.find(function);
   if (name == machine().functions.end()) return failed(cudaErrorInvalidDeviceFunction);
   auto* const on = stream_of(stream, "a kernel's launch");
-  if (on == nullptr) return cudaErrorInvalidResourceHandle;
+  if (on == nullptr || !lockstep::ptx::is_on_its_gpu("a kernel's launch")) return cudaErrorInvalidResourceHandle;
   const cudaError_t done = machine().launch(name->second, blocks, threads, arguments, shared, *on);
   return done == cudaSuccess ? lockstep::ptx::state() : failed(done);
 }
@@ -132,10 +147,13 @@ cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 blocks, dim3 threads, v
 }
 
 cudaError_t cudaSetDevice(int device) {
-  return device == 0 ? cudaSuccess : failed(cudaErrorInvalidDevice);
+  LOCKSTEP_INTERPRETED;
+  if (device < 0) return failed(cudaErrorInvalidDevice);
+  lockstep::ptx::gpu_here() = device;
+  return lockstep::ptx::is_on_its_gpu("cudaSetDevice") ? cudaSuccess : failed(cudaErrorInvalidDevice);
 }
 cudaError_t cudaGetDevice(int* device) {
-  *device = 0;
+  *device = lockstep::ptx::gpu_here();
   return cudaSuccess;
 }
 /// What cuDNN's frontend asks for: the compute capability. All else is 0.

@@ -12,6 +12,7 @@ namespace {
 cudaError_t allocate(void** memory, std::size_t bytes, Space space, const char* call) {
   LOCKSTEP_INTERPRETED;
   if (refused_while_recording(call)) return kRefused;
+  if (!is_on_its_gpu(call)) return cudaErrorInvalidResourceHandle;
   *memory = machine().memory.allocate(bytes, space);
   return *memory == nullptr && bytes != 0 ? failed(cudaErrorMemoryAllocation) : state();
 }
@@ -29,8 +30,10 @@ cudaError_t free_memory(void* memory, Space space, const char* call) {
   return failed(cudaErrorInvalidValue);
 }
 
-/// The allocation that a copy or a memset touches, whose touch is noted; null, and a problem: there is none.
-Allocation* touched(const char* call, const void* memory, std::size_t bytes, Touch how, Space space, const Work& work) {
+}  // namespace
+
+Allocation* touched(const char* call, const void* memory, std::size_t bytes, Touch how, Space space, const Work& work,
+                    u32 part) {
   const auto address = reinterpret_cast<u64>(memory);
   Allocation* const found = machine().memory.find(address, bytes);
   const char* const verb = how == Touch::write ? "writes" : "reads";
@@ -44,12 +47,14 @@ Allocation* touched(const char* call, const void* memory, std::size_t bytes, Tou
   if (found->space != space) {
     machine().problems.add(fmt::format("{} {} memory of another kind than it says", call, verb), where);
   }
-  const Toucher toucher{.order = &machine().streams.order(), .work = &work};
+  const Toucher toucher{.order = &machine().streams.order(), .work = &work, .warp = part};
   if (const char* const wrong = found->shadow.touch(address - found->address, bytes, how, toucher)) {
     machine().problems.add(fmt::format("{} {}", call, wrong), where);
   }
   return found;
 }
+
+namespace {
 
 struct CopyKind {
   const char* name;

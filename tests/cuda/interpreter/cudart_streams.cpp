@@ -119,6 +119,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   auto* const on = stream_of(stream, "cudaEventRecord");
   auto* const what = event_of(event, "cudaEventRecord");
   if (on == nullptr || what == nullptr) return cudaErrorInvalidResourceHandle;
+  if (!lockstep::ptx::is_on_its_gpu("cudaEventRecord")) return cudaErrorInvalidResourceHandle;
   if (lockstep::ptx::crosses_recording(*on, "cudaEventRecord")) return kRefused;
   machine().streams.record(*on, *what);
   return state();

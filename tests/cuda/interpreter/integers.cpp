@@ -112,11 +112,11 @@ T shl(T a, u32 by) {
 }
 template <class T>
 BitsOf<T> shr(T a, u32 by) {
-  constexpr u32 kMost = sizeof(T) * 8 - 1;
+  constexpr u32 kMaxShift = sizeof(T) * 8 - 1;
   if constexpr (std::is_signed_v<T>) {
-    return static_cast<BitsOf<T>>(a >> std::min(by, kMost));
+    return static_cast<BitsOf<T>>(a >> std::min(by, kMaxShift));
   } else {
-    return by <= kMost ? static_cast<T>(a >> by) : T{0};
+    return by <= kMaxShift ? static_cast<T>(a >> by) : T{0};
   }
 }
 /// Bit field insert: `count` bits of a, from bit `at` of b on.

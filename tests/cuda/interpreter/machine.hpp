@@ -49,12 +49,13 @@ class Machine {
   Problems problems;
   Draw draw;
   Memory memory;
-  Streams streams{draw};
+  Streams streams{draw, mutex};
   std::set<Event*> events;
   std::set<Graph*> graphs;
   std::map<const void*, std::string> functions;  ///< kernels, by their stubs on the host
   std::map<std::string, LoadedKernel> kernels;
   u64 graph_launches = 0, copies = 0;
+  int ordinal = -1;  ///< of the process's GPU; none was used yet
 
  private:
   void write_report() const;

@@ -1,8 +1,16 @@
 #include "cuda/interpreter/streams.hpp"
 
+#include <chrono>
+#include <thread>
 #include <utility>
 
 namespace lockstep::ptx {
+
+namespace {
+
+constexpr std::chrono::microseconds kBetweenTries{50};
+
+}  // namespace
 
 Stream* Streams::make() {
   auto stream = std::make_unique<Stream>(order_.add_stream());
@@ -30,6 +38,11 @@ void Streams::launch(Stream& stream, const Graph& graph) {
   for (const Act& act : graph.acts) put(stream, act);
 }
 
+void Streams::put_tried(Stream& stream, Try tried) {
+  Work work = order_.enqueue(stream.number_, stream.clock_, host_);
+  stream.items_.push_back({{}, std::move(work), nullptr, nullptr, std::move(tried)});
+}
+
 void Streams::record(Stream& stream, Event& event) {
   event.last = std::make_shared<Mark>();
   join(stream.clock_, host_);
@@ -49,25 +62,44 @@ std::unique_ptr<Graph> Streams::end(Stream& stream) {
   return recording.broken ? nullptr : std::make_unique<Graph>(std::move(recording.graph));
 }
 
-bool Streams::step() {
+Streams::Went Streams::step() {
   std::vector<Stream*> ready;
   for (Stream* const stream : in_order_) {
     if (stream->items_.empty()) continue;
     const auto& waits = stream->items_.front().waits;
     if (waits == nullptr || waits->done) ready.push_back(stream);
   }
-  if (ready.empty()) return false;
-  Stream& stream = *ready[draw_.below(static_cast<u32>(ready.size()))];
-  const Stream::Item item = std::move(stream.items_.front());
-  stream.items_.pop_front();
-  if (item.act) item.act(item.work);
-  if (item.sets != nullptr) item.sets->done = true;
-  return true;
+  const bool any = !ready.empty();
+  while (!ready.empty()) {
+    const auto drawn = ready.begin() + draw_.below(static_cast<u32>(ready.size()));
+    Stream& stream = **drawn;
+    const Stream::Item& next = stream.items_.front();
+    if (next.tried && !next.tried(next.work)) {
+      ready.erase(drawn);
+      continue;
+    }
+    const Stream::Item item = std::move(stream.items_.front());
+    stream.items_.pop_front();
+    if (item.act) item.act(item.work);
+    if (item.sets != nullptr) item.sets->done = true;
+    return Went::on;
+  }
+  return any ? Went::outside : Went::nowhere;
+}
+
+bool Streams::go_on() {
+  const Went went = step();
+  if (went == Went::outside) {
+    mutex_.unlock();
+    std::this_thread::sleep_for(kBetweenTries);
+    mutex_.lock();
+  }
+  return went != Went::nowhere;
 }
 
 bool Streams::finish(const Stream& stream) {
   while (!stream.items_.empty()) {
-    if (!step()) return false;
+    if (!go_on()) return false;
   }
   join(host_, stream.clock_);
   return true;
@@ -76,7 +108,7 @@ bool Streams::finish(const Stream& stream) {
 bool Streams::finish(const Event& event) {
   const std::shared_ptr<Mark> last = event.last;
   while (last != nullptr && !last->done) {
-    if (!step()) return false;
+    if (!go_on()) return false;
   }
   if (last != nullptr) join(host_, last->clock);
   return true;
@@ -84,13 +116,14 @@ bool Streams::finish(const Event& event) {
 
 bool Streams::finish_all() {
   bool all = true;
-  for (const Stream* const stream : in_order_) all = finish(*stream) && all;
+  const std::vector<Stream*> there = in_order_;  // other threads may make more, meanwhile
+  for (const Stream* const stream : there) all = finish(*stream) && all;
   return all;
 }
 
 bool Streams::is_done(const Event& event) {
   const std::shared_ptr<Mark> last = event.last;
-  if (last != nullptr && !last->done) step();
+  if (last != nullptr && !last->done) (void)step();
   if (last != nullptr && !last->done) return false;
   if (last != nullptr) join(host_, last->clock);
   return true;

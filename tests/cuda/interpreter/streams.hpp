@@ -1,11 +1,15 @@
 // Streams, events and graphs. A stream is lazy: nothing of it runs until somebody waits, and then, of all streams whose
 // next item may run, a drawn one goes on. So whoever forgets to wait finds what stood there before.
+//
+// A kernel may wait for what comes from outside of the GPU, from another rank: it is tried again and again, and others
+// go on meanwhile. Where only such are left, a host that waits lets other threads have the GPU between two tries.
 #pragma once
 
 #include <deque>
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <vector>
 
@@ -15,6 +19,8 @@
 namespace lockstep::ptx {
 
 using Act = std::function<void(const Work&)>;
+/// Goes on as far as it can; true: it is done.
+using Try = std::function<bool(const Work&)>;
 
 /// An event as it was recorded once.
 struct Mark {
@@ -50,6 +56,7 @@ class Stream {
     Act act;
     Work work;
     std::shared_ptr<Mark> waits, sets;
+    Try tried = {};
   };
   u32 number_;
   Clock clock_;
@@ -59,7 +66,8 @@ class Stream {
 
 class Streams {
  public:
-  explicit Streams(Draw& draw) : draw_(draw) {}
+  /// The mutex is held by whoever calls, and free while a host that waits can do nothing.
+  Streams(Draw& draw, std::mutex& mutex) : draw_(draw), mutex_(mutex) {}
 
   Stream* make();
   [[nodiscard]] bool has(const Stream* stream) const { return streams_.contains(stream); }
@@ -69,6 +77,8 @@ class Streams {
   /// Is recorded where the stream records.
   void put(Stream& stream, Act act);
   void launch(Stream& stream, const Graph& graph);
+  /// What may have to be tried more than once. Not where the stream records.
+  void put_tried(Stream& stream, Try tried);
   void record(Stream& stream, Event& event);
   void wait(Stream& stream, const Event& event);
 
@@ -86,10 +96,19 @@ class Streams {
 
   [[nodiscard]] const Order& order() const { return order_; }
 
+  enum class Went : u8 {
+    on,       ///< something is done
+    outside,  ///< what is left waits for what comes from outside
+    nowhere   ///< nothing is left, or it can never go on
+  };
+  Went step();
+
  private:
-  bool step();
+  /// A host that waits has it go on; false: it never will.
+  bool go_on();
 
   Draw& draw_;
+  std::mutex& mutex_;
   Order order_;
   Clock host_;  ///< what the host knows to be done
   std::map<const Stream*, std::unique_ptr<Stream>> streams_;

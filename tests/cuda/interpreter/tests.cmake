@@ -54,3 +54,20 @@ endforeach()
 lockstep_script_test(cuda.interpreted.coverage COMMAND python3 ${INTERPRETER}/coverage_test.py
   ${INTERPRETED_GPU} $<TARGET_FILE:cuda_ptx_check>)
 set_tests_properties(cuda.interpreted.coverage PROPERTIES FIXTURES_REQUIRED interpreted)
+
+# Several ranks: libraries with kernels of their own on this GPU's streams, and one of them in the place of NCCL. What it
+# finds, in one process that has both ranks; and whole jobs.
+target_sources(interpreted_cudart PRIVATE ${INTERPRETER}/cudart_library.cpp)
+set(INTERPRETED_NCCL)
+foreach(PART nccl nccl_communicator nccl_kernel nccl_links)
+  list(APPEND INTERPRETED_NCCL ${INTERPRETER}/${PART}.cpp)
+endforeach()
+lockstep_instead_of_cuda(interpreted_nccl nccl 2 nccl ${INTERPRETED_NCCL})
+target_include_directories(interpreted_nccl SYSTEM PRIVATE ${NCCL_INCLUDE_DIR})
+target_link_libraries(interpreted_nccl PRIVATE interpreted_cudart)
+target_sources(cuda_interpreter_test PRIVATE ${INTERPRETER}/cudart_library.cpp ${INTERPRETED_NCCL}
+  ${INTERPRETER}/nccl_test.cpp)
+target_include_directories(cuda_interpreter_test SYSTEM PRIVATE ${NCCL_INCLUDE_DIR})
+lockstep_script_test(cuda.interpreted.ranks LONG COMMAND python3 ${INTERPRETER}/ranks_test.py
+  ${INTERPRETED_GPU} ${STAND_INS} $<TARGET_FILE:cuda_ops_test> $<TARGET_FILE:stand_in_grids>)
+set_tests_properties(cuda.interpreted.ranks PROPERTIES FIXTURES_SETUP interpreted)
