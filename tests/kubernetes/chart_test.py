@@ -76,7 +76,7 @@ class Names(unittest.TestCase):
 
     def test_what_changes_the_name(self):
         plain = job_name(*self.PLAIN)
-        for change in ("image.tag=other", "cluster.replicas=3", "resources.cpu=2", "nodeSelector.disk=fast", "persistence.directory=b",
+        for change in ("image.tag=other", "cluster.replicas=3", "resources.limits.cpu=2", "nodeSelector.disk=fast", "persistence.directory=b",
                        "cluster.maxReplicas=4", "network.sshPort=2223", "cluster.terminationGracePeriodSeconds=60"):
             with self.subTest(change=change):
                 self.assertNotEqual(plain, job_name(*self.PLAIN, *sets(change)))
@@ -84,7 +84,7 @@ class Names(unittest.TestCase):
     def test_what_does_not(self):
         plain = job_name(*self.PLAIN)
         for change in ("cluster.labels.cost=a", "cluster.backoffLimit=1", "observability.dashboards.enabled=true",
-                       "security.networkPolicy.enabled=false", "cluster.activeDeadlineSeconds=60", "queue.name=a"):
+                       "security.networkPolicy.enabled=false", "cluster.activeDeadlineSeconds=60", "cluster.suspend=true", "queue.name=a"):
             with self.subTest(change=change):
                 self.assertEqual(plain, job_name(*self.PLAIN, *sets(change)))
 

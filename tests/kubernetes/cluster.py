@@ -139,7 +139,7 @@ class Run:
         self.directory = pathlib.Path(cluster.runs.name) / name
         overrides = [*DATA, f"steps={steps}", f"checkpoint={{every: {every} steps}}", *job]
         sets = {"image.repository": "localhost/lockstep", "image.tag": "test", "persistence.existingClaim": "runs",
-                "resources.cpu": "400m", "resources.memory": "400Mi", "cluster.terminationGracePeriodSeconds": "60"}
+                "resources.limits.cpu": "400m", "resources.limits.memory": "400Mi", "cluster.terminationGracePeriodSeconds": "60"}
         words = [f"--set={key}={value}" for key, value in sets.items()] + [f"--set={value}" for value in values]
         options = json.dumps([*overrides, "--ask-again", "1", "--hosts-every", "1"])
         cluster.run(cluster.helm, "install", name, CHART, *words, f"--set-json=cluster.launchOptions={options}")

@@ -27,7 +27,7 @@ def helm(*arguments, check=True, **options):
 
 # A cluster of the chart's oldest version that knows the Prometheus Operator's kinds.
 CLUSTER = ["--kube-version", "1.33.0", "--api-versions", "monitoring.coreos.com/v1/PodMonitor",
-           "--api-versions", "monitoring.coreos.com/v1/PrometheusRule"]
+           "--api-versions", "monitoring.coreos.com/v1/ServiceMonitor", "--api-versions", "monitoring.coreos.com/v1/PrometheusRule"]
 
 
 def template(*arguments, release=RELEASE, check=True):

@@ -4,11 +4,141 @@
 {{- $all := include "lockstep.groups" . | fromJson -}}
 {{- include "lockstep.checkGroups" (dict "all" $all) -}}
 {{- include "lockstep.checkPodCounts" (dict "root" . "all" $all) -}}
+{{- include "lockstep.checkDevice" (dict "root" . "all" $all) -}}
 {{- include "lockstep.checkRunDirectory" (dict "root" . "all" $all) -}}
+{{- include "lockstep.checkOverrides" . -}}
+{{- include "lockstep.checkSidecars" . -}}
+{{- include "lockstep.checkResources" $all -}}
+{{- include "lockstep.checkScheduling" . -}}
+{{- include "lockstep.checkMonitors" . -}}
 {{- $sources := list -}}
 {{- range list "existingClaim" "image" "fetchSize" -}}{{- if get $v.data . -}}{{- $sources = append $sources . -}}{{- end -}}{{- end -}}
 {{- if gt (len $sources) 1 -}}
   {{- fail (printf "data: expected one of existingClaim, image and fetchSize, found %s" (join " and " $sources)) -}}
+{{- end -}}
+{{- include "lockstep.checkDataPaths" (dict "root" . "sources" $sources "groups" $all.groups) -}}
+{{- end -}}
+
+{{/* GPUs are for `device: cuda`, and the other way round. Who gives pods their GPUs in another way than by a resource says
+which in NVIDIA_VISIBLE_DEVICES or CUDA_VISIBLE_DEVICES. */}}
+{{- define "lockstep.checkDevice" -}}
+{{- $device := include "lockstep.device" .root -}}
+{{- range .all.groups -}}
+  {{- $gpus := int .gpusPerNode -}}
+  {{- if or (hasKey .resources.limits .gpuResource) (hasKey .resources.requests .gpuResource) -}}
+    {{- fail (printf "group %s: expected GPUs in gpusPerNode, found %s in resources; set gpusPerNode" .name .gpuResource) -}}
+  {{- end -}}
+  {{- $visible := false -}}
+  {{- range .env -}}
+    {{- if has .name (list "NVIDIA_VISIBLE_DEVICES" "CUDA_VISIBLE_DEVICES") -}}{{- $visible = true -}}{{- end -}}
+  {{- end -}}
+  {{- if and (gt $gpus 0) (ne $device "cuda") -}}
+    {{- fail (printf "job.device: expected cuda, since the pods of group %s hold gpusPerNode %d, found %s, which trains on the CPU; set job.device=cuda, or gpusPerNode to 0" .name $gpus $device) -}}
+  {{- end -}}
+  {{- if and (eq $gpus 0) (eq $device "cuda") (not $visible) -}}
+    {{- fail (printf "cluster.gpusPerNode: expected at least 1 with device: cuda, found 0 in group %s; set gpusPerNode, or job.device=cpu; where pods get GPUs in another way, set NVIDIA_VISIBLE_DEVICES in cluster.env" .name) -}}
+  {{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Quantities that a cluster would refuse, or take for something else than what was meant. */}}
+{{- define "lockstep.checkResources" -}}
+{{- range $group := .groups -}}
+  {{- range $kind, $amounts := $group.resources -}}
+    {{- if not (has $kind (list "limits" "requests")) -}}
+      {{- fail (printf "resources: expected limits and requests, found %s beside them in group %s; set resources.limits.%s, which the request follows" $kind $group.name $kind) -}}
+    {{- end -}}
+    {{- range $name, $amount := $amounts -}}
+      {{- $place := printf "group %s: resources.%s.%s" $group.name $kind $name -}}
+      {{- if not (regexMatch "^[0-9]+(\\.[0-9]+)?([numkMGTPE]|[KMGTPE]i|[eE][+-]?[0-9]+)?$" (toString $amount)) -}}
+        {{- fail (printf "%s: expected a quantity, such as 4, 500m or 64Gi, found %v" $place $amount) -}}
+      {{- end -}}
+      {{- if and (eq $name "memory") (lt (include "lockstep.amount" $amount | float64) 1048576.0) -}}
+        {{- fail (printf "%s: expected at least 1Mi, found %v, which is in bytes; write 512Mi or 64Gi" $place $amount) -}}
+      {{- end -}}
+    {{- end -}}
+  {{- end -}}
+  {{- range $name, $amount := $group.resources.requests -}}
+    {{- $most := get $group.resources.limits $name | default $amount -}}
+    {{- if gt (include "lockstep.amount" $amount | float64) (include "lockstep.amount" $most | float64) -}}
+      {{- fail (printf "group %s: resources.requests.%s: expected at most the limit, which is %v, found %v; set resources.limits.%s, to null for none" $group.name $name $most $amount $name) -}}
+    {{- end -}}
+  {{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* A quantity of Kubernetes as a number. */}}
+{{- define "lockstep.amount" -}}
+{{- $text := toString . -}}
+{{- $unit := regexFind "[A-Za-z]+$" $text -}}
+{{- $units := dict "" 1.0 "n" 1e-9 "u" 1e-6 "m" 1e-3 "k" 1e3 "M" 1e6 "G" 1e9 "T" 1e12 "P" 1e15 "E" 1e18
+  "Ki" 1024.0 "Mi" 1048576.0 "Gi" 1073741824.0 "Ti" 1099511627776.0 "Pi" 1125899906842624.0 "Ei" 1152921504606846976.0 -}}
+{{- mulf (trimSuffix $unit $text | float64) (get $units $unit) | printf "%g" -}}
+{{- end -}}
+
+{{/* What a queue does by itself nobody else may do. */}}
+{{- define "lockstep.checkScheduling" -}}
+{{- $v := .Values -}}
+{{- if and $v.cluster.suspend $v.queue.name -}}
+  {{- fail (printf "cluster.suspend: expected false in queue %s, which itself suspends and starts the Job, found true; hold its workload instead: kubectl patch workload NAME --type=merge -p '{\"spec\": {\"active\": false}}'" $v.queue.name) -}}
+{{- end -}}
+{{- if and $v.cluster.topologySpreadConstraints (ne $v.queue.topology "never") -}}
+  {{- fail (printf "cluster.topologySpreadConstraints: expected none with queue.topology %s, by which the queue places the pods, found %d; set one of the two" $v.queue.topology (len $v.cluster.topologySpreadConstraints)) -}}
+{{- end -}}
+{{- end -}}
+
+{{/* What the chart decides in place of the job may not be said there otherwise. */}}
+{{- define "lockstep.checkOverrides" -}}
+{{- $job := .Values.job | default dict -}}
+{{- $directory := include "lockstep.runDirectory" . -}}
+{{- $said := dig "run_directory" "" $job -}}
+{{- if and $said (ne (toString $said) $directory) -}}
+  {{- fail (printf "job.run_directory: expected none, since the chart runs in %s, found %s; set persistence.directory, and leave this out (--set job.run_directory=null)" $directory $said) -}}
+{{- end -}}
+{{- $metrics := dig "telemetry" "prometheus" dict $job -}}
+{{- if kindIs "map" $metrics -}}
+  {{- $port := dig "port" 0 $metrics | int -}}
+  {{- if and (gt $port 0) (ne $port (int .Values.observability.port)) -}}
+    {{- fail (printf "job.telemetry.prometheus.port: expected observability.port, which is %d, found %d; set observability.port=%d, or leave this out" (int .Values.observability.port) $port $port) -}}
+  {{- end -}}
+  {{- $address := dig "address" "0.0.0.0" $metrics | toString -}}
+  {{- if ne $address "0.0.0.0" -}}
+    {{- fail (printf "job.telemetry.prometheus.address: expected 0.0.0.0, where a Prometheus of the cluster reaches it, found %s; leave this out, and say in security.networkPolicy.metricsFrom who may read metrics" $address) -}}
+  {{- end -}}
+{{- end -}}
+{{- range .Values.cluster.launchOptions -}}
+  {{- if hasPrefix "run_directory=" . -}}
+    {{- fail (printf "cluster.launchOptions: expected no run_directory, since the chart decides it, found %s; set persistence.directory" .) -}}
+  {{- end -}}
+  {{- if or (hasPrefix "telemetry.prometheus.port=" .) (hasPrefix "telemetry.prometheus.address=" .) -}}
+    {{- fail (printf "cluster.launchOptions: expected no port and address of metrics, since the chart decides them, found %s; set observability.port" .) -}}
+  {{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* A sidecar that is not restarted is an init container: it would have to end before the training begins. */}}
+{{- define "lockstep.checkSidecars" -}}
+{{- range $index, $sidecar := .Values.cluster.sidecars -}}
+  {{- $policy := dig "restartPolicy" "Always" $sidecar -}}
+  {{- if ne $policy "Always" -}}
+    {{- fail (printf "cluster.sidecars[%d]: expected restartPolicy Always, found %s; leave it out, or use cluster.initContainers" $index $policy) -}}
+  {{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Files below /data want something that is mounted there, in every pod: (dict "root" $ "sources" SOURCES "groups" GROUPS) */}}
+{{- define "lockstep.checkDataPaths" -}}
+{{- $path := regexFind "\"/data(/[^\"]*)?\"" (.root.Values.job | default dict | toJson) | trimAll "\"" -}}
+{{- if and $path (not .sources) -}}
+  {{- range .groups -}}
+    {{- $mounted := false -}}
+    {{- range .volumeMounts -}}
+      {{- if or (eq .mountPath "/data") (hasPrefix "/data/" .mountPath) -}}{{- $mounted = true -}}{{- end -}}
+    {{- end -}}
+    {{- if not $mounted -}}
+      {{- fail (printf "data: expected a volume for %s, found none in group %s; set data.existingClaim, data.image or data.fetchSize, or mount one of yours (cluster.volumes, cluster.volumeMounts)" $path .name) -}}
+    {{- end -}}
+  {{- end -}}
 {{- end -}}
 {{- end -}}
 

@@ -4,23 +4,49 @@ slots, elastic}; slots is the most of a pod. hosts is the number of lines in the
 {{- define "lockstep.groupDefaults" -}}
 {{- $c := .Values.cluster -}}
 {{- dict "replicas" $c.replicas "gpusPerNode" $c.gpusPerNode "gpuResource" $c.gpuResource "slots" $c.slots
-  "resources" .Values.resources "nodeSelector" .Values.nodeSelector "tolerations" .Values.tolerations
+  "resources" (merge (dict) .Values.resources (dict "limits" dict "requests" dict)) "nodeSelector" .Values.nodeSelector "tolerations" .Values.tolerations
   "affinity" .Values.affinity "priorityClassName" $c.priorityClassName "runtimeClassName" $c.runtimeClassName
-  "podLabels" $c.podLabels "podAnnotations" $c.podAnnotations "env" $c.env | toJson -}}
+  "podLabels" $c.podLabels "podAnnotations" $c.podAnnotations "env" $c.env "image" .Values.image
+  "volumes" $c.volumes "volumeMounts" $c.volumeMounts "podSecurityContext" .Values.security.podSecurityContext
+  "containerSecurityContext" .Values.security.containerSecurityContext | toJson -}}
+{{- end -}}
+
+{{/* What names the items of a list, by the list; a group's take the place of the common ones of the same name. */}}
+{{- define "lockstep.listKeys" -}}
+{{- dict "env" "name" "volumes" "name" "volumeMounts" "mountPath" | toJson -}}
+{{- end -}}
+
+{{/* Items of all groups and of one: (dict "common" LIST "own" LIST "key" KEY). */}}
+{{- define "lockstep.mergedList" -}}
+{{- $key := .key -}}
+{{- $names := list -}}
+{{- range .own -}}{{- $names = append $names (get . $key) -}}{{- end -}}
+{{- $items := list -}}
+{{- range .common -}}{{- if not (has (get . $key) $names) -}}{{- $items = append $items . -}}{{- end -}}{{- end -}}
+{{- concat $items .own | toJson -}}
 {{- end -}}
 
 {{- define "lockstep.groups" -}}
 {{- $root := . -}}
 {{- $elastic := gt (int .Values.cluster.maxReplicas) 0 -}}
+{{- $listKeys := include "lockstep.listKeys" . | fromJson -}}
 {{- $groups := list -}}
 {{- $ranks := 0 -}}
 {{- $pods := 0 -}}
 {{- $slots := 1 -}}
 {{- range $own := default (list (dict "name" "worker")) .Values.groups -}}
   {{- $group := include "lockstep.groupDefaults" $root | fromJson -}}
+  {{- /* A digest is of one image: it says nothing of a group's other one. */}}
+  {{- with get $own "image" -}}
+    {{- if and (or .repository .tag) (not .digest) -}}{{- $_ := set $group.image "digest" "" -}}{{- end -}}
+  {{- end -}}
   {{- range $key, $value := $own -}}
     {{- if kindIs "map" $value -}}
       {{- $_ := set $group $key (mergeOverwrite (get $group $key) (deepCopy $value)) -}}
+    {{- else if eq $key "tolerations" -}}
+      {{- $_ := set $group $key (concat $group.tolerations $value | uniq) -}}
+    {{- else if hasKey $listKeys $key -}}
+      {{- $_ := set $group $key (include "lockstep.mergedList" (dict "common" (get $group $key) "own" $value "key" (get $listKeys $key)) | fromJsonArray) -}}
     {{- else -}}
       {{- $_ := set $group $key $value -}}
     {{- end -}}

@@ -5,9 +5,32 @@
 {{- if .Values.job }}{{ toYaml (dict "job" .Values.job) }}{{ else }}{{ .Files.Get "files/digits.yaml" | trim }}{{ end -}}
 {{- end -}}
 
+{{/* Where the layers run: the last word of the launch options, else what the job says, else what the chart says for the
+embedded digits. `auto` is the CPU. */}}
+{{- define "lockstep.device" -}}
+{{- $device := dig "device" "auto" (.Values.job | default dict) | toString -}}
+{{- if include "lockstep.digitsOnGpus" . -}}{{- $device = "cuda" -}}{{- end -}}
+{{- range .Values.cluster.launchOptions -}}
+  {{- if hasPrefix "device=" . -}}{{- $device = trimPrefix "device=" . -}}{{- end -}}
+{{- end -}}
+{{- $device -}}
+{{- end -}}
+
+{{/* Without a job there is nowhere to say `device: cuda`. */}}
+{{- define "lockstep.digitsOnGpus" -}}
+{{- if not .Values.job -}}
+  {{- range (include "lockstep.groups" . | fromJson).groups }}{{ if gt (int .gpusPerNode) 0 }}yes{{ end }}{{ end -}}
+{{- end -}}
+{{- end -}}
+
 {{/* The name that metrics carry. */}}
 {{- define "lockstep.runName" -}}
 {{- default (include "lockstep.fullname" .) .Values.persistence.directory -}}
+{{- end -}}
+
+{{/* Where checkpoints, events and logs are. */}}
+{{- define "lockstep.runDirectory" -}}
+/runs/{{ include "lockstep.runName" . }}
 {{- end -}}
 
 {{/* Whether pods share a run directory. */}}
@@ -17,12 +40,13 @@
 
 {{/* What the chart decides in place of the job, and the launch options: a JSON list of words. */}}
 {{- define "lockstep.launchWords" -}}
-{{- $words := list (printf "run_directory=/runs/%s" (include "lockstep.runName" .))
+{{- $words := list (printf "run_directory=%s" (include "lockstep.runDirectory" .))
   "telemetry.prometheus.address=0.0.0.0" (printf "telemetry.prometheus.port=%d" (int .Values.observability.port)) -}}
 {{- $pods := (include "lockstep.groups" . | fromJson).pods -}}
 {{- if and (not .Values.job) (not (include "lockstep.persistent" .)) (gt (int $pods) 1) -}}
   {{- $words = append $words "checkpoint=never" -}}
 {{- end -}}
+{{- if include "lockstep.digitsOnGpus" . -}}{{- $words = append $words "device=cuda" -}}{{- end -}}
 {{- concat $words .Values.cluster.launchOptions | toJson -}}
 {{- end -}}
 

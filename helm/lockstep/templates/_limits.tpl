@@ -1,5 +1,8 @@
-{{/* How long it may take, and what a queue wants to know: the same for a Job and for an MPIJob's runPolicy. */}}
+{{/* Whether and how long it may run, and what a queue wants to know: the same for a Job and for an MPIJob's runPolicy. */}}
 {{- define "lockstep.limits" -}}
+{{- if .Values.cluster.suspend }}
+suspend: true
+{{- end }}
 {{- with int .Values.cluster.activeDeadlineSeconds }}
 activeDeadlineSeconds: {{ . }}
 {{- end }}

@@ -53,8 +53,20 @@ annotations:
 {{- default (printf "%s-runs" (include "lockstep.fullname" .)) .Values.persistence.existingClaim -}}
 {{- end -}}
 
+{{/* global.imageRegistry takes the place of the repository's own registry, the first word if it has a dot or a port:
+(dict "root" $ "image" IMAGE) */}}
+{{- define "lockstep.repository" -}}
+{{- $repository := .image.repository -}}
+{{- with dig "imageRegistry" "" (.root.Values.global | default dict) -}}
+  {{- $path := regexReplaceAll "^([^/]*[.:][^/]*|localhost)/" $repository "" -}}
+  {{- $repository = printf "%s/%s" (trimSuffix "/" .) $path -}}
+{{- end -}}
+{{- $repository -}}
+{{- end -}}
+
+{{/* (dict "root" $ "image" IMAGE) */}}
 {{- define "lockstep.image" -}}
-{{- $image := .Values.image -}}
-{{- $tag := default .Chart.AppVersion $image.tag -}}
-{{- ternary (printf "%s@%s" $image.repository $image.digest) (printf "%s:%s" $image.repository $tag) (ne $image.digest "") -}}
+{{- $repository := include "lockstep.repository" . -}}
+{{- $tag := default .root.Chart.AppVersion .image.tag -}}
+{{- ternary (printf "%s@%s" $repository .image.digest) (printf "%s:%s" $repository $tag) (ne .image.digest "") -}}
 {{- end -}}

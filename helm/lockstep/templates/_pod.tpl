@@ -29,21 +29,27 @@ spec:
   {{- with $v.imagePullSecrets }}
   imagePullSecrets: {{- toYaml . | nindent 4 }}
   {{- end }}
-  securityContext: {{- toYaml $v.security.podSecurityContext | nindent 4 }}
+  securityContext: {{- toYaml .group.podSecurityContext | nindent 4 }}
   {{- if eq $v.network.profile "hostNetwork" }}
   hostNetwork: true
   dnsPolicy: ClusterFirstWithHostNet
   {{- end }}
+  {{- if $v.cluster.hostIPC }}
+  hostIPC: true
+  {{- end }}
+  {{- with $v.cluster.hostAliases }}
+  hostAliases: {{- toYaml . | nindent 4 }}
+  {{- end }}
   {{- with include "lockstep.scheduling" . | trim }}
   {{- . | nindent 2 }}
   {{- end }}
-  {{- with concat $v.cluster.initContainers $v.cluster.sidecars }}
+  {{- with ternary list (include "lockstep.initContainers" .root | fromJsonArray) (eq (.component | default "training") "test") }}
   initContainers: {{- toYaml . | nindent 4 }}
   {{- end }}
   containers:
     - name: lockstep
-      image: {{ include "lockstep.image" .root }}
-      imagePullPolicy: {{ $v.image.pullPolicy }}
+      image: {{ include "lockstep.image" (dict "root" .root "image" .group.image) }}
+      imagePullPolicy: {{ .group.image.pullPolicy }}
       args: {{- include "lockstep.arguments" . | fromJsonArray | toYaml | nindent 8 }}
       env:
         {{- include "lockstep.environment" . | nindent 8 }}
@@ -60,11 +66,18 @@ spec:
         tcpSocket: {port: ssh}
         periodSeconds: 2
       resources: {{- include "lockstep.resources" . | nindent 8 }}
-      securityContext: {{- include "lockstep.containerSecurity" .root | nindent 8 }}
+      securityContext: {{- include "lockstep.containerSecurity" . | nindent 8 }}
       volumeMounts:
-        {{- include "lockstep.mounts" .root | nindent 8 }}
+        {{- include "lockstep.mounts" . | nindent 8 }}
   volumes:
     {{- include "lockstep.volumes" . | nindent 4 }}
+{{- end -}}
+
+{{/* What runs before training and beside it. A sidecar is an init container that is always restarted. */}}
+{{- define "lockstep.initContainers" -}}
+{{- $all := .Values.cluster.initContainers -}}
+{{- range .Values.cluster.sidecars -}}{{- $all = append $all (merge (dict) . (dict "restartPolicy" "Always")) -}}{{- end -}}
+{{- toJson $all -}}
 {{- end -}}
 
 {{- define "lockstep.podAnnotations" -}}
@@ -115,22 +128,23 @@ spec:
 {{- toYaml (concat $list .group.env) -}}
 {{- end -}}
 
-{{/* Requests are the limits, so the pod is of the class Guaranteed. */}}
+{{/* Requests are the limits, and the pod so of the class Guaranteed, but for those that the values set apart. */}}
 {{- define "lockstep.resources" -}}
-{{- $resources := deepCopy .group.resources -}}
-{{- if gt (int .group.gpusPerNode) 0 -}}{{- $_ := set $resources .group.gpuResource (int .group.gpusPerNode) -}}{{- end -}}
+{{- $limits := deepCopy .group.resources.limits -}}
+{{- if gt (int .group.gpusPerNode) 0 -}}{{- $_ := set $limits .group.gpuResource (int .group.gpusPerNode) -}}{{- end -}}
 {{- if eq .root.Values.network.profile "rdmaSharedDevice" -}}
-  {{- $_ := set $resources .root.Values.network.rdmaResource 1 -}}
+  {{- $_ := set $limits .root.Values.network.rdmaResource (int .root.Values.network.rdmaCount) -}}
 {{- end -}}
-requests: {{- toYaml $resources | nindent 2 }}
-limits: {{- toYaml $resources | nindent 2 }}
+requests: {{- mergeOverwrite (deepCopy $limits) .group.resources.requests | toYaml | nindent 2 }}
+limits: {{- toYaml $limits | nindent 2 }}
 {{- end -}}
 
 {{/* RDMA pins memory, which needs one capability. */}}
 {{- define "lockstep.containerSecurity" -}}
-{{- $context := deepCopy .Values.security.containerSecurityContext -}}
-{{- if eq .Values.network.profile "rdmaSharedDevice" -}}
-  {{- $_ := set $context "capabilities" (mergeOverwrite (dict "add" (list "IPC_LOCK")) (get $context "capabilities" | default dict)) -}}
+{{- $context := deepCopy .group.containerSecurityContext -}}
+{{- if eq .root.Values.network.profile "rdmaSharedDevice" -}}
+  {{- $own := get $context "capabilities" | default dict -}}
+  {{- $_ := set $context "capabilities" (set $own "add" (concat (list "IPC_LOCK") (dig "add" list $own) | uniq)) -}}
 {{- end -}}
 {{- toYaml $context -}}
 {{- end -}}
@@ -160,15 +174,23 @@ tolerations: {{- toYaml . | nindent 2 }}
 {{- with .group.affinity }}
 affinity: {{- toYaml . | nindent 2 }}
 {{- end }}
-{{- if and (ne $v.cluster.spread "never") (eq $v.queue.topology "never") }}
-topologySpreadConstraints:
-  - maxSkew: 1
-    topologyKey: kubernetes.io/hostname
-    whenUnsatisfiable: {{ ternary "DoNotSchedule" "ScheduleAnyway" (eq $v.cluster.spread "required") }}
-    labelSelector:
-      matchLabels:
-        {{- include "lockstep.selector" .root | nindent 8 }}
+{{- with include "lockstep.spread" . | fromJsonArray }}
+topologySpreadConstraints: {{- toYaml . | nindent 2 }}
 {{- end }}
+{{- end -}}
+
+{{/* The constraints of the values, else one over hosts: a JSON list. With a topology it is the queue's business. */}}
+{{- define "lockstep.spread" -}}
+{{- $v := .root.Values -}}
+{{- $all := $v.cluster.topologySpreadConstraints -}}
+{{- if and (not $all) (ne $v.cluster.spread "never") (eq $v.queue.topology "never") -}}
+  {{- $all = list (dict "maxSkew" 1 "topologyKey" "kubernetes.io/hostname"
+    "whenUnsatisfiable" (ternary "DoNotSchedule" "ScheduleAnyway" (eq $v.cluster.spread "required"))) -}}
+{{- end -}}
+{{- $ours := dict "labelSelector" (dict "matchLabels" (include "lockstep.selector" .root | fromYaml)) -}}
+{{- $constraints := list -}}
+{{- range $all -}}{{- $constraints = append $constraints (merge (dict) . (ternary (dict) $ours (hasKey . "labelSelector"))) -}}{{- end -}}
+{{- toJson $constraints -}}
 {{- end -}}
 
 {{- define "lockstep.mounts" -}}
@@ -177,10 +199,10 @@ topologySpreadConstraints:
 - {name: temporary, mountPath: /tmp}
 - {name: shared-memory, mountPath: /dev/shm}
 - {name: runs, mountPath: /runs}
-{{- if include "lockstep.dataVolume" . }}
+{{- if include "lockstep.dataVolume" .root }}
 - {name: data, mountPath: /data, readOnly: true}
 {{- end }}
-{{- with .Values.cluster.volumeMounts }}
+{{- with .group.volumeMounts }}
 {{ toYaml . }}
 {{- end }}
 {{- end -}}
@@ -209,7 +231,7 @@ topologySpreadConstraints:
 - name: data
   {{- . | nindent 2 }}
 {{- end }}
-{{- with $v.cluster.volumes }}
+{{- with .group.volumes }}
 {{ toYaml . }}
 {{- end }}
 {{- end -}}
