@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "core/low_precision.hpp"
 #include "core/untrusted.hpp"
 #include "core/whole_file.hpp"
 #include "lockstep/error.hpp"
@@ -39,7 +40,8 @@ void refuse_other_formats(std::string_view bytes, const std::string& name) {
     throw Error(ExitCode::data,
                 fmt::format("{0}: expected a safetensors file, found a PyTorch checkpoint (a pickle, as torch.save "
                             "writes it); convert it in Python: safetensors.torch.save_file({{k: v.float().contiguous() "
-                            "for k, v in torch.load('{0}', map_location='cpu').items()}}, 'weights.safetensors')",
+                            "for k, v in torch.load('{0}', map_location='cpu').items()}}, 'weights.safetensors', "
+                            "metadata={{'format': 'pt'}})",
                             name));
   }
   const bool hdf5 = bytes.starts_with("\x89HDF\r\n\x1a\n");
@@ -150,18 +152,30 @@ void SafetensorsFile::require(const std::string& tensor, const Shape& shape) con
   const auto found = tensors_.find(tensor);
   if (found == tensors_.end()) throw Error(ExitCode::data, fmt::format("{}: it has no tensor '{}'", name_, tensor));
   const LoadedTensor& loaded = found->second;
-  if (loaded.dtype != "F32" || loaded.shape != shape) {
-    throw Error(ExitCode::data, fmt::format("{}: tensor '{}': expected F32 {}, found {} {}", name_, tensor,
-                                            to_string(shape), loaded.dtype, to_string(loaded.shape)));
+  const bool known = loaded.dtype == "F32" || loaded.dtype == "F16" || loaded.dtype == "BF16";
+  if (!known || loaded.shape != shape) {
+    throw Error(ExitCode::data, fmt::format("{}: tensor '{}': expected {} {}, found {} {}", name_, tensor,
+                                            known ? loaded.dtype : "F32, F16 or BF16", to_string(shape), loaded.dtype,
+                                            to_string(loaded.shape)));
   }
 }
 
 void SafetensorsFile::copy(const std::string& tensor, const Shape& shape, std::span<float> out,
                            std::int64_t first) const {
   require(tensor, shape);
-  const auto bytes =
-      tensors_.at(tensor).bytes.subspan(static_cast<std::size_t>(first) * sizeof(float), out.size_bytes());
-  std::copy(bytes.begin(), bytes.end(), std::as_writable_bytes(out).begin());
+  const LoadedTensor& loaded = tensors_.at(tensor);
+  const std::size_t each = dtype_bytes(loaded.dtype);
+  const auto bytes = loaded.bytes.subspan(static_cast<std::size_t>(first) * each, out.size() * each);
+  if (each == sizeof(float)) {
+    std::copy(bytes.begin(), bytes.end(), std::as_writable_bytes(out).begin());
+    return;
+  }
+  const bool is_half = loaded.dtype == "F16";
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    std::uint16_t bits = 0;
+    std::memcpy(&bits, bytes.data() + i * each, sizeof bits);
+    out[i] = is_half ? Float16::to_float(bits) : Bfloat16::to_float(bits);
+  }
 }
 
 }  // namespace lockstep::checkpoint

@@ -1,4 +1,5 @@
-// safetensors files: fp32 tensors by name. Format: 8 bytes little-endian header length, a JSON header
+// safetensors files: tensors by name, written in fp32, read from fp32, fp16 and bf16. Format: 8 bytes little-endian
+// header length, a JSON header
 // {"name": {"dtype", "shape", "data_offsets"}}, padded with spaces, then the data without holes.
 #pragma once
 
@@ -49,7 +50,7 @@ class SafetensorsFile {
   [[nodiscard]] const std::map<std::string, std::string>& metadata() const { return metadata_; }
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] std::string release() { return std::move(bytes_); }  ///< the whole file; nothing else may be asked then
-  /// Throws Error(data) when the tensor is missing, not F32, or of another shape.
+  /// Throws Error(data) when the tensor is missing, of another shape, or of a type other than F32, F16 and BF16.
   void require(const std::string& tensor, const Shape& shape) const;
   /// Copies its elements from `first` on into all of `out`; they are there, as is the tensor, as required.
   void copy(const std::string& tensor, const Shape& shape, std::span<float> out, std::int64_t first = 0) const;

@@ -9,6 +9,7 @@
 #include "checkpoint/reader.hpp"
 #include "checkpoint/run_directory.hpp"
 #include "checkpoint/safetensors.hpp"
+#include "checkpoint/weights_file.hpp"
 #include "comm/transport/work_together.hpp"
 #include "core/glob.hpp"
 #include "core/nearest.hpp"
@@ -76,8 +77,11 @@ SavedFiles find(const std::string& which, const Job& job) {
   return found;
 }
 
-void fill(const SafetensorsFile& file, exec::TensorBlock& block) {
-  for (std::size_t i = 0; i < block.size(); ++i) file.copy(block.name(i), block.shape(i), block.at(i));
+void fill(const WeightsFile& file, exec::TensorBlock& block) {
+  for (std::size_t i = 0; i < block.size(); ++i) {
+    file.require(block.name(i), block.shape(i));
+    file.copy(block.name(i), block.shape(i), block.at(i));
+  }
 }
 
 // Of the optimizer's states is what carries the name of another tensor before a colon.
@@ -135,7 +139,10 @@ SavedModel load_saved_model(const SavedFiles& files, const Graph& graph, const J
                    .parameters = {graph, graph.parameters},
                    .states = {graph, graph.states}};
   if (!files.checkpoint) {
-    const auto file = SafetensorsFile::parse(files.weights, files.path);
+    const WeightsFile file(SafetensorsFile::parse(files.weights, files.path), graph,
+                           job.initialize ? job.initialize->names : WeightNames::automatic,
+                           "write it with metadata={'format': 'pt'} for PyTorch's order, {'format': 'lockstep'} for "
+                           "lockstep's");
     fill(file, model.parameters);
     fill(file, model.states);
     return model;
@@ -184,30 +191,23 @@ void require_matches(const InitializeOptions& options, const Place& place, const
   }
 }
 
-void require_tensor(const SafetensorsFile& file, const std::string& name) {
-  if (file.tensors().contains(name)) return;
-  std::vector<std::string> known;
-  for (const auto& [other, tensor] : file.tensors()) known.push_back(other);
-  throw Error(ExitCode::data, fmt::format("{}: it has no tensor '{}'{}; initialize.only takes some of the parameters",
-                                          file.name(), name, did_you_mean(name, known)));
-}
-
 }  // namespace
 
-void initialize_from_file(const InitializeOptions& options, const Place& place, const WholeModel& whole,
-                          optim::Model& own) {
+Initialized initialize_from_file(const InitializeOptions& options, const Place& place, const Graph& graph,
+                                 const WholeModel& whole, optim::Model& own) {
   const auto chosen = [&](const std::string& name) { return options.only.empty() || matches_any(options.only, name); };
-  const auto file = SafetensorsFile::read(options.from);
+  const WeightsFile file(SafetensorsFile::read(options.from), graph, options.names,
+                         "set initialize.names to torch or lockstep");
   std::vector<std::string> names;
   for (const auto* tensors : {&whole.parameters, &whole.states}) {
     for (const auto& tensor : *tensors) names.push_back(tensor.name);
   }
   require_matches(options, place, names);
+  Initialized result{.names = file.names()};
   for (const auto* tensors : {&whole.parameters, &whole.states}) {
     for (const auto& tensor : *tensors) {
-      if (!chosen(tensor.name)) continue;
-      require_tensor(file, tensor.name);
-      file.require(tensor.name, tensor.shape);
+      ++(chosen(tensor.name) ? result.from_file : result.first_values);
+      if (chosen(tensor.name)) file.require(tensor.name, tensor.shape);
     }
   }
   for (auto* block : {&own.parameters, &own.states}) {
@@ -218,6 +218,7 @@ void initialize_from_file(const InitializeOptions& options, const Place& place, 
       }
     }
   }
+  return result;
 }
 
 }  // namespace lockstep::checkpoint

@@ -47,10 +47,17 @@ struct SavedModel {
 [[nodiscard]] std::string safetensors_of(const SavedModel& model);
 [[nodiscard]] std::string safetensors_of(const Checkpoint& checkpoint);
 
+/// Tensors of the whole model, and whose names they have in the file.
+struct Initialized {
+  std::int64_t from_file = 0, first_values = 0;
+  WeightNames names = WeightNames::automatic;
+};
+
 /// Overwrites the parameters and states that the job's patterns choose (all without patterns). Throws Error(data) when
-/// the file lacks one or has it in another shape, Error(configuration) when a pattern chooses none; `place` is where
-/// the patterns were written. Judged by the whole model, alike on all ranks; `own` is what this rank has of it.
-void initialize_from_file(const InitializeOptions& options, const Place& place, const WholeModel& whole,
-                          optim::Model& own);
+/// the file lacks one, has it in another shape, or in an order that nobody says, Error(configuration) when a pattern
+/// chooses none; `place` is where the patterns were written. Judged by the whole model, alike on all ranks; `own` is
+/// what this rank has of it.
+Initialized initialize_from_file(const InitializeOptions& options, const Place& place, const Graph& graph,
+                                 const WholeModel& whole, optim::Model& own);
 
 }  // namespace lockstep::checkpoint

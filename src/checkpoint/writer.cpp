@@ -62,14 +62,14 @@ class FewMessages {
   explicit FewMessages(const Operation& operation) : operation_(operation) {}
   void add(std::unique_ptr<Transfer> transfer) {
     under_way_.push_back(std::move(transfer));
-    if (under_way_.size() > kMost) wait_for_first();
+    if (under_way_.size() > kMaxUnderWay) wait_for_first();
   }
   void wait() {
     while (!under_way_.empty()) wait_for_first();
   }
 
  private:
-  static constexpr std::size_t kMost = 16;
+  static constexpr std::size_t kMaxUnderWay = 16;
   void wait_for_first() {
     under_way_.front()->wait(operation_);
     under_way_.pop_front();

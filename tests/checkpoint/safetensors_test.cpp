@@ -73,7 +73,7 @@ TEST(Safetensors, OtherFormatsAreNamed) {
   const std::string torch =
       "model.safetensors: expected a safetensors file, found a PyTorch checkpoint (a pickle, as torch.save writes it); "
       "convert it in Python: safetensors.torch.save_file({k: v.float().contiguous() for k, v in "
-      "torch.load('model.safetensors', map_location='cpu').items()}, 'weights.safetensors')";
+      "torch.load('model.safetensors', map_location='cpu').items()}, 'weights.safetensors', metadata={'format': 'pt'})";
   EXPECT_EQ(message_of("PK\x03\x04\0\0\x08\x08\0\0archive/data.pkl\x80\x02"s), torch);
   EXPECT_EQ(message_of("\x80\x02\x8a\x0al\xfc\x9c\x46\xf9 j\xa8P\x19."s), torch);
   EXPECT_EQ(message_of("PK\x03\x04\x14\0\0\0\x08\0weights.npy"s),

@@ -1,0 +1,171 @@
+#!/usr/bin/env python3
+"""Weights from files that PyTorch's users write: other names, other types, and another order behind a flatten."""
+import array
+import json
+import os
+import pathlib
+import struct
+import subprocess
+import tempfile
+import unittest
+
+PROGRAM = os.environ["LOCKSTEP"]
+JOB = """
+job:
+  model:
+    layers:
+      - {conv: {filters: 3, kernel: 3, stride: 7}, name: stem}
+      - flatten
+      - {batch_norm: {}, name: norm}
+      - relu
+      - {linear: {features: 6}, name: middle}
+      - {linear: {features: 10}, name: head}
+  data: {train: {digits: {count: 64}}, validation: {digits: {count: 50, first: 1000000}}}
+  batch_size: 16
+  shards: 2
+  steps: 2
+  seed: 5
+"""
+CONCAT = """
+      - {linear: {features: 6}, inputs: [norm], name: side}
+      - {concat: {inputs: [norm, side], axis: 1}, name: both}
+      - {linear: {features: 10}, name: head}
+"""
+CHANNELS, SIDE = 3, 4  # of what is flattened
+COLUMNS = CHANNELS * SIDE * SIDE
+# For each column of PyTorch's, [channel, height, width], the column of lockstep's, [height, width, channel].
+OF_TORCH = [(h * SIDE + w) * CHANNELS + c for c in range(CHANNELS) for h in range(SIDE) for w in range(SIDE)]
+
+
+def read(path):
+    """Metadata, and per name shape and values."""
+    data = path.read_bytes()
+    size = struct.unpack_from("<Q", data)[0]
+    header = json.loads(data[8:8 + size])
+    metadata = header.pop("__metadata__", None)
+    tensors = {}
+    for name, entry in header.items():
+        begin, end = (8 + size + at for at in entry["data_offsets"])
+        tensors[name] = (entry["shape"], array.array("f", data[begin:end]))
+    return metadata, tensors
+
+
+def write(path, tensors, metadata=None, dtype="F32"):
+    header = {"__metadata__": metadata} if metadata else {}
+    data = b""
+    for name, (shape, values) in tensors.items():
+        if dtype == "F32":
+            packed = values.tobytes()
+        elif dtype == "F16":
+            packed = struct.pack(f"<{len(values)}e", *values)
+        elif dtype == "BF16":
+            packed = b"".join(struct.pack("<f", value)[2:] for value in values)
+        else:
+            packed = struct.pack(f"<{len(values)}d", *values)
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [len(data), len(data) + len(packed)]}
+        data += packed
+    text = json.dumps(header).encode()
+    path.write_bytes(struct.pack("<Q", len(text)) + text + data)
+
+
+def as_torch(tensors):
+    """What PyTorch would have: rows of COLUMNS in its order, and its name of a running variance."""
+    theirs = {}
+    for name, (shape, values) in tensors.items():
+        if shape[-1] == COLUMNS:
+            rows = range(0, len(values), COLUMNS)
+            values = array.array("f", (values[row + column] for row in rows for column in OF_TORCH))
+        theirs[name.replace("running_variance", "running_var")] = (shape, values)
+    return theirs
+
+
+class Weights(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.folder = pathlib.Path(folder.name)
+        (cls.folder / "job.yaml").write_text(JOB)
+        cls.run_program("train", "job.yaml", "run_directory=run")
+        cls.run_program("checkpoint", "export", "run", "model.safetensors")
+        cls.metadata, cls.tensors = read(cls.folder / "model.safetensors")
+
+    @classmethod
+    def run_program(cls, *words, code=0):
+        done = subprocess.run([PROGRAM, *words], cwd=cls.folder, capture_output=True, text=True, check=False,
+                              stdin=subprocess.DEVNULL, timeout=120)
+        assert done.returncode == code, f"{words}: {done.returncode}\n{done.stdout}\n{done.stderr}"
+        return done
+
+    def from_file(self, file, *words):
+        """The start of a run from a file, and its hash: after two steps, on two ranks."""
+        lines = self.run_program("train", "job.yaml", "--log", "json", "--ranks", "2", "checkpoint=never",
+                                 f"initialize.from={file}", *words).stdout.splitlines()
+        return json.loads(lines[0]), json.loads(lines[-1])["parameters_sha256"]
+
+    def test_the_order_of_pytorch(self):
+        start, expected = self.from_file("model.safetensors")
+        self.assertEqual(start["initialized"], "10 tensors of model.safetensors")
+        torch = as_torch(self.tensors)
+        self.assertNotEqual(torch["middle.weight"], self.tensors["middle.weight"])
+        write(self.folder / "torch.safetensors", torch, {"format": "pt"})
+        start, _ = self.from_file("torch.safetensors", "model.freeze=stem.*")
+        self.assertEqual(start["initialized"], "10 tensors of torch.safetensors, in PyTorch's order; 2 frozen")
+        self.assertEqual(self.from_file("torch.safetensors")[1], expected)
+        write(self.folder / "silent.safetensors", torch)
+        self.assertEqual(self.from_file("silent.safetensors", "initialize.names=torch")[1], expected)
+        self.assertNotEqual(self.from_file("silent.safetensors", "initialize.names=lockstep")[1], expected)
+        write(self.folder / "ours.safetensors", self.tensors)
+        self.assertEqual(self.from_file("ours.safetensors", "initialize.names=lockstep")[1], expected)
+        for words in (("parallel.parts=2",), ("parallel.sharding=parameters",)):
+            with self.subTest(words=words):
+                self.assertEqual(self.from_file("torch.safetensors", *words)[1], expected)
+        loss = [json.loads(self.run_program("eval", "job.yaml", "--checkpoint", file, "--log", "json").stdout)["loss"]
+                for file in ("model.safetensors", "torch.safetensors")]
+        self.assertEqual(loss[0], loss[1])
+
+    def test_a_file_that_does_not_say_who_wrote_it(self):
+        write(self.folder / "weights.safetensors", self.tensors)
+        said = ("weights.safetensors: expected to know who wrote it, since PyTorch flattens images in the order channel, "
+                "height, width, lockstep in height, width, channel, and '{}' is behind a flatten; {}\n")
+        error = self.run_program("train", "job.yaml", "checkpoint=never", "initialize=weights.safetensors", code=65).stderr
+        self.assertIn(said.format("norm.weight", "set initialize.names to torch or lockstep"), error)
+        error = self.run_program("eval", "job.yaml", "--checkpoint", "weights.safetensors", code=65).stderr
+        self.assertIn(said.format("norm.weight", "write it with metadata={'format': 'pt'} for PyTorch's order, {'format': "
+                                  "'lockstep'} for lockstep's"), error)
+        start, _ = self.from_file("weights.safetensors", "initialize.only=[stem.*, head.*]")  # where it doesn't matter
+        self.assertEqual(start["initialized"], "4 tensors of weights.safetensors; 6 as usual")
+
+    def test_a_flattened_image_that_is_mixed_with_something_else(self):
+        job = JOB[:JOB.index("      - {linear: {features: 6}")] + CONCAT.strip("\n") + JOB[JOB.index("\n  data:"):]
+        (self.folder / "mixed.yaml").write_text(job)
+        self.run_program("train", "mixed.yaml", "run_directory=mixed")
+        self.run_program("checkpoint", "export", "mixed", "mixed.safetensors")
+        write(self.folder / "torch.mixed.safetensors", read(self.folder / "mixed.safetensors")[1], {"format": "pt"})
+        words = ("train", "mixed.yaml", "checkpoint=never")
+        self.run_program(*words, "initialize=mixed.safetensors")
+        error = self.run_program(*words, "initialize=torch.mixed.safetensors", code=65).stderr
+        self.assertIn("torch.mixed.safetensors: PyTorch flattens images in the order channel, height, width, lockstep in "
+                      "height, width, channel, and concat 'both' mixes such an image with something else; put the columns "
+                      "of the linear layers behind it in lockstep's order yourself, and set initialize.names to lockstep\n",
+                      error)
+
+    def test_types(self):
+        for dtype in ("F16", "BF16"):
+            with self.subTest(dtype=dtype):
+                write(self.folder / "low.safetensors", self.tensors, self.metadata, dtype)
+                round_trip = {}
+                for name, (shape, values) in self.tensors.items():
+                    rounded = (struct.unpack("<e", struct.pack("<e", value))[0] if dtype == "F16" else
+                               struct.unpack("<f", b"\0\0" + struct.pack("<f", value)[2:])[0] for value in values)
+                    round_trip[name] = (shape, array.array("f", rounded))
+                write(self.folder / "rounded.safetensors", round_trip, self.metadata)
+                self.assertEqual(self.from_file("low.safetensors")[1], self.from_file("rounded.safetensors")[1])
+        write(self.folder / "wide.safetensors", self.tensors, self.metadata, "F64")
+        error = self.run_program("train", "job.yaml", "checkpoint=never", "initialize=wide.safetensors", code=65).stderr
+        self.assertIn("wide.safetensors: tensor 'stem.weight': expected F32, F16 or BF16 [3, 1, 3, 3], found F64 "
+                      "[3, 1, 3, 3]\n", error)
+
+
+if __name__ == "__main__":
+    unittest.main()
