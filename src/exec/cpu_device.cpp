@@ -9,6 +9,7 @@
 #include "core/vectorize.hpp"
 #include "device/cpu/add.hpp"
 #include "device/device.hpp"
+#include "exec/part_shard.hpp"
 #include "exec/worker.hpp"
 #include "graph/lowering/lower.hpp"
 #include "lockstep/error.hpp"
@@ -71,6 +72,11 @@ std::unique_ptr<Worker> CpuDevice::make_worker(const ProgramSetup& setup, int /*
                                                std::shared_ptr<const InputFiller> filler) const {
   LOCKSTEP_CHECK(filler == nullptr, "the inputs of a CPU are there already");
   return std::make_unique<CpuWorker>(setup.program, std::move(kernels));
+}
+
+std::unique_ptr<PartShard> CpuDevice::make_part_shard(const ProgramSetup& setup, int /*worker*/,
+                                                      ShardRunner& runner) const {
+  return std::make_unique<CpuPartShard>(setup, runner);
 }
 
 std::shared_ptr<const ModelView> CpuDevice::place_model(const ProgramSetup& /*setup*/, const TensorBlock& parameters,

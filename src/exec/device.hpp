@@ -16,6 +16,7 @@
 #include "device/device.hpp"
 #include "device/stream.hpp"
 #include "exec/parameters.hpp"
+#include "exec/part_links.hpp"
 #include "graph/program.hpp"
 #include "lockstep/communicator.hpp"
 #include "lockstep/graph.hpp"
@@ -32,6 +33,8 @@ class GpuProfiler;
 namespace lockstep::exec {
 
 class KernelSet;
+class PartShard;
+class ShardRunner;
 class Worker;
 class WorkerStream;
 
@@ -55,7 +58,9 @@ struct ProgramSetup {
   const Graph& graph;  ///< as the device computes it: lowered
   const Program& program;
   int workers = 1;
+  const PartOfModel* part = nullptr;  ///< null: the graph is a whole model
   [[nodiscard]] std::int64_t shard_samples() const {
+    if (part != nullptr) return part->samples;
     return graph.inputs.empty() ? 0 : graph.at(graph.inputs.front()).spec.shape.front();
   }
 };
@@ -94,6 +99,9 @@ class Device {
   /// `filler`: of a GPU, what makes its inputs; null: they are copied.
   [[nodiscard]] virtual std::unique_ptr<Worker> make_worker(const ProgramSetup& setup, int worker, KernelSet kernels,
                                                             std::shared_ptr<const InputFiller> filler) const = 0;
+  /// Memory of a shard of a part that a worker computes by `runner`, which outlives it.
+  [[nodiscard]] virtual std::unique_ptr<PartShard> make_part_shard(const ProgramSetup& setup, int worker,
+                                                                   ShardRunner& runner) const = 0;
   /// The model where kernels of this device can read it, with the values that it has on the host now. Both blocks
   /// outlive what is returned. Throws Error(configuration) where it does not fit beside what the program needs.
   [[nodiscard]] virtual std::shared_ptr<const ModelView> place_model(const ProgramSetup& setup,

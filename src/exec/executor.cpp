@@ -109,7 +109,8 @@ void Executor::make_workers() {
   seats_.resize(kernels_.size());
   for (std::size_t i = 0; i < seats_.size(); ++i) {
     if (part_ != nullptr) {
-      seats_[i].part_worker = std::make_unique<PartWorker>(graph_, program_, std::move(kernels_[i]), *part_);
+      seats_[i].part_worker =
+          std::make_unique<PartWorker>(device_, setup(), static_cast<int>(i), std::move(kernels_[i]));
       continue;
     }
     seats_[i].worker = device_.make_worker(setup(), static_cast<int>(i), std::move(kernels_[i]), filler_);

@@ -99,12 +99,10 @@ class Executor {
   [[nodiscard]] const Program& program() const { return program_; }
   /// As it is computed: lowered. Its parameters and states are those of the graph that it was made of.
   [[nodiscard]] const Graph& graph() const { return graph_; }
-  [[nodiscard]] ProgramSetup setup() const { return {graph_, program_, pool_.size()}; }
+  [[nodiscard]] ProgramSetup setup() const { return {graph_, program_, pool_.size(), part_}; }
   /// KernelSet::algorithms(), the same on all workers.
   [[nodiscard]] const std::vector<std::string>& algorithms() const { return algorithms_; }
-  [[nodiscard]] std::int64_t shard_samples() const {
-    return part_ == nullptr ? setup().shard_samples() : part_->samples;
-  }
+  [[nodiscard]] std::int64_t shard_samples() const { return setup().shard_samples(); }
 
   /// On a GPU, before the first use(): who makes the inputs there. An InputSource then gives what it asks for.
   void fill_inputs(std::shared_ptr<const InputFiller> filler) { filler_ = std::move(filler); }

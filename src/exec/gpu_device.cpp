@@ -4,6 +4,8 @@
 
 #include "device/gpu/gpu_memory.hpp"
 #include "device/gpu/kernel_options.hpp"
+#include "exec/gpu_part_shard.hpp"
+#include "exec/gpu_shard_io.hpp"
 #include "exec/gpu_tensors.hpp"
 #include "exec/gpu_worker.hpp"
 #include "graph/lowering/lower.hpp"
@@ -51,10 +53,20 @@ std::unique_ptr<Worker> GpuDevice::make_worker(const ProgramSetup& setup, int wo
   return std::make_unique<GpuWorker>(setup, gpu_stream(worker), std::move(kernels), setup_.graphs, std::move(filler));
 }
 
+std::unique_ptr<PartShard> GpuDevice::make_part_shard(const ProgramSetup& setup, int worker,
+                                                      ShardRunner& runner) const {
+  return std::make_unique<GpuPartShard>(setup, gpu_stream(worker), runner);
+}
+
 std::vector<MemoryNeed> GpuDevice::needs_of_workers(const ProgramSetup& setup) const {
+  if (setup.part != nullptr) {
+    const int shards = setup.workers * shards_in_memory(*setup.part);
+    return {{"activations", GpuPartShard::bytes(setup), shards, "parallel.in_flight: less"},
+            {"inputs", GpuInputs::bytes(setup.graph), shards}};
+  }
   const std::size_t arena = ShardRunner::arena_bytes(setup.program), there = gpu_stream(0)->arena.bytes();
   return {{"activations", arena > there ? arena : 0, setup.workers},
-          {"inputs", GpuWorker::input_bytes(setup.graph), setup.workers}};
+          {"inputs", GpuInputs::bytes(setup.graph), setup.workers}};
 }
 
 std::shared_ptr<const ModelView> GpuDevice::place_model(const ProgramSetup& setup, const TensorBlock& parameters,

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/filter_sizes.hpp"
+#include "core/round_up.hpp"
 #include "device/gpu/gpu.hpp"
 #include "device/gpu/gpu_memory.hpp"
 #include "exec/memory_needs.hpp"
@@ -19,7 +20,7 @@ class GpuTensors {
  public:
   /// Each tensor starts at a multiple of this many floats; what is between them is zero, and nobody's.
   static constexpr std::int64_t kPart = 64;
-  static constexpr std::int64_t parts_of(std::int64_t elements) { return (elements + kPart - 1) / kPart; }
+  static constexpr std::int64_t parts_of(std::int64_t elements) { return divide_up(elements, kPart); }
 
   /// Zeros, when the stream is there. `channels_last`: by tensor (graph/weight_order.hpp); empty: none does. The Gpu
   /// outlives it; `like` need not.
@@ -58,8 +59,8 @@ class GpuTensors {
   device::GpuBlock device_;
 };
 
-/// Of a model's parameters on a GPU, those that enter products of matrices in a low-precision type, rounded to it. They
-/// are made when parameters come from the host, and written by the update together with the parameters themselves.
+/// Of a model's parameters on a GPU, those that enter matrix multiplications in a low-precision type, rounded to it.
+/// They are made when parameters come from the host, and written by the update together with the parameters themselves.
 class LowPrecisionWeights {
  public:
   /// `types`: for each parameter; f32: it has no copy. The Gpu outlives it.

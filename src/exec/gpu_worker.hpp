@@ -7,10 +7,10 @@
 #include <memory>
 #include <vector>
 
-#include "device/gpu/gpu_memory.hpp"
-#include "device/gpu/input_stage.hpp"
+#include "device/gpu/gpu.hpp"
 #include "exec/device.hpp"
 #include "exec/gpu_device.hpp"
+#include "exec/gpu_shard_io.hpp"
 #include "exec/shard_runner.hpp"
 #include "exec/worker.hpp"
 
@@ -68,24 +68,13 @@ class GpuWorker final : public Worker {
             std::shared_ptr<const InputFiller> filler);
   GpuWorker(const GpuWorker&) = delete;
   GpuWorker& operator=(const GpuWorker&) = delete;
-  ~GpuWorker() override;
+  ~GpuWorker() override = default;
 
   /// Nothing writes the model meanwhile.
   double run(const ShardCall& call) override;
-  [[nodiscard]] const float* result(const Location& location) const override;
-
-  /// Bytes on the GPU, beside activations.
-  [[nodiscard]] static std::size_t input_bytes(const Graph& graph);
+  [[nodiscard]] const float* result(const Location& location) const override { return results_.at(location); }
 
  private:
-  struct Result {
-    Location location;
-    std::size_t bytes = 0;
-    std::byte* pinned = nullptr;
-  };
-  void want_result(const Location& location, std::size_t bytes);
-  /// Sets inputs_, context_ and loss_scale_.
-  void launch_inputs(const ShardCall& call);
   /// All kernels of the shard, part by part: a part ends where a bucket does.
   void launch_program(const ShardCall& call);
   /// All addresses that a shard's kernels are given, but those of gradients.
@@ -96,19 +85,9 @@ class GpuWorker final : public Worker {
   device::Gpu& gpu_;
   ShardRunner runner_;
   ShardGradients gradients_;
-  std::shared_ptr<const InputFiller> filler_;
-  std::vector<std::size_t> part_bytes_;  ///< of what comes from the host
-  device::InputStage stage_;
   std::unique_ptr<GpuGraphs> graphs_;  ///< null: kernels are launched one by one
-  std::vector<std::span<const std::byte>> parts_;
-  std::vector<const std::byte*> staged_;
-  device::GpuBlock filled_;  ///< what the filler makes
-  std::vector<std::byte*> filled_inputs_;
-  std::vector<const void*> inputs_;
-  const StepContext* context_ = nullptr;  ///< on the GPU
-  const float* loss_scale_ = nullptr;     ///< on the GPU
-  std::vector<Result> results_;
-  device::Gpu::Event all_computed_;
+  GpuInputs inputs_;
+  GpuResults results_;  ///< after the others: it waits for what uses them
 };
 
 }  // namespace lockstep::exec

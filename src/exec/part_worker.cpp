@@ -4,18 +4,17 @@
 #include <numeric>
 #include <utility>
 
+#include "core/round_up.hpp"
 #include "core/spans.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::exec {
 
 struct PartWorker::Flight {
-  explicit Flight(const Program& program) : arena(ShardRunner::arena_bytes(program)), gradients(program) {}
+  Flight(const Program& program, std::unique_ptr<PartShard> of) : memory(std::move(of)), gradients(program) {}
 
-  AlignedBytes arena;
+  std::unique_ptr<PartShard> memory;
   ShardGradients gradients;
-  std::vector<AlignedBytes> received, arrived;  ///< per PartBoundary::received and arrivals
-  std::vector<const void*> received_at, arrived_at;
   std::vector<std::unique_ptr<Transfer>> receives, arrivals;
   std::vector<std::unique_ptr<Transfer>> sends;
   ShardInputs inputs;
@@ -28,21 +27,9 @@ struct PartWorker::Flight {
 
 namespace {
 
-std::vector<AlignedBytes> memory_of(const std::vector<PartLinks::Link>& links) {
-  std::vector<AlignedBytes> memory;
-  for (const auto& link : links) memory.emplace_back(std::max<std::size_t>(link.bytes, 1));
-  return memory;
-}
-
 // Null: it has been waited for.
 bool is_done(const std::unique_ptr<Transfer>& transfer) {
   return transfer == nullptr || transfer->done();
-}
-
-std::vector<const void*> addresses(const std::vector<AlignedBytes>& memory) {
-  std::vector<const void*> list;
-  for (const AlignedBytes& bytes : memory) list.push_back(bytes.data());
-  return list;
 }
 
 bool all_done(const std::vector<std::unique_ptr<Transfer>>& transfers) {
@@ -59,26 +46,21 @@ int default_in_flight(const std::vector<std::vector<int>>& ranks_of_part) {
   std::size_t after = 0, most = 1;
   for (std::size_t p = ranks_of_part.size(); p-- > 0;) {
     const std::size_t own = ranks_of_part[p].size();
-    most = std::max(most, 1 + (after + own - 1) / own);
+    most = std::max(most, 1 + divide_up(after, own));
     after += own;
   }
   return static_cast<int>(std::max(most, ranks_of_part.size())) + 1;
 }
 
-PartWorker::PartWorker(const Graph& graph, const Program& program, KernelSet kernels, const PartOfModel& part)
-    : graph_(graph),
-      program_(program),
-      part_(part),
-      steps_(steps_of(program, part.links.received.size(), part.links.arrivals.size())),
-      runner_(program, std::move(kernels)),
-      parameters_(program, true) {
-  // One more, so that the next shard's values can come meanwhile.
-  for (int i = 0; i < part.in_flight + 1; ++i) {
-    Flight& flight = *flights_.emplace_back(std::make_unique<Flight>(program));
-    flight.received = memory_of(part.links.received);
-    flight.arrived = memory_of(part.links.arrivals);
-    flight.received_at = addresses(flight.received);
-    flight.arrived_at = addresses(flight.arrived);
+PartWorker::PartWorker(const Device& device, const ProgramSetup& setup, int worker, KernelSet kernels)
+    : graph_(setup.graph),
+      program_(setup.program),
+      part_(*setup.part),
+      steps_(steps_of(program_, part_.links.received.size(), part_.links.arrivals.size())),
+      runner_(program_, std::move(kernels)),
+      parameters_(program_, true) {
+  for (int i = 0; i < shards_in_memory(part_); ++i) {
+    flights_.push_back(std::make_unique<Flight>(program_, device.make_part_shard(setup, worker, runner_)));
   }
 }
 
@@ -92,12 +74,18 @@ void PartWorker::run(const PartCalls& calls, std::span<const PartTask> tasks,
     const bool last = !tasks[t].forward || calls.buckets == nullptr;
     tasks[t].forward ? forward(calls, flight) : backward(calls, flight);
     if (!last) continue;
+    time(flight, [&] { flight.memory->finish(); });
     valid_ = flight.inputs.valid;
+    last_ = &flight;
     done(flight.shard, flight.seconds);
     if (!graph_.inputs.empty()) calls.source.release(calls.step, flight.shard);
     flight.shard = -1;
   }
   for (const auto& flight : flights_) wait_for_all(calls, kSends, flight->sends, -1);
+}
+
+const float* PartWorker::result(const Location& location) const {
+  return last_->memory->result(location);
 }
 
 PartWorker::Flight& PartWorker::flight_of(int shard) {
@@ -139,15 +127,18 @@ void PartWorker::start(const PartCalls& calls, Flight& flight, int shard) {
   flight.shard = shard;
   flight.seconds = 0;
   flight.context = calls.context(shard);
-  receive(calls, part_.links.received, flight.received, flight.receives, shard);
+  receive(calls, FromParts::value, flight);
 }
 
-void PartWorker::receive(const PartCalls& calls, const std::vector<PartLinks::Link>& links,
-                         std::vector<AlignedBytes>& memory, std::vector<std::unique_ptr<Transfer>>& transfers,
-                         int shard) {
+void PartWorker::receive(const PartCalls& calls, FromParts what, Flight& flight) {
+  const bool values = what == FromParts::value;
+  const auto& links = values ? part_.links.received : part_.links.arrivals;
+  const auto shard = static_cast<std::size_t>(flight.shard);
   for (std::size_t i = 0; i < links.size(); ++i) {
-    const int from = calls.rank_of_shard[static_cast<std::size_t>(links[i].part)][static_cast<std::size_t>(shard)];
-    transfers.push_back(part_.ranks.receive({memory[i].data(), links[i].bytes}, from, links[i].first_tag + shard));
+    const int from = calls.rank_of_shard[static_cast<std::size_t>(links[i].part)][shard];
+    (values ? flight.receives : flight.arrivals)
+        .push_back(part_.ranks.receive({flight.memory->message(what, i), links[i].bytes}, from,
+                                       links[i].first_tag + flight.shard));
   }
 }
 
@@ -178,37 +169,40 @@ void PartWorker::wait_for_all(const PartCalls& calls, const Awaited& what,
   transfers.clear();
 }
 
-ShardOperands PartWorker::operands(const Flight& flight) const {
-  const GradientTarget* const target = flight.call->gradients;
-  return {.inputs = flight.inputs.tensors,
-          .model = flight.call->model,
-          .slots = flight.gradients.slots(),
-          .context = &flight.context,
-          .step = flight.context.step,
-          .loss_scale = target == nullptr || target->loss_scale == 1 ? nullptr : &target->loss_scale,
-          .received = flight.received_at,
-          .arrived = flight.arrived_at};
+const void* PartWorker::made(Flight& flight, const Location& location, std::size_t bytes) {
+  const void* memory = nullptr;
+  time(flight, [&] { memory = flight.memory->made(location, bytes, *flight.call); });
+  return memory;
 }
 
-void PartWorker::run_instructions(Flight& flight, std::size_t first, std::size_t last) {
+template <class Compute>
+void PartWorker::time(Flight& flight, const Compute& compute) {
   const auto start = Clock::now();
   const double handed_over = flight.gradients.seconds();
-  const auto nothing = [](const comm::GradientBuffer& /*buffer*/) {};
-  runner_.begin(flight.arena.data());
-  const ShardOperands bound = operands(flight);
-  parameters_.begin({flight.call->model.fetched, flight.context.step, flight.call->trace, flight.call->track});
-  for (std::size_t i = first; i < last; ++i) {
-    parameters_.before(i);
-    flight.gradients.before(i, nothing);
-    runner_.run(i, bound);
-    parameters_.after(i);
-    flight.gradients.after(i, nothing);
-  }
-  const double handing_over = flight.gradients.seconds() - handed_over + parameters_.seconds();
-  const double seconds = seconds_since(start);
+  compute();
+  const double seconds = seconds_since(start), handing_over = flight.gradients.seconds() - handed_over;
   flight.seconds += seconds;
   seconds_.compute += seconds - handing_over;
   seconds_.hand_over += handing_over;
+}
+
+void PartWorker::run_instructions(Flight& flight, std::size_t first, std::size_t last) {
+  PartShard& memory = *flight.memory;
+  time(flight, [&] {
+    memory.bind();
+    ShardOperands operands = memory.operands(*flight.call);
+    operands.slots = flight.gradients.slots();
+    parameters_.begin({flight.call->model.fetched, flight.context.step, flight.call->trace, flight.call->track});
+    for (std::size_t i = first; i < last; ++i) {
+      parameters_.before(i);
+      flight.gradients.before(i, [&](const comm::GradientBuffer& buffer) { memory.opened(buffer); });
+      runner_.run(i, operands);
+      parameters_.after(i);
+      flight.gradients.after(i, [&](const comm::GradientBuffer& buffer) { memory.closing(buffer); });
+    }
+  });
+  seconds_.compute -= parameters_.seconds();
+  seconds_.hand_over += parameters_.seconds();
 }
 
 // What is computed before a wait and after it are spans of their own: to wait is not to compute.
@@ -219,9 +213,10 @@ void PartWorker::run_phase(const PartCalls& calls, Flight& flight, const Phase& 
     const auto is_there = [&](std::size_t entry) { return is_done(phase.transfers[entry]); };
     if (!std::all_of(step.awaited.begin(), step.awaited.end(), is_there)) span.reset();
     wait(calls, phase.awaited, phase.transfers, step.awaited, flight.shard);
+    for (const std::size_t entry : step.awaited) flight.memory->received(phase.what, entry);
     if (!span && begin < step.end) {
       span.emplace(calls.trace, phase.name, calls.step, calls.track, flight.shard);
-      runner_.time_kernels(span->kernel_seconds());
+      runner_.time_kernels(flight.memory->times_kernels() ? span->kernel_seconds() : nullptr);
     }
     run_instructions(flight, begin, step.end);
     begin = step.end;
@@ -250,40 +245,48 @@ void PartWorker::forward(const PartCalls& calls, Flight& flight) {
                                 .trace = calls.trace,
                                 .track = calls.track});
   flight.gradients.begin(*flight.call);
-  const ShardOperands bound = operands(flight);
+  flight.memory->begin(*flight.call);
   const auto send_value = [&](const PartStep::Sent& what) {
-    for (const auto& link : part_.links.sent[what.entry]) {
-      send(calls, link, runner_.at(program_.sent[what.entry], bound), flight);
-    }
+    const auto& links = part_.links.sent[what.entry];
+    if (links.empty()) return;
+    const void* const value = made(flight, program_.sent[what.entry], links.front().bytes);
+    for (const auto& link : links) send(calls, link, value, flight);
   };
-  run_phase(calls, flight, {"forward", 0, steps_.forward, kActivations, flight.receives, send_value});
-  if (calls.buckets != nullptr) receive(calls, part_.links.arrivals, flight.arrived, flight.arrivals, flight.shard);
+  run_phase(calls, flight, {"forward", 0, steps_.forward, kActivations, flight.receives, FromParts::value, send_value});
+  if (calls.buckets != nullptr) receive(calls, FromParts::gradient, flight);
 }
 
 void PartWorker::backward(const PartCalls& calls, Flight& flight) {
   wait_for_all(calls, kSends, flight.sends, flight.shard);  // backward may write over what forward has made
-  const ShardOperands bound = operands(flight);
   const auto send_gradient = [&](const PartStep::Sent& what) {
-    send(calls, part_.links.gradients[what.entry][what.term],
-         runner_.at(program_.received_gradients[what.entry].at(what.term), bound), flight);
+    const auto& link = part_.links.gradients[what.entry][what.term];
+    send(calls, link, made(flight, program_.received_gradients[what.entry].at(what.term), link.bytes), flight);
   };
   const auto first = static_cast<std::size_t>(program_.forward_end);
-  run_phase(calls, flight, {"backward", first, steps_.backward, kGradients, flight.arrivals, send_gradient});
+  run_phase(calls, flight,
+            {"backward", first, steps_.backward, kGradients, flight.arrivals, FromParts::gradient, send_gradient});
 }
 
 double PartWorker::try_shard(const ShardCall& call) {
   Flight& flight = *flights_.front();
   LOCKSTEP_CHECK(flight.shard < 0, "shards are tried between steps");
-  for (const auto* memory : {&flight.received, &flight.arrived}) {
-    for (const AlignedBytes& bytes : *memory) std::fill_n(bytes.data(), bytes.size(), std::byte{0});
-  }
   flight.inputs = call.inputs;
   flight.context = call.context;
   flight.call.emplace(call);
   flight.gradients.begin(*flight.call);
+  flight.memory->begin(*flight.call);
+  const auto receive_zeros = [&](FromParts what, const std::vector<PartLinks::Link>& links) {
+    for (std::size_t i = 0; i < links.size(); ++i) {
+      std::fill_n(flight.memory->message(what, i), links[i].bytes, std::byte{0});
+      flight.memory->received(what, i);
+    }
+  };
+  receive_zeros(FromParts::value, part_.links.received);
+  receive_zeros(FromParts::gradient, part_.links.arrivals);
   flight.seconds = 0;
   runner_.time_kernels(nullptr);
   run_instructions(flight, 0, program_.instructions.size());
+  time(flight, [&] { flight.memory->finish(); });
   seconds_ = {};
   return flight.seconds;
 }

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "exec/part_links.hpp"
+#include "exec/part_shard.hpp"
 #include "exec/part_steps.hpp"
 #include "exec/worker.hpp"
 #include "lockstep/communicator.hpp"
@@ -34,16 +35,6 @@ struct PartTask {
 
 /// By part and shard: the rank that computes it.
 using RankOfShard = std::vector<std::vector<int>>;
-
-/// A part as a rank computes it. What it refers to outlives its executor.
-struct PartOfModel {
-  const GraphPart& part;  ///< of the graph as the device lowers it
-  PartLinks links;
-  Communicator& ranks;       ///< all of the job
-  std::int64_t samples = 1;  ///< of a shard
-  int in_flight = 1;         ///< shards of a worker between forward and backward
-  std::chrono::milliseconds timeout{60'000};
-};
 
 /// The shards of a worker between forward and backward, where the job does not say: 1F1B needs as many as there are
 /// parts, and more of a part whose ranks feed more ranks than they are; with one more, activations travel while the
@@ -81,7 +72,8 @@ struct PartSeconds {
 
 class PartWorker {
  public:
-  PartWorker(const Graph& graph, const Program& program, KernelSet kernels, const PartOfModel& part);
+  /// The device outlives it, and what `setup` refers to, whose part is not null.
+  PartWorker(const Device& device, const ProgramSetup& setup, int worker, KernelSet kernels);
   ~PartWorker();
   PartWorker(const PartWorker&) = delete;
   PartWorker& operator=(const PartWorker&) = delete;
@@ -93,7 +85,7 @@ class PartWorker {
   /// A shard of zeros, from nobody for nobody: the seconds that it took.
   double try_shard(const ShardCall& call);
   /// Of the shard that done() is called for, in the host's memory; null where the program has none.
-  [[nodiscard]] const float* result(const Location& location) const { return runner_.result(location); }
+  [[nodiscard]] const float* result(const Location& location) const;
   /// Samples of that shard that count.
   [[nodiscard]] std::int64_t valid() const { return valid_; }
   [[nodiscard]] PartSeconds take_seconds() { return std::exchange(seconds_, {}); }
@@ -109,6 +101,9 @@ class PartWorker {
   void forward(const PartCalls& calls, Flight& flight);
   void backward(const PartCalls& calls, Flight& flight);
   void run_instructions(Flight& flight, std::size_t first, std::size_t last);
+  /// Seconds of `compute`, which runs instructions or waits for them, are the flight's.
+  template <class Compute>
+  void time(Flight& flight, const Compute& compute);
   /// What is waited for: its name in timelines and messages, and where the seconds are added up.
   struct Awaited {
     const char* name;
@@ -122,6 +117,7 @@ class PartWorker {
     const std::vector<PartStep>& steps;
     const Awaited& awaited;
     std::vector<std::unique_ptr<Transfer>>& transfers;  ///< that it waits for
+    FromParts what;                                     ///< that is
     std::function<void(const PartStep::Sent&)> send;
   };
   void run_phase(const PartCalls& calls, Flight& flight, const Phase& phase);
@@ -129,10 +125,10 @@ class PartWorker {
             std::span<const std::size_t> entries, int shard);
   void wait_for_all(const PartCalls& calls, const Awaited& what, std::vector<std::unique_ptr<Transfer>>& transfers,
                     int shard);
-  void receive(const PartCalls& calls, const std::vector<PartLinks::Link>& links, std::vector<AlignedBytes>& memory,
-               std::vector<std::unique_ptr<Transfer>>& transfers, int shard);
+  void receive(const PartCalls& calls, FromParts what, Flight& flight);
   void send(const PartCalls& calls, const PartLinks::Link& link, const void* from, Flight& flight);
-  [[nodiscard]] ShardOperands operands(const Flight& flight) const;
+  /// What instructions have made, where it can be sent from.
+  [[nodiscard]] const void* made(Flight& flight, const Location& location, std::size_t bytes);
 
   const Graph& graph_;
   const Program& program_;
@@ -141,6 +137,7 @@ class PartWorker {
   ShardRunner runner_;
   ParameterReader parameters_;
   std::vector<std::unique_ptr<Flight>> flights_;
+  const Flight* last_ = nullptr;  ///< that done() is called for
   std::int64_t valid_ = 0;
   PartSeconds seconds_;
 };

@@ -79,7 +79,7 @@ comm::GradientBuckets gradient_buckets(const Program& program, std::int64_t buck
   return comm::GradientBuckets::of_slots(shapes, bucket_bytes, static_cast<int>(shards));
 }
 
-std::int64_t most_open_elements(const Program& program, const comm::GradientBuckets& buckets) {
+std::int64_t max_open_elements(const Program& program, const comm::GradientBuckets& buckets) {
   std::size_t opened = 0, closed = 0;
   std::int64_t open = 0, most = 0;
   for (const Instruction& instruction : program.instructions) {

@@ -110,7 +110,7 @@ class ShardGradients {
                                                      std::span<const std::size_t> shared = {});
 
 /// Of the buckets that a shard has open at a time, between ShardGradients' buffer() and ready(): the most elements.
-[[nodiscard]] std::int64_t most_open_elements(const Program& program, const comm::GradientBuckets& buckets);
+[[nodiscard]] std::int64_t max_open_elements(const Program& program, const comm::GradientBuckets& buckets);
 
 /// Kernels write gradients where the reducer wants them, and are done when they return.
 class CpuWorker final : public Worker {

@@ -7,7 +7,7 @@
 #include "core/round_up.hpp"
 #include "device/cpu/cpu_info.hpp"
 #include "device/cpu/dnnl_call.hpp"
-#include "device/gpu/layer_algorithms.hpp"
+#include "device/layer_algorithms.hpp"
 
 namespace lockstep::ops {
 

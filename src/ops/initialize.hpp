@@ -10,13 +10,13 @@
 
 namespace lockstep::ops {
 
-/// `fallback` is the scheme of an op whose job file says nothing.
-inline std::vector<AttributeSpec> initializer_attributes(const std::string& fallback = "uniform") {
+/// `default_value` is the scheme of an op whose job file says nothing.
+inline std::vector<AttributeSpec> initializer_attributes(const std::string& default_value = "uniform") {
   return {{.name = "init",
            .kind = AttributeKind::text,
            .doc = "first values of the weight: uniform (bound 1/sqrt(fan in)), normal (see std), truncated_normal, "
                   "he_normal, he_normal_fan_out, he_uniform, xavier_normal, xavier_uniform or zeros",
-           .default_value = fallback,
+           .default_value = default_value,
            .choices = {"uniform", "normal", "truncated_normal", "he_normal", "he_normal_fan_out", "he_uniform",
                        "xavier_normal", "xavier_uniform", "zeros"}},
           {.name = "std",

@@ -1,5 +1,6 @@
 #include "ops/registry.hpp"
 
+#include "device/gpu/cuda_module.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::ops {

@@ -2,8 +2,11 @@
 // the CUDA module holds.
 #pragma once
 
-#include "device/gpu/cuda_module.hpp"
 #include "lockstep/op.hpp"
+
+namespace lockstep::device {
+struct CudaModule;
+}
 
 namespace lockstep::ops {
 

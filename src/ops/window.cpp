@@ -92,13 +92,13 @@ AttributeSpec stride_attribute(bool stride_is_kernel) {
   return spec;
 }
 
-AttributeSpec padding_attribute(const Attribute& fallback) {
+AttributeSpec padding_attribute(const Attribute& default_value) {
   return {.name = "padding",
           .kind = AttributeKind::integers,
           .doc =
               "pixels around the image: same (the output has the input's size divided by the stride, rounded up; as "
               "much before as after for odd kernels), valid (none), or an integer or [height, width] for each side",
-          .default_value = fallback,
+          .default_value = default_value,
           .minimum = 0,
           .choices = {"same", "valid"}};
 }

@@ -44,7 +44,7 @@ void require_image(const std::string& op, const TensorSpec& image);
 /// The declarations of these attributes.
 [[nodiscard]] AttributeSpec kernel_attribute();
 [[nodiscard]] AttributeSpec stride_attribute(bool stride_is_kernel);
-[[nodiscard]] AttributeSpec padding_attribute(const Attribute& fallback);
+[[nodiscard]] AttributeSpec padding_attribute(const Attribute& default_value);
 
 /// What max_pool and avg_pool are called with.
 struct PoolShape {

@@ -10,10 +10,10 @@
 
 namespace lockstep::ops {
 
-/// Place of element i of images of `height` by `width` pixels and `channels`. Size: a number or a Divisor.
-struct ImagePlace {
+/// Position of element i of images of `height` by `width` pixels and `channels`. Size: a number or a Divisor.
+struct ImagePosition {
   template <class Size>
-  LOCKSTEP_HOST_DEVICE ImagePlace(std::int64_t i, const Size& height, const Size& width, const Size& channels)
+  LOCKSTEP_HOST_DEVICE ImagePosition(std::int64_t i, const Size& height, const Size& width, const Size& channels)
       : channel(i % channels),
         column(i / channels % width),
         row(i / channels / width % height),
@@ -34,12 +34,14 @@ LOCKSTEP_HOST_DEVICE inline std::int64_t window_over(const WindowAxis& axis, std
   return from / axis.stride;
 }
 
-/// Sizes of images, as ImagePlace wants them.
+/// Sizes of images, as ImagePosition wants them.
 struct ImageDivisors {
   ImageDivisors(std::int64_t image_height, std::int64_t image_width, std::int64_t image_channels)
       : height(image_height), width(image_width), channels(image_channels) {}
   Divisor height, width, channels;
-  [[nodiscard]] LOCKSTEP_HOST_DEVICE ImagePlace place(std::int64_t i) const { return {i, height, width, channels}; }
+  [[nodiscard]] LOCKSTEP_HOST_DEVICE ImagePosition position(std::int64_t i) const {
+    return {i, height, width, channels};
+  }
 };
 
 /// A window that covers a pixel.
@@ -60,10 +62,10 @@ class CoveringAxis {
   /// visit(window, tap) for each, in order.
   template <class Visit>
   LOCKSTEP_HOST_DEVICE void for_windows_over(std::int64_t pixel, const Visit& visit) const {
-    const std::int64_t place = pixel + before_;
-    const std::int64_t first = place < kernel_ ? 0 : (place - kernel_) / stride_ + 1;
-    const std::int64_t last = place / stride_, end = last < windows_ ? last + 1 : windows_;
-    for (std::int64_t window = first; window < end; ++window) visit(window, place - window * stride_.value());
+    const std::int64_t padded = pixel + before_;
+    const std::int64_t first = padded < kernel_ ? 0 : (padded - kernel_) / stride_ + 1;
+    const std::int64_t last = padded / stride_, end = last < windows_ ? last + 1 : windows_;
+    for (std::int64_t window = first; window < end; ++window) visit(window, padded - window * stride_.value());
   }
 
  private:
@@ -86,7 +88,7 @@ class CoveringWindows {
   /// visit(covering) for the windows that cover element i of the input, in order.
   template <class Visit>
   LOCKSTEP_HOST_DEVICE void for_windows_over(std::int64_t i, const Visit& visit) const {
-    const ImagePlace at = input_.place(i);
+    const ImagePosition at = input_.position(i);
     rows_.for_windows_over(at.row, [&](std::int64_t row, std::int64_t tap_row) {
       columns_.for_windows_over(at.column, [&](std::int64_t column, std::int64_t tap_column) {
         const std::int64_t pixel = (at.sample * out_height_ + row) * out_width_ + column;

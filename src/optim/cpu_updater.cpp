@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 
+#include "core/round_up.hpp"
 #include "core/vectorize.hpp"
 #include "device/row_blocks.hpp"
 
@@ -54,19 +55,10 @@ LOCKSTEP_VECTORIZED double sum_of_squares(const float* values, std::int64_t n) {
 }
 
 int tasks_for(std::size_t chunks) {
-  return static_cast<int>((chunks + kChunksPerTask - 1) / kChunksPerTask);
+  return static_cast<int>(divide_up<std::size_t>(chunks, kChunksPerTask));
 }
 
 }  // namespace
-
-void CpuUpdater::find_uses() {
-  all_uses_.resize(uses_.size());
-  for (std::size_t p = 0; p < uses_.size(); ++p) {
-    for (const std::size_t slot : uses_[p]) all_uses_[p].push_back({true, slot});
-  }
-  if (!other_parts_) return;
-  for (const auto& [parameter, uses] : other_parts_->shared()) all_uses_[parameter] = uses;
-}
 
 void CpuUpdater::find_own_chunks() {
   for (std::size_t i = 0; i < chunks_.size(); ++i) {
@@ -88,14 +80,14 @@ exec::ModelValues CpuUpdater::values(const Model& model) const {
 
 const float* CpuUpdater::sum_of(const Use& use) const {
   if (!use.own) return other_parts_->sum(use.number);
-  const comm::GradientBuckets::Slot& place = buckets_.slots[use.number];
-  return reducer_.reduced(place.bucket).data() + place.offset;
+  const comm::GradientBuckets::Slot& slot = buckets_.slots[use.number];
+  return reducer_.reduced(slot.bucket).data() + slot.offset;
 }
 
 void CpuUpdater::gather(std::size_t index, const Scaling& scaling, float* out) const {
   const Chunk& chunk = chunks_[index];
   bool first = true;
-  for (const Use& use : all_uses_[chunk.parameter]) {
+  for (const Use& use : uses_[chunk.parameter]) {
     const float* sum = sum_of(use) + chunk.first;
     if (first) {
       std::copy_n(sum, chunk.elements, out);
@@ -151,7 +143,11 @@ UpdateResult CpuUpdater::update(Model& model, double count, const UpdateScalars&
   const ParameterUpdate update_elements = optimizer_.update(settings_, {scalars.learning_rate, scalars.update});
   const auto step = static_cast<std::uint64_t>(scalars.step);
   scaling_ = {.divisor = static_cast<float>(count * scalars.loss_scale)};
-  if (other_parts_) other_parts_->exchange(step);
+  if (other_parts_) {
+    other_parts_->exchange(step, [&](std::size_t slot) {
+      return std::span(sum_of({true, slot}), static_cast<std::size_t>(program_.slots[slot].elements));
+    });
+  }
   UpdateResult result;
   if (clip_norm_ > 0 || scales_loss_) {
     for_each_own_chunk([&](std::size_t i) {
@@ -186,9 +182,9 @@ void CpuUpdater::update_states(Model& model) const {
   for (std::size_t i = 0; i < program_.slots.size(); ++i) {
     const Slot& slot = program_.slots[i];
     if (slot.kind != Slot::Kind::statistic) continue;
-    const comm::GradientBuckets::Slot& place = buckets_.slots[i];
+    const comm::GradientBuckets::Slot& slot = buckets_.slots[i];
     const auto target = static_cast<std::size_t>(slot.target);
-    blend(model.states.at(target).data(), reducer_.reduced(place.bucket).data() + place.offset,
+    blend(model.states.at(target).data(), reducer_.reduced(slot.bucket).data() + slot.offset,
           static_cast<float>(graph_.at(graph_.states[target]).momentum), static_cast<float>(shards_), slot.elements);
   }
 }

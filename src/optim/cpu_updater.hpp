@@ -20,10 +20,8 @@ class CpuUpdater final : public Updater {
   /// Reducer and pool outlive it.
   CpuUpdater(const UpdaterSetup& setup, const comm::GradientReducer& reducer, exec::WorkerPool& pool)
       : Updater(setup), reducer_(reducer), pool_(pool), squares_(chunks_.size()), finite_(chunks_.size(), 1) {
-    if (setup.parts != nullptr) other_parts_.emplace(*setup.parts, program_, buckets_, reducer_);
     const auto chunks = static_cast<std::ptrdiff_t>(other_parts_ ? other_parts_->chunks() : chunks_.size());
     square_levels_.resize(static_cast<std::size_t>(device::scratch_rows(chunks)));
-    find_uses();
     find_own_chunks();
   }
 
@@ -33,8 +31,6 @@ class CpuUpdater final : public Updater {
   [[nodiscard]] const exec::TensorBlock& gradient() override;
 
  private:
-  using Use = OtherParts::Use;  // a gradient that is added to others of its parameter: the sum over all shards
-  void find_uses();
   void find_own_chunks();
   /// What sums are to be made gradients.
   struct Scaling {
@@ -54,14 +50,12 @@ class CpuUpdater final : public Updater {
 
   const comm::GradientReducer& reducer_;
   exec::WorkerPool& pool_;
-  std::optional<OtherParts> other_parts_;   // none: this rank has the whole model
-  std::vector<std::vector<Use>> all_uses_;  // by parameter, in the order of the whole graph
-  std::vector<std::size_t> own_chunks_;     // numbers of those that this rank updates
-  std::vector<int> owners_;                 // by chunk, where ranks divide them
-  std::vector<double> squares_;             // by chunk
-  std::vector<double> square_levels_;       // of their sum
-  std::vector<std::uint8_t> finite_;        // by chunk: whether all of it is
-  Scaling scaling_;                         // of the last update
+  std::vector<std::size_t> own_chunks_;  // numbers of those that this rank updates
+  std::vector<int> owners_;              // by chunk, where ranks divide them
+  std::vector<double> squares_;          // by chunk
+  std::vector<double> square_levels_;    // of their sum
+  std::vector<std::uint8_t> finite_;     // by chunk: whether all of it is
+  Scaling scaling_;                      // of the last update
 };
 
 }  // namespace lockstep::optim

@@ -49,6 +49,7 @@ std::vector<exec::MemoryNeed> GpuUpdater::gpu_memory_needs(const Model& model) c
   const std::size_t each = GpuTensors::bytes(model.parameters);
   auto needs = exec::GpuParameters::needs(graph_, model.parameters, model.states);
   needs.push_back({"gradient", each});
+  if (other_parts_) needs.push_back({"sums of other parts", GpuOtherParts::bytes(*other_parts_)});
   if (!model.optimizer.empty()) needs.push_back({"optimizer", each, static_cast<int>(model.optimizer.size())});
   return needs;
 }
@@ -87,6 +88,12 @@ device::GpuBlock GpuUpdater::table(std::span<const std::byte> bytes) {
   return block;
 }
 
+const float* GpuUpdater::sum_of(const Use& use) const {
+  if (!use.own) return gpu_other_parts_->sum(use.number);
+  const comm::GradientBuckets::Slot& place = buckets_.slots[use.number];
+  return reducer_.reduced(place.bucket).data() + place.offset;
+}
+
 std::vector<UpdatePart> GpuUpdater::update_parts(std::vector<const float*>& uses) const {
   const GpuTensors& block = parameters_->parameters();
   std::vector<UpdatePart> parts(static_cast<std::size_t>(block.elements() / kPart));
@@ -99,10 +106,7 @@ std::vector<UpdatePart> GpuUpdater::update_parts(std::vector<const float*>& uses
         part.low_precision = copies.type(p);
         part.copy = reinterpret_cast<std::uint16_t*>(copies.at(p)) + at;
       }
-      for (const std::size_t slot : uses_[p]) {
-        const comm::GradientBuckets::Slot& place = buckets_.slots[slot];
-        uses.push_back(reducer_.reduced(place.bucket).data() + place.offset + at);
-      }
+      for (const Use& use : uses_[p]) uses.push_back(sum_of(use) + at);
     });
   }
   return parts;
@@ -134,6 +138,9 @@ std::vector<NormChunk> GpuUpdater::norm_chunks() const {
 }
 
 void GpuUpdater::make_tables() {
+  if (other_parts_) {
+    gpu_other_parts_.emplace(*other_parts_, program_, buckets_, gpu_, parameters_->stream(), reducer_, chunks_.size());
+  }
   std::vector<const float*> uses;
   const auto parts = update_parts(uses);
   const auto states = state_parts();
@@ -150,22 +157,25 @@ void GpuUpdater::make_tables() {
   lanes_ = device::GpuBlock(gpu_, chunks_.size() * SquaresFunctor::kLanes * sizeof(double));
   squares_ = device::GpuBlock(gpu_, chunks_.size() * sizeof(double));
   square_ = device::GpuBlock(gpu_, sizeof(double));
-  square_levels_ = device::GpuBlock(gpu_, device::row_sums_bytes<double>(std::ssize(chunks_), 1));
+  square_levels_ = device::GpuBlock(gpu_, device::row_sums_bytes<double>(all_chunks(), 1));
 }
 
 UpdateResult GpuUpdater::update(Model& /*model*/, double count, const UpdateScalars& scalars) {
   gpu_.make_current();
   if (parts_.get() == nullptr) make_tables();
   const device::Gpu::Stream stream = parameters_->stream();
-  gpu_.enter(stream, static_cast<std::uint64_t>(scalars.step), "update");
+  const auto step = static_cast<std::uint64_t>(scalars.step);
+  gpu_.enter(stream, step, "update");
   GpuStream* const kernel_stream = gpu_.kernel_stream(stream);
   gpu_.wait(stream, reducer_.whole());
+  if (gpu_other_parts_) gpu_other_parts_->exchange(step);
   auto* const overflow = scales_loss_ ? &verdict_.as<Verdict>()->overflow : nullptr;
   if (scales_loss_) gpu_.clear(stream, verdict_.get(), sizeof(Verdict));
   kernels_->launch(kernel_stream, device_gradient_->elements(),
                    GatherFunctor{uses_table_.as<const float*>(), parts_.as<UpdatePart>(), device_gradient_->data(),
                                  static_cast<float>(count * scalars.loss_scale), overflow});
-  if (clip_norm_ > 0) launch_clipping(kernel_stream);
+  if (gpu_other_parts_ && scales_loss_) gpu_other_parts_->spread(overflow, step);
+  if (clip_norm_ > 0) launch_clipping(kernel_stream, step);
   launch_optimizer(kernel_stream, scalars);
   kernels_->launch(
       kernel_stream, parameters_->states().elements(),
@@ -176,17 +186,17 @@ UpdateResult GpuUpdater::update(Model& /*model*/, double count, const UpdateScal
   return clip_norm_ > 0 || scales_loss_ ? read_verdict() : UpdateResult{};
 }
 
-void GpuUpdater::launch_clipping(GpuStream* stream) {
-  const auto chunks = std::ssize(chunks_);
+void GpuUpdater::launch_clipping(GpuStream* stream, std::uint64_t step) {
   auto* const squares = squares_.as<double>();
   kernels_->launch(
-      stream, chunks,
+      stream, std::ssize(chunks_),
       SquaresFunctor{device_gradient_->data(), chunk_table_.as<NormChunk>(), lanes_.as<double>(), squares});
   const auto level = [&](const double* from, const device::RowBlocks& blocks, double* to) {
     kernels_->launch(stream, blocks.count(), SumSquaresFunctor{{from, 1}, blocks, 1, to});
   };
+  const double* const of_chunks = gpu_other_parts_ ? gpu_other_parts_->gather(squares, step) : squares;
   auto* const square = square_.as<double>();
-  device::for_levels_of(squares, chunks, 1, square, square_levels_.as<double>(), level);
+  device::for_levels_of(of_chunks, all_chunks(), 1, square, square_levels_.as<double>(), level);
   kernels_->launch(stream, 1, ClipFunctor{square, clip_norm_, verdict_.as<Verdict>()});
 }
 

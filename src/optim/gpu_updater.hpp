@@ -3,11 +3,13 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "comm/reduce/all_reduce_gpu.hpp"
 #include "device/gpu/gpu_memory.hpp"
 #include "exec/gpu_tensors.hpp"
+#include "optim/gpu_other_parts.hpp"
 #include "optim/update_kernels.hpp"
 #include "optim/updater.hpp"
 
@@ -38,7 +40,12 @@ class GpuUpdater final : public Updater {
   [[nodiscard]] std::vector<UpdatePart> update_parts(std::vector<const float*>& uses) const;
   [[nodiscard]] std::vector<StatePart> state_parts() const;
   [[nodiscard]] std::vector<NormChunk> norm_chunks() const;
-  void launch_clipping(GpuStream* stream);
+  /// Of the whole model.
+  [[nodiscard]] std::ptrdiff_t all_chunks() const {
+    return static_cast<std::ptrdiff_t>(other_parts_ ? other_parts_->chunks() : chunks_.size());
+  }
+  [[nodiscard]] const float* sum_of(const Use& use) const;
+  void launch_clipping(GpuStream* stream, std::uint64_t step);
   void launch_optimizer(GpuStream* stream, const UpdateScalars& scalars);
   [[nodiscard]] UpdateResult read_verdict();
 
@@ -48,6 +55,7 @@ class GpuUpdater final : public Updater {
   std::shared_ptr<exec::GpuParameters> parameters_;
   std::vector<std::unique_ptr<exec::GpuTensors>> optimizer_state_;
   std::unique_ptr<exec::GpuTensors> device_gradient_;
+  std::optional<GpuOtherParts> gpu_other_parts_;
   device::GpuBlock parts_, uses_table_, state_parts_, chunk_table_, lanes_, squares_, square_levels_, square_, verdict_;
   device::PinnedBlock verdict_on_host_;
   device::Gpu::Event done_;

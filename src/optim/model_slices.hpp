@@ -58,6 +58,8 @@ class ModelSlices {
   [[nodiscard]] bool divides_parameters() const { return fetched_ != nullptr; }
   /// Null where they do not.
   [[nodiscard]] const exec::FetchedParameters* fetched() const { return fetched_parameters_.get(); }
+  /// That other hosts have fetched of what this rank owns.
+  [[nodiscard]] std::uint64_t bytes_fetched_by_others() const { return fetched_ ? fetched_->bytes_sent() : 0; }
   /// The number that a rank of the group has among all.
   [[nodiscard]] int number_of(int owner) const { return group_.topology().number(owner); }
 

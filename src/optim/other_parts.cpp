@@ -4,6 +4,8 @@
 #include <map>
 #include <utility>
 
+#include "comm/reduce/gradient_buckets.hpp"
+#include "core/round_up.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::optim {
@@ -20,7 +22,7 @@ const Value* find(const GraphPart& part, std::size_t whole) {
 }
 
 std::size_t chunks_of(const Value& parameter) {
-  return static_cast<std::size_t>((parameter.spec.elements() + comm::kChunkElements - 1) / comm::kChunkElements);
+  return static_cast<std::size_t>(divide_up<std::int64_t>(parameter.spec.elements(), comm::kChunkElements));
 }
 
 }  // namespace
@@ -38,9 +40,7 @@ std::vector<std::size_t> shared_weights(const std::vector<GraphPart>& parts, int
   return shared;
 }
 
-OtherParts::OtherParts(const PlacedParts& placed, const Program& program, const comm::GradientBuckets& buckets,
-                       const comm::GradientReducer& reducer)
-    : placed_(placed), program_(program), buckets_(buckets), reducer_(reducer) {
+OtherParts::OtherParts(const PlacedParts& placed, const Program& program) : placed_(placed), program_(program) {
   find_shared();
   find_chunks();
 }
@@ -108,7 +108,7 @@ void OtherParts::add_messages(std::size_t whole, const std::vector<std::pair<std
   }
 }
 
-void OtherParts::exchange(std::uint64_t step) {
+void OtherParts::exchange(std::uint64_t step, const std::function<std::span<const float>(std::size_t slot)>& sum_of) {
   if (shared_.empty()) return;
   const Operation operation{"gradients of shared weights", step, placed_.timeout};
   std::vector<std::unique_ptr<Transfer>> transfers;
@@ -117,11 +117,7 @@ void OtherParts::exchange(std::uint64_t step) {
                                                      message.rank, message.tag));
   }
   for (const Message& message : sends_) {
-    const comm::GradientBuckets::Slot& slot = buckets_.slots[message.number];
-    const auto sum = reducer_.reduced(slot.bucket)
-                         .subspan(static_cast<std::size_t>(slot.offset),
-                                  static_cast<std::size_t>(program_.slots[message.number].elements));
-    transfers.push_back(placed_.communicator.send(std::as_bytes(sum), message.rank, message.tag));
+    transfers.push_back(placed_.communicator.send(std::as_bytes(sum_of(message.number)), message.rank, message.tag));
   }
   for (const auto& transfer : transfers) transfer->wait(operation);
 }

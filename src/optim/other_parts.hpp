@@ -9,12 +9,11 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
 
-#include "comm/reduce/gradient_buckets.hpp"
-#include "comm/reduce/gradient_reducer.hpp"
 #include "graph/parts.hpp"
 #include "graph/program.hpp"
 #include "lockstep/communicator.hpp"
@@ -45,16 +44,17 @@ class OtherParts {
     std::vector<Use> uses;
   };
 
-  /// `program` and `buckets`: of the own part. What is given outlives it.
-  OtherParts(const PlacedParts& placed, const Program& program, const comm::GradientBuckets& buckets,
-             const comm::GradientReducer& reducer);
+  /// `program`: of the own part. What is given outlives it.
+  OtherParts(const PlacedParts& placed, const Program& program);
 
   [[nodiscard]] const std::vector<SharedWeight>& shared() const { return shared_; }
-  /// After the reducer's finish(): sends the sums of own uses to the parts that share their weight, and receives
+  /// Sends the sums of own uses, sum_of(slot) in the host's memory, to the parts that share their weight, and receives
   /// theirs. All ranks of the parts that share a weight call it.
-  void exchange(std::uint64_t step);
+  void exchange(std::uint64_t step, const std::function<std::span<const float>(std::size_t slot)>& sum_of);
   /// What has come of use `number`, as many floats as the weight has.
   [[nodiscard]] const float* sum(std::size_t number) const { return sums_[number].data(); }
+  /// By number.
+  [[nodiscard]] std::span<const std::vector<float>> sums() const { return sums_; }
 
   /// Chunks of all parameters that are trained, of the whole model.
   [[nodiscard]] std::size_t chunks() const { return chunks_; }
@@ -77,8 +77,6 @@ class OtherParts {
 
   const PlacedParts placed_;
   const Program& program_;
-  const comm::GradientBuckets& buckets_;
-  const comm::GradientReducer& reducer_;
   std::vector<SharedWeight> shared_;
   std::vector<std::vector<float>> sums_;
   std::vector<Message> sends_, receives_;

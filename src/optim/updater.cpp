@@ -31,11 +31,15 @@ Updater::Updater(const UpdaterSetup& setup)
       scales_loss_(setup.scales_loss),
       slices_(setup.slices),
       uses_(setup.graph.parameters.size()) {
+  if (setup.parts != nullptr) other_parts_.emplace(*setup.parts, program_);
   LOCKSTEP_CHECK(optimizer_state_names().size() <= kMaxOptimizerStates, "an optimizer keeps few states");
   // Slots are in order of backward, the reverse of graph order.
   for (std::size_t i = program_.slots.size(); i-- > 0;) {
     const Slot& slot = program_.slots[i];
-    if (slot.kind == Slot::Kind::gradient) uses_[static_cast<std::size_t>(slot.target)].push_back(i);
+    if (slot.kind == Slot::Kind::gradient) uses_[static_cast<std::size_t>(slot.target)].push_back({true, i});
+  }
+  if (other_parts_) {
+    for (const auto& [parameter, uses] : other_parts_->shared()) uses_[parameter] = uses;
   }
   for (std::size_t p = 0; p < uses_.size(); ++p) {
     if (uses_[p].empty()) continue;  // frozen

@@ -108,9 +108,11 @@ class Updater {
   double clip_norm_;
   int shards_;
   bool scales_loss_;
-  const ModelSlices* slices_;                   // null: all is this rank's
-  std::optional<exec::TensorBlock> gradient_;   // on the host; none until somebody asks for it
-  std::vector<std::vector<std::size_t>> uses_;  // slots by parameter, in graph order; of a part, its own
+  const ModelSlices* slices_;                  // null: all is this rank's
+  std::optional<exec::TensorBlock> gradient_;  // on the host; none until somebody asks for it
+  std::optional<OtherParts> other_parts_;      // none: this rank has the whole model
+  using Use = OtherParts::Use;                 // a gradient that is added to others of its parameter
+  std::vector<std::vector<Use>> uses_;         // by parameter, in the order of the whole graph; none: frozen
   std::vector<Chunk> chunks_;
 };
 

@@ -40,7 +40,7 @@ const std::vector<KnownDevice>& known_devices() {
 }
 
 std::vector<const KnownDevice*> devices_of(const std::string& text) {
-  constexpr int kMost = 65536;
+  constexpr int kMaxCount = 65536;
   std::vector<const KnownDevice*> list;
   std::istringstream words(text);
   for (std::string word; std::getline(words, word, ',');) {
@@ -49,7 +49,7 @@ std::vector<const KnownDevice*> devices_of(const std::string& text) {
     const auto by = word.find('x');
     if (by != std::string::npos && by > 0) {
       const auto [end, error] = std::from_chars(word.data(), word.data() + by, count);
-      if (error != std::errc{} || end != word.data() + by || count < 1 || count > kMost) refuse(word);
+      if (error != std::errc{} || end != word.data() + by || count < 1 || count > kMaxCount) refuse(word);
       name = word.substr(by + 1);
     }
     const auto& known = known_devices();
@@ -74,6 +74,7 @@ Rates rates_of(const KnownDevice& device, Precision precision) {
           .update_bytes = memory,
           .message_seconds = kGpuMessageSeconds,
           .message_bytes = kShareOfLink * device.link_bytes_per_second,
+          .part_bytes = kPartBytes,
           .kernel_seconds = kLaunchSeconds,
           .memory = static_cast<std::int64_t>(device.memory_bytes),
           .cores = 1,

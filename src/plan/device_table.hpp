@@ -22,6 +22,8 @@ struct KnownDevice {
 
 /// Assumed fractions of the figures.
 inline constexpr double kShareOfFlops = 0.4, kShareOfMemory = 0.7, kShareOfLink = 0.6;
+/// Assumed of activations and their gradients, which go through pinned memory of the host: onto it, and from it.
+inline constexpr double kPartBytes = 8e9;
 
 /// "8xH100,4xA100-40" -> twelve devices, by rank. Throws Error(usage), with the names that there are.
 [[nodiscard]] std::vector<const KnownDevice*> devices_of(const std::string& text);

@@ -37,7 +37,7 @@ class GoodputSimulation {
     const double deadline = kPatience * static_cast<double>(setup_.steps) * setup_.step_seconds;
     follow_hosts();
     train();
-    while (!run_.finished && run_.events < kMostEvents && now_ < deadline) {
+    while (!run_.finished && run_.events < kMaxEvents && now_ < deadline) {
       advance(std::min(next_event(), deadline));
       ++run_.events;
       handle();
@@ -193,7 +193,7 @@ class GoodputSimulation {
 
   void expect_target() { phase_end_ = now_ + (static_cast<double>(target_) - current_.steps_done) * step_.wall(); }
 
-  static constexpr std::int64_t kMostEvents = 20'000'000;
+  static constexpr std::int64_t kMaxEvents = 20'000'000;
 
   const GoodputSetup& setup_;
   Hosts hosts_;

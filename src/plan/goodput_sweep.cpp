@@ -27,10 +27,10 @@ Spread spread_of(std::span<const double> values) {
   for (const double value : values) spread.mean += value / count;
   double squares = 0;
   for (const double value : values) squares += (value - spread.mean) * (value - spread.mean);
-  if (values.size() > 1) spread.deviation = std::sqrt(squares / (count - 1));
-  const auto [least, most] = std::minmax_element(values.begin(), values.end());
-  spread.least = *least;
-  spread.most = *most;
+  if (values.size() > 1) spread.std = std::sqrt(squares / (count - 1));
+  const auto [min, max] = std::minmax_element(values.begin(), values.end());
+  spread.min = *min;
+  spread.max = *max;
   return spread;
 }
 

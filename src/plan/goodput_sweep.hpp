@@ -11,8 +11,8 @@ namespace lockstep::plan {
 
 struct Spread {
   double mean = 0;
-  double deviation = 0;  ///< standard deviation of a run; 0 of one
-  double least = 0, most = 0;
+  double std = 0;  ///< standard deviation of a run; 0 of one
+  double min = 0, max = 0;
 };
 
 [[nodiscard]] Spread spread_of(std::span<const double> values);

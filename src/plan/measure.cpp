@@ -25,7 +25,7 @@ namespace lockstep::plan {
 
 namespace {
 
-constexpr int kMostRounds = 200;
+constexpr int kMaxRounds = 200;
 
 /// Runs `body(thread)` on so many threads at once and returns when all are done.
 void on_threads(int threads, const std::function<void(int thread)>& body) {
@@ -180,7 +180,7 @@ double measure_update(const Graph& graph, const Program& program, const JobFile&
     optim::Model model = updater.make_model(job.seed);
     std::vector<double> rounds;
     const auto begin = Clock::now();
-    for (std::int64_t round = 0; round < 3 || (seconds_since(begin) < 0.2 && round < kMostRounds); ++round) {
+    for (std::int64_t round = 0; round < 3 || (seconds_since(begin) < 0.2 && round < kMaxRounds); ++round) {
       const auto start = Clock::now();
       (void)updater.update(model, 1, {.learning_rate = 1e-6, .step = round, .update = round});
       rounds.push_back(seconds_since(start));
@@ -222,7 +222,7 @@ MeasuredGraph measure_graph(const Graph& graph, const exec::Device& device, cons
     shard.forget();
     const auto start = Clock::now();
     int& round = rounds[static_cast<std::size_t>(thread)];
-    for (; round < 2 || (seconds_since(start) < options.seconds && round < kMostRounds); ++round) {
+    for (; round < 2 || (seconds_since(start) < options.seconds && round < kMaxRounds); ++round) {
       shard.run(round % 3 == 0);
     }
   });
@@ -242,7 +242,7 @@ double measure_add(std::int64_t bytes, int threads) {
     std::vector<float> left(static_cast<std::size_t>(n), 0.0F), right(left);
     std::vector<double> rounds;
     const auto begin = Clock::now();
-    for (int round = 0; round < 3 || (seconds_since(begin) < 0.1 && round < kMostRounds); ++round) {
+    for (int round = 0; round < 3 || (seconds_since(begin) < 0.1 && round < kMaxRounds); ++round) {
       const auto start = Clock::now();
       device::add(left.data(), right.data(), left.data(), n);
       rounds.push_back(seconds_since(start));

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "checkpoint/layout.hpp"
-#include "comm/reduce/gradient_lanes.hpp"
+#include "comm/reduce/gradient_rings.hpp"
 #include "comm/reduce/tree_sums.hpp"
 #include "core/round_up.hpp"
 #include "exec/parameters.hpp"
@@ -92,17 +92,23 @@ class Counter {
   RankMemory count() {
     const Graph& graph = part_.graph();
     memory_.parameters = parameters();
+    // Where their updates are divided, parameters are in the memory of the host.
+    if (placed_.choice.sharding() != Sharding::none) add_shared(memory_.parameters);
     memory_.statistics = block_bytes(graph, graph.states);
     count_gradients();
     count_programs();
     count_data();
     memory_.process = setup_.process;
+    if (!setup_.shares) memory_.of_others = 0;
     return memory_;
   }
 
  private:
   [[nodiscard]] bool exact() const { return setup_.model.job.exact != Exactness::never; }
   [[nodiscard]] int workers() const { return placed_.workers[static_cast<std::size_t>(rank_)]; }
+
+  /// Of what the host has once, all but this rank's part of it.
+  void add_shared(std::int64_t bytes) { memory_.of_others += bytes - bytes / local_ranks(); }
 
   /// Ranks of this host that have the part.
   [[nodiscard]] int local_ranks() const {
@@ -147,21 +153,26 @@ class Counter {
       memory_.optimizer = part_of(states, share);
       return;
     }
+    // The sums, and others' partial ones. Slices are divided evenly: others read of this rank what it reads of them.
+    memory_.of_others += own.read * kFloat;
+    if (sharding == Sharding::none) add_shared(sum);
     const auto partials = static_cast<std::int64_t>(plan.sums.roots.size()) * sum;
     // Who updates all parameters reads all sums; else only its own slices of them.
     memory_.gradients = partials + pool + (own.read + own.received) * kFloat + part_of(sum + updated, share);
     memory_.optimizer = part_of(states, share);
   }
 
-  /// Gradients on their way to the owners of their slices, and their sums so far (comm::GradientLanes).
-  [[nodiscard]] std::int64_t streamed(const comm::ReducePlan& plan, const OwnSlices& own) const {
-    std::set<int> beside;  // ranks whose lanes it reads
+  /// Gradients on their way to the owners of their slices, and their sums so far (comm::GradientRings).
+  [[nodiscard]] std::int64_t streamed(const comm::ReducePlan& plan, const OwnSlices& own) {
+    std::set<int> beside;  // ranks whose rings it reads
     for (const comm::Partial& partial : plan.sums.partials) beside.insert(partial.rank);
-    const std::int64_t lane =
-        comm::GradientLanes::elements(part_.buckets, exec::most_open_elements(part_.program, part_.buckets));
+    const std::int64_t ring =
+        comm::GradientRings::elements(part_.buckets, exec::max_open_elements(part_.program, part_.buckets));
     // Sums wait for their siblings at each level of the tree; that of the first shards stands in the sum's memory.
     const int levels = std::bit_width(static_cast<unsigned>(std::max(placed_.shards - 1, 1)));
-    return (lane * workers() * std::ssize(beside) + std::max(levels - 1, 0) * own.floats + own.received) * kFloat;
+    const std::int64_t rings = ring * workers() * std::ssize(beside);
+    add_shared(rings * kFloat);
+    return (rings + std::max(levels - 1, 0) * own.floats + own.received) * kFloat;
   }
 
   void count_programs() {
@@ -171,14 +182,15 @@ class Counter {
     std::int64_t flights = 1;
     if (part_.part) {
       // One more, so that the next shard's values can come meanwhile (exec/part_worker).
-      flights = std::min<std::int64_t>(placed_.in_flight + 1, std::max<std::int64_t>(1, (own + workers - 1) / workers));
+      flights = std::min<std::int64_t>(placed_.in_flight + 1,
+                                       std::max<std::int64_t>(1, divide_up<std::int64_t>(own, workers)));
     }
     const std::int64_t used = std::min<std::int64_t>(workers, std::max<std::int64_t>(own, 1));
     // Every second shard is added to its sibling, so of an even number of flights half never do that.
     const std::int64_t adding = own < 2 ? 0 : flights % 2 == 0 ? flights / 2 : flights;
     memory_.activations = (arena * flights + scratch() * adding) * used;
     const bool keeps = !divides_parameters(placed_.choice.sharding());
-    memory_.kernels = (keeps ? kept(setup_.model.training) : most_packed()) * used;
+    memory_.kernels = (keeps ? kept(setup_.model.training) : max_packed()) * used;
     if (part_.part) memory_.messages = crossing() * flights * used;
     if (!part_.evaluation) return;
     const auto evaluated = static_cast<std::int64_t>(exec::ShardRunner::arena_bytes(*part_.evaluation));
@@ -214,7 +226,7 @@ class Counter {
   }
 
   /// A weight that is packed for a call alone is so in the workspace of its kernel: of all, the largest counts.
-  [[nodiscard]] std::int64_t most_packed() const {
+  [[nodiscard]] std::int64_t max_packed() const {
     std::size_t most = 0;
     for (const std::int32_t node : part_.nodes) {
       most = std::max(most, setup_.model.training[static_cast<std::size_t>(node)].kept);

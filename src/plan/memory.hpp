@@ -2,6 +2,7 @@
 //
 // Counted is what a process would show as resident. So memory that ranks of one host share is counted on each that
 // touches it: the sums of a gradient, which all of them read, and the slices of other ranks' partial sums that it adds.
+// A host is charged for it once: what a rank is held against its room by leaves out what is another rank's.
 #pragma once
 
 #include <array>
@@ -35,8 +36,10 @@ struct RankMemory {
   std::int64_t data = 0;         ///< batches, and the cache of decoded samples
   std::int64_t checkpoint = 0;   ///< the copy that is written while training goes on
   std::int64_t process = 0;      ///< the program, its libraries, MPI, indexes of the data: measured, not computed
+  std::int64_t of_others = 0;    ///< of all these: shared memory that counts as that of other ranks of the host
 
   [[nodiscard]] std::int64_t total() const;
+  [[nodiscard]] std::int64_t charged() const { return total() - of_others; }
   /// The least that the rank cannot do without, whatever else is small: what a run is refused by.
   [[nodiscard]] std::int64_t least() const { return parameters + gradients + optimizer + statistics + activations; }
   /// Name and bytes, in the order of tables.
@@ -49,6 +52,7 @@ struct MemorySetup {
   int optimizer_states = 0;  ///< tensors that the optimizer keeps for each parameter
   DataNeeds data;
   std::int64_t process = 0;  ///< bytes of a process before any of it
+  bool shares = true;        ///< ranks of a host share memory; GPUs do not
 };
 
 /// Of each rank.

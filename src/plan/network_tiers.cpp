@@ -2,24 +2,18 @@
 
 #include <algorithm>
 
+#include "core/round_up.hpp"
+
 namespace lockstep::plan {
-
-namespace {
-
-int groups(int things, int a_group) {
-  return (things + a_group - 1) / a_group;
-}
-
-}  // namespace
 
 std::vector<NetworkTier> tiers_of(const ClusterShape& cluster, const NetworkLinks& links) {
   const int on_a_host = std::min(cluster.devices, cluster.devices_a_host);
-  const int hosts = groups(cluster.devices, cluster.devices_a_host);
+  const int hosts = divide_up(cluster.devices, cluster.devices_a_host);
   const int in_a_pod = cluster.hosts_a_pod > 0 ? std::min(hosts, cluster.hosts_a_pod) : hosts;
   // Each device of a host owns a slice, so all of them send at once and share the host's link.
   const NetworkTier all[] = {{on_a_host, links.device_bytes_per_second, links.device_latency},
                              {in_a_pod, links.host_bytes_per_second / on_a_host, links.host_latency},
-                             {groups(hosts, in_a_pod), links.pod_bytes_per_second / on_a_host, links.pod_latency}};
+                             {divide_up(hosts, in_a_pod), links.pod_bytes_per_second / on_a_host, links.pod_latency}};
   std::vector<NetworkTier> tiers;
   for (const NetworkTier& tier : all) {
     if (tier.members > 1) tiers.push_back(tier);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "core/round_up.hpp"
 #include "exec/part_worker.hpp"
 #include "exec/worker.hpp"
 #include "optim/other_parts.hpp"
@@ -43,7 +44,7 @@ comm::ShardAssignment deal(int shards, const RankSetup& setup, const std::vector
 // As train does: of ranks whose shares may move, twice an equal share at most.
 int workers_of(int threads, int shards, std::size_t ranks_of_part) {
   const int ranks = static_cast<int>(ranks_of_part);
-  const int most = ranks == 1 ? shards : std::min(shards, 2 * ((shards + ranks - 1) / ranks));
+  const int most = ranks == 1 ? shards : std::min(shards, 2 * divide_up(shards, ranks));
   return std::clamp(threads, 1, std::max(1, most));
 }
 

@@ -24,7 +24,7 @@ constexpr double kBytesASecond = 2e9;
 
 constexpr double kGain = 1e-3;       ///< of a step: less is not worth a change
 constexpr double kApartGain = 0.02;  ///< of a step: less is not worth ranks in another order than the parts'
-constexpr double kMostTasks = 1e6;   ///< that are simulated, in all steps: about a second
+constexpr double kMaxTasks = 1e6;    ///< that are simulated, in all steps: about a second
 
 struct Costs {
   double forward = 0, backward = 0;
@@ -160,7 +160,7 @@ class Search {
   /// Moves cuts as long as that makes a step shorter.
   double settle(State& state) {
     double seconds = step_seconds(state);
-    for (bool moved = !state.begins.empty(); moved && tasks_ < kMostTasks;) {
+    for (bool moved = !state.begins.empty(); moved && tasks_ < kMaxTasks;) {
       moved = false;
       for (std::size_t p = 1; p < state.begins.size(); ++p) {
         for (const std::size_t begin : places_of_cut(state, p)) {
@@ -193,7 +193,7 @@ class Search {
 
   /// Takes a state, once its cuts are settled, that is enough better than the best one of this round.
   void try_state(State state) {
-    if (tasks_ > kMostTasks) return;
+    if (tasks_ > kMaxTasks) return;
     const double seconds = settle(state);
     const bool apart = follow_one_another(state_) && !follow_one_another(state);
     const double limit = std::min(seconds_ * (1 - (apart ? kApartGain : kGain)), best_ ? best_seconds_ : seconds_);

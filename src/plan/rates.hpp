@@ -24,10 +24,13 @@ struct Rates {
   double update_bytes = 0;     ///< the same of an optimizer's update
   double message_seconds = 0;  ///< of a message between two ranks, however short
   double message_bytes = 0;    ///< bytes a second of a long one
+  double part_bytes = 0;       ///< the same, of what goes from part to part; 0: as any other
   double kernel_seconds = 0;   ///< of each kernel, beside its work: a GPU's launch
   std::int64_t memory = 0;     ///< bytes of the device; 0: the host's
   int cores = 1;               ///< of the host, that its ranks share; of a GPU: as many as there are ranks
   bool is_gpu = false;
+
+  [[nodiscard]] double bytes_between_parts() const { return part_bytes > 0 ? part_bytes : message_bytes; }
   [[nodiscard]] bool operator==(const Rates&) const = default;
 };
 

@@ -78,7 +78,6 @@ std::string why_slower(const SearchSetup& setup, const Candidate& best, const Ca
 }
 
 std::string explain(const SearchSetup& setup, const std::vector<Candidate>& candidates) {
-  if (!setup.may_cut) return "models on GPUs are not cut into parts in this version";
   const Candidate& best = candidates.front();
   const std::size_t parts = best.placed.parts.size();
   if (static_cast<int>(parts) == setup.ranks.count()) {
@@ -102,14 +101,14 @@ bool divides(const PlacedModel& placed) {
 
 bool faster(const Candidate& a, const Candidate& b) {
   if (a.fits != b.fits) return a.fits;
-  return a.fits ? a.time.seconds < b.time.seconds : a.most_memory() < b.most_memory();
+  return a.fits ? a.time.seconds < b.time.seconds : a.max_memory() < b.max_memory();
 }
 
 }  // namespace
 
-std::int64_t Candidate::most_memory() const {
+std::int64_t Candidate::max_memory() const {
   std::int64_t most = 0;
-  for (const RankMemory& rank : memory) most = std::max(most, rank.total());
+  for (const RankMemory& rank : memory) most = std::max(most, rank.charged());
   return most;
 }
 
@@ -139,7 +138,7 @@ Candidate predict(const SearchSetup& setup, const Choice& choice) {
   candidate.time = time_of(candidate.placed, setup.time);
   candidate.fits = true;
   for (std::size_t r = 0; r < candidate.memory.size(); ++r) {
-    candidate.fits = candidate.fits && candidate.memory[r].total() <= setup.limits[r];
+    candidate.fits = candidate.fits && candidate.memory[r].charged() <= setup.limits[r];
   }
   return candidate;
 }
@@ -149,8 +148,8 @@ SearchResult search(const SearchSetup& setup) {
   const Choice own = choice_of(setup.model.job);
   result.candidates.push_back(predict(setup, own));
   result.candidates.back().own = true;
-  const int parts = setup.may_cut ? setup.ranks.count() : 1;
-  for (Choice& choice : choices_of(setup.model.graph, parts, setup.may_divide && setup.ranks.count() > 1)) {
+  const int ranks = setup.ranks.count();
+  for (Choice& choice : choices_of(setup.model.graph, ranks, setup.may_divide && ranks > 1)) {
     if (same(choice, own)) continue;
     choice.parallel.place = own.parallel.place;
     try {

@@ -17,8 +17,8 @@ struct Candidate {
   std::vector<RankMemory> memory;  ///< by rank
   StepTime time;
   bool fits = false;
-  bool own = false;                                ///< as the job says
-  [[nodiscard]] std::int64_t most_memory() const;  ///< of any rank
+  bool own = false;                               ///< as the job says
+  [[nodiscard]] std::int64_t max_memory() const;  ///< of any rank, as its host is charged for it
 };
 
 /// What is searched. References outlive the search.
@@ -28,7 +28,6 @@ struct SearchSetup {
   const TimeSetup& time;
   const RankSetup& ranks;
   std::vector<std::int64_t> limits;  ///< by rank: bytes that it may have
-  bool may_cut = true;               ///< parts are computed here
   bool may_divide = false;           ///< ranks may divide state here
 };
 

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstdint>
 
+#include "core/round_up.hpp"
+
 namespace lockstep::plan {
 
 namespace {
@@ -43,7 +45,7 @@ double step_time(const StepLoad& load) {
   if (load.shards_a_device == 0) return without_shards(load);
   const std::int64_t shards = std::int64_t{load.devices} * load.shards_a_device;
   if (load.balanced) return balanced_shards(load, shards) / load.shards_a_device;
-  const std::int64_t most = (shards + load.active - 1) / load.active;
+  const std::int64_t most = divide_up<std::int64_t>(shards, load.active);
   return static_cast<double>(most) * (load.slow > 0 ? load.slow_factor : 1) / load.shards_a_device;
 }
 

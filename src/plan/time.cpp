@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "balance/pipeline.hpp"
+#include "core/round_up.hpp"
 #include "exec/parameters.hpp"
 #include "graph/crossings.hpp"
 
@@ -78,7 +79,7 @@ class Step {
     for (int rank = 0; rank < placed_.ranks(); ++rank) {
       const NodeSeconds& each = shard(rank);
       const int own = shards(rank), used = std::clamp(own, 1, workers(rank));
-      const int rounds = (own + used - 1) / used;
+      const int rounds = divide_up(own, used);
       of(rank).compute = rounds * (each.forward + each.backward) + (own > 0 ? each.first : 0) + merging(rank) / used;
       work_[static_cast<std::size_t>(rank)] =
           own * (each.forward + each.backward) + used * each.first + merging(rank) + own * setup_.data_seconds;
@@ -100,7 +101,7 @@ class Step {
       cost.forward = std::max(each.forward, 1e-9);
       cost.backward = std::max(each.backward, 1e-9);
       add_reads(part, cost);
-      cost.receive = rates.message_seconds + received_bytes(part) / rates.message_bytes;
+      cost.receive = rates.message_seconds + received_bytes(part) / rates.bytes_between_parts();
       auto& worker_of = pipeline.rank_of_shard.emplace_back(static_cast<std::size_t>(placed_.shards));
       for (const int of_part : part.ranks) {
         const auto own = placed_.shards_of(of_part);
@@ -131,7 +132,7 @@ class Step {
       const double merges = merging(rank) / std::max(1, workers(rank));
       of(rank).compute = most + shard(rank).first + merges;
       work_[static_cast<std::size_t>(rank)] =
-          sum + shard(rank).first + merging(rank) + data + copied / rates.message_bytes;
+          sum + shard(rank).first + merging(rank) + data + copied / rates.bytes_between_parts();
       ends_.push_back(times.seconds + shard(rank).first + merges);
     }
   }
@@ -196,7 +197,7 @@ class Step {
       const comm::Hosts hosts = placed_.hosts_of(part);
       const auto local = hosts.ranks(hosts.host_of(placed_.number_in_part(rank))).size();
       const double foreign = 1 - static_cast<double>(local) / static_cast<double>(part.ranks.size());
-      const int own = shards(rank), rounds = (own + workers(rank) - 1) / std::max(1, workers(rank));
+      const int own = shards(rank), rounds = divide_up(own, std::max(1, workers(rank)));
       const auto all = static_cast<double>(exec::TensorBlock::bytes_of(part.graph(), part.graph().parameters));
       const double seconds = 2 * rounds * foreign * all / speed(rank).rates.message_bytes;
       most = std::max(most, seconds - of(rank).compute);

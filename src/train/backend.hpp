@@ -29,6 +29,7 @@ struct RunMemory {
   const optim::Updater& updater;
   const optim::Model& model;
   const comm::GradientBuckets& buckets;
+  int ranks = 1;           ///< that have this rank's part of the model
   int shards = 0;          ///< of this rank
   bool evaluates = false;  ///< while it trains
 };

@@ -13,6 +13,7 @@
 
 #include "balance/cost.hpp"
 #include "core/median.hpp"
+#include "core/round_up.hpp"
 #include "core/spans.hpp"
 #include "device/device.hpp"
 #include "device/threads.hpp"
@@ -50,12 +51,12 @@ std::int64_t free_shared_memory() {
 Balancing::Balancing(const RunContext& run, const ModelParts& parts)
     : run_(run), parts_(parts), assignments_(parts.ranks().size()) {
   counts_ = first_counts();
-  assignments_ = place();
+  assignments_ = assign_shards();
   const int shards = static_cast<int>(run.job.shards), ranks = run.communicator.size();
   const auto own_ranks = static_cast<int>(parts.ranks()[own_part()].size());
   auto max_shards = static_cast<int>(own_shards().size());
   if (run.options.balancer != nullptr) max_shards = shards;
-  if (is_automatic()) max_shards = std::min(shards, 2 * ((shards + own_ranks - 1) / own_ranks));
+  if (is_automatic()) max_shards = std::min(shards, 2 * divide_up(shards, own_ranks));
   workers_ = exec::worker_count(run.job.threads, run.communicator, run.device, static_cast<std::size_t>(max_shards));
   const double mine = workers_;
   std::vector<double> all(static_cast<std::size_t>(ranks));
@@ -69,7 +70,7 @@ const std::vector<int>& Balancing::own_shards() const {
   return assignment().shards_of_rank.at(static_cast<std::size_t>(parts_.group().rank()));
 }
 
-std::vector<comm::ShardAssignment> Balancing::place() const {
+std::vector<comm::ShardAssignment> Balancing::assign_shards() const {
   std::vector<comm::ShardAssignment> placed;
   for (std::size_t part = 0; part < assignments_.size(); ++part) {
     const auto hosts = hosts_of_part(part);
@@ -95,7 +96,7 @@ std::vector<std::string> Balancing::hosts() const {
 
 std::vector<int> Balancing::first_counts() {
   if (!run_.job.balance.weights.empty()) {
-    weights_ = balance::weights_of_ranks(run_.job.balance.weights, places_of_ranks(run_),
+    weights_ = balance::weights_of_ranks(run_.job.balance.weights, hosts_of_ranks(run_),
                                          run_.job.place_of("job.balance.weights").text());
   }
   return counts_by(weights_, static_cast<int>(run_.job.shards));
@@ -146,10 +147,10 @@ void Balancing::start(exec::Executor& executor, const comm::GradientBuckets& buc
   RankFacts mine{.workers = static_cast<double>(workers_),
                  .max_shards = static_cast<double>(max_shards_ ? *max_shards_ : max_host_shards(buckets)),
                  .seconds_per_shard = 0};
-  const auto places = run_.job.balance.prometheus.empty() ? std::vector<balance::RankPlace>{} : places_of_ranks(run_);
+  const auto rank_hosts = run_.job.balance.prometheus.empty() ? std::vector<balance::RankHost>{} : hosts_of_ranks(run_);
   KnownSpeeds speeds;
   if (run_.leads() && !parts_.is_cut()) {
-    speeds = known_speeds(record, hosts(), workers_of_ranks_, run_.job.balance.prometheus, workload, places);
+    speeds = known_speeds(record, hosts(), workers_of_ranks_, run_.job.balance.prometheus, workload, rank_hosts);
     if (!speeds.warning.empty()) run_.warn(speeds.warning);
   }
   bool known = !speeds.seconds_per_shard.empty();
@@ -271,7 +272,7 @@ void Balancing::note_gpus(const std::vector<balance::RankMeasure>& ranks) {
         fmt::format("the GPU of rank {} on {} {}, as its utilization, power and clocks "
                     "show; {}",
                     r, run_.communicator.topology().host_name(static_cast<int>(r)), what,
-                    is_automatic() ? "shares follow its speed"
+                    is_automatic() ? "its shards follow its speed"
                                    : "balance: auto would "
                                      "give it less to do"));
   }
@@ -338,8 +339,8 @@ void Balancing::ask_balancers(const std::vector<balance::RankMeasure>& ranks, st
 void Balancing::move(std::int64_t step) {
   if (pending_) counts_ = pending_->counts;
   run_.communicator.broadcast(std::as_writable_bytes(std::span(counts_)), 0,
-                              {"shares", static_cast<std::uint64_t>(step), run_.timeout()});
-  const std::vector<comm::ShardAssignment> before = std::exchange(assignments_, place());
+                              {"shard assignment", static_cast<std::uint64_t>(step), run_.timeout()});
+  const std::vector<comm::ShardAssignment> before = std::exchange(assignments_, assign_shards());
   ++moves_;
   int moved = 0;
   for (std::size_t part = 0; part < before.size(); ++part) {
@@ -356,7 +357,7 @@ std::vector<int> Balancing::evaluation_counts(int shards, std::vector<int> befor
         parts_.put_part(part, balancers_[part]->split(shards, parts_.of_part(part, before)), before);
     }
     run_.communicator.broadcast(std::as_writable_bytes(std::span(before)), 0,
-                                {"shares", static_cast<std::uint64_t>(step), run_.timeout()});
+                                {"shard assignment", static_cast<std::uint64_t>(step), run_.timeout()});
     return before;
   }
   std::vector<double> weights = weights_;

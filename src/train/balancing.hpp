@@ -91,7 +91,7 @@ class Balancing {
   [[nodiscard]] std::vector<int> hosts_of_part(std::size_t part) const {
     return parts_.of_part(part, run_.communicator.topology().host_of);
   }
-  [[nodiscard]] std::vector<comm::ShardAssignment> place() const;
+  [[nodiscard]] std::vector<comm::ShardAssignment> assign_shards() const;
   [[nodiscard]] bool is_automatic() const;
   [[nodiscard]] std::vector<std::string> hosts() const;
   [[nodiscard]] std::vector<int> first_counts();

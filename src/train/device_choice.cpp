@@ -109,24 +109,24 @@ GpuFacts ask_gpu_facts() {
   return facts;
 }
 
-device::GpuInfo choose_gpu(const JobFile& job, const GpuFacts& facts, const RankPlace& place) {
+device::GpuInfo choose_gpu(const JobFile& job, const GpuFacts& facts, const LocalRank& local) {
   if (!facts.module_problem.empty()) refuse(job, facts.module_problem);
-  require_driver(job, facts, place.host);
-  const auto wanted = wanted_gpus(job, facts, place.host);
-  if (place.local_size > static_cast<int>(wanted.size()) && !facts.shared && !place.has_own) {
+  require_driver(job, facts, local.host);
+  const auto wanted = wanted_gpus(job, facts, local.host);
+  if (local.local_size > static_cast<int>(wanted.size()) && !facts.shared && !local.has_own) {
     throw Error(
         ExitCode::usage,
         fmt::format("rank {} on {}: expected a GPU for each rank, found {} ranks and {} {} there; start at most "
                     "{} on this host",
-                    place.rank, place.host, place.local_size, wanted.size(),
+                    local.rank, local.host, local.local_size, wanted.size(),
                     job.devices.empty() ? "visible" : "in devices", wanted.size()));
   }
-  const std::size_t turn = static_cast<std::size_t>(place.local_rank) % wanted.size();
+  const std::size_t turn = static_cast<std::size_t>(local.local_rank) % wanted.size();
   const device::GpuInfo& gpu = facts.driver.gpus.at(wanted.at(turn));
   if (gpu.major < kMinMajor) {
     refuse(job, fmt::format("expected a GPU of compute capability {}.0 or later for rank {} on {}, found {}; leave it "
                             "out by devices",
-                            kMinMajor, place.rank, place.host, text_of(gpu)));
+                            kMinMajor, local.rank, local.host, text_of(gpu)));
   }
   return gpu;
 }
@@ -139,15 +139,15 @@ std::unique_ptr<Backend> choose_backend(const JobFile& job, Communicator& commun
   const int rank = communicator.rank();
   const auto module = std::make_shared<const device::CudaModule>(device::open_module());
   const GpuFacts facts = facts_with(*module);
-  const RankPlace place{topology.host_name(rank), rank, topology.local_rank(rank), topology.local_size(rank),
+  const LocalRank local{topology.host_name(rank), rank, topology.local_rank(rank), topology.local_size(rank),
                         ranks_have_their_own(facts.driver, communicator)};
-  const device::GpuInfo gpu = choose_gpu(job, facts, place);
+  const device::GpuInfo gpu = choose_gpu(job, facts, local);
   // NCCL refuses two ranks of one host on one GPU; so each of them says that it is a host of its own. Ranks of
   // pretended hosts (LOCKSTEP_HOST_ID) meet on GPUs, too.
   const auto gpus = job.devices.empty() ? facts.driver.gpus.size() : job.devices.size();
-  const bool meet = place.local_size > static_cast<int>(gpus) || std::getenv("LOCKSTEP_HOST_ID") != nullptr;
-  if (facts.shared && meet && !place.has_own) (void)setenv("NCCL_HOSTID", fmt::format("rank-{}", rank).c_str(), 0);
-  const device::GpuPlace named{place.host, rank,
+  const bool meet = local.local_size > static_cast<int>(gpus) || std::getenv("LOCKSTEP_HOST_ID") != nullptr;
+  if (facts.shared && meet && !local.has_own) (void)setenv("NCCL_HOSTID", fmt::format("rank-{}", rank).c_str(), 0);
+  const device::GpuPlace named{local.host, rank,
                                fmt::format("GPU {} ({}, {})", number_of(gpu, facts.driver), gpu.name, gpu.pci_bus)};
   auto kernels = std::make_shared<OpRegistry>();
   ops::add_built_in(*kernels);

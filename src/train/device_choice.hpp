@@ -27,7 +27,7 @@ struct GpuFacts {
 [[nodiscard]] GpuFacts ask_gpu_facts();
 
 /// Who wants a GPU.
-struct RankPlace {
+struct LocalRank {
   std::string host;
   int rank = 0, local_rank = 0, local_size = 1;
   bool has_own = false;  ///< each rank of the host sees one GPU, which no other sees
@@ -40,7 +40,7 @@ struct RankPlace {
 /// The GPU of this rank: the local ranks take the job's `devices`, or all, in order of their PCI bus. Where
 /// GPUs are shared, ranks beyond their number begin anew with the first. Throws Error(configuration) where this host
 /// cannot do what the job says, Error(usage) where it has too many ranks.
-[[nodiscard]] device::GpuInfo choose_gpu(const JobFile& job, const GpuFacts& facts, const RankPlace& place);
+[[nodiscard]] device::GpuInfo choose_gpu(const JobFile& job, const GpuFacts& facts, const LocalRank& local);
 
 /// What this rank trains with: its CPU, unless the job says `device: cuda`. Throws as choose_gpu(). All ranks
 /// call it together.

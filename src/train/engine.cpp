@@ -63,7 +63,7 @@ void Engine::make_model() {
                                      .scalars_per_shard = exec::scalars_per_shard(run.graph.metrics.size()),
                                      .streamed = divides_gradients(job.parallel.sharding),
                                      .workers = pool.size(),
-                                     .open_elements = exec::most_open_elements(executor->program(), buckets)};
+                                     .open_elements = exec::max_open_elements(executor->program(), buckets)};
   auto step = run.backend->make_step(run.context, group, setup, buckets, options, pool);
   reducer = std::move(step.reducer);
   updater = std::move(step.updater);
@@ -99,6 +99,7 @@ void Engine::place_model(int shards, bool evaluates) {
                                          .updater = *updater,
                                          .model = model,
                                          .buckets = buckets,
+                                         .ranks = run.parts.group().size(),
                                          .shards = shards,
                                          .evaluates = evaluates});
   executor->fill_inputs(placed_data.train);

@@ -40,6 +40,8 @@ struct Engine {
   [[nodiscard]] exec::ExecutorOptions how_to_execute(const std::vector<std::string>& algorithms) const;
   /// That this rank sends in a step.
   [[nodiscard]] double bytes_of_step(const comm::ShardAssignment& assignment) const;
+  /// Parameters that other hosts have fetched from this rank since the start.
+  [[nodiscard]] std::uint64_t bytes_fetched_by_others() const { return slices ? slices->bytes_fetched_by_others() : 0; }
 
   const Run& run;
   exec::WorkerPool pool;

@@ -7,6 +7,7 @@
 
 #include "comm/reduce/shard_assignment.hpp"
 #include "comm/transport/recorded.hpp"
+#include "core/round_up.hpp"
 #include "exec/worker_pool.hpp"
 #include "graph/model_graph.hpp"
 #include "lockstep/error.hpp"
@@ -41,11 +42,12 @@ std::unique_ptr<exec::Executor> make_executor(const Graph& graph, Communicator& 
                ? std::make_unique<exec::Executor>(options.parts->of_model(), Mode::inference, device, pool, 0, how)
                : std::make_unique<exec::Executor>(graph, Mode::inference, device, pool, 0, how);
   };
-  return options.alike ? make_with_algorithms_of_first_rank(communicator, make) : make({});
+  Communicator& ranks = options.parts != nullptr ? options.parts->group() : communicator;
+  return options.alike ? make_with_algorithms_of_first_rank(ranks, make) : make({});
 }
 
 int shards_for(std::int64_t samples, std::int64_t shard_samples) {
-  return static_cast<int>((samples + shard_samples - 1) / shard_samples);
+  return static_cast<int>(divide_up(samples, shard_samples));
 }
 
 // Who evaluates what: counts[r] shards for rank r, which keeps of those it had `before` what it can, so that what it
@@ -195,7 +197,7 @@ void Evaluation::gather(std::vector<float>& rows, const Operation& operation) co
   std::vector<int> counts;
   for (const auto& shards : assigned) counts.push_back(static_cast<int>(shards.size()));
   const auto most = static_cast<std::size_t>(*std::max_element(counts.begin(), counts.end()));
-  const std::size_t ranks = counts.size(), each = (static_cast<std::size_t>(shards_) + ranks - 1) / ranks;
+  const std::size_t ranks = counts.size(), each = divide_up(static_cast<std::size_t>(shards_), ranks);
   const std::size_t shard_values = static_cast<std::size_t>(options_.shard_samples) * columns();
   std::vector<float> block(each * shard_values), all(ranks * block.size());
   const auto each_in_round = [&](std::size_t first, const std::vector<int>& shards, auto&& visit) {

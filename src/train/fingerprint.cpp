@@ -73,7 +73,7 @@ using Int = std::int64_t;
 constexpr Int kBatch = 4, kClasses = 10;
 constexpr std::uint64_t kSeed = 1;
 
-// Convolutions of several channel blocks, products of matrices that are cut into blocks in each of their three
+// Convolutions of several channel blocks, matrix multiplications that are cut into blocks in each of their three
 // dimensions, and every kind of exponential, norm and sum that a layer can have.
 Graph probe(const OpRegistry& ops) {
   GraphBuilder b(ops, kBatch);

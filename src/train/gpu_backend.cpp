@@ -1,6 +1,8 @@
 #include "train/gpu_backend.hpp"
 
-#include "exec/gpu_worker.hpp"
+#include <utility>
+
+#include "exec/gpu_shard_io.hpp"
 #include "input/gpu_data.hpp"
 #include "lockstep/error.hpp"
 #include "observe/observers.hpp"
@@ -45,30 +47,34 @@ ReduceAndUpdate GpuBackend::make_step(const RunContext& run, Communicator& ranks
 
 // What libraries, graphs and kernels take for themselves is not known before they run: a part of what is free is left
 // to them.
-std::vector<exec::MemoryNeed> GpuBackend::needs(const RunContext& run, const Graph& graph,
-                                                const RunMemory& memory) const {
+std::vector<exec::MemoryNeed> GpuBackend::needs(const Graph& graph, const RunMemory& memory) const {
   const exec::ProgramSetup program = memory.executor.setup();
   auto needs = memory.updater.gpu_memory_needs(memory.model);
   needs.push_back({"all-reduce of gradients",
-                   comm::GpuAllReduce::bytes(memory.buckets, memory.shards, run.communicator.size(), program.workers)});
+                   comm::GpuAllReduce::bytes(memory.buckets, memory.shards, memory.ranks, program.workers)});
   const auto of_workers = device_.needs_of_workers(program);
   needs.insert(needs.end(), of_workers.begin(), of_workers.end());
   needs.push_back({"libraries and graphs", device_.gpu().free_memory() / kLibrariesPart});
-  if (memory.evaluates) {
-    needs.push_back({input::kInputsOfEvaluations, exec::GpuWorker::input_bytes(graph), program.workers});
+  if (memory.evaluates && program.part != nullptr) {  // shards of its own, which keep no more than those that train
+    for (exec::MemoryNeed need : of_workers) {
+      need.what += " of evaluations";
+      needs.push_back(std::move(need));
+    }
+  } else if (memory.evaluates) {
+    needs.push_back({input::kInputsOfEvaluations, exec::GpuInputs::bytes(graph), program.workers});
   }
   return needs;
 }
 
 PlacedData GpuBackend::place_data(const RunContext& run, const input::PreparedData& data, const Graph& graph,
                                   const RunMemory& memory) const {
-  const int workers = memory.executor.setup().workers, ranks = run.communicator.size();
+  const exec::ProgramSetup program = memory.executor.setup();
   const auto kept = input::put_gpu_data(run.job, run.communicator, device_, data, graph, memory.evaluates,
-                                        {needs(run, graph, memory), workers});
+                                        {needs(graph, memory), program.workers, program.part == nullptr});
   return {.train = kept.train,
           .validation = kept.validation,
           .report = kept.summary,
-          .max_shards = max_gpu_shards(memory.buckets, memory.shards, ranks, workers, kept.left)};
+          .max_shards = max_gpu_shards(memory.buckets, memory.shards, memory.ranks, program.workers, kept.left)};
 }
 
 void GpuBackend::emit_devices(const RunContext& run) const {

@@ -22,8 +22,7 @@ class GpuBackend final : public Backend {
   void emit_devices(const RunContext& run) const override;
 
  private:
-  [[nodiscard]] std::vector<exec::MemoryNeed> needs(const RunContext& run, const Graph& graph,
-                                                    const RunMemory& memory) const;
+  [[nodiscard]] std::vector<exec::MemoryNeed> needs(const Graph& graph, const RunMemory& memory) const;
 
   exec::GpuDevice device_;
 };

@@ -37,7 +37,7 @@ void require_blocks(const Graph& graph, const JobFile& job) {
   if (job.recompute != Recompute::blocks || !Blocks(graph).all().empty()) return;
   throw config::Problems(
       {{job.place_of("job.recompute"),
-        "expected a model with blocks, found none in this one; give layers that are to be made again together a "
+        "expected a model with blocks, found none in this one; give layers that are to be recomputed together a "
         "`block: NAME`, or set recompute to cheap or never"}});
 }
 

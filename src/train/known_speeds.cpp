@@ -72,7 +72,7 @@ std::string earlier_runs_query(const std::string& workload) {
 }
 
 EarlierSpeeds earlier_speeds(const std::vector<telemetry::PrometheusSample>& samples,
-                             const std::vector<balance::RankPlace>& ranks) {
+                             const std::vector<balance::RankHost>& ranks) {
   std::map<std::pair<std::string, std::string>, double> exact;
   std::map<std::string, std::pair<double, int>> of_device;
   for (const auto& sample : samples) {
@@ -104,51 +104,51 @@ EarlierSpeeds earlier_speeds(const std::vector<telemetry::PrometheusSample>& sam
 
 KnownSpeeds known_speeds(const balance::Record& record, const std::vector<std::string>& hosts,
                          const std::vector<int>& workers, const std::string& prometheus, const std::string& workload,
-                         const std::vector<balance::RankPlace>& places) {
+                         const std::vector<balance::RankHost>& ranks) {
   constexpr std::chrono::seconds kAnswerPatience{5};
   if (record.fits(hosts, workers)) return {record.seconds_per_shard, "speeds of the checkpoint", ""};
   if (prometheus.empty()) return {};
   const auto answer = telemetry::query_prometheus(prometheus, earlier_runs_query(workload), kAnswerPatience);
-  const auto earlier = earlier_speeds(answer.samples, places);
+  const auto earlier = earlier_speeds(answer.samples, ranks);
   if (earlier.complete()) {
     return {earlier.seconds_per_shard, fmt::format("earlier runs, from {}: {}", prometheus, earlier.evidence), ""};
   }
   const std::string known = earlier.evidence.empty() ? "no rank's shards" : "shards only " + earlier.evidence;
   return {{},
           "",
-          fmt::format("balance: {} {}; the first shares are by a probe", prometheus,
+          fmt::format("balance: {} {}; the first shard assignment is by a probe", prometheus,
                       answer.problem.empty() ? "knows " + known : "does not answer: " + answer.problem)};
 }
 
-std::vector<balance::RankPlace> places_of_ranks(const RunContext& run) {
+std::vector<balance::RankHost> hosts_of_ranks(const RunContext& run) {
   const auto ranks = static_cast<std::size_t>(run.communicator.size());
   std::string mine = run.device.info().model;
   mine.resize(kNameWidth, '\0');
   std::string all(kNameWidth * ranks, '\0');
   run.communicator.all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)),
                               {"start", 0, run.timeout()});
-  std::vector<balance::RankPlace> places;
+  std::vector<balance::RankHost> hosts;
   for (std::size_t r = 0; r < ranks; ++r) {
     const std::string name = all.substr(r * kNameWidth, kNameWidth);
-    places.push_back({run.communicator.topology().host_name(static_cast<int>(r)), name.substr(0, name.find('\0'))});
+    hosts.push_back({run.communicator.topology().host_name(static_cast<int>(r)), name.substr(0, name.find('\0'))});
   }
-  return places;
+  return hosts;
 }
 
 std::vector<double> speeds_of_ranks(const RunContext& run, const Graph& graph) {
   std::vector<double> speeds(static_cast<std::size_t>(run.communicator.size()), 1.0);
   const BalanceOptions& balance = run.job.balance;
-  if (speeds.size() == 1 || config::most_parts(run.job) == 1) return speeds;
+  if (speeds.size() == 1 || config::max_parts(run.job) == 1) return speeds;
   if (!balance.weights.empty()) {
-    auto weights = balance::weights_of_ranks(balance.weights, places_of_ranks(run),
-                                             run.job.place_of("job.balance.weights").text());
+    auto weights =
+        balance::weights_of_ranks(balance.weights, hosts_of_ranks(run), run.job.place_of("job.balance.weights").text());
     const bool all_compute = std::all_of(weights.begin(), weights.end(), [](double weight) { return weight > 0; });
     return all_compute ? weights : speeds;
   }
   if (balance.prometheus.empty()) return speeds;
-  const auto places = places_of_ranks(run);
+  const auto hosts = hosts_of_ranks(run);
   if (run.leads()) {
-    const KnownSpeeds known = known_speeds({}, {}, {}, balance.prometheus, workload_of(graph), places);
+    const KnownSpeeds known = known_speeds({}, {}, {}, balance.prometheus, workload_of(graph), hosts);
     for (std::size_t r = 0; r < known.seconds_per_shard.size(); ++r) speeds[r] = 1 / known.seconds_per_shard[r];
   }
   run.communicator.broadcast(std::as_writable_bytes(std::span(speeds)), 0, {"start", 0, run.timeout()});

@@ -30,7 +30,7 @@ struct EarlierSpeeds {
 
 /// A rank's seconds are those of its device on its host, else the mean of its device on all hosts.
 [[nodiscard]] EarlierSpeeds earlier_speeds(const std::vector<telemetry::PrometheusSample>& samples,
-                                           const std::vector<balance::RankPlace>& ranks);
+                                           const std::vector<balance::RankHost>& ranks);
 
 struct KnownSpeeds {
   std::vector<double> seconds_per_shard;  ///< by rank; empty: they are not known
@@ -38,14 +38,14 @@ struct KnownSpeeds {
   std::string warning;                    ///< about a Prometheus server that did not know them; else empty
 };
 
-/// `record` of these hosts (by rank) and workers, or what the server at `prometheus` (may be empty) answers. `places`:
+/// `record` of these hosts (by rank) and workers, or what the server at `prometheus` (may be empty) answers. `hosts`:
 /// of the ranks; read only if there is a server to ask.
 [[nodiscard]] KnownSpeeds known_speeds(const balance::Record& record, const std::vector<std::string>& hosts,
                                        const std::vector<int>& workers, const std::string& prometheus,
-                                       const std::string& workload, const std::vector<balance::RankPlace>& places);
+                                       const std::string& workload, const std::vector<balance::RankHost>& ranks);
 
 /// Where each rank runs. Every rank calls it.
-[[nodiscard]] std::vector<balance::RankPlace> places_of_ranks(const RunContext& run);
+[[nodiscard]] std::vector<balance::RankHost> hosts_of_ranks(const RunContext& run);
 
 /// Speeds by which the model is cut, by rank and in any unit: the job's weights, or those of earlier runs of the same
 /// graph, as a Prometheus server remembers them; else equal. Every rank calls it and gets the same.

@@ -37,8 +37,7 @@ ModelParts::ModelParts(const Graph& graph, const JobFile& job, const exec::Devic
       communicator_(ranks),
       speeds_(plan::in_proportion(std::move(speeds))),
       ranks_(one_part(ranks.size())) {
-  if (ranks.size() == 1 || config::most_parts(job) == 1) return;
-  LOCKSTEP_CHECK(device.kind() == DeviceKind::cpu, "parts are computed on CPUs only");
+  if (ranks.size() == 1 || config::max_parts(job) == 1) return;
   // Lowered as a whole: what a pass does to a layer must not depend on where the model is cut.
   const Graph as_computed = device.lower(graph, lowered);
   const Placement placement = plan::place_by_speed(as_computed, job.parallel, speeds_, job.shards);

@@ -145,7 +145,7 @@ void Training::observe(const observe::StepScope& step, const exec::StepSums& sum
                         .shards = shards,
                         .next_shards = balancing_.own_shards().size(),
                         .shared_memory_bytes = sent.shared_memory_bytes,
-                        .network_bytes = sent.network_bytes,
+                        .network_bytes = sent.network_bytes + engine_.bytes_fetched_by_others(),
                         .checkpoint_failures = checkpointing_->failures(),
                         .workers = engine_.executor->times()},
                        sums);

@@ -9,9 +9,11 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "checkpoint/saved_model.hpp"
 #include "checkpoint/whole_model.hpp"
 #include "core/spans.hpp"
 #include "exec/executor.hpp"
@@ -37,6 +39,7 @@ struct Reached {
   bool resumed = false, interrupted = false;
   Clock::time_point loop_start;
   double first_shard_seconds = 0, training_seconds = 0;
+  std::optional<checkpoint::Initialized> initialized;
   double reported_wait = 0;       ///< seconds of waiting for data that step events have said
   double bytes_by_formula = 0;    ///< that this rank has sent by its plan
   double bytes_of_next_step = 0;  ///< the same, of one step

@@ -8,6 +8,7 @@
 #include "config/config.hpp"
 #include "lockstep/version.hpp"
 #include "telemetry/process_sample.hpp"
+#include "telemetry/text.hpp"
 #include "train/catalogue.hpp"
 #include "train/training.hpp"
 
@@ -33,6 +34,17 @@ std::int64_t elements_of(const Graph& graph, const std::vector<ValueId>& ids) {
   std::int64_t sum = 0;
   for (const ValueId id : ids) sum += graph.at(id).spec.elements();
   return sum;
+}
+
+/// "20 tensors of weights.safetensors, in PyTorch's order; 2 as usual; 18 frozen"
+std::string initialized_text(const checkpoint::Initialized& initialized, const Graph& graph, const std::string& file) {
+  std::string text = fmt::format("{} of {}", telemetry::counted(initialized.from_file, "tensor"), file);
+  if (initialized.names == WeightNames::torch) text += ", in PyTorch's order";
+  if (initialized.first_values > 0) text += fmt::format("; {} as usual", initialized.first_values);
+  const auto frozen =
+      std::count_if(graph.parameters.begin(), graph.parameters.end(), [&](ValueId id) { return graph.at(id).frozen; });
+  if (frozen > 0) text += fmt::format("; {} frozen", frozen);
+  return text;
 }
 
 }  // namespace
@@ -79,6 +91,8 @@ void Training::emit_start() const {
   if (auto shards = config::explain_shards(run_.job, catalogue_of(run_.context.registries)); !shards.empty()) {
     event.shards_chosen = std::move(shards);
   }
+  if (reached_.initialized)
+    event.initialized = initialized_text(*reached_.initialized, run_.graph, run_.job.initialize->from);
   if (!engine_.placed_data.report.empty()) event.inputs = engine_.placed_data.report;
   if (!run_.data.indexes.empty()) event.index = run_.data.was_cached() ? "cached" : "made";
   run_.context.emit(event);
@@ -152,20 +166,22 @@ double Training::part_wait_seconds() const {
 
 void Training::gather_work_of_ranks(events::End& event) {
   const auto statistics = engine_.reducer->statistics();
-  const std::array<double, 7> mine = {static_cast<double>(balancing_.own_shards().size()),
+  const std::array<double, 8> mine = {static_cast<double>(balancing_.own_shards().size()),
                                       static_cast<double>(statistics.shared_memory_bytes + statistics.network_bytes),
                                       reached_.bytes_by_formula,
                                       engine_.executor->times().compute_seconds,
                                       static_cast<double>(run_.data.bytes_read()),
                                       part_wait_seconds(),
+                                      static_cast<double>(engine_.bytes_fetched_by_others()),
                                       static_cast<double>(telemetry::peak_resident_bytes())};
-  events::ByRank part_waits, peaks;
-  const std::array<events::ByRank*, 7> columns = {&event.shards_by_rank,
+  events::ByRank part_waits, fetched, peaks;
+  const std::array<events::ByRank*, 8> columns = {&event.shards_by_rank,
                                                   &event.bytes_sent_by_rank,
                                                   &event.bytes_by_formula_by_rank,
                                                   &event.compute_seconds_by_rank,
                                                   &event.bytes_read_by_rank,
                                                   &part_waits,
+                                                  &fetched,
                                                   &peaks};
   std::vector<double> all(mine.size() * static_cast<std::size_t>(run_.communicator.size()));
   run_.communicator.all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)),
@@ -174,6 +190,9 @@ void Training::gather_work_of_ranks(events::End& event) {
     (*columns.at(i % mine.size()))[static_cast<int>(i / mine.size())] = all[i];
   }
   event.peak_memory_bytes_by_rank = std::move(peaks);
+  if (std::any_of(fetched.begin(), fetched.end(), [](const auto& rank) { return rank.second > 0; })) {
+    event.fetched_parameter_bytes_by_rank = std::move(fetched);
+  }
   if (run_.parts.is_cut()) event.part_wait_seconds_by_rank = std::move(part_waits);
 }
 

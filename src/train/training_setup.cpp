@@ -55,8 +55,8 @@ void Training::begin_with_model() {
   reached_.resumed = checkpointing_->resume(state_names, engine_.model, progress_);
   if (!reached_.resumed && job.initialize) {
     const auto read = [&](comm::WorkProgress& /*progress*/) {
-      checkpoint::initialize_from_file(*job.initialize, job.place_of("job.initialize.only"), whole_model_,
-                                       engine_.model);
+      reached_.initialized = checkpoint::initialize_from_file(*job.initialize, job.place_of("job.initialize.only"),
+                                                              run_.graph, whole_model_, engine_.model);
       return false;
     };
     (void)comm::work_together(run_.communicator, {"initialize", 0, run_.context.timeout()}, read, comm::kStartDeadline);

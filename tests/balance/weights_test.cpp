@@ -9,7 +9,7 @@
 namespace lockstep::balance {
 namespace {
 
-const std::vector<RankPlace> kRanks = {
+const std::vector<RankHost> kRanks = {
     {"a", "NVIDIA A100-SXM4-40GB"}, {"a", "NVIDIA A100-SXM4-40GB"}, {"b", "Tesla T4"}};
 
 }  // namespace

@@ -105,7 +105,8 @@ class Trained(unittest.TestCase):
             file.writestr("model/data.pkl", b"\x80\x02}q\x00.")
         convert = (f"lockstep: {weights}: expected a safetensors file, found a PyTorch checkpoint (a pickle, as torch.save "
                    "writes it); convert it in Python: safetensors.torch.save_file({k: v.float().contiguous() for k, v in "
-                   f"torch.load('{weights}', map_location='cpu').items()}}, 'weights.safetensors')\n")
+                   f"torch.load('{weights}', map_location='cpu').items()}}, 'weights.safetensors', "
+                   "metadata={'format': 'pt'})\n")
         picture = pathlib.Path(self.folder.name) / "for_weights.png"
         picture.write_bytes(load_bad_data().png(28, 28))
         error = run("predict", *self.job, str(picture), "--checkpoint", str(weights), code=65).stderr

@@ -28,14 +28,14 @@ class Texts(unittest.TestCase):
         self.assertEqual(text, """Simulated: 64 devices on 8 hosts, 1,000 steps of 2 s; none fails; 1 seed from 1
 
 checkpoint   every 1:40, 50 steps
-goodput      96.15 %, deviation 0.00, from 96.15 to 96.15
-time         34:40, deviation 0 s
+goodput      96.15 %, std 0.00, from 96.15 to 96.15
+time         34:40, std 0 s
 failures     0.0, from 0 to 0
 
   steps: useful         96.15 %       33:20
   checkpoints            3.85 %        1:20
 
-checkpoint       steps    goodput  deviation           from, to
+checkpoint       steps    goodput        std           from, to
       1:40          50    96.15 %       0.00     96.15    96.15
      33:20       1,000    99.80 %       0.00     99.80    99.80  best
 """)
@@ -72,7 +72,7 @@ class Json(unittest.TestCase):
             self.assertEqual((line["event"], line["devices"], line["seeds"], line["unfinished"]), ("goodput", 16384, 3, 0))
             self.assertEqual(list(line["seconds"]), TIMES)
             self.assertAlmostEqual(sum(line["seconds"].values()) / line["wall_seconds"]["mean"], 1, places=9)
-            self.assertLessEqual(line["goodput"]["least"], line["goodput"]["mean"])
+            self.assertLessEqual(line["goodput"]["min"], line["goodput"]["mean"])
             self.assertLess(line["simulated_events"], 3 * 400000, "fewer than steps")
 
     def test_the_interval_is_that_of_young_and_daly(self):

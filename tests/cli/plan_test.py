@@ -59,8 +59,10 @@ class Plan(unittest.TestCase):
         text = run("plan", *SMALL, "--devices", "2xH100,A100-40").stdout
         self.assertTrue(text.startswith("digits on 3 ranks, 1 thread each, 8 shards of 4 samples\n"), text)
         self.assertIn("predicted from the makers' figures, assuming 40 % of the peak of products in fp32, 70 % of the "
-                      "memory's bandwidth, 60 % of the links', one host", text)
-        self.assertIn("no more parts: models on GPUs are not cut into parts in this version\n", text)
+                      "memory's bandwidth, 60 % of the links', 8 GB/s from part to part through the host's "
+                      "memory, one host", text)
+        self.assertRegex(text, r"\n  [23] parts, \d shards in flight, recompute: never +[\d.]+ ms +[\d.]+ MiB\n")
+        self.assertNotIn("sharding", text)  # which GPUs do not have
 
     def test_profile_of_this_machine(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -1,4 +1,5 @@
 lockstep_script_test(cli.commands COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/commands_test.py)
+lockstep_script_test(cli.weights COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/weights_test.py)
 lockstep_script_test(cli.starting COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/starting_test.py)
 lockstep_script_test(cli.bench COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/bench_test.py)
 lockstep_script_test(cli.scale ALONE COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/scale_test.py)

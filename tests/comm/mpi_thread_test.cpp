@@ -81,6 +81,15 @@ TEST_F(MpiThreadDeathTest, AnErrorIsToldAtOnceToAllWhoWait) {
   EXPECT_EXIT(run(body), testing::ExitedWithCode(0), "");
 }
 
+TEST_F(MpiThreadDeathTest, StartsOnlyWhereMpiHasNotStarted) {
+  const auto body = [](Communicator& /*ranks*/) {
+    EXPECT_EQ(error_of([] { (void)make_mpi_communicator(); }, ExitCode::usage),
+              "run_on_mpi: expected a program in which MPI has not started, found that it has; leave MPI_Init to "
+              "run_on_mpi, or give train_job() a Communicator of your own");
+  };
+  EXPECT_EXIT(run(body), testing::ExitedWithCode(0), "");
+}
+
 // Before it destroys all that it has under way, as an error that unwinds does.
 TEST_F(MpiThreadDeathTest, ACallThatHangsIsWaitedForOnce) {
   const auto body = [] {

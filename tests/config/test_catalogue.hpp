@@ -5,16 +5,17 @@
 
 namespace lockstep::config {
 
-inline AttributeSpec integer_attribute(const std::string& name, std::optional<std::int64_t> fallback, double minimum) {
+inline AttributeSpec integer_attribute(const std::string& name, std::optional<std::int64_t> default_value,
+                                       double minimum) {
   AttributeSpec spec{.name = name, .kind = AttributeKind::integer, .doc = name};
-  if (fallback) spec.default_value = Attribute(*fallback);
+  if (default_value) spec.default_value = Attribute(*default_value);
   spec.minimum = minimum;
   return spec;
 }
 
-inline AttributeSpec number_attribute(const std::string& name, double fallback, double minimum, double maximum) {
+inline AttributeSpec number_attribute(const std::string& name, double default_value, double minimum, double maximum) {
   AttributeSpec spec{.name = name, .kind = AttributeKind::number, .doc = name};
-  spec.default_value = Attribute(fallback);
+  spec.default_value = Attribute(default_value);
   spec.minimum = minimum;
   spec.maximum = maximum;
   return spec;
@@ -34,16 +35,16 @@ inline AttributeSpec choice_attribute(const std::string& name, std::vector<std::
   return spec;
 }
 
-inline AttributeSpec sizes_attribute(const std::string& name, std::optional<std::vector<std::int64_t>> fallback) {
+inline AttributeSpec sizes_attribute(const std::string& name, std::optional<std::vector<std::int64_t>> default_value) {
   AttributeSpec spec{.name = name, .kind = AttributeKind::integers, .doc = name};
-  if (fallback) spec.default_value = Attribute(*fallback);
+  if (default_value) spec.default_value = Attribute(*default_value);
   spec.minimum = 1;
   return spec;
 }
 
-inline AttributeSpec flag_attribute(const std::string& name, bool fallback) {
+inline AttributeSpec flag_attribute(const std::string& name, bool default_value) {
   AttributeSpec spec{.name = name, .kind = AttributeKind::boolean, .doc = name};
-  spec.default_value = Attribute(fallback);
+  spec.default_value = Attribute(default_value);
   return spec;
 }
 

@@ -10,7 +10,7 @@
 #include "cuda/scripted_cuda.hpp"
 #include "device/cuda/cuda_gpu.hpp"
 #include "device/cuda/lt_product.hpp"
-#include "device/gpu/layer_algorithms.hpp"
+#include "device/layer_algorithms.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::device {

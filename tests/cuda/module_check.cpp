@@ -4,6 +4,7 @@
 
 #include <cstdio>
 
+#include "device/gpu/cuda_module.hpp"
 #include "lockstep/error.hpp"
 #include "ops/registry.hpp"
 

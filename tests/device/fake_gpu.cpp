@@ -273,4 +273,8 @@ void FakeGpu::reads(const std::byte* pinned, std::size_t bytes) {
   access({{0, pinned, bytes, false, true}});
 }
 
+void FakeGpu::writes(std::byte* pinned, std::size_t bytes) {
+  access({{0, pinned, bytes, true, true}});
+}
+
 }  // namespace lockstep::device

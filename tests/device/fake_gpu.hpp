@@ -61,6 +61,7 @@ class FakeGpu final : public Gpu {
   void copy(Stream stream, std::byte* to, const std::byte* from, std::size_t bytes) override;
   void clear(Stream stream, std::byte* device, std::size_t bytes) override;
   void reads(const std::byte* pinned, std::size_t bytes) override;
+  void writes(std::byte* pinned, std::size_t bytes) override;
   [[nodiscard]] GpuStream* kernel_stream(Stream stream) override;
   void enter(Stream stream, std::uint64_t step, const std::string& op) override;
   using Gpu::add;

@@ -1,4 +1,5 @@
-#include "device/gpu/layer_algorithms.hpp"
+#include "device/layer_algorithms.hpp"
+#include "device/gpu/wanted_algorithm.hpp"
 
 #include <gtest/gtest.h>
 

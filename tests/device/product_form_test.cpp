@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "device/gpu/layer_algorithms.hpp"
+#include "device/layer_algorithms.hpp"
 
 namespace lockstep::device {
 

@@ -172,7 +172,7 @@ TEST(Compile, NoKernelWritesOverWhatIsReadAgain) {
   EXPECT_NE(program.instructions[2].outputs[0], at_x);
 }
 
-// in -> norm -> act -> norm2 -> loss: both norms keep what they read, so what the first made is made again.
+// in -> norm -> act -> norm2 -> loss: both norms keep what they read, so what the first made is recomputed.
 TEST(Compile, WhatIsCheapIsMadeAgainWhereBackwardFirstReadsIt) {
   const OpRegistry ops = toys_that_read_inputs();
   GraphBuilder b(ops, 16);

@@ -24,6 +24,10 @@ README = """
 |---|---|
 | `fmt/*` | `*` |
 | `png.h` | `data/*.cpp` |
+
+| header of one side | only in |
+|---|---|
+| `graph/gpu/*` | `graph/gpu/*`, `*_gpu.cpp` |
 """
 CMAKE = "lockstep_room(core LINKS fmt::fmt)\nlockstep_room(data USES core\n  LINKS PNG::PNG)\n"
 TREE = {
@@ -95,6 +99,12 @@ class CheckIncludes(unittest.TestCase):
         self.expect({"src/graph/model.cpp": "#include <mpi.h>\n"},
                     "src/graph/model.cpp:1: <mpi.h> stands in no row of the table of foreign headers in "
                     "src/README.md")
+
+    def test_headers_of_one_side_stay_there(self):
+        header = {"src/graph/gpu/driver.hpp": ""}
+        self.expect({**header, "src/graph/model_gpu.cpp": '#include "graph/gpu/driver.hpp"\n'})
+        self.expect({**header, "src/graph/model.cpp": '#include "graph/gpu/driver.hpp"\n'},
+                    "src/graph/model.cpp:1: \"graph/gpu/driver.hpp\" may be included only in: graph/gpu/*, *_gpu.cpp")
 
     def test_paths_are_written_from_src(self):
         self.expect({"src/core/digest.cpp": '#include "digest.hpp"\n'},

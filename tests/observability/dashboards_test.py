@@ -34,14 +34,16 @@ class Dashboards(unittest.TestCase):
             source = variables.pop("datasource")
             self.assertEqual((source["type"], source["query"], source["label"]),
                              ("datasource", "prometheus", "Data source"), name)
-            wanted = {"job", "run", "instance"} | (set() if name == "job.json" else {"rank"})
+            wanted = {"cluster", "namespace", "job", "run", "instance"} | (set() if name == "job.json" else {"rank"})
             self.assertEqual(set(variables), wanted, name)
             for variable in variables.values():
                 where = f"{name}: {variable['name']}"
                 self.assertEqual(variable["type"], "query", where)
                 self.assertEqual(variable["datasource"]["uid"], "$datasource", where)
                 self.assertEqual(variable["label"], variable["name"].capitalize(), where)
-                self.assertEqual((variable["allValue"], variable["multi"], variable["includeAll"]), (".+", True, True), where)
+                # Targets outside of Kubernetes have no namespace.
+                everything = ".*" if variable["name"] in ("cluster", "namespace") else ".+"
+                self.assertEqual((variable["allValue"], variable["multi"], variable["includeAll"]), (everything, True, True), where)
                 self.assertEqual(variable["refresh"], 2, where)  # when the time range changes
                 self.assertRegex(variable["definition"], rf"^label_values\(lockstep_\w+(\{{.*\}})?, {variable['name']}\)$")
 
@@ -70,7 +72,7 @@ class Dashboards(unittest.TestCase):
                 selectors = re.findall(r"lockstep_\w+(\{[^}]*\})?", expression)
                 self.assertTrue(selectors, where)
                 for selector in selectors:
-                    for label in ("job", "run", "instance"):
+                    for label in ("cluster", "namespace", "job", "run", "instance"):
                         self.assertIn(f'{label}=~"${label}"', selector, f"{where}: {expression}")
                 for function, window in re.findall(r"\b(i?rate)\([^[]*\[([^]]*)\]", expression):
                     self.assertEqual(window, "$__rate_interval", f"{where}: {function}")
@@ -82,7 +84,7 @@ class Dashboards(unittest.TestCase):
         panels = {panel["title"]: panel for _, panel in self.panels()}
         for title in ("Compute seconds per shard", "Speed of a rank", "Parts: computing", "Parts: waiting for each other"):
             for target in panels[title]["targets"]:
-                self.assertIn("* on (job, run, rank) group_left (part) lockstep_part_info{", target["expr"], title)
+                self.assertIn("* on (cluster, namespace, job, run, rank) group_left (part) lockstep_part_info{", target["expr"], title)
                 self.assertTrue({"{{part}}", "{{rank}}"} & set(re.findall(r"{{\w+}}", target["legendFormat"])), title)
 
     def test_annotations(self):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The first shares of a run are by what a real Prometheus has scraped of a real earlier run, one of whose ranks was
+"""The first shard assignment of a run is by what a real Prometheus has scraped of a real earlier run, one of whose ranks was
 slow; and where no server answers, or it knows nothing, the run says so and tries some shards."""
 import pathlib
 import signal
@@ -39,7 +39,7 @@ class EarlierRuns(unittest.TestCase):
         return "h0" in known and known.get("h1", 0) > SLOWER * known["h0"]
 
     def short(self, name, url, *words):
-        """A run of some steps that asks there; the event of its first shares, or None, and what it warns of them."""
+        """A run of some steps that asks there; the event of its first shard assignment, or None, and what it warns of them."""
         training = self.train(name, "steps=2", f"balance={{prometheus: {url}}}", *words)
         training.end(0, number=None)
         moves = [event for event in training.events("balance") if event["step"] == 0]
@@ -66,7 +66,7 @@ class EarlierRuns(unittest.TestCase):
 
     def test_nothing_is_known_of_other_work(self):
         _, warnings = self.short("other", self.prometheus.url + "/", "batch_size=32")
-        self.assertEqual(warnings, [f"balance: {self.prometheus.url}/ knows no rank's shards; the first shares are by "
+        self.assertEqual(warnings, [f"balance: {self.prometheus.url}/ knows no rank's shards; the first shard assignment is by "
                                     "a probe"])
 
     def test_no_server(self):
@@ -76,7 +76,7 @@ class EarlierRuns(unittest.TestCase):
             _, warnings = self.short("alone", url, "batch_size=16")
         self.assertEqual(len(warnings), 1)
         self.assertTrue(warnings[0].startswith(f"balance: {url} does not answer: Failed to connect"), warnings)
-        self.assertTrue(warnings[0].endswith("; the first shares are by a probe"), warnings)
+        self.assertTrue(warnings[0].endswith("; the first shard assignment is by a probe"), warnings)
 
 
 if __name__ == "__main__":

@@ -40,6 +40,7 @@ class GpuPanels(unittest.TestCase):
         for panel in json.loads(BOARD.read_text())["panels"]:
             for target in panel["targets"]:
                 expression = target["expr"].replace("$__rate_interval", "10s").replace("[1h]", "[60s]")
+                expression = re.sub(r"\$(cluster|namespace)\b", ".*", expression)
                 expression = re.sub(r"\$(job|run|instance|rank)\b", ".+", expression)
                 data = self.prometheus.query_range(expression, 60)
                 where = f"{panel['title']}: {expression}"

@@ -67,6 +67,7 @@ class Parts(unittest.TestCase):
                     continue
                 titles.add(panel["title"])
                 expression = target["expr"].replace("$__rate_interval", "10s")
+                expression = re.sub(r"\$(cluster|namespace)\b", ".*", expression)
                 expression = re.sub(r"\$(job|run|instance|rank)\b", ".+", expression)
                 data = [series["metric"] for series in self.prometheus.query(expression)]
                 if any("rank" in labels for labels in data):

@@ -123,6 +123,7 @@ class Live(unittest.TestCase):
             queries += [(note["name"], note["expr"]) for note in board["annotations"]["list"] if "expr" in note]
             for title, expression in queries:
                 expression = expression.replace("$__rate_interval", "10s").replace("$__range", "60s")
+                expression = re.sub(r"\$(cluster|namespace)\b", ".*", expression)
                 expression = re.sub(r"\$(job|run|instance|rank)\b", ".+", expression)
                 self.assertNotIn("$", expression)
                 data = self.prometheus.query_range(expression, 600)

@@ -1,4 +1,5 @@
 // What a GPU's profiler recorded, on the host's clock and in its steps.
+#include "device/gpu/gpu_profiler.hpp"
 #include "observe/tracing.hpp"
 
 #include <gtest/gtest.h>

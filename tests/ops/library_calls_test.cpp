@@ -8,7 +8,7 @@
 #include "ops/attention/attention_layout.hpp"
 #include "ops/conv/conv_grid.hpp"
 #include "ops/conv/conv_layout.hpp"
-#include "ops/linear/linear_grid.hpp"
+#include "ops/linear/library_linear.hpp"
 #include "ops/op_driver.hpp"
 #include "ops/registry.hpp"
 

@@ -78,7 +78,7 @@ class KernelRun {
   explicit KernelRun(const Problem& problem, RunOptions options = {});
   void forward(Kernel& kernel, Over over = Over::junk);
   void backward(Kernel& kernel, Over over = Over::junk);
-  /// After forward: output 0 is junk, and made again.
+  /// After forward: output 0 is junk, and recomputed.
   void recompute(Kernel& kernel);
   /// What backward finds instead of what forward made.
   void set_outputs(const std::vector<std::vector<std::byte>>& outputs);

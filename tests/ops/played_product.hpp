@@ -10,8 +10,8 @@
 #include <string>
 
 #include "device/gpu/elements.hpp"
-#include "device/gpu/layer_algorithms.hpp"
 #include "device/gpu/product_form.hpp"
+#include "device/gpu/wanted_algorithm.hpp"
 #include "lockstep/error.hpp"
 #include "ops/gelu/gelu_grid.hpp"
 

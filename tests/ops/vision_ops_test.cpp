@@ -105,7 +105,7 @@ TEST_F(VisionOps, PlacesBeyond32Bits) {
   const Int height = 30'000, width = 50'000, channels = 3, sample = 2;
   const Int element = ((sample * height + 29'999) * width + 49'998) * channels + 1;
   ASSERT_GT(element, Int{1} << 33);
-  const ImagePlace at(element, height, width, channels);
+  const ImagePosition at(element, height, width, channels);
   EXPECT_EQ((std::vector{at.sample, at.row, at.column, at.channel}), (std::vector<Int>{2, 29'999, 49'998, 1}));
 
   const WindowAxis pairs{.kernel = 2, .stride = 2};

@@ -18,7 +18,7 @@ def write_job(case, folder, data, validation, weights):
         described["validation"] = validation.write(folder / "validation")
     save_file({name: values.float() for name, values in weights.items()}, folder / "weights.safetensors")
     job |= {"name": case.name.replace(" ", "-"), "data": described, "run_directory": str(folder / "run"), "threads": 1,
-            "initialize": {"from": str(folder / "weights.safetensors")},
+            "initialize": {"from": str(folder / "weights.safetensors"), "names": "lockstep"},
             "evaluate": {"every": f"{job['steps']} steps"} if validation is not None else "never",
             "checkpoint": {"every": "1 steps", "keep": 1000}}
     (folder / "job.yaml").write_text(yaml.safe_dump({"job": job}, sort_keys=False))

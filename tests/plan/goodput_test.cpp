@@ -292,10 +292,10 @@ TEST(Goodput, TheLastHostIsAwaited) {
 TEST(Goodput, SpreadOfValues) {
   const Spread spread = spread_of(std::vector<double>{1, 2, 3, 6});
   EXPECT_EQ(spread.mean, 3);
-  EXPECT_DOUBLE_EQ(spread.deviation, std::sqrt(14.0 / 3));
-  EXPECT_EQ(spread.least, 1);
-  EXPECT_EQ(spread.most, 6);
-  EXPECT_EQ(spread_of(std::vector<double>{5}).deviation, 0);
+  EXPECT_DOUBLE_EQ(spread.std, std::sqrt(14.0 / 3));
+  EXPECT_EQ(spread.min, 1);
+  EXPECT_EQ(spread.max, 6);
+  EXPECT_EQ(spread_of(std::vector<double>{5}).std, 0);
 }
 
 TEST(Goodput, SeedsAreThoseFromTheFirstOn) {

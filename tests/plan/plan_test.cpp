@@ -104,7 +104,11 @@ TEST(Memory, TwoRanksReadEachOthersSums) {
   const std::vector<RankMemory> ranks = memory_of(planned.place(2, 1), *planned.memory);
   // A partial sum and the whole one, and of the other's partial sum the own slice. Slices are cut between tensors: two
   // of the four each.
-  for (const RankMemory& rank : ranks) EXPECT_EQ(rank.gradients, (4 + 4 + 2) * kWeight);
+  // The host is charged once for what a rank sees of the other's: half of the whole sum, and that slice.
+  for (const RankMemory& rank : ranks) {
+    EXPECT_EQ(rank.gradients, (4 + 4 + 2) * kWeight);
+    EXPECT_EQ(rank.total() - rank.charged(), (2 + 2) * kWeight);
+  }
 }
 
 TEST(Memory, PartsHaveTheirOwnWeights) {
@@ -129,9 +133,18 @@ TEST(Memory, ShardingDividesByOwnSlices) {
   EXPECT_EQ(of(Sharding::none).optimizer, 8 * kWeight);
   EXPECT_EQ(of(Sharding::optimizer).optimizer, 4 * kWeight);
   EXPECT_EQ(of(Sharding::optimizer).parameters, 4 * kWeight);
-  // Of both ranks' lanes: the one bucket, as it is open, again for where the ring ends, and once ahead. Half of a sum.
+  // Of both ranks' rings: the one bucket, as it is open, again for where the ring ends, and once ahead. Half of a sum.
   EXPECT_EQ(of(Sharding::gradients).gradients, (2 * 3 * 4 + 2) * kWeight);
   EXPECT_EQ(of(Sharding::gradients).optimizer, 4 * kWeight);
+  // Half of what the ranks share is the other's: parameters, and slices of partial sums or rings.
+  EXPECT_EQ(of(Sharding::optimizer).of_others, (2 + 2) * kWeight);
+  EXPECT_EQ(of(Sharding::gradients).of_others, (2 + 3 * 4) * kWeight);
+}
+
+TEST(Memory, GpusShareNone) {
+  const Planned planned([](GraphBuilder& b) { chain(b, 4); }, 2);
+  const MemorySetup memory{*planned.model, 2, {}, 0, false};
+  for (const RankMemory& rank : memory_of(planned.place(2, 1), memory)) EXPECT_EQ(rank.charged(), rank.total());
 }
 
 TEST(Memory, HostsHaveTheirShareOfDividedParametersAndWhatIsReadAtATime) {
@@ -212,7 +225,7 @@ SearchResult search_on(const Planned& planned, int ranks, std::int64_t limit) {
   const RankSetup setup = ranks_of_one_host(ranks, 1, 64);
   const TimeSetup time = planned.time(ranks);
   return search({*planned.model, *planned.memory, time, setup,
-                 std::vector<std::int64_t>(static_cast<std::size_t>(ranks), limit), true});
+                 std::vector<std::int64_t>(static_cast<std::size_t>(ranks), limit)});
 }
 
 TEST(Search, WhereAModelFitsDataParallelismIsFaster) {
@@ -231,7 +244,7 @@ TEST(Search, WhereItDoesNotItIsCut) {
   const SearchResult whole = search_on(planned, 2, std::int64_t{1} << 40);
   const auto of_parts = [&](std::size_t parts) {
     for (const Candidate& candidate : whole.candidates) {
-      if (candidate.placed.parts.size() == parts) return candidate.most_memory();
+      if (candidate.placed.parts.size() == parts) return candidate.max_memory();
     }
     return std::int64_t{0};
   };

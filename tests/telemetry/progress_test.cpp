@@ -216,6 +216,10 @@ TEST_F(ProgressTest, OneRankSendsNothingAndBytesByTheFormulaAreNewsWhereTheyDiff
   end.bytes_by_formula_by_rank = {{0, 2.5e6}, {1, 2e9}};
   make(false)->event(end);
   EXPECT_NE(captured_.take().find("  sent        2.5 MB, 3 GB\n  by formula  2.5 MB, 2 GB\n"), std::string::npos);
+  end.fetched_parameter_bytes_by_rank = {{0, 1e6}, {1, 4e6}};
+  make(false)->event(end);
+  EXPECT_NE(captured_.take().find("  by formula  2.5 MB, 2 GB\n  fetched     1 MB, 4 MB\n"), std::string::npos);
+  end.fetched_parameter_bytes_by_rank.reset();
   for (auto* values : {&end.shards_by_rank, &end.bytes_sent_by_rank, &end.compute_seconds_by_rank}) *values = {{0, 8}};
   end.bytes_read_by_rank = {{0, 1e6}};
   end.metrics = {};

@@ -33,11 +33,11 @@ Job job_with(std::vector<std::int64_t> devices) {
   return job;
 }
 
-RankPlace place(int local_rank, int local_size) {
+LocalRank place(int local_rank, int local_size) {
   return {.host = "node7", .rank = 10 + local_rank, .local_rank = local_rank, .local_size = local_size};
 }
 
-std::pair<ExitCode, std::string> refusal(const Job& job, const GpuFacts& facts, const RankPlace& where) {
+std::pair<ExitCode, std::string> refusal(const Job& job, const GpuFacts& facts, const LocalRank& where) {
   try {
     (void)choose_gpu(job, facts, where);
   } catch (const Error& error) {
@@ -89,7 +89,7 @@ TEST(DeviceChoice, MoreRanksThanGpus) {
 
 // As where Slurm or a wrapper sets CUDA_VISIBLE_DEVICES for each rank.
 TEST(DeviceChoice, RanksMaySeeOneGpuEach) {
-  RankPlace second = place(1, 2);
+  LocalRank second = place(1, 2);
   second.has_own = true;
   EXPECT_EQ(choose_gpu(job_with({}), host_with(1), second).pci_bus, "0000:00:00.0");
   EXPECT_TRUE(each_has_its_own({"0000:10:00.0", "0000:20:00.0"}));

@@ -19,8 +19,8 @@ static_assert(Flag::is_always_lock_free, "flags are shared between processes");
 }  // namespace
 
 // Every bucket starts on a cache line.
-Region::Places Region::places(const RegionShape& shape) {
-  Places p;
+Region::Offsets Region::offsets(const RegionShape& shape) {
+  Offsets p;
   const std::size_t count = shape.buckets.buckets.size();
   for (const GradientBuckets::Bucket& bucket : shape.buckets.buckets) {
     p.bucket_start.push_back(p.partial_elements);
@@ -45,48 +45,48 @@ Region::Places Region::places(const RegionShape& shape) {
 }
 
 std::size_t Region::bytes(const RegionShape& shape, bool is_first) {
-  const Places p = places(shape);
+  const Offsets p = offsets(shape);
   return is_first ? p.end : p.all_scalars;
 }
 
 Region::Region(std::byte* block, const RegionShape& shape)
-    : block_(block), places_(places(shape)), scalar_count_(shape.scalars), all_scalar_count_(shape.all_scalars) {}
+    : block_(block), offsets_(offsets(shape)), scalar_count_(shape.scalars), all_scalar_count_(shape.all_scalars) {}
 
 void Region::construct(bool is_first) {
   const auto clear = [this](std::size_t from, std::size_t to) {
     for (; from < to; from += sizeof(Flag)) new (block_ + from) Flag(0);
   };
   new (block_) Header();
-  clear(places_.partial_flags, places_.partials);
-  if (is_first) clear(places_.counters, places_.sums);
+  clear(offsets_.partial_flags, offsets_.partials);
+  if (is_first) clear(offsets_.counters, offsets_.sums);
 }
 
 double* Region::scalars(std::uint64_t number) const {
-  return reinterpret_cast<double*>(block_ + places_.scalars + (number % 2) * rounded(scalar_count_ * sizeof(double)));
+  return reinterpret_cast<double*>(block_ + offsets_.scalars + (number % 2) * rounded(scalar_count_ * sizeof(double)));
 }
 
 double* Region::all_scalars(std::uint64_t number) const {
-  return reinterpret_cast<double*>(block_ + places_.all_scalars +
+  return reinterpret_cast<double*>(block_ + offsets_.all_scalars +
                                    (number % 2) * rounded(all_scalar_count_ * sizeof(double)));
 }
 
 Flag& Region::partial_ready(int root, int bucket) const {
-  return flags(places_.partial_flags)[static_cast<std::size_t>(root) * buckets() + static_cast<std::size_t>(bucket)];
+  return flags(offsets_.partial_flags)[static_cast<std::size_t>(root) * buckets() + static_cast<std::size_t>(bucket)];
 }
 
 float* Region::partial(int root, int bucket) const {
-  auto* first = reinterpret_cast<float*>(block_ + places_.partials);
-  return first + root * places_.partial_elements + places_.bucket_start[static_cast<std::size_t>(bucket)];
+  auto* first = reinterpret_cast<float*>(block_ + offsets_.partials);
+  return first + root * offsets_.partial_elements + offsets_.bucket_start[static_cast<std::size_t>(bucket)];
 }
 
 Flag& Region::slice_ready(int slice, int bucket) const {
   return flags(
-      places_.slice_flags)[places_.first_slice[static_cast<std::size_t>(bucket)] + static_cast<std::size_t>(slice)];
+      offsets_.slice_flags)[offsets_.first_slice[static_cast<std::size_t>(bucket)] + static_cast<std::size_t>(slice)];
 }
 
 float* Region::sums(int bucket) const {
-  auto* first = reinterpret_cast<float*>(block_ + places_.sums);
-  return first + places_.bucket_start[static_cast<std::size_t>(bucket)];
+  auto* first = reinterpret_cast<float*>(block_ + offsets_.sums);
+  return first + offsets_.bucket_start[static_cast<std::size_t>(bucket)];
 }
 
 }  // namespace lockstep::comm

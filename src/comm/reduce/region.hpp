@@ -61,7 +61,7 @@ class Region {
   /// In the region of the host's first rank: this slice of the bucket stands in sums().
   [[nodiscard]] Flag& slice_ready(int slice, int bucket) const;
   /// Beside it: how often a slice of the bucket became ready, since the region was made.
-  [[nodiscard]] Flag& slices_counted(int bucket) const { return flags(places_.counters)[bucket]; }
+  [[nodiscard]] Flag& slices_counted(int bucket) const { return flags(offsets_.counters)[bucket]; }
   [[nodiscard]] float* sums(int bucket) const;
 
  private:
@@ -70,20 +70,20 @@ class Region {
     alignas(64) Flag begun{0};
     std::array<ScalarSlot, 2> slots, all_slots;
   };
-  struct Places {
+  struct Offsets {
     std::size_t scalars = 0, partial_flags = 0, partials = 0, all_scalars = 0, counters = 0, slice_flags = 0, sums = 0,
                 end = 0;
     std::int64_t partial_elements = 0;
     std::vector<std::int64_t> bucket_start;
     std::vector<std::size_t> first_slice;  ///< by bucket
   };
-  [[nodiscard]] static Places places(const RegionShape& shape);
+  [[nodiscard]] static Offsets offsets(const RegionShape& shape);
   [[nodiscard]] Header& header() const { return *reinterpret_cast<Header*>(block_); }
-  [[nodiscard]] Flag* flags(std::size_t place) const { return reinterpret_cast<Flag*>(block_ + place); }
-  [[nodiscard]] std::size_t buckets() const { return places_.bucket_start.size(); }
+  [[nodiscard]] Flag* flags(std::size_t offset) const { return reinterpret_cast<Flag*>(block_ + offset); }
+  [[nodiscard]] std::size_t buckets() const { return offsets_.bucket_start.size(); }
 
   std::byte* block_;
-  Places places_;
+  Offsets offsets_;
   std::size_t scalar_count_, all_scalar_count_;
 };
 

@@ -33,7 +33,7 @@ StreamedReduceScatter::StreamedReduceScatter(Communicator& communicator, Gradien
       hosts_(communicator.topology()),
       tree_(buckets_.shards),
       local_ranks_(hosts_.ranks(hosts_.host_of(communicator.rank()))),
-      lanes_(communicator, buckets_, options.workers, options.open_elements, options.timeout),
+      rings_(communicator, buckets_, options.workers, options.open_elements, options.timeout),
       buffer_memory_(host_buffer_memory()) {
   LOCKSTEP_CHECK(bucket_count() > 0 && bucket_count() + first_tag_bucket < kMaxBuckets,
                  "too many buckets; make them larger");
@@ -67,7 +67,7 @@ StreamedReduceScatter::~StreamedReduceScatter() {
     stop_ = true;
   }
   changed_.notify_all();
-  lanes_.doorbell().ring();
+  rings_.doorbell().ring();
   progress_thread_.join();
 }
 
@@ -125,7 +125,7 @@ std::span<float> StreamedReduceScatter::part_of(const AlignedBytes& memory, cons
 }
 
 void StreamedReduceScatter::post_receives() {
-  Doorbell& mine = lanes_.doorbell();
+  Doorbell& mine = rings_.doorbell();
   for (Handled& slice : handled_) {
     slice.transfers.clear();
     if (!owns(slice)) continue;
@@ -142,11 +142,11 @@ GradientBuffer StreamedReduceScatter::buffer(int shard, int bucket) {
     const std::lock_guard lock(mutex_);
     if (error_) std::rethrow_exception(error_);
   };
-  return {lanes_.open(shard, bucket, operation(), check), false};
+  return {rings_.open(shard, bucket, operation(), check), false};
 }
 
 void StreamedReduceScatter::ready(int shard, int bucket) {
-  lanes_.publish(shard, bucket, epoch_);
+  rings_.publish(shard, bucket, epoch_);
   recorder_->note("partial", -1, static_cast<std::uint64_t>(buckets_.at(bucket).elements) * sizeof(float));
 }
 
@@ -155,7 +155,7 @@ void StreamedReduceScatter::run_progress_thread() {
   while (true) {
     changed_.wait(lock, [&] { return running_ || stop_; });
     if (stop_) return;
-    const std::uint32_t rings = lanes_.doorbell().rings();
+    const std::uint32_t rings = rings_.doorbell().rings();
     try {
       const bool moved = advance();
       if (moved) last_progress_ = Clock::now();
@@ -172,17 +172,17 @@ void StreamedReduceScatter::run_progress_thread() {
       continue;
     }
     lock.unlock();
-    lanes_.doorbell().wait(rings, Clock::now() + std::chrono::hours(1));
+    rings_.doorbell().wait(rings, Clock::now() + std::chrono::hours(1));
     lock.lock();
   }
 }
 
 bool StreamedReduceScatter::advance() {
-  const bool read = lanes_.read_new(epoch_, [this](const GradientLanes::Published& published) { take(published); });
+  const bool read = rings_.read_new(epoch_, [this](const GradientRings::Published& published) { take(published); });
   return combine() || read;
 }
 
-void StreamedReduceScatter::take(const GradientLanes::Published& published) {
+void StreamedReduceScatter::take(const GradientRings::Published& published) {
   const auto start = Clock::now();
   const TraceScope span(trace_, "add", step_, kReduceTrack, published.bucket);
   for (const int h : handled_of_[static_cast<std::size_t>(published.bucket)]) {
@@ -295,13 +295,13 @@ std::span<const float> StreamedReduceScatter::reduced(int bucket) const {
 ReducerStatistics StreamedReduceScatter::statistics() const {
   const std::lock_guard lock(mutex_);
   ReducerStatistics result = statistics_;
-  const std::uint64_t shards = lanes_.shards_published();
+  const std::uint64_t shards = rings_.shards_published();
   std::int64_t handled = 0;
   for (const Handled& slice : handled_) handled += slice.size;
   result.shared_memory_bytes = shards * static_cast<std::uint64_t>(buckets_.elements() - handled) * sizeof(float);
   result.partials_sent = shards * static_cast<std::uint64_t>(bucket_count());
   result.peak_elements =
-      adding_->peak_pool_elements() + options_.workers * GradientLanes::elements(buckets_, options_.open_elements);
+      adding_->peak_pool_elements() + options_.workers * GradientRings::elements(buckets_, options_.open_elements);
   return result;
 }
 

@@ -1,6 +1,6 @@
 // StreamedReduceScatter: a reduce-scatter that keeps no rank's gradient whole. A worker writes the gradient of a shard,
-// bucket by bucket, into a ring buffer in the host's memory, its lane; every rank of the host adds its slices of a
-// bucket to its sums at once; and when all have, the lane's memory is free again. A worker that is ahead of them waits.
+// bucket by bucket, into a ring buffer of its own in the host's memory; every rank of the host adds its slices of a
+// bucket to its sums at once; and when all have, the ring's memory is free again. A worker that is ahead of them waits.
 //
 // What a rank keeps of a sum are its slices: its own, and those that it leads for owners on other hosts
 // (comm/reduce/reduce_plan.hpp). They are added in the association of the tree, as the sums inside a rank are
@@ -9,7 +9,7 @@
 // finished slices stay with their owners.
 //
 // Why no memory is overwritten while somebody reads it:
-//  - A lane's memory is used again when every rank of the host has read the bucket.
+//  - A ring's memory is used again when every rank of the host has read the bucket.
 //  - A rank reads buckets of a step between its own begin_step and finish() only, so its sums of the step before stand
 //    until it begins the next.
 #pragma once
@@ -24,8 +24,8 @@
 #include <utility>
 #include <vector>
 
-#include "comm/reduce/gradient_lanes.hpp"
 #include "comm/reduce/gradient_reducer.hpp"
+#include "comm/reduce/gradient_rings.hpp"
 #include "comm/reduce/reduce_plan.hpp"
 #include "comm/reduce/tree.hpp"
 #include "comm/reduce/tree_sums.hpp"
@@ -79,12 +79,12 @@ class StreamedReduceScatter final : public GradientSink {
 
   void run_progress_thread();
   bool advance();
-  void take(const GradientLanes::Published& published);
+  void take(const GradientRings::Published& published);
   void root_done(Handled& slice, int root);
   bool combine();
   void complete(Handled& slice);
   [[nodiscard]] std::uint64_t to_come(int rank) const;
-  /// Of the step. A rank reads what it has no slice of, too: the lane's memory is free when all have.
+  /// Of the step. A rank reads what it has no slice of, too: the ring's memory is free when all have.
   [[nodiscard]] bool is_done() const { return incomplete_ == 0 && unread_ == 0; }
   [[nodiscard]] std::pair<int, std::string> missing() const;
 
@@ -96,7 +96,7 @@ class StreamedReduceScatter final : public GradientSink {
   Hosts hosts_;
   Tree tree_;
   std::vector<int> local_ranks_;  ///< of this host
-  GradientLanes lanes_;
+  GradientRings rings_;
 
   std::vector<Handled> handled_;
   std::vector<std::vector<int>> handled_of_;  ///< by bucket

@@ -68,13 +68,12 @@ GradientBuffer AccumulationBuffers::buffer(int shard, int bucket_index) {
   const int node = plan_.leaf_of_shard.at(static_cast<std::size_t>(shard));
   LOCKSTEP_CHECK(node >= 0, "a rank may only fill its own shards");
   Bucket& bucket = *buckets_.at(static_cast<std::size_t>(bucket_index));
-  const MergePlan::Node& place = plan_.nodes[static_cast<std::size_t>(node)];
+  const MergePlan::Node& at = plan_.nodes[static_cast<std::size_t>(node)];
   const std::lock_guard lock(bucket.mutex);
   float*& memory = bucket.memory[static_cast<std::size_t>(node)];
   LOCKSTEP_CHECK(memory == nullptr, "buffer() once for a shard and bucket");
-  if (memory_.takes_more() && place.parent >= 0 && !place.is_left &&
-      bucket.done[static_cast<std::size_t>(place.sibling)] != 0) {
-    memory = bucket.memory[static_cast<std::size_t>(place.sibling)];
+  if (memory_.takes_more() && at.parent >= 0 && !at.is_left && bucket.done[static_cast<std::size_t>(at.sibling)] != 0) {
+    memory = bucket.memory[static_cast<std::size_t>(at.sibling)];
     return {memory, true};
   }
   const int root = plan_.memory_of_leaf[static_cast<std::size_t>(shard)];
@@ -96,13 +95,13 @@ std::optional<int> AccumulationBuffers::ready(int shard, int bucket_index) {
   LOCKSTEP_CHECK(sum != nullptr, "ready() comes after buffer()");
   LOCKSTEP_CHECK(bucket.done[static_cast<std::size_t>(node)] == 0, "ready() once for a shard and bucket");
   while (true) {
-    const MergePlan::Node& place = plan_.nodes[static_cast<std::size_t>(node)];
+    const MergePlan::Node& at = plan_.nodes[static_cast<std::size_t>(node)];
     bucket.memory[static_cast<std::size_t>(node)] = sum;
     bucket.done[static_cast<std::size_t>(node)] = 1;
-    if (place.parent < 0) return place.root;
-    if (bucket.done[static_cast<std::size_t>(place.sibling)] == 0) return std::nullopt;  // the sibling will merge
-    float* other = bucket.memory[static_cast<std::size_t>(place.sibling)];
-    float *left = place.is_left ? sum : other, *right = place.is_left ? other : sum;
+    if (at.parent < 0) return at.root;
+    if (bucket.done[static_cast<std::size_t>(at.sibling)] == 0) return std::nullopt;  // the sibling will merge
+    float* other = bucket.memory[static_cast<std::size_t>(at.sibling)];
+    float *left = at.is_left ? sum : other, *right = at.is_left ? other : sum;
     if (left != right) {  // else the leaf was added while it was computed
       lock.unlock();
       memory_.add(left, right, bucket.elements);
@@ -110,7 +109,7 @@ std::optional<int> AccumulationBuffers::ready(int shard, int bucket_index) {
       give_back(bucket, right);
     }
     sum = left;
-    node = place.parent;
+    node = at.parent;
   }
 }
 

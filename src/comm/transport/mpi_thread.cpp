@@ -63,6 +63,12 @@ void MpiOperation::fail() {
 }
 
 MpiThread::MpiThread() {
+  int initialized = 0;
+  if (MPI_Initialized(&initialized) == MPI_SUCCESS && initialized != 0) {
+    throw Error(ExitCode::usage,
+                "run_on_mpi: expected a program in which MPI has not started, found that it has; leave MPI_Init to "
+                "run_on_mpi, or give train_job() a Communicator of your own");
+  }
   thread_ = std::thread([this] { run(); });
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return started_ || ended_; });

@@ -176,7 +176,7 @@ cudaStream_t NcclGroup::at(Stream stream) const {
 }
 
 template <class Calls>
-void NcclGroup::put(const char* what, const Calls& calls) {
+void NcclGroup::launch(const char* what, const Calls& calls) {
   {
     const std::lock_guard lock(mutex_);
     require_alive(what);
@@ -189,7 +189,7 @@ void NcclGroup::put(const char* what, const Calls& calls) {
 
 void NcclGroup::send_receive(std::span<const Message> sends, std::span<const Message> receives, Stream stream) {
   if (sends.empty() && receives.empty()) return;
-  put("the all-reduce of slices", [&] {
+  launch("the all-reduce of slices", [&] {
     for (const Message& send : sends) {
       check_nccl(
           ncclSend(send.memory, static_cast<std::size_t>(send.count), ncclFloat, send.peer, communicator_, at(stream)),
@@ -210,7 +210,7 @@ void NcclGroup::all_gather(float* bucket, std::span<const std::int64_t> bounds, 
   for (std::size_t owner = 1; owner + 1 < bounds.size(); ++owner) {
     equal = equal && bounds[owner + 1] - bounds[owner] == first;
   }
-  put("the gathering of slices", [&] {
+  launch("the gathering of slices", [&] {
     if (equal) {
       check_nccl(ncclAllGather(bucket + rank_ * first, bucket, static_cast<std::size_t>(first), ncclFloat,
                                communicator_, at(stream)),
@@ -228,7 +228,7 @@ void NcclGroup::all_gather(float* bucket, std::span<const std::int64_t> bounds, 
 }
 
 void NcclGroup::all_reduce_sum(float* values, std::int64_t count, Stream stream) {
-  put("the all-reduce", [&] {
+  launch("the all-reduce", [&] {
     const auto elements = static_cast<std::size_t>(count);
     check_nccl(ncclAllReduce(values, values, elements, ncclFloat, ncclSum, communicator_, at(stream)), "ncclAllReduce",
                communicator_, place_);

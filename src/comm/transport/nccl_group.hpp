@@ -41,9 +41,9 @@ class NcclGroup final : public GpuTransport {
   };
   void initialize(Communicator& ranks, std::chrono::milliseconds timeout);
   void join(Communicator& ranks, const Invitation& invitation);
-  /// Puts the calls on their streams as one group; NCCL then has no order among them to wait for.
+  /// Launches the calls on their streams as one group; NCCL then has no order among them to wait for.
   template <class Calls>
-  void put(const char* what, const Calls& calls);
+  void launch(const char* what, const Calls& calls);
   /// NCCL's verdict on what is under way.
   [[nodiscard]] ncclResult_t state();
   /// The same, asked until there is one or the time is over (then ncclInProgress).

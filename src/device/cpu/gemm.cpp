@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/round_up.hpp"
 #include "device/cpu/cpu_info.hpp"
 #include "device/cpu/gemm_tiles.hpp"
 #include "lockstep/error.hpp"
@@ -25,7 +26,7 @@ const GemmTiles& tiles() {
 }
 
 std::int64_t panels(std::int64_t n) {
-  return (n + tiles().panel - 1) / tiles().panel;
+  return divide_up<std::int64_t>(n, tiles().panel);
 }
 
 const float* element(const MatrixView& matrix, std::int64_t row, std::int64_t column) {

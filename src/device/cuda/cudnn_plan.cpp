@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "device/cuda/cudnn_frontend.hpp"
+#include "device/layer_algorithms.hpp"
 
 namespace lockstep::device {
 

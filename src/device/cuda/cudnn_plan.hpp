@@ -16,7 +16,7 @@
 #include "device/cuda/cudnn_plans.hpp"
 #include "device/cuda/cudnn_target.hpp"
 #include "device/cuda/gpu_stream.hpp"
-#include "device/gpu/layer_algorithms.hpp"
+#include "device/gpu/wanted_algorithm.hpp"
 
 namespace cudnn_frontend::graph {
 class Graph;

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 
+#include "device/layer_algorithms.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::device {

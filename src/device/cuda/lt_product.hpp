@@ -9,8 +9,8 @@
 #include <string>
 
 #include "device/cuda/gpu_stream.hpp"
-#include "device/gpu/layer_algorithms.hpp"
 #include "device/gpu/product_form.hpp"
+#include "device/gpu/wanted_algorithm.hpp"
 
 namespace lockstep::device {
 

@@ -78,6 +78,8 @@ class Gpu {
   virtual void clear(Stream stream, std::byte* device, std::size_t bytes) = 0;
   /// The calling thread is about to read pinned memory: nothing to do for a GPU, something to check for a fake.
   virtual void reads(const std::byte* /*pinned*/, std::size_t /*bytes*/) {}
+  /// The same, where somebody else is about to write it: a transport that receives a message.
+  virtual void writes(std::byte* /*pinned*/, std::size_t /*bytes*/) {}
 
   /// What an op's kernels are called with; null where they need nothing.
   [[nodiscard]] virtual GpuStream* kernel_stream(Stream stream) = 0;

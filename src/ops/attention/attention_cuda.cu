@@ -2,6 +2,7 @@
 // fp32, by the kernel over a Grid, for which low-precision tensors are upcast.
 #include "device/cuda/cuda_grid.cuh"
 #include "device/cuda/cudnn_attention.hpp"
+#include "device/layer_algorithms.hpp"
 #include "ops/attention/attention_grid.hpp"
 #include "ops/attention/attention_layout.hpp"
 #include "ops/attention/library_attention.hpp"

@@ -7,14 +7,14 @@
 #include <optional>
 #include <utility>
 
-#include "device/gpu/layer_algorithms.hpp"
+#include "device/layer_algorithms.hpp"
 #include "ops/attention/attention_grid.hpp"
 #include "ops/product_layer_grid.hpp"
 
 namespace lockstep::ops {
 
 /// Where a library writes the gradients of q, k and v.
-struct GradientPlaces {
+struct GradientPointers {
   void *q, *k, *v;
 };
 
@@ -32,13 +32,13 @@ inline std::size_t unwanted_gradient_bytes(const AttentionSizes& sizes) {
 
 /// A library writes all three, and may do so at the same time: one or two that nobody wants (null) go to places of
 /// their own in `unwanted`.
-inline GradientPlaces gradient_places(const AttentionSizes& sizes, const QueryKeyValue<std::uint16_t>& wanted,
-                                      std::byte* unwanted) {
-  const auto place = [&](const HeadTensor<std::uint16_t>& gradient) -> void* {
+inline GradientPointers gradient_places(const AttentionSizes& sizes, const QueryKeyValue<std::uint16_t>& wanted,
+                                        std::byte* unwanted) {
+  const auto pointer = [&](const HeadTensor<std::uint16_t>& gradient) -> void* {
     if (gradient.data != nullptr) return gradient.data;
     return std::exchange(unwanted, unwanted + gradient_bytes(sizes, gradient.positions));
   };
-  return {place(wanted.q), place(wanted.k), place(wanted.v)};
+  return {pointer(wanted.q), pointer(wanted.k), pointer(wanted.v)};
 }
 
 /// In bfloat16 or float16. Library: device::CudnnAttention, or what has its functions.
@@ -69,7 +69,7 @@ class LibraryAttention final : public Kernel {
     const auto in = heads_of_inputs<const Half>(call.inputs, sizes_);
     const auto wanted = heads_of_inputs<Half>(call.input_gradients, sizes_);
     if (wanted.q.data == nullptr && wanted.k.data == nullptr && wanted.v.data == nullptr) return;
-    const GradientPlaces to =
+    const GradientPointers to =
         gradient_places(sizes_, wanted, static_cast<std::byte*>(call.workspace) + library_bytes());
     gradients_->run(*stream_of(call),
                     {.q = in.q.data,

@@ -31,7 +31,7 @@ struct AvgPoolFunctor {
   LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const {
     const WindowShape& image = shape.pool.image;
     const Window& window = shape.pool.window;
-    const ImagePlace at = out.place(i);
+    const ImagePosition at = out.position(i);
     const Taps rows(window.height, at.row, image.height), columns(window.width, at.column, image.width);
     float sum = 0;
     for (std::int64_t tap_row = rows.first; tap_row < rows.last; ++tap_row) {

@@ -15,7 +15,7 @@
 namespace lockstep::ops {
 
 /// Where an input's elements stand in the output.
-struct RunPlace {
+struct RunOffset {
   Divisor run;                ///< elements of the input's
   std::int64_t total, first;  ///< of the output's, and of it before the input's
   [[nodiscard]] LOCKSTEP_HOST_DEVICE std::int64_t of(std::int64_t i) const { return i / run * total + first + i % run; }
@@ -29,29 +29,29 @@ class ConcatGrid final : public Kernel {
     for (const auto run : runs.runs) total += run;
     std::int64_t first = 0;
     for (const auto run : runs.runs) {
-      places_.push_back({Divisor(run), total, first});
+      offsets_.push_back({Divisor(run), total, first});
       first += run;
     }
   }
 
   void forward(const ForwardCall& call) override {
-    for (std::size_t i = 0; i < places_.size(); ++i) {
-      Grid::each(stream_of(call), outer_ * places_[i].run.value(),
-                 ScatterFunctor<RunPlace, T>{input<T>(call, i), output<T>(call), places_[i]});
+    for (std::size_t i = 0; i < offsets_.size(); ++i) {
+      Grid::each(stream_of(call), outer_ * offsets_[i].run.value(),
+                 ScatterFunctor<RunOffset, T>{input<T>(call, i), output<T>(call), offsets_[i]});
     }
   }
   void backward(const BackwardCall& call) override {
-    for (std::size_t i = 0; i < places_.size(); ++i) {
+    for (std::size_t i = 0; i < offsets_.size(); ++i) {
       T* dx = input_gradient<T>(call, i);
       if (dx == nullptr) continue;
-      Grid::each(stream_of(call), outer_ * places_[i].run.value(),
-                 GatherFunctor<RunPlace, T>{output_gradient<T>(call), dx, places_[i]});
+      Grid::each(stream_of(call), outer_ * offsets_[i].run.value(),
+                 GatherFunctor<RunOffset, T>{output_gradient<T>(call), dx, offsets_[i]});
     }
   }
 
  private:
   std::int64_t outer_;
-  std::vector<RunPlace> places_;
+  std::vector<RunOffset> offsets_;
 };
 
 template <class Grid>

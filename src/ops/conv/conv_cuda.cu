@@ -12,6 +12,7 @@
 
 #include "device/cuda/cuda_grid.cuh"
 #include "device/cuda/cudnn_convolution.hpp"
+#include "device/layer_algorithms.hpp"
 #include "ops/conv/conv_grid.hpp"
 #include "ops/conv/conv_layout.hpp"
 

@@ -45,7 +45,7 @@ struct ConvFunctor {
     const WindowShape& image = shape.image;
     const Window& window = shape.window;
     const ConvGroup group(shape);
-    const ImagePlace at(i, image.out_height, image.out_width, shape.filters);
+    const ImagePosition at(i, image.out_height, image.out_width, shape.filters);
     const std::int64_t first_channel = at.channel / group.filters * group.channels;
     float sum = 0;
     for (std::int64_t tap = 0; tap < group.taps; ++tap) {
@@ -69,7 +69,7 @@ struct ConvInputGradientFunctor {
     const WindowShape& image = shape.image;
     const Window& window = shape.window;
     const ConvGroup group(shape);
-    const ImagePlace at(i, image.height, image.width, image.channels);
+    const ImagePosition at(i, image.height, image.width, image.channels);
     const std::int64_t channel = at.channel % group.channels, first = at.channel / group.channels * group.filters;
     float sum = 0;
     for (std::int64_t tap = 0; tap < group.taps; ++tap) {
@@ -102,7 +102,7 @@ struct ConvWeightGradientFunctor {
     const T *xs = x, *dys = dy;
     const std::int64_t pixels = image.batch * image.out_height * image.out_width;
     const float sum = lanes.sum(pixels, [=](std::int64_t pixel) -> float {
-      const ImagePlace at(pixel, image.out_height, image.out_width, std::int64_t{1});
+      const ImagePosition at(pixel, image.out_height, image.out_width, std::int64_t{1});
       const std::int64_t row = pixel_under(height, at.row, tap / width.kernel);
       const std::int64_t column = pixel_under(width, at.column, tap % width.kernel);
       if (row < 0 || row >= image.height || column < 0 || column >= image.width) return 0.0F;

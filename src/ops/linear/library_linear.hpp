@@ -7,13 +7,30 @@
 #include <optional>
 #include <vector>
 
+#include "device/gpu/column_product.hpp"
 #include "device/gpu/element_kernels.hpp"
-#include "device/gpu/layer_algorithms.hpp"
 #include "device/gpu/product_form.hpp"
+#include "device/layer_algorithms.hpp"
 #include "ops/gelu/gelu_grid.hpp"
 #include "ops/linear/linear_grid.hpp"
 
 namespace lockstep::ops {
+
+// Our matrices are row-major, which to cuBLAS are their transposes: x [rows, in] has `in` rows and `rows` columns
+// there.
+
+/// y = x * weight^T is y^T [out, rows] = weight * x^T. Factors: weight, x.
+inline device::ColumnProduct output_product(const LinearSizes& s) {
+  return {{s.in, s.out, true}, {s.in, s.rows, false}};
+}
+/// dx = dy * weight is dx^T [in, rows] = weight^T * dy^T. Factors: weight, dy.
+inline device::ColumnProduct input_gradient_product(const LinearSizes& s) {
+  return {{s.in, s.out, false}, {s.out, s.rows, false, s.gap}};
+}
+/// dw = dy^T * x is dw^T [in, out] = x^T * dy. Factors: x, dy.
+inline device::ColumnProduct weight_gradient_product(const LinearSizes& s) {
+  return {{s.in, s.rows, false}, {s.out, s.rows, true, s.gap}};
+}
 
 /// Where gelu stands.
 enum class GeluAt : std::uint8_t { none, output, input };

@@ -1,9 +1,8 @@
-// linear's sizes, and its three products as cuBLAS sees them.
+// linear's sizes.
 #pragma once
 
 #include "core/host_device.hpp"
 #include "core/low_precision.hpp"
-#include "device/gpu/column_product.hpp"
 #include "lockstep/op.hpp"
 
 namespace lockstep::ops {
@@ -24,22 +23,6 @@ inline LinearSizes linear_sizes(const KernelRequest& request) {
   const bool copied = is_low_precision(request.compute_type) && request.outputs[0].dtype != request.compute_type;
   return {in == 0 ? 0 : request.inputs[0].elements() / in, in, out,
           copied ? (kAligned - out % kAligned) % kAligned : 0};
-}
-
-// Our matrices are row-major, which to cuBLAS are their transposes: x [rows, in] has `in` rows and `rows` columns
-// there.
-
-/// y = x * weight^T is y^T [out, rows] = weight * x^T. Factors: weight, x.
-inline device::ColumnProduct output_product(const LinearSizes& s) {
-  return {{s.in, s.out, true}, {s.in, s.rows, false}};
-}
-/// dx = dy * weight is dx^T [in, rows] = weight^T * dy^T. Factors: weight, dy.
-inline device::ColumnProduct input_gradient_product(const LinearSizes& s) {
-  return {{s.in, s.out, false}, {s.out, s.rows, false, s.gap}};
-}
-/// dw = dy^T * x is dw^T [in, out] = x^T * dy. Factors: x, dy.
-inline device::ColumnProduct weight_gradient_product(const LinearSizes& s) {
-  return {{s.in, s.rows, false}, {s.out, s.rows, true, s.gap}};
 }
 
 }  // namespace lockstep::ops

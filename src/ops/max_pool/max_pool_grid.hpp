@@ -21,21 +21,21 @@ struct MaxPoolFunctor {
   ImageDivisors out;
   LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const {
     const WindowShape& image = shape.image;
-    const ImagePlace at = out.place(i);
+    const ImagePosition at = out.position(i);
     const Taps rows(shape.window.height, at.row, image.height), columns(shape.window.width, at.column, image.width);
     float best = 0;
-    std::int64_t place = -1;
+    std::int64_t winning_tap = -1;
     for (std::int64_t tap_row = rows.first; tap_row < rows.last; ++tap_row) {
       for (std::int64_t tap_column = columns.first; tap_column < columns.last; ++tap_column) {
         const std::int64_t row = at.sample * image.height + rows.origin + tap_row;
         const float value = x[(row * image.width + columns.origin + tap_column) * image.channels + at.channel];
-        if (place >= 0 && !(value > best || value != value)) continue;  // a NaN wins, so that it is not lost
+        if (winning_tap >= 0 && !(value > best || value != value)) continue;  // a NaN wins, so that it is not lost
         best = value;
-        place = tap_row * shape.window.width.kernel + tap_column;
+        winning_tap = tap_row * shape.window.width.kernel + tap_column;
       }
     }
     y[i] = best;
-    if (winner != nullptr) winner[i] = static_cast<std::uint8_t>(place);
+    if (winner != nullptr) winner[i] = static_cast<std::uint8_t>(winning_tap);
   }
 };
 

@@ -15,11 +15,11 @@ namespace lockstep::ops {
 inline constexpr std::size_t kTransposeRank = 8;  ///< what goes with a launch must have a size
 
 /// From the element of the output to that of the input.
-struct TransposePlace {
+struct TransposeOffset {
   std::array<std::int64_t, kTransposeRank> sizes, strides;  ///< from the last dimension on
   std::size_t rank;
 
-  explicit TransposePlace(const TransposeWalk& walk) : sizes{}, strides{}, rank(walk.shape.size()) {
+  explicit TransposeOffset(const TransposeWalk& walk) : sizes{}, strides{}, rank(walk.shape.size()) {
     require_gpu_rank(walk, kTransposeRank);
     for (std::size_t d = 0; d < rank; ++d) {
       sizes[d] = walk.shape[rank - 1 - d];
@@ -27,31 +27,31 @@ struct TransposePlace {
     }
   }
   [[nodiscard]] LOCKSTEP_HOST_DEVICE std::int64_t of(std::int64_t i) const {
-    std::int64_t place = 0;
+    std::int64_t offset = 0;
     for (std::size_t d = 0; d < rank; ++d) {
-      place += i % sizes[d] * strides[d];
+      offset += i % sizes[d] * strides[d];
       i /= sizes[d];
     }
-    return place;
+    return offset;
   }
 };
 
 template <class Grid, class T>
 class TransposeGrid final : public Kernel {
  public:
-  explicit TransposeGrid(const TransposeWalk& walk) : place_(walk), n_(elements(walk.shape)) {}
+  explicit TransposeGrid(const TransposeWalk& walk) : offset_(walk), n_(elements(walk.shape)) {}
 
   void forward(const ForwardCall& call) override {
-    Grid::each(stream_of(call), n_, GatherFunctor<TransposePlace, T>{input<T>(call), output<T>(call), place_});
+    Grid::each(stream_of(call), n_, GatherFunctor<TransposeOffset, T>{input<T>(call), output<T>(call), offset_});
   }
   void backward(const BackwardCall& call) override {
     if (input_gradient(call) == nullptr) return;
     Grid::each(stream_of(call), n_,
-               ScatterFunctor<TransposePlace, T>{output_gradient<T>(call), input_gradient<T>(call), place_});
+               ScatterFunctor<TransposeOffset, T>{output_gradient<T>(call), input_gradient<T>(call), offset_});
   }
 
  private:
-  TransposePlace place_;
+  TransposeOffset offset_;
   std::int64_t n_;
 };
 

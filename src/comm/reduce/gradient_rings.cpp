@@ -1,4 +1,4 @@
-#include "comm/reduce/gradient_lanes.hpp"
+#include "comm/reduce/gradient_rings.hpp"
 
 #include <algorithm>
 #include <new>
@@ -16,12 +16,12 @@ constexpr std::int64_t kAheadElements = std::int64_t{1} << 21;  // by which a wo
 
 }  // namespace
 
-GradientLanes::GradientLanes(Communicator& communicator, const GradientBuckets& buckets, int count, std::int64_t open,
+GradientRings::GradientRings(Communicator& communicator, const GradientBuckets& buckets, int count, std::int64_t open,
                              std::chrono::milliseconds timeout)
     : communicator_(communicator),
       buckets_(buckets),
       timeout_(timeout),
-      lane_elements_(elements(buckets, open)),
+      ring_elements_(elements(buckets, open)),
       filled_(static_cast<std::size_t>(count)) {
   const Hosts hosts(communicator.topology());
   local_ranks_ = hosts.ranks(hosts.host_of(communicator.rank()));
@@ -31,7 +31,7 @@ GradientLanes::GradientLanes(Communicator& communicator, const GradientBuckets& 
 }
 
 // What is open at a time has room wherever the ring begins; beyond that, a worker may go on while others read.
-std::int64_t GradientLanes::elements(const GradientBuckets& buckets, std::int64_t open) {
+std::int64_t GradientRings::elements(const GradientBuckets& buckets, std::int64_t open) {
   std::int64_t all = 0, largest = 0;
   for (const GradientBuckets::Bucket& bucket : buckets.buckets) {
     all += whole_lines(bucket.elements);
@@ -40,78 +40,78 @@ std::int64_t GradientLanes::elements(const GradientBuckets& buckets, std::int64_
   return std::max(whole_lines(open), largest) + largest + std::min(all, kAheadElements);
 }
 
-// doorbell | lanes | what each reader has read | the lanes' memory
-void GradientLanes::map() {
-  const std::size_t lanes = filled_.size();
-  const std::size_t bytes = kCacheLine + lanes * (sizeof(Shared) + local_ranks_.size() * sizeof(Count)) + kCacheLine +
-                            lanes * static_cast<std::size_t>(lane_elements_) * sizeof(float);
+// doorbell | rings | what each reader has read | the rings' memory
+void GradientRings::map() {
+  const std::size_t rings = filled_.size();
+  const std::size_t bytes = kCacheLine + rings * (sizeof(Shared) + local_ranks_.size() * sizeof(Count)) + kCacheLine +
+                            rings * static_cast<std::size_t>(ring_elements_) * sizeof(float);
   memory_ = map_host_memory(communicator_, bytes,
                             [&](std::byte* block) {
                               new (block) Doorbell();
-                              for (std::size_t l = 0; l < lanes; ++l)
+                              for (std::size_t l = 0; l < rings; ++l)
                                 new (block + kCacheLine + l * sizeof(Shared)) Shared();
-                              std::byte* const counts = block + kCacheLine + lanes * sizeof(Shared);
-                              for (std::size_t i = 0; i < lanes * local_ranks_.size(); ++i)
+                              std::byte* const counts = block + kCacheLine + rings * sizeof(Shared);
+                              for (std::size_t i = 0; i < rings * local_ranks_.size(); ++i)
                                 new (counts + i * sizeof(Count)) Count();
                             },
                             {"shared memory", 0, timeout_});
 }
 
-Doorbell& GradientLanes::doorbell(int local_rank) const {
+Doorbell& GradientRings::doorbell(int local_rank) const {
   return *reinterpret_cast<Doorbell*>(memory_->block(local_rank));
 }
 
-GradientLanes::Shared& GradientLanes::lane(int local_rank, int number) const {
+GradientRings::Shared& GradientRings::ring(int local_rank, int number) const {
   return *reinterpret_cast<Shared*>(memory_->block(local_rank) + kCacheLine +
                                     static_cast<std::size_t>(number) * sizeof(Shared));
 }
 
-std::atomic<std::uint64_t>& GradientLanes::read_by(int reader, int local_rank, int number) const {
+std::atomic<std::uint64_t>& GradientRings::read_by(int reader, int local_rank, int number) const {
   std::byte* const counts = memory_->block(local_rank) + kCacheLine + filled_.size() * sizeof(Shared);
   const std::size_t index = static_cast<std::size_t>(number) * local_ranks_.size() + static_cast<std::size_t>(reader);
   return reinterpret_cast<Count*>(counts + index * sizeof(Count))->value;
 }
 
-float* GradientLanes::memory(int local_rank, int number) const {
-  std::byte* const lanes =
+float* GradientRings::memory(int local_rank, int number) const {
+  std::byte* const rings =
       memory_->block(local_rank) +
       round_up(kCacheLine + filled_.size() * (sizeof(Shared) + local_ranks_.size() * sizeof(Count)), kCacheLine);
-  return reinterpret_cast<float*>(lanes) + number * lane_elements_;
+  return reinterpret_cast<float*>(rings) + number * ring_elements_;
 }
 
-// A lane has one shard at a time, from its first bucket to its last.
-int GradientLanes::lane_of(int shard) {
+// A ring has one shard at a time, from its first bucket to its last.
+int GradientRings::ring_of(int shard) {
   const std::lock_guard lock(mutex_);
-  auto found = std::find_if(filled_.begin(), filled_.end(), [&](const Filled& lane) { return lane.shard == shard; });
+  auto found = std::find_if(filled_.begin(), filled_.end(), [&](const Filled& ring) { return ring.shard == shard; });
   if (found == filled_.end()) {
-    found = std::find_if(filled_.begin(), filled_.end(), [](const Filled& lane) { return lane.shard < 0; });
-    LOCKSTEP_CHECK(found != filled_.end(), "more shards at a time than there are lanes");
+    found = std::find_if(filled_.begin(), filled_.end(), [](const Filled& ring) { return ring.shard < 0; });
+    LOCKSTEP_CHECK(found != filled_.end(), "more shards at a time than there are rings");
     found->shard = shard;
   }
   return static_cast<int>(found - filled_.begin());
 }
 
-void GradientLanes::free_read(int number) {
+void GradientRings::free_read(int number) {
   Filled& mine = filled_[static_cast<std::size_t>(number)];
   std::uint64_t read_by_all = mine.published;
   for (int reader = 0; reader < static_cast<int>(local_ranks_.size()); ++reader) {
     read_by_all = std::min(read_by_all, read_by(reader, local_rank_, number).load(std::memory_order_acquire));
   }
-  for (; mine.freed < read_by_all; ++mine.freed) mine.places.pop_front();
+  for (; mine.freed < read_by_all; ++mine.freed) mine.segments.pop_front();
 }
 
-std::optional<std::int64_t> GradientLanes::place(const Filled& lane, std::int64_t elements) const {
-  if (lane.places.empty()) return 0;
-  if (lane.opened - lane.freed >= kEntries) return std::nullopt;
-  const std::int64_t first = lane.places.front().offset, last = lane.places.back().offset;
-  const std::int64_t head = last + lane.places.back().elements;
+std::optional<std::int64_t> GradientRings::room_for(const Filled& ring, std::int64_t elements) const {
+  if (ring.segments.empty()) return 0;
+  if (ring.opened - ring.freed >= kEntries) return std::nullopt;
+  const std::int64_t first = ring.segments.front().offset, last = ring.segments.back().offset;
+  const std::int64_t head = last + ring.segments.back().elements;
   if (last < first) return first - head >= elements ? std::optional(head) : std::nullopt;
-  if (lane_elements_ - head >= elements) return head;
+  if (ring_elements_ - head >= elements) return head;
   return first >= elements ? std::optional<std::int64_t>(0) : std::nullopt;
 }
 
-float* GradientLanes::open(int shard, int bucket, const Operation& operation, const std::function<void()>& check) {
-  const int number = lane_of(shard);
+float* GradientRings::open(int shard, int bucket, const Operation& operation, const std::function<void()>& check) {
+  const int number = ring_of(shard);
   Filled& mine = filled_[static_cast<std::size_t>(number)];
   LOCKSTEP_CHECK(static_cast<int>(mine.opened % bucket_count()) == bucket, "a shard's buckets come in order");
   const std::int64_t elements = whole_lines(std::max<std::int64_t>(buckets_.at(bucket).elements, 1));
@@ -119,8 +119,8 @@ float* GradientLanes::open(int shard, int bucket, const Operation& operation, co
   while (true) {
     const std::uint32_t rings = doorbell().rings();
     free_read(number);
-    if (const auto offset = place(mine, elements)) {
-      mine.places.push_back({*offset, elements});
+    if (const auto offset = room_for(mine, elements)) {
+      mine.segments.push_back({*offset, elements});
       ++mine.opened;
       return memory(local_rank_, number) + *offset;
     }
@@ -132,7 +132,7 @@ float* GradientLanes::open(int shard, int bucket, const Operation& operation, co
   }
 }
 
-void GradientLanes::throw_unread(int number, const Operation& operation, double seconds) const {
+void GradientRings::throw_unread(int number, const Operation& operation, double seconds) const {
   int slowest = 0;
   for (int reader = 1; reader < static_cast<int>(local_ranks_.size()); ++reader) {
     if (read_by(reader, local_rank_, number) < read_by(slowest, local_rank_, number)) slowest = reader;
@@ -141,13 +141,13 @@ void GradientLanes::throw_unread(int number, const Operation& operation, double 
                  operation, seconds, "it has not read a gradient that stands in shared memory");
 }
 
-void GradientLanes::publish(int shard, int bucket, std::uint64_t epoch) {
-  const int number = lane_of(shard);
+void GradientRings::publish(int shard, int bucket, std::uint64_t epoch) {
+  const int number = ring_of(shard);
   Filled& mine = filled_[static_cast<std::size_t>(number)];
   LOCKSTEP_CHECK(static_cast<int>(mine.published % bucket_count()) == bucket && mine.published < mine.opened,
                  "ready() comes after buffer(), bucket by bucket");
-  Shared& shown = lane(local_rank_, number);
-  shown.entries[mine.published % kEntries] = {epoch, shard, mine.places[mine.published - mine.freed].offset};
+  Shared& shown = ring(local_rank_, number);
+  shown.entries[mine.published % kEntries] = {epoch, shard, mine.segments[mine.published - mine.freed].offset};
   shown.published.store(++mine.published, std::memory_order_release);
   for (int r = 0; r < static_cast<int>(local_ranks_.size()); ++r) doorbell(r).ring();
   if (bucket + 1 < buckets_.count()) return;
@@ -155,12 +155,12 @@ void GradientLanes::publish(int shard, int bucket, std::uint64_t epoch) {
   mine.shard = -1;
 }
 
-bool GradientLanes::read_new(std::uint64_t epoch, const std::function<void(const Published&)>& read) {
+bool GradientRings::read_new(std::uint64_t epoch, const std::function<void(const Published&)>& read) {
   bool any = false;
   for (int r = 0; r < static_cast<int>(local_ranks_.size()); ++r) {
     for (int l = 0; l < static_cast<int>(filled_.size()); ++l) {
       std::uint64_t& cursor = cursors_[static_cast<std::size_t>(r)][static_cast<std::size_t>(l)];
-      const Shared& from = lane(r, l);
+      const Shared& from = ring(r, l);
       while (cursor < from.published.load(std::memory_order_acquire)) {
         const Entry& entry = from.entries[cursor % kEntries];
         if (entry.epoch != epoch) break;
@@ -174,9 +174,9 @@ bool GradientLanes::read_new(std::uint64_t epoch, const std::function<void(const
   return any;
 }
 
-std::uint64_t GradientLanes::shards_published() const {
+std::uint64_t GradientRings::shards_published() const {
   std::uint64_t shards = 0;
-  for (const Filled& lane : filled_) shards += lane.published / bucket_count();
+  for (const Filled& ring : filled_) shards += ring.published / bucket_count();
   return shards;
 }
 

@@ -1,4 +1,4 @@
-#include "device/gpu/layer_algorithms.hpp"
+#include "device/layer_algorithms.hpp"
 
 #include <fmt/format.h>
 
@@ -26,14 +26,6 @@ LayerAlgorithms LayerAlgorithms::of(const std::string& text) {
     return text.substr(start, text.find(';', start) - start);
   };
   return {part(kOutput), part(kInput), part(kWeight)};
-}
-
-Error algorithm_not_there(const GpuPlace& place, const WantedAlgorithm& wanted) {
-  return Error(ExitCode::usage,
-               fmt::format("rank {} on {}: '{}': expected the algorithm that rank 0 chose ({}), found that the library "
-                           "does not propose it here; use one kind of GPU and one version of the libraries, or set "
-                           "exact: preferred",
-                           place.rank, place.host, wanted.node, wanted.name));
 }
 
 }  // namespace lockstep::device

@@ -1,4 +1,4 @@
-// GradientLanes: ring buffers in a host's memory, one for each worker, through which all ranks of the host read its
+// GradientRings: ring buffers in a host's memory, one for each worker, through which all ranks of the host read its
 // gradients, bucket by bucket. A worker writes a bucket of its shard in place and publishes it; every rank of the host
 // reads each bucket once, in the order in which they were published; and when all have, the memory is free for others.
 // A worker that is ahead of its readers waits.
@@ -23,18 +23,18 @@
 
 namespace lockstep::comm {
 
-class GradientLanes {
+class GradientRings {
  public:
   /// Collective. `count`: of this rank's workers, and of every other's on its host. `open`: elements of the buckets
   /// that a shard has between open() and publish(), at most. Communicator and buckets outlive it.
-  GradientLanes(Communicator& communicator, const GradientBuckets& buckets, int count, std::int64_t open,
+  GradientRings(Communicator& communicator, const GradientBuckets& buckets, int count, std::int64_t open,
                 std::chrono::milliseconds timeout);
 
-  /// Floats of a lane.
+  /// Floats of a ring.
   [[nodiscard]] static std::int64_t elements(const GradientBuckets& buckets, std::int64_t open);
 
   /// Where a bucket of a shard goes, 64-byte aligned. Of a shard, buckets come in ascending order, as do calls of
-  /// publish(); by any thread, for no more shards at a time than there are lanes. Waits for room; `check` is called
+  /// publish(); by any thread, for no more shards at a time than there are rings. Waits for room; `check` is called
   /// meanwhile, and may throw.
   [[nodiscard]] float* open(int shard, int bucket, const Operation& operation, const std::function<void()>& check);
   /// The bucket stands there. `epoch`: which step it is of.
@@ -57,13 +57,13 @@ class GradientLanes {
   [[nodiscard]] std::uint64_t shards_published() const;
 
  private:
-  /// A bucket of a shard that stands in a lane.
+  /// A bucket of a shard that stands in a ring.
   struct Entry {
     std::uint64_t epoch = 0;
     std::int32_t shard = 0;
-    std::int64_t offset = 0;  ///< in the lane, in floats
+    std::int64_t offset = 0;  ///< in the ring, in floats
   };
-  static constexpr std::uint64_t kEntries = 512;  // a lane has at most so many at a time
+  static constexpr std::uint64_t kEntries = 512;  // a ring has at most so many at a time
   /// As all ranks of the host see it. Entries are numbered from the start of the run; bucket = number % buckets.
   struct Shared {
     alignas(64) std::atomic<std::uint64_t> published{0};
@@ -72,25 +72,25 @@ class GradientLanes {
   struct alignas(64) Count {
     std::atomic<std::uint64_t> value{0};
   };
-  /// A lane as its own rank fills it.
+  /// A ring as its own rank fills it.
   struct Filled {
     int shard = -1;  ///< that has it; -1: free
     std::uint64_t opened = 0, published = 0, freed = 0;
-    struct Place {
+    struct Segment {
       std::int64_t offset, elements;
     };
-    std::deque<Place> places;  ///< of entries [freed, opened)
+    std::deque<Segment> segments;  ///< of entries [freed, opened)
   };
 
   void map();
   [[nodiscard]] Doorbell& doorbell(int local_rank) const;
-  [[nodiscard]] Shared& lane(int local_rank, int number) const;
+  [[nodiscard]] Shared& ring(int local_rank, int number) const;
   [[nodiscard]] std::atomic<std::uint64_t>& read_by(int reader, int local_rank, int number) const;
   [[nodiscard]] float* memory(int local_rank, int number) const;
   [[nodiscard]] std::uint64_t bucket_count() const { return static_cast<std::uint64_t>(buckets_.count()); }
-  [[nodiscard]] int lane_of(int shard);
+  [[nodiscard]] int ring_of(int shard);
   void free_read(int number);
-  [[nodiscard]] std::optional<std::int64_t> place(const Filled& lane, std::int64_t elements) const;
+  [[nodiscard]] std::optional<std::int64_t> room_for(const Filled& ring, std::int64_t elements) const;
   [[noreturn]] void throw_unread(int number, const Operation& operation, double seconds) const;
 
   Communicator& communicator_;
@@ -98,10 +98,10 @@ class GradientLanes {
   std::chrono::milliseconds timeout_;
   std::vector<int> local_ranks_;  ///< of this host
   int local_rank_;
-  std::int64_t lane_elements_;
+  std::int64_t ring_elements_;
   std::unique_ptr<HostMemory> memory_;
-  std::vector<std::vector<std::uint64_t>> cursors_;  ///< by local rank and lane: what this rank has read
-  std::mutex mutex_;                                 ///< of whose lanes are
+  std::vector<std::vector<std::uint64_t>> cursors_;  ///< by local rank and ring: what this rank has read
+  std::mutex mutex_;                                 ///< of whose rings are
   std::vector<Filled> filled_;
 };
 

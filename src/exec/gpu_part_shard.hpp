@@ -1,0 +1,67 @@
+// GpuPartShard: a shard of a part on a GPU. What other parts send is received in pinned memory and copied to the GPU;
+// what they are sent is copied to pinned memory first, and the host waits for it.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "device/gpu/gpu_memory.hpp"
+#include "exec/device.hpp"
+#include "exec/gpu_device.hpp"
+#include "exec/gpu_shard_io.hpp"
+#include "exec/part_shard.hpp"
+#include "exec/shard_runner.hpp"
+
+namespace lockstep::exec {
+
+class GpuPartShard final : public PartShard {
+ public:
+  GpuPartShard(const ProgramSetup& setup, std::shared_ptr<GpuWorkerStream> stream, ShardRunner& runner);
+
+  /// On the GPU, beside its inputs.
+  [[nodiscard]] static std::size_t bytes(const ProgramSetup& setup);
+
+  [[nodiscard]] std::byte* message(FromParts what, std::size_t entry) override;
+  void begin(const ShardCall& call) override;
+  void received(FromParts what, std::size_t entry) override;
+  void bind() override;
+  [[nodiscard]] ShardOperands operands(const ShardCall& call) const override;
+  void opened(const comm::GradientBuffer& buffer) override { gpu_.wait(stream_->stream, buffer.free); }
+  void closing(const comm::GradientBuffer& buffer) override { gpu_.record(buffer.written, stream_->stream); }
+  [[nodiscard]] const void* made(const Location& location, std::size_t bytes, const ShardCall& call) override;
+  void finish() override;
+  [[nodiscard]] const float* result(const Location& location) const override { return results_.at(location); }
+
+ private:
+  /// Tensors on their way from other parts.
+  struct Arriving {
+    Arriving(device::Gpu& gpu, const std::vector<PartLinks::Link>& links);
+    std::vector<std::size_t> bytes;
+    std::vector<device::PinnedBlock> pinned;
+    std::vector<device::GpuBlock> memory;
+    std::vector<const void*> at;  ///< that memory
+  };
+  /// A tensor on its way to other parts.
+  struct Leaving {
+    Location location;
+    std::size_t bytes = 0;
+    device::PinnedBlock pinned;
+  };
+  [[nodiscard]] Arriving& arriving(FromParts what) { return what == FromParts::value ? values_ : gradients_; }
+  void add_leaving(const Location& location, std::size_t bytes);
+
+  std::shared_ptr<GpuWorkerStream> stream_;
+  device::Gpu& gpu_;
+  ShardRunner& runner_;
+  device::GpuBlock arena_;
+  Arriving values_, gradients_;
+  std::vector<Leaving> leaving_;
+  device::Gpu::Event copied_;  ///< what leaves
+  TraceRanges* ranges_ = nullptr;
+  GpuInputs inputs_;
+  GpuResults results_;  ///< after the others: it waits for what uses them
+};
+
+}  // namespace lockstep::exec

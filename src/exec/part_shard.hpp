@@ -1,0 +1,75 @@
+// PartShard: the memory of a shard of one part of a model, from the first message that it receives until the last one
+// that it sends has left. Messages are received into memory of the host and sent from there: that of a CPU's shard is
+// where its kernels compute (CpuPartShard); a GPU's is copied to the GPU and back (GpuPartShard).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "exec/device.hpp"
+#include "exec/shard_runner.hpp"
+#include "exec/worker.hpp"
+#include "lockstep/tensor.hpp"
+
+namespace lockstep::exec {
+
+/// What comes from other parts: the values of PartBoundary::received, the gradients of its arrivals.
+enum class FromParts : std::uint8_t { value, gradient };
+
+class PartShard {
+ public:
+  PartShard() = default;
+  PartShard(const PartShard&) = delete;
+  PartShard& operator=(const PartShard&) = delete;
+  virtual ~PartShard() = default;
+
+  /// Where entry `entry` of PartLinks::received, or arrivals, is received: memory of the host.
+  [[nodiscard]] virtual std::byte* message(FromParts what, std::size_t entry) = 0;
+  /// Before forward, when the shard's inputs are on the host; the call lives until the shard's last instruction.
+  virtual void begin(const ShardCall& call) = 0;
+  /// It has been received: instructions that are run from here on read it.
+  virtual void received(FromParts /*what*/, std::size_t /*entry*/) {}
+
+  /// Before instructions are run: points the runner to this shard's memory.
+  virtual void bind() = 0;
+  /// Their operands, but for the slots of gradients.
+  [[nodiscard]] virtual ShardOperands operands(const ShardCall& call) const = 0;
+  /// A bucket is about to be written; it has been.
+  virtual void opened(const comm::GradientBuffer& /*buffer*/) {}
+  virtual void closing(const comm::GradientBuffer& /*buffer*/) {}
+  /// What instructions have made, in memory of the host; it stands there until the next begin().
+  [[nodiscard]] virtual const void* made(const Location& location, std::size_t bytes, const ShardCall& call) = 0;
+  /// After its last instruction: returns when all is computed and its results are on the host.
+  virtual void finish() {}
+  /// Null where the program has none.
+  [[nodiscard]] virtual const float* result(const Location& location) const = 0;
+  /// Whether the host sees how long kernels take.
+  [[nodiscard]] virtual bool times_kernels() const { return false; }
+};
+
+class CpuPartShard final : public PartShard {
+ public:
+  CpuPartShard(const ProgramSetup& setup, ShardRunner& runner);
+
+  [[nodiscard]] std::byte* message(FromParts what, std::size_t entry) override {
+    return (what == FromParts::value ? values_ : gradients_)[entry].data();
+  }
+  void begin(const ShardCall& /*call*/) override {}
+  void bind() override { runner_.begin(arena_.data()); }
+  [[nodiscard]] ShardOperands operands(const ShardCall& call) const override;
+  [[nodiscard]] const void* made(const Location& location, std::size_t /*bytes*/, const ShardCall& call) override {
+    return runner_.at(location, operands(call));
+  }
+  [[nodiscard]] const float* result(const Location& location) const override { return runner_.result(location); }
+  [[nodiscard]] bool times_kernels() const override { return true; }
+
+ private:
+  ShardRunner& runner_;
+  AlignedBytes arena_;
+  std::vector<AlignedBytes> values_, gradients_;
+  std::vector<const void*> values_at_, gradients_at_;
+};
+
+}  // namespace lockstep::exec
