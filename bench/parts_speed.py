@@ -4,7 +4,8 @@ docs/parallelism.md.
 
     bench/parts_speed.py branches          two equal towers side by side, against one rank with both
     bench/parts_speed.py stages            a GPT in two halves, against one rank with all of it
-    bench/parts_speed.py sharding          divided state against state that each of two ranks has
+    bench/parts_speed.py sharding          divided state against state that each of two ranks has, on one host and on
+                                           two pretended ones, which exchange messages
     bench/parts_speed.py unequal           a rank at half its speed: the placement that is chosen against all others
                                            [--rounds N] [--steps N] [--build DIR] [key=value ...]
 
@@ -99,11 +100,15 @@ def gpt(folder, **sizes):
 class Run:
     """A run that has ended: the seconds of its steps and what its events say."""
 
-    def __init__(self, options, job, ranks, words):
+    def __init__(self, options, job, ranks, words, hosts=1):
         self.options, self.seconds, self.parts = options, [], []
         command = [str(options.program), "train", str(job), *COMMON, f"steps={options.steps}", *options.words, *words,
                    "run_directory=" + str(job.parent / "run"), "--log", "json"]
-        command += ["--ranks", str(ranks)] if ranks > 1 else []
+        if hosts > 1:
+            command = ["mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n", str(ranks), "sh",
+                       "-c", f'LOCKSTEP_HOST_ID=h$((OMPI_COMM_WORLD_RANK % {hosts})) exec "$0" "$@"', *command]
+        elif ranks > 1:
+            command += ["--ranks", str(ranks)]
         subprocess.run(["rm", "-rf", str(job.parent / "run")], check=True)
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
@@ -148,11 +153,12 @@ def ideal(options, job, ranks, words):
 
 
 def compare(options, job, variants):
-    """`variants`: names to (ranks, words), the first the one that the others are held against. Ratios of speed."""
+    """`variants`: names to what Run takes after the job; the first is what the others are held against. Ratios of
+    speed."""
     ratios, hashes = {name: [] for name in list(variants)[1:]}, set()
     fastest = dict.fromkeys(variants, float("inf"))
     for number in range(options.rounds):
-        runs = {name: Run(options, job, ranks, words) for name, (ranks, words) in variants.items()}
+        runs = {name: Run(options, job, *what) for name, what in variants.items()}
         first = next(iter(runs.values()))
         for name, run in runs.items():
             hashes.add(run.end["parameters_sha256"])
@@ -198,11 +204,11 @@ def sharding(options, folder):
     for name, text in models.items():
         job = folder / f"{name}.yaml"
         job.write_text(text, encoding="utf-8")
-        print(name)
-        ratios = compare(options, job, {what: (2, [f"parallel.sharding={what}"])
-                                        for what in ("none", "optimizer", "gradients")})
-        for what, ratio in ratios.items():
-            print(f"  sharding={what} takes {1 / ratio:.3f} times as long as none; aim 1.15")
+        for hosts, kinds in (1, ("none", "optimizer", "gradients", "parameters")), (2, ("none", "parameters")):
+            print(f"{name}, hosts: {hosts}")
+            ratios = compare(options, job, {what: (2, [f"parallel.sharding={what}"], hosts) for what in kinds})
+            for what, ratio in ratios.items():
+                print(f"  sharding={what} takes {1 / ratio:.3f} times as long as none; aim 1.15")
 
 
 def unequal(options, folder):

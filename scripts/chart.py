@@ -21,8 +21,10 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 CHART = ROOT / "helm" / "lockstep"
 # What an item of `groups` may say: its key, and the value whose rule it shares.
 GROUP = {key: ("cluster", key) for key in ("replicas", "gpusPerNode", "gpuResource", "slots", "priorityClassName",
-                                           "runtimeClassName", "podLabels", "podAnnotations", "env")}
-GROUP |= {key: (key,) for key in ("resources", "nodeSelector", "tolerations", "affinity")}
+                                           "runtimeClassName", "podLabels", "podAnnotations", "env", "volumes",
+                                           "volumeMounts")}
+GROUP |= {key: ("security", key) for key in ("podSecurityContext", "containerSecurityContext")}
+GROUP |= {key: (key,) for key in ("image", "resources", "nodeSelector", "tolerations", "affinity")}
 GROUP_NAME = {"type": "string", "pattern": "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", "maxLength": 16,
               "description": "of the group, and of its Job"}
 TYPES = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}
@@ -39,14 +41,28 @@ def without_default(schema):
     return {key: part for key, part in schema.items() if key != "default"}
 
 
+def group_part(by_path, path):
+    """What a group may say of a value, or of a section and all that is in it."""
+    value = by_path[path]
+    if value.default is not None:
+        return without_default(schema_of_value(value))
+    part = section_schema(value)
+    part["properties"] = {child[-1]: group_part(by_path, child) for child in by_path if child[:-1] == path}
+    return part
+
+
 def group_schema(by_path):
     properties = {"name": GROUP_NAME}
-    properties |= {key: without_default(schema_of_value(by_path[path])) for key, path in GROUP.items()}
+    properties |= {key: group_part(by_path, path) for key, path in GROUP.items()}
     return {"type": "object", "additionalProperties": False, "required": ["name"], "properties": properties}
 
 
 def section():
     return {"type": "object", "additionalProperties": False, "properties": {}}
+
+
+def section_schema(value):
+    return {**section(), **(value.rule or {}), "description": value.text}
 
 
 def chart_schema(values):
@@ -57,7 +73,7 @@ def chart_schema(values):
         place = root
         for key in value.path[:-1]:
             place = place["properties"][key]
-        part = schema_of_value(value) if value.default is not None else {**section(), "description": value.text}
+        part = schema_of_value(value) if value.default is not None else section_schema(value)
         if part.get("items") == "group":
             part["items"] = group_schema(by_path)
         place["properties"][value.path[-1]] = part

@@ -26,6 +26,7 @@ class Tables:
     uses: dict = field(default_factory=dict)     # room -> rooms that it may use, itself included
     owner: dict = field(default_factory=dict)    # public header's stem -> room
     foreign: list = field(default_factory=list)  # (header pattern, file patterns)
+    inner: list = field(default_factory=list)    # the same, of headers of src/
 
 
 def names(cell):
@@ -52,6 +53,8 @@ def read_tables(page):
             tables.owner.update({header: cells[1] for header in names(cells[0])})
         elif kind == "foreign header":
             tables.foreign += [(pattern, names(cells[1])) for pattern in names(cells[0])]
+        elif kind == "header of one side":
+            tables.inner += [(pattern, names(cells[1])) for pattern in names(cells[0])]
     for room, used in tables.uses.items():
         if used == {"all"}:
             used.update(tables.level)
@@ -101,6 +104,11 @@ class Checker:
         if other not in self.tables.uses[room]:
             allowed = ", ".join(sorted(self.tables.uses[room] - {room})) or "no other room"
             self.error(path, line, f"room '{room}' includes \"{header}\" of room '{other}'; it may use: {allowed}")
+
+    def check_inner(self, path, line, header, place):
+        for pattern, allowed in self.tables.inner:
+            if fnmatch.fnmatch(header, pattern) and not any(fnmatch.fnmatch(place, name) for name in allowed):
+                self.error(path, line, f"\"{header}\" may be included only in: {', '.join(allowed)}")
 
     def check_foreign(self, path, line, header, place):
         """`place` is the file's path below src/, or None for a public header."""
@@ -152,6 +160,7 @@ class Checker:
                 self.check_public_use(path, line, room, header)
             elif (self.root / "src" / header).is_file():
                 self.check_room_use(path, line, room, self.room_of(pathlib.PurePath(header)), header)
+                self.check_inner(path, line, header, place.as_posix())
             else:
                 self.error(path, line, f"\"{header}\" is not found: write the path from src/ or include/")
 

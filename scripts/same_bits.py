@@ -76,6 +76,9 @@ def main():
                          *short, hosts=hosts)
         on_gpus = start["on_gpus"]
         check_work(end, start, ranks, parts)
+        fetched = end.get("fetched_parameter_bytes_by_rank", {})
+        if (sum(fetched.values()) > 0) != (sharding == "parameters" and hosts > 1):
+            FAILURES.append(f"{ranks} ranks, {hosts} hosts, sharding {sharding}: parameters fetched: {fetched}")
         sent = " ".join(f"{end['bytes_sent_by_rank'][str(r)] / 1e6:.2f}" for r in range(ranks))
         print(f"{ranks:5} {hosts:5} {threads:7} {parts:5} {sharding:10}  {listed(end['shards_by_rank']):22} {sent:40} "
               f"{end['parameters_sha256'][:16]}")

@@ -1,6 +1,8 @@
-// Callbacks: the learning rate is halved where the loss does not fall, and the run ends at an accuracy.
+// Callbacks: the learning rate is halved where an evaluation's loss does not fall, and the run ends at an accuracy,
+// where a step's loss is not a number, or where the mean loss of an epoch is no better than that of the one before.
 #include <lockstep/callback.hpp>
 
+#include <cmath>
 #include <limits>
 
 #include "example.hpp"
@@ -32,6 +34,26 @@ class StopAtAccuracy final : public Callback {
   double accuracy_;
 };
 
+class StopWhenDone final : public Callback {
+ public:
+  void after_step(TrainingState& state) override {
+    if (std::isnan(state.loss)) state.stop();
+    sum_ += state.loss;
+    ++steps_;
+  }
+  void after_epoch(TrainingState& state) override {
+    const double mean = sum_ / steps_;
+    if (mean >= last_) state.stop();
+    last_ = mean;
+    sum_ = 0;
+    steps_ = 0;
+  }
+
+ private:
+  double sum_ = 0, last_ = std::numeric_limits<double>::infinity();
+  int steps_ = 0;
+};
+
 }  // namespace
 
 int main() {
@@ -41,7 +63,8 @@ int main() {
     return same_bits([&](Communicator& communicator) {
       HalveOnPlateau halve;  // each rank has its own, and all see the same numbers
       StopAtAccuracy stop(0.55);
-      return train_job(job, communicator, registries, {.callbacks = {&halve, &stop}});
+      StopWhenDone done;
+      return train_job(job, communicator, registries, {.callbacks = {&halve, &stop, &done}});
     });
   });
 }

@@ -44,12 +44,17 @@ enum class Exactness : std::uint8_t { required, preferred, never };
 template <>
 inline constexpr std::array<std::string_view, 3> kNames<Exactness>{"required", "preferred", "never"};
 
+/// Whose names and order of elements a file of weights has; automatic: its writer's, which it says.
+enum class WeightNames : std::uint8_t { automatic, lockstep, torch };
+template <>
+inline constexpr std::array<std::string_view, 3> kNames<WeightNames>{"auto", "lockstep", "torch"};
+
 /// How shards are dealt to ranks.
 enum class BalanceMode : std::uint8_t { automatic, equal, weights, prometheus };
 template <>
 inline constexpr std::array<std::string_view, 4> kNames<BalanceMode>{"auto", "equal", "weights", "prometheus"};
 
-/// Which activations are made again in backward instead of kept: none, those of cheap layers, or all within blocks.
+/// Which activations are recomputed in backward instead of kept: none, those of cheap layers, or all within blocks.
 enum class Recompute : std::uint8_t { never, cheap, blocks };
 template <>
 inline constexpr std::array<std::string_view, 3> kNames<Recompute>{"never", "cheap", "blocks"};

@@ -34,7 +34,7 @@ struct Start {
   std::int64_t arena_bytes = 0;
   double seconds = 0;
   std::string version;
-  std::optional<std::string> algorithms, shards_chosen, inputs, index;
+  std::optional<std::string> algorithms, shards_chosen, inputs, index, initialized;
 
   template <class Field>
   static void describe(Field&& field) {
@@ -61,6 +61,8 @@ struct Start {
     field("algorithms", &Start::algorithms, "algorithms that libraries chose for kernels, a layer per line");
     field("shards_chosen", &Start::shards_chosen, "why there are that many shards, where the job does not say");
     field("inputs", &Start::inputs, "on GPUs: where the inputs of a step are prepared");
+    field("initialized", &Start::initialized,
+          "with `initialize`, where the run begins: which tensors have values of the file");
     field("index", &Start::index, "whether the index of the data set was read (\"cached\") or built (\"made\")");
   }
 };
@@ -293,6 +295,7 @@ struct End {
   bool interrupted = false;
   std::string parameters_sha256;
   ByRank shards_by_rank, bytes_sent_by_rank, bytes_by_formula_by_rank, compute_seconds_by_rank, bytes_read_by_rank;
+  std::optional<ByRank> fetched_parameter_bytes_by_rank;
   std::optional<ByRank> peak_memory_bytes_by_rank;
   ByName prefetch;
   std::int64_t sample_cache_bytes = 0;
@@ -321,6 +324,10 @@ struct End {
     field("shards_by_rank", &End::shards_by_rank, "shards of each rank in the last step");
     field("bytes_sent_by_rank", &End::bytes_sent_by_rank, "gradients and parameters sent to other ranks", Unit::bytes);
     field("bytes_by_formula_by_rank", &End::bytes_by_formula_by_rank, "the same as predicted by the communication plan",
+          Unit::bytes);
+    field("fetched_parameter_bytes_by_rank", &End::fetched_parameter_bytes_by_rank,
+          "with sharding: parameters on several hosts: parameters sent to hosts that fetched them, beside what is sent "
+          "by the plan",
           Unit::bytes);
     field("compute_seconds_by_rank", &End::compute_seconds_by_rank, "compute time, added up over workers",
           Unit::seconds);

@@ -129,6 +129,7 @@ struct CheckpointOptions {
 struct InitializeOptions {
   std::string from;               ///< safetensors file
   std::vector<std::string> only;  ///< glob patterns over parameter names; empty: all
+  WeightNames names = WeightNames::automatic;
 };
 
 /// TensorBoard's event files, in `tensorboard` of the run directory.

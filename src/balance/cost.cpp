@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <bit>
 
+#include "core/round_up.hpp"
+
 namespace lockstep::balance {
 
 int rounds(int shards, int workers) {
-  return (shards + workers - 1) / workers;
+  return divide_up(shards, workers);
 }
 
 double rank_seconds(const RankCost& rank, int shards, double reduce) {

@@ -13,7 +13,7 @@ namespace {
 
 using Weights = std::map<std::string, double>;
 
-Weights::const_iterator entry_of(const Weights& weights, const RankPlace& rank) {
+Weights::const_iterator entry_of(const Weights& weights, const RankHost& rank) {
   if (const auto host = weights.find(rank.host); host != weights.end()) return host;
   if (const auto model = weights.find(rank.model); model != weights.end()) return model;
   auto found = weights.end();
@@ -24,9 +24,9 @@ Weights::const_iterator entry_of(const Weights& weights, const RankPlace& rank) 
   return found;
 }
 
-[[noreturn]] void refuse(const std::string& name, const std::vector<RankPlace>& ranks, const std::string& key) {
+[[noreturn]] void refuse(const std::string& name, const std::vector<RankHost>& ranks, const std::string& key) {
   std::set<std::string> hosts, models;
-  for (const RankPlace& rank : ranks) hosts.insert(rank.host), models.insert(rank.model);
+  for (const RankHost& rank : ranks) hosts.insert(rank.host), models.insert(rank.model);
   throw Error(
       ExitCode::configuration,
       fmt::format("{}: expected a host or a processor of this run, found '{}'; the hosts are {}; the processors "
@@ -36,16 +36,16 @@ Weights::const_iterator entry_of(const Weights& weights, const RankPlace& rank) 
 
 }  // namespace
 
-std::vector<double> weights_of_ranks(const Weights& weights, const std::vector<RankPlace>& ranks,
+std::vector<double> weights_of_ranks(const Weights& weights, const std::vector<RankHost>& ranks,
                                      const std::string& key) {
   std::vector<double> found;
-  for (const RankPlace& rank : ranks) {
+  for (const RankHost& rank : ranks) {
     const auto entry = entry_of(weights, rank);
     found.push_back(entry != weights.end() ? entry->second : 1);
   }
   for (const auto& [name, weight] : weights) {
     bool known = false;
-    for (const RankPlace& rank : ranks) {
+    for (const RankHost& rank : ranks) {
       known |= rank.host == name || rank.model.find(name) != std::string::npos;
     }
     if (!known) refuse(name, ranks, key);

@@ -8,7 +8,7 @@
 namespace lockstep::balance {
 
 /// Where a rank runs.
-struct RankPlace {
+struct RankHost {
   std::string host, model;
 };
 
@@ -16,6 +16,6 @@ struct RankPlace {
 /// the model's name ("A100" of "NVIDIA A100-SXM4-40GB"). 1 where there is none. Throws Error(configuration) for an
 /// entry that is no rank's, with the names there are; `key` is the place of the map.
 [[nodiscard]] std::vector<double> weights_of_ranks(const std::map<std::string, double>& weights,
-                                                   const std::vector<RankPlace>& ranks, const std::string& key);
+                                                   const std::vector<RankHost>& ranks, const std::string& key);
 
 }  // namespace lockstep::balance

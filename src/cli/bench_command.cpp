@@ -117,7 +117,7 @@ void add_hosts(CLI::App& bench, Action& run) {
   hosts->add_option("--device", arguments->device, "as in the job: cpu, or cuda, one GPU per rank")
       ->check(one_of({"cpu", "cuda"}))
       ->capture_default_str();
-  hosts->add_option("--most-skew", arguments->clock_seconds, "seconds that the hosts' clocks may be apart")
+  hosts->add_option("--max-skew", arguments->clock_seconds, "seconds that the hosts' clocks may be apart")
       ->check(at_least(0))
       ->capture_default_str();
   hosts->add_option("--least-bandwidth", arguments->least_gigabytes, "GB/s that the all-reduce must reach")

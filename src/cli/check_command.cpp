@@ -22,7 +22,7 @@ void print_shares(const JobFile& job, const config::Catalogue& catalogue) {
   };
   fmt::print("batch_size {} in {} of {}: at most {}{}; a rank's share moves in steps of {:.1f} %\n", job.batch_size,
              counted(job.shards, "shard"), counted(job.batch_size / job.shards, "sample"), counted(job.shards, "rank"),
-             config::most_parts(job) > 1 ? " for each part of the model" : "", step_of(job.shards));
+             config::max_parts(job) > 1 ? " for each part of the model" : "", step_of(job.shards));
   const auto explanation = config::explain_shards(job, catalogue);
   if (!explanation.empty()) fmt::print("{}\n", explanation);
   const bool says_so = !explanation.empty() && job.shards == 1;

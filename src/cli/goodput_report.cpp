@@ -60,10 +60,10 @@ void print_interval(const GoodputReport& report, const GoodputSummary& of) {
   const double wall = of.wall_seconds.mean;
   fmt::print("\ncheckpoint   every {}, {}\n", time_length(interval_seconds(report, of)),
              counted(of.every_steps, "step"));
-  fmt::print("goodput      {:.2f} %, deviation {:.2f}, from {:.2f} to {:.2f}\n", 100 * of.goodput.mean,
-             100 * of.goodput.deviation, 100 * of.goodput.least, 100 * of.goodput.most);
-  fmt::print("time         {}, deviation {}\n", time_length(wall), time_length(of.wall_seconds.deviation));
-  fmt::print("failures     {:.1f}, from {:.0f} to {:.0f}\n\n", of.failures.mean, of.failures.least, of.failures.most);
+  fmt::print("goodput      {:.2f} %, std {:.2f}, from {:.2f} to {:.2f}\n", 100 * of.goodput.mean, 100 * of.goodput.std,
+             100 * of.goodput.min, 100 * of.goodput.max);
+  fmt::print("time         {}, std {}\n", time_length(wall), time_length(of.wall_seconds.std));
+  fmt::print("failures     {:.1f}, from {:.0f} to {:.0f}\n\n", of.failures.mean, of.failures.min, of.failures.max);
   for (const TimeRow& row : kTimeRows) {
     const double seconds = of.mean_times.*row.seconds;
     if (seconds > 0) fmt::print("  {:<20} {:>6.2f} %  {:>10}\n", row.words, 100 * seconds / wall, time_length(seconds));
@@ -72,12 +72,12 @@ void print_interval(const GoodputReport& report, const GoodputSummary& of) {
 
 void print_intervals(const GoodputReport& report) {
   const std::size_t best = plan::best_of(report.summaries);
-  fmt::print("\n{:>10}  {:>10}  {:>9}  {:>9}  {:>17}\n", "checkpoint", "steps", "goodput", "deviation", "from, to");
+  fmt::print("\n{:>10}  {:>10}  {:>9}  {:>9}  {:>17}\n", "checkpoint", "steps", "goodput", "std", "from, to");
   for (std::size_t i = 0; i < report.summaries.size(); ++i) {
     const GoodputSummary& of = report.summaries[i];
     fmt::print("{:>10}  {:>10}  {:>7.2f} %  {:>9.2f}  {:>8.2f} {:>8.2f}{}{}\n",
                time_length(interval_seconds(report, of)), telemetry::grouped(of.every_steps), 100 * of.goodput.mean,
-               100 * of.goodput.deviation, 100 * of.goodput.least, 100 * of.goodput.most, i == best ? "  best" : "",
+               100 * of.goodput.std, 100 * of.goodput.min, 100 * of.goodput.max, i == best ? "  best" : "",
                of.unfinished > 0 ? fmt::format("  {} given up", counted(of.unfinished, "run")) : "");
   }
   if (std::isfinite(report.young_daly_seconds))
@@ -85,7 +85,7 @@ void print_intervals(const GoodputReport& report) {
 }
 
 nlohmann::ordered_json spread_json(const plan::Spread& spread) {
-  return {{"mean", spread.mean}, {"deviation", spread.deviation}, {"least", spread.least}, {"most", spread.most}};
+  return {{"mean", spread.mean}, {"std", spread.std}, {"min", spread.min}, {"max", spread.max}};
 }
 
 }  // namespace

@@ -54,7 +54,7 @@ std::string comparison(const plan::SearchResult& result) {
   std::vector<std::vector<std::string>> rows = {{"placement", "step", "memory of a rank", ""}};
   for (const plan::Candidate& candidate : result.candidates) {
     rows.push_back({plan::text_of(candidate.placed), step_text(candidate.time.seconds),
-                    plan::size_text(candidate.most_memory()), candidate.fits ? "" : "does not fit"});
+                    plan::size_text(candidate.max_memory()), candidate.fits ? "" : "does not fit"});
   }
   return plan::table_text(rows);
 }
@@ -213,7 +213,7 @@ int plan_job(PlanOptions& options) {
       ExitCode::configuration,
       fmt::format("plan: expected a placement that fits {} a rank, found none; the nearest is {}, which needs {}; "
                   "try more ranks, more shards of fewer samples, or a smaller model",
-                  plan::size_text(job.limit()), plan::text_of(nearest.placed), plan::size_text(nearest.most_memory())));
+                  plan::size_text(job.limit()), plan::text_of(nearest.placed), plan::size_text(nearest.max_memory())));
 }
 
 }  // namespace

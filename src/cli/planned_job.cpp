@@ -137,8 +137,8 @@ void PlannedJob::open_data(const PlanOptions& options) {
   const auto states = static_cast<int>(optim::state_names_of(job_.optimizer, registries_.optimizers).size());
   const std::int64_t process =
       here + kProcessBytes + convolutions_of(*graph_) * kConvolutionBytes + (options.ranks > 1 ? kMpiBytes : 0);
-  memory_ = std::make_unique<plan::MemorySetup>(
-      plan::MemorySetup{*model_, states, needs_of(job_, data_, *graph_), options.devices.empty() ? process : 0});
+  memory_ = std::make_unique<plan::MemorySetup>(plan::MemorySetup{
+      *model_, states, needs_of(job_, data_, *graph_), options.devices.empty() ? process : 0, options.devices.empty()});
 }
 
 void PlannedJob::time_by_devices(const PlanOptions& options) {
@@ -163,8 +163,10 @@ void PlannedJob::time_by_devices(const PlanOptions& options) {
   }
   assumptions_.push_back(fmt::format(
       "predicted from the makers' figures, assuming {:.0f} % of the peak of products in {}, {:.0f} % of the memory's "
-      "bandwidth, {:.0f} % of the links', one host, and kernels' workspaces as on the CPU; nothing was measured",
-      100 * plan::kShareOfFlops, name_of(job_.precision), 100 * plan::kShareOfMemory, 100 * plan::kShareOfLink));
+      "bandwidth, {:.0f} % of the links', {}/s from part to part through the host's memory, one host, and kernels' "
+      "workspaces as on the CPU; nothing was measured",
+      100 * plan::kShareOfFlops, name_of(job_.precision), 100 * plan::kShareOfMemory, 100 * plan::kShareOfLink,
+      telemetry::byte_count(plan::kPartBytes)));
 }
 
 // Ranks with the same profile that follow one another are on one host.
@@ -256,7 +258,7 @@ std::int64_t PlannedJob::limit() const {
 
 plan::SearchSetup PlannedJob::search_setup() const {
   const bool may_divide = !on_gpus_ && job_.exact != Exactness::never;
-  return {*model_, *memory_, *time_, ranks_, limits_, !on_gpus_, may_divide};
+  return {*model_, *memory_, *time_, ranks_, limits_, may_divide};
 }
 
 double PlannedJob::seconds_of_one_rank() const {

@@ -8,6 +8,7 @@
 #include <limits>
 #include <utility>
 
+#include "core/round_up.hpp"
 #include "telemetry/text.hpp"
 
 namespace lockstep::cli {
@@ -46,7 +47,7 @@ double round_step(const Range& range, int count) {
 
 std::vector<std::pair<double, double>> thinned(const std::vector<std::pair<double, double>>& points) {
   std::vector<std::pair<double, double>> kept;
-  const std::size_t each = (points.size() + kMaxPoints - 1) / kMaxPoints;
+  const std::size_t each = divide_up<std::size_t>(points.size(), kMaxPoints);
   for (std::size_t i = 0; i < points.size(); i += each) {
     const std::size_t end = std::min(points.size(), i + each);
     double x = 0, y = 0;

@@ -66,7 +66,11 @@ Json what_counts(const Json& whole) {
     job.erase("metrics");
   }
   keep_file_names(job["data"]);
-  if (job.contains("initialize")) keep_file_name(job["initialize"]["from"]);
+  if (job.contains("initialize")) {
+    Json& initialize = job["initialize"];
+    keep_file_name(initialize["from"]);
+    if (initialize["names"] == "auto") initialize.erase("names");  // which jobs of earlier versions do not have
+  }
   return job;
 }
 

@@ -79,7 +79,7 @@ struct FinerBatch {
 [[nodiscard]] std::optional<FinerBatch> finer_batch(const Job& job, const Catalogue& catalogue);
 
 /// That a job's model can be cut into; a large number for branches, which only the graph knows.
-[[nodiscard]] std::int64_t most_parts(const Job& job);
+[[nodiscard]] std::int64_t max_parts(const Job& job);
 
 /// What `shards: auto` has chosen, and what the next numbers would give instead, on one line; empty where the job has a
 /// number. For a batch that leaves one shard it names one near it that leaves more.

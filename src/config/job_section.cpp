@@ -77,7 +77,7 @@ bool is_cut(const ParallelOptions& parallel) {
   return parallel.parts > 1 || !parallel.cuts.empty() || parallel.branches;
 }
 
-/// Parts are said once, by `parallel` or by the layers, and run on CPUs.
+/// Parts are said once, by `parallel` or by the layers.
 void check_parts(const Job& job, const Scope& scope) {
   const auto& layers = job.model.layers;
   const auto named = std::find_if(layers.begin(), layers.end(), [](const auto& layer) { return !layer.part.empty(); });
@@ -88,10 +88,10 @@ void check_parts(const Job& job, const Scope& scope) {
         fmt::format("expected parts here or at the layers, found both, as '{}' of model.layers[{}]; remove one",
                     named->part, named - layers.begin()));
   }
-  if (job.device != DeviceChoice::cuda) return;
-  scope.problem(is_cut(job.parallel) ? "parallel.parts" : "device",
-                "expected device: cpu, since parts run on CPU ranks only in this build, found device: cuda; set "
-                "device: cpu, or leave out the parts");
+  if (job.data.cache != SampleCache::device) return;
+  scope.problem("data.cache",
+                "expected memory or none, since hosts make the inputs of a model that is in parts, found device; set "
+                "data.cache: memory, or leave out the parts");
 }
 
 /// The ranks divide what they have summed exactly, on CPUs.
@@ -135,9 +135,9 @@ void add_execution(Section<Job>& section) {
   section
       .part(
           "precision", precision_section(),
-          "the type of what layers make for one another, and of what enters products of matrices; parameters, their "
+          "the type of what layers make for one another, and of what enters matrix multiplications; parameters, their "
           "gradients and sums stay float32. tf32, of GPUs: everything is float32, and libraries may round what enters "
-          "products to 10 bits of fraction")
+          "them to 10 bits of fraction")
       .field("device", &Job::device, choice<DeviceChoice>(), "where the layers run; auto: in this version the CPU")
       .field(
           "devices", &Job::devices, list_of<std::int64_t>(number().at_least(0), {.least = 0, .unique = true}),

@@ -51,7 +51,7 @@ Is<LayerOptions> layer_section(const Catalogue& catalogue) {
       .field("inputs", &LayerOptions::inputs, names(), kInputsDoc)
       .field("block", &LayerOptions::block, text(),
              "the piece of the model that the layer belongs to; neighbours with one name are one piece, which "
-             "`recompute: blocks` makes again as a whole")
+             "`recompute: blocks` recomputes as a whole")
       .field("part", &LayerOptions::part, text(),
              "the part of the model that the layer belongs to, as of `parallel.parts`: it is computed on ranks of its "
              "own; that of the layer above by default")

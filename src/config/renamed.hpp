@@ -8,9 +8,10 @@
 
 namespace lockstep::config {
 
-/// The name that a key has now; empty where it never had another.
-[[nodiscard]] std::string new_key(const std::string& key);
-/// The same for a value of a key; `path` ends with the key.
+/// The name that a key has now; empty where it never had another. `path` ends with the key, "job.parallel.stages": in
+/// another section, or of an op, the same word may be somebody's own.
+[[nodiscard]] std::string new_key(const std::string& path);
+/// The same for a value of the key.
 [[nodiscard]] std::string new_value(const std::string& path, const std::string& value);
 /// A canonical form with the names of now, its keys in the same order.
 [[nodiscard]] Json renew(const Json& old);

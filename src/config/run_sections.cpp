@@ -46,6 +46,11 @@ Is<InitializeOptions> initialize_section() {
       .required()
       .field("only", &Options::only, list_of<std::string>(text(), {.least = 0, .single = true}),
              "glob patterns over parameter names; empty: every parameter")
+      .field(
+          "names", &Options::names, choice<WeightNames>(),
+          "whose names and order of elements the file has; torch: a linear layer behind a flatten has its columns in "
+          "the order channel, height, width, and running_var is read as running_variance; auto: as the file's "
+          "metadata says (format: lockstep or pt), and refused where it matters and nobody says")
       .shorthand("from");
 }
 
@@ -108,11 +113,12 @@ Is<BalanceOptions> balance_section() {
       .word(BalanceMode::automatic, &Options::mode)
       .word(BalanceMode::equal, &Options::mode)
       .field("weights", &Options::weights, map_of_numbers(number().above(0)),
-             "shares by host, or by a processor model or a part of its name; 1 where not named")
+             "relative numbers of shards by host, or by a processor model or a part of its name; 1 where not named")
       .alternative(BalanceMode::weights, &Options::mode)
       .field("prometheus", &Options::prometheus, text(),
-             "URL of a Prometheus server that has scraped earlier runs: as auto, but the first shares are by what a "
-             "shard took then, by host and processor model")
+             "URL of a Prometheus server that has scraped earlier runs: as auto, but the first shard assignment is by "
+             "what "
+             "a shard took then, by host and processor model")
       .alternative(BalanceMode::prometheus, &Options::mode)
       .check({"prometheus"}, [](const Options& o, const Scope& scope) {
         const std::string& url = o.prometheus;

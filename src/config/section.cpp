@@ -151,7 +151,7 @@ void SectionRule::read_map(const Cursor& at, void* into) const {
 
 void SectionRule::report_unknown(const Cursor& at, const Entry& entry) const {
   const auto known = keys();
-  if (const std::string now = new_key(entry.key); contains(known, now)) {
+  if (const std::string now = new_key(at.path() + "." + entry.key); contains(known, now)) {
     return at.session().problem(entry.mark, at.path() + "." + entry.key,
                                 fmt::format("expected '{}', found '{}', its old name", now, entry.key));
   }
@@ -164,25 +164,26 @@ void SectionRule::report_unknown(const Cursor& at, const Entry& entry) const {
 }
 
 /// Missing keys are not reported where an unknown one is clearly meant for them, or for what is inside them.
-bool SectionRule::is_misspelt(const YamlNode& node, const std::vector<std::string>& names) const {
+bool SectionRule::is_misspelt(const Cursor& at, const std::vector<std::string>& names) const {
   const auto meant = [&](const Entry& entry) {
     return find(entry.key) == nullptr &&
-           (contains(names, nearest(entry.key, keys())) || contains(names, new_key(entry.key)) ||
+           (contains(names, nearest(entry.key, keys())) || contains(names, new_key(at.path() + "." + entry.key)) ||
             std::any_of(names.begin(), names.end(),
                         [&](const auto& name) { return find(name)->rule->child(entry.key) != nullptr; }));
   };
+  const YamlNode& node = at.node();
   return std::any_of(node.entries.begin(), node.entries.end(), meant);
 }
 
 void SectionRule::report_missing(const Cursor& at) const {
   const YamlNode& node = at.node();
   for (const auto& field : fields) {
-    if (!field.required || node.find(field.name) != nullptr || is_misspelt(node, {field.name})) continue;
+    if (!field.required || node.find(field.name) != nullptr || is_misspelt(at, {field.name})) continue;
     at.session().problem(node.mark, at.path() + "." + field.name,
                          fmt::format("expected {}, found nothing: this key is required", field.rule->expected()));
   }
   const auto names = alternatives();
-  if (!alternative_required || names.empty() || is_misspelt(node, names)) return;
+  if (!alternative_required || names.empty() || is_misspelt(at, names)) return;
   if (std::any_of(names.begin(), names.end(), [&](const auto& name) { return node.find(name) != nullptr; })) return;
   if (names.size() > (noun.empty() ? kMaxListed : 4)) {
     return at.problem(fmt::format("expected {}, found a map without such a key", expected()));

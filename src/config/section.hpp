@@ -81,7 +81,7 @@ class SectionRule : public Rule {
   void read_bare(const Cursor& at, void* into) const;
   bool read_word(const Cursor& at, void* into) const;
   void report_unknown(const Cursor& at, const Entry& entry) const;
-  [[nodiscard]] bool is_misspelt(const YamlNode& node, const std::vector<std::string>& names) const;
+  [[nodiscard]] bool is_misspelt(const Cursor& at, const std::vector<std::string>& names) const;
   void report_missing(const Cursor& at) const;
   void run_checks(const Cursor& at, const void* value, const std::vector<std::string>& bad) const;
 };

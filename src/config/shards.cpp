@@ -6,6 +6,8 @@
 #include <limits>
 #include <set>
 
+#include "core/round_up.hpp"
+
 namespace lockstep::config {
 namespace {
 
@@ -93,7 +95,7 @@ std::string explain_shards(const JobFile& job, const Catalogue& catalogue) {
   return text;
 }
 
-std::int64_t most_parts(const Job& job) {
+std::int64_t max_parts(const Job& job) {
   if (job.parallel.branches) return std::numeric_limits<int>::max();
   if (!job.parallel.cuts.empty()) return static_cast<std::int64_t>(job.parallel.cuts.size());
   std::set<std::string> named;
@@ -104,8 +106,8 @@ std::int64_t most_parts(const Job& job) {
 }
 
 void check_world_size(const JobFile& job, int ranks) {
-  const std::int64_t parts = most_parts(job);
-  const std::int64_t shards = (ranks + parts - 1) / parts;  // that are enough
+  const std::int64_t parts = max_parts(job);
+  const std::int64_t shards = divide_up<std::int64_t>(ranks, parts);  // that are enough
   if (shards <= job.shards) return;
   const bool by_batch = !job.places.contains("job.shards") && job.places.contains("job.batch_size");
   const Place place = job.place_of(by_batch ? "job.batch_size" : "job.shards");

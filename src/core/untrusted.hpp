@@ -32,11 +32,11 @@ template <class Integer, class Json>
   throw Json::type_error::create(302, "expected an integer that fits", &value);
 }
 
-/// `fallback` where the object has no such key.
+/// `default_value` where the object has no such key.
 template <class Integer, class Json>
-[[nodiscard]] Integer integer_or(const Json& object, const char* key, Integer fallback) {
+[[nodiscard]] Integer integer_or(const Json& object, const char* key, Integer default_value) {
   const auto found = object.find(key);
-  return found == object.end() ? fallback : integer_of<Integer>(*found);
+  return found == object.end() ? default_value : integer_of<Integer>(*found);
 }
 
 template <class Json>

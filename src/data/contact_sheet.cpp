@@ -10,6 +10,7 @@
 #include <fstream>
 #include <vector>
 
+#include "core/round_up.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::data {
@@ -174,7 +175,7 @@ std::string caption(const DataSet& set, std::int64_t id, std::int64_t width) {
 Picture contact_sheet(const DataSet& set, const Pipeline& pipeline, const ContactSheetOptions& options) {
   const Layout layout = make_layout(set, pipeline, options);
   const std::int64_t shown = std::min(set.size(), options.columns * options.rows);
-  const std::int64_t columns = std::min(shown, options.columns), rows = (shown + columns - 1) / columns;
+  const std::int64_t columns = std::min(shown, options.columns), rows = divide_up(shown, columns);
   Sheet sheet(rows * layout.cell_height + kGap, columns * layout.cell_width + kGap);
   Sample sample;
   PipelineScratch scratch;

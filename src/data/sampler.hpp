@@ -6,6 +6,8 @@
 #include <memory>
 #include <span>
 
+#include "core/round_up.hpp"
+
 namespace lockstep::data {
 
 /// A permutation of 0 ... size - 1 that is computed place by place and needs no memory: a Feistel network over
@@ -53,7 +55,7 @@ class SampleOrder {
 
 /// Number of evaluation shards of b samples.
 [[nodiscard]] constexpr std::int64_t evaluation_shards(std::int64_t size, std::int64_t b) {
-  return (size + b - 1) / b;
+  return divide_up(size, b);
 }
 
 }  // namespace lockstep::data

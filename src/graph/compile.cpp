@@ -355,7 +355,7 @@ class Compiler {
   const CompileOptions& options_;
   Program program_;
   std::vector<Lifetime> tensors_;
-  std::vector<std::int32_t> producer_;        // by value: the node that can make it again; -1: none, or it has
+  std::vector<std::int32_t> producer_;        // by value: the node that can recompute it; -1: none, or it has
   std::vector<Location> place_;               // by value
   std::vector<std::vector<Location>> saved_;  // by node
   std::vector<Location> gradient_;            // by value

@@ -10,6 +10,7 @@
 #include <numeric>
 
 #include "core/nearest.hpp"
+#include "core/round_up.hpp"
 #include "graph/branches.hpp"
 #include "graph/even_runs.hpp"
 #include "graph/fail_at.hpp"
@@ -219,7 +220,7 @@ void check_shards(const ParallelOptions& parallel, std::int64_t parts, int ranks
         parallel.place,
         fmt::format("ranks: expected at most as many for a part as the job has shards, {}, found {}", shards, wanted));
   }
-  if ((ranks + parts - 1) / parts <= shards) return;
+  if (divide_up<std::int64_t>(ranks, parts) <= shards) return;
   fail_at(parallel.place,
           fmt::format("expected at most as many ranks for a part as the job has shards, found {} ranks "
                       "for {} of {} shards; start with --ranks {}, or set shards to a larger divisor of "

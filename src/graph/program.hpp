@@ -80,7 +80,7 @@ using WorkspaceRule = std::function<std::size_t(std::int32_t node)>;
 /// Training: forward, loss, metrics and backward. Inference: forward, and loss and metrics if the graph has them.
 struct CompileOptions {
   bool in_place = true;  ///< kernels write over what they are the last to read, where their op says that they may
-  /// Nodes whose kernel makes output 0 again before backward first reads it, instead of keeping it since forward;
+  /// Nodes whose kernel recomputes output 0 before backward first reads it, instead of keeping it since forward;
   /// empty: none.
   std::function<bool(std::int32_t node)> can_recompute = {};
   /// Of a block (Node::block) only what other nodes read is kept: before its backward, its forward runs a second time.

@@ -4,7 +4,7 @@
 namespace lockstep {
 
 void Kernel::recompute(const ForwardCall& /*call*/) {
-  throw Error(ExitCode::internal, "this kernel cannot make its output again");
+  throw Error(ExitCode::internal, "this kernel cannot recompute its output");
 }
 
 void Kernel::backward(const BackwardCall& /*call*/) {

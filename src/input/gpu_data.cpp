@@ -104,9 +104,9 @@ GpuData put_gpu_data(const JobFile& job, Communicator& communicator, const exec:
   device::Gpu& gpu = device.gpu();
   gpu.make_current();
   const Chooser chooser{job, communicator, data, graph};
-  const bool must = job.data.cache == SampleCache::device;
+  const bool must = room.for_data && job.data.cache == SampleCache::device;
   std::vector<Candidate> all;
-  if (job.data.cache != SampleCache::none) {
+  if (room.for_data && job.data.cache != SampleCache::none) {
     all.push_back({"train", data.train, true});
     if (with_validation) all.push_back({"validation", data.validation, false});
   }

@@ -27,6 +27,7 @@ inline constexpr const char* kInputsOfEvaluations = "inputs of evaluations";
 struct GpuRoom {
   std::vector<exec::MemoryNeed> needs;  ///< of all that will be allocated beside the data
   int workers = 1;
+  bool for_data = true;  ///< false: the host makes all inputs
 };
 
 /// Every rank calls it, each on a GPU, before anything of the needs is there. Throws Error(configuration), with a

@@ -7,6 +7,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "core/round_up.hpp"
 #include "data/contact_sheet.hpp"
 #include "lockstep/op.hpp"
 
@@ -111,7 +112,7 @@ std::optional<data::Picture> first_filters(const Graph& graph, const exec::Tenso
   const auto filters = filters_of(graph, parameters);
   if (!filters) return std::nullopt;
   const std::int64_t zoom = std::max<std::int64_t>(1, kCell / std::max(filters->height, filters->width));
-  const std::int64_t rows = (filters->count + kColumns - 1) / kColumns;
+  const std::int64_t rows = divide_up<std::int64_t>(filters->count, kColumns);
   data::Picture picture(rows * (filters->height * zoom + kGap) + kGap,
                         std::min(filters->count, kColumns) * (filters->width * zoom + kGap) + kGap, kPaper);
   for (std::int64_t filter = 0; filter < filters->count; ++filter) draw(*filters, filter, zoom, picture);

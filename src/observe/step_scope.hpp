@@ -6,7 +6,7 @@
 //     const PhaseScope phase = step.enter(StepPhase::compute);
 //     ...
 //   }
-//   step.times().compute   // seconds
+//   step.seconds(StepPhase::compute)
 #pragma once
 
 #include <array>

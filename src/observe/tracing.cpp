@@ -11,6 +11,7 @@
 #include <string>
 #include <utility>
 
+#include "device/gpu/gpu_profiler.hpp"
 #include "telemetry/rank_trace.hpp"
 
 namespace lockstep::observe {

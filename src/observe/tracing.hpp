@@ -8,10 +8,14 @@
 
 #include "comm/transport/clock_offset.hpp"
 #include "core/trace.hpp"
-#include "device/gpu/gpu_profiler.hpp"
 #include "lockstep/run_watcher.hpp"
 #include "observe/rank_context.hpp"
 #include "telemetry/rank_trace.hpp"
+
+namespace lockstep::device {
+struct ClockPair;
+struct GpuRecording;
+}  // namespace lockstep::device
 
 namespace lockstep::observe {
 

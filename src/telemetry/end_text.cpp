@@ -67,6 +67,9 @@ void add_ranks(Rows& rows, const events::End& end) {
     if (end.bytes_by_formula_by_rank != end.bytes_sent_by_rank) {
       rows.add("by formula", to_text(end.bytes_by_formula_by_rank, Unit::bytes));
     }
+    if (end.fetched_parameter_bytes_by_rank) {
+      rows.add("fetched", to_text(*end.fetched_parameter_bytes_by_rank, Unit::bytes));
+    }
   }
   const auto& read = end.bytes_read_by_rank;
   if (std::any_of(read.begin(), read.end(), [](const auto& rank) { return rank.second != 0; })) {

@@ -45,6 +45,7 @@ std::string text_of(const events::Start& start, const Palette& palette, std::int
     if (!value.empty()) text += fmt::format("\n  {}{:<7}{}{}", palette.quiet, name, value, palette.reset);
   };
   row("model", counted(start.parameters, "parameter"));
+  row("values", start.initialized.value_or(""));
   row("data", data_text(start));
   row("inputs", start.inputs.value_or(""));
   row("length", fmt::format("{} of {}, {} epoch{}", counted(start.steps, "step"), counted(start.batch_size, "sample"),

@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "core/round_up.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::data {
@@ -72,7 +73,7 @@ int usable_processors() {
 void parallel_for(std::size_t count, int threads, const std::function<void(std::size_t)>& body) {
   constexpr std::size_t kGrain = 64;
   const std::size_t wanted = static_cast<std::size_t>(threads > 0 ? threads : usable_processors());
-  const std::size_t used = std::clamp<std::size_t>((count + kGrain - 1) / kGrain, 1, wanted);
+  const std::size_t used = std::clamp<std::size_t>(divide_up(count, kGrain), 1, wanted);
   std::atomic<std::size_t> next{0};
   std::exception_ptr failure;
   std::mutex mutex;
