@@ -1,5 +1,5 @@
-// The job: all settings of a training run, as plain structs. config fills them from YAML; rooms take the part that they
-// need, never the whole.
+// The job: all settings of a training run, as plain structs. config fills them from YAML. A room takes the part that it
+// needs; what treats a job as one thing takes it whole: the loop, its plan, its launch, what is saved and reported of it.
 #pragma once
 
 #include <chrono>

@@ -59,8 +59,8 @@ void measure_messages(Communicator& communicator, plan::Rates& rates) {
 
 /// Of each rate that all ranks have measured, the median.
 plan::Rates typical(Communicator& communicator, plan::Rates rates) {
-  const std::array<double*, 5> values = {&rates.product_flops, &rates.conv_flops, &rates.element_bytes,
-                                         &rates.add_bytes, &rates.update_bytes};
+  const std::array<double*, 5> values = {&rates.matmul_flops, &rates.conv_flops, &rates.element_bytes, &rates.add_bytes,
+                                         &rates.update_bytes};
   std::array<double, 5> mine{};
   for (std::size_t i = 0; i < mine.size(); ++i) mine.at(i) = *values.at(i);
   std::vector<double> all(mine.size() * static_cast<std::size_t>(communicator.size()));
@@ -77,7 +77,7 @@ void print_rates(const plan::Rates& rates, int ranks) {
   fmt::print("{}, {}, {}; {} measured at once, one thread each\n", rates.device,
              telemetry::counted(rates.cores, "core"), plan::size_text(rates.memory), telemetry::counted(ranks, "rank"));
   const auto bytes = [](double value) { return telemetry::byte_count(value) + "/s"; };
-  fmt::print("{}", plan::table_text({{"matrix products", fmt::format("{:.1f} GFLOP/s", 1e-9 * rates.product_flops)},
+  fmt::print("{}", plan::table_text({{"matrix products", fmt::format("{:.1f} GFLOP/s", 1e-9 * rates.matmul_flops)},
                                      {"convolutions", fmt::format("{:.1f} GFLOP/s", 1e-9 * rates.conv_flops)},
                                      {"elementwise kernels", bytes(rates.element_bytes)},
                                      {"adding gradients", bytes(rates.add_bytes)},

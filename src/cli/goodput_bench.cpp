@@ -10,11 +10,11 @@
 #include <string>
 #include <vector>
 
+#include "bench/checkpoint_interval.hpp"
+#include "bench/network_tiers.hpp"
 #include "cli/goodput_report.hpp"
 #include "cli/validators.hpp"
 #include "lockstep/error.hpp"
-#include "plan/checkpoint_interval.hpp"
-#include "plan/network_tiers.hpp"
 
 namespace lockstep::cli {
 
@@ -24,13 +24,13 @@ constexpr double kSecondsAnHour = 3600, kGiga = 1e9, kMicro = 1e-6;
 
 /// In the units of the command line: hours, minutes, GB/s, microseconds where an option's name or help says so.
 struct GoodputArguments {
-  plan::GoodputSetup setup{.devices = 1024,
-                           .steps = 100'000,
-                           .step_seconds = 10,
-                           .shards_a_device = 8,
-                           .checkpoints = {.blocked_seconds = 5, .safe_seconds = 60},
-                           .restarts = {.detection_seconds = 60, .start_seconds = 120, .reload_seconds = 60},
-                           .stragglers = {.factor = 1.5}};
+  bench::GoodputSetup setup{.devices = 1024,
+                            .steps = 100'000,
+                            .step_seconds = 10,
+                            .shards_a_device = 8,
+                            .checkpoints = {.blocked_seconds = 5, .safe_seconds = 60},
+                            .restarts = {.detection_seconds = 60, .start_seconds = 120, .reload_seconds = 60},
+                            .stragglers = {.factor = 1.5}};
   double mtbf_hours = 50'000, repair_hours = 24, slow_minutes = 30;
   std::string lost_hosts = "replaced", balanced = "true", log = "people";
   double interval_seconds = 0;  ///< 0: Young/Daly's
@@ -43,7 +43,7 @@ struct GoodputArguments {
   // of NCCL's own model for NVLink and a network.
   double device_bandwidth = 370, host_bandwidth = 400, pod_bandwidth = 400;
   double device_latency = 3.4, host_latency = 9.6, pod_latency = 9.6;
-  std::string exchange = "direct";
+  std::string all_reduce = "direct";
   double hidden_share = 0.6;
 };
 
@@ -137,7 +137,7 @@ void add_network(CLI::App& command, GoodputArguments& of) {
       ->default_str("1MiB");
   add_checked(command, "--hidden-share", of.hidden_share, number_of(0, false, 1),
               "of the step, behind which the reduction can hide");
-  add_checked(command, "--exchange", of.exchange, one_of({"direct", "ring"}),
+  add_checked(command, "--all-reduce", of.all_reduce, one_of({"direct", "ring"}),
               "a round in each tier, or one for each neighbour");
   add_checked(command, "--hosts-a-pod", of.hosts_a_pod, at_least(0), "hosts of a rack or pod; 0: there are no pods");
   add_checked(command, "--device-bandwidth", of.device_bandwidth, number_of(0, true),
@@ -151,7 +151,7 @@ void add_network(CLI::App& command, GoodputArguments& of) {
 
 double exposed_of(const GoodputArguments& of) {
   if (of.gradient_bytes == 0) return 0;
-  const auto tiers = plan::tiers_of(
+  const auto tiers = bench::tiers_of(
       {.devices = of.setup.devices, .devices_a_host = of.setup.devices_a_host, .hosts_a_pod = of.hosts_a_pod},
       {.device_bytes_per_second = kGiga * of.device_bandwidth,
        .host_bytes_per_second = kGiga * of.host_bandwidth,
@@ -159,12 +159,12 @@ double exposed_of(const GoodputArguments& of) {
        .device_latency = kMicro * of.device_latency,
        .host_latency = kMicro * of.host_latency,
        .pod_latency = kMicro * of.pod_latency});
-  return plan::exposed_seconds(tiers, of.gradient_bytes, of.bucket_bytes, of.hidden_share * of.setup.step_seconds,
-                               of.exchange == "ring" ? plan::Exchange::ring : plan::Exchange::direct);
+  return bench::exposed_seconds(tiers, of.gradient_bytes, of.bucket_bytes, of.hidden_share * of.setup.step_seconds,
+                                of.all_reduce == "ring" ? bench::AllReduceKind::ring : bench::AllReduceKind::direct);
 }
 
 void check_goodput(const GoodputArguments& of, bool host_options) {
-  const plan::GoodputSetup& setup = of.setup;
+  const bench::GoodputSetup& setup = of.setup;
   if (setup.devices > setup.devices_a_host && setup.devices % setup.devices_a_host != 0) {
     throw Error(ExitCode::usage, fmt::format("bench goodput: expected --devices to be a multiple of --devices-a-host, "
                                              "found {} and {}; hosts are all alike",
@@ -177,13 +177,13 @@ void check_goodput(const GoodputArguments& of, bool host_options) {
   }
 }
 
-plan::LostHost lost_host_of(const std::string& word) {
-  if (word == "awaited") return plan::LostHost::awaited;
-  return word == "left-out" ? plan::LostHost::left_out : plan::LostHost::replaced;
+bench::LostHost lost_host_of(const std::string& word) {
+  if (word == "awaited") return bench::LostHost::awaited;
+  return word == "left-out" ? bench::LostHost::left_out : bench::LostHost::replaced;
 }
 
-plan::GoodputSetup setup_of(const GoodputArguments& of) {
-  plan::GoodputSetup setup = of.setup;
+bench::GoodputSetup setup_of(const GoodputArguments& of) {
+  bench::GoodputSetup setup = of.setup;
   setup.devices_a_host = std::min(setup.devices, setup.devices_a_host);
   setup.balanced = of.balanced == "true";
   setup.exposed_seconds = exposed_of(of);
@@ -197,13 +197,13 @@ plan::GoodputSetup setup_of(const GoodputArguments& of) {
 int bench_goodput(const GoodputArguments& of, bool host_options) {
   check_goodput(of, host_options);
   GoodputReport report{.setup = setup_of(of), .seeds = of.seeds};
-  plan::GoodputSetup& setup = report.setup;
+  bench::GoodputSetup& setup = report.setup;
   const auto every_steps = [&setup](double seconds) {
     const double steps = std::round(seconds / (setup.step_seconds + setup.exposed_seconds));
     return static_cast<std::int64_t>(std::clamp(steps, 1.0, static_cast<double>(setup.steps)));
   };
   report.young_daly_seconds =
-      plan::young_daly_interval(setup.checkpoints.blocked_seconds, setup.failures.device_mtbf_seconds / setup.devices);
+      bench::young_daly_interval(setup.checkpoints.blocked_seconds, setup.failures.device_mtbf_seconds / setup.devices);
   std::vector<double> seconds = of.intervals;
   if (seconds.empty()) {
     for (const double factor : {0.125, 0.25, 0.5, 0.7, 1.0, 1.4, 2.0, 4.0, 8.0})
@@ -215,7 +215,7 @@ int bench_goodput(const GoodputArguments& of, bool host_options) {
   for (const double interval : seconds) intervals.push_back(every_steps(interval));
   std::sort(intervals.begin(), intervals.end());
   intervals.erase(std::unique(intervals.begin(), intervals.end()), intervals.end());
-  report.summaries = plan::simulate_intervals(setup, intervals, of.seeds);
+  report.summaries = bench::simulate_intervals(setup, intervals, of.seeds);
   of.log == "json" ? print_goodput_json(report) : print_goodput(report);
   return 0;
 }

@@ -13,8 +13,8 @@ namespace lockstep::cli {
 
 namespace {
 
-using plan::GoodputSummary;
-using plan::GoodputTimes;
+using bench::GoodputSummary;
+using bench::GoodputTimes;
 using telemetry::counted;
 using telemetry::duration;
 
@@ -47,7 +47,7 @@ double interval_seconds(const GoodputReport& report, const GoodputSummary& summa
 }
 
 void print_setup(const GoodputReport& report) {
-  const plan::GoodputSetup& setup = report.setup;
+  const bench::GoodputSetup& setup = report.setup;
   const double mtbf = setup.failures.device_mtbf_seconds;
   fmt::print("Simulated: {} on {}, {} of {}; {}; {} from {}\n", counted(setup.devices, "device"),
              counted(setup.devices / setup.devices_a_host, "host"), counted(setup.steps, "step"),
@@ -71,7 +71,7 @@ void print_interval(const GoodputReport& report, const GoodputSummary& of) {
 }
 
 void print_intervals(const GoodputReport& report) {
-  const std::size_t best = plan::best_of(report.summaries);
+  const std::size_t best = bench::best_of(report.summaries);
   fmt::print("\n{:>10}  {:>10}  {:>9}  {:>9}  {:>17}\n", "checkpoint", "steps", "goodput", "std", "from, to");
   for (std::size_t i = 0; i < report.summaries.size(); ++i) {
     const GoodputSummary& of = report.summaries[i];
@@ -84,7 +84,7 @@ void print_intervals(const GoodputReport& report) {
     fmt::print("\nYoung/Daly: every {}\n", time_length(report.young_daly_seconds));
 }
 
-nlohmann::ordered_json spread_json(const plan::Spread& spread) {
+nlohmann::ordered_json spread_json(const bench::Spread& spread) {
   return {{"mean", spread.mean}, {"std", spread.std}, {"min", spread.min}, {"max", spread.max}};
 }
 
@@ -100,7 +100,7 @@ void print_goodput(const GoodputReport& report) {
 }
 
 void print_goodput_json(const GoodputReport& report) {
-  const std::size_t best = plan::best_of(report.summaries);
+  const std::size_t best = bench::best_of(report.summaries);
   for (std::size_t i = 0; i < report.summaries.size(); ++i) {
     const GoodputSummary& of = report.summaries[i];
     nlohmann::ordered_json line;

@@ -3,15 +3,15 @@
 
 #include <vector>
 
-#include "plan/goodput_sweep.hpp"
+#include "bench/goodput_sweep.hpp"
 
 namespace lockstep::cli {
 
 struct GoodputReport {
-  plan::GoodputSetup setup;  ///< with the interval that was asked for
+  bench::GoodputSetup setup;  ///< with the interval that was asked for
   int seeds = 1;
-  double young_daly_seconds = 0;                ///< infinity: nothing fails
-  std::vector<plan::GoodputSummary> summaries;  ///< by interval, the shortest first; setup's is one of them
+  double young_daly_seconds = 0;                 ///< infinity: nothing fails
+  std::vector<bench::GoodputSummary> summaries;  ///< by interval, the shortest first; setup's is one of them
 };
 
 void print_goodput(const GoodputReport& report);

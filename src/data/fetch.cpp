@@ -117,14 +117,13 @@ std::string request(const FetchFile& file, const std::string& url, const std::st
   return "";
 }
 
-/// What came of one mirror.
-struct Outcome {
+struct MirrorResult {
   std::string fault;  ///< empty: the file is there
   bool wrong_contents = false;
 };
 
-Outcome try_mirror(const FetchFile& file, const std::string& url, const std::string& target,
-                   const FetchOptions& options, std::uint64_t& received) {
+MirrorResult try_mirror(const FetchFile& file, const std::string& url, const std::string& target,
+                        const FetchOptions& options, std::uint64_t& received) {
   const std::string part = target + ".part";
   for (;;) {
     const bool resumed = fs::exists(part);
@@ -155,10 +154,10 @@ FetchedFile fetch_file(const FetchFile& file, const FetchSet& set, const std::st
   bool wrong = false;
   for (const auto& mirror : set.mirrors) {
     const std::string url = mirror + (mirror.ends_with('/') ? "" : "/") + file.name;
-    const Outcome outcome = try_mirror(file, url, fetched.path, options, fetched.received);
-    if (outcome.fault.empty()) return fetched;
-    faults += fmt::format("{}{}: {}", faults.empty() ? "" : "; ", url, outcome.fault);
-    wrong = wrong || outcome.wrong_contents;
+    const MirrorResult result = try_mirror(file, url, fetched.path, options, fetched.received);
+    if (result.fault.empty()) return fetched;
+    faults += fmt::format("{}{}: {}", faults.empty() ? "" : "; ", url, result.fault);
+    wrong = wrong || result.wrong_contents;
   }
   throw Error(wrong ? ExitCode::data : ExitCode::infrastructure,
               fmt::format("{}: no mirror delivered it: {}. Run again to go on, or add a mirror to {}", file.name,

@@ -127,6 +127,8 @@ class Device {
   [[nodiscard]] virtual std::string fingerprint() const { return info_.libraries; }
   /// Whether libraries choose algorithms when kernels are made, so that ranks have to agree on them.
   [[nodiscard]] virtual bool chooses_algorithms() const { return false; }
+  /// Whether a model is in memory of this process, which its limits bound, and which ranks of a host can share.
+  [[nodiscard]] virtual bool uses_host_memory() const { return true; }
   /// Whether there is memory for more than the run: that of GPUs is planned to the last MiB.
   [[nodiscard]] virtual bool has_memory_to_spare() const { return true; }
   /// Whether make_reducer() wants GradientBuckets::spread_owners.

@@ -87,6 +87,7 @@ class GpuDevice final : public Device {
   [[nodiscard]] double peak_flops(int /*workers*/) const override { return setup_.peak_flops; }
   [[nodiscard]] std::string fingerprint() const override { return info_.model + ", " + info_.libraries; }
   [[nodiscard]] bool chooses_algorithms() const override { return true; }
+  [[nodiscard]] bool uses_host_memory() const override { return false; }
   [[nodiscard]] bool has_memory_to_spare() const override { return false; }
   [[nodiscard]] bool spreads_owners() const override { return false; }
   [[nodiscard]] std::string pci_bus() const override { return setup_.facts.pci_bus; }

@@ -91,7 +91,7 @@ const float* PartWorker::result(const Location& location) const {
 PartWorker::Flight& PartWorker::flight_of(int shard) {
   const auto found =
       std::find_if(flights_.begin(), flights_.end(), [&](const auto& flight) { return flight->shard == shard; });
-  LOCKSTEP_CHECK(found != flights_.end(), "no more shards are between forward and backward than the plan says");
+  LOCKSTEP_CHECK(found != flights_.end(), "no more shards are between forward and backward than parallel.in_flight");
   return **found;
 }
 
@@ -117,7 +117,7 @@ void PartWorker::post_next_receives(const PartCalls& calls, std::span<const Part
     if (is_posted) continue;
     Flight* const flight = free_flight();
     if (!first && (flight == nullptr || !all_done(flight->sends))) return;
-    LOCKSTEP_CHECK(flight != nullptr, "no more shards are between forward and backward than the plan says");
+    LOCKSTEP_CHECK(flight != nullptr, "no more shards are between forward and backward than parallel.in_flight");
     wait_for_all(calls, kSends, flight->sends, -1);
     start(calls, *flight, task.shard);
   }

@@ -252,16 +252,16 @@ std::vector<int> cut(const Graph& graph, const ParallelOptions& parallel, int ra
 
 std::vector<std::vector<int>> ranks_of_parts(const std::vector<double>& costs, const std::vector<std::int64_t>& wants,
                                              int ranks, std::int64_t shards) {
-  const std::vector<int> shares =
-      wants.empty() ? shares_of(costs, ranks, shards) : std::vector<int>(wants.begin(), wants.end());
-  LOCKSTEP_CHECK(shares.size() == costs.size() && std::accumulate(shares.begin(), shares.end(), 0) == ranks,
+  const std::vector<int> counts =
+      wants.empty() ? ranks_by_cost(costs, ranks, shards) : std::vector<int>(wants.begin(), wants.end());
+  LOCKSTEP_CHECK(counts.size() == costs.size() && std::accumulate(counts.begin(), counts.end(), 0) == ranks,
                  "each rank has one part");
   std::vector<std::vector<int>> lists;
   int next = 0;
-  for (const int share : shares) {
-    std::vector<int>& list = lists.emplace_back(static_cast<std::size_t>(share));
+  for (const int count : counts) {
+    std::vector<int>& list = lists.emplace_back(static_cast<std::size_t>(count));
     std::iota(list.begin(), list.end(), next);
-    next += share;
+    next += count;
   }
   return lists;
 }

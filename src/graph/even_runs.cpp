@@ -23,11 +23,11 @@ class Runs {
 
   std::vector<int> find(double slack) {
     const std::vector<double> costs = costs_of(fewest_ranks(lowest_limit()));
-    const std::vector<int> shares = shares_of(costs, ranks_);
+    const std::vector<int> ranks_of = ranks_by_cost(costs, ranks_);
     double limit = 0;  // that of this cut, which is found again if no other has cheaper seams
-    for (std::size_t k = 0; k < runs_; ++k) limit = std::max(limit, costs[k] / shares[k]);
+    for (std::size_t k = 0; k < runs_; ++k) limit = std::max(limit, costs[k] / ranks_of[k]);
     return numbers(best([&](std::size_t run, std::size_t first, std::size_t end) {
-      if (cost(first, end) > limit * shares[run] * (1 + slack + kRounding)) return kNever;
+      if (cost(first, end) > limit * ranks_of[run] * (1 + slack + kRounding)) return kNever;
       return first == 0 ? 0 : row_.seams[first];
     }));
   }
@@ -107,18 +107,18 @@ class Runs {
 
 }  // namespace
 
-std::vector<int> shares_of(const std::vector<double>& costs, int ranks, std::int64_t most) {
-  std::vector<int> shares(costs.size(), 1);
+std::vector<int> ranks_by_cost(const std::vector<double>& costs, int ranks, std::int64_t most) {
+  std::vector<int> ranks_of(costs.size(), 1);
   for (auto left = ranks - static_cast<std::ptrdiff_t>(costs.size()); left > 0; --left) {
     std::size_t next = costs.size();  // that which has most to compute for a rank
     for (std::size_t i = 0; i < costs.size(); ++i) {
-      if (shares[i] >= most) continue;
-      if (next == costs.size() || costs[i] / shares[i] > costs[next] / shares[next]) next = i;
+      if (ranks_of[i] >= most) continue;
+      if (next == costs.size() || costs[i] / ranks_of[i] > costs[next] / ranks_of[next]) next = i;
     }
     LOCKSTEP_CHECK(next < costs.size(), "no more ranks than the parts can have");
-    ++shares[next];
+    ++ranks_of[next];
   }
-  return shares;
+  return ranks_of;
 }
 
 std::vector<int> even_runs(const Row& row, int runs, int ranks, double slack) {

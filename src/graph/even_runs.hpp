@@ -15,8 +15,8 @@ struct Row {
 
 /// For each, how many of the `ranks`: at least one, no more than `most`, and such that the largest cost for a rank is
 /// as low as can be. There are no fewer ranks than costs, and no more than `most` for each.
-[[nodiscard]] std::vector<int> shares_of(const std::vector<double>& costs, int ranks,
-                                         std::int64_t most = std::numeric_limits<int>::max());
+[[nodiscard]] std::vector<int> ranks_by_cost(const std::vector<double>& costs, int ranks,
+                                             std::int64_t most = std::numeric_limits<int>::max());
 
 /// By item of the row, the number of its run. Each run has one rank or more. The largest cost for a rank is as low as
 /// can be, but for `slack`, a share of it; within that, and with the ranks that this takes, the seams are as cheap as

@@ -7,6 +7,7 @@
 
 #include "core/round_up.hpp"
 #include "core/vectorize.hpp"
+#include "device/cpu/add.hpp"
 #include "device/row_blocks.hpp"
 
 namespace lockstep::optim {
@@ -17,9 +18,6 @@ constexpr int kChunksPerTask = 16;
 
 LOCKSTEP_VECTORIZED void divide(const float* sum, float count, float* out, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) out[i] = sum[i] / count;
-}
-LOCKSTEP_VECTORIZED void accumulate(float* into, const float* from, std::int64_t n) {
-  for (std::int64_t i = 0; i < n; ++i) into[i] += from[i];
 }
 LOCKSTEP_VECTORIZED void scale(float* values, float factor, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) values[i] *= factor;
@@ -92,7 +90,7 @@ void CpuUpdater::gather(std::size_t index, const Scaling& scaling, float* out) c
     if (first) {
       std::copy_n(sum, chunk.elements, out);
     } else {
-      accumulate(out, sum, chunk.elements);
+      device::add(out, sum, out, chunk.elements);
     }
     first = false;
   }

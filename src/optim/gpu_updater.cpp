@@ -45,7 +45,7 @@ GpuUpdater::~GpuUpdater() {
   }
 }
 
-std::vector<exec::MemoryNeed> GpuUpdater::gpu_memory_needs(const Model& model) const {
+std::vector<exec::MemoryNeed> GpuUpdater::memory_needs(const Model& model) const {
   const std::size_t each = GpuTensors::bytes(model.parameters);
   auto needs = exec::GpuParameters::needs(graph_, model.parameters, model.states);
   needs.push_back({"gradient", each});

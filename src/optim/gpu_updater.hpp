@@ -24,7 +24,7 @@ class GpuUpdater final : public Updater {
   GpuUpdater& operator=(const GpuUpdater&) = delete;
   ~GpuUpdater() override;
 
-  [[nodiscard]] std::vector<exec::MemoryNeed> gpu_memory_needs(const Model& model) const override;
+  [[nodiscard]] std::vector<exec::MemoryNeed> memory_needs(const Model& model) const override;
   void begin(const Model& model) override;
   UpdateResult update(Model& model, double count, const UpdateScalars& scalars) override;
   void fetch(Model& model) override;

@@ -74,8 +74,8 @@ class Updater {
     return optimizer_.states ? optimizer_.states(settings_) : std::vector<std::string>();
   }
 
-  /// What begin() will allocate on a GPU.
-  [[nodiscard]] virtual std::vector<exec::MemoryNeed> gpu_memory_needs(const Model& /*model*/) const { return {}; }
+  /// What begin() will allocate on the device; of a CPU, nothing.
+  [[nodiscard]] virtual std::vector<exec::MemoryNeed> memory_needs(const Model& /*model*/) const { return {}; }
   /// The model as it stands on the host is what the first update starts from.
   virtual void begin(const Model& /*model*/) {}
   /// `count`: of samples or tokens. On a GPU, what the host has of the model is older afterwards: fetch().

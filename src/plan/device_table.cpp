@@ -67,7 +67,7 @@ Rates rates_of(const KnownDevice& device, Precision precision) {
                                                      : device.half_flops;
   const double memory = kShareOfMemory * device.memory_bytes_per_second;
   return {.device = device.name,
-          .product_flops = kShareOfFlops * peak,
+          .matmul_flops = kShareOfFlops * peak,
           .conv_flops = kShareOfFlops * peak,
           .element_bytes = memory,
           .add_bytes = memory,
@@ -78,7 +78,7 @@ Rates rates_of(const KnownDevice& device, Precision precision) {
           .kernel_seconds = kLaunchSeconds,
           .memory = static_cast<std::int64_t>(device.memory_bytes),
           .cores = 1,
-          .is_gpu = true};
+          .uses_host_cores = false};
 }
 
 }  // namespace lockstep::plan

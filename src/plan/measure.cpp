@@ -288,7 +288,7 @@ struct Sums {
 };
 
 void add_nodes(const Graph& graph, const std::vector<NodeSeconds>& nodes, Sums& sums) {
-  const Rates unit{.product_flops = 1, .conv_flops = 1, .element_bytes = 1};
+  const Rates unit{.matmul_flops = 1, .conv_flops = 1, .element_bytes = 1};
   const std::vector<NodeSeconds> amounts = seconds_by_rates(graph, unit);
   for (std::size_t n = 0; n < nodes.size(); ++n) {
     const Node& node = graph.nodes[n];
@@ -334,7 +334,7 @@ Rates measure_rates(const exec::Device& device, const OpRegistry& ops, const Mod
   }
   Rates rates;
   rates.device = device.name();
-  rates.product_flops = sums.products.rate();
+  rates.matmul_flops = sums.products.rate();
   rates.conv_flops = sums.convolutions.rate();
   rates.element_bytes = sums.elements.rate();
   rates.add_bytes = measure_add(std::int64_t{16} << 20, threads);

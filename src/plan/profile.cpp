@@ -19,7 +19,7 @@ struct RateField {
   double Rates::*value;
 };
 
-constexpr std::array<RateField, 7> kFields = {{{"product_flops_per_second", &Rates::product_flops},
+constexpr std::array<RateField, 7> kFields = {{{"matmul_flops_per_second", &Rates::matmul_flops},
                                                {"convolution_flops_per_second", &Rates::conv_flops},
                                                {"elementwise_bytes_per_second", &Rates::element_bytes},
                                                {"gradient_add_bytes_per_second", &Rates::add_bytes},

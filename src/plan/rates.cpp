@@ -26,7 +26,7 @@ std::vector<NodeSeconds> seconds_by_rates(const Graph& graph, const Rates& rates
     const Cost cost = cost_of(graph, node);
     const double bytes = bytes_of(graph, node) / rates.element_bytes;
     const bool convolves = node.op->name == "conv";
-    const double flops = convolves ? rates.conv_flops : rates.product_flops;
+    const double flops = convolves ? rates.conv_flops : rates.matmul_flops;
     const bool multiplies = node.op->multiplies || convolves || node.op->name == "attention";
     of.forward = rates.kernel_seconds + (multiplies ? std::max(bytes, cost.forward_flops / flops) : bytes);
     of.backward =

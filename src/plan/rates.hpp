@@ -16,19 +16,19 @@ namespace lockstep::plan {
 
 /// Of one worker, while the device's other workers compute, too.
 struct Rates {
-  std::string device;          ///< "AMD EPYC 7763, avx2"
-  double product_flops = 0;    ///< floating-point operations a second: matrix products
-  double conv_flops = 0;       ///< the same: convolutions
-  double element_bytes = 0;    ///< bytes a second that elementwise kernels read and write
-  double add_bytes = 0;        ///< bytes a second that the addition of two gradients reads and writes
-  double update_bytes = 0;     ///< the same of an optimizer's update
-  double message_seconds = 0;  ///< of a message between two ranks, however short
-  double message_bytes = 0;    ///< bytes a second of a long one
-  double part_bytes = 0;       ///< the same, of what goes from part to part; 0: as any other
-  double kernel_seconds = 0;   ///< of each kernel, beside its work: a GPU's launch
-  std::int64_t memory = 0;     ///< bytes of the device; 0: the host's
-  int cores = 1;               ///< of the host, that its ranks share; of a GPU: as many as there are ranks
-  bool is_gpu = false;
+  std::string device;           ///< "AMD EPYC 7763, avx2"
+  double matmul_flops = 0;      ///< floating-point operations a second: matrix products
+  double conv_flops = 0;        ///< the same: convolutions
+  double element_bytes = 0;     ///< bytes a second that elementwise kernels read and write
+  double add_bytes = 0;         ///< bytes a second that the addition of two gradients reads and writes
+  double update_bytes = 0;      ///< the same of an optimizer's update
+  double message_seconds = 0;   ///< of a message between two ranks, however short
+  double message_bytes = 0;     ///< bytes a second of a long one
+  double part_bytes = 0;        ///< the same, of what goes from part to part; 0: as any other
+  double kernel_seconds = 0;    ///< of each kernel, beside its work: a GPU's launch
+  std::int64_t memory = 0;      ///< bytes of the device; 0: the host's
+  int cores = 1;                ///< of the host, that its ranks share; of a GPU: as many as there are ranks
+  bool uses_host_cores = true;  ///< to compute; a GPU does not
 
   [[nodiscard]] double bytes_between_parts() const { return part_bytes > 0 ? part_bytes : message_bytes; }
   [[nodiscard]] bool operator==(const Rates&) const = default;

@@ -158,7 +158,7 @@ class Step {
   [[nodiscard]] double least(const std::vector<double>& work) const {
     std::map<int, double> by_host;
     for (std::size_t r = 0; r < work.size(); ++r) {
-      if (setup_.ranks[r].rates.is_gpu) continue;
+      if (!setup_.ranks[r].rates.uses_host_cores) continue;
       by_host[placed_.host_of[r]] += work[r] / setup_.ranks[r].rates.cores;
     }
     double most = 0;
@@ -171,7 +171,7 @@ class Step {
     if (!placed_.is_cut()) return 1;
     std::map<int, double> of_cores;
     for (std::size_t r = 0; r < setup_.ranks.size(); ++r) {
-      if (!setup_.ranks[r].rates.is_gpu) {
+      if (setup_.ranks[r].rates.uses_host_cores) {
         of_cores[placed_.host_of[r]] += static_cast<double>(placed_.workers[r]) / setup_.ranks[r].rates.cores;
       }
     }
@@ -207,7 +207,7 @@ class Step {
 
   /// Whether this rank's host has a core that does not compute.
   [[nodiscard]] bool has_spare_core(int rank) const {
-    if (speed(rank).rates.is_gpu) return true;
+    if (!speed(rank).rates.uses_host_cores) return true;
     int busy = 0;
     for (int r = 0; r < placed_.ranks(); ++r) {
       if (placed_.host_of[static_cast<std::size_t>(r)] == placed_.host_of[static_cast<std::size_t>(rank)])
@@ -233,7 +233,7 @@ class Step {
       for (const comm::BucketPlan& bucket : plan.buckets) own += bucket.own_size();
       const auto added = static_cast<double>(plan.sums.additions.size()) * static_cast<double>(own) * kAddBytes;
       double seconds = added / rates.add_bytes;
-      if (rates.is_gpu) seconds += static_cast<double>(of(rank).gradient_bytes) / rates.message_bytes;
+      if (!rates.uses_host_cores) seconds += static_cast<double>(of(rank).gradient_bytes) / rates.message_bytes;
       const double buckets = std::max(1, part.buckets.count());
       // Of all buckets but the last one it can be done while earlier layers compute.
       const double hidden = has_spare_core(rank) ? std::min(seconds * (1 - 1 / buckets), shard(rank).backward) : 0;

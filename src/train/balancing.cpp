@@ -248,12 +248,12 @@ void Balancing::computed(exec::Executor& executor, const comm::GradientBuckets& 
   data_wait_ += measure_.data / workers_;
 }
 
-balance::MeasureValues Balancing::measured(const StepMeasure& step) {
+BalanceReport Balancing::report(const StepMeasure& step) {
   measure_.reduce = step.reduce;
   measure_.fixed = step.last_update;
   measure_.gpu = static_cast<double>(step.gpu);
   measure_.joules = step.joules.value_or(-1);
-  return balance::to_values(measure_);
+  return {balance::to_values(measure_), pending_ ? kAssignmentChanges : 0U};
 }
 
 // A rank's cause is reported when it appears, and is part of the evidence while it lasts.

@@ -1,9 +1,9 @@
 // Balancing: which rank computes which shards, on how many threads, and when that changes. Every rank has one; rank 0
 // decides (src/balance) and broadcasts.
 //
-// A step: computed(), when its shards are; measured() and flags() go with the scalars of the step to all ranks; then
-// decide(). What rank 0 decides after step t goes as a flag with the scalars of step t + 1; then the counts are
-// broadcast, and they hold from step t + 2 on.
+// A step: computed(), when its shards are; report() goes with the scalars of the step to all ranks; then decide(). What
+// rank 0 decides after step t goes as a flag with the scalars of step t + 1; then the counts are broadcast, and they
+// hold from step t + 2 on.
 //
 // Where the model is cut into parts, each part's shards are dealt among the ranks that have it, by their speeds for it.
 #pragma once
@@ -35,6 +35,12 @@ struct StepMeasure {
   std::optional<double> joules = {};                    ///< that its GPU has drawn since the start; none: not measured
 };
 
+/// The same as all ranks get it.
+struct BalanceReport {
+  balance::MeasureValues values;
+  std::uint32_t flags = 0;  ///< train/step_flags
+};
+
 class Balancing {
  public:
   /// An equal assignment, or one by the job's weights. Throws Error(configuration) for a weight that is no rank's.
@@ -59,12 +65,11 @@ class Balancing {
              const balance::Record& record, std::int64_t step);
 
   void computed(exec::Executor& executor, const comm::GradientBuckets& buckets);
-  /// What this rank reports of the step to all others.
-  [[nodiscard]] balance::MeasureValues measured(const StepMeasure& step);
+  /// What this rank tells all others of the step.
+  [[nodiscard]] BalanceReport report(const StepMeasure& step);
   /// Seconds that this rank has waited for input since the start: its workers' waits for a shard's inputs, added up and
   /// divided by the number of workers. Every figure of it that a run reports is this one (docs/observability.md).
   [[nodiscard]] double data_wait_seconds() const { return data_wait_; }
-  [[nodiscard]] std::uint32_t flags() const { return pending_ ? kAssignmentChanges : 0; }
   /// Every rank calls it, with the sums of the step. `step`: done with this one; `seconds`: it took. Returns whether
   /// the assignment is another one from the next step on.
   bool decide(const exec::StepSums& sums, std::int64_t step, double seconds);

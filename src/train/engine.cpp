@@ -37,7 +37,7 @@ void Engine::make_model() {
       run.parts.is_cut() ? optim::shared_weights(run.parts.parts(), run.parts.own()) : std::vector<std::size_t>();
   buckets = exec::gradient_buckets(executor->program(), job.bucket_bytes, job.shards, sharded, shared);
   buckets.spread_owners = run.context.device.spreads_owners();
-  LOCKSTEP_CHECK(!sharded || run.context.device.kind() == DeviceKind::cpu, "the model is divided on CPUs only");
+  LOCKSTEP_CHECK(!sharded || run.context.device.uses_host_memory(), "a model is divided in memory that ranks share");
   if (sharded) {
     slices = std::make_unique<optim::ModelSlices>(
         group, executor->graph(), executor->program(), buckets,

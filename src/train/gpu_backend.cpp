@@ -49,7 +49,7 @@ ReduceAndUpdate GpuBackend::make_step(const RunContext& run, Communicator& ranks
 // to them.
 std::vector<exec::MemoryNeed> GpuBackend::needs(const Graph& graph, const RunMemory& memory) const {
   const exec::ProgramSetup program = memory.executor.setup();
-  auto needs = memory.updater.gpu_memory_needs(memory.model);
+  auto needs = memory.updater.memory_needs(memory.model);
   needs.push_back({"all-reduce of gradients",
                    comm::GpuAllReduce::bytes(memory.buckets, memory.shards, memory.ranks, program.workers)});
   const auto of_workers = device_.needs_of_workers(program);

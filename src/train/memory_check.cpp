@@ -64,7 +64,7 @@ Found of_all_ranks(const Run& run, const Engine& engine, const Balancing& balanc
 }  // namespace
 
 void require_memory(const Run& run, const Engine& engine, const Balancing& balancing) {
-  if (run.context.device.kind() != DeviceKind::cpu) return;
+  if (!run.context.device.uses_host_memory()) return;  // that of a GPU is checked when the model is put there
   const Found found = of_all_ranks(run, engine, balancing);
   const int rank = plan::first_without_room(found.rooms);
   if (rank < 0) return;

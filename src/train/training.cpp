@@ -95,14 +95,14 @@ const std::vector<exec::ShardScalars>& Training::compute(observe::StepScope& ste
 exec::StepSums Training::reduce(observe::StepScope& step, const std::vector<exec::ShardScalars>& losses) {
   const auto phase = step.enter(observe::StepPhase::reduce);
   const std::vector<double> of_shards = exec::scalars_of(losses);
-  balance::MeasureValues mine;
+  BalanceReport mine;
   comm::Scalars gathered = engine_.finish([&] {
-    mine = balancing_.measured({.reduce = phase.seconds(),
-                                .last_update = last_.update_seconds,
-                                .gpu = observers_.gpu_cause(),
-                                .joules = observers_.energy()});
-    const std::uint32_t flags = stop_requests() | balancing_.flags() | bad_samples_.flags();
-    return comm::OwnScalars{of_shards, exec::scalars_per_shard(run_.graph.metrics.size()), mine, flags};
+    mine = balancing_.report({.reduce = phase.seconds(),
+                              .last_update = last_.update_seconds,
+                              .gpu = observers_.gpu_cause(),
+                              .joules = observers_.energy()});
+    const std::uint32_t flags = stop_requests() | mine.flags | bad_samples_.flags();
+    return comm::OwnScalars{of_shards, exec::scalars_per_shard(run_.graph.metrics.size()), mine.values, flags};
   });
   exec::StepSums sums = exec::sums_of(std::move(gathered), run_.graph.metrics.size());
   last_.loss = checked_loss(sums);

@@ -96,7 +96,7 @@ class Json(unittest.TestCase):
         self.assertAlmostEqual(many["exposed_seconds"], 34 - 10, places=6)
         one, = rows(*words, "--bucket", "800GiB")
         self.assertAlmostEqual(one["exposed_seconds"], 34, places=6)
-        ring, = rows(*words, "--bucket", "1", "--exchange", "ring")
+        ring, = rows(*words, "--bucket", "1", "--all-reduce", "ring")
         self.assertAlmostEqual(ring["exposed_seconds"], 21 + 27 - 10, places=6)
 
     def test_a_host_with_few_devices(self):
@@ -145,7 +145,7 @@ class Mistakes(unittest.TestCase):
         for words, message in (
                 ("--lost-hosts gone", "--lost-hosts: expected replaced or awaited or left-out, found 'gone'"),
                 ("--balanced yes", "--balanced: expected true or false, found 'yes'"),
-                ("--exchange tree", "--exchange: expected direct or ring, found 'tree'"),
+                ("--all-reduce tree", "--all-reduce: expected direct or ring, found 'tree'"),
                 ("--log xml", "--log: expected people or json, found 'xml'")):
             with self.subTest(words):
                 self.expect(words, message)

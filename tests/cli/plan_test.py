@@ -74,7 +74,7 @@ class Plan(unittest.TestCase):
                 self.assertIn(name, text)
             profile = json.loads(path.read_text(encoding="utf-8"))
             self.assertEqual(profile["format"], 1)
-            self.assertGreater(profile["product_flops_per_second"], 1e8)
+            self.assertGreater(profile["matmul_flops_per_second"], 1e8)
             text = run("plan", *SMALL, "--ranks", "2", "--profile", str(path)).stdout
             self.assertIn(f"by the rates of {path} (", text)
 

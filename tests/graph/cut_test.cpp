@@ -104,11 +104,11 @@ PartOptions until(const std::string& name, std::int64_t ranks = 0) {
 }  // namespace
 
 TEST(Shares, AreInProportionToCostAndNeverNone) {
-  EXPECT_EQ(shares_of({3, 1}, 8), (std::vector<int>{6, 2}));
-  EXPECT_EQ(shares_of({100, 1, 1}, 4), (std::vector<int>{2, 1, 1}));
-  EXPECT_EQ(shares_of({5, 5, 5}, 4), (std::vector<int>{2, 1, 1}));
-  EXPECT_EQ(shares_of({0, 0}, 3), (std::vector<int>{2, 1}));
-  EXPECT_EQ(shares_of({9, 1}, 8, 5), (std::vector<int>{5, 3}));
+  EXPECT_EQ(ranks_by_cost({3, 1}, 8), (std::vector<int>{6, 2}));
+  EXPECT_EQ(ranks_by_cost({100, 1, 1}, 4), (std::vector<int>{2, 1, 1}));
+  EXPECT_EQ(ranks_by_cost({5, 5, 5}, 4), (std::vector<int>{2, 1, 1}));
+  EXPECT_EQ(ranks_by_cost({0, 0}, 3), (std::vector<int>{2, 1}));
+  EXPECT_EQ(ranks_by_cost({9, 1}, 8, 5), (std::vector<int>{5, 3}));
 }
 
 TEST(EvenRuns, AreTheBestOfAll) {
@@ -129,7 +129,7 @@ TEST(EvenRuns, AreTheBestOfAll) {
         costs[static_cast<std::size_t>(run[i])] += row.costs[i];
         if (i > 0 && run[i] != run[i - 1]) seams += row.seams[i];
       }
-      const std::vector<int> shares = shares_of(costs, ranks);
+      const std::vector<int> shares = ranks_by_cost(costs, ranks);
       double most = 0;
       for (std::size_t k = 0; k < costs.size(); ++k) most = std::max(most, costs[k] / shares[k]);
       return std::pair{most, seams};

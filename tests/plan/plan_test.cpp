@@ -326,7 +326,7 @@ class ProfileFile {
 TEST(Profile, IsReadAsItWasWritten) {
   const ProfileFile file;
   const Rates rates{.device = "a CPU",
-                    .product_flops = 1e10,
+                    .matmul_flops = 1e10,
                     .conv_flops = 2e10,
                     .element_bytes = 3e9,
                     .add_bytes = 4e9,
@@ -352,8 +352,8 @@ TEST(Profile, OthersAreRefused) {
   };
   EXPECT_TRUE(message("no").starts_with(": expected a profile, found no JSON object; make one with"));
   EXPECT_TRUE(message("{}").starts_with(": expected a profile of format 1, found another, or none; make one with"));
-  EXPECT_TRUE(message("{\"format\": 1, \"product_flops_per_second\": 0}")
-                  .starts_with(": product_flops_per_second: expected a number above 0, found 0; make one with"));
+  EXPECT_TRUE(message("{\"format\": 1, \"matmul_flops_per_second\": 0}")
+                  .starts_with(": matmul_flops_per_second: expected a number above 0, found 0; make one with"));
 }
 
 TEST(Measure, EveryKernelTakesTime) {

@@ -36,7 +36,7 @@ std::unique_ptr<BufferMemory> host_buffer_memory() {
 
 AccumulationBuffers::AccumulationBuffers(const GradientBuckets& buckets, BufferMemory& memory) : memory_(memory) {
   for (const GradientBuckets::Bucket& bucket : buckets.buckets) {
-    buckets_.push_back(std::make_unique<Bucket>());
+    buckets_.push_back(std::make_unique<BucketSums>());
     buckets_.back()->elements = bucket.elements;
   }
 }
@@ -49,7 +49,7 @@ void AccumulationBuffers::begin(std::function<float*(int root, int bucket)> root
   }
 }
 
-float* AccumulationBuffers::take(Bucket& bucket) {
+float* AccumulationBuffers::take(BucketSums& bucket) {
   if (bucket.free.empty()) bucket.free.push_back(memory_.allocate(bucket.elements));
   float* memory = bucket.free.back();
   bucket.free.pop_back();
@@ -59,7 +59,7 @@ float* AccumulationBuffers::take(Bucket& bucket) {
   return memory;
 }
 
-void AccumulationBuffers::give_back(Bucket& bucket, float* memory) {
+void AccumulationBuffers::give_back(BucketSums& bucket, float* memory) {
   bucket.free.push_back(memory);
   alive_ -= bucket.elements;
 }
@@ -67,7 +67,7 @@ void AccumulationBuffers::give_back(Bucket& bucket, float* memory) {
 GradientBuffer AccumulationBuffers::buffer(int shard, int bucket_index) {
   const int node = plan_.leaf_of_shard.at(static_cast<std::size_t>(shard));
   LOCKSTEP_CHECK(node >= 0, "a rank may only fill its own shards");
-  Bucket& bucket = *buckets_.at(static_cast<std::size_t>(bucket_index));
+  BucketSums& bucket = *buckets_.at(static_cast<std::size_t>(bucket_index));
   const MergePlan::Node& at = plan_.nodes[static_cast<std::size_t>(node)];
   const std::lock_guard lock(bucket.mutex);
   float*& memory = bucket.memory[static_cast<std::size_t>(node)];
@@ -82,13 +82,13 @@ GradientBuffer AccumulationBuffers::buffer(int shard, int bucket_index) {
 }
 
 float* AccumulationBuffers::memory_of(int shard, int bucket_index) {
-  Bucket& bucket = *buckets_.at(static_cast<std::size_t>(bucket_index));
+  BucketSums& bucket = *buckets_.at(static_cast<std::size_t>(bucket_index));
   const std::lock_guard lock(bucket.mutex);
   return bucket.memory[static_cast<std::size_t>(plan_.leaf_of_shard.at(static_cast<std::size_t>(shard)))];
 }
 
 std::optional<int> AccumulationBuffers::ready(int shard, int bucket_index) {
-  Bucket& bucket = *buckets_.at(static_cast<std::size_t>(bucket_index));
+  BucketSums& bucket = *buckets_.at(static_cast<std::size_t>(bucket_index));
   int node = plan_.leaf_of_shard.at(static_cast<std::size_t>(shard));
   std::unique_lock lock(bucket.mutex);
   float* sum = node < 0 ? nullptr : bucket.memory[static_cast<std::size_t>(node)];

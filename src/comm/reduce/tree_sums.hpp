@@ -59,20 +59,20 @@ class AccumulationBuffers {
   [[nodiscard]] std::int64_t peak_pool_elements() const { return peak_; }
 
  private:
-  struct Bucket {
+  struct BucketSums {
     std::mutex mutex;
     std::int64_t elements = 0;
     std::vector<float*> memory;  ///< by node; of leaves from buffer() on, of others once summed
     std::vector<char> done;      ///< by node: its sum is complete
     std::vector<float*> free;
   };
-  float* take(Bucket& bucket);
-  void give_back(Bucket& bucket, float* memory);
+  float* take(BucketSums& bucket);
+  void give_back(BucketSums& bucket, float* memory);
 
   BufferMemory& memory_;
   MergePlan plan_;
   std::function<float*(int, int)> root_memory_;
-  std::vector<std::unique_ptr<Bucket>> buckets_;
+  std::vector<std::unique_ptr<BucketSums>> buckets_;
   std::atomic<std::int64_t> alive_{0}, peak_{0};
 };
 

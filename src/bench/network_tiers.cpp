@@ -1,10 +1,10 @@
-#include "plan/network_tiers.hpp"
+#include "bench/network_tiers.hpp"
 
 #include <algorithm>
 
 #include "core/round_up.hpp"
 
-namespace lockstep::plan {
+namespace lockstep::bench {
 
 std::vector<NetworkTier> tiers_of(const ClusterShape& cluster, const NetworkLinks& links) {
   const int on_a_host = std::min(cluster.devices, cluster.devices_a_host);
@@ -21,11 +21,11 @@ std::vector<NetworkTier> tiers_of(const ClusterShape& cluster, const NetworkLink
   return tiers;
 }
 
-double all_reduce_seconds(std::span<const NetworkTier> tiers, double bytes, Exchange exchange) {
+double all_reduce_seconds(std::span<const NetworkTier> tiers, double bytes, AllReduceKind kind) {
   double seconds = 0;
   for (const NetworkTier& tier : tiers) {
     const double others = tier.members - 1;
-    const double rounds = exchange == Exchange::ring ? others : std::min(others, 1.0);
+    const double rounds = kind == AllReduceKind::ring ? others : std::min(others, 1.0);
     seconds += 2 * (rounds * tier.latency_seconds + others / tier.members * bytes / tier.bytes_per_second);
     bytes /= tier.members;
   }
@@ -33,10 +33,10 @@ double all_reduce_seconds(std::span<const NetworkTier> tiers, double bytes, Exch
 }
 
 double exposed_seconds(std::span<const NetworkTier> tiers, double bytes, double bucket_bytes, double hiding_seconds,
-                       Exchange exchange) {
-  const double all = all_reduce_seconds(tiers, bytes, exchange);
-  const double last = all_reduce_seconds(tiers, std::min(bytes, bucket_bytes), exchange);
+                       AllReduceKind kind) {
+  const double all = all_reduce_seconds(tiers, bytes, kind);
+  const double last = all_reduce_seconds(tiers, std::min(bytes, bucket_bytes), kind);
   return last + std::max(0.0, all - last - hiding_seconds);
 }
 
-}  // namespace lockstep::plan
+}  // namespace lockstep::bench

@@ -1,10 +1,10 @@
-#include "plan/arrivals.hpp"
+#include "bench/arrivals.hpp"
 
 #include <gtest/gtest.h>
 
 #include <vector>
 
-namespace lockstep::plan {
+namespace lockstep::bench {
 namespace {
 
 TEST(Arrivals, NothingComesWithoutARate) {
@@ -57,4 +57,4 @@ TEST(Arrivals, AreExponentialAndHitAllAlike) {
 }
 
 }  // namespace
-}  // namespace lockstep::plan
+}  // namespace lockstep::bench

@@ -1,14 +1,14 @@
-#include "plan/goodput.hpp"
+#include "bench/goodput.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "plan/checkpoint_interval.hpp"
-#include "plan/goodput_sweep.hpp"
+#include "bench/checkpoint_interval.hpp"
+#include "bench/goodput_sweep.hpp"
 #include "seeds.hpp"
 
-namespace lockstep::plan {
+namespace lockstep::bench {
 namespace {
 
 constexpr double kHour = 3600;
@@ -309,4 +309,4 @@ TEST(Goodput, SeedsAreThoseFromTheFirstOn) {
 }
 
 }  // namespace
-}  // namespace lockstep::plan
+}  // namespace lockstep::bench

@@ -1,8 +1,8 @@
-#include "plan/network_tiers.hpp"
+#include "bench/network_tiers.hpp"
 
 #include <gtest/gtest.h>
 
-namespace lockstep::plan {
+namespace lockstep::bench {
 namespace {
 
 // 8 devices of 100 B/s in a host, 4 hosts of a link of 80 B/s, which is 10 B/s for each of 8 devices.
@@ -16,13 +16,13 @@ TEST(NetworkTiers, OneTier) {
   const NetworkTier tier{4, 100, 0.5};
   // Three quarters of 800 bytes at 100 B/s, twice, and a round each way.
   EXPECT_DOUBLE_EQ(all_reduce_seconds({&tier, 1}, 800), 2 * (6 + 0.5));
-  EXPECT_DOUBLE_EQ(all_reduce_seconds({&tier, 1}, 800, Exchange::ring), 2 * (6 + 3 * 0.5));
+  EXPECT_DOUBLE_EQ(all_reduce_seconds({&tier, 1}, 800, AllReduceKind::ring), 2 * (6 + 3 * 0.5));
 }
 
 TEST(NetworkTiers, TheTierAboveCarriesSlices) {
   // 7/8 of 800 bytes in the host; 3/4 of the slice of 100 between hosts.
   EXPECT_DOUBLE_EQ(all_reduce_seconds(kTwoTiers, 800), 2 * (7 + 0.5) + 2 * (7.5 + 2));
-  EXPECT_DOUBLE_EQ(all_reduce_seconds(kTwoTiers, 800, Exchange::ring), 2 * (7 + 7 * 0.5) + 2 * (7.5 + 3 * 2));
+  EXPECT_DOUBLE_EQ(all_reduce_seconds(kTwoTiers, 800, AllReduceKind::ring), 2 * (7 + 7 * 0.5) + 2 * (7.5 + 3 * 2));
 }
 
 TEST(NetworkTiers, AThirdTier) {
@@ -73,4 +73,4 @@ TEST(NetworkTiers, TiersOfOneMemberAreLeftOut) {
 }
 
 }  // namespace
-}  // namespace lockstep::plan
+}  // namespace lockstep::bench

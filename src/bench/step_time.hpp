@@ -6,7 +6,7 @@
 // slowest.
 #pragma once
 
-namespace lockstep::plan {
+namespace lockstep::bench {
 
 struct StepLoad {
   int devices = 1;          ///< of the whole job; a step on all of them, equally fast, takes 1
@@ -20,4 +20,4 @@ struct StepLoad {
 /// In steps of the whole job.
 [[nodiscard]] double step_time(const StepLoad& load);
 
-}  // namespace lockstep::plan
+}  // namespace lockstep::bench

@@ -14,7 +14,7 @@
 
 #include <cstdint>
 
-namespace lockstep::plan {
+namespace lockstep::bench {
 
 /// What becomes of a host with a failed device.
 enum class LostHost {
@@ -99,4 +99,4 @@ constexpr double kPatience = 1000;
 /// 1, a factor of at least 1; and seconds of slowness and of repair where there are slow devices or lost hosts.
 [[nodiscard]] GoodputRun simulate_goodput(const GoodputSetup& setup);
 
-}  // namespace lockstep::plan
+}  // namespace lockstep::bench

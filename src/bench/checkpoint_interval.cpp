@@ -1,9 +1,9 @@
-#include "plan/checkpoint_interval.hpp"
+#include "bench/checkpoint_interval.hpp"
 
 #include <cmath>
 #include <limits>
 
-namespace lockstep::plan {
+namespace lockstep::bench {
 
 double young_daly_interval(double checkpoint_seconds, double mtbf_seconds) {
   if (mtbf_seconds == 0) return std::numeric_limits<double>::infinity();
@@ -27,4 +27,4 @@ double best_interval(double checkpoint_seconds, double mtbf_seconds) {
   return low;
 }
 
-}  // namespace lockstep::plan
+}  // namespace lockstep::bench

@@ -10,17 +10,17 @@
 #include <span>
 #include <vector>
 
-namespace lockstep::plan {
+namespace lockstep::bench {
 
-/// `members` groups of the tier below (devices, in the lowest one) exchange with each other.
+/// `members` groups of the tier below (devices, in the lowest one) reduce with each other.
 struct NetworkTier {
   int members = 1;
   double bytes_per_second = 0;  ///< of one device into this tier; what devices share is divided among them
   double latency_seconds = 0;   ///< of a round
 };
 
-/// How the members of a tier exchange slices.
-enum class Exchange {
+/// How the members of a tier send slices to each other.
+enum class AllReduceKind {
   direct,  ///< each sends to each at once, as lockstep does between hosts: a round
   ring,    ///< each to its neighbour: members - 1 rounds
 };
@@ -42,11 +42,11 @@ struct NetworkLinks {
 [[nodiscard]] std::vector<NetworkTier> tiers_of(const ClusterShape& cluster, const NetworkLinks& links);
 
 [[nodiscard]] double all_reduce_seconds(std::span<const NetworkTier> tiers, double bytes,
-                                        Exchange exchange = Exchange::direct);
+                                        AllReduceKind kind = AllReduceKind::direct);
 
 /// Of an all-reduce of `bytes` in buckets, the last of which is complete when the backward pass ends. All others are
 /// sent during the last `hiding_seconds` of it, and what does not fit is exposed with the last one.
 [[nodiscard]] double exposed_seconds(std::span<const NetworkTier> tiers, double bytes, double bucket_bytes,
-                                     double hiding_seconds, Exchange exchange = Exchange::direct);
+                                     double hiding_seconds, AllReduceKind kind = AllReduceKind::direct);
 
-}  // namespace lockstep::plan
+}  // namespace lockstep::bench

@@ -5,9 +5,9 @@
 #include <span>
 #include <vector>
 
-#include "plan/goodput.hpp"
+#include "bench/goodput.hpp"
 
-namespace lockstep::plan {
+namespace lockstep::bench {
 
 struct Spread {
   double mean = 0;
@@ -36,4 +36,4 @@ struct GoodputSummary {
 /// The one with the highest mean goodput.
 [[nodiscard]] std::size_t best_of(std::span<const GoodputSummary> summaries);
 
-}  // namespace lockstep::plan
+}  // namespace lockstep::bench

@@ -1,9 +1,9 @@
-#include "plan/hosts.hpp"
+#include "bench/goodput_hosts.hpp"
 
 #include <limits>
 #include <numeric>
 
-namespace lockstep::plan {
+namespace lockstep::bench {
 
 Hosts::Hosts(const GoodputSetup& setup)
     : a_host_(setup.devices_a_host),
@@ -70,4 +70,4 @@ void Hosts::recover() {
   recoveries_.pop_front();
 }
 
-}  // namespace lockstep::plan
+}  // namespace lockstep::bench

@@ -1,4 +1,4 @@
-#include "plan/step_time.hpp"
+#include "bench/step_time.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -6,7 +6,7 @@
 
 #include "core/round_up.hpp"
 
-namespace lockstep::plan {
+namespace lockstep::bench {
 
 namespace {
 
@@ -49,4 +49,4 @@ double step_time(const StepLoad& load) {
   return static_cast<double>(most) * (load.slow > 0 ? load.slow_factor : 1) / load.shards_a_device;
 }
 
-}  // namespace lockstep::plan
+}  // namespace lockstep::bench

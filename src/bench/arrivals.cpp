@@ -1,8 +1,8 @@
-#include "plan/arrivals.hpp"
+#include "bench/arrivals.hpp"
 
 #include <cmath>
 
-namespace lockstep::plan {
+namespace lockstep::bench {
 
 void Arrivals::set_rate(double now, double per_second) {
   if (per_second == rate_) return;
@@ -27,4 +27,4 @@ void Arrivals::draw() {
   left_ = -std::log(unit);
 }
 
-}  // namespace lockstep::plan
+}  // namespace lockstep::bench

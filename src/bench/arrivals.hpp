@@ -9,7 +9,7 @@
 
 #include "lockstep/random.hpp"
 
-namespace lockstep::plan {
+namespace lockstep::bench {
 
 class Arrivals {
  public:
@@ -32,4 +32,4 @@ class Arrivals {
   double next_ = std::numeric_limits<double>::infinity();
 };
 
-}  // namespace lockstep::plan
+}  // namespace lockstep::bench

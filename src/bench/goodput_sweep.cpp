@@ -1,9 +1,9 @@
-#include "plan/goodput_sweep.hpp"
+#include "bench/goodput_sweep.hpp"
 
 #include <algorithm>
 #include <cmath>
 
-namespace lockstep::plan {
+namespace lockstep::bench {
 
 namespace {
 
@@ -69,4 +69,4 @@ std::size_t best_of(std::span<const GoodputSummary> summaries) {
   return static_cast<std::size_t>(best - summaries.begin());
 }
 
-}  // namespace lockstep::plan
+}  // namespace lockstep::bench

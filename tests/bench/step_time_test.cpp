@@ -1,11 +1,11 @@
-#include "plan/step_time.hpp"
+#include "bench/step_time.hpp"
 
 #include <gtest/gtest.h>
 
 #include "balance/split.hpp"
 #include "seeds.hpp"
 
-namespace lockstep::plan {
+namespace lockstep::bench {
 namespace {
 
 TEST(StepTime, AllThereAndNoneSlow) {
@@ -78,4 +78,4 @@ TEST(StepTime, IsThatOfTheBestSplit) {
 }
 
 }  // namespace
-}  // namespace lockstep::plan
+}  // namespace lockstep::bench

@@ -9,7 +9,7 @@
 // S more, whatever the interval: neither optimum moves, as long as it is longer than S.
 #pragma once
 
-namespace lockstep::plan {
+namespace lockstep::bench {
 
 /// The Young/Daly formula, sqrt(2 C M): seconds of steps between two checkpoints that each take C seconds, where the
 /// job fails every M seconds. Good where C is much less than M. Infinity where nothing fails (M is 0).
@@ -23,4 +23,4 @@ namespace lockstep::plan {
 /// The interval with which that is shortest.
 [[nodiscard]] double best_interval(double checkpoint_seconds, double mtbf_seconds);
 
-}  // namespace lockstep::plan
+}  // namespace lockstep::bench

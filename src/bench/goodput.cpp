@@ -1,14 +1,14 @@
-#include "plan/goodput.hpp"
+#include "bench/goodput.hpp"
 
 #include <algorithm>
 #include <limits>
 #include <optional>
 
-#include "plan/arrivals.hpp"
-#include "plan/hosts.hpp"
-#include "plan/step_time.hpp"
+#include "bench/arrivals.hpp"
+#include "bench/goodput_hosts.hpp"
+#include "bench/step_time.hpp"
 
-namespace lockstep::plan {
+namespace lockstep::bench {
 
 namespace {
 
@@ -214,4 +214,4 @@ GoodputRun simulate_goodput(const GoodputSetup& setup) {
   return GoodputSimulation(setup).run();
 }
 
-}  // namespace lockstep::plan
+}  // namespace lockstep::bench

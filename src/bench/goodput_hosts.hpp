@@ -5,9 +5,9 @@
 #include <deque>
 #include <vector>
 
-#include "plan/goodput.hpp"
+#include "bench/goodput.hpp"
 
-namespace lockstep::plan {
+namespace lockstep::bench {
 
 class Hosts {
  public:
@@ -47,4 +47,4 @@ class Hosts {
   int slow_count_ = 0, spares_;
 };
 
-}  // namespace lockstep::plan
+}  // namespace lockstep::bench
