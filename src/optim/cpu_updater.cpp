@@ -180,9 +180,9 @@ void CpuUpdater::update_states(Model& model) const {
   for (std::size_t i = 0; i < program_.slots.size(); ++i) {
     const Slot& slot = program_.slots[i];
     if (slot.kind != Slot::Kind::statistic) continue;
-    const comm::GradientBuckets::Slot& slot = buckets_.slots[i];
+    const comm::GradientBuckets::Slot& at = buckets_.slots[i];
     const auto target = static_cast<std::size_t>(slot.target);
-    blend(model.states.at(target).data(), reducer_.reduced(slot.bucket).data() + slot.offset,
+    blend(model.states.at(target).data(), reducer_.reduced(at.bucket).data() + at.offset,
           static_cast<float>(graph_.at(graph_.states[target]).momentum), static_cast<float>(shards_), slot.elements);
   }
 }
