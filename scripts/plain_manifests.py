@@ -15,7 +15,7 @@ from current import keep_files
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests/kubernetes"))
-from kube_tools import CHART, template  # noqa: E402
+from kube_tools import CHART, sets, template  # noqa: E402
 
 RELEASE = "lockstep"
 # Values files whose render is of use by itself; the others' are kept to show what a change of the chart changes.
@@ -34,7 +34,9 @@ def first_comment(path):
 def render(values):
     """The manifest without the namespace, which is the reader's to choose, and without what only Helm has."""
     path = CHART / "ci" / f"{values}-values.yaml"
-    documents = template("--values", path, release=RELEASE).stdout.split("---\n")
+    # A namespace that is not known is not in the run directory either.
+    own = sets(f"persistence.directory={RELEASE}") if values in PLAIN else []
+    documents = template("--values", path, *own, release=RELEASE).stdout.split("---\n")
     text = "---\n".join(document for document in documents if not LEFT_OUT.search(document.partition("\n")[0]))
     lines = [line for line in text.splitlines()
              if line.strip() not in ("namespace: default", "app.kubernetes.io/managed-by: Helm")

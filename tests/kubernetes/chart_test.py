@@ -103,6 +103,15 @@ class Names(unittest.TestCase):
         self.assertEqual([name for name, _ in hosts], pods)
         self.assertEqual([slots for _, slots in hosts], ["slots=8", "slots=4", "slots=4"])
 
+    def test_long_names_that_end_differently_share_nothing(self):
+        """Helm keeps one release from another's objects, and a run directory is one run's."""
+        def names(release):
+            return {(d["kind"], d["metadata"]["name"]) for d in documents(template(*OWN_KEY, *self.PLAIN, release=release).stdout)}
+
+        first, second = names("r" * 28 + "-lr01"), names("r" * 28 + "-lr02")
+        self.assertEqual(len(first), len(second))
+        self.assertEqual(first & second, set())
+
     def test_the_longest_names_are_dns_labels(self):
         done = template(*OWN_KEY, *sets("groups[0].name=a234567890123456", "groups[0].replicas=2000", "persistence.enabled=true"),
                         release="r" * 53)

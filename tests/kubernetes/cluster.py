@@ -136,7 +136,7 @@ class Run:
 
     def __init__(self, cluster, name, steps, values=(), every=50, job=()):
         self.cluster, self.name, self.steps = cluster, name, steps
-        self.directory = pathlib.Path(cluster.runs.name) / name
+        self.directory = pathlib.Path(cluster.runs.name) / "default" / name
         overrides = [*DATA, f"steps={steps}", f"checkpoint={{every: {every} steps}}", *job]
         sets = {"image.repository": "localhost/lockstep", "image.tag": "test", "persistence.existingClaim": "runs",
                 "resources.limits.cpu": "400m", "resources.limits.memory": "400Mi", "cluster.terminationGracePeriodSeconds": "60"}

@@ -76,7 +76,7 @@ class Entrypoint(unittest.TestCase):
     def test_the_job_ends_with_the_bits_of_a_laptop(self):
         pods = RenderedPods(self.folder, "--set=cluster.replicas=3", options=[f"steps={STEPS}"])
         self.assertEqual(pods.run(), [0, 0, 0], pods.read("log-0"))
-        events = [json.loads(line) for line in pods.read("runs/run1/events.jsonl").splitlines()]
+        events = [json.loads(line) for line in pods.read("runs/default/run1/events.jsonl").splitlines()]
         self.assertEqual([event["ranks"] for event in events if event["event"] == "launch"], [3])
         with tempfile.TemporaryDirectory() as quiet:
             self.assertEqual(events[-1]["parameters_sha256"], quiet_hash(quiet, STEPS))

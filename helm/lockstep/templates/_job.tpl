@@ -23,14 +23,19 @@ embedded digits. `auto` is the CPU. */}}
 {{- end -}}
 {{- end -}}
 
-{{/* The name that metrics carry. */}}
+{{/* The run's directory below the volume's root. Namespaces may share a volume, so theirs is in it. */}}
+{{- define "lockstep.directory" -}}
+{{- default (printf "%s/%s" .Release.Namespace (include "lockstep.fullname" .)) .Values.persistence.directory -}}
+{{- end -}}
+
+{{/* The name that metrics carry: that of the directory. */}}
 {{- define "lockstep.runName" -}}
-{{- default (include "lockstep.fullname" .) .Values.persistence.directory -}}
+{{- include "lockstep.directory" . | base -}}
 {{- end -}}
 
 {{/* Where checkpoints, events and logs are. */}}
 {{- define "lockstep.runDirectory" -}}
-/runs/{{ include "lockstep.runName" . }}
+/runs/{{ include "lockstep.directory" . }}
 {{- end -}}
 
 {{/* Whether pods share a run directory. */}}

@@ -1,11 +1,20 @@
 {{/* Names and labels. A pod's host name is NAME-GROUP-HASH-INDEX and must be a DNS label: 30+1+16+1+8+1+4 <= 63. */}}
 
+{{/* At most 30 characters of a name. What is cut ends with a hash of the whole, so that ...-lr01 and ...-lr02 stay two. */}}
+{{- define "lockstep.short" -}}
+{{- if gt (len .) 30 -}}
+{{- printf "%s-%s" (trunc 23 . | trimSuffix "-") (sha256sum . | trunc 6) -}}
+{{- else -}}
+{{- . -}}
+{{- end -}}
+{{- end -}}
+
 {{- define "lockstep.name" -}}
-{{- default .Chart.Name .Values.nameOverride | trunc 30 | trimSuffix "-" -}}
+{{- include "lockstep.short" (default .Chart.Name .Values.nameOverride) -}}
 {{- end -}}
 
 {{- define "lockstep.fullname" -}}
-{{- default .Release.Name .Values.fullnameOverride | trunc 30 | trimSuffix "-" -}}
+{{- include "lockstep.short" (default .Release.Name .Values.fullnameOverride) -}}
 {{- end -}}
 
 {{/* What selects the release's pods. */}}
