@@ -19,7 +19,7 @@ from control_plane import free_port, until, wait_for_definitions
 from kube_tools import programs
 
 # Kueue knows many kinds of jobs, most of which are not defined here; it must not be asked about them.
-OURS = re.compile("/(mutate|validate)-(batch-v1-job|kubeflow-org-v2beta1-mpijob|kueue-x-k8s-io)")
+OURS = re.compile("/(mutate|validate)-(-v1-pod|batch-v1-job|kubeflow-org-v2beta1-mpijob|kueue-x-k8s-io)")
 API = "kueue.x-k8s.io/v1beta2"
 OWN_ETC = "mount -t tmpfs t {0} && mkdir {0}/u {0}/w && mount -t overlay o -o lowerdir=/etc,upperdir={0}/u,workdir={0}/w /etc"
 
@@ -98,7 +98,7 @@ class Kueue:
             "apiVersion": "config.kueue.x-k8s.io/v1beta2", "kind": "Configuration", "leaderElection": {"leaderElect": False},
             "health": {"healthProbeBindAddress": "0"}, "metrics": {"bindAddress": "0"}, "internalCertManagement": {"enable": False},
             "webhook": {"host": "127.0.0.1", "port": self.port, "certDir": self.folder.name},
-            "integrations": {"frameworks": ["batch/job", "kubeflow.org/mpijob"]}}))
+            "integrations": {"frameworks": ["batch/job", "kubeflow.org/mpijob", "pod"]}}))
         self.path("etc").mkdir()
         # Even unused, the metrics' certificate is read from /etc.
         script = (f"{OWN_ETC.format(self.path('etc'))} && mkdir -p /etc/kueue/metrics/certs && "

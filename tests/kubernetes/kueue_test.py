@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Releases in queues of the real Kueue: they wait for quota, borrow, are preempted and go on, start smaller, grow, and are
 placed in one rack. The nodes are kwok's, so pods run nothing; cluster_test.py has a preemption with pods that train."""
+import concurrent.futures
 import shutil
 import sys
 import unittest
@@ -107,6 +108,32 @@ class Queue(Queued):
         self.assertEqual(len(release.get("workloads")), 2)
         kueue.queue("two", cpu=3, memory="3Gi")
         release.running(3)
+
+    def test_helm_test_waits_for_room_for_all_of_its_pods(self):
+        kueue.queue("tested", cpu=3, memory="3Gi")
+        release = self.install("tested")
+        kueue.local_queue("tested", "tested")
+        release.running(2)
+        with concurrent.futures.ThreadPoolExecutor() as threads:
+            test = threads.submit(release.helm_test)
+            self.says(release, "insufficient unused quota")
+            self.assertEqual(len(release.pods()), 2)
+            kueue.queue("tested", cpu=4, memory="4Gi")
+            self.end_test(release, 0)
+            self.assertEqual(test.result().returncode, 0, test.result().stderr)
+            # Pods and workload of the last one are in nobody's way, whichever way it ended.
+            for code in (1, 0):
+                test = threads.submit(release.helm_test)
+                self.end_test(release, code)
+                self.assertEqual(test.result().returncode, code, test.result().stderr)
+        self.assertEqual(release.failed(), 0)
+
+    def end_test(self, release, code):
+        """Ends the pods of `helm test` as soon as they run, the leader with this code."""
+        leader, worker = sorted((pod for pod in release.running(4) if pod["metadata"]["name"].startswith("run1-test")),
+                                key=lambda pod: pod["metadata"]["name"])
+        release.end_pod(leader, code)
+        release.end_pod(worker, 0)
 
     def test_an_mpi_job_waits_too(self):
         cluster.start_mpi_operator()

@@ -1,7 +1,7 @@
 """A release of the chart on a ControlPlane, whose pods run nothing: the test writes their ends in the kubelet's place."""
 import json
 
-from control_plane import until
+from control_plane import READY, until
 from kube_tools import CHART, sets
 
 
@@ -14,6 +14,10 @@ class Release:
 
     def helm(self, verb, *more):
         return self.cluster.helm(verb, "run1", CHART, "-n", self.name, *sets(*self.values), *sets(*more))
+
+    def helm_test(self):
+        """What `helm test` did, when its pods have ended."""
+        return self.cluster.helm("test", "run1", "-n", self.name, f"--timeout={READY}s", check=False)
 
     def kubectl(self, *arguments, **options):
         return self.cluster.kubectl("-n", self.name, *arguments, **options)

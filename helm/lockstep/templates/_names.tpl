@@ -17,15 +17,21 @@
 {{- include "lockstep.short" (default .Release.Name .Values.fullnameOverride) -}}
 {{- end -}}
 
-{{/* What selects the release's pods. */}}
-{{- define "lockstep.selector" -}}
+{{/* What all that is of the release has. */}}
+{{- define "lockstep.instance" -}}
 app.kubernetes.io/name: {{ include "lockstep.name" . }}
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end -}}
 
+{{/* What selects the pods of the job, or of its test: (dict "root" $ "component" "training"), or "test". */}}
+{{- define "lockstep.selector" -}}
+{{ include "lockstep.instance" .root }}
+app.kubernetes.io/component: {{ .component }}
+{{- end -}}
+
 {{/* Labels of objects, but not of pods: a pod template must not change with the chart's version. */}}
 {{- define "lockstep.labels" -}}
-{{ include "lockstep.selector" . }}
+{{ include "lockstep.instance" . }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
@@ -47,6 +53,11 @@ labels:
 annotations:
   {{- toYaml . | nindent 2 }}
 {{- end }}
+{{- end -}}
+
+{{/* Of all that `helm test` has for itself. */}}
+{{- define "lockstep.testName" -}}
+{{- printf "%s-test" (include "lockstep.fullname" .) -}}
 {{- end -}}
 
 {{- define "lockstep.serviceAccount" -}}

@@ -1,76 +1,90 @@
-{{/* The pod template of a group: (dict "root" $ "group" GROUP "job" NAME "config" CONFIGMAP "words" WORDS "replicas" N
-"options" OPTIONS "component" WORD). The last four are those of a test; without them it is the job's. Nothing here may change from one
-render to the next: what a Job is named after is made of it. */}}
+{{/* The pod template of a group's Job: (dict "root" $ "group" GROUP "job" NAME "config" CONFIGMAP). Nothing here may change
+from one render to the next: what a Job is named after is made of it. */}}
 {{- define "lockstep.podTemplate" -}}
-{{- $root := .root -}}
-{{- $group := .group -}}
-{{- $v := .root.Values -}}
 metadata:
   labels:
-    {{- include "lockstep.selector" .root | nindent 4 }}
-    app.kubernetes.io/component: {{ .component | default "training" }}
-    lockstep/group: {{ .group.name }}
-    {{- with .group.podLabels }}
-    {{- toYaml . | nindent 4 }}
-    {{- end }}
-  {{- with include "lockstep.podAnnotations" . }}
+    {{- include "lockstep.podLabels" . | nindent 4 }}
   annotations:
-    {{- . | nindent 4 }}
-  {{- end }}
+    {{- include "lockstep.podAnnotations" . | nindent 4 }}
 spec:
-  {{- if or (eq $v.mode "indexedJob") .component }}
-  restartPolicy: Never
-  subdomain: {{ include "lockstep.fullname" .root }}
-  {{- end }}
-  serviceAccountName: {{ include "lockstep.serviceAccount" .root }}
-  automountServiceAccountToken: false
-  enableServiceLinks: false
-  terminationGracePeriodSeconds: {{ int $v.cluster.terminationGracePeriodSeconds }}
-  {{- with $v.imagePullSecrets }}
-  imagePullSecrets: {{- toYaml . | nindent 4 }}
-  {{- end }}
-  securityContext: {{- toYaml .group.podSecurityContext | nindent 4 }}
-  {{- if eq $v.network.profile "hostNetwork" }}
-  hostNetwork: true
-  dnsPolicy: ClusterFirstWithHostNet
-  {{- end }}
-  {{- if $v.cluster.hostIPC }}
-  hostIPC: true
-  {{- end }}
-  {{- with $v.cluster.hostAliases }}
-  hostAliases: {{- toYaml . | nindent 4 }}
-  {{- end }}
-  {{- with include "lockstep.scheduling" . | trim }}
-  {{- . | nindent 2 }}
-  {{- end }}
-  {{- with ternary list (include "lockstep.initContainers" .root | fromJsonArray) (eq (.component | default "training") "test") }}
-  initContainers: {{- toYaml . | nindent 4 }}
-  {{- end }}
-  containers:
-    - name: lockstep
-      image: {{ include "lockstep.image" (dict "root" .root "image" .group.image) }}
-      imagePullPolicy: {{ .group.image.pullPolicy }}
-      args: {{- include "lockstep.arguments" . | fromJsonArray | toYaml | nindent 8 }}
-      env:
-        {{- include "lockstep.environment" . | nindent 8 }}
-      {{- with $v.cluster.envFrom }}
-      envFrom: {{- toYaml . | nindent 8 }}
+  {{- include "lockstep.podSpec" . | trim | nindent 2 }}
+{{- end -}}
+
+{{/* "training", or "test" where the dict names a pod of `helm test`. */}}
+{{- define "lockstep.component" -}}
+{{- ternary "test" "training" (hasKey . "test") -}}
+{{- end -}}
+
+{{- define "lockstep.podLabels" -}}
+{{ include "lockstep.selector" (dict "root" .root "component" (include "lockstep.component" .)) }}
+lockstep/group: {{ .group.name }}
+{{- with .group.podLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{/* The spec of a pod. One of `helm test` has no job: (dict "root" $ "group" GROUP "test" POD "hosts" N "config" CONFIGMAP
+"words" WORDS), of N hosts, with WORDS for `lockstep bench hosts`. */}}
+{{- define "lockstep.podSpec" -}}
+{{- $v := .root.Values -}}
+{{- $test := hasKey . "test" -}}
+{{- if $test }}
+restartPolicy: Never
+hostname: {{ .test }}
+subdomain: {{ include "lockstep.testName" .root }}
+{{- else if eq $v.mode "indexedJob" }}
+restartPolicy: Never
+subdomain: {{ include "lockstep.fullname" .root }}
+{{- end }}
+serviceAccountName: {{ include "lockstep.serviceAccount" .root }}
+automountServiceAccountToken: false
+enableServiceLinks: false
+terminationGracePeriodSeconds: {{ int $v.cluster.terminationGracePeriodSeconds }}
+{{- with $v.imagePullSecrets }}
+imagePullSecrets: {{- toYaml . | nindent 2 }}
+{{- end }}
+securityContext: {{- toYaml .group.podSecurityContext | nindent 2 }}
+{{- if eq $v.network.profile "hostNetwork" }}
+hostNetwork: true
+dnsPolicy: ClusterFirstWithHostNet
+{{- end }}
+{{- if $v.cluster.hostIPC }}
+hostIPC: true
+{{- end }}
+{{- with $v.cluster.hostAliases }}
+hostAliases: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with include "lockstep.scheduling" . | trim }}
+{{ . }}
+{{- end }}
+{{- with ternary list (include "lockstep.initContainers" .root | fromJsonArray) $test }}
+initContainers: {{- toYaml . | nindent 2 }}
+{{- end }}
+containers:
+  - name: lockstep
+    image: {{ include "lockstep.image" (dict "root" .root "image" .group.image) }}
+    imagePullPolicy: {{ .group.image.pullPolicy }}
+    args: {{- include "lockstep.arguments" . | fromJsonArray | toYaml | nindent 6 }}
+    env:
+      {{- include "lockstep.environment" . | nindent 6 }}
+    {{- with $v.cluster.envFrom }}
+    envFrom: {{- toYaml . | nindent 6 }}
+    {{- end }}
+    ports:
+      - {name: ssh, containerPort: {{ int $v.network.sshPort }}}
+      {{- range $rank := until (ternary 0 .group.slots $test | int) }}
+      - {name: metrics-{{ $rank }}, containerPort: {{ add (int $v.observability.port) $rank }}}
       {{- end }}
-      ports:
-        - {name: ssh, containerPort: {{ int $v.network.sshPort }}}
-        {{- range $rank := until (int .group.slots) }}
-        - {name: metrics-{{ $rank }}, containerPort: {{ add (int $v.observability.port) $rank }}}
-        {{- end }}
-      # No liveness probe: a step may take as long as it takes, and lockstep finds what hangs by itself.
-      readinessProbe:
-        tcpSocket: {port: ssh}
-        periodSeconds: 2
-      resources: {{- include "lockstep.resources" . | nindent 8 }}
-      securityContext: {{- include "lockstep.containerSecurity" . | nindent 8 }}
-      volumeMounts:
-        {{- include "lockstep.mounts" . | nindent 8 }}
-  volumes:
-    {{- include "lockstep.volumes" . | nindent 4 }}
+    # No liveness probe: a step may take as long as it takes, and lockstep finds what hangs by itself.
+    readinessProbe:
+      tcpSocket: {port: ssh}
+      periodSeconds: 2
+    resources: {{- include "lockstep.resources" . | nindent 6 }}
+    securityContext: {{- include "lockstep.containerSecurity" . | nindent 6 }}
+    volumeMounts:
+      {{- include "lockstep.mounts" . | nindent 6 }}
+volumes:
+  {{- include "lockstep.volumes" . | nindent 2 }}
 {{- end -}}
 
 {{/* What runs before training and beside it. A sidecar is an init container that is always restarted. */}}
@@ -83,7 +97,7 @@ spec:
 {{- define "lockstep.podAnnotations" -}}
 {{- $v := .root.Values -}}
 {{- $notes := dict "sidecar.istio.io/inject" "false" -}}
-{{- if $v.observability.annotations -}}
+{{- if and $v.observability.annotations (not (hasKey . "test")) -}}
   {{- $_ := set $notes "prometheus.io/scrape" "true" -}}
   {{- $_ := set $notes "prometheus.io/port" (printf "%d" (int $v.observability.port)) -}}
   {{- $_ := set $notes "prometheus.io/path" "/metrics" -}}
@@ -97,16 +111,20 @@ spec:
 {{/* The environment of `lockstep pod`. On its node's network a pod has the node's name, so its own is set here. */}}
 {{- define "lockstep.arguments" -}}
 {{- $v := .root.Values -}}
-{{- $words := .words | default (include "lockstep.launchWords" .root | fromJsonArray) -}}
-{{- $options := .options | default (ternary (list "--keep-workers") list (eq $v.mode "mpijob")) -}}
-{{- $hosts := .replicas | default (include "lockstep.expectHosts" .root) | int -}}
-{{- $name := ternary (list "--name" (printf "%s-$(JOB_COMPLETION_INDEX)" .job)) list (eq $v.network.profile "hostNetwork") -}}
+{{- $its := dict "name" (printf "%s-$(JOB_COMPLETION_INDEX)" .job) "hosts" (include "lockstep.expectHosts" .root)
+  "leaderSeconds" $v.cluster.leaderSeconds "options" (ternary (list "--keep-workers") list (eq $v.mode "mpijob"))
+  "words" (include "lockstep.launchWords" .root | fromJsonArray) -}}
+{{- if hasKey . "test" -}}
+  {{- /* A pod whose leader is not there gives up when the leader would. */}}
+  {{- $its = dict "name" .test "hosts" .hosts "leaderSeconds" $v.cluster.preflightSeconds "options" (list "--report") "words" .words -}}
+{{- end -}}
+{{- $name := ternary (list "--name" $its.name) list (eq $v.network.profile "hostNetwork") -}}
 {{- concat (list "pod" "--hostfile" "/etc/lockstep/hosts" "--job" "/etc/lockstep/job.yaml" "--key" "/etc/lockstep/ssh/key"
-  "--port" (printf "%d" (int $v.network.sshPort)) "--expect-hosts" (printf "%d" $hosts)
+  "--port" (printf "%d" (int $v.network.sshPort)) "--expect-hosts" (printf "%d" (int $its.hosts))
   "--preflight-limit" (printf "%d" (int $v.cluster.preflightSeconds)) "--state" "/run/lockstep"
   "--grace" (printf "%d" (max 1 (sub (int $v.cluster.terminationGracePeriodSeconds) 5)))
-  "--leader-limit" (printf "%d" (int $v.cluster.leaderSeconds))
-  "--termination-log" "/dev/termination-log" "--log" $v.cluster.log) $name $options (list "--") $words | toJson -}}
+  "--leader-limit" (printf "%d" (int $its.leaderSeconds))
+  "--termination-log" "/dev/termination-log" "--log" $v.cluster.log) $name $its.options (list "--") $its.words | toJson -}}
 {{- end -}}
 
 {{/* Both families of Open MPI's variables: version 5 reads those of PRTE, version 4 those of OMPI. */}}
@@ -187,7 +205,8 @@ topologySpreadConstraints: {{- toYaml . | nindent 2 }}
   {{- $all = list (dict "maxSkew" 1 "topologyKey" "kubernetes.io/hostname"
     "whenUnsatisfiable" (ternary "DoNotSchedule" "ScheduleAnyway" (eq $v.cluster.spread "required"))) -}}
 {{- end -}}
-{{- $ours := dict "labelSelector" (dict "matchLabels" (include "lockstep.selector" .root | fromYaml)) -}}
+{{- $selector := include "lockstep.selector" (dict "root" .root "component" (include "lockstep.component" .)) | fromYaml -}}
+{{- $ours := dict "labelSelector" (dict "matchLabels" $selector) -}}
 {{- $constraints := list -}}
 {{- range $all -}}{{- $constraints = append $constraints (merge (dict) . (ternary (dict) $ours (hasKey . "labelSelector"))) -}}{{- end -}}
 {{- toJson $constraints -}}
