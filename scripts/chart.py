@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Keeps what is made from helm/lockstep/values.yaml and from `lockstep schema`: values.schema.json and the table of
-README.md.
+"""Keeps what is made from helm/lockstep/values.yaml and from `lockstep schema`: values.schema.json, files/numbers.txt and
+the table of README.md.
 
     scripts/python.sh scripts/chart.py            rewrites them
     scripts/python.sh scripts/chart.py --check    changes nothing; exits 1 and shows the difference if one is not current
@@ -27,6 +27,8 @@ GROUP |= {key: ("security", key) for key in ("podSecurityContext", "containerSec
 GROUP |= {key: (key,) for key in ("image", "resources", "nodeSelector", "tolerations", "affinity")}
 GROUP_NAME = {"type": "string", "pattern": "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", "maxLength": 16,
               "description": "of the group, and of its Job"}
+# What `helm --set` makes a text of: it takes whole numbers only for numbers.
+FRACTION = r"^[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?$"
 TYPES = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}
 
 
@@ -85,16 +87,38 @@ def lockstep_schema():
     return json.loads(subprocess.run([program, "schema"], capture_output=True, check=True, text=True).stdout)
 
 
-def values_schema(values):
+def with_fractions(schema):
+    """A part of the program's schema, with numbers that may be texts: templates/_job.tpl makes numbers of them again."""
+    if isinstance(schema, list):
+        return [with_fractions(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    parts = {key: with_fractions(part) for key, part in schema.items()}
+    return {**parts, "type": ["number", "string"], "pattern": FRACTION} if parts.get("type") == "number" else parts
+
+
+def number_places(schema, path):
+    """The paths of all numbers of the job that need not be whole, with * for an item of a list and for a key of any name."""
+    if schema.get("type") == "number":
+        yield ".".join(path)
+    for choice in schema.get("oneOf", []):
+        yield from number_places(choice, path)
+    for key, part in schema.get("properties", {}).items():
+        yield from number_places(part, (*path, key))
+    for part in (schema.get("items"), schema.get("additionalProperties")):
+        if isinstance(part, dict):
+            yield from number_places(part, (*path, "*"))
+
+
+def values_schema(job, values):
     """The whole schema: the program's own for `job`, the chart's for the other root keys, which both must agree on."""
-    job = lockstep_schema()
     chart = chart_schema(values)
     known = set(job["properties"]) - {"job"}
     if known != set(chart):
         sys.exit(f"root keys: expected src/config/root_keys.cpp and {CHART}/values.yaml to have the same, "
                  f"found only in one: {', '.join(sorted(known ^ set(chart)))}")
     return {"$schema": job["$schema"], "title": "values of the chart lockstep", "type": "object",
-            "additionalProperties": False, "properties": {"job": job["properties"]["job"], **chart}}
+            "additionalProperties": False, "properties": {"job": with_fractions(job["properties"]["job"]), **chart}}
 
 
 def cell(text):
@@ -115,8 +139,10 @@ def table(values):
 
 def main():
     values = chart_values.read(CHART / "values.yaml")
-    keep_files({CHART / "values.schema.json": json.dumps(values_schema(values), indent=1) + "\n"},
-               "scripts/python.sh scripts/chart.py")
+    schema = lockstep_schema()
+    numbers = sorted(set(number_places(schema["properties"]["job"], ("job",))))
+    keep_files({CHART / "values.schema.json": json.dumps(values_schema(schema, values), indent=1) + "\n",
+                CHART / "files/numbers.txt": "\n".join(numbers) + "\n"}, "scripts/python.sh scripts/chart.py")
     keep_current(CHART / "README.md", [("values", table(values))], "scripts/python.sh scripts/chart.py")
 
 

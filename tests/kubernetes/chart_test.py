@@ -119,6 +119,26 @@ class Names(unittest.TestCase):
         self.assertLessEqual(len(jobs[0]["metadata"]["name"]) + len("-1999"), 63)
 
 
+class Overrides(unittest.TestCase):
+    """--set in front of a real Helm, which makes texts of fractions."""
+    JOB = ("--set-json", 'job={"model": "resnet", "data": {"train": {"digits": {}}}, "steps": 1, "checkpoint": "never"}')
+
+    def job(self, *pairs):
+        return yaml.safe_load(of_kind("ConfigMap", *self.JOB, *sets(*pairs))[0]["data"]["job.yaml"])["job"]
+
+    def test_fractions_are_numbers(self):
+        job = self.job("job.learning_rate=0.01", "job.data.normalize.mean={0.5,1}", "job.data.normalize.std={1,.25}")
+        self.assertEqual(job["learning_rate"], 0.01)
+        self.assertEqual(job["data"]["normalize"], {"mean": [0.5, 1], "std": [1, 0.25]})
+
+    def test_a_name_of_digits_stays_a_text(self):
+        self.assertEqual(self.job("job.name=0.5")["name"], "0.5")
+
+    def test_what_is_no_number_is_refused(self):
+        done = template(*self.JOB, *sets("job.clip_norm=0.5.0"), check=False)
+        self.assertIn("at '/job/clip_norm': '0.5.0' does not match pattern", done.stderr)
+
+
 class OneSource(unittest.TestCase):
     @unittest.skipUnless(shutil.which("promtool"), "promtool is not installed")
     def test_prometheus_takes_the_sample(self):

@@ -218,7 +218,7 @@ which in NVIDIA_VISIBLE_DEVICES or CUDA_VISIBLE_DEVICES. */}}
   {{- $parts = len $parts -}}
 {{- end -}}
 {{- $counted := not (kindIs "map" $parts) -}}
-{{- if and $counted (kindIs "float64" $shards) (gt (int $shards) 0) (gt (int .all.ranks) (mul (int $shards) (int $parts) | int)) -}}
+{{- if and $counted (gt (int $shards) 0) (gt (int .all.ranks) (mul (int $shards) (int $parts) | int)) -}}
   {{- $of := ternary (printf "%d parts of " (int $parts)) "" (gt (int $parts) 1) -}}
   {{- fail (printf "job.shards: expected at least as many shards as ranks, found %s%d shards and %d ranks; use fewer pods or more shards" $of (int $shards) (int .all.ranks)) -}}
 {{- end -}}

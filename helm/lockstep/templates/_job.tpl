@@ -2,7 +2,33 @@
 
 {{/* job.yaml of the pods. Without a job it is the embedded digits. */}}
 {{- define "lockstep.jobFile" -}}
-{{- if .Values.job }}{{ toYaml (dict "job" .Values.job) }}{{ else }}{{ .Files.Get "files/digits.yaml" | trim }}{{ end -}}
+{{- $job := deepCopy (.Values.job | default dict) -}}
+{{- include "lockstep.setNumbers" (dict "at" $job "path" "job" "places" (.Files.Get "files/numbers.txt" | splitList "\n")) -}}
+{{- if $job }}{{ toYaml (dict "job" $job) }}{{ else }}{{ .Files.Get "files/digits.yaml" | trim }}{{ end -}}
+{{- end -}}
+
+{{/* Helm makes a text of a fraction that stands after --set. Where the job has a number, it is one again: (dict "at" MAP "path"
+PATH "places" PATHS), which changes the map. "*" is any key, or an item of a list. */}}
+{{- define "lockstep.setNumbers" -}}
+{{- $at := .at -}}
+{{- $path := .path -}}
+{{- $places := .places -}}
+{{- range $key, $value := $at -}}
+  {{- $place := printf "%s.%s" $path $key -}}
+  {{- if kindIs "map" $value -}}
+    {{- include "lockstep.setNumbers" (dict "at" $value "path" $place "places" $places) -}}
+  {{- else if kindIs "slice" $value -}}
+    {{- $items := list -}}
+    {{- range $value -}}
+      {{- $item := dict "*" . -}}
+      {{- include "lockstep.setNumbers" (dict "at" $item "path" $place "places" $places) -}}
+      {{- $items = append $items (get $item "*") -}}
+    {{- end -}}
+    {{- $_ := set $at $key $items -}}
+  {{- else if and (kindIs "string" $value) (or (has $place $places) (has (printf "%s.*" $path) $places)) -}}
+    {{- if regexMatch "^[-+.0-9]" $value -}}{{- $_ := set $at $key (float64 $value) -}}{{- end -}}
+  {{- end -}}
+{{- end -}}
 {{- end -}}
 
 {{/* Where the layers run: the last word of the launch options, else what the job says, else what the chart says for the
