@@ -177,6 +177,22 @@ class OneSource(unittest.TestCase):
             self.assertEqual(helm("template", "run1", f"{folder}/lockstep-{version}.tgz", *CLUSTER, *OWN_KEY).stdout,
                              template(*OWN_KEY).stdout)
 
+    def test_the_readme_links_to_nothing_outside_of_the_package(self):
+        links = re.findall(r"\]\(([^)]+)\)", (CHART / "README.md").read_text())
+        self.assertEqual([link for link in links if not link.startswith("https://") and not (CHART / link).resolve().is_relative_to(CHART)], [])
+
+    def test_what_artifact_hub_shows(self):
+        chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
+        notes = {key.removeprefix("artifacthub.io/"): value for key, value in chart["annotations"].items()}
+        self.assertEqual(notes["license"], "Apache-2.0")
+        (image,) = yaml.safe_load(notes["images"])
+        self.assertEqual(image["image"], of_kind("Job")[0]["spec"]["template"]["spec"]["containers"][0]["image"])
+        for change in yaml.safe_load(notes["changes"]):
+            self.assertIn(change["kind"], ("added", "changed", "deprecated", "removed", "fixed", "security"))
+            self.assertTrue(change["description"])
+        for link in yaml.safe_load(notes["links"]):
+            self.assertEqual(sorted(link), ["name", "url"])
+
     def test_the_chart_has_the_digits_of_the_program(self):
         self.assertEqual((CHART / "files/digits.yaml").read_text(), (ROOT / "examples/digits.yaml").read_text())
 
