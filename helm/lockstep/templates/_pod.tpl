@@ -167,6 +167,26 @@ limits: {{- toYaml $limits | nindent 2 }}
 {{- toYaml $context -}}
 {{- end -}}
 
+{{/* The user of a group's pods where it is neither the image's nor root; else nothing. */}}
+{{- define "lockstep.foreignUser" -}}
+{{- $user := dig "runAsUser" (dig "runAsUser" 1000 .podSecurityContext) .containerSecurityContext -}}
+{{- if not (has (int $user) (list 0 1000)) }}{{ int $user }}{{ end -}}
+{{- end -}}
+
+{{/* sshd wants a name for its user, which the image has for its own only: /etc/passwd of the groups that have another, as
+items of a ConfigMap. */}}
+{{- define "lockstep.passwd" -}}
+{{- range (include "lockstep.groups" . | fromJson).groups }}
+{{- $group := dig "runAsGroup" (dig "runAsGroup" 0 .podSecurityContext) .containerSecurityContext }}
+{{- $name := .name }}
+{{- with include "lockstep.foreignUser" . }}
+passwd-{{ $name }}: |
+  root:x:0:0:root:/root:/bin/sh
+  lockstep:x:{{ . }}:{{ int $group }}:lockstep:/run/lockstep:/bin/sh
+{{- end }}
+{{- end }}
+{{- end -}}
+
 {{/* Where the pods may run: what a pod template says beside its containers, or nothing. */}}
 {{- define "lockstep.scheduling" -}}
 {{- $v := .root.Values -}}
@@ -220,6 +240,9 @@ topologySpreadConstraints: {{- toYaml . | nindent 2 }}
 - {name: runs, mountPath: /runs}
 {{- if include "lockstep.dataVolume" .root }}
 - {name: data, mountPath: /data, readOnly: true}
+{{- end }}
+{{- if include "lockstep.foreignUser" .group }}
+- {name: config, mountPath: /etc/passwd, subPath: passwd-{{ .group.name }}, readOnly: true}
 {{- end }}
 {{- with .group.volumeMounts }}
 {{ toYaml . }}
