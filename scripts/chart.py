@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Keeps what is made from helm/lockstep/values.yaml and from `lockstep schema`: values.schema.json, files/numbers.txt and
-the table of README.md.
+"""Keeps what is made from the values.yaml of both charts and from `lockstep schema`: values.schema.json, files/numbers.txt
+and the tables of README.md.
 
     scripts/python.sh scripts/chart.py            rewrites them
     scripts/python.sh scripts/chart.py --check    changes nothing; exits 1 and shows the difference if one is not current
@@ -19,6 +19,7 @@ from page_tables import keep_current
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 CHART = ROOT / "helm" / "lockstep"
+TEAM = ROOT / "helm" / "lockstep-team"
 # What an item of `groups` may say: its key, and the value whose rule it shares.
 GROUP = {key: ("cluster", key) for key in ("replicas", "gpusPerNode", "gpuResource", "slots", "priorityClassName",
                                            "runtimeClassName", "podLabels", "podAnnotations", "env", "volumes",
@@ -110,6 +111,11 @@ def number_places(schema, path):
             yield from number_places(part, (*path, "*"))
 
 
+def schema_of(chart, properties):
+    return {"$schema": "http://json-schema.org/draft-07/schema#", "title": f"values of the chart {chart.name}", "type": "object",
+            "additionalProperties": False, "properties": properties}
+
+
 def values_schema(job, values):
     """The whole schema: the program's own for `job`, the chart's for the other root keys, which both must agree on."""
     chart = chart_schema(values)
@@ -117,8 +123,11 @@ def values_schema(job, values):
     if known != set(chart):
         sys.exit(f"root keys: expected src/config/root_keys.cpp and {CHART}/values.yaml to have the same, "
                  f"found only in one: {', '.join(sorted(known ^ set(chart)))}")
-    return {"$schema": job["$schema"], "title": "values of the chart lockstep", "type": "object",
-            "additionalProperties": False, "properties": {"job": with_fractions(job["properties"]["job"]), **chart}}
+    return schema_of(CHART, {"job": with_fractions(job["properties"]["job"]), **chart})
+
+
+def as_text(schema):
+    return json.dumps(schema, indent=1) + "\n"
 
 
 def cell(text):
@@ -139,11 +148,15 @@ def table(values):
 
 def main():
     values = chart_values.read(CHART / "values.yaml")
-    schema = lockstep_schema()
-    numbers = sorted(set(number_places(schema["properties"]["job"], ("job",))))
-    keep_files({CHART / "values.schema.json": json.dumps(values_schema(schema, values), indent=1) + "\n",
-                CHART / "files/numbers.txt": "\n".join(numbers) + "\n"}, "scripts/python.sh scripts/chart.py")
-    keep_current(CHART / "README.md", [("values", table(values))], "scripts/python.sh scripts/chart.py")
+    team = chart_values.read(TEAM / "values.yaml")
+    job = lockstep_schema()
+    numbers = sorted(set(number_places(job["properties"]["job"], ("job",))))
+    again = "scripts/python.sh scripts/chart.py"
+    keep_files({CHART / "values.schema.json": as_text(values_schema(job, values)),
+                CHART / "files/numbers.txt": "\n".join(numbers) + "\n",
+                TEAM / "values.schema.json": as_text(schema_of(TEAM, chart_schema(team)))}, again)
+    keep_current(CHART / "README.md", [("values", table(values))], again)
+    keep_current(TEAM / "README.md", [("values", table(team))], again)
 
 
 if __name__ == "__main__":

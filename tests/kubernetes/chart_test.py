@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""The chart by itself, with the real Helm: lint, the suites of helm-unittest, every values file of ci/, names that
+"""The charts by themselves, with the real Helm: lint, the suites of helm-unittest, every values file of ci/, names that
 follow what they are made of, renders that are the same twice."""
 import base64
+import pathlib
 import re
 import shutil
 import subprocess
@@ -10,9 +11,10 @@ import tempfile
 import unittest
 
 import yaml
-from kube_tools import CHART, CLUSTER, ROOT, helm, programs, sets, template
+from kube_tools import CHART, CLUSTER, ROOT, TEAM, helm, programs, sets, template
 
 CI = sorted((CHART / "ci").glob("*-values.yaml"))
+TEAM_CI = sorted((TEAM / "ci").glob("*-values.yaml"))
 OWN_KEY = ("--set", "security.ssh.existingSecret=mine")
 
 
@@ -31,17 +33,19 @@ def job_name(*arguments):
 
 class Chart(unittest.TestCase):
     def test_lint(self):
-        for values in [None, *CI]:
-            with self.subTest(values=values and values.name):
+        for chart, values in [(CHART, None), *((CHART, values) for values in CI), (TEAM, None), *((TEAM, values) for values in TEAM_CI)]:
+            with self.subTest(chart=chart.name, values=values and values.name):
                 words = ["--values", values] if values else []
-                done = subprocess.run([programs("helm") / "helm", "lint", "--strict", CHART, "--kube-version", "1.33.0", *words],
+                done = subprocess.run([programs("helm") / "helm", "lint", "--strict", chart, "--kube-version", "1.33.0", *words],
                                       capture_output=True, text=True, check=False)
                 self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
     def test_suites(self):
-        done = subprocess.run([programs("helm") / "helm-unittest", "--strict", CHART], capture_output=True, text=True, check=False)
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        self.assertRegex(done.stdout, r"Tests: +\d+ passed")
+        for chart in (CHART, TEAM):
+            with self.subTest(chart=chart.name):
+                done = subprocess.run([programs("helm") / "helm-unittest", "--strict", chart], capture_output=True, text=True, check=False)
+                self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+                self.assertRegex(done.stdout, r"Tests: +\d+ passed")
 
     def test_every_values_file_renders_the_same_twice(self):
         self.assertGreater(len(CI), 5)
@@ -153,10 +157,11 @@ class OneSource(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
     def test_versions(self):
-        chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
         version = re.search(r"project\(lockstep VERSION ([0-9.]+)", (ROOT / "CMakeLists.txt").read_text())[1]
-        self.assertEqual(chart["appVersion"], version)
-        self.assertRegex(chart["version"], r"^\d+\.\d+\.\d+$")
+        for folder in (CHART, TEAM):
+            chart = yaml.safe_load((folder / "Chart.yaml").read_text())
+            self.assertEqual(chart["appVersion"], version)
+            self.assertRegex(chart["version"], r"^\d+\.\d+\.\d+$")
 
     def test_a_cluster_that_is_too_old_is_refused(self):
         oldest = yaml.safe_load((CHART / "Chart.yaml").read_text())["kubeVersion"]
@@ -177,9 +182,20 @@ class OneSource(unittest.TestCase):
             self.assertEqual(helm("template", "run1", f"{folder}/lockstep-{version}.tgz", *CLUSTER, *OWN_KEY).stdout,
                              template(*OWN_KEY).stdout)
 
-    def test_the_readme_links_to_nothing_outside_of_the_package(self):
-        links = re.findall(r"\]\(([^)]+)\)", (CHART / "README.md").read_text())
-        self.assertEqual([link for link in links if not link.startswith("https://") and not (CHART / link).resolve().is_relative_to(CHART)], [])
+    def test_a_readme_links_to_nothing_outside_of_its_package(self):
+        for chart in (CHART, TEAM):
+            links = re.findall(r"\]\(([^)]+)\)", (chart / "README.md").read_text())
+            outside = [link for link in links if not link.startswith("https://") and not (chart / link).resolve().is_relative_to(chart)]
+            self.assertEqual(outside, [])
+
+    def test_the_package_of_the_team_has_the_dashboards(self):
+        """In the source they are the other chart's."""
+        with tempfile.TemporaryDirectory() as folder:
+            helm("package", TEAM, "--destination", folder)
+            (package,) = pathlib.Path(folder).iterdir()
+            with tarfile.open(package) as files:
+                for path in sorted((CHART / "dashboards").glob("*.json")):
+                    self.assertEqual(files.extractfile(f"lockstep-team/dashboards/{path.name}").read(), path.read_bytes())
 
     def test_what_artifact_hub_shows(self):
         chart = yaml.safe_load((CHART / "Chart.yaml").read_text())

@@ -18,7 +18,7 @@ from emulated_hosts import EmulatedHosts  # noqa: E402
 from launches import OPEN_MPI, PATIENCE, PROGRAM, SMALL, quiet_hash  # noqa: E402
 from pods import missing  # noqa: E402
 
-STEPS = 150
+STEPS, FEW = 150, 10
 
 
 class RenderedPods:
@@ -30,7 +30,8 @@ class RenderedPods:
         text = template("--set=persistence.existingClaim=runs", *values, f"--set-json=cluster.launchOptions={words}").stdout
         objects = [item for item in yaml.safe_load_all(text) if item and not item["metadata"]["name"].endswith("-test")]
         one = {item["kind"]: item for item in objects}
-        self.container = one["Job"]["spec"]["template"]["spec"]["containers"][0]
+        self.pod = one["Job"]["spec"]["template"]["spec"]
+        self.container = self.pod["containers"][0]
         mounted = {name: text.encode() for name, text in one["ConfigMap"]["data"].items()}
         mounted["ssh/key"] = base64.b64decode(one["Secret"]["data"]["key"])
         for name, content in mounted.items():
@@ -47,11 +48,22 @@ class RenderedPods:
             text = text.replace(path, str(self.folder / place))
         return text
 
+    def as_user(self):
+        """What runs a command as the user whom the chart gives a name in /etc/passwd; nothing where it gives none."""
+        for mount in self.container["volumeMounts"]:
+            if mount["mountPath"] == "/etc/passwd":
+                self.folder.chmod(0o777)
+                context = self.pod["securityContext"]
+                script = (f"mount --bind {self.folder}/etc/{mount['subPath']} /etc/passwd && exec setpriv "
+                          f"--reuid {context['runAsUser']} --regid {context['runAsGroup']} --clear-groups \"$@\"")
+                return ["sh", "-c", script, "sh"]
+        return []
+
     def start(self, pod):
         words = [self.moved(word, pod) for word in self.container["args"]]
         environment = {entry["name"]: self.moved(entry["value"], pod) for entry in self.container["env"]}
         with open(self.folder / f"log-{pod}", "w", encoding="utf-8") as log:
-            return subprocess.Popen([*self.hosts.prefix(pod), PROGRAM, *words], stdout=log, stderr=log,  # pylint: disable=consider-using-with
+            return subprocess.Popen([*self.hosts.prefix(pod), *self.as_user(), PROGRAM, *words], stdout=log, stderr=log,  # pylint: disable=consider-using-with
                                     stdin=subprocess.DEVNULL, env={**os.environ, **environment})
 
     def run(self):
@@ -80,6 +92,11 @@ class Entrypoint(unittest.TestCase):
         self.assertEqual([event["ranks"] for event in events if event["event"] == "launch"], [3])
         with tempfile.TemporaryDirectory() as quiet:
             self.assertEqual(events[-1]["parameters_sha256"], quiet_hash(quiet, STEPS))
+
+    def test_a_user_that_the_image_does_not_know_can_train(self):
+        pods = RenderedPods(self.folder, "--set=security.podSecurityContext.runAsUser=1000650000", options=[f"steps={FEW}"])
+        self.assertEqual(pods.run(), [0, 0], pods.read("log-0"))
+        self.assertEqual((pathlib.Path(self.folder) / "runs/default/run1/events.jsonl").stat().st_uid, 1000650000)
 
     def test_a_wrong_job_ends_all_pods_with_its_message(self):
         pods = RenderedPods(self.folder, options=["data.train={images: /nowhere}"])

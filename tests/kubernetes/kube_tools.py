@@ -6,6 +6,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CHART = ROOT / "helm" / "lockstep"
+TEAM = ROOT / "helm" / "lockstep-team"
 RELEASE = "run1"
 
 
@@ -25,14 +26,15 @@ def helm(*arguments, check=True, **options):
     return subprocess.run([programs("helm") / "helm", *arguments], capture_output=True, text=True, check=check, **options)
 
 
-# A cluster of the chart's oldest version that knows the Prometheus Operator's kinds.
+# A cluster of the charts' oldest version that knows the kinds of the Prometheus Operator and of Kueue.
 CLUSTER = ["--kube-version", "1.33.0", "--api-versions", "monitoring.coreos.com/v1/PodMonitor",
-           "--api-versions", "monitoring.coreos.com/v1/ServiceMonitor", "--api-versions", "monitoring.coreos.com/v1/PrometheusRule"]
+           "--api-versions", "monitoring.coreos.com/v1/ServiceMonitor", "--api-versions", "monitoring.coreos.com/v1/PrometheusRule",
+           "--api-versions", "kueue.x-k8s.io/v1beta2/LocalQueue"]
 
 
-def template(*arguments, release=RELEASE, check=True):
-    """The chart rendered without a cluster."""
-    return helm("template", release, CHART, *CLUSTER, *arguments, check=check)
+def template(*arguments, release=RELEASE, chart=CHART, check=True):
+    """A chart rendered without a cluster."""
+    return helm("template", release, chart, *CLUSTER, *arguments, check=check)
 
 
 def sets(*pairs):
