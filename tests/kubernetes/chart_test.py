@@ -198,16 +198,17 @@ class OneSource(unittest.TestCase):
                     self.assertEqual(files.extractfile(f"lockstep-team/dashboards/{path.name}").read(), path.read_bytes())
 
     def test_what_artifact_hub_shows(self):
-        chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
-        notes = {key.removeprefix("artifacthub.io/"): value for key, value in chart["annotations"].items()}
-        self.assertEqual(notes["license"], "Apache-2.0")
-        (image,) = yaml.safe_load(notes["images"])
-        self.assertEqual(image["image"], of_kind("Job")[0]["spec"]["template"]["spec"]["containers"][0]["image"])
-        for change in yaml.safe_load(notes["changes"]):
-            self.assertIn(change["kind"], ("added", "changed", "deprecated", "removed", "fixed", "security"))
-            self.assertTrue(change["description"])
-        for link in yaml.safe_load(notes["links"]):
-            self.assertEqual(sorted(link), ["name", "url"])
+        for folder in (CHART, TEAM):
+            chart = yaml.safe_load((folder / "Chart.yaml").read_text())
+            notes = {key.removeprefix("artifacthub.io/"): value for key, value in chart["annotations"].items()}
+            self.assertEqual((notes["license"], notes["category"]), ("Apache-2.0", "ai-machine-learning"))
+            for change in yaml.safe_load(notes["changes"]):
+                self.assertIn(change["kind"], ("added", "changed", "deprecated", "removed", "fixed", "security"))
+                self.assertTrue(change["description"])
+            for link in yaml.safe_load(notes["links"]):
+                self.assertEqual(sorted(link), ["name", "url"])
+            for image in yaml.safe_load(notes.get("images", "[]")):
+                self.assertEqual(image["image"], of_kind("Job")[0]["spec"]["template"]["spec"]["containers"][0]["image"])
 
     def test_the_chart_has_the_digits_of_the_program(self):
         self.assertEqual((CHART / "files/digits.yaml").read_text(), (ROOT / "examples/digits.yaml").read_text())

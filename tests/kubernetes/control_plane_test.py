@@ -8,7 +8,7 @@ import sys
 import unittest
 
 from control_plane import ControlPlane, until
-from kube_tools import CHART, ROOT, sets
+from kube_tools import CHART, ROOT, TEAM, sets
 from release import Release
 
 KINDS = ["--api-versions", "monitoring.coreos.com/v1/PodMonitor", "--api-versions", "monitoring.coreos.com/v1/PrometheusRule"]
@@ -253,6 +253,21 @@ class Size(unittest.TestCase):
         until(lambda: any("exceeded quota" in event["message"] for event in cluster.get("-n", "team-a", "events")),
               "no pod was refused by the quota")
         self.assertLessEqual(len(cluster.get("-n", "team-a", "pods")), 2)
+
+    def test_a_team_has_its_quota_and_its_priority(self):
+        def refused(why):
+            until(lambda: any(why in event["message"] for event in release.get("events")), release.describe)
+
+        cluster.helm("install", "team-c", TEAM, *sets("quota.cpu=3", "priority.classes={of-team-c}", "priority.create=true"))
+        release = release_of("team-c")
+        release.helm("install")
+        refused("exceeded quota: other-priorities,")
+        self.assertEqual(release.pods(), [])
+        release.helm("upgrade", "cluster.replicas=4", "cluster.priorityClassName=of-team-c")
+        release.running(3)
+        refused("exceeded quota: team,")
+        cluster.helm("uninstall", "team-c")
+        release.running(4)
 
 
 if __name__ == "__main__":

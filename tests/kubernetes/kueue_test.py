@@ -8,7 +8,7 @@ import unittest
 
 import kueue as kueue_module
 from control_plane import ControlPlane, until
-from kube_tools import ROOT
+from kube_tools import ROOT, TEAM, sets
 from kueue import Kueue
 from release import Release
 
@@ -134,6 +134,11 @@ class Queue(Queued):
                                 key=lambda pod: pod["metadata"]["name"])
         release.end_pod(leader, code)
         release.end_pod(worker, 0)
+
+    def test_a_team_has_a_queue(self):
+        kueue.queue("pool", cpu=2, memory="2Gi")
+        cluster.helm("install", "team-c", TEAM, *sets("queue.clusterQueue=pool"))
+        self.install("team-c").running(2)
 
     def test_an_mpi_job_waits_too(self):
         cluster.start_mpi_operator()
