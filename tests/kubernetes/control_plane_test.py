@@ -11,7 +11,8 @@ from control_plane import ControlPlane, until
 from kube_tools import CHART, ROOT, TEAM, sets
 from release import Release
 
-KINDS = ["--api-versions", "monitoring.coreos.com/v1/PodMonitor", "--api-versions", "monitoring.coreos.com/v1/PrometheusRule"]
+KINDS = [word for kind in ("PodMonitor", "ServiceMonitor", "PrometheusRule")
+         for word in ("--api-versions", f"monitoring.coreos.com/v1/{kind}")]
 PERMANENT = (*range(64, 75), 76, 77, 78)
 COUNTED = (1, 2, 126, 127, 134, 137, 139, 143, 255)
 cluster = None
@@ -70,11 +71,17 @@ class Life(unittest.TestCase):
 
     def test_every_values_file_is_taken_by_the_server(self):
         release = release_of("dry", level="privileged")
+        # The test's pods are taken only where all that they name is there.
+        for name in ("namespace", "quota"):
+            cluster.kubectl("apply", "-f", ROOT / f"k8s/samples/{name}.yaml")
+        cluster.apply({"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "nvidia"}, "handler": "nvidia"})
+        parts = (["--no-hooks"], ["--show-only", "templates/tests/hosts.yaml", "--set", "security.serviceAccount.create=false"])
         for values in sorted((CHART / "ci").glob("*-values.yaml")):
             with self.subTest(values=values.name):
                 cluster.helm("install", "dry", CHART, "-n", release.name, "-f", values, "--dry-run=server")
-                manifest = cluster.helm("template", "dry", CHART, "-n", release.name, "-f", values, *KINDS).stdout
-                cluster.kubectl("-n", release.name, "create", "--dry-run=server", "--validate=strict", "-f", "-", text=manifest)
+                for words in parts:
+                    manifest = cluster.helm("template", "dry", CHART, "-n", release.name, "-f", values, *KINDS, *words).stdout
+                    cluster.kubectl("-n", release.name, "create", "--dry-run=server", "--validate=strict", "-f", "-", text=manifest)
 
     def test_plain_manifests_are_taken_by_the_server(self):
         cluster.namespace("plain", "privileged")
