@@ -273,7 +273,7 @@ class Size(unittest.TestCase):
         release.helm("upgrade", "cluster.replicas=4", "cluster.priorityClassName=of-team-c")
         release.running(3)
         refused("exceeded quota: team,")
-        cluster.helm("uninstall", "team-c")
+        cluster.helm("uninstall", "team-c")  # the quota goes; the namespace, its runs and their class stay
         release.running(4)
 
 
