@@ -22,18 +22,20 @@ STEPS, FEW = 150, 10
 
 
 class RenderedPods:
-    """The pods of a release with one group, each on a host of its own below `folder`."""
+    """The pods of a release with one group, or with test=True those of its `helm test`, each on a host of its own below
+    `folder`."""
 
-    def __init__(self, folder, *values, options=()):
+    def __init__(self, folder, *values, options=(), test=False):
         self.folder = pathlib.Path(folder)
         words = json.dumps([*SMALL, *options])
         text = template("--set=persistence.existingClaim=runs", *values, f"--set-json=cluster.launchOptions={words}").stdout
-        objects = [item for item in yaml.safe_load_all(text) if item and not item["metadata"]["name"].endswith("-test")]
-        one = {item["kind"]: item for item in objects}
-        self.pod = one["Job"]["spec"]["template"]["spec"]
+        objects = [item for item in yaml.safe_load_all(text) if item]
+        (secret,) = (item for item in objects if item["kind"] == "Secret")
+        one = {item["kind"]: item for item in objects if item["metadata"]["name"].endswith("-test") == test}
+        self.pod = one["List"]["items"][0]["spec"] if test else one["Job"]["spec"]["template"]["spec"]
         self.container = self.pod["containers"][0]
         mounted = {name: text.encode() for name, text in one["ConfigMap"]["data"].items()}
-        mounted["ssh/key"] = base64.b64decode(one["Secret"]["data"]["key"])
+        mounted["ssh/key"] = base64.b64decode(secret["data"]["key"])
         for name, content in mounted.items():
             path = self.folder / "etc" / name
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -97,6 +99,11 @@ class Entrypoint(unittest.TestCase):
         pods = RenderedPods(self.folder, "--set=security.podSecurityContext.runAsUser=1000650000", options=[f"steps={FEW}"])
         self.assertEqual(pods.run(), [0, 0], pods.read("log-0"))
         self.assertEqual((pathlib.Path(self.folder) / "runs/default/run1/events.jsonl").stat().st_uid, 1000650000)
+
+    def test_helm_test_reports(self):
+        pods = RenderedPods(self.folder, test=True)
+        self.assertEqual(pods.run(), [0, 0], pods.read("log-0"))
+        self.assertRegex(pods.read("log-0"), r"(?m)^2 ranks on 2 hosts\n\nrank  host +computes on\n +0  run1-test .*\n +1  run1-test-1 ")
 
     def test_a_wrong_job_ends_all_pods_with_its_message(self):
         pods = RenderedPods(self.folder, options=["data.train={images: /nowhere}"])
