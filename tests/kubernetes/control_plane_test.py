@@ -2,6 +2,7 @@
 """The chart in a real Kubernetes that lacks only the kubelet: install, upgrade, rollback, uninstall; Pod Security; what the
 Job makes of every exit code, of an eviction and of a new size; where groups land; quota. The test writes the ends of
 pods in the kubelet's place."""
+import concurrent.futures
 import json
 import shutil
 import sys
@@ -68,6 +69,26 @@ class Life(unittest.TestCase):
             mine = "app.kubernetes.io/instance=run1"
             until(lambda: [item["kind"] for item in release.get(kinds, "-l", mine)] == ["PersistentVolumeClaim"],
                   release.describe)
+
+    def test_helm_test_has_pods_and_a_service_of_its_own(self):
+        release = release_of("tested", "cluster.maxUnavailable=1")
+        release.helm("install")
+        release.running(2)
+        with concurrent.futures.ThreadPoolExecutor() as threads:
+            test = threads.submit(release.helm_test)
+            pods = {pod["status"]["podIP"]: pod["metadata"]["labels"]["app.kubernetes.io/component"] for pod in release.running(4)}
+            (budget,) = release.get("poddisruptionbudgets")
+            until(lambda: all(len(self.addresses(release, name)) == 2 for name in ("run1", "run1-test")), release.describe)
+            for name, component in {"run1": "training", "run1-test": "test"}.items():
+                self.assertEqual({pods[address] for address in self.addresses(release, name)}, {component})
+            release.end_test(0)
+            self.assertEqual(test.result().returncode, 0, test.result().stderr)
+        self.assertEqual([budget["status"][key] for key in ("expectedPods", "disruptionsAllowed")], [2, 1])
+
+    def addresses(self, release, service):
+        """Of the pods that a Service has."""
+        return [address for part in release.get("endpointslices", "-l", f"kubernetes.io/service-name={service}")
+                for endpoint in part["endpoints"] or [] for address in endpoint["addresses"]]
 
     def test_every_values_file_is_taken_by_the_server(self):
         release = release_of("dry", level="privileged")

@@ -119,21 +119,14 @@ class Queue(Queued):
             self.says(release, "insufficient unused quota")
             self.assertEqual(len(release.pods()), 2)
             kueue.queue("tested", cpu=4, memory="4Gi")
-            self.end_test(release, 0)
+            release.end_test(0)
             self.assertEqual(test.result().returncode, 0, test.result().stderr)
             # Pods and workload of the last one are in nobody's way, whichever way it ended.
             for code in (1, 0):
                 test = threads.submit(release.helm_test)
-                self.end_test(release, code)
+                release.end_test(code)
                 self.assertEqual(test.result().returncode, code, test.result().stderr)
         self.assertEqual(release.failed(), 0)
-
-    def end_test(self, release, code):
-        """Ends the pods of `helm test` as soon as they run, the leader with this code."""
-        leader, worker = sorted((pod for pod in release.running(4) if pod["metadata"]["name"].startswith("run1-test")),
-                                key=lambda pod: pod["metadata"]["name"])
-        release.end_pod(leader, code)
-        release.end_pod(worker, 0)
 
     def test_a_team_has_a_queue(self):
         kueue.queue("pool", cpu=2, memory="2Gi")
