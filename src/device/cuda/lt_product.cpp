@@ -52,7 +52,7 @@ cublasLtEpilogue_t name_for_library(Epilogue epilogue) {
   LOCKSTEP_CHECK(false, "an epilogue of the list");
 }
 
-/// A bias with another type than the result is not supported on every GPU, for example.
+/// Whether every GPU supports the form: not, for example, a bias whose type differs from the result's.
 bool every_gpu_has(const ProductForm& form) {
   return form.epilogue == Epilogue::none || (form.epilogue == Epilogue::bias && form.bias == form.types.result);
 }
