@@ -96,7 +96,7 @@ struct AugmentDef {
   std::string doc;   ///< one line
   std::vector<AttributeSpec> attributes;
   std::string shorthand;  ///< the attribute that a bare value sets: `rotate: 15`; empty: none
-  bool random = true;     ///< false: it draws nothing, and so may stand in `prepare:` too
+  bool random = true;     ///< false: the step draws nothing, and so may also be used in `prepare:`
   std::function<std::unique_ptr<AugmentStep>(const Attributes&)> make;
 };
 

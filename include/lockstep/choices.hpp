@@ -60,7 +60,7 @@ enum class Recompute : std::uint8_t { never, cheap, blocks };
 template <>
 inline constexpr std::array<std::string_view, 3> kNames<Recompute>{"never", "cheap", "blocks"};
 
-/// What ranks divide among them (ZeRO).
+/// What is divided among ranks (ZeRO).
 enum class Sharding : std::uint8_t { none, optimizer, gradients, parameters };
 template <>
 inline constexpr std::array<std::string_view, 4> kNames<Sharding>{"none", "optimizer", "gradients", "parameters"};

@@ -49,7 +49,7 @@ struct SourceOptions {
   SourceKind kind = SourceKind::digits;
   std::vector<std::string> paths;  ///< as written, globs expanded; idx: images then labels may be one glob or a folder
   std::vector<std::string> patterns;            ///< the same before globs were expanded
-  std::string labels;                           ///< idx: the label file, where it cannot be found beside the images
+  std::string labels;                           ///< idx: the label file, if it cannot be found beside the images
   std::int64_t count = 0;                       ///< digits: number of samples; other kinds: 0 = all
   std::int64_t first = 0;                       ///< digits: index of the first digit
   bool pairs = false;                           ///< digits: two digits and whether they are equal (left, right, label)

@@ -26,7 +26,7 @@ struct RankCost {
 
 [[nodiscard]] double rank_seconds(const RankCost& rank, int shards, double reduce);
 
-/// That of the slowest rank.
+/// The step time of the slowest rank.
 [[nodiscard]] double step_seconds(std::span<const RankCost> ranks, std::span<const int> counts, double reduce);
 
 /// What limits the shards of a rank.

@@ -89,7 +89,7 @@ class GoodputSimulation {
     times.missing_hosts += seconds * (step_.missing_hosts / step);
   }
 
-  // Of simultaneous events, the first in this order is handled first.
+  // Of simultaneous events, the first one in this order is handled first.
   void handle() {
     if (safe_at() <= now_) return became_safe();
     if (phase_end_ <= now_) return end_phase();

@@ -14,7 +14,7 @@
 
 namespace lockstep::exec {
 
-/// Of one node's kernel; zero for a view.
+/// The needs of one node's kernel; zero for a view.
 struct KernelNeeds {
   std::size_t workspace = 0;  ///< bytes of scratch memory while it runs
   std::size_t kept = 0;       ///< bytes that it keeps between calls

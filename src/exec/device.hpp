@@ -121,7 +121,7 @@ class Device {
   [[nodiscard]] virtual std::string name() const { return info_.model; }
   /// Used if the job does not set it; `cores`: this rank's.
   [[nodiscard]] virtual int default_workers(int cores) const = 0;
-  /// Of all workers together, in the job's precision, in FLOP/s; 0: not known.
+  /// FLOP/s of all workers together, in the job's precision; 0: unknown.
   [[nodiscard]] virtual double peak_flops(int workers) const = 0;
   /// What the bits of its kernels depend on, besides their code: "oneDNN 2.6.3".
   [[nodiscard]] virtual std::string fingerprint() const { return info_.libraries; }

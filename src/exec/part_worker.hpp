@@ -83,7 +83,7 @@ class PartWorker {
            const std::function<void(int shard, double seconds)>& done);
   /// Computes a shard of zeros that exchanges nothing with other parts; returns its seconds.
   double try_shard(const ShardCall& call);
-  /// Of the shard that done() was last called for, in host memory; null if the program has none.
+  /// A result of the shard that done() was last called for, in host memory; null if the program has none.
   [[nodiscard]] const float* result(const Location& location) const;
   /// Number of samples of that shard that count.
   [[nodiscard]] std::int64_t valid() const { return valid_; }

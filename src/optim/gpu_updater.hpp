@@ -40,7 +40,7 @@ class GpuUpdater final : public Updater {
   [[nodiscard]] std::vector<UpdatePart> update_parts(std::vector<const float*>& uses) const;
   [[nodiscard]] std::vector<StatePart> state_parts() const;
   [[nodiscard]] std::vector<NormChunk> norm_chunks() const;
-  /// Of the whole model.
+  /// The chunks of the whole model.
   [[nodiscard]] std::ptrdiff_t all_chunks() const {
     return static_cast<std::ptrdiff_t>(other_parts_ ? other_parts_->chunks() : chunks_.size());
   }

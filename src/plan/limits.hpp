@@ -18,7 +18,7 @@ struct MemoryLimit {
 
 /// The smallest of its cgroup's limit, RLIMIT_AS and RLIMIT_DATA; none if all are above the host's memory.
 [[nodiscard]] MemoryLimit limit_of_process();
-/// That of this host, or of its cgroup if that has less.
+/// Memory of this host, or the limit of its cgroup if that is less.
 [[nodiscard]] std::int64_t memory_of_host();
 
 /// The memory that a rank needs at least, and may have.
@@ -29,7 +29,7 @@ struct RankRoom {
 /// The first rank that needs more than it may have; -1: none.
 [[nodiscard]] int first_without_room(const std::vector<RankRoom>& ranks);
 
-/// Of choices_of() for as many parts as ranks: the placement with the least memory on the rank that needs most.
+/// Among choices_of() for as many parts as ranks: the placement with the least memory on the rank that needs most.
 struct Nearest {
   std::string overrides, text;
   std::int64_t least = 0;  ///< on the rank that needs most

@@ -14,7 +14,7 @@
 
 namespace lockstep::plan {
 
-/// Of one worker while the device's other workers compute, too.
+/// The rates of one worker while the device's other workers compute, too.
 struct Rates {
   std::string device;           ///< "AMD EPYC 7763, avx2"
   double matmul_flops = 0;      ///< floating-point operations per second: matrix products

@@ -54,9 +54,9 @@ struct GradientBuckets {
 
   [[nodiscard]] int count() const { return static_cast<int>(buckets.size()); }
   [[nodiscard]] const Bucket& at(int bucket) const { return buckets[static_cast<std::size_t>(bucket)]; }
-  /// Of all buckets.
+  /// In all buckets together.
   [[nodiscard]] std::int64_t elements() const;
-  /// Of the largest one.
+  /// In the largest bucket.
   [[nodiscard]] std::int64_t max_elements() const;
 };
 

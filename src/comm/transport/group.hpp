@@ -26,7 +26,7 @@ class GroupCommunicator final : public PointToPointCommunicator {
     return all_.receive(bytes, rank_of_all(from), tag, std::move(notify));
   }
   void check_peers() override { all_.check_peers(); }
-  /// That of the whole communicator.
+  /// Traffic of the whole communicator.
   [[nodiscard]] TrafficCounters traffic() const override { return all_.traffic(); }
   [[noreturn]] void abort(int exit_code) override;
   [[nodiscard]] std::shared_ptr<FlightRecorder> recorder() const override { return recorder_of(all_); }

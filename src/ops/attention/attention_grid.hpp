@@ -138,7 +138,7 @@ struct AttentionSeen {
   AttentionSizes sizes;
   float scale = 0;
 
-  /// Of a query's attention to a key.
+  /// The weight of a key in a query's attention.
   [[nodiscard]] LOCKSTEP_HOST_DEVICE float probability(const float* q, const float* k, float log_sum) const {
     return device::vector_exp(dot_of_heads(q, k, sizes.size) * scale - log_sum);
   }
