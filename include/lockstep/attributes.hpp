@@ -1,5 +1,5 @@
-// Attributes: the typed settings of an op, a model, an optimizer and so on. They are declared once, and used by the
-// parser of job files, the JSON Schema, `lockstep show` and the op itself.
+// Attributes: the typed settings of an op, a model, an optimizer and so on. They are declared once; the job-file
+// parser, the JSON Schema, `lockstep show` and the op itself all use that declaration.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace lockstep {
 
-/// A length of time in a training: "3 epochs" or "200 steps".
+/// A duration within a training run: "3 epochs" or "200 steps".
 struct Span {
   double amount = 0;
   bool epochs = false;
@@ -30,15 +30,16 @@ struct AttributeSpec {
   AttributeKind kind = AttributeKind::integer;
   std::string doc;
   std::optional<Attribute> default_value = {};       ///< absent: the attribute is required, unless `optional`
-  bool optional = false;                             ///< may be absent, and then is not in Attributes
+  bool optional = false;                             ///< may be missing, and then is not in Attributes
   std::optional<double> minimum = {}, maximum = {};  ///< inclusive
   bool above_minimum = false;                        ///< the minimum itself is out of range
   bool below_maximum = false;                        ///< the maximum itself is out of range
   std::vector<std::string> choices = {};             ///< for text
 };
 
-/// Values by name. What an op or a model is given is checked and complete: every declared attribute is there, with its
-/// kind, except optional ones. The accessors throw where an attribute is absent or of another kind, which is a bug.
+/// Values by name. The attributes that an op or a model receives are checked and complete: every declared attribute is
+/// present with its kind, except optional ones. The accessors throw if an attribute is missing or of another kind,
+/// which is a bug.
 class Attributes {
  public:
   Attributes() = default;
@@ -61,16 +62,15 @@ class Attributes {
   std::map<std::string, Attribute> values_;
 };
 
-/// A rule that one attribute alone cannot state.
+/// A rule that involves more than one attribute.
 struct AttributeCheck {
-  std::vector<std::string> attributes;  ///< that it reads; a problem is reported at the first
-  /// "expected ..., found ..."; empty: all is well.
+  std::vector<std::string> attributes;  ///< that the rule reads; a problem is reported at the first
+  /// Returns "expected ..., found ...", or an empty string if there is no problem.
   std::function<std::string(const Attributes&)> problem;
 };
 
-/// Adds the defaults that are missing, for code that builds jobs and graphs in C++. Throws Error(configuration) for an
-/// unknown name, a wrong kind, a value out of range or a check that fails. `what` names the owner in messages: "op
-/// 'conv'".
+/// Fills in missing defaults, for code that builds jobs and graphs in C++. Throws Error(configuration) for an unknown
+/// name, a wrong kind, a value out of range or a check that fails. `what` names the owner in messages: "op 'conv'".
 [[nodiscard]] Attributes complete(const std::vector<AttributeSpec>& specs, Attributes given, const std::string& what,
                                   const std::vector<AttributeCheck>& checks = {});
 

@@ -1,5 +1,5 @@
-// Augmentation: steps that change an image before the network sees it. Derive from AugmentStep for your own, or from
-// MoveStep if it only moves pixels, and add it to a registry; the job file then knows it by its name.
+// Augmentation: steps that change an image before the network sees it. For a step of your own, derive from AugmentStep,
+// or from MoveStep if it only moves pixels, and add it to a registry; the job file then knows it by its name.
 #pragma once
 
 #include <cstdint>
@@ -21,14 +21,14 @@ struct ImageSize {
   bool operator==(const ImageSize&) const = default;
 };
 
-/// Pixels that somebody else owns: [height, width, channels], 0 ... 255.
+/// A non-owning view of pixels: [height, width, channels], 0 ... 255.
 struct ImageView {
   const std::uint8_t* data = nullptr;
   std::int64_t height = 0, width = 0, channels = 0;
   [[nodiscard]] const std::uint8_t* row(std::int64_t y) const { return data + y * width * channels; }
 };
 
-/// An image that keeps its memory from sample to sample.
+/// An image that reuses its memory from sample to sample.
 class Image {
  public:
   [[nodiscard]] std::int64_t height() const { return height_; }
@@ -38,14 +38,14 @@ class Image {
   [[nodiscard]] std::uint8_t* row(std::int64_t y) { return pixels_.data() + y * width_ * channels_; }
   [[nodiscard]] std::span<std::uint8_t> pixels() { return pixels_; }
 
-  /// A copy of other pixels.
+  /// Copies these pixels.
   void assign(const ImageView& source) {
     height_ = source.height, width_ = source.width, channels_ = source.channels;
     pixels_.assign(source.data, source.data + height_ * width_ * channels_);
   }
 
-  /// Gives the image another size and pixels that are to be written; returns the old ones, which can be read
-  /// until the next replace().
+  /// Resizes the image; its new pixels are uninitialised. Returns the old ones, which can be read until the next
+  /// replace().
   ImageView replace(std::int64_t height, std::int64_t width) {
     std::swap(pixels_, old_);
     const ImageView before{old_.data(), height_, width_, channels_};
@@ -59,35 +59,34 @@ class Image {
   std::int64_t height_ = 0, width_ = 0, channels_ = 0;
 };
 
-/// One step. It must depend on the image and on what it draws from `random` only: the stream is keyed by the
-/// job's seed, the step's name and position, the epoch and the sample, so that no rank or thread matters.
+/// One step. It must depend only on the image and on what it draws from `random`: that stream is keyed by the job's
+/// seed, the step's name and position, the epoch and the sample, so the result is the same on any rank and thread.
 class AugmentStep {
  public:
   virtual ~AugmentStep() = default;
-  /// Called by several threads at once.
+  /// Thread-safe: several threads call it concurrently.
   virtual void apply(Image& image, RandomStream& random) const = 0;
-  /// The size of what apply() makes of an image of this size. Throws Error(configuration) if it cannot.
+  /// The size of apply()'s result for an input of this size. Throws Error(configuration) if the step cannot handle it.
   [[nodiscard]] virtual ImageSize output_size(ImageSize input) const { return input; }
 };
 
-/// Rows top ... bottom - 1 and columns left ... right - 1; it may stick out of the image.
+/// Rows top ... bottom - 1 and columns left ... right - 1; it may extend beyond the image.
 struct PixelRectangle {
   std::int32_t top = 0, left = 0, bottom = 0, right = 0;
 };
 
-/// Where the pixels of an image come from: pixel (y, x) is that of (y + down, x + right) in an image of the size
-/// [height, width], which was mirrored before, left to right, where `flip` is 1. It is black where there is none, and
-/// in `hole`.
+/// Where the pixels of the result come from: pixel (y, x) is pixel (y + down, x + right) of the input [height, width],
+/// which is first mirrored left to right if `flip` is 1. It is black where the input has no such pixel, and in `hole`.
 struct PixelMove {
   std::int32_t height = 0, width = 0, flip = 0, down = 0, right = 0;
   PixelRectangle hole;
 };
 
-/// A step that moves pixels or blackens them, and computes none. What it draws is known before it is done, so that a
-/// GPU can do it (docs/augmentation.md).
+/// A step that only moves pixels or blackens them. It is drawn before any pixel is touched, so a GPU can carry it out
+/// (docs/augmentation.md).
 class MoveStep : public AugmentStep {
  public:
-  /// What becomes of an image of this size. Called by several threads at once.
+  /// Draws the move for an image of this size. Thread-safe: several threads call it concurrently.
   [[nodiscard]] virtual PixelMove draw(ImageSize input, RandomStream& random) const = 0;
   void apply(Image& image, RandomStream& random) const final;
 };
@@ -97,7 +96,7 @@ struct AugmentDef {
   std::string doc;   ///< one line
   std::vector<AttributeSpec> attributes;
   std::string shorthand;  ///< the attribute that a bare value sets: `rotate: 15`; empty: none
-  bool random = true;     ///< false: it draws nothing, and so may stand in `prepare:` too
+  bool random = true;     ///< false: the step draws nothing, and so may also be used in `prepare:`
   std::function<std::unique_ptr<AugmentStep>(const Attributes&)> make;
 };
 

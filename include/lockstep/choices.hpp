@@ -21,7 +21,7 @@ template <NamedChoice Choice>
   return kNames<Choice>.at(static_cast<std::size_t>(value));
 }
 
-/// The value of that name. Throws std::out_of_range where there is none.
+/// The value with that name. Throws std::out_of_range if there is none.
 template <NamedChoice Choice>
 [[nodiscard]] constexpr Choice value_of(std::string_view name) {
   std::size_t value = 0;
@@ -29,12 +29,12 @@ template <NamedChoice Choice>
   return static_cast<Choice>(value);
 }
 
-/// What layers compute in.
+/// The type that layers compute in.
 enum class Precision : std::uint8_t { fp32, tf32, bf16, fp16 };
 template <>
 inline constexpr std::array<std::string_view, 4> kNames<Precision>{"fp32", "tf32", "bf16", "fp16"};
 
-/// Where layers run.
+/// The device that layers run on.
 enum class DeviceChoice : std::uint8_t { automatic, cpu, cuda };
 template <>
 inline constexpr std::array<std::string_view, 3> kNames<DeviceChoice>{"auto", "cpu", "cuda"};
@@ -44,12 +44,13 @@ enum class Exactness : std::uint8_t { required, preferred, never };
 template <>
 inline constexpr std::array<std::string_view, 3> kNames<Exactness>{"required", "preferred", "never"};
 
-/// Whose names and order of elements a file of weights has; automatic: its writer's, which it says.
+/// Whose parameter names and element order a weights file uses; automatic: those of the program that wrote it, which
+/// the file tells.
 enum class WeightNames : std::uint8_t { automatic, lockstep, torch };
 template <>
 inline constexpr std::array<std::string_view, 3> kNames<WeightNames>{"auto", "lockstep", "torch"};
 
-/// How shards are dealt to ranks.
+/// How shards are assigned to ranks.
 enum class BalanceMode : std::uint8_t { automatic, equal, weights, prometheus };
 template <>
 inline constexpr std::array<std::string_view, 4> kNames<BalanceMode>{"auto", "equal", "weights", "prometheus"};
@@ -59,15 +60,15 @@ enum class Recompute : std::uint8_t { never, cheap, blocks };
 template <>
 inline constexpr std::array<std::string_view, 3> kNames<Recompute>{"never", "cheap", "blocks"};
 
-/// What ranks divide among them.
+/// What is divided among ranks (ZeRO).
 enum class Sharding : std::uint8_t { none, optimizer, gradients, parameters };
 template <>
 inline constexpr std::array<std::string_view, 4> kNames<Sharding>{"none", "optimizer", "gradients", "parameters"};
-/// Whether gradients are added shard by shard, so that no rank has all of one.
+/// Whether gradients are added shard by shard, so that no rank ever holds a whole gradient.
 [[nodiscard]] constexpr bool divides_gradients(Sharding sharding) {
   return sharding >= Sharding::gradients;
 }
-/// Whether hosts keep slices of the parameters, and workers no packed or rounded weights.
+/// Whether each host keeps only its slices of the parameters, and workers keep no packed or rounded weights.
 [[nodiscard]] constexpr bool divides_parameters(Sharding sharding) {
   return sharding == Sharding::parameters;
 }
@@ -77,7 +78,7 @@ template <>
 inline constexpr std::array<std::string_view, 8> kNames<SourceKind>{"digits", "images", "idx", "cifar",
                                                                     "text",   "tokens", "csv", "packed"};
 
-/// Which of its files a folder or archive stands for; automatic: test for validation and test, else train.
+/// Which files of a folder or archive a source reads; automatic: test for validation and test, else train.
 enum class SourcePart : std::uint8_t { automatic, train, test };
 template <>
 inline constexpr std::array<std::string_view, 3> kNames<SourcePart>{"auto", "train", "test"};
@@ -86,12 +87,12 @@ enum class Tokenizer : std::uint8_t { characters, bytes };
 template <>
 inline constexpr std::array<std::string_view, 2> kNames<Tokenizer>{"characters", "bytes"};
 
-/// What is done about samples that are bad when the set is indexed.
+/// What to do about samples that are found bad when the set is indexed.
 enum class BadWhenIndexed : std::uint8_t { refuse, skip };
 template <>
 inline constexpr std::array<std::string_view, 2> kNames<BadWhenIndexed>{"refuse", "skip"};
 
-/// What is done about a sample that turns out to be bad later, when it is read.
+/// What to do about a sample that is found bad later, when it is read.
 enum class BadWhenRead : std::uint8_t { stop, replace };
 template <>
 inline constexpr std::array<std::string_view, 2> kNames<BadWhenRead>{"stop", "replace"};

@@ -1,7 +1,7 @@
-// Communicator: moves bytes between ranks. It never adds floats, save in all_reduce_sum, which is only
-// for jobs that say `exact: never`.
+// Communicator: moves bytes between ranks. It never adds floats, except in all_reduce_sum, which is only for jobs that
+// say `exact: never`.
 //
-// Every blocking call takes the operation's name and step and ends by its deadline with an
+// Every blocking call takes the operation's name and step, and has a deadline: when it passes, the call ends with an
 // Error(infrastructure) that names host, rank, peer, operation and step.
 #pragma once
 
@@ -17,18 +17,19 @@
 
 namespace lockstep {
 
-/// Who sits where. Hosts are numbered in order of their lowest rank.
+/// Which rank runs on which host. Hosts are numbered in order of their lowest rank.
 struct Topology {
   std::vector<int> host_of;             ///< by rank
   std::vector<std::string> host_names;  ///< by host
-  std::vector<int> numbers = {};        ///< of some of the job's ranks: the number that each has there; empty: its own
+  std::vector<int> numbers = {};        ///< if these are only some of the job's ranks: each one's number in the job;
+                                        ///< empty: ranks are numbered as here
   [[nodiscard]] bool same_host(int a, int b) const {
     return host_of.at(static_cast<std::size_t>(a)) == host_of.at(static_cast<std::size_t>(b));
   }
   [[nodiscard]] const std::string& host_name(int rank) const {
     return host_names.at(static_cast<std::size_t>(host_of.at(static_cast<std::size_t>(rank))));
   }
-  /// What messages call a rank.
+  /// The rank's number in messages.
   [[nodiscard]] int number(int rank) const {
     return numbers.empty() || rank < 0 ? rank : numbers.at(static_cast<std::size_t>(rank));
   }
@@ -36,18 +37,18 @@ struct Topology {
   [[nodiscard]] int local_size(int rank) const;
 };
 
-/// What is being done, for messages.
+/// What a call is part of, for messages and its deadline.
 struct Operation {
   const char* name = "";
   std::uint64_t step = 0;
   std::chrono::milliseconds timeout{60'000};
-  /// Null, or what another thread sets when nobody wants this any more. A wait for a message that has not come then
-  /// ends within a fraction of a second, with an error.
+  /// If not null, another thread may set it to cancel. A wait for a message that has not come then ends with an error
+  /// within a fraction of a second.
   const std::atomic<bool>* stop = nullptr;
 };
 
-/// A send or receive under way. The buffer must live until done() or wait(). Destroying an unfinished
-/// transfer is allowed only when the communicator is being torn down.
+/// A send or receive under way. The buffer must live until done() or wait(). Destroying an unfinished transfer is
+/// allowed only when the communicator is being torn down.
 class Transfer {
  public:
   virtual ~Transfer() = default;
@@ -55,7 +56,7 @@ class Transfer {
   virtual void wait(const Operation& operation) = 0;
 };
 
-/// Bytes that left this rank, by way.
+/// Bytes that left this rank, by path.
 struct TrafficCounters {
   std::uint64_t shared_memory_bytes = 0;  ///< read by peers of the same host
   std::uint64_t network_bytes = 0;        ///< sent by messages
@@ -69,17 +70,17 @@ class Communicator {
   [[nodiscard]] virtual int size() const = 0;
   [[nodiscard]] virtual const Topology& topology() const = 0;
 
-  /// Messages between two ranks with one tag arrive in order. Tags 0 ... 2^20 - 1 are the caller's, but the upper
-  /// half of them is the reducers'. By any thread. `notify` is called once when the message has come, from some
-  /// thread; it must not block.
+  /// Messages between two ranks with one tag arrive in order. The caller may use tags 0 ... 2^20 - 1, of which the
+  /// upper half is reserved for the reducers. Any thread may call these. `notify` is called once when the message has
+  /// come, from some thread; it must not block.
   [[nodiscard]] virtual std::unique_ptr<Transfer> send(std::span<const std::byte> bytes, int to, int tag) = 0;
   [[nodiscard]] virtual std::unique_ptr<Transfer> receive(std::span<std::byte> bytes, int from, int tag,
                                                           std::function<void()> notify = {}) = 0;
 
-  /// Throws if another rank is already known to be gone; for those who wait by other means.
+  /// Throws if another rank is already known to be gone; for code that waits by other means.
   virtual void check_peers() {}
 
-  /// Collectives: by one thread, in the same order on every rank.
+  /// Collectives: called by one thread, in the same order on every rank.
   virtual void barrier(const Operation& operation) = 0;
   virtual void broadcast(std::span<std::byte> bytes, int root, const Operation& operation) = 0;
   /// `out` holds size() blocks of in.size() bytes, in rank order.
@@ -92,11 +93,11 @@ class Communicator {
   [[noreturn]] virtual void abort(int exit_code) = 0;
 };
 
-/// One rank, alone: no MPI is started.
+/// A communicator of one rank; does not start MPI.
 [[nodiscard]] std::unique_ptr<Communicator> make_single_communicator();
 
-/// Runs `body` once per rank in `size` threads of this process and rethrows the first error. `host_of` puts
-/// ranks on pretended hosts (empty: all on one), so that both ways of the all-reduce can be tested.
+/// Runs `body` once per rank in `size` threads of this process and rethrows the first error. `host_of` puts ranks on
+/// pretended hosts (empty: all on one), so that tests cover the all-reduce within a host and between hosts.
 void run_in_threads(int size, const std::function<void(Communicator&)>& body, const std::vector<int>& host_of = {});
 
 }  // namespace lockstep

@@ -1,4 +1,4 @@
-// Data sets: numbered samples, each a set of named tensors. Derive from DataSet for a reader of your own.
+// Data sets: numbered samples, each a list of named tensors. Derive from DataSet for a reader of your own.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace lockstep {
 /// One named tensor of every sample, without the batch dimension.
 struct Feature {
   enum class Kind : std::uint8_t {
-    image,   ///< u8 [height, width, channels]; shapes may differ between samples: then shape is {-1, -1, c}
+    image,   ///< u8 [height, width, channels]; if shapes differ between samples, the shape is {-1, -1, c}
     label,   ///< i32 []
     tokens,  ///< i32 [length]
     tensor,  ///< anything else, passed through as it is
@@ -24,7 +24,7 @@ struct Feature {
   TensorSpec spec;
 };
 
-/// What indexing found, before step 0.
+/// What indexing found out, before step 0.
 struct DataSetInfo {
   std::string format;  ///< "images in class folders", "IDX", "digits (synthetic)"
   std::string source;  ///< path as the job gave it
@@ -32,18 +32,21 @@ struct DataSetInfo {
   std::vector<std::string> class_names;    ///< empty: not a classification set
   std::vector<std::int64_t> class_counts;  ///< by class, over all samples
   std::int64_t vocabulary = 0;             ///< token sets: number of distinct tokens; 0: not known
-  std::vector<std::string> token_text;     ///< text of characters: what each token stands for, by number
-  std::vector<double> mean, stddev;        ///< of images, by channel, 0...1, where the source knows them; else empty
-  std::vector<std::string> skipped;        ///< "train/cat/7.jpg: truncated JPEG", bad when the set was indexed
-  std::vector<std::string> warnings;       ///< what is allowed, but rarely meant; shown at the start of a run
-  std::string digest;  ///< sha256 over what the samples are (names, sizes, labels, content where cheap)
-  /// Whether the digest covers every byte of the samples. Where it does not, training hashes them in the background and
-  /// compares the hosts before the first checkpoint.
+  std::vector<std::string> token_text;     ///< text split into characters: what each token stands for, by number
+  std::vector<double> mean, stddev;        ///< images: by channel, on the scale 0...1, if the source knows them; else
+                                           ///< empty
+  std::vector<std::string> skipped;        ///< samples that were found bad at indexing: "train/cat/7.jpg: truncated
+                                           ///< JPEG"
+  std::vector<std::string> warnings;       ///< about things that are allowed but rarely intended; shown at the start of
+                                           ///< a run
+  std::string digest;  ///< SHA-256 that identifies the samples (names, sizes, labels, content where cheap)
+  /// Whether the digest covers every byte of the samples. If not, training hashes them in the background and compares
+  /// the hosts before the first checkpoint.
   bool content_in_digest = true;
 };
 
-/// What read() throws for a sample whose bytes were read but make no sample. It must depend on the bytes alone, so that
-/// every rank sees the same: with `data.bad_samples: replace` another sample takes its place.
+/// Thrown by read() for a sample whose bytes could be read but cannot be decoded. It must depend on the bytes alone, so
+/// that it is the same on every rank: with `data.bad_samples: replace`, another sample is used instead.
 class BadSample : public Error {
  public:
   explicit BadSample(const std::string& message) : Error(ExitCode::data, message) {}
@@ -51,37 +54,38 @@ class BadSample : public Error {
 
 using Sample = std::vector<NamedTensor>;  ///< in order of DataSetInfo::features
 
-/// A feature as its source stores it. `file`: a whole JPEG or PNG file; else `tensor`'s bytes are the value.
+/// A feature as its source stores it: `file`, a whole JPEG or PNG file, if `is_file`; else `tensor`.
 struct EncodedFeature {
   bool is_file = false;
   std::vector<std::byte> file;
   Tensor tensor;
 };
 
-/// Contract: const members are called by several threads at once. Ids are 0 ... size() - 1.
+/// Const members are thread-safe: several threads call them concurrently. Ids are 0 ... size() - 1.
 class DataSet {
  public:
   virtual ~DataSet() = default;
   [[nodiscard]] virtual const DataSetInfo& info() const = 0;
   [[nodiscard]] virtual std::int64_t size() const = 0;
-  /// Decodes sample `id` into `out`, reusing its memory where shapes allow. Throws Error(data) that names the
-  /// file and what is wrong with it; BadSample, where that is what its bytes hold.
+  /// Decodes sample `id` into `out`, reusing its memory where shapes allow. Throws Error(data) that names the file and
+  /// what is wrong with it: BadSample if its bytes are at fault.
   virtual void read(std::int64_t id, Sample& out) const = 0;
-  /// Sample `id` as the epoch keyed by `variant` has it: windows of text start at an offset that `variant` chooses.
-  /// 0, as in read(), is the fixed form that evaluation sees. Other sets have one form and ignore it.
+  /// The variant of sample `id` for the epoch that `variant` identifies: windows of text start at an offset that
+  /// depends on `variant`. 0 means the fixed form, which read() returns and evaluation sees. Other sets have one form
+  /// and ignore it.
   virtual void read_variant(std::int64_t id, std::uint64_t variant, Sample& out) const {
     (void)variant;
     read(id, out);
   }
-  /// Overwrites `out` with the sample as it is stored, in order of the features, so that it can
-  /// be packed without a second encoding. false: the source has nothing better than read().
+  /// Overwrites `out` with the sample as it is stored, in order of the features, so that packing need not encode it
+  /// again. Returns false if the source has nothing better than read().
   [[nodiscard]] virtual bool read_encoded(std::int64_t id, std::vector<EncodedFeature>& out) const {
     (void)id, (void)out;
     return false;
   }
-  /// The sample's name, for messages and for lists that split a set: "train/cat/7.jpg"; "#7" where it has none.
+  /// The sample's name, for messages and for lists that split a set: "train/cat/7.jpg"; "#7" if it has none.
   [[nodiscard]] virtual std::string name(std::int64_t id) const { return "#" + std::to_string(id); }
-  /// The class of sample `id` without decoding the rest; -1 where there is none.
+  /// The class of sample `id` without decoding the rest; -1 if it has none.
   [[nodiscard]] virtual std::int64_t label(std::int64_t id) const {
     (void)id;
     return -1;
@@ -90,7 +94,7 @@ class DataSet {
   [[nodiscard]] virtual std::uint64_t bytes_read() const { return 0; }
 };
 
-/// Data sets of your own, instead of the job's sources; null ones are opened as the job says.
+/// Data sets of your own, instead of the job's sources; a null one is opened from the job.
 struct DataSets {
   std::shared_ptr<const DataSet> train, validation;
 };

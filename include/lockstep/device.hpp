@@ -1,11 +1,11 @@
-// What a job computes on.
+// The kinds of device that a job can run on.
 #pragma once
 
 #include <cstdint>
 
 namespace lockstep {
 
-/// All ranks of a job have one kind.
+/// The same for all ranks of a job.
 enum class DeviceKind : std::uint8_t { cpu, cuda };
 
 }  // namespace lockstep

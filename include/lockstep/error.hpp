@@ -32,14 +32,15 @@ class Error : public std::runtime_error {
   ExitCode code_;
 };
 
-/// The exit code of a process that an error ends: Error's own, `infrastructure` where memory is short, else `internal`.
+/// The exit code of a process that ends with this exception: Error's own, `infrastructure` for std::bad_alloc, else
+/// `internal`.
 [[nodiscard]] int exit_code(const std::exception& error);
 
-/// Throws Error(internal) with the failed expression and its place.
+/// Throws Error(internal) with the failed expression and its source location.
 [[noreturn]] void check_failed(const char* expression, const char* file, int line, const std::string& detail);
 
 }  // namespace lockstep
 
-/// Checks an invariant of lockstep itself. A user's mistake is an Error that is thrown directly.
+/// Checks an internal invariant. For a user's mistake, throw an Error instead.
 #define LOCKSTEP_CHECK(expression, detail) \
   ((expression) ? void(0) : ::lockstep::check_failed(#expression, __FILE__, __LINE__, detail))

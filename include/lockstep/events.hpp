@@ -1,8 +1,8 @@
-// Events: what a run reports of itself, and the schema of each.
+// Events: what a run reports about itself, and the schema of each event.
 //
-// A struct per event. `describe` names its fields once, in the order in which they are written, each with its unit and
-// what it means; the JSON of `--log json` and events.jsonl, the readers of both and docs/events.md are made from it.
-// A field that is std::optional is absent where it has no value.
+// One struct per event. Its `describe` lists the fields in the order in which they are written, each with its unit and
+// meaning; the JSON of `--log json` and events.jsonl, the readers of both and docs/events.md are made from it. A field
+// that is std::optional is omitted when it has no value.
 //
 // Events are emitted by the training thread of rank 0 only, and by the supervisor of `lockstep launch`.
 #pragma once
@@ -67,7 +67,7 @@ struct Start {
   }
 };
 
-/// One for each part of a model in parts, after `start`.
+/// If the model is cut into parts: one per part, after `start`.
 struct Part {
   static constexpr const char* kName = "part";
   static constexpr const char* kDoc = "A part of a model that is cut into parts; one event per part, after `start`.";
@@ -232,7 +232,7 @@ struct BadSample {
   }
 };
 
-/// Of a rank that resumes: `step` and `path`. Of the supervisor: all but `path`.
+/// Emitted when rank 0 resumes (`step`, `path`), or by the supervisor (all but `path`).
 struct Restart {
   static constexpr const char* kName = "restart";
   static constexpr const char* kDoc =
@@ -358,7 +358,7 @@ struct End {
 using Event =
     std::variant<Start, Part, Gpu, Step, Evaluation, Checkpoint, Balance, BadSample, Restart, Warning, Launch, End>;
 
-/// Receives the events of a run, by one thread.
+/// Receives the events of a run; called by one thread.
 class Sink {
  public:
   virtual ~Sink() = default;

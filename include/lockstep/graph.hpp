@@ -19,7 +19,7 @@ class OpDef;
 
 using ValueId = std::int32_t;
 
-/// The first values of a parameter. Each element is a function of (job seed, parameter name, index).
+/// How a parameter is initialised. Each element is a function of (job seed, parameter name, index).
 struct Initializer {
   enum class Kind { zeros, ones, constant, normal, uniform, truncated_normal } kind = Kind::zeros;
   double scale = 0;  ///< constant: the value; normal: the standard deviation; uniform: the bound
@@ -52,8 +52,9 @@ struct Value {
 
 struct Node {
   std::string name;   ///< unique; random streams are keyed by its hash
-  std::string block;  ///< a piece of the model that is recomputed as a whole; empty: of none
-  std::string part;   ///< a piece of the model that has ranks of its own; empty: that of the node before
+  std::string block;  ///< the piece of the model that it is recomputed with; empty: none
+  std::string part;   ///< the part of the model (computed by ranks of its own) that it belongs to; empty: that of the
+                      ///< previous node
   const OpDef* op = nullptr;
   Attributes attributes;
   std::vector<ValueId> inputs;      ///< data inputs
@@ -63,7 +64,7 @@ struct Node {
   std::vector<TensorSpec> saved;       ///< what forward leaves for backward
   DType compute_type = DType::f32;     ///< operands of matrix multiplications are rounded to this type
   bool fast_float32 = false;           ///< libraries may round operands in float32, where that makes them faster
-  bool low_precision_weights = false;  ///< weights are read from copies that are already in the compute type
+  bool low_precision_weights = false;  ///< weights are read from copies in the compute type
   const OpDef* epilogue = nullptr;     ///< set by lowering: the node's own kernel also applies this op to its output
 };
 

@@ -20,18 +20,18 @@ class GraphBuilder {
   ValueId input(const std::string& name, const TensorSpec& sample);
 
   /// Appends a node and returns its first output. Missing attributes get the op's defaults. An empty name becomes
-  /// "<op><n>", the nodes of an op being counted from 1. The attribute `tied: <node>` shares that node's weight.
+  /// "<op><n>", where n counts the nodes of that op from 1. The attribute `tied: <node>` shares that node's weight.
   /// Throws Error(configuration) with the node's name, what was expected and what was found.
   ValueId apply(const std::string& op, const std::vector<ValueId>& inputs, Attributes attributes = {},
                 const std::string& name = "");
 
-  /// The same, but returns the index of the node: losses and metrics have two outputs.
+  /// As apply(), but returns the index of the node: losses and metrics have two outputs.
   std::int32_t add_node(const std::string& op, const std::vector<ValueId>& inputs, Attributes attributes,
                         const std::string& name);
 
-  /// Nodes that are added from now on belong to this block (Node::block); empty: to none.
+  /// Nodes added from now on belong to this block (Node::block); empty: to none.
   void begin_block(const std::string& name) { block_ = name; }
-  /// The same for their part (Node::part); empty: that of the node before.
+  /// Nodes added from now on belong to this part (Node::part); empty: to the previous node's.
   void begin_part(const std::string& name) { part_ = name; }
 
   [[nodiscard]] const TensorSpec& spec(ValueId id) const { return graph_.at(id).spec; }
@@ -54,7 +54,7 @@ class GraphBuilder {
   std::map<std::string, std::int32_t> nodes_;  // by name
 };
 
-/// What a model may know of the data.
+/// What a model may know about the data.
 struct ModelContext {
   std::vector<std::pair<std::string, ValueId>> inputs;  ///< all but the target, in the data set's order
   std::int64_t classes = 0;                             ///< 0: not a classification set
@@ -67,7 +67,7 @@ struct ModelDef {
   std::string doc;
   std::vector<AttributeSpec> attributes;
   std::string shorthand;          ///< the attribute that a bare value sets, as in `resnet: 50`; empty: none
-  bool batch_statistics = false;  ///< has batch norm: shards should hold 16 samples or more
+  bool batch_statistics = false;  ///< has batch norm: shards should have at least 16 samples
   std::function<ValueId(GraphBuilder&, const Attributes&, const ModelContext&)> build;  ///< returns the prediction
 };
 

@@ -1,5 +1,5 @@
-// The job: all settings of a training run, as plain structs. config fills them from YAML. A room takes the part that it
-// needs; what treats a job as one thing takes it whole: the loop, its plan, its launch, what is saved and reported of it.
+// The job: all settings of a training run, as plain structs. config fills them from YAML. Most rooms take only the part
+// that they need; the loop, the plan, the launcher and what saves or reports the job take it whole.
 #pragma once
 
 #include <chrono>
@@ -15,7 +15,7 @@
 
 namespace lockstep {
 
-/// Where a value stood in the job file; line 0: it was not written (a default).
+/// Where a value is in the job file; line 0: it is not there (a default).
 struct Place {
   std::string file;
   int line = 0;
@@ -49,9 +49,9 @@ struct SourceOptions {
   SourceKind kind = SourceKind::digits;
   std::vector<std::string> paths;  ///< as written, globs expanded; idx: images then labels may be one glob or a folder
   std::vector<std::string> patterns;            ///< the same before globs were expanded
-  std::string labels;                           ///< idx: the label file, where it cannot be found beside the images
+  std::string labels;                           ///< idx: the label file, if it cannot be found beside the images
   std::int64_t count = 0;                       ///< digits: number of samples; other kinds: 0 = all
-  std::int64_t first = 0;                       ///< digits: index of the first
+  std::int64_t first = 0;                       ///< digits: index of the first digit
   bool pairs = false;                           ///< digits: two digits and whether they are equal (left, right, label)
   SourcePart part = SourcePart::automatic;      ///< idx, cifar
   Tokenizer tokenizer = Tokenizer::characters;  ///< text
@@ -60,7 +60,7 @@ struct SourceOptions {
   Place place;
 };
 
-/// One step of augmentation, or of preparation when `always`.
+/// One step of augmentation, or, if `always`, of preparation.
 struct AugmentOptions {
   std::string name;  ///< flip, crop, resized_crop, resize, rotate, color_jitter, cutout, or a user's own
   Attributes attributes;
@@ -88,7 +88,7 @@ struct OptimizerOptions {
   Attributes attributes;
 };
 
-/// What the learning rate does after the warm-up.
+/// How the learning rate develops after the warm-up.
 struct ScheduleOptions {
   std::string kind = "constant";  ///< constant, steps, linear, cosine, or a user's own
   Attributes attributes;
@@ -96,7 +96,7 @@ struct ScheduleOptions {
 
 struct LearningRateOptions {
   double peak = 0.01;
-  Span warmup;  ///< linear from peak / (steps of warm-up)
+  Span warmup;  ///< rises linearly, starting at peak / (steps of warm-up)
   ScheduleOptions schedule;
   std::int64_t reference_batch = 0;  ///< linear scaling: peak is multiplied by batch_size / reference_batch; 0: off
 };
@@ -132,7 +132,7 @@ struct InitializeOptions {
   WeightNames names = WeightNames::automatic;
 };
 
-/// TensorBoard's event files, in `tensorboard` of the run directory.
+/// TensorBoard's event files, in `tensorboard` in the run directory.
 struct TensorboardOptions {
   bool enabled = false;
   Span histograms{1, true};  ///< of weights and gradients; amount 0: never
@@ -147,17 +147,17 @@ struct TelemetryOptions {
   TensorboardOptions tensorboard;
 };
 
-/// Of precision: fp16. All scales are powers of two.
+/// For `precision: fp16`. All scales are powers of two.
 struct LossScaleOptions {
   std::int64_t fixed = 0;               ///< 0: dynamic
   std::int64_t initial = 65536;         ///< dynamic: the first one
-  std::int64_t growth_interval = 2000;  ///< dynamic: good updates in a row after which it is doubled
+  std::int64_t growth_interval = 2000;  ///< dynamic: successful updates in a row after which the scale doubles
 };
 
 struct BalanceOptions {
   BalanceMode mode = BalanceMode::automatic;
-  std::map<std::string, double> weights;  ///< by host, or by a processor model or a part of its name
-  std::string prometheus;                 ///< URL of a server that knows earlier runs
+  std::map<std::string, double> weights;  ///< by host, or by (part of) a processor model's name
+  std::string prometheus;                 ///< URL of a server with metrics of earlier runs
 };
 
 /// One of the parts that a model is cut into by hand.
@@ -167,12 +167,12 @@ struct PartOptions {
   Place place;
 };
 
-/// How the model is cut into parts, each computed on ranks of its own. Beside this, layers may name theirs.
+/// How the model is cut into parts, each computed by ranks of its own. Layers may also name their parts.
 struct ParallelOptions {
-  std::int64_t parts = 1;         ///< that many, cut by cost
-  std::vector<PartOptions> cuts;  ///< not empty: these, in their order
-  bool branches = false;          ///< branches that do not depend on each other
-  std::int64_t in_flight = 0;     ///< most shards of a part on one worker between forward and backward; 0: chosen
+  std::int64_t parts = 1;         ///< number of parts, cut by cost
+  std::vector<PartOptions> cuts;  ///< if not empty: these parts, in this order
+  bool branches = false;          ///< cuts between branches that do not depend on each other
+  std::int64_t in_flight = 0;     ///< most shards of a part that a worker has between forward and backward; 0: chosen
   Sharding sharding = Sharding::none;
   Place place;  ///< of `parts`
 };
@@ -194,7 +194,8 @@ struct Job {
   Precision precision = Precision::fp32;
   LossScaleOptions loss_scale;
   DeviceChoice device = DeviceChoice::automatic;
-  std::vector<std::int64_t> devices;  ///< of device: cuda, GPUs for a host's ranks by PCI bus; empty: all visible ones
+  std::vector<std::int64_t> devices;  ///< device: cuda: GPUs of a host's ranks, in order of PCI bus; empty: all visible
+                                      ///< ones
   Recompute recompute = Recompute::never;
   bool cuda_graphs = true;  ///< device: cuda: kernels are launched in graphs
   int threads = 0;          ///< 0: auto
@@ -218,13 +219,13 @@ struct Job {
 struct JobFile : Job {
   JobFile() = default;
   JobFile(Job job) : Job(std::move(job)) {}  // NOLINT(google-explicit-constructor): one that nobody wrote down
-  /// Where `path` ("job.batch_size") was written; the path alone where it was not.
+  /// Where `path` ("job.batch_size") is in the file; only the path if it is not there.
   [[nodiscard]] Place place_of(const std::string& path) const;
 
   std::map<std::string, Place> places;  ///< of what was written
 };
 
-/// A job as checkpoints keep it and runs are compared by.
+/// A job in the form that checkpoints store and that runs are compared by.
 struct CanonicalJob {
   std::string text;    ///< the whole job as JSON (so YAML too) with every default filled in
   std::string digest;  ///< sha256 of what the result depends on

@@ -1,4 +1,4 @@
-// Ranks as processes: a program that mpirun starts once for each.
+// Ranks as processes: for a program that mpirun starts once per rank.
 #pragma once
 
 #include <exception>
@@ -8,15 +8,15 @@
 
 namespace lockstep {
 
-/// Prints one message on stderr, "<program>: rank 1 on host a: ...", without the rank where there is one alone, and
-/// returns the exit code of the error.
+/// Prints the error on stderr, "<program>: rank 1 on host a: ..." (without the rank if there is only one), and returns
+/// the error's exit code.
 int report_error(const std::exception& error, const Communicator& communicator);
 
-/// What main() does in a program on several ranks: calls `body` with a communicator over MPI and returns the process's
-/// exit code. A process that no launcher started is one rank alone, without MPI. An error of one rank ends all:
-/// `report` prints it and returns the exit code. Once per process; MPI's calls are made by a thread of its own, not by
-/// `body`, so MPI must not have started yet: else it throws Error(usage). A program that uses MPI itself has a
-/// Communicator of its own instead.
+/// For main() of a program on several ranks: calls `body` with a communicator over MPI and returns the process's exit
+/// code. A process that was not started by an MPI launcher is a single rank, without MPI. An error on one rank ends all
+/// ranks: `report` prints it and returns the exit code. Call it once per process. MPI calls are made by a thread of
+/// their own, not by `body`, so MPI must not have been initialised yet; else it throws Error(usage). A program that
+/// uses MPI itself derives its own Communicator instead.
 int run_on_mpi(const std::function<int(Communicator&)>& body,
                const std::function<int(const std::exception&, const Communicator&)>& report = report_error);
 

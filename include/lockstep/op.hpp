@@ -3,7 +3,7 @@
 // Gradients are those of the loss summed over samples (or tokens): the division by the global count happens once, at
 // the update. backward() overwrites every gradient it is given, except those named by `add_to`; where a value is used
 // several times, the compiler adds its gradients in graph order. A null pointer in `input_gradients` or
-// `parameter_gradients` means that this gradient is not wanted. If none is, backward() is not called.
+// `parameter_gradients` means that this gradient is not wanted. If none is wanted, backward() is not called.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@
 
 namespace lockstep {
 
-struct GpuKernelOptions;  // for lockstep's own kernels for GPUs
+struct GpuKernelOptions;  // for lockstep's own GPU kernels
 
 enum class Mode : std::uint8_t { training, inference };
 
@@ -33,8 +33,8 @@ struct ParameterSpec {
   bool decay = true;  ///< weight decay applies by default
 };
 
-/// In training, forward() writes a statistic of this shape for each shard. These are averaged over the shards, by the
-/// same tree as the gradients; then new = (1 - momentum) * old + momentum * average.
+/// A state of an op. In training, forward() writes a statistic of this shape for each shard. The statistics are
+/// averaged over the shards, by the same tree as the gradients; then new = (1 - momentum) * old + momentum * average.
 struct StateSpec {
   std::string name;
   Shape shape;
@@ -42,7 +42,7 @@ struct StateSpec {
   double momentum = 0.1;
 };
 
-/// What an op makes of the shapes of its inputs.
+/// What an op derives from the shapes of its inputs.
 struct Signature {
   std::vector<TensorSpec> outputs;
   std::vector<ParameterSpec> parameters;
@@ -56,18 +56,18 @@ struct Cost {
   double backward_flops = 0;
 };
 
-/// Everything random or positional that a kernel may depend on. Never a rank, never a thread.
+/// Everything random or positional that a kernel may depend on; never a rank or a thread.
 struct StepContext {
   std::uint64_t seed = 0;
   std::uint64_t step = 0;
   std::int64_t first_position = 0;       ///< position of the shard's first sample in the global batch
-  std::uint64_t parameters_version = 0;  ///< changes with every update; a kernel may cache packed weights by it
+  std::uint64_t parameters_version = 0;  ///< changes with every update: a key for caches of packed weights
 };
 
 /// What a kernel is made for. The pointers are valid only while it is made.
 struct KernelRequest {
   std::string node;
-  const Attributes* attributes = nullptr;  ///< complete: every attribute that the op declares is there
+  const Attributes* attributes = nullptr;  ///< complete: every attribute that the op declares is present
   Mode mode = Mode::training;
   std::vector<TensorSpec> inputs, parameters, states, outputs, saved;
   std::string epilogue;  ///< an op of OpDef::epilogues that the kernel applies to its output; empty: none
@@ -76,18 +76,18 @@ struct KernelRequest {
   /// Parameter 0 and its gradient have channels last in memory (Value::channels_last). `parameters` still has the
   /// model's shape.
   bool channels_last = false;
-  /// Whether the kernel may keep a weight packed or rounded from one call to the next.
+  /// Whether the kernel may keep a packed or rounded weight from one call to the next.
   bool keeps_weights = true;
   const GpuKernelOptions* gpu = nullptr;  ///< null on the CPU
 };
 
-/// Tensors are in the order of the KernelRequest, row-major, without overlap except where OpDef::in_place allows it.
+/// Tensors are in the order of the KernelRequest, row-major; they overlap only where OpDef::in_place allows it.
 struct ForwardCall {
   std::span<const void*const> inputs, parameters, states;
-  std::span<float* const> statistics;  ///< written: one for each state, of this shard; empty in inference
+  std::span<float* const> statistics;  ///< written: one per state, for this shard; empty in inference
   std::span<void*const> outputs, saved;
-  void* workspace = nullptr;          ///< Kernel::workspace_bytes() of scratch memory
-  const StepContext* step = nullptr;  ///< on a GPU: in its memory, read by the kernel when it runs
+  void* workspace = nullptr;          ///< scratch memory of Kernel::workspace_bytes()
+  const StepContext* step = nullptr;  ///< on a GPU: in device memory, read when the kernel runs
   void* stream = nullptr;             ///< on a GPU: the stream to launch on; null on the CPU
 };
 
@@ -104,38 +104,39 @@ struct BackwardCall {
   void* stream = nullptr;             ///< as in ForwardCall
 };
 
-/// The code of one node on one worker, made once for fixed shapes and called for one shard after the other, never by
-/// two threads at once. Single-threaded. forward() and backward() allocate nothing after their first call.
+/// The code of one node on one worker: made once for fixed shapes, called for one shard after another. It is
+/// single-threaded, and never called by two threads at once. forward() and backward() allocate nothing after their
+/// first call.
 class Kernel {
  public:
   virtual ~Kernel() = default;
   [[nodiscard]] virtual std::size_t workspace_bytes() const { return 0; }
-  /// Bytes that it keeps from call to call once it has run in all its directions, such as packed weights.
+  /// Bytes that it keeps between calls, such as packed weights, once it has run in all its directions.
   [[nodiscard]] virtual std::size_t kept_bytes() const { return 0; }
-  /// Which algorithms of a library the kernel uses, for the record of a run; empty if there was nothing to choose.
+  /// Which algorithms the kernel's library uses, for the record of a run; empty if there was nothing to choose.
   [[nodiscard]] virtual std::string algorithms() const { return ""; }
   virtual void forward(const ForwardCall& call) = 0;
   virtual void backward(const BackwardCall& call);  ///< by default an error: not differentiable
   /// Computes output 0 again, with the bits of forward(), from the inputs and what forward() saved, and writes no
-  /// statistics. With it the output need not stay in memory until backward().
+  /// statistics. If it exists, the output need not stay in memory until backward().
   virtual void recompute(const ForwardCall& call);  ///< by default an error
   /// Whether recompute() exists and is cheap: no matrix multiplication, no second pass over all samples.
   [[nodiscard]] virtual bool can_recompute() const { return false; }
   /// Whether backward() can add the gradient of this parameter to what the memory holds (BackwardCall::add_to). The
-  /// bits must be those of writing it elsewhere and adding it afterwards: each element is rounded to float32 once,
+  /// bits must be the same as if it were written elsewhere and then added: each element is rounded to float32 once,
   /// before it is added.
   [[nodiscard]] virtual bool adds_gradient(std::size_t /*parameter*/) const { return false; }
 };
 
 using KernelFactory = std::function<std::unique_ptr<Kernel>(const KernelRequest&)>;
 
-/// What backward() reads. All else of forward() is freed or overwritten before; `saved` is always kept.
+/// What backward() reads. All other tensors of forward() are freed or overwritten before; `saved` is always kept.
 struct BackwardReads {
   bool inputs = false;
   bool outputs = false;
 };
 
-/// Where a kernel may write over what it reads: it reads each element for the last time before it writes there.
+/// Where a kernel may write over what it reads: it must have read an element for the last time before it writes there.
 struct InPlace {
   bool forward = false;        ///< output 0 over input 0; with two inputs, over either
   bool over_gradient = false;  ///< the gradient of input 0 over that of the output
@@ -168,21 +169,22 @@ class OpDef {
   bool exponential = false;      ///< metrics: reported as exp(sum / sum) (perplexity)
   bool higher_is_better = true;  ///< metrics: for `best` and `early_stop`
 
-  /// The shapes, for inputs whose dimension 0 is the shard's batch. Throws Error(configuration) that says what was
+  /// Shape inference; dimension 0 of the inputs is the shard's batch. Throws Error(configuration) that says what was
   /// expected and what was found; the builder adds the name of the node and its place in the job file.
   std::function<Signature(const Attributes&, std::span<const TensorSpec> inputs)> infer;
   std::function<Cost(const Attributes&, std::span<const TensorSpec> inputs, const Signature&)> cost;
 
   std::map<DeviceKind, KernelFactory> kernels;
-  /// On these devices the factory is also given requests with low-precision tensors (bf16, f16), and returns null for
-  /// those it has no kernel for. Everywhere else kernels see float32 only: low-precision tensors are cast around them.
+  /// On these devices the factory is also asked for kernels with low-precision tensors (bf16, f16), and returns null if
+  /// it has none. On other devices kernels see float32 only: low-precision tensors are cast around them.
   std::set<DeviceKind> takes_low_precision;
   /// On these devices the kernel is faster if parameter 0, a weight [f, c, h, w], and its gradient have channels last.
-  /// It works with both orders.
+  /// It must work with both orders.
   std::set<DeviceKind> channels_last;
-  /// Names of ops that the kernel can apply to output 0 while it writes it, with the bits of both kernels run one after
-  /// the other. backward() then gets the epilogue's output as output 0, and the gradient of that. If the op also
-  /// `passes_gradient`, its backward() does run, and makes the gradient of input 0, which is that of all inputs.
+  /// Names of ops that the kernel can apply to output 0 while it writes it, with the bits of running both kernels one
+  /// after the other. backward() then gets the epilogue's output as output 0, and that output's gradient. If the op
+  /// also has `passes_gradient`, its backward() is called after all, and computes the gradient of input 0, which is
+  /// that of all inputs.
   std::map<DeviceKind, std::vector<std::string>> epilogues;
 };
 
@@ -191,7 +193,7 @@ class OpRegistry {
  public:
   OpDef& add(OpDef op);  ///< throws Error(usage) if the name is taken
   /// Adds a kernel for a device, or replaces the op's own. It gets no epilogues, and weights in the model's order.
-  /// `takes_low_precision`: as OpDef's. Throws as at() does.
+  /// `takes_low_precision`: see OpDef. Throws as at() does.
   void add_kernel(const std::string& op, DeviceKind device, KernelFactory factory, bool takes_low_precision = false);
   [[nodiscard]] const OpDef* find(const std::string& name) const;  ///< null if absent
   [[nodiscard]] const OpDef& at(const std::string& name) const;    ///< throws Error(internal) if absent

@@ -1,8 +1,8 @@
-// Optimizers: how parameters follow their gradients.
+// Optimizers: how gradients change parameters.
 //
-// An optimizer is elementwise: what becomes of a parameter's element depends on that element, its gradient, its
-// elements of the state tensors, and on nothing else. So it does not matter where parameters are cut for threads and
-// ranks. Loops are plain, contraction is off: SIMD code and its tail round alike.
+// An optimizer is elementwise: the new value of an element depends on that element, its gradient and its elements of
+// the state tensors, and on nothing else. So it does not matter where parameters are cut for threads and ranks. Loops
+// are plain and contraction is off, so SIMD code and its scalar tail round alike.
 #pragma once
 
 #include <cstddef>
@@ -20,18 +20,18 @@ namespace lockstep {
 /// What is the same for all elements in one update.
 struct UpdateStep {
   double learning_rate = 0;
-  std::int64_t update = 0;  ///< from 0; fewer than steps where updates were skipped
+  std::int64_t update = 0;  ///< counted from 0; fewer than steps if updates were skipped
 };
 
-/// Neighbouring elements of one parameter. The gradient is of the mean loss, and clipped.
+/// Neighbouring elements of one parameter. The gradient is that of the mean loss, after clipping.
 struct ParameterRun {
   std::span<float> parameter;
   std::span<const float> gradient;
   std::span<float* const> states;  ///< in the order of OptimizerDef::states; 0 before the first update
-  bool decay = false;              ///< whether weight decay is meant for this parameter: see OptimizerDef::attributes
+  bool decay = false;              ///< whether weight decay applies to this parameter: see OptimizerDef::attributes
 };
 
-/// Updates a run. Several threads call it at once, for runs that do not overlap.
+/// Updates a run. Thread-safe: several threads call it concurrently, for runs that do not overlap.
 using ParameterUpdate = std::function<void(const ParameterRun& run)>;
 
 inline constexpr std::size_t kMaxOptimizerStates = 4;
@@ -41,8 +41,8 @@ class OptimizerDef {
   static constexpr const char* kNoun = "optimizer";
   std::string name;  ///< "adamw"
   std::string doc;   ///< one line
-  int order = 100;   ///< its place in messages and on pages; those of one place are sorted by name
-  /// One that is called `decay_all` says whether norms and biases decay too; else only the others do.
+  int order = 100;   ///< position in messages and on pages; equal ones are sorted by name
+  /// An attribute `decay_all` decides whether norms and biases decay too; without it, only the other parameters do.
   std::vector<AttributeSpec> attributes;
   std::vector<AttributeCheck> checks;
   std::string shorthand;  ///< the attribute that a bare value sets; empty: none
@@ -50,7 +50,7 @@ class OptimizerDef {
   /// Names of the float32 tensors that it keeps for each parameter, in the parameter's shape: "first_moment". At most
   /// kMaxOptimizerStates. Not set: none.
   std::function<std::vector<std::string>(const Attributes& settings)> states;
-  /// What one update does on the CPU, with what is the same for all elements computed once.
+  /// One update on the CPU, with everything that is the same for all elements computed once.
   std::function<ParameterUpdate(const Attributes& settings, const UpdateStep& step)> update;
 };
 

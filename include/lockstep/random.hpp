@@ -46,8 +46,8 @@ using PhiloxWords = std::array<std::uint32_t, 4>;
   return static_cast<float>(word >> 8) * 0x1p-24F;
 }
 
-/// As many words as are drawn for one thing, such as a sample's augmentation. Streams of different key, id or substream
-/// are independent.
+/// The random words for one purpose, such as augmenting one sample. Streams that differ in key, id or substream are
+/// independent.
 class RandomStream {
  public:
   RandomStream(std::uint64_t key, std::uint64_t id, std::uint32_t substream = 0)

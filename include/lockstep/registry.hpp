@@ -1,4 +1,4 @@
-// Registry: things that a job file may name, by name. Built-in ones, plus what the embedding program adds.
+// Registry: the things that a job file can refer to by name: the built-in ones and those of the embedding program.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 
 namespace lockstep {
 
-/// `Def` has a `name`, an `order` among the others, and a `kNoun` for messages. Addresses are stable.
+/// `Def` has a `name`, an `order` and a `kNoun` for messages. Addresses are stable.
 template <class Def>
 class Registry {
  public:
@@ -32,7 +32,7 @@ class Registry {
     return found == defs_.end() ? nullptr : found->get();
   }
 
-  /// Throws Error(configuration) that names those there are.
+  /// If there is none, throws Error(configuration) that lists the known names.
   [[nodiscard]] const Def& at(const std::string& name) const {
     if (const Def* def = find(name)) return *def;
     std::string known;

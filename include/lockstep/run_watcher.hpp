@@ -1,4 +1,4 @@
-// Watching a run from outside of it: how far it is, a request to end it, and a timeline of some of its steps.
+// Watches a run from outside: its progress, a request to end it, and which steps to trace.
 #pragma once
 
 #include <cstdint>
@@ -12,16 +12,16 @@ enum class StopRequest : std::uint8_t {
   now,               ///< checkpoint after this step and end
 };
 
-/// Who watches a run's progress and may interrupt it, so that it can be resumed. Called by the training thread of every
-/// rank.
+/// Follows a run's progress and may interrupt it in a way that it can resume from. Called by the training thread of
+/// every rank.
 class RunWatcher {
  public:
   virtual ~RunWatcher() = default;
-  virtual void step_done(std::int64_t step) = 0;               ///< so many steps are done
-  [[nodiscard]] virtual StopRequest stop_request() const = 0;  ///< one rank's is enough
+  virtual void step_done(std::int64_t step) = 0;               ///< `step`: steps done
+  [[nodiscard]] virtual StopRequest stop_request() const = 0;  ///< a request on one rank is enough
 };
 
-/// Steps to trace, counted from 1 as the run reports them; last 0: none.
+/// Steps to trace, counted from 1 as in the run's reports; last 0: none.
 struct ProfileSteps {
   std::int64_t first = 0, last = 0;
 };

@@ -1,4 +1,4 @@
-// Schedules: the course of the learning rate from the end of its warm-up to the end of the run.
+// Schedules: the learning rate from the end of the warm-up to the end of the run.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,11 @@
 
 namespace lockstep {
 
-/// Where in the run a rate is asked for.
+/// The point in the run that a rate is asked for.
 struct ScheduleStep {
   double peak = 0;        ///< the rate at the end of the warm-up
   double progress = 0;    ///< 0 at the end of the warm-up, 1 at the end of the run
-  std::int64_t step = 0;  ///< of the run, from 0, the warm-up's included
+  std::int64_t step = 0;  ///< of the run, from 0, warm-up included
   std::int64_t steps_per_epoch = 1;
 };
 
@@ -24,8 +24,8 @@ class ScheduleDef {
   static constexpr const char* kNoun = "schedule";
   std::string name;  ///< "cosine"
   std::string doc;   ///< one line
-  int order = 100;   ///< its place in messages and on pages; those of one place are sorted by name
-  /// A number that is called `final` is the rate at the end of the run: a job file may not set it above the peak.
+  int order = 100;   ///< position in messages and on pages; equal ones are sorted by name
+  /// A number called `final` is the rate at the end of the run: a job file may not set it above the peak.
   std::vector<AttributeSpec> attributes;
   std::vector<AttributeCheck> checks;
   std::string shorthand;  ///< the attribute that a bare value sets; empty: none

@@ -8,19 +8,19 @@
 
 namespace lockstep {
 
-/// What a rank did in a step.
+/// What a rank did in one step.
 struct RankLoad {
   std::string host;
   int workers = 1;     ///< threads or streams that compute shards
-  int shards = 0;      ///< that it computed
-  double seconds = 0;  ///< of computing them, added over its workers
+  int shards = 0;      ///< shards it computed
+  double seconds = 0;  ///< time spent computing them, summed over its workers
 };
 
 class ShardBalancer {
  public:
   virtual ~ShardBalancer() = default;
-  /// Asked on rank 0 after each step. `step`: steps done. Returns a number of shards for each rank, the job's `shards`
-  /// in all, or nothing for no change. They change after the step that follows.
+  /// Called on rank 0 after each step. `step`: steps done. Returns a number of shards for each rank, the job's `shards`
+  /// in total, or nothing for no change. A change takes effect after the next step.
   [[nodiscard]] virtual std::vector<int> balance(std::int64_t step, std::span<const RankLoad> ranks) = 0;
 };
 

@@ -21,7 +21,7 @@ using Shape = std::vector<std::int64_t>;
 [[nodiscard]] std::int64_t elements(const Shape& shape);  ///< 1 for a scalar (empty shape)
 [[nodiscard]] std::string to_string(const Shape& shape);  ///< "[16, 32, 32, 3]"
 
-/// Type and shape of a tensor. Images are [height, width, channels], batches of them [batch, height, width, channels].
+/// Type and shape of a tensor. Images are [height, width, channels]; batches of them, [batch, height, width, channels].
 struct TensorSpec {
   DType dtype = DType::f32;
   Shape shape;

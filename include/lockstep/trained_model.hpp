@@ -1,4 +1,5 @@
-// A trained model: loaded from a run, a checkpoint or a .safetensors file, evaluated, asked for predictions, saved.
+// A trained model: loaded from a run, a checkpoint or a .safetensors file; can be evaluated, make predictions and be
+// saved.
 #pragma once
 
 #include <cstdint>
@@ -20,15 +21,15 @@ namespace lockstep {
 struct EvaluationResult {
   std::map<std::string, double> metrics;  ///< "loss", and the job's metrics by name
   std::int64_t samples = 0;
-  std::vector<std::string> warnings;  ///< of samples that others replaced (`data.bad_samples`); on rank 0
+  std::vector<std::string> warnings;  ///< about samples that were replaced (`data.bad_samples`); on rank 0
 };
 
 class TrainedModel {
  public:
   /// `which`: "newest" or "best" of the job's run directory, a checkpoint's directory, or a .safetensors file. The
-  /// training data need not be there, unless it is such a file. `data`: sets of your own, as for train_job(). Every
-  /// rank of the communicator makes one; it and the registries must outlive the model. Throws Error(data) where there
-  /// is no such checkpoint, or where it is damaged or another model's.
+  /// training data are needed only for a .safetensors file. `data`: sets of your own, as for train_job(). Collective:
+  /// every rank of the communicator makes one; the communicator and the registries must outlive the model. Throws
+  /// Error(data) if there is no such checkpoint, or if it is damaged or belongs to another model.
   TrainedModel(const JobFile& job, const std::string& which, const Registries& registries, Communicator& communicator,
                const DataSets& data = {});
   ~TrainedModel();
@@ -38,29 +39,29 @@ class TrainedModel {
   TrainedModel& operator=(TrainedModel&& other) noexcept;
 
   [[nodiscard]] const std::string& path() const;  ///< of the checkpoint or the file
-  [[nodiscard]] std::int64_t step() const;        ///< of the checkpoint; -1 of a file, which does not say
+  [[nodiscard]] std::int64_t step() const;        ///< of the checkpoint; -1 for a .safetensors file, which has none
   [[nodiscard]] std::string parameters_sha256() const;
-  /// Of the training data, without the samples: features, names of classes.
+  /// About the training data, without the samples: features, names of classes.
   [[nodiscard]] const DataSetInfo& data() const;
 
-  /// Every sample of a set of the job ("validation", "test" or "train") once. Every rank calls it; the bits do not
-  /// depend on their number.
+  /// Evaluates every sample of one of the job's sets ("validation", "test" or "train") once. Collective; the bits do
+  /// not depend on the number of ranks.
   [[nodiscard]] EvaluationResult evaluate(const std::string& set);
-  /// The same of a set with the features of the training data.
+  /// The same for a set that has the features of the training data.
   [[nodiscard]] EvaluationResult evaluate(const DataSet& set);
 
-  /// What the model reads of a sample, as it is before the job's preparation; the rest of a sample is ignored.
+  /// What the model reads from a sample, before the job's preparation; other features of a sample are ignored.
   [[nodiscard]] const std::vector<Feature>& inputs() const;
-  /// What it makes of a sample: its last layer's values, such as a score for each class.
+  /// The shape of a sample's prediction: the last layer's values, such as one score per class.
   [[nodiscard]] const Shape& prediction_shape() const;
-  /// Computes a prediction for each sample, on this rank alone and by several threads. Single calls of `take` may come
-  /// at once and in any order.
+  /// Computes a prediction for each sample, on this rank only, with several threads. `take` may be called concurrently
+  /// and in any order.
   void predict(const DataSet& samples,
                const std::function<void(std::int64_t id, std::span<const float> prediction)>& take);
-  /// The same of samples in memory, whose tensors are named as the features are.
+  /// The same for samples in memory, whose tensors are named like the features.
   [[nodiscard]] std::vector<Tensor> predict(const std::vector<Sample>& samples);
 
-  /// Writes parameters and states as one .safetensors file; a file that is there is replaced.
+  /// Writes parameters and states as one .safetensors file; replaces an existing one.
   void save(const std::string& path) const;
 
  private:
@@ -68,7 +69,7 @@ class TrainedModel {
   std::unique_ptr<Parts> parts_;
 };
 
-/// Softmax, in double. `temperature`: what scores are divided by.
+/// Softmax, in double. `temperature`: scores are divided by it.
 [[nodiscard]] std::vector<double> probabilities(std::span<const float> scores, double temperature = 1);
 
 }  // namespace lockstep

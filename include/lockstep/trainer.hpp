@@ -1,4 +1,4 @@
-// The trainer, driven from C++: registries of ops and models, the data, and one call.
+// The trainer as a C++ API: registries of ops and models, the data, and one call.
 #pragma once
 
 #include <map>
@@ -31,8 +31,8 @@ struct Registries {
   static Registries built_in();
 };
 
-/// A job file with overrides `key=value`; an empty path is the embedded digits, the directory of a run or of a
-/// checkpoint the job that it was trained with. `need_data`: the files that it names must exist. All mistakes are
+/// Loads a job file with overrides `key=value`. An empty path means the embedded digits job; the directory of a run or
+/// a checkpoint, the job that it was trained with. `need_data`: the files that it names must exist. All mistakes are
 /// thrown together as one Error(configuration).
 [[nodiscard]] JobFile load_job(const std::string& path, const std::vector<std::string>& overrides,
                                const Registries& registries, bool need_data = true);
@@ -41,25 +41,27 @@ struct TrainerOptions {
   std::string resume = "auto";            ///< auto | never | path of a checkpoint
   bool handle_signals = false;            ///< SIGTERM, SIGINT, SIGUSR1: checkpoint at the next step and end
   events::Sink* sink = nullptr;           ///< receives the events, on rank 0
-  std::vector<Callback*> callbacks = {};  ///< in the order in which they are called; each rank has its own
-  ShardBalancer* balancer = nullptr;  ///< in place of the job's; on rank 0, but every rank says whether there is one
+  std::vector<Callback*> callbacks = {};  ///< in the order in which they are called; each rank has its own objects
+  ShardBalancer* balancer = nullptr;  ///< instead of the job's; used on rank 0, but every rank says whether there is
+                                      ///< one
   RunWatcher* watcher = nullptr;
   std::string program_digest = {};  ///< compared between ranks at start; empty: not compared
-  std::int64_t stop_at = 0;         ///< end after this step as after a signal; 0: never
-  /// A timeline of these steps of every rank, in `trace` of the run directory; rank 0's counts.
+  std::int64_t stop_at = 0;         ///< end after this step, as after a signal; 0: never
+  /// Records a timeline of these steps on every rank, in `trace` in the run directory; rank 0's value counts.
   ProfileSteps profile = {};
-  bool lowered = true;  ///< false: each op by its own kernel, as the graph stands. The bits are the same
-  std::map<std::string, double> restarts = {};  ///< by reason, of the launch that this run is part of; for metrics
+  bool lowered = true;  ///< false: run each op with its own kernel, without lowering the graph; the bits are the same
+  std::map<std::string, double> restarts = {};  ///< restarts so far of the launch that this run belongs to, by reason;
+                                                ///< for metrics
 };
 
 struct TrainResult {
-  std::int64_t steps = 0;    ///< done in all, also before a resume
-  std::int64_t samples = 0;  ///< trained on by this call
+  std::int64_t steps = 0;    ///< steps done in total, including those before a resume
+  std::int64_t samples = 0;  ///< samples that this call trained on
   double seconds = 0;
   double samples_per_second = 0;
-  double loss = 0;                        ///< mean of the last step
+  double loss = 0;                        ///< mean over the last step
   std::map<std::string, double> metrics;  ///< of the last evaluation: "loss", "accuracy", ...
-  std::map<std::string, double> phases;   ///< seconds of this rank by name
+  std::map<std::string, double> phases;   ///< seconds of this rank, by phase
   std::string parameters_sha256;
   /// By a signal, a stop request or stop_at; a checkpoint was written unless the job never writes one.
   bool interrupted = false;

@@ -14,17 +14,18 @@ namespace lockstep::balance {
 
 namespace {
 
-constexpr double kSlack = 0.01;       // of the predicted step, for fewer moves of shards
-constexpr int kMaxLevel = 6;          // 3 << 6 samples of patience
-constexpr int kReversalSamples = 50;  // << level: a move that takes back one not older than this
-constexpr int kQuietSamples = 100;    // << level: after so many without a reversal the patience is halved
+constexpr double kSlack = 0.01;       // of the predicted step; given up so that fewer shards move
+constexpr int kMaxLevel = 6;          // patience is at most 3 << 6 samples
+constexpr int kReversalSamples = 50;  // << level: a move that reverts one not older than this is a reversal
+constexpr int kQuietSamples = 100;    // << level: after so many samples without a reversal, the patience is halved
 
 double median_of_known(std::vector<double> values) {
   std::erase_if(values, [](double value) { return !(value > 0); });
   return median(std::move(values));
 }
 
-constexpr double kErrorOfScatter = 1.5;  // a deviation is 1.25 mean distances, and a mean of medians is no mean
+constexpr double kErrorOfScatter = 1.5;  // a standard deviation is 1.25 mean distances, and a mean of medians is less
+                                         // accurate than a mean
 
 int partial_sums(int shards) {
   return std::popcount(static_cast<unsigned>(shards)) + 1;
@@ -67,7 +68,7 @@ std::vector<double> Balancer::seconds_per_shard() const {
   return seconds;
 }
 
-// Empty while nothing is known. A rank that was never measured (it had no shard) is taken for an ordinary one.
+// Empty as long as nothing is known. A rank that was never measured (it had no shard) is assumed to be average.
 std::vector<RankCost> Balancer::costs() const {
   std::vector<double> seconds = seconds_per_shard();
   if (level_ > 0) {
@@ -110,7 +111,7 @@ std::optional<Decision> Balancer::observe(std::span<const int> counts, std::span
 }
 
 void Balancer::add(std::span<const RankMeasure> ranks, double seconds) {
-  std::size_t last = 0;  // who came last waited for nobody: what it waited is the exposed all-reduce
+  std::size_t last = 0;  // the last rank to arrive waited for nobody: its wait is the exposed all-reduce
   for (std::size_t r = 0; r < ranks.size(); ++r) {
     sums_[r].shards += ranks[r].shards;
     sums_[r].compute += ranks[r].compute;
@@ -142,8 +143,8 @@ void Balancer::take_sample() {
   }
 }
 
-// By how much the slowest of some equal ranks seems to be slower than it is: the error of an estimate, and of many the
-// worst.
+// By how much the slowest of several equal ranks may appear slower than it is: the error of an estimate, for the worst
+// of many.
 double Balancer::threshold(std::span<const RankCost> costs) const {
   std::size_t slowest = 0;
   double most = 0;

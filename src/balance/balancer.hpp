@@ -1,14 +1,14 @@
-// The balancer: from the measures of each step to a new split, now and then. Rank 0 has one. It reads no clock, draws
-// no random numbers and sends nothing, so the simulator runs this very code.
+// The balancer: turns the measurements of each step into a new split from time to time. Rank 0 has one. It reads no
+// clock, draws no random numbers and sends nothing, so the simulator runs the same code.
 //
-// Measures are added up to samples of at least `sample_seconds`, so that the time slices of an operating system do
-// not look like noise. After each sample the split that the speeds ask for is compared with the present one. A move
-// is decided
+// Measurements are collected into samples of at least `sample_seconds`, so that time slices of the operating system do
+// not look like noise. After each sample, the best split for the estimated speeds is compared with the current one. A
+// move is decided
 //   - at once, if a rank's speed has jumped (SpeedModel) and the gain is above the threshold,
-//   - else when the gain was above the threshold for `patience` samples in a row.
-// The threshold is `least_gain`, and more where the samples scatter. A move that takes back a move of not long ago
-// doubles the patience and judges ranks by as long a mean, without jumps: a rank that flaps soon gets the share of its
-// mean speed. Each quiet while halves it again.
+//   - else if the gain was above the threshold for `patience` samples in a row.
+// The threshold is `least_gain`, or more if the samples scatter. A move that reverts a recent one doubles the patience,
+// and ranks are then judged by an equally longer mean, without jumps: a rank whose speed keeps changing soon gets the
+// share for its mean speed. Each quiet period halves the patience again.
 #pragma once
 
 #include <optional>
@@ -25,42 +25,43 @@ namespace lockstep::balance {
 struct BalancerOptions {
   int shards = 1;
   std::vector<int> workers;       ///< by rank
-  std::vector<int> max_shards;    ///< by rank; together at least `shards`
-  std::vector<int> numbers = {};  ///< by rank: what reasons call it, of some of the job's ranks; empty: its own
+  std::vector<int> max_shards;    ///< by rank; in total at least `shards`
+  std::vector<int> numbers = {};  ///< by rank, if these are only some of the job's ranks: the number to use in reasons;
+                                  ///< empty: its own
   double least_gain = 0.02;
   int patience = 3;
   double sample_seconds = 0.1;
   SpeedTuning speed;
 };
 
-/// A split, and why.
+/// A split, and the reason for it.
 struct Decision {
   std::vector<int> counts;
   std::string reason;
-  std::vector<double> seconds_per_shard;  ///< by rank; the evidence
-  double reduce_seconds = 0;              ///< exposed, of one partial sum
-  double measured = 0;                    ///< seconds of a step with the old split
-  double predicted_before = 0;            ///< the same, by the model
-  double predicted = 0;                   ///< with the new one
+  std::vector<double> seconds_per_shard;  ///< by rank; what the decision is based on
+  double reduce_seconds = 0;              ///< exposed time of one partial sum
+  double measured = 0;                    ///< seconds of a step with the old split, as measured
+  double predicted_before = 0;            ///< seconds of a step with the old split, as predicted
+  double predicted = 0;                   ///< seconds of a step with the new split, as predicted
 };
 
 class Balancer {
  public:
   Balancer(BalancerOptions options, std::vector<int> counts);
 
-  /// Speeds of a probe or a checkpoint, by rank; 0: not known. Returns a better first split, if it gains more than
+  /// Speeds from a probe or a checkpoint, by rank; 0: unknown. Returns a better initial split, if it gains more than
   /// `least_gain`.
   std::optional<Decision> start(std::span<const double> seconds_per_shard, double least_gain, const std::string& from);
 
-  /// A step is done: the counts it was done with, what the ranks said, its seconds. After a decision the old counts
-  /// may be given for as long as it takes to tell the ranks.
+  /// To be called after each step: the shard counts that it used, the ranks' measurements, its seconds. After a
+  /// decision, the old counts may still be passed until the ranks have been told.
   std::optional<Decision> observe(std::span<const int> counts, std::span<const RankMeasure> ranks, double seconds);
 
-  /// Shards of each rank, of `shards` in all, for work without an all-reduce (evaluation): by the present speeds.
-  /// `before`, if no speed is known or another split gains less than `least_gain`.
+  /// Shards of each rank, of `shards` in total, for work without an all-reduce (evaluation), by current speeds. Returns
+  /// `before` if no speed is known or another split gains less than `least_gain`.
   [[nodiscard]] std::vector<int> split(int shards, std::span<const int> before) const;
 
-  /// As learnt so far, by rank; 0: not known.
+  /// As learnt so far, by rank; 0: unknown.
   [[nodiscard]] std::vector<double> seconds_per_shard() const;
   [[nodiscard]] const std::vector<int>& counts() const { return counts_; }
 
@@ -77,21 +78,21 @@ class Balancer {
   [[nodiscard]] std::string reason() const;
 
   BalancerOptions options_;
-  std::vector<int> counts_;  ///< decided last
+  std::vector<int> counts_;  ///< the latest decision
   std::vector<SpeedModel> speeds_, fixed_;
   SpeedModel reduce_;
 
-  std::vector<RankMeasure> sums_;  ///< of the sample that is being taken
+  std::vector<RankMeasure> sums_;  ///< of the current sample
   double seconds_ = 0, reduce_sum_ = 0;
   int steps_ = 0;
 
-  int jumped_ = -1;                        ///< the rank, in the last sample
-  double jump_factor_ = 0;                 ///< its seconds, of those before
-  int in_a_row_ = 0;                       ///< samples with a gain
-  int level_ = 0;                          ///< patience is doubled so often
-  int samples_ = 0;                        ///< taken so far
-  int reversed_at_ = 0;                    ///< sample
-  std::vector<int> direction_, moved_at_;  ///< by rank: of its last move
+  int jumped_ = -1;                        ///< a rank whose speed jumped in the last sample; -1: none
+  double jump_factor_ = 0;                 ///< its seconds per shard, relative to those before
+  int in_a_row_ = 0;                       ///< number of latest samples with a gain
+  int level_ = 0;                          ///< how often the patience has been doubled
+  int samples_ = 0;                        ///< number of samples taken so far
+  int reversed_at_ = 0;                    ///< number of the sample
+  std::vector<int> direction_, moved_at_;  ///< by rank: of its latest move
 };
 
 }  // namespace lockstep::balance

@@ -1,11 +1,11 @@
-// What a step costs, by the model that shares are chosen with. Seconds throughout.
+// What a step costs, in the model by which shares are chosen. All times are in seconds.
 //
 //   rank r with n shards:   fixed_r + ceil(n / workers_r) * seconds_per_shard_r + (popcount(n) + 1) * reduce
 //   the step:               the slowest rank's
 //
-// A shard is computed whole by one worker, so n shards take ceil(n / workers) rounds. With n shards a rank sends
-// popcount(n) partial sums and its own reduced slice, each (R - 1) / R of the gradient: `reduce` is the exposed time
-// of one of them (of what is not hidden behind compute).
+// A shard is computed entirely by one worker, so n shards take ceil(n / workers) rounds. With n shards, a rank sends
+// popcount(n) partial sums and its own reduced slice, each (R - 1) / R of the gradient: `reduce` is the exposed time of
+// one of them (the part that compute does not hide).
 #pragma once
 
 #include <cstdint>
@@ -15,30 +15,30 @@
 namespace lockstep::balance {
 
 struct RankCost {
-  double seconds_per_shard = 0;  ///< of one worker, while the others compute, too
-  double fixed_seconds = 0;      ///< a step's work that does not depend on the share: the update
+  double seconds_per_shard = 0;  ///< on one worker, while the others also compute
+  double fixed_seconds = 0;      ///< time of a step that does not depend on the share: the update
   int workers = 1;
-  int max_shards = 0;  ///< that its memory can hold
+  int max_shards = 0;  ///< limited by its memory
 };
 
-/// How many times a worker's place is filled: n shards on w workers.
+/// The number of rounds for n shards on w workers.
 [[nodiscard]] int rounds(int shards, int workers);
 
 [[nodiscard]] double rank_seconds(const RankCost& rank, int shards, double reduce);
 
-/// The slowest rank's.
+/// The step time of the slowest rank.
 [[nodiscard]] double step_seconds(std::span<const RankCost> ranks, std::span<const int> counts, double reduce);
 
-/// What bounds the shards of a rank.
+/// What limits the shards of a rank.
 struct MemoryLimit {
   std::int64_t memory = 0;          ///< bytes this rank may still allocate
-  std::int64_t shared_memory = 0;   ///< of these, in /dev/shm
+  std::int64_t shared_memory = 0;   ///< of these, available in /dev/shm
   std::int64_t gradient_bytes = 0;  ///< of all buckets
-  int workers = 1;                  ///< shards in flight
+  int workers = 1;                  ///< shards computed at a time
 };
 
 /// With n shards a rank holds at most bit_width(n) partial sums in shared memory, as many sums that wait for their
-/// sibling, and one gradient for each worker. The largest n up to `shards` for which that fits, at least 1.
+/// sibling, and one gradient per worker. Returns the largest n up to `shards` for which that fits, but at least 1.
 [[nodiscard]] int max_shards(const MemoryLimit& limit, int shards);
 
 }  // namespace lockstep::balance

@@ -17,7 +17,7 @@
 namespace lockstep::balance {
 
 std::vector<int> greedy_counts(std::span<const RankCost> ranks, int shards, double reduce) {
-  using Next = std::pair<double, std::size_t>;  // when the rank would be done with one more
+  using Next = std::pair<double, std::size_t>;  // (time at which the rank would finish one more shard, rank)
   std::priority_queue<Next, std::vector<Next>, std::greater<>> queue;
   std::vector<int> counts(ranks.size(), 0);
   const auto offer = [&](std::size_t r) {
@@ -47,15 +47,15 @@ int highest_bits(int bound, int bits) {
   return static_cast<int>(kept);
 }
 
-// The most shards within the limit if they were `sums` partial sums, whatever they are; -1: not even none.
+// The most shards within the limit if they needed `sums` partial sums, whatever they really need; -1: not even none.
 int max_with_sums(const RankCost& rank, int most, double reduce, double limit, int sums) {
   const auto fits = [&](int rounds) {
     return rank.fixed_seconds + rounds * rank.seconds_per_shard + (sums + 1) * reduce <= limit;
   };
   if (!fits(0)) return -1;
-  int low = 0, high = rounds(most, rank.workers) + 1;  // fits, and does not (or is more than there are)
+  int low = 0, high = rounds(most, rank.workers) + 1;  // low fits; high does not (or exceeds the maximum)
   const double guess = (limit - rank.fixed_seconds - (sums + 1) * reduce) / rank.seconds_per_shard;
-  for (const double near : {guess - 1, guess + 1}) {  // rounding moves the bound by one at most
+  for (const double near : {guess - 1, guess + 1}) {  // rounding changes the bound by at most one
     if (!(near > low && near < high)) continue;
     const int at = static_cast<int>(near);
     (fits(at) ? low : high) = at;
@@ -67,22 +67,22 @@ int max_with_sums(const RankCost& rank, int most, double reduce, double limit, i
   return static_cast<int>(std::min<long long>(most, static_cast<long long>(low) * rank.workers));
 }
 
-// The counts with which one rank is done by the limit. If n is one of them, so is each power of two below n: it takes
-// no more rounds, and one sum. So the next one up is never more than n + 1 away, and a walk to it is as cheap as the
-// shards that are moved.
+// The counts with which one rank finishes within the limit. If n is one of them, so is each power of two below n: it
+// takes no more rounds, and only one sum. So the next larger one is at most n + 1 away, and a walk to it costs no more
+// than the number of shards moved.
 class Allowed {
  public:
   Allowed(const RankCost& rank, int shards, double reduce, double limit)
       : rank_(rank), reduce_(reduce), limit_(limit), max_(max_within(rank, shards, reduce, limit)) {}
   [[nodiscard]] int max() const { return max_; }
-  /// The next larger (way 1) or smaller (way -1) one; -1: there is none.
+  /// The next larger (way 1) or smaller (way -1) one; -1: none.
   [[nodiscard]] int next(int count, int way) const {
     for (int n = count + way; n >= 0 && n <= max_; n += way) {
       if (rank_seconds(rank_, n, reduce_) <= limit_) return n;
     }
     return -1;
   }
-  /// The lower one of two.
+  /// In a tie, the lower one.
   [[nodiscard]] int nearest(int count) const {
     if (count >= max_) return max_;
     const int below = next(count + 1, -1), above = next(count, 1);
@@ -95,7 +95,7 @@ class Allowed {
   int max_;
 };
 
-// Counts of each rank's allowed ones on their way to the wanted sum.
+// Allowed counts of the ranks, which approach the wanted sum step by step.
 class Walk {
  public:
   Walk(const std::vector<Allowed>& allowed, std::span<const int> near, int shards) : allowed_(allowed), near_(near) {
@@ -105,12 +105,12 @@ class Walk {
   [[nodiscard]] bool is_done() const { return missing_ == 0; }
   [[nodiscard]] const std::vector<int>& counts() const { return counts_; }
 
-  /// Towards the sum as far as no step goes beyond it.
+  /// Approaches the sum without passing it.
   void approach() {
-    using Choice = std::tuple<double, int, std::size_t>;  // added distance per shard, minus the shards, rank
+    using Choice = std::tuple<double, int, std::size_t>;  // (added distance per shard, minus the step's shards, rank)
     std::priority_queue<Choice, std::vector<Choice>, std::greater<>> choices;
     const auto offer = [&](std::size_t r) {
-      // What is too far now stays so: the difference only shrinks.
+      // A step that is too large now stays so: the difference only shrinks.
       const auto to = next(r);
       if (to < 0 || size(r, to) > std::abs(missing_)) return;
       const int added = std::abs(to - near_[r]) - std::abs(counts_[r] - near_[r]);
@@ -126,7 +126,7 @@ class Walk {
     }
   }
 
-  /// Beyond the sum by the smallest step; false: there is none.
+  /// Passes the sum by the smallest possible step; false: there is none.
   bool overshoot() {
     std::size_t best = counts_.size();
     int smallest = 0;
@@ -149,7 +149,7 @@ class Walk {
   const std::vector<Allowed>& allowed_;
   std::span<const int> near_;
   std::vector<int> counts_;
-  std::int64_t missing_ = 0;  // shards up to the sum; negative: there are too many
+  std::int64_t missing_ = 0;  // shards missing from the sum; negative: too many
 };
 
 std::optional<std::vector<int>> split_within(std::span<const RankCost> ranks, int shards, double reduce,
@@ -178,7 +178,7 @@ int max_within(const RankCost& rank, int shards, double reduce, double limit) {
   int found = -1;
   for (int sums = 0;; ++sums) {
     const int bound = max_with_sums(rank, most, reduce, limit, sums);
-    if (bound <= found) return found;  // more sums only leave less time
+    if (bound <= found) return found;  // more sums leave even less time
     found = std::max(found, highest_bits(bound, sums));
     if (found == bound) return found;
   }

@@ -1,20 +1,21 @@
-// What each rank says of a step; it rides on the step's gathering of scalars.
+// What each rank reports about a step, together with the step's scalars.
 #pragma once
 
 #include <array>
 
 namespace lockstep::balance {
 
-/// Seconds of this step, by this rank's own clock. Only `compute` decides on shares: waiting says who is slow nowhere.
+/// Seconds of this step, by this rank's own clock. Only `compute` decides on shares: waiting times do not tell who is
+/// slow.
 struct RankMeasure {
-  double shards = 0;   ///< measured: its share, or 1 of a rank without a share that has tried one
-  double compute = 0;  ///< kernels and adding sibling gradients, added over workers
-  double typical = 0;  ///< the median shard's
-  double data = 0;     ///< waiting for inputs, added over workers
+  double shards = 0;   ///< number of shards measured: its share, or 1 if a rank without a share has tried one
+  double compute = 0;  ///< in kernels and adding sibling gradients, summed over workers
+  double typical = 0;  ///< of the median shard
+  double data = 0;     ///< waiting for inputs, summed over workers
   double reduce = 0;   ///< after its last shard: waiting for other ranks, and the exposed all-reduce
-  double fixed = 0;    ///< the update of the step before
-  double gpu = 0;      ///< a GpuCause; decides on nothing, but stands beside what was decided
-  double joules = -1;  ///< that its GPU has drawn since the start; -1: not measured. Decides on nothing
+  double fixed = 0;    ///< the previous step's update
+  double gpu = 0;      ///< a GpuCause; influences no decision, but is reported with it
+  double joules = -1;  ///< energy that its GPU has used since the start; -1: not measured. Influences no decision
 };
 
 inline constexpr int kMeasures = 8;

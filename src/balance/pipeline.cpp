@@ -13,11 +13,11 @@ namespace lockstep::balance {
 
 namespace {
 
-/// One part of a rank's work: its shards in their order.
+/// A rank's work for one part: its shards in order.
 struct Line {
   std::vector<int> shards;
-  std::size_t begun = 0;    ///< forwards that were started
-  std::size_t between = 0;  ///< shards whose forward has started and whose backward has not ended
+  std::size_t begun = 0;    ///< forwards started so far
+  std::size_t between = 0;  ///< shards whose forward has started but whose backward has not ended
 };
 
 class Schedule {
@@ -49,9 +49,9 @@ class Schedule {
     }
   }
 
-  // What happens at the same time is taken together: a rank chooses among all that is ready.
+  // Events at the same time are handled together: a rank then chooses among all tasks that are ready.
   Pipeline run() {
-    std::set<std::size_t> ranks;  // that may begin something
+    std::set<std::size_t> ranks;  // that may be able to begin a task
     for (std::size_t rank = 0; rank < free_.size(); ++rank) begin_next(rank, 0);
     while (!events_.empty()) {
       const double now = events_.top().at;
@@ -69,7 +69,7 @@ class Schedule {
   }
 
  private:
-  /// A task has ended, or could begin.
+  /// A task has ended or become ready.
   struct Event {
     double at = 0;
     Task task;
@@ -81,10 +81,10 @@ class Schedule {
       return key(*this) > key(other);
     }
   };
-  /// A task that is not done.
+  /// A task that has not begun.
   struct Waiting {
-    int missing = 0;  ///< tasks that make what it reads and have not begun
-    double at = 0;    ///< when it can begin, by those that have
+    int missing = 0;  ///< number of tasks that make what it reads and have not begun
+    double at = 0;    ///< earliest start, according to those that have begun
     bool ready = false;
   };
   struct WaitingShard {
@@ -92,7 +92,7 @@ class Schedule {
   };
   struct Reader {
     int part = 0;
-    std::size_t entry = 0;  ///< of its reads
+    std::size_t entry = 0;  ///< index in its `reads`
   };
 
   [[nodiscard]] std::size_t rank_of(std::size_t part, std::size_t shard) const {
@@ -115,7 +115,7 @@ class Schedule {
       backward_[rank].erase(backward_[rank].begin());
       return begin(rank, {part, order_[static_cast<std::size_t>(turn)], false}, now);
     }
-    // The first shard; of one shard the part that others wait for longest.
+    // The earliest shard; within one shard the earliest part, for which others wait longest.
     Task next{-1, 0, true};
     for (std::size_t p = 0; p < setup_.parts.size(); ++p) {
       const Line& mine = line(rank, p);
@@ -170,8 +170,8 @@ class Schedule {
     return overlaps.empty() ? Overlap{} : overlaps[entry];
   }
 
-  // What `task`, which begins `now`, makes at `made`, and the same shard's task of part `to` reads when it has computed
-  // for `before` seconds. `reader`: the part of the two that reads, in forward.
+  // `task`, which begins `now`, makes at `made` what the same shard's task of part `to` reads after `before` seconds of
+  // its own compute. `reader`: which of the two parts reads in forward.
   void send(const Task& task, int to, int reader, double now, double made, double before) {
     const Task other{to, task.shard, task.forward};
     const std::size_t rank = rank_of(static_cast<std::size_t>(to), static_cast<std::size_t>(task.shard));
@@ -180,7 +180,7 @@ class Schedule {
     begun(other, std::max(now, arrives - before / setup_.speeds[rank]));
   }
 
-  // One of those has begun that make what a task reads, which can begin at this time as far as that goes.
+  // One of the tasks that make what `task` reads has begun; as far as that one is concerned, `task` can begin at `at`.
   void begun(const Task& task, double at) {
     Waiting& of = waiting(task);
     of.at = std::max(of.at, at);
@@ -197,11 +197,11 @@ class Schedule {
   const PipelineSetup& setup_;
   std::size_t shards_;
   std::vector<int> order_;                               // the shards
-  std::vector<int> turn_;                                // by shard: its place in the order
+  std::vector<int> turn_;                                // by shard: its position in the order
   std::vector<Line> lines_;                              // by rank and part
   std::vector<std::vector<WaitingShard>> waiting_;       // by part and shard
   std::vector<std::vector<Reader>> read_by_;             // by part
-  std::vector<std::set<std::pair<int, int>>> backward_;  // by rank: turn and part of what is ready
+  std::vector<std::set<std::pair<int, int>>> backward_;  // by rank: (turn, part) of backwards that are ready
   std::vector<bool> free_;                               // by rank
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
   Pipeline result_;
@@ -213,11 +213,11 @@ std::vector<int> order_of_shards(const std::vector<std::vector<int>>& rank_of_sh
   std::vector<int> order(rank_of_shard.front().size());
   std::vector<double> progress(order.size());
   for (const std::vector<int>& ranks : rank_of_shard) {
-    std::map<int, int> all, before;  // by rank: its shards
+    std::map<int, int> all, before;  // by rank: its number of shards
     for (const int rank : ranks) ++all[rank];
     if (all.size() == 1) continue;
     for (std::size_t v = 0; v < ranks.size(); ++v) {
-      progress[v] += (before[ranks[v]]++ + 0.5) / all[ranks[v]];  // of the rank's, when it computes this one
+      progress[v] += (before[ranks[v]]++ + 0.5) / all[ranks[v]];  // the rank's progress when it computes this shard
     }
   }
   std::iota(order.begin(), order.end(), 0);

@@ -1,4 +1,4 @@
-// What a checkpoint keeps of the balancer, so that a resumed run begins with the shares that were found.
+// What a checkpoint stores of the balancer, so that a resumed run begins with the shares that were found.
 #pragma once
 
 #include <string>
@@ -9,9 +9,9 @@ namespace lockstep::balance {
 struct Record {
   std::vector<std::string> hosts;         ///< by rank
   std::vector<int> workers;               ///< by rank
-  std::vector<double> seconds_per_shard;  ///< by rank; 0: not known
+  std::vector<double> seconds_per_shard;  ///< by rank; 0: unknown
 
-  /// Whether it was made by the same ranks.
+  /// Whether it was recorded by the same ranks.
   [[nodiscard]] bool fits(const std::vector<std::string>& hosts_now, const std::vector<int>& workers_now) const {
     return !hosts.empty() && hosts == hosts_now && workers == workers_now && seconds_per_shard.size() == hosts.size();
   }

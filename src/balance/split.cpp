@@ -14,11 +14,11 @@ namespace lockstep::balance {
 
 namespace {
 
-// Up to this many ranks * shards the search is exact: the choices take 16 MB then.
+// Up to this many ranks * shards the search is exact; its table of choices then takes 16 MB.
 constexpr std::int64_t kExactCells = 4'000'000;
 
-// The seconds of each rank for each count that may be in a best split. Not monotone: 7 shards are three partial sums,
-// 8 are one.
+// The seconds of each rank for each count that may occur in a best split. Not monotone: 7 shards are three partial
+// sums, 8 are one.
 class Table {
  public:
   Table(std::span<const RankCost> ranks, int shards, double reduce, double slack) : shards_(shards) {
@@ -33,7 +33,7 @@ class Table {
   [[nodiscard]] std::size_t ranks() const { return seconds_.size(); }
   [[nodiscard]] int shards() const { return shards_; }
 
-  /// The counts with which a rank is done by `limit`.
+  /// The counts with which a rank finishes within `limit`.
   [[nodiscard]] std::vector<int> allowed(std::size_t rank, double limit) const {
     std::vector<int> counts;
     const auto& row = seconds_[rank];
@@ -43,7 +43,7 @@ class Table {
     return counts;
   }
 
-  /// Every time at which some rank is done, ascending.
+  /// All times at which some rank may finish, ascending.
   [[nodiscard]] std::vector<double> limits() const {
     std::vector<double> all;
     for (const auto& row : seconds_) all.insert(all.end(), row.begin(), row.end());
@@ -57,7 +57,8 @@ class Table {
   std::vector<std::vector<double>> seconds_;
 };
 
-// Together they may take at least all shards: necessary, and sufficient but for gaps between allowed counts.
+// Whether the ranks together can take at least all shards: necessary, and sufficient except for gaps between allowed
+// counts.
 bool is_enough(const Table& table, double limit) {
   std::int64_t sum = 0;
   for (std::size_t r = 0; r < table.ranks(); ++r) {
@@ -68,7 +69,7 @@ bool is_enough(const Table& table, double limit) {
   return sum >= table.shards();
 }
 
-// Whether allowed counts add up to all shards. Bit s of `sums`: some choice of the ranks so far adds up to s.
+// Whether allowed counts can add up to all shards. Bit s of `sums`: some choice for the ranks so far adds up to s.
 bool is_feasible(const Table& table, double limit) {
   if (!is_enough(table, limit)) return false;
   const auto bits = static_cast<std::size_t>(table.shards()) + 1, words = (bits + 63) / 64;
@@ -95,8 +96,8 @@ double smallest(const std::vector<double>& limits, const Holds& holds) {
   return *found;
 }
 
-// The allowed counts that are nearest to `near`: least[s] is the smallest sum of |count - near| with which the ranks
-// so far take s shards.
+// The allowed counts nearest to `near`: least[s] is the smallest sum of |count - near| with which the ranks so far take
+// s shards.
 std::vector<int> nearest(const Table& table, double limit, std::span<const int> near) {
   constexpr int kNever = std::numeric_limits<int>::max() / 2;
   const auto size = static_cast<std::size_t>(table.shards()) + 1;
@@ -127,13 +128,13 @@ std::vector<int> nearest(const Table& table, double limit, std::span<const int> 
 
 }  // namespace
 
-// Without an all-reduce a rank's seconds only grow with its shards, and then greedy is best.
+// Without an all-reduce, a rank's time only grows with its shards, so greedy is optimal.
 std::vector<int> best_split_without_reduce(std::span<const RankCost> ranks, int shards) {
   return greedy_counts(ranks, shards, 0);
 }
 
-// The smallest limit with which the ranks together may take all shards. Positive doubles are ordered as their bits are:
-// these are bisected, which ends at the very time of some rank.
+// The smallest limit with which the ranks together can take all shards. Positive doubles have the same order as their
+// bit patterns: bisecting these ends exactly at the time of some rank.
 double fastest_step(std::span<const RankCost> ranks, int shards, double reduce) {
   const auto is_enough = [&](double limit) {
     std::int64_t sum = 0;

@@ -6,7 +6,8 @@ namespace lockstep::balance {
 
 void Waiting::add(std::span<const RankMeasure> ranks) {
   const auto by_reduce = [](const RankMeasure& a, const RankMeasure& b) { return a.reduce < b.reduce; };
-  const auto last = std::min_element(ranks.begin(), ranks.end(), by_reduce);  // it waited for nobody
+  // the last to arrive, so it waited for nobody
+  const auto last = std::min_element(ranks.begin(), ranks.end(), by_reduce);
   double sum = 0;
   for (std::size_t r = 0; r < ranks.size(); ++r) {
     RankTimes& times = times_[r];

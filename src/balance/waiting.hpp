@@ -1,4 +1,4 @@
-// Who waited, and for whom: added up over a run from the measures of each step.
+// Which ranks waited, and for whom: summed over a run from the measurements of each step.
 #pragma once
 
 #include <span>
@@ -8,14 +8,14 @@
 
 namespace lockstep::balance {
 
-/// Seconds of a rank. They are of the main thread or of one worker: data is what its workers waited, by their number.
+/// Seconds of a rank's main thread, or the mean over its workers.
 struct RankTimes {
-  double compute = 0;  ///< of its workers, by their number
-  double data = 0;     ///< its workers waited for inputs
-  double waited = 0;   ///< for ranks that came later to the all-reduce
-  double reduce = 0;   ///< the all-reduce itself, as far as compute did not hide it
-  double update = 0;   ///< parameters
-  double held_up = 0;  ///< others waited for this one, which came last; their mean
+  double compute = 0;  ///< mean over its workers
+  double data = 0;     ///< mean over its workers: waiting for inputs
+  double waited = 0;   ///< for ranks that arrived later at the all-reduce
+  double reduce = 0;   ///< the all-reduce itself, where compute did not hide it
+  double update = 0;   ///< of parameters
+  double held_up = 0;  ///< how long the others waited for this rank when it came last, on average
 };
 
 class Waiting {

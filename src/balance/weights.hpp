@@ -12,9 +12,9 @@ struct RankHost {
   std::string host, model;
 };
 
-/// Which entry counts for each rank: its host's name; else its device model's; else the longest one that is a part of
-/// the model's name ("A100" of "NVIDIA A100-SXM4-40GB"). 1 where there is none. Throws Error(configuration) for an
-/// entry that is no rank's, with the names there are; `key` is the place of the map.
+/// The entry that applies to each rank: its host's name; else its device model's; else the longest one contained in the
+/// model's name ("A100" in "NVIDIA A100-SXM4-40GB"). 1 if there is none. Throws Error(configuration) for an entry that
+/// matches no rank, with the known names; `key` is the map's path in the job file.
 [[nodiscard]] std::vector<double> weights_of_ranks(const std::map<std::string, double>& weights,
                                                    const std::vector<RankHost>& ranks, const std::string& key);
 

@@ -20,7 +20,7 @@ int Arrivals::take(int things) {
   return which;
 }
 
-// 53 bits of two words: unit() has 24, and its smallest step would be seen in short times.
+// Builds 53 random bits from two words: unit() has only 24, too coarse for short times.
 void Arrivals::draw() {
   const std::uint64_t high = random_.word(), low = random_.word();
   const double unit = (static_cast<double>((high << 21) ^ (low >> 11)) + 0.5) * 0x1p-53;

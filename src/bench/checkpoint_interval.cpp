@@ -16,7 +16,7 @@ double expected_run_seconds(double steps_seconds, double interval_seconds, doubl
          std::expm1((interval_seconds + checkpoint_seconds) / mtbf_seconds);
 }
 
-// The derivative is 0 where (1 - w/M) e^((w + C)/M) = 1, whose left side falls from above 1 to 0 as w goes from 0 to M.
+// The derivative is 0 where (1 - w/M) e^((w + C)/M) = 1; the left side falls from above 1 to 0 as w goes from 0 to M.
 double best_interval(double checkpoint_seconds, double mtbf_seconds) {
   double low = 0, high = mtbf_seconds;
   for (int i = 0; i < 100; ++i) {

@@ -16,13 +16,13 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 
 enum class RunPhase { training, write_awaited, copying, safety_awaited, host_awaited, restarting };
 
-/// How far the run is, and the time of its steps, which is lost if the run goes back.
+/// The progress of the run, and the time of its steps, which is lost if the run goes back.
 struct RunProgress {
   double steps_done = 0;
-  GoodputTimes times;  ///< only what is in steps that were kept
+  GoodputTimes times;  ///< only those of steps that were kept
 };
 
-/// A checkpoint between its copy and its safety.
+/// A checkpoint that is copied but not yet safe.
 struct Writing {
   RunProgress progress;
   double safe_at = 0;
@@ -89,7 +89,7 @@ class GoodputSimulation {
     times.missing_hosts += seconds * (step_.missing_hosts / step);
   }
 
-  // Of events at the same time the first one here comes first.
+  // Of simultaneous events, the first one in this order is handled first.
   void handle() {
     if (safe_at() <= now_) return became_safe();
     if (phase_end_ <= now_) return end_phase();
@@ -109,7 +109,8 @@ class GoodputSimulation {
   void end_phase() {
     if (phase_ == RunPhase::copying) return copied();
     if (phase_ == RunPhase::restarting) return train();
-    current_.steps_done = static_cast<double>(target_);  // of training; without what was rounded
+    current_.steps_done = static_cast<double>(target_);  // the end of training up to the target; removes rounding
+                                                         // errors
     writing_ ? enter(RunPhase::write_awaited) : enter(RunPhase::copying, setup_.checkpoints.blocked_seconds);
   }
 
@@ -142,7 +143,7 @@ class GoodputSimulation {
     hosts_.lose(now_, failing_.take(hosts_.devices()));
     others_.lost_work += current_.times.wall() - safe_.times.wall();
     current_ = safe_;
-    writing_.reset();  // what a rank has copied dies with it
+    writing_.reset();  // the copy dies with its rank
     enough_hosts() ? restart() : enter(RunPhase::host_awaited);
     follow_hosts();
   }
@@ -169,7 +170,7 @@ class GoodputSimulation {
     phase_end_ = now_ + seconds;
   }
 
-  // After each change of the hosts: what a step takes, and how often something happens to one of their devices.
+  // After each change of the hosts: updates the time of a step, and the rates at which devices fail or become slow.
   void follow_hosts() {
     const int devices = hosts_.devices();
     if (setup_.failures.device_mtbf_seconds > 0) failing_.set_rate(now_, devices / setup_.failures.device_mtbf_seconds);
@@ -200,9 +201,9 @@ class GoodputSimulation {
   Arrivals failing_, slowing_;
   double now_ = 0, phase_end_ = 0;
   RunPhase phase_ = RunPhase::training;
-  std::int64_t target_ = 0;  ///< the step after which the next checkpoint comes
-  GoodputTimes step_;        ///< of one step, as the hosts are
-  GoodputTimes others_;      ///< all but what is in steps that were kept
+  std::int64_t target_ = 0;  ///< the step at which the next checkpoint is due
+  GoodputTimes step_;        ///< of one step on the current hosts
+  GoodputTimes others_;      ///< everything except the steps that were kept
   RunProgress current_, safe_;
   std::optional<Writing> writing_;
   GoodputRun run_;

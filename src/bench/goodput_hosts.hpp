@@ -1,5 +1,5 @@
 // The hosts of a simulated run: which of them are in the job, which are being repaired, how many of their devices are
-// slow. Time is what it is told.
+// slow. The caller passes in the time.
 #pragma once
 
 #include <deque>
@@ -14,24 +14,25 @@ class Hosts {
   explicit Hosts(const GoodputSetup& setup);
 
   [[nodiscard]] int devices() const { return static_cast<int>(active_.size()) * a_host_; }  ///< in the job
-  [[nodiscard]] int slow_devices() const { return slow_count_; }                            ///< of these
+  [[nodiscard]] int slow_devices() const { return slow_count_; }                            ///< among these
   [[nodiscard]] bool missing() const { return !lost_.empty(); }
   [[nodiscard]] bool can_join() const { return missing() && spares_ > 0; }
-  [[nodiscard]] double next_repair() const;    ///< when a host is a spare one again; infinity: none is being repaired
-  [[nodiscard]] double next_recovery() const;  ///< when a device is no longer slow; infinity: none is
+  [[nodiscard]] double next_repair() const;    ///< when the next host becomes a spare one again; infinity: none is
+                                               ///< being repaired
+  [[nodiscard]] double next_recovery() const;  ///< when the next slow device recovers; infinity: none is slow
 
-  /// The host of this device of the job fails. Spare hosts join, as many as are missing.
+  /// The host of this device, counted among those in the job, fails. As many spare hosts join as are missing.
   void lose(double now, int device);
   void repair();
   void join();
-  /// Nothing changes if it is slow already.
+  /// Does nothing if the device is already slow.
   void slow_down(double now, int device);
   void recover();
 
  private:
   struct Recovery {
     double at = 0;
-    int device = 0;  ///< by number in the whole job
+    int device = 0;  ///< numbered over the whole job
   };
 
   [[nodiscard]] int number_of(int device) const;
@@ -39,11 +40,11 @@ class Hosts {
   int a_host_;
   LostHost lost_host_;
   double repair_seconds_, slow_seconds_;
-  std::vector<int> active_;  ///< hosts by number
+  std::vector<int> active_;  ///< host numbers
   std::deque<int> lost_;
-  std::deque<double> repairs_;       ///< when they are done; in order, as all take as long
+  std::deque<double> repairs_;       ///< their end times; in order, since all repairs take equally long
   std::deque<Recovery> recoveries_;  ///< in order, for the same reason
-  std::vector<bool> slow_;           ///< by number of the device
+  std::vector<bool> slow_;           ///< by device number
   int slow_count_ = 0, spares_;
 };
 

@@ -10,7 +10,7 @@ std::vector<NetworkTier> tiers_of(const ClusterShape& cluster, const NetworkLink
   const int on_a_host = std::min(cluster.devices, cluster.devices_a_host);
   const int hosts = divide_up(cluster.devices, cluster.devices_a_host);
   const int in_a_pod = cluster.hosts_a_pod > 0 ? std::min(hosts, cluster.hosts_a_pod) : hosts;
-  // Each device of a host owns a slice, so all of them send at once and share the host's link.
+  // Each device of a host owns a slice, so all of them send at the same time and share the host's link.
   const NetworkTier all[] = {{on_a_host, links.device_bytes_per_second, links.device_latency},
                              {in_a_pod, links.host_bytes_per_second / on_a_host, links.host_latency},
                              {divide_up(hosts, in_a_pod), links.pod_bytes_per_second / on_a_host, links.pod_latency}};

@@ -17,7 +17,7 @@ namespace {
 constexpr int kPasses = 1000;
 const Operation kMeasuring{"bench", 0, std::chrono::hours(1)};
 
-/// What this process has allocated and not given back.
+/// Bytes that this process has allocated and not yet freed.
 std::uint64_t heap_in_use() {
   const auto heap = mallinfo2();
   return heap.uordblks + heap.hblkhd;
@@ -47,7 +47,7 @@ class SampledRank {
     found.shared_memory_bytes = reducer_.statistics().shared_memory_bytes;
   }
 
-  /// The first step with these shards maps memory anew, so that is not the one that is measured.
+  /// The first step with new shards maps memory, so the second move is the one that is measured.
   void moved_steps(ReduceScale& found) {
     for (const auto* counts : {&load_.moved, &load_.counts}) {
       const double start = thread_seconds();
@@ -76,7 +76,7 @@ class SampledRank {
   }
   [[nodiscard]] int bucket_count() const { return buckets_.count(); }
 
-  // Every gradient is 1.
+  // Every gradient element is 1.
   void compute() {
     for (const int shard : own_shards()) {
       for (int b = 0; b < bucket_count(); ++b) {
@@ -100,8 +100,8 @@ class SampledRank {
     gather_scalars();
   }
 
-  // A slice of an owner on this host is the sum of this host's shards, since the others' are zeros. Slices of other
-  // owners are zeros.
+  // A slice whose owner is on this host is the number of this host's shards, since gradients from other hosts are
+  // zeros. Slices of other owners are zeros.
   void check_sums() const {
     float shards = 0;
     for (const int rank : communicator_.beside())
@@ -117,7 +117,7 @@ class SampledRank {
   }
 
   SampledCommunicator& communicator_;
-  Topology topology_;  ///< as every process has one: it is counted with the others' memory
+  Topology topology_;  ///< its own copy, as every process has one: it counts as the rank's memory
   const ScaleLoad& load_;
   comm::GradientBuckets buckets_;
   comm::CpuAllReduce reducer_;
@@ -125,7 +125,7 @@ class SampledRank {
   std::uint64_t step_ = 0;
 };
 
-/// Of each figure the larger one.
+/// The larger one of each figure.
 ReduceScale max_of(const ReduceScale& a, const ReduceScale& b) {
   return {.messages = std::max(a.messages, b.messages),
           .scalar_messages = std::max(a.scalar_messages, b.scalar_messages),

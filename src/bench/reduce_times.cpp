@@ -19,7 +19,7 @@ namespace {
 constexpr int kWarmUp = 2;
 const Operation kTiming{"bench", 0};
 
-/// A rank's reducer, and how a bench writes gradients and reads sums where they are.
+/// A rank's reducer, and how a bench writes gradients and reads sums on the host or the GPU.
 class BenchSide {
  public:
   BenchSide() = default;
@@ -28,7 +28,7 @@ class BenchSide {
   virtual ~BenchSide() = default;
   [[nodiscard]] virtual comm::GradientReducer& reducer() = 0;
   virtual void fill(const comm::GradientBuffer& buffer, std::int64_t elements) = 0;
-  /// Returns when every sum is there.
+  /// Returns when all sums are complete.
   virtual void finish() { reducer().finish(); }
   [[nodiscard]] virtual std::vector<float> sums(int bucket) = 0;
 };
@@ -48,7 +48,7 @@ class HostSide final : public BenchSide {
   std::unique_ptr<comm::GradientReducer> reducer_;
 };
 
-/// Ones in pinned memory, and a stream to copy them by.
+/// Ones in pinned memory, and a stream to copy them with.
 class Ones {
  public:
   Ones(device::Gpu& gpu, std::int64_t elements)
@@ -111,7 +111,7 @@ std::unique_ptr<BenchSide> make_side(Communicator& communicator, const comm::Gra
   return std::make_unique<GpuSide>(communicator, buckets, exact, place);
 }
 
-/// The longest of all ranks, by round.
+/// For each round, the longest time of all ranks.
 std::vector<double> slowest(Communicator& communicator, const std::vector<double>& mine) {
   const auto ranks = static_cast<std::size_t>(communicator.size());
   std::vector<double> all(mine.size() * ranks), longest(mine);
@@ -129,7 +129,7 @@ std::uint64_t sum_over_ranks(Communicator& communicator, std::uint64_t mine) {
   return std::accumulate(all.begin(), all.end(), std::uint64_t{0});
 }
 
-/// `prepare`, a barrier, and the time of `work`, round by round.
+/// In each round: `prepare`, a barrier, then `work`, whose time is measured.
 std::vector<double> timed_rounds(Communicator& communicator, int rounds, const std::function<void(int)>& prepare,
                                  const std::function<void()>& work) {
   std::vector<double> seconds;

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kGatherTag = comm::kFirstInternalTag + 17;
 
-/// Zeros, written when they are looked for: a network would write them, not whoever posts the receive.
+/// Receives zeros. They are written when completion is checked, not when the receive is posted, as with a real network.
 class ZerosTransfer final : public Transfer {
  public:
   explicit ZerosTransfer(std::span<std::byte> bytes) : bytes_(bytes) {}

@@ -15,12 +15,12 @@ namespace lockstep::bench {
 namespace {
 
 constexpr double kShardSeconds = 0.01;
-constexpr int kSlowEvery = 8;  ///< of so many ranks one takes half as long again for a shard
+constexpr int kSlowEvery = 8;  ///< one rank in so many takes half as long again for a shard
 constexpr int kMaxSteps = 100;
 
 struct BalanceScale {
-  std::vector<int> counts;  ///< decided
-  double seconds = 0;       ///< of the processor, for the decision
+  std::vector<int> counts;  ///< after the decision
+  double seconds = 0;       ///< CPU time of the decision
 };
 
 std::vector<balance::RankMeasure> measures_of(const std::vector<int>& counts) {
@@ -38,7 +38,7 @@ std::vector<balance::RankMeasure> measures_of(const std::vector<int>& counts) {
   return measures;
 }
 
-// The real balancer hears of steps of such ranks until it decides.
+// Feeds the real balancer steps of such ranks until it decides.
 BalanceScale measure_decision(const ScaleOptions& options, int ranks) {
   const int shards = ranks * options.shards_a_rank;
   const auto counts = comm::equal_counts(shards, ranks);

@@ -1,5 +1,5 @@
-// What a step costs a rank of up to thousands, by the parts that grow with their number: the gradient's all-reduce, a
-// decision of the balancer, a turn of the supervisor's loop. No MPI and no network.
+// What a step costs a rank, for up to thousands of ranks, in the parts that grow with their number: the gradient's
+// all-reduce, a decision of the balancer, a turn of the supervisor's loop. Uses neither MPI nor a network.
 #pragma once
 
 #include <cstdint>
@@ -19,11 +19,11 @@ struct ScaleOptions {
 struct ScaleRow {
   int ranks = 0;
   ReduceScale reduce;
-  double decision_seconds = 0;  ///< of the processor
+  double decision_seconds = 0;  ///< CPU time
   SupervisorTurn turn;
 };
 
-/// With so many ranks. Throws as measure_supervisor_turn() does.
+/// With `ranks` ranks. Throws as measure_supervisor_turn() does.
 [[nodiscard]] ScaleRow measure_scale(const ScaleOptions& options, int ranks);
 
 }  // namespace lockstep::bench

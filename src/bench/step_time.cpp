@@ -10,7 +10,7 @@ namespace lockstep::bench {
 
 namespace {
 
-constexpr double kRounding = 1e-9;  // 3 * 1.1 is a little more than 3.3
+constexpr double kRounding = 1e-9;  // 3 * 1.1 is slightly more than 3.3
 
 std::int64_t whole(double value) {
   return static_cast<std::int64_t>(std::floor(value + kRounding));
@@ -24,7 +24,8 @@ double without_shards(const StepLoad& load) {
   return load.devices / (load.active - load.slow + load.slow / load.slow_factor);
 }
 
-// The earliest time, in seconds of a shard, at which some device ends a shard and all shards are done.
+// The earliest time, in units of one shard's time on a fast device, at which a device ends a shard and all shards are
+// done.
 double balanced_shards(const StepLoad& load, std::int64_t shards) {
   const std::int64_t fast = load.active - load.slow;
   const double bound = static_cast<double>(shards) / (static_cast<double>(fast) + load.slow / load.slow_factor);

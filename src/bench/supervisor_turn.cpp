@@ -28,7 +28,8 @@ using std::chrono::milliseconds;
 constexpr int kTurns = 50;
 constexpr milliseconds kConnectPatience{10'000};
 
-/// The ranks' end of their control sockets; in a process of its own, since a process may not have twice as many open.
+/// The ranks' ends of their control sockets; in a separate process, since one process may not have twice as many files
+/// open.
 class SimulatedRanks {
  public:
   SimulatedRanks(int ranks, std::string addresses, std::string secret)
@@ -46,11 +47,11 @@ class SimulatedRanks {
   SimulatedRanks(const SimulatedRanks&) = delete;
   SimulatedRanks& operator=(const SimulatedRanks&) = delete;
   ~SimulatedRanks() {
-    close(ends_[0]);  // it reads the end, and ends
+    close(ends_[0]);  // the process reads end of file and ends
     if (process_ > 0) (void)waitpid(process_, nullptr, 0);
   }
 
-  /// Throws Error(infrastructure) where the process has ended: a rank of it could not connect.
+  /// Throws Error(infrastructure) if the process has ended: one of its ranks could not connect.
   void check() {
     if (waitpid(process_, nullptr, WNOHANG) == 0) return;
     process_ = -1;
@@ -62,13 +63,13 @@ class SimulatedRanks {
                     ranks_));
   }
 
-  /// Becomes readable when the ranks are connected, and when a beat() is done.
+  /// Becomes readable when the ranks are connected, and whenever a beat() is done.
   [[nodiscard]] int done() const { return ends_[0]; }
   void await_done() const {
     std::array<char, 1> word{};
     if (read(ends_[0], word.data(), 1) != 1) failed("hear of the process that speaks for the ranks");
   }
-  /// So many ranks, the next in turn, send a heartbeat.
+  /// The next `beats` ranks, in turn, send a heartbeat each.
   void beat(int beats) const {
     if (send(ends_[0], &beats, sizeof beats, MSG_NOSIGNAL) != sizeof beats) failed("speak to the process of the ranks");
     await_done();

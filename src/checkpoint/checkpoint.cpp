@@ -24,7 +24,7 @@ constexpr std::string_view kPrefix = "step-";
   throw Error(ExitCode::data, fmt::format("{}: damaged: {}", path, what));
 }
 
-// The header is held against its SHA-256 before anything in it is believed.
+// The header is checked against its SHA-256 before anything in it is used.
 void check_header(const std::string& bytes, const SavedFile& file, const std::string& path) {
   std::uint64_t length = 0;
   if (bytes.size() >= sizeof length) std::copy_n(bytes.data(), sizeof length, reinterpret_cast<char*>(&length));
@@ -78,7 +78,7 @@ std::string read_verified(const Checkpoint& checkpoint, const std::string& name,
   return std::move(*bytes);
 }
 
-// Format 1 listed no tensors: they are what its files hold.
+// Format 1 did not list tensors: take those in its files.
 void list_tensors(Checkpoint& checkpoint) {
   for (const auto& [name, file] : checkpoint.manifest.files) {
     const auto part = read_part(checkpoint, name);
@@ -167,7 +167,7 @@ std::optional<Checkpoint> read_checkpoint(const std::string& directory, std::str
     if (damage.empty()) return checkpoint;
     why = fmt::format("{}", fmt::join(damage, "; "));
   } catch (const Error& error) {
-    if (error.code() != ExitCode::data) throw;  // sound, but not for this program
+    if (error.code() != ExitCode::data) throw;  // intact, but not for this program
     why = error.what();
   }
   return std::nullopt;

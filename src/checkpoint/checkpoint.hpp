@@ -5,9 +5,9 @@
 //                                   manifest.json           written last: it is the commit
 //                     best                                  name of the best one
 //
-// Large models have several files of each kind (checkpoint_layout.hpp). Every byte is held against the SHA-256 of the
-// manifest when it is loaded, so a torn or damaged checkpoint never is. checkpoint_writer.hpp writes them,
-// checkpoint_reader.hpp reads them on all ranks together.
+// Large models have several files of each kind (layout.hpp). Every byte is checked against the SHA-256 in the manifest
+// before it is loaded, so a torn or damaged checkpoint is never used. writer.hpp writes checkpoints, reader.hpp reads
+// them on all ranks together.
 #pragma once
 
 #include <cstdint>
@@ -34,53 +34,53 @@ struct Checkpoint {
 /// The step of such a path; nullopt for any other.
 [[nodiscard]] std::optional<std::int64_t> step_of(const std::string& path);
 
-// What is not there, or is damaged, is reported as such; every other error of the file system is thrown
-// (input_files.hpp), so that a disk that does not answer for a moment costs no checkpoint.
+// Missing or damaged files are reported as such; any other file-system error is thrown (files.hpp), so that no
+// checkpoint is given up because a disk fails for a moment.
 
-/// Step directories under `checkpoints`, newest first; only those with a manifest.
+/// Step directories under `checkpoints` that have a manifest, newest first.
 [[nodiscard]] std::vector<std::string> list_checkpoints(const std::string& checkpoints);
 
-/// Name of the step directory that `best` says, or "".
+/// The name of the step directory that the file `best` contains, or "".
 [[nodiscard]] std::string best_checkpoint(const std::string& checkpoints);
 
-/// Reads the manifest alone. Throws Error(data).
+/// Reads only the manifest. Throws Error(data).
 [[nodiscard]] Checkpoint open_checkpoint(const std::string& directory);
 
-/// The job that the manifest at this path holds, in canonical form; nullopt with the reason in `why` when it has none.
+/// The job in the manifest at this path, in canonical form; if there is none, nullopt with the reason in `why`.
 [[nodiscard]] std::optional<std::string> job_of_manifest(const std::string& manifest, std::string& why);
 
-/// One of its files, verified. Throws Error(data) that names the file, and the tensor if one is damaged. `read_some` is
-/// called as it goes on.
+/// Reads and verifies one of its files. Throws Error(data) that names the file, and the tensor that is damaged.
+/// `read_some` is called repeatedly meanwhile.
 [[nodiscard]] SafetensorsFile read_part(const Checkpoint& checkpoint, const std::string& file,
                                         const std::function<void()>& read_some = {});
 
-/// What is wrong with its files, a message each; empty when all is well. Throws where one cannot be read.
+/// One message for each problem with its files; empty if they are intact. Throws if a file cannot be read.
 [[nodiscard]] std::vector<std::string> find_damage(const Checkpoint& checkpoint);
 
-/// Opens and verifies all; nullopt with the reasons in `why` when it is damaged.
+/// Opens and verifies the whole checkpoint; if it is damaged, nullopt with the reasons in `why`.
 [[nodiscard]] std::optional<Checkpoint> read_checkpoint(const std::string& directory, std::string& why);
 
-/// Where tensors of a checkpoint go, by name.
+/// Where a tensor of a checkpoint is copied to.
 struct Target {
   Shape shape;
   std::span<float> values;
-  std::optional<std::vector<exec::Extent>> own = {};  ///< the elements that are wanted; none: all
+  std::optional<std::vector<exec::Extent>> own = {};  ///< the elements that are needed; none: all
 };
 using Targets = std::map<std::string, Target>;
 void add_targets(const exec::TensorBlock& block, const std::string& suffix, Targets& targets);
 
-/// Fills the targets from all pieces, whatever files hold them; reads only files that are needed. Throws
-/// Error(data) when a tensor is missing, of another shape, or damaged.
+/// Fills the targets, by name, from all pieces, whichever files hold them; reads only files that are needed. Throws
+/// Error(data) if a tensor is missing, damaged or of another shape.
 void load(const Checkpoint& checkpoint, const Targets& targets);
 
-/// Elements that go from a tensor of a file to their place.
+/// Elements to copy from a tensor of a file.
 struct Copy {
-  std::string name;  ///< in its file
+  std::string name;  ///< the tensor's name in the file
   Shape shape;
-  std::int64_t first = 0;  ///< of its elements; the others follow
+  std::int64_t first = 0;  ///< index of the first element; the others follow
   std::span<float> to;
 };
-/// What to copy out of each file. Throws as load() does, but for damage.
+/// What to copy from each file. Throws like load(), except for damage.
 [[nodiscard]] std::map<std::string, std::vector<Copy>> plan_copies(const Checkpoint& checkpoint,
                                                                    const Targets& targets);
 

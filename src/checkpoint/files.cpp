@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kWriteBytes = std::size_t{8} << 20;  ///< of one call
+constexpr std::size_t kWriteBytes = std::size_t{8} << 20;  ///< per call
 
 [[noreturn]] void failed(const char* what, const std::string& path, const std::string& reason) {
   throw Error(ExitCode::infrastructure, fmt::format("{}: cannot {}: {}", path, what, reason));
@@ -34,7 +34,7 @@ class Descriptor final : public OutputFile {
   Descriptor(const std::string& path, int flags) : path_(path), fd_(::open(path.c_str(), flags, 0644)) {
     if (fd_ < 0) failed("open", path);
   }
-  ~Descriptor() override { ::close(fd_); }  // what was synced is safe, whatever close says
+  ~Descriptor() override { ::close(fd_); }  // synced data are safe, whatever close() returns
   Descriptor(const Descriptor&) = delete;
   Descriptor& operator=(const Descriptor&) = delete;
 
@@ -80,7 +80,7 @@ class RealFiles final : public FileSystem {
 }  // namespace
 
 FileSystem& real_files() {
-  static RealFiles files;  // it has no state
+  static RealFiles files;  // has no state
   return files;
 }
 
@@ -115,10 +115,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kReadBytes = std::size_t{8} << 20;  ///< of one call
+constexpr std::size_t kReadBytes = std::size_t{8} << 20;  ///< per call
 
 bool means_absent(int error) {
-  return error == ENOENT || error == ENOTDIR;  // ENOTDIR: a file where the path has a folder
+  return error == ENOENT || error == ENOTDIR;  // ENOTDIR: part of the path is a file
 }
 
 [[noreturn]] void failed(const char* what, const std::string& path, int error) {

@@ -1,13 +1,13 @@
-// The file system as a checkpoint sees it.
+// The file system as checkpoints use it.
 //
-// Writing takes few calls, each a point at which a machine may lose power. Tests put their own FileSystem in its place,
-// which counts the calls, refuses some, and drops what was not synced.
+// Writing takes few calls; a machine may lose power at any of them. Tests substitute their own FileSystem, which counts
+// the calls, fails some of them, and drops whatever was not synced.
 //
-// Reading is from a file system that may be shared and may fail for a while. "It is not there" is an answer; "it cannot
-// be read" is an error, so that a disk that does not answer is never taken for an empty one.
+// Files are read from a file system that may be shared and may fail for a while. "It does not exist" is a result; "it
+// cannot be read" is an error, so that a disk that does not respond is never mistaken for an empty one.
 //
-// Every call throws Error that names the path, what was tried and the system's reason: `cannot_create` where
-// permissions forbid it, else `infrastructure`, which is worth trying again.
+// Every call throws an Error that names the path, what was attempted and the system's reason: `cannot_create` if
+// permissions forbid it, else `infrastructure`, which is worth retrying.
 #pragma once
 
 #include <cstddef>
@@ -22,50 +22,50 @@
 
 namespace lockstep::checkpoint {
 
-/// A file that is being written.
+/// A file being written.
 class OutputFile {
  public:
   virtual ~OutputFile() = default;
   virtual void write(std::span<const std::byte> bytes) = 0;
-  /// To the disk; only then may the file be renamed into place.
+  /// Syncs it to disk; only then may the file be renamed into place.
   virtual void sync() = 0;
 };
 
 class FileSystem {
  public:
   virtual ~FileSystem() = default;
-  /// One that is there is emptied.
+  /// Truncates an existing file.
   [[nodiscard]] virtual std::unique_ptr<OutputFile> create(const std::string& path) = 0;
   virtual void rename(const std::string& from, const std::string& to) = 0;
-  /// One level. False: it is there already.
+  /// Creates one level. Returns false if it already exists.
   virtual bool make_directory(const std::string& path) = 0;
-  /// Makes the names in it last: what was created, renamed or removed there.
+  /// Syncs the directory's entries: what was created, renamed or removed there.
   virtual void sync_directory(const std::string& path) = 0;
-  /// A file or an empty directory; nothing there is fine.
+  /// A file or an empty directory; does nothing if it does not exist.
   virtual void remove(const std::string& path) = 0;
 };
 
-/// The real one.
+/// The real file system.
 [[nodiscard]] FileSystem& real_files();
 
 /// Writes <path>.partial, syncs it and renames it into place; the directory is not synced.
 void write_whole(FileSystem& files, const std::string& path, std::string_view bytes);
 
-/// Makes what is missing of a path, level by level, so that it lasts.
+/// Creates the missing levels of a path and syncs each.
 void make_directories(FileSystem& files, const std::string& path);
 
-/// A directory with all that is in it; nothing there is fine.
+/// Removes a directory with everything in it; does nothing if it does not exist.
 void remove_tree(FileSystem& files, const std::string& path);
 
-/// Names in a directory, sorted, without "." and ".."; none where there is no such directory.
+/// Names in a directory, sorted, without "." and ".."; none if the directory does not exist.
 [[nodiscard]] std::vector<std::string> names_in(const std::string& directory);
 
 [[nodiscard]] bool is_there(const std::string& path);
 
-/// A file that is read from its first byte to its last.
+/// A file that is read sequentially.
 class InputFile {
  public:
-  /// nullopt where there is none. A folder of that name is Error(data).
+  /// nullopt if it does not exist. If it is a folder, throws Error(data).
   [[nodiscard]] static std::optional<InputFile> open(const std::string& path);
   ~InputFile();
   InputFile(InputFile&& other) noexcept;
@@ -74,7 +74,7 @@ class InputFile {
   InputFile& operator=(InputFile&&) = delete;
 
   [[nodiscard]] std::uint64_t size() const { return size_; }
-  /// The next bytes, at most out.size(); 0 at the end.
+  /// Reads the next bytes, at most out.size(); returns 0 at the end.
   [[nodiscard]] std::size_t read(std::span<std::byte> out);
 
  private:
@@ -84,7 +84,7 @@ class InputFile {
   std::uint64_t size_;
 };
 
-/// All bytes of a file; nullopt where there is none. `read_some` is called after each call to the file system.
+/// All bytes of a file; nullopt if it does not exist. `read_some` is called after each call to the file system.
 [[nodiscard]] std::optional<std::string> read_if_there(const std::string& path,
                                                        const std::function<void()>& read_some = {});
 

@@ -33,7 +33,7 @@ std::int64_t size(const TensorSource& tensor) {
   return elements(tensor.shape);
 }
 
-/// Fills files one after the other.
+/// Fills one file after another.
 class Cutter {
  public:
   explicit Cutter(std::int64_t max_bytes)
@@ -93,7 +93,7 @@ void lay_out(const std::vector<TensorSource>& tensors, Part& part) {
   }
 }
 
-/// Ranks, so that neighbours in the list sit on different hosts.
+/// The ranks, ordered so that neighbours in the list are on different hosts.
 std::vector<int> ranks_in_turn(const Topology& topology) {
   std::vector<int> ranks(topology.host_of.size());
   std::iota(ranks.begin(), ranks.end(), 0);
@@ -102,7 +102,7 @@ std::vector<int> ranks_in_turn(const Topology& topology) {
   return ranks;
 }
 
-/// Of elements [begin, end): what each holding has of them.
+/// Calls call(extent, ranks) for the elements that each holding has of a piece.
 template <class Call>
 void for_each_holding(const TensorSource& tensor, const PartPiece& piece, const Call& call) {
   for (const Holding& holding : tensor.holdings) {
@@ -111,10 +111,10 @@ void for_each_holding(const TensorSource& tensor, const PartPiece& piece, const 
   }
 }
 
-/// By rank: whether no other has more of the file.
+/// By rank: whether no other rank has more of the file.
 std::vector<bool> have_most(const std::vector<TensorSource>& tensors, const Part& part, std::size_t ranks) {
   std::vector<std::int64_t> elements(ranks);
-  for (const auto& piece : part.pieces) {  // what all ranks have makes no difference
+  for (const auto& piece : part.pieces) {  // tensors that all ranks have make no difference
     for_each_holding(tensors[piece.tensor], piece, [&](const exec::Extent& extent, const std::vector<int>& having) {
       for (const int rank : having) elements.at(static_cast<std::size_t>(rank)) += extent.end - extent.begin;
     });

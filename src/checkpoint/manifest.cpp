@@ -19,7 +19,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kSealKey = "\"manifest_sha256\"";
 
-// JSON has no word for these, but a loss does.
+// JSON cannot represent NaN and infinities, but a loss can have them.
 Json write_double(double value) {
   if (std::isnan(value)) return "nan";
   if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
@@ -27,7 +27,7 @@ Json write_double(double value) {
 }
 
 double read_double(const Json& json) {
-  if (json.is_null()) return std::numeric_limits<double>::quiet_NaN();  // format 1 had no other word
+  if (json.is_null()) return std::numeric_limits<double>::quiet_NaN();  // format 1 did not distinguish them
   if (!json.is_string()) return json.get<double>();
   const auto text = json.get<std::string>();
   if (text == "nan") return std::numeric_limits<double>::quiet_NaN();
@@ -48,7 +48,7 @@ Json to_json(const optim::LossScale& scale) {
   return {{"scale", scale.scale}, {"good_updates", scale.good_updates}, {"skipped", scale.skipped}};
 }
 
-// Only jobs with precision: fp16 have one. `skipped` was once called "left_out".
+// Only jobs with precision: fp16 have one. `skipped` was called "left_out" in earlier versions.
 optim::LossScale read_loss_scale(const Json& json) {
   if (!json.contains("loss_scale")) return {};
   const Json& scale = json.at("loss_scale");
@@ -154,7 +154,7 @@ bool files_are_known(const Manifest& manifest) {
   return true;
 }
 
-/// What a sealed text says is true of it; format 1 had no seal.
+/// Whether the SHA-256 of a sealed text does not match; format 1 had no seal.
 bool seal_is_broken(std::string_view text, const Json& json) {
   const auto at = text.rfind(kSealKey);
   return at == std::string_view::npos || json.value("manifest_sha256", std::string()) != sha256(text.substr(0, at));

@@ -1,7 +1,7 @@
-// manifest.json: the commit of a checkpoint. It says what the run needs to go on, which tensors there are, where the
-// pieces of each are, and the SHA-256 of every byte. docs/checkpoints.md has the format.
+// manifest.json: the commit of a checkpoint. It has what the run needs to resume, the list of tensors, the location of
+// each piece, and the SHA-256 of every byte. docs/checkpoints.md describes the format.
 //
-// Format 2. Format 1 (no `tensors`; `sha256` by file) is still read.
+// Format 2. Format 1 (no `tensors`; `sha256` by file) can still be read.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace lockstep::checkpoint {
 
-/// The best that a metric was in an evaluation.
+/// The best value of a metric in any evaluation.
 struct BestValue {
   std::string metric;  ///< empty: not evaluated yet
   double value = 0;
@@ -26,18 +26,18 @@ struct Progress {
   std::int64_t samples = 0;
   std::uint64_t seed = 0;
   std::int64_t shards = 0;
-  std::string job_digest, job;  ///< canonical form
+  std::string job_digest, job;  ///< in canonical form
   std::string data_digest, fingerprint, instructions;
-  std::string data_facts;  ///< JSON: what using the model needs to know of its data (data_facts.hpp)
-  std::string exactness;   ///< "bitwise" as long as one fingerprint computed all of it
+  std::string data_facts;  ///< JSON: what using the model requires to know about its data (input/data_facts.hpp)
+  std::string exactness;   ///< "bitwise" as long as all steps were computed under one fingerprint
   BestValue best;          ///< of `checkpoint.best`
   BestValue stop_best;     ///< of `early_stop.metric`
   std::int64_t evaluations_without_improvement = 0;
-  bool finished = false;                  ///< by early stopping or a callback, before the last step
-  double learning_rate_factor = 1;        ///< that a callback has set
+  bool finished = false;                  ///< ended by early stopping or a callback, before the last step
+  double learning_rate_factor = 1;        ///< set by a callback
   std::map<std::string, double> metrics;  ///< of the last evaluation
   optim::LossScale loss_scale;
-  /// Whatever else a run wants to find again, by name: class names, statistics, shard counts. Kept as it is.
+  /// Anything else that a run needs to find again, by name: class names, statistics, shard counts. Stored unchanged.
   std::map<std::string, std::string> metadata;
 };
 
@@ -58,7 +58,7 @@ struct SavedTensor {
 
 struct SavedFile {
   std::uint64_t bytes = 0;
-  std::string header_sha256;  ///< of the 8 bytes of length and the JSON header
+  std::string header_sha256;  ///< of the header: the 8 bytes of length and the JSON
   std::string sha256;         ///< of the whole file; format 1 only
 };
 
@@ -69,16 +69,16 @@ struct Manifest {
   std::vector<SavedTensor> tensors;
 };
 
-/// Name of a part of a tensor in its file: "conv.weight[0:4096]".
+/// Name of part of a tensor in its file: "conv.weight[0:4096]".
 [[nodiscard]] std::string slice_name(const std::string& tensor, std::int64_t begin, std::int64_t end);
-/// The same of a part, or the tensor's own name if it is whole.
+/// Name of a piece: slice_name(), or the tensor's own name if the piece is the whole tensor.
 [[nodiscard]] std::string piece_name(const SavedTensor& tensor, const SavedPiece& piece);
 
-/// The text of manifest.json; the last line holds the SHA-256 of all before it.
+/// The text of manifest.json; the last line holds the SHA-256 of everything before it.
 [[nodiscard]] std::string to_text(const Manifest& manifest);
 
-/// Throws Error(data) that begins with `path` and says what is wrong; Error(usage) if a newer lockstep wrote it, so
-/// that it is not taken for a damaged one. Of format 1 the tensors are empty.
+/// Throws Error(data) that begins with `path` and says what is wrong; Error(usage) if a newer lockstep wrote the
+/// manifest, so that it is not mistaken for a damaged one. For format 1, the list of tensors is empty.
 [[nodiscard]] Manifest parse_manifest(std::string_view text, const std::string& path);
 
 }  // namespace lockstep::checkpoint

@@ -65,8 +65,8 @@ void CheckpointReader::hand_out(std::string& bytes, int from, const Operation& o
                     [&](auto message) { communicator_.broadcast(message, from, operation); });
 }
 
-// All ranks take part in handing out a file, so they agree on the files; where a rank has a fault, they agree on that:
-// it throws its own, and the others, who would wait for files in vain, throw that of the first.
+// Handing out a file is collective, so the ranks agree on the list of files, and on whether any rank has a fault: that
+// rank then throws its own, and the others, which would wait for files in vain, throw that of the first such rank.
 std::vector<std::string> CheckpointReader::needed_files(const Checkpoint& checkpoint, const Copies& copies,
                                                         const std::string& fault) const {
   const auto& files = checkpoint.manifest.files;

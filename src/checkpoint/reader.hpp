@@ -1,9 +1,9 @@
-// CheckpointReader: reads a checkpoint on all ranks together. Each file is read and verified once, by one rank, all
-// ranks at the same time; then it goes from there to everyone. So a start takes as long as the largest part, not as
-// the whole checkpoint, and a file system serves each byte once.
+// CheckpointReader: reads a checkpoint on all ranks together. Each file is read and verified once, by one rank, while
+// other ranks read other files; then it is sent to all. So a start takes as long as the largest share, not as the whole
+// checkpoint, and the file system delivers each byte once.
 //
-// A rank holds its part in memory until it is sent: about the checkpoint's bytes divided by the ranks, as much as
-// CheckpointWriter takes later. Ranks that have different parts of a model go through the same files.
+// A rank holds its share in memory until it is sent: about the checkpoint's bytes divided by the number of ranks, as
+// much as CheckpointWriter needs later. Ranks that have different parts of a model receive the same files.
 #pragma once
 
 #include <chrono>
@@ -18,17 +18,17 @@ namespace lockstep::checkpoint {
 
 class CheckpointReader {
  public:
-  /// `timeout`: of messages between the ranks; reading may take longer.
+  /// `timeout`: for messages between the ranks; reading may take longer.
   CheckpointReader(Communicator& communicator, std::chrono::milliseconds timeout)
       : communicator_(communicator), timeout_(timeout) {}
 
-  /// Collective; the checkpoint is the same on all ranks. Returns what is wrong with its files, the same on every rank:
-  /// the first fault of each rank's part, at most kMaxFaults; empty when all is well. Throws Error(infrastructure) on
-  /// a rank that cannot read a file.
+  /// Collective; the checkpoint must be the same on all ranks. Returns problems with its files, the same on every rank:
+  /// the first fault of each rank's share, at most kMaxFaults; empty if it is intact. Throws Error(infrastructure) on a
+  /// rank that cannot read a file.
   [[nodiscard]] std::vector<std::string> read(const Checkpoint& checkpoint);
 
-  /// Collective, after a read() that found nothing wrong: fills the targets of every rank, which may have different
-  /// ones. Throws Error(data) on all ranks when a tensor that one of them needs is missing or of another shape.
+  /// Collective, after a read() without faults: fills the targets of every rank, which may differ. Throws Error(data)
+  /// on all ranks if a tensor that one of them needs is missing or of another shape.
   void load(const Checkpoint& checkpoint, const Targets& targets);
 
   /// Files that this rank has read, by name.
@@ -46,7 +46,7 @@ class CheckpointReader {
 
   Communicator& communicator_;
   std::chrono::milliseconds timeout_;
-  std::map<std::string, int> reader_of_;  ///< which rank reads a file
+  std::map<std::string, int> reader_of_;  ///< the rank that reads a file
   std::map<std::string, SafetensorsFile> own_;
 };
 

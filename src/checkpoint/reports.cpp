@@ -76,7 +76,7 @@ void WriteReports::send(std::int64_t step, const WriteReport& report, millisecon
 
 WriteReport WriteReports::receive(Channel& from, std::int64_t step, milliseconds timeout, Clock::time_point start) {
   WriteReport report;
-  for (std::int64_t reported = -1; reported != step;) {  // reports that came too late for theirs are dropped
+  for (std::int64_t reported = -1; reported != step;) {  // skips late reports of earlier checkpoints
     if (!from.transfer) from.transfer = communicator_.receive(from.bytes, from.rank, kTag);
     wait(*from.transfer, timeout, start);
     if (!from.transfer->done()) {

@@ -1,5 +1,5 @@
-// What each writing rank reports to rank 0 when its files of a checkpoint are safe, or why they are not: a message of
-// fixed size a checkpoint. Used by the writers' threads.
+// What each writing rank reports to rank 0 when its files of a checkpoint are safe, or why they are not: one message of
+// fixed size per checkpoint. Used by the writers' threads.
 #pragma once
 
 #include <array>
@@ -22,22 +22,22 @@ using HashText = std::array<char, kHashChars>;
 struct WriteReport {
   int rank = 0;
   std::string failure;           ///< empty: all files of this rank are safe
-  std::vector<HashText> hashes;  ///< file by file of this rank: the header's, then each piece's
+  std::vector<HashText> hashes;  ///< of this rank's files, in order: the header's, then each piece's
 };
 
 class WriteReports {
  public:
   WriteReports(Communicator& communicator, const std::vector<Part>& parts);
 
-  /// On a rank other than 0.
+  /// Called on ranks other than 0.
   void send(std::int64_t step, const WriteReport& report, std::chrono::milliseconds timeout);
-  /// On rank 0: those of all others that write; where one did not come in time, its failure says so.
+  /// Called on rank 0: the reports of all other ranks that write; if one did not come in time, its failure says so.
   [[nodiscard]] std::vector<WriteReport> receive(std::int64_t step, std::chrono::milliseconds timeout);
-  /// From now on waits are at most so long: the run is being torn down.
+  /// From now on, waits are limited to this: the run is being torn down.
   void shorten_timeouts(std::chrono::milliseconds timeout) { shorter_timeout_ = timeout.count(); }
 
  private:
-  struct Channel {  // to or from one rank; an unfinished transfer keeps its memory until it is done
+  struct Channel {  // to or from one rank; keeps the memory of an unfinished transfer until it is done
     int rank = 0;
     std::size_t hashes = 0;
     std::vector<std::byte> bytes;
@@ -48,7 +48,7 @@ class WriteReports {
                                     Clock::time_point start);
 
   Communicator& communicator_;
-  std::vector<Channel> channels_;  // rank 0: the others that write; else: rank 0
+  std::vector<Channel> channels_;  // rank 0: the other ranks that write; else: rank 0
   std::atomic<std::int64_t> shorter_timeout_{-1};
 };
 

@@ -23,7 +23,7 @@ std::string free_name(const std::string& checkpoints, std::int64_t step) {
   return name;
 }
 
-// The manifest goes first and for good: what is half removed is no checkpoint.
+// The manifest is removed first, and synced: a partially removed checkpoint is no checkpoint.
 void remove_checkpoint(FileSystem& files, const std::string& path) {
   files.remove(path + "/manifest.json");
   files.sync_directory(path);
@@ -40,7 +40,7 @@ void prune_checkpoints(FileSystem& files, const std::string& checkpoints, const 
     if (milestone || fs::path(list[i]).filename() == best) continue;
     remove_checkpoint(files, list[i]);
   }
-  if (std::ssize(list) < retention.keep) return;  // a damaged checkpoint is still better than none
+  if (std::ssize(list) < retention.keep) return;  // superseded checkpoints, even damaged ones, are better than none
   for (const auto& name : names_in(checkpoints)) {
     if (name.starts_with(kSuperseded)) remove_tree(files, checkpoints + "/" + name);
   }

@@ -1,4 +1,4 @@
-// Which checkpoints stay: the newest `keep`, those at multiples of `keep_every` steps, and the best. Rank 0 only.
+// Which checkpoints are kept: the newest `keep`, those at multiples of `keep_every` steps, and the best. Rank 0 only.
 #pragma once
 
 #include <cstdint>
@@ -13,16 +13,16 @@ struct Retention {
   std::int64_t keep_every = 0;  ///< steps; 0: none
 };
 
-/// Removes the others; and what set_aside() left, once there are `keep` newer ones.
+/// Removes the others; also what set_aside() has left, once there are `keep` newer ones.
 void prune_checkpoints(FileSystem& files, const std::string& checkpoints, const Retention& retention,
                        const std::string& best);
 
-/// `best` names the step directory from here on.
+/// From here on, `best` names this step directory.
 void write_best(FileSystem& files, const std::string& checkpoints, const std::string& name);
 
-/// Before a run goes on from `step`: removes what was half written, and renames the checkpoints of later steps
-/// (damaged, or left behind on purpose by --resume PATH) to superseded-NNNNNNNN, so that none of them is loaded and
-/// no file of theirs is mixed with a new one. prune_checkpoints() removes them.
+/// Before a run resumes from `step`: removes what was only partially written, and renames the checkpoints of later
+/// steps (damaged, or left behind on purpose by --resume PATH) to superseded-NNNNNNNN, so that none of them is loaded
+/// and none of their files is mixed with new ones. prune_checkpoints() removes them.
 void set_aside(FileSystem& files, const std::string& checkpoints, std::int64_t step);
 
 }  // namespace lockstep::checkpoint

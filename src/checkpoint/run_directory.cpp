@@ -88,7 +88,7 @@ RunDirectory::~RunDirectory() {
 
 namespace {
 
-constexpr std::chrono::seconds kSight{3};  ///< a network's file system may show a new file late
+constexpr std::chrono::seconds kSight{3};  ///< a network file system may show a new file late
 
 std::string new_token(const std::string& directory) {
   std::string path = directory + "/shared-XXXXXX";
@@ -108,7 +108,7 @@ bool sees(const std::string& path) {
   return true;
 }
 
-/// "b, c" of the hosts one of whose ranks does not see it.
+/// Comma-separated names of the hosts with a rank that does not see it.
 std::string blind_hosts(const std::vector<std::byte>& seen, const Topology& topology) {
   std::set<int> hosts;
   for (std::size_t rank = 0; rank < seen.size(); ++rank) {
@@ -178,7 +178,7 @@ std::optional<Checkpoint> next_candidate(std::deque<std::string>& candidates, co
       require_same_job(checkpoint, job);
       return checkpoint;
     } catch (const Error& error) {
-      if (error.code() != ExitCode::data) throw;  // sound, but not for this run
+      if (error.code() != ExitCode::data) throw;  // intact, but not for this run
       notes.emplace_back(error.what());
     }
   }

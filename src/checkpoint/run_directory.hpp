@@ -1,4 +1,4 @@
-// The run directory: who may use it, and where a run goes on. Rank 0 decides and broadcasts.
+// The run directory: which run may use it, and which checkpoint a run resumes from. Rank 0 decides and broadcasts.
 #pragma once
 
 #include <chrono>
@@ -17,22 +17,22 @@ namespace lockstep::checkpoint {
 /// Throws Error(cannot_create): the run directory, why it cannot be used, and what to try.
 [[noreturn]] void cannot_use(const std::string& directory, const std::string& why);
 
-/// For how long a lock that somebody else holds is waited for.
+/// How long to wait for a lock that another process holds.
 struct LockWait {
   std::chrono::milliseconds limit{0};
-  std::function<void(const std::string&)> warn = {};  ///< called once when it begins to wait; may be empty
+  std::function<void(const std::string&)> warn = {};  ///< called once when waiting begins; may be empty
 };
 
-/// Of a rank that a launch started: the launch owns the directory, so who holds the lock is one of its own former
-/// ranks, which was killed and is not gone yet (it may be in a write that cannot be interrupted), or on a lost host
-/// whose lease on the network file system has not expired.
+/// For ranks started by a launch: the launch owns the directory, so the lock's holder is one of its own former ranks,
+/// which was killed but has not ended yet (it may be in an uninterruptible write), or ran on a lost host whose lease on
+/// the network file system has not expired.
 inline constexpr std::chrono::seconds kFormerRankWait{120};
 
-/// Holds a lock on <directory>/lock until destroyed.
+/// Holds a lock on <directory>/lock until it is destroyed.
 class RunDirectory {
  public:
-  /// Creates it. Throws Error(cannot_create) when it cannot be made, written to or locked, or is in use by another run;
-  /// Error(infrastructure) when it was waited for in vain, or its file system fails.
+  /// Creates the directory. Throws Error(cannot_create) if it cannot be created, written to or locked, or is in use by
+  /// another run; Error(infrastructure) if waiting for the lock was in vain, or the file system fails.
   explicit RunDirectory(std::string path, const LockWait& wait = {});
   ~RunDirectory();
   RunDirectory(const RunDirectory&) = delete;
@@ -47,22 +47,22 @@ class RunDirectory {
   int lock_ = -1;
 };
 
-/// Collective, once `directory` exists on rank 0's host: a token file written there must be seen by every other host.
-/// Throws Error(cannot_create) on every rank, naming the hosts that do not share it.
+/// Collective, once `directory` exists on rank 0's host: a token file written there must be visible on every other
+/// host. Throws Error(cannot_create) on every rank, naming the hosts that do not share it.
 void require_shared(const std::string& directory, Communicator& communicator, std::chrono::milliseconds timeout);
 
-/// Checkpoints that a run may go on from, the one to try first in front, by the rules of `resume`:
+/// Checkpoints that a run may resume from, the first to try in front, according to `resume`:
 ///   auto   the run's own, newest first
-///   never  none; Error(cannot_create) when the directory has checkpoints
+///   never  none; Error(cannot_create) if the directory has checkpoints
 ///   PATH   that checkpoint
 [[nodiscard]] std::deque<std::string> resume_candidates(const std::string& resume, const RunDirectory& directory);
 
-/// Takes candidates from the front until the manifest of one is sound, which is returned; its files are not read. Those
-/// that are damaged are passed over, and `notes` names them. Throws Error(configuration) when it is of another job.
+/// Takes candidates from the front until one has an intact manifest, and returns that one; its other files are not
+/// read. Damaged ones are skipped and named in `notes`. Throws Error(configuration) if it belongs to another job.
 [[nodiscard]] std::optional<Checkpoint> next_candidate(std::deque<std::string>& candidates, const CanonicalJob& job,
                                                        std::vector<std::string>& notes);
 
-/// Throws Error(configuration) naming the differing keys when the checkpoint is of another job.
+/// Throws Error(configuration) naming the differing keys if the checkpoint belongs to another job.
 void require_same_job(const Checkpoint& checkpoint, const CanonicalJob& job);
 
 /// Sends rank 0's answer to all ranks.

@@ -32,8 +32,8 @@ bool is_pickle(std::string_view bytes) {
   return bytes.size() > 1 && bytes[0] == '\x80' && bytes[1] >= 2 && bytes[1] <= 5;
 }
 
-/// Formats that weights are often found in: to be asked once the first 8 bytes make no sense as a header's length,
-/// since a sound file may begin with the same bytes.
+/// Other formats that weights are often stored in. Checked only if the first 8 bytes are no plausible header length,
+/// since a valid file may begin with the same bytes.
 void refuse_other_formats(std::string_view bytes, const std::string& name) {
   const bool torch = is_zip(bytes) ? bytes.find("/data.pkl") != bytes.npos : is_pickle(bytes);
   if (torch) {

@@ -1,6 +1,6 @@
-// safetensors files: tensors by name, written in fp32, read from fp32, fp16 and bf16. Format: 8 bytes little-endian
-// header length, a JSON header
-// {"name": {"dtype", "shape", "data_offsets"}}, padded with spaces, then the data without holes.
+// safetensors files: tensors by name, written in fp32, read from fp32, fp16 and bf16. Format: 8 bytes of little-endian
+// header length, a JSON header {"name": {"dtype", "shape", "data_offsets"}}, padded with spaces, then the data without
+// holes.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ struct NamedShape {
   Shape shape;
 };
 
-/// The 8 bytes of length and the header, for tensors that follow one after the other; a multiple of 8 bytes.
+/// The 8 bytes of length and the header, for tensors that follow one another; a multiple of 8 bytes.
 [[nodiscard]] std::string safetensors_header(const std::vector<NamedShape>& tensors,
                                              const std::map<std::string, std::string>& metadata);
 
@@ -49,10 +49,11 @@ class SafetensorsFile {
   [[nodiscard]] const std::map<std::string, LoadedTensor>& tensors() const { return tensors_; }
   [[nodiscard]] const std::map<std::string, std::string>& metadata() const { return metadata_; }
   [[nodiscard]] const std::string& name() const { return name_; }
-  [[nodiscard]] std::string release() { return std::move(bytes_); }  ///< the whole file; nothing else may be asked then
-  /// Throws Error(data) when the tensor is missing, of another shape, or of a type other than F32, F16 and BF16.
+  /// the whole file; no other function may be called afterwards
+  [[nodiscard]] std::string release() { return std::move(bytes_); }
+  /// Throws Error(data) if the tensor is missing, of another shape, or of a type other than F32, F16 and BF16.
   void require(const std::string& tensor, const Shape& shape) const;
-  /// Copies its elements from `first` on into all of `out`; they are there, as is the tensor, as required.
+  /// Copies elements from `first` on until `out` is full; require() must have succeeded, and there must be as many.
   void copy(const std::string& tensor, const Shape& shape, std::span<float> out, std::int64_t first = 0) const;
 
  private:

@@ -84,7 +84,7 @@ void fill(const WeightsFile& file, exec::TensorBlock& block) {
   }
 }
 
-// Of the optimizer's states is what carries the name of another tensor before a colon.
+// A state of the optimizer has the name of another tensor before a colon.
 bool is_state_of_optimizer(const std::string& name, const Checkpoint& checkpoint) {
   const auto colon = name.rfind(':');
   if (colon == std::string::npos) return false;

@@ -17,46 +17,46 @@
 
 namespace lockstep::checkpoint {
 
-/// The job of a run's directory, or of one checkpoint's, as it was trained, with overrides. Throws Error(data) where
-/// there is none.
+/// The job that a run directory's run, or a checkpoint, was trained with, plus overrides. Throws Error(data) if there
+/// is none.
 [[nodiscard]] JobFile load_saved_job(const std::string& directory, const std::vector<std::string>& overrides,
                                      const config::Catalogue& catalogue, bool need_data);
 
-/// What was chosen, verified: a checkpoint, or the bytes of a .safetensors file.
+/// The verified content of what was chosen: a checkpoint, or the bytes of a .safetensors file.
 struct SavedFiles {
   std::string path;
   std::optional<Checkpoint> checkpoint;
-  std::string weights;  ///< where there is no checkpoint
+  std::string weights;  ///< if there is no checkpoint
 };
 
-/// `which`: "newest", "best" (as `checkpoint.best` chose), or a path. Rank 0 reads, the others get it from there.
-/// Throws Error(data) when there is none, or when it is damaged.
+/// `which`: "newest", "best" (by `checkpoint.best`), or a path. Rank 0 reads, and sends it to the other ranks. Throws
+/// Error(data) if there is none, or if it is damaged.
 [[nodiscard]] SavedFiles read_saved_files(const std::string& which, const Job& job, Communicator& communicator);
 
 struct SavedModel {
   std::string path;       ///< of the checkpoint or the file
-  std::int64_t step = 0;  ///< -1: a safetensors file, which does not say
+  std::int64_t step = 0;  ///< -1: a safetensors file, which has none
   exec::TensorBlock parameters, states;
 };
 
-/// On every rank alike. Throws Error(data) when the checkpoint does not fit the graph.
+/// The same on every rank. Throws Error(data) if the checkpoint does not fit the graph.
 [[nodiscard]] SavedModel load_saved_model(const SavedFiles& files, const Graph& graph, const Job& job,
                                           Communicator& communicator);
 
-/// The model alone, every tensor whole, as the bytes of a .safetensors file.
+/// The model as the bytes of a .safetensors file, every tensor whole, without the optimizer.
 [[nodiscard]] std::string safetensors_of(const SavedModel& model);
 [[nodiscard]] std::string safetensors_of(const Checkpoint& checkpoint);
 
-/// Tensors of the whole model, and whose names they have in the file.
+/// How many tensors of the whole model come from the file and how many have initial values; whose names the file uses.
 struct Initialized {
   std::int64_t from_file = 0, first_values = 0;
   WeightNames names = WeightNames::automatic;
 };
 
-/// Overwrites the parameters and states that the job's patterns choose (all without patterns). Throws Error(data) when
-/// the file lacks one, has it in another shape, or in an order that nobody says, Error(configuration) when a pattern
-/// chooses none; `place` is where the patterns were written. Judged by the whole model, alike on all ranks; `own` is
-/// what this rank has of it.
+/// Overwrites the parameters and states that the job's patterns match (all, without patterns). Throws Error(data) if
+/// the file lacks one, has it in another shape, or in an unknown order; Error(configuration) if a pattern matches none;
+/// `place` is where the patterns are in the job file. Checked for the whole model, with the same result on all ranks;
+/// `own` is this rank's part of it.
 Initialized initialize_from_file(const InitializeOptions& options, const Place& place, const Graph& graph,
                                  const WholeModel& whole, optim::Model& own);
 

@@ -13,7 +13,8 @@ namespace lockstep::checkpoint {
 
 namespace {
 
-/// Who wrote the file, as it says itself: PyTorch's users note "pt", as the transformers library does.
+/// Which program wrote the file, according to its metadata: for PyTorch models, "pt" is customary (the transformers
+/// library writes it, too).
 WeightNames writer_of(const SafetensorsFile& file) {
   const auto found = file.metadata().find("format");
   if (found == file.metadata().end()) return WeightNames::automatic;

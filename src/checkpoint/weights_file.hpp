@@ -1,5 +1,5 @@
 // WeightsFile: a safetensors file that a model takes values from, written by lockstep or by PyTorch, whose linear
-// layers behind `flatten` have their columns in another order (graph/flattened.hpp).
+// layers after `flatten` have their columns in another order (graph/flattened.hpp).
 #pragma once
 
 #include <cstdint>
@@ -15,15 +15,15 @@ namespace lockstep::checkpoint {
 
 class WeightsFile {
  public:
-  /// `names`: what the job says of the file. `remedy`: what to do where nobody says who wrote it, for errors.
+  /// `names`: what the job says about the file. `remedy`: for errors, what to do if neither it nor the file tells.
   WeightsFile(SafetensorsFile file, const Graph& graph, WeightNames names, std::string remedy);
 
-  /// Whose names and order it has; automatic: nobody says, and the model does not ask.
+  /// Whose names and order the file has; automatic: unknown, and irrelevant for this model.
   [[nodiscard]] WeightNames names() const { return names_; }
-  /// Throws Error(data) when the tensor is missing, of another shape or of a type that is not known, or when nobody
-  /// says in which order its elements are.
+  /// Throws Error(data) if the tensor is missing, of another shape or of an unsupported type, or if the order of its
+  /// elements is unknown.
   void require(const std::string& tensor, const Shape& shape) const;
-  /// Copies elements of a tensor that was required, in the model's order, from `first` on into all of `out`.
+  /// Copies elements of a required tensor, in the model's order, from `first` on until `out` is full.
   void copy(const std::string& tensor, const Shape& shape, std::span<float> out, std::int64_t first = 0) const;
 
  private:
@@ -31,7 +31,7 @@ class WeightsFile {
 
   SafetensorsFile file_;
   FlattenedTensors flattened_;
-  WeightNames names_;  ///< automatic: nobody says
+  WeightNames names_;  ///< automatic: unknown
   std::string remedy_;
 };
 

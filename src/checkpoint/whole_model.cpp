@@ -15,7 +15,7 @@ namespace lockstep::checkpoint {
 
 namespace {
 
-constexpr int kHashTag = 82;  // of tensors, to the rank that hashes them
+constexpr int kHashTag = 82;  // for tensors, to the rank that hashes them
 
 std::vector<WholeModel::Tensor> tensors_of(const exec::TensorBlock& block) {
   std::vector<WholeModel::Tensor> tensors;
@@ -29,7 +29,7 @@ std::vector<WholeModel::Tensor> tensors_of(const Graph& graph, const std::vector
   return tensors;
 }
 
-/// `list`: of the parts' tensors, as entries of the whole model's list.
+/// `list`: a part's tensors, as indices into the whole model's list.
 void place(std::vector<WholeModel::Tensor>& tensors, const std::vector<GraphPart>& parts,
            std::vector<std::size_t> GraphPart::*list, const std::vector<std::vector<int>>& ranks) {
   for (std::size_t p = 0; p < parts.size(); ++p) {
@@ -45,11 +45,11 @@ void place(std::vector<WholeModel::Tensor>& tensors, const std::vector<GraphPart
   }
 }
 
-/// A tensor on its way into the hash, or what a rank has of one.
+/// A tensor to be hashed, and this rank's values of it.
 struct HashedTensor {
   std::size_t bytes = 0;
   int from = 0;
-  std::span<const std::byte> own;  ///< its values, on a rank that has it
+  std::span<const std::byte> own;  ///< empty on a rank that does not have it
 };
 
 std::vector<HashedTensor> in_order_of_name(const std::vector<WholeModel::Tensor>& tensors,
@@ -96,12 +96,13 @@ std::string hash_all(const std::vector<HashedTensor>& tensors, Communicator& com
   return hash.hex();
 }
 
-/// Elements of a parameter of the whole model, and the rank that keeps their state; if `divided`, them, too.
+/// Elements of a parameter of the whole model, and the rank that keeps their optimizer state; if `divided`, also the
+/// elements.
 struct OwnedSlice {
   std::int64_t parameter, begin, end, rank, divided;
 };
 
-/// `part`: whose slices they are; null: the whole model's.
+/// `part`: the part that the slices are of; null: the whole model.
 std::vector<OwnedSlice> slices_of(const optim::ModelSlices& own, const GraphPart* part) {
   std::vector<OwnedSlice> slices;
   for (std::size_t i = 0; i < own.owned().size(); ++i) {
@@ -113,7 +114,7 @@ std::vector<OwnedSlice> slices_of(const optim::ModelSlices& own, const GraphPart
   return slices;
 }
 
-/// Of a weight that several parts share, the first part saves the states.
+/// If several parts share a weight, the first part saves its states.
 void note(const std::vector<OwnedSlice>& slices, WholeModel& whole) {
   std::map<std::int64_t, std::vector<Holding>> of_part;
   for (const OwnedSlice& slice : slices) {
@@ -138,7 +139,7 @@ WholeModel whole_of(const Graph& graph, const std::vector<GraphPart>& parts,
   return whole;
 }
 
-// Each part's first rank says it to all, since only the part's own ranks know how its gradient is cut.
+// Each part's first rank broadcasts them, since only the part's own ranks know how its gradient is cut.
 void note_slices(WholeModel& whole, const optim::ModelSlices* own, const std::vector<GraphPart>& parts,
                  const std::vector<std::vector<int>>& ranks, Communicator& communicator,
                  std::chrono::milliseconds timeout) {
@@ -182,8 +183,8 @@ std::vector<std::span<float>> own_values(const std::vector<WholeModel::Tensor>& 
   return values;
 }
 
-// Sends wait for rank 0 as long as it hashes, which no deadline is set for; when it has hashed all they are done. What
-// rank 0 receives meanwhile goes beside the collectives of work_together(), on any thread.
+// Sends wait for rank 0 while it hashes, which has no deadline; when it has finished, they are done. Rank 0's receives
+// run beside the collectives of work_together(), on any thread.
 std::string parameters_sha256(const WholeModel& whole, const exec::TensorBlock& own, Communicator& communicator,
                               std::chrono::milliseconds timeout) {
   const Operation operation{"parameters sha256", 0, timeout};

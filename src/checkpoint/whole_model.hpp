@@ -1,10 +1,10 @@
-// A model whose parts lie on different ranks (graph/parts.hpp), as every rank knows it: all its tensors, and who has
-// them. The ranks of a part have the same values; a weight that several parts use is on the ranks of each. Where ranks
-// divide the optimizer's states among them, or parameters, too (optim/model_slices.hpp), each has some elements of
-// these.
+// A model whose parts are on different ranks (graph/parts.hpp), as every rank knows it: all its tensors, and the ranks
+// that have each. The ranks of a part have the same values; a weight that several parts use is on the ranks of each. If
+// ranks divide the optimizer's states among them, or parameters, too (optim/model_slices.hpp), each has some elements
+// of these.
 //
-// Where ranks have to agree, the whole model is what they judge by: the files of checkpoints, what initializes a
-// model, and its hash are those of the uncut one.
+// Whatever ranks must agree on refers to the whole model: the files of checkpoints, initialisation, and the hash are
+// those of the uncut model.
 #pragma once
 
 #include <chrono>
@@ -24,31 +24,31 @@ namespace lockstep::checkpoint {
 /// Some elements of a tensor.
 struct Holding {
   exec::Extent extent;
-  std::vector<int> ranks = {};  ///< that have them, ascending; empty: all
+  std::vector<int> ranks = {};  ///< the ranks that have them, ascending; empty: all
 };
 
 struct WholeModel {
   struct Tensor {
     std::string name;
     Shape shape;
-    std::vector<int> ranks = {};  ///< that have it, ascending; empty: all
-    /// Who has which elements of it, ascending; empty: `ranks` have all of them.
+    std::vector<int> ranks = {};  ///< the ranks that have it, ascending; empty: all
+    /// Which ranks have which elements, ascending; empty: `ranks` have all of them.
     std::vector<Holding> holdings = {};
-    /// The same of the optimizer's states for a parameter.
+    /// The same for the optimizer's states of a parameter.
     std::vector<Holding> state_holdings = {};
   };
   std::vector<Tensor> parameters, states;  ///< in the order of the whole graph
 };
 
-/// Of a graph that is cut; by part: the ranks that it lies on.
+/// For a graph that is cut. `ranks`: by part.
 [[nodiscard]] WholeModel whole_of(const Graph& graph, const std::vector<GraphPart>& parts,
                                   const std::vector<std::vector<int>>& ranks);
-/// Of a model that is not cut.
+/// For a model that is not cut.
 [[nodiscard]] WholeModel whole_of(const optim::Model& model);
 
-/// Writes down who keeps which elements of the optimizer's states, and of divided parameters. Every rank calls it, with
-/// the slices of its own part, or of the model, or null where it is alone with that; `parts` and `ranks` as for
-/// whole_of().
+/// Records which ranks keep which elements of the optimizer's states, and of divided parameters. Collective; `own`: the
+/// slices of this rank's part, or of the model, or null if this rank is the only one that has it; `parts` and `ranks`
+/// as for whole_of().
 void note_slices(WholeModel& whole, const optim::ModelSlices* own, const std::vector<GraphPart>& parts,
                  const std::vector<std::vector<int>>& ranks, Communicator& communicator,
                  std::chrono::milliseconds timeout);
@@ -60,12 +60,12 @@ void note_slices(WholeModel& whole, const optim::ModelSlices* own, const std::ve
   return ranks.empty() ? 0 : ranks.front();
 }
 
-/// Where a rank has each of the tensors, which are a list of the whole model's; empty for those that it does not have.
-/// `own` has no others.
+/// This rank's memory of each of the tensors, which are a list of the whole model's; empty for those that it does not
+/// have. `own` must not have others.
 [[nodiscard]] std::vector<std::span<float>> own_values(const std::vector<WholeModel::Tensor>& tensors,
                                                        const exec::TensorBlock& own);
 
-/// Collective: what exec::sha256_of() returns for the parameters of the uncut model, on every rank. `timeout`: of
+/// Collective: the result of exec::sha256_of() for the parameters of the uncut model, on every rank. `timeout`: for
 /// messages; hashing may take longer.
 [[nodiscard]] std::string parameters_sha256(const WholeModel& whole, const exec::TensorBlock& own,
                                             Communicator& communicator, std::chrono::milliseconds timeout);

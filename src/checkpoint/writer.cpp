@@ -21,11 +21,9 @@ namespace lockstep::checkpoint {
 
 namespace {
 
-constexpr int kPieceTag = 81;  // of pieces of files, to the ranks that write them
+constexpr int kPieceTag = 81;  // for pieces of files, to the ranks that write them
 
 using std::chrono::milliseconds;
-
-// Hashing takes the gaps that training leaves; training waits for its slowest thread.
 
 HashText hash_of(std::span<const std::byte> bytes) {
   const std::string hex = sha256(bytes);
@@ -42,7 +40,7 @@ std::size_t bytes_of(const exec::Extent& extent) {
   return static_cast<std::size_t>(extent.end - extent.begin) * sizeof(float);
 }
 
-/// In the file.
+/// Offset in the file.
 std::size_t offset_of(const PartPiece& piece, const PartPiece::Source& source) {
   return piece.offset + bytes_of({piece.begin, source.extent.begin});
 }
@@ -54,9 +52,9 @@ void remove_quietly(FileSystem& files, const std::string& path) {
   }
 }
 
-/// Messages of this rank, of which few are under way at a time, so that the deadline of one is not spent on others.
-/// All ranks have theirs in one order, so the first that is not done has both its ranks waiting for it: no two wait for
-/// each other.
+/// This rank's messages, with only a few under way at a time, so that the deadline of one is not spent on others. All
+/// ranks have theirs in the same order, so both ranks of the first unfinished message are waiting for it: there is no
+/// deadlock.
 class FewMessages {
  public:
   explicit FewMessages(const Operation& operation) : operation_(operation) {}
@@ -78,7 +76,7 @@ class FewMessages {
   std::deque<std::unique_ptr<Transfer>> under_way_;
 };
 
-/// All that is wrong, with who says so.
+/// All failures, each with the rank that reports it.
 std::string failures_of(const std::vector<WriteReport>& reports, const Topology& topology) {
   std::string text;
   for (const auto& report : reports) {
@@ -135,7 +133,7 @@ CheckpointWriter::CheckpointWriter(Communicator& communicator, std::vector<Tenso
   std::size_t bytes = 0;
   for (const auto& part : parts_) bytes += part.rank == communicator.rank() ? part.bytes : 0;
   buffer_ = AlignedBytes(bytes);
-  if (bytes > 0) std::memset(buffer_.data(), 0, bytes);  // the first copy shall not be the one to touch new memory
+  if (bytes > 0) std::memset(buffer_.data(), 0, bytes);  // so that the first copy does not fault in new memory
   if (bytes > 0 || leads()) thread_ = std::thread([this] { run(); });
 }
 
@@ -162,7 +160,7 @@ bool CheckpointWriter::begin(const Progress& progress, bool best) {
   return true;
 }
 
-// In rounds shorter than the ranks' deadline, counted alike by all.
+// Polls in rounds shorter than the ranks' timeout; all ranks count the same rounds.
 bool CheckpointWriter::all_idle(std::int64_t step) {
   const milliseconds round = options_.timeout / 3;
   const Operation operation{"checkpoint", static_cast<std::uint64_t>(step), options_.timeout};
@@ -196,7 +194,7 @@ bool CheckpointWriter::idle_within(milliseconds timeout) {
   return changed_.wait_for(lock, timeout, [this] { return !task_; });
 }
 
-// The one thing that training waits for.
+// The only part that training waits for.
 void CheckpointWriter::copy(std::int64_t step) {
   exchange(step);
   std::byte* to = buffer_.data();
@@ -240,6 +238,7 @@ std::span<const std::byte> CheckpointWriter::own_bytes(const PartPiece& piece, c
       .subspan(static_cast<std::size_t>(source.extent.begin) * sizeof(float), bytes_of(source.extent));
 }
 
+// At low priority, so that hashing takes the gaps that training leaves: training waits for its slowest thread.
 void CheckpointWriter::run() {
   work_in_background();
   std::unique_lock lock(mutex_);
@@ -261,7 +260,7 @@ void CheckpointWriter::work(const Task& task) {
     WriteReport own = write_own(task, options_.directory + "/" + checkpoint_name(task.progress.step));
     if (!leads()) return reports_.send(task.progress.step, own, options_.deadline);
     outcome = conclude(task, std::move(own));
-  } catch (const std::exception& error) {  // of the communicator: the run will hear of it, too
+  } catch (const std::exception& error) {  // of the communicator: the run will detect it, too
     outcome = {.step = task.progress.step, .failure = error.what(), .newest = options_.newest};
   }
   const std::lock_guard lock(mutex_);
@@ -294,7 +293,7 @@ WriteReport CheckpointWriter::write_own(const Task& task, const std::string& dir
     files_.sync_directory(directory);
   } catch (const std::exception& error) {
     report.failure = error.what();
-    for (const auto& path : written) {  // so that a full disk has room again
+    for (const auto& path : written) {  // frees room on a full disk
       remove_quietly(files_, path + ".partial");
       remove_quietly(files_, path);
     }

@@ -1,13 +1,13 @@
-// CheckpointWriter: saves a run's state while the run goes on.
+// CheckpointWriter: saves a run's state while the run continues.
 //
-// begin() copies this rank's part of the tensors at a step boundary and returns, once other ranks have sent what it
-// does not have of them; a thread of its own hashes and writes the files. When all ranks have said that theirs are
-// safe, rank 0's thread writes the manifest: that is the commit. One checkpoint is under way at a time on all ranks
-// together; begin() waits for the one before (back-pressure), and all ranks wait together, so that none of them misses
-// another's deadline.
+// begin() copies this rank's share of the tensors at a step boundary, after other ranks have sent what it lacks, and
+// returns; a thread of its own hashes and writes the files. When all ranks have reported that their files are safe,
+// rank 0's thread writes the manifest: that is the commit. Only one checkpoint is under way at a time on all ranks
+// together; begin() waits for the previous one (back-pressure), and all ranks wait together, so that none of them
+// misses another's deadline.
 //
-// A failure (a full, read-only or vanished directory) never throws from begin(): finished() reports it, what was
-// half written is removed, and the next begin() tries anew.
+// A failure (a full, read-only or vanished directory) never throws from begin(): finished() reports it, partially
+// written files are removed, and the next begin() tries again.
 #pragma once
 
 #include <chrono>
@@ -29,36 +29,36 @@
 
 namespace lockstep::checkpoint {
 
-/// Why there is no checkpoint where begin() returned false.
+/// finish()'s result if a disk does not answer; also the reason why begin() returned false.
 inline constexpr const char* kNoAnswer = "the disk does not answer";
 
 struct WriterOptions {
   std::string directory;  ///< <run>/checkpoints, the same on every rank
   Retention retention;
-  std::string best;    ///< name of the best one so far, or ""
-  std::string newest;  ///< path of the newest one that is safe, or ""
+  std::string best;    ///< name of the best checkpoint so far, or ""
+  std::string newest;  ///< path of the newest committed checkpoint, or ""
   std::int64_t part_bytes = kPartBytes;
-  std::chrono::milliseconds timeout{60'000};     ///< of the ranks' agreement in begin()
-  std::chrono::milliseconds deadline{600'000};   ///< for all ranks to have written theirs
-  std::chrono::milliseconds after_error{5'000};  ///< the same, when the run is being torn down
+  std::chrono::milliseconds timeout{60'000};     ///< for the ranks' agreement in begin()
+  std::chrono::milliseconds deadline{600'000};   ///< for all ranks to write their files
+  std::chrono::milliseconds after_error{5'000};  ///< the deadline while the run is being torn down
 };
 
-/// How one went; on rank 0.
+/// The outcome of a checkpoint; on rank 0.
 struct CheckpointOutcome {
   std::int64_t step = 0;
   std::string path;
   bool best = false;
   std::string failure;         ///< empty: committed
-  std::string newest;          ///< the newest one that is safe, or ""
+  std::string newest;          ///< the newest committed one, or ""
   double seconds = 0;          ///< from begin() to the commit
-  double blocked_seconds = 0;  ///< of these, those for which training stood
+  double blocked_seconds = 0;  ///< the part of it during which training waited
   std::int64_t bytes = 0;      ///< of all ranks
   std::string warning;         ///< committed, but older ones could not be removed
 };
 
 class CheckpointWriter {
  public:
-  /// The tensors must live as long as the writer. On every rank alike.
+  /// The tensors must outlive the writer. The same on every rank.
   CheckpointWriter(Communicator& communicator, std::vector<TensorSource> tensors, WriterOptions options,
                    FileSystem& files = real_files());
   /// Waits for what is under way; for other ranks only `after_error` long.
@@ -66,18 +66,19 @@ class CheckpointWriter {
   CheckpointWriter(const CheckpointWriter&) = delete;
   CheckpointWriter& operator=(const CheckpointWriter&) = delete;
 
-  /// Collective. False: some rank's disk has not answered for twice the `deadline`; this checkpoint is skipped.
+  /// Collective. Returns false, and skips this checkpoint, if some rank's disk has not answered for twice the
+  /// `deadline`.
   [[nodiscard]] bool begin(const Progress& progress, bool best);
 
-  /// Checkpoints that begin from now on are spans of it; null: of none.
+  /// Checkpoints that begin from now on are recorded as spans; null: not recorded.
   void trace(std::shared_ptr<TraceRecorder> recorder) { trace_ = std::move(recorder); }
 
-  /// Outcomes since the last call; rank 0 only, others get none. Never waits.
+  /// Outcomes since the last call; empty on ranks other than 0. Never waits.
   [[nodiscard]] std::vector<CheckpointOutcome> finished();
 
-  /// Collective: waits until nothing is under way on any rank. Returns the failure of the last checkpoint, the same
-  /// on every rank; empty when it was committed, or there was none; kNoAnswer when a rank's disk has not answered for
-  /// twice the `deadline`.
+  /// Collective: waits until nothing is under way on any rank. Returns the failure of the last checkpoint, the same on
+  /// every rank; empty if it was committed, or there was none; kNoAnswer if a rank's disk has not answered for twice
+  /// the `deadline`.
   [[nodiscard]] std::string finish();
 
   /// Bytes that this rank writes for one checkpoint.
@@ -93,7 +94,7 @@ class CheckpointWriter {
   };
 
   void copy(std::int64_t step);
-  void exchange(std::int64_t step);  // what the ranks that write do not have
+  void exchange(std::int64_t step);  // receives what writing ranks lack
   [[nodiscard]] std::span<const std::byte> own_bytes(const PartPiece& piece, const PartPiece::Source& source) const;
   void run();
   void work(const Task& task);
@@ -110,7 +111,7 @@ class CheckpointWriter {
   WriterOptions options_;
   FileSystem& files_;
   std::vector<Part> parts_;  // of all ranks
-  AlignedBytes buffer_;      // this rank's files, one after the other; the thread's while a task is under way
+  AlignedBytes buffer_;      // this rank's files, one after another; belongs to the thread while a task is under way
   WriteReports reports_;
   std::shared_ptr<TraceRecorder> trace_;
 
@@ -120,7 +121,7 @@ class CheckpointWriter {
   std::vector<CheckpointOutcome> outcomes_;
   std::string last_failure_;
   bool stop_ = false;
-  std::thread thread_;  // on rank 0, and where there is something to write
+  std::thread thread_;  // on rank 0, and on ranks that write files
 };
 
 }  // namespace lockstep::checkpoint

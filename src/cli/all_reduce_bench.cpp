@@ -25,18 +25,18 @@ namespace lockstep::cli {
 namespace {
 
 const std::vector<std::uint64_t> kSizes = {4 << 10, 64 << 10, 1 << 20, 16 << 20, 64 << 20};
-constexpr std::chrono::hours kLongestPart{24};  ///< for which ranks that have no part in it wait
+constexpr std::chrono::hours kLongestPart{24};  ///< how long ranks outside a part wait for it to finish
 
-/// Who adds up the gradients of ranks. The library is that of the place where gradients are; MPI adds on the hosts.
+/// Who sums the gradients. `library` is the one for the device that holds the gradients; `mpi` sums on the hosts.
 enum class Adder : std::uint8_t { exact, plain, library, mpi };
 
 struct Way {
   Adder adder;
   const char* name;
-  std::string title;  ///< for people
+  std::string title;  ///< for the table and the picture
 };
 
-/// The exact all-reduce is the first.
+/// The first one is the exact all-reduce.
 std::vector<Way> ways_of(const exec::Device& device) {
   const std::string library = device.all_reduce_library();
   std::vector<Way> ways = {{Adder::exact, "exact", "exact all-reduce"},
@@ -46,7 +46,7 @@ std::vector<Way> ways_of(const exec::Device& device) {
   return ways;
 }
 
-/// What a way took; as it goes over the wire.
+/// The result of one way; sent between ranks as it is.
 struct AllReduceRow {
   std::uint64_t bytes = 0;
   std::int64_t ranks = 0;
@@ -55,15 +55,15 @@ struct AllReduceRow {
   std::uint64_t shared_memory_bytes = 0, network_bytes = 0;
 };
 
-/// Ranks that are timed together.
+/// A group of ranks that are timed together.
 struct Part {
   const char* name;
-  const char* title;                    ///< for people
-  Communicator* ranks = nullptr;        ///< null: this rank is none of them
-  std::shared_ptr<Communicator> owned;  ///< where the ranks are not all
+  const char* title;                    ///< for the table
+  Communicator* ranks = nullptr;        ///< null: this rank is not in the group
+  std::shared_ptr<Communicator> owned;  ///< set if the group is not all ranks
 };
 
-/// 65536 -> "64 KiB", as sizes are asked for.
+/// 65536 -> "64 KiB", as on the command line.
 std::string size_text(double bytes) {
   constexpr std::array kUnits = {"B", "KiB", "MiB", "GiB"};
   std::size_t unit = 0;
@@ -79,7 +79,7 @@ Part group(const char* name, const char* title, Communicator& all, const std::ve
   return part;
 }
 
-/// Where hosts have several ranks, what joins those and the network are first timed apart.
+/// If hosts have several ranks, communication within hosts and between them is first timed separately.
 std::vector<Part> parts_of(Communicator& communicator) {
   const comm::Hosts hosts(communicator.topology());
   std::vector<Part> parts;
@@ -120,7 +120,7 @@ AllReduceRow row_of(const bench::ReduceTimes& times, int ranks, std::uint64_t by
           .network_bytes = times.network_bytes};
 }
 
-/// That of the ranks that took longest, the same on every rank.
+/// The row of the slowest rank, the same on every rank.
 AllReduceRow slowest(Communicator& all, const AllReduceRow& mine) {
   std::vector<AllReduceRow> rows(static_cast<std::size_t>(all.size()));
   all.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(rows)),
@@ -129,7 +129,7 @@ AllReduceRow slowest(Communicator& all, const AllReduceRow& mine) {
                            [](const AllReduceRow& a, const AllReduceRow& b) { return a.median < b.median; });
 }
 
-/// A row a way.
+/// One row for each way.
 std::vector<AllReduceRow> measure(Communicator& all, const Part& part, const AllReduceBenchOptions& options,
                                   const exec::Device& device, std::uint64_t bytes) {
   std::vector<AllReduceRow> rows;
@@ -188,7 +188,7 @@ void print_all_reduce_json(const Part& part, const std::vector<Way>& ways, const
   }
 }
 
-/// Of one way, over the sizes.
+/// The curve of one way over the sizes.
 Series series_of(const std::string& name, const std::vector<std::vector<AllReduceRow>>& sizes, std::size_t way) {
   Series series{name, {}};
   for (const auto& rows : sizes) {
@@ -197,7 +197,8 @@ Series series_of(const std::string& name, const std::vector<std::vector<AllReduc
   return series;
 }
 
-/// `parts`: rows by part, size and way. All ways of all ranks, and the exact all-reduce of the other parts.
+/// `parts`: rows by part, size and way. Draws all ways for all ranks, and only the exact all-reduce for the other
+/// parts.
 void draw(const std::vector<std::vector<std::vector<AllReduceRow>>>& parts, const std::vector<Way>& ways,
           const std::string& path) {
   std::vector<Series> series;

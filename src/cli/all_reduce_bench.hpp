@@ -10,15 +10,15 @@
 namespace lockstep::cli {
 
 struct AllReduceBenchOptions {
-  std::vector<std::uint64_t> sizes;  ///< bytes of the whole gradient; none: 4 KiB to 64 MiB
+  std::vector<std::uint64_t> sizes;  ///< bytes of the whole gradient; empty: 4 KiB to 64 MiB
   int rounds = 30, shards_a_rank = 1;
-  std::string picture;  ///< of an SVG drawing; empty: none
+  std::string picture;  ///< path of an SVG picture; empty: none
   std::string log = "people";
   std::string device = "cpu";  ///< or cuda
 };
 
-/// Rank 0 prints. Throws Error(cannot_create) where the picture cannot be written, and as choose_device() where there
-/// are no GPUs to be had.
+/// Rank 0 prints. Throws Error(cannot_create) if the picture cannot be written, and what choose_backend() throws if no
+/// GPU is available.
 int bench_all_reduce(Communicator& communicator, const AllReduceBenchOptions& options);
 
 }  // namespace lockstep::cli

@@ -1,5 +1,5 @@
-// lockstep balance report: who computed, who waited, what the balancer did and why. Of a model in parts, the ranks of a
-// part divide its shards among them: shares and moves are told part by part.
+// lockstep balance report: who computed, who waited, what the balancer did and why. If the model is cut into parts, the
+// ranks of a part divide its shards among them; shares and moves are then reported part by part.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -24,7 +24,7 @@ namespace {
 
 using events::ByRank;
 
-constexpr std::int64_t kSettling = 2;  // steps after a move that do not count for its measured time
+constexpr std::int64_t kSettling = 2;  // steps after a move that are left out of its measured time
 
 struct Attempt {
   std::optional<events::Start> start;
@@ -34,14 +34,14 @@ struct Attempt {
   std::vector<events::Part> parts;  ///< empty: the model is whole
 };
 
-// A prediction is for both assignments, or there is none.
+// A prediction must cover both assignments, or be absent.
 void check_prediction(const events::Event& event, std::string& damage) {
   const auto* move = std::get_if<events::Balance>(&event);
   if (move == nullptr || move->predicted_seconds.has_value() == move->predicted_before_seconds.has_value()) return;
   damage = "expected 'predicted_before_seconds' with 'predicted_seconds'";
 }
 
-// The newest attempt: what came after the last `start`, and the first assignment, which are reported just before it.
+// The newest attempt: the events after the last `start`, and the first assignment, which is reported just before it.
 Attempt read_attempt(const std::string& path) {
   std::ifstream file(path);
   if (!file) {
@@ -61,7 +61,7 @@ Attempt read_attempt(const std::string& path) {
       throw Error(ExitCode::data, fmt::format("{}:{}: the event '{}' is damaged: {}; delete the line", path, number,
                                               read.name, read.damage));
     }
-    if (!read.event) continue;  // torn, of a run that was killed; or of another program
+    if (!read.event) continue;  // torn, from a run that was killed; or written by another program
     if (auto* start = std::get_if<events::Start>(&*read.event)) {
       attempt = {.start = std::move(*start), .end = {}, .moves = std::move(early), .steps = {}, .parts = {}};
       early = {};
@@ -92,7 +92,7 @@ std::string numbers(const ByRank& values) {
   return line.text();
 }
 
-/// "0.2 0.1", of a model in parts "part 1: 0.2 0.1" for each part whose ranks have values.
+/// "0.2 0.1"; if the model is cut into parts, "part 1: 0.2 0.1" for each part whose ranks have values.
 std::string numbers(const Attempt& attempt, const ByRank& values) {
   if (attempt.parts.empty()) return numbers(values);
   telemetry::Line line("; ");
@@ -106,7 +106,7 @@ std::string numbers(const Attempt& attempt, const ByRank& values) {
   return line.text();
 }
 
-// Median seconds of the steps between two moves.
+// Median time in seconds of the steps between two moves.
 double measured_seconds(const Attempt& attempt, std::int64_t from, std::int64_t end) {
   std::vector<double> seconds;
   for (std::size_t i = 1; i < attempt.steps.size(); ++i) {
@@ -164,8 +164,8 @@ std::string table(const Attempt& attempt) {
   return text;
 }
 
-/// What the workers of a part did, as fractions of the time until the last rank of all has computed its last shard; ""
-/// where the run has not ended.
+/// What the workers of a part did, as fractions of the time until the last rank of all parts has computed its last
+/// shard; "" if there are no times.
 std::string shares_text(const events::End& end, const events::Part& part) {
   const auto sum = [&](const std::optional<ByRank>& seconds) {
     double total = 0;
@@ -199,7 +199,8 @@ std::string move_text(const Attempt& attempt, std::size_t index) {
     const std::string predicted =
         fmt::format("predicted {} before, {} after", telemetry::duration(*move.predicted_before_seconds),
                     telemetry::duration(*move.predicted_seconds));
-    // Of a model in parts it is how long the slowest of these parts computes, not how parts wait for each other.
+    // If the model is cut into parts: how long the slowest of these parts computes; waiting between parts is not
+    // included.
     if (!attempt.parts.empty()) {
       text += "  the slowest of them: " + predicted + "\n";
     } else {
@@ -214,9 +215,9 @@ std::string move_text(const Attempt& attempt, std::size_t index) {
   return step.text().empty() ? text : text + "  a step: " + step.text() + "\n";
 }
 
-/// Of the newest attempt in `run_directory`/events.jsonl: who computed and who waited, and each move of shares with its
-/// reason, its evidence, what was predicted and what was measured. Throws Error(usage) where there is no such file, or
-/// no run of several ranks in it.
+/// The report on the newest attempt in `run_directory`/events.jsonl: who computed and who waited, and each move of
+/// shares with its reason, its evidence, what was predicted and what was measured. Throws Error(usage) if there is no
+/// such file, or no run of several ranks in it.
 std::string balance_report(const std::string& run_directory) {
   const Attempt attempt = read_attempt(run_directory + "/events.jsonl");
   std::string text = head(run_directory, attempt) + parts_text(attempt) + table(attempt);

@@ -1,8 +1,9 @@
-// lockstep bench all-reduce: how long these ranks take to add a gradient, beside the library's own all-reduce.
-// lockstep bench scale: what a step costs a rank of thousands, of which all but one host's are simulated.
+// lockstep bench all-reduce: how long these ranks take to sum a gradient, compared with the library's own all-reduce.
+// lockstep bench scale: what a step costs a rank among thousands; all hosts but one are simulated.
 // lockstep bench goodput: what a long run on thousands of devices loses, simulated (goodput_bench.cpp).
 // lockstep bench device: the rates of this machine's CPU, for `lockstep plan`.
-// lockstep bench hosts: a report on what these ranks run on, with an exit code that says whether a job should.
+// lockstep bench hosts: a report on the hosts of these ranks, with an exit code that says whether they are fit for a
+// job.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -33,7 +34,7 @@ struct HostArguments : HostLimits {
   RankOptions ranks;
   std::string device = "cpu";
   std::string exact = "required";
-  double least_gigabytes = 0;  ///< a second
+  double least_gigabytes = 0;  ///< per second
 };
 
 /// "64KiB" -> "65536"
@@ -47,11 +48,11 @@ CLI::Validator gradient_size() {
           "SIZE", "gradient size"};
 }
 
-/// What --ranks auto asks.
+/// A job from which --ranks auto derives the number of ranks.
 Job job_on_device(const std::string& device) {
   Job job;
   job.device = value_of<DeviceChoice>(device);
-  job.shards = std::numeric_limits<std::int32_t>::max();  // of which auto takes no more ranks
+  job.shards = std::numeric_limits<std::int32_t>::max();  // auto starts at most one rank per shard: no limit here
   return job;
 }
 

@@ -1,5 +1,5 @@
-// lockstep checkpoint: what a run has saved (list), whether it is sound (verify), what differs (diff), and the model
-// alone as one file (export).
+// lockstep checkpoint: which checkpoints a run has (list), whether they are intact (verify), how two differ (diff), and
+// the model alone as one file (export).
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -106,7 +106,8 @@ std::vector<std::string> damage_of(const std::string& path) {
   try {
     return checkpoint::find_damage(checkpoint::open_checkpoint(path));
   } catch (const Error& error) {
-    if (error.code() == ExitCode::infrastructure || error.code() == ExitCode::cannot_create) throw;  // who knows?
+    // unknown whether it is damaged
+    if (error.code() == ExitCode::infrastructure || error.code() == ExitCode::cannot_create) throw;
     return {error.what()};
   }
 }

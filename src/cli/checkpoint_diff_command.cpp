@@ -1,4 +1,4 @@
-// lockstep checkpoint diff: do two checkpoints hold the same bits, and where not, how far apart are they.
+// lockstep checkpoint diff: whether two checkpoints hold the same bits, and if not, how far apart they are.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -35,7 +35,7 @@ std::vector<float> values_of(const checkpoint::Checkpoint& checkpoint, const che
   return values;
 }
 
-/// "" when every bit is the same.
+/// "" if all bits are equal.
 std::string difference(const std::vector<float>& a, const std::vector<float>& b) {
   std::int64_t differ = 0;
   double largest = 0;

@@ -1,4 +1,4 @@
-// The subcommands. Every function adds its subcommand to the program and returns what runs it.
+// The subcommands. Each function adds one subcommand to the program and stores the action to run if it is chosen.
 #pragma once
 
 #include <functional>
@@ -12,7 +12,7 @@ namespace lockstep::cli {
 /// Runs a parsed subcommand and returns the exit code.
 using Action = std::function<int()>;
 
-/// `run` is set when the subcommand was named on the command line.
+/// `run` is set if the subcommand was named on the command line.
 void add_train(CLI::App& program, Action& run);
 void add_launch(CLI::App& program, Action& run);
 void add_pod(CLI::App& program, Action& run);

@@ -1,4 +1,4 @@
-// lockstep completion bash: the completion script, written from the commands themselves. `cmake --install` puts it
+// lockstep completion bash: the completion script, generated from the commands themselves. `cmake --install` puts it
 // where bash finds it.
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
@@ -13,7 +13,7 @@ namespace lockstep::cli {
 
 namespace {
 
-/// What may follow a command: its subcommands, then its options.
+/// The words that may follow a command: its subcommands, then its options.
 std::string words_after(const CLI::App& command) {
   std::string words;
   const auto add = [&words](const std::string& word) { words += (words.empty() ? "" : " ") + word; };
@@ -24,7 +24,7 @@ std::string words_after(const CLI::App& command) {
   return words;
 }
 
-/// Collects, for `command` and all below it, `path` as it is typed ("data info") and the words after it.
+/// For `command` and all its subcommands, collects `path` as typed ("data info") and the words that may follow.
 void collect(const CLI::App& command, const std::string& path, std::string& known, std::string& cases) {
   cases += fmt::format("    '{}') words='{}' ;;\n", path, words_after(command));
   for (const CLI::App* child : command.get_subcommands({})) {

@@ -1,4 +1,5 @@
-// lockstep data: what a data set holds (info), one indexed file of it (pack), known ones from the network (fetch).
+// lockstep data: what a data set holds (info), converting it to one indexed file (pack), downloading known ones
+// (fetch).
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -26,7 +27,7 @@ struct FetchArguments {
   std::string name, directory, mirrors;
 };
 
-/// Beside the installed program, or in the source tree that it was built in.
+/// In the directories above the program: those of an installation, or of the source tree that it was built in.
 std::string find_mirrors() {
   std::error_code error;
   const fs::path program = fs::read_symlink("/proc/self/exe", error);

@@ -1,4 +1,4 @@
-// lockstep data info: what a job's data sets, or one source, hold; a contact sheet to look at.
+// lockstep data info: what a job's data sets, or a single source, hold; optionally a contact sheet of images.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

@@ -26,7 +26,7 @@ bool is_kind(const std::string& word) {
   return is_override(word) && std::find(kinds().begin(), kinds().end(), key_of(word)) != kinds().end();
 }
 
-/// The source as overrides of a job that is otherwise empty, so that config reads and checks it.
+/// Writes the source as overrides of an otherwise minimal job, so that config reads and checks it.
 JobFile job_around(const std::vector<std::string>& words, const config::Catalogue& catalogue) {
   const std::string kind = key_of(words.front());
   const std::string main_setting = kind == name_of(SourceKind::digits) ? "count" : "path";
@@ -41,7 +41,7 @@ JobFile job_around(const std::vector<std::string>& words, const config::Catalogu
   }
   const std::string text = fmt::format("job: {{model: mlp, data: {{train: {{{}: {{}}}}}}, steps: 1}}\n", kind);
   JobFile job = config::load_text(text, "", overrides, catalogue, true);
-  job.data.train.place = {};  // of a text that nobody wrote
+  job.data.train.place = {};  // the text was generated: its line numbers mean nothing to the user
   return job;
 }
 

@@ -1,4 +1,4 @@
-// What the `data` commands take: a job file with overrides, or a bare source (`images=/data/c10.tar.zst`).
+// The arguments of the `data` commands: a job file with overrides, or a bare source (`images=/data/c10.tar.zst`).
 #pragma once
 
 #include <string>
@@ -14,13 +14,13 @@ void add_data_info(CLI::App& data, Action& run);
 
 struct DataWords {
   JobFile job;
-  bool is_job = false;  ///< false: made up around the source; only job.data.train means anything
+  bool is_job = false;  ///< false: a job was generated around the source; only job.data.train is meaningful
 };
 
 inline constexpr const char* kDataWordsHelp =
     "a job file and overrides key=value, or a source: kind=PATH and its settings (digits=COUNT for the digits)";
 
-/// Throws Error(usage) for words that are neither, and config's errors.
+/// Throws Error(usage) if the words are neither, and config's errors.
 [[nodiscard]] DataWords read_data_words(const std::vector<std::string>& words, const Registries& registries);
 
 }  // namespace lockstep::cli

@@ -28,7 +28,7 @@ namespace {
 constexpr std::size_t kLongMessage = std::size_t{4} << 20;
 constexpr int kShortRounds = 100, kLongRounds = 20;
 
-/// Seconds of a message one way, by the first two ranks; 0 on others.
+/// One-way time of a message in seconds, between the first two ranks; 0 on others.
 double message_seconds(Communicator& communicator, std::size_t bytes, int rounds) {
   const Operation operation{"messages", 0};
   communicator.barrier(operation);
@@ -57,7 +57,7 @@ void measure_messages(Communicator& communicator, plan::Rates& rates) {
   rates.message_bytes = static_cast<double>(kLongMessage) / std::max(whole - empty, 1e-9);
 }
 
-/// Of each rate that all ranks have measured, the median.
+/// The median over the ranks of each rate that all ranks have measured.
 plan::Rates typical(Communicator& communicator, plan::Rates rates) {
   const std::array<double*, 5> values = {&rates.matmul_flops, &rates.conv_flops, &rates.element_bytes, &rates.add_bytes,
                                          &rates.update_bytes};

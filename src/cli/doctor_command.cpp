@@ -1,4 +1,4 @@
-// lockstep doctor: what this machine has, what is missing and how to get it, and whether a step of training works.
+// lockstep doctor: what this machine has, what is missing and how to get it, and whether a training step works.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -23,7 +23,7 @@ namespace lockstep::cli {
 
 namespace {
 
-/// Prints facts and remembers advice.
+/// Prints facts and collects advice.
 class Report {
  public:
   void fact(const std::string& name, const std::string& value) { fmt::print("{:<14} {}\n", name, value); }
@@ -140,7 +140,7 @@ void examine_gpus(Report& report) {
   }
 }
 
-/// Trains a few digits; returns the exit code of what went wrong, or 0.
+/// Trains a few digits; returns 0, or the exit code of the failure.
 int try_training(Report& report) {
   const Registries registries = Registries::built_in();
   const auto start = Clock::now();

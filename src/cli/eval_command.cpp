@@ -1,4 +1,4 @@
-// lockstep eval: a checkpoint's metrics on every sample of a set, once. The same bits on any number of ranks.
+// lockstep eval: a checkpoint's metrics over a whole set, each sample once. The same bits on any number of ranks.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>

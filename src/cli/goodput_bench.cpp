@@ -22,7 +22,7 @@ namespace {
 
 constexpr double kSecondsAnHour = 3600, kGiga = 1e9, kMicro = 1e-6;
 
-/// In the units of the command line: hours, minutes, GB/s, microseconds where an option's name or help says so.
+/// In the units of the command line: hours, minutes, GB/s or microseconds if an option's name or help says so.
 struct GoodputArguments {
   bench::GoodputSetup setup{.devices = 1024,
                             .steps = 100'000,
@@ -33,13 +33,13 @@ struct GoodputArguments {
                             .stragglers = {.factor = 1.5}};
   double mtbf_hours = 50'000, repair_hours = 24, slow_minutes = 30;
   std::string lost_hosts = "replaced", balanced = "true", log = "people";
-  double interval_seconds = 0;  ///< 0: Young/Daly's
+  double interval_seconds = 0;  ///< 0: the Young/Daly interval
   std::vector<double> intervals;
   int seeds = 10;
 
   double gradient_bytes = 0, bucket_bytes = 1 << 20;
   int hosts_a_pod = 0;
-  // A GPU of an H100 host as NCCL's ring uses it, and one link of 400 Gb/s for each of eight GPUs; latencies are those
+  // A GPU of an H100 host as NCCL's ring uses it, and one 400 Gb/s link for each of eight GPUs; the latencies are those
   // of NCCL's own model for NVLink and a network.
   double device_bandwidth = 370, host_bandwidth = 400, pod_bandwidth = 400;
   double device_latency = 3.4, host_latency = 9.6, pod_latency = 9.6;
@@ -47,7 +47,7 @@ struct GoodputArguments {
   double hidden_share = 0.6;
 };
 
-/// A finite number of [least, most], or of (least, most] if `above`.
+/// A finite number in [least, most], or in (least, most] if `above`.
 CLI::Validator number_of(double least, bool above = false, double most = HUGE_VAL) {
   std::string wanted = fmt::format("{} {}", above ? "above" : "of at least", least);
   if (std::isfinite(most)) wanted += fmt::format(" and at most {}", most);
@@ -67,7 +67,7 @@ CLI::Validator byte_size() {
             const std::string word = found;
             try {
               if (CLI::AsSizeValue(false)(found).empty()) return std::string();
-            } catch (const CLI::ValidationError&) {  // its own words
+            } catch (const CLI::ValidationError&) {  // its message is replaced by the one below
             }
             return fmt::format("expected bytes, such as 65536 or 64KiB, found '{}'", word);
           },

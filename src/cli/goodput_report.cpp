@@ -112,7 +112,7 @@ void print_goodput_json(const GoodputReport& report) {
     line["checkpoint_every_steps"] = of.every_steps;
     line["checkpoint_every_seconds"] = interval_seconds(report, of);
     line["best"] = i == best;
-    line["young_daly_seconds"] = report.young_daly_seconds;  // null where nothing fails
+    line["young_daly_seconds"] = report.young_daly_seconds;  // JSON null if nothing fails
     line["seeds"] = report.seeds;
     line["goodput"] = spread_json(of.goodput);
     line["wall_seconds"] = spread_json(of.wall_seconds);

@@ -8,14 +8,14 @@
 namespace lockstep::cli {
 
 struct GoodputReport {
-  bench::GoodputSetup setup;  ///< with the interval that was asked for
+  bench::GoodputSetup setup;  ///< with the requested interval
   int seeds = 1;
   double young_daly_seconds = 0;                 ///< infinity: nothing fails
-  std::vector<bench::GoodputSummary> summaries;  ///< by interval, the shortest first; setup's is one of them
+  std::vector<bench::GoodputSummary> summaries;  ///< by interval, the shortest first; setup's interval is one of them
 };
 
 void print_goodput(const GoodputReport& report);
-/// One line for each interval.
+/// Prints one line for each interval.
 void print_goodput_json(const GoodputReport& report);
 
 }  // namespace lockstep::cli

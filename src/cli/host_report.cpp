@@ -26,16 +26,16 @@ namespace lockstep::cli {
 
 namespace {
 
-constexpr std::size_t kFactsBytes = 4096;  ///< bytes of a rank's facts as text
-constexpr std::size_t kLongestText = 600;  ///< of a problem; other than ASCII it takes six bytes a letter
-constexpr std::int64_t kElements = std::int64_t{4} << 20;  ///< of the gradient: 16 MiB
+constexpr std::size_t kFactsBytes = 4096;  ///< size of a rank's facts as text
+constexpr std::size_t kLongestText = 600;  ///< in bytes, of a problem; a non-ASCII letter may take six bytes in JSON
+constexpr std::int64_t kElements = std::int64_t{4} << 20;  ///< of the gradient: 16 MiB of floats
 constexpr int kRounds = 10;
 
 double wall_seconds() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-/// Null where there is none; `facts` say why. All ranks call it together.
+/// Null if there is none; `facts` then says why. Collective.
 std::unique_ptr<train::Backend> backend_of(Communicator& communicator, const std::string& wanted, RankFacts& facts) {
   Job job;
   job.device = value_of<DeviceChoice>(wanted);
@@ -116,7 +116,7 @@ void print_clocks(const std::vector<RankFacts>& facts) {
   fmt::print("clocks      at most {:.3f} ms from rank 0's, measured to {:.3f} ms\n", 1e3 * apart, 1e3 * error);
 }
 
-/// Bus bandwidth of the exact all-reduce, in bytes a second.
+/// Bus bandwidth of the exact all-reduce, in bytes per second.
 double time_reduces(Communicator& communicator, const exec::Device& device) {
   const double bytes = static_cast<double>(kElements) * sizeof(float);
   const comm::ReduceDevice place = device.reduce_device(communicator, bench::kTimeout);

@@ -13,8 +13,8 @@ namespace {
 using Facts = std::vector<RankFacts>;
 using Verdicts = std::vector<Verdict>;
 
-// Where some have GPUs, too few on a host are a mistake in the cluster's values; a driver or a module that is missing
-// is reported in the words of the job that would miss it, once.
+// If some ranks have GPUs, too few on a host are a mistake in the cluster's values; otherwise a missing driver or
+// module is reported once, in the words of the job that would need it.
 void judge_gpus(const Facts& facts, Verdicts& wrong) {
   const bool any = std::any_of(facts.begin(), facts.end(), [](const RankFacts& rank) { return rank.gpus > 0; });
   std::set<std::string> reported;
@@ -32,7 +32,7 @@ void judge_gpus(const Facts& facts, Verdicts& wrong) {
   }
 }
 
-// Only GPUs are compared by name: processors of several names may compute the same bits.
+// Only GPUs are compared by name: processors with different names may compute the same bits.
 void judge_kinds(const Facts& facts, Verdicts& wrong) {
   const RankFacts& first = facts.front();
   for (std::size_t r = 1; r < facts.size(); ++r) {

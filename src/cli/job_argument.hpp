@@ -1,4 +1,4 @@
-// What every command that takes a job shares: the file or the directory of a run, the overrides, the catalogue.
+// Shared by all commands that take a job: the job file or run directory, the overrides, the catalogue.
 #pragma once
 
 #include <string>
@@ -17,20 +17,20 @@ namespace lockstep::cli {
 inline constexpr const char* kCheckpointHelp =
     "newest, best, a checkpoint's directory, or a .safetensors file; newest: of the job's run directory";
 
-/// A word such as `batch_size=256`; a path may hold a `=` after its first `/`.
+/// A word such as `batch_size=256`; a path may contain a `=` after its first `/`.
 [[nodiscard]] bool is_override(const std::string& word);
 
 struct JobArgument {
-  std::string file;                    ///< empty: the embedded digits; else a job file, or a run's directory
+  std::string file;                    ///< empty: the embedded digits job; else a job file, or a run directory
   std::vector<std::string> overrides;  ///< key=value
-  std::vector<std::string> words;      ///< as given; split into the two above by load()
+  std::vector<std::string> words;      ///< as given; load() splits them into the two above
 
-  std::string checkpoint;  ///< the checkpoint that was given instead of a job; by load()
+  std::string checkpoint;  ///< the checkpoint that was given instead of a job; set by load()
 
   void add_to(CLI::App& command);
-  /// A job file is read. Of the directory of a run, or of a checkpoint, the job is the one that it was trained with.
+  /// Reads a job file; for a run directory or a checkpoint, the job that it was trained with.
   [[nodiscard]] JobFile load(const config::Catalogue& catalogue, bool need_data = true);
-  /// After load(): a run's directory or a checkpoint was given.
+  /// After load(): whether a run directory or a checkpoint was given.
   [[nodiscard]] bool is_saved() const;
 };
 

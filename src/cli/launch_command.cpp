@@ -36,7 +36,8 @@ int run_launch(LaunchArguments& arguments) {
   check_options(options);
   (void)profile_steps(options.profile);  // a mistake is reported before any rank starts
   (void)launch::listening_for({}, options.listen);
-  if (!arguments.ranks.empty()) (void)rank_count(arguments.ranks, 1);  // a mistake there comes before those of the job
+  // a mistake here is reported before those in the job
+  if (!arguments.ranks.empty()) (void)rank_count(arguments.ranks, 1);
   const config::Catalogue catalogue = train::catalogue_of(Registries::built_in());
   const JobFile job = arguments.job.load(catalogue);
   if (!arguments.ranks.empty()) options.ranks = rank_count(arguments.ranks, automatic_ranks(job));
@@ -114,7 +115,7 @@ void add_launch(CLI::App& program, Action& run) {
   command->add_option("--log", arguments->log, "people (on stderr) or json (one line per event on stdout)")
       ->check(one_of({"people", "json"}))
       ->capture_default_str();
-  command->add_option("--end", arguments->end, "")->group("");  // what the supervisor runs on other hosts
+  command->add_option("--end", arguments->end, "")->group("");  // used by the supervisor on other hosts
   command->callback([&run, arguments] { run = [arguments] { return run_launch(*arguments); }; });
 }
 

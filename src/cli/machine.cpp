@@ -36,7 +36,7 @@ std::string value_of(const std::string& path, const std::string& key) {
   return {};
 }
 
-// The loaded library whose file's name begins so: "libdnnl.so".
+// The loaded library whose file name starts with `prefix`: "libdnnl.so".
 std::string loaded_file(const std::string& prefix) {
   std::ifstream maps("/proc/self/maps");
   for (std::string line; std::getline(maps, line);) {

@@ -1,4 +1,4 @@
-// lockstep: one program; its subcommands are in files of their own.
+// lockstep: one program; each subcommand is in its own file.
 #include <CLI/CLI.hpp>
 
 #include "cli/commands.hpp"

@@ -1,5 +1,5 @@
-// lockstep plan: what a job takes on so many ranks, which placement is the fastest that fits, and how far that is from
-// what a run has measured.
+// lockstep plan: the memory and time that a job needs on a number of ranks, which placement is the fastest that fits,
+// and how far that is from what a run has measured.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -29,7 +29,7 @@ std::string step_text(double seconds) {
   return seconds < 1 ? fmt::format("{:.2f} ms", 1e3 * seconds) : fmt::format("{:.2f} s", seconds);
 }
 
-// Ranks, and how much of each of them one alone would reach: 1 is as many times as fast as there are ranks.
+// Parallel efficiency: 1 if n ranks are n times as fast as one.
 double efficiency(const PlannedJob& job, const plan::Candidate& candidate) {
   return job.seconds_of_one_rank() / (job.ranks() * candidate.time.seconds);
 }
@@ -122,10 +122,10 @@ void print_plan_json(const PlannedJob& job, const plan::Candidate& own, const pl
   fmt::print("{}\n", json.dump(2));
 }
 
-/// What a run's events say of its newest attempt.
+/// What a run's events say about its newest attempt.
 struct MeasuredRun {
   events::Start start;
-  double step = 0;  ///< median seconds
+  double step = 0;  ///< median time of a step in seconds
   std::optional<events::ByRank> memory;
 };
 
@@ -156,7 +156,7 @@ MeasuredRun read_run(const std::string& directory) {
     throw Error(ExitCode::usage, fmt::format("--against: expected a run of {} steps or more in {}, found {}", kFewest,
                                              path, ends.size()));
   }
-  std::vector<double> seconds;  // but the first steps, in which kernels are made
+  std::vector<double> seconds;  // without the first steps, in which kernels are created
   for (std::size_t i = 1 + ends.size() / 5; i < ends.size(); ++i) seconds.push_back(ends[i] - ends[i - 1]);
   run.step = median(std::move(seconds));
   return run;

@@ -26,15 +26,17 @@ namespace lockstep::cli {
 
 namespace {
 
-/// What a rank's process takes beside what `plan` takes when it has opened the data: code of kernels, threads, files;
-/// with several ranks MPI, too; of convolutions the code that oneDNN makes for each size. Measured: docs/planning.md.
+/// The memory of a rank's process beyond what `plan` itself uses once the data are open: code of kernels, threads,
+/// files; with several ranks also MPI; and for each size of convolution the code that oneDNN generates. Measured:
+/// docs/planning.md.
 constexpr std::int64_t kProcessBytes = std::int64_t{6} << 20, kMpiBytes = std::int64_t{8} << 20,
                        kConvolutionBytes = std::int64_t{300} << 10;
-/// Of a step, beside its phases; and by how much ranks that wait for each other are slower. Measured: docs/planning.md.
+/// The overhead of a step besides its phases, and by how much ranks that wait for each other are slower. Measured:
+/// docs/planning.md.
 constexpr double kStepSeconds = 100e-6, kUnevenness = 0.06;
 constexpr double kMeasureSeconds = 1.5;
 
-/// Convolutions of different sizes.
+/// The number of convolutions with different sizes.
 std::int64_t convolutions_of(const Graph& graph) {
   std::set<std::pair<Shape, Shape>> sizes;
   for (const Node& node : graph.nodes) {
@@ -56,7 +58,7 @@ plan::DataNeeds needs_of(const JobFile& job, const input::PreparedData& data, co
   const auto& features = data.train->info().features;
   const bool has_tokens =
       std::any_of(features.begin(), features.end(), [](const Feature& f) { return f.kind == Feature::Kind::tokens; });
-  if (job.data.cache != SampleCache::memory || has_tokens) return needs;  // reading tokens is a copy anyway
+  if (job.data.cache != SampleCache::memory || has_tokens) return needs;  // reading tokens copies them anyway
   needs.cache = job.data.cache_bytes;
   Sample sample;
   data.train->read(0, sample);
@@ -67,7 +69,7 @@ plan::DataNeeds needs_of(const JobFile& job, const input::PreparedData& data, co
   return needs;
 }
 
-/// Processor time to read and prepare a shard, by a loader that has nothing ahead.
+/// The time to read and prepare a shard with one loader thread that has nothing prefetched.
 double seconds_of_data(const JobFile& job, const input::PreparedData& data, const Graph& graph) {
   data::LoaderOptions options;
   options.batch = job.batch_size;
@@ -96,7 +98,7 @@ std::int64_t parse_size(const std::string& text) {
     const std::string problem = CLI::AsSizeValue(false)(bytes);
     const std::int64_t size = problem.empty() ? std::stoll(bytes) : 0;
     if (size > 0) return size;
-  } catch (const std::exception&) {  // CLI11's, of a unit that it does not know, or std::stoll's
+  } catch (const std::exception&) {  // CLI11's, for an unknown unit, or std::stoll's
   }
   throw Error(ExitCode::usage, fmt::format("--memory: expected bytes, such as 8GiB or 500MiB, found '{}'", text));
 }
@@ -104,7 +106,7 @@ std::int64_t parse_size(const std::string& text) {
 }  // namespace
 
 PlannedJob::PlannedJob(PlanOptions& options) : registries_(Registries::built_in()) {
-  if (!options.memory.empty()) (void)parse_size(options.memory);  // a mistake there is told before any work
+  if (!options.memory.empty()) (void)parse_size(options.memory);  // a mistake in it is reported before any work
   job_ = options.job.load(train::catalogue_of(registries_));
   if (options.devices.empty() && job_.device == DeviceChoice::cuda) {
     throw Error(ExitCode::usage,
@@ -169,7 +171,7 @@ void PlannedJob::time_by_devices(const PlanOptions& options) {
       telemetry::byte_count(plan::kPartBytes)));
 }
 
-// Ranks with the same profile that follow one another are on one host.
+// Consecutive ranks with the same profile are on one host.
 void PlannedJob::time_by_profiles(const PlanOptions& options) {
   const auto ranks = static_cast<std::size_t>(options.ranks);
   std::vector<std::string> files = options.profiles;
@@ -179,7 +181,7 @@ void PlannedJob::time_by_profiles(const PlanOptions& options) {
                 fmt::format("--profile: expected one file for all ranks, or one for each of {}, found {}", ranks,
                             files.size()));
   }
-  std::vector<std::size_t> first;  // rank of each host
+  std::vector<std::size_t> first;  // first rank of each host
   for (std::size_t rank = 0; rank < ranks; ++rank) {
     if (rank > 0 && files[rank] == files[rank - 1]) continue;
     first.push_back(rank);

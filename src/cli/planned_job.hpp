@@ -1,5 +1,5 @@
-// PlannedJob: a job as `lockstep plan` asks the room `plan` about it: its graph, what its kernels and its data need,
-// and the seconds of its layers, measured here or by rates.
+// PlannedJob: a job in the form that the planner (plan/) needs: its graph, what its kernels and its data need, and the
+// times of its layers, either measured here or computed from rates.
 #pragma once
 
 #include <memory>
@@ -19,16 +19,16 @@ namespace lockstep::cli {
 struct PlanOptions {
   JobArgument job;
   int ranks = 1;
-  std::string memory;                      ///< bytes of each rank; empty: the host's, divided by its ranks
-  std::vector<std::string> profiles = {};  ///< files, one for all ranks or one for each; empty: measured here
+  std::string memory;                      ///< memory of each rank in bytes; empty: the host's, divided by its ranks
+  std::vector<std::string> profiles = {};  ///< paths, one for all ranks or one for each; empty: measured here
   std::string devices;                     ///< "8xH100"; empty: this machine's CPU
-  std::string against;                     ///< a run's directory; empty: none
+  std::string against;                     ///< a run directory; empty: none
   bool json = false;
 };
 
 class PlannedJob {
  public:
-  /// Opens the data, and measures unless a profile or devices are named. Throws as training would.
+  /// Opens the data, and measures unless profiles or devices are given. Throws as training would.
   explicit PlannedJob(PlanOptions& options);
   PlannedJob(const PlannedJob&) = delete;
   PlannedJob& operator=(const PlannedJob&) = delete;
@@ -36,13 +36,13 @@ class PlannedJob {
 
   [[nodiscard]] const JobFile& job() const { return job_; }
   [[nodiscard]] plan::SearchSetup search_setup() const;
-  /// The same for one rank with all that a rank of these has.
+  /// The predicted step time of the whole job on one rank like the first of these.
   [[nodiscard]] double seconds_of_one_rank() const;
-  /// Where the seconds are from, a line each.
+  /// Where the times come from, one line each.
   [[nodiscard]] const std::vector<std::string>& assumptions() const { return assumptions_; }
   [[nodiscard]] int ranks() const { return ranks_.count(); }
   [[nodiscard]] int threads() const { return ranks_.threads.front(); }
-  /// Of the smallest rank.
+  /// The memory limit of the smallest rank.
   [[nodiscard]] std::int64_t limit() const;
 
  private:
@@ -62,7 +62,7 @@ class PlannedJob {
   plan::RankSetup ranks_;
   std::vector<std::int64_t> limits_;
   std::vector<plan::Rates> rates_;                       ///< by kind of device
-  std::vector<std::vector<plan::NodeSeconds>> seconds_;  ///< the same
+  std::vector<std::vector<plan::NodeSeconds>> seconds_;  ///< likewise
   std::unique_ptr<plan::TimeSetup> time_;
   bool on_gpus_ = false;
   std::vector<std::string> assumptions_;

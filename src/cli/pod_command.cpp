@@ -77,7 +77,7 @@ void add_pod(CLI::App& program, Action& run_later) {
   add_behavior_options(*command, arguments->options);
   command->add_flag("--probe", arguments->probe,
                     "check whether this pod's sshd accepts connections; exits with 0 or 1");
-  command->add_flag("--end", arguments->end, "")->group("");  // what the leader runs on other pods
+  command->add_flag("--end", arguments->end, "")->group("");  // used by the leader on other pods
   command->callback([&run_later, arguments] { run_later = [arguments] { return run(*arguments); }; });
 }
 

@@ -1,5 +1,5 @@
-// What `lockstep predict` does, by kind of data: classes of images, or text that goes on from a prompt. The training
-// data need not be there: the checkpoint has what is needed of them.
+// What `lockstep predict` does, by kind of data: classes of images, or text that continues a prompt. The training data
+// need not be present: the checkpoint has what is needed from them.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ struct PredictOptions {
 void predict_images(train::LoadedModel& model, const PredictOptions& options);
 void predict_text(train::LoadedModel& model, const PredictOptions& options);
 
-/// Indices of the `count` largest values, largest first; equal ones in order of their indices.
+/// Indices of the `count` largest values, largest first; equal values in order of their indices.
 [[nodiscard]] std::vector<std::size_t> largest(const std::vector<double>& values, int count);
 
 }  // namespace lockstep::cli

@@ -1,4 +1,4 @@
-// lockstep predict: what a trained job says of image files, or how it goes on with a text.
+// lockstep predict: how a trained job classifies image files, or continues a text.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -27,7 +27,8 @@ bool has(const DataSetInfo& info, Feature::Kind kind) {
                      [kind](const Feature& feature) { return feature.kind == kind; });
 }
 
-// Without a job the embedded digits are meant. A first file that does not exist is then more likely a mistyped run.
+// Without a job, the embedded digits job is used. A first file that does not exist is then more likely a mistyped run
+// directory.
 void require_files_of_default_job(const PredictArguments& arguments) {
   const auto& words = arguments.job.words;
   const auto& files = arguments.options.files;

@@ -1,4 +1,4 @@
-// Image files through the job's own preparation and normalisation, to the likeliest classes.
+// From image files, through the job's own preparation and normalization, to the likeliest classes.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -20,7 +20,7 @@ namespace lockstep::cli {
 
 namespace {
 
-/// Files of a sample, in the order of the features.
+/// The files of one sample, in the order of the features.
 using SampleFiles = std::vector<std::string>;
 
 void add_rows(const std::string& path, const std::vector<std::string>& features, std::vector<SampleFiles>& samples) {
@@ -52,10 +52,10 @@ void add_rows(const std::string& path, const std::vector<std::string>& features,
   }
 }
 
-/// Plain files are taken as they come, as many for a sample as there are `features`. A .csv file has a header with a
-/// column for each feature and names the files of one sample in each row, relative to its own folder; other columns
-/// (a label) are left alone. Throws Error(usage) for a number of files that makes no whole samples, Error(data) for a
-/// CSV that lacks a column.
+/// Plain files are taken in the order given, `features` of them for each sample. A .csv file has a header with a column
+/// for each feature, and each row names the files of one sample, relative to the CSV file's folder; other columns (a
+/// label) are ignored. Throws Error(usage) if the number of files is not a multiple of the number of features,
+/// Error(data) if a CSV file lacks a column.
 std::vector<SampleFiles> sample_files(const std::vector<std::string>& files, const std::vector<std::string>& features) {
   std::vector<SampleFiles> samples;
   SampleFiles sample;
@@ -109,7 +109,7 @@ Tensor decode(const std::string& path, const Feature& feature) {
   return image;
 }
 
-/// The files of a sample are decoded when it is read.
+/// Decodes the files of a sample when it is read.
 class ImageFiles final : public DataSet {
  public:
   ImageFiles(const std::vector<std::string>& files, const DataSetInfo& of_training) {

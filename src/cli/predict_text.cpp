@@ -1,5 +1,5 @@
-// Text that goes on from a prompt. The whole window is computed again for each token; since the model is causal,
-// what stands to the right of the last token does not matter.
+// Text that continues a prompt. The whole window is recomputed for each token; since the model is causal, the content
+// to the right of the last token does not matter.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,15 +22,15 @@ namespace lockstep::cli {
 
 namespace {
 
-/// Three ways: characters (DataSetInfo::token_text), bytes, or, where the set knows neither, the numbers themselves
-/// separated by spaces.
+/// Between text and tokens, in one of three ways: characters (DataSetInfo::token_text), bytes, or, if the data set has
+/// neither, the token numbers separated by spaces.
 class TokenCodec {
  public:
   explicit TokenCodec(const DataSetInfo& info);
 
-  /// Throws Error(usage) that names the first character or number that is no token.
+  /// Throws Error(usage), naming the first character or number that is not a token.
   [[nodiscard]] std::vector<std::int32_t> encode(const std::string& text) const;
-  /// What `token` adds to a text that ends with `text`: numbers are kept apart by one space.
+  /// What `token` appends to a text that ends with `text`: numbers are separated by one space.
   [[nodiscard]] std::string decode_after(const std::string& text, std::int32_t token) const;
 
  private:
@@ -44,7 +44,7 @@ class TokenCodec {
   std::map<std::string, std::int32_t> number_;
 };
 
-// Length in bytes of the UTF-8 character that begins with `c`; 1 for what cannot begin one.
+// Length in bytes of the UTF-8 character that starts with `c`; 1 if no character can.
 std::size_t character_bytes(unsigned char c) {
   if (c >= 0xF0) return 4;
   if (c >= 0xE0) return 3;
@@ -112,7 +112,7 @@ std::string TokenCodec::decode_after(const std::string& text, std::int32_t token
   return index < text_.size() ? text_[index] : "?";
 }
 
-/// One sample: a window of tokens.
+/// A data set of one sample: a window of tokens.
 class Window final : public DataSet {
  public:
   explicit Window(const Feature& tokens) : tokens_(tokens.spec) {
@@ -127,7 +127,7 @@ class Window final : public DataSet {
     std::copy_n(tokens_.bytes(), tokens_.spec().bytes(), out[0].tensor.bytes());
   }
 
-  /// The last of `all` that fit, from the left; returns the position of the last one.
+  /// Fills the window from the left with as many of the last tokens of `all` as fit; returns the last one's position.
   std::int64_t show(const std::vector<std::int32_t>& all) {
     const auto window = tokens_.as<std::int32_t>();
     const std::size_t count = std::min(all.size(), window.size());

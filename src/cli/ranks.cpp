@@ -83,14 +83,14 @@ int run_under_mpirun(int ranks) {
       mpirun.signal(passed_on == 0 ? SIGUSR1 : (signals.last() == SIGUSR1 ? SIGTERM : signals.last()));
     }
   }
-  comm::remove_dead_mpi_folders();  // of ranks that were killed
+  comm::remove_dead_mpi_folders();  // left by ranks that were killed
   const int code = *mpirun.poll();
   if (code == 127) {
     fmt::print(stderr, "lockstep: install openmpi-bin, or run without --ranks\n");
     return static_cast<int>(ExitCode::usage);
   }
   const bool at_once = passed_on > 1 && code != 0 && code != static_cast<int>(ExitCode::interrupted);
-  if (at_once) return 128 + signals.last();  // mpirun says anything
+  if (at_once) return 128 + signals.last();  // mpirun's own code means nothing then
   return mpirun.killed() ? static_cast<int>(ExitCode::infrastructure) : code;
 }
 
@@ -118,7 +118,7 @@ int run_on_ranks(const RankOptions& options, const std::function<int(Communicato
 int run_on_ranks(const RankOptions& options, JobArgument& argument, const RankBody& body) {
   const Registries registries = Registries::built_in();
   if (!options.ranks.empty() && !comm::launched_by_mpi()) {
-    (void)rank_count(options.ranks, 1);  // a mistake there is reported before those of the job
+    (void)rank_count(options.ranks, 1);  // a mistake here is reported before those in the job
     const JobFile job = load(options, argument, registries);
     const int ranks = rank_count(options.ranks, automatic_ranks(job));
     check_job(options, job, ranks);

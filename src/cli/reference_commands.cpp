@@ -1,4 +1,4 @@
-// lockstep schema, metrics, events and version: what the program can say of itself.
+// lockstep schema, metrics, events and version: what the program can say about itself.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -18,7 +18,7 @@ namespace lockstep::cli {
 
 namespace {
 
-/// A subcommand with a flag --markdown, on which what it prints depends.
+/// Adds a subcommand that calls `print`, with a flag --markdown.
 void add_listing(CLI::App& program, Action& run, const char* name, const char* help, const char* example,
                  const char* markdown_help, void (*print)(bool markdown)) {
   CLI::App* command = program.add_subcommand(name, help);

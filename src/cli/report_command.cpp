@@ -36,7 +36,7 @@ constexpr double kHour = 3600;
 
 using Points = std::vector<std::pair<double, double>>;
 
-/// A curve of what `value` is of each event. Runs of other versions may lack the field: then there is none.
+/// A curve of `value` of each event. Runs of other versions may lack the field: the curve is then empty.
 template <class Event, class Value>
 Series series_of(const std::string& name, const std::vector<Event>& events, Value value) {
   Series series{name, {}};
@@ -49,7 +49,7 @@ Series series_of(const std::string& name, const std::vector<Event>& events, Valu
   return series;
 }
 
-/// A curve for each name or rank of `values`. `prefix` goes before it.
+/// One curve for each name or rank in `values`, named with `prefix` before it.
 template <class Event, class Values>
 std::vector<Series> all_series(const std::string& prefix, const std::vector<Event>& events, Values values) {
   std::map<typename std::remove_cvref_t<decltype(values(events.front()))>::key_type, Points> all;
@@ -77,7 +77,7 @@ std::string evaluation_tiles(const events::Evaluation& eval) {
   return text;
 }
 
-/// Of a run in fp16: how many of its steps changed nothing, since gradients overflowed.
+/// For runs in fp16: the number of steps that were skipped because gradients overflowed.
 std::string skipped_tile(const RunEvents& run) {
   if (run.steps.empty() || !run.steps.back().loss_scale) return "";
   const auto skipped = std::count_if(run.steps.begin(), run.steps.end(),
@@ -125,7 +125,7 @@ std::string curves(const RunEvents& run) {
   return text.empty() ? "" : "<h2>Curves</h2>\n<div class=\"charts\">" + text + "</div>\n";
 }
 
-/// Of the newest start: which part of the model each rank has; empty where it is whole.
+/// The part of the model on each rank at the newest start; empty if the model is whole.
 std::map<int, std::int64_t> part_of_ranks(const RunEvents& run) {
   std::map<int, std::int64_t> parts;
   for (const auto& other : run.others) {
@@ -137,7 +137,7 @@ std::map<int, std::int64_t> part_of_ranks(const RunEvents& run) {
   return parts;
 }
 
-/// A column for each field by rank, a row for each rank.
+/// A column for each field by rank, and a row for each rank.
 std::string rank_table(const events::End& end, const std::map<int, std::int64_t>& parts) {
   constexpr std::string_view kByRank = "_by_rank";
   std::string head = parts.empty() ? "<th>rank</th>" : "<th>rank</th><th class=\"n\">part</th>";
@@ -162,7 +162,7 @@ std::string rank_table(const events::End& end, const std::map<int, std::int64_t>
   return body.empty() ? "" : fmt::format("<div class=\"card\"><table><tr>{}</tr>{}</table></div>\n", head, body);
 }
 
-/// Each value stands until the next one, and the last until `end`.
+/// A step curve: each value holds until the next one, and the last until `end`.
 Points stairs(const Points& points, double end) {
   Points all;
   for (const auto& [at, value] : points) {
@@ -254,7 +254,7 @@ std::string environment(const RunEvents& run) {
   return "<h2>Environment</h2>\n<div class=\"card\"><table>" + rows + "</table></div>\n";
 }
 
-/// Of `launch` it is in the run directory; else in the checkpoints, of which the newest is as good as any.
+/// `launch` keeps the job in the run directory; otherwise it is read from the first checkpoint that has one.
 std::optional<std::string> stored_job(const std::string& run_directory) {
   if (auto job = read_whole_file(run_directory + "/job.yaml")) return job;
   std::string ignored;
@@ -275,7 +275,7 @@ std::string configuration(const std::string& run_directory) {
          escaped(*job) + "</pre></details></div>\n";
 }
 
-/// What `lockstep trace merge` said of some steps.
+/// What `lockstep trace merge` found for some steps.
 std::string timeline(const std::string& run_directory) {
   const std::string folder = run_directory + "/trace";
   const auto verdict = read_whole_file(telemetry::diagnosis_path(folder));

@@ -15,7 +15,7 @@ namespace lockstep::cli {
 
 namespace {
 
-/// The subcommand that was being parsed: the deepest one named on the command line, or the program.
+/// The subcommand being parsed: the deepest one named on the command line, or the program.
 const CLI::App& named_command(const CLI::App& program) {
   const CLI::App* at = &program;
   for (auto named = at->get_subcommands(); !named.empty(); named = at->get_subcommands()) at = named.front();
@@ -28,7 +28,7 @@ std::string full_name(const CLI::App& command) {
   return parent == nullptr ? command.get_name() : fmt::format("{} {}", full_name(*parent), command.get_name());
 }
 
-/// Long and short names of a command's options, with their dashes.
+/// Long and short names of a command's options, including the dashes.
 std::vector<std::string> option_names(const CLI::App& command) {
   std::vector<std::string> names;
   for (const CLI::Option* option : command.get_options()) {
@@ -50,7 +50,7 @@ std::vector<std::string> command_names(const CLI::App& app) {
   return names;
 }
 
-/// What is said of a command that is not there: its new name, if an earlier version had it.
+/// The hint for an unknown command: its new name, if an earlier version had it.
 std::string instead_of(const std::string& word, const std::vector<std::string>& commands) {
   const bool had_it = word == "exchange" && std::find(commands.begin(), commands.end(), "all-reduce") != commands.end();
   return had_it ? ", the old name of 'all-reduce'" : did_you_mean(word, commands);
@@ -69,7 +69,7 @@ std::string unknown(const CLI::App& command, const std::string& word) {
 }
 
 std::string what_is_wrong(const CLI::App& program, const CLI::App& command, const CLI::ParseError& error) {
-  // Before complaints of something missing: a word that nothing took is the likelier cause.
+  // Reported before anything missing: an unknown word is the more likely cause.
   for (const CLI::App* app : {&command, &program}) {
     if (const auto words = app->remaining(); !words.empty()) return unknown(*app, words.front());
   }

@@ -1,4 +1,4 @@
-// From an exception, or a mistake on the command line, to one message on stderr and an exit code.
+// From an exception, or a mistake on the command line, to a message on stderr and an exit code.
 #pragma once
 
 #include <exception>
@@ -13,8 +13,8 @@ namespace lockstep::cli {
 /// Prints "lockstep: <message>" and returns exit_code() of the error.
 int report(const std::exception& error);
 
-/// Prints help where it was asked for and returns 0; else prints what is wrong with which command and what to try, and
-/// returns 64.
+/// Prints help if it was requested and returns 0; otherwise prints what is wrong with which command and what to try,
+/// and returns 64.
 int report_parse_error(const CLI::App& program, const CLI::ParseError& error);
 
 }  // namespace lockstep::cli

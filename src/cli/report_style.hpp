@@ -1,4 +1,4 @@
-// The style of the report's page, light or dark as the reader's system is.
+// The style of the report's page, light or dark according to the reader's system.
 #pragma once
 
 namespace lockstep::cli {

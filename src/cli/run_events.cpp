@@ -11,7 +11,7 @@ namespace lockstep::cli {
 
 namespace {
 
-/// A step that is done again replaces what was reported of it, and of those after it, before.
+/// A repeated step replaces what was reported before about that step and later ones.
 template <class Event>
 void add(std::vector<Event>& events, Event event) {
   while (!events.empty() && events.back().step >= event.step) events.pop_back();
@@ -26,7 +26,7 @@ RunEvents read_run_events(const std::string& run_directory) {
   RunEvents run;
   bool started = false;
   double began = 0, last = 0;
-  events::ByRank joules;  // as the newest step of this start has them
+  events::ByRank joules;  // from the newest step of this start
   const auto close_start = [&] {
     if (started) run.rank_seconds += (last - began) * static_cast<double>(run.start.ranks);
     for (const auto& [rank, value] : std::exchange(joules, {})) {

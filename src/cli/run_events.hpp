@@ -1,4 +1,4 @@
-// The events of a run, from events.jsonl, over all its starts.
+// The events of a run from events.jsonl, over all its starts.
 #pragma once
 
 #include <optional>
@@ -12,16 +12,16 @@ namespace lockstep::cli {
 
 struct RunEvents {
   events::Start start;                       ///< the newest
-  std::optional<events::End> end;            ///< the newest; none while the run goes on, or where it died
-  std::vector<events::Step> steps;           ///< once each: of a step that was done again, the last
+  std::optional<events::End> end;            ///< the newest; none if the run still goes on or has died
+  std::vector<events::Step> steps;           ///< each once: of a repeated step, the last report
   std::vector<events::Evaluation> evals;     ///< likewise
-  std::vector<telemetry::ReadEvent> others;  ///< starts, balance, checkpoint, restart, warning, ...: as they came
-  double rank_seconds = 0;                   ///< ranks by the time from a start to its last event
-  double joules = 0;                         ///< of the ranks' GPUs, until the last step of each start
-  std::set<int> metered;                     ///< the ranks that it is of
+  std::vector<telemetry::ReadEvent> others;  ///< starts, balance, checkpoint, restart, warning, ...: in file order
+  double rank_seconds = 0;                   ///< sum over the starts: ranks times the time until the start's last event
+  double joules = 0;                         ///< used by the ranks' GPUs, until the last step of each start
+  std::set<int> metered;                     ///< the ranks with known energy
 };
 
-/// Lines that are not events, or damaged, are skipped. Throws Error(usage) where the directory holds no run.
+/// Skips lines that are damaged or not events. Throws Error(usage) if the directory holds no run.
 [[nodiscard]] RunEvents read_run_events(const std::string& run_directory);
 
 }  // namespace lockstep::cli

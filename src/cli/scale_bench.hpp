@@ -11,7 +11,7 @@ struct ScaleBenchOptions : bench::ScaleOptions {
   std::string log = "people";
 };
 
-/// Rows for 16 ranks, four times as many, ... up to `ranks`. Throws as bench::measure_scale() does.
+/// Prints rows for 16 ranks, four times as many, ... up to `ranks`. Throws as bench::measure_scale() does.
 int bench_scale(const ScaleBenchOptions& options);
 
 }  // namespace lockstep::cli

@@ -62,7 +62,7 @@ std::string aligned(const std::vector<LayerRow>& rows) {
   for (const LayerRow& row : rows) {
     std::string line;
     for (std::size_t c = 0; c < row.size(); ++c) {
-      // Words to the left, numbers to the right.
+      // Words are left-aligned, numbers right-aligned.
       line += c < 3 ? fmt::format("{:<{}}  ", row[c], width[c]) : fmt::format("{:>{}}  ", row[c], width[c]);
     }
     line.erase(line.find_last_not_of(' ') + 1);
@@ -90,7 +90,7 @@ std::string fill_of(const OpDef& op) {
   return "#dbe8f6";
 }
 
-/// One line a node; shapes and FLOPs are per sample. `batch`: samples of the graph's shard.
+/// One line for each node; shapes and FLOPs are per sample. `batch`: samples of the graph's shard.
 std::string layer_table(const Graph& graph, std::int64_t batch) {
   std::vector<LayerRow> rows = {{"layer", "op", "output", "parameters", "forward FLOPs", "backward FLOPs"}};
   for (const ValueId id : graph.inputs) rows.push_back({graph.at(id).name, "(input)", sample_shape(graph.at(id).spec)});
@@ -164,10 +164,10 @@ void write_text(const std::string& path, const std::string& text) {
   }
 }
 
-/// A run remembers what its data are like; for a job file they must be there.
+/// A run's checkpoint describes its data; for a job file the data themselves must be present.
 input::PreparedData describe_data(JobArgument& argument, const Job& job, const Registries& registries) {
   if (!argument.is_saved()) {
-    const JobFile whole = argument.load(train::catalogue_of(registries));  // its data, too
+    const JobFile whole = argument.load(train::catalogue_of(registries));  // including its data
     return input::prepare_data(whole.data, whole.seed, whole.batch_size, registries.augmentations, {});
   }
   const auto files = checkpoint::read_saved_files(argument.checkpoint.empty() ? "newest" : argument.checkpoint, job,
@@ -181,7 +181,7 @@ std::string mebibytes(std::int64_t bytes) {
   return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20));
 }
 
-/// What a worker of the CPU needs for a shard's activations, by what saves some of it.
+/// The memory that a CPU worker needs for a shard's activations, with each way of saving memory.
 void print_memory(const Graph& graph) {
   const auto bytes = [&](Mode mode, bool in_place, Recompute recompute) {
     const exec::CpuDevice device;
@@ -201,7 +201,7 @@ void print_memory(const Graph& graph) {
   fmt::print("\n");
 }
 
-/// The graph as it is computed, and what each pass did.
+/// The graph after lowering; prints what each pass did.
 Graph lowered(Graph graph, const LoweringTarget& target) {
   for (const LoweringPass& pass : lowering_passes()) {
     const int changes = pass.run(graph, target);

@@ -15,7 +15,7 @@ namespace lockstep::cli {
 
 namespace {
 
-constexpr double kWidth = 560, kHeight = 240;  // of the drawing, in its own units
+constexpr double kWidth = 560, kHeight = 240;  // size of the chart in SVG units
 constexpr double kLeft = 58, kRight = 18, kTop = 12, kBottom = 34;
 constexpr std::size_t kMaxPoints = 480;
 constexpr int kTicks = 5, kColors = 8;
@@ -28,7 +28,7 @@ struct Range {
   }
 };
 
-/// A constant is drawn in the middle between zero and twice itself, so that the axis shows its size.
+/// A constant is drawn halfway between zero and twice its value, so that the axis shows its size.
 Range widened(const Range& range) {
   const double size = std::max(std::abs(range.low), std::abs(range.high));
   if (range.high - range.low > 1e-9 * size) return range;
@@ -36,7 +36,7 @@ Range widened(const Range& range) {
   return range.high > 0 ? Range{0, 2 * range.high} : Range{2 * range.low, 0};
 }
 
-/// 1, 2 or 5 times a power of ten: about `count` of them fill the range.
+/// 1, 2 or 5 times a power of ten, such that about `count` steps fill the range.
 double round_step(const Range& range, int count) {
   const double raw = (range.high - range.low) / count, power = std::pow(10.0, std::floor(std::log10(raw)));
   for (const double factor : {1.0, 2.0, 5.0}) {
@@ -118,21 +118,22 @@ class Chart {
 
  private:
   Range x_, y_;
-  std::function<std::string(double)> x_text_;  ///< what stands at a tick of the axis of x
+  std::function<std::string(double)> x_text_;  ///< the label of a tick on the x axis
 };
 
-// A drawing has no page around it: its colors, its letters and its legend are its own.
+// A drawing has no page around it: it brings its own colors, font and legend.
 constexpr const char* kDrawingStyle =
     "svg{background:#fff;font-family:system-ui,\"DejaVu Sans\",sans-serif}.grid{stroke:#e6e3dd}"
     ".tick,.name{fill:#6d7280;font-size:11px}.title{fill:#22252b;font-size:13px;font-weight:600}"
     ".end{text-anchor:end}.middle{text-anchor:middle}.line{fill:none;stroke:var(--c);stroke-width:1.8}"
     ".dot,.swatch{fill:var(--c)}.s0{--c:#2f6fde}.s1{--c:#d9542b}.s2{--c:#2a9d6f}.s3{--c:#8a55c8}"
     ".s4{--c:#c99a13}.s5{--c:#1aa3b8}.s6{--c:#c8467f}.s7{--c:#7b7f8a}";
-constexpr double kTitle = 44, kLegendLine = 15;  // height of title and one line of legend above the axes; of each more
+constexpr double kTitle = 44, kLegendLine = 15;  // height above the axes of the title with one line of legend; of each
+                                                 // further legend line
 
 struct DrawnLegend {
   std::string text;
-  double more = 0;  ///< height of the lines after the first
+  double more = 0;  ///< height of the legend lines after the first
 };
 
 DrawnLegend drawn_legend(const std::vector<Series>& series) {

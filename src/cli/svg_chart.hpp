@@ -10,17 +10,17 @@ namespace lockstep::cli {
 
 struct Series {
   std::string name;
-  std::vector<std::pair<double, double>> points;  ///< by x; values that are no numbers break the line
+  std::vector<std::pair<double, double>> points;  ///< by x; NaN or infinite values interrupt the line
 };
 
-/// `&`, `<`, `>` and quotes as HTML has them.
+/// `&`, `<`, `>` and quotes escaped for HTML.
 [[nodiscard]] std::string escaped(const std::string& text);
 
-/// One figure with a title, axes with round numbers and a legend where there are several series. Long series are drawn
-/// as the mean of each pixel's points. Nothing where no series has a point.
+/// One figure with a title, axes with round numbers and, if there are several series, a legend. Long series are drawn
+/// as the mean of each pixel's points. Empty if no series has a point.
 [[nodiscard]] std::string line_chart(const std::string& title, const std::string& x_name, std::vector<Series> series);
 
-/// The same as a file of its own, with an axis of x by powers of two; for x > 0. `x_text` says what stands at a tick.
+/// The same as a file of its own, with a logarithmic x axis (powers of two); for x > 0. `x_text` labels the ticks.
 [[nodiscard]] std::string drawing(const std::string& title, const std::function<std::string(double)>& x_text,
                                   std::vector<Series> series);
 

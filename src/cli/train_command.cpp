@@ -26,7 +26,8 @@ struct TrainArguments : RunArguments {
   std::int64_t stop_at = 0;
 };
 
-// A few megabytes: some milliseconds. A stale binary on one host is then named, not trained with.
+// Hashing a few megabytes takes some milliseconds. It lets an outdated binary on one host be reported instead of
+// trained with.
 std::string program_digest() {
   std::ifstream file("/proc/self/exe", std::ios::binary);
   Sha256 hash;
@@ -37,7 +38,7 @@ std::string program_digest() {
   return hash.hex();
 }
 
-// What asks for checkpoints cannot be done by a job that has none.
+// Options that need checkpoints cannot be used with a job that writes none.
 void check_checkpoints(const TrainArguments& arguments, const Job& job) {
   if (!job.checkpoint.never) return;
   const bool from_path = arguments.resume != "auto" && arguments.resume != "never";
@@ -47,8 +48,8 @@ void check_checkpoints(const TrainArguments& arguments, const Job& job) {
                           from_path ? "--resume" : "--stop-at"));
 }
 
-// What is reported on the way, and the same for later in the run directory, if there is one. Of a launch the supervisor
-// does both.
+// Reports progress, and writes the events to the run directory if there is one. Under a launcher, the supervisor does
+// both.
 std::unique_ptr<events::Sink> make_sink(const std::string& log, launch::RankAgent* agent, const Job& job) {
   if (agent != nullptr) return agent->make_sink();
   std::vector<std::unique_ptr<events::Sink>> sinks;
@@ -76,12 +77,13 @@ int train_rank(const TrainArguments& arguments, launch::RankAgent* agent, Commun
   options.restarts = launch::restarts_of_launch();
   if (agent != nullptr) agent->watch(comm::recorder_of(communicator));
   const TrainResult result = train_job(job, communicator, registries, options);
-  // 75 promises a checkpoint. Where none is ever written, another run begins anew.
+  // 75 promises a checkpoint. A job that never writes one would start from the beginning.
   const ExitCode stopped = job.checkpoint.never ? ExitCode::infrastructure : ExitCode::interrupted;
   const auto code = static_cast<int>(result.interrupted ? stopped : ExitCode::done);
   if (agent == nullptr) return code;
   agent->leave(code);
-  return static_cast<int>(ExitCode::done);  // the supervisor has the code; mpirun would take seconds to end after it
+  return static_cast<int>(ExitCode::done);  // the supervisor has the code; given an error code, mpirun would take
+                                            // seconds to end
 }
 
 int train(TrainArguments& arguments) {

@@ -1,4 +1,4 @@
-// Checks of options' values, in our words: what was expected, what was found.
+// Validators for options, with our wording: what was expected, what was found.
 #pragma once
 
 #include <fmt/format.h>
@@ -11,7 +11,7 @@
 
 namespace lockstep::cli {
 
-/// One of a few words; help shows them.
+/// One of a few words, which help lists.
 [[nodiscard]] inline CLI::Validator one_of(const std::vector<std::string>& words) {
   return {[words](std::string& found) {
             for (const auto& word : words) {

@@ -19,7 +19,7 @@ std::string one_of(const std::vector<std::string>& words) {
 
 namespace {
 
-/// Paths of the sections below `rule` that know `key`.
+/// The paths of the sections below `rule` that have the key `key`.
 void find_homes(const Rule& rule, const std::string& path, const std::string& key, std::vector<std::string>& homes) {
   if (rule.child(key) != nullptr) homes.push_back(path);
   for (const auto& name : rule.keys()) find_homes(*rule.child(name), path + "." + name, key, homes);

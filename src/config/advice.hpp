@@ -1,4 +1,4 @@
-// Words of messages: what is known, and what an unknown key may have been meant for.
+// Wording of messages: lists of known words, and what an unknown key may have been meant for.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace lockstep::config {
 
-/// "one of a, b, c"; "'a'" where there is only one.
+/// "one of a, b, c"; "'a'" if there is only one.
 [[nodiscard]] std::string one_of(const std::vector<std::string>& words);
 
 /// "a, b or c"

@@ -1,4 +1,4 @@
-// Rules for what the catalogue declares: the settings of ops, zoo models, losses, optimizers and augmentation.
+// Rules for what the catalogue declares: the settings of ops, zoo models, losses, optimizers and augmentations.
 #pragma once
 
 #include <functional>
@@ -9,17 +9,17 @@
 
 namespace lockstep::config {
 
-/// Reads into, and writes from, the attribute of that name.
+/// Reads and writes the attribute named by `spec`.
 [[nodiscard]] Is<Attributes> attribute(const AttributeSpec& spec);
 
-/// Sets the declared defaults that are not given.
+/// Sets the attributes that are not given to their declared defaults.
 void set_defaults(const NamedAttributes& declared, Attributes& attributes);
 
 /// The settings of one catalogue entry, as a section over the struct that holds its attributes.
 template <class T>
 [[nodiscard]] Section<T> attributes_section(const NamedAttributes& declared, Attributes T::*attributes);
 
-/// Alternatives, of which a map holds one: the entries' names, each with its settings.
+/// Adds the entries as alternatives, of which a map holds exactly one: each name with its settings.
 template <class T>
 void add_options(Section<T>& section, const std::vector<NamedAttributes>& entries, std::string T::*kind,
                  Attributes T::*attributes);

@@ -1,4 +1,4 @@
-// The canonical form of a job, and the digest that says whether two runs compute the same.
+// The canonical form of a job, and the digest that tells whether two runs compute the same.
 #include <fmt/format.h>
 
 #include <map>
@@ -12,7 +12,7 @@
 namespace lockstep::config {
 namespace {
 
-/// "/data/c10.tar" and "c10.tar" are the same data until their contents say otherwise.
+/// "/data/c10.tar" and "c10.tar" count as the same data; whether they are is up to the digest of their contents.
 void keep_file_name(Json& value) {
   if (value.is_array()) {
     for (auto& item : value) keep_file_name(item);
@@ -38,14 +38,14 @@ void keep_file_names(Json& data) {
   }
 }
 
-/// What the parameters at a given step depend on, and nothing else, so that a run may be resumed elsewhere.
+/// Keeps exactly what the parameters at a given step depend on, so that a run can be resumed elsewhere.
 ///
-/// Left out: what only names or shows the run (name, run_directory, telemetry, checkpoint, test data), what
-/// lets a run go on that would end (bad_samples of data: until then all is the same), and what changes the speed alone
-/// (threads, devices, balance, timeout, buckets, blocks, parts and sharding, cache and prefetching).
-/// When to evaluate, on what, and by which metrics matters only if early_stop may end the run by it. Kept though
-/// they look like limits: epochs and steps, since schedules depend on them. Of paths only the last part is kept:
-/// what is in the files is the data set's own digest. Of `exact` only whether it is `never`: required and
+/// Left out: what only names or reports the run (name, run_directory, telemetry, checkpoint, test data), what lets a
+/// run continue that would otherwise end (data.bad_samples: up to that point nothing differs), and what changes only
+/// the speed (threads, devices, balance, timeout, buckets, blocks, parts and sharding, cache and prefetching). When, on
+/// what and by which metrics to evaluate matters only if early_stop may end the run. Kept although they look like
+/// limits: epochs and steps, since schedules depend on them. Only the last component of a path is kept: the contents of
+/// files are covered by the data set's own digest. Of `exact` it only matters whether it is `never`: required and
 /// preferred sum in the same order. Devices and libraries are compared by the fingerprint.
 Json what_counts(const Json& whole) {
   Json job = whole.at("job");
@@ -69,7 +69,7 @@ Json what_counts(const Json& whole) {
   if (job.contains("initialize")) {
     Json& initialize = job["initialize"];
     keep_file_name(initialize["from"]);
-    if (initialize["names"] == "auto") initialize.erase("names");  // which jobs of earlier versions do not have
+    if (initialize["names"] == "auto") initialize.erase("names");  // absent in jobs of earlier versions
   }
   return job;
 }
@@ -91,7 +91,7 @@ std::map<std::string, std::string> flat(const std::string& text) {
   return values;
 }
 
-/// Of {"job": {...}}, as the rules write it.
+/// `whole`: {"job": {...}}, as the rules write it.
 CanonicalJob canonical_job(const Json& whole) {
   return {whole.dump(2) + "\n", sha256(what_counts(whole).dump())};
 }

@@ -1,8 +1,8 @@
-// config: YAML job files to lockstep::Job, and everything else that follows from the same declarations: the
-// JSON Schema, the reference page, overrides from the command line, the canonical form and its digest.
+// config: from YAML job files to lockstep::Job, and everything else that follows from the same declarations: the JSON
+// Schema, the reference page, overrides from the command line, the canonical form and its digest.
 //
-// config knows no op, zoo model, loss, metric or optimizer by name: the caller hands in a Catalogue of them.
-// All mistakes of a job are thrown together, as one Problems.
+// config knows no op, zoo model, loss, metric or optimizer by name: the caller passes in a Catalogue of them. All
+// mistakes in a job are thrown together, as one Problems.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace lockstep::config {
 
-/// Something that a job file may name: an op, a zoo model, an optimizer, a step of augmentation.
+/// Something that a job file may name: an op, a zoo model, an optimizer, an augmentation step.
 struct NamedAttributes {
   std::string name;
   std::string doc;
@@ -24,7 +24,7 @@ struct NamedAttributes {
   std::vector<AttributeSpec> attributes;
   std::vector<AttributeCheck> checks;
   bool takes_inputs = false;      ///< layers: `inputs:` may name more than one
-  bool batch_statistics = false;  ///< layers, models: has batch norm, so that tiny shards cost accuracy
+  bool batch_statistics = false;  ///< layers, models: has batch norm, so very small shards cost accuracy
 };
 
 struct Catalogue {
@@ -33,9 +33,9 @@ struct Catalogue {
   std::vector<NamedAttributes> losses;
   std::vector<std::string> metrics;
   std::vector<NamedAttributes> optimizers;
-  std::vector<NamedAttributes> schedules;      ///< of the learning rate
+  std::vector<NamedAttributes> schedules;      ///< learning rate schedules
   std::vector<NamedAttributes> augmentations;  ///< `augment:`, training only
-  std::vector<NamedAttributes> preparations;   ///< `prepare:`, every sample
+  std::vector<NamedAttributes> preparations;   ///< `prepare:`, applied to every sample
 };
 
 struct Problem {
@@ -44,7 +44,7 @@ struct Problem {
   [[nodiscard]] std::string text() const { return place.text() + ": " + message; }
 };
 
-/// what(): all problems in order of their places, one a line.
+/// what(): all problems in order of their places, one per line.
 class Problems : public Error {
  public:
   explicit Problems(const std::vector<Problem>& list);
@@ -54,35 +54,36 @@ class Problems : public Error {
   std::vector<Problem> list_;
 };
 
-/// Reads a job file. `overrides` are `key=value` words of the command line, keys without the leading `job.`.
-/// `need_data`: files that the job names must exist, and globs are expanded. Throws Problems.
+/// Reads a job file. `overrides` are the command line's `key=value` words, keys without the leading `job.`. If
+/// `need_data`, files that the job names must exist, and globs are expanded. Throws Problems.
 [[nodiscard]] JobFile load(const std::string& path, const std::vector<std::string>& overrides,
                            const Catalogue& catalogue, bool need_data);
-/// The same from memory; paths are relative to the folder part of `file_name`.
+/// The same from a string; paths are relative to the folder part of `file_name`.
 [[nodiscard]] JobFile load_text(const std::string& text, const std::string& file_name,
                                 const std::vector<std::string>& overrides, const Catalogue& catalogue, bool need_data);
 
-/// The job of `lockstep train` without a file: the embedded digits.
+/// The job of `lockstep train` without a file: the embedded digits job.
 [[nodiscard]] JobFile default_job(const std::vector<std::string>& overrides, const Catalogue& catalogue,
                                   bool need_data = true);
 [[nodiscard]] std::string default_job_text();
 
-/// Throws Problems, at the place of `shards`, where a job has fewer shards than there are ranks, or than a part has.
+/// Throws Problems, at the place of `shards`, if a job has fewer shards than there are ranks (of a part, if the model
+/// is cut into parts).
 void check_world_size(const JobFile& job, int ranks);
 
-/// A batch near the job's that can be cut into more shards, so that ranks' shares are finer.
+/// A batch size near the job's that can be cut into more shards, so that work is divided among ranks more finely.
 struct FinerBatch {
   std::int64_t batch_size, shards;
 };
-/// If the job has fewer than 8 shards: the nearest batch, within a third of the job's, that has 8 or more by default;
-/// else the one that has most, if that is more than the job has. For `lockstep check`.
+/// If the job has fewer than 8 shards: the nearest batch size, within a third of the job's, that has 8 or more shards
+/// by default; else the one with the most shards, if these are more than the job's. For `lockstep check`.
 [[nodiscard]] std::optional<FinerBatch> finer_batch(const Job& job, const Catalogue& catalogue);
 
-/// That a job's model can be cut into; a large number for branches, which only the graph knows.
+/// The most parts that the job's model can be cut into; for branches a large number, since only the graph knows.
 [[nodiscard]] std::int64_t max_parts(const Job& job);
 
-/// What `shards: auto` has chosen, and what the next numbers would give instead, on one line; empty where the job has a
-/// number. For a batch that leaves one shard it names one near it that leaves more.
+/// The number that `shards: auto` has chosen, and what the neighbouring numbers would mean, on one line; empty if the
+/// job states a number. If the batch allows only one shard, names a batch size near it that allows more.
 [[nodiscard]] std::string explain_shards(const JobFile& job, const Catalogue& catalogue);
 
 /// JSON Schema, draft-07, as indented JSON without a newline at the end.
@@ -92,11 +93,11 @@ struct FinerBatch {
 
 [[nodiscard]] CanonicalJob canonical(const Job& job, const Catalogue& catalogue);
 
-/// What an earlier version has saved, with the keys and values that have other names now.
+/// The form that an earlier version saved, with renamed keys and values updated.
 [[nodiscard]] CanonicalJob with_new_names(CanonicalJob saved);
 
-/// What differs between two canonical forms among the keys that the digest counts: "job.optimizer.sgd.momentum: 0.9,
-/// now 0.8".
+/// The differences between two canonical forms, only in the keys that the digest counts: "job.optimizer.sgd.momentum:
+/// 0.9, now 0.8".
 [[nodiscard]] std::vector<std::string> differences(const std::string& text_a, const std::string& text_b);
 
 }  // namespace lockstep::config

@@ -1,4 +1,4 @@
-// Cursor: where the parser stands: a value, its path in the job, and the session that collects problems.
+// Cursor: the parser's position: a value, its path in the job, and the session that collects problems.
 #pragma once
 
 #include <map>
@@ -13,18 +13,18 @@ namespace lockstep::config {
 
 class Rule;
 
-/// A path in the job as overrides name it: without the leading "job.", where it has one.
+/// A path in the job as overrides write it: without a leading "job.".
 [[nodiscard]] std::string override_key(const std::string& path);
 
-/// One reading of one job: what is known about its surroundings, and what has been found.
+/// The reading of one job: what is known about its context, and the problems found.
 struct Session {
   std::string file;
-  std::string folder;  ///< of the file; paths in the job are tried there first
+  std::string folder;  ///< the file's; paths in the job are tried relative to it first
   bool need_data = false;
-  bool broken = false;         ///< the text is no YAML: nothing else is worth saying
-  const Rule* root = nullptr;  ///< the rule of `job`, to find where a misplaced key belongs
+  bool broken = false;         ///< the text is not YAML: no other message is useful
+  const Rule* root = nullptr;  ///< the rule of `job`, used to find where a misplaced key belongs
   std::vector<Problem> problems;
-  std::map<std::string, Place> places;  ///< of every written value, by path
+  std::map<std::string, Place> places;  ///< of every value in the file, by path
 
   [[nodiscard]] Place place(const Mark& mark, const std::string& path) const;
   void problem(const Mark& mark, const std::string& path, std::string message);
@@ -44,7 +44,7 @@ class Cursor {
   [[nodiscard]] Cursor item(std::size_t index) const;
 
   void problem(std::string message) const { session_->problem(node_->mark, path_, std::move(message)); }
-  /// "expected <what>, found <the value><what to try>"
+  /// Reports "expected <what>, found <the value><advice>".
   void expected(const std::string& what, const std::string& advice = "") const;
 
  private:

@@ -19,7 +19,7 @@ Is<AugmentOptions> augment_section(const std::vector<NamedAttributes>& known) {
   return section.placed(&AugmentOptions::place);
 }
 
-/// A part of the training set, or a source of its own.
+/// A fraction of the training set, a list of its samples, or a separate source.
 Is<Data> validation_section() {
   Section<Data> section;
   section.field("fraction", &Data::validation_fraction, number().above(0).below(1), "this share of the training set")

@@ -1,4 +1,4 @@
-// Paths in a job: where they are looked for, and what a pattern names.
+// Paths in a job: where they are looked up, and which files a pattern matches.
 #pragma once
 
 #include <string>
@@ -9,20 +9,20 @@
 
 namespace lockstep::config {
 
-/// Whether something is at `path`.
+/// Whether anything exists at `path`.
 [[nodiscard]] bool file_exists(const std::string& path);
-/// The same, or a file where the path goes on: cifar-10-binary.tar.gz/test_batch.bin.
+/// The same, or a path that continues inside an archive file: cifar-10-binary.tar.gz/test_batch.bin.
 [[nodiscard]] bool exists_or_goes_into_a_file(const std::string& path);
 
-/// A path relative to the job file's folder if something is there, else to the working directory. A path of the
-/// command line is always relative to the working directory.
+/// A relative path is resolved against the job file's folder if something exists there, else against the working
+/// directory. A path from the command line is always relative to the working directory.
 [[nodiscard]] std::string resolve(const Cursor& at, const std::string& path,
                                   bool (*is_there)(const std::string&) = file_exists);
 [[nodiscard]] bool is_pattern(const std::string& path);
-/// What a shell pattern matches, in byte order, whatever the locale.
+/// The paths that a shell pattern matches, in byte order, whatever the locale.
 [[nodiscard]] std::vector<std::string> expand(const std::string& pattern);
-/// The source of a job that was loaded without its data, with what its patterns match now; a pattern that matches
-/// nothing is skipped.
+/// The source of a job that was loaded without its data, with the files that its patterns match now; a pattern that
+/// matches nothing is skipped.
 [[nodiscard]] SourceOptions expanded(SourceOptions source);
 
 }  // namespace lockstep::config

@@ -38,7 +38,7 @@ void check_metric(const Job& job, const Scope& scope, const std::string& key, co
   }
 }
 
-/// Digits are numbered: two sets with an index in common share samples.
+/// Digits are numbered: two sets with overlapping ranges share samples.
 void check_digits(const Job& job, const Scope& scope) {
   const SourceOptions& train = job.data.train;
   const SourceOptions* validation = job.data.validation ? &*job.data.validation : nullptr;
@@ -77,7 +77,7 @@ bool is_cut(const ParallelOptions& parallel) {
   return parallel.parts > 1 || !parallel.cuts.empty() || parallel.branches;
 }
 
-/// Parts are said once, by `parallel` or by the layers.
+/// Parts are given either by `parallel` or by the layers, not by both.
 void check_parts(const Job& job, const Scope& scope) {
   const auto& layers = job.model.layers;
   const auto named = std::find_if(layers.begin(), layers.end(), [](const auto& layer) { return !layer.part.empty(); });
@@ -94,7 +94,7 @@ void check_parts(const Job& job, const Scope& scope) {
                 "data.cache: memory, or leave out the parts");
 }
 
-/// The ranks divide what they have summed exactly, on CPUs.
+/// Sharding needs CPU ranks and exact sums: the owners of a gradient's slices hold the shards.
 void check_sharding(const Job& job, const Scope& scope) {
   if (job.parallel.sharding == Sharding::none) return;
   const auto found = name_of(job.parallel.sharding);
@@ -178,7 +178,7 @@ void add_running(Section<Job>& section, const Catalogue& catalogue) {
 }
 
 void set_defaults(Job& job, const Catalogue& catalogue) {
-  job.name.clear();  // the file's
+  job.name.clear();  // the default comes from the file's name
   job.batch_size = 64;
   const auto set = [](const std::vector<NamedAttributes>& entries, const std::string& name, Attributes& attributes) {
     for (const auto& entry : entries) {

@@ -1,4 +1,4 @@
-// Rules made of other rules: lists, maps of numbers, values that may be absent.
+// Rules built from other rules: lists, maps of numbers, optional values.
 #pragma once
 
 #include <functional>
@@ -12,12 +12,12 @@
 namespace lockstep::config {
 
 struct ListOptions {
-  std::size_t least = 1;  ///< items
-  bool single = false;    ///< one value may stand without brackets
-  bool unique = false;    ///< no item twice
+  std::size_t least = 1;  ///< number of items
+  bool single = false;    ///< one value may be written without brackets
+  bool unique = false;    ///< no item may occur twice
 };
 
-/// A list whose items follow one rule; untyped, so that this code is compiled once.
+/// A list whose items follow one rule; type-erased, so that this code is compiled once.
 class ListRule : public Rule {
  public:
   struct Access {
@@ -55,10 +55,10 @@ template <class T>
       options)};
 }
 
-/// Names with numbers: {A100: 2, T4: 1}.
+/// Names mapped to numbers: {A100: 2, T4: 1}.
 [[nodiscard]] Is<std::map<std::string, double>> map_of_numbers(Is<double> item);
 
-/// Passes everything on to another rule, whose object it may first have to find or make.
+/// Forwards to another rule, whose object it may first have to find or create.
 class ForwardRule : public Rule {
  public:
   ForwardRule(RulePtr inner, std::function<void*(void*)> make, std::function<const void*(const void*)> find)
@@ -95,7 +95,7 @@ template <class T>
       })};
 }
 
-/// The rule of a member, as a rule of the whole.
+/// The rule of a member, as a rule of the whole struct.
 template <class T, class M>
 [[nodiscard]] Is<T> member_of(M T::*member, std::type_identity_t<Is<M>> inner) {
   return {std::make_shared<ForwardRule>(

@@ -1,4 +1,4 @@
-// From text to Job: parse, override, read by the rules, fill in what depends on other values.
+// From text to Job: parse, apply overrides, read by the rules, fill in what depends on other values.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -28,7 +28,8 @@ std::vector<Problem> in_order(std::vector<Problem> problems) {
   return problems;
 }
 
-/// Reports unknown root keys and returns the value of `job`, made where overrides must have a place to go.
+/// Reports unknown root keys and returns the value of `job`, which is created if the file is empty and there are
+/// overrides.
 YamlNode* job_of(YamlNode& root, Session& session, bool overridden) {
   if (root.is(YamlNode::Kind::nothing) && overridden) {
     root.kind = YamlNode::Kind::mapping;
@@ -96,7 +97,7 @@ JobFile load(const std::string& path, const std::vector<std::string>& overrides,
   return load_text(text.str(), path, overrides, catalogue, need_data);
 }
 
-/// examples/digits.yaml is the same text; a test holds them equal.
+/// examples/digits.yaml has the same text; a test checks that they are equal.
 std::string default_job_text() {
   return R"(# Digits that the program draws itself: nothing to download. This is also what `lockstep train` runs
 # without a file.

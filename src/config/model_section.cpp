@@ -19,7 +19,7 @@ Is<std::vector<std::string>> names() {
   return list_of<std::string>(text(), {.single = true});
 }
 
-/// Inputs are once beside the op or inside it, and one unless the op joins several.
+/// Inputs are given once, beside the op or inside it, and only one unless the op joins several.
 void check_inputs(const LayerOptions& layer, const Scope& scope, bool takes_several) {
   const Entry* op = scope.cursor().node().find(layer.op);
   if (scope.written("inputs") && op != nullptr && op->value.find("inputs") != nullptr) {
@@ -38,7 +38,7 @@ Is<LayerOptions> layer_section(const Catalogue& catalogue) {
   for (const auto& op : catalogue.layers) {
     if (op.takes_inputs) joins.insert(op.name);
     auto settings = attributes_section(op, &LayerOptions::attributes);
-    // `{add: {inputs: [...]}}` reads better than inputs beside it where they are all that there is to say.
+    // `{add: {inputs: [...]}}` reads better than `inputs` beside the op if the op has no other settings.
     const auto is_inputs = [](const AttributeSpec& spec) { return spec.name == "inputs"; };
     if (std::none_of(op.attributes.begin(), op.attributes.end(), is_inputs)) {
       settings.field("inputs", &LayerOptions::inputs, names(), kInputsDoc).written_if([](const auto&) {
@@ -62,7 +62,7 @@ Is<LayerOptions> layer_section(const Catalogue& catalogue) {
       });
 }
 
-/// Names that a layer goes by, its own or "<op><n>", as the graph gives them.
+/// The names of the layers: the given one or "<op><n>", as the graph names them.
 std::vector<std::string> layer_names(const std::vector<LayerOptions>& layers) {
   std::map<std::string, int> counts;
   std::vector<std::string> all;
@@ -124,7 +124,7 @@ Is<ModelOptions> model_section(const Catalogue& catalogue) {
 Is<LossOptions> loss_section(const Catalogue& catalogue) {
   Section<LossOptions> section;
   add_options(section, catalogue.losses, &LossOptions::kind, &LossOptions::attributes);
-  section.alternatives_optional();  // cross_entropy
+  section.alternatives_optional();  // cross_entropy is the default
   section.field("target", &LossOptions::target, text(), "the feature of a sample that the prediction is held against");
   return section;
 }

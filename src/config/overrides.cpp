@@ -13,7 +13,7 @@ namespace {
 
 constexpr Mark kCommandLine{0, 0, true};
 
-/// One override on its way down the tree.
+/// Applies one override, walking down the tree.
 class Setter {
  public:
   Setter(std::vector<std::string> parts, std::string option, Session& session)

@@ -1,4 +1,4 @@
-// Overrides: `optimizer.adamw.beta2=0.99` on the command line, written into the tree before it is parsed.
+// Overrides: `optimizer.adamw.beta2=0.99` on the command line, written into the tree before it is read.
 #pragma once
 
 #include <string>
@@ -8,10 +8,10 @@
 
 namespace lockstep::config {
 
-/// Sets each `key=value` below `job`. Of several alternatives, the others are removed.
+/// Sets each `key=value` below `job`. Setting one of several alternatives removes the others.
 void apply_overrides(YamlNode& job, const Rule& rule, const std::vector<std::string>& overrides, Session& session);
 
-/// "model.layers[2].conv" to {"model", "layers", "[2]", "conv"}; empty where it is no path.
+/// "model.layers[2].conv" -> {"model", "layers", "[2]", "conv"}; empty if it is not a path.
 [[nodiscard]] std::vector<std::string> split_path(const std::string& path);
 
 }  // namespace lockstep::config

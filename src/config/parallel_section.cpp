@@ -11,7 +11,7 @@
 namespace lockstep::config {
 namespace {
 
-/// Of `branches`: the word stands for true, and no other is known.
+/// `branches: auto`: the only word allowed; stored as true.
 class AutoRule : public Rule {
  public:
   void read(const Cursor& at, void* into) const override {
@@ -33,7 +33,7 @@ Is<PartOptions> part_section() {
       .called("a part such as {until: block6} or {until: block6, ranks: 2}");
 }
 
-/// A number of parts, a list of them, or branches: three members, of which one is set.
+/// A number of parts, a list of them, or branches: three members, exactly one of which is set.
 class PartsRule : public Rule {
  public:
   void read(const Cursor& at, void* into) const override {

@@ -26,7 +26,7 @@ bool is_dynamic(const LossScaleOptions& options) {
   return options.fixed == 0;
 }
 
-/// What a fixed scale has no use for.
+/// A fixed scale has no use for the settings of a dynamic one.
 void check_use(const LossScaleOptions& options, const Scope& scope) {
   for (const char* key : {"initial_scale", "growth_interval"}) {
     if (is_dynamic(options) || !scope.written(key)) continue;

@@ -1,4 +1,4 @@
-// What the declarations say to others: the JSON Schema, and the reference page, which is the same as tables for people.
+// The declarations for readers outside: the JSON Schema, and the reference page, which shows the schema as tables.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -37,7 +37,7 @@ std::string limits(const Json& schema) {
   return text;
 }
 
-/// The forms that a value may have: "integer ≥ 1 or `auto`".
+/// The forms that a value may take: "integer ≥ 1 or `auto`".
 std::string forms(const Json& schema) {
   for (const auto* several : {"oneOf", "anyOf"}) {
     if (!schema.contains(several) || is_map(schema)) continue;
@@ -62,7 +62,7 @@ std::string forms(const Json& schema) {
   return type + limits(schema);
 }
 
-/// The map among a schema's forms, also inside lists; null where there is none.
+/// The map among a schema's forms, also inside lists; null if there is none.
 const Json* map_of(const Json& schema) {
   if (is_map(schema)) return schema["properties"].empty() ? nullptr : &schema;
   if (schema.contains("items")) return map_of(schema["items"]);
@@ -96,7 +96,7 @@ class Page {
   [[nodiscard]] std::string take() { return std::move(text_); }
 
  private:
-  /// As GitHub makes them of headings.
+  /// The anchor that GitHub makes of the heading.
   static std::string anchor(const std::string& path) {
     std::string text;
     for (const char c : path) {
@@ -124,7 +124,7 @@ class Page {
     return false;
   }
 
-  /// Of a map only the alternative that it is; the rest stands in its own section.
+  /// For a map only the name of its chosen alternative; the rest is in the map's own section.
   static std::string default_text(const Json& value) {
     const Json& default_value = value["default"];
     if (!default_value.is_object()) return code(default_value);
@@ -134,12 +134,12 @@ class Page {
     return "as below";
   }
 
-  /// Any layer takes `inputs`: not worth a line at each.
+  /// Every layer takes `inputs`: not worth a row in each table.
   static bool is_layer_input(const std::string& path, const std::string& key) {
     return key == "inputs" && path.find("layers[].") != std::string::npos;
   }
 
-  /// Whether a value has a section with a table of its own.
+  /// Whether a value has its own section with a table.
   static bool shown(const Json& value, const std::string& path) {
     const Json* map = map_of(value);
     if (map == nullptr) return false;
@@ -149,7 +149,7 @@ class Page {
     return false;
   }
 
-  std::map<std::string, std::string> seen_;  // a map's schema to the first path that has it
+  std::map<std::string, std::string> seen_;  // map schema -> the first path that has it
   std::string text_;
 };
 

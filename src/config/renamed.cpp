@@ -10,9 +10,9 @@ namespace lockstep::config {
 namespace {
 
 struct Renamed {
-  const char* path;        ///< of the key; * is any text
+  const char* path;        ///< the key's path; * matches any text
   std::string_view value;  ///< empty: the key itself was renamed
-  std::string_view name;   ///< now
+  std::string_view name;   ///< the current name
 };
 
 constexpr std::array kRenamed{

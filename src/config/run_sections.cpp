@@ -1,4 +1,4 @@
-// What a run does beside training: evaluate, early_stop, initialize, checkpoint, telemetry, balance.
+// What a run does besides training: evaluate, early_stop, initialize, checkpoint, telemetry, balance.
 #include <arpa/inet.h>
 #include <fmt/format.h>
 

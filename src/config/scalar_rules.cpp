@@ -16,7 +16,7 @@
 namespace lockstep::config {
 namespace {
 
-constexpr double kMaxInteger = 9007199254740991;  // 2^53 - 1: Helm carries numbers as doubles
+constexpr double kMaxInteger = 9007199254740991;  // 2^53 - 1: Helm represents numbers as doubles
 
 /// "1", "0.5", "1e-08"
 std::string show(double value) {
@@ -226,7 +226,7 @@ struct Quantity {
   std::string unit;
 };
 
-/// "<decimal> <unit>", one space between; unit is what follows.
+/// "<decimal> <unit>", separated by one space; the unit is everything after it.
 std::optional<Quantity> split(const YamlNode& node) {
   if (!node.is(YamlNode::Kind::scalar)) return std::nullopt;
   const auto space = node.text.find(' ');
@@ -240,10 +240,10 @@ std::optional<Quantity> split(const YamlNode& node) {
   return Quantity{number_of(amount), node.text.substr(space + 1)};
 }
 
-/// A decimal number with a digit other than 0: a pattern without look-ahead, which Go's (and so Helm's) lacks.
+/// A decimal number with a non-zero digit. Avoids look-ahead, which Go's regular expressions (and so Helm's) lack.
 constexpr const char* kAboveZero = "[0-9]*[1-9][0-9]*\\.?[0-9]*|[0-9]*\\.[0-9]*[1-9][0-9]*";
 
-constexpr double kMaxExact = 0x1p53;  ///< from here on a double cannot count
+constexpr double kMaxExact = 0x1p53;  ///< from here on a double cannot represent every integer
 
 class SpanRule : public Rule {
  public:

@@ -16,13 +16,13 @@ namespace lockstep::config {
 
 struct NumberLimits {
   std::optional<double> low, high;
-  bool low_open = false, high_open = false;           ///< the limit itself is not allowed
-  std::vector<std::pair<std::string, double>> words;  ///< `auto` for 0
+  bool low_open = false, high_open = false;           ///< the limit itself is excluded
+  std::vector<std::pair<std::string, double>> words;  ///< words and the numbers that they stand for: `auto` for 0
   bool integral = false;
-  std::string advice;  ///< added to the message where a value does not fit
+  std::string advice;  ///< added to the message if a value is out of range
 };
 
-/// Integers are read as doubles: they are exact up to 2^53, and no larger one is accepted.
+/// Integers are read as doubles: these are exact up to 2^53, and no larger integer is accepted.
 class NumberRule : public Rule {
  public:
   explicit NumberRule(NumberLimits limits) : limits_(std::move(limits)) {}
@@ -52,14 +52,14 @@ class NumberOf : public NumberRule {
   }
 };
 
-/// Becomes a rule for integers or for real numbers, by the member that it is bound to.
+/// Converts to a rule for integers or for real numbers, depending on the member that it is bound to.
 class Number {
  public:
   Number at_least(double limit) && { return limits_.low = limit, limits_.low_open = false, std::move(*this); }
   Number above(double limit) && { return limits_.low = limit, limits_.low_open = true, std::move(*this); }
   Number at_most(double limit) && { return limits_.high = limit, limits_.high_open = false, std::move(*this); }
   Number below(double limit) && { return limits_.high = limit, limits_.high_open = true, std::move(*this); }
-  /// A word that stands for a value: `auto` for 0.
+  /// Adds a word that stands for a value: `auto` for 0.
   Number word(std::string word, double value) && {
     return limits_.words.emplace_back(std::move(word), value), std::move(*this);
   }
@@ -93,12 +93,12 @@ class Text {
   return {};
 }
 
-/// A value of an enum, one byte wide, by its index in `names`. Those of `refused` have a meaning in another version:
-/// they are refused with that advice.
+/// A value of a one-byte enum, given by its index in `names`. Values listed in `refused` are known but not supported by
+/// this version: they are rejected with `advice`.
 [[nodiscard]] RulePtr choice_rule(std::span<const std::string_view> names, const std::vector<std::size_t>& refused,
                                   const std::string& advice);
 
-/// One of a closed set (lockstep/choices.hpp), by its name.
+/// One value of a closed set (lockstep/choices.hpp), by its name.
 template <NamedChoice Choice>
 requires(sizeof(Choice) == 1)
     [[nodiscard]] Is<Choice> choice(const std::vector<Choice>& refused = {}, const std::string& advice = "") {
@@ -111,9 +111,9 @@ requires(sizeof(Choice) == 1)
 [[nodiscard]] Is<Span> span(bool zero_allowed);  ///< "3 epochs", "200 steps"
 [[nodiscard]] Is<std::int64_t> bytes();          ///< 1048576, "512 MiB"
 
-/// A file that must exist when data are needed.
+/// A file, which must exist if the data are needed.
 [[nodiscard]] Is<std::string> existing_file();
-/// Reads a scalar that must be text; reports and returns nothing otherwise.
+/// Reads a scalar that must be text; otherwise reports a problem and returns nullopt.
 [[nodiscard]] std::optional<std::string> read_text(const Cursor& at, const std::string& expected);
 
 }  // namespace lockstep::config

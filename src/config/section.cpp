@@ -14,7 +14,7 @@
 namespace lockstep::config {
 namespace {
 
-constexpr std::size_t kMaxListed = 12;  // a longer list of known keys helps nobody
+constexpr std::size_t kMaxListed = 12;  // a longer list of known keys is of no help
 
 bool contains(const std::vector<std::string>& list, const std::string& word) {
   return std::find(list.begin(), list.end(), word) != list.end();
@@ -53,7 +53,7 @@ std::vector<std::string> SectionRule::keys() const {
   return names;
 }
 
-/// Alternatives that a bare word can choose.
+/// The alternatives that a bare word can choose.
 std::vector<std::string> SectionRule::bare_words() const {
   std::vector<std::string> names;
   for (const auto& field : fields) {
@@ -84,7 +84,7 @@ void SectionRule::read_bare(const Cursor& at, void* into) const {
   if (!shorthand.empty() && !at.node().is(YamlNode::Kind::nothing)) {
     const Field& field = *find(shorthand);
     field.rule->read(at, field.member(into));
-    // Its message names only what the shorthand may be.
+    // The field's own message names only what the shorthand may be; replace it by one that names all forms.
     auto& problems = at.session().problems;
     if (!at.node().is(YamlNode::Kind::scalar) && !problems.empty() && problems.back().place.path == at.place().path &&
         problems.back().message == fmt::format("expected {}, found {}", field.rule->expected(), describe(at.node()))) {
@@ -163,7 +163,8 @@ void SectionRule::report_unknown(const Cursor& at, const Entry& entry) const {
                        fmt::format("expected {}, found '{}'{}", what, entry.key, advice_for_key(*this, at, entry.key)));
 }
 
-/// Missing keys are not reported where an unknown one is clearly meant for them, or for what is inside them.
+/// Whether an unknown key is clearly meant as one of `names`, or as a key inside one of them; then no missing key is
+/// reported.
 bool SectionRule::is_misspelt(const Cursor& at, const std::vector<std::string>& names) const {
   const auto meant = [&](const Entry& entry) {
     return find(entry.key) == nullptr &&
@@ -243,7 +244,8 @@ Json SectionRule::schema() const {
   if (!known.empty()) forms.push_back(Json{{"enum", known}});
   if (!shorthand.empty()) forms.push_back(find(shorthand)->rule->schema());
   if (forms.empty()) return map_schema();
-  const char* kind = known.empty() || shorthand.empty() ? "oneOf" : "anyOf";  // a word may be text of the shorthand too
+  // a word may also be valid text for the shorthand
+  const char* kind = known.empty() || shorthand.empty() ? "oneOf" : "anyOf";
   forms.push_back(map_schema());
   return {{kind, forms}};
 }

@@ -1,11 +1,11 @@
-// Section: a map of the job file bound to a struct.
+// Section: a map in the job file bound to a struct.
 //
 //   Section<EarlyStopOptions>()
 //       .field("patience", &EarlyStopOptions::patience, number().at_least(1), "evaluations without a better value")
 //
-// A section may also have alternatives, of which a map holds exactly one (`{sgd: {...}}`); words that stand for a
-// whole section (`never`); and a shorthand, the field that any other bare value sets (`learning_rate: 0.1`).
-// An alternative whose settings all have defaults may be written as a bare word (`optimizer: sgd`).
+// A section may also have alternatives, of which a map holds exactly one (`{sgd: {...}}`); words that stand for a whole
+// section (`never`); and a shorthand, the field that any other bare value sets (`learning_rate: 0.1`). An alternative
+// whose settings all have defaults may be written as a bare word (`optimizer: sgd`).
 #pragma once
 
 #include <functional>
@@ -18,12 +18,12 @@
 
 namespace lockstep::config {
 
-/// What a check across fields may ask and say.
+/// The interface of a check across fields: what it may ask and report.
 class Scope {
  public:
   Scope(const Cursor& at) : at_(at) {}  // NOLINT
   [[nodiscard]] bool written(const std::string& key) const { return at_.node().find(key) != nullptr; }
-  /// At the value of a key ("data.validation"), or at the section around it where it is not written.
+  /// Reports at the value of a key ("data.validation"), or at the enclosing section if the key is not written.
   void problem(const std::string& key, std::string message) const;
   [[nodiscard]] const Cursor& cursor() const { return at_; }
 
@@ -40,8 +40,8 @@ class SectionRule : public Rule {
     std::function<void*(void*)> member;
     bool required = false;
     bool alternative = false;
-    std::function<void(void*)> choose = {};        ///< alternatives: before reading
-    std::function<bool(const void*)> chosen = {};  ///< whether it is written; empty: always
+    std::function<void(void*)> choose = {};        ///< alternatives: called before the value is read
+    std::function<bool(const void*)> chosen = {};  ///< whether the field is written; empty: always
   };
   struct Word {
     std::string name;
@@ -49,7 +49,7 @@ class SectionRule : public Rule {
     std::function<bool(const void*)> holds;
   };
   struct Check {
-    std::vector<std::string> keys;  ///< not run where one of these has a problem of its own
+    std::vector<std::string> keys;  ///< the check is not run if one of these has a problem of its own
     std::function<void(const void*, const Scope&)> run;
   };
 
@@ -69,7 +69,7 @@ class SectionRule : public Rule {
   std::string shorthand, noun;
   bool alternative_required = true;
   std::function<void(void*)> initially;
-  std::function<std::shared_ptr<void>()> make;  ///< a default object, for the schema's defaults
+  std::function<std::shared_ptr<void>()> make;  ///< makes a default object, for the schema's defaults
   std::function<void(void*, const Place&)> set_place;
 
  private:
@@ -99,16 +99,16 @@ class Section {
                   return &(static_cast<T*>(whole)->*member);
                 }});
   }
-  /// A key whose rule sees the whole struct, since it sets several members.
+  /// A key whose rule gets the whole struct, since it sets several members.
   Section& part(const std::string& name, Is<T> rule, const std::string& doc) {
     return add({.name = name, .rule = rule.rule, .doc = doc, .member = [](void* whole) { return whole; }});
   }
-  /// An alternative that is chosen by setting a member: to its name, or to the value of that name.
+  /// An alternative that is chosen by setting `member` to `value`.
   template <class V>
   Section& option(const std::type_identity_t<V>& value, V T::*member, Is<T> rule, const std::string& doc) {
     return part(key_of(value), rule, doc).alternative(value, member);
   }
-  /// Makes the last field one of the alternatives.
+  /// Turns the last field into one of the alternatives.
   Section& alternative(std::function<void(T&)> choose, std::function<bool(const T&)> chosen) {
     last().alternative = true;
     last().choose = [choose](void* whole) { choose(*static_cast<T*>(whole)); };
@@ -146,7 +146,7 @@ class Section {
     rule_->set_place = [place](void* whole, const Place& at) { static_cast<T*>(whole)->*place = at; };
     return *this;
   }
-  /// `run` sees the section after reading, unless one of `keys` had a problem of its own.
+  /// `run` is called with the section after it is read, unless one of `keys` had a problem of its own.
   Section& check(std::vector<std::string> keys, std::function<void(const T&, const Scope&)> run) {
     rule_->checks.push_back(
         {std::move(keys), [run](const void* whole, const Scope& scope) { run(*static_cast<const T*>(whole), scope); }});

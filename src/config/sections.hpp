@@ -1,4 +1,4 @@
-// The sections of a job file, one file each; job_section() is the root of all.
+// The sections of a job file, one source file each; job_section() is the root.
 #pragma once
 
 #include "config/section.hpp"
@@ -6,7 +6,8 @@
 
 namespace lockstep::config {
 
-/// Root keys of a job file beside `job`: the Helm chart's, so that one file serves both, and `jbo:` is noticed.
+/// Root keys of a job file besides `job`: the Helm chart's, so that one file serves both and a typo such as `jbo:` is
+/// noticed.
 [[nodiscard]] const std::vector<std::string>& chart_keys();
 
 [[nodiscard]] Is<Job> job_section(const Catalogue& catalogue);
@@ -22,9 +23,9 @@ namespace lockstep::config {
 [[nodiscard]] Is<TelemetryOptions> telemetry_section();
 [[nodiscard]] Is<ParallelOptions> parallel_section();
 [[nodiscard]] Is<BalanceOptions> balance_section();
-[[nodiscard]] Is<Job> precision_section();  ///< with the loss scale: two members of the job
+[[nodiscard]] Is<Job> precision_section();  ///< a rule of the whole job: sets the precision and the loss scale
 
-/// A kind of data source and its settings.
+/// A kind of data source with its settings.
 struct SourceFormat {
   SourceKind kind;
   std::string doc;

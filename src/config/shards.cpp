@@ -11,10 +11,10 @@
 namespace lockstep::config {
 namespace {
 
-constexpr std::int64_t kMaxDefaultShards = 32;  ///< that are chosen by default
-constexpr std::int64_t kFewShards = 4;          ///< as many are chosen even if they are small
+constexpr std::int64_t kMaxDefaultShards = 32;  ///< chosen by default
+constexpr std::int64_t kFewShards = 4;          ///< chosen even if the shards are small
 
-/// Of `number`, up to `most`; 1 where there is no other.
+/// The largest divisor of `number` that is at most `most`.
 std::int64_t largest_divisor(std::int64_t number, std::int64_t most) {
   for (std::int64_t divisor = std::min(most, number); divisor > 1; --divisor) {
     if (number % divisor == 0) return divisor;
@@ -33,7 +33,8 @@ std::int64_t default_shards(std::int64_t batch, ShardWork work) {
 }
 
 std::vector<std::int64_t> near_divisors(std::int64_t batch, std::int64_t wanted) {
-  constexpr std::int64_t kMaxTried = 1 << 20;  // of batches above 2^40, absurd ones, it need not find all
+  constexpr std::int64_t kMaxTried = 1 << 20;  // bounds the search: above 2^40, an absurd batch, not all divisors are
+                                               // found
   std::int64_t below = 1, above = 0;
   for (std::int64_t divisor = 1; divisor <= kMaxTried && divisor <= batch / divisor; ++divisor) {
     if (batch % divisor != 0) continue;
@@ -107,7 +108,7 @@ std::int64_t max_parts(const Job& job) {
 
 void check_world_size(const JobFile& job, int ranks) {
   const std::int64_t parts = max_parts(job);
-  const std::int64_t shards = divide_up<std::int64_t>(ranks, parts);  // that are enough
+  const std::int64_t shards = divide_up<std::int64_t>(ranks, parts);  // enough for all ranks
   if (shards <= job.shards) return;
   const bool by_batch = !job.places.contains("job.shards") && job.places.contains("job.batch_size");
   const Place place = job.place_of(by_batch ? "job.batch_size" : "job.shards");

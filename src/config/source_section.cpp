@@ -12,10 +12,10 @@ namespace {
 
 using Source = SourceOptions;
 
-/// A path, a list or a glob; sets `paths` (what there is) and `patterns` (what was asked for).
+/// A path, a list or a glob; sets `paths` (the files found) and `patterns` (what was written).
 class FilesRule : public Rule {
  public:
-  /// `into_archives`: a path may go on into a file.
+  /// `into_archives`: a path may continue inside an archive file.
   FilesRule(std::string fetch, bool into_archives)
       : fetch_(std::move(fetch)), is_there_(into_archives ? exists_or_goes_into_a_file : file_exists) {}
 
@@ -79,7 +79,7 @@ Section<Source> samples(const std::string& fetched_as = "") {
              "what to do with a sample that is found to be bad when the set is indexed");
 }
 
-/// Folders and archives that hold a set for training and one for testing.
+/// Folders and archives that hold a training set and a test set.
 Section<Source> parted(const std::string& fetched_as) {
   return samples(fetched_as)
       .field(

@@ -1,5 +1,5 @@
-// YamlNode: a YAML value with its place. A job is parsed from a tree of these, into which overrides from the
-// command line have been written.
+// YamlNode: a YAML value with its place. A job is read from a tree of these, into which the command line's overrides
+// have been written.
 #pragma once
 
 #include <string>
@@ -36,10 +36,10 @@ struct Entry {
   YamlNode value;
 };
 
-/// What a plain scalar is, by the rules of YAML 1.2 (numbers, true, false), so never `yes` for true.
+/// The type of a plain scalar by the rules of YAML 1.2 (numbers, true, false); `yes` is therefore text.
 enum class ScalarType { nothing, boolean, number, text };
 [[nodiscard]] ScalarType scalar_type(const YamlNode& scalar);
-/// The value of a scalar of type number: may be infinite (1e999) or not a number (.nan).
+/// The value of a scalar of type number: may be infinite (1e999) or NaN (.nan).
 [[nodiscard]] double number_of(const YamlNode& scalar);
 
 /// For messages: "a map", "a list", "nothing", "'text'", "1.5".

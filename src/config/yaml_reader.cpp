@@ -13,7 +13,7 @@
 namespace lockstep::config {
 namespace {
 
-constexpr std::size_t kMaxNodes = 100'000;  // aliases of aliases grow without bound
+constexpr std::size_t kMaxNodes = 100'000;  // nested aliases can grow exponentially
 
 Mark mark_of(const YAML::Mark& mark) {
   return {mark.line + 1, mark.column + 1, false};
@@ -26,7 +26,7 @@ std::size_t count(const YamlNode& node) {
   return sum;
 }
 
-/// Builds the tree from yaml-cpp's events: they, unlike its nodes, still have duplicate keys and tags.
+/// Builds the tree from yaml-cpp's events, which, unlike its nodes, still have duplicate keys and tags.
 class TreeBuilder : public YAML::EventHandler {
  public:
   explicit TreeBuilder(Session& session) : session_(session) {}
@@ -71,7 +71,7 @@ class TreeBuilder : public YAML::EventHandler {
     YamlNode node;
     YAML::anchor_t anchor = 0;
     bool has_key = false;
-    bool ignore_value = false;  ///< the value of a key that was refused
+    bool ignore_value = false;  ///< the value belongs to a key that was refused
     std::string key;
     Mark key_mark;
   };
@@ -153,7 +153,7 @@ class TreeBuilder : public YAML::EventHandler {
   std::size_t nodes_ = 0;
 };
 
-/// Whether a line is indented with a tab, the mistake that yaml-cpp words worst.
+/// Whether a line is indented with a tab, the mistake for which yaml-cpp's message is least helpful.
 bool is_tabbed(const std::string& text, int line) {
   std::istringstream lines(text);
   std::string found;

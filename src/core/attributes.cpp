@@ -132,7 +132,7 @@ Attributes complete(const std::vector<AttributeSpec>& specs, Attributes given, c
 }
 
 std::string to_string(const Span& span) {
-  // Without an exponent, which a job file's spans may not have.
+  // Without an exponent, which a span in a job file may not have.
   std::array<char, 400> digits{};
   const auto end = std::to_chars(digits.begin(), digits.end(), span.amount, std::chars_format::fixed).ptr;
   return fmt::format("{} {}{}", std::string_view(digits.data(), end), span.epochs ? "epoch" : "step",

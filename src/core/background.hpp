@@ -6,8 +6,8 @@
 
 namespace lockstep {
 
-/// The calling thread gives way to those that compute from now on. Not further than to 10: at 19, a thread gets next to
-/// nothing while all cores are busy. A refusal costs some speed and no more.
+/// Lowers the calling thread's priority below that of the computing threads, from now on. Not below niceness 10: at 19
+/// a thread gets next to no time while all cores are busy. A failure costs only speed.
 inline void work_in_background() {
   constexpr int kNiceness = 10;
   (void)setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kNiceness);

@@ -19,7 +19,7 @@ class Sha256 {
   Sha256& operator=(const Sha256&) = delete;
   void add(std::span<const std::byte> bytes);
   void add(std::string_view text);
-  /// Lower-case hex of everything added; the object is then spent.
+  /// Lower-case hex of everything added so far; call once, the object is spent afterwards.
   [[nodiscard]] std::string hex();
 
  private:

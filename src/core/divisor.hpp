@@ -1,5 +1,5 @@
-// Division by a number that is known before a kernel starts. A GPU has no instruction for it: a quotient of 64 bits
-// costs dozens of others and a branch, and places in tensors are made of quotients and remainders.
+// Division by a number that is known before a kernel starts. A GPU has no instruction for it: a 64-bit quotient costs
+// dozens of instructions and a branch, and computing positions in tensors takes many quotients and remainders.
 #pragma once
 
 #include <bit>
@@ -10,15 +10,15 @@
 
 namespace lockstep {
 
-/// n / divisor and n % divisor, for n >= 0, by one multiplication and without a branch: that of Granlund and Montgomery
+/// n / divisor and n % divisor, for n >= 0, by one multiplication and without a branch. See Granlund and Montgomery
 /// (1994), "Division by invariant integers using multiplication".
 class Divisor {
  public:
-  /// `value`: 0 to 2^62; 0 is the size of what has nothing to be divided.
+  /// `value`: 0 to 2^62; 0 occurs as an extent of an empty tensor, which is never divided.
   explicit Divisor(std::int64_t value) : value_(value) {
     LOCKSTEP_CHECK(value >= 0 && value <= std::int64_t{1} << 62, "a divisor of sizes");
     const auto divisor = static_cast<std::uint64_t>(value > 0 ? value : 1);
-    shift_ = std::bit_width(divisor - 1);  // 2^shift is the first power of two that is no less
+    shift_ = std::bit_width(divisor - 1);  // 2^shift: the smallest power of two that is not less than the divisor
     factor_ = static_cast<std::uint64_t>((Wide{(std::uint64_t{1} << shift_) - divisor} << 64) / divisor + 1);
   }
 

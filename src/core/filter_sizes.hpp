@@ -1,5 +1,5 @@
-// Where the elements of a convolution's weight lie. A model has it as [filters, channels, taps]; libraries of GPUs want
-// channels last, [filters, taps, channels].
+// Position of the elements in a convolution's weight. The model stores it as [filters, channels, taps]; GPU libraries
+// want channels last, [filters, taps, channels].
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace lockstep {
 
-/// Sizes of one filter. Where one of them is 1, both orders are the same.
+/// Sizes of one filter. If one of them is 1, both orders are the same.
 struct FilterSizes {
   FilterSizes() : FilterSizes(1, 1) {}
   FilterSizes(std::int64_t channels_of_filter, std::int64_t taps_of_channel)
@@ -17,12 +17,12 @@ struct FilterSizes {
   Divisor channels, taps;
 
   [[nodiscard]] LOCKSTEP_HOST_DEVICE bool orders_differ() const { return channels.value() > 1 && taps.value() > 1; }
-  /// Where element i of a weight with channels last stands in the model's.
+  /// Index in the model's order of element i of a channels-last weight.
   [[nodiscard]] LOCKSTEP_HOST_DEVICE std::int64_t of(std::int64_t i) const {
     const std::int64_t channel = i % channels, tap = i / channels % taps, filter = i / channels / taps;
     return (filter * channels.value() + channel) * taps.value() + tap;
   }
-  /// Where element i of the model's stands with channels last.
+  /// Index in channels-last order of element i of the model's weight.
   [[nodiscard]] LOCKSTEP_HOST_DEVICE std::int64_t place(std::int64_t i) const {
     const std::int64_t tap = i % taps, channel = i / taps % channels, filter = i / taps / channels;
     return (filter * taps.value() + tap) * channels.value() + channel;

@@ -1,7 +1,7 @@
-// The flight recorder: a rank's last operations and what it is in just now, for whoever asks why a run stands still.
+// The flight recorder: a rank's last operations and its current activity, to find out why a run hangs.
 //
-// A ring of fixed size; the oldest entry is overwritten. Every call takes one short lock, so any thread may record
-// while another reads. Names are string literals: nothing is copied while recording. Times are seconds since the
+// A ring buffer of fixed size; the oldest entry is overwritten. Every call takes one short lock, so any thread may
+// record while another reads. Names are string literals: nothing is copied while recording. Times are seconds since the
 // recorder was made; -1: not yet.
 #pragma once
 
@@ -24,7 +24,7 @@ struct FlightEntry {
   double enqueued = 0, started = -1, done = -1;
 };
 
-/// What the rank's main thread is in, and, where it waits, for whom.
+/// What the rank's main thread is doing, and, if it waits, for which rank.
 struct Activity {
   const char* name = "start";
   std::uint64_t step = 0;
@@ -37,19 +37,20 @@ class FlightRecorder {
  public:
   explicit FlightRecorder(std::size_t capacity = 512) : ring_(capacity) {}
 
-  /// Entries carry the step that was set last.
+  /// Later entries carry this step.
   void set_step(std::uint64_t step);
   [[nodiscard]] std::uint64_t enqueue(const char* kind, int peer, std::uint64_t bytes);
   void start(std::uint64_t number);
   void finish(std::uint64_t number);
-  /// An operation that begins now and is over at once.
+  /// Records an operation without duration.
   void note(const char* kind, int peer, std::uint64_t bytes);
 
-  /// Work goes on. Counted also by start() and finish(); a watcher takes a rank whose count stands still for hung.
+  /// Signals progress; start() and finish() count as well. A watcher considers a rank hung if its count does not
+  /// change.
   void tick() { ticks_.fetch_add(1, std::memory_order_relaxed); }
   [[nodiscard]] std::uint64_t ticks() const { return ticks_.load(std::memory_order_relaxed); }
 
-  /// Returns the activity before.
+  /// Returns the previous activity.
   Activity enter(const char* name, std::uint64_t step);
   void restore(const Activity& activity);
   void waits_for(int peer, const std::string& missing);
@@ -74,8 +75,8 @@ class FlightRecorder {
   Activity activity_;
 };
 
-/// The activity while this lives. When an error unwinds it, the activity stays as it was, for the dump. The recorder
-/// may be null.
+/// The activity during this object's lifetime. If an exception unwinds it, the activity is left in place, for the dump.
+/// The recorder may be null.
 class ActivityScope {
  public:
   ActivityScope(FlightRecorder* recorder, const char* name, std::uint64_t step);
@@ -89,8 +90,8 @@ class ActivityScope {
   int exceptions_;
 };
 
-/// Writes json() to <folder>/rank-<rank>.json, making the folder; returns the path, or "" when it cannot be written
-/// (a dump must never hide the error that led to it).
+/// Writes json() to <folder>/rank-<rank>.json and creates the folder; returns the path, or "" on failure (a dump must
+/// never hide the error that led to it).
 std::string dump_flight(const FlightRecorder& recorder, const std::string& folder, int rank, const std::string& host);
 
 }  // namespace lockstep

@@ -1,4 +1,4 @@
-// Shell patterns over names (not paths): `*`, `?`, `[abc]`.
+// Shell patterns for names (not paths): `*`, `?`, `[abc]`.
 #pragma once
 
 #include <fnmatch.h>

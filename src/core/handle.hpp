@@ -1,8 +1,8 @@
-// Handle<Traits>: owns one object of a foreign library. Move-only; the destructor destroys and never throws.
+// Handle<Traits>: owns one object of a foreign library. Move-only; the destructor destroys the object and never throws.
 //
 //   struct Traits {
-//     using Value = ...;                              // what the library hands out; Value{} is none
-//     static void destroy(Value value) noexcept;      // reports a failure, for who can a destructor tell?
+//     using Value = ...;                              // the library's handle; Value{}: none
+//     static void destroy(Value value) noexcept;      // reports failures itself: a destructor cannot
 //   };
 #pragma once
 
@@ -28,7 +28,7 @@ class Handle {
 
   [[nodiscard]] Value get() const { return value_; }
   explicit operator bool() const { return value_ != Value{}; }
-  /// Gives the object up without destroying it.
+  /// Gives up ownership without destroying the object.
   [[nodiscard]] Value release() { return std::exchange(value_, Value{}); }
   void reset(Value value = {}) noexcept {
     const Value old = std::exchange(value_, value);

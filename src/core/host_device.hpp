@@ -1,5 +1,5 @@
-// LOCKSTEP_HOST_DEVICE before a function: nvcc compiles it for the CPU and for GPUs. To other compilers it is nothing,
-// so that the functors of GPU kernels are tested on the CPU.
+// LOCKSTEP_HOST_DEVICE before a function: nvcc compiles it for both the CPU and GPUs. For other compilers it is empty,
+// so that the functors of GPU kernels can be tested on the CPU.
 #pragma once
 
 #ifdef __CUDACC__

@@ -1,4 +1,4 @@
-// Where a shard's inputs come from: what the executor asks and the loader of samples answers.
+// Where a shard's inputs come from: called by the executor, implemented by the sample loader.
 #pragma once
 
 #include <cstdint>
@@ -7,14 +7,15 @@
 namespace lockstep {
 
 struct ShardInputs {
-  std::vector<const void*> tensors;  ///< one for each input of the graph, in its order; or what the GPU makes them of
+  std::vector<const void*> tensors;  ///< one for each input of the graph, in its order; or the data from which the GPU
+                                     ///< makes them
   std::int64_t valid = 0;            ///< samples that count; the rest is padding
 };
 
 class InputSource {
  public:
   virtual ~InputSource() = default;
-  /// Overwrites `inputs` when the shard's are there; blocks until then. Called by several workers, each with its own
+  /// Fills `inputs` with the shard's inputs; blocks until they are ready. Called by several workers, each with its own
   /// `inputs`. The tensors are valid until release().
   virtual void get(std::uint64_t step, int shard, ShardInputs& inputs) = 0;
   virtual void release(std::uint64_t step, int shard) = 0;

@@ -1,6 +1,6 @@
-// The low-precision types of mixed precision, chosen by name at run time (functions) or when compiled (structs, for
-// templates and GPUs). Values stand as 16 bits each, rounded to the nearest, ties to even, with operations that every
-// machine does alike.
+// The low-precision types of mixed precision, chosen at run time (functions) or at compile time (structs, for templates
+// and GPUs). Values are stored in 16 bits, rounded to nearest, ties to even, by operations with the same result on
+// every machine.
 #pragma once
 
 #include <bit>
@@ -19,7 +19,7 @@ struct Bfloat16 {
   static LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE std::uint16_t from_float(float value) {
     const auto bits = std::bit_cast<std::uint32_t>(value);
     const std::uint32_t rounded = bits + 0x7fffU + ((bits >> 16) & 1U);
-    const bool is_nan = (bits & 0x7fffffffU) > 0x7f800000U;  // rounding could make infinity of it
+    const bool is_nan = (bits & 0x7fffffffU) > 0x7f800000U;  // rounding could turn a NaN into infinity
     return static_cast<std::uint16_t>((is_nan ? bits | 0x400000U : rounded) >> 16);
   }
   static LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE float to_float(std::uint16_t bits) {
@@ -27,20 +27,20 @@ struct Bfloat16 {
   }
 };
 
-/// IEEE 754's half, with a sign, 5 bits of exponent and 10 of fraction. The largest finite value is 65504, the smallest
-/// 2^-24. Bit operations, one exact product and one sum that rounds as all of ours do, which is also what x86's F16C
-/// makes. NaNs come out quiet, with the upper bits of their payload.
+/// IEEE 754 half precision: a sign, 5 bits of exponent and 10 of fraction. The largest finite value is 65504, the
+/// smallest positive one 2^-24. Uses only bit operations, one exact product and one sum with the default rounding; the
+/// results are those of x86's F16C. NaNs become quiet and keep the upper bits of their payload.
 ///
-/// Which of several cases it is, masks say: of `?:` the compiler makes branches, and then no vectors.
+/// Cases are selected by masks: with `?:` the compiler generates branches and does not vectorize.
 struct Float16 {
   static constexpr DType kType = DType::f16;
 
   static LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE std::uint16_t from_float(float value) {
     const auto bits = std::bit_cast<std::uint32_t>(value);
     const std::uint32_t size = bits & 0x7fffffffU;  // without the sign
-    // From 2^-14 on: another exponent and a shorter fraction. A carry goes up into the exponent, as it should.
+    // From 2^-14 on: rebias the exponent and shorten the fraction. A carry goes up into the exponent, as it should.
     const std::uint32_t normal = (size - 0x38000000U + 0xfffU + ((size >> 13) & 1U)) >> 13;
-    // Below, as many 2^-24 as there are: that is the last bit of a sum with 0.5, which rounds.
+    // Below: the number of units of 2^-24, which is the last bit of a sum with 0.5; the addition rounds.
     const auto subnormal = std::bit_cast<std::uint32_t>(std::bit_cast<float>(size) + 0.5F) - 0x3f000000U;
     const std::uint32_t nan = 0x7e00U | ((size >> 13) & 0x3ffU);
     const std::uint32_t is_subnormal = mask_below(size, 0x38800000U);
@@ -54,8 +54,7 @@ struct Float16 {
   static LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE float to_float(std::uint16_t bits) {
     const std::uint32_t size = bits & 0x7fffU;
     const std::uint32_t is_subnormal = mask_below(size, 0x400U), is_number = mask_below(size, 0x7c00U);
-    const std::uint32_t exponent =
-        0x38000000U + (~is_number & 0x38000000U);  // that of what is no number goes to the top
+    const std::uint32_t exponent = 0x38000000U + (~is_number & 0x38000000U);  // inf and NaN get the largest exponent
     const std::uint32_t quiet = mask_below(0x7c00U, size) & 0x400000U;
     const auto subnormal = std::bit_cast<std::uint32_t>(static_cast<float>(static_cast<std::int32_t>(size)) * 0x1p-24F);
     const std::uint32_t wide = (is_subnormal & subnormal) | (~is_subnormal & (((size << 13) + exponent) | quiet));
@@ -69,17 +68,17 @@ struct Float16 {
   }
 };
 
-/// Whether it is bf16 or f16; the functions below are for these only.
+/// Whether `type` is bf16 or f16; the functions below are for these only.
 [[nodiscard]] constexpr bool is_low_precision(DType type) {
   return type == DType::bf16 || type == DType::f16;
 }
 
-/// Arrays of n values; they do not overlap.
+/// `from` and `to` have n values each and must not overlap.
 void downcast(DType to_type, const float* from, std::uint16_t* to, std::int64_t n);
 void upcast(DType from_type, const std::uint16_t* from, float* to, std::int64_t n);
-/// The nearest values that the type has; in f16 infinite from 65520 on.
+/// Rounds to the nearest values of the type; in f16 infinite from 65520 on.
 void round_to(DType type, const float* from, float* to, std::int64_t n);
-/// sum = a + b, added in float32 and rounded; it may be one of them.
+/// sum = a + b, added in float32 and rounded; `sum` may be `a` or `b`.
 void add_low_precision(DType type, const std::uint16_t* a, const std::uint16_t* b, std::uint16_t* sum, std::int64_t n);
 
 }  // namespace lockstep

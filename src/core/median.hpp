@@ -1,4 +1,4 @@
-// The middle of some numbers.
+// The median.
 #pragma once
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 
 namespace lockstep {
 
-/// The upper one where two are in the middle; 0 of none.
+/// The upper one of two in the middle; 0 for no values.
 [[nodiscard]] inline double median(std::vector<double> values) {
   if (values.empty()) return 0;
   const auto middle = values.begin() + std::ssize(values) / 2;

@@ -1,4 +1,4 @@
-// "Did you mean": the known word nearest to a mistyped one, for every message that knows the right words.
+// "Did you mean": the known word nearest to a mistyped one, for every message that knows the valid words.
 #pragma once
 
 #include <string>
@@ -7,10 +7,10 @@
 
 namespace lockstep {
 
-/// Insertions, deletions, replacements and swaps of neighbours that turn one word into the other.
+/// The number of insertions, deletions, replacements and swaps of neighbours that turn one word into the other.
 [[nodiscard]] int edit_distance(std::string_view a, std::string_view b);
 
-/// The nearest of `known`; empty where none is near (more than a third of the letters differ).
+/// The nearest of `known`; empty if none is near (more than a third of the letters differ).
 [[nodiscard]] std::string nearest(std::string_view word, const std::vector<std::string>& known);
 
 /// "; did you mean 'momentum'?" or nothing.

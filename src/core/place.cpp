@@ -5,7 +5,7 @@
 namespace lockstep {
 
 std::string Place::text() const {
-  // Line 0: not written, or written on the command line, which `file` then says.
+  // Line 0: not written, or written on the command line, as `file` then says.
   if (line == 0) return file.empty() || path.empty() ? file + path : fmt::format("{}: {}", file, path);
   const std::string position = fmt::format("{}:{}:{}", file, line, column);
   return path.empty() ? position : fmt::format("{}: {}", position, path);

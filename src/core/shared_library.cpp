@@ -6,7 +6,7 @@ namespace lockstep {
 
 SharedLibrary SharedLibrary::open(const std::string& path, std::string& why) {
   SharedLibrary library;
-  // RTLD_LOCAL: nothing of it may take the place of a function of ours.
+  // RTLD_LOCAL: none of its symbols may replace a function of ours.
   library.handle_ = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library.handle_ == nullptr) {
     const char* message = dlerror();

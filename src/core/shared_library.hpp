@@ -5,15 +5,15 @@
 
 namespace lockstep {
 
-/// Never closed again: NVIDIA's libraries leave threads and exit handlers behind, which must not lose their code.
+/// Never closed: NVIDIA's libraries leave threads and exit handlers behind, whose code must stay mapped.
 class SharedLibrary {
  public:
   SharedLibrary() = default;
-  /// Empty where the library cannot be opened; `why` is then the loader's message.
+  /// Empty if the library cannot be opened; `why` is then the loader's message.
   [[nodiscard]] static SharedLibrary open(const std::string& path, std::string& why);
 
   explicit operator bool() const { return handle_ != nullptr; }
-  /// Null where there is no such function.
+  /// Null if there is no such function.
   template <class Function>
   [[nodiscard]] Function* find(const char* name) const {
     return reinterpret_cast<Function*>(address(name));

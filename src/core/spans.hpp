@@ -1,5 +1,5 @@
-// Where the time of a step goes: named phases in seconds, added up over a run. One recorder a thread that
-// records; merge them at the end.
+// Where the time of a step goes: named phases in seconds, summed over a run. Each recording thread has its own
+// recorder; merge them at the end.
 #pragma once
 
 #include <chrono>
@@ -28,7 +28,7 @@ class Phases {
   std::map<std::string, double> seconds_;
 };
 
-/// Adds its lifetime to a phase.
+/// Adds the duration of its lifetime to a phase.
 class PhaseTimer {
  public:
   PhaseTimer(Phases& phases, const char* name) : phases_(phases), name_(name), start_(Clock::now()) {}
@@ -42,7 +42,7 @@ class PhaseTimer {
   Clock::time_point start_;
 };
 
-/// Seconds of the processor that the calling thread has used so far: what else runs on the machine hardly changes it.
+/// CPU time in seconds that the calling thread has used so far: hardly affected by other load on the machine.
 [[nodiscard]] inline double thread_seconds() {
   timespec time{};
   (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);

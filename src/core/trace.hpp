@@ -1,5 +1,5 @@
-// Spans of some steps of one rank, for a timeline. Where nobody traces there is no recorder, and a span costs a test of
-// a pointer.
+// Spans of some steps of one rank, for a timeline. If tracing is off there is no recorder, and a span costs a null
+// check.
 #pragma once
 
 #include <cstdint>
@@ -13,44 +13,44 @@
 
 namespace lockstep {
 
-/// Seconds of this host's steady clock: what spans are measured in.
+/// Seconds of this host's steady clock, in which spans are measured.
 [[nodiscard]] inline double steady_seconds() {
   return std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
 }
 
-/// Where a span stands in its rank's timeline. From 1 on: workers.
+/// The row of a span in its rank's timeline. Workers have the tracks from 1 on.
 inline constexpr int kPhaseTrack = 0;      ///< the main thread's phases
-inline constexpr int kReduceTrack = 1000;  ///< adding as the owner of a slice
-inline constexpr int kBucketTrack = 1001;  ///< buckets under way; these may overlap
-/// From here on: threads that work beside the steps. Their spans say which step they are for; where a step does wait
-/// for them, a span of the tracks before says so.
+inline constexpr int kReduceTrack = 1000;  ///< summing as the owner of a slice
+inline constexpr int kBucketTrack = 1001;  ///< buckets in flight; these may overlap
+/// From here on: background threads. Their spans carry the step that they work for; if a step has to wait for them, a
+/// span in one of the tracks above shows that.
 inline constexpr int kBesideTrack = 1100;
 inline constexpr int kCheckpointTrack = kBesideTrack;  ///< the checkpoint's writer
 [[nodiscard]] inline constexpr int prefetch_track(int thread) {
   return kCheckpointTrack + 1 + thread;
 }
-/// From here on: what a GPU did, by its own clock, a track for each of its streams.
+/// From here on: what a GPU did, by its own clock, one track for each of its streams.
 inline constexpr int kGpuTrack = 2000;
 [[nodiscard]] inline constexpr int worker_track(int worker) {
   return worker + 1;
 }
 
-// Spans of a worker that computes a part of a model: what it waits for.
-inline constexpr const char* kActivationWait = "activations";         ///< of other parts
-inline constexpr const char* kGradientWait = "activation gradients";  ///< the same, in backward
-inline constexpr const char* kSendWait = "sends to other parts";      ///< to have left
+// What a worker that computes a part of a model waits for.
+inline constexpr const char* kActivationWait = "activations";         ///< from other parts
+inline constexpr const char* kGradientWait = "activation gradients";  ///< the same, in the backward pass
+inline constexpr const char* kSendWait = "sends to other parts";      ///< to complete
 
 struct TraceSpan {
-  const char* name = "";  ///< a literal
+  const char* name = "";  ///< a string literal
   int track = kPhaseTrack;
   std::uint64_t step = 0;  ///< from 0
-  int item = -1;  ///< the shard of a worker's or a prefetcher's span, the bucket of the reducer's; -1: of no one
+  int item = -1;           ///< the shard of a worker's or prefetcher's span, the bucket of a reducer's; -1: none
   double start = 0, end = 0;
-  double kernels = -1;  ///< seconds of it inside kernels; -1: it computes nothing
+  double kernels = -1;  ///< seconds inside kernels; -1: the span computes nothing
 };
 
-/// Who hears of spans while they last, for tools that look at a process from outside. By any thread: ranges are of the
-/// thread that begins and ends them, and nest.
+/// Is told when spans begin and end, for tools that observe a process from outside. Thread-safe: each range belongs to
+/// the thread that begins and ends it, and ranges nest.
 class TraceRanges {
  public:
   TraceRanges() = default;
@@ -77,10 +77,10 @@ class TraceRange {
   TraceRanges* ranges_;
 };
 
-/// By any thread.
+/// Thread-safe.
 class TraceRecorder {
  public:
-  /// Spans become ranges, too; `ranges` may be null.
+  /// Spans are also reported as ranges; `ranges` may be null.
   explicit TraceRecorder(std::shared_ptr<TraceRanges> ranges = nullptr) : ranges_(std::move(ranges)) {
     spans_.reserve(kRoom);
   }
@@ -89,14 +89,14 @@ class TraceRecorder {
     const std::lock_guard lock(mutex_);
     spans_.push_back(span);
   }
-  /// All so far; they are forgotten.
+  /// Removes and returns all spans so far.
   [[nodiscard]] std::vector<TraceSpan> take() {
     const std::lock_guard lock(mutex_);
     return std::exchange(spans_, {});
   }
 
  private:
-  static constexpr std::size_t kRoom = 1 << 14;  // of some steps; then it grows
+  static constexpr std::size_t kRoom = 1 << 14;  // enough for some steps; then the vector grows
   std::shared_ptr<TraceRanges> ranges_;
   std::mutex mutex_;
   std::vector<TraceSpan> spans_;
@@ -122,7 +122,7 @@ class TraceScope {
   TraceScope(const TraceScope&) = delete;
   TraceScope& operator=(const TraceScope&) = delete;
 
-  /// Where the seconds inside kernels are added up; null where nobody traces.
+  /// Where seconds inside kernels are added up; null if tracing is off.
   [[nodiscard]] double* kernel_seconds() {
     if (recorder_ == nullptr) return nullptr;
     span_.kernels = 0;

@@ -3,7 +3,7 @@
 namespace lockstep {
 
 bool nests_too_deep(std::string_view json) {
-  constexpr int kDeepest = 200;  // what lockstep writes has less than 20
+  constexpr int kDeepest = 200;  // what lockstep writes nests less than 20 deep
   int depth = 0;
   bool in_text = false;
   for (std::size_t i = 0; i < json.size(); ++i) {

@@ -1,4 +1,4 @@
-// Numbers out of files that may be damaged, or made to do harm.
+// Numbers from files that may be damaged or malicious.
 #pragma once
 
 #include <algorithm>
@@ -13,13 +13,13 @@
 
 namespace lockstep {
 
-/// Whether lists and objects lie so deep in each other that nobody wrote them: to copy or to write such JSON takes a
-/// stack as deep. To be asked before it is parsed.
+/// Whether lists and objects nest deeper than any legitimate file: copying or writing such JSON needs a stack of that
+/// depth. To be checked before parsing.
 [[nodiscard]] bool nests_too_deep(std::string_view json);
 
-/// An integer out of parsed JSON. nlohmann's own get<int>() casts a float, which is undefined where it does not fit,
-/// and cuts an integer that is too large; here both are that library's type_error. A template over the type of the
-/// value, so that core needs no JSON library.
+/// An integer from parsed JSON. nlohmann's own get<int>() casts a float, which is undefined if it does not fit, and
+/// truncates an integer that is too large; here both throw that library's type_error. A template over the value's type,
+/// so that core needs no JSON library.
 template <class Integer, class Json>
 [[nodiscard]] Integer integer_of(const Json& value) {
   if (value.is_number_unsigned()) {
@@ -32,7 +32,7 @@ template <class Integer, class Json>
   throw Json::type_error::create(302, "expected an integer that fits", &value);
 }
 
-/// `default_value` where the object has no such key.
+/// `default_value` if the object has no such key.
 template <class Integer, class Json>
 [[nodiscard]] Integer integer_or(const Json& object, const char* key, Integer default_value) {
   const auto found = object.find(key);
@@ -47,8 +47,8 @@ template <class Json>
   return shape;
 }
 
-/// The elements of a shape; nullopt where an extent is negative or their product does not fit, not even without the
-/// zeros among them: elements() must be able to multiply them in any order.
+/// The number of elements of a shape; nullopt if an extent is negative, or if the product of the extents other than 0
+/// overflows: elements() must be able to multiply them in any order.
 [[nodiscard]] inline std::optional<std::int64_t> checked_elements(const Shape& shape) {
   std::int64_t count = 1;
   for (const auto extent : shape) {
@@ -57,7 +57,7 @@ template <class Json>
   return std::count(shape.begin(), shape.end(), 0) > 0 ? 0 : count;
 }
 
-/// The bytes of a tensor; nullopt as above, or where they do not fit.
+/// The bytes of a tensor; nullopt as above, or on overflow.
 [[nodiscard]] inline std::optional<std::uint64_t> checked_bytes(const Shape& shape, std::size_t element_bytes) {
   const auto count = checked_elements(shape);
   std::uint64_t bytes = 0;
@@ -65,7 +65,7 @@ template <class Json>
   return bytes;
 }
 
-/// Whether a feature is what its kind promises (lockstep/data_set.hpp); readers and graphs count on it.
+/// Whether a feature keeps what its kind promises (lockstep/data_set.hpp); readers and graphs rely on it.
 [[nodiscard]] bool is_sound(const Feature& feature);
 
 }  // namespace lockstep

@@ -18,7 +18,7 @@ std::optional<std::string> read_whole_file(const std::string& path) {
 }
 
 std::string replace_whole_file(const std::string& path, const std::string& text) {
-  std::error_code ignored;  // the file tells
+  std::error_code ignored;  // opening the file reports it
   std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
   const std::string fresh = path + ".new";
   {

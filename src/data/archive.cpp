@@ -38,9 +38,9 @@ void support_formats(archive* handle) {
 class MemoryTree : public FileTree {
  public:
   explicit MemoryTree(const std::string& path) : FileTree(path) {}
-  /// False where the files are more than `max_bytes`: what is held then is of no use.
+  /// Returns false if the files have more than `max_bytes`; what it holds is then unusable.
   [[nodiscard]] bool load(std::uint64_t max_bytes, const UnpackLimits& limits);
-  /// Whether load() has seen a tar.
+  /// Whether load() has found a tar.
   [[nodiscard]] bool is_tar() const { return is_tar_; }
   [[nodiscard]] std::span<const std::byte> read(const Entry& entry, std::uint64_t from, std::uint64_t length,
                                                 std::vector<std::byte>& scratch) const override {
@@ -50,7 +50,7 @@ class MemoryTree : public FileTree {
 
  private:
   [[noreturn]] void fail(archive* handle, const std::string& where) const;
-  /// False where that makes more than `max_bytes` in all.
+  /// Returns false if that exceeds `max_bytes` in total.
   [[nodiscard]] bool add_contents(archive* handle, const std::string& name, std::uint64_t max_bytes,
                                   const UnpackBudget& budget);
   std::vector<std::vector<std::byte>> contents_;
@@ -118,7 +118,7 @@ bool MemoryTree::add_contents(archive* handle, const std::string& name, std::uin
   return true;
 }
 
-/// Null: it unpacks to more than `max_bytes`.
+/// Null if it unpacks to more than `max_bytes`.
 std::unique_ptr<MemoryTree> load(const std::string& path, std::uint64_t max_bytes, const UnpackLimits& limits,
                                  bool& is_tar) {
   auto tree = std::make_unique<MemoryTree>(path);

@@ -1,9 +1,8 @@
-// The files below a folder or in an archive, by name; whichever it is, callers see the same names and bytes.
+// The files in a folder or an archive, by name; for all kinds, callers see the same names and bytes.
 //
-// Folder: each file is opened when it is read. Plain tar: its headers are walked once, then only the files asked
-// for are read, at their offsets. Compressed tar, zip, 7z and cpio: unpacked once, by libarchive, and the files
-// kept in memory as they are (a JPEG stays a JPEG). A large compressed tar: as a plain tar, which is made once a host
-// in the cache directory (unpack.hpp).
+// Folder: each file is opened when it is read. Plain tar: its headers are walked once, then files are read at their
+// offsets on demand. Compressed tar, zip, 7z and cpio: unpacked once, by libarchive, into memory (a JPEG stays a JPEG).
+// A large compressed tar: decompressed once per host into the cache directory (unpack.hpp), then read like a plain tar.
 #pragma once
 
 #include <cstddef>
@@ -22,22 +21,22 @@ namespace lockstep::data {
 class FileTree {
  public:
   struct Entry {
-    std::string name;          ///< below the root: "train/cat/7.jpg"
-    std::uint64_t offset = 0;  ///< the tree's own: place in the tar, or number in memory
+    std::string name;          ///< relative to the root: "train/cat/7.jpg"
+    std::uint64_t offset = 0;  ///< defined by the tree: offset in the tar, or number in memory
     std::uint64_t size = 0;
   };
 
   explicit FileTree(std::string path) : path_(std::move(path)) {}
   virtual ~FileTree() = default;
   [[nodiscard]] const std::string& path() const { return path_; }
-  /// Sorted by name, byte by byte. Hidden files (a part of the name begins with a dot, or is __MACOSX) are not seen.
+  /// Sorted by name, byte by byte. Excludes hidden files (a component of the name begins with a dot, or is __MACOSX).
   [[nodiscard]] const std::vector<Entry>& files() const { return files_; }
   [[nodiscard]] const std::vector<std::string>& folders() const { return folders_; }
-  /// Finds the names. open_tree() calls it, unless the names are noted.
+  /// Finds the files' names. Called by open_tree(), unless the names are in the notes.
   virtual void list() {}
   [[nodiscard]] std::string write_listing() const;
   void read_listing(const std::string& listing);
-  /// Bytes `from` ... from + length - 1 of a file, in the tree's memory or in `scratch`. Any thread.
+  /// Bytes `from` ... from + length - 1 of a file, in the tree's memory or in `scratch`. Thread-safe.
   [[nodiscard]] virtual std::span<const std::byte> read(const Entry& entry, std::uint64_t from, std::uint64_t length,
                                                         std::vector<std::byte>& scratch) const = 0;
 
@@ -52,21 +51,21 @@ class FileTree {
   std::vector<std::string> folders_;
 };
 
-/// Throws Error(data) for a path that is neither, and for a damaged archive. With notes (or null) of an earlier index
-/// a folder is not listed, nor a plain tar walked. Throws Error(data), too, for an archive beyond the limits.
+/// Throws Error(data) for a path that is neither a folder nor an archive, for a damaged archive, and for one beyond the
+/// limits. With notes of an earlier index (may be null), neither folders are listed nor plain tars walked.
 [[nodiscard]] std::unique_ptr<FileTree> open_tree(const std::string& path, const ByteCounter& counter,
                                                   IndexNotes* notes = nullptr, const UnpackLimits& limits = {});
 
-/// One of its files.
+/// Opens one of its files.
 [[nodiscard]] std::unique_ptr<ByteSource> open_member(std::shared_ptr<const FileTree> tree, FileTree::Entry entry);
 
 /// A folder whose files are not listed: the caller knows the entries. Offsets are not used.
 [[nodiscard]] std::unique_ptr<FileTree> open_loose_files(const std::string& folder, const ByteCounter& counter);
 
-/// The three kinds, for open_tree; the first two not yet listed.
+/// The three kinds, for open_tree; the first two are not listed yet.
 [[nodiscard]] std::unique_ptr<FileTree> open_folder(const std::string& path, const ByteCounter& counter);
 [[nodiscard]] bool is_plain_tar(const File& file);
-/// `path`: the name in messages.
+/// `path`: the name to use in messages.
 [[nodiscard]] std::unique_ptr<FileTree> open_plain_tar(std::unique_ptr<File> file, const std::string& path);
 [[nodiscard]] std::unique_ptr<FileTree> unpack_archive(const std::string& path, const ByteCounter& counter,
                                                        const UnpackLimits& limits);

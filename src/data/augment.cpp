@@ -63,7 +63,7 @@ namespace data {
 
 namespace {
 
-/// `factor` and `shift` hold a value for each of the `width` numbers of a row.
+/// `factor` and `shift` have a value for each of the `width` numbers in a row.
 LOCKSTEP_VECTORIZED void normalize_rows(const std::uint8_t* in, const float* factor, const float* shift, float* out,
                                         std::int64_t rows, std::int64_t width) {
   for (std::int64_t y = 0; y < rows; ++y) {

@@ -1,8 +1,8 @@
-// Pipeline: what happens to a sample between the reader and the batch. Images run through the steps, as bytes,
-// and become normalised floats in one last pass; everything else is copied.
+// Pipeline: what happens to a sample between the reader and the batch. Images go through the steps as bytes, and become
+// normalised floats in one last pass; everything else is copied.
 //
-// A step draws from a stream keyed by (seed, name and position of the step, epoch), the sample's id and the
-// number of the image within the sample: of nothing else.
+// A step draws from a stream keyed by (seed, name and position of the step, epoch), the sample's id and the number of
+// the image within the sample, and by nothing else.
 #pragma once
 
 #include <cstdint>
@@ -18,58 +18,58 @@
 namespace lockstep::data {
 
 struct PipelineOptions {
-  std::vector<AugmentOptions> steps;  ///< `prepare`, then, for training, `augment`
+  std::vector<AugmentOptions> steps;  ///< those of `prepare`; for training, followed by those of `augment`
   std::vector<double> mean, stddev;   ///< per channel on the scale 0 ... 1, or one for all; empty: 0 and 1
   std::uint64_t seed = 0;
 };
 
-/// What one thread needs while it runs a pipeline.
+/// Scratch memory of one thread that runs a pipeline.
 struct PipelineScratch {
   Image image;
 };
 
 class Pipeline {
  public:
-  /// Throws Error(configuration) for an unknown step, wrong attributes, or images that do not end with one size.
+  /// Throws Error(configuration) for an unknown step, wrong attributes, or images that do not all get the same size.
   Pipeline(std::vector<Feature> features, const PipelineOptions& options, const AugmentRegistry& registry);
 
   [[nodiscard]] const std::vector<Feature>& inputs() const { return inputs_; }
-  /// The sample as the network sees it: images f32 [h, w, c], all else as it came.
+  /// The sample as the network sees it: images f32 [h, w, c], everything else unchanged.
   [[nodiscard]] const std::vector<Feature>& outputs() const { return outputs_; }
 
-  /// Writes output i to outputs[i]. Throws Error(data) if an image's size is not what was announced.
+  /// Writes output i to outputs[i]. Throws Error(data) if an image's size differs from the one declared.
   void run(const Sample& sample, std::int64_t id, std::uint64_t epoch, PipelineScratch& scratch,
            std::span<std::byte* const> outputs) const;
-  /// The steps alone: image number `index` of the sample, still as bytes, in scratch.image.
+  /// Runs only the steps: image number `index` of the sample, still as bytes, in scratch.image.
   void augment(const Tensor& image, std::size_t index, std::int64_t id, std::uint64_t epoch,
                PipelineScratch& scratch) const;
 
-  // For sets that stay where the network computes, a pipeline falls into two (augment_stored.cpp): what it does before
-  // it draws anything, done once (store), and what it draws then, if that only moves pixels (draw).
+  // For sets that are kept on the device, the pipeline is split in two (augment_stored.cpp): what happens before
+  // anything is drawn, done once (store), and what is drawn afterwards, if that only moves pixels (draw).
 
-  /// y = x * factor + shift, for each number of a row; channels repeat.
+  /// y = x * factor + shift, for each number in a row; channels repeat.
   struct Scale {
     std::vector<float> factor, shift;
   };
 
-  /// Why it does not: "`rotate` computes pixels"; empty: it does, and what follows may be called.
+  /// Why it cannot be split: "`rotate` computes pixels"; empty: it can, and the functions below may be called.
   [[nodiscard]] std::string not_storable() const;
-  /// What store() makes, by input: images as bytes, of one size.
+  /// The features that store() makes, by input: images as bytes, all of one size.
   [[nodiscard]] const std::vector<Feature>& stored() const { return stored_; }
   void store(const Sample& sample, std::int64_t id, PipelineScratch& scratch,
              std::span<std::byte* const> outputs) const;
-  /// What draw() makes: "id", i64 []; then, for each input that is an image, of its name: the PixelMoves of
-  /// drawn_steps() steps, as i32 [steps, words of a PixelMove], unless there is none.
+  /// The features that draw() makes: "id", i64 []; then, for each image input that has any, under its name: the
+  /// PixelMoves of drawn_steps() steps, as i32 [steps, words of a PixelMove].
   [[nodiscard]] std::vector<Feature> drawn() const;
   [[nodiscard]] std::int64_t drawn_steps() const { return static_cast<std::int64_t>(steps_.size() - fixed_steps_); }
   void draw(std::int64_t id, std::uint64_t epoch, std::span<std::byte* const> outputs) const;
-  /// How output i, an image, is normalised.
+  /// How output i, which must be an image, is normalised.
   [[nodiscard]] const Scale& scale(std::size_t i) const { return scales_[i]; }
 
  private:
   struct Step {
     std::unique_ptr<AugmentStep> step;
-    const MoveStep* moves;  ///< the same step; null: it computes pixels
+    const MoveStep* moves;  ///< the same step; null if it computes pixels
     std::uint64_t key;
     std::string name;
   };
@@ -79,7 +79,7 @@ class Pipeline {
   void augment(const Tensor& image, std::size_t index, std::int64_t id, std::uint64_t epoch, std::size_t steps,
                PipelineScratch& scratch) const;
   void write_image(const Image& image, std::size_t index, std::int64_t id, std::byte* output) const;
-  /// An input that is no image.
+  /// For an input that is not an image.
   void copy(const Tensor& tensor, std::size_t index, std::int64_t id, std::byte* output) const;
   [[nodiscard]] RandomStream random_of(const Step& step, std::size_t index, std::int64_t id, std::uint64_t epoch) const;
   [[nodiscard]] Feature stored_as(const Feature& input) const;
@@ -87,7 +87,7 @@ class Pipeline {
 
   std::vector<Feature> inputs_, stored_, outputs_;
   std::vector<Step> steps_;
-  std::size_t fixed_steps_ = 0;  ///< that come before the first that draws
+  std::size_t fixed_steps_ = 0;  ///< number of steps before the first one that draws
   std::vector<Scale> scales_;    ///< by feature; for one row of the image
 };
 

@@ -6,7 +6,7 @@ namespace lockstep::data {
 
 namespace {
 
-/// Where the new image begins in the old one; below zero where it is larger.
+/// Where the new image begins in the old one; negative if it is larger.
 std::int32_t middle(std::int64_t old, std::int64_t now) {
   return static_cast<std::int32_t>(old > now ? (old - now) / 2 : -((now - old) / 2));
 }

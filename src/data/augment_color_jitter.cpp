@@ -18,7 +18,7 @@ std::uint8_t away_from(std::int64_t origin, std::int64_t value, std::int64_t fac
   return static_cast<std::uint8_t>(std::clamp<std::int64_t>(moved, 0, 255));
 }
 
-/// Luma by the weights of ITU-R BT.601; the first channel where there are not three.
+/// Luma with the weights of ITU-R BT.601; the first channel if there are not three.
 std::int64_t gray(const std::uint8_t* pixel, std::int64_t channels) {
   if (channels != 3) return pixel[0];
   return (299 * pixel[0] + 587 * pixel[1] + 114 * pixel[2] + 500) / 1000;

@@ -1,4 +1,4 @@
-// crop: pads the image with black and cuts the old size out at a random place.
+// crop: pads the image with black and cuts the old size out at a random position.
 #include "data/augment_steps.hpp"
 
 namespace lockstep::data {

@@ -1,4 +1,4 @@
-// cutout: blackens a square whose centre is anywhere in the image; it may stick out.
+// cutout: blackens a square whose centre is anywhere in the image; it may extend beyond the image.
 #include "data/augment_steps.hpp"
 
 namespace lockstep::data {

@@ -1,4 +1,4 @@
-// flip: left and right change places, with the given probability.
+// flip: mirrors left to right with the given probability.
 #include "data/augment_steps.hpp"
 
 namespace lockstep::data {

@@ -23,7 +23,7 @@ struct Filter {
   std::size_t taps = 0;
 };
 
-/// Rounds the weights of one output so that they add up to kWeightOne: what is missing goes to the largest.
+/// Rounds the weights of one output so that they add up to kWeightOne: the difference goes to the largest weight.
 void to_fixed(const std::vector<double>& exact, std::int32_t* fixed) {
   double sum = 0;
   for (const double weight : exact) sum += weight;
@@ -59,7 +59,7 @@ Filter make_filter(std::int64_t in, std::int64_t out) {
   return filter;
 }
 
-/// For each of `n` bytes of a row: the weighted sum down the rows.
+/// For each of `n` bytes of a row: the weighted sum over the rows.
 LOCKSTEP_VECTORIZED void along_columns(const std::uint8_t* in, std::int64_t stride, std::int64_t n,
                                        const std::int32_t* weights, std::size_t taps, std::int32_t* sums,
                                        std::uint8_t* out) {

@@ -1,4 +1,4 @@
-// Resampling of byte images by a triangle filter that widens when it shrinks (so nothing is skipped), in fixed
+// Resampling of byte images with a triangle filter that widens when it shrinks (so no pixel is skipped), in fixed
 // point: the same bytes on every machine.
 #pragma once
 
@@ -11,7 +11,7 @@ struct Box {
   std::int64_t top = 0, left = 0, height = 0, width = 0;
 };
 
-/// The image becomes its own part `box`, resampled to this size. `box` lies within the image.
+/// Replaces the image by its part `box`, resampled to this size. `box` must be within the image.
 void resample(Image& image, const Box& box, std::int64_t height, std::int64_t width);
 
 /// The attribute `size` of several steps: one number for a square, or height and width.

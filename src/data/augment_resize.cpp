@@ -1,4 +1,4 @@
-// resize: to a height and width, or, given one number, until the shorter side has that length.
+// resize: to a height and width, or, given one number, such that the shorter side has that length.
 #include <algorithm>
 
 #include "data/augment_resample.hpp"

@@ -1,4 +1,4 @@
-// resized_crop: a random part of the image, of random area and proportions, resampled to one size.
+// resized_crop: a random part of the image, with random area and aspect ratio, resampled to one size.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -28,7 +28,7 @@ class ResizedCrop final : public AugmentStep {
   [[nodiscard]] ImageSize output_size(ImageSize /*input*/) const override { return size_; }
 
  private:
-  /// After some tries that do not fit, the whole image.
+  /// The whole image if several tries do not fit.
   [[nodiscard]] Box choose(std::int64_t height, std::int64_t width, RandomStream& random) const {
     for (int i = 0; i < kTries; ++i) {
       const float area = random.between(range_.smallest_area, range_.largest_area) * static_cast<float>(height * width);

@@ -1,5 +1,5 @@
-// rotate: by a random angle about the middle, bilinear, black outside. Sine and cosine are polynomials of our
-// own and the sampling is in fixed point, so that the bytes do not depend on the machine's mathematics library.
+// rotate: by a random angle around the centre, bilinear, black outside. Sine and cosine are our own polynomials, and
+// sampling is in fixed point, so that the bytes do not depend on the machine's math library.
 #include <cmath>
 #include <cstring>
 
@@ -66,7 +66,7 @@ class Rotate final : public AugmentStep {
     const Turn turn = turn_by(static_cast<double>(random.between(-degrees_, degrees_)) * (kPi / 180));
     const std::int64_t sine = to_fixed(turn.sine), cosine = to_fixed(turn.cosine);
     const ImageView old = image.replace(image.height(), image.width());
-    // Twice the distance from the middle is a whole number.
+    // Coordinates are doubled, so that distances from the centre are integers.
     for (std::int64_t y = 0; y < old.height; ++y) {
       const std::int64_t dy = 2 * y - (old.height - 1);
       for (std::int64_t x = 0; x < old.width; ++x) {

@@ -1,4 +1,4 @@
-// Pipeline, cut in two for sets that stay on a GPU: what is done to a sample once, and what is drawn for it anew.
+// Pipeline, split for sets that are kept on a GPU: what is done to a sample once, and what is drawn for it each time.
 #include <fmt/format.h>
 
 #include <cstring>

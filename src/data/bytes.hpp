@@ -1,4 +1,4 @@
-// Numbers and texts in a row of bytes, little-endian: packed files and index notes.
+// Numbers and texts as little-endian bytes: packed files and index notes.
 #pragma once
 
 #include <bit>
@@ -20,13 +20,13 @@ void append(std::string& out, T value) {
   out.append(reinterpret_cast<const char*>(&value), sizeof(value));
 }
 
-/// Its length, then the text.
+/// Appends its length, then the text.
 inline void append_text(std::string& out, std::string_view text) {
   append(out, static_cast<std::uint64_t>(text.size()));
   out.append(text);
 }
 
-/// Takes values from the front of bytes. Throws Error(data) with `too_short` where they end too early.
+/// Takes values from the front of bytes. Throws Error(data) with `too_short` if they end too early.
 class ByteReader {
  public:
   ByteReader(std::span<const std::byte> bytes, const char* too_short) : rest_(bytes), too_short_(too_short) {}
@@ -48,7 +48,7 @@ class ByteReader {
     const auto taken = take(length);
     return {reinterpret_cast<const char*>(taken.data()), taken.size()};
   }
-  /// What append_text() wrote.
+  /// Reads what append_text() has written.
   std::string text() { return text(value<std::uint64_t>()); }
   [[nodiscard]] std::span<const std::byte> rest() const { return rest_; }
 

@@ -19,7 +19,7 @@ namespace {
 
 struct Glyph {
   char character;
-  const char* rows;  ///< seven rows of five dots, one blank between rows
+  const char* rows;  ///< seven rows of five dots, separated by blanks
 };
 
 // clang-format off
@@ -101,7 +101,7 @@ namespace {
 constexpr std::int64_t kGap = 4;
 constexpr std::uint8_t kPaper = 250, kInk = 20;
 
-/// What is drawn on a picture.
+/// A picture, and drawing on it.
 class Sheet {
  public:
   Sheet(std::int64_t height, std::int64_t width) : picture_(height, width, kPaper) {}
@@ -133,9 +133,9 @@ class Sheet {
   Picture picture_;
 };
 
-/// Where things are in a cell; all cells are alike.
+/// Positions within a cell; the same for all cells.
 struct Layout {
-  std::vector<std::size_t> images;  ///< which outputs of the pipeline
+  std::vector<std::size_t> images;  ///< indices of the image outputs of the pipeline
   std::int64_t zoom = 1, image_height = 0, cell_height = 0, cell_width = 0;
 };
 
@@ -160,7 +160,7 @@ Layout make_layout(const DataSet& set, const Pipeline& pipeline, const ContactSh
   return layout;
 }
 
-/// The class's name, or its number, or the sample's name; no longer than the cell is wide.
+/// The class's name, or its number, or the sample's name; cut to the width of the cell.
 std::string caption(const DataSet& set, std::int64_t id, std::int64_t width) {
   const std::int64_t label = set.label(id);
   const auto& names = set.info().class_names;

@@ -12,7 +12,7 @@ namespace lockstep::data {
 namespace {
 
 void add(std::span<const std::byte> bytes, Sha256& digest) {
-  std::string length;  // so that no byte can move from one value to the next
+  std::string length;  // delimits values, so that no byte can move from one value to the next
   append(length, static_cast<std::uint64_t>(bytes.size()));
   digest.add(length);
   digest.add(bytes);
@@ -46,7 +46,7 @@ class SampleDigest {
   }
 
   const DataSet& set_;
-  std::vector<EncodedFeature> encoded_;  // its memory is used again
+  std::vector<EncodedFeature> encoded_;  // kept for its memory, which is reused
   Sample sample_;
 };
 
@@ -59,11 +59,11 @@ bool add_samples(const DataSet& set, const std::function<bool(double)>& go_on, S
   return true;
 }
 
-// Not by windows: those of a set lack the last few tokens, which other epochs read.
+// Not by windows: those of a set omit the last few tokens, which are read in other epochs.
 bool add_tokens(const TokenWindows& set, const std::function<bool(double)>& go_on, Sha256& digest) {
   constexpr std::int64_t kPiece = 1 << 19;
   std::vector<std::int32_t> piece;
-  std::vector<std::uint16_t> narrow;  // all that a token can be
+  std::vector<std::uint16_t> narrow;  // tokens have 16 bits
   for (std::int64_t at = 0; at < set.tokens(); at += kPiece) {
     if (!go_on(static_cast<double>(at) / static_cast<double>(set.tokens()))) return false;
     piece.resize(static_cast<std::size_t>(std::min(kPiece, set.tokens() - at)));

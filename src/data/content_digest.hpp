@@ -1,4 +1,4 @@
-// The hash over all that the samples of a set are made of, for sets that are too large to be read while they are
+// The hash over everything that the samples of a set consist of, for sets that are too large to be read while they are
 // indexed (DataSetInfo::content_in_digest).
 #pragma once
 
@@ -11,8 +11,8 @@
 namespace lockstep::data {
 
 /// SHA-256 over the samples in the order of their ids, as they are stored (DataSet::read_encoded, else read), without
-/// their labels, which info().digest covers; of tokens, over every token. A folder, its tar and a packed file of it
-/// have the same one. `go_on` is called from time to time with the part of the set that is done, 0...1; where it
+/// their labels, which info().digest covers; for tokens, over every token. A folder, its tar and a packed file of it
+/// have the same digest. `go_on` is called from time to time with the fraction of the set that is done, 0...1; if it
 /// returns false, there is no result. Throws Error(data) for what cannot be read; a BadSample counts as no bytes.
 [[nodiscard]] std::optional<std::string> content_digest(const DataSet& set, const std::function<bool(double)>& go_on);
 

@@ -1,5 +1,5 @@
-// From strokes to pixels: points wobble, curves become short segments, segments are warped and placed in the
-// image, and each pixel's ink follows from its distance to the nearest segment.
+// From strokes to pixels: points are jittered, curves become short segments, segments are warped and placed in the
+// image, and each pixel's ink depends on its distance from the nearest segment.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -32,10 +32,10 @@ float symmetric(RandomStream& random, float size) {
   return random.between(-size, size);
 }
 
-/// Sum of three uniforms: most values are near 0, none beyond `size`.
+/// Sum of three uniform values: most results are near 0, none beyond `size`.
 float bell(RandomStream& random, float size) {
   float sum = 0;
-  for (int i = 0; i < 3; ++i) sum += symmetric(random, 1);  // a loop: the order of draws is part of the bits
+  for (int i = 0; i < 3; ++i) sum += symmetric(random, 1);  // a loop, because the order of draws determines the bits
   return size * (sum / 3.0F);
 }
 
@@ -88,7 +88,7 @@ class Canvas {
   Canvas() { squared_.fill(kFar); }
 
   void add(Point a, Point b) {
-    constexpr float kReach = 3.5F;  // farther pixels get no ink
+    constexpr float kReach = 3.5F;  // pixels farther away get no ink
     const auto low = [](float v) { return std::clamp(static_cast<int>(v - kReach), 0, kSide); };
     const auto high = [](float v) { return std::clamp(static_cast<int>(v + kReach) + 1, 0, kSide); };
     const int top = low(std::min(a.y, b.y)), bottom = high(std::max(a.y, b.y));

@@ -1,4 +1,4 @@
-// The order of styles and points is part of the digits' definition: a change changes their bits.
+// The order of styles and points is part of the digits' definition: changing it changes their bits.
 #include "data/digit_strokes.hpp"
 
 #include <array>

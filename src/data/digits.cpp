@@ -11,7 +11,7 @@ namespace lockstep::data {
 namespace {
 
 constexpr std::uint64_t kSingleKey = hash_name("lockstep digits"), kPairKey = hash_name("lockstep digit pairs");
-constexpr std::uint32_t kClassLane = 2;  // lanes 0 and 1 of a digit's stream draw it
+constexpr std::uint32_t kClassLane = 2;  // lanes 0 and 1 of a digit's stream are used for drawing it
 
 int class_of(std::uint64_t key, std::uint64_t index) {
   return static_cast<int>(RandomStream(key, index, kClassLane).below(10));
@@ -21,7 +21,7 @@ Feature image_feature(const char* name) {
   return {name, Feature::Kind::image, {DType::u8, {kDigitSide, kDigitSide, 1}}};
 }
 
-/// Makes `tensor` what `feature` says, unless it is so already.
+/// Gives `tensor` the feature's spec, unless it has it already.
 Tensor& shaped(NamedTensor& tensor, const Feature& feature) {
   if (tensor.name != feature.name) tensor.name = feature.name;
   if (tensor.tensor.bytes() == nullptr || tensor.tensor.spec() != feature.spec) tensor.tensor = Tensor(feature.spec);
@@ -40,7 +40,7 @@ class Digits : public DataSet {
     info_.source = fmt::format("{} from number {}", count_, first_);
     info_.features = std::move(images);
     info_.features.push_back({"label", Feature::Kind::label, {DType::i32, {}}});
-    info_.mean = {0.104};  // of the first 60,000, measured: reading them all would delay step 0
+    info_.mean = {0.104};  // measured on the first 60,000: computing them from all samples would delay step 0
     info_.stddev = {0.218};
     info_.class_names = std::move(classes);
     info_.class_counts.assign(info_.class_names.size(), 0);

@@ -26,19 +26,19 @@ struct FreeCurl {
   void operator()(CURL* curl) const { curl_easy_cleanup(curl); }
 };
 
-/// One request for one file. `error` says why it ended early.
+/// One request for one file. `error`: why it ended early.
 struct Download {
   const FetchFile& file;
   const FetchOptions& options;
   CURL* curl = nullptr;
   std::unique_ptr<std::FILE, CloseFile> out;
-  std::uint64_t have = 0;      ///< bytes in the file
+  std::uint64_t have = 0;      ///< bytes in the file so far
   std::uint64_t received = 0;  ///< bytes from the network
   bool begun = false;
   std::string error;
 };
 
-/// The first bytes: the server may have ignored the request to begin in the middle.
+/// Called with the first bytes: the server may have ignored the request to start in the middle.
 bool begin(Download& download) {
   long status = 0;  // NOLINT: libcurl's type
   curl_easy_getinfo(download.curl, CURLINFO_RESPONSE_CODE, &status);
@@ -95,7 +95,7 @@ void set_options(Download& download, const std::string& url, std::array<char, CU
   if (download.have > 0) curl_easy_setopt(curl, CURLOPT_RANGE, fmt::format("{}-", download.have).c_str());
 }
 
-/// Appends to `part` what is missing; returns why that failed, or nothing. `received` is added to.
+/// Appends the missing bytes to `part`; returns why that failed, or "". Adds to `received`.
 std::string request(const FetchFile& file, const std::string& url, const std::string& part, const FetchOptions& options,
                     std::uint64_t& received) {
   std::error_code absent;
@@ -103,7 +103,7 @@ std::string request(const FetchFile& file, const std::string& url, const std::st
   const std::unique_ptr<CURL, FreeCurl> curl(curl_easy_init());
   LOCKSTEP_CHECK(curl != nullptr, "libcurl");
   Download download{file, options, curl.get(), {}, absent ? 0 : size, 0, false, ""};
-  if (download.have >= file.bytes) return "";  // whole already: the digest decides
+  if (download.have >= file.bytes) return "";  // already complete: the digest decides
   download.out.reset(std::fopen(part.c_str(), "ab"));
   if (!download.out) throw Error(ExitCode::cannot_create, fmt::format("{}: cannot be written", part));
   std::array<char, CURL_ERROR_SIZE> reason{};
@@ -118,7 +118,7 @@ std::string request(const FetchFile& file, const std::string& url, const std::st
 }
 
 struct MirrorResult {
-  std::string fault;  ///< empty: the file is there
+  std::string fault;  ///< empty: the file is complete
   bool wrong_contents = false;
 };
 
@@ -136,7 +136,7 @@ MirrorResult try_mirror(const FetchFile& file, const std::string& url, const std
     }
     fs::remove(part);
     if (!resumed) return {fmt::format("SHA-256 {}; expected {}", digest, file.sha256), true};
-    // The beginning may have come from elsewhere: once more, from the start.
+    // The beginning may have come from elsewhere: try once more from the start.
   }
 }
 

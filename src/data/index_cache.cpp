@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Another number whenever a reader's notes change their form or meaning.
+/// Must change whenever the form or meaning of a reader's notes changes.
 constexpr std::string_view kIndexMagic = "LOCKSTEP-INDEX-2\n";
 constexpr std::size_t kDigestLength = 64;
 
@@ -27,7 +27,7 @@ std::string variable(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-/// Empty where it cannot be read.
+/// Empty if it cannot be read.
 std::string read_all(const std::string& path) {
   std::error_code failed;
   const auto size = fs::file_size(path, failed);

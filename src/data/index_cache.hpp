@@ -1,10 +1,9 @@
-// Index notes of earlier runs, a file a source: LOCKSTEP_CACHE, else $XDG_CACHE_HOME/lockstep, else
+// Index notes of earlier runs, one file per source: in LOCKSTEP_CACHE, else $XDG_CACHE_HOME/lockstep, else
 // ~/.cache/lockstep.
 //
-// The file's name is a hash of what the reader is given (kind, paths, settings) and of the program's version. What it
-// holds is taken only if it is whole (a checksum) and every file that it was made from has the size and times that it
-// had then. It is written under another name and renamed. Nothing that is wrong with it is an error: without it, the
-// source is indexed.
+// The file's name is a hash of the reader's input (kind, paths, settings) and the program's version. Its content is
+// used only if it is intact (a checksum) and every file that it was made from still has the same size and times. It is
+// written under another name and renamed. Problems with it are never an error: without it, the source is indexed.
 #pragma once
 
 #include <optional>
@@ -15,19 +14,19 @@
 
 namespace lockstep::data {
 
-/// By the environment; empty where that is `none`, or nothing is set.
+/// From the environment; empty if that is `none`, or nothing is set.
 [[nodiscard]] std::string default_cache_directory();
 
 class IndexCache {
  public:
-  /// An empty directory: nothing is found and nothing kept.
+  /// With an empty directory, nothing is found or stored.
   explicit IndexCache(std::string directory) : directory_(std::move(directory)) {}
 
-  /// Where the notes of this source are kept; empty: nowhere.
+  /// Where the notes of this source are stored; empty: nowhere.
   [[nodiscard]] std::string path_of(const SourceOptions& source) const;
-  /// Nothing where they are missing, damaged or out of date.
+  /// Nothing if they are missing, damaged or out of date.
   [[nodiscard]] std::optional<IndexNotes> find(const SourceOptions& source) const;
-  /// Returns why that failed, or nothing.
+  /// Returns why storing failed, or "".
   [[nodiscard]] std::string store(const SourceOptions& source, const IndexNotes& notes) const;
 
  private:

@@ -17,12 +17,12 @@ namespace {
 namespace fs = std::filesystem;
 constexpr const char* kNotesTooShort = "index notes end too early";
 
-/// A file system that counts whole seconds could hide a change within this one.
+/// If a file system's times are whole seconds, a change within the current second could go unnoticed.
 bool is_uncertain(const timespec& time) {
   return time.tv_nsec == 0 && std::time(nullptr) - time.tv_sec < 2;
 }
 
-/// "size inode mtime ctime"; "absent" where there is nothing. ctime, since a program may set mtime.
+/// "size inode mtime ctime"; "absent" if there is nothing. Includes ctime, because programs can set mtime.
 std::string stamp_of(const std::string& path, bool& uncertain) {
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0) return "absent";
@@ -31,7 +31,7 @@ std::string stamp_of(const std::string& path, bool& uncertain) {
                      status.st_mtim.tv_nsec, status.st_ctim.tv_sec, status.st_ctim.tv_nsec);
 }
 
-/// A hash over all files below, and over folders, whose times change with the names in them.
+/// A hash over all files below, and over folders, whose times change when names are added or removed.
 std::string stamp_of_folder(const std::string& path, bool& uncertain) {
   std::vector<std::string> lines{stamp_of(path, uncertain)};
   std::error_code failed;
@@ -60,7 +60,7 @@ const std::string& IndexNotes::take(const std::string& name, const std::function
 
 void IndexNotes::made_from(const std::string& path, bool folder) {
   const std::string absolute = fs::absolute(path).lexically_normal().string();
-  if (stamps_.contains(absolute)) return;  // the state before the first read is the one that counts
+  if (stamps_.contains(absolute)) return;  // only the state before the first read counts
   stamps_[absolute] = {folder, folder ? stamp_of_folder(absolute, uncertain_) : stamp_of(absolute, uncertain_)};
 }
 

@@ -1,8 +1,8 @@
-// What indexing found out about a source, by name: so that it need not be found out again, by the other ranks of a
-// host or by the next run. A reader asks for a note and says how to make it; it works the same without notes.
+// What indexing has found out about a source, by name, so that neither the other ranks of a host nor the next run need
+// to find it out again. A reader asks for a note and says how to make it; it also works without notes.
 //
-// Beside the notes stand the files and folders that they were made from, each with a stamp (size and times), so that
-// notes of a later run can be held against what is there then.
+// Besides the notes, the files and folders are listed that they were made from, each with a stamp (size and times), so
+// that a later run can check whether they have changed.
 #pragma once
 
 #include <functional>
@@ -14,21 +14,22 @@ namespace lockstep::data {
 
 class IndexNotes {
  public:
-  /// The note `name`; made by `make`, and kept, where there is none yet. Not thread-safe.
+  /// Returns the note `name`; if there is none yet, makes it with `make` and stores it. Not thread-safe.
   const std::string& take(const std::string& name, const std::function<std::string()>& make);
   [[nodiscard]] bool has(const std::string& name) const { return notes_.contains(name); }
-  /// Remembers the state of a file. To be called before it is read.
+  /// Remembers the state of a file. Call it before the file is read.
   void made_from_file(const std::string& path);
-  /// The same of a folder and everything below it.
+  /// The same for a folder and everything below it.
   void made_from_folder(const std::string& path);
 
   /// Whether take() had to make any.
   [[nodiscard]] bool made_any() const { return made_any_; }
-  /// Whether there are notes, and of files.
+  /// Whether there are notes, made from files.
   [[nodiscard]] bool are_of_files() const { return !notes_.empty() && !stamps_.empty(); }
-  /// Whether they are of files at all, and those are as they were.
+  /// Whether they were made from files that have not changed since.
   [[nodiscard]] bool are_current() const;
-  /// Whether a change of the files would show: one whose times count in whole seconds may change within this one.
+  /// Whether a later change of the files would be noticed: if times are whole seconds, a change within the current one
+  /// would not be.
   [[nodiscard]] bool can_be_kept() const { return !stamps_.empty() && !uncertain_; }
 
   [[nodiscard]] std::string write() const;
@@ -47,7 +48,7 @@ class IndexNotes {
   bool made_any_ = false, uncertain_ = false;
 };
 
-/// The note of `notes`, or what `make` returns where there are none (null).
+/// The note in `notes`, or the result of `make` if `notes` is null.
 [[nodiscard]] inline std::string noted(IndexNotes* notes, const std::string& name,
                                        const std::function<std::string()>& make) {
   return notes == nullptr ? make() : notes->take(name, make);

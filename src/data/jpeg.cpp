@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-// jpeglib.h needs FILE and size_t declared before it.
+// jpeglib.h needs FILE and size_t to be declared first.
 #include <cstdio>
 
 #include <jpeglib.h>
@@ -19,7 +19,8 @@
 namespace lockstep::data {
 namespace {
 
-/// libjpeg reports errors by a callback that must not return, and exceptions must not cross C code: hence the jump.
+/// libjpeg reports errors through a callback that must not return, and exceptions must not pass through C code; so it
+/// jumps.
 struct JpegDecoder {
   jpeg_decompress_struct info{};
   jpeg_error_mgr errors{};
@@ -43,7 +44,7 @@ JpegDecoder& of(j_common_ptr info) {
   std::longjmp(decoder.escape, 1);
 }
 
-/// Warnings that mean missing data are kept; others (stray bytes between markers) leave the picture whole.
+/// Warnings about missing data are kept; others (stray bytes between markers) do not affect the picture.
 void on_message(j_common_ptr info, int level) {
   if (level >= 0) return;
   const int code = info->err->msg_code;
@@ -60,7 +61,7 @@ JpegDecoder::JpegDecoder() {
   info.client_data = this;
 }
 
-/// Runs `body`, which must own nothing that a jump would leak.
+/// Runs `body`, which must not own anything that a jump would leak.
 template <class Body>
 void guarded_jpeg(JpegDecoder& decoder, Body body) {
   if (setjmp(decoder.escape) != 0) {
@@ -73,7 +74,7 @@ void guarded_jpeg(JpegDecoder& decoder, Body body) {
 void read_jpeg_header(JpegDecoder& decoder, std::span<const std::byte> bytes) {
   if (!is_jpeg(bytes)) throw Error(ExitCode::data, "not a JPEG file");
   guarded_jpeg(decoder, [&decoder, bytes] {
-    // Older libjpeg takes the bytes without const; it does not write to them.
+    // Older versions of libjpeg take the bytes without const, but do not write to them.
     jpeg_mem_src(&decoder.info, reinterpret_cast<unsigned char*>(const_cast<std::byte*>(bytes.data())), bytes.size());
     jpeg_read_header(&decoder.info, TRUE);
   });
@@ -88,7 +89,8 @@ bool is_cmyk(const jpeg_decompress_struct& info) {
   return info.jpeg_color_space == JCS_CMYK || info.jpeg_color_space == JCS_YCCK;
 }
 
-/// Four inks of a row to `channels` values; Adobe's files hold them inverted, and nearly all files are Adobe's.
+/// Converts a row of four inks to `channels` values; Adobe's files have them inverted, and nearly all files are
+/// Adobe's.
 void convert_cmyk(const std::vector<std::uint8_t>& row, bool inverted, std::int64_t channels, std::uint8_t* out) {
   for (std::size_t x = 0; x * 4 < row.size(); ++x) {
     std::array<int, 3> rgb{};

@@ -54,12 +54,12 @@ std::unique_ptr<SampleOrder> order_of(const LoaderOptions& options, std::int64_t
 
 }  // namespace
 
-/// A batch, and what is needed while it is made.
+/// A batch, and scratch memory for making it.
 struct Loader::Slot {
   enum class State { free, filling, ready, in_use } state = State::free;
   ShardKey key;
   bool ahead = false;    ///< loaded in the background and not asked for yet
-  bool dropped = false;  ///< nobody wants it any more; freed as soon as it is filled
+  bool dropped = false;  ///< not needed any more; freed as soon as it is filled
   std::exception_ptr error;
   Batch batch;
   Sample sample;
@@ -193,7 +193,7 @@ void Loader::load_ahead(Slot& slot, int thread, Lock& lock) {
   if (slot.dropped) free(slot);
 }
 
-/// The life of background thread number `thread`.
+/// The main function of background thread number `thread`.
 void Loader::load(int thread) {
   Lock lock(mutex_);
   while (true) {
@@ -201,7 +201,7 @@ void Loader::load(int thread) {
     if (stop_) return;
     const ShardKey key = *schedule_.peek();
     schedule_.pop();
-    if (find(key) != nullptr) continue;  // planned again by assign(), and already here
+    if (find(key) != nullptr) continue;  // planned again by assign(), but already loaded
     Slot& slot = take_slot(key);
     load_ahead(slot, thread, lock);
     ready_.notify_all();

@@ -1,7 +1,7 @@
-// Loader: what the executor's workers compute on, read and augmented ahead of time by background threads.
+// Loader: provides the shards that workers compute, read and augmented ahead of time by background threads.
 //
-// What a batch holds depends on (job seed, step, shard) only, never on threads, depth or on who computes which
-// shard. A get() that comes before its batch was begun makes it itself, so no order of gets can block.
+// The content of a batch depends only on (job seed, step, shard), never on threads, depth or the shard assignment. A
+// get() whose batch has not been begun makes it itself, so get() never deadlocks, whatever the order of calls.
 #pragma once
 
 #include <condition_variable>
@@ -27,27 +27,27 @@ namespace lockstep::data {
 struct Batch {
   std::vector<NamedTensor> tensors;  ///< in order of the pipeline's outputs
   std::vector<std::int64_t> ids;     ///< b of them
-  std::int64_t valid = 0;            ///< samples that count; evaluation fills up with copies of the last one
+  std::int64_t valid = 0;            ///< samples that count; evaluation pads with copies of the last one
 };
 
 struct LoaderOptions {
-  std::int64_t batch = 0;  ///< global; a shard holds b = batch / shards samples
+  std::int64_t batch = 0;  ///< the global batch; a shard has b = batch / shards samples
   int shards = 1;
   std::uint64_t seed = 0;
-  std::uint64_t first_step = 0;  ///< where a resumed run starts
-  std::uint64_t last_step = 0;   ///< nothing is loaded for this step or later ones
+  std::uint64_t first_step = 0;  ///< the first step of a resumed run
+  std::uint64_t last_step = 0;   ///< nothing is loaded for this or later steps
   std::int64_t cache_bytes = 0;  ///< budget for decoded samples; 0: no cache
   int threads = 0;               ///< 0: tuned
-  int depth = 0;                 ///< batches ahead; 0: tuned
-  int max_threads = 0;           ///< bound of the tuning; 0: this process's cores less one
-  /// true: shuffled by epoch, the tail dropped. false: evaluation; shard i is samples i * b ... (i + 1) * b - 1,
-  /// for evaluation_shards(size, b) shards, and a step is one evaluation: each gives the same batches.
+  int depth = 0;                 ///< batches loaded ahead; 0: tuned
+  int max_threads = 0;           ///< upper bound for tuning; 0: one less than this process's cores
+  /// true: shuffled by epoch, the tail dropped. false: evaluation; shard i is samples i * b ... (i + 1) * b - 1, for
+  /// evaluation_shards(size, b) shards, and a step is one evaluation, each with the same batches.
   bool training = true;
-  bool drawn = false;  ///< batches are of what Pipeline::draw() makes, and no sample is read
-  /// The features that get() gives as ShardInputs, by name, in this order; all where there are none, and where batches
-  /// are drawn.
+  bool drawn = false;  ///< batches consist of what Pipeline::draw() makes, and no sample is read
+  /// The features that get() returns as ShardInputs, by name, in this order; all of them if this is empty, or if
+  /// batches are drawn.
   std::vector<std::string> inputs;
-  std::shared_ptr<FlightRecorder> recorder;  ///< counts each shard that is done as work; may be null
+  std::shared_ptr<FlightRecorder> recorder;  ///< each finished shard is reported to it as progress; may be null
 };
 
 struct LoaderCounters {
@@ -55,37 +55,37 @@ struct LoaderCounters {
   int depth = 0;
   std::int64_t cache_bytes = 0;
   std::int64_t buffer_bytes = 0;
-  std::int64_t batches = 0;         ///< given out
-  std::int64_t made_by_caller = 0;  ///< of these, by get() itself
-  int ahead = 0;                    ///< batches that are loaded, or being so, and not asked for yet
-  int held = 0;                     ///< batches given out and not released yet
-  double wait_seconds = 0;          ///< time that get() blocked, over all callers
+  std::int64_t batches = 0;         ///< returned by get()
+  std::int64_t made_by_caller = 0;  ///< of these, made by get() itself
+  int ahead = 0;                    ///< batches loaded or being loaded, but not requested yet
+  int held = 0;                     ///< batches returned by get() and not released yet
+  double wait_seconds = 0;          ///< time that get() blocked, summed over all callers
 };
 
-/// Where each of `names` is in `features`. Throws Error(configuration) for an input of the model that no feature feeds.
+/// The index of each of `names` in `features`. Throws Error(configuration) for an input of the model without a feature.
 [[nodiscard]] std::vector<std::size_t> find_features(const std::vector<std::string>& names,
                                                      const std::vector<Feature>& features);
 
 class Loader final : public InputSource {
  public:
-  /// `set` must outlive the loader. Throws Error(configuration) for a batch larger than the set, and as
+  /// `set` must outlive the loader. Throws Error(configuration) for a batch larger than the set, and like
   /// find_features().
   Loader(const DataSet& set, Pipeline pipeline, const LoaderOptions& options);
   ~Loader() override;
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
 
-  /// Which shards this rank computes, from this step on, until the next assign. May come while running, for
-  /// steps of which no batch was asked yet; what was loaded ahead for other shards is dropped.
+  /// Sets the shards that this rank computes, from this step on, until the next call. May be called during training,
+  /// for steps of which no batch has been requested yet; batches loaded ahead for other shards are dropped.
   void assign(std::uint64_t from_step, std::vector<int> shards);
 
-  /// Blocks until the batch is ready; may be called by several threads at once. The batch stays valid until
-  /// release(). Rethrows what reading or augmenting threw.
+  /// Blocks until the batch is ready. Thread-safe. The batch is valid until release(). Rethrows errors from reading or
+  /// augmenting.
   [[nodiscard]] const Batch& get(std::uint64_t step, int shard);
-  /// The same, as a worker takes it.
+  /// The same, in the form that workers need.
   void get(std::uint64_t step, int shard, ShardInputs& inputs) override;
   void release(std::uint64_t step, int shard) override;
-  /// Batches that background threads begin from now on are spans of it; null: of none.
+  /// Batches that background threads begin from now on are recorded as spans; null: not recorded.
   void trace(std::shared_ptr<TraceRecorder> recorder);
 
   [[nodiscard]] std::int64_t shard_samples() const { return shard_samples_; }
@@ -96,12 +96,12 @@ class Loader final : public InputSource {
   struct Slot;
   using Lock = std::unique_lock<std::mutex>;
 
-  // What a batch is: called by several threads at once, each with a slot of its own.
+  // Making batches: called by several threads concurrently, each with its own slot.
   [[nodiscard]] std::int64_t buffer_bytes() const;
   [[nodiscard]] std::unique_ptr<Slot> make_slot() const;
   void make_batch(Slot& slot);
 
-  // Which batches there are: mutex_ is held, and let go while fill() makes one.
+  // Bookkeeping of batches: mutex_ is held, but released while fill() makes one.
   Slot* find(const ShardKey& key);
   Slot& take_slot(const ShardKey& key);
   void fill(Slot& slot, Lock& lock);
@@ -119,10 +119,10 @@ class Loader final : public InputSource {
   std::int64_t shard_samples_;
   std::unique_ptr<SampleOrder> order_;
   SampleCache cache_;
-  std::vector<std::size_t> inputs_;  ///< by tensor that is given: its place in a batch
+  std::vector<std::size_t> inputs_;  ///< by tensor returned: its index in a batch
   std::shared_ptr<FlightRecorder> recorder_;
 
-  mutable std::mutex mutex_;  ///< of all that follows
+  mutable std::mutex mutex_;  ///< guards all that follows
   std::condition_variable work_, ready_;
   PrefetchSchedule schedule_;
   PrefetchTuner tuner_;

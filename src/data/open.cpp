@@ -34,7 +34,7 @@ std::unique_ptr<DataSet> open_files(const SourceOptions& source, const IndexOpti
   LOCKSTEP_CHECK(false, "a data set of files");
 }
 
-/// `count` samples spread evenly over the set: the first ones might all be of one class.
+/// `count` samples spread evenly over the set: the first ones might all belong to one class.
 std::unique_ptr<DataSet> limit(std::unique_ptr<DataSet> whole, std::int64_t count) {
   const std::int64_t size = whole->size();
   if (count <= 0 || count >= size) return whole;

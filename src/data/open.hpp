@@ -1,4 +1,4 @@
-// The way into every data set: what the job says about a source, to a DataSet that is indexed and checked.
+// Opens any data set: from the job's source options to a DataSet that is indexed and checked.
 #pragma once
 
 #include <memory>
@@ -11,13 +11,14 @@
 namespace lockstep::data {
 
 struct IndexOptions {
-  int threads = 0;                    ///< that check samples while indexing; 0: as many as this process may use
-  const DataSetInfo* like = nullptr;  ///< validation, test: classes, vocabulary and channels are the training set's
-  IndexNotes* notes = nullptr;        ///< of an earlier index, and where this one notes what it finds; null: none
+  int threads = 0;                    ///< threads that check samples while indexing; 0: as many as this process may use
+  const DataSetInfo* like = nullptr;  ///< validation, test: the training set's info, which determines classes,
+                                      ///< vocabulary and channels
+  IndexNotes* notes = nullptr;        ///< notes of an earlier index; new ones are added; null: none
 };
 
-/// Opens, indexes and checks. Throws Error(data) that begins with the source's place and names the file and what
-/// is wrong with it.
+/// Opens, indexes and checks. Throws Error(data) that begins with the source's place and names the file and what is
+/// wrong with it.
 [[nodiscard]] std::unique_ptr<DataSet> open(const SourceOptions& source, const IndexOptions& options = {});
 
 }  // namespace lockstep::data

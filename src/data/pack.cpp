@@ -17,7 +17,7 @@
 namespace lockstep::data {
 namespace {
 
-/// A file being written under a name of its own; it is removed unless finish() gives it its right one.
+/// A file that is written under a temporary name; it is removed unless finish() renames it.
 class Output {
  public:
   explicit Output(std::string path) : path_(std::move(path)), temporary_(path_ + ".part") {
@@ -109,7 +109,7 @@ class SegmentWriter {
   std::int64_t samples_ = 0;
 };
 
-/// The payloads of a sample, as it is stored where the source can hand that out.
+/// The payloads of a sample, in its stored form if the source can provide that.
 std::string encode(const DataSet& set, std::int64_t id, PackRecord& record) {
   std::vector<EncodedFeature> features;
   if (!set.read_encoded(id, features)) {

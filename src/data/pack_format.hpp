@@ -1,8 +1,8 @@
-// The layout of a packed file, version 1; all numbers little-endian.
+// The layout of a packed file, version 1; all numbers are little-endian.
 //
 //   header   32 bytes: magic "LOCKSTEP-PACK-1\n", u32 segment, u32 segments, u32 crc32 of these 24 bytes, u32 0
 //   records  one after another; a record is its features' payloads in order
-//   meta     JSON: what DataSetInfo says, and the number of samples of this segment and of all
+//   meta     JSON: the DataSetInfo, and the number of samples in this segment and in total
 //   index    per record: u64 offset, u32 crc32 of the record, i32 label, u16 length of the name, the name, and per
 //            feature u8 encoding and u32 length of the payload
 //   footer   32 bytes: u64 offset of meta, u64 length of meta, u64 length of the index, u32 crc32 of both, "END\n"
@@ -56,7 +56,7 @@ struct PackFooter {
 void append_record(std::string& index, const PackRecord& record);
 void append_tensor(std::string& payload, const Tensor& tensor);
 
-// Readers throw Error(data) without a file's name.
+// These readers throw Error(data) without a file's name.
 [[nodiscard]] PackHeader read_header(std::span<const std::byte> bytes);
 [[nodiscard]] PackFooter read_footer(std::span<const std::byte> bytes);
 /// Format, features, classes, vocabulary and digest; `samples` receives the number of records.

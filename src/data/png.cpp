@@ -15,7 +15,7 @@
 namespace lockstep::data {
 namespace {
 
-/// libpng reports errors by a callback that must not return, as libjpeg does (see jpeg.cpp).
+/// Like libjpeg, libpng reports errors through a callback that must not return (see jpeg.cpp).
 struct PngDecoder {
   png_structp png = nullptr;
   png_infop info = nullptr;
@@ -78,7 +78,7 @@ ImageHeader read_png_header(PngDecoder& decoder) {
   return {size, (png_get_color_type(decoder.png, decoder.info) & PNG_COLOR_MASK_COLOR) != 0 ? 3 : 1};
 }
 
-/// Tells libpng to hand out 8 bits a channel, without alpha.
+/// Makes libpng return 8 bits per channel, without alpha.
 void set_conversions(png_structp png, png_infop info, bool to_rgb) {
   const int color_type = png_get_color_type(png, info);
   if (color_type == PNG_COLOR_TYPE_PALETTE) png_set_palette_to_rgb(png);

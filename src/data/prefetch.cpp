@@ -40,7 +40,7 @@ void PrefetchSchedule::take(const ShardKey& key) {
 std::optional<ShardKey> PrefetchSchedule::peek() {
   while (step_ < last_) {
     const std::vector<int>* shards = shards_of(step_);
-    // Not assigned yet, or no shard from here on for ever: nothing to look for.
+    // nothing is assigned yet, or no shards from here on: there is nothing to load
     if (shards == nullptr || (shards->empty() && assignments_.back().from_step <= step_)) return std::nullopt;
     for (; place_ < shards->size(); ++place_) {
       const ShardKey key{step_, (*shards)[place_]};
@@ -68,7 +68,7 @@ void PrefetchTuner::record(double now, double waited) {
   ++gets_;
   const double length = now - start_;
   if (gets_ < kWindowGets || length < kWindowSeconds) return;
-  if (warm_) decide(waited_ / length);  // the first window fills caches and says nothing
+  if (warm_) decide(waited_ / length);  // the first window only fills caches and is ignored
   warm_ = true;
   start_ = now;
   waited_ = 0;

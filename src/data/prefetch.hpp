@@ -1,5 +1,5 @@
-// What the loader's threads do ahead of the step: which shards come next (PrefetchSchedule), how many threads load
-// them, and how far ahead (PrefetchTuner). The result of a run never depends on it. Neither is thread-safe.
+// The loader's decisions about loading ahead: which shards come next (PrefetchSchedule), how many threads load them,
+// and how far ahead (PrefetchTuner). They never influence the result of a run. Neither class is thread-safe.
 #pragma once
 
 #include <compare>
@@ -20,13 +20,13 @@ class PrefetchSchedule {
  public:
   PrefetchSchedule(std::uint64_t first_step, std::uint64_t last_step) : step_(first_step), last_(last_step) {}
 
-  /// From `from_step` on these shards are loaded; what was planned for later steps is planned again.
+  /// From `from_step` on, these shards are loaded; later steps are planned again.
   void assign(std::uint64_t from_step, std::vector<int> shards);
-  /// Somebody else loads this one.
+  /// Another thread loads this one.
   void take(const ShardKey& key);
-  /// The next one that nobody took, without moving on.
+  /// The next one that has not been taken, without advancing.
   [[nodiscard]] std::optional<ShardKey> peek();
-  /// Moves past what peek() gave.
+  /// Advances past the result of peek().
   void pop();
   [[nodiscard]] bool wants(const ShardKey& key) const;
 
@@ -37,7 +37,7 @@ class PrefetchSchedule {
   };
   [[nodiscard]] const std::vector<int>* shards_of(std::uint64_t step) const;
 
-  std::vector<Assignment> assignments_;  ///< by from_step
+  std::vector<Assignment> assignments_;  ///< ascending by from_step
   std::vector<ShardKey> taken_;          ///< at or after the cursor
   std::uint64_t step_, last_;            ///< the cursor; steps end before last_
   std::size_t place_ = 0;
@@ -50,13 +50,13 @@ struct PrefetchLimits {
   int max_depth = 64;
 };
 
-/// Decides from the time that the step waited. After each window of gets: waited more than 2 % of the time: a thread
-/// more and twice the depth. No wait to speak of for 16 windows: a thread less; if that brings waiting back, the thread
-/// stays from then on.
+/// Decides from the time that steps waited, after each window of gets. If more than 2 % of the time was waiting: one
+/// more thread and twice the depth. If almost none was for 16 windows: one thread less; if that makes steps wait again,
+/// the thread is kept from then on.
 class PrefetchTuner {
  public:
   explicit PrefetchTuner(const PrefetchLimits& limits);
-  /// One get() that ended at `now` (seconds of any clock) after it had waited for `waited` seconds.
+  /// Reports a get() that ended at `now` (seconds of any clock) after it had waited for `waited` seconds.
   void record(double now, double waited);
   [[nodiscard]] int threads() const { return threads_; }
   [[nodiscard]] int depth() const { return depth_; }

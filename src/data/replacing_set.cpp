@@ -7,7 +7,7 @@
 namespace lockstep::data {
 namespace {
 
-/// All but reading is the whole set's.
+/// Forwards everything except reading to the whole set.
 class PassedOn : public DataSet {
  public:
   PassedOn(std::shared_ptr<const DataSet> whole, std::string name) : whole_(std::move(whole)), name_(std::move(name)) {}
@@ -20,7 +20,7 @@ class PassedOn : public DataSet {
     return whole_->read_encoded(id, out);
   }
   void read(std::int64_t id, Sample& out) const override {
-    read_variant(id, 0, out);  // the same, by the contract
+    read_variant(id, 0, out);  // equivalent by read_variant()'s contract
   }
 
  protected:

@@ -1,10 +1,10 @@
 // Samples that turn out to be bad when they are read, after indexing: `data.bad_samples`.
 //
-// stop: the error says how the run may go on. replace: the next sample of the set that can be read takes the bad one's
-// place, id + 1, id + 2, ..., after the last one 0. So which one it is depends on what is in the set alone, not on
-// ranks, threads, or when the sample was read; a set that was cut from another (validation: {fraction}) is never filled
-// from the other part. Only BadSample is met so: a file that cannot be opened or read is another matter, and may be so
-// on one host only.
+// stop: the error says how the run can be resumed. replace: a bad sample is replaced by the next one that can be read:
+// id + 1, id + 2, ..., and 0 after the last one. So the replacement depends only on the content of the set, not on
+// ranks, threads, or the time of reading; a set that was cut from another (validation: {fraction}) never uses samples
+// of the other part. Only BadSample is handled like this: a file that cannot be opened or read is a different problem,
+// and may occur on one host only.
 #pragma once
 
 #include <cstdint>
@@ -25,17 +25,17 @@ struct ReplacedSample {
   std::string set;  ///< "train"
   std::int64_t id = 0, by = 0;
   std::string name, by_name;
-  std::string reason;  ///< names the file, too
+  std::string reason;  ///< includes the file's name
   [[nodiscard]] std::string text() const;
 };
 
-/// What this process has replaced, each sample once. Any thread.
+/// What this process has replaced, each sample once. Thread-safe.
 class ReplacedSamples {
  public:
   void add(ReplacedSample sample);
-  /// Whether there are any that take() has not returned.
+  /// Whether there are any that take() has not returned yet.
   [[nodiscard]] bool any() const;
-  /// Those, by set and id.
+  /// Returns those, ordered by set and id.
   [[nodiscard]] std::vector<ReplacedSample> take();
 
  private:
@@ -45,10 +45,10 @@ class ReplacedSamples {
   std::set<Key> known_;
 };
 
-/// So many bad samples in a row are no accident: Error(data).
+/// More bad samples in a row are not an accident: Error(data).
 inline constexpr std::int64_t kMaxBadInARow = 64;
 
-/// `whole`, read by that policy. `name` is the set's, for messages.
+/// `whole`, read with that policy. `name`: the set's, for messages.
 [[nodiscard]] std::shared_ptr<const DataSet> with_bad_samples(std::shared_ptr<const DataSet> whole, BadWhenRead policy,
                                                               std::string name,
                                                               std::shared_ptr<ReplacedSamples> replaced);

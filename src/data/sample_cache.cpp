@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::int64_t kEntryBytes = sizeof(std::atomic<std::byte*>);
 
-/// Windows of text change with the epoch, and reading them is a copy anyway.
+/// Not for windows of text, which change with the epoch, and are only copied when read.
 bool worth_keeping(const DataSet& set) {
   const auto& features = set.info().features;
   return std::none_of(features.begin(), features.end(),
@@ -27,12 +27,13 @@ std::size_t block_bytes(const Sample& sample) {
 }
 
 void put_bytes(std::byte*& to, const void* from, std::size_t bytes) {
-  if (bytes == 0) return;  // of a scalar's shape, which has no address
+  if (bytes == 0) return;  // the shape of a scalar is empty and has no address
   std::memcpy(to, from, bytes);
   to += bytes;
 }
 
-/// Reads the dimensions at `from` and makes `tensor` so, unless it is already. Returns the bytes read.
+/// Reads the dimensions at `from` and gives them to `tensor`, unless it has them already. Returns the number of bytes
+/// read.
 std::size_t give_shape(const TensorSpec& declared, const std::byte* from, Tensor& tensor) {
   const std::size_t bytes = declared.shape.size() * sizeof(std::int64_t);
   const Shape& now = tensor.shape();

@@ -1,5 +1,5 @@
-// Decoded samples kept in memory, within a budget that counts every byte asked for: the samples and the table that
-// finds them. Nothing is evicted: an epoch visits every sample once, so whatever stays is as good as any.
+// Decoded samples kept in memory, within a budget that counts every allocated byte: the samples and their lookup table.
+// Nothing is evicted: an epoch visits every sample once, so no choice is better than another.
 #pragma once
 
 #include <atomic>
@@ -11,7 +11,7 @@
 
 namespace lockstep::data {
 
-/// load() and store() may be called by several threads at once.
+/// load() and store() are thread-safe.
 class SampleCache {
  public:
   SampleCache(const DataSet& set, std::int64_t budget_bytes);
@@ -19,9 +19,9 @@ class SampleCache {
   SampleCache(const SampleCache&) = delete;
   SampleCache& operator=(const SampleCache&) = delete;
 
-  /// Copies the sample into `out`, reusing its memory; false if it is not here.
+  /// Copies the sample into `out`, reusing its memory; returns false if it is not cached.
   [[nodiscard]] bool load(std::int64_t id, Sample& out) const;
-  /// Keeps a copy, if the budget allows and nobody was faster.
+  /// Stores a copy, if the budget allows and no other thread was faster.
   void store(std::int64_t id, const Sample& sample);
   [[nodiscard]] std::int64_t bytes() const { return used_.load(std::memory_order_relaxed); }
 

@@ -1,5 +1,5 @@
-// Which samples make which shard of which step: perm(seed, epoch)[step in epoch * batch + position], a function
-// of nothing else. The tail of an epoch that fills no batch is dropped (other samples every epoch).
+// Which samples make which shard of which step: perm(seed, epoch)[step in epoch * batch + position], which depends on
+// nothing else. The tail of an epoch that does not fill a batch is dropped (other samples every epoch).
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace lockstep::data {
 
-/// A permutation of 0 ... size - 1 that is computed place by place and needs no memory: a Feistel network over
-/// the next power of four, whose round function is Philox; places beyond the size walk on along their cycle.
+/// A permutation of 0 ... size - 1 that is computed element by element and needs no memory: a Feistel network over the
+/// next power of four, with Philox as its round function; values beyond the size are mapped again (cycle walking).
 class Permutation {
  public:
   Permutation(std::uint64_t size, std::uint64_t key);
@@ -25,7 +25,7 @@ class Permutation {
 
 class Sampler {
  public:
-  /// Throws Error(configuration) if there are fewer samples than one batch holds.
+  /// Throws Error(configuration) if there are fewer samples than one batch needs.
   Sampler(std::int64_t size, std::int64_t batch, std::uint64_t seed);
   [[nodiscard]] std::uint64_t steps_per_epoch() const { return steps_; }
   [[nodiscard]] std::uint64_t epoch_of(std::uint64_t global_step) const { return global_step / steps_; }
@@ -36,21 +36,21 @@ class Sampler {
   std::uint64_t size_, batch_, seed_, steps_;
 };
 
-/// Which samples a loader gives for (step, shard), and in which form.
+/// Which samples a loader returns for (step, shard), and in which variant.
 class SampleOrder {
  public:
   virtual ~SampleOrder() = default;
-  /// Fills ids and returns how many of them count; the rest are copies of the last one.
+  /// Fills ids and returns how many of them count; the others are copies of the last one.
   virtual std::int64_t ids(std::uint64_t step, int shard, std::span<std::int64_t> ids) const = 0;
   [[nodiscard]] virtual std::uint64_t epoch_of(std::uint64_t step) const = 0;
-  /// What DataSet::read_variant is given: 0 is the fixed form.
+  /// The argument for DataSet::read_variant: 0 is the fixed form.
   [[nodiscard]] virtual std::uint64_t variant_of(std::uint64_t epoch) const = 0;
 };
 
 [[nodiscard]] std::unique_ptr<SampleOrder> make_training_order(std::int64_t size, std::int64_t batch, int shards,
                                                                std::uint64_t seed);
 
-/// Shard i holds samples i * b ... (i + 1) * b - 1, in every step; there are ceil(size / b) of them.
+/// Shard i has samples i * b ... (i + 1) * b - 1, in every step; there are ceil(size / b) shards.
 [[nodiscard]] std::unique_ptr<SampleOrder> make_evaluation_order(std::int64_t size);
 
 /// Number of evaluation shards of b samples.

@@ -57,7 +57,7 @@ class View final : public DataSet {
   DataSetInfo info_;
 };
 
-/// By id: is it a validation sample?
+/// By id: whether it is a validation sample.
 using Choice = std::vector<bool>;
 
 Choice choose_fraction(std::int64_t size, double fraction, std::uint64_t seed) {

@@ -1,4 +1,4 @@
-// Parts of a data set: some of its samples as a set of their own, and its cut into training and validation, before
+// Parts of a data set: some of its samples as a set of their own, and the split into training and validation, before
 // step 0.
 #pragma once
 
@@ -11,27 +11,26 @@
 
 namespace lockstep::data {
 
-/// Some samples of a set, in an order of their own. `ids` are the whole set's. Counts of classes and the digest are the
-/// view's own.
+/// Some samples of a set, in any order. `ids` are the whole set's. Class counts and digest are the view's own.
 [[nodiscard]] std::unique_ptr<DataSet> make_view(std::shared_ptr<const DataSet> whole, std::vector<std::int64_t> ids);
 
-/// bytes_read() of each is that of the set they were cut from: count one of them only.
+/// bytes_read() of each is that of the set they were cut from, so count only one of them.
 struct Split {
   std::unique_ptr<DataSet> train, validation;
 };
 
-/// Exactly one of the two is given.
+/// Exactly one of the two is set.
 struct SplitOptions {
   double fraction = 0;  ///< of the samples, above 0 and below 1
-  std::string list;     ///< a file with one sample a line: a name as DataSet::name() gives it, or an id
+  std::string list;     ///< a file with one sample per line: a name as returned by DataSet::name(), or an id
   std::uint64_t seed = 1;
 };
 
 /// fraction: the validation set is the round(fraction * size) samples with the smallest Philox words of (seed, id);
-/// both parts keep the order of ids. It depends on the seed, the fraction and the size alone. Text and tokens: the
-/// last fraction of the run.
-/// Throws Error(data) for a list that names what is not there or leaves a part empty, Error(configuration) for a
-/// fraction that leaves a part empty.
+/// both parts keep the order of ids. It depends only on the seed, the fraction and the size. For text and tokens, it is
+/// the last fraction of the sequence.
+/// Throws Error(data) for a list that names unknown samples or leaves a part empty, Error(configuration) for a fraction
+/// that leaves a part empty.
 [[nodiscard]] Split split(const std::shared_ptr<const DataSet>& whole, const SplitOptions& options);
 
 }  // namespace lockstep::data

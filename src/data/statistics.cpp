@@ -58,7 +58,7 @@ std::size_t channels_of(const DataSetInfo& info) {
   return static_cast<std::size_t>(channels);
 }
 
-/// Samples first, first + stride, ... of the `count` that are looked at.
+/// Samples first, first + stride, ... of the `count` that are used.
 void sum_part(const DataSet& set, std::int64_t count, int first, int stride, Sums& sums) {
   Sample sample;
   const auto& features = set.info().features;

@@ -1,4 +1,4 @@
-// Mean and standard deviation of a data set's images, per channel, on the scale 0 ... 1: what `normalize: auto` uses.
+// Mean and standard deviation of a data set's images, per channel, on the scale 0 ... 1, for `normalize: auto`.
 #pragma once
 
 #include <cstdint>
@@ -15,15 +15,15 @@ struct ChannelStatistics {
 
 struct StatisticsOptions {
   int threads = 1;
-  /// A larger set is judged by this many samples, evenly spaced.
+  /// For a larger set, this many samples are used, evenly spaced.
   std::int64_t max_samples = 65536;
-  /// Where the result is noted, or was; null: nowhere.
+  /// Where the result is noted, or already is; null: nowhere.
   IndexNotes* notes = nullptr;
 };
 
-/// Sums are of integers, so the result does not depend on threads or order. What the set says of itself
-/// (DataSetInfo::mean, stddev) is believed. All images of a sample count together. A channel that never
-/// varies gets a standard deviation of 1.
+/// Sums are of integers, so the result does not depend on threads or order. If the set provides statistics
+/// (DataSetInfo::mean, stddev), these are returned. All images of a sample count together. A constant channel gets a
+/// standard deviation of 1.
 [[nodiscard]] ChannelStatistics channel_statistics(const DataSet& set, const StatisticsOptions& options);
 
 }  // namespace lockstep::data

@@ -23,7 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 constexpr std::size_t kUnpackBlock = 1 << 18;
 
-/// A file that is removed again unless it is kept.
+/// A file that is removed unless it is kept.
 class TemporaryFile {
  public:
   explicit TemporaryFile(std::string pattern) : path_(std::move(pattern)), descriptor_(::mkstemp(path_.data())) {
@@ -87,7 +87,7 @@ void remove_older(const std::string& directory, const std::string& prefix, const
               fmt::format("{}: damaged compressed file: {}", path, text != nullptr ? text : "no reason given"));
 }
 
-/// Takes the compression off, whatever is inside.
+/// Removes the compression, whatever the content.
 void unpack_into(TemporaryFile& out, const std::string& path, const UnpackBudget& budget) {
   const ArchiveHandle handle(archive_read_new());
   LOCKSTEP_CHECK(handle != nullptr, "libarchive");
@@ -121,7 +121,7 @@ void support_compressions(::archive* handle) {
        {archive_read_support_filter_gzip, archive_read_support_filter_bzip2, archive_read_support_filter_compress,
         archive_read_support_filter_xz, archive_read_support_filter_lzma, archive_read_support_filter_lz4,
         archive_read_support_filter_zstd}) {
-    filter(handle);  // one that this libarchive was built without is refused when a file needs it
+    filter(handle);  // if this libarchive lacks one, an error occurs when a file needs it
   }
 }
 

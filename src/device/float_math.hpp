@@ -1,12 +1,12 @@
-// exp, log, tanh, erf and what is made of them, as branch-free code over `float`, on the CPU and on GPUs, or over the
-// vectors of cpu/lanes.hpp. Only +, -, *, / and bit operations: the bits are the same for every instruction set and C
-// library, for one float as for sixteen, and on a GPU whose compiler may not contract (nvcc's --fmad=false).
-// Polynomials are near-minimax (Chebyshev) fits of the functions named beside them.
+// exp, log, tanh, erf and functions derived from them, as branch-free code over `float`, on the CPU and on GPUs, or
+// over the vectors of cpu/lanes.hpp. Only +, -, *, / and bit operations: the bits are the same for every instruction
+// set and C library, for one float and for sixteen, and on a GPU whose compiler must not contract (nvcc's
+// --fmad=false). Polynomials are near-minimax (Chebyshev) fits of the functions named beside them.
 //
-// `a < b ? x : y` on vectors would choose, too. But where a vector is wider than a register (16 floats on AVX2) the
-// compiler makes one scalar comparison after the other of it; so masks are made with subtraction and shifts.
+// `a < b ? x : y` would also work on vectors. But if a vector is wider than a register (16 floats on AVX2), the
+// compiler turns it into scalar comparisons; so masks are computed with subtraction and shifts.
 //
-// The stated accuracy is what tests/device/vector_math_test.cpp demands over the whole range of floats.
+// The stated accuracy is tested by tests/device/vector_math_test.cpp over the whole range of floats.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@
 
 namespace lockstep::device {
 
-/// What the functions below need of a type of floats beside its operators: the integers as wide, and their conversion.
+/// What the functions below need besides operators: an integer type of the same width, and conversions.
 template <class F>
 struct Math;
 
@@ -41,24 +41,24 @@ LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE To bits_as(const From& from) {
   return to;
 }
 
-/// `F{} + value`: a value in every lane.
+/// `F{} + value`: the value in every lane.
 template <class F>
 LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE F all(float value) {
   return F{} + value;
 }
 
-/// All bits set where the sign bit is.
+/// All bits set where the sign bit is set.
 template <class F>
 LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE IntegerOf<F> sign_mask(const F& x) {
   return bits_as<IntegerOf<F>>(x) >> 31;
 }
 
-/// Where x < bound, a number other than 0; of no meaning where x is NaN.
+/// Nonzero where x < bound; meaningless where x is NaN.
 template <class F>
 LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE IntegerOf<F> is_below(const F& x, float bound) {
   return sign_mask(x - bound);
 }
-/// Where x > bound, as is_below().
+/// Nonzero where x > bound; see is_below().
 template <class F>
 LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE IntegerOf<F> is_above(const F& x, float bound) {
   return sign_mask(bound - x);
@@ -121,7 +121,7 @@ LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE F vector_exp(const F& x) {
   p = p * r + 0.16666666682F;
   p = p * r + 0.50000000135F;
   p = (p * (r * r) + r) + 1.0F;
-  F y = bits_as<F>(bits_as<U>(p) + (bits_as<U>(shifted) << 23));  // beyond the range it is nonsense, and not taken
+  F y = bits_as<F>(bits_as<U>(p) + (bits_as<U>(shifted) << 23));  // meaningless out of range, and then not used
   y = choose(is_below(x, -87.3365F), all<F>(0.0F), y);
   y = choose(is_above(x, 88.7228F), all<F>(__builtin_inff()), y);
   return choose(is_nan(x), x, y);

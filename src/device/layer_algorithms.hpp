@@ -1,4 +1,4 @@
-// The text of Kernel::algorithms(): which algorithm computes each matrix product of a layer.
+// The text of Kernel::algorithms(): the algorithm of each matrix product of a layer.
 #pragma once
 
 #include <string>
@@ -6,14 +6,14 @@
 
 namespace lockstep::device {
 
-inline constexpr std::string_view kOwnKernel = "own kernel";  ///< no library's
+inline constexpr std::string_view kOwnKernel = "own kernel";  ///< not a library's
 
 struct LayerAlgorithms {
   std::string output, input_gradient, weight_gradient;
 
-  /// "output: A; input's gradient: B; weight's gradient: C"; what is empty is skipped. Names have no semicolon.
+  /// "output: A; input's gradient: B; weight's gradient: C"; empty ones are skipped. Names must not contain semicolons.
   [[nodiscard]] std::string text() const;
-  /// Of text(); what it does not say is empty.
+  /// Parses text(); what it does not mention is empty.
   [[nodiscard]] static LayerAlgorithms of(const std::string& text);
 };
 

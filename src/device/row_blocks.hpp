@@ -1,9 +1,9 @@
-// The order of a sum over rows, on CPUs and GPUs alike. Rows are cut into blocks of kBlockRows; a block is added from
-// its first row to its last, beginning with 0. The blocks' sums are rows in their turn, and are cut and added in the
-// same way, level by level, until one is left. No thread, grid or vector has a say in it.
+// The order of a sum over rows, the same on CPUs and GPUs. Rows are cut into blocks of kBlockRows; a block is added
+// from its first row to its last, starting with 0. The blocks' sums are rows again, and are cut and added in the same
+// way, level by level, until one is left. Threads, grids and vector widths do not influence it.
 //
-// Why 64: 8,192 rows of 768 columns are 98,304 threads for a GPU, with few enough additions one after the other on each
-// of three levels; and a CPU writes one sum for each 64 rows that it reads, which costs next to nothing.
+// Why 64: 8,192 rows of 768 columns give a GPU 98,304 threads, with few enough sequential additions on each of three
+// levels; and a CPU writes one sum for each 64 rows that it reads, which costs almost nothing.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ namespace lockstep::device {
 inline constexpr std::int64_t kBlockRows = 64;
 inline constexpr int kRowsAhead = 8;
 
-/// Rows of one level. No rows at all are one block, whose sum is 0.
+/// The rows of one level. Zero rows are one block, whose sum is 0.
 struct RowBlocks {
   std::int64_t rows = 0;
 
@@ -31,21 +31,21 @@ struct RowBlocks {
   }
 };
 
-/// Rows of the scratch that a sum over `rows` needs: the sums of all levels but the last.
+/// Rows of scratch memory for a sum over `rows`: the sums of all levels but the last.
 constexpr std::int64_t scratch_rows(std::int64_t rows) {
   std::int64_t all = 0;
   for (rows = RowBlocks{rows}.count(); rows > 1; rows = RowBlocks{rows}.count()) all += rows;
   return all;
 }
 
-/// Its bytes, for sums in T.
+/// The bytes of that scratch memory, for sums in T.
 template <class T = float>
 constexpr std::size_t row_sums_bytes(std::int64_t rows, std::int64_t columns) {
   return static_cast<std::size_t>(scratch_rows(rows) * columns) * sizeof(T);
 }
 
-/// The levels of a sum over rows of `columns`, one after the other: first(blocks, to), then next(from, blocks, to),
-/// which write a row for each block. What the last one writes is `total`; scratch is [scratch_rows(rows), columns].
+/// The levels of a sum over rows of `columns`, one after another: first(blocks, to), then next(from, blocks, to), each
+/// of which writes a row per block. The last one writes `total`; scratch is [scratch_rows(rows), columns].
 template <class T, class First, class Next>
 void for_levels(std::int64_t rows, std::int64_t columns, T* total, T* scratch, const First& first, const Next& next) {
   RowBlocks blocks{rows};
@@ -59,23 +59,23 @@ void for_levels(std::int64_t rows, std::int64_t columns, T* total, T* scratch, c
   }
 }
 
-/// The same for rows that stand in memory: level(from, blocks, to) for each level.
+/// The same for rows in memory: level(from, blocks, to) for each level.
 template <class T, class Level>
 void for_levels_of(const T* x, std::int64_t rows, std::int64_t columns, T* total, T* scratch, const Level& level) {
   for_levels(
       rows, columns, total, scratch, [&](const RowBlocks& blocks, T* to) { level(x, blocks, to); }, level);
 }
 
-/// Rows as they stand in memory. What else is added has a function `of` like this one.
+/// Rows in memory. Other terms need a function `of` like this one.
 template <class T>
 struct RowElements {
   const T* x;
-  std::int64_t step;  ///< elements from a row to the next
+  std::int64_t step;  ///< elements from one row to the next
   LOCKSTEP_HOST_DEVICE T of(std::int64_t row, std::int64_t column) const { return x[row * step + column]; }
 };
 
-/// One level, a thread a column of a block. Neighbors read neighboring columns; a thread reads kRowsAhead rows before
-/// it adds the first, so that it waits for memory once for all of them.
+/// One level, with one thread per column of a block. Neighbouring threads read neighbouring columns; a thread reads
+/// kRowsAhead rows before it adds the first, so that it waits for memory only once for all of them.
 template <class Terms, class T>
 struct SumBlocksFunctor {
   Terms terms;
@@ -96,7 +96,7 @@ struct SumBlocksFunctor {
   }
 };
 
-/// One level on the CPU, one sum after the other: for levels that have few of them.
+/// One level on the CPU, one sum after another: for levels with few sums.
 template <class T>
 void sum_level(const T* from, const RowBlocks& blocks, std::int64_t columns, T* to) {
   const SumBlocksFunctor<RowElements<T>, T> functor{{from, columns}, blocks, columns, to};

@@ -1,4 +1,4 @@
-// Handles of a GPU's work, for code that only passes them on. device/gpu/gpu.hpp says what they stand for.
+// Handles of a GPU's work, for code that only passes them on. See device/gpu/gpu.hpp for their meaning.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// What kernels need for themselves, and the program that follows from it: what an executor runs, and what a plan counts
-// the memory of, without one.
+// What kernels need for themselves, and the program compiled with it: executors run it, and plans compute its memory
+// without an executor.
 #pragma once
 
 #include <cstddef>
@@ -14,12 +14,12 @@
 
 namespace lockstep::exec {
 
-/// Of one node's kernel; of a view, nothing.
+/// The needs of one node's kernel; zero for a view.
 struct KernelNeeds {
-  std::size_t workspace = 0;  ///< bytes of scratch while it runs
-  std::size_t kept = 0;       ///< bytes that it keeps from call to call
+  std::size_t workspace = 0;  ///< bytes of scratch memory while it runs
+  std::size_t kept = 0;       ///< bytes that it keeps between calls
   bool can_recompute = false;
-  std::uint64_t adds = 0;  ///< bit i: it can add the gradient of parameter i to what the memory holds
+  std::uint64_t adds = 0;  ///< bit i: it can add to an existing gradient of parameter i
 };
 
 /// By node.
@@ -28,10 +28,10 @@ struct KernelNeeds {
 struct ProgramOptions {
   bool in_place = true;
   Recompute recompute = Recompute::never;
-  const PartBoundary* boundary = nullptr;  ///< of a part; null: the graph is whole
+  const PartBoundary* boundary = nullptr;  ///< of a part; null: the graph is a whole model
 };
 
-/// `needs`: by node of the graph, which is as the device computes it.
+/// `needs`: by node of the graph, which must already be lowered for the device.
 [[nodiscard]] Program program_of(const Graph& graph, Mode mode, std::span<const KernelNeeds> needs,
                                  const ProgramOptions& options = {});
 

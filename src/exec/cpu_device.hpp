@@ -1,5 +1,5 @@
-// CpuDevice: a rank computes on its host's CPU. Kernels run on the thread that calls them, and the model and the
-// gradients are in the host's memory.
+// CpuDevice: the rank computes on its host's CPU. Kernels run on the thread that calls them; the model and the
+// gradients are in host memory.
 #pragma once
 
 #include "exec/device.hpp"

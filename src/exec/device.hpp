@@ -1,6 +1,6 @@
-// Device: what a rank computes on, its CPU (CpuDevice) or one GPU (GpuDevice). It makes all that differs between the
-// two: kernels and what they run on, workers, the memory of a model, the reducer of gradients. So nobody else asks
-// which it is.
+// Device: what a rank computes on, its CPU (CpuDevice) or one GPU (GpuDevice). It makes everything that differs between
+// the two: kernels and what they run on, workers, the memory of a model, the reducer of gradients. So no other code
+// asks which one it is.
 #pragma once
 
 #include <cstddef>
@@ -38,8 +38,8 @@ class ShardRunner;
 class Worker;
 class WorkerStream;
 
-/// Makes a shard's inputs where they are needed, on a GPU, from fewer bytes than they have. Its parts take the place of
-/// the inputs in ShardInputs and on the way to the GPU. Const members are called by several threads at once.
+/// Prepares a shard's inputs on a GPU from fewer bytes than they have. Its parts replace the inputs in ShardInputs and
+/// in the transfer to the GPU. Const members are thread-safe.
 class InputFiller {
  public:
   InputFiller() = default;
@@ -53,9 +53,9 @@ class InputFiller {
                     std::span<std::byte* const> inputs) const = 0;
 };
 
-/// A program that is to be run, and by how many workers.
+/// A program to be run, and by how many workers.
 struct ProgramSetup {
-  const Graph& graph;  ///< as the device computes it: lowered
+  const Graph& graph;  ///< as the device computes it, i.e. lowered
   const Program& program;
   int workers = 1;
   const PartOfModel* part = nullptr;  ///< null: the graph is a whole model
@@ -65,12 +65,12 @@ struct ProgramSetup {
   }
 };
 
-/// A kernel that is to be made for a worker.
+/// A kernel to be made for a worker.
 struct KernelSetup {
   const Node& node;
   KernelRequest request;
   std::string layer;       ///< "conv 'stem'"
-  std::string algorithms;  ///< of a library, that are to be taken; empty: any
+  std::string algorithms;  ///< library algorithms to use; empty: any
   std::shared_ptr<WorkerStream> stream;
 };
 
@@ -88,59 +88,59 @@ class Device {
   [[nodiscard]] const device::DeviceInfo& info() const { return info_; }
   [[nodiscard]] DeviceKind kind() const { return info_.kind; }
 
-  // What an executor is made of.
+  // What executors need.
 
-  /// The graph as it is computed here. `passes`: with those that rewrite it (graph/lowering).
+  /// The graph as this device computes it. `passes`: apply the passes that rewrite it (graph/lowering).
   [[nodiscard]] virtual Graph lower(const Graph& graph, bool passes) const = 0;
-  /// Throws Error(configuration), which names the layer, where its op has no kernel for this device.
+  /// Throws Error(configuration) that names the layer if its op has no kernel for this device.
   [[nodiscard]] virtual std::unique_ptr<Kernel> make_kernel(const KernelSetup& setup) const = 0;
-  /// That of a worker. The programs of a GPU's worker share one, so that their activations take memory once.
+  /// The stream of a worker. All programs of a GPU worker share one, so that their activations share memory.
   [[nodiscard]] virtual std::shared_ptr<WorkerStream> stream(int worker) const = 0;
-  /// `filler`: of a GPU, what makes its inputs; null: they are copied.
+  /// `filler`: prepares the inputs on a GPU; null: they are copied.
   [[nodiscard]] virtual std::unique_ptr<Worker> make_worker(const ProgramSetup& setup, int worker, KernelSet kernels,
                                                             std::shared_ptr<const InputFiller> filler) const = 0;
-  /// Memory of a shard of a part that a worker computes by `runner`, which outlives it.
+  /// Memory for a shard of a part, which a worker computes with `runner`; that must outlive it.
   [[nodiscard]] virtual std::unique_ptr<PartShard> make_part_shard(const ProgramSetup& setup, int worker,
                                                                    ShardRunner& runner) const = 0;
-  /// The model where kernels of this device can read it, with the values that it has on the host now. Both blocks
-  /// outlive what is returned. Throws Error(configuration) where it does not fit beside what the program needs.
+  /// The model in memory that kernels of this device can read, with its current values on the host. Both blocks must
+  /// outlive the result. Throws Error(configuration) if it does not fit beside what the program needs.
   [[nodiscard]] virtual std::shared_ptr<const ModelView> place_model(const ProgramSetup& setup,
                                                                      const TensorBlock& parameters,
                                                                      const TensorBlock& states) const = 0;
 
-  /// Of gradients that workers of this device write. The communicator outlives it.
+  /// Reduces gradients that workers of this device write. The communicator must outlive it.
   [[nodiscard]] virtual std::unique_ptr<comm::GradientReducer> make_reducer(Communicator& communicator,
                                                                             comm::GradientBuckets buckets,
                                                                             comm::ReducerOptions options) const = 0;
-  /// Memory for gradients that nobody reads.
+  /// Memory for gradients that are discarded.
   [[nodiscard]] virtual ScratchBuffer make_scratch(std::int64_t elements) const = 0;
 
-  // What others ask of it.
+  // What other code asks of it.
 
   /// For people: "NVIDIA H100 80GB HBM3".
   [[nodiscard]] virtual std::string name() const { return info_.model; }
-  /// Where the job does not say how many; `cores`: this rank's.
+  /// Used if the job does not set it; `cores`: this rank's.
   [[nodiscard]] virtual int default_workers(int cores) const = 0;
-  /// Of all workers together, in the job's precision; 0: not known.
+  /// FLOP/s of all workers together, in the job's precision; 0: unknown.
   [[nodiscard]] virtual double peak_flops(int workers) const = 0;
-  /// What the bits of its kernels depend on, beside their code: "oneDNN 2.6.3".
+  /// What the bits of its kernels depend on, besides their code: "oneDNN 2.6.3".
   [[nodiscard]] virtual std::string fingerprint() const { return info_.libraries; }
-  /// Whether libraries choose algorithms when kernels are made, so that ranks have to agree on them.
+  /// Whether libraries choose algorithms when kernels are made, so that ranks must agree on them.
   [[nodiscard]] virtual bool chooses_algorithms() const { return false; }
-  /// Whether a model is in memory of this process, which its limits bound, and which ranks of a host can share.
+  /// Whether models are in this process's memory, where its limits apply, and which ranks of a host can share.
   [[nodiscard]] virtual bool uses_host_memory() const { return true; }
-  /// Whether there is memory for more than the run: that of GPUs is planned to the last MiB.
+  /// Whether there is memory left beside the run's; GPU memory is planned to the last MiB.
   [[nodiscard]] virtual bool has_memory_to_spare() const { return true; }
-  /// Whether make_reducer() wants GradientBuckets::spread_owners.
+  /// Whether make_reducer() needs GradientBuckets::spread_owners.
   [[nodiscard]] virtual bool spreads_owners() const { return true; }
-  /// Of a GPU: "0000:3b:00.0".
+  /// For a GPU: "0000:3b:00.0".
   [[nodiscard]] virtual std::string pci_bus() const { return ""; }
-  /// Where gradients are, for benches; `timeout`: of ranks that wait for each other.
+  /// Where gradients are, for benchmarks; `timeout`: for ranks that wait for each other.
   [[nodiscard]] virtual comm::ReduceDevice reduce_device(Communicator& communicator,
                                                          std::chrono::milliseconds timeout) const = 0;
-  /// Whose own all-reduce takes them there.
+  /// The library with an all-reduce for gradients on this device.
   [[nodiscard]] virtual std::string all_reduce_library() const = 0;
-  /// Records what the host does not see; null: there is nothing.
+  /// Records what the host cannot see; null: nothing.
   [[nodiscard]] virtual std::shared_ptr<device::GpuProfiler> profiler() const { return nullptr; }
 
  protected:

@@ -19,7 +19,7 @@ double sum_in_order(const float* values, std::int64_t n) {
   return sum;
 }
 
-/// Takes the gradients of one worker and forgets them.
+/// Gives one worker memory for its gradients and discards them.
 class ScratchGradients final : public comm::GradientSink {
  public:
   ScratchGradients(const Device& device, const comm::GradientBuckets& buckets) {
@@ -104,7 +104,7 @@ void Executor::use(const ModelValues& model) {
   if (seats_.empty()) make_workers();
 }
 
-// Not before the first model is there: memory of a GPU is counted first.
+// Called with the first model, not earlier: the memory that a GPU's program needs is counted first.
 void Executor::make_workers() {
   seats_.resize(kernels_.size());
   for (std::size_t i = 0; i < seats_.size(); ++i) {
@@ -122,17 +122,17 @@ StepContext Executor::context(std::uint64_t step, int shard) const {
   return {.seed = seed_, .step = step, .first_position = shard * shard_samples(), .parameters_version = version_};
 }
 
-// Parameters that were fetched ahead and not read may still be on their way.
+// Parameters that were fetched ahead but never read may still be under way.
 void Executor::settle(std::uint64_t step) const {
   const FetchedParameters* const fetched = model_->fetched;
   if (fetched != nullptr) fetched->memory.settle({"all-gather of parameters", step, fetched->timeout});
 }
 
-// `result(location)`: where a shard's values are.
+// `result(location)`: a shard's values at this location.
 template <class Result>
 void Executor::add_up(const Result& result, std::int64_t valid, ShardScalars& sums) const {
   sums = {};
-  if (graph_.loss < 0) return;  // another part's
+  if (graph_.loss < 0) return;  // another part computes the loss
   const auto sum = [&](const Location& location) { return sum_in_order(result(location), valid); };
   const Results& results = program_.results;
   sums.loss = sum(results.loss);
@@ -202,7 +202,7 @@ PartCalls Executor::part_calls(std::uint64_t step, const PartSchedule& schedule,
           .stop = &pool_.failed()};
 }
 
-// Each worker has its own shards, of which it computes both forward and backward.
+// Each worker has its own shards, and computes both forward and backward of each.
 void Executor::train_part(const TrainStep& step, InputSource& source, const comm::GradientBuckets& buckets,
                           comm::GradientReducer& reducer) {
   const auto index_of = [&](int shard) {

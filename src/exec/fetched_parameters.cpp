@@ -9,7 +9,7 @@ namespace lockstep::exec {
 
 namespace {
 
-constexpr std::size_t kAhead = 2;  // uses of units that are fetched before they are reached
+constexpr std::size_t kAhead = 2;  // number of unit uses that are fetched ahead
 constexpr const char* kName = "all-gather of parameters";
 
 std::set<int> units_of(const Instruction& instruction, const std::vector<int>& unit_of) {
@@ -24,7 +24,7 @@ std::set<int> units_of(const Instruction& instruction, const std::vector<int>& u
 
 std::vector<UnitUse> unit_uses(const Program& program, const std::vector<int>& unit_of, bool divided) {
   std::vector<UnitUse> uses;
-  std::vector<std::size_t> current;  // uses of the last instruction that read any
+  std::vector<std::size_t> current;  // the uses of the last instruction that had any
   for (std::size_t i = 0; i < program.instructions.size(); ++i) {
     if (divided && i == static_cast<std::size_t>(program.forward_end)) current.clear();
     const std::set<int> units = units_of(program.instructions[i], unit_of);

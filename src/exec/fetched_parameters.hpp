@@ -1,5 +1,5 @@
-// Parameters that are divided between hosts: units of them are fetched ahead of the instructions that read them and
-// dropped after those (comm/transport/fetched_memory.hpp), in forward and again in backward.
+// Parameters that are divided between hosts: units of them are fetched before the instructions that read them and
+// dropped afterwards (comm/transport/fetched_memory.hpp), in forward and again in backward.
 #pragma once
 
 #include <chrono>
@@ -19,33 +19,33 @@ struct FetchedParameters {
   std::chrono::milliseconds timeout;
 };
 
-/// From the first to the last instruction of a row that reads a unit, with no other unit's between them.
+/// A run of instructions, from the first to the last that reads a unit, with no read of another unit in between.
 struct UnitUse {
   int unit = 0;
   std::size_t first = 0, last = 0;
   bool operator==(const UnitUse&) const = default;
 };
 
-/// Of a program, by first instruction. `divided`: none goes on from forward to backward, since a worker has other
-/// shards between the two.
+/// The uses of a program, ordered by first instruction. `divided`: none extends from forward into backward, since a
+/// worker has other shards between the two.
 [[nodiscard]] std::vector<UnitUse> unit_uses(const Program& program, const std::vector<int>& unit_of, bool divided);
 
-/// Of one worker: has the units that instructions read there while they run, and the next ones on their way.
+/// For one worker: holds the units that its current instructions read, and fetches the next ones.
 class ParameterReader {
  public:
   ParameterReader(const Program& program, bool divided) : program_(program), divided_(divided) {}
 
   struct Call {
-    const FetchedParameters* parameters = nullptr;  ///< null: all are there
+    const FetchedParameters* parameters = nullptr;  ///< null: all parameters are in memory
     std::uint64_t step = 0;
     TraceRecorder* trace = nullptr;
     int track = 0;
   };
-  /// Before a shard's first instruction, or the first of its backward.
+  /// Call before a shard's first instruction, or before the first one of its backward.
   void begin(const Call& call);
   void before(std::size_t instruction);
   void after(std::size_t instruction);
-  /// That it has waited since begin().
+  /// Seconds of waiting since begin().
   [[nodiscard]] double seconds() const { return seconds_; }
 
  private:
@@ -53,8 +53,8 @@ class ParameterReader {
   const bool divided_;
   Call call_;
   std::vector<UnitUse> uses_;
-  std::vector<std::size_t> held_;  ///< of uses_
-  std::size_t next_ = 0;           ///< of uses_
+  std::vector<std::size_t> held_;  ///< indices into uses_
+  std::size_t next_ = 0;           ///< index into uses_
   double seconds_ = 0;
 };
 

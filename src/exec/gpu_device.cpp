@@ -41,7 +41,7 @@ std::unique_ptr<Kernel> GpuDevice::make_kernel(const KernelSetup& setup) const {
 }
 
 std::shared_ptr<GpuWorkerStream> GpuDevice::gpu_stream(int worker) const {
-  gpu().make_current();  // whoever asks makes kernels for it, and those ask the GPU's libraries for algorithms
+  gpu().make_current();  // the caller makes kernels for the stream, which query the GPU's libraries for algorithms
   while (streams_.size() <= static_cast<std::size_t>(worker)) {
     streams_.push_back(std::make_shared<GpuWorkerStream>(gpu()));
   }

@@ -1,4 +1,4 @@
-// GpuDevice: a rank computes on one GPU. Workers are streams; the model and the gradients stay in its memory.
+// GpuDevice: the rank computes on one GPU. Workers are streams; the model and the gradients stay in its memory.
 #pragma once
 
 #include <memory>
@@ -22,16 +22,16 @@ struct GpuSetup {
   device::DeviceInfo info;
   std::shared_ptr<device::Gpu> gpu;
   std::shared_ptr<const OpRegistry> kernels;              ///< the CUDA module's, for the built-in ops
-  bool graphs = true;                                     ///< kernels are launched in graphs, not one by one
-  device::GpuInfo facts = {};                             ///< what the driver says of it
+  bool graphs = true;                                     ///< launch kernels in graphs, not one by one
+  device::GpuInfo facts = {};                             ///< what the driver reports about it
   int driver_cuda_version = 0;                            ///< the latest CUDA that the driver can run: 13000 is 13.0
-  std::shared_ptr<const device::CudaModule> module = {};  ///< where both are from; null for fakes
+  std::shared_ptr<const device::CudaModule> module = {};  ///< where gpu and kernels come from; null for fakes
   device::GpuPlace place = {};                            ///< for errors; without step and op
-  double peak_flops = 0;                                  ///< in the job's precision, a second; 0: not known
+  double peak_flops = 0;                                  ///< FLOP/s in the job's precision; 0: not known
   std::shared_ptr<device::GpuProfiler> profiler = {};
 };
 
-/// A stream of its own, and working memory. Training and evaluation use both in turn.
+/// A stream and an arena of its own, which training and evaluation use in turn.
 class GpuWorkerStream final : public WorkerStream {
  public:
   explicit GpuWorkerStream(device::Gpu& of) : gpu(of), stream(of.make_kernel_stream()), arena(of) {}
@@ -58,12 +58,12 @@ class GpuDevice final : public Device {
 
   [[nodiscard]] device::Gpu& gpu() const { return *setup_.gpu; }
   [[nodiscard]] const GpuSetup& setup() const { return setup_; }
-  /// What the program's workers allocate, beside parameters and states.
+  /// What the program's workers allocate, besides parameters and states.
   [[nodiscard]] std::vector<MemoryNeed> needs_of_workers(const ProgramSetup& setup) const;
 
   [[nodiscard]] Graph lower(const Graph& graph, bool passes) const override;
   [[nodiscard]] std::unique_ptr<Kernel> make_kernel(const KernelSetup& setup) const override;
-  /// Made when first asked for; by one thread at a time.
+  /// Created on first use; by one thread at a time.
   [[nodiscard]] std::shared_ptr<WorkerStream> stream(int worker) const override { return gpu_stream(worker); }
   [[nodiscard]] std::unique_ptr<Worker> make_worker(const ProgramSetup& setup, int worker, KernelSet kernels,
                                                     std::shared_ptr<const InputFiller> filler) const override;
@@ -71,7 +71,7 @@ class GpuDevice final : public Device {
                                                            ShardRunner& runner) const override;
   [[nodiscard]] std::shared_ptr<const ModelView> place_model(const ProgramSetup& setup, const TensorBlock& parameters,
                                                              const TensorBlock& states) const override;
-  /// Every rank calls it: with several, NCCL is started.
+  /// Collective: starts NCCL if there are several ranks.
   [[nodiscard]] std::unique_ptr<comm::GpuAllReduce> make_gpu_reducer(Communicator& communicator,
                                                                      comm::GradientBuckets buckets,
                                                                      const comm::ReducerOptions& options) const;
@@ -82,7 +82,7 @@ class GpuDevice final : public Device {
   }
   [[nodiscard]] ScratchBuffer make_scratch(std::int64_t elements) const override;
 
-  /// One computes while the inputs and gradients of the other are copied.
+  /// One computes while the inputs and gradients of the other are being copied.
   [[nodiscard]] int default_workers(int /*cores*/) const override { return 2; }
   [[nodiscard]] double peak_flops(int /*workers*/) const override { return setup_.peak_flops; }
   [[nodiscard]] std::string fingerprint() const override { return info_.model + ", " + info_.libraries; }
@@ -99,7 +99,7 @@ class GpuDevice final : public Device {
  private:
   [[nodiscard]] std::shared_ptr<GpuWorkerStream> gpu_stream(int worker) const;
 
-  GpuSetup setup_;  // before the streams: they need its GPU until they end
+  GpuSetup setup_;  // declared before the streams, which need its GPU until they are destroyed
   mutable std::vector<std::shared_ptr<GpuWorkerStream>> streams_;
 };
 

@@ -45,7 +45,7 @@ GpuPartShard::GpuPartShard(const ProgramSetup& setup, std::shared_ptr<GpuWorkerS
   }
 }
 
-// What lies in one place in forward and in backward has left before it is written again.
+// A location that forward and backward share needs one block: it has been sent before it is written again.
 void GpuPartShard::add_leaving(const Location& location, std::size_t bytes) {
   const bool known = std::any_of(leaving_.begin(), leaving_.end(),
                                  [&](const Leaving& one) { return one.location == location && one.bytes == bytes; });

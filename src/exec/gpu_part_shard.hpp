@@ -1,5 +1,5 @@
-// GpuPartShard: a shard of a part on a GPU. What other parts send is received in pinned memory and copied to the GPU;
-// what they are sent is copied to pinned memory first, and the host waits for it.
+// GpuPartShard: a shard of a part on a GPU. Tensors from other parts are received in pinned memory and copied to the
+// GPU; tensors for other parts are first copied to pinned memory, and the host waits for the copy.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ class GpuPartShard final : public PartShard {
  public:
   GpuPartShard(const ProgramSetup& setup, std::shared_ptr<GpuWorkerStream> stream, ShardRunner& runner);
 
-  /// On the GPU, beside its inputs.
+  /// Bytes on the GPU, besides its inputs.
   [[nodiscard]] static std::size_t bytes(const ProgramSetup& setup);
 
   [[nodiscard]] std::byte* message(FromParts what, std::size_t entry) override;
@@ -35,15 +35,15 @@ class GpuPartShard final : public PartShard {
   [[nodiscard]] const float* result(const Location& location) const override { return results_.at(location); }
 
  private:
-  /// Tensors on their way from other parts.
+  /// Tensors received from other parts.
   struct Arriving {
     Arriving(device::Gpu& gpu, const std::vector<PartLinks::Link>& links);
     std::vector<std::size_t> bytes;
     std::vector<device::PinnedBlock> pinned;
     std::vector<device::GpuBlock> memory;
-    std::vector<const void*> at;  ///< that memory
+    std::vector<const void*> at;  ///< their addresses on the GPU
   };
-  /// A tensor on its way to other parts.
+  /// A tensor to be sent to other parts.
   struct Leaving {
     Location location;
     std::size_t bytes = 0;
@@ -58,10 +58,10 @@ class GpuPartShard final : public PartShard {
   device::GpuBlock arena_;
   Arriving values_, gradients_;
   std::vector<Leaving> leaving_;
-  device::Gpu::Event copied_;  ///< what leaves
+  device::Gpu::Event copied_;  ///< after the copies to the host
   TraceRanges* ranges_ = nullptr;
   GpuInputs inputs_;
-  GpuResults results_;  ///< after the others: it waits for what uses them
+  GpuResults results_;  ///< last, because its destructor waits for what uses the others
 };
 
 }  // namespace lockstep::exec

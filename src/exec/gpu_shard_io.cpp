@@ -11,14 +11,14 @@ namespace {
 
 using device::InputStage;
 
-/// Of a block that holds all parts, each from a multiple of InputStage::kPart on.
+/// Size of a block that holds all parts, each aligned to InputStage::kPart.
 std::size_t block_bytes(const std::vector<std::size_t>& parts) {
   std::size_t bytes = 0;
   for (const std::size_t part : parts) bytes = InputStage::up_to_part(bytes) + part;
   return std::max<std::size_t>(bytes, 1);
 }
 
-/// Where the parts of such a block lie.
+/// Addresses of the parts in such a block.
 template <class Byte>
 void place_parts(Byte* block, const std::vector<std::size_t>& parts, std::vector<Byte*>& places) {
   places.clear();
@@ -30,7 +30,7 @@ void place_parts(Byte* block, const std::vector<std::size_t>& parts, std::vector
   }
 }
 
-/// Bytes of what comes from the host for a shard: its tensors, the step's context, and the loss's scale.
+/// Bytes of what the host sends for a shard: its tensors, the step's context, and the loss scale.
 std::vector<std::size_t> staged_bytes(const Graph& graph, const InputFiller* filler) {
   auto bytes = tensor_bytes(graph, filler);
   bytes.push_back(sizeof(StepContext));

@@ -1,4 +1,4 @@
-// What of a shard passes between the host and its GPU: inputs on their way there, results on their way back.
+// A shard's data between the host and its GPU: inputs on the way there, results on the way back.
 #pragma once
 
 #include <cstddef>
@@ -15,24 +15,24 @@
 
 namespace lockstep::exec {
 
-/// A shard's tensors, its step's context and the scale of its loss.
+/// A shard's tensors, its step's context and its loss scale.
 class GpuInputs {
  public:
-  /// `filler`: makes the tensors on the GPU; null: they are copied. Graph and stream outlive it.
+  /// `filler`: prepares the tensors on the GPU; null: they are copied. Graph and stream must outlive it.
   GpuInputs(const Graph& graph, GpuWorkerStream& stream, std::shared_ptr<const InputFiller> filler);
   GpuInputs(const GpuInputs&) = delete;
   GpuInputs& operator=(const GpuInputs&) = delete;
   ~GpuInputs() = default;
 
-  /// On the GPU, without a filler.
+  /// Bytes on the GPU, without a filler.
   [[nodiscard]] static std::size_t bytes(const Graph& graph);
 
-  /// What is launched on the worker's stream from here on may read them.
+  /// Whatever is launched on the worker's stream from here on may read them.
   void put(const ShardCall& call);
-  /// All that reads them has been launched.
+  /// Call when everything that reads them has been launched.
   void release() { stage_.release(); }
 
-  // On the GPU, since put().
+  // Addresses on the GPU, after put().
   [[nodiscard]] std::span<const void* const> tensors() const { return tensors_; }
   [[nodiscard]] const StepContext* context() const { return context_; }
   [[nodiscard]] const float* loss_scale() const { return loss_scale_; }
@@ -40,29 +40,29 @@ class GpuInputs {
  private:
   GpuWorkerStream& stream_;
   std::shared_ptr<const InputFiller> filler_;
-  std::vector<std::size_t> part_bytes_;  ///< of what comes from the host
+  std::vector<std::size_t> part_bytes_;  ///< of what the host sends
   device::InputStage stage_;
   std::vector<std::span<const std::byte>> parts_;
   std::vector<const std::byte*> staged_;
-  device::GpuBlock filled_;  ///< what the filler makes
+  device::GpuBlock filled_;  ///< what the filler writes
   std::vector<std::byte*> filled_tensors_;
   std::vector<const void*> tensors_;
   const StepContext* context_ = nullptr;
   const float* loss_scale_ = nullptr;
 };
 
-/// What the host wants of a shard: loss and metrics by sample, or the prediction.
+/// What the host needs from a shard: loss and metrics by sample, or the prediction.
 class GpuResults {
  public:
-  /// The stream outlives it.
+  /// The stream must outlive it.
   GpuResults(const ProgramSetup& setup, GpuWorkerStream& stream);
   GpuResults(const GpuResults&) = delete;
   GpuResults& operator=(const GpuResults&) = delete;
   ~GpuResults();
 
-  /// Returns when all that was launched on the worker's stream is done, and the results are on the host.
+  /// Returns when everything launched on the worker's stream is done and the results are on the host.
   void take(const ShardRunner& runner);
-  /// Null where the program has none.
+  /// Null if the program has none.
   [[nodiscard]] const float* at(const Location& location) const;
 
  private:

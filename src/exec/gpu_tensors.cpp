@@ -13,7 +13,7 @@ namespace {
 
 using device::Gpu;
 
-constexpr std::size_t kCopyAlignment = 256;  // as Gpu::allocate() gives it, for libraries
+constexpr std::size_t kCopyAlignment = 256;  // the alignment of Gpu::allocate(), for libraries
 constexpr std::size_t kStagingBytes = std::size_t{16} << 20;
 
 std::int64_t lay_out(const TensorBlock& block, std::vector<std::int64_t>& starts) {
@@ -44,7 +44,8 @@ std::vector<FilterSizes> orders_of(const TensorBlock& block, const std::vector<b
   return orders;
 }
 
-/// copy(bytes of the tensor, where they are on the GPU, how many) for pieces that fit into the staging memory.
+/// Calls copy(bytes of the tensor, their address on the GPU, number of bytes) for pieces that fit into the staging
+/// memory.
 template <class Copy>
 void in_pieces(std::span<float> tensor, float* device, const Copy& copy) {
   const auto host = std::as_writable_bytes(tensor);

@@ -1,5 +1,5 @@
-// Tensors on a GPU: a block that is laid out as a TensorBlock of the host is, and copied from there and back. Weights
-// of convolutions may lie with channels last there.
+// Tensors on a GPU: a block with the layout of a TensorBlock on the host, and copies to and from it. Weights of
+// convolutions may be stored there with channels last.
 #pragma once
 
 #include <cstddef>
@@ -18,30 +18,30 @@ namespace lockstep::exec {
 
 class GpuTensors {
  public:
-  /// Each tensor starts at a multiple of this many floats; what is between them is zero, and nobody's.
+  /// Each tensor starts at a multiple of this many floats; the gaps are zero and unused.
   static constexpr std::int64_t kPart = 64;
   static constexpr std::int64_t parts_of(std::int64_t elements) { return divide_up(elements, kPart); }
 
-  /// Zeros, when the stream is there. `channels_last`: by tensor (graph/weight_order.hpp); empty: none does. The Gpu
-  /// outlives it; `like` need not.
+  /// Zeros, in stream order. `channels_last`: by tensor (graph/weight_order.hpp); empty: none. The Gpu must outlive it;
+  /// `like` need not.
   GpuTensors(device::Gpu& gpu, device::Gpu::Stream stream, const TensorBlock& like,
              const std::vector<bool>& channels_last = {});
   GpuTensors(const GpuTensors&) = delete;
   GpuTensors& operator=(const GpuTensors&) = delete;
   ~GpuTensors();
 
-  /// Both return when all is copied; what is on the stream before comes first.
+  /// Both return when everything is copied, in stream order after earlier work.
   void upload(const TensorBlock& block);
   void download(TensorBlock& block);
 
   [[nodiscard]] std::size_t size() const { return starts_.size(); }
-  /// Of tensor i, in floats.
+  /// Offset of tensor i, in floats.
   [[nodiscard]] std::int64_t start(std::size_t i) const { return starts_[i]; }
-  /// Element e of the host's tensor i is element order(i).place(e) here.
+  /// Element e of tensor i on the host is element order(i).place(e) here.
   [[nodiscard]] const FilterSizes& order(std::size_t i) const { return orders_[i]; }
   [[nodiscard]] float* data() const { return device_.as<float>(); }
   [[nodiscard]] float* at(std::size_t i) const { return data() + starts_[i]; }
-  /// Of all tensors, with what is between them.
+  /// Elements of all tensors, including the gaps.
   [[nodiscard]] std::int64_t elements() const { return elements_; }
   [[nodiscard]] static std::size_t bytes(const TensorBlock& like);
 
@@ -59,18 +59,18 @@ class GpuTensors {
   device::GpuBlock device_;
 };
 
-/// Of a model's parameters on a GPU, those that enter matrix multiplications in a low-precision type, rounded to it.
-/// They are made when parameters come from the host, and written by the update together with the parameters themselves.
+/// Rounded copies of those parameters on a GPU that enter matrix multiplications in a low-precision type. They are made
+/// when parameters come from the host, and updated together with the parameters.
 class LowPrecisionWeights {
  public:
-  /// `types`: for each parameter; f32: it has no copy. The Gpu outlives it.
+  /// `types`: per parameter; f32: it has no copy. The Gpu must outlive it.
   LowPrecisionWeights(device::Gpu& gpu, const TensorBlock& parameters, const std::vector<DType>& types);
 
-  /// Enqueues it on the stream; nothing, where the parameter has no copy.
+  /// Enqueues making the copy; does nothing if the parameter has none.
   void make(std::size_t parameter, device::Gpu::Stream stream, const float* from, std::int64_t elements) const;
 
   [[nodiscard]] DType type(std::size_t parameter) const { return types_.at(parameter); }
-  /// Null: it has none.
+  /// Null if it has none.
   [[nodiscard]] std::byte* at(std::size_t parameter) const {
     return type(parameter) == DType::f32 ? nullptr : device_.get() + starts_.at(parameter);
   }
@@ -79,17 +79,17 @@ class LowPrecisionWeights {
  private:
   device::Gpu& gpu_;
   std::vector<DType> types_;
-  std::vector<std::size_t> starts_;  ///< bytes
+  std::vector<std::size_t> starts_;  ///< in bytes
   device::GpuBlock device_;
 };
 
-/// The parameters and states that kernels read.
+/// The parameters and states that kernels read on a GPU.
 class GpuParameters {
  public:
-  /// What the host has, as the graph's device keeps it: its low-precision weights (graph/precision.hpp), the order of
-  /// its weights (graph/weight_order.hpp). The Gpu outlives it.
+  /// Copies the host's values into the layout of the graph's device: its low-precision weights (graph/precision.hpp),
+  /// the order of its weights (graph/weight_order.hpp). The Gpu must outlive it.
   GpuParameters(device::Gpu& gpu, const Graph& graph, const TensorBlock& parameters, const TensorBlock& states);
-  /// What uses it is done.
+  /// Everything that uses it must be done.
   ~GpuParameters() = default;
   GpuParameters(const GpuParameters&) = delete;
   GpuParameters& operator=(const GpuParameters&) = delete;
@@ -99,15 +99,15 @@ class GpuParameters {
 
   [[nodiscard]] GpuTensors& parameters() { return parameters_; }
   [[nodiscard]] GpuTensors& states() { return states_; }
-  /// Whoever changes parameters changes their copies, too.
+  /// Code that changes parameters must also change their copies.
   [[nodiscard]] const LowPrecisionWeights& copies() const { return copies_; }
-  /// Where what changes them is put. Who reads them on another stream waits for changed().
+  /// The stream for work that changes them. Readers on other streams wait for changed().
   [[nodiscard]] device::Gpu::Stream stream() const { return stream_; }
   [[nodiscard]] device::Gpu::Event changed() const { return changed_; }
   void record_change() { gpu_.record(changed_, stream_); }
   [[nodiscard]] static std::vector<MemoryNeed> needs(const Graph& graph, const TensorBlock& parameters,
                                                      const TensorBlock& states);
-  /// For kernels that read them; it shares in owning them.
+  /// For kernels that read them; shares ownership.
   [[nodiscard]] static std::shared_ptr<const ModelView> view(const std::shared_ptr<const GpuParameters>& of) {
     return {of, &of->view_};
   }
@@ -116,7 +116,7 @@ class GpuParameters {
   device::Gpu& gpu_;
   device::Gpu::Stream stream_;
   device::Gpu::Event changed_;
-  LowPrecisionWeights copies_;  // before the others, whose destructors wait for the stream
+  LowPrecisionWeights copies_;  // destroyed after the others, whose destructors wait for the stream
   GpuTensors parameters_, states_;
   ModelView view_;
 };

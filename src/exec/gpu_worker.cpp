@@ -51,7 +51,8 @@ void GpuWorker::launch_program(const ShardCall& call) {
   const device::Gpu::Stream stream = stream_->stream;
   TraceRanges* const ranges = call.trace == nullptr ? nullptr : call.trace->ranges();
   runner_.mark_ops(ranges);
-  const bool in_graphs = graphs_ != nullptr && ranges == nullptr;  // whoever marks ops wants to see each
+  const bool in_graphs = graphs_ != nullptr && ranges == nullptr;  // with op ranges, each op is launched by itself to
+                                                                   // be visible
   const std::byte* const arena = runner_.begin();
   if (in_graphs) graphs_->begin(addresses(call.model, arena));
   const std::size_t all = program_.instructions.size();

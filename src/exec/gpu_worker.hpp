@@ -1,7 +1,7 @@
-// GpuWorker: a shard on a stream of the rank's GPU. Kernels write gradients where the reducer wants them: a buffer has
-// an event to wait for before it is written, and one to record after (comm/reduce/all_reduce_gpu.hpp). So siblings are
-// added, and buckets leave, while the GPU computes on; the host waits for the shard's results only, and another
-// worker's shard runs meanwhile.
+// GpuWorker: computes a shard on a stream of the rank's GPU. Kernels write gradients directly into the reducer's
+// buffers: a buffer has an event to wait for before it is written, and one to record afterwards
+// (comm/reduce/all_reduce_gpu.hpp). So sibling shards are added, and buckets sent, while the GPU goes on computing; the
+// host waits only for the shard's results, while another worker's shard runs.
 #pragma once
 
 #include <memory>
@@ -16,23 +16,24 @@
 
 namespace lockstep::exec {
 
-/// A shard's kernels as graphs, so that the host's part of them is a call for each bucket instead of one for each
-/// kernel: small shards are bound by those.
+/// A shard's kernels as CUDA graphs, so that the host makes one call per bucket instead of one per kernel: kernel
+/// launches are the bottleneck of small shards.
 ///
-/// A graph holds the addresses that its kernels were given. Those of buffers differ from shard to shard, so there is a
-/// graph for each set of them that turned up (a handful: comm/reduce/tree_sums.hpp uses memory again); when
-/// any other has moved, all graphs are made anew. What is launched for the first time is launched as it is, which lets
-/// libraries load what they need.
+/// A graph contains the addresses that its kernels were given. Gradient buffers differ from shard to shard, so there is
+/// one graph per combination of buffers that has occurred (a handful: comm/reduce/tree_sums.hpp reuses memory); when
+/// any other address changes, all graphs are captured again. On first use, kernels are launched without a graph, so
+/// that libraries can load what they need.
 class GpuGraphs {
  public:
-  /// The Gpu outlives it; when it ends, the stream is done.
+  /// The Gpu must outlive it; the stream must be idle when it is destroyed.
   GpuGraphs(device::Gpu& gpu, device::Gpu::Stream stream) : gpu_(gpu), stream_(stream) {}
 
-  /// Before a shard's parts: all addresses that its kernels are given, but those of buffers. The stream is done.
+  /// Call before a shard's parts, with all addresses that its kernels are given, except those of buffers. The stream
+  /// must be idle.
   void begin(std::vector<const void*> addresses);
 
-  /// Enqueues a part of the program on the stream, by launch() or as a graph of what launch() enqueues. Errors name the
-  /// `step`, and name() where it is a graph.
+  /// Enqueues a part of the program on the stream, by launch() or as a graph captured from launch(). Errors name the
+  /// `step`, and in a graph also name().
   template <class Launch, class Name>
   void run(std::size_t part, std::span<const comm::GradientBuffer> buffers, std::uint64_t step, const Launch& launch,
            const Name& name) {
@@ -63,21 +64,21 @@ class GpuGraphs {
 
 class GpuWorker final : public Worker {
  public:
-  /// `graphs`: kernels are launched in graphs. `filler`: makes the inputs; null: they are copied.
+  /// `graphs`: launch kernels in graphs. `filler`: prepares the inputs; null: they are copied.
   GpuWorker(const ProgramSetup& setup, std::shared_ptr<GpuWorkerStream> stream, KernelSet kernels, bool graphs,
             std::shared_ptr<const InputFiller> filler);
   GpuWorker(const GpuWorker&) = delete;
   GpuWorker& operator=(const GpuWorker&) = delete;
   ~GpuWorker() override = default;
 
-  /// Nothing writes the model meanwhile.
+  /// The model must not change meanwhile.
   double run(const ShardCall& call) override;
   [[nodiscard]] const float* result(const Location& location) const override { return results_.at(location); }
 
  private:
-  /// All kernels of the shard, part by part: a part ends where a bucket does.
+  /// Launches all kernels of the shard, part by part: a part ends where a bucket does.
   void launch_program(const ShardCall& call);
-  /// All addresses that a shard's kernels are given, but those of gradients.
+  /// All addresses that a shard's kernels are given, except those of gradients.
   [[nodiscard]] std::vector<const void*> addresses(const ModelView& model, const std::byte* arena) const;
 
   const Program& program_;
@@ -87,7 +88,7 @@ class GpuWorker final : public Worker {
   ShardGradients gradients_;
   std::unique_ptr<GpuGraphs> graphs_;  ///< null: kernels are launched one by one
   GpuInputs inputs_;
-  GpuResults results_;  ///< after the others: it waits for what uses them
+  GpuResults results_;  ///< last, because its destructor waits for what uses the others
 };
 
 }  // namespace lockstep::exec

@@ -24,7 +24,7 @@ std::vector<TensorSpec> parameter_specs(const Graph& graph, const Node& node) {
   return specs;
 }
 
-/// What stands behind "LABEL: "; empty where nothing does.
+/// What follows "LABEL: " in the line that begins with it; empty if there is none.
 std::string algorithms_of(const std::vector<std::string>& algorithms, const std::string& label) {
   const std::string begin = label + ": ";
   const auto found = std::find_if(algorithms.begin(), algorithms.end(),

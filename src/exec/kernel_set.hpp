@@ -1,4 +1,4 @@
-// KernelSet: the kernels of a graph's nodes, made for one worker, and WorkerStream, which they run on.
+// KernelSet: the kernels of a graph's nodes, made for one worker, and WorkerStream, on which they run.
 #pragma once
 
 #include <cstddef>
@@ -14,19 +14,19 @@
 
 namespace lockstep::exec {
 
-/// What the kernels of one worker run on, and what a program needs beside them. Of the CPU it is the thread that calls,
-/// which is done when a call returns; of a GPU a stream, on which calls are launched in order. As Casts it casts the
-/// operands of low precision. Memory is the device's.
+/// What the kernels of one worker run on, and what a program needs besides them. On a CPU it is the calling thread, and
+/// work is done when a call returns; on a GPU it is a stream, on which work is launched in order. As Casts it casts
+/// low-precision operands. All memory is the device's.
 class WorkerStream : public ops::Casts {
  public:
-  /// Memory for the activations of a program, at least so many bytes, 64-byte aligned. A worker of a GPU has one block
-  /// for all of its programs: it may have moved since the last call, and what another program wrote is lost.
+  /// Memory for the activations of a program: at least this many bytes, 64-byte aligned. A GPU worker has one block for
+  /// all of its programs: it may have moved since the last call, and another program may have overwritten it.
   [[nodiscard]] virtual std::byte* reserve_arena(std::size_t bytes) = 0;
-  /// What kernels are called with; null on the CPU.
+  /// Passed to kernels as the stream; null on the CPU.
   [[nodiscard]] virtual void* of_kernels() { return nullptr; }
-  /// What follows belongs to this layer of this step: for errors.
+  /// What follows belongs to this layer of this step; for errors.
   virtual void enter(std::uint64_t /*step*/, const std::string& /*layer*/) {}
-  /// sum[i] = left[i] + right[i], added in float32. `sum` may be one of them.
+  /// sum[i] = left[i] + right[i], added in float32. `sum` may be one of the operands.
   virtual void add(DType dtype, const void* left, const void* right, void* sum, std::int64_t n) = 0;
   /// values[i] *= *factor
   virtual void scale(float* values, const float* factor, std::int64_t n) = 0;
@@ -38,7 +38,7 @@ class WorkerStream : public ops::Casts {
 class KernelSet {
  public:
   /// Throws Error(configuration) for an op that has no kernel for this device. `algorithms`: algorithms() of the rank
-  /// whose choice is to be taken, or nothing; throws Error(usage) where it cannot be. `keeps_weights`: of
+  /// whose choice must be used, or empty; throws Error(usage) if one is not available. `keeps_weights`: see
   /// KernelRequest.
   KernelSet(const Graph& graph, Mode mode, const Device& device, int worker = 0,
             const std::vector<std::string>& algorithms = {}, bool keeps_weights = true);
@@ -49,15 +49,15 @@ class KernelSet {
   [[nodiscard]] std::size_t workspace_bytes(std::int32_t node) const;
   /// What the kernels run on.
   [[nodiscard]] WorkerStream& stream() const { return *stream_; }
-  /// What kernels chose of a library's algorithms, by layer: "linear 'head': ..."; empty on the CPU.
+  /// The algorithms that kernels chose from a library's, by layer: "linear 'head': ..."; empty on the CPU.
   [[nodiscard]] std::vector<std::string> algorithms() const;
   /// layer_label() of the node.
   [[nodiscard]] const std::string& label(std::int32_t node) const { return labels_[static_cast<std::size_t>(node)]; }
-  /// Elements of each input of a loss, whose gradients are scaled; empty for all other nodes.
+  /// Elements of each input of a loss, whose gradients are scaled; empty for other nodes.
   [[nodiscard]] const std::vector<std::int64_t>& loss_inputs(std::int32_t node) const {
     return loss_inputs_[static_cast<std::size_t>(node)];
   }
-  /// Whether something is computed in float16, whose gradients would vanish without it.
+  /// Whether something is computed in float16, whose gradients would underflow without scaling.
   [[nodiscard]] bool scales_loss() const { return scales_loss_; }
 
  private:

@@ -1,4 +1,4 @@
-// Whether a job fits on a GPU, said before its first step.
+// Checks, before the first step, whether a job fits on a GPU.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +11,13 @@ struct MemoryNeed {
   std::string what;      ///< "activations"
   std::size_t each = 0;  ///< bytes
   int count = 1;
-  std::string remedy = {};  ///< what in the job makes it needless: "data.cache: memory"
+  std::string remedy = {};  ///< how the job can avoid it: "data.cache: memory"
 };
 
 [[nodiscard]] std::size_t bytes_of(const std::vector<MemoryNeed>& needs);
 
-/// Throws Error(configuration) with a table of what needs how much where it is more than `free` bytes. `gpu` names the
-/// rank and its GPU; `shard_samples` and `workers` are what a user can change.
+/// Throws Error(configuration) with a table of all needs if they exceed `free` bytes. `gpu` names the rank and its GPU;
+/// `shard_samples` and `workers` are settings that a user can change.
 void require_memory(const std::string& gpu, std::size_t free, const std::vector<MemoryNeed>& needs,
                     std::int64_t shard_samples, int workers);
 

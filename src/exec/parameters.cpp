@@ -28,7 +28,7 @@ std::shared_ptr<std::byte> zeroed(std::size_t bytes) {
   return {block, block->data()};
 }
 
-/// Zero, too. Small pages: of a large one, all would be taken with the first element.
+/// Also zero. Uses small pages: the first write to a huge page would allocate all of it.
 std::shared_ptr<std::byte> sparse(std::size_t bytes) {
   if (bytes == 0) return zeroed(0);
   void* const pages = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -115,7 +115,7 @@ void initialize(const Initializer& initializer, std::uint64_t seed, const std::s
       continue;
     }
     float value = normal(words, i % 2);
-    // Truncated at two standard deviations: redraw, with the try in the counter.
+    // Truncated at two standard deviations: redraws, with the number of the try in the counter.
     while (initializer.kind == Kind::truncated_normal && std::abs(value) > 2.0F) {
       ++counter[2];
       words = philox(key, counter);

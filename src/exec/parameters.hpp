@@ -1,5 +1,5 @@
-// The model's parameters and states: fp32, one block each. By default every rank has all of it; where ranks divide a
-// block among them, each keeps some elements of its tensors.
+// The model's parameters and states: fp32, one block each. By default every rank has all of a block; if ranks divide it
+// among them, each keeps some elements of its tensors.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +26,8 @@ class TensorBlock {
   TensorBlock() = default;
   /// All zero.
   TensorBlock(const Graph& graph, const std::vector<ValueId>& ids);
-  /// Of which this rank keeps `own`: by tensor, ascending. In `memory`, of bytes_of(), as it stands there; or, where it
-  /// is null, all zero, in memory whose pages are taken when they are first written.
+  /// A block of which this rank keeps the elements `own`: by tensor, ascending. It uses `memory` (of bytes_of()) with
+  /// the values it has; if that is null, zeros in memory whose pages are allocated on first write.
   TensorBlock(const Graph& graph, const std::vector<ValueId>& ids, std::vector<std::vector<Extent>> own,
               std::shared_ptr<std::byte> memory = {});
   TensorBlock(TensorBlock&&) = default;
@@ -36,9 +36,9 @@ class TensorBlock {
   TensorBlock& operator=(const TensorBlock&) = delete;
   ~TensorBlock() = default;
 
-  /// Where such tensors begin, in elements, and where the last one ends.
+  /// Offsets of such tensors, in elements, and the end of the last one.
   [[nodiscard]] static std::vector<std::int64_t> offsets_of(const Graph& graph, const std::vector<ValueId>& ids);
-  /// That they take.
+  /// Bytes that they occupy.
   [[nodiscard]] static std::size_t bytes_of(const Graph& graph, const std::vector<ValueId>& ids) {
     return static_cast<std::size_t>(offsets_of(graph, ids).back()) * sizeof(float);
   }
@@ -53,7 +53,7 @@ class TensorBlock {
   [[nodiscard]] std::span<float> at(std::size_t i, const Extent& extent) const {
     return at(i).subspan(static_cast<std::size_t>(extent.begin), static_cast<std::size_t>(extent.end - extent.begin));
   }
-  /// The elements that this rank keeps; no others are to be written.
+  /// The elements that this rank keeps; it must not write others.
   [[nodiscard]] std::vector<Extent> own(std::size_t i) const;
   [[nodiscard]] std::int64_t elements() const;  ///< of all tensors, without padding
 
@@ -72,28 +72,29 @@ class TensorBlock {
 
 struct FetchedParameters;
 
-/// Where kernels read a model.
+/// The addresses at which kernels read a model.
 struct ModelView {
   std::vector<const float*> parameters, states;  ///< per Graph::parameters, Graph::states
-  std::vector<const void*> low_precision;        ///< of a GPU, per parameter: its copy (graph/precision.hpp), or null
-  std::vector<bool> channels_last;               ///< per parameter: how it is kept (graph/weight_order.hpp)
-  device::Event changed{};                       ///< of a GPU: streams that read wait for it
-  const FetchedParameters* fetched = nullptr;    ///< null: all parameters are there
+  std::vector<const void*> low_precision;        ///< on a GPU, per parameter: its copy (graph/precision.hpp), or null
+  std::vector<bool> channels_last;               ///< per parameter: its layout (graph/weight_order.hpp)
+  device::Event changed{};                       ///< on a GPU: streams that read wait for it
+  const FetchedParameters* fetched = nullptr;    ///< null: all parameters are in memory
 };
 
-/// Of a model that kernels read in the host's memory. Both blocks outlive it.
+/// For kernels that read the model in host memory. Both blocks must outlive it.
 [[nodiscard]] std::shared_ptr<const ModelView> view_of(const TensorBlock& parameters, const TensorBlock& states);
 
-/// A model, and where a device has it: null where it is on the host only, whose blocks outlive its use.
+/// A model on the host, and its view on a device (null: it is on the host only). The host's blocks must outlive its
+/// use.
 struct ModelValues {
   const TensorBlock &parameters, &states;
   std::shared_ptr<const ModelView> placed = {};
 };
 
-/// First values: every element is a function of (seed, name, index) by Philox. `out`: the elements from `first` on.
+/// Initial values: every element is a function of (seed, name, index) by Philox. `out`: the elements from `first` on.
 void initialize(const Initializer& initializer, std::uint64_t seed, const std::string& name, std::span<float> out,
                 std::int64_t first = 0);
-/// Of those elements of tensors `ids` that this rank keeps, in their block.
+/// Initialises those elements of tensors `ids` that this rank keeps, in their block.
 void initialize(const Graph& graph, const std::vector<ValueId>& ids, std::uint64_t seed, const TensorBlock& block);
 
 /// `parameters sha256`: SHA-256 over all tensors in order of name; per tensor its fp32 values, little-endian.

@@ -12,7 +12,7 @@ namespace lockstep::exec {
 
 namespace {
 
-// Below are the tags of what ranks agree on, above those of checkpoints and of the all-reduce.
+// Tags below these are used for agreements between ranks, tags above for checkpoints and the all-reduce.
 constexpr int kFirstTag = 1 << 16, kEndOfTags = 1 << 18;
 
 }  // namespace

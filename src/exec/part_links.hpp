@@ -1,5 +1,5 @@
-// PartLinks: what a part of a graph (graph/parts.hpp) gets from other parts and gives to them, and the tags of the
-// messages. All ranks make the same numbers of the same parts.
+// PartLinks: what a part of a graph (graph/parts.hpp) receives from other parts and sends to them, and the tags of the
+// messages. All ranks compute the same tags from the same parts.
 #pragma once
 
 #include <chrono>
@@ -13,35 +13,36 @@
 namespace lockstep::exec {
 
 struct PartLinks {
-  /// A value, or a gradient, on its way from one part to another.
+  /// A value or a gradient that one part sends to another.
   struct Link {
-    int part = 0;           ///< the other one
-    std::size_t bytes = 0;  ///< of a shard's
-    int first_tag = 0;      ///< of shard 0
+    int part = 0;           ///< the part at the other end
+    std::size_t bytes = 0;  ///< per shard
+    int first_tag = 0;      ///< tag for shard 0
   };
   std::vector<Link> received;                ///< per PartBoundary::received
-  std::vector<std::vector<Link>> sent;       ///< per PartBoundary::sent: to each part that reads it
+  std::vector<std::vector<Link>> sent;       ///< per PartBoundary::sent: a link to each part that reads it
   std::vector<Link> arrivals;                ///< per PartBoundary::arrivals
-  std::vector<std::vector<Link>> gradients;  ///< per PartBoundary::received: its gradients, in the order of the program
+  std::vector<std::vector<Link>> gradients;  ///< per PartBoundary::received: its gradients, in program order
 };
 
-/// A part as a rank computes it. What it refers to outlives its executor.
+/// A part as a rank computes it. What it refers to must outlive its executor.
 struct PartOfModel {
-  const GraphPart& part;  ///< of the graph as the device lowers it
+  const GraphPart& part;  ///< of the graph as lowered by the device
   PartLinks links;
-  Communicator& ranks;       ///< all of the job
+  Communicator& ranks;       ///< all ranks of the job
   std::int64_t samples = 1;  ///< of a shard
-  int in_flight = 1;         ///< shards of a worker between forward and backward
+  int in_flight = 1;         ///< shards that a worker may have between forward and backward
   std::chrono::milliseconds timeout{60'000};
 };
 
-/// Those of a worker whose memory is there: one more than are between forward and backward, so that the next shard's
-/// values can come meanwhile.
+/// Shards per worker that have memory: one more than are between forward and backward, so that the next shard's values
+/// can be received meanwhile.
 [[nodiscard]] inline int shards_in_memory(const PartOfModel& part) {
   return part.in_flight + 1;
 }
 
-/// Of part `own`. Throws Error(configuration) where there are more values between parts, times shards, than tags.
+/// The links of part `own`. Throws Error(configuration) if values between parts, times shards, exceed the number of
+/// tags.
 [[nodiscard]] PartLinks links_of(const std::vector<GraphPart>& parts, int own, int shards);
 
 }  // namespace lockstep::exec

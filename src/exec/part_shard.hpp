@@ -1,6 +1,6 @@
 // PartShard: the memory of a shard of one part of a model, from the first message that it receives until the last one
-// that it sends has left. Messages are received into memory of the host and sent from there: that of a CPU's shard is
-// where its kernels compute (CpuPartShard); a GPU's is copied to the GPU and back (GpuPartShard).
+// that it sends has left. Messages are received in host memory and sent from there: for a CPU (CpuPartShard) this is
+// the memory in which kernels compute; a GPU's (GpuPartShard) is copied to the GPU and back.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@
 
 namespace lockstep::exec {
 
-/// What comes from other parts: the values of PartBoundary::received, the gradients of its arrivals.
+/// What other parts send: the values of PartBoundary::received, the gradients of its arrivals.
 enum class FromParts : std::uint8_t { value, gradient };
 
 class PartShard {
@@ -25,27 +25,28 @@ class PartShard {
   PartShard& operator=(const PartShard&) = delete;
   virtual ~PartShard() = default;
 
-  /// Where entry `entry` of PartLinks::received, or arrivals, is received: memory of the host.
+  /// Where entry `entry` of PartLinks::received, or arrivals, is received, in host memory.
   [[nodiscard]] virtual std::byte* message(FromParts what, std::size_t entry) = 0;
-  /// Before forward, when the shard's inputs are on the host; the call lives until the shard's last instruction.
+  /// Call before forward, when the shard's inputs are on the host; the call must live until the shard's last
+  /// instruction.
   virtual void begin(const ShardCall& call) = 0;
-  /// It has been received: instructions that are run from here on read it.
+  /// The entry has been received: instructions that run from here on may read it.
   virtual void received(FromParts /*what*/, std::size_t /*entry*/) {}
 
-  /// Before instructions are run: points the runner to this shard's memory.
+  /// Call before running instructions: points the runner to this shard's memory.
   virtual void bind() = 0;
-  /// Their operands, but for the slots of gradients.
+  /// The instructions' operands, except for gradient slots.
   [[nodiscard]] virtual ShardOperands operands(const ShardCall& call) const = 0;
-  /// A bucket is about to be written; it has been.
+  /// Call before a bucket is written, and after.
   virtual void opened(const comm::GradientBuffer& /*buffer*/) {}
   virtual void closing(const comm::GradientBuffer& /*buffer*/) {}
-  /// What instructions have made, in memory of the host; it stands there until the next begin().
+  /// What instructions have computed, in host memory; valid until the next begin().
   [[nodiscard]] virtual const void* made(const Location& location, std::size_t bytes, const ShardCall& call) = 0;
-  /// After its last instruction: returns when all is computed and its results are on the host.
+  /// Call after its last instruction: returns when everything is computed and the results are on the host.
   virtual void finish() {}
-  /// Null where the program has none.
+  /// Null if the program has none.
   [[nodiscard]] virtual const float* result(const Location& location) const = 0;
-  /// Whether the host sees how long kernels take.
+  /// Whether the host can time kernels.
   [[nodiscard]] virtual bool times_kernels() const { return false; }
 };
 

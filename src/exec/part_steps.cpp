@@ -23,7 +23,7 @@ bool writes(const Instruction& instruction, const Location& location) {
                                                          : has(instruction.outputs, location);
 }
 
-/// The instructions of forward, or of backward.
+/// The instructions of forward, or those of backward.
 class Phase {
  public:
   Phase(const Program& program, std::size_t first, std::size_t end) : program_(program), first_(first), end_(end) {}
@@ -34,8 +34,8 @@ class Phase {
     awaited_[i].push_back(entry);
   }
 
-  // What stands in the arena stays there until the phase ends, so that the last to write there has made it. The rest
-  // is what the part only passes on.
+  // A value in the arena stays there until the phase ends, so the last instruction that writes there has made it. All
+  // other values are only passed on by this part.
   void send(const PartStep::Sent& what, const Location& location) {
     std::size_t i = location.space == Space::arena ? end_ : first_;
     while (i > first_ && !writes(program_.instructions[i - 1], location)) --i;
@@ -68,7 +68,7 @@ class Phase {
   const Program& program_;
   std::size_t first_, end_;
   std::map<std::size_t, std::vector<std::size_t>> awaited_;  // by the first instruction that reads them
-  std::map<std::size_t, std::vector<PartStep::Sent>> sent_;  // by the instruction after that which makes them
+  std::map<std::size_t, std::vector<PartStep::Sent>> sent_;  // by the instruction after the one that makes them
   std::vector<PartStep::Sent> passed_on_;
 };
 

@@ -21,13 +21,13 @@ struct PartWorker::Flight {
   StepContext context;
   std::optional<GradientTarget> target;
   std::optional<ShardCall> call;
-  int shard = -1;  ///< -1: it may be used when its messages have left
+  int shard = -1;  ///< -1: free as soon as its messages have left
   double seconds = 0;
 };
 
 namespace {
 
-// Null: it has been waited for.
+// Null: it has already been waited for.
 bool is_done(const std::unique_ptr<Transfer>& transfer) {
   return transfer == nullptr || transfer->done();
 }
@@ -95,7 +95,7 @@ PartWorker::Flight& PartWorker::flight_of(int shard) {
   return **found;
 }
 
-/// Null: all are in use.
+/// Null if all are in use.
 PartWorker::Flight* PartWorker::free_flight() {
   Flight* free = nullptr;
   for (const auto& flight : flights_) {
@@ -106,7 +106,8 @@ PartWorker::Flight* PartWorker::free_flight() {
   return free;
 }
 
-// `rest`: the next task first. That one is posted in any case; those after it only where nothing has to be waited for.
+// `rest`: starts with the next task. Receives of that one are always posted; those of later tasks only if this needs no
+// waiting.
 void PartWorker::post_next_receives(const PartCalls& calls, std::span<const PartTask> rest) {
   bool next = true;
   for (const PartTask& task : rest) {
@@ -148,7 +149,7 @@ void PartWorker::send(const PartCalls& calls, const PartLinks::Link& link, const
       part_.ranks.send({static_cast<const std::byte*>(from), link.bytes}, to, link.first_tag + flight.shard));
 }
 
-// `entries`: of `transfers`, which are waited for once.
+// `entries`: of `transfers`; each is waited for once.
 void PartWorker::wait(const PartCalls& calls, const Awaited& what, std::vector<std::unique_ptr<Transfer>>& transfers,
                       std::span<const std::size_t> entries, int shard) {
   if (entries.empty()) return;
@@ -205,7 +206,7 @@ void PartWorker::run_instructions(Flight& flight, std::size_t first, std::size_t
   seconds_.hand_over += parameters_.seconds();
 }
 
-// What is computed before a wait and after it are spans of their own: to wait is not to compute.
+// Spans before and after a wait are separate: waiting is not computing.
 void PartWorker::run_phase(const PartCalls& calls, Flight& flight, const Phase& phase) {
   std::optional<TraceScope> span;
   std::size_t begin = phase.first;
@@ -257,7 +258,7 @@ void PartWorker::forward(const PartCalls& calls, Flight& flight) {
 }
 
 void PartWorker::backward(const PartCalls& calls, Flight& flight) {
-  wait_for_all(calls, kSends, flight.sends, flight.shard);  // backward may write over what forward has made
+  wait_for_all(calls, kSends, flight.sends, flight.shard);  // backward may overwrite what forward has made
   const auto send_gradient = [&](const PartStep::Sent& what) {
     const auto& link = part_.links.gradients[what.entry][what.term];
     send(calls, link, made(flight, program_.received_gradients[what.entry].at(what.term), link.bytes), flight);

@@ -1,11 +1,11 @@
-// PartWorker: computes shards of one part of a model (graph/parts.hpp), several of them between forward and backward at
-// the same time. Activations come from the ranks that have the parts before and go to those that have the parts after;
+// PartWorker: computes shards of one part of a model (graph/parts.hpp), with several of them between forward and
+// backward at a time. Activations come from the ranks that have earlier parts and go to those that have later parts;
 // gradients go the other way.
 //
-// Receives are posted before they are waited for: of the next forward while the task before it computes, of a backward
-// as soon as its forward is done. They are waited for where something is first read, and what others read is sent as
-// soon as it has been made (exec/part_steps.hpp). It is read where the program has left it, so a shard's memory is used
-// again only when its messages have left.
+// Receives are posted early: those of a forward while the previous task computes, those of a backward as soon as its
+// forward is done. A message is waited for only where it is first read, and sent as soon as its content has been made
+// (exec/part_steps.hpp). It is sent from the memory in which it was computed, so a shard's memory is reused only when
+// its messages have left.
 #pragma once
 
 #include <atomic>
@@ -36,9 +36,8 @@ struct PartTask {
 /// By part and shard: the rank that computes it.
 using RankOfShard = std::vector<std::vector<int>>;
 
-/// The shards of a worker between forward and backward, where the job does not say: 1F1B needs as many as there are
-/// parts, and more of a part whose ranks feed more ranks than they are; with one more, activations travel while the
-/// parts compute.
+/// Shards of a worker between forward and backward if the job does not say: 1F1B needs as many as there are parts, and
+/// more for a part with fewer ranks than it feeds; with one more, activations travel while the parts compute.
 [[nodiscard]] int default_in_flight(const std::vector<std::vector<int>>& ranks_of_part);
 
 /// What is the same for all tasks of a worker in one step.
@@ -48,19 +47,19 @@ struct PartCalls {
   const ModelView& model;
   std::function<StepContext(int shard)> context;
   InputSource& source;
-  const comm::GradientBuckets* buckets = nullptr;  ///< null: nothing is trained
+  const comm::GradientBuckets* buckets = nullptr;  ///< null: no training
   comm::GradientSink* sink = nullptr;
   float loss_scale = 1;
   TraceRecorder* trace = nullptr;
   int track = 0;
-  const std::atomic<bool>* stop = nullptr;  ///< another worker of this rank has failed: waits end
+  const std::atomic<bool>* stop = nullptr;  ///< set if another worker of this rank has failed: waits then end
 };
 
 /// Seconds that workers wait for other parts.
 struct PartWaits {
   double activations = 0;  ///< in a forward
   double gradients = 0;    ///< in a backward
-  double sends = 0;        ///< until what is sent has left
+  double sends = 0;        ///< until what it sends has left
   [[nodiscard]] double sum() const { return activations + gradients + sends; }
 };
 
@@ -72,21 +71,21 @@ struct PartSeconds {
 
 class PartWorker {
  public:
-  /// The device outlives it, and what `setup` refers to, whose part is not null.
+  /// The device, and what `setup` refers to, must outlive it. setup.part must not be null.
   PartWorker(const Device& device, const ProgramSetup& setup, int worker, KernelSet kernels);
   ~PartWorker();
   PartWorker(const PartWorker&) = delete;
   PartWorker& operator=(const PartWorker&) = delete;
 
-  /// `done(shard, seconds)`, right after a shard's last task: its results are there, and it has taken so long to
+  /// Calls `done(shard, seconds)` right after a shard's last task: its results are available, and it took `seconds` to
   /// compute.
   void run(const PartCalls& calls, std::span<const PartTask> tasks,
            const std::function<void(int shard, double seconds)>& done);
-  /// A shard of zeros, from nobody for nobody: the seconds that it took.
+  /// Computes a shard of zeros that exchanges nothing with other parts; returns its seconds.
   double try_shard(const ShardCall& call);
-  /// Of the shard that done() is called for, in the host's memory; null where the program has none.
+  /// A result of the shard that done() was last called for, in host memory; null if the program has none.
   [[nodiscard]] const float* result(const Location& location) const;
-  /// Samples of that shard that count.
+  /// Number of samples of that shard that count.
   [[nodiscard]] std::int64_t valid() const { return valid_; }
   [[nodiscard]] PartSeconds take_seconds() { return std::exchange(seconds_, {}); }
 
@@ -101,10 +100,10 @@ class PartWorker {
   void forward(const PartCalls& calls, Flight& flight);
   void backward(const PartCalls& calls, Flight& flight);
   void run_instructions(Flight& flight, std::size_t first, std::size_t last);
-  /// Seconds of `compute`, which runs instructions or waits for them, are the flight's.
+  /// Adds the seconds of `compute`, which runs instructions or waits for them, to the flight.
   template <class Compute>
   void time(Flight& flight, const Compute& compute);
-  /// What is waited for: its name in timelines and messages, and where the seconds are added up.
+  /// What is waited for: its name in timelines and messages, and where its seconds are added.
   struct Awaited {
     const char* name;
     double PartWaits::*seconds;
@@ -116,8 +115,8 @@ class PartWorker {
     std::size_t first;  ///< instruction
     const std::vector<PartStep>& steps;
     const Awaited& awaited;
-    std::vector<std::unique_ptr<Transfer>>& transfers;  ///< that it waits for
-    FromParts what;                                     ///< that is
+    std::vector<std::unique_ptr<Transfer>>& transfers;  ///< to wait for
+    FromParts what;                                     ///< what these transfers bring
     std::function<void(const PartStep::Sent&)> send;
   };
   void run_phase(const PartCalls& calls, Flight& flight, const Phase& phase);
@@ -127,7 +126,7 @@ class PartWorker {
                     int shard);
   void receive(const PartCalls& calls, FromParts what, Flight& flight);
   void send(const PartCalls& calls, const PartLinks::Link& link, const void* from, Flight& flight);
-  /// What instructions have made, where it can be sent from.
+  /// What instructions have computed, in memory that it can be sent from.
   [[nodiscard]] const void* made(Flight& flight, const Location& location, std::size_t bytes);
 
   const Graph& graph_;
@@ -137,7 +136,7 @@ class PartWorker {
   ShardRunner runner_;
   ParameterReader parameters_;
   std::vector<std::unique_ptr<Flight>> flights_;
-  const Flight* last_ = nullptr;  ///< that done() is called for
+  const Flight* last_ = nullptr;  ///< the one done() was last called for
   std::int64_t valid_ = 0;
   PartSeconds seconds_;
 };

@@ -40,12 +40,12 @@ std::int64_t aligned(std::int64_t elements) {
   return round_up(elements, kScratchAlignment);
 }
 
-/// Scratch gradients are behind the program's own memory, on a cache line of their own.
+/// Scratch gradients follow the program's own memory, starting on a cache line of their own.
 std::size_t scratch_offset(const Program& program) {
   return round_up<std::size_t>(static_cast<std::size_t>(program.arena_bytes), 64);
 }
 
-/// At most all slots of one instruction.
+/// Large enough for all slots of any one instruction.
 std::size_t scratch_bytes(const Program& program) {
   std::int64_t max = 0;
   for (const Instruction& instruction : program.instructions) {

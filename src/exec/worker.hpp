@@ -1,5 +1,5 @@
-// Worker: computes shards, one at a time, and hands over their gradients bucket by bucket. That of the CPU is a thread
-// (CpuWorker), that of a GPU a stream and the thread that fills it (GpuWorker).
+// Worker: computes shards, one at a time, and hands over their gradients bucket by bucket. On a CPU it is a thread
+// (CpuWorker); on a GPU, a stream and the thread that fills it (GpuWorker).
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@
 
 namespace lockstep::exec {
 
-/// Who takes the gradients of a shard that is trained.
+/// Where the gradients of a training shard go.
 struct GradientTarget {
   comm::GradientSink& sink;
   const comm::GradientBuckets& buckets;
@@ -33,10 +33,11 @@ struct ShardCall {
   const ShardInputs& inputs;  ///< in the host's memory
   const ModelView& model;
   const StepContext& context;
-  const GradientTarget* gradients = nullptr;  ///< null: nothing is trained
-  TraceRecorder* trace = nullptr;             ///< where spans go; null: nowhere
-  int track = 0;                              ///< of the timeline, for these spans
-  double* kernel_seconds = nullptr;           ///< seconds inside kernels are added, where the worker knows them
+  const GradientTarget* gradients = nullptr;  ///< null: no training
+  TraceRecorder* trace = nullptr;             ///< where spans are recorded; null: nowhere
+  int track = 0;                              ///< of the timeline
+  double* kernel_seconds = nullptr;           ///< seconds inside kernels are added to it, if the worker can measure
+                                              ///< them
 };
 
 class Worker {
@@ -46,35 +47,37 @@ class Worker {
   Worker& operator=(const Worker&) = delete;
   virtual ~Worker() = default;
 
-  /// Returns when the shard's results are there and its gradients are handed over: the seconds that it took to hand
-  /// them over, and to wait for parameters of other hosts.
+  /// Returns when the shard's results are available and its gradients are handed over. Returns the seconds spent
+  /// handing them over and waiting for parameters of other hosts.
   virtual double run(const ShardCall& call) = 0;
-  /// A result of the last shard, in the host's memory; null where the program has none.
+  /// A result of the last shard, in host memory; null if the program has none.
   [[nodiscard]] virtual const float* result(const Location& location) const = 0;
 };
 
-/// The way of a shard's gradients out of a program. A bucket is opened when its first slot is about to be written, and
-/// handed over when its last one has been. Kept by a worker from shard to shard, so that a step allocates nothing.
+/// Moves a shard's gradients from a program to the reducer. A bucket is opened when its first slot is about to be
+/// written, and handed over when its last one has been. A worker reuses it from shard to shard, so that a step
+/// allocates nothing.
 class ShardGradients {
  public:
   explicit ShardGradients(const Program& program) : program_(program), slots_(program.slots.size()) {}
 
-  /// Of a shard that is about to be computed; the call lives until it is.
+  /// Begins a shard; the call must live until it is computed.
   void begin(const ShardCall& call);
   /// Per Program::slots; those of open buckets are set.
   [[nodiscard]] std::span<const SlotMemory> slots() const { return slots_; }
-  /// Those that instructions may write now.
+  /// The buckets that instructions may currently write.
   [[nodiscard]] std::span<const comm::GradientBuffer> open_buckets() const {
     return std::span(buffers_).subspan(closed_, buffers_.size() - closed_);
   }
-  /// From instruction `first` on, the end of those up to the next bucket's last one; without one, the program's end.
+  /// End of the instructions, from `first` on, up to the last one of the next bucket; the program's end if no bucket is
+  /// left.
   [[nodiscard]] std::size_t end_of_part(std::size_t first) const;
   /// Before instruction i: opened(buffer) for each bucket that begins with it.
   template <class Opened>
   void before(std::size_t i, const Opened& opened) {
     while (next_begins_with(i)) opened(open());
   }
-  /// After instruction i: closing(buffer) for each bucket that ends with it, before that is handed over.
+  /// After instruction i: closing(buffer) for each bucket that ends with it, before the bucket is handed over.
   template <class Closing>
   void after(std::size_t i, const Closing& closing) {
     while (next_ends_with(i)) {
@@ -82,7 +85,7 @@ class ShardGradients {
       hand_over();
     }
   }
-  /// That handing over has taken since begin().
+  /// Seconds spent handing over since begin().
   [[nodiscard]] double seconds() const { return seconds_; }
 
  private:
@@ -94,25 +97,25 @@ class ShardGradients {
   const Program& program_;
   const ShardCall* call_ = nullptr;
   std::vector<SlotMemory> slots_;
-  std::vector<comm::GradientBuffer> buffers_;  ///< of the buckets that were opened
+  std::vector<comm::GradientBuffer> buffers_;  ///< of the buckets opened so far
   std::size_t closed_ = 0;
   double seconds_ = 0;
 };
 
-/// Bytes of each of ShardInputs::tensors. `filler`: null where the inputs are copied.
+/// Bytes of each of ShardInputs::tensors. `filler`: null if the inputs are copied.
 [[nodiscard]] std::vector<std::size_t> tensor_bytes(const Graph& graph, const InputFiller* filler);
 
-/// The buckets of a program's slots. `scattered`: the owner of a slice alone updates the weights that it is of, but for
-/// `shared` ones, by number of the parameter: other parts of the model need the sum of their gradient, too. All uses of
-/// a weight then have the same owners.
+/// The buckets of a program's slots. `scattered`: only the owner of a slice updates its weights; then all uses of a
+/// weight have the same owners. `shared`: numbers of parameters that are excepted, because other parts of the model
+/// need the sum of their gradients, too.
 [[nodiscard]] comm::GradientBuckets gradient_buckets(const Program& program, std::int64_t bucket_bytes,
                                                      std::int64_t shards, bool scattered = false,
                                                      std::span<const std::size_t> shared = {});
 
-/// Of the buckets that a shard has open at a time, between ShardGradients' buffer() and ready(): the most elements.
+/// The most elements in buckets that a shard has open at a time, between GradientSink's buffer() and ready().
 [[nodiscard]] std::int64_t max_open_elements(const Program& program, const comm::GradientBuckets& buckets);
 
-/// Kernels write gradients where the reducer wants them, and are done when they return.
+/// Kernels write gradients into the reducer's buffers, and are done when they return.
 class CpuWorker final : public Worker {
  public:
   CpuWorker(const Program& program, KernelSet kernels)

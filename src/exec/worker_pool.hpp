@@ -1,4 +1,4 @@
-// The workers of a CPU rank, threads that take whole tasks (shards, chunks) from a list, and how many threads a rank
+// The workers of a CPU rank: threads that take whole tasks (shards, chunks) from a list; and how many threads a rank
 // has.
 #pragma once
 
@@ -16,8 +16,8 @@
 
 namespace lockstep::exec {
 
-/// With one worker everything runs on the caller's thread. Which worker takes which task is left to chance:
-/// nothing that a task computes may depend on it.
+/// With one worker, everything runs on the caller's thread. Which worker takes which task is not deterministic: nothing
+/// that a task computes may depend on it.
 class WorkerPool {
  public:
   explicit WorkerPool(int workers);
@@ -26,11 +26,12 @@ class WorkerPool {
   WorkerPool& operator=(const WorkerPool&) = delete;
 
   [[nodiscard]] int size() const { return workers_; }
-  /// A task of this run() has failed. One that waits for something should look at it: the run ends when all have.
+  /// Whether a task of this run() has failed. A task that waits should check it: run() returns only when all have
+  /// ended.
   [[nodiscard]] const std::atomic<bool>& failed() const { return failed_; }
 
-  /// Calls body(int worker, int task) for each task in 0 ... tasks - 1 and returns when all are done. Tasks are
-  /// handed out in order. Rethrows the first exception; the other tasks are then left out. Allocates nothing.
+  /// Calls body(int worker, int task) for each task in 0 ... tasks - 1 and returns when all are done. Tasks are handed
+  /// out in order. Rethrows the first exception; the remaining tasks are then skipped. Allocates nothing.
   template <class Body>
   void run(int tasks, const Body& body) {
     run_tasks(tasks, &body,
@@ -58,11 +59,12 @@ class WorkerPool {
   std::exception_ptr error_;
 };
 
-/// `threads` of the job, or, where they are 0, the device's default for this rank's part of its host's cores; never
-/// more than its shards.
+/// The job's `threads`, or, if that is 0, the device's default for this rank's share of its host's cores; at most the
+/// number of its shards.
 [[nodiscard]] int worker_count(int threads, const Communicator& communicator, const Device& device, std::size_t shards);
 
-/// Background threads that may read and decode for this rank: its part of this host's cores but one.
+/// Background threads that may read and decode for this rank: one less than its share of this host's cores, but at
+/// least 1.
 [[nodiscard]] int max_loader_threads(const Communicator& communicator);
 
 }  // namespace lockstep::exec

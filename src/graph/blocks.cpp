@@ -19,7 +19,7 @@ Blocks::Blocks(const Graph& graph, const std::vector<ValueId>& sent)
   }
   if (graph.output >= 0) read_outside_[static_cast<std::size_t>(graph.output)] = true;
   for (const ValueId id : sent) read_outside_[static_cast<std::size_t>(id)] = true;
-  // A view is no tensor of its own: who reads it reads what it is a view of.
+  // A view is not a tensor of its own: whatever reads it reads the tensor that it is a view of.
   for (std::size_t n = graph.nodes.size(); n-- > 0;) {
     const Node& node = graph.nodes[n];
     for (const ValueId id : node.inputs) {

@@ -8,7 +8,7 @@
 
 namespace lockstep {
 
-/// Nodes first ... end - 1, all of one name.
+/// Nodes first ... end - 1, all with the same block name.
 struct Block {
   std::int32_t first = 0, end = 0;
 };
@@ -19,9 +19,9 @@ class Blocks {
   /// `sent`: values that other parts read, too.
   explicit Blocks(const Graph& graph, const std::vector<ValueId>& sent = {});
   [[nodiscard]] const std::vector<Block>& all() const { return blocks_; }
-  /// That a node belongs to; null: none.
+  /// The block of a node; null: none.
   [[nodiscard]] const Block* of(std::int32_t node) const;
-  /// Whether a node of another block, or of none, reads it, or it is the graph's output.
+  /// Whether a node outside the value's block reads it, or it is the graph's output.
   [[nodiscard]] bool is_read_outside(ValueId id) const { return read_outside_[static_cast<std::size_t>(id)]; }
 
  private:

@@ -14,7 +14,7 @@ namespace lockstep {
 
 namespace {
 
-constexpr double kWorth = 0.05;  ///< of the model's cost: a part of less is not worth what it sends
+constexpr double kWorth = 0.05;  ///< of the model's cost: a smaller part is not worth its communication
 
 using Nodes = std::vector<std::size_t>;
 
@@ -23,12 +23,12 @@ struct Branch {
   double cost = 0;
 };
 
-/// One way to see a model: before the fork, branches, after they have met.
+/// One way to divide a model: nodes before the fork, branches, nodes after the join.
 struct Region {
   std::vector<bool> before, after;  ///< by node
-  std::vector<Branch> branches;     ///< all that lie between, the costliest first
+  std::vector<Branch> branches;     ///< everything in between, the costliest first
 
-  /// What is saved if all branches are computed at once.
+  /// What is saved if all branches are computed concurrently.
   [[nodiscard]] double saved() const {
     double sum = 0;
     for (std::size_t i = 1; i < branches.size(); ++i) sum += branches[i].cost;
@@ -56,7 +56,7 @@ class BranchFinder {
     }
   }
 
-  /// That which saves most; without branches if there is none with two.
+  /// The region that saves most; without branches if none has at least two.
   [[nodiscard]] Region best() const {
     Region best;
     double saved = 0;
@@ -78,7 +78,7 @@ class BranchFinder {
     return kind != OpKind::loss && kind != OpKind::metric;
   }
 
-  // With the node itself.
+  // Including the node itself.
   [[nodiscard]] std::vector<bool> all_before(std::size_t node) const {
     std::vector<bool> in(reads_.size());
     in[node] = true;
@@ -88,7 +88,7 @@ class BranchFinder {
     }
     return in;
   }
-  // The same, and loss and metrics, whatever they read.
+  // Including the node itself, and loss and metrics, whatever they read.
   [[nodiscard]] std::vector<bool> all_after(std::size_t node) const {
     std::vector<bool> in(reads_.size());
     in[node] = true;
@@ -108,7 +108,7 @@ class BranchFinder {
     best = std::move(region);
   }
 
-  // Nodes between that hang together are a branch.
+  // Each connected component of the nodes in between is a branch.
   void find_branches(Region& region) const {
     Nodes root(reads_.size());
     std::iota(root.begin(), root.end(), std::size_t{0});
@@ -155,7 +155,7 @@ class BranchFinder {
                              found));
 }
 
-/// Which branches share a part, so that all parts have at least one and about the same to compute.
+/// Distributes branches over parts, so that each part has at least one branch and all have about the same cost.
 std::vector<int> distribute(const Region& region, const std::vector<double>& costs, std::size_t worth, int parts) {
   std::vector<int> part_of_node(costs.size(), parts - 1);
   std::vector<double> load(static_cast<std::size_t>(parts));
@@ -164,7 +164,7 @@ std::vector<int> distribute(const Region& region, const std::vector<double>& cos
     if (region.before[n]) load.front() += costs[n];
     if (region.after[n]) load.back() += costs[n];
   }
-  std::vector<std::size_t> branches(load.size());  // by part, how many it has
+  std::vector<std::size_t> branches(load.size());  // by part: its number of branches
   for (std::size_t i = 0; i < worth; ++i) {
     const auto empty = static_cast<std::size_t>(std::count(branches.begin(), branches.end(), std::size_t{0}));
     const bool to_empty = worth - i == empty;

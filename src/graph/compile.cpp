@@ -1,11 +1,11 @@
 // compile: forward in graph order, autodiff in reverse, then the memory plan.
 //
-// Tensors are in single-assignment form until the plan: the gradient of a value that is used n times is summed
+// Until the plan, tensors are in single-assignment form: the gradient of a value that is used n times is summed
 // pairwise into fresh tensors, in reverse graph order. Views and `passes_gradient` ops only rename tensors.
 //
-// With recompute_blocks, what only a block's own nodes read has two tensors: one while forward runs, and one from the
-// block's second forward, right before its first backward instruction, on. So only the inputs of blocks live in between
-// (T. Chen et al., "Training Deep Nets with Sublinear Memory Cost", 2016).
+// With recompute_blocks, a value that only nodes of its own block read has two tensors: one during forward, and one
+// that the block's second forward writes, right before the block's first backward instruction. So only the inputs of
+// blocks are kept in between (T. Chen et al., "Training Deep Nets with Sublinear Memory Cost", 2016).
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -142,8 +142,8 @@ class Compiler {
     emit(std::move(instruction));
   }
 
-  // The forward of a block once more. Values that others read, too, are still there; of the rest, what its backward
-  // reads is made. Statistics were counted the first time.
+  // Runs the forward of a block again. Values that nodes outside read are still in memory; of the others, those that
+  // the block's backward reads are recomputed. Statistics were counted the first time.
   void recompute_block(const Block& block) {
     const std::vector<bool> again = nodes_to_recompute(block);
     for (std::int32_t n = block.first; n < block.end; ++n) {
@@ -173,7 +173,7 @@ class Compiler {
     }
   }
 
-  // Those of a block that make something that its backward reads, or that such a node reads.
+  // The nodes of a block that make what the block's backward reads, or what such a node reads.
   [[nodiscard]] std::vector<bool> nodes_to_recompute(const Block& block) const {
     std::vector<bool> read(graph_.values.size()), again(static_cast<std::size_t>(block.end - block.first));
     const auto reads = [&](const std::vector<ValueId>& ids) {
@@ -196,12 +196,12 @@ class Compiler {
     return again;
   }
 
-  // Its inputs are kept in any case, for its own backward.
+  // Its inputs must be kept anyway, for its own backward.
   bool can_be_recomputed(const Node& node, std::int32_t index) const {
     return options_.can_recompute && node.op->backward_reads.inputs && options_.can_recompute(index);
   }
 
-  // Where backward is to read it.
+  // The location at which backward reads it.
   Location kept_or_recomputed(ValueId id) {
     const std::int32_t index = std::exchange(producer_[static_cast<std::size_t>(id)], -1);
     if (index < 0) return place_at(id);
@@ -227,7 +227,7 @@ class Compiler {
 
   [[nodiscard]] bool needs(ValueId id) const { return flow_.wanted[static_cast<std::size_t>(id)]; }
 
-  // Gradients of other parts that are added right before what the backward of `node` makes.
+  // Adds gradients from other parts that come right before the contribution of `node`'s backward.
   void add_arrivals(std::int32_t node) {
     if (options_.boundary == nullptr) return;
     const auto& arrivals = options_.boundary->arrivals;
@@ -237,7 +237,7 @@ class Compiler {
     }
   }
 
-  // Adds what the backward of `node` makes, or leaves it as a term of its own for the part that made the value.
+  // Adds the contribution of `node`'s backward, or leaves it as a separate term for the part that made the value.
   void contribute(std::int32_t node, ValueId id, Location contribution) {
     const std::int32_t entry = received_.empty() ? -1 : received_[static_cast<std::size_t>(id)];
     if (entry >= 0 && node < options_.boundary->received[static_cast<std::size_t>(entry)].sum_from) {
@@ -256,7 +256,7 @@ class Compiler {
     }
   }
 
-  // Adds `contribution` to the gradient of `id`; the first one only names it.
+  // Adds `contribution` to the gradient of `id`; the first one is not copied.
   void add_to_gradient(ValueId id, Location contribution) {
     Location& gradient = gradient_at(id);
     if (gradient.space == Space::none) {
@@ -302,11 +302,11 @@ class Compiler {
     for (const auto& [id, place] : contributions) contribute(index, id, place);
   }
 
-  // Which value gets which gradient.
+  // Pairs of values and the gradients that the node's backward contributes to them.
   std::vector<std::pair<ValueId, Location>> make_input_gradients(const Node& node, std::int32_t index,
                                                                  Instruction& instruction) {
     std::vector<std::pair<ValueId, Location>> contributions;
-    if (node.op->passes_gradient) {  // past the epilogue, one for all
+    if (node.op->passes_gradient) {  // one gradient for all inputs, computed from the epilogue's
       const Location place = new_tensor(graph_.at(node.inputs[0]).spec.bytes());
       instruction.input_gradients.resize(node.inputs.size());
       instruction.input_gradients[0] = place;
@@ -344,8 +344,8 @@ class Compiler {
     };
     if (graph_.loss >= 0) std::tie(results.loss, results.count) = pair_of(graph_.loss);
     for (const auto index : graph_.metrics) results.metrics.push_back(pair_of(index));
-    // With a loss it is an evaluation, and nobody reads what can be gigabytes to be copied: a score for each token and
-    // each entry of the vocabulary. Not every part has the output.
+    // A graph with a loss is evaluated, and its prediction is not read: copying it could mean gigabytes, a score for
+    // each token and vocabulary entry. Not every part has the output.
     const bool predicts = program_.mode == Mode::inference && graph_.loss < 0 && graph_.output >= 0;
     if (predicts) results.prediction = place_at(graph_.output);
   }
@@ -355,14 +355,15 @@ class Compiler {
   const CompileOptions& options_;
   Program program_;
   std::vector<Lifetime> tensors_;
-  std::vector<std::int32_t> producer_;        // by value: the node that can recompute it; -1: none, or it has
+  std::vector<std::int32_t> producer_;        // by value: the node that can still recompute it; -1: none
   std::vector<Location> place_;               // by value
   std::vector<std::vector<Location>> saved_;  // by node
   std::vector<Location> gradient_;            // by value
-  std::vector<std::int32_t> received_;        // by value: the entry of the boundary; -1: none. Empty: of no part
+  std::vector<std::int32_t> received_;        // by value: the entry of the boundary; -1: none. Empty: the graph is no
+                                              // part
   GradientFlow flow_;
-  Blocks blocks_;                      // that are recomputed
-  const Block* recomputed_ = nullptr;  // the last one
+  Blocks blocks_;                      // to be recomputed
+  const Block* recomputed_ = nullptr;  // the latest recomputed one
 };
 
 }  // namespace

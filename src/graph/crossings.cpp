@@ -7,7 +7,7 @@ namespace lockstep {
 
 namespace {
 
-/// Sums over a part's nodes.
+/// Sums of work over a part's nodes.
 class Work {
  public:
   Work(const WorkOfNode& of_node, int part, const GraphPart& graph)
@@ -35,8 +35,9 @@ std::size_t first_reader(const Graph& graph, ValueId value) {
   return static_cast<std::size_t>(std::find_if(graph.nodes.begin(), graph.nodes.end(), reads) - graph.nodes.begin());
 }
 
-/// The gradients of a received value are added after those by this node of the part that made it and later ones. The
-/// first of several; 0, after all of them, where no gradient is sent.
+/// The node of the part that made a received value whose gradients, and those of later nodes, are added before the
+/// gradient that `reader` sends; the first such node if there are several. 0, i.e. after all nodes, if no gradient is
+/// sent.
 std::int32_t first_arrival(const GraphPart& maker, int reader, std::size_t entry) {
   std::int32_t before = 0;
   for (std::size_t a = 0; a < maker.arrives_from.size(); ++a) {

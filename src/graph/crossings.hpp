@@ -1,6 +1,6 @@
-// Crossings: how the work of two parts can overlap where one reads what the other makes. A value is sent when it has
-// been made, whatever its part computes after it, and a part computes until it comes to the first node that reads what
-// it receives. So a branch is computed while that which it will be joined with is still being made.
+// Crossings: how the work of two parts can overlap if one reads what the other makes. A value is sent as soon as it has
+// been made, whatever its part computes afterwards, and a part computes until the first node that reads what it
+// receives. So a branch is computed while the one that it will be joined with is still being computed.
 #pragma once
 
 #include <cstddef>
@@ -11,13 +11,13 @@
 
 namespace lockstep {
 
-/// Of a value that a part receives; work in the unit of the nodes' own.
+/// For a value that a part receives; work is in the unit of the nodes' own.
 struct Crossing {
-  int part = 0;                ///< that makes it
-  double left = 0;             ///< of that part's forward, when it has been made
-  double before = 0;           ///< of the reader's forward, before the first node that reads it
-  double gradient_left = 0;    ///< of the reader's backward, when all of its gradient has been made
-  double before_gradient = 0;  ///< of the other's backward, before any of that is read
+  int part = 0;                ///< the part that makes it
+  double left = 0;             ///< remaining work of that part's forward when the value has been made
+  double before = 0;           ///< work of the reader's forward before the first node that reads it
+  double gradient_left = 0;    ///< remaining work of the reader's backward when its whole gradient has been made
+  double before_gradient = 0;  ///< work of the other's backward before any of that gradient is read
 };
 
 /// The work of a node of a part, forward or backward.

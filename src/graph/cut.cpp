@@ -24,9 +24,9 @@ namespace lockstep {
 
 namespace {
 
-constexpr double kSlack = 0.02;  ///< costs are no times: parts that differ by less are even
+constexpr double kSlack = 0.02;  ///< costs are not times: parts that differ by less count as even
 
-// In floating-point operations, or elements where an op does not count any; a view costs nothing.
+// In floating-point operations, or in elements if an op counts none; a view costs nothing.
 std::vector<double> costs_of_nodes(const Graph& graph) {
   const GradientFlow flow = gradient_flow(graph);
   std::vector<double> costs;
@@ -52,13 +52,13 @@ std::vector<double> costs_of_parts(const std::vector<double>& costs, const std::
   return sums;
 }
 
-// By node, the bytes that are made before it and read by it or later ones.
+// By node: bytes that are made before it and read by it or later nodes.
 std::vector<double> bytes_across(const Graph& graph) {
   std::vector<std::int32_t> last(graph.values.size(), -1);
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
     for (const ValueId id : graph.nodes[n].inputs) last[static_cast<std::size_t>(id)] = static_cast<std::int32_t>(n);
   }
-  std::vector<double> bytes(graph.nodes.size() + 1);  // more of them than at the node before
+  std::vector<double> bytes(graph.nodes.size() + 1);  // by node: first the difference from the previous node
   for (std::size_t id = 0; id < last.size(); ++id) {
     const Value& value = graph.values[id];
     if (value.producer < 0 || last[id] <= value.producer) continue;
@@ -71,7 +71,7 @@ std::vector<double> bytes_across(const Graph& graph) {
   return bytes;
 }
 
-// The first node of loss and metrics: what comes before is the model.
+// The first node of loss and metrics, i.e. the end of the model itself.
 std::size_t end_of_model(const Graph& graph) {
   const auto end = std::find_if(graph.nodes.begin(), graph.nodes.end(), [](const Node& node) {
     return node.op->kind == OpKind::loss || node.op->kind == OpKind::metric;
@@ -95,7 +95,8 @@ std::vector<int> cut_by_cost(const Graph& graph, const std::vector<double>& cost
   return even_runs(row, static_cast<int>(std::min<std::int64_t>({parts, ranks, most + 1})), ranks, kSlack);
 }
 
-// Blocks and layers, and layers that lowering has joined to those before them: what they make is still called so.
+// The names by which `until` can refer to a node: its block, its own name, and the names of layers that lowering has
+// fused into it, which its outputs still have.
 std::vector<std::string> names_of(const Graph& graph, const Node& node) {
   std::vector<std::string> names;
   if (!node.block.empty()) names.push_back(node.block);
@@ -104,7 +105,7 @@ std::vector<std::string> names_of(const Graph& graph, const Node& node) {
   return names;
 }
 
-// Behind the last node of the block or layer.
+// The node after the last one of the block or layer.
 std::size_t end_of(const Graph& graph, const PartOptions& part) {
   std::vector<std::string> known;
   for (std::size_t n = end_of_model(graph); n-- > 0;) {
@@ -139,7 +140,7 @@ std::vector<int> cut_by_hand(const Graph& graph, const std::vector<PartOptions>&
   return part_of_node;
 }
 
-// Numbers such that no part reads a later one; of those that could come next, the first as they are numbered now.
+// Renumbers parts so that no part reads a later one; among those that could come next, in their present order.
 std::vector<int> in_order(const Graph& graph, std::vector<int> part_of_node, std::size_t count) {
   std::vector<std::vector<bool>> reads(count, std::vector<bool>(count));
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
@@ -185,7 +186,7 @@ bool names_parts(const Graph& graph) {
   return std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const Node& node) { return !node.part.empty(); });
 }
 
-// Neighbours become one where there are more parts than ranks.
+// Merges neighbouring parts if there are more parts than ranks.
 std::vector<int> merged(std::vector<int> part_of_node, const std::vector<double>& costs, int ranks) {
   Row row{costs_of_parts(costs, part_of_node), {}};
   if (row.costs.size() <= static_cast<std::size_t>(ranks)) return part_of_node;
@@ -195,7 +196,7 @@ std::vector<int> merged(std::vector<int> part_of_node, const std::vector<double>
   return part_of_node;
 }
 
-// By part; empty: not said, or one rank computes all.
+// By part; empty: not specified, or one rank computes everything.
 std::vector<std::int64_t> wanted_ranks(const ParallelOptions& parallel, int ranks) {
   std::vector<std::int64_t> wanted;
   for (const PartOptions& part : parallel.cuts) {

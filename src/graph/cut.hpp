@@ -1,8 +1,8 @@
-// Where a model is cut into parts, and which ranks compute them: from what the job says to the table that split() takes
-// (graph/parts.hpp). Where it is cut changes no bit.
+// Where a model is cut into parts, and which ranks compute them: turns the job's settings into the table that split()
+// takes (graph/parts.hpp). The cuts change no bit.
 //
 // Parts are numbered such that none reads a later one. Each rank computes one part; a part may have several ranks,
-// which share its shards. Ranks are taken to be equally fast here; plan/placement begins with this where they are not.
+// which share its shards. All ranks are assumed to be equally fast; if they are not, plan/placement starts from this.
 #pragma once
 
 #include <cstdint>
@@ -20,26 +20,26 @@ struct Placement {
   std::vector<std::vector<int>> ranks_of_part;  ///< by part: ascending
 };
 
-/// Whether the job leaves it to the costs of layers where the model is cut.
+/// Whether the job leaves the cuts to the costs of layers.
 [[nodiscard]] bool is_cut_by_cost(const Graph& graph, const ParallelOptions& parallel);
 
-/// The nodes as they may be cut from each other: their costs, and the bytes that would cross before each.
+/// The nodes as a row to be cut: their costs, and the bytes that would cross a cut before each.
 [[nodiscard]] Row row_to_cut(const Graph& graph);
 
-/// The part of each node of a graph as it is computed, which lowering may have rewritten: at most as many parts as
-/// there are ranks, and one where the job cuts nothing. Those that are cut by cost are even in cost for a rank, and of
-/// such cuts the one that sends least. Loss and metrics are in one part with what makes the model's output. Throws
-/// Error(configuration), with the place in the job file, where the graph cannot be cut as the job says.
+/// The part of each node of a graph that may have been lowered: at most as many parts as ranks, and one part if the job
+/// cuts nothing. Parts cut by cost are even in cost per rank, and among such cuts the one that sends least is taken.
+/// Loss and metrics are in the part that makes the model's output. Throws Error(configuration), with the place in the
+/// job file, if the graph cannot be cut as the job says.
 [[nodiscard]] std::vector<int> cut(const Graph& graph, const ParallelOptions& parallel, int ranks);
 
-/// Ranks 0 ... `ranks` - 1 in the order of the parts: as many for each as it `wants`, or, if that is empty, in
-/// proportion to `costs`, each at least one and no more than `shards`. There are no more parts than ranks.
+/// Assigns ranks 0 ... `ranks` - 1 to the parts in order: as many to each as it `wants`, or, if that is empty, in
+/// proportion to `costs`, at least one and at most `shards` each. There must not be more parts than ranks.
 [[nodiscard]] std::vector<std::vector<int>> ranks_of_parts(const std::vector<double>& costs,
                                                            const std::vector<std::int64_t>& wants, int ranks,
                                                            std::int64_t shards);
 
-/// Both. Every rank finds the same. Throws Error(configuration), too, where a part would have more ranks than `shards`,
-/// of which each computes one or more.
+/// cut() and ranks_of_parts(). Every rank gets the same result. Also throws Error(configuration) if a part would have
+/// more ranks than `shards`, of which each rank computes at least one.
 [[nodiscard]] Placement place_parts(const Graph& graph, const ParallelOptions& parallel, int ranks,
                                     std::int64_t shards = std::numeric_limits<int>::max());
 

@@ -11,7 +11,7 @@ namespace lockstep {
 
 namespace {
 
-constexpr double kRounding = 1e-12;  ///< of sums of costs, as a share of them
+constexpr double kRounding = 1e-12;  ///< of sums of costs, relative
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
 class Runs {
@@ -24,7 +24,7 @@ class Runs {
   std::vector<int> find(double slack) {
     const std::vector<double> costs = costs_of(fewest_ranks(lowest_limit()));
     const std::vector<int> ranks_of = ranks_by_cost(costs, ranks_);
-    double limit = 0;  // that of this cut, which is found again if no other has cheaper seams
+    double limit = 0;  // the limit of this cut, which is found again if no other cut has cheaper seams
     for (std::size_t k = 0; k < runs_; ++k) limit = std::max(limit, costs[k] / ranks_of[k]);
     return numbers(best([&](std::size_t run, std::size_t first, std::size_t end) {
       if (cost(first, end) > limit * ranks_of[run] * (1 + slack + kRounding)) return kNever;
@@ -33,7 +33,7 @@ class Runs {
   }
 
  private:
-  using Bounds = std::vector<std::size_t>;  // where each run begins, and the end of the last
+  using Bounds = std::vector<std::size_t>;  // the beginning of each run, and the end of the last
 
   [[nodiscard]] double cost(std::size_t first, std::size_t end) const { return sums_[end] - sums_[first]; }
 
@@ -43,7 +43,7 @@ class Runs {
     return costs;
   }
 
-  // The lowest cost for a rank that the ranks are enough for, but for rounding.
+  // The lowest cost per rank for which there are enough ranks, up to rounding.
   double lowest_limit() {
     double low = sums_.back() / ranks_, high = sums_.back();
     while (high - low > 1e-9 * high) {
@@ -66,11 +66,11 @@ class Runs {
     return best([&](std::size_t, std::size_t first, std::size_t end) { return ranks_for(cost(first, end), limit); });
   }
 
-  // The cut with the lowest sum of prices, each of a run: its number, its first item and the end.
+  // The cut with the lowest sum of the runs' prices. price(number of the run, its first item, its end).
   template <class Price>
   Bounds best(Price price) {
     const std::size_t count = row_.costs.size(), width = count + 1;
-    std::vector<double> lowest((runs_ + 1) * width, kNever);  // by runs made and items in them
+    std::vector<double> lowest((runs_ + 1) * width, kNever);  // by number of runs and of items in them
     Bounds begins((runs_ + 1) * width);
     lowest[0] = 0;
     for (std::size_t k = 1; k <= runs_; ++k) {
@@ -102,7 +102,7 @@ class Runs {
   const Row& row_;
   const std::size_t runs_;
   const int ranks_;
-  std::vector<double> sums_;  // of the costs before each
+  std::vector<double> sums_;  // sums of the costs before each item
 };
 
 }  // namespace
@@ -110,7 +110,7 @@ class Runs {
 std::vector<int> ranks_by_cost(const std::vector<double>& costs, int ranks, std::int64_t most) {
   std::vector<int> ranks_of(costs.size(), 1);
   for (auto left = ranks - static_cast<std::ptrdiff_t>(costs.size()); left > 0; --left) {
-    std::size_t next = costs.size();  // that which has most to compute for a rank
+    std::size_t next = costs.size();  // the one with most cost per rank
     for (std::size_t i = 0; i < costs.size(); ++i) {
       if (ranks_of[i] >= most) continue;
       if (next == costs.size() || costs[i] / ranks_of[i] > costs[next] / ranks_of[next]) next = i;

@@ -1,4 +1,4 @@
-// Errors in what a job says of its model, with the place where it says so.
+// Errors in a job's model settings, with their place in the job.
 #pragma once
 
 #include <fmt/format.h>
@@ -10,7 +10,7 @@
 
 namespace lockstep {
 
-/// The place, a line of the file or the command line, is left out where nobody wrote it down.
+/// The place, a line of the file or the command line, is omitted if it is not known.
 [[noreturn]] inline void fail_at(const Place& place, const std::string& message) {
   const std::string where = place.text();
   throw Error(ExitCode::configuration, where.empty() ? message : fmt::format("{}: {}", where, message));

@@ -8,7 +8,7 @@ namespace lockstep {
 
 namespace {
 
-/// Values of the graph that are flattened images, node by node.
+/// Follows flattened images through the graph, node by node.
 class Walk {
  public:
   explicit Walk(const Graph& graph) : graph_(graph) {}
@@ -31,7 +31,7 @@ class Walk {
     if (in[3] > 1 && in[1] * in[2] > 1) images_[node.outputs.front()] = flattened;
   }
 
-  /// That is read by the node; null: none.
+  /// The flattened image that the node reads; null: none.
   const FlattenedImage* image_of(const Node& node) const {
     for (const ValueId id : node.inputs) {
       const auto found = images_.find(id);
@@ -48,7 +48,7 @@ class Walk {
     const bool is_back = out == Shape{in.front(), image.height, image.width, image.channels};
     if (node.op->name == "linear") {
       note(node.parameters.front(), image);
-    } else if (all && in == out) {  // element by element, or over all of them
+    } else if (all && in == out) {  // elementwise, or over all elements
       for (const auto* list : {&node.parameters, &node.states}) {
         for (const ValueId id : *list) note(id, image);
       }

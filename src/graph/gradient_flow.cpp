@@ -21,7 +21,7 @@ std::vector<bool> wanted_values(const Graph& graph) {
   return wanted;
 }
 
-/// Whether its gradient is that of its output, by another name or past an epilogue.
+/// Whether its input's gradient is its output's, renamed or computed from the epilogue's.
 bool passes_gradient(const Node& node) {
   return node.op->view || node.op->passes_gradient;
 }

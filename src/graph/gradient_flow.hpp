@@ -1,4 +1,4 @@
-// From the loss back: which values get a gradient, and which nodes compute one.
+// Which values get a gradient, and which nodes compute one, seen from the loss.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,8 @@
 namespace lockstep {
 
 struct GradientFlow {
-  std::vector<bool> wanted;    ///< by value: a trained parameter stands before it
-  std::vector<bool> backward;  ///< by node: it stands between one and the loss
+  std::vector<bool> wanted;    ///< by value: it depends on a trained parameter
+  std::vector<bool> backward;  ///< by node: it is between a trained parameter and the loss
 };
 
 [[nodiscard]] GradientFlow gradient_flow(const Graph& graph);

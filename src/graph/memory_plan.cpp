@@ -9,17 +9,17 @@ namespace lockstep {
 
 namespace {
 
-constexpr std::int64_t kAlignment = 256;  // cuBLASLt wants its workspaces so
+constexpr std::int64_t kAlignment = 256;  // required by cuBLASLt's workspaces
 
 struct Pair {
   Location read, written;
 };
 
-/// What an instruction may write over, the best choice first.
+/// Pairs of operands of which the second may overwrite the first, the best choice first.
 std::vector<Pair> pairs_of(const Graph& graph, const Instruction& instruction) {
   std::vector<Pair> pairs;
   const auto over_inputs = [&] {
-    // A third input is read after the first two were added into the output's place.
+    // A third input is read after the sum of the first two has been written to the output.
     const std::size_t count = instruction.inputs.size() > 2 ? 1 : instruction.inputs.size();
     for (std::size_t i = 0; i < count; ++i) pairs.push_back({instruction.inputs[i], instruction.outputs[0]});
   };
@@ -28,7 +28,7 @@ std::vector<Pair> pairs_of(const Graph& graph, const Instruction& instruction) {
     return pairs;
   }
   const InPlace& in_place = graph.nodes[static_cast<std::size_t>(instruction.node)].op->in_place;
-  if (instruction.kind == Instruction::Kind::recompute) return pairs;  // its backward reads the inputs
+  if (instruction.kind == Instruction::Kind::recompute) return pairs;  // backward still reads the inputs
   if (instruction.kind == Instruction::Kind::forward) {
     if (in_place.forward) over_inputs();
     return pairs;
@@ -47,13 +47,13 @@ class Sharing {
     std::iota(owners_.begin(), owners_.end(), std::size_t{0});
   }
 
-  /// Lets instruction `number` write over what it reads, where nobody needs that any more.
+  /// Lets instruction `number` write over what it reads, if that is not needed any more.
   bool share(const Instruction& instruction, std::int32_t number, const Pair& pair) {
     if (pair.read.space != Space::arena || pair.written.space != Space::arena) return false;
     const std::size_t owner = owner_of(pair.read), tensor = static_cast<std::size_t>(pair.written.index);
     Lifetime &old = tensors_[owner], &fresh = tensors_[tensor];
     if (old.last != number || fresh.first != number || old.bytes != fresh.bytes) return false;
-    if (uses(instruction, owner) != 1) return false;  // it is another operand, too
+    if (uses(instruction, owner) != 1) return false;  // it is also another operand
     owners_[tensor] = owner;
     old.last = fresh.last;
     fresh.bytes = 0;
@@ -81,8 +81,8 @@ class Sharing {
   std::vector<std::size_t> owners_;
 };
 
-/// Whose memory each tensor has, its own or that of an earlier one of its size, whose lifetime then covers both; those
-/// that have another's are left with no bytes.
+/// The tensor whose memory each tensor uses: its own, or that of an earlier one of the same size, whose lifetime is
+/// then extended over both. Tensors that use another's memory get size 0.
 std::vector<std::size_t> share_in_place(const Graph& graph, const Program& program, std::vector<Lifetime>& tensors) {
   Sharing sharing(tensors);
   for (std::size_t i = 0; i < program.instructions.size(); ++i) {
@@ -103,7 +103,7 @@ void for_operands(Instruction& instruction, Use use) {
   use(instruction.workspace);
 }
 
-/// What is read when the program is done.
+/// Calls `use` for what is read after the program has run.
 template <class Use>
 void for_results(Program& program, Use use) {
   Results& results = program.results;
@@ -135,7 +135,8 @@ void set_lifetimes(Program& program, std::vector<Lifetime>& tensors) {
   for (const Location& location : program.sent) mark(location, program.forward_end);
 }
 
-/// Offsets in the arena, and its size. Longer lifetimes may fit worse: then every tensor keeps a place of its own.
+/// Computes offsets in the arena, and its size. Since longer lifetimes may fit worse, tensors then share memory only if
+/// that does not need more.
 std::int64_t place(const Graph& graph, const Program& program, std::vector<Lifetime>& tensors, bool in_place) {
   std::vector<Lifetime> shared = tensors;
   const std::int64_t bytes = plan_memory(tensors);
@@ -154,7 +155,7 @@ std::int64_t plan_memory(std::vector<Lifetime>& tensors) {
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return tensors[a].bytes > tensors[b].bytes; });
 
-  std::vector<std::size_t> placed;  // by offset
+  std::vector<std::size_t> placed;  // ordered by offset
   std::int64_t arena = 0;
   for (const std::size_t index : order) {
     Lifetime& tensor = tensors[index];

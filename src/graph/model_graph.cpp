@@ -22,7 +22,7 @@ std::vector<std::string> keys(const Names& names) {
   return list;
 }
 
-/// Layers of a list: each sees the earlier ones and the inputs by name.
+/// The layers of a list: each can refer to earlier ones and to the inputs by name.
 class LayerList {
  public:
   LayerList(GraphBuilder& builder, const ModelContext& context) : builder_(builder), names_(context.inputs) {
@@ -119,7 +119,7 @@ void freeze(Graph& graph, const ModelOptions& model) {
   }
 }
 
-// What the loss leaves out (`ignored_index`), its metrics leave out, too.
+// Metrics ignore what the loss ignores (`ignored_index`).
 Attributes shared_attributes(const OpDef& metric, const Attributes& of_loss) {
   Attributes shared;
   for (const auto& spec : metric.attributes) {

@@ -1,4 +1,4 @@
-// From the job's model and the data set's features to the graph of one shard: layers, loss and metrics.
+// Builds the graph of one shard from the job's model and the data set's features: layers, loss and metrics.
 #pragma once
 
 #include "lockstep/data_set.hpp"
@@ -11,19 +11,19 @@ struct ModelGraphRequest {
   const ModelOptions* model = nullptr;
   const LossOptions* loss = nullptr;  ///< null: the model only
   std::vector<std::string> metrics;
-  std::vector<Feature> features;  ///< as the step gets them: images f32 of one shape
+  std::vector<Feature> features;  ///< as a step gets them: images are f32, all of one shape
   std::int64_t classes = 0, vocabulary = 0;
   std::int64_t batch = 0;  ///< samples of a shard
 };
 
-/// Throws Error(configuration) with the layer's place.
+/// Throws Error(configuration) with the layer's place in the job file.
 [[nodiscard]] Graph build_model_graph(const ModelGraphRequest& request, const OpRegistry& ops,
                                       const ModelRegistry& models);
 
 /// The features that a graph reads, by name, in the order of its inputs.
 [[nodiscard]] std::vector<std::string> input_names(const Graph& graph);
 
-/// The feature that the loss compares with: `wanted`, or "target" for token sets; throws when there is none.
+/// The feature that the loss compares with: `wanted`, or "target" for token sets; throws if it does not exist.
 [[nodiscard]] std::string target_feature(const std::string& wanted, const std::vector<Feature>& features);
 
 }  // namespace lockstep

@@ -13,7 +13,7 @@ namespace lockstep {
 
 namespace {
 
-/// A use of a value that adds to its gradient.
+/// A use of a value that contributes to its gradient.
 struct Use {
   std::int32_t node = 0;
   int part = 0;
@@ -56,7 +56,7 @@ class Splitter {
     }
   }
 
-  // The part's own number of a value, which is copied when it is first read.
+  // The part's own id of a value, which is copied into the part when it is first read.
   ValueId import(int number, ValueId id) {
     ValueId& mine = local(number, id);
     if (mine >= 0) return mine;
@@ -94,7 +94,7 @@ class Splitter {
     to.nodes.push_back(static_cast<std::int32_t>(n));
   }
 
-  // The part's own number of the first of its nodes that comes after this one of the whole graph.
+  // The part's own index of its first node that comes after this node of the whole graph.
   [[nodiscard]] static std::int32_t first_after(const GraphPart& part, std::int32_t node) {
     return static_cast<std::int32_t>(std::upper_bound(part.nodes.begin(), part.nodes.end(), node) - part.nodes.begin());
   }
@@ -109,7 +109,8 @@ class Splitter {
     }
   }
 
-  // What a part lists of the whole graph, in its order.
+  // Fills what the part has of the whole graph, in its order: inputs, parameters, states, metrics, and the gradient
+  // flow.
   void fill_lists(GraphPart& to, int number) {
     const auto list = [&](const std::vector<ValueId>& whole, std::vector<ValueId>& own,
                           std::vector<std::size_t>& index) {
@@ -136,10 +137,11 @@ class Splitter {
     to.received_from.resize(to.boundary.received.size());
   }
 
-  // Links a value to the parts that read it: the value one way, gradients the other.
+  // Links a value to the parts that read it: the value in one direction, gradients in the other.
   void send(int number, ValueId id) {
     GraphPart& from = part(number);
-    std::vector<std::size_t> received(parts_.size(), std::numeric_limits<std::size_t>::max());  // by part: its entry
+    // by part: index in its `received`
+    std::vector<std::size_t> received(parts_.size(), std::numeric_limits<std::size_t>::max());
     for (std::size_t p = 0; p < parts_.size(); ++p) {
       const ValueId theirs = local(static_cast<int>(p), id);
       if (theirs < 0 || static_cast<int>(p) == number) continue;
@@ -164,7 +166,7 @@ class Splitter {
       const bool first = std::all_of(uses.begin(), uses.begin() + static_cast<std::ptrdiff_t>(u),
                                      [&](const Use& use) { return use.part == user; });
       if (first) parts_[p].boundary.received[received[p]].sum_from = first_after(parts_[p], node) - 1;
-      if (first && u > 0) continue;  // one more of the sum that the entry below is for
+      if (first && u > 0) continue;  // it is part of the sum that another arrival brings
       from.boundary.arrivals.push_back({local(number, id), first_after(from, node)});
       from.arrives_from.push_back({user, received[p], terms[p]++});
     }
@@ -174,18 +176,18 @@ class Splitter {
   const std::vector<int>& part_of_node_;
   GradientFlow flow_;
   std::vector<GraphPart> parts_;
-  std::vector<std::vector<ValueId>> local_;  // by part and value of the whole graph; -1: not there
-  std::vector<std::vector<Use>> uses_;       // by value, in the order in which they are added
+  std::vector<std::vector<ValueId>> local_;  // by part and value of the whole graph; -1: not in the part
+  std::vector<std::vector<Use>> uses_;       // by value, in the order in which their gradients are added
 };
 
 /// From one part to another.
 struct Edge {
-  std::int32_t from = -1, to = -1;  ///< nodes, the first that make it so; -1: there is none
+  std::int32_t from = -1, to = -1;  ///< the first nodes that cause it; -1: there is no edge
 };
 
 std::vector<std::vector<Edge>> edges_of(const Graph& graph, const std::vector<int>& part_of_node) {
   const auto count = static_cast<std::size_t>(1 + *std::max_element(part_of_node.begin(), part_of_node.end()));
-  std::vector<std::vector<Edge>> edges(count, std::vector<Edge>(count));  // by part read from and reading part
+  std::vector<std::vector<Edge>> edges(count, std::vector<Edge>(count));  // by part that is read and part that reads
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
     for (const ValueId id : graph.nodes[n].inputs) {
       const std::int32_t from = graph.at(id).producer;
@@ -201,7 +203,7 @@ std::vector<std::vector<Edge>> edges_of(const Graph& graph, const std::vector<in
 
 }  // namespace
 
-// Two parts wait for each other where each reads what the other makes, straight or by way of others.
+// Two parts wait for each other if each reads what the other makes, directly or through other parts.
 void check_order(const Graph& graph, const std::vector<int>& part_of_node, const std::vector<std::string>& names) {
   const std::vector<std::vector<Edge>> edges = edges_of(graph, part_of_node);
   const std::size_t count = edges.size();

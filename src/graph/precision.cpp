@@ -37,8 +37,8 @@ class Rounding {
  private:
   std::vector<bool>::reference is_exact(ValueId id) { return exact_[static_cast<std::size_t>(id)]; }
 
-  // A view has its input's bytes, and an op that passes its gradient on gives all inputs the same bytes: what they
-  // read and make is of one type.
+  // A view has its input's bytes, and an op that passes its gradient on gives all inputs the same gradient: so what
+  // they read and what they make must have one type.
   bool spread() {
     bool changed = false;
     for (const Node& node : graph_.nodes) {
@@ -57,7 +57,7 @@ class Rounding {
   }
 
   Graph& graph_;
-  std::vector<bool> exact_;  ///< by value: it keeps its type
+  std::vector<bool> exact_;  ///< by value: whether it keeps its type
 };
 
 }  // namespace

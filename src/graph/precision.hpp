@@ -1,10 +1,10 @@
-// Mixed precision: which values are kept in bfloat16 or float16, and whose products take it.
+// Mixed precision: which values are kept in bfloat16 or float16, and which products compute in it.
 //
-// What layers make for one another is of that low-precision type, and so are the gradients of that. Everything else is
-// float32: the model's output and whatever losses and metrics read, parameters (the masters that the optimizer
-// updates), their gradients and the sums of them over shards, states and statistics, and what ops save for backward.
-// Inside, ops compute in float32; only what enters a product of matrices is rounded first, weights too (Micikevicius
-// and others, Mixed Precision Training, 2018; Kalamkar and others, A Study of BFLOAT16, 2019).
+// Activations between layers have the low-precision type, and so do their gradients. Everything else is float32: the
+// model's output and whatever losses and metrics read, parameters (the masters that the optimizer updates), their
+// gradients and the sums of them over shards, states and statistics, and what ops save for backward. Inside, ops
+// compute in float32; only operands of matrix products, including weights, are rounded first (Micikevicius and others,
+// Mixed Precision Training, 2018; Kalamkar and others, A Study of BFLOAT16, 2019).
 #pragma once
 
 #include <vector>
@@ -13,20 +13,20 @@
 
 namespace lockstep {
 
-/// Whether parameter `i` of the node enters a matrix product in less precision than it is kept in: it is rounded to
-/// `node.compute_type` first. Those of one dimension (biases) never are.
+/// Whether parameter `i` of the node is rounded to `node.compute_type`, which is less precise than its own type, before
+/// a matrix product. One-dimensional parameters (biases) never are.
 [[nodiscard]] bool is_low_precision_weight(const Graph& graph, const Node& node, std::size_t i);
 
 /// The type of each low-precision weight that a GPU keeps beside Graph::parameters; f32: none.
 [[nodiscard]] std::vector<DType> low_precision_weights(const Graph& graph);
 
-/// For a device that keeps such copies: nodes read them.
+/// For a device that keeps such copies: makes nodes read them.
 void use_low_precision_weights(Graph& graph);
 
-/// `precision`: f32, which changes nothing, bf16 or f16. Before lowering.
+/// `precision`: f32, which changes nothing, bf16 or f16. To be called before lowering.
 void set_precision(Graph& graph, DType precision);
 
-/// Products of float32 may be computed in TF32, on GPUs by their libraries; all else stays as it is.
+/// Lets float32 products be computed in TF32 by a GPU's libraries; everything else stays the same.
 void allow_tf32(Graph& graph);
 
 }  // namespace lockstep

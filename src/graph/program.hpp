@@ -1,7 +1,7 @@
-// The compiled program of one shard: instructions in order, each operand's place, and a static memory plan.
+// The compiled program of one shard: instructions in order, the location of each operand, and a static memory plan.
 //
-// Everything that differs by shard or step (inputs, parameters, gradient slots) is an index that the executor
-// binds; everything else is an offset into one arena whose size is known before the first step.
+// Whatever differs by shard or step (inputs, parameters, gradient slots) is an index that the executor binds;
+// everything else is an offset into one arena whose size is known before the first step.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ enum class Space : std::uint8_t {
   arena,          ///< index: byte offset
   input,          ///< index into Graph::inputs
   parameter,      ///< index into Graph::parameters
-  low_precision,  ///< the same, of the its low-precision copy
+  low_precision,  ///< index into Graph::parameters, for the parameter's low-precision copy
   state,          ///< index into Graph::states
   slot,           ///< index into Program::slots: this shard's gradient or statistic
   received,       ///< index into PartBoundary::received: what another part has made
@@ -48,7 +48,7 @@ struct Instruction {
   std::vector<Location> output_gradients, input_gradients, parameter_gradients;  ///< backward
   Location workspace;
   std::int64_t elements = 0;    ///< add: outputs[0] = inputs[0] + inputs[1]
-  DType dtype = DType::f32;     ///< of the add: f32, or a low-precision one, added in f32 and rounded
+  DType dtype = DType::f32;     ///< of an add: f32, or a low-precision type, whose sums are computed in f32 and rounded
   std::int32_t slots_done = 0;  ///< slots 0 ... slots_done - 1 are complete after this instruction
 };
 
@@ -66,26 +66,27 @@ struct Program {
   std::int64_t arena_bytes = 0;
   Results results;
 
-  // Of a part of a graph (graph/parts.hpp). What it receives, and the gradients that arrive, are there before the first
-  // instruction that reads them. What it sends may be read as soon as it has been made, until the first backward
-  // instruction, or the next shard.
-  std::int32_t forward_end = 0;                           ///< the instructions before are forward
+  // For a part of a graph (graph/parts.hpp). What it receives, and the gradients that arrive, must be in memory before
+  // the first instruction that reads them. What it sends may be read as soon as it has been made, until the first
+  // backward instruction, or the next shard.
+  std::int32_t forward_end = 0;                           ///< the instructions before this one are forward
   std::vector<Location> sent;                             ///< per PartBoundary::sent
   std::vector<std::vector<Location>> received_gradients;  ///< per PartBoundary::received: the terms that are sent
 };
 
-/// Bytes of scratch that a node's kernel asks for.
+/// Bytes of scratch memory that a node's kernel needs.
 using WorkspaceRule = std::function<std::size_t(std::int32_t node)>;
 
 /// Training: forward, loss, metrics and backward. Inference: forward, and loss and metrics if the graph has them.
 struct CompileOptions {
-  bool in_place = true;  ///< kernels write over what they are the last to read, where their op says that they may
-  /// Nodes whose kernel recomputes output 0 before backward first reads it, instead of keeping it since forward;
+  bool in_place = true;  ///< let kernels overwrite what they are the last to read, if their op allows it
+  /// Nodes whose kernel recomputes output 0 right before backward first reads it, instead of keeping it since forward;
   /// empty: none.
   std::function<bool(std::int32_t node)> can_recompute = {};
-  /// Of a block (Node::block) only what other nodes read is kept: before its backward, its forward runs a second time.
+  /// Only those values of a block (Node::block) are kept that other nodes read: its forward runs again before its
+  /// backward.
   bool recompute_blocks = false;
-  const PartBoundary* boundary = nullptr;  ///< of a part; null: the graph is whole
+  const PartBoundary* boundary = nullptr;  ///< of a part; null: the graph is a whole model
 };
 
 [[nodiscard]] Program compile(const Graph& graph, Mode mode, const WorkspaceRule& workspace_of,

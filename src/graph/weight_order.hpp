@@ -1,5 +1,5 @@
-// Which parameters a device keeps in another order than the model has them in (lowering/order_weights.cpp). Files, the
-// host's copies and whatever people see have the model's.
+// Which parameters a device stores in another order than the model's (lowering/order_weights.cpp). Files, the host's
+// copies and everything that users see have the model's order.
 #pragma once
 
 #include <vector>
@@ -9,7 +9,7 @@
 
 namespace lockstep {
 
-/// Of a weight [filters, channels, height, width]; of all else, sizes whose orders are the same.
+/// For a weight [filters, channels, height, width]; for other shapes, sizes whose orders are the same.
 [[nodiscard]] inline FilterSizes filter_sizes(const Shape& shape) {
   return shape.size() == 4 ? FilterSizes(shape[1], shape[2] * shape[3]) : FilterSizes();
 }

@@ -23,7 +23,7 @@ Cost cost_of(const Graph& graph, const Node& node) {
   std::vector<TensorSpec> inputs;
   for (const ValueId id : node.inputs) {
     TensorSpec spec = graph.at(id).spec;
-    if (spec.dtype != DType::i32) spec.dtype = DType::f32;  // as shapes are inferred, before any is made less precise
+    if (spec.dtype != DType::i32) spec.dtype = DType::f32;  // as inferred, before precision is lowered
     inputs.push_back(spec);
   }
   return node.op->cost(node.attributes, inputs, node.op->infer(node.attributes, inputs));

@@ -1,4 +1,4 @@
-// What a shard is to compute: its cost, by its ops' own formulas, and the work in a word.
+// A shard's work: its cost, by its ops' own formulas, and a hash that identifies it.
 #pragma once
 
 #include <string>
@@ -8,11 +8,11 @@
 
 namespace lockstep {
 
-/// Runs whose shards are the same work have the same: 12 hex digits of the SHA-256 of the graph's ops, with their
-/// attributes' effect: the shapes of all they make.
+/// 12 hex digits, equal for runs whose shards are the same work: from the SHA-256 of the graph's ops and the shapes of
+/// everything they make (which cover the effect of their attributes).
 [[nodiscard]] std::string workload_of(const Graph& graph);
 
-/// Of one shard, as the graph's shapes have it; 0 for an op that says nothing.
+/// For one shard, with the graph's shapes; 0 for an op without a cost.
 [[nodiscard]] Cost cost_of(const Graph& graph, const Node& node);
 [[nodiscard]] Cost cost_of(const Graph& graph);
 

@@ -44,7 +44,7 @@ Feature parse_feature(const Json& json) {
   return feature;
 }
 
-/// A set of which only the description is left.
+/// A set of which only the description is stored.
 class RememberedSet final : public DataSet {
  public:
   explicit RememberedSet(DataSetInfo info) : info_(std::move(info)) {}
@@ -85,7 +85,7 @@ std::string data_facts(const PreparedData& data) {
                      {"mean", data.mean},
                      {"std", data.stddev},
                      {"digest", info.digest}};
-  // A class is called as its folder is, which need not be UTF-8.
+  // A class has the name of its folder, which need not be UTF-8.
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
@@ -96,7 +96,7 @@ PreparedData recall_data(const std::string& facts, const DataOptions& wanted, st
     const Json json = Json::parse(facts);
     data.train = std::make_shared<RememberedSet>(parse_info(json));
     json.at("mean").get_to(data.mean);
-    json.at(json.contains("std") ? "std" : "deviation").get_to(data.stddev);  // its name before
+    json.at(json.contains("std") ? "std" : "deviation").get_to(data.stddev);  // its former name
   } catch (const Json::exception& error) {
     throw Error(ExitCode::data,
                 fmt::format("{}: what it says of the training data is damaged: {}", where, error.what()));

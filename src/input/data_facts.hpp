@@ -1,5 +1,5 @@
-// What a trained model needs to know of its training data: what a sample consists of, the names of classes, the text
-// of tokens, the statistics of normalisation. Checkpoints keep it, so that a model is used where its data are not.
+// What a trained model needs to know about its training data: the features of a sample, the names of classes, the text
+// of tokens, the statistics of normalisation. Checkpoints store it, so that a model can be used without its data.
 #pragma once
 
 #include <string>
@@ -11,8 +11,8 @@ namespace lockstep::input {
 /// As JSON, without samples.
 [[nodiscard]] std::string data_facts(const PreparedData& data);
 
-/// The other way: a training set that has no samples, but whose info() is as it was. Throws Error(data) that begins
-/// with `where` when the facts are not such as data_facts() writes.
+/// The inverse: a training set without samples, but with the original info(). Throws Error(data) that begins with
+/// `where` if data_facts() could not have written the facts.
 [[nodiscard]] PreparedData recall_data(const std::string& facts, const DataOptions& wanted, std::uint64_t seed,
                                        const AugmentRegistry& registry, const std::string& where);
 

@@ -1,5 +1,6 @@
-// What makes a shard's inputs of a data set that lies on the GPU: the functors of the kernels, and who runs them.
-// Images are moved and normalised with the formulas of the host's pipeline (data/augment.cpp), and so to its bits.
+// The functors of the kernels that gather a shard's inputs from a data set on the GPU, and the class that launches
+// them. Images are moved and normalised with the formulas of the host's pipeline (data/augment.cpp), and so have its
+// bits.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +12,8 @@
 
 namespace lockstep::input {
 
-/// What MoveStep::apply() does row by row, for one pixel: makes of a place in the moved image the place in the image
-/// before; false: it is black.
+/// What MoveStep::apply() does row by row, for one pixel: turns a position in the moved image into the position in the
+/// original one; false: the pixel is black.
 LOCKSTEP_HOST_DEVICE inline bool trace_back(const PixelMove& move, std::int64_t& y, std::int64_t& x) {
   const PixelRectangle& hole = move.hole;
   if (y >= hole.top && y < hole.bottom && x >= hole.left && x < hole.right) return false;
@@ -23,7 +24,8 @@ LOCKSTEP_HOST_DEVICE inline bool trace_back(const PixelMove& move, std::int64_t&
   return true;
 }
 
-/// A pixel of a shard's images, with all its channels: where the sample's moves, from the last to the first, find it.
+/// One pixel of a shard's images, with all its channels: applies the sample's moves backwards, from the last to the
+/// first.
 struct GatherImagesFunctor {
   const std::uint8_t* images;     ///< [samples, height, width, channels]
   const std::int64_t* ids;        ///< [b]
@@ -47,7 +49,7 @@ struct GatherImagesFunctor {
   }
 };
 
-/// A byte of anything else, as it is.
+/// One byte of any other feature, unchanged.
 struct GatherBytesFunctor {
   const std::byte* samples;  ///< [samples, bytes]
   const std::int64_t* ids;   ///< [b]
@@ -57,7 +59,7 @@ struct GatherBytesFunctor {
   LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const { out[i] = samples[ids[i / bytes] * bytes + i % bytes]; }
 };
 
-/// Puts them on a stream: the CUDA module does it for GPUs, tests over the whole grid on the CPU.
+/// Launches them on a stream: on GPUs through the CUDA module, in tests over the whole grid on the CPU.
 class GatherKernels {
  public:
   GatherKernels() = default;
@@ -70,7 +72,7 @@ class GatherKernels {
   virtual void launch(GpuStream* stream, std::int64_t n, const GatherBytesFunctor& functor) const = 0;
 };
 
-/// By the grids of device/gpu/grid.hpp.
+/// Launched as grids of device/gpu/grid.hpp.
 template <class Grid>
 class GridGatherKernels final : public GatherKernels {
  public:
@@ -82,7 +84,7 @@ class GridGatherKernels final : public GatherKernels {
   }
 };
 
-/// The function of the module that makes them: GatherKernels*().
+/// The module's function that makes them: GatherKernels*().
 inline constexpr const char* kModuleMakeGatherKernels = "lockstep_cuda_make_gather_kernels";
 
 }  // namespace lockstep::input

@@ -13,7 +13,8 @@ namespace lockstep::input {
 
 namespace {
 
-/// Of what is free, so much stays so where nobody asked for the data to be there: shares may move to this rank.
+/// The fraction (1/16) of the free memory that is left free if the job does not ask for the data to be there: shards
+/// may move to this rank.
 constexpr std::size_t kSpareShare = 16;
 
 /// A set, and whether it is kept on the GPU.
@@ -21,9 +22,9 @@ struct Candidate {
   std::string name;
   std::shared_ptr<const DataSet> set;
   bool training = false;
-  std::string obstacle = {};  ///< why not; empty: it is
+  std::string obstacle = {};  ///< why not; empty: it is kept
   std::size_t bytes = 0;
-  std::size_t drawn_bytes = 0;  ///< for each worker, beside the inputs that it makes
+  std::size_t drawn_bytes = 0;  ///< for each worker, besides the inputs made from them
 };
 
 struct Chooser {
@@ -34,7 +35,7 @@ struct Chooser {
 
   [[nodiscard]] data::Pipeline pipeline(const Candidate& of) const { return data.pipeline(*of.set, of.training); }
 
-  /// What does not depend on the GPU.
+  /// Checks what does not depend on the GPU.
   void judge(Candidate& of) const {
     const auto& features = of.set->info().features;
     const bool text = std::any_of(features.begin(), features.end(),
@@ -53,7 +54,7 @@ struct Chooser {
                             job.place_of("job.data.cache").text(), of.name, of.obstacle));
   }
 
-  /// Leaves to the host what does not fit on each rank's GPU, the first candidates first.
+  /// Leaves on the host whatever does not fit on every rank's GPU; earlier candidates have precedence.
   void fit(std::vector<Candidate>& all, const GpuRoom& room, std::size_t free) const {
     std::size_t used = exec::bytes_of(room.needs) + free / kSpareShare;
     std::vector<std::uint8_t> fits(all.size());
@@ -72,7 +73,7 @@ struct Chooser {
   }
 };
 
-/// What it needs: memory of its own, and more for inputs.
+/// Adds its needs: its own memory, and more for inputs.
 void add_needs(std::vector<exec::MemoryNeed>& needs, const Candidate& of) {
   needs.push_back({"data: " + of.name, of.bytes, 1, "data.cache: memory"});
   for (exec::MemoryNeed& need : needs) {

@@ -11,7 +11,7 @@ namespace lockstep::input {
 
 namespace {
 
-/// Samples of a set as the pipeline stores them: by feature, one after the other.
+/// Samples of a set as the pipeline stores them: feature after feature.
 class StoredPiece {
  public:
   StoredPiece(const DataSet& set, const data::Pipeline& pipeline, int workers, std::size_t piece_bytes)
@@ -25,7 +25,7 @@ class StoredPiece {
     for (Worker& worker : workers_) worker.outputs.resize(features_.size());
   }
 
-  /// How many samples there is room for.
+  /// Number of samples that fit.
   [[nodiscard]] std::int64_t capacity() const { return capacity_; }
   /// Overwrites it with samples first ... first + count - 1.
   void read(std::int64_t first, std::int64_t count, exec::WorkerPool& pool) {

@@ -1,6 +1,6 @@
-// GpuDataSet: a data set on the rank's GPU, as the pipeline stores it: images as bytes, of one size. For a shard the
-// host says which samples and what was drawn for them (Pipeline::draw); a kernel for each input of the model makes the
-// rest there, with the host's bits.
+// GpuDataSet: a data set on the rank's GPU, as the pipeline stores it: images as bytes, all of one size. For each shard
+// the host sends the ids of its samples and what was drawn for them (Pipeline::draw); one kernel per input of the model
+// computes the rest on the GPU, with the host's bits.
 #pragma once
 
 #include <memory>
@@ -19,16 +19,17 @@ class GpuDataSet final : public exec::InputFiller {
  public:
   static constexpr std::size_t kPieceBytes = std::size_t{16} << 20;
 
-  /// Reads the whole set, by the pool, and copies what the graph's inputs need of it, a piece at a time; returns when
-  /// all is there. pipeline.not_storable() is empty. Throws Error(data) for a sample that cannot be read. The Gpu
-  /// outlives it.
+  /// Reads the whole set, using the pool, and copies what the graph's inputs need of it, piece by piece; returns when
+  /// everything is on the GPU. pipeline.not_storable() must be empty. Throws Error(data) for a sample that cannot be
+  /// read. The Gpu must outlive it.
   GpuDataSet(const DataSet& set, const data::Pipeline& pipeline, const Graph& graph, device::Gpu& gpu,
              std::shared_ptr<const GatherKernels> kernels, exec::WorkerPool& pool,
              std::size_t piece_bytes = kPieceBytes);
 
-  /// Of the GPU's memory.
+  /// Bytes of GPU memory.
   [[nodiscard]] static std::size_t bytes(const DataSet& set, const data::Pipeline& pipeline, const Graph& graph);
-  /// parts(), in all: what a shard's inputs are made of (ids and drawn numbers), which lies beside them on the GPU.
+  /// Total bytes of parts(): what a shard's inputs are made from (ids and drawn numbers), stored beside them on the
+  /// GPU.
   [[nodiscard]] static std::size_t drawn_bytes(const data::Pipeline& pipeline, const Graph& graph);
 
   [[nodiscard]] std::span<const std::size_t> parts() const override { return part_bytes_; }
@@ -40,10 +41,10 @@ class GpuDataSet final : public exec::InputFiller {
   struct Input {
     std::size_t feature = 0;
     std::size_t sample_bytes = 0;
-    std::int64_t elements = 0;  ///< of a shard: pixels, or bytes of what is no image
+    std::int64_t elements = 0;  ///< per shard: pixels or, if it is no image, bytes
     device::GpuBlock samples, scale;
-    std::size_t moves = 0;          ///< its part; 0: nothing is drawn for it
-    GatherImagesFunctor functor{};  ///< of an image: what is the same for all shards
+    std::size_t moves = 0;          ///< index of its part; 0: nothing is drawn for it
+    GatherImagesFunctor functor{};  ///< images: the fields that are the same for all shards
   };
   [[nodiscard]] Input input_of(const data::Pipeline& pipeline, std::size_t feature, std::int64_t shard_samples) const;
   void upload_scale(const data::Pipeline& pipeline, Input& input);
@@ -56,8 +57,8 @@ class GpuDataSet final : public exec::InputFiller {
   device::Gpu::Stream stream_;
   device::Gpu::Event copied_;
   std::size_t piece_bytes_;
-  device::PinnedBlock pinned_;           ///< while it is copied
-  std::vector<std::size_t> part_bytes_;  ///< of a shard
+  device::PinnedBlock pinned_;           ///< staging memory during the copy
+  std::vector<std::size_t> part_bytes_;  ///< per shard
   std::vector<Input> inputs_;
 };
 

@@ -1,4 +1,4 @@
-// The data of a job, opened and checked: sets, normalisation, and what the step will see.
+// The data of a job, opened and checked: sets, normalisation, and the features that a step gets.
 #pragma once
 
 #include <map>
@@ -19,44 +19,44 @@
 namespace lockstep::input {
 
 struct PreparedData {
-  std::vector<AugmentOptions> prepare, augment;            ///< steps of every sample; those of training only
-  const AugmentRegistry* augmentations = nullptr;          ///< that steps are looked up in
+  std::vector<AugmentOptions> prepare, augment;            ///< steps for every sample; steps for training only
+  const AugmentRegistry* augmentations = nullptr;          ///< the registry of steps
   std::uint64_t seed = 0;                                  ///< of augmentation
-  std::shared_ptr<const DataSet> train, validation, test;  ///< the last two may be null
+  std::shared_ptr<const DataSet> train, validation, test;  ///< validation and test may be null
   std::vector<double> mean, stddev;                        ///< empty: not normalised
-  std::vector<Feature> features;                           ///< as the step gets them
+  std::vector<Feature> features;                           ///< as a step gets them
   std::int64_t classes = 0, vocabulary = 0;
-  bool is_cut = false;                                        ///< validation is a part of train's source
-  std::map<std::string, data::ChannelStatistics> statistics;  ///< by set, where asked for
+  bool is_cut = false;                                        ///< validation is part of train's source
+  std::map<std::string, data::ChannelStatistics> statistics;  ///< by set, if requested
   /// Samples that were replaced by others (data.bad_samples: replace); never null.
   std::shared_ptr<data::ReplacedSamples> replaced = std::make_shared<data::ReplacedSamples>();
-  std::vector<IndexReport> indexes;        ///< of sets that are indexed, on the rank that did it
-  std::shared_ptr<SourceIndexes> sources;  ///< null where the data are only remembered (data_facts.hpp)
+  std::vector<IndexReport> indexes;        ///< of the sets that were indexed, on the rank that did it
+  std::shared_ptr<SourceIndexes> sources;  ///< null if the data are only remembered (data_facts.hpp)
 
   /// `training`: with augmentation.
   [[nodiscard]] data::Pipeline pipeline(const DataSet& set, bool training) const;
-  /// What is done to samples, and what follows from the training set's info: features, classes, vocabulary.
+  /// Sets how samples are processed, and what follows from the training set's info: features, classes, vocabulary.
   void describe(const DataOptions& options, std::uint64_t seed, const AugmentRegistry& registry);
-  /// Hash of training and validation set: compared between ranks and kept in checkpoints.
+  /// Hash of training and validation set: compared between ranks and stored in checkpoints.
   [[nodiscard]] std::string digest() const;
   /// Whether nothing had to be indexed.
   [[nodiscard]] bool was_cached() const;
-  /// Messages for each set: of samples that were skipped, naming the first few, and the set's own warnings.
+  /// Messages about each set: samples that were skipped, naming the first few, and the set's own warnings.
   [[nodiscard]] std::vector<std::string> warnings() const;
-  /// From files, by this process, of all sets.
+  /// Bytes that this process has read from files, for all sets.
   [[nodiscard]] std::uint64_t bytes_read() const;
 };
 
 struct PrepareOptions {
-  /// One rank of each host indexes for all of its ranks; null: this process is alone.
+  /// One rank of each host indexes for all ranks on it; null: this process is alone.
   Communicator* communicator = nullptr;
-  bool with_test = false;                                         ///< opens job.data.test too, where there is one
-  bool with_statistics = false;                                   ///< of each set
+  bool with_test = false;                                         ///< also opens job.data.test, if there is one
+  bool with_statistics = false;                                   ///< computes them for each set
   std::string cache_directory = data::default_cache_directory();  ///< where indexes are kept; empty: nowhere
 };
 
-/// `wanted`, `seed` and `batch_size` are the job's; the training set must have samples for a batch. `registry` must
-/// outlive what is made with it.
+/// `wanted`, `seed` and `batch_size` are the job's; the training set must have enough samples for a batch. `registry`
+/// must outlive what is made with it.
 [[nodiscard]] PreparedData prepare_data(const DataOptions& wanted, std::uint64_t seed, std::int64_t batch_size,
                                         const AugmentRegistry& registry, const DataSets& own,
                                         const PrepareOptions& options = {});

@@ -14,7 +14,7 @@ namespace lockstep::input {
 
 namespace {
 
-/// Which files or folders a source's paths are, on this host.
+/// Identifies the files or folders of a source on this host.
 std::string identity_of(const SourceOptions& source) {
   std::string text(name_of(source.kind));
   for (const auto& path : source.paths) {
@@ -96,7 +96,7 @@ std::string SourceIndexes::content(const std::string& set, const std::function<b
     auto digest = data::content_digest(*large_.at(set), go_on);
     if (!digest) return "";
     (void)notes.take(kNote, [&] { return std::move(*digest); });
-    (void)cache_.store(sources_.at(set), notes);  // else the next run reads it again
+    (void)cache_.store(sources_.at(set), notes);  // if this fails, the next run reads it again
   }
   return notes.take(kNote, [] { return std::string(); });
 }

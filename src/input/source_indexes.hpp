@@ -1,5 +1,5 @@
-// The index notes of a job's sources on their way: out of the cache, through the readers, to the other ranks of the
-// host and back into the cache.
+// The index notes of a job's sources: loaded from the cache, used by the readers, sent to the other ranks of the host,
+// and stored in the cache again.
 #pragma once
 
 #include <functional>
@@ -15,45 +15,45 @@
 
 namespace lockstep::input {
 
-/// How a set came to its index.
+/// How a set got its index.
 struct IndexReport {
   std::string set;          ///< train, validation, test
-  bool was_cached = false;  ///< nothing had to be looked at
-  std::string file;         ///< where the index is kept; empty: nowhere
-  std::string not_kept;     ///< why it is not
+  bool was_cached = false;  ///< nothing had to be read
+  std::string file;         ///< where the index is stored; empty: nowhere
+  std::string not_kept;     ///< why it is not stored
 };
 
 class SourceIndexes {
  public:
   explicit SourceIndexes(const std::string& cache_directory) : cache_(cache_directory) {}
-  /// With what write() of the host's leader returned; nothing is cached. Its notes are taken for a source that is the
-  /// same file or folder here: ranks of a host may have been started in different directories.
+  /// From the result of write() on the host's leader; nothing is cached. The leader's notes are used for a source that
+  /// is the same file or folder here, since ranks of a host may have been started in different directories.
   static SourceIndexes read(const std::string& bytes);
 
-  /// Opens the source of `set` with the notes that there are.
+  /// Opens the source of `set`, using existing notes.
   [[nodiscard]] std::shared_ptr<const DataSet> open(const std::string& set, const SourceOptions& source,
                                                     const DataSetInfo* like);
-  /// For further notes of that set.
+  /// For adding notes to that set.
   [[nodiscard]] data::IndexNotes& notes(const std::string& set) { return notes_[set]; }
-  /// On one rank of each host `open` runs with the notes of the cache, then on the others with what it noted. null, or
-  /// a single rank: it just runs. `open` calls open() and keep().
+  /// Runs `open` on one rank of each host with the notes of the cache, then on the others with the notes of that rank.
+  /// With null, or a single rank, it just runs. `open` calls open() and keep().
   void open_once_a_host(Communicator* communicator, const std::function<void()>& open);
-  /// Stores what was found out anew; says of each source that has an index how it came to it.
+  /// Stores new notes; reports, for each source that has an index, how it got it.
   std::vector<IndexReport> keep();
   [[nodiscard]] std::string write() const;
 
   /// The sets whose digest does not cover their content.
   [[nodiscard]] std::vector<std::string> large() const;
-  /// Whether this rank reads the files of `set` itself: it leads its host, or they are other files than the leader's.
+  /// Whether this rank reads the files of `set` itself: it leads its host, or its files differ from the leader's.
   [[nodiscard]] bool reads(const std::string& set) const;
-  /// data::content_digest() of a large set, noted, so that it is read once; empty where `go_on` returned false.
+  /// data::content_digest() of a large set; noted, so that it is computed only once. Empty if `go_on` returned false.
   [[nodiscard]] std::string content(const std::string& set, const std::function<bool(double)>& go_on);
 
  private:
   data::IndexCache cache_;
   std::map<std::string, data::IndexNotes> notes_;  ///< by set
   std::map<std::string, SourceOptions> sources_;
-  std::map<std::string, std::string> leaders_;  ///< by set: what identity_of() says on the host's leader
+  std::map<std::string, std::string> leaders_;                   ///< by set: identity_of() on the host's leader
   std::map<std::string, std::shared_ptr<const DataSet>> large_;  ///< by set
 };
 

@@ -19,9 +19,9 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kMpirunPatience{1'500};  ///< to clean up after itself when its ranks are gone
+constexpr milliseconds kMpirunPatience{1'500};  ///< time to clean up after itself when its ranks are gone
 constexpr milliseconds kKillPatience{10'000};
-constexpr double kEndPatience = 10;  ///< seconds, for mpirun after the last good-bye
+constexpr double kEndPatience = 10;  ///< seconds that mpirun may still run after the last rank's bye
 
 std::string last_lines(const std::string& path, std::size_t count) {
   std::ifstream file(path);
@@ -34,7 +34,8 @@ std::string last_lines(const std::string& path, std::size_t count) {
   return text;
 }
 
-// The secret goes by the environment of the ranks, which only their user may read: command lines are everybody's.
+// The secret is passed in the ranks' environment, which only their user can read; command lines are visible to
+// everyone.
 MpirunOptions with_variables(MpirunOptions options, const std::string& folder, const std::string& addresses,
                              const std::string& secret) {
   options.environment.merge(network_variables(environ));
@@ -110,7 +111,7 @@ std::optional<AttemptOutcome> Attempt::mpirun_ended() {
       {}};
 }
 
-// mpirun comes last: when its ranks are gone it removes what it made in /tmp and /dev/shm, and its daemons.
+// mpirun is ended last: when its ranks are gone, it removes its daemons and what it made in /tmp and /dev/shm.
 void Attempt::end_processes(bool at_once) {
   if (at_once) (void)kill_marked(options_.mpirun.mark, mpirun_.pid(), kKillPatience);
   if (!mpirun_.wait(kMpirunPatience)) mpirun_.signal(SIGKILL);

@@ -1,4 +1,4 @@
-// One attempt: mpirun from its start until all of its processes are gone, watched through the control sockets.
+// One attempt: mpirun from its start until all of its processes are gone, monitored through the control sockets.
 #pragma once
 
 #include <functional>
@@ -15,18 +15,18 @@ namespace lockstep::launch {
 
 struct AttemptOptions {
   MpirunOptions mpirun;
-  std::vector<std::string> command;  ///< of a rank
-  std::string folder;                ///< of its logs and dumps; exists
+  std::vector<std::string> command;  ///< that each rank runs
+  std::string folder;                ///< for its logs and dumps; must exist
   HangLimits limits;
   Listening listening = listening_on_loopback();  ///< of the control socket
 };
 
 class Attempt {
  public:
-  /// `on_event` gets the lines of rank 0's events.
+  /// `on_event` gets the event lines of rank 0.
   Attempt(AttemptOptions options, std::function<void(const std::string&)> on_event);
   /// `request` is called several times a second; `wake` is a descriptor that becomes readable when it should be called.
-  /// On return no process of this machine is left.
+  /// When run() returns, no process is left on this machine.
   AttemptOutcome run(const std::function<Request()>& request, int wake);
 
  private:

@@ -32,8 +32,9 @@ std::vector<char*> pointers(const std::vector<std::string>& words) {
   return result;
 }
 
-// Between fork and exec. The parent may have a thread that writes events, so nothing here may take a lock that such a
-// thread could hold: glibc makes malloc() usable again in the child, and nobody else changes the environment.
+// Runs between fork and exec. The parent may have a thread that writes events, so nothing here may take a lock that
+// such a thread could hold: glibc makes malloc() usable again in the child, and no other thread changes the
+// environment.
 [[noreturn]] void become(const std::vector<std::string>& command, const ChildOptions& options, int output) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGTERM);
@@ -63,7 +64,7 @@ pid_t start(const std::vector<std::string>& command, const ChildOptions& options
   return pid;
 }
 
-// What the command writes, until it closes its end or time is up.
+// The command's output, until it closes its end or time is up.
 std::string read_until(int descriptor, Clock::time_point end) {
   std::string text;
   while (true) {

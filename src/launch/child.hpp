@@ -1,5 +1,5 @@
-// Programs that this one starts. A child has its own process group, so that a terminal's Ctrl-C reaches only this
-// program, and gets SIGTERM when this program dies.
+// Child processes. A child has its own process group, so that a terminal's Ctrl-C reaches only this program, and gets
+// SIGTERM when this program dies.
 #pragma once
 
 #include <sys/types.h>
@@ -22,7 +22,7 @@ struct ChildOptions {
 
 class Child {
  public:
-  /// Throws Error(infrastructure) when no process can be made. A program that cannot be started ends with 127.
+  /// Throws Error(infrastructure) if no process can be created. A program that cannot be started ends with 127.
   Child(const std::vector<std::string>& command, const ChildOptions& options);
   /// Kills a child that is still running.
   ~Child();
@@ -46,13 +46,13 @@ class Child {
 
 struct CommandOutput {
   int code = 0;
-  std::string output;  ///< stdout and stderr, as they came
+  std::string output;  ///< stdout and stderr, in order of arrival
 };
 
-/// Runs a command to its end; 124 with what it wrote when it takes longer than `patience`.
+/// Runs a command to its end; the code is 124, with the output so far, if it takes longer than `patience`.
 [[nodiscard]] CommandOutput run_command(const std::vector<std::string>& command, std::chrono::milliseconds patience);
 
-/// A command that runs in the background, its output and errors kept apart.
+/// A command that runs in the background, with stdout and stderr kept apart.
 class BackgroundCommand {
  public:
   BackgroundCommand(const std::vector<std::string>& command, std::chrono::milliseconds patience);

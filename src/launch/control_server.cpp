@@ -22,18 +22,18 @@ namespace lockstep::launch {
 
 namespace {
 
-constexpr int kMaxEvents = 1024;             ///< at a time; the others come next
-constexpr rlim_t kOtherFiles = 64;           ///< of this process: logs, mpirun, agents
-constexpr std::size_t kLongestHello = 1024;  ///< bytes; a name of a host has 255 at most
+constexpr int kMaxEvents = 1024;             ///< per poll; the others follow in the next one
+constexpr rlim_t kOtherFiles = 64;           ///< other open files of this process: logs, mpirun, agents
+constexpr std::size_t kLongestHello = 1024;  ///< bytes; a host's name has at most 255
 constexpr std::chrono::seconds kHelloPatience{10};
-constexpr std::size_t kMaxUnidentified = 1024;  ///< connections without a hello, at a time
+constexpr std::size_t kMaxUnidentified = 1024;  ///< connections without a hello at the same time
 constexpr std::chrono::seconds kUnidentifiedCheckPeriod{1};
 
 [[noreturn]] void failed(const char* what) {
   throw Error(ExitCode::infrastructure, fmt::format("the control socket: cannot {}: {}", what, std::strerror(errno)));
 }
 
-// A connection a rank; the usual limit of 1,024 open files is a soft one.
+// There is one connection per rank; the usual limit of 1,024 open files is a soft one.
 void make_room_for(int ranks) {
   rlimit files{};
   if (getrlimit(RLIMIT_NOFILE, &files) != 0) failed("read the limit of open files");
@@ -92,7 +92,7 @@ void ControlServer::accept_all(int listener) {
   while (true) {
     int descriptor = accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (descriptor < 0 && (errno == EMFILE || errno == ENFILE) && reserve_ >= 0) {
-      // Left in the queue it would wake this loop again and again: it is accepted, and closed.
+      // If it stayed in the queue, it would wake this loop again and again; so accept and close it.
       ::close(reserve_);
       descriptor = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
       if (descriptor >= 0) ::close(descriptor);
@@ -105,7 +105,7 @@ void ControlServer::accept_all(int listener) {
     setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     connections_[descriptor].socket = ControlSocket(descriptor);
     ++unidentified_;
-    // By edges: a socket then enters the list when something comes, and not because something came before.
+    // Edge-triggered: a socket enters the list when something new arrives, not because of earlier data.
     watch(descriptor, EPOLLIN | EPOLLOUT | EPOLLET);
     if (unidentified_ > kMaxUnidentified) drop_unidentified();
   }
@@ -122,8 +122,8 @@ void ControlServer::close(int descriptor) {
   connections_.erase(found);
 }
 
-// A connection without a hello holds a descriptor: it is closed after kHelloPatience. Of too many, the oldest are
-// closed at once.
+// A connection without a hello occupies a descriptor, so it is closed after kHelloPatience. If there are too many, the
+// oldest are closed at once.
 void ControlServer::drop_unidentified() {
   checked_unidentified_ = Clock::now();
   std::vector<std::pair<Clock::time_point, int>> unidentified;
@@ -153,7 +153,7 @@ void ControlServer::serve(Connection& connection, std::vector<RankMessage>& mess
       message.rest = line;
       messages.push_back(std::move(message));
     }
-    again = unidentified && connection.rank >= 0;  // what came behind the hello may be longer than one
+    again = unidentified && connection.rank >= 0;  // data after the hello may be longer than a hello
   }
   if (alive) {
     (void)socket.flush();
@@ -163,7 +163,7 @@ void ControlServer::serve(Connection& connection, std::vector<RankMessage>& mess
   close(socket.descriptor());
 }
 
-// "hello TOKEN RANK ..." makes it rank RANK's connection, and leaves "hello ..." of the line.
+// "hello TOKEN RANK ..." identifies the connection as rank RANK's; leaves "hello ..." in the line.
 bool ControlServer::identify(Connection& connection, std::string& line) {
   if (take_word(line) != "hello" || take_word(line) != token_) return false;
   connection.rank = static_cast<int>(take_number(line));

@@ -1,5 +1,5 @@
-// The supervisor's end of the control sockets: listens, accepts connections that
-// know the token, and passes their messages on.
+// The supervisor's end of the control sockets: listens, accepts connections that know the token, and passes their
+// messages on.
 #pragma once
 
 #include <chrono>
@@ -14,7 +14,7 @@
 
 namespace lockstep::launch {
 
-/// A message of a rank; `word` is empty when its socket was closed.
+/// A message from a rank; `word` is empty if its socket was closed.
 struct RankMessage {
   int rank = 0;
   std::string word, rest;
@@ -23,16 +23,17 @@ struct RankMessage {
 class ControlServer {
  public:
   /// `token`: the secret that a rank must send. `ranks`: number of connections to expect; raises this process's limit
-  /// of open files as far as allowed, and throws Error(usage) where that is too low. Throws Error(infrastructure).
+  /// of open files as far as allowed, and throws Error(usage) if that is too low. Throws Error(infrastructure) if it
+  /// cannot listen.
   ControlServer(std::string token, int ranks, const Listening& where);
   ~ControlServer();
   ControlServer(const ControlServer&) = delete;
   ControlServer& operator=(const ControlServer&) = delete;
 
-  /// "10.0.0.1:4711,127.0.0.1:4711": where ranks find it.
+  /// "10.0.0.1:4711,127.0.0.1:4711": for ranks to connect to.
   [[nodiscard]] const std::string& addresses() const { return addresses_; }
   /// Waits until a message arrives, `wake` (another descriptor; -1: none) is readable or time is up. Messages are in
-  /// the order of arrival, as far as the kernel knows it: of ranks that died one after the other the first comes first.
+  /// order of arrival, as far as the kernel knows it: if ranks died one after another, the first comes first.
   [[nodiscard]] std::vector<RankMessage> poll(std::chrono::milliseconds patience, int wake);
   void send(int rank, const std::string& line);
   void send_all(const std::string& line);
@@ -55,8 +56,8 @@ class ControlServer {
 
   std::string token_, addresses_;
   std::vector<int> listeners_;
-  int ready_ = -1;    ///< an epoll: its list is in the order in which sockets became readable
-  int reserve_ = -1;  ///< a descriptor to give up when there is no other
+  int ready_ = -1;    ///< an epoll, whose list is in the order in which sockets became readable
+  int reserve_ = -1;  ///< a spare descriptor, given up when there is no other
   std::unordered_map<int, Connection> connections_;  ///< by descriptor
   std::unordered_map<int, int> descriptor_of_;       ///< by rank
   std::size_t unidentified_ = 0;

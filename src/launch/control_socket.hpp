@@ -1,4 +1,4 @@
-// The control socket between a rank and the supervisor: TCP, lines of text, both ends.
+// The control socket between a rank and the supervisor: TCP, lines of text in both directions.
 //
 //   rank to supervisor                            supervisor to rank
 //     hello TOKEN RANK SIZE PID HOST                welcome LIMIT_MS PERIOD_MS
@@ -8,8 +8,8 @@
 //     dumped PATH                                   dump      write the flight recorder to a file
 //     bye CODE
 //
-// A process that dies closes its socket, whatever killed it, so the other end notices within milliseconds. A host that
-// lost its power closes nothing: the heartbeat's limit is for that.
+// When a process dies, its socket is closed, whatever killed it, so the other end notices within milliseconds. A host
+// that loses power closes nothing; the heartbeat's limit covers this case.
 #pragma once
 
 #include <chrono>
@@ -23,7 +23,7 @@ namespace lockstep::launch {
 
 class ControlSocket {
  public:
-  static constexpr std::size_t kLongestLine = 16U << 20U;  ///< a longer line is not from a rank
+  static constexpr std::size_t kLongestLine = 16U << 20U;  ///< a longer line does not come from a rank
 
   ControlSocket() = default;
   explicit ControlSocket(int descriptor) : descriptor_(descriptor) {}
@@ -33,17 +33,17 @@ class ControlSocket {
   ControlSocket& operator=(const ControlSocket&) = delete;
   ~ControlSocket();
 
-  /// Tries "address:port,address:port" in order. An empty socket when none answers within `patience` each.
+  /// Tries "address:port,address:port" in order. Returns an empty socket if none answers within `patience` each.
   [[nodiscard]] static ControlSocket connect(const std::string& addresses, std::chrono::milliseconds patience);
 
   [[nodiscard]] int descriptor() const { return descriptor_; }
   [[nodiscard]] bool open() const { return descriptor_ >= 0; }
   [[nodiscard]] bool wants_to_write() const { return !to_send_.empty(); }
   void queue(std::string_view line);
-  /// Sends as much as the kernel accepts; false when the other end is gone. Never blocks.
+  /// Sends as much as the kernel accepts; returns false if the other end is gone. Never blocks.
   bool flush();
-  /// Appends complete lines that have arrived to `lines`. Stops at a line longer than `longest` bytes. False when the
-  /// other end has closed, or at such a line. Never blocks.
+  /// Appends complete lines that have arrived to `lines`. Stops at a line longer than `longest` bytes. Returns false if
+  /// the other end has closed, or at such a line. Never blocks.
   bool read_lines(std::vector<std::string>& lines, std::size_t longest = kLongestLine);
 
  private:
@@ -51,11 +51,11 @@ class ControlSocket {
   std::string received_, to_send_;
 };
 
-/// Takes the first word off `rest`.
+/// Removes the first word from `rest` and returns it.
 [[nodiscard]] std::string take_word(std::string& rest);
-/// Takes the first word off `rest`, as a number; 0 if it is not one.
+/// Removes the first word from `rest` and returns it as a number; 0 if it is not one.
 [[nodiscard]] std::int64_t take_number(std::string& rest);
-/// The text as a single line.
+/// Joins the text into a single line.
 [[nodiscard]] std::string one_line(std::string text);
 
 }  // namespace lockstep::launch

@@ -49,14 +49,15 @@ std::optional<Hang> HangWatch::check(double now) const {
     if (rank.here && !rank.gone && now - rank.heard > limit_now)
       return Hang{static_cast<int>(r), now - rank.heard, true};
   }
-  // All have said good-bye: what is left to end is mpirun.
+  // All have said bye: only mpirun still has to end.
   if (std::all_of(ranks_.begin(), ranks_.end(), [](const Rank& rank) { return rank.gone; })) return std::nullopt;
   const double patience = step_ < 0 ? std::max(limits_.start_seconds, limit_now) : limit_now;
   if (now - moved_ <= patience) return std::nullopt;
   return Hang{most_suspect(), now - moved_, false};
 }
 
-// Who has not even come; else who is waited for, but waits for nobody; else who is waited for by most.
+// A rank that has never connected; else one that others wait for, but that waits for nobody; else the one that most
+// others wait for.
 int HangWatch::most_suspect() const {
   std::vector<int> votes(ranks_.size(), 0);
   for (std::size_t r = 0; r < ranks_.size(); ++r) {

@@ -1,9 +1,9 @@
-// Finds hangs from the heartbeats of all ranks. Pure: time is passed in as seconds.
+// Detects hangs from the heartbeats of all ranks. Pure: time is passed in as seconds.
 //
 // A rank's process is alive while its heartbeat arrives; it makes progress while the ticks in the heartbeat grow. A
-// rank hangs when it is silent for longer than max(limit, 20 x the median step), or when no rank at all makes progress
-// for that long: a rank that waits for a slow one is not hanging as long as the slow one ticks. Before the first step,
-// when data are indexed and MPI starts, progress has the start's limit instead. So there is no false alarm for a rank
+// rank hangs if it is silent for longer than max(limit, 20 x the median step), or if no rank at all makes progress for
+// that long: a rank that waits for a slow one does not hang as long as the slow one ticks. Before the first step, when
+// data are indexed and MPI starts, the limit for progress is the start's instead. So there is no false alarm for a rank
 // that is slow, stopped for some seconds, or one of hundreds on two cores.
 #pragma once
 
@@ -25,18 +25,18 @@ struct Beat {
 
 struct HangLimits {
   double seconds = 60;
-  double steps = 20;  ///< median steps
+  double steps = 20;  ///< in median steps
   double start_seconds = 600;
 };
 
-/// Seconds between two heartbeats of a rank: longer where there are hundreds of ranks, but several beats always fit
-/// into the limit for a silent one.
+/// Seconds between two heartbeats of a rank: longer with hundreds of ranks, but several beats always fit into the limit
+/// for a silent one.
 [[nodiscard]] double beat_period(int ranks, const HangLimits& limits);
 
 struct Hang {
   int rank = 0;
   double seconds = 0;
-  bool silent = false;  ///< no heartbeat; else heartbeats arrive, but there is no progress
+  bool silent = false;  ///< true: no heartbeat; false: heartbeats arrive, but there is no progress
 };
 
 class HangWatch {
@@ -45,12 +45,13 @@ class HangWatch {
   void connected(int rank, double now);
   void beat(int rank, double now, const Beat& beat);
   void left(int rank);
-  void reached(std::int64_t step) { step_ = std::max(step_, step); }  ///< known earlier than from a heartbeat
+  /// For a step that is known before its heartbeat.
+  void reached(std::int64_t step) { step_ = std::max(step_, step); }
   [[nodiscard]] std::optional<Hang> check(double now) const;
 
   [[nodiscard]] bool all_connected() const;
   [[nodiscard]] std::int64_t step() const { return step_; }  ///< the highest step done by any rank; -1: none
-  [[nodiscard]] double limit() const;                        ///< the current one
+  [[nodiscard]] double limit() const;                        ///< the current limit
   /// "rank 2: no heartbeat for 5.1 s; before: compute of step 17 ...", one line per rank.
   [[nodiscard]] std::vector<std::string> states(double now) const;
 
@@ -62,7 +63,7 @@ class HangWatch {
   };
   [[nodiscard]] int most_suspect() const;
   HangLimits limits_;
-  double moved_;  ///< when any rank last made progress
+  double moved_;  ///< time of the latest progress of any rank
   std::int64_t step_ = -1;
   std::vector<Rank> ranks_;
 };

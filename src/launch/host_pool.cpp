@@ -91,7 +91,7 @@ void HostPool::take_list(const std::function<Hosts()>& list) {
   }
 }
 
-// A script may take as long as it likes: heartbeats are heard meanwhile.
+// A script may take arbitrarily long: heartbeats are received meanwhile.
 void HostPool::read_list() {
   if (discovery_) {
     if (const auto result = discovery_->poll()) {
@@ -145,7 +145,7 @@ std::string HostPool::why_silent(const std::string& host) const {
   if (said.code == 124) return fmt::format("no answer within {} s", kAloudPatience.count());
   const auto end = said.output.find_last_not_of(" \r\n");
   if (end == std::string::npos) return fmt::format("answered with {}", said.code);
-  const auto line_end = said.output.find_last_of("\r\n", end);  // of the line before
+  const auto line_end = said.output.find_last_of("\r\n", end);  // end of the previous line
   const auto start = line_end == std::string::npos ? 0 : line_end + 1;
   return said.output.substr(start, end + 1 - start);
 }

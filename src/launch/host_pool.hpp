@@ -1,7 +1,7 @@
-// The hosts that can be used now: those of the list that answer.
+// The hosts that can be used now: those in the list that answer.
 //
 // The list is read again every few seconds. A host that is new, or was lost, is asked for the program's version through
-// the agent, in the background, and is usable once it has answered; a lost one is asked again from time to time. This
+// the agent, in the background, and can be used once it has answered; a lost one is asked again from time to time. This
 // machine need not be asked.
 #pragma once
 
@@ -19,7 +19,7 @@
 namespace lockstep::launch {
 
 struct PoolOptions {
-  std::function<Hosts()> list;  ///< reads a string or a file; if it throws, the list stays as it was
+  std::function<Hosts()> list;  ///< reads a string or a file; if it throws, the list does not change
   std::string agent;            ///< command that runs another one on a host: "ssh"
   std::string program;          ///< path of this program on other hosts
   double read_again_seconds = 5;
@@ -29,9 +29,9 @@ struct PoolOptions {
 
 class HostPool {
  public:
-  /// Reads the list. Throws what it throws.
+  /// Reads the list. Rethrows its errors.
   explicit HostPool(PoolOptions options);
-  /// Reads the list again when it is time, and takes in the answers of hosts. Never waits.
+  /// Reads the list again when it is time, and processes the answers of hosts. Never waits.
   void refresh();
   /// Asks hosts that were silent now, without waiting for `ask_again_seconds`.
   void ask_silent_now();
@@ -39,20 +39,20 @@ class HostPool {
   void settle(std::chrono::milliseconds patience);
   [[nodiscard]] Hosts usable() const;
   [[nodiscard]] const Hosts& listed() const { return listed_; }
-  /// Runs the program with these arguments on all remote hosts of `hosts` in parallel. A host where it does not end
-  /// with 0 within `patience` is lost until it answers again. Returns the names of these.
+  /// Runs the program with these arguments on all remote hosts of `hosts` in parallel. A host on which it does not end
+  /// with 0 within `patience` is lost until it answers again. Returns the names of these hosts.
   std::vector<std::string> run_everywhere(const Hosts& hosts, const std::string& arguments,
                                           std::chrono::milliseconds patience);
   /// Asks all hosts again, and waits for their answers as settle() does. Hosts that do not answer are lost.
   void ask_all_again(std::chrono::milliseconds patience);
-  /// Asks a silent host once more; returns what it or the agent prints, as one line for people.
+  /// Asks a silent host once more; returns what it or the agent prints, as one line.
   [[nodiscard]] std::string why_silent(const std::string& host) const;
-  /// Problems since the last call, for people. A host that stays silent is reported once.
+  /// Problems since the last call, as text. A host that stays silent is reported once.
   [[nodiscard]] std::vector<std::string> take_problems();
 
  private:
   struct Question {
-    std::unique_ptr<Child> child;  ///< null: not asked just now
+    std::unique_ptr<Child> child;  ///< null: it is not being asked
     Clock::time_point since;
   };
   [[nodiscard]] bool answered(const std::string& host) const;
@@ -65,7 +65,7 @@ class HostPool {
 
   PoolOptions options_;
   Hosts listed_;
-  std::unique_ptr<BackgroundCommand> discovery_;  ///< null: the script does not run
+  std::unique_ptr<BackgroundCommand> discovery_;  ///< null: the script is not running
   Clock::time_point read_at_;
   std::set<std::string> answered_, reported_;  ///< reported_: silent, and reported as such
   std::map<std::string, Question> questions_;  ///< of hosts that have not answered

@@ -26,7 +26,7 @@ namespace lockstep::launch {
 
 namespace {
 
-constexpr int kMaxSlots = 1'000'000;  ///< of all hosts: more is a mistake, and sums must not overflow
+constexpr int kMaxSlots = 1'000'000;  ///< of all hosts: a larger number is a mistake, and sums must not overflow
 
 [[noreturn]] void bad(const std::string& place, const std::string& expected, const std::string& found) {
   throw Error(ExitCode::usage, fmt::format("{}: expected {}, found '{}'", place, expected, found));
@@ -41,7 +41,7 @@ int parse_slots(const std::string& text, const std::string& place) {
   return slots;
 }
 
-// The name goes into command lines of other programs, so it is held to what names of hosts are made of.
+// The name is used in command lines of other programs, so only characters of host names are accepted.
 std::string parse_name(const std::string& text, const std::string& place) {
   const bool plain = std::all_of(text.begin(), text.end(), [](unsigned char c) {
     return std::isalnum(c) != 0 || c == '.' || c == '-' || c == '_';
@@ -150,7 +150,7 @@ std::string own_host_name() {
 
 namespace {
 
-/// "" for what is no address of the internet.
+/// "" if it is not an IP address.
 std::string numeric(const sockaddr* address) {
   const bool v4 = address->sa_family == AF_INET;
   if (!v4 && address->sa_family != AF_INET6) return "";
@@ -178,7 +178,7 @@ std::optional<bool> has_own_address(const std::string& host) {
   for (const addrinfo* address = found; address != nullptr; address = address->ai_next) {
     const std::string wanted = numeric(address->ai_addr);
     if (wanted.starts_with("127."))
-      return true;  // all of them are the loopback interface's, which names only the first
+      return true;  // all of 127.0.0.0/8 is the loopback interface, which lists only the first address
     for (const ifaddrs* one = interfaces; one != nullptr; one = one->ifa_next) {
       if (one->ifa_addr != nullptr && numeric(one->ifa_addr) == wanted) return true;
     }
@@ -189,12 +189,13 @@ std::optional<bool> has_own_address(const std::string& host) {
 bool is_this_machine(const std::string& host, const std::string& own, const AddressLookup& is_own) {
   if (host == "localhost" || host == "127.0.0.1" || host == own) return true;
   if (!same_machine(host, own)) return false;
-  // A full name and a short one: `gpu` may be gpu.rack1 or gpu.rack2. A name without an address is taken at its word.
+  // With a full name and a short one, `gpu` may be gpu.rack1 or gpu.rack2, so addresses decide. A name without an
+  // address is trusted.
   return is_own(host).value_or(true);
 }
 
 bool is_local(const std::string& host) {
-  // Kept, since the supervisor asks in its loop, and a name server may take seconds.
+  // Cached, because the supervisor asks in its loop, and a name server may take seconds.
   static std::mutex mutex;
   static std::map<std::string, bool> known;
   const std::lock_guard lock(mutex);

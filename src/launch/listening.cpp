@@ -34,7 +34,7 @@ std::string text_of(const sockaddr_in& address) {
   return text.data();
 }
 
-// Of this machine, loopback last.
+// This machine's addresses, loopback last.
 std::vector<std::string> own_addresses() {
   std::vector<std::string> found;
   ifaddrs* list = nullptr;
@@ -54,7 +54,7 @@ struct Route {
   std::string error;  ///< why there is none
 };
 
-// A datagram socket that is connected sends nothing, but has its address by the route.
+// Connecting a datagram socket sends nothing, but gives it the address that the route uses.
 Route route_to(const sockaddr_in& host) {
   const int probe = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   if (probe < 0) return {"", std::strerror(errno)};
@@ -83,7 +83,7 @@ Route route_to(const std::string& host) {
   return route_to(address);
 }
 
-// A name server that is silent keeps only a thread waiting that nobody waits for.
+// If a name server does not answer, only a detached thread keeps waiting.
 Listening listening_towards(const std::vector<std::string>& hosts) {
   auto answer = std::make_shared<std::promise<Listening>>();
   std::thread([answer, hosts] {
@@ -97,7 +97,7 @@ Listening listening_towards(const std::vector<std::string>& hosts) {
       auto& known = found.addresses;
       if (std::find(known.begin(), known.end(), route.from) == known.end()) known.push_back(route.from);
     }
-    // Loopback last: a rank on another host must not find its own.
+    // Loopback last: a rank on another host must not connect to its own loopback.
     std::stable_partition(found.addresses.begin(), found.addresses.end(),
                           [](const auto& address) { return !address.starts_with("127."); });
     answer->set_value(found);
@@ -107,7 +107,7 @@ Listening listening_towards(const std::vector<std::string>& hosts) {
   return {{}, false, fmt::format("the hosts' names took longer than {} s", kNamePatience.count())};
 }
 
-// On all interfaces; `first` is what ranks try first.
+// Listens on all interfaces; ranks try `first` first.
 Listening everywhere(std::vector<std::string> first, std::string warning) {
   for (auto& address : own_addresses()) {
     if (std::find(first.begin(), first.end(), address) == first.end()) first.push_back(std::move(address));
@@ -115,7 +115,7 @@ Listening everywhere(std::vector<std::string> first, std::string warning) {
   return {std::move(first), true, std::move(warning)};
 }
 
-/// Why one cannot listen there; empty: one can.
+/// Why it is not possible to listen there; empty: it is.
 std::string trouble_at(const std::string& address) {
   const int listener = listen_at(address);
   if (listener < 0) return std::strerror(errno);

@@ -28,14 +28,14 @@ std::vector<std::string> mpirun_command(const MpirunOptions& options, int open_m
   }
   if (!options.hosts.empty()) command.insert(command.end(), {"--host", to_text(options.hosts)});
   command.insert(command.end(), {"--mca", "mpi_yield_when_idle", "1"});
-  // Ranks of one host speak through shared memory. Named, it is all that MPI_Init opens; a list of what not to use
-  // ("^tcp") makes it look at every network library there is, for more than a second, and Open MPI 5 then complains of
-  // cards that it cannot pair.
+  // Ranks of one host communicate through shared memory. If its transport is named, MPI_Init opens nothing else; with a
+  // list of exclusions ("^tcp") it opens every network library, which takes more than a second, and Open MPI 5 then
+  // warns about network cards that it cannot pair.
   if (options.hosts.size() <= 1 && std::getenv("OMPI_MCA_btl") == nullptr && std::getenv("OMPI_MCA_pml") == nullptr) {
     command.insert(command.end(),
                    {"--mca", "pml", "ob1", "--mca", "btl", open_mpi_major >= 5 ? "self,sm" : "self,vader"});
   }
-  // An unknown setting is taken in silence, and handed on to the daemons of other hosts: by it they are found.
+  // An unknown setting is ignored silently, and passed on to the daemons of other hosts, which are then found by it.
   if (!options.mark.empty()) command.insert(command.end(), {"--mca", kMarkSetting, options.mark});
   for (const auto& [name, value] : options.environment) {
     command.emplace_back("-x");
@@ -67,9 +67,9 @@ std::map<std::string, std::string> mpirun_environment(const MpirunOptions& optio
     environment["OMPI_MCA_plm_rsh_agent"] = options.agent;
     environment["PRTE_MCA_plm_ssh_agent"] = options.agent;
   }
-  // Only this host needs to reach the others.
+  // Only this host must be able to reach the others.
   environment["OMPI_MCA_plm_rsh_no_tree_spawn"] = environment["PRTE_MCA_plm_ssh_no_tree_spawn"] = "1";
-  // A daemon whose link was cut in silence finds out in seconds, not in hours.
+  // A daemon whose connection was lost without notice detects that in seconds, not in hours.
   for (const char* family : {"OMPI_MCA_oob_tcp", "PRTE_MCA_oob_tcp"}) {
     environment[fmt::format("{}_keepalive_time", family)] = "10";
     environment[fmt::format("{}_keepalive_intvl", family)] = "5";

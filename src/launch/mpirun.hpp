@@ -13,8 +13,8 @@ struct MpirunOptions {
   int ranks = 1;
   Hosts hosts;                                     ///< empty: all ranks on this machine
   std::string agent;                               ///< runs a command on another host; empty: mpirun's own choice
-  std::map<std::string, std::string> environment;  ///< of the ranks
-  std::string mark;                                ///< on the command line of every helper process, to find it by
+  std::map<std::string, std::string> environment;  ///< for the ranks
+  std::string mark;                                ///< on the command line of every helper process, to identify it
 };
 
 /// mpirun and its flags, without the program to run. `open_mpi_major`: 4 or 5.
@@ -23,7 +23,7 @@ struct MpirunOptions {
 /// The same for the Open MPI that this program has loaded.
 [[nodiscard]] std::vector<std::string> mpirun_command(const MpirunOptions& options);
 
-/// Variables for the libraries that move bytes between ranks (NCCL and its plugins, libfabric, UCX): they are passed to
+/// Variables for the libraries that move bytes between ranks (NCCL and its plugins, libfabric, UCX), to be passed to
 /// the ranks of all hosts. `environment`: as environ.
 [[nodiscard]] std::map<std::string, std::string> network_variables(const char* const* environment);
 

@@ -28,8 +28,8 @@ bool holds_word(const std::string& path, const std::string& word) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-// `lockstep launch --end MARK` has the mark, too, but is no part of the launch: on a machine that is listed by two
-// names, two of them work at once.
+// `lockstep launch --end MARK` has the mark, too, but does not belong to the launch: if a machine is listed under two
+// names, two of them run at once.
 bool is_marked(const std::string& folder, const std::string& mark) {
   if (holds_word(folder + "/environ", fmt::format("{}={}", kMarkVariable, mark))) return true;
   const auto words = words_of(folder + "/cmdline");
@@ -37,7 +37,7 @@ bool is_marked(const std::string& folder, const std::string& mark) {
   return found != words.end() && (found == words.begin() || *(found - 1) != "--end");
 }
 
-// Processes of a container on this machine are another host's: they are ended there.
+// Processes of a container on this machine belong to another host, where they are ended.
 bool is_of_this_host(const std::string& folder) {
   std::error_code error;
   const auto own = std::filesystem::read_symlink("/proc/self/ns/pid", error);
@@ -58,7 +58,7 @@ bool is_of_a_launch(const std::string& folder) {
   return has_variable(folder, kMarkVariable) || holds_word(folder + "/cmdline", kMarkSetting);
 }
 
-// Z: ended. Empty: there is none.
+// Z: ended. Empty: there is no such process.
 std::string state_of(const std::string& folder) {
   const std::string text = read_whole_file(folder + "/stat").value_or("");
   const auto name_end = text.rfind(')');
@@ -67,9 +67,10 @@ std::string state_of(const std::string& folder) {
   return state;
 }
 
-// Where /proc has a process's environment and command line; empty: it has ended, so that it holds nothing any more. A
-// process whose first thread has ended is a zombie, too, while another of its threads is in a call that cannot be
-// interrupted, say fsync(): that one holds locks and memory still, and only its own folder has the environment.
+// The folder in /proc with a process's environment and command line; empty if it has ended and so holds nothing any
+// more. If a process's first thread has ended, it appears as a zombie even while another of its threads is in an
+// uninterruptible call, such as fsync(): that one still holds locks and memory, and only the thread's own folder has
+// the environment.
 std::string folder_of_living(const std::string& folder) {
   const std::string state = state_of(folder);
   if (state != "Z") return state.empty() ? "" : folder;
@@ -81,7 +82,7 @@ std::string folder_of_living(const std::string& folder) {
   return "";
 }
 
-// Those of this host for whose folder of /proc `is_one` holds, without this process itself.
+// The processes of this host for whose /proc folder `is_one` is true, except this process itself.
 std::vector<pid_t> find_processes(const std::function<bool(const std::string&)>& is_one) {
   std::vector<pid_t> found;
   std::error_code error;

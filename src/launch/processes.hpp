@@ -1,6 +1,5 @@
-// Processes of a launch, found by its mark: the environment variable LOCKSTEP_LAUNCH, which every rank inherits, or
-// a word of the command line, which Open MPI's daemons carry. So processes that mpirun has lost track of are found,
-// too.
+// Processes of a launch, found by its mark: the environment variable LOCKSTEP_LAUNCH, which every rank inherits, or a
+// word on the command line, which Open MPI's daemons have. So processes that mpirun has lost track of are found, too.
 #pragma once
 
 #include <sys/types.h>
@@ -12,21 +11,20 @@
 namespace lockstep::launch {
 
 inline constexpr const char* kMarkVariable = "LOCKSTEP_LAUNCH";
-inline constexpr const char* kMarkSetting = "lockstep_launch";  ///< of mpirun, before the mark
+inline constexpr const char* kMarkSetting = "lockstep_launch";  ///< mpirun's setting, followed by the mark
 
-/// The words of a file of /proc in which each ends with a zero byte: `cmdline`, `environ`. None where it cannot be
-/// read.
+/// The words of a file in /proc in which each ends with a zero byte: `cmdline`, `environ`. None if it cannot be read.
 [[nodiscard]] std::vector<std::string> words_of(const std::string& path);
 
-/// On this machine, without this process and others that are ending the launch.
+/// On this machine, except this process and others that are ending the launch.
 [[nodiscard]] std::vector<pid_t> marked_processes(const std::string& mark);
 
-/// On this machine, of any launch: ranks alone, or also the processes that start and serve them.
+/// On this machine, of any launch: only ranks, or also the processes that start and serve them.
 [[nodiscard]] std::vector<pid_t> ranks_here();
 [[nodiscard]] std::vector<pid_t> launch_processes_here();
 
-/// Kills them all, but `spared`, again and again until none is left; returns how many were found. Gives up after
-/// `patience` (a process in uninterruptible sleep dies when its disk answers).
+/// Kills them all except `spared`, repeatedly until none is left; returns how many were found. Gives up after
+/// `patience` (a process in uninterruptible sleep dies only when its disk answers).
 int kill_marked(const std::string& mark, pid_t spared, std::chrono::milliseconds patience);
 
 /// 128 random bits as 32 hexadecimal digits: for marks and secrets.

@@ -27,7 +27,7 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kConnectPatience{5'000};
 constexpr milliseconds kLastWordPatience{2'000};
-constexpr std::chrono::seconds kFailedPatience{15};  ///< for the supervisor to end a rank that has failed
+constexpr std::chrono::seconds kFailedPatience{15};  ///< time for the supervisor to end a rank that has failed
 constexpr std::size_t kDurations = 31;
 
 std::string variable(const char* name) {
@@ -42,13 +42,13 @@ int rank_of_environment() {
   return 0;
 }
 
-// What the program prints, and what the libraries under it print.
+// Redirects the output of the program and of its libraries.
 void log_to(const std::string& folder, int rank) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   const std::string path = fmt::format("{}/rank-{}.log", folder, rank);
   const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-  if (file < 0) return;  // a host that cannot write there says so through mpirun
+  if (file < 0) return;  // a host that cannot write there reports through mpirun
   std::fflush(stdout);
   dup2(file, STDOUT_FILENO);
   dup2(file, STDERR_FILENO);
@@ -211,7 +211,8 @@ void RankAgent::run() {
       for (; !to_say_.empty(); to_say_.pop_front()) socket_.queue(to_say_.front());
       if (stop_) break;
     }
-    // Only time in which this thread could have heard something counts as silence: the process may have been stopped.
+    // Only time during which this thread could have received something counts as silence: the process may have been
+    // stopped.
     const double passed = seconds_since(last);
     last = Clock::now();
     silent_ += std::min(passed, 2 * period_);
@@ -237,7 +238,7 @@ void RankAgent::run() {
     for (const auto& line : lines) serve(line);
     if (!alive) give_up("the supervisor is gone");
     if (silent_ > limit_) {
-      // Cut off, so nobody else will end the daemon and the other ranks of this host.
+      // No longer connected, so nothing else will end the daemon and the other ranks of this host.
       (void)kill_marked(variable(kMarkVariable), 0, kLastWordPatience);
       give_up("the supervisor does not answer");
     }

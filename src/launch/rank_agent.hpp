@@ -1,9 +1,9 @@
 // A rank's end of the control socket: a thread sends heartbeats with the rank's step and current operation, forwards
 // events and errors, and receives the supervisor's stop requests.
 //
-// When the supervisor is gone, the process ends immediately: nobody would restart it or clean up after it. The same
-// when the supervisor has been silent for the hang limit: then it has given up on this rank, and another attempt may
-// already be writing to the run directory.
+// If the supervisor is gone, the process ends immediately: nothing would restart it or clean up after it. It also ends
+// if the supervisor has been silent for the hang limit: then the supervisor has given up on this rank, and another
+// attempt may already be writing to the run directory.
 #pragma once
 
 #include <atomic>
@@ -26,8 +26,8 @@ namespace lockstep::launch {
 
 class RankAgent final : public RunWatcher {
  public:
-  /// Null when no supervisor started this process. Else both output streams go to this rank's log file, and the
-  /// supervisor is notified of the process. Throws Error(infrastructure) when it cannot be reached.
+  /// Null if no supervisor started this process. Else both output streams go to this rank's log file, and the
+  /// supervisor is told about the process. Throws Error(infrastructure) if it cannot be reached.
   [[nodiscard]] static std::unique_ptr<RankAgent> from_environment();
   ~RankAgent() override;
   RankAgent(const RankAgent&) = delete;
@@ -55,7 +55,7 @@ class RankAgent final : public RunWatcher {
   [[nodiscard]] std::int64_t median_milliseconds() const;
   [[noreturn]] void give_up(const char* why) const;
 
-  ControlSocket socket_;  ///< the thread's own
+  ControlSocket socket_;  ///< used by the thread only
   int rank_, wake_;
   std::string dumps_;
   std::atomic<StopRequest> stop_request_{StopRequest::none};
@@ -63,16 +63,16 @@ class RankAgent final : public RunWatcher {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::string> to_say_;
-  std::vector<double> durations_;  ///< of the last steps, a ring
+  std::vector<double> durations_;  ///< of the latest steps, a ring
   std::size_t durations_count_ = 0;
   Clock::time_point step_ended_;
   std::shared_ptr<FlightRecorder> recorder_;
   bool stop_ = false, said_all_ = false;
-  double limit_ = 60, period_ = 0.5, silent_ = 0;  ///< seconds; the thread's own
+  double limit_ = 60, period_ = 0.5, silent_ = 0;  ///< seconds; used by the thread only
   std::thread thread_;
 };
 
-/// What the supervisor puts into the environment of every rank.
+/// Environment variables that the supervisor sets for every rank.
 inline constexpr const char* kSupervisorVariable = "LOCKSTEP_SUPERVISOR";     ///< addresses
 inline constexpr const char* kSecretVariable = "LOCKSTEP_SUPERVISOR_SECRET";  ///< the token of the control socket
 inline constexpr const char* kFolderVariable = "LOCKSTEP_LAUNCH_LOGS";        ///< of this attempt's logs and dumps

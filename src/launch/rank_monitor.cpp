@@ -111,7 +111,7 @@ void RankMonitor::lost(int rank) {
   blame(AttemptOutcome::Kind::died, rank, 1, fmt::format("{} died", rank_text(rank, hosts_[rank])), kDeathSettles);
 }
 
-// The first one counts, but a death explains the errors of those who waited for the dead.
+// The first fault counts, but a death explains errors of ranks that waited for the dead one.
 void RankMonitor::blame(AttemptOutcome::Kind kind, int rank, int code, const std::string& message, double settle) {
   const bool explains = fault_ && fault_->kind == AttemptOutcome::Kind::failed && kind == AttemptOutcome::Kind::died &&
                         !is_permanent(fault_->code) && fault_->rank != rank;

@@ -1,5 +1,5 @@
 // What the supervisor knows about the ranks of an attempt: their connections, heartbeats, errors and exit codes. It
-// does not know mpirun.
+// knows nothing about mpirun.
 #pragma once
 
 #include <chrono>
@@ -20,7 +20,7 @@ namespace lockstep::launch {
 /// How an attempt ended.
 struct AttemptOutcome {
   enum class Kind {
-    ended,   ///< all ranks, with `code`: 0 or 75
+    ended,   ///< all ranks ended, with `code`: 0 or 75
     failed,  ///< a rank reported an error, or mpirun ended before the ranks connected
     died,    ///< a rank's process is gone without a message
     hung,
@@ -33,32 +33,32 @@ struct AttemptOutcome {
   std::string host;
   std::int64_t step = -1;  ///< the highest step done
   std::string message;
-  std::vector<std::string> states;  ///< of a hang: the current operation of each rank
+  std::vector<std::string> states;  ///< after a hang: the current operation of each rank
 };
 [[nodiscard]] const char* name_of(AttemptOutcome::Kind kind);  ///< "death", "hang", ...
 
-enum class Request { none, yield, stop, kill };  ///< see control_socket.hpp; later ones win
+enum class Request { none, yield, stop, kill };  ///< see control_socket.hpp; later values take precedence
 
-inline constexpr std::chrono::milliseconds kTick{50};  ///< longest wait of one turn of the supervisor's loop
+inline constexpr std::chrono::milliseconds kTick{50};  ///< longest wait in one iteration of the supervisor's loop
 inline constexpr double kErrorSettles = 0.5;           ///< seconds, after which an error counts as the cause
 
 class RankMonitor {
  public:
-  /// `on_event` gets the lines of rank 0's events. Throws as ControlServer's constructor does.
+  /// `on_event` gets the event lines of rank 0. Throws like ControlServer's constructor.
   RankMonitor(int ranks, const HangLimits& limits, const Listening& where,
               std::function<void(const std::string&)> on_event);
 
   [[nodiscard]] const std::string& addresses() const { return server_.addresses(); }
-  /// By which a rank proves that it belongs to this attempt.
+  /// A rank uses it to prove that it belongs to this attempt.
   [[nodiscard]] const std::string& secret() const { return secret_; }
 
-  /// One turn: waits as ControlServer::poll() does, and handles the messages that have arrived.
+  /// One iteration: waits like ControlServer::poll(), and handles the messages that have arrived.
   void hear(std::chrono::milliseconds patience, int wake);
-  /// Sends the request to all ranks, also to those that connect later. Ignored after a stronger request.
+  /// Sends the request to all ranks, including those that connect later. Ignored after a stronger request.
   void ask(Request request);
   [[nodiscard]] Request asked() const { return asked_; }
 
-  /// An error or a death that a rank is to blame for; until settled() another may turn out to be its cause.
+  /// An error or a death that a rank is to blame for; until settled(), another one may turn out to be its cause.
   [[nodiscard]] const std::optional<AttemptOutcome>& fault() const { return fault_; }
   [[nodiscard]] bool settled() const { return fault_ && now() >= settled_at_; }
   /// A rank that hangs now. If there is one, asks all ranks for a dump and gives them a moment for it.

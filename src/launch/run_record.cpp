@@ -37,7 +37,7 @@ int open_file(const std::string& directory, const char* name, int flags) {
   return file;
 }
 
-// flock() itself has no deadline.
+// flock() itself has no timeout.
 bool lock_within(const std::string& directory, int file, double seconds) {
   const auto start = Clock::now();
   while (::flock(file, LOCK_EX | LOCK_NB) != 0) {

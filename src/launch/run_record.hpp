@@ -18,24 +18,24 @@
 
 namespace lockstep::launch {
 
-/// Lines are written by another thread: a shared file system may block for a minute, in which the supervisor must not
-/// miss heartbeats. Their order is kept, and all are written before the record is destroyed.
+/// Lines are written by a separate thread: a shared file system may block for a minute, during which the supervisor
+/// must not miss heartbeats. Their order is kept, and all are written before the record is destroyed.
 class RunRecord {
  public:
   /// Locks the directory against a second launch: Error(cannot_create) if another one holds it for `lock_seconds`.
-  /// `json`: lines also go to stdout; else to stderr, as text for people.
+  /// `json`: lines also go to stdout; else to stderr, as text.
   RunRecord(const std::string& run_directory, const std::string& job, bool json, double lock_seconds = 0);
   ~RunRecord();
   RunRecord(const RunRecord&) = delete;
   RunRecord& operator=(const RunRecord&) = delete;
 
-  /// A line as telemetry::event_line() makes it.
+  /// A line made by telemetry::event_line().
   void line(const std::string& line);
   void event(const events::Event& event);
   void warn(const std::string& message);
   /// Waits until all lines so far are written.
   void flush();
-  /// Folder of the next attempt; numbers go on where an earlier launch stopped.
+  /// Folder of the next attempt; numbers continue where an earlier launch stopped.
   [[nodiscard]] std::string next_attempt();
   [[nodiscard]] int attempt() const { return attempt_; }
 

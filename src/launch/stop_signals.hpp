@@ -5,16 +5,16 @@ namespace lockstep::launch {
 
 class StopSignals {
  public:
-  /// Blocks the signals' usual effect while it lives; children must unblock them.
+  /// Blocks the signals' usual effect during its lifetime; children must unblock them.
   StopSignals();
   ~StopSignals();
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;
 
   [[nodiscard]] int descriptor() const { return descriptor_; }
-  /// Takes pending signals; returns how many have arrived in all.
+  /// Consumes pending signals; returns how many have arrived in total.
   int count();
-  [[nodiscard]] int last() const { return last_; }  ///< number of the newest; 0: none
+  [[nodiscard]] int last() const { return last_; }  ///< number of the latest; 0: none
   /// Sleeps; true when a signal ends the sleep.
   bool sleep(double seconds);
 

@@ -86,8 +86,8 @@ class Supervisor {
   }
 
  private:
-  // A switch that fails takes all hosts away at once, and may be back soon: that is no failure of the job's. False when
-  // no host has answered for as long as they are waited for, or a signal came.
+  // A switch that fails takes all hosts away at once, and may be back soon: that is not a failure of the job. Returns
+  // false if no host has answered within the time limit, or a signal came.
   bool await_hosts() {
     const auto start = Clock::now();
     auto sent_at = start - kTellAgain;
@@ -171,7 +171,7 @@ class Supervisor {
     return resize_;
   }
 
-  // A host that is added can wait for the job's next checkpoint; one that is taken away may be gone soon.
+  // An added host can wait for the job's next checkpoint; a removed one may be gone soon.
   [[nodiscard]] Request wanted_resize() const {
     const Hosts wanted = first_slots(pool_.usable(), max_ranks_);
     if (wanted.empty() || wanted == hosts_) return Request::none;

@@ -1,4 +1,4 @@
-// The supervisor: attempt after attempt until the job is done, is stopped, cannot succeed, or makes no progress.
+// The supervisor: makes attempt after attempt until the job is done, is stopped, cannot succeed, or makes no progress.
 #pragma once
 
 #include <string>
@@ -12,18 +12,18 @@ namespace lockstep::launch {
 
 struct LaunchOptions {
   std::vector<std::string> words;         ///< the job file and overrides, as given
-  std::string resume = "auto";            ///< of the first attempt; later ones resume from the newest checkpoint
+  std::string resume = "auto";            ///< for the first attempt; later ones resume from the newest checkpoint
   std::string profile;                    ///< steps to trace, for `train --profile`; empty: none
   int ranks = 0;                          ///< at most; 0: as many as there are slots
   std::string hosts, hostfile, discover;  ///< where hosts come from; all empty: this machine
   std::string agent = "ssh";
-  std::string listen;    ///< address of the control socket; empty: by the routes to the hosts
+  std::string listen;    ///< address of the control socket; empty: chosen by the routes to the hosts
   int max_restarts = 3;  ///< without progress
   HangLimits limits;
   double read_hosts_again_seconds = 5;
   double lock_seconds = 0;              ///< to wait for another launch to release the run directory
-  double ask_hosts_again_seconds = 30;  ///< those that did not answer
-  double await_hosts_seconds = 600;     ///< while none answers
+  double ask_hosts_again_seconds = 30;  ///< hosts that did not answer
+  double await_hosts_seconds = 600;     ///< as long as none answers
   bool json = false;
 };
 

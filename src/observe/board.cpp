@@ -16,7 +16,7 @@ namespace lockstep::observe {
 namespace {
 
 constexpr std::int64_t kColumns = 8, kGap = 2;
-constexpr std::int64_t kCell = 40;  // pixels, about
+constexpr std::int64_t kCell = 40;  // approximate pixels
 constexpr std::uint8_t kPaper = 250;
 constexpr float kMiddle = 127.5F;
 
@@ -68,7 +68,7 @@ std::string settings_of(const Node& node) {
   return text;
 }
 
-// What other ranks have of a gradient, or of a divided parameter, is not here.
+// False if other ranks have elements of it that this rank lacks: of a gradient, or of a divided parameter.
 bool is_whole(const exec::TensorBlock& block, std::size_t tensor) {
   const auto own = block.own(tensor);
   return own.size() == 1 && own[0] == exec::Extent{0, static_cast<std::int64_t>(block.at(tensor).size())};
@@ -127,7 +127,7 @@ telemetry::BoardImage to_image(const data::Picture& picture) {
   return {picture.height, picture.width, data::png_of(picture)};
 }
 
-/// Scalars of the job by path: "optimizer.sgd.momentum". A list is one text.
+/// The job's scalars by path: "optimizer.sgd.momentum". A list becomes one text.
 void flatten(const Json& value, const std::string& path, std::vector<telemetry::HyperParameter>& into) {
   if (value.is_object()) {
     for (const auto& [key, inner] : value.items()) flatten(inner, path.empty() ? key : path + "." + key, into);

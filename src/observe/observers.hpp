@@ -1,5 +1,5 @@
-// Observers: all that watches a run on one rank and changes none of it: metrics, TensorBoard, the timeline, the flight
-// recorder, the rank's GPU. The loop reports to it through StepScope, once.
+// Observers: everything that observes a run on one rank without influencing it: metrics, TensorBoard, the timeline, the
+// flight recorder, the rank's GPU. The loop reports to all of them at once, through StepScope.
 #pragma once
 
 #include <algorithm>
@@ -20,26 +20,26 @@ namespace lockstep::observe {
 
 class Observers {
  public:
-  /// Those that take events add themselves to `run.sinks`. Warns where the rank's GPU cannot be asked.
+  /// Observers that take events add themselves to `run.sinks`. Warns if the rank's GPU cannot be queried.
   Observers(const RankContext& run, const ProfileSteps& profile);
   Observers(const Observers&) = delete;
   Observers& operator=(const Observers&) = delete;
   ~Observers() = default;
 
-  /// When the run is about to train; every rank calls it. `loader`, `data` and `graph` outlive this.
+  /// Collective, just before training. `loader`, `data` and `graph` must outlive this object.
   void start(const RunFacts& facts, const data::Loader& loader, const input::PreparedData& data, const Graph& graph);
-  /// After the start event; every rank calls it. `kernels`: of a shard, forward and backward.
+  /// Collective, after the start event. `kernels`: number of kernels of a shard, forward and backward.
   void start_tracing(std::int64_t steps_done, std::size_t kernels) { tracing_.start(steps_done, kernels); }
 
-  /// Chooses where spans go from here on. Returns whether that is another recorder than before.
+  /// Selects the recorder of the next step's spans. Returns whether it has changed.
   [[nodiscard]] bool select_trace(std::int64_t steps_done);
-  /// Null: this step is not traced.
+  /// Null if this step is not traced.
   [[nodiscard]] const std::shared_ptr<TraceRecorder>& trace() const { return trace_; }
 
   [[nodiscard]] StepScope step(std::int64_t steps_done) {
     return StepScope(phase_observers(), static_cast<std::uint64_t>(steps_done));
   }
-  /// Beside the steps: evaluation and checkpoints, which belong to the step before them.
+  /// For evaluation and checkpoints, which are outside a step but belong to the one before them.
   [[nodiscard]] PhaseScope enter(StepPhase phase, std::int64_t steps_done) {
     return PhaseScope(phase_observers(), phase, static_cast<std::uint64_t>(std::max<std::int64_t>(1, steps_done) - 1));
   }
@@ -50,21 +50,21 @@ class Observers {
   void loss_is_not_finite() {
     if (metrics_) metrics_->loss_is_not_finite();
   }
-  /// After each step: writes the timeline when its last step is done.
+  /// Call after each step: writes the timeline after the last traced step.
   void trace_step_done(std::int64_t steps_done) { tracing_.step_done(steps_done); }
   void finish_tracing() { tracing_.finish(); }
-  /// The run has come to its end in order.
+  /// The run has ended normally.
   void ended() {
     if (metrics_) metrics_->ended();
   }
 
-  /// Null: no TensorBoard on this rank.
+  /// Null if this rank has no TensorBoard.
   [[nodiscard]] Board* board() const { return board_.get(); }
-  /// What this rank's GPU was slowed by when it was looked at last.
+  /// What slowed this rank's GPU down when it was last sampled.
   [[nodiscard]] telemetry::GpuCause gpu_cause() const {
     return metrics_ ? metrics_->gpu_cause() : telemetry::GpuCause::none;
   }
-  /// Joules that this rank's GPU has drawn since the start; none where it has no counter.
+  /// Joules that this rank's GPU has used since the start; none if it has no counter.
   [[nodiscard]] std::optional<double> energy() { return energy_ ? std::optional(energy_->joules()) : std::nullopt; }
   [[nodiscard]] const Phases& phases() const { return phases_; }
 
@@ -81,10 +81,10 @@ class Observers {
   RankGpu gpu_;
   std::unique_ptr<telemetry::GpuEnergy> energy_;  ///< null: not measured
   std::unique_ptr<Board> board_;
-  std::unique_ptr<RunMetrics> metrics_;  ///< null where nobody asked; last, since its threads read the above
+  std::unique_ptr<RunMetrics> metrics_;  ///< null if the job wants none; last, since its threads use the members above
 };
 
-/// What the rank was in. Writes nothing where there is one rank alone, and no recorder.
+/// Writes the ranks' flight recorders. Does nothing if there is a single rank, or no recorder.
 void write_flight(const std::string& run_directory, Communicator& communicator);
 
 }  // namespace lockstep::observe

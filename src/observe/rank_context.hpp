@@ -1,4 +1,4 @@
-// What all that watches a run on one rank is given: the job, the ranks, what computes, and where events go.
+// What every observer of a run on one rank is given: the job, the ranks, the device, and where events go.
 #pragma once
 
 #include <chrono>
@@ -13,13 +13,13 @@
 
 namespace lockstep::observe {
 
-/// Cheap to copy; what it refers to outlives the run.
+/// Cheap to copy; what it refers to must outlive the run.
 struct RankContext {
   const JobFile& job;
-  const CanonicalJob& canonical;  ///< the same job
+  const CanonicalJob& canonical;  ///< of the same job
   Communicator& communicator;
   const exec::Device& device;         ///< of this rank
-  std::vector<events::Sink*>& sinks;  ///< get the events of rank 0; observers add themselves
+  std::vector<events::Sink*>& sinks;  ///< receive rank 0's events; observers add themselves
 
   /// Rank 0 writes files and emits events.
   [[nodiscard]] bool leads() const { return communicator.rank() == 0; }

@@ -12,7 +12,7 @@ namespace lockstep::observe {
 
 namespace {
 
-constexpr const char* kNvml = "libnvidia-ml.so.1";  // comes with the driver
+constexpr const char* kNvml = "libnvidia-ml.so.1";  // part of the driver
 
 std::string library_named() {
   const char* given = std::getenv("LOCKSTEP_NVML");
@@ -45,7 +45,7 @@ namespace {
 
 using device::GpuInfo;
 
-/// As it goes over the wire; all ranks are the same program.
+/// The form in which ranks exchange it; all ranks run the same program.
 struct Row {
   std::array<char, 128> name{};
   std::array<char, 32> pci_bus{};
@@ -87,7 +87,7 @@ std::string capability(const GpuInfo& gpu) {
   return fmt::format("{}.{}", gpu.major, gpu.minor);
 }
 
-/// What GPUs are compared by.
+/// The properties that GPUs are compared by.
 std::vector<std::pair<std::string, std::string>> properties(const GpuAndDriver& rank) {
   const GpuInfo& gpu = rank.gpu;
   return {{"model", gpu.name},

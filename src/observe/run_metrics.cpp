@@ -33,7 +33,7 @@ namespace {
 
 constexpr int kHighestPort = 65535;
 constexpr std::chrono::milliseconds kLingerStep{20};
-constexpr double kShortestLook = 0.8;  // seconds
+constexpr double kShortestLook = 0.8;  // seconds; the shortest interval between two looks
 
 }  // namespace
 
@@ -51,7 +51,7 @@ RunMetrics::RunMetrics(const RankContext& run)
     const bool counts = metric.kind != telemetry::MetricKind::gauge;
     const bool own =
         metric.scope == telemetry::MetricScope::rank || (metric.scope == telemetry::MetricScope::job && run_.leads());
-    const bool later = metric.id == Metric::tokens || metric.id == Metric::updates_skipped;  // of some jobs only
+    const bool later = metric.id == Metric::tokens || metric.id == Metric::updates_skipped;  // for some jobs only
     if (counts && own && !later) metrics_->begin(metric.id);
   }
   metrics_->set(State::starting);
@@ -80,7 +80,7 @@ std::string RunMetrics::write_targets(const std::string& json) const {
   return problem;
 }
 
-// From the folder of all runs it goes: else that would hold a file of every run that ever was.
+// The file in the folder of all runs is removed: otherwise the folder would keep one for every run that ever was.
 void RunMetrics::withdraw_targets() const {
   (void)replace_whole_file(path("targets.json"), "[]\n");
   std::error_code ignored;
@@ -185,12 +185,12 @@ void RunMetrics::begin_job(const RunFacts& facts) {
 void RunMetrics::open_gpu(const RankGpu& gpu) {
   if (!gpu.library) return;
   computes_on_gpu_ = gpu.computes;
-  std::string problem;  // reported when the run began
+  std::string problem;  // was already reported at the start of the run
   gpu_ = telemetry::GpuSample::open(gpu.library, gpu.device, problem);
   if (gpu_) gpu_->describe(*metrics_);
 }
 
-// Rank 0 writes down where each rank is scraped, and warns of ports that are not those asked for.
+// Rank 0 writes down where each rank is scraped, and warns about ports that differ from the requested ones.
 void RunMetrics::publish_ports() {
   const int mine = exporter_->port();
   std::vector<int> ports(static_cast<std::size_t>(run_.communicator.size()));
@@ -219,7 +219,7 @@ void RunMetrics::publish_ports() {
   }
 }
 
-// On a thread of the exporter.
+// Runs on a thread of the exporter.
 void RunMetrics::sample(telemetry::RankMetrics& metrics) {
   telemetry::sample_process(metrics);
   const auto loader = loader_->counters();
@@ -233,7 +233,7 @@ void RunMetrics::sample(telemetry::RankMetrics& metrics) {
   if (gpu_) look_at_gpu(metrics);
 }
 
-// Two scrapes within a second are one look: a rank's own time is known by whole steps only.
+// Two scrapes within a second share one look: a rank's own time is only known in whole steps.
 void RunMetrics::look_at_gpu(telemetry::RankMetrics& metrics) {
   gpu_->sample(metrics);
   const double seconds = seconds_since(looked_);
@@ -269,7 +269,7 @@ void RunMetrics::step_done(const StepReport& report, const exec::StepSums& sums)
   to.add(Metric::steps, 1);
   to.observe(Metric::step_seconds, report.seconds);
   to.set(Metric::last_step_time, unix_time());
-  // The rank that came last to the all-reduce waited for nobody; what it took there is the all-reduce itself.
+  // The last rank to reach the all-reduce has waited for nobody; its time there is that of the all-reduce itself.
   double shortest = measures_.front().reduce;
   for (const auto& rank : measures_) shortest = std::min(shortest, rank.reduce);
   const double waited = measures_[static_cast<std::size_t>(run_.communicator.rank())].reduce - shortest;
@@ -300,7 +300,7 @@ void RunMetrics::add_phases(const StepReport& report, double waited) {
   metrics_->set(Metric::waiting_ratio, report.seconds > 0 ? waited / report.seconds : 0);
 }
 
-// A worker without a task is idle: its rank's other workers, or other ranks, still compute.
+// A worker without a task is idle while its rank's other workers, or other ranks, still compute.
 void RunMetrics::add_workers(const StepReport& report, double waited) {
   const exec::ShardTimes &now = report.workers, before = std::exchange(worker_times_, now);
   double idle = workers_ * (report.compute + waited);
@@ -332,7 +332,7 @@ void RunMetrics::add_compute(const StepReport& report) {
 
 void RunMetrics::set_job(const StepReport& report) {
   telemetry::RankMetrics& to = *metrics_;
-  const double unknown = std::numeric_limits<double>::quiet_NaN();  // of which no series is exported
+  const double unknown = std::numeric_limits<double>::quiet_NaN();  // a NaN exports no series
   if (report.gradient_norm && !std::isfinite(*report.gradient_norm)) to.add(Metric::non_finite, 1, 1);
   to.set(Metric::loss, report.loss);
   to.set(Metric::gradient_norm, report.gradient_norm.value_or(unknown));

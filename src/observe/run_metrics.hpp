@@ -1,9 +1,9 @@
-// RunMetrics: what a rank's run shows to Prometheus, where the job asks for it (`telemetry: {prometheus: ...}`).
+// RunMetrics: the metrics that a rank exports to Prometheus, if the job asks for it (`telemetry: {prometheus: ...}`).
 //
-// The training loop calls step_done() once a step: plain stores, see telemetry/rank_metrics.hpp. What is rare (moves,
-// checkpoints, evaluations) comes as events. Rank 0 writes into the run directory:
+// The training loop calls step_done() once a step: plain stores, see telemetry/rank_metrics.hpp. Rare things (moves,
+// checkpoints, evaluations) arrive as events. Rank 0 writes into the run directory:
 //
-//   metrics/targets.json  where the ranks are scraped, for `file_sd_configs`; [] after an orderly end. Until then the
+//   metrics/targets.json  where the ranks are scraped, for `file_sd_configs`; [] after a normal end. Until then, the
 //                         same is in the job's folder for targets, if it names one
 //   metrics/final.prom    the job's last numbers, for the textfile collector
 #pragma once
@@ -32,10 +32,10 @@
 
 namespace lockstep::observe {
 
-/// What does not change while a run goes on.
+/// What stays constant during a run.
 struct RunFacts {
-  const Graph& graph;                             ///< of the part that this rank has
-  const std::map<std::string, double>& restarts;  ///< by reason, of the launch that the run is part of
+  const Graph& graph;                             ///< of this rank's part
+  const std::map<std::string, double>& restarts;  ///< restarts of the launch that the run belongs to, by reason
   std::string exactness;
   std::int64_t first_step = 0, steps = 0, steps_per_epoch = 1;
   std::int64_t checkpoint_every = 0;  ///< steps; 0: never
@@ -43,14 +43,14 @@ struct RunFacts {
   int part = 0;
 };
 
-/// Seconds of a step, by the main thread's clock, and what came out of it.
+/// Seconds of a step, by the main thread's clock, and its results.
 struct StepReport {
-  std::int64_t step = 0;  ///< steps done, with this one
+  std::int64_t step = 0;  ///< steps done, including this one
   double seconds = 0, compute = 0, reduce = 0, update = 0;
   double loss = 0, learning_rate = 0;
   std::optional<double> gradient_norm;                       ///< none: it was not computed
   double loss_scale = 0;                                     ///< 0: the precision is not fp16
-  bool skipped = false;                                      ///< the update
+  bool skipped = false;                                      ///< whether the update was skipped
   std::size_t shards = 0;                                    ///< computed by this rank
   std::size_t next_shards = 0;                               ///< of the next step
   std::uint64_t shared_memory_bytes = 0, network_bytes = 0;  ///< sent since the start
@@ -60,30 +60,29 @@ struct StepReport {
 
 class RunMetrics {
  public:
-  /// Null where the job asks for no metrics.
+  /// Null if the job wants no metrics.
   [[nodiscard]] static std::unique_ptr<RunMetrics> make(const RankContext& run);
   ~RunMetrics();
   RunMetrics(const RunMetrics&) = delete;
   RunMetrics& operator=(const RunMetrics&) = delete;
 
-  /// Counts the events of the run that are rare: checkpoints, evaluations, moves of shards.
+  /// Counts the run's rare events: checkpoints, evaluations, moves of shards.
   [[nodiscard]] events::Sink& events() { return events_; }
 
-  /// Every rank calls it, when it is about to train: begins to serve, and rank 0 writes where. `loader` and
-  /// `bytes_read` are asked when somebody scrapes. Throws Error(configuration) for an address that is none of this
-  /// host's.
+  /// Collective, just before training: starts serving, and rank 0 writes where. `loader` and `bytes_read` are queried
+  /// at each scrape. Throws Error(configuration) for an address that is not this host's.
   void serve(const RunFacts& facts, const RankGpu& gpu, const data::Loader& loader, std::function<double()> bytes_read);
 
   void step_done(const StepReport& report, const exec::StepSums& sums);
-  /// What the rank is doing, and the time that it has spent on it beside its steps.
+  /// The rank's current state, and time spent in it outside of steps.
   void set_state(telemetry::State state) { metrics_->set(state); }
   void add(telemetry::Phase phase, double seconds) { metrics_->add(phase, seconds); }
   void loss_is_not_finite() {
     if (run_.leads()) metrics_->add(telemetry::Metric::non_finite, 1, 0);
   }
-  /// What this rank's GPU was slowed by when it was looked at last.
+  /// What slowed this rank's GPU down when it was last sampled.
   [[nodiscard]] telemetry::GpuCause gpu_cause() const { return gpu_cause_; }
-  /// The run has come to its end in order: the ranks need not be scraped any more.
+  /// The run has ended normally: the ranks need not be scraped any more.
   void ended() { ended_ = true; }
 
  private:
@@ -92,20 +91,20 @@ class RunMetrics {
   void begin_job(const RunFacts& facts);
   void open_gpu(const RankGpu& gpu);
   void publish_ports();
-  /// Why they could not be written, or "".
+  /// Returns why they could not be written, or "".
   [[nodiscard]] std::string write_targets(const std::string& json) const;
   void withdraw_targets() const;
   [[nodiscard]] std::string shared_targets() const;  ///< the file in the folder of all runs, or ""
   void sample(telemetry::RankMetrics& metrics);
   void look_at_gpu(telemetry::RankMetrics& metrics);
-  /// `waited`: seconds, for slower ranks.
+  /// `waited`: seconds of waiting for slower ranks.
   void add_phases(const StepReport& report, double waited);
   void add_workers(const StepReport& report, double waited);
   void add_compute(const StepReport& report);
   void set_job(const StepReport& report);
   [[nodiscard]] telemetry::MetricLabels target_labels() const;
   [[nodiscard]] std::string path(const char* name) const;
-  [[nodiscard]] std::string run_name() const;  ///< the last part of its directory
+  [[nodiscard]] std::string run_name() const;  ///< the last component of its directory
 
   RankContext run_;
   std::shared_ptr<telemetry::RankMetrics> metrics_;
@@ -114,7 +113,7 @@ class RunMetrics {
   telemetry::GpuWatch gpu_watch_;
   Clock::time_point looked_ = Clock::now();
   bool computes_on_gpu_ = false;
-  double seconds_on_gpu_ = 0;  // when it was looked at last
+  double seconds_on_gpu_ = 0;  // at the last look
   std::atomic<telemetry::GpuCause> gpu_cause_{telemetry::GpuCause::none};
   const data::Loader* loader_ = nullptr;
   std::function<double()> bytes_read_;
@@ -122,10 +121,10 @@ class RunMetrics {
   double flops_a_shard_ = 0, peak_flops_ = 0, samples_a_shard_ = 0;
   double period_steps_ = 0, steps_per_epoch_ = 1, workers_ = 1, steps_ = 0;
   std::vector<balance::RankMeasure> measures_;  ///< of the last step, by rank
-  exec::ShardTimes worker_times_;               ///< until then
+  exec::ShardTimes worker_times_;               ///< as of the previous step
   bool has_loss_ = true, counts_tokens_ = false, ended_ = false;
   Clock::time_point began_ = Clock::now();
-  std::unique_ptr<telemetry::Exporter> exporter_;  ///< its threads use all of the above
+  std::unique_ptr<telemetry::Exporter> exporter_;  ///< last, because its threads use the members above
 };
 
 }  // namespace lockstep::observe

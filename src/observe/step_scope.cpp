@@ -6,13 +6,13 @@ namespace lockstep::observe {
 
 namespace {
 
-/// How the observers see a phase.
+/// How the observers are told about a phase.
 struct PhaseInfo {
   const char* name = "";
-  /// Whether it is an activity of the flight recorder. The reducer says for itself what it waits for.
+  /// Whether it is an activity of the flight recorder. The reducer itself records what it waits for.
   bool is_activity = true;
-  /// What the metrics show of it while it lasts and add its time to. The phases of a step are added by
-  /// RunMetrics::step_done, which knows how much of them was waiting.
+  /// The metrics' state during the phase, and the phase that its time is added to. The phases of a step are added by
+  /// RunMetrics::step_done, which knows how much of each was waiting.
   std::optional<std::pair<telemetry::State, telemetry::Phase>> state = std::nullopt;
 };
 

@@ -1,4 +1,4 @@
-// What a rank's main thread is doing, reported once to all who watch: the phases of the closing report, the flight
+// What a rank's main thread is doing, reported at once to all observers: the phases of the final report, the flight
 // recorder, the timeline and the metrics.
 //
 //   StepScope step(observers, number);
@@ -23,7 +23,7 @@ namespace lockstep::observe {
 enum class StepPhase : std::uint8_t { compute, reduce, update, evaluate, checkpoint };
 inline constexpr std::size_t kStepPhases = 5;
 
-/// Who a phase is reported to. All but `phases` may be null.
+/// The observers of phases. All but `phases` may be null.
 struct PhaseObservers {
   Phases& phases;
   FlightRecorder* recorder = nullptr;
@@ -31,17 +31,17 @@ struct PhaseObservers {
   RunMetrics* metrics = nullptr;
 };
 
-/// The main thread is in this phase while it lives.
+/// The main thread is in this phase during the object's lifetime.
 class PhaseScope {
  public:
-  /// `step`: the optimizer step that it is part of, from 0. `seconds`: the phase's duration is written there at the
-  /// end; may be null.
+  /// `step`: the optimizer step that it is part of, from 0. `seconds`: receives the phase's duration at its end; may be
+  /// null.
   PhaseScope(const PhaseObservers& to, StepPhase phase, std::uint64_t step, double* seconds = nullptr);
   ~PhaseScope();
   PhaseScope(const PhaseScope&) = delete;
   PhaseScope& operator=(const PhaseScope&) = delete;
 
-  /// So far.
+  /// Seconds so far.
   [[nodiscard]] double seconds() const { return seconds_since(start_); }
 
  private:
@@ -67,9 +67,9 @@ class StepScope {
     return PhaseScope(to_, phase, step_, &seconds_.at(static_cast<std::size_t>(phase)));
   }
   [[nodiscard]] std::uint64_t number() const { return step_; }
-  /// Since the step began.
+  /// Seconds since the step began.
   [[nodiscard]] double seconds() const { return seconds_since(start_); }
-  /// Of a phase that is over.
+  /// Duration of a phase that has ended.
   [[nodiscard]] double seconds(StepPhase phase) const { return seconds_.at(static_cast<std::size_t>(phase)); }
 
  private:

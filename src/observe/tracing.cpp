@@ -24,7 +24,7 @@ double nanoseconds_between(std::uint64_t from, std::uint64_t to) {
   return to >= from ? static_cast<double>(to - from) : -static_cast<double>(from - to);
 }
 
-/// When each step began: by time.
+/// The number of each step, by the time at which it began.
 std::map<double, std::int64_t> steps_of(const std::vector<telemetry::TimelineSpan>& spans) {
   std::map<double, std::int64_t> steps;
   for (const auto& span : spans) {

@@ -1,5 +1,5 @@
-// Tracing: a timeline of some steps of this rank (`--profile`), written to `trace` in the run directory for
-// `lockstep trace merge`. What the profiler of its GPU recorded is put on the host's clock, a row for each stream.
+// Tracing: a timeline of some steps of this rank (`--profile`), written to `trace` in the run directory for `lockstep
+// trace merge`. Recordings of its GPU's profiler are converted to the host's clock, with one row per stream.
 #pragma once
 
 #include <cstdint>
@@ -19,29 +19,29 @@ struct GpuRecording;
 
 namespace lockstep::observe {
 
-/// steady_seconds() at a moment of the profiler's clock: on the line through both pairs, which is never far from a
-/// second a second.
+/// steady_seconds() for a time of the profiler's clock, by linear interpolation through both pairs (the clocks run at
+/// almost the same rate).
 [[nodiscard]] double host_seconds(std::uint64_t gpu, const device::ClockPair& first, const device::ClockPair& last);
 
-/// Adds the activities in order of time. Each belongs to the step whose `compute` began last before it, among the
-/// spans that are there; streams are numbered from 0 in the order of the profiler's numbers.
+/// Adds the activities in order of time. Each belongs to the step whose `compute` was the last to begin before it,
+/// among the spans that are present; streams are numbered from 0 in the order of the profiler's numbers.
 void add_gpu_rows(const device::GpuRecording& recording, std::vector<telemetry::TimelineSpan>& spans);
 
 class Tracing {
  public:
   Tracing(const RankContext& run, const ProfileSteps& asked) : run_(run), asked_(asked) {}
 
-  /// Every rank calls it before its first step: they agree on rank 0's steps and compare their clocks, and rank 0
-  /// removes what an earlier start left. `steps`: done so far; `kernels`: of a shard, forward and backward.
+  /// Collective, before the first step: the ranks agree on rank 0's steps and compare their clocks, and rank 0 removes
+  /// what an earlier start has left. `steps`: done so far; `kernels`: of a shard, forward and backward.
   void start(std::int64_t steps, std::size_t kernels);
-  /// Null where no timeline was asked for of this step (from 0).
+  /// Null if this step (from 0) is not traced.
   [[nodiscard]] std::shared_ptr<TraceRecorder> recorder(std::int64_t step) const {
     return step + 1 >= steps_.first && step + 1 <= steps_.last ? recorder_ : nullptr;
   }
-  /// Before the first traced step: from here on the rank's GPU is recorded, if it has one.
+  /// Call before the first traced step: from here on the rank's GPU is recorded, if it has one.
   void begin_recording();
-  /// After each step (`steps` are done) and at the end of the run, on every rank: writes the file when the last traced
-  /// step is done, or no further one comes.
+  /// Call after each step (`steps` are done) and at the end of the run, on every rank: writes the file after the last
+  /// traced step, or if no further one follows.
   void step_done(std::int64_t steps) {
     if (steps == steps_.last) finish();
   }
@@ -52,12 +52,12 @@ class Tracing {
   [[nodiscard]] std::string folder() const { return run_.job.run_directory + "/trace"; }
 
   RankContext run_;
-  ProfileSteps asked_, steps_;               // by this rank; that all have agreed on
-  std::shared_ptr<TraceRecorder> recorder_;  // threads beside the steps may still add to it when it is written
+  ProfileSteps asked_, steps_;               // requested by this rank; agreed on by all ranks
+  std::shared_ptr<TraceRecorder> recorder_;  // threads outside of steps may still add to it while it is written
   comm::ClockOffset first_clock_;
-  double began_ = 0;  // rank 0's clock: names this start
+  double began_ = 0;  // on rank 0's clock; identifies this start
   std::size_t kernels_ = 0;
-  bool recording_ = false;  // the GPU
+  bool recording_ = false;  // whether the GPU is being recorded
 };
 
 }  // namespace lockstep::observe

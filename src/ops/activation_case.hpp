@@ -1,4 +1,4 @@
-// Cases of elementwise functions.
+// Test cases of elementwise functions.
 #pragma once
 
 #include <cmath>
@@ -30,7 +30,7 @@ ReferenceResult elementwise_reference(const ReferenceCall& call, Function functi
   return {{y}, {}};
 }
 
-/// gelu by tanh.
+/// gelu, tanh approximation.
 inline double gelu_reference(double x) {
   return 0.5 * x * (1 + std::tanh(std::sqrt(2 / 3.14159265358979323846) * (x + 0.044715 * x * x * x)));
 }

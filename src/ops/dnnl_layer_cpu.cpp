@@ -41,10 +41,10 @@ DnnlTensors tensors_of(const KernelRequest& request, const DnnlLayerShape& s) {
   return t;
 }
 
-/// A tensor in the compute type.
+/// A tensor, cast to the compute type if necessary.
 class Operand {
  public:
-  /// A copy, where one is needed, is in the workspace behind `at`, which moves behind it.
+  /// If a copy is needed, it is placed in the workspace at `at`, which is then advanced past it.
   Operand(const TensorSpec& spec, DType compute_type, std::size_t& at)
       : compute_type_(compute_type),
         elements_(spec.elements()),
@@ -66,8 +66,8 @@ class Operand {
   bool copies_;
 };
 
-/// The weight in the compute type, rounded again when the parameters change; where nothing may be kept, in the
-/// workspace behind `at`, in each call.
+/// The weight in the compute type, rounded again when the parameters change; if nothing may be kept, rounded in each
+/// call, into the workspace at `at`.
 class RoundedWeight {
  public:
   RoundedWeight(const TensorSpec& spec, DType compute_type, bool keeps, std::size_t& at)
@@ -93,8 +93,8 @@ class RoundedWeight {
   std::optional<std::uint64_t> version_;
 };
 
-/// A copy of the weight in oneDNN's layout, renewed when the parameters change; where nothing may be kept, in the
-/// workspace from `start` on, in each call.
+/// A copy of the weight in oneDNN's layout, renewed when the parameters change; if nothing may be kept, made in each
+/// call, in the workspace at `start`.
 class PackedWeight {
  public:
   PackedWeight() = default;
@@ -157,7 +157,7 @@ class DnnlLayer final : public Kernel {
     return weight_.bytes() + packed;
   }
 
-  /// Only of bfloat16: float32's kernels are in the fingerprint.
+  /// Only for bfloat16: float32's kernels are covered by the fingerprint.
   [[nodiscard]] std::string algorithms() const override {
     if (!native_) return "";
     const auto name = [](const dnnl::primitive_desc& direction) -> std::string {
@@ -186,8 +186,8 @@ class DnnlLayer final : public Kernel {
   }
 
  private:
-  /// The workspace: scratch, the weight's gradient packed, a bias's gradient that nobody wants, and copies, of the
-  /// weight where it may not be kept.
+  /// The workspace: scratch, the weight's gradient in oneDNN's layout, a bias's gradient if it is not wanted, and
+  /// copies of tensors, including the weight if it may not be kept.
   [[nodiscard]] std::size_t scratch_bytes() const {
     std::size_t bytes = 0;
     for (const auto* direction : {&directions_.forward, &directions_.source_gradient, &directions_.weight_gradient}) {
@@ -198,7 +198,7 @@ class DnnlLayer final : public Kernel {
   [[nodiscard]] std::size_t packed_gradient_bytes() const {
     return directions_.weight_gradient ? aligned(directions_.weight_gradient.diff_weights_desc(0).get_size()) : 0;
   }
-  /// Of the larger copy of the weight.
+  /// Size of the larger copy of the weight.
   [[nodiscard]] std::size_t packed_bytes() const {
     const auto& source = directions_.source_gradient;
     return std::max(directions_.forward.weights_desc(0).get_size(), source ? source.weights_desc(0).get_size() : 0);
@@ -213,7 +213,7 @@ class DnnlLayer final : public Kernel {
     return {context_, dnnl::primitive(direction.get()), arguments};
   }
 
-  // The code of each direction is generated when it first runs: the first layer's input needs no gradient.
+  // Code for each direction is generated on first use: the first layer's input needs no gradient.
   void make_source_call() {
     const auto& direction = directions_.source_gradient;
     source_call_ = call_of(direction, {{DNNL_ARG_DIFF_DST, tensors_.destination_gradient},
@@ -240,7 +240,7 @@ class DnnlLayer final : public Kernel {
     source_call_.run(context_);
   }
 
-  // Always both gradients: the bits of one must not depend on whether the other is wanted.
+  // Always computes both gradients: the bits of one must not depend on whether the other is wanted.
   void backward_weight(const BackwardCall& call, const void* dy) {
     if (!weight_call_) make_weight_call();
     auto* packed = static_cast<std::byte*>(call.workspace) + scratch_bytes();
@@ -262,12 +262,12 @@ class DnnlLayer final : public Kernel {
   DnnlContext context_;
   DnnlTensors tensors_;
   DnnlDirections directions_;
-  dnnl::memory::desc plain_, plain_gradient_;  // the weight as the graph has it, and its gradient
+  dnnl::memory::desc plain_, plain_gradient_;  // the weight and its gradient in the graph's layout
   bool native_;
   std::size_t copies_;  // bytes of the workspace
   Operand x_, dy_;
   RoundedWeight weight_;
-  std::optional<std::size_t> packed_at_;  // in the workspace; none: it is kept
+  std::optional<std::size_t> packed_at_;  // offset in the workspace; none: the copy is kept
   DnnlCall forward_call_, source_call_, weight_call_, unpack_;
   PackedWeight forward_weight_, source_weight_;
 };
@@ -288,7 +288,8 @@ class EmptyLayer final : public Kernel {
   std::vector<TensorSpec> parameters_;
 };
 
-/// oneDNN's code for sizes and layouts that it has no better for: loops, and each element converted on its own.
+/// Whether oneDNN uses its reference code, for sizes and layouts without better code: plain loops that convert each
+/// element separately.
 bool is_by_reference(const DnnlDirections& directions) {
   for (const auto* direction : {&directions.forward, &directions.source_gradient, &directions.weight_gradient}) {
     if (*direction && std::string_view(direction->impl_info_str()).starts_with("ref")) return true;
@@ -296,7 +297,7 @@ bool is_by_reference(const DnnlDirections& directions) {
   return false;
 }
 
-/// None where oneDNN has nothing but the reference.
+/// None if oneDNN has only the reference.
 std::optional<DnnlDirections> describe_native(const DnnlContext& context, const DnnlTensors& tensors,
                                               const DescribeDnnlLayer& describe) {
   try {

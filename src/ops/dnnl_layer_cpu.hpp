@@ -1,9 +1,9 @@
-// What linear and conv share where oneDNN computes them: three calls, weights packed into the layout that oneDNN picks
-// for each direction, once per version of the parameters, and the weight's gradient unpacked.
+// The common part of linear and conv by oneDNN: three calls, weights packed once per version of the parameters into the
+// layout that oneDNN chooses for each direction, and the weight's gradient unpacked.
 //
-// In bfloat16 (KernelRequest::compute_type) what stands in float32 is rounded first: x and dy in the workspace, the
-// weight once for each version. oneDNN adds in float32, and rounds y and dx once, y after the bias; the gradients of
-// weight and bias are float32.
+// In bfloat16 (KernelRequest::compute_type), float32 tensors are rounded first: x and dy in the workspace, the weight
+// once per version. oneDNN adds in float32, and rounds y and dx once, y after the bias; the gradients of weight and
+// bias are float32.
 #pragma once
 
 #include <functional>
@@ -15,8 +15,7 @@
 
 namespace lockstep::ops {
 
-/// Types and shapes are the request's; layouts are x's and y's, as they lie in memory, and the weight's as the graph
-/// has it.
+/// Types and shapes are the request's; layouts are those of x and y in memory, and of the weight in the graph.
 struct DnnlLayerShape {
   dnnl::memory::dims source, weight, destination;
   dnnl::memory::format_tag activations = dnnl::memory::format_tag::undef;
@@ -25,11 +24,11 @@ struct DnnlLayerShape {
 
 using DescribeDnnlLayer = std::function<device::DnnlDirections(const dnnl::engine&, const device::DnnlTensors&)>;
 
-/// Whether oneDNN is to compute these products in bfloat16 itself: they are of bfloat16, and `isa` multiplies it.
+/// Whether oneDNN should compute these products natively in bfloat16: they are bfloat16, and `isa` can multiply it.
 [[nodiscard]] bool multiplies_natively(const KernelRequest& request, dnnl::cpu_isa isa);
 
-/// `request`: of float32, or as multiplies_natively() says. The kernel is null where oneDNN has nothing for bfloat16
-/// but code that is no faster than float32's. A batch of nothing has gradients of 0.
+/// `request`: in float32, or one that multiplies_natively(). Returns null if oneDNN's code for bfloat16 is no faster
+/// than float32's. For an empty batch, gradients are 0.
 [[nodiscard]] std::unique_ptr<Kernel> make_dnnl_layer(const KernelRequest& request, const DnnlLayerShape& shape,
                                                       const DescribeDnnlLayer& describe);
 

@@ -1,6 +1,6 @@
-// Which kernel over a Grid a request gets, by the type of its elements. One whose functor reads and writes
-// low-precision elements is made by make_for_elements(); what an op has none for is upcast around the kernel for
-// float32 (ops/upcast.hpp).
+// Selects the Grid kernel for a request by the type of its elements. A kernel whose functor reads and writes
+// low-precision elements is made by make_for_elements(); if an op has none for a type, the float32 kernel is used with
+// casts around it (ops/upcast.hpp).
 #pragma once
 
 #include <memory>
@@ -15,7 +15,7 @@ constexpr bool is_element(DType dtype) {
   return dtype == DType::f32 || is_low_precision(dtype);
 }
 
-/// The one type of all inputs and outputs that are not integers; none, where they differ.
+/// The common type of all inputs and outputs that are not integers; none if they differ.
 inline std::optional<DType> common_element(const KernelRequest& request) {
   std::optional<DType> common;
   for (const auto* list : {&request.inputs, &request.outputs}) {
@@ -28,13 +28,13 @@ inline std::optional<DType> common_element(const KernelRequest& request) {
   return common;
 }
 
-/// Of an op that takes its inputs one after the other and keeps what it has so far in its output: whether low-precision
-/// elements would be rounded on the way there, not only at its end.
+/// For an op that processes its inputs one after another and keeps intermediate results in its output: whether
+/// low-precision elements would be rounded at each step and not only at the end.
 inline bool rounds_between(const KernelRequest& request) {
   return request.inputs.size() > 2 && common_element(request) != DType::f32;
 }
 
-/// make(T{}) for the type that stands for the request's common element; null without one.
+/// Calls make(T{}) with the C++ type of the request's common element; null if there is none.
 template <class Make>
 std::unique_ptr<Kernel> make_for_elements(const KernelRequest& request, const Make& make) {
   const auto element = common_element(request);
@@ -42,7 +42,7 @@ std::unique_ptr<Kernel> make_for_elements(const KernelRequest& request, const Ma
   return device::with_element(*element, [&]<class T>(T value) -> std::unique_ptr<Kernel> { return make(value); });
 }
 
-/// The same where there is a kernel for float32 only.
+/// The same for a kernel that exists for float32 only.
 template <class Make>
 std::unique_ptr<Kernel> make_for_float32(const KernelRequest& request, const Make& make) {
   if (common_element(request) != DType::f32 || request.compute_type != DType::f32) return nullptr;

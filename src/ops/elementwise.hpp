@@ -1,4 +1,4 @@
-// What ops that keep the shape share: shape rule, cost, and typed access to a call's tensors.
+// Shared by ops that keep the shape: shape rule, cost, and typed access to a call's tensors.
 #pragma once
 
 #include <memory>
@@ -25,7 +25,7 @@ Cost elementwise_cost(const Attributes& /*attributes*/, std::span<const TensorSp
   return {Forward * n, Backward * n};
 }
 
-/// The factory of a kernel whose constructor takes the request.
+/// Factory for a kernel whose constructor takes the request.
 template <class MadeKernel>
 std::unique_ptr<Kernel> kernel_of(const KernelRequest& request) {
   return std::make_unique<MadeKernel>(request);

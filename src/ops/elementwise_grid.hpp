@@ -1,4 +1,4 @@
-// Elementwise kernels over a Grid (device/gpu/grid.hpp): a formula is a type with static functions of floats.
+// Elementwise kernels on a Grid (device/gpu/grid.hpp): a formula is a type with static functions on floats.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct MapFunctor {
   LOCKSTEP_HOST_DEVICE void store(std::int64_t i, float value) const { y[i] = value; }
 };
 
-/// z[i] = Function::of(x[i], y[i]); z may be x or y, where it is of that type.
+/// z[i] = Function::of(x[i], y[i]); z may be x or y if the types are equal.
 template <class Function, class X, class Y = X, class Z = X>
 struct MapPairFunctor {
   const X* x;

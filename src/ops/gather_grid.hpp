@@ -1,5 +1,5 @@
-// Functors that move elements and compute nothing. A Place has `std::int64_t of(std::int64_t i) const`: where element i
-// stands in the other tensor.
+// Functors that move elements without computing. A Place has `std::int64_t of(std::int64_t i) const`: the index of
+// element i in the other tensor.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct GatherFunctor {
   LOCKSTEP_HOST_DEVICE void store(std::int64_t i, T value) const { to[i] = value; }
 };
 
-/// to[place.of(i)] = from[i]; no two elements have one place.
+/// to[place.of(i)] = from[i]; place.of() must be injective.
 template <class Place, class T>
 struct ScatterFunctor {
   const T* from;

@@ -1,4 +1,4 @@
-// How ops with weights let the job file choose their first values: the attributes `init` and `std`.
+// The attributes `init` and `std`, by which the job file chooses how an op's weights are initialised.
 #pragma once
 
 #include <cmath>
@@ -10,7 +10,7 @@
 
 namespace lockstep::ops {
 
-/// `default_value` is the scheme of an op whose job file says nothing.
+/// `default_value`: the scheme of an op if the job file does not choose one.
 inline std::vector<AttributeSpec> initializer_attributes(const std::string& default_value = "uniform") {
   return {{.name = "init",
            .kind = AttributeKind::text,
@@ -41,7 +41,7 @@ inline Initializer initializer_of(const Attributes& attributes, double fan_in, d
   return Initializer::uniform(1 / std::sqrt(fan_in));
 }
 
-/// The bias beside such a weight: uniform with the same bound for `uniform`, else zeros.
+/// For the bias that belongs to such a weight: uniform with the same bound for `uniform`, else zeros.
 inline Initializer bias_initializer_of(const Attributes& attributes, double fan_in) {
   if (attributes.text("init") != "uniform" || attributes.has("std") || fan_in <= 0) return Initializer::zeros();
   return Initializer::uniform(1 / std::sqrt(fan_in));

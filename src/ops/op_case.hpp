@@ -1,6 +1,6 @@
-// What an op's _cases.cpp declares. One driver (tests/ops) makes from each case: forward against the
-// reference, gradients against finite differences, the same bits twice, and a benchmark.
-// The node of a case has the op's name. Each op folder defines `OpCases make_<op>_cases()` in namespace lockstep::ops.
+// What an op's _cases.cpp declares. For each case, one driver (tests/ops) checks forward against the reference,
+// gradients against finite differences, and that repeating gives the same bits; it also makes a benchmark. The node of
+// a case has the op's name. Each op folder defines `OpCases make_<op>_cases()` in namespace lockstep::ops.
 #pragma once
 
 #include <functional>
@@ -33,14 +33,14 @@ struct ReferenceResult {
 
 struct OpCase {
   std::string name;       ///< "stride_2_odd_size"
-  Attributes attributes;  ///< completed by the driver
+  Attributes attributes;  ///< the driver adds defaults
   std::vector<TensorSpec> inputs = {};
   std::int64_t integer_bound = 0;  ///< integer inputs are uniform in 0 ... bound - 1
   Mode mode = Mode::training;
   double tolerance = 1e-5;           ///< |got - expected| <= tolerance * (1 + max |expected|)
   double gradient_tolerance = 2e-3;  ///< the same, against central differences of the reference
-  bool benchmark = false;            ///< big: only timed, not checked by finite differences
-  /// May change what input `index` holds by default (f32: uniform in -1 ... 1).
+  bool benchmark = false;            ///< large: only timed, not checked by finite differences
+  /// May change the default content of input `index` (f32: uniform in -1 ... 1).
   std::function<void(int index, Tensor& tensor)> fill = {};
 };
 
@@ -49,10 +49,10 @@ inline std::vector<TensorSpec> several(std::size_t count, Shape shape) {
   return {count, {DType::f32, std::move(shape)}};
 }
 
-/// In which order the CPU's kernel adds. A GPU's own kernel (<op>_grid.hpp) must have its bits where it can.
+/// The order in which the CPU kernel adds. A GPU's own kernel (<op>_grid.hpp) must have the same bits where possible.
 enum class CpuOrder : std::uint8_t {
-  stated,   ///< in the code that both are made from: equal bits
-  its_own,  ///< that of oneDNN or of gemm, which also fuse: the case's tolerance
+  stated,   ///< fixed by code that both share: equal bits
+  its_own,  ///< that of oneDNN or of gemm, which also use fused multiply-add: compared with the case's tolerance
 };
 
 struct OpCases {

@@ -1,4 +1,4 @@
-// What losses and metrics share: inputs (prediction, target), outputs (value [b], count [b]), sums over a sample.
+// Shared by losses and metrics: inputs (prediction, target), outputs (value [b], count [b]), sums over a sample.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace lockstep::ops {
 
-/// Scores of classes: prediction [b, ..., classes] f32; target [b, ...] i32, or of the prediction's shape in f32
-/// (soft or one-hot). Throws Error(configuration) that begins with `op`.
+/// Scores of classes: prediction [b, ..., classes] f32; target [b, ...] i32, or of the prediction's shape in f32 (soft
+/// or one-hot). Throws Error(configuration) that begins with `op`.
 [[nodiscard]] Signature classes_signature(const std::string& op, std::span<const TensorSpec> inputs);
 
 /// The two outputs [b] f32.
@@ -19,7 +19,7 @@ namespace lockstep::ops {
 /// Rows of scores, `per_sample` of them for each of `batch` samples.
 struct ClassRows {
   std::int64_t batch = 0, per_sample = 1, classes = 0;
-  bool soft = false;  ///< the target holds a weight for each class
+  bool soft = false;  ///< the target has a weight for each class
   bool ignores = false;
   std::int32_t ignored_index = 0;
 

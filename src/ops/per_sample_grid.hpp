@@ -1,4 +1,4 @@
-// What losses and metrics of classes share on a Grid: the target, and a sample's sum over its rows.
+// Shared by losses and metrics of classes on a Grid: the target, and a sample's sum over its rows.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace lockstep::ops {
 
-/// Either `labels` or `weights` is the target, the other is null.
+/// The target is either `labels` or `weights`; the other is null.
 struct ClassTarget {
   const std::int32_t* labels;  ///< [rows]
   const float* weights;        ///< [rows, classes]
@@ -29,7 +29,7 @@ struct ClassTarget {
   [[nodiscard]] LOCKSTEP_HOST_DEVICE bool is_class(std::int64_t label) const { return label >= 0 && label < classes; }
 };
 
-/// A sample's rows that count: the sum of their values, in lanes, and how many they are. A group a sample.
+/// Sums a sample's rows that count: their values, in lanes, and their number. One group per sample.
 struct SampleSumFunctor {
   ClassTarget target;
   const float* values;  ///< [rows]

@@ -1,4 +1,4 @@
-// The naive loops under the references of max_pool and avg_pool.
+// The naive loops of the references of max_pool and avg_pool.
 #pragma once
 
 #include <functional>
@@ -8,7 +8,7 @@
 
 namespace lockstep::ops {
 
-/// y[n, i, j, c] = of(the values that the window covers, how many of its taps fell into the padding).
+/// y[n, i, j, c] = of(the values that the window covers, the number of taps in the padding).
 inline ReferenceResult pool_reference(const PoolShape& s, const DoubleTensor& x,
                                       const std::function<double(const std::vector<double>&, std::int64_t)>& of) {
   const WindowShape& m = s.image;
@@ -35,7 +35,7 @@ inline ReferenceResult pool_reference(const PoolShape& s, const DoubleTensor& x,
   return {{y}, {}};
 }
 
-/// Windows of every kind on small images, and two to time.
+/// All kinds of windows on small images, and two benchmarks.
 inline std::vector<OpCase> pool_cases() {
   using Int = std::int64_t;
   const auto attributes = [](Attribute kernel, std::map<std::string, Attribute> more = {}) {

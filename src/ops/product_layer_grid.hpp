@@ -1,7 +1,7 @@
-// What linear and conv share on a Grid: y = x * weight + bias, each for their own product, and the three gradients. A
-// product's operands (x, weight, dy) are of the type KernelRequest::compute_type; what stands in float32 although the
-// product takes less is rounded to it in the workspace first. y and dx are of their own type, rounded once; biases and
-// gradients of parameters are float32.
+// The common part of linear and conv on a Grid: y = x * weight + bias, each with its own product, and the three
+// gradients. A product's operands (x, weight, dy) have the type KernelRequest::compute_type; float32 tensors are first
+// rounded to it, in the workspace, if it is a low-precision type. y and dx have their own types and are rounded once;
+// biases and gradients of parameters are float32.
 #pragma once
 
 #include <memory>
@@ -15,13 +15,13 @@
 
 namespace lockstep::ops {
 
-/// Where a product is put, and its scratch.
+/// The stream and workspace of a product.
 struct ProductCall {
   GpuStream* stream = nullptr;
   void* workspace = nullptr;
 };
 
-/// Who computes a layer's products; operands as above.
+/// Computes a layer's products; operands as above.
 class LayerProducts {
  public:
   LayerProducts() = default;
@@ -29,22 +29,22 @@ class LayerProducts {
   LayerProducts& operator=(const LayerProducts&) = delete;
   virtual ~LayerProducts() = default;
   [[nodiscard]] virtual std::size_t workspace_bytes() const { return 0; }
-  [[nodiscard]] virtual std::string algorithms() const { return ""; }  ///< of Kernel
-  /// Elements that they want between the rows of dy, where that is a copy.
+  [[nodiscard]] virtual std::string algorithms() const { return ""; }  ///< see Kernel
+  /// Elements that they need between the rows of dy, if that is a copy.
   [[nodiscard]] virtual std::int64_t gradient_gap() const { return 0; }
-  /// `bias`: null where there is none.
+  /// `bias`: null if there is none.
   virtual void output(const ProductCall& call, const void* x, const void* weight, const float* bias, void* y) = 0;
   virtual void input_gradient(const ProductCall& call, const void* dy, const void* weight, void* dx) = 0;
   virtual void weight_gradient(const ProductCall& call, const void* x, const void* dy, float* dw) = 0;
   virtual void bias_gradient(const ProductCall& call, const void* dy, float* db) = 0;
-  /// Both, which a library may make in one call.
+  /// Both, for libraries that can compute them in one call.
   virtual void weight_and_bias_gradients(const ProductCall& call, const void* x, const void* dy, float* dw, float* db) {
     weight_gradient(call, x, dy, dw);
     bias_gradient(call, dy, db);
   }
 };
 
-/// A multiple of what libraries want operands and workspaces aligned to.
+/// Rounds up to the alignment that libraries need for operands and workspaces.
 constexpr std::size_t aligned_for_libraries(std::size_t bytes) {
   return round_up<std::size_t>(bytes, 256);
 }
@@ -53,8 +53,9 @@ constexpr std::size_t aligned_for_libraries(std::size_t bytes) {
 template <class Grid>
 class ProductOperand {
  public:
-  /// A copy, where one is needed, is in the workspace from `at` on, which moves behind it. `changes`: one is, since
-  /// the operand is not what stands in the tensor. `gap`: elements between the copy's rows, the last dimension.
+  /// If a copy is needed, it is placed in the workspace at `at`, which is then advanced past it. `changes`: a copy is
+  /// needed even for the same type, since the operand differs from the tensor. `gap`: elements between the copy's rows
+  /// (the last dimension).
   ProductOperand(const TensorSpec& spec, DType compute_type, std::size_t& at, bool changes = false,
                  std::int64_t gap = 0)
       : compute_type_(compute_type),
@@ -89,7 +90,7 @@ class ProductOperand {
   bool copies_;
 };
 
-/// `Products`: LayerProducts, or what has more, for a layer with another output or input gradient.
+/// `Products`: LayerProducts, or a class derived from it for a layer with another output or input gradient.
 template <class Grid, class Products = LayerProducts>
 class ProductLayer : public Kernel {
  public:
@@ -122,7 +123,7 @@ class ProductLayer : public Kernel {
 
  protected:
   [[nodiscard]] Products& products() { return *products_; }
-  /// The gradient of what the products made, as their operand. Where there is an epilogue, `dy` is a place for it.
+  /// The gradient of the products' result, as their operand. With an epilogue, `dy` has a copy for it.
   virtual const void* read_gradient(const BackwardCall& call, const ProductOperand<Grid>& dy) {
     return dy.read(stream_of(call), call.output_gradients[0], call.workspace);
   }
@@ -131,7 +132,7 @@ class ProductLayer : public Kernel {
   virtual void make_output(const ProductCall& to, const ForwardCall& call, const void* x, const float* bias) {
     products_->output(to, x, call.parameters[0], bias, call.outputs[0]);
   }
-  /// If it is wanted.
+  /// Computes it if it is wanted.
   virtual void make_input_gradient(const ProductCall& to, const BackwardCall& call, const void* dy) {
     if (void* dx = call.input_gradients[0]; dx != nullptr) products_->input_gradient(to, dy, call.parameters[0], dx);
   }
@@ -146,7 +147,8 @@ class ProductLayer : public Kernel {
   bool bias_;
 };
 
-/// make(T{}, In{}, Out{}): elements of the operands, of x and dx, and of y. Null where they are not as said above.
+/// Calls make(T{}, In{}, Out{}) with the element types of the operands, of x and dx, and of y. Null if they are not as
+/// described above.
 template <class Make>
 auto make_for_products(const KernelRequest& request, const Make& make) -> decltype(make(float{}, float{}, float{})) {
   using Made = decltype(make(float{}, float{}, float{}));
@@ -160,7 +162,7 @@ auto make_for_products(const KernelRequest& request, const Make& make) -> declty
   });
 }
 
-/// The kernel of a layer whose products are `products`; null for null.
+/// The kernel of a layer with these products; null for null.
 template <class Grid>
 std::unique_ptr<Kernel> make_product_layer(const KernelRequest& request, std::unique_ptr<LayerProducts> products) {
   if (products == nullptr) return nullptr;

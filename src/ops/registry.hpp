@@ -1,5 +1,5 @@
-// The built-in ops: their list, which CMake writes of the folders beside this file, and their kernels for GPUs, which
-// the CUDA module holds.
+// The built-in ops: their list, which CMake generates from the folders beside this file, and their GPU kernels, which
+// are in the CUDA module.
 #pragma once
 
 #include "lockstep/op.hpp"
@@ -12,7 +12,7 @@ namespace lockstep::ops {
 
 void add_built_in(OpRegistry& registry);
 
-/// Adds the module's kernels to the ops of `registry`, which has all built-in ones.
+/// Adds the module's kernels to the ops of `registry`, which must have all built-in ones.
 void add_gpu_kernels(const device::CudaModule& module, OpRegistry& registry);
 
 }  // namespace lockstep::ops

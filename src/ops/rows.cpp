@@ -22,8 +22,8 @@ LOCKSTEP_INLINE void add_rows(std::int64_t first, std::int64_t columns, float* _
   }
 }
 
-/// A block at a time, four rows in a pass over its sums: these stay in the first-level cache, and rows are read as they
-/// lie in memory.
+/// Block by block, with four rows per pass over the block's sums: these stay in the first-level cache, and rows are
+/// read in memory order.
 template <class Term>
 LOCKSTEP_INLINE void sum_blocks(const RowBlocks& blocks, std::int64_t columns, float* to, const Term& term) {
   for (std::int64_t block = 0; block < blocks.count(); ++block) {
@@ -57,7 +57,7 @@ LOCKSTEP_VECTORIZED void sum_blocks_of_scaled(const NormedRows& of, const RowBlo
   });
 }
 
-/// `first`: of for_levels.
+/// `first`: see for_levels.
 template <class First>
 void sum_in_levels(std::int64_t rows, std::int64_t columns, float* total, void* scratch, const First& first) {
   device::for_levels(

@@ -1,5 +1,5 @@
-// Ops that treat a tensor as rows of its last dimension: softmax, layer_norm, rms_norm; and sums over rows on the CPU,
-// in the order of device/row_blocks.hpp, each with a scratch of row_sums_bytes() there.
+// For ops that treat a tensor as rows of its last dimension: softmax, layer_norm, rms_norm; and sums over rows on the
+// CPU, in the order of device/row_blocks.hpp, each with scratch memory of row_sums_bytes() (see there).
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ struct Rows {
 /// Throws Error(configuration) unless the input is [batch, ..., size] of f32.
 void expect_rows(const std::string& op, const TensorSpec& input);
 
-/// One value a row: [batch, ...].
+/// One value per row: [batch, ...].
 inline TensorSpec per_row(const TensorSpec& input) {
   return {DType::f32, Shape(input.shape.begin(), input.shape.end() - 1)};
 }
@@ -28,7 +28,7 @@ inline TensorSpec per_row(const TensorSpec& input) {
 /// total[columns] = sum of the rows of x [rows, columns].
 void sum_rows(const float* x, std::int64_t rows, std::int64_t columns, float* total, void* scratch);
 
-/// What a norm over rows [rows, columns] made, and the gradient of it.
+/// The input of a norm over rows [rows, columns], its statistics, and the gradient of its result.
 struct NormedRows {
   const float *x, *dy;
   const float *means, *scales;  ///< [rows]; means may be null

@@ -1,4 +1,4 @@
-// Sums over rows on a Grid, in the order of device/row_blocks.hpp, and what norms over rows add in that way.
+// Sums over rows on a Grid, in the order of device/row_blocks.hpp, and the sums of that kind that norms over rows need.
 #pragma once
 
 #include <cstdint>

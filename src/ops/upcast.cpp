@@ -13,7 +13,7 @@ namespace {
 
 using device::Cast;
 
-/// As any kernel's workspace is aligned, so is that of the kernel inside.
+/// Every kernel's workspace is aligned, so the inner kernel's must be, too.
 std::size_t kernel_aligned(std::size_t bytes) {
   return round_up<std::size_t>(bytes, 256);
 }
@@ -42,11 +42,11 @@ class CpuCasts final : public Casts {
   }
 };
 
-/// The float32 copies of one list of operands, from an offset of the workspace on.
+/// The float32 copies of one list of operands, in the workspace at an offset.
 class Copies {
  public:
   Copies() = default;
-  /// `rounded_to`: what stands in float32 is copied, too, rounded to this; f32: it is not.
+  /// `rounded_to`: float32 operands are also copied, and rounded to this type; f32: they are not.
   Copies(const Casts& casts, const std::vector<TensorSpec>& specs, DType rounded_to, std::size_t& at)
       : casts_(&casts), specs_(specs), rounded_to_(rounded_to) {
     for (const TensorSpec& spec : specs) {
@@ -55,7 +55,7 @@ class Copies {
     }
   }
 
-  /// Operands that a kernel reads, as it wants them.
+  /// Returns the operands in the form that the kernel reads.
   std::span<const void* const> read(std::span<const void* const> from, std::byte* workspace) {
     read_.assign(from.begin(), from.end());
     for (std::size_t i = 0; i < read_.size(); ++i) {
@@ -72,7 +72,7 @@ class Copies {
     return read_;
   }
 
-  /// Where a kernel is to write what goes to `to`; written() brings it there.
+  /// Returns where the kernel should write what belongs to `to`; written() then moves it there.
   std::span<void* const> write(std::span<void* const> to, std::byte* workspace) {
     write_.assign(to.begin(), to.end());
     for (std::size_t i = 0; i < write_.size(); ++i) {
@@ -99,8 +99,8 @@ class Copies {
   std::vector<void*> write_;
 };
 
-/// Copies of the parameters that stand in float32, rounded once for each version of them; where nothing may be kept, in
-/// the workspace behind `at`, in each call. On the CPU: a GPU keeps them beside the parameters (exec/gpu_tensors.hpp).
+/// Copies of the float32 parameters, rounded once per version of them; if nothing may be kept, in each call, in the
+/// workspace at `at`. Only on the CPU: a GPU keeps them beside the parameters (exec/gpu_tensors.hpp).
 class RoundedParameters {
  public:
   RoundedParameters(const Casts& casts, const KernelRequest& request, std::size_t& at)
@@ -142,8 +142,8 @@ class RoundedParameters {
   DType rounded_to_;
   bool keeps_, rounds_ = false;
   std::vector<bool> is_rounded_;      ///< by parameter
-  std::vector<AlignedBytes> copies_;  ///< by parameter; empty for those that stay as they are, or are not kept
-  std::vector<std::size_t> starts_;   ///< by parameter, in the workspace
+  std::vector<AlignedBytes> copies_;  ///< by parameter; empty if it is not rounded, or its copy is not kept
+  std::vector<std::size_t> starts_;   ///< by parameter, offset in the workspace
   std::optional<std::uint64_t> version_;
   std::vector<const void*> pointers_;
 };

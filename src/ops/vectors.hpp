@@ -1,4 +1,4 @@
-// Elementwise loops that several ops share. The result may be written over an operand.
+// Elementwise loops that several ops share. The result may overwrite an operand.
 #pragma once
 
 #include <cstdint>

@@ -62,7 +62,7 @@ Window window_of(const std::string& op, const Attributes& attributes, bool strid
 
 void require_image(const std::string& op, const TensorSpec& image) {
   const bool is_image =
-      image.dtype == DType::f32 || is_low_precision(image.dtype);  // kernels may see it in low precision
+      image.dtype == DType::f32 || is_low_precision(image.dtype);  // kernels may get it in low precision
   if (is_image && image.shape.size() == 4) return;
   throw Error(ExitCode::configuration,
               fmt::format("{}: expected images [batch, height, width, channels] of f32, found {} of {}", op,

@@ -1,4 +1,4 @@
-// Windows over images [batch, height, width, channels] on a Grid: which pixel a tap lies on, and the other way round.
+// Windows over images [batch, height, width, channels] on a Grid: the pixel under a tap, and the inverse.
 #pragma once
 
 #include <cstdint>
@@ -21,12 +21,12 @@ struct ImagePosition {
   std::int64_t channel, column, row, sample;
 };
 
-/// The pixel of an axis under a tap of window `index`; it may lie outside of the image.
+/// The pixel of an axis under a tap of window `index`; it may be outside of the image.
 LOCKSTEP_HOST_DEVICE inline std::int64_t pixel_under(const WindowAxis& axis, std::int64_t index, std::int64_t tap) {
   return index * axis.stride - axis.before + tap * axis.dilation;
 }
 
-/// Which of an axis' windows has this tap on the pixel; -1: none.
+/// Which window of an axis has this tap on the pixel; -1: none.
 LOCKSTEP_HOST_DEVICE inline std::int64_t window_over(const WindowAxis& axis, std::int64_t pixel, std::int64_t tap,
                                                      std::int64_t windows) {
   const std::int64_t from = pixel + axis.before - tap * axis.dilation;
@@ -34,7 +34,7 @@ LOCKSTEP_HOST_DEVICE inline std::int64_t window_over(const WindowAxis& axis, std
   return from / axis.stride;
 }
 
-/// Sizes of images, as ImagePosition wants them.
+/// Sizes of images, in the form that ImagePosition needs.
 struct ImageDivisors {
   ImageDivisors(std::int64_t image_height, std::int64_t image_width, std::int64_t image_channels)
       : height(image_height), width(image_width), channels(image_channels) {}
@@ -47,11 +47,11 @@ struct ImageDivisors {
 /// A window that covers a pixel.
 struct CoveringWindow {
   std::int64_t row, column;  ///< of the output
-  std::int64_t output;       ///< element, of the pixel's channel
-  std::int64_t tap;          ///< the one on the pixel, row-major
+  std::int64_t output;       ///< index, in the pixel's channel
+  std::int64_t tap;          ///< the tap that is on the pixel, row-major
 };
 
-/// The windows of one axis that reach over a pixel.
+/// The windows of one axis that cover a pixel.
 class CoveringAxis {
  public:
   CoveringAxis(const WindowAxis& axis, std::int64_t windows)
@@ -59,7 +59,7 @@ class CoveringAxis {
     LOCKSTEP_CHECK(axis.dilation == 1, "windows without gaps");
   }
 
-  /// visit(window, tap) for each, in order.
+  /// Calls visit(window, tap) for each, in order.
   template <class Visit>
   LOCKSTEP_HOST_DEVICE void for_windows_over(std::int64_t pixel, const Visit& visit) const {
     const std::int64_t padded = pixel + before_;
@@ -74,7 +74,7 @@ class CoveringAxis {
   std::int64_t windows_;
 };
 
-/// What the gradient of a window's input goes by: the windows over an element of it. The output has the same channels.
+/// The windows that cover an element of the input, for computing its gradient. The output has the same channels.
 class CoveringWindows {
  public:
   CoveringWindows(const Window& window, const WindowShape& image)
@@ -85,7 +85,7 @@ class CoveringWindows {
         out_width_(image.out_width),
         taps_of_row_(window.width.kernel) {}
 
-  /// visit(covering) for the windows that cover element i of the input, in order.
+  /// Calls visit(covering) for the windows that cover element i of the input, in order.
   template <class Visit>
   LOCKSTEP_HOST_DEVICE void for_windows_over(std::int64_t i, const Visit& visit) const {
     const ImagePosition at = input_.position(i);

@@ -26,17 +26,17 @@ LOCKSTEP_VECTORIZED void blend(float* state, const float* sum, float momentum, f
   for (std::int64_t i = 0; i < n; ++i) state[i] = (1.0F - momentum) * state[i] + momentum * (sum[i] / shards);
 }
 
-// Infinities and NaNs are what has all bits of the exponent set.
+// Infinities and NaNs are the values whose exponent bits are all set.
 LOCKSTEP_VECTORIZED bool is_finite(const float* values, std::int64_t n) {
   std::uint32_t found = 0;
   for (std::int64_t i = 0; i < n; ++i) {
     const std::uint32_t missing = ~std::bit_cast<std::uint32_t>(values[i]) & 0x7f800000U;
-    found |= (missing - 1U) >> 31;  // of 0 alone
+    found |= (missing - 1U) >> 31;  // 1 only if missing is 0
   }
   return found == 0;
 }
 
-// Eight lanes with a fixed order of combination.
+// Eight lanes, combined in a fixed order.
 LOCKSTEP_VECTORIZED double sum_of_squares(const float* values, std::int64_t n) {
   double lanes[8] = {};
   std::int64_t i = 0;
@@ -135,7 +135,7 @@ bool CpuUpdater::overflowed(std::uint64_t step) {
   return std::find(all.begin(), all.end(), 0.0) != all.end();
 }
 
-// A gradient is made of its sums where it is needed, of a chunk at a time: for the norm, and again for the update.
+// A chunk's gradient is computed from its sums wherever it is needed: for the norm, and again for the update.
 UpdateResult CpuUpdater::update(Model& model, double count, const UpdateScalars& scalars) {
   using Gradient = std::array<float, comm::kChunkElements>;
   const ParameterUpdate update_elements = optimizer_.update(settings_, {scalars.learning_rate, scalars.update});

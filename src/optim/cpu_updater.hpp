@@ -1,5 +1,5 @@
-// CpuUpdater: the update by the workers of this rank, a chunk of a parameter at a time: of all chunks, or of those that
-// the rank owns.
+// CpuUpdater: the update on this rank's CPU workers, one chunk of a parameter at a time: all chunks, or those that the
+// rank owns.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ namespace lockstep::optim {
 
 class CpuUpdater final : public Updater {
  public:
-  /// Reducer and pool outlive it.
+  /// Reducer and pool must outlive it.
   CpuUpdater(const UpdaterSetup& setup, const comm::GradientReducer& reducer, exec::WorkerPool& pool)
       : Updater(setup), reducer_(reducer), pool_(pool), squares_(chunks_.size()), finite_(chunks_.size(), 1) {
     const auto chunks = static_cast<std::ptrdiff_t>(other_parts_ ? other_parts_->chunks() : chunks_.size());
@@ -32,17 +32,18 @@ class CpuUpdater final : public Updater {
 
  private:
   void find_own_chunks();
-  /// What sums are to be made gradients.
+  /// How sums become gradients.
   struct Scaling {
-    float divisor = 1;  ///< the count of samples, times the scale of the loss
+    float divisor = 1;  ///< the count of samples, times the loss scale
     float clip = 1;
   };
-  /// The gradient of a chunk.
+  /// Computes the gradient of a chunk.
   void gather(std::size_t index, const Scaling& scaling, float* out) const;
   template <class Functor>
   void for_each_own_chunk(const Functor& functor) const;
   [[nodiscard]] const float* sum_of(const Use& use) const;
-  /// Values by chunk, which each rank has for its own: those of all chunks of the model, in order.
+  /// `values`: by chunk; each rank has set those of its own chunks. Returns the values of all chunks of the model, in
+  /// order.
   [[nodiscard]] std::span<const double> gather_numbers(std::vector<double>& values, std::uint64_t step);
   [[nodiscard]] bool overflowed(std::uint64_t step);
   [[nodiscard]] double norm(std::uint64_t step);
@@ -51,10 +52,10 @@ class CpuUpdater final : public Updater {
   const comm::GradientReducer& reducer_;
   exec::WorkerPool& pool_;
   std::vector<std::size_t> own_chunks_;  // numbers of those that this rank updates
-  std::vector<int> owners_;              // by chunk, where ranks divide them
+  std::vector<int> owners_;              // by chunk, if ranks divide them
   std::vector<double> squares_;          // by chunk
-  std::vector<double> square_levels_;    // of their sum
-  std::vector<std::uint8_t> finite_;     // by chunk: whether all of it is
+  std::vector<double> square_levels_;    // scratch for their sum
+  std::vector<std::uint8_t> finite_;     // by chunk: whether all its values are finite
   Scaling scaling_;                      // of the last update
 };
 

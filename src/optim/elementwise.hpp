@@ -1,8 +1,8 @@
-// ElementwiseOptimizer: an optimizer made of one formula, which is the CPU's and the GPU's.
+// ElementwiseOptimizer: an optimizer with a single formula, used on CPUs and GPUs.
 //
-// A formula is a struct with what is the same for all elements in one update: it is made once for parameters with
-// weight decay and once for those without, in double from the settings, and rounded. Called, it updates one element. It
-// has a call operator for each number of state tensors that the optimizer may keep:
+// A formula is a struct with everything that is the same for all elements in one update: it is constructed once for
+// parameters with weight decay and once for those without, in double from the settings, and rounded. Its call operator
+// updates one element; there is one for each number of state tensors that the optimizer may keep:
 //
 //   struct Momentum {
 //     float rate, momentum;
@@ -29,7 +29,8 @@ constexpr bool takes_states(std::index_sequence<kState...> /*states*/) {
   return std::is_invocable_v<const Formula&, float&, float, decltype((void(kState), std::declval<float&>()))...>;
 }
 
-/// call(std::index_sequence<0, 1, ...>), one number for each of the `states` that the formula is called with.
+/// Calls call(std::index_sequence<0, 1, ...>), with one index per state tensor, if the formula has such a call
+/// operator.
 template <class Formula, std::size_t kStates = 0, class Call>
 void with_states(std::size_t states, const Call& call) {
   if constexpr (kStates <= kMaxOptimizerStates) {
@@ -63,7 +64,7 @@ class ElementwiseOptimizer : public OptimizerDef {
   }
 };
 
-// The settings of weight decay, which all optimizers here have.
+// The weight decay settings, which all optimizers here have.
 
 inline constexpr const char* kCoupledDecayDoc = "this times the parameter is added to its gradient";
 

@@ -15,7 +15,7 @@ using exec::GpuTensors;
 
 constexpr std::int64_t kPart = GpuTensors::kPart;
 
-/// set(part, its first element within the tensor, how many it has) for each part of tensor `index`.
+/// Calls set(part, its first element within the tensor, its number of elements) for each part of tensor `index`.
 template <class Part, class Set>
 void for_parts(std::vector<Part>& parts, const GpuTensors& block, std::size_t index, std::int64_t elements,
                const Set& set) {

@@ -1,5 +1,5 @@
-// GpuUpdater: the update on the rank's GPU. Parameters, states, the optimizer's state and the gradient live there; the
-// host has copies, as old as the last begin() or fetch().
+// GpuUpdater: the update on the rank's GPU. Parameters, states, the optimizer's state and the gradient are kept there;
+// the host's copies are from the last begin() or fetch().
 #pragma once
 
 #include <memory>
@@ -17,7 +17,7 @@ namespace lockstep::optim {
 
 class GpuUpdater final : public Updater {
  public:
-  /// Gpu and reducer outlive it.
+  /// Gpu and reducer must outlive it.
   GpuUpdater(const UpdaterSetup& setup, device::Gpu& gpu, comm::GpuAllReduce& reducer,
              std::unique_ptr<const UpdateKernels> kernels);
   GpuUpdater(const GpuUpdater&) = delete;
@@ -34,13 +34,13 @@ class GpuUpdater final : public Updater {
   [[nodiscard]] const exec::TensorBlock& gradient() override;
 
  private:
-  /// The tables that kernels read; when the reducer knows where its sums are.
+  /// Makes the tables that kernels read; called when the reducer knows where its sums are.
   void make_tables();
   [[nodiscard]] device::GpuBlock table(std::span<const std::byte> bytes);
   [[nodiscard]] std::vector<UpdatePart> update_parts(std::vector<const float*>& uses) const;
   [[nodiscard]] std::vector<StatePart> state_parts() const;
   [[nodiscard]] std::vector<NormChunk> norm_chunks() const;
-  /// Of the whole model.
+  /// The chunks of the whole model.
   [[nodiscard]] std::ptrdiff_t all_chunks() const {
     return static_cast<std::ptrdiff_t>(other_parts_ ? other_parts_->chunks() : chunks_.size());
   }

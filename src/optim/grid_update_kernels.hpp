@@ -1,4 +1,4 @@
-// The update's kernels by the grids of device/gpu/grid.hpp.
+// The update's kernels, launched as grids of device/gpu/grid.hpp.
 #pragma once
 
 #include <optimizer_list.hpp>

@@ -10,11 +10,11 @@ namespace lockstep::optim {
 
 class LearningRate {
  public:
-  /// `steps`: of the whole run. The registry outlives it.
+  /// `steps`: of the whole run. The registry must outlive it.
   LearningRate(const LearningRateOptions& options, const ScheduleRegistry& schedules, std::int64_t batch_size,
                std::int64_t steps, std::int64_t steps_per_epoch);
 
-  /// Rate of step 0, 1, ... Warm-up rises linearly and reaches the peak at its last step.
+  /// The rate of step 0, 1, ... The warm-up rises linearly and reaches the peak at its last step.
   [[nodiscard]] double at(std::int64_t step) const;
   [[nodiscard]] double peak() const { return peak_; }
 

@@ -23,7 +23,7 @@ void append(std::vector<ModelSlices::Owned>& list, ModelSlices::Owned next) {
   }
 }
 
-/// By parameter: those that a program reads one after the other are fetched together.
+/// By parameter: its unit. Parameters that a program reads one after the other are fetched together.
 std::vector<int> units_of(const Graph& graph, const Program& program, std::int64_t unit_bytes) {
   std::vector<int> units(graph.parameters.size(), -1);
   int unit = 0;
@@ -43,7 +43,7 @@ std::vector<int> units_of(const Graph& graph, const Program& program, std::int64
       if (location.space == Space::parameter) add(static_cast<std::size_t>(location.index));
     }
   }
-  for (std::size_t p = 0; p < units.size(); ++p) add(p);  // that nothing reads
+  for (std::size_t p = 0; p < units.size(); ++p) add(p);  // those that nothing reads
   return units;
 }
 
@@ -89,7 +89,7 @@ void ModelSlices::map_memory(const Program& program, const Options& options) {
       std::make_unique<exec::FetchedParameters>(exec::FetchedParameters{*fetched_, unit_of, timeout_});
 }
 
-// All uses of a parameter have the same owners (exec::gradient_buckets), so one of them says whose it is.
+// All uses of a parameter have the same owners (exec::gradient_buckets), so one of them tells the owners.
 void ModelSlices::find_owners(const Program& program, const comm::GradientBuckets& buckets) {
   std::vector<std::vector<comm::Slice>> slices;
   for (int b = 0; b < buckets.count(); ++b) slices.push_back(comm::slices_of(buckets, b, group_.size()));
@@ -118,7 +118,7 @@ void ModelSlices::find_owners(const Program& program, const comm::GradientBucket
   }
 }
 
-// Tensors that lie one behind the other in the block and have one owner go in one message, with what is between them.
+// Tensors that are adjacent in the block and have one owner go in one message, including the gaps between them.
 void ModelSlices::find_transfers() {
   trained_.resize(static_cast<std::size_t>(group_.size()));
   frozen_.resize(trained_.size());
@@ -175,8 +175,8 @@ void ModelSlices::gather_updated(const exec::TensorBlock& parameters, std::uint6
   gather(parameters, trained_, {"all-gather of parameters", step, timeout_});
 }
 
-// No rank computes while another one writes: an update begins when all ranks have given the scalars of their step, and
-// a step when all have come here.
+// No rank computes while another one writes: an update begins when all ranks have gathered the scalars of their step,
+// and the next step when all have reached this point.
 void ModelSlices::gather(const exec::TensorBlock& parameters, const Runs& runs, const Operation& operation) const {
   if (parameters.size() == 0) return;
   if (fetched_) {

@@ -1,13 +1,13 @@
-// ModelSlices: who keeps which elements of a model, where the ranks that train it divide its state among them
-// (`sharding`: what others call ZeRO or fully sharded data parallelism, after Rajbhandari et al., "ZeRO: Memory
-// Optimizations Toward Training Trillion Parameter Models", 2020).
+// ModelSlices: which rank keeps which elements of a model, if the ranks that train it divide its state among them
+// (`sharding`, known as ZeRO or fully sharded data parallelism, after Rajbhandari et al., "ZeRO: Memory Optimizations
+// Toward Training Trillion Parameter Models", 2020).
 //
-// The owner of a slice of a parameter's gradient (comm/reduce/gradient_buckets.hpp) has the sum of it after the
-// reduce-scatter. It alone keeps the optimizer's state for these elements and updates them; then all ranks get the new
-// parameters by an all-gather. Parameters are in memory once for each host: owners write their slices in place, and
-// only other hosts get messages. Where parameters are divided, too, a host gets those of others only while it reads
-// them (exec/fetched_parameters.hpp). A slice is cut at chunks, the units of an update, so no bit depends on who owns
-// what.
+// The owner of a slice of a parameter's gradient (comm/reduce/gradient_buckets.hpp) has its sum after the
+// reduce-scatter. Only the owner keeps the optimizer's state for these elements and updates them; then all ranks get
+// the new parameters by an all-gather. Parameters are in memory once per host: owners write their slices in place, and
+// only other hosts get messages. If parameters are divided, too, a host has those of other hosts only while it reads
+// them (exec/fetched_parameters.hpp). Slices are cut at chunks, the units of an update, so no bit depends on which rank
+// owns what.
 #pragma once
 
 #include <chrono>
@@ -39,41 +39,42 @@ class ModelSlices {
 
   struct Options {
     bool divides_parameters = false;
-    std::int64_t unit_bytes = 0;  ///< of parameters that are fetched at a time, about
-    int workers = 1;              ///< of this rank
+    std::int64_t unit_bytes = 0;  ///< approximate bytes of the parameters that are fetched together
+    int workers = 1;              ///< on this rank
     std::chrono::milliseconds timeout{60'000};
   };
-  /// Units of other hosts' parameters that a host has at a time.
+  /// How many units of other hosts' parameters a host keeps at a time.
   [[nodiscard]] static int units_kept(int workers, int local_ranks) { return workers * local_ranks + kUnitsAhead; }
-  /// Every rank of `group` calls it: those that have the model, or this part of it. Group and graph outlive it.
+  /// Collective over `group`: the ranks that have the model, or this part of it. Group and graph must outlive it.
   ModelSlices(Communicator& group, const Graph& graph, const Program& program, const comm::GradientBuckets& buckets,
               const Options& options);
 
-  /// By parameter, ascending; together they are all of it. Frozen parameters have owners, too, who read them first.
+  /// By parameter, ascending, covering all elements. Frozen parameters have owners, too, which read them first.
   [[nodiscard]] const std::vector<std::vector<Owned>>& owned() const { return owned_; }
-  /// The owner of a chunk of a parameter that begins there.
+  /// The owner of the chunk of a parameter that begins at element `first`.
   [[nodiscard]] int owner(std::size_t parameter, std::int64_t first) const;
   [[nodiscard]] int rank() const { return group_.rank(); }
-  /// Whether hosts have some parameters only while they read them.
+  /// Whether hosts have other hosts' parameters only while they read them.
   [[nodiscard]] bool divides_parameters() const { return fetched_ != nullptr; }
-  /// Null where they do not.
+  /// Null if parameters are not divided.
   [[nodiscard]] const exec::FetchedParameters* fetched() const { return fetched_parameters_.get(); }
-  /// That other hosts have fetched of what this rank owns.
+  /// Bytes that other hosts have fetched of what this rank owns.
   [[nodiscard]] std::uint64_t bytes_fetched_by_others() const { return fetched_ ? fetched_->bytes_sent() : 0; }
-  /// The number that a rank of the group has among all.
+  /// The number, among all ranks, of a rank of the group.
   [[nodiscard]] int number_of(int owner) const { return group_.topology().number(owner); }
 
-  /// The parameters, in the host's memory. Once.
+  /// Makes the block of parameters, in host memory; to be called once.
   [[nodiscard]] exec::TensorBlock make_parameters() const;
-  /// A state of the optimizer, or a gradient: this rank's elements alone.
+  /// Makes a block for a state of the optimizer, or for gradients: only this rank's elements.
   [[nodiscard]] exec::TensorBlock make_state() const;
 
-  /// Collective, when each rank has written its own elements: returns when this rank may read all, or fetch it.
+  /// Collective, after each rank has written its own elements: returns when this rank may read all of them, or fetch
+  /// them.
   void gather_first_values(const exec::TensorBlock& parameters) const;
-  /// The same after an update, which changes only what is trained.
+  /// The same after an update, which changes only trained parameters.
   void gather_updated(const exec::TensorBlock& parameters, std::uint64_t step) const;
 
-  /// Collective. `values`: a number for each of some chunks; `owners`: who has the number. The others' are filled in.
+  /// Collective. `values`: one number per chunk; `owners`: the rank that has it. Fills in the numbers of other ranks.
   void gather_numbers(std::span<double> values, std::span<const int> owners, std::uint64_t step) const;
 
  private:
@@ -82,7 +83,7 @@ class ModelSlices {
   void find_transfers();
   void map_memory(const Program& program, const Options& options);
   [[nodiscard]] std::vector<std::vector<exec::Extent>> own() const;
-  /// Elements of the whole block, by owner: as few runs as can be.
+  /// Elements of the whole block, by owner, in as few runs as possible.
   using Runs = std::vector<std::vector<exec::Extent>>;
   void gather(const exec::TensorBlock& parameters, const Runs& runs, const Operation& operation) const;
 
@@ -92,7 +93,7 @@ class ModelSlices {
   std::chrono::milliseconds timeout_;
   std::vector<std::vector<Owned>> owned_;
   Runs trained_, frozen_;
-  std::shared_ptr<comm::HostMemory> memory_;  ///< of the parameters; null where hosts divide them
+  std::shared_ptr<comm::HostMemory> memory_;  ///< of the parameters; null if hosts divide them
   std::shared_ptr<comm::FetchedMemory> fetched_;
   std::unique_ptr<exec::FetchedParameters> fetched_parameters_;
 };

@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kFirstTag = 1 << 15;
 
-/// Where a part has a parameter of the whole model; none: elsewhere.
+/// The part's value for a parameter of the whole model; null if the part does not have it.
 const Value* find(const GraphPart& part, std::size_t whole) {
   const auto found = std::lower_bound(part.parameters.begin(), part.parameters.end(), whole);
   if (found == part.parameters.end() || *found != whole) return nullptr;
@@ -45,9 +45,10 @@ OtherParts::OtherParts(const PlacedParts& placed, const Program& program) : plac
   find_chunks();
 }
 
-// In the order of the whole model's parameters, so that all ranks give messages the same tags.
+// In the order of the whole model's parameters, so that all ranks compute the same tags.
 void OtherParts::find_shared() {
-  std::map<std::size_t, std::vector<std::pair<std::int32_t, int>>> uses;  // node of the whole graph, its part
+  // by parameter: (node of the whole graph, its part)
+  std::map<std::size_t, std::vector<std::pair<std::int32_t, int>>> uses;
   for (std::size_t p = 0; p < placed_.parts.size(); ++p) {
     const GraphPart& part = placed_.parts[p];
     std::map<ValueId, std::size_t> whole;
@@ -72,7 +73,7 @@ void OtherParts::add_messages(std::size_t whole, const std::vector<std::pair<std
   if (mine == own().parameters.end()) return;
   SharedWeight& shared = shared_.emplace_back();
   shared.parameter = static_cast<std::size_t>(mine - own().parameters.begin());
-  std::vector<std::size_t> slots;  // of own uses, in the order of the graph: that of backward is the other way
+  std::vector<std::size_t> slots;  // of own uses, in graph order, which is the reverse of slot order
   for (std::size_t s = program_.slots.size(); s-- > 0;) {
     const Slot& slot = program_.slots[s];
     if (slot.kind == Slot::Kind::gradient && static_cast<std::size_t>(slot.target) == shared.parameter) {
@@ -82,7 +83,7 @@ void OtherParts::add_messages(std::size_t whole, const std::vector<std::pair<std
   const auto ranks_of = [&](int part) -> const std::vector<int>& {
     return placed_.ranks[static_cast<std::size_t>(part)];
   };
-  // A rank of one part gets it from the one of the other part that has the same place there.
+  // A rank of one part exchanges with the rank at the same position in the other part.
   const auto& own_ranks = ranks_of(placed_.own);
   const auto place = static_cast<std::size_t>(
       std::find(own_ranks.begin(), own_ranks.end(), placed_.communicator.rank()) - own_ranks.begin());
@@ -134,7 +135,7 @@ void OtherParts::find_chunks() {
       const Value* const value = find(placed_.parts[p], whole);
       if (value == nullptr || value->frozen) continue;
       const std::size_t count = chunks_of(*value), at = std::exchange(part_chunks_[p], part_chunks_[p] + count);
-      if (known) continue;  // the first part says it
+      if (known) continue;  // the first part that has it provides its values
       runs_.push_back({static_cast<int>(p), std::exchange(chunks_, chunks_ + count), at, count});
       known = true;
     }

@@ -1,9 +1,9 @@
-// OtherParts: what the update of one part of a model (graph/parts.hpp) needs from the ranks that have the others.
+// OtherParts: what the update of one part of a model (graph/parts.hpp) needs from the ranks that have the other parts.
 //
 // A weight that several parts use (tied) is kept by each of them. Every part sums the gradients of its own uses over
-// the shards; these sums are exchanged, and each part adds all of them in the order of the whole graph: so all of them
-// make the same update. For the norm over all parameters, and to know whether all gradients are finite, chunk by chunk
-// what each part has found is gathered, in the order of the whole model's parameters.
+// the shards; these sums are exchanged, and each part adds all of them in the order of the whole graph, so all of them
+// make the same update. For the norm over all parameters, and to know whether all gradients are finite, the results of
+// all parts are gathered chunk by chunk, in the order of the whole model's parameters.
 #pragma once
 
 #include <chrono>
@@ -20,7 +20,7 @@
 
 namespace lockstep::optim {
 
-/// The parts of a model, and which ranks have which. What it refers to outlives its users.
+/// The parts of a model, and the ranks of each. What it refers to must outlive its users.
 struct PlacedParts {
   const std::vector<GraphPart>& parts;
   int own = 0;
@@ -29,48 +29,48 @@ struct PlacedParts {
   std::chrono::milliseconds timeout{60'000};
 };
 
-/// Of the own part, by number of the parameter: those that are trained and that other parts have, too. Ascending.
+/// The parameters of the own part, by number and ascending, that are trained and that other parts have, too.
 [[nodiscard]] std::vector<std::size_t> shared_weights(const std::vector<GraphPart>& parts, int own);
 
 class OtherParts {
  public:
-  /// A use of a shared weight, in the order in which their gradients are added.
+  /// A use of a shared weight; gradients are added in this order.
   struct Use {
     bool own = true;
-    std::size_t number = 0;  ///< own: its slot in the program; else what sum() takes
+    std::size_t number = 0;  ///< own: its slot in the program; else the argument for sum()
   };
   struct SharedWeight {
-    std::size_t parameter = 0;  ///< of the own part
+    std::size_t parameter = 0;  ///< number in the own part
     std::vector<Use> uses;
   };
 
-  /// `program`: of the own part. What is given outlives it.
+  /// `program`: of the own part. The arguments must outlive it.
   OtherParts(const PlacedParts& placed, const Program& program);
 
   [[nodiscard]] const std::vector<SharedWeight>& shared() const { return shared_; }
-  /// Sends the sums of own uses, sum_of(slot) in the host's memory, to the parts that share their weight, and receives
-  /// theirs. All ranks of the parts that share a weight call it.
+  /// Sends the sums of own uses, sum_of(slot) in host memory, to the parts that share their weight, and receives
+  /// theirs. Collective over the ranks of parts that share a weight.
   void exchange(std::uint64_t step, const std::function<std::span<const float>(std::size_t slot)>& sum_of);
-  /// What has come of use `number`, as many floats as the weight has.
+  /// The received sum of use `number`: as many floats as the weight has.
   [[nodiscard]] const float* sum(std::size_t number) const { return sums_[number].data(); }
   /// By number.
   [[nodiscard]] std::span<const std::vector<float>> sums() const { return sums_; }
 
-  /// Chunks of all parameters that are trained, of the whole model.
+  /// Number of chunks of all trained parameters of the whole model.
   [[nodiscard]] std::size_t chunks() const { return chunks_; }
-  /// `own`: a number for each chunk of the own part's parameters that are trained, in their order. Returns those of the
-  /// whole model, each as the first part that has the parameter says it. Every rank calls it.
+  /// `own`: one number per chunk of the own part's trained parameters, in order. Returns those of the whole model; for
+  /// a parameter that several parts have, those of the first part. Collective.
   [[nodiscard]] const std::vector<double>& gather(std::span<const double> own, std::uint64_t step);
 
  private:
-  /// A sum that a rank of another part sends, or is sent.
+  /// A sum exchanged with a rank of another part.
   struct Message {
     int rank = 0;
     int tag = 0;
-    std::size_t number = 0;  ///< of sums_; or the slot that is sent
+    std::size_t number = 0;  ///< index into sums_; or the slot that is sent
   };
   void find_shared();
-  /// `uses`: of a parameter of the whole model, each with its node there and its part, in that order.
+  /// `uses`: of a parameter of the whole model, each with its node there and its part, in order.
   void add_messages(std::size_t whole, const std::vector<std::pair<std::int32_t, int>>& uses);
   void find_chunks();
   [[nodiscard]] const GraphPart& own() const { return placed_.parts[static_cast<std::size_t>(placed_.own)]; }
@@ -82,13 +82,13 @@ class OtherParts {
   std::vector<Message> sends_, receives_;
   int next_tag_ = 0;
 
-  /// Chunks of one parameter: where they are in the whole model, and among those of the part that says them.
+  /// Chunks of one parameter: their position in the whole model, and in the part that provides their values.
   struct Run {
     int part = 0;
     std::size_t at_whole = 0, at_part = 0, count = 0;
   };
-  std::vector<Run> runs_;                 ///< by parameter of the whole model that is trained
-  std::vector<std::size_t> part_chunks_;  ///< by part
+  std::vector<Run> runs_;                 ///< by trained parameter of the whole model
+  std::vector<std::size_t> part_chunks_;  ///< by part: number of chunks
   std::size_t chunks_ = 0;
   std::vector<double> whole_;
 };

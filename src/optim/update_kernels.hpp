@@ -1,5 +1,5 @@
-// What an update on a GPU is made of: the functors of its kernels, and who runs them. The model lies there as
-// exec::GpuTensors, so each kernel goes over all tensors at once, 64 floats of one tensor at a time (a part). The
+// The functors of the kernels of an update on a GPU, and the class that launches them. The model is on the GPU as
+// exec::GpuTensors, so each kernel processes all tensors at once, 64 floats of one tensor at a time (a part). The
 // formulas are the CPU's (cpu_updater.cpp, elementwise.hpp), element for element, and so are the bits.
 #pragma once
 
@@ -19,35 +19,35 @@
 
 namespace lockstep::optim {
 
-/// Of the parameters' block.
+/// A part of the parameters' block.
 struct UpdatePart {
-  std::int64_t use = 0;       ///< in the list of uses: the first one's
+  std::int64_t use = 0;       ///< index of its first one in the list of uses
   std::int32_t uses = 0;      ///< 0: frozen
-  std::int32_t elements = 0;  ///< of kPart; the rest is nobody's
+  std::int32_t elements = 0;  ///< of its kPart floats; the rest is padding
   bool decay = false;
-  DType low_precision = DType::f32;  ///< of the copy; f32: there is none
-  std::uint16_t* copy = nullptr;     ///< of its first element
+  DType low_precision = DType::f32;  ///< type of the low-precision copy; f32: none
+  std::uint16_t* copy = nullptr;     ///< address of its first element
 };
 
-/// Of the states' block: a running statistic.
+/// A part of the states' block: running statistics.
 struct StatePart {
-  const float* sum = nullptr;  ///< where the sum of the shards' values is
-  std::int32_t elements = 0;   ///< 0: nothing is added to it
+  const float* sum = nullptr;  ///< the sum of the shards' values
+  std::int32_t elements = 0;   ///< 0: it is not updated
   float momentum = 0;
 };
 
 /// What the host reads after an update.
 struct Verdict {
   double norm = 0;             ///< of the gradient, before clipping
-  float factor = 1;            ///< what gradients are multiplied by
-  std::uint32_t overflow = 0;  ///< not 0: the gradient is not all finite, and nothing is changed
+  float factor = 1;            ///< factor of the gradients
+  std::uint32_t overflow = 0;  ///< not 0: some gradient is not finite, and nothing is changed
 };
 
 LOCKSTEP_HOST_DEVICE inline bool is_set(const std::uint32_t* flag) {
   return flag != nullptr && *flag != 0;
 }
 
-/// Threads of several blocks may set a flag in one launch: by plain stores that would be a data race.
+/// Threads of several blocks may set a flag in one launch: with plain stores this would be a data race.
 LOCKSTEP_HOST_DEVICE inline void set_flag(std::uint32_t* flag) {
 #ifdef __CUDA_ARCH__
   atomicOr(flag, 1U);
@@ -56,14 +56,14 @@ LOCKSTEP_HOST_DEVICE inline void set_flag(std::uint32_t* flag) {
 #endif
 }
 
-/// gradient[i] = the sum over the uses of its parameter, in their order, divided once. Threads that find a gradient
-/// that is not finite set `overflow`.
+/// gradient[i] = the sum over the uses of its parameter, in order, divided once. Threads that find a non-finite
+/// gradient set `overflow`.
 struct GatherFunctor {
-  const float* const* uses;  ///< where a part's sum is, use by use
+  const float* const* uses;  ///< by use: the sum of a part
   const UpdatePart* parts;
   float* gradient;
   float divisor;
-  std::uint32_t* overflow;  ///< null: nobody asks
+  std::uint32_t* overflow;  ///< null: not checked
   LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const {
     const UpdatePart& part = parts[i / exec::GpuTensors::kPart];
     const std::int64_t at = i % exec::GpuTensors::kPart;
@@ -75,19 +75,19 @@ struct GatherFunctor {
   }
 };
 
-/// A chunk of a tensor, of elements that are neighbours in the model; the norm adds the chunks' squares as rows are
-/// added (device/row_blocks.hpp).
+/// A chunk of a tensor, whose elements are contiguous in the model's order; the norm adds the chunks' squares as rows
+/// are added (device/row_blocks.hpp).
 struct NormChunk {
-  std::int64_t tensor = 0;  ///< where it starts
-  std::int64_t first = 0;   ///< of the tensor's elements
+  std::int64_t tensor = 0;  ///< offset of the tensor
+  std::int64_t first = 0;   ///< index in the tensor
   std::int64_t elements = 0;
-  FilterSizes order;  ///< of GpuTensors
+  FilterSizes order;  ///< see GpuTensors
   [[nodiscard]] LOCKSTEP_HOST_DEVICE std::int64_t place(std::int64_t i) const {
     return tensor + (order.orders_differ() ? order.place(first + i) : first + i);
   }
 };
 
-/// squares[c] = the squares of chunk c: eight lanes, added one after the other.
+/// squares[c] = the sum of squares of chunk c: in eight lanes, which are then added in order.
 struct SquaresFunctor {
   static constexpr int kLanes = 8;
   const float* gradient;
@@ -117,7 +117,7 @@ struct SquaresFunctor {
 
 using SumSquaresFunctor = device::SumBlocksFunctor<device::RowElements<double>, double>;
 
-/// The norm, and what gradients are multiplied by. One thread.
+/// The norm, and the factor of the gradients. One thread.
 struct ClipFunctor {
   const double* square;
   double max_norm;
@@ -129,7 +129,7 @@ struct ClipFunctor {
   }
 };
 
-/// What all optimizers' kernels have: which element, its gradient and its state.
+/// The operands of every optimizer's kernel.
 struct UpdateOperands {
   const UpdatePart* parts;
   float *parameter, *gradient;
@@ -138,13 +138,13 @@ struct UpdateOperands {
   const Verdict* clip;            ///< null: gradients are not clipped
   const std::uint32_t* overflow;  ///< null: no update is skipped
 
-  /// Null where there is nothing to do.
+  /// The part of element i; null if it is not updated.
   LOCKSTEP_HOST_DEVICE const UpdatePart* part(std::int64_t i) const {
     if (is_set(overflow)) return nullptr;
     const UpdatePart& part = parts[i / exec::GpuTensors::kPart];
     return i % exec::GpuTensors::kPart < part.elements && part.uses > 0 ? &part : nullptr;
   }
-  /// The parameter has a new value: its copy follows.
+  /// Renews the low-precision copy of a parameter that has changed.
   LOCKSTEP_HOST_DEVICE void renew_copy(const UpdatePart& part, std::int64_t i) const {
     if (part.low_precision == DType::f32) return;
     const float value = parameter[i];
@@ -170,7 +170,7 @@ struct UpdateFunctor {
   }
 };
 
-/// A running statistic, from the shards' sum.
+/// Updates a running statistic from the shards' sum.
 struct BlendFunctor {
   float* state;
   const StatePart* parts;
@@ -185,7 +185,7 @@ struct BlendFunctor {
   }
 };
 
-/// Puts them on a stream: the CUDA module does it for GPUs, tests over the whole grid on the CPU.
+/// Launches them on a stream: on GPUs through the CUDA module, in tests over the whole grid on the CPU.
 class UpdateKernels {
  public:
   UpdateKernels() = default;
@@ -200,14 +200,14 @@ class UpdateKernels {
   virtual void launch(GpuStream* stream, std::int64_t sums, const SumSquaresFunctor& functor) const = 0;
   virtual void launch(GpuStream* stream, std::int64_t one, const ClipFunctor& functor) const = 0;
   virtual void launch(GpuStream* stream, std::int64_t n, const BlendFunctor& functor) const = 0;
-  /// Whether there is a kernel for the optimizer of that name: for built-in ones there is.
+  /// Whether there is a kernel for the optimizer with this name, as there is for all built-in ones.
   [[nodiscard]] virtual bool has_optimizer(const std::string& name) const = 0;
-  /// UpdateFunctor of its formula, for each element.
+  /// Launches the UpdateFunctor of its formula, for each element.
   virtual void launch_optimizer(GpuStream* stream, std::int64_t n, const UpdateOperands& of, const std::string& name,
                                 const Attributes& settings, const UpdateStep& step) const = 0;
 };
 
-/// The function of the module that makes them: UpdateKernels*().
+/// The module's function that makes them: UpdateKernels*().
 inline constexpr const char* kModuleMakeUpdateKernels = "lockstep_cuda_make_update_kernels";
 
 }  // namespace lockstep::optim

@@ -33,7 +33,7 @@ Updater::Updater(const UpdaterSetup& setup)
       uses_(setup.graph.parameters.size()) {
   if (setup.parts != nullptr) other_parts_.emplace(*setup.parts, program_);
   LOCKSTEP_CHECK(optimizer_state_names().size() <= kMaxOptimizerStates, "an optimizer keeps few states");
-  // Slots are in order of backward, the reverse of graph order.
+  // Slots are in backward order, the reverse of graph order.
   for (std::size_t i = program_.slots.size(); i-- > 0;) {
     const Slot& slot = program_.slots[i];
     if (slot.kind == Slot::Kind::gradient) uses_[static_cast<std::size_t>(slot.target)].push_back({true, i});

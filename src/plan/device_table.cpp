@@ -14,8 +14,8 @@ namespace lockstep::plan {
 namespace {
 
 constexpr double kTera = 1e12, kGiga = 1e9, kGibi = 1024.0 * 1024 * 1024;
-constexpr double kLaunchSeconds = 4e-6;       ///< of a kernel in a graph of kernels
-constexpr double kGpuMessageSeconds = 20e-6;  ///< of a transfer between GPUs, however short
+constexpr double kLaunchSeconds = 4e-6;       ///< per kernel in a graph of kernels
+constexpr double kGpuMessageSeconds = 20e-6;  ///< per transfer between GPUs, however short
 
 [[noreturn]] void refuse(const std::string& word) {
   std::vector<std::string> names;

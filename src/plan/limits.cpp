@@ -29,7 +29,7 @@ std::int64_t limit_of(__rlimit_resource resource) {
                : std::numeric_limits<std::int64_t>::max();
 }
 
-// cgroup v2, and v1, whose "no limit" is a number that no machine has.
+// cgroup v2, and v1, where "no limit" is a number larger than any machine's memory.
 std::int64_t limit_of_cgroup() {
   return std::min(limit_in("/sys/fs/cgroup/memory.max"), limit_in("/sys/fs/cgroup/memory/memory.limit_in_bytes"));
 }
@@ -41,7 +41,7 @@ std::int64_t physical_memory() {
 }  // namespace
 
 MemoryLimit limit_of_process() {
-  MemoryLimit least{physical_memory(), "", false};  // more than that is no limit
+  MemoryLimit least{physical_memory(), "", false};  // a larger value is no limit
   const auto consider = [&](std::int64_t bytes, const char* what, bool counts_untouched) {
     if (bytes < least.bytes) least = {bytes, what, counts_untouched};
   };
@@ -70,7 +70,7 @@ Nearest least_memory(const MemorySetup& setup, const RankSetup& ranks, bool may_
       for (const RankMemory& rank : memory_of(placed, setup)) most = std::max(most, rank.least());
       if (nearest.least == 0 || most < nearest.least) nearest = {overrides_of(choice), text_of(placed), most};
     } catch (const Error& error) {
-      if (error.code() != ExitCode::configuration) throw;  // it cannot be cut so
+      if (error.code() != ExitCode::configuration) throw;  // the model cannot be cut this way
     }
   }
   return nearest;

@@ -1,4 +1,4 @@
-// How much memory there is for a rank, and the refusal of a run that cannot have what it needs.
+// How much memory a rank may use, and the error for a run that needs more.
 #pragma once
 
 #include <cstdint>
@@ -9,19 +9,19 @@
 
 namespace lockstep::plan {
 
-/// A limit that the system sets a process.
+/// A limit that the system sets for a process.
 struct MemoryLimit {
-  std::int64_t bytes = 0;         ///< 0: there is none
+  std::int64_t bytes = 0;         ///< 0: none
   std::string what;               ///< "the limit of its cgroup"
-  bool counts_untouched = false;  ///< memory counts from when it is mapped, whether it is ever written or not
+  bool counts_untouched = false;  ///< memory counts when it is mapped, even if it is never written
 };
 
-/// The least of: its cgroup's, RLIMIT_AS, RLIMIT_DATA; none where all are above the host's memory.
+/// The smallest of its cgroup's limit, RLIMIT_AS and RLIMIT_DATA; none if all are above the host's memory.
 [[nodiscard]] MemoryLimit limit_of_process();
-/// Of this host, or of its cgroup where that has less.
+/// Memory of this host, or the limit of its cgroup if that is less.
 [[nodiscard]] std::int64_t memory_of_host();
 
-/// What a rank needs at least, and may have.
+/// The memory that a rank needs at least, and may have.
 struct RankRoom {
   std::int64_t least = 0;  ///< RankMemory::least()
   std::int64_t limit = 0;  ///< 0: none
@@ -29,14 +29,14 @@ struct RankRoom {
 /// The first rank that needs more than it may have; -1: none.
 [[nodiscard]] int first_without_room(const std::vector<RankRoom>& ranks);
 
-/// Of choices_of() as many parts as there are ranks: the placement whose rank with the most memory has the least.
+/// Among choices_of() for as many parts as ranks: the placement with the least memory on the rank that needs most.
 struct Nearest {
   std::string overrides, text;
-  std::int64_t least = 0;  ///< of the rank that needs most
+  std::int64_t least = 0;  ///< on the rank that needs most
 };
 [[nodiscard]] Nearest least_memory(const MemorySetup& setup, const RankSetup& ranks, bool may_divide);
 
-/// "expected 1.2 GiB ..., found ..." with the table of `memory` and what to try. `who`: "rank 1 on host a".
+/// "expected 1.2 GiB ..., found ..." with the table of `memory` and advice. `who`: "rank 1 on host a".
 [[nodiscard]] std::string refusal(const std::string& who, const RankRoom& room, const std::string& limit,
                                   const PlacedModel& placed, const std::vector<RankMemory>& memory,
                                   const Nearest& nearest);

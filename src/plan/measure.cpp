@@ -27,7 +27,7 @@ namespace {
 
 constexpr int kMaxRounds = 200;
 
-/// Runs `body(thread)` on so many threads at once and returns when all are done.
+/// Runs `body(thread)` on this many threads at once and returns when all are done.
 void on_threads(int threads, const std::function<void(int thread)>& body) {
   std::vector<std::thread> others;
   const auto alone = [&](int thread) {
@@ -39,7 +39,7 @@ void on_threads(int threads, const std::function<void(int thread)>& body) {
   for (std::thread& thread : others) thread.join();
 }
 
-/// A shard on one thread: its program, with operands of its own.
+/// A shard on one thread: its program, with its own operands.
 class TimedShard {
  public:
   TimedShard(const Graph& graph, const exec::Device& device, const exec::ModelView& model)
@@ -59,7 +59,7 @@ class TimedShard {
     seconds_of_first_.resize(program_.instructions.size());
   }
 
-  /// `first`: after an update, so that kernels pack their weights again.
+  /// `first`: as the first shard after an update, so that kernels pack their weights again.
   void run(bool first) {
     if (first) ++context_.parameters_version;
     exec::ShardOperands operands{.inputs = inputs_, .model = model_, .slots = slots_, .context = &context_};
@@ -82,7 +82,7 @@ class TimedShard {
   }
 
  private:
-  // Floats as images and activations are, indices that are in range wherever 0 is.
+  // Floats in the range of images and activations; indices that are valid wherever 0 is.
   void make_inputs() {
     std::uint32_t state = 1;
     for (const ValueId id : graph_.inputs) {
@@ -131,14 +131,14 @@ std::vector<NodeSeconds> nodes_of(const Graph& graph, const std::vector<std::uni
     const double seconds = typical(i, false);
     if (instruction.kind == Instruction::Kind::forward) node.forward += seconds;
     if (instruction.kind == Instruction::Kind::backward) node.backward += seconds;
-    // Of kernels that keep nothing the two differ by chance alone.
+    // For kernels that keep nothing, the two differ only by chance.
     const double more = typical(i, true) - seconds;
     if (more > 0.1 * seconds) node.first += more;
   }
   return nodes;
 }
 
-/// Sums that an update reads: of zeros.
+/// Sums for an update to read: all zero.
 class ZeroSums final : public comm::GradientReducer {
  public:
   explicit ZeroSums(const comm::GradientBuckets& buckets) {
@@ -200,7 +200,7 @@ std::int64_t bytes_to_measure(const Graph& graph, const exec::Device& device, in
   for (const exec::KernelNeeds& node : needs) bytes += node.kept;
   std::size_t parameters = 0;
   for (const ValueId id : graph.parameters) parameters += graph.at(id).spec.bytes();
-  // The kernels' parameters and gradients, and then those of the update.
+  // Parameters and gradients, once for the kernels and once for the update.
   return static_cast<std::int64_t>(bytes + parameters * static_cast<std::size_t>(5 + optimizer_states));
 }
 
@@ -217,7 +217,7 @@ MeasuredGraph measure_graph(const Graph& graph, const exec::Device& device, cons
   std::vector<int> rounds(shards.size());
   on_threads(options.threads, [&](int thread) {
     TimedShard& shard = *shards[static_cast<std::size_t>(thread)];
-    shard.run(true);  // makes kernels' code and touches memory
+    shard.run(true);  // generates the kernels' code and touches memory
     shard.run(false);
     shard.forget();
     const auto start = Clock::now();
@@ -261,7 +261,7 @@ struct ReferenceModel {
   std::int64_t classes, vocabulary, batch;
 };
 
-/// Small ones of the kinds that are trained: their kernels are what is timed.
+/// Small models of the kinds that are trained: their kernels are timed.
 std::vector<ReferenceModel> reference_models() {
   const auto integer = [](std::int64_t value) { return value; };
   const Feature image{"image", Feature::Kind::image, {DType::f32, {32, 32, 3}}};
@@ -277,7 +277,7 @@ std::vector<ReferenceModel> reference_models() {
            4}};
 }
 
-/// Operations, or bytes, and the seconds that they took.
+/// Operations, or bytes, and the seconds they took.
 struct Sum {
   double amount = 0, seconds = 0;
   [[nodiscard]] double rate() const { return seconds > 0 ? amount / seconds : 0; }

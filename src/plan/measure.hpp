@@ -1,6 +1,6 @@
-// Measures what this machine does, for a plan: the kernels of the very graph, one by one; the update of its parameters;
-// rates of sums. As many threads as asked for do the same at once, each with memory of its own, as workers and ranks
-// would: so what they take from each other (the memory's bandwidth, the clock) is in the seconds.
+// Measures this machine for a plan: the kernels of the actual graph, one by one; the update of its parameters; rates of
+// sums. As many threads as requested do the same at once, each with its own memory, as workers and ranks would: so the
+// measured seconds include what they take from each other (memory bandwidth, clock frequency).
 #pragma once
 
 #include <cstdint>
@@ -20,32 +20,31 @@ namespace lockstep::plan {
 
 struct MeasureOptions {
   int threads = 1;
-  double seconds = 1;  ///< for the kernels: at least two shards are computed, however long they take
+  double seconds = 1;  ///< for the kernels; at least two shards are computed, however long they take
 };
 
 struct MeasuredGraph {
   std::vector<NodeSeconds> nodes;  ///< by node; the median over shards and threads
-  double update = 0;               ///< seconds of one trained element
-  int shards = 0;                  ///< of each thread that were timed
+  double update = 0;               ///< seconds per trained element
+  int shards = 0;                  ///< shards that were timed on each thread
 };
 
-/// Bytes of memory that measure_graph() takes with one thread.
+/// Bytes of memory that measure_graph() needs with one thread.
 [[nodiscard]] std::int64_t bytes_to_measure(const Graph& graph, const exec::Device& device, int optimizer_states);
 
-/// `graph`: as the device computes it, whole. Its parameters have first values, its inputs made-up ones.
+/// `graph`: whole, as the device computes it. Its parameters have initial values, its inputs made-up ones.
 [[nodiscard]] MeasuredGraph measure_graph(const Graph& graph, const exec::Device& device, const JobFile& job,
                                           const OptimizerRegistry& optimizers, const MeasureOptions& options);
 
 /// The rates of this machine's CPU: products, convolutions and elementwise kernels of a few sizes, sums, an update with
-/// AdamW. Messages are assumed. It takes about three seconds. `ops`: those of the program.
+/// AdamW. Messages are assumed, not measured. Takes about three seconds. `ops`: the program's.
 [[nodiscard]] Rates measure_rates(const exec::Device& device, const OpRegistry& ops, const ModelRegistry& models,
                                   const OptimizerRegistry& optimizers, int threads);
 
-/// Of a message between two ranks of a host, where it was not measured (`lockstep bench device` does).
+/// Assumed for a message between two ranks of a host, if it was not measured (`lockstep bench device` does that).
 inline constexpr double kMessageSeconds = 50e-6;
 
-/// Bytes a second that the addition of two gradients of so many bytes each reads and writes, on so many threads at
-/// once.
+/// Bytes per second that adding two gradients of this size reads and writes, on this many threads at once.
 [[nodiscard]] double measure_add(std::int64_t bytes, int threads);
 
 }  // namespace lockstep::plan

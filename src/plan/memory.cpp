@@ -40,7 +40,7 @@ std::int64_t gradient_floats(const comm::GradientBuckets& buckets) {
   return floats;
 }
 
-/// Counts what a pool is asked for; nobody writes to it.
+/// Counts the memory that a pool requests; nothing is written to it.
 class CountedMemory final : public comm::BufferMemory {
  public:
   float* allocate(std::int64_t elements) override {
@@ -56,11 +56,11 @@ class CountedMemory final : public comm::BufferMemory {
   std::int64_t floats_ = 0;
 };
 
-/// Of this rank, as owner of slices: what it adds of others and what it owns, in floats of all buckets.
+/// This rank as owner of slices: what it owns and what it adds from other ranks, in floats over all buckets.
 struct OwnSlices {
-  std::int64_t floats = 0;    ///< of one sum
-  std::int64_t read = 0;      ///< of partial sums in the memory of its host's other ranks
-  std::int64_t received = 0;  ///< of other hosts' sums, and of what it leads for them
+  std::int64_t floats = 0;    ///< in one sum
+  std::int64_t read = 0;      ///< in partial sums in the memory of other ranks of its host
+  std::int64_t received = 0;  ///< in other hosts' sums, and in sums that it adds as a leader for them
 };
 
 OwnSlices own_slices(const comm::ReducePlan& plan) {
@@ -75,7 +75,7 @@ OwnSlices own_slices(const comm::ReducePlan& plan) {
   return own;
 }
 
-/// The part of all that is divided among the ranks of a part that this one keeps; 1: nothing is divided.
+/// The fraction that this rank keeps of what the ranks of a part divide; 1: nothing is divided.
 double own_share(const comm::ReducePlan& plan, std::int64_t floats) {
   return floats == 0 ? 1 : static_cast<double>(own_slices(plan).floats) / static_cast<double>(floats);
 }
@@ -92,7 +92,7 @@ class Counter {
   RankMemory count() {
     const Graph& graph = part_.graph();
     memory_.parameters = parameters();
-    // Where their updates are divided, parameters are in the memory of the host.
+    // If updates are divided, parameters are in memory shared by the host.
     if (placed_.choice.sharding() != Sharding::none) add_shared(memory_.parameters);
     memory_.statistics = block_bytes(graph, graph.states);
     count_gradients();
@@ -107,10 +107,10 @@ class Counter {
   [[nodiscard]] bool exact() const { return setup_.model.job.exact != Exactness::never; }
   [[nodiscard]] int workers() const { return placed_.workers[static_cast<std::size_t>(rank_)]; }
 
-  /// Of what the host has once, all but this rank's part of it.
+  /// Notes memory that the host has once: everything except this rank's share counts as other ranks'.
   void add_shared(std::int64_t bytes) { memory_.of_others += bytes - bytes / local_ranks(); }
 
-  /// Ranks of this host that have the part.
+  /// Number of ranks of this host that have the part.
   [[nodiscard]] int local_ranks() const {
     const auto own_host = placed_.host_of[static_cast<std::size_t>(rank_)];
     return static_cast<int>(std::count_if(part_.ranks.begin(), part_.ranks.end(), [&](int rank) {
@@ -118,8 +118,8 @@ class Counter {
     }));
   }
 
-  /// All of them; or, where hosts divide them, those of this host's owners, and units of others that are there at a
-  /// time.
+  /// All of them; or, if hosts divide them, those of this host's owners plus the units of other hosts that are kept at
+  /// a time.
   [[nodiscard]] std::int64_t parameters() const {
     const std::int64_t all = block_bytes(part_.graph(), part_.graph().parameters);
     if (!divides_parameters(placed_.choice.sharding()) || local_ranks() == std::ssize(part_.ranks)) return all;
@@ -133,13 +133,13 @@ class Counter {
 
   void count_gradients() {
     const std::int64_t floats = gradient_floats(part_.buckets), sum = floats * kFloat;
-    // What TensorBoard shows is made of the sums when it is shown.
+    // TensorBoard's histograms of gradients are made from the sums when they are shown.
     const auto& shown = setup_.model.job.telemetry.tensorboard;
     const std::int64_t updated =
         shown.enabled && shown.histograms.amount > 0 ? block_bytes(part_.graph(), trained(part_.graph())) : 0;
     const std::int64_t states = setup_.optimizer_states * block_bytes(part_.graph(), part_.graph().parameters);
     const std::int64_t pool = pool_bytes(part_.buckets, placed_.shards_of(rank_), exact(), workers());
-    if (part_.ranks.size() == 1 || !exact()) {  // one root, in the sum's own memory
+    if (part_.ranks.size() == 1 || !exact()) {  // there is only one root, in the sum's own memory
       memory_.gradients = sum + pool + updated;
       memory_.optimizer = states;
       return;
@@ -153,22 +153,23 @@ class Counter {
       memory_.optimizer = part_of(states, share);
       return;
     }
-    // The sums, and others' partial ones. Slices are divided evenly: others read of this rank what it reads of them.
+    // The sums, and partial sums of other ranks. Slices are divided evenly: others read as much from this rank as it
+    // reads from them.
     memory_.of_others += own.read * kFloat;
     if (sharding == Sharding::none) add_shared(sum);
     const auto partials = static_cast<std::int64_t>(plan.sums.roots.size()) * sum;
-    // Who updates all parameters reads all sums; else only its own slices of them.
+    // A rank that updates all parameters reads all sums; else only its own slices of them.
     memory_.gradients = partials + pool + (own.read + own.received) * kFloat + part_of(sum + updated, share);
     memory_.optimizer = part_of(states, share);
   }
 
-  /// Gradients on their way to the owners of their slices, and their sums so far (comm::GradientRings).
+  /// Gradients on the way to the owners of their slices, and their sums so far (comm::GradientRings).
   [[nodiscard]] std::int64_t streamed(const comm::ReducePlan& plan, const OwnSlices& own) {
     std::set<int> beside;  // ranks whose rings it reads
     for (const comm::Partial& partial : plan.sums.partials) beside.insert(partial.rank);
     const std::int64_t ring =
         comm::GradientRings::elements(part_.buckets, exec::max_open_elements(part_.program, part_.buckets));
-    // Sums wait for their siblings at each level of the tree; that of the first shards stands in the sum's memory.
+    // Sums wait for their siblings at each level of the tree; the first shards' sum is in the sum's own memory.
     const int levels = std::bit_width(static_cast<unsigned>(std::max(placed_.shards - 1, 1)));
     const std::int64_t rings = ring * workers() * std::ssize(beside);
     add_shared(rings * kFloat);
@@ -181,12 +182,12 @@ class Counter {
     const auto own = std::ssize(placed_.shards_of(rank_));
     std::int64_t flights = 1;
     if (part_.part) {
-      // One more, so that the next shard's values can come meanwhile (exec/part_worker).
+      // One more, so that the next shard's values can be received meanwhile (exec/part_worker).
       flights = std::min<std::int64_t>(placed_.in_flight + 1,
                                        std::max<std::int64_t>(1, divide_up<std::int64_t>(own, workers)));
     }
     const std::int64_t used = std::min<std::int64_t>(workers, std::max<std::int64_t>(own, 1));
-    // Every second shard is added to its sibling, so of an even number of flights half never do that.
+    // Every second shard is added to its sibling, so with an even number of flights half of them never add.
     const std::int64_t adding = own < 2 ? 0 : flights % 2 == 0 ? flights / 2 : flights;
     memory_.activations = (arena * flights + scratch() * adding) * used;
     const bool keeps = !divides_parameters(placed_.choice.sharding());
@@ -198,8 +199,8 @@ class Counter {
     if (keeps) memory_.kernels += kept(setup_.model.inference) * used;
   }
 
-  /// Gradients of one instruction that its kernel cannot add to those of a sibling itself. The arena has room for all
-  /// of its gradients, but of what others would need no page is touched.
+  /// Largest total size of one instruction's gradients that its kernel cannot add to a sibling's itself. The arena has
+  /// room for all of its gradients, but the pages for the others are never touched.
   [[nodiscard]] std::int64_t scratch() const {
     std::int64_t most = 0;
     for (const Instruction& instruction : part_.program.instructions) {
@@ -225,7 +226,7 @@ class Counter {
     return static_cast<std::int64_t>(bytes);
   }
 
-  /// A weight that is packed for a call alone is so in the workspace of its kernel: of all, the largest counts.
+  /// If weights are packed for a single call, they are in their kernel's workspace, so only the largest counts.
   [[nodiscard]] std::int64_t max_packed() const {
     std::size_t most = 0;
     for (const std::int32_t node : part_.nodes) {
@@ -234,7 +235,7 @@ class Counter {
     return static_cast<std::int64_t>(most);
   }
 
-  /// What a shard gets from other parts.
+  /// Bytes that a shard receives from other parts.
   [[nodiscard]] std::int64_t crossing() const {
     std::size_t bytes = 0;
     for (const auto& received : part_.part->boundary.received) bytes += part_.graph().at(received.value).spec.bytes();
@@ -250,7 +251,7 @@ class Counter {
     memory_.data = data.shard * ahead * (evaluates ? 2 : 1);
     if (data.cached_sample == 0) return;
     const double share = static_cast<double>(placed_.shards_of(rank_).size()) / placed_.shards;
-    // Of a shuffled set: each epoch another part of it.
+    // The set is shuffled: each epoch, the rank reads another part of it.
     const auto whole = static_cast<std::int64_t>(data.epochs);
     const double seen =
         1 - std::pow(1 - share, static_cast<double>(whole)) * (1 - share * (data.epochs - static_cast<double>(whole)));
@@ -259,7 +260,7 @@ class Counter {
   }
 
   [[nodiscard]] std::int64_t cache_bytes(std::int64_t samples, double seen) const {
-    constexpr std::int64_t kTable = 8, kHeader = 16;  // of each sample; of each block of memory
+    constexpr std::int64_t kTable = 8, kHeader = 16;  // per sample; per block of memory
     return samples * kTable + part_of(samples * (setup_.data.cached_sample + kHeader), seen);
   }
 
@@ -270,7 +271,7 @@ class Counter {
   RankMemory memory_;
 };
 
-// Tensors by name, with the ranks that have them: what checkpoints are cut by.
+// Tensors by name, with the ranks that have them, which determine a checkpoint's files.
 std::vector<checkpoint::TensorSource> tensors_of(const PlacedModel& placed, const MemorySetup& setup) {
   const Graph& whole = setup.model.graph;
   std::vector<checkpoint::TensorSource> tensors;
@@ -303,7 +304,7 @@ std::vector<checkpoint::TensorSource> tensors_of(const PlacedModel& placed, cons
   return tensors;
 }
 
-// At the end rank 0 hashes the whole model, and has a weight of other parts at a time for it.
+// At the end, rank 0 hashes the whole model, holding one weight of other parts at a time.
 void add_hash(const PlacedModel& placed, std::vector<RankMemory>& ranks) {
   std::int64_t most = 0;
   for (const PlacedPart& part : placed.parts) {
@@ -345,7 +346,7 @@ std::int64_t pool_bytes(const comm::GradientBuckets& buckets, const std::vector<
   comm::AccumulationBuffers sums(buckets, memory);
   const comm::Tree tree(buckets.shards);
   const std::vector<comm::TreeNode> roots = exact ? tree.maximal_subtrees(shards) : std::vector<comm::TreeNode>{};
-  // Largest subtree first, as shards are computed.
+  // Largest subtree first, the order of computation.
   std::vector<int> order;
   for (const comm::TreeNode root : roots) {
     for (int shard = tree.first(root); shard < tree.end(root); ++shard) order.push_back(shard);

@@ -41,14 +41,14 @@ comm::ShardAssignment deal(int shards, const RankSetup& setup, const std::vector
   return divides_gradients(sharding) ? comm::interleave_shards(placed, hosts) : placed;
 }
 
-// As train does: of ranks whose shares may move, twice an equal share at most.
+// As in training: a rank whose share may change has at most twice an equal share.
 int workers_of(int threads, int shards, std::size_t ranks_of_part) {
   const int ranks = static_cast<int>(ranks_of_part);
   const int most = ranks == 1 ? shards : std::min(shards, 2 * divide_up(shards, ranks));
   return std::clamp(threads, 1, std::max(1, most));
 }
 
-/// `shared`: its weights that other parts have, too.
+/// `shared`: those of its weights that other parts have, too.
 void compile_part(const ModelSetup& setup, PlacedPart& part, const Choice& choice,
                   const std::vector<std::size_t>& shared) {
   const PartBoundary* boundary = part.part ? &part.part->boundary : nullptr;

@@ -18,13 +18,14 @@ namespace lockstep::plan {
 
 namespace {
 
-// Only the proportions of these matter.
+// Only the ratio of these matters.
 constexpr double kFlopsASecond = 2e10;
 constexpr double kBytesASecond = 2e9;
 
-constexpr double kGain = 1e-3;       ///< of a step: less is not worth a change
-constexpr double kApartGain = 0.02;  ///< of a step: less is not worth ranks in another order than the parts'
-constexpr double kMaxTasks = 1e6;    ///< that are simulated, in all steps: about a second
+constexpr double kGain = 1e-3;       ///< of a step: a smaller gain is not worth a change
+constexpr double kApartGain = 0.02;  ///< of a step: a smaller gain is not worth a different order of ranks than of
+                                     ///< parts
+constexpr double kMaxTasks = 1e6;    ///< simulated in all steps together: takes about a second
 
 struct Costs {
   double forward = 0, backward = 0;
@@ -35,9 +36,9 @@ Costs cost_of_node(const Graph& graph, const Node& node, bool has_backward) {
   return {cost.forward_flops / kFlopsASecond, has_backward ? cost.backward_flops / kFlopsASecond : 0};
 }
 
-/// A cut that may move, or parts that are given; and who computes them.
+/// A cut that may move, or given parts; and the ranks that compute them.
 struct State {
-  std::vector<std::size_t> begins;       ///< by part: its first node; empty: the parts are given
+  std::vector<std::size_t> begins;       ///< by part: its first node; empty: the parts are given and cannot move
   std::vector<std::vector<int>> groups;  ///< by part: its ranks
 };
 
@@ -125,7 +126,7 @@ class Search {
     return balance::schedule(setup).seconds;
   }
 
-  /// Shards that the ranks compute in a unit of time, of a part of unit cost.
+  /// Shards per unit of time that these ranks compute of a part with unit cost.
   [[nodiscard]] double capacity(const std::vector<int>& ranks) const {
     const std::vector<double> speeds = speeds_of(ranks);
     const std::vector<int> counts = comm::counts_by_weights(shards_, speeds);
@@ -134,7 +135,7 @@ class Search {
     return shards_ / slowest;
   }
 
-  /// Where the model may be cut, nearest to parts in proportion to what their ranks can do.
+  /// Cuts the model where parts are closest to being proportional to the capacity of their ranks.
   [[nodiscard]] State cut_anew(std::vector<std::vector<int>> groups) const {
     State state{state_.begins, std::move(groups)};
     const std::size_t parts = state.begins.size();
@@ -142,7 +143,7 @@ class Search {
     for (std::size_t p = 0; p < parts; ++p) capacities.push_back(capacity(state.groups[p]));
     const double all = std::accumulate(capacities.begin(), capacities.end(), 0.0);
     double before = 0;
-    std::size_t first = 0;  // of the seams that are left
+    std::size_t first = 0;  // of the remaining seams
     for (std::size_t p = 1; p < parts; ++p) {
       before += capacities[p - 1] / all * cost_before(graph_.nodes.size());
       std::size_t best = first;
@@ -157,7 +158,7 @@ class Search {
 
   [[nodiscard]] double cost_before(std::size_t node) const { return sums_[node].forward + sums_[node].backward; }
 
-  /// Moves cuts as long as that makes a step shorter.
+  /// Moves cuts as long as this shortens a step.
   double settle(State& state) {
     double seconds = step_seconds(state);
     for (bool moved = !state.begins.empty(); moved && tasks_ < kMaxTasks;) {
@@ -177,7 +178,7 @@ class Search {
     return seconds;
   }
 
-  /// Where part p may begin instead: near to where it does, and farther and farther away.
+  /// Alternatives for the beginning of part p, at increasing distances from the current one.
   [[nodiscard]] std::vector<std::size_t> places_of_cut(const State& state, std::size_t p) const {
     std::vector<std::size_t> places;
     const auto at = std::lower_bound(seams_.begin(), seams_.end(), state.begins[p]) - seams_.begin();
@@ -191,7 +192,7 @@ class Search {
     return places;
   }
 
-  /// Takes a state, once its cuts are settled, that is enough better than the best one of this round.
+  /// Settles a state's cuts, and keeps it if it is sufficiently better than the best one of this round.
   void try_state(State state) {
     if (tasks_ > kMaxTasks) return;
     const double seconds = settle(state);
@@ -264,9 +265,9 @@ class Search {
   const std::vector<double> speeds_;
   const int shards_;
   const std::int64_t in_flight_;
-  std::vector<balance::PartCost> given_;  // parts that do not move
-  std::vector<Costs> sums_;               // of the nodes before each
-  std::vector<double> bytes_;             // by node: that would cross before it
+  std::vector<balance::PartCost> given_;  // if parts are given
+  std::vector<Costs> sums_;               // summed over the nodes before each
+  std::vector<double> bytes_;             // by node: bytes that would cross a cut before it
   std::vector<std::size_t> seams_;        // nodes that a part may begin with
   State state_;
   double seconds_ = 0, best_seconds_ = 0, tasks_ = 0;

@@ -1,7 +1,7 @@
-// Where a model is cut and which ranks compute its parts, where ranks are not equally fast. What graph/cut finds for
-// equal ranks is changed as long as that makes a step shorter in the simulation by which training orders its tasks
-// (balance/pipeline): a cut moves, a rank goes to another part, ranks or parts change places. Nothing is measured and
-// no clock is read, so every rank finds the same; and no placement changes a bit.
+// Where a model is cut and which ranks compute its parts, if ranks are not equally fast. Starts with what graph/cut
+// finds for equal ranks, and changes it as long as that shortens a step in the simulation by which training orders its
+// tasks (balance/pipeline): a cut moves, a rank moves to another part, ranks or parts are swapped. Nothing is measured
+// and no clock is read, so every rank finds the same placement; and no placement changes a bit.
 #pragma once
 
 #include <cstdint>
@@ -13,15 +13,15 @@
 
 namespace lockstep::plan {
 
-/// As place_parts() of graph/cut, whose errors it throws. `speeds`: by rank, in any unit; where all are equal or one is
-/// 0, or the job says how many ranks a part has, it is that placement itself.
+/// Like place_parts() of graph/cut, including its errors. `speeds`: by rank, in any unit; if all are equal or one is 0,
+/// or if the job sets the number of ranks of a part, the result is that of place_parts().
 [[nodiscard]] Placement place_by_speed(const Graph& graph, const ParallelOptions& parallel,
                                        const std::vector<double>& speeds, std::int64_t shards);
 
-/// The same proportions; the slowest rank's is 1, which is the speed that counted_costs() are of. All 1, if any is 0.
+/// Scaled so that the slowest rank's is 1, the speed that counted_costs() refer to. All 1 if any is 0.
 [[nodiscard]] std::vector<double> in_proportion(std::vector<double> speeds);
 
-/// Parts as the simulation takes them, by counted operations: proportions, no times.
+/// Costs of parts for the simulation, from counted operations: only their ratios are meaningful.
 [[nodiscard]] std::vector<balance::PartCost> counted_costs(const std::vector<GraphPart>& parts);
 
 }  // namespace lockstep::plan

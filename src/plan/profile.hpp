@@ -1,4 +1,4 @@
-// A profile: the rates of a machine as `lockstep bench device` has measured them, as a JSON file.
+// A profile: the rates of a machine as measured by `lockstep bench device`, as a JSON file.
 #pragma once
 
 #include <string>
@@ -10,8 +10,8 @@ namespace lockstep::plan {
 /// Indented, with a newline at the end.
 [[nodiscard]] std::string profile_text(const Rates& rates);
 
-/// Throws Error(usage) for a file that cannot be read, Error(data) for one that is no profile; each names the file, and
-/// what was expected.
+/// Throws Error(usage) for a file that cannot be read, Error(data) for one that is not a profile; each names the file
+/// and what was expected.
 [[nodiscard]] Rates read_profile(const std::string& path);
 
 }  // namespace lockstep::plan

@@ -20,7 +20,7 @@ std::string milliseconds(double seconds) {
   return fmt::format("{:.2f}", 1e3 * seconds);
 }
 
-/// Neighbours whose cells are alike are one row: "2-7". The first cell is the rank's.
+/// Joins consecutive ranks with equal cells into one row: "2-7". The first cell is the rank's number.
 std::vector<std::vector<std::string>> joined(const std::vector<std::vector<std::string>>& of_ranks) {
   std::vector<std::vector<std::string>> rows;
   for (std::size_t first = 0, end = 0; first < of_ranks.size(); first = end) {

@@ -26,7 +26,7 @@ bool same(const Choice& a, const Choice& b) {
          a.recompute == b.recompute && a.sharding() == b.sharding() && a.parallel.in_flight == b.parallel.in_flight;
 }
 
-/// The node of the whole graph that takes a shard longest, forward and backward, and its part of all.
+/// The node of the whole graph that takes longest per shard, forward and backward, and its fraction of the total.
 std::pair<std::string, double> longest_layer(const SearchSetup& setup) {
   const auto& nodes = setup.time.ranks.front().nodes;
   double sum = 0, most = 0;
@@ -42,7 +42,7 @@ std::pair<std::string, double> longest_layer(const SearchSetup& setup) {
   return {name, sum > 0 ? most / sum : 0};
 }
 
-/// The share of a step that workers of cut models wait, by the ranks' mean.
+/// The fraction of a step that workers of cut models wait, averaged over the ranks.
 double waiting_share(const Candidate& candidate) {
   double waits = 0, all = 0;
   for (const RankTime& rank : candidate.time.ranks) {
@@ -94,7 +94,7 @@ std::string explain(const SearchSetup& setup, const std::vector<Candidate>& cand
   return why_slower(setup, best, *further);
 }
 
-/// Whether any part has ranks that can divide its state.
+/// Whether any part has several ranks, which could divide its state.
 bool divides(const PlacedModel& placed) {
   return std::any_of(placed.parts.begin(), placed.parts.end(), [](const auto& part) { return part.ranks.size() > 1; });
 }
@@ -155,7 +155,7 @@ SearchResult search(const SearchSetup& setup) {
     try {
       Candidate candidate = predict(setup, choice);
       if (choice.sharding() != Sharding::none && !divides(candidate.placed)) continue;
-      // Where there are fewer layers than parts, a smaller number has said the same.
+      // If there are fewer layers than parts, a smaller number of parts has given the same placement.
       const bool known = std::any_of(result.candidates.begin(), result.candidates.end(), [&](const Candidate& other) {
         return other.placed.parts.size() == candidate.placed.parts.size() && is_number_of_parts(other.placed.choice) &&
                other.placed.choice.recompute == choice.recompute &&
@@ -164,7 +164,7 @@ SearchResult search(const SearchSetup& setup) {
       });
       if (!known) result.candidates.push_back(std::move(candidate));
     } catch (const Error& error) {
-      if (error.code() != ExitCode::configuration) throw;  // it cannot be cut so: no candidate
+      if (error.code() != ExitCode::configuration) throw;  // the model cannot be cut this way: no candidate
     }
   }
   std::stable_sort(result.candidates.begin(), result.candidates.end(), faster);

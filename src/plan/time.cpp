@@ -15,9 +15,9 @@ namespace lockstep::plan {
 namespace {
 
 constexpr double kFloatBytes = sizeof(float);
-constexpr double kAddBytes = 3 * kFloatBytes;  ///< two are read, one is written
+constexpr double kAddBytes = 3 * kFloatBytes;  ///< two operands are read, one result is written
 
-/// Bytes of a shard that are received in forward. As many gradients go back.
+/// Bytes per shard received in forward. The same amount of gradients goes back.
 double received_bytes(const PlacedPart& part) {
   double bytes = 0;
   if (!part.part) return bytes;
@@ -27,7 +27,7 @@ double received_bytes(const PlacedPart& part) {
   return bytes;
 }
 
-/// Gradients that arrive, of a shard: one of each part that reads a value.
+/// Bytes per shard of arriving gradients: one from each part that reads a value.
 double arriving_bytes(const PlacedPart& part) {
   double bytes = 0;
   if (!part.part) return bytes;
@@ -66,7 +66,7 @@ class Step {
   [[nodiscard]] const NodeSeconds& shard(int rank) const {
     return shards_[static_cast<std::size_t>(placed_.part_of_rank[static_cast<std::size_t>(rank)])].at(rank);
   }
-  /// Sums of siblings on this rank, of all shards of a step.
+  /// Seconds for adding siblings on this rank, for all shards of a step.
   [[nodiscard]] double merging(int rank) const {
     const PlacedPart& part = placed_.part_of(rank);
     const auto own = placed_.shards_of(rank);
@@ -108,7 +108,7 @@ class Step {
         for (std::size_t i = 0; i < own.size(); ++i) {
           const int worker = first[static_cast<std::size_t>(of_part)] + static_cast<int>(i) % workers(of_part);
           worker_of[static_cast<std::size_t>(own[i])] = worker;
-          // Ranks of another speed than the part's first.
+          // Accounts for ranks whose speed differs from that of the part's first rank.
           const NodeSeconds& here = shard(of_part);
           pipeline.speeds[static_cast<std::size_t>(worker)] =
               (each.forward + each.backward) / std::max(1e-12, here.forward + here.backward);
@@ -137,7 +137,7 @@ class Step {
     }
   }
 
-  // What it reads, and how far tasks overlap there, by the seconds of a rank of each part.
+  // What a part reads, and how far tasks overlap there, by the seconds of a rank of each part.
   void add_reads(const PlacedPart& reader, balance::PartCost& cost) const {
     std::vector<const GraphPart*> parts;
     for (const PlacedPart& part : placed_.parts) parts.push_back(&*part.part);
@@ -154,7 +154,7 @@ class Step {
     }
   }
 
-  /// The processor time of the ranks of each host, `work`, by its cores: no phase is shorter.
+  /// The largest processor time per core of a host, from its ranks' `work`: no phase is shorter.
   [[nodiscard]] double least(const std::vector<double>& work) const {
     std::map<int, double> by_host;
     for (std::size_t r = 0; r < work.size(); ++r) {
@@ -166,7 +166,7 @@ class Step {
     return most;
   }
 
-  /// Of parts that have more workers than their host has cores: tasks that wait for each other also wait for a core.
+  /// If parts have more workers than their host has cores, tasks that wait for each other also wait for a core.
   [[nodiscard]] double turns() const {
     if (!placed_.is_cut()) return 1;
     std::map<int, double> of_cores;
@@ -187,8 +187,8 @@ class Step {
     result_.seconds = end;
   }
 
-  /// Where hosts divide the parameters, those of others come in forward and in backward of each shard, once for all
-  /// workers of the host, while the layers before compute; what takes longer than these is waited for.
+  /// If hosts divide the parameters, those of other hosts are received in forward and in backward of each shard, once
+  /// for all workers of the host, while earlier layers compute; only time beyond that compute is waiting.
   void gather_parameters() {
     if (!divides_parameters(placed_.choice.sharding())) return;
     double most = 0;
@@ -205,7 +205,7 @@ class Step {
     result_.seconds += std::max(0.0, most);
   }
 
-  /// Whether this rank's host has a core that does not compute.
+  /// Whether this rank's host has a core on which no worker computes.
   [[nodiscard]] bool has_spare_core(int rank) const {
     if (!speed(rank).rates.uses_host_cores) return true;
     int busy = 0;
@@ -235,7 +235,7 @@ class Step {
       double seconds = added / rates.add_bytes;
       if (!rates.uses_host_cores) seconds += static_cast<double>(of(rank).gradient_bytes) / rates.message_bytes;
       const double buckets = std::max(1, part.buckets.count());
-      // Of all buckets but the last one it can be done while earlier layers compute.
+      // All buckets but the last can be reduced while earlier layers compute.
       const double hidden = has_spare_core(rank) ? std::min(seconds * (1 - 1 / buckets), shard(rank).backward) : 0;
       const double turns = std::ceil(std::log2(static_cast<double>(part.ranks.size()))) + 1;
       of(rank).reduce = seconds - hidden + turns * rates.message_seconds;
@@ -270,9 +270,9 @@ class Step {
 
   const PlacedModel& placed_;
   const TimeSetup& setup_;
-  std::vector<std::map<int, NodeSeconds>> shards_;  ///< by part: of its ranks
+  std::vector<std::map<int, NodeSeconds>> shards_;  ///< by part: by rank
   std::vector<double> work_;                        ///< by rank: processor time of the shards
-  std::vector<double> ends_;                        ///< by rank: when its shards are done
+  std::vector<double> ends_;                        ///< by rank: the time at which its shards are done
   StepTime result_;
 };
 

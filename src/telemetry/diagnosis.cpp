@@ -17,7 +17,7 @@ namespace {
 /// One step of one rank.
 struct RankStep {
   std::map<std::string, TimelineSpan> phases;        ///< by name
-  std::map<int, std::vector<TimelineSpan>> workers;  ///< by track, in order of time; without what they hand over
+  std::map<int, std::vector<TimelineSpan>> workers;  ///< by track, in order of time; without handing over
   std::map<int, double> handing_over;                ///< seconds by track
   double aside = 0;                                  ///< seconds of evaluation and checkpoint
   double end = 0;                                    ///< of the last span
@@ -65,7 +65,7 @@ Steps steps_of(const RankTrace& trace) {
   return steps;
 }
 
-/// Of the rank's last worker.
+/// The work of the rank's last worker.
 struct Work {
   double data = 0, parts = 0, compute = 0;
 };
@@ -92,7 +92,7 @@ Work work_of(const RankStep& step) {
   return work;
 }
 
-/// When the rank's next step begins; else the end of this one.
+/// The beginning of the rank's next step; if it is not traced, the end of this one.
 double next_start(const Steps& steps, std::int64_t number) {
   const auto next = steps.upper_bound(number);
   const bool known = next != steps.end() && next->first - 1 == number && next->second.has("compute");
@@ -172,11 +172,11 @@ std::string sentence(const Diagnosis& d, const std::string& host) {
   return fmt::format("compute-bound: {}. More ranks or threads make it faster.", evidence(d));
 }
 
-/// Over all shards of all ranks.
+/// Averaged over all shards of all ranks.
 double mean_kernel(const std::vector<RankTrace>& traces) {
   double seconds = 0, kernels = 0;
   for (const RankTrace& trace : traces) {
-    std::set<std::pair<std::int64_t, int>> shards;  // of parts, each in several spans
+    std::set<std::pair<std::int64_t, int>> shards;  // those of parts have several spans each
     for (const TimelineSpan& span : trace.spans) {
       if (span.kernels < 0) continue;
       seconds += span.kernels;

@@ -1,9 +1,10 @@
 // What limits the steps of a run: the critical path through the timelines of all ranks, and the verdict on it, with the
 // evidence and advice.
 //
-// The critical rank of a step is the one that reached the all-reduce last. The path is: its last worker's waiting for
-// data and computing (and, of a model in parts, for other parts), the exposed part of the all-reduce, and the update.
-// What lies between these (waking workers, calling kernels, the loop around it) is the cost of launching work.
+// The critical rank of a step is the one that reached the all-reduce last. The path consists of its last worker's
+// waiting for data and computing (and, for a model in parts, waiting for other parts), the exposed part of the
+// all-reduce, and the update. What lies between these (waking workers, calling kernels, the loop around it) is the cost
+// of launching work.
 #pragma once
 
 #include <cstdint>
@@ -18,37 +19,37 @@ namespace lockstep::telemetry {
 struct PathStep {
   std::int64_t step = 0;
   int rank = 0;        ///< the critical rank
-  double seconds = 0;  ///< until the next step begins, without evaluation and checkpoint; the sum of the others:
+  double seconds = 0;  ///< until the next step begins, without evaluation and checkpoint; the sum of the following:
   double data = 0;     ///< waiting for input
   double parts = 0;    ///< waiting for other parts of the model
-  double compute = 0;  ///< up to the ranks' mean: in kernels, and adding up gradients
-  double excess = 0;   ///< of the critical rank beyond the mean
+  double compute = 0;  ///< up to the mean over the ranks: in kernels, and adding gradients
+  double excess = 0;   ///< the critical rank's compute beyond the mean
   double launch = 0;   ///< between spans, and in shards outside kernels
-  double reduce = 0;   ///< that computing does not hide
+  double reduce = 0;   ///< the part that compute does not hide
   double update = 0;
   std::vector<TimelineSpan> spans;  ///< the path, in order of time; none overlap
 };
 
-/// Of the steps that every rank has traced completely. `traces` are aligned, one for each rank.
+/// For the steps that every rank has traced completely. `traces` must be aligned, one per rank.
 [[nodiscard]] std::vector<PathStep> critical_path(const std::vector<RankTrace>& traces);
 
 enum class Bound : std::uint8_t { compute, input, parts, reduce, imbalance, launch };
 
 struct Diagnosis {
   Bound bound = Bound::compute;
-  /// Parts of the steps' time, 0 ... 1, as PathStep has them.
+  /// Fractions of the steps' time, 0 ... 1, see PathStep.
   double compute = 0, input = 0, parts = 0, reduce = 0, imbalance = 0, launch = 0, update = 0;
-  int rank = 0;          ///< that is critical most often
-  double seconds = 0;    ///< of a step, mean
+  int rank = 0;          ///< the rank that is critical most often
+  double seconds = 0;    ///< mean duration of a step
   double kernel = 0;     ///< mean seconds of a kernel
   std::string sentence;  ///< the verdict, the evidence, and advice
 };
 
-/// The largest part that is not computing, if it is at least a fifth of the time; else the steps are compute-bound.
-/// `path` is not empty.
+/// Finds the largest part other than compute, if it is at least a fifth of the time; else the steps are compute-bound.
+/// `path` must not be empty.
 [[nodiscard]] Diagnosis diagnose(const std::vector<PathStep>& path, const std::vector<RankTrace>& traces);
 
-/// The file that `lockstep trace merge` writes for the report: <folder>/diagnosis.txt, the sentence as a line.
+/// The file in which `lockstep trace merge` leaves the sentence for the report: <folder>/diagnosis.txt, one line.
 [[nodiscard]] std::string diagnosis_path(const std::string& folder);
 
 }  // namespace lockstep::telemetry

@@ -1,4 +1,4 @@
-// How a run ended, in a few lines: how far and how fast, how good, where the time went, the hash.
+// How a run ended, in a few lines: how far, how fast, how good, where the time went, the hash.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,8 +21,8 @@ std::string first_line(const events::End& end, const Palette& palette, std::int6
                                     : text;
 }
 
-/// "6.2 s: compute 81 %, reduce 19 %": shares of all phases, the longest first; those below half a percent are
-/// skipped. `other`, what lies between the phases, comes last.
+/// "6.2 s: compute 81 %, reduce 19 %": shares of all phases, the longest first; those below half a percent are skipped.
+/// `other`, the time between phases, comes last.
 std::string time_text(events::ByName phases) {
   double total = 0;
   for (const auto& [name, value] : phases) total += value;
@@ -53,8 +53,8 @@ class Rows {
   std::string text_;
 };
 
-/// What each rank did. One rank alone has all shards and sends nothing; bytes by the formula are news only where they
-/// differ from those that were sent. `lockstep balance report` has the other figures by rank in a table.
+/// What each rank did. A single rank has all shards and sends nothing; bytes by the formula are shown only if they
+/// differ from the bytes sent. `lockstep balance report` has the other figures by rank in a table.
 void add_ranks(Rows& rows, const events::End& end) {
   using events::Unit;
   if (end.shards_by_rank.size() > 1) {

@@ -29,7 +29,7 @@ Json to_json(const ByName& values) {
 }
 
 Json to_json(const ByRank& values) {
-  ByName by_name;  // in the order of the texts, "10" before "2": lines have always had it
+  ByName by_name;  // in the order of the texts, "10" before "2", as in earlier versions
   for (const auto& [rank, value] : values) by_name[std::to_string(rank)] = value;
   return to_json(by_name);
 }
@@ -39,7 +39,7 @@ Json to_json(const T& value) {
   return value;
 }
 
-// A field's type: whether JSON holds it, and what messages and documentation call it.
+// For each type of field: whether a JSON value has it, and its name in messages and documentation.
 
 bool read(const Json& json, bool& value) {
   if (json.is_boolean()) value = json.get<bool>();
@@ -150,7 +150,7 @@ void rename_keys(Json& object) {
   object = std::move(renamed);
 }
 
-/// An event of an earlier version gets the names of this one.
+/// Renames what an earlier version's event called otherwise.
 void bring_up_to_date(Json& event) {
   rename_keys(event);
   if (const auto phases = event.find("phases"); phases != event.end() && phases->is_object()) rename_keys(*phases);
@@ -187,7 +187,7 @@ std::string event_line(const events::Event& event) {
         });
       },
       event);
-  // A path may hold bytes that are not UTF-8: they are replaced, not refused.
+  // A path may contain bytes that are not UTF-8: they are replaced.
   return line.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 

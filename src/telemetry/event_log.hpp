@@ -10,20 +10,20 @@
 
 namespace lockstep::telemetry {
 
-/// `--log json`. Each line is flushed, so that a reader at the other end of a pipe sees it at once. `file` stays the
-/// caller's. Throws Error(infrastructure) when the line cannot be written.
+/// `--log json`. Each line is flushed, so that a reader at the other end of a pipe sees it at once. The caller keeps
+/// ownership of `file`. Throws Error(infrastructure) if the line cannot be written.
 [[nodiscard]] std::unique_ptr<events::Sink> make_json_log(std::FILE* file);
 
-/// events.jsonl in the run directory: every event with its time. A resumed run appends to the same file. The file, and
-/// its directory, are made by the `start` event, when the run directory is known to be this run's; events that came
-/// before it are written then.
+/// events.jsonl in the run directory: every event with its time. A resumed run appends to the same file. The file and
+/// its directory are created at the `start` event, when the run directory is known to belong to this run; earlier
+/// events are written then.
 [[nodiscard]] std::unique_ptr<events::Sink> make_event_file(std::string path);
 
-/// Appends to a file descriptor. A full disk ends no run: the file has a gap then, but no half line that the next one
-/// would be joined to.
+/// Appends to a file descriptor. A full disk does not end the run: the file then has a gap, but no partial line that
+/// the next one would be joined to.
 void append_line(int file, const std::string& line);
 
-/// Passes each event to all of `sinks`, in their order.
+/// Passes each event to all of `sinks`, in order.
 [[nodiscard]] std::unique_ptr<events::Sink> make_tee(std::vector<std::unique_ptr<events::Sink>> sinks);
 
 }  // namespace lockstep::telemetry

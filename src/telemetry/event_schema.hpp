@@ -1,4 +1,4 @@
-// Walks the fields of events by their schemas (lockstep/events.hpp).
+// Visits the fields of events by their schemas (lockstep/events.hpp).
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace lockstep::telemetry {
 
-/// visit(name, value, unit) for each field of one kind of event, in order.
+/// Calls visit(name, value, unit) for each field of one kind of event, in order.
 template <class Kind, class Visit>
 void for_each_field(Kind& event, Visit&& visit) {
   std::remove_const_t<Kind>::describe(
@@ -18,7 +18,7 @@ void for_each_field(Kind& event, Visit&& visit) {
       });
 }
 
-/// visit(kind) with an empty event of each kind, in the order in which the kinds are listed.
+/// Calls visit(kind) with an empty event of each kind, in the order of their list.
 template <class Visit>
 void for_each_kind(Visit&& visit) {
   [&]<std::size_t... Index>(std::index_sequence<Index...>) {

@@ -13,7 +13,7 @@
 namespace lockstep::telemetry {
 namespace {
 
-/// All fields that have a value, but `known`, as "name value".
+/// All fields that have a value, except `known`, as "name value".
 template <class Kind>
 std::string fields_text(const Kind& event, std::initializer_list<const char*> known = {}) {
   Line line;
@@ -59,7 +59,7 @@ std::string text_of(const events::Start& start, const Palette& palette, std::int
   return text;
 }
 
-/// "  parts  part 0 on ranks 0 1: stem to block2.add, 12,345 parameters"; of the others without the first word.
+/// "  parts  part 0 on ranks 0 1: stem to block2.add, 12,345 parameters"; for later parts without the first word.
 std::string text_of(const events::Part& part, const Palette& palette, std::int64_t /*steps*/) {
   return fmt::format("  {}{:<7}{}{}", palette.quiet, part.part == 0 ? "parts" : "", part_text(part), palette.reset);
 }

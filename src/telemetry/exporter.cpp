@@ -24,11 +24,11 @@ namespace lockstep::telemetry {
 namespace {
 
 constexpr std::chrono::milliseconds kKnocks{10};
-constexpr const char* kThreads = "2";  // of the server: one that hangs on a slow reader keeps no other waiting
+constexpr const char* kThreads = "2";  // of the server: while one is stuck with a slow reader, the other serves
 
 struct Endpoint {
   sockaddr_storage storage{};
-  socklen_t length = 0;  ///< 0: it is no IP address
+  socklen_t length = 0;  ///< 0: not an IP address
 };
 
 Endpoint endpoint_of(const std::string& address, int port) {
@@ -47,13 +47,13 @@ Endpoint endpoint_of(const std::string& address, int port) {
   return to;
 }
 
-/// The errno of a server's bind() there; 0: it would do.
+/// The errno of a server's bind() to this address and port; 0: success.
 int bind_error(const std::string& address, int port) {
   const Endpoint at = endpoint_of(address, port);
   if (at.length == 0) return EADDRNOTAVAIL;
   const int probe = ::socket(at.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (probe < 0) return errno;
-  const int yes = 1;  // as the server does it: connections that have just ended do not hold a port
+  const int yes = 1;  // like the server: recently closed connections do not block a port
   (void)::setsockopt(probe, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
   const auto* name = reinterpret_cast<const sockaddr*>(&at.storage);
   const int error = ::bind(probe, name, at.length) == 0 && ::listen(probe, 1) == 0 ? 0 : errno;
@@ -61,7 +61,7 @@ int bind_error(const std::string& address, int port) {
   return error;
 }
 
-/// Connects, and says nothing.
+/// Connects without sending anything.
 void knock(const std::string& address, int port) {
   const Endpoint at = endpoint_of(address, port);
   const int visitor = ::socket(at.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -96,7 +96,7 @@ class Exporter::Source : public prometheus::Collectable {
   int rank_;
   std::shared_ptr<RankMetrics> metrics_;
   std::function<void(RankMetrics&)> sample_;
-  mutable std::mutex mutex_;  // scrapes take turns
+  mutable std::mutex mutex_;  // serialises scrapes
   mutable std::atomic<std::size_t> scrapes_{0};
 };
 
@@ -107,8 +107,8 @@ class Exporter::Server {
   [[nodiscard]] int port() const { return exposer_.GetListeningPorts().at(0); }
 
  private:
-  // The first server of a process sets up its library (civetweb), which is not made for two at the same time: those of
-  // ranks that are threads.
+  // The first server of a process initialises its library (civetweb), which is not thread-safe; ranks that are threads
+  // could do it concurrently.
   Server(const std::string& endpoint, const std::unique_lock<std::mutex>& /*alone*/)
       : exposer_(std::vector<std::string>{"listening_ports", endpoint, "num_threads", kThreads}) {}
   static std::mutex& first_use() {
@@ -134,7 +134,7 @@ Exporter::Exporter(ExporterOptions options, std::shared_ptr<RankMetrics> metrics
       start(options.port);
       return;
     } catch (const std::exception&) {
-      // Another rank of this host took the port after the look at it: all of them start at the same time.
+      // Another rank of this host took the port after the check: they all start at the same time.
       problem_ = "in use";
     }
   }
@@ -149,7 +149,7 @@ Exporter::Exporter(ExporterOptions options, std::shared_ptr<RankMetrics> metrics
   }
 }
 
-// The server sees that it shall end every 2 s, or when somebody comes: so somebody comes.
+// The server notices that it should stop every 2 s, or when a connection arrives; so this makes connections.
 Exporter::~Exporter() {
   std::atomic<bool> over{false};
   std::thread visitor([&] {

@@ -1,8 +1,8 @@
 // Exporter: serves this rank's metrics to Prometheus over HTTP, on prometheus-cpp's threads.
 //
-// Prometheus finds the ranks of a run in a file for its `file_sd_configs`, which it rereads on changes.
+// Prometheus finds the ranks of a run in a file for its `file_sd_configs`, which it rereads when it changes.
 //
-// What is cheap to read and changes by itself (processor time, memory, the GPU) is sampled at each scrape.
+// Values that are cheap to read and change by themselves (processor time, memory, the GPU) are sampled at each scrape.
 #pragma once
 
 #include <cstddef>
@@ -16,17 +16,17 @@
 namespace lockstep::telemetry {
 
 struct ExporterOptions {
-  std::string address = "127.0.0.1";  ///< an IP address of this host; 0.0.0.0 or ::, all of them
+  std::string address = "127.0.0.1";  ///< an IP address of this host; 0.0.0.0 or :: for all
   int port = 0;                       ///< 0: any free one
   int rank = 0;
-  std::string key = "job.telemetry.prometheus.address";  ///< where the address was written, for the message
+  std::string key = "job.telemetry.prometheus.address";  ///< the setting's name, for messages
 };
 
 class Exporter {
  public:
   /// `sample` is called before each scrape, by one of the exporter's threads, never by two at a time; it may write
-  /// metrics that no other thread writes. A port that is in use or not allowed is replaced by one that is free;
-  /// problem() says so. Throws Error(configuration) for an address that this host does not have.
+  /// metrics that no other thread writes. A port that is in use or not allowed is replaced by a free one; problem()
+  /// then says so. Throws Error(configuration) for an address that this host does not have.
   Exporter(ExporterOptions options, std::shared_ptr<RankMetrics> metrics, std::function<void(RankMetrics&)> sample);
   /// Finishes a scrape that is under way.
   ~Exporter();
@@ -34,9 +34,9 @@ class Exporter {
   Exporter& operator=(const Exporter&) = delete;
 
   [[nodiscard]] int port() const { return port_; }
-  /// Why the port is not the one asked for: "in use"; empty: it is.
+  /// Why the port differs from the requested one: "in use"; empty: it does not.
   [[nodiscard]] const std::string& problem() const { return problem_; }
-  /// Scrapes answered so far.
+  /// Number of scrapes answered so far.
   [[nodiscard]] std::size_t scrapes() const;
 
  private:
@@ -57,8 +57,8 @@ struct ScrapeTarget {
   int port = 0;
 };
 
-/// JSON. `address`: what the ranks listen on; where that is all addresses, targets are named by their hosts. `labels`
-/// are added to every series; `host` to those of each target.
+/// JSON. `address`: what the ranks listen on; if that is all addresses, targets are given by host name. `labels` are
+/// added to every series; `host` to those of each target.
 [[nodiscard]] std::string targets_json(const std::vector<ScrapeTarget>& targets, const std::string& address,
                                        const MetricLabels& labels);
 

@@ -1,4 +1,4 @@
-// RankMetrics as prometheus-cpp knows them, and as text.
+// Converts RankMetrics to prometheus-cpp's types, and to text.
 #pragma once
 
 #include <optional>
@@ -13,12 +13,12 @@ struct MetricFamily;
 
 namespace lockstep::telemetry {
 
-/// All metrics that have a number, each series with the label `rank`; or those of one scope.
+/// All metrics with a value, or those of one scope; each series has the label `rank`.
 [[nodiscard]] std::vector<prometheus::MetricFamily> families_of(const RankMetrics& metrics, int rank,
                                                                 std::optional<MetricScope> scope = {});
 
-/// The metrics of the job, for the textfile collector of the node exporter: in the text format, each series with these
-/// labels too, since there is no target that would have them.
+/// The job's metrics in the text format, for the node exporter's textfile collector; each series has these labels, too,
+/// since there is no scrape target that would add them.
 [[nodiscard]] std::string snapshot_text(const RankMetrics& metrics, int rank, const MetricLabels& labels);
 
 }  // namespace lockstep::telemetry

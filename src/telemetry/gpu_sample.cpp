@@ -8,7 +8,7 @@ namespace lockstep::telemetry {
 namespace {
 
 constexpr double kAbsent = std::numeric_limits<double>::quiet_NaN();
-constexpr int kMaxEvents = 64;  // of one scrape
+constexpr int kMaxEvents = 64;  // per scrape
 constexpr double kMilli = 1e-3, kNano = 1e-9, kMega = 1e6, kKibi = 1024, kPercent = 0.01;
 
 // In the order of the label's values in the metric list.

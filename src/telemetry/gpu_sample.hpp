@@ -1,6 +1,6 @@
-// A rank's GPU as NVML knows it: its metrics, read at each scrape, and the energy that it draws.
+// A rank's GPU as NVML reports it: its metrics, read at each scrape, and the energy that it uses.
 //
-// What the driver or the device does not have, or does not answer this time, is absent (NaN), not 0.
+// Values that the driver or the device does not have, or does not return this time, are absent (NaN), not 0.
 #pragma once
 
 #include <memory>
@@ -14,16 +14,16 @@ namespace lockstep::telemetry {
 
 class GpuSample {
  public:
-  /// `device`: as nvml::find_gpu() has it. Null where there is no such GPU; `problem` says why.
+  /// `device`: see nvml::find_gpu(). Null if there is no such GPU; `problem` says why.
   [[nodiscard]] static std::unique_ptr<GpuSample> open(std::shared_ptr<const nvml::Library> library,
                                                        const std::string& device, std::string& problem);
   ~GpuSample();
   GpuSample(const GpuSample&) = delete;
   GpuSample& operator=(const GpuSample&) = delete;
 
-  /// lockstep_gpu_info. To be called before the first scrape.
+  /// Sets lockstep_gpu_info. Call it before the first scrape.
   void describe(RankMetrics& metrics) const;
-  /// All others. Once a GPU is lost, only lockstep_gpu_lost and the XIDs are left.
+  /// Sets all others. Once a GPU is lost, only lockstep_gpu_lost and the XIDs remain.
   void sample(RankMetrics& metrics);
 
  private:
@@ -44,15 +44,15 @@ class GpuSample {
   double xids_ = 0, last_xid_ = 0;
 };
 
-/// By the counter of the driver. It is read by the training thread, so once a second at most.
+/// The GPU's energy, from the driver's counter. It is read by the training thread, so at most once a second.
 class GpuEnergy {
  public:
-  /// `device`: as nvml::find_gpu() has it. Null where there is no such GPU, or where it has no counter.
+  /// `device`: see nvml::find_gpu(). Null if there is no such GPU, or if it has no counter.
   [[nodiscard]] static std::unique_ptr<GpuEnergy> open(std::shared_ptr<const nvml::Library> library,
                                                        const std::string& device);
 
-  /// Since it was opened. A lost GPU adds nothing; when the counter restarts (the driver was reloaded), what was used
-  /// since the last reading is not counted.
+  /// Energy since it was opened. A lost GPU adds nothing; if the counter restarts (the driver was reloaded), what was
+  /// used since the last reading is not counted.
   [[nodiscard]] double joules();
 
  private:

@@ -16,7 +16,7 @@ using Cells = std::array<std::string, kColumns>;
 
 struct Heading {
   const char* text;
-  bool numbers;  ///< aligned at their ends
+  bool numbers;  ///< right-aligned
 };
 constexpr std::array<Heading, kColumns> kHeadings = {{{"rank", true},
                                                       {"host", false},

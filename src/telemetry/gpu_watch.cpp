@@ -14,7 +14,7 @@ constexpr double kForeign = 0.25;  // of the time; the driver's samples are shor
 constexpr double kSlower = 1.2;    // than the best window so far
 constexpr double kAsMuch = 0.95;   // of that window's power
 
-/// NaN where a look does not know it.
+/// NaN if any look lacks the value.
 double median_of(const std::deque<GpuLook>& looks, double (*value)(const GpuLook&)) {
   std::vector<double> values;
   for (const GpuLook& look : looks) values.push_back(value(look));
@@ -31,7 +31,7 @@ void GpuWatch::add(const GpuLook& look) {
   cause_ = judge();
 }
 
-// Comparisons with NaN are false: what is not known is no reason.
+// Comparisons with NaN are false, so unknown values never indicate a cause.
 GpuCause GpuWatch::judge() {
   const double foreign = median_of(looks_, [](const GpuLook& look) { return look.utilization - look.own; });
   const double seconds = median_of(looks_, [](const GpuLook& look) { return look.shard_seconds; });

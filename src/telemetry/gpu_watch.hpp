@@ -7,7 +7,7 @@
 //   co-tenant  kernels run while this rank has none there; or a shard takes longer than before although no clock is
 //              throttled and as much power is used: another process is using the GPU
 //
-// This controls nothing: the shard assignment follows measured seconds. It explains them.
+// This controls nothing: the shard assignment follows measured seconds, which this explains.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ enum class GpuCause { none, co_tenant, throttled };
 /// One sample of the GPU and of its rank. Unknown numbers are NaN.
 struct GpuLook {
   double utilization = 0;    ///< fraction of time with a kernel, 0 to 1
-  double own = 0;            ///< fraction of the time since the sample before in which this rank had work there
+  double own = 0;            ///< fraction of the time since the previous sample in which this rank had work there
   double watts = 0;          ///< power draw
   double shard_seconds = 0;  ///< compute seconds of a shard
   bool throttled = false;    ///< by power, heat or hardware

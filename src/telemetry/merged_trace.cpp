@@ -20,7 +20,7 @@ double first_start(const std::vector<RankTrace>& traces) {
   return first;
 }
 
-/// The path as a thread: what of a step overlaps the step before, on another rank, is cut off.
+/// The path as one thread: where a step overlaps the previous one, on another rank, it is cut off.
 void add_path(const std::vector<PathStep>& critical, int process, double first, TraceJson& events) {
   add_name("process_name", process, kPhaseTrack, "critical path", events);
   add_name("thread_name", process, kPhaseTrack, "what each step waited for", events);

@@ -9,8 +9,8 @@
 
 namespace lockstep::telemetry {
 
-/// `traces` are aligned; the first span begins at 0. The file contains `verdict`, too. Throws Error(cannot_create)
-/// where the file cannot be written.
+/// `traces` must be aligned; the first span begins at 0. The file also contains `verdict`. Throws Error(cannot_create)
+/// if the file cannot be written.
 void write_merged_trace(const std::string& path, const std::vector<RankTrace>& traces,
                         const std::vector<PathStep>& critical, const std::string& verdict);
 

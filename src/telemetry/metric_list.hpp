@@ -1,7 +1,8 @@
-// The one list of metrics: what the exporter serves and what docs/observability.md shows is made from it.
+// The only list of metrics: what the exporter serves and docs/observability.md are made from it.
 //
-// Names carry the prefix `lockstep_`, base units (seconds, bytes, hertz, ...) and, if they count, `_total`. Moments are
-// Unix times, not ages. Every series has the label `rank`; job, run and host are labels of the scrape's target.
+// Names have the prefix `lockstep_`, base units (seconds, bytes, hertz, ...) and, if they are counters, the suffix
+// `_total`. Moments are Unix times, not ages. Every series has the label `rank`; job, run and host are labels of the
+// scrape's target.
 #pragma once
 
 #include <cstddef>
@@ -14,11 +15,11 @@ namespace lockstep::telemetry {
 
 enum class MetricKind : std::uint8_t { counter, gauge, histogram };
 
-/// Who has it.
+/// Which ranks have it.
 enum class MetricScope : std::uint8_t {
   rank,  ///< every rank
-  job,   ///< rank 0, for all
-  gpu,   ///< ranks that compute on a GPU, of that GPU
+  job,   ///< rank 0, for all ranks
+  gpu,   ///< ranks that compute on a GPU, about that GPU
 };
 
 /// The values of a label that a metric is split by, in order.
@@ -123,7 +124,7 @@ struct MetricInfo {
   MetricKind kind;
   MetricScope scope;
   const char* help;
-  const char* label = "";                     ///< that it is split by, or names of labels that describe it
+  const char* label = "";                     ///< the label that it is split by, or names of labels that describe it
   std::span<const char* const> values = {};   ///< of that label; empty: one series
   std::span<const double> upper_bounds = {};  ///< of a histogram, ascending
 };
@@ -132,9 +133,10 @@ struct MetricInfo {
 [[nodiscard]] std::span<const MetricInfo> metric_list();
 [[nodiscard]] const MetricInfo& info_of(Metric metric);
 
-/// Numbers that a metric holds: one a series; of a histogram the buckets, the count beyond them and the sum.
+/// Number of values that a metric stores: one per series; for a histogram the buckets, the count beyond them and the
+/// sum.
 [[nodiscard]] std::size_t slots_of(const MetricInfo& metric);
-/// Series that it is scraped as.
+/// Number of series in a scrape.
 [[nodiscard]] std::size_t series_of(const MetricInfo& metric);
 
 /// The table of docs/observability.md.

@@ -10,7 +10,7 @@ namespace lockstep::telemetry::nvml {
 
 namespace {
 
-/// The first of these names that the library has: newer drivers keep old names, old ones lack new names.
+/// Finds the first of these names that the library has: newer drivers keep old names, old ones lack new names.
 template <class Function>
 void find(const SharedLibrary& library, Function*& function, std::initializer_list<const char*> names) {
   for (const char* name : names) {
@@ -23,7 +23,7 @@ void find_device(const SharedLibrary& library, Functions& f) {
   find(library, f.device_by_pci, {"nvmlDeviceGetHandleByPciBusId_v2", "nvmlDeviceGetHandleByPciBusId"});
   find(library, f.name, {"nvmlDeviceGetName"});
   find(library, f.uuid, {"nvmlDeviceGetUUID"});
-  find(library, f.pci, {"nvmlDeviceGetPciInfo_v3"});  // older ones have a shorter structure
+  find(library, f.pci, {"nvmlDeviceGetPciInfo_v3"});  // older functions have a shorter structure
   find(library, f.utilization, {"nvmlDeviceGetUtilizationRates"});
   find(library, f.memory, {"nvmlDeviceGetMemoryInfo"});
   find(library, f.power, {"nvmlDeviceGetPowerUsage"});
@@ -47,7 +47,7 @@ Functions find_all(const SharedLibrary& library) {
   find(library, f.event_set_create, {"nvmlEventSetCreate"});
   find(library, f.event_set_free, {"nvmlEventSetFree"});
   find(library, f.register_events, {"nvmlDeviceRegisterEvents"});
-  find(library, f.event_set_wait, {"nvmlEventSetWait_v2"});  // the older one fills in less
+  find(library, f.event_set_wait, {"nvmlEventSetWait_v2"});  // the older function fills in less
   return f;
 }
 

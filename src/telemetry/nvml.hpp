@@ -1,8 +1,8 @@
-// NVML, NVIDIA's library about its GPUs, as far as we ask it: loaded at run time, with declarations of our own, so that
-// neither its header nor a driver is needed to build or to run on CPUs.
+// The part of NVML, NVIDIA's management library, that is used here: loaded at run time, with our own declarations, so
+// that neither its header nor a driver is needed to build or to run on CPUs.
 //
-// Functions that a driver does not have are null. Names, numbers and layouts are those of NVML's interface, which keeps
-// them for good: https://docs.nvidia.com/deploy/nvml-api/
+// Functions that a driver does not have are null. Names, numbers and layouts are those of NVML's interface, which is
+// stable: https://docs.nvidia.com/deploy/nvml-api/
 #pragma once
 
 #include <cstdint>
@@ -91,10 +91,10 @@ struct Functions {
   int (*event_set_wait)(EventSet, EventData*, unsigned) = nullptr;
 };
 
-/// The library, loaded and initialised; the last one to go shuts it down.
+/// The library, loaded and initialised; destroying the last reference shuts it down.
 class Library {
  public:
-  /// Null where it cannot be used; `problem` says why.
+  /// Null if it cannot be used; `problem` says why.
   [[nodiscard]] static std::shared_ptr<const Library> load(const std::string& path, std::string& problem);
   ~Library();
   Library(const Library&) = delete;
@@ -109,10 +109,10 @@ class Library {
   Functions functions_;
 };
 
-/// "580.65.06", the driver's own version; empty: it does not say.
+/// "580.65.06", the driver's own version; empty: unknown.
 [[nodiscard]] std::string driver_version(const Library& library);
 
-/// `device`: "0", NVML's index; or a PCI bus id, "0000:3B:00.0", as CUDA reports it. Null where there is no such GPU;
+/// `device`: "0", NVML's index; or a PCI bus id, "0000:3B:00.0", as CUDA reports it. Null if there is no such GPU;
 /// `problem` says why.
 [[nodiscard]] Device find_gpu(const Library& library, const std::string& device, std::string& problem);
 

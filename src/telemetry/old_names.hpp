@@ -1,11 +1,11 @@
-// Names in what earlier versions wrote. Who reads events or timelines asks here; nothing else knows them.
+// Names that earlier versions wrote, for code that reads events or timelines; no other code knows them.
 #pragma once
 
 #include <string>
 
 namespace lockstep::telemetry {
 
-/// The present name of a phase, or of an event's field about one: "exchange" has become "reduce".
+/// The current name of a phase, or of an event's field about one: "exchange" has become "reduce".
 [[nodiscard]] inline std::string present_name(const std::string& name) {
   if (name == "exchange") return "reduce";
   if (name == "exchange_seconds") return "reduce_seconds";

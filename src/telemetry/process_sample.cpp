@@ -10,7 +10,7 @@
 namespace lockstep::telemetry {
 
 ProcessSample parse_process_stat(const std::string& text, double ticks_a_second, double page_bytes) {
-  // Fields are counted behind the name, which may hold anything but its last ')' (proc(5)): 3 is the state.
+  // Fields are counted after the name, which may contain anything, up to the last ')' (proc(5)): 3 is the state.
   constexpr std::size_t kFirst = 3, kUser = 14, kSystem = 15, kThreads = 20, kResident = 24;
   std::istringstream fields(text.substr(text.rfind(')') + 1));
   std::array<double, kResident + 1> values{};

@@ -17,14 +17,14 @@ struct ProcessSample {
 /// From the text of /proc/self/stat.
 [[nodiscard]] ProcessSample parse_process_stat(const std::string& text, double ticks_a_second, double page_bytes);
 
-/// The most that this process has had in memory so far, in bytes, pages that it shares with other ranks among them; 0:
-/// /proc cannot be read.
+/// The peak memory of this process so far, in bytes, including pages that it shares with other ranks; 0: /proc cannot
+/// be read.
 [[nodiscard]] std::int64_t peak_resident_bytes();
 
-/// What it has now.
+/// Its current memory.
 [[nodiscard]] std::int64_t resident_bytes();
 
-/// Fills lockstep_process_*; leaves them where /proc cannot be read.
+/// Sets lockstep_process_*, unless /proc cannot be read.
 void sample_process(RankMetrics& metrics);
 
 }  // namespace lockstep::telemetry

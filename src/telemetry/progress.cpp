@@ -75,7 +75,7 @@ class Progress final : public events::Sink {
   void on_start(const events::Start& start) {
     steps_ = start.steps;
     ranks_ = start.ranks;
-    epochs_ = std::llround(std::ceil(start.epochs));  // steps may end in the middle of one
+    epochs_ = std::llround(std::ceil(start.epochs));  // the last epoch may be incomplete
     started_ = shown_ = options_.clock();
   }
 
@@ -104,7 +104,7 @@ class Progress final : public events::Sink {
     skipped_ = 0;
   }
 
-  /// Whether the step's line is to be written.
+  /// Whether the step's line should be written now.
   [[nodiscard]] bool is_due(std::int64_t step, double now) const {
     if (steps_ > 0 && step >= steps_) return true;
     if (options_.terminal) return now - shown_ >= kTerminalInterval;
@@ -137,16 +137,16 @@ class Progress final : public events::Sink {
   std::FILE* file_;
   ProgressOptions options_;
   Palette palette_;
-  std::vector<events::Gpu> gpus_;        // of ranks, until those of all are known
-  std::int64_t ranks_ = 0;               // 0: not known
-  std::int64_t steps_ = 0, epochs_ = 0;  // of the whole run; 0: not known
-  double started_ = 0;                   // by the clock
-  std::int64_t first_step_ = -1;         // of this process: a resumed run starts in the middle
+  std::vector<events::Gpu> gpus_;        // of the ranks so far, until those of all are known
+  std::int64_t ranks_ = 0;               // 0: unknown
+  std::int64_t steps_ = 0, epochs_ = 0;  // of the whole run; 0: unknown
+  double started_ = 0;                   // on the clock
+  std::int64_t first_step_ = -1;         // first step of this process: a resumed run starts in the middle
   double first_step_at_ = 0;
-  double shown_ = 0;              // when the newest line was written
-  std::int64_t shown_step_ = -1;  // and of which step it is
-  double data_wait_ = 0;          // seconds since it
-  std::int64_t skipped_ = 0;      // updates since it
+  double shown_ = 0;              // when the latest line was written
+  std::int64_t shown_step_ = -1;  // the step that it was for
+  double data_wait_ = 0;          // seconds since then
+  std::int64_t skipped_ = 0;      // updates since then
 };
 
 }  // namespace

@@ -19,7 +19,7 @@ struct FreeText {
 };
 
 std::size_t on_data(const char* bytes, std::size_t size, std::size_t count, void* user) {
-  constexpr std::size_t kMaxAnswer = 16 << 20;  // an answer of ours has some kilobytes
+  constexpr std::size_t kMaxAnswer = 16 << 20;  // an expected answer has some kilobytes
   auto& text = *static_cast<std::string*>(user);
   if (text.size() + size * count > kMaxAnswer) return 0;
   text.append(bytes, size * count);

@@ -15,14 +15,14 @@ struct PrometheusSample {
 
 struct PrometheusAnswer {
   std::vector<PrometheusSample> samples;
-  std::string problem;  ///< why there is no answer; empty: there is
+  std::string problem;  ///< why there is no answer; empty: there is one
 };
 
 /// The instant vector of a PromQL expression. `url`: the server's, "http://host:9090". Never throws.
 [[nodiscard]] PrometheusAnswer query_prometheus(const std::string& url, const std::string& expression,
                                                 std::chrono::milliseconds timeout);
 
-/// From the server's JSON.
+/// Parses the server's JSON.
 [[nodiscard]] PrometheusAnswer parse_answer(const std::string& text);
 
 }  // namespace lockstep::telemetry

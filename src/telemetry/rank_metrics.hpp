@@ -1,7 +1,7 @@
-// RankMetrics: the numbers behind the metric list, on one rank.
+// RankMetrics: the values of the metric list on one rank.
 //
 // The training loop writes in every step: a relaxed load and store at a fixed address, no lock, no look-up, no
-// allocation. Each series has one writing thread; any thread may read. A number that was never written is absent (NaN):
+// allocation. Each series has one writing thread; any thread may read. A value that was never written is absent (NaN):
 // its series is not exported.
 #pragma once
 
@@ -25,28 +25,28 @@ class RankMetrics {
   RankMetrics();
 
   void set(Metric metric, double value, std::size_t series = 0) { at(metric, series).store(value, kRelaxed); }
-  /// To a counter after begin().
+  /// For a counter, after begin().
   void add(Metric metric, double amount, std::size_t series = 0) {
     std::atomic<double>& slot = at(metric, series);
     slot.store(slot.load(kRelaxed) + amount, kRelaxed);
   }
   void add(Phase phase, double seconds) { add(Metric::phase_seconds, seconds, static_cast<std::size_t>(phase)); }
   void set(State state);
-  /// Of a histogram after begin().
+  /// For a histogram, after begin().
   void observe(Metric metric, double value);
-  /// Counters and histograms start at 0, all series.
+  /// Sets all series of a counter or histogram to 0.
   void begin(Metric metric);
 
   [[nodiscard]] double get(Metric metric, std::size_t series = 0) const {
     return slots_[offset(metric) + series].load(kRelaxed);
   }
 
-  /// Labels with information instead of a number ("device", "host"), or names of a metric's series that are known only
-  /// at run time. Not while another thread reads.
+  /// Sets labels with information instead of a number ("device", "host"), or names of a metric's series that are known
+  /// only at run time. Not while another thread reads.
   void describe(Metric metric, MetricLabels labels);
   void name_series(Metric metric, std::vector<std::string> names);
   [[nodiscard]] const MetricLabels& labels(Metric metric) const;
-  /// The value of the metric's label for this series; "": it has none.
+  /// The value of the metric's label for this series; "" if it has none.
   [[nodiscard]] std::string series_name(const MetricInfo& metric, std::size_t series) const;
 
  private:

@@ -13,7 +13,8 @@
 namespace lockstep::telemetry {
 namespace {
 
-constexpr double kLongest = 1e15;  // seconds: what is longer is no time, and sums and differences stay finite
+constexpr double kLongest = 1e15;  // seconds; larger values are not times, and with this limit sums and differences
+                                   // stay finite
 
 double number_of(const TraceJson& json, double max) {
   const auto value = json.get<double>();
@@ -30,7 +31,7 @@ TimelineSpan to_span(const TraceJson& event) {
   const int track = track_of(event);
   const double start = number_of(event.at("ts"), kLongest * kMicroseconds) / kMicroseconds;
   const auto name = event.at("name").get<std::string>();
-  const bool overlaps = event.at("ph") == "b";  // those carry their number in the name, too
+  const bool overlaps = event.at("ph") == "b";  // their names also contain their number
   return {.name = present_name(overlaps ? name.substr(0, name.rfind(' ')) : name),
           .track = track,
           .step = integer_of<std::int64_t>(arguments.at("step")),

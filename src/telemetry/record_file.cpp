@@ -89,7 +89,7 @@ RecordFile::RecordFile(const std::string& folder) {
   fs::create_directories(folder, error);
   const std::int64_t newest = newest_time(folder);
   is_first_ = newest == 0;
-  // Later than the newest: a resume may come within its second, or after the clock was set back.
+  // Later than the newest: a run may resume within the same second, or after the clock was set back.
   const std::int64_t time = std::max(static_cast<std::int64_t>(unix_time()), newest + 1);
   const std::string path = fmt::format("{}/{}{:010}.{}", folder, kPrefix, time, host_name());
   file_ = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_CLOEXEC, 0644);

@@ -10,8 +10,8 @@ namespace lockstep::telemetry {
 /// CRC-32C (Castagnoli, reflected polynomial 0x82F63B78; RFC 3720, appendix B.4).
 [[nodiscard]] std::uint32_t crc32c(std::string_view bytes);
 
-/// As records of event files carry it: rotated and shifted, so that the checksum of data that hold their own checksum
-/// is no special case.
+/// As stored in event files' records: rotated and shifted, so that checksums of data that contain checksums are no
+/// special case.
 [[nodiscard]] std::uint32_t masked_crc32c(std::string_view bytes);
 
 /// length (u64, little-endian), its masked CRC-32C, the data, their masked CRC-32C.
@@ -20,15 +20,15 @@ namespace lockstep::telemetry {
 /// A new file in `folder` that readers sort after all others there: they sort by name, which contains the time.
 class RecordFile {
  public:
-  /// Makes the folder, too. Throws Error(cannot_create).
+  /// Also creates the folder. Throws Error(cannot_create).
   explicit RecordFile(const std::string& folder);
   ~RecordFile();
   RecordFile(const RecordFile&) = delete;
   RecordFile& operator=(const RecordFile&) = delete;
 
-  /// One record, whole or (on a full disk) not at all.
+  /// One record, completely or (on a full disk) not at all.
   void append(std::string_view data) const;
-  /// No earlier run has left a file here.
+  /// Whether no earlier run has left a file here.
   [[nodiscard]] bool is_first() const { return is_first_; }
 
  private:

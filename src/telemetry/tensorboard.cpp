@@ -19,7 +19,7 @@ constexpr int kBuckets = 64;
 namespace pb = lockstep::tensorboard;
 constexpr const char* kHyperParameters = "hparams";  // the plugin's name
 
-/// Curves of one event.
+/// The curves of one event.
 class Curves {
  public:
   void add(const std::string& tag, double value) {
@@ -38,7 +38,7 @@ class Curves {
   pb::Summary summary_;
 };
 
-/// `seconds`: since the step before.
+/// `seconds`: since the previous step.
 pb::Summary step_curves(const events::Step& step, double seconds) {
   Curves curves;
   curves.add("train/loss", step.loss);
@@ -66,7 +66,7 @@ pb::Summary balance_curves(const events::Balance& balance) {
   return std::move(curves.summary());
 }
 
-/// A value that only its plugin reads.
+/// A value that only its plugin uses.
 void set_plugin(pb::Summary::Value& value, const std::string& tag, const std::string& plugin) {
   value.set_tag(tag);
   value.mutable_metadata()->mutable_plugin_data()->set_plugin_name(plugin);
@@ -76,7 +76,7 @@ void add_hyper_parameters(pb::Summary& summary, const std::string& name, const p
   auto& value = *summary.add_value();
   set_plugin(value, "_hparams_/" + name, kHyperParameters);
   value.mutable_metadata()->mutable_plugin_data()->set_content(data.SerializeAsString());
-  value.mutable_tensor()->set_dtype(pb::DT_FLOAT);  // an empty one: the page wants a value, and reads none
+  value.mutable_tensor()->set_dtype(pb::DT_FLOAT);  // empty: the page requires a value, but does not use it
   value.mutable_tensor()->mutable_tensor_shape()->add_dim()->set_size(0);
 }
 
@@ -147,7 +147,7 @@ class TensorBoard::Impl {
     write(version, 0);
     pb::Event start;
     start.mutable_session_log()->set_status(pb::SessionLog::START);
-    write(start, steps == 0 ? 0 : steps + 1);  // this step and later ones come again
+    write(start, steps == 0 ? 0 : steps + 1);  // voids earlier records of this step and later ones
   }
   [[nodiscard]] bool is_new() const { return is_new_; }
 
@@ -189,7 +189,7 @@ void TensorBoard::event(const events::Event& event) {
 }
 
 void TensorBoard::end(const events::End& end) {
-  if (end.interrupted) return;  // it will be resumed
+  if (end.interrupted) return;  // the run will be resumed
   pb::HyperParameters data;
   data.mutable_session_end_info()->set_status(pb::HyperParameters::SessionEnd::SUCCESS);
   data.mutable_session_end_info()->set_end_time_secs(unix_time());

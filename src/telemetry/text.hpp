@@ -1,4 +1,4 @@
-// Numbers and fields of events as people read them, and lines put together from parts.
+// Numbers and fields of events as text, and lines composed of parts.
 #pragma once
 
 #include <cstdint>
@@ -24,11 +24,11 @@ namespace lockstep::telemetry {
 [[nodiscard]] std::string counted(std::int64_t count, const std::string& thing);
 /// "data_wait_seconds" -> "data wait seconds"
 [[nodiscard]] std::string spaced(std::string name);
-/// A GPU's driver: its own version, where it is known, and the newest CUDA that it supports: "580.65.06, for CUDA 13.0"
+/// A GPU's driver: its own version, if known, and the newest CUDA that it supports: "580.65.06, for CUDA 13.0"
 [[nodiscard]] std::string driver_text(const std::string& version, const std::string& cuda);
 
-// Fields of events. Numbers by name are "a 1, b 2"; those by rank are values in the order of the ranks, or their range
-// where there are many.
+// Fields of events. Numbers by name are "a 1, b 2"; numbers by rank are listed in order of the ranks, or, if there are
+// many, as a range.
 [[nodiscard]] std::string to_text(double value, events::Unit unit);
 [[nodiscard]] std::string to_text(std::int64_t value, events::Unit unit);
 [[nodiscard]] std::string to_text(bool value, events::Unit unit);

@@ -47,7 +47,7 @@ void add_span(const TimelineSpan& span, int process, TraceJson& events) {
   }
   event["name"] = fmt::format("{} {}", span.name, span.item);
   event["cat"] = "reduce";
-  event["id2"]["local"] = fmt::format("{}.{}", span.step, span.item);  // of this process
+  event["id2"]["local"] = fmt::format("{}.{}", span.step, span.item);  // unique within this process
   event["ph"] = "e";
   TraceJson begin = event;
   event["ts"] = span.end * kMicroseconds;
@@ -66,7 +66,7 @@ void add_names(const RankTrace& trace, TraceJson& events) {
   add_name("process_name", trace.rank, kPhaseTrack, fmt::format("rank {} on {}", trace.rank, trace.host), events);
   std::set<int> tracks;
   for (const TimelineSpan& span : trace.spans) tracks.insert(span.track);
-  tracks.erase(kBucketTrack);  // a viewer makes a track of each bucket
+  tracks.erase(kBucketTrack);  // viewers show a track for each bucket
   for (const int track : tracks) add_name("thread_name", trace.rank, track, track_name(track), events);
 }
 

@@ -1,4 +1,4 @@
-// The system's clock, for what people and servers put beside each other. Durations are of core/spans.hpp.
+// The system clock, for times that are compared across machines. For durations see core/spans.hpp.
 #pragma once
 
 #include <chrono>

@@ -10,7 +10,7 @@ namespace lockstep::train {
 
 namespace {
 
-/// Rank `from`'s, on every rank.
+/// Rank `from`'s algorithms, on every rank.
 std::vector<std::string> algorithms_of_rank(Communicator& communicator, int from, const std::vector<std::string>& own) {
   const Operation operation{.name = "the algorithms of a rank", .timeout = comm::kStartDeadline};
   std::string text;
@@ -30,10 +30,10 @@ std::vector<std::string> algorithms_of_rank(Communicator& communicator, int from
 std::unique_ptr<exec::Executor> make_with_algorithms_of_first_rank(Communicator& communicator,
                                                                    const MakeExecutor& make) {
   auto executor = make({});
-  // Ranks choose at the same time, and all but always the same.
+  // Ranks choose concurrently, and nearly always choose the same.
   const auto algorithms = algorithms_of_rank(communicator, 0, executor->algorithms());
   if (algorithms == executor->algorithms()) return executor;
-  executor.reset();  // its memory is taken again
+  executor.reset();  // frees its memory first
   return make(algorithms);
 }
 

@@ -1,4 +1,4 @@
-// One choice of algorithms for all ranks: what rank 0's kernels took of their libraries' proposals
+// Makes all ranks use the same algorithms: those that rank 0's kernels chose from what their libraries proposed
 // (KernelSet::algorithms()).
 #pragma once
 
@@ -14,21 +14,22 @@
 
 namespace lockstep::train {
 
-/// Whether all ranks must take the same: `exact` may leave each its own.
+/// Whether all ranks must use the same algorithms; without `exact: required`, each may use its own.
 [[nodiscard]] inline bool computes_alike(const Job& job, const exec::Device& device) {
   return device.chooses_algorithms() && job.exact == Exactness::required;
 }
 
-/// make(algorithms): an executor whose kernels take these algorithms; of none, the first that their libraries propose.
+/// make(algorithms): an executor whose kernels use these algorithms; if empty, the first ones that their libraries
+/// propose.
 using MakeExecutor = std::function<std::unique_ptr<exec::Executor>(const std::vector<std::string>& algorithms)>;
 
-/// One whose kernels compute on every rank as rank 0's do. Every rank calls it, with a GPU. Throws Error(usage) where a
-/// library does not propose here what rank 0's took.
+/// An executor whose kernels compute as rank 0's do. Collective, for ranks with GPUs. Throws Error(usage) if a library
+/// on this rank does not propose what rank 0 uses.
 [[nodiscard]] std::unique_ptr<exec::Executor> make_with_algorithms_of_first_rank(Communicator& communicator,
                                                                                  const MakeExecutor& make);
 
-/// Collective: what the kernels of the whole model chose, in the order of its graph, wherever its parts lie. Of the own
-/// part it is what this rank's kernels chose, of another what its first rank's did.
+/// Collective: the algorithms chosen for the whole model, in the order of its graph. For this rank's own part they are
+/// those of its own kernels; for any other part, those of the part's first rank.
 [[nodiscard]] std::vector<std::string> algorithms_of_all_parts(const ModelParts& parts, const exec::Executor& executor,
                                                                Communicator& communicator);
 

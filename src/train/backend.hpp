@@ -1,5 +1,5 @@
-// Backend: what a run trains with, on its rank's CPU (CpuBackend) or GPU (GpuBackend): a device, and what is made for
-// it beside what exec asks of a device. Chosen once (device_choice.hpp).
+// Backend: what a run trains with on its rank's CPU (CpuBackend) or GPU (GpuBackend): a device, and everything
+// device-specific that exec does not need. Chosen once (device_choice.hpp).
 #pragma once
 
 #include <memory>
@@ -17,28 +17,28 @@
 
 namespace lockstep::train {
 
-/// What comes after a rank's shards in a step. The updater refers to the reducer.
+/// What follows a rank's shards in a step. The updater refers to the reducer.
 struct ReduceAndUpdate {
   std::unique_ptr<comm::GradientReducer> reducer;
   std::unique_ptr<optim::Updater> updater;
 };
 
-/// What a run is going to allocate on its device, before any of it is there.
+/// What a run is going to allocate on its device.
 struct RunMemory {
   const exec::Executor& executor;
   const optim::Updater& updater;
   const optim::Model& model;
   const comm::GradientBuckets& buckets;
-  int ranks = 1;           ///< that have this rank's part of the model
-  int shards = 0;          ///< of this rank
-  bool evaluates = false;  ///< while it trains
+  int ranks = 1;           ///< ranks that have this rank's part of the model
+  int shards = 0;          ///< shards of this rank
+  bool evaluates = false;  ///< whether it also evaluates during training
 };
 
-/// What a device makes of a run's data itself.
+/// The data of a run that a device prepares itself.
 struct PlacedData {
-  std::shared_ptr<const exec::InputFiller> train, validation;  ///< null: the host makes the inputs
+  std::shared_ptr<const exec::InputFiller> train, validation;  ///< null: the host prepares the inputs
   std::string report;             ///< "train made on the GPU (9.2 MB), ..."; empty: there was nothing to decide
-  std::optional<int> max_shards;  ///< that this rank has memory for; none: the host's memory decides
+  std::optional<int> max_shards;  ///< as many as this rank has memory for; none: limited by the host's memory only
 };
 
 class Backend {
@@ -49,17 +49,17 @@ class Backend {
   virtual ~Backend() = default;
 
   [[nodiscard]] virtual const exec::Device& device() const = 0;
-  /// Every rank calls it. `ranks`: those that have this rank's part of the model. What `setup` and the pool refer to
-  /// outlives the result.
+  /// Collective. `ranks`: those that have this rank's part of the model. What `setup` and the pool refer to must
+  /// outlive the result.
   [[nodiscard]] virtual ReduceAndUpdate make_step(const RunContext& run, Communicator& ranks,
                                                   const optim::UpdaterSetup& setup,
                                                   const comm::GradientBuckets& buckets,
                                                   const comm::ReducerOptions& options,
                                                   exec::WorkerPool& pool) const = 0;
-  /// Every rank calls it. Throws Error(configuration) where the run does not fit into the device's memory.
+  /// Collective. Throws Error(configuration) if the run does not fit into the device's memory.
   [[nodiscard]] virtual PlacedData place_data(const RunContext& run, const input::PreparedData& data,
                                               const Graph& graph, const RunMemory& memory) const = 0;
-  /// Events that a run starts with. Every rank calls it.
+  /// Emits the events about devices at the start of a run. Collective.
   virtual void emit_devices(const RunContext& run) const = 0;
 };
 

@@ -1,5 +1,5 @@
-// Samples that ranks have replaced (data.bad_samples: replace) are reported by rank 0, each once: an event
-// `bad_sample`, which is kept in the run directory's events, too.
+// Reports replaced samples (data.bad_samples: replace): rank 0 emits one event `bad_sample` for each, which is also
+// kept in the run directory's events.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@
 
 namespace lockstep::train {
 
-/// What ranks have replaced since the last call, in order of set and id, each sample once; empty but on rank 0. Every
-/// rank calls it.
+/// Samples that any rank has replaced since the last call, in order of set and id, each once; empty except on rank 0.
+/// Collective.
 [[nodiscard]] std::vector<data::ReplacedSample> gather_replaced(data::ReplacedSamples& replaced,
                                                                 Communicator& communicator, const Operation& operation);
 
@@ -26,15 +26,15 @@ class BadSamples {
   BadSamples(const RunContext& run, std::shared_ptr<data::ReplacedSamples> replaced)
       : run_(run), replaced_(std::move(replaced)) {}
 
-  /// What this rank asks for with the step's scalars.
+  /// The flags that this rank sends with the step's scalars.
   [[nodiscard]] std::uint32_t flags() const { return replaced_->any() ? kSamplesReplaced : 0; }
-  /// Every rank calls it, at the same step.
+  /// Collective: called at the same step on every rank.
   void report(std::int64_t step);
 
  private:
   const RunContext& run_;
   std::shared_ptr<data::ReplacedSamples> replaced_;
-  std::set<std::pair<std::string, std::int64_t>> reported_;  ///< set and id; on rank 0
+  std::set<std::pair<std::string, std::int64_t>> reported_;  ///< set and id; on rank 0 only
 };
 
 }  // namespace lockstep::train

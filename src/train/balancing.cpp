@@ -25,12 +25,12 @@ namespace lockstep::train {
 
 namespace {
 
-constexpr double kProbeGain = 0.1;     // a short probe is noisy
-constexpr double kProbeSeconds = 0.2;  // it takes no longer, unless a single shard does
+constexpr double kProbeGain = 0.1;     // high, because a short probe is noisy
+constexpr double kProbeSeconds = 0.2;  // upper bound of a probe's time, unless a single shard takes longer
 constexpr int kProbeRounds = 15;
 constexpr const char* kThisRun = "steps of this run";
-constexpr double kRecordGain = 0.02;    // a record is the mean of many steps
-constexpr double kMemoryUsed = 0.8;     // of what is free: caches grow, too
+constexpr double kRecordGain = 0.02;    // low, because a record averages many steps
+constexpr double kMemoryUsed = 0.8;     // fraction of the free memory: caches grow, too
 constexpr int kFirstIdleTry = 8;        // steps
 constexpr int kLongestIdlePause = 512;  // steps
 
@@ -81,8 +81,8 @@ std::vector<comm::ShardAssignment> Balancing::assign_shards() const {
 }
 
 bool Balancing::is_automatic() const {
-  // With `exact: never` another assignment gives other bits: a run then keeps its first one, so that it can be
-  // repeated.
+  // With `exact: never`, another assignment gives other bits; the run keeps its first one, so that it can be
+  // reproduced.
   const BalanceMode mode = run_.job.balance.mode;
   return (mode == BalanceMode::automatic || mode == BalanceMode::prometheus) && run_.job.exact != Exactness::never &&
          run_.communicator.size() > 1 && run_.options.balancer == nullptr;
@@ -102,7 +102,7 @@ std::vector<int> Balancing::first_counts() {
   return counts_by(weights_, static_cast<int>(run_.job.shards));
 }
 
-// `weights`: by rank; empty: equal.
+// Shards in proportion to `weights`, by rank; empty: equal.
 std::vector<int> Balancing::counts_by(const std::vector<double>& weights, int shards) const {
   std::vector<int> counts(static_cast<std::size_t>(run_.communicator.size()));
   for (std::size_t part = 0; part < parts_.ranks().size(); ++part) {
@@ -128,9 +128,9 @@ int Balancing::max_host_shards(const comm::GradientBuckets& buckets) const {
                              static_cast<int>(run_.job.shards));
 }
 
-// Seconds of a shard: the median of some, so that one that was disturbed does not count.
+// Seconds per shard: the median of several, so that a disturbed one does not count.
 double Balancing::probe(exec::Executor& executor, const comm::GradientBuckets& buckets) const {
-  (void)executor.try_shards(workers_, buckets);  // the first ones make kernels and touch memory
+  (void)executor.try_shards(workers_, buckets);  // the first ones create kernels and touch memory
   std::vector<double> seconds;
   const auto start = Clock::now();
   for (int round = 0; round < kProbeRounds && (round == 0 || seconds_since(start) < kProbeSeconds); ++round) {
@@ -190,7 +190,7 @@ void Balancing::make_balancers(const std::vector<RankFacts>& facts) {
       options.max_shards.push_back(static_cast<int>(rank.max_shards));
       room += options.max_shards.back();
     }
-    // An equal assignment is tried even where memory seems too small for them: it is only an estimate.
+    // An equal assignment is allowed even if memory seems too small for it: the limit is only an estimate.
     for (std::size_t r = 0; r < counts.size(); ++r) {
       options.max_shards[r] = std::max(options.max_shards[r], room < options.shards ? options.shards : counts[r]);
     }
@@ -227,7 +227,7 @@ void Balancing::merge(std::size_t part, std::optional<balance::Decision> decisio
   pending_->predicted = std::max(pending_->predicted, decision->predicted);
 }
 
-// Whether a rank without shards should try one, so that it is noticed when it has become faster.
+// Whether a rank without shards should compute one, so that it is noticed if it has become faster.
 bool Balancing::try_idle() {
   if (!is_automatic() || !own_shards().empty()) {
     idle_steps_ = 0;
@@ -256,7 +256,7 @@ BalanceReport Balancing::report(const StepMeasure& step) {
   return {balance::to_values(measure_), pending_ ? kAssignmentChanges : 0U};
 }
 
-// A rank's cause is reported when it appears, and is part of the evidence while it lasts.
+// A cause is reported once, when it appears, and stays part of the evidence as long as it lasts.
 void Balancing::note_gpus(const std::vector<balance::RankMeasure>& ranks) {
   gpu_causes_.resize(ranks.size());
   evidence_ = kThisRun;
@@ -373,7 +373,7 @@ void Balancing::emit(const balance::Decision& decision, int moved, std::int64_t 
                         .shards_moved = moved};
   if (!decision.seconds_per_shard.empty()) {
     event.shard_seconds_by_rank = by_rank(decision.seconds_per_shard);
-    // Of parts that the decision is not about nothing is known here.
+    // The decision has no values for parts that it does not change.
     if (parts_.is_cut()) std::erase_if(*event.shard_seconds_by_rank, [](const auto& rank) { return rank.second == 0; });
     event.reduce_seconds = decision.reduce_seconds;
     event.predicted_before_seconds = decision.predicted_before;

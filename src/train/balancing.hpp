@@ -1,11 +1,11 @@
 // Balancing: which rank computes which shards, on how many threads, and when that changes. Every rank has one; rank 0
 // decides (src/balance) and broadcasts.
 //
-// A step: computed(), when its shards are; report() goes with the scalars of the step to all ranks; then decide(). What
-// rank 0 decides after step t goes as a flag with the scalars of step t + 1; then the counts are broadcast, and they
-// hold from step t + 2 on.
+// In a step: computed() after this rank's shards; report() is sent to all ranks with the scalars of the step; then
+// decide(). A decision that rank 0 makes after step t is announced by a flag with the scalars of step t + 1; then the
+// counts are broadcast, and apply from step t + 2 on.
 //
-// Where the model is cut into parts, each part's shards are dealt among the ranks that have it, by their speeds for it.
+// If the model is cut into parts, each part's shards are assigned to the ranks that have it, by their speeds for it.
 #pragma once
 
 #include <map>
@@ -27,64 +27,66 @@
 
 namespace lockstep::train {
 
-/// What a rank has measured of a step, beside the seconds of its shards.
+/// What a rank has measured in a step, besides the seconds of its shards.
 struct StepMeasure {
   double reduce = 0;       ///< seconds after its last shard: waiting for other ranks, and the exposed all-reduce
-  double last_update = 0;  ///< seconds, of the step before
+  double last_update = 0;  ///< seconds; of the previous step
   telemetry::GpuCause gpu = telemetry::GpuCause::none;  ///< what slows its GPU
-  std::optional<double> joules = {};                    ///< that its GPU has drawn since the start; none: not measured
+  std::optional<double> joules = {};                    ///< energy that its GPU has used since the start; none: not
+                                                        ///< measured
 };
 
-/// The same as all ranks get it.
+/// A rank's measurements and flags, in the form that is sent to all ranks.
 struct BalanceReport {
   balance::MeasureValues values;
-  std::uint32_t flags = 0;  ///< train/step_flags
+  std::uint32_t flags = 0;  ///< see train/step_flags
 };
 
 class Balancing {
  public:
-  /// An equal assignment, or one by the job's weights. Throws Error(configuration) for a weight that is no rank's.
-  /// `parts` outlives it.
+  /// Starts with an equal assignment, or with one by the job's weights. Throws Error(configuration) for a weight that
+  /// matches no rank. `parts` must outlive it.
   Balancing(const RunContext& run, const ModelParts& parts);
 
-  /// Of the ranks that have this rank's part of the model: all, where it is not cut.
+  /// The assignment for the ranks that have this rank's part of the model: all ranks, if it is not cut.
   [[nodiscard]] const comm::ShardAssignment& assignment() const { return assignments_[own_part()]; }
   /// By part.
   [[nodiscard]] const std::vector<comm::ShardAssignment>& assignments() const { return assignments_; }
   [[nodiscard]] const std::vector<int>& own_shards() const;
-  /// Threads that compute on this rank: `threads`, or its part of this host's cores, as far as there may be shards.
+  /// Threads that compute on this rank: `threads`, or its share of this host's cores, but no more than it may have
+  /// shards.
   [[nodiscard]] int workers() const { return workers_; }
   [[nodiscard]] const std::vector<int>& workers_of_ranks() const { return workers_of_ranks_; }
 
-  /// No more shards than its device's memory can hold; none: its host's memory is asked.
+  /// Limits this rank's shards to what its device's memory can hold; none: limited by the host's memory.
   void limit(std::optional<int> max_shards) { max_shards_ = max_shards; }
-  /// With `auto`: a better first assignment, from the record of a checkpoint of the same ranks, from earlier runs as a
-  /// Prometheus server remembers them, or by trying some shards. `step`: done so far. Every rank calls it.
-  /// `workload`: workload_of() of the graph.
+  /// With `auto`: improves the first assignment, by the record of a checkpoint of the same ranks, by metrics of earlier
+  /// runs on a Prometheus server, or by probing some shards. `step`: steps done so far. Collective. `workload`:
+  /// workload_of() of the graph.
   void start(exec::Executor& executor, const comm::GradientBuckets& buckets, const std::string& workload,
              const balance::Record& record, std::int64_t step);
 
   void computed(exec::Executor& executor, const comm::GradientBuckets& buckets);
-  /// What this rank tells all others of the step.
+  /// What this rank reports to all others about the step.
   [[nodiscard]] BalanceReport report(const StepMeasure& step);
-  /// Seconds that this rank has waited for input since the start: its workers' waits for a shard's inputs, added up and
-  /// divided by the number of workers. Every figure of it that a run reports is this one (docs/observability.md).
+  /// Seconds that this rank has waited for input since the start: the waits of its workers for a shard's inputs, summed
+  /// and divided by the number of workers. Every report of data waits uses this number (docs/observability.md).
   [[nodiscard]] double data_wait_seconds() const { return data_wait_; }
-  /// Every rank calls it, with the sums of the step. `step`: done with this one; `seconds`: it took. Returns whether
-  /// the assignment is another one from the next step on.
+  /// Collective, with the sums of the step. `step`: steps done, including this one; `seconds`: its duration. Returns
+  /// whether the assignment changes from the next step on.
   bool decide(const exec::StepSums& sums, std::int64_t step, double seconds);
 
-  /// Shards of each rank of an evaluation of `shards` in all (of each part), as those of training are chosen: by the
-  /// current speeds, by weights, or equal. `before`: as they are, which stays where it is as good. `step`: done. Every
-  /// rank calls it.
+  /// How many shards each rank evaluates, of `shards` in total (for each part), by the same rule as in training: by
+  /// current speeds, by weights, or equal. `before`: the previous counts, which are kept if they are as good. `step`:
+  /// steps done. Collective.
   [[nodiscard]] std::vector<int> evaluation_counts(int shards, std::vector<int> before, std::int64_t step) const;
 
   /// On rank 0.
   [[nodiscard]] balance::Record record() const;
   [[nodiscard]] const std::vector<balance::RankTimes>& times() const { return waiting_->times(); }
-  /// Seconds a shard of each rank in the last step, by rank; ranks without one are not in it.
+  /// Seconds per shard in the last step, by rank; without ranks that had no shards.
   [[nodiscard]] const events::ByRank& shard_seconds() const { return shard_seconds_; }
-  /// Joules by rank since the start; of those that measure them.
+  /// Joules by rank since the start; only ranks that measure them.
   [[nodiscard]] const events::ByRank& energy() const { return energy_; }
   [[nodiscard]] int moves() const { return moves_; }
 
@@ -101,7 +103,7 @@ class Balancing {
   [[nodiscard]] std::vector<std::string> hosts() const;
   [[nodiscard]] std::vector<int> first_counts();
   [[nodiscard]] std::vector<int> counts_by(const std::vector<double>& weights, int shards) const;
-  /// Whose partial sums the host's memory can hold.
+  /// How many shards' partial sums the host's memory can hold.
   [[nodiscard]] int max_host_shards(const comm::GradientBuckets& buckets) const;
   [[nodiscard]] double probe(exec::Executor& executor, const comm::GradientBuckets& buckets) const;
   void make_balancers(const std::vector<RankFacts>& facts);
@@ -109,7 +111,7 @@ class Balancing {
   bool try_idle();
   void note_gpus(const std::vector<balance::RankMeasure>& ranks);
   void note(const std::vector<balance::RankMeasure>& ranks);
-  /// Adds what one part's balancer has decided to what is going to be broadcast.
+  /// Merges the decision of one part's balancer into the one to be broadcast.
   void merge(std::size_t part, std::optional<balance::Decision> decision);
   void ask_balancers(const std::vector<balance::RankMeasure>& ranks, std::int64_t step, double seconds);
   void move(std::int64_t step);
@@ -123,16 +125,16 @@ class Balancing {
   int workers_ = 1;
   std::optional<int> max_shards_;
   std::vector<int> workers_of_ranks_;
-  std::vector<std::unique_ptr<balance::Balancer>> balancers_;  // rank 0: by part; null: it has one rank
+  std::vector<std::unique_ptr<balance::Balancer>> balancers_;  // rank 0: by part; null: the part has a single rank
   std::unique_ptr<balance::Waiting> waiting_;
-  std::optional<balance::Decision> pending_;  // rank 0: not broadcast yet
+  std::optional<balance::Decision> pending_;  // rank 0: decided, but not broadcast yet
   balance::RankMeasure measure_;
-  double data_seconds_ = 0;  // of the steps before
-  double data_wait_ = 0;     // the same, the mean of the workers
+  double data_seconds_ = 0;  // of the previous steps
+  double data_wait_ = 0;     // the mean over the workers
   int idle_steps_ = 0, moves_ = 0;
   events::ByRank shard_seconds_, energy_;
   std::vector<telemetry::GpuCause> gpu_causes_;  // rank 0: by rank
-  std::string evidence_;                         // rank 0: what the speeds of the next decision are from
+  std::string evidence_;                         // rank 0: what the speeds of the next decision are based on
 };
 
 }  // namespace lockstep::train

@@ -14,7 +14,7 @@ config::NamedAttributes named(const Def& def) {
   return entry;
 }
 
-/// Optimizers, or schedules.
+/// For optimizers and schedules.
 template <class Def>
 std::vector<config::NamedAttributes> named(const Registry<Def>& registry) {
   std::vector<config::NamedAttributes> entries;

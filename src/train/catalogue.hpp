@@ -1,4 +1,4 @@
-// From the registries to what config may find named in a job file.
+// Tells config which names of the registries a job file may use.
 #pragma once
 
 #include "config/config.hpp"

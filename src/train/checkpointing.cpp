@@ -13,7 +13,7 @@ namespace lockstep::train {
 
 namespace {
 
-constexpr Operation kStarting{"run directory", 0};  ///< what rank 0 does there while the others wait
+constexpr Operation kStarting{"run directory", 0};  ///< for waits while rank 0 prepares the run directory
 
 }  // namespace
 

@@ -1,4 +1,5 @@
-// Checkpointing: where a run goes on from, and when and what it writes. Every rank has one; rank 0 touches files.
+// Checkpointing: which checkpoint a run resumes from, and when it writes which ones. Every rank has one; only rank 0
+// manages the directory.
 #pragma once
 
 #include <memory>
@@ -16,57 +17,57 @@ namespace lockstep::train {
 
 class Checkpointing {
  public:
-  /// Locks the run directory, which all hosts must share (not with `checkpoint: never`: nothing is read or written
+  /// Locks the run directory, which all hosts must share (except with `checkpoint: never`: nothing is read or written
   /// then). Every rank makes one.
   explicit Checkpointing(const RunContext& run, checkpoint::FileSystem& files = checkpoint::real_files());
 
-  /// Goes on from the checkpoint that `--resume` chooses: overwrites what this rank has of the model, and the progress,
-  /// but for the fingerprint, and returns true. Every rank calls it. Throws when the checkpoint is of another job or
-  /// data set, or, where the job requires exact bits, of another fingerprint.
+  /// Resumes from the checkpoint that `--resume` selects: overwrites this rank's part of the model, and the progress
+  /// except for the fingerprint, and returns true; false if there is none. Collective. Throws if the checkpoint belongs
+  /// to another job or data set, or, if the job requires exact bits, to another fingerprint.
   bool resume(const std::vector<std::string>& state_names, optim::Model& model, checkpoint::Progress& progress);
 
-  /// From here on checkpoints of these tensors can be written, all of the model on every rank; what a rank has of them
-  /// must not move. `keep_every`: steps, 0: none.
+  /// From here on, checkpoints of these tensors can be written; together, the ranks have all of the model. The tensors
+  /// must not move. `keep_every`: steps; 0: none.
   void prepare(std::vector<checkpoint::TensorSource> tensors, std::int64_t keep_every,
                std::chrono::milliseconds deadline = checkpoint::WriterOptions().deadline);
 
-  /// Begins the checkpoint of `progress.step`: a copy now, the rest in the background. Every rank calls it. What
-  /// goes wrong with it is a warning; the next one is tried again.
+  /// Begins the checkpoint of `progress.step`: copies now, writes in the background. Collective. A failure is only a
+  /// warning; the next checkpoint is tried as usual.
   void write(const checkpoint::Progress& progress, bool best);
-  /// Whether the checkpoint of this step is there or under way. finish() reports whether it could be written.
+  /// Whether the checkpoint of this step has been begun or written. finish() reports whether writing succeeded.
   [[nodiscard]] bool has_begun(std::int64_t step) const { return begun_step_ == step; }
-  /// The path of the newest checkpoint if it is of this step, else "". On rank 0.
+  /// The path of the newest checkpoint if it is of this step, else "". On rank 0 only.
   [[nodiscard]] std::string path(std::int64_t step) const;
 
-  /// What is written of checkpoints that begin from now on are spans of it; null: of none.
+  /// The writing of checkpoints that begin from now on is recorded as spans; null: not recorded.
   void trace(std::shared_ptr<TraceRecorder> recorder) {
     if (writer_) writer_->trace(std::move(recorder));
   }
 
-  /// Reports what has been written meanwhile; cheap.
+  /// Reports what has been written since the last call; cheap.
   void report();
-  /// Every rank calls it, at the end: waits for what is under way. Throws Error(infrastructure) on all ranks when the
-  /// last checkpoint that was asked for could not be written, or not even begun.
+  /// Collective, at the end: waits for checkpoints under way. Throws Error(infrastructure) on all ranks if the last
+  /// requested checkpoint could not be begun or written.
   void finish();
-  /// Checkpoints that could not be written; on rank 0.
+  /// Number of checkpoints that could not be written; on rank 0 only.
   [[nodiscard]] std::int64_t failures() const { return failures_; }
 
  private:
-  /// The saved progress, if this run may go on from it.
+  /// Returns the saved progress if this run may resume from it; else throws.
   [[nodiscard]] checkpoint::Progress going_on(checkpoint::Progress saved, const checkpoint::Progress& now,
                                               const std::string& path) const;
-  /// The one to go on from, read by `reader`.
+  /// The checkpoint to resume from, read by `reader`.
   [[nodiscard]] std::optional<checkpoint::Checkpoint> find(checkpoint::CheckpointReader& reader) const;
   void warn_of_damage(const std::string& notes) const;
   [[nodiscard]] static checkpoint::Targets targets_of(const std::vector<std::string>& state_names, optim::Model& model);
 
   RunContext run_;
-  checkpoint::FileSystem& files_;                        // what checkpoints are written to
+  checkpoint::FileSystem& files_;                        // the file system that checkpoints are written to
   std::unique_ptr<checkpoint::RunDirectory> directory_;  // rank 0
   std::unique_ptr<checkpoint::CheckpointWriter> writer_;
   std::int64_t begun_step_ = -1, resumed_at_ = -1, failures_ = 0;
   bool last_never_began_ = false;
-  std::string newest_, best_;  // when the run began; the best one on rank 0
+  std::string newest_, best_;  // at the start of the run; best_ on rank 0 only
 };
 
 }  // namespace lockstep::train

@@ -27,7 +27,7 @@ ContentCheck::ContentCheck(const RunContext& run, std::shared_ptr<input::SourceI
     try {
       read(stop);
       promise.set_value();
-    } catch (...) {  // thrown where it is waited for
+    } catch (...) {  // rethrown by wait()
       promise.set_exception(std::current_exception());
     }
   });
@@ -52,7 +52,7 @@ void ContentCheck::wait(comm::WorkProgress& progress) {
   read_.get();
 }
 
-// The leader has read every set; another rank has those that are other files for it.
+// The host leader has read every set that the ranks of its host share; a rank whose files differ has read those itself.
 std::vector<std::string> ContentCheck::digests_of_host() {
   const std::string made = comm::make_once_a_host(run_.communicator, [&] {
     std::string all;

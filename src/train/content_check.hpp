@@ -1,8 +1,8 @@
-// The check that all hosts have the same data to the last byte, for sets that are too large to be read at the start.
+// Checks that all hosts have the same data, byte for byte, for sets that are too large to be read at the start.
 //
-// One rank of each host reads them in the background while the run trains; before the first checkpoint the ranks
-// compare. The result is kept with the index of the source (data/index_cache.hpp), so that files are read for it once
-// as long as they do not change.
+// One rank per host reads them in the background while the run trains; before the first checkpoint, the ranks compare.
+// The result is stored with the index of the source (data/index_cache.hpp), so unchanged files are read for it only
+// once.
 #pragma once
 
 #include <atomic>
@@ -22,15 +22,15 @@ namespace lockstep::train {
 
 class ContentCheck {
  public:
-  /// Begins to read. `sources`: those of prepare_data; nothing else uses them from now on. null: there is nothing to
-  /// check.
+  /// Begins to read. `sources`: from prepare_data; nothing else may use them from now on. null: nothing to check.
   ContentCheck(const RunContext& run, std::shared_ptr<input::SourceIndexes> sources);
 
-  /// Whether there are large sets that compare() has not compared yet; the same on all ranks.
+  /// Whether there are large sets that have not been compared yet; the same on all ranks.
   [[nodiscard]] bool is_due() const { return !sets_.empty() && !compared_; }
-  /// Collective: waits until all is read, and compares the ranks; then what was read with the `data_content` of a run
-  /// that goes on, which is set where there is none: a hash of 64 hexadecimal digits. Throws Error(usage) that names
-  /// the rank and host that differ, Error(data) for what cannot be read, and for another content than the run's.
+  /// Collective: waits until everything is read, compares the ranks, and then compares the result with the
+  /// `data_content` of a resumed run, or sets it if there is none: a hash of 64 hexadecimal digits. Throws Error(usage)
+  /// that names the rank and host that differ, Error(data) for unreadable files or if the content is not that of the
+  /// resumed run.
   void compare(checkpoint::Progress& progress);
 
  private:
@@ -41,11 +41,12 @@ class ContentCheck {
 
   RunContext run_;
   std::shared_ptr<input::SourceIndexes> sources_;
-  std::vector<std::string> sets_, digests_;  ///< the large sets; by set, empty where another rank of the host reads it
-  std::atomic<double> fraction_{0};          ///< read so far of the set that is being read
+  std::vector<std::string> sets_, digests_;  ///< the large sets; their digests, empty if another rank of the host reads
+                                             ///< the set
+  std::atomic<double> fraction_{0};          ///< of the set that is being read
   std::future<void> read_;
   bool compared_ = false;
-  std::jthread thread_;  ///< last: it uses the above
+  std::jthread thread_;  ///< last, because it uses the members above
 };
 
 }  // namespace lockstep::train

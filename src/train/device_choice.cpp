@@ -16,7 +16,7 @@ namespace lockstep::train {
 
 namespace {
 
-constexpr int kMinMajor = 8;  // of the compute capability: what CMake compiles for
+constexpr int kMinMajor = 8;  // minimum compute capability: what CMake compiles for
 constexpr const char* kElse = ", or set device: cpu";
 
 [[noreturn]] void refuse(const JobFile& job, const std::string& what) {
@@ -36,7 +36,7 @@ void require_driver(const JobFile& job, const GpuFacts& facts, const std::string
     refuse(job, fmt::format("expected NVIDIA's driver to work on {}, found: {}; see the output of nvidia-smi", host,
                             driver.problem));
   }
-  // Drivers run every minor release of their major one.
+  // A driver supports every minor release of its major version.
   if (driver.cuda_version / 1000 < facts.module_cuda_version / 1000) {
     refuse(job, fmt::format("expected a driver for CUDA {} or later on {}, found one for CUDA {}; update the driver",
                             needed, host, device::cuda_version_text(driver.cuda_version)));
@@ -64,7 +64,7 @@ std::vector<std::size_t> wanted_gpus(const JobFile& job, const GpuFacts& facts, 
   return wanted;
 }
 
-/// Its number in `devices`, and in doctor's list.
+/// The GPU's number in `devices` and in the output of `lockstep doctor`.
 std::ptrdiff_t number_of(const device::GpuInfo& gpu, const device::DriverFacts& driver) {
   const auto same = [&](const device::GpuInfo& other) { return other.ordinal == gpu.ordinal; };
   return std::find_if(driver.gpus.begin(), driver.gpus.end(), same) - driver.gpus.begin();
@@ -80,7 +80,7 @@ GpuFacts facts_with(const device::CudaModule& module) {
   return facts;
 }
 
-/// each_has_its_own() of this rank's host.
+/// each_has_its_own() for this rank's host.
 bool ranks_have_their_own(const device::DriverFacts& driver, Communicator& communicator) {
   constexpr std::size_t kLongest = 32;
   const auto ranks = static_cast<std::size_t>(communicator.size());
@@ -133,7 +133,8 @@ device::GpuInfo choose_gpu(const JobFile& job, const GpuFacts& facts, const Loca
 
 std::unique_ptr<Backend> choose_backend(const JobFile& job, Communicator& communicator) {
   if (job.device != DeviceChoice::cuda) return std::make_unique<CpuBackend>();
-  // A rank has more streams than the driver has ways to the GPU by default; those of one way wait for each other.
+  // A rank has more streams than the driver's default number of connections to the GPU; streams that share one wait for
+  // each other.
   (void)setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
   const Topology& topology = communicator.topology();
   const int rank = communicator.rank();
@@ -142,8 +143,8 @@ std::unique_ptr<Backend> choose_backend(const JobFile& job, Communicator& commun
   const LocalRank local{topology.host_name(rank), rank, topology.local_rank(rank), topology.local_size(rank),
                         ranks_have_their_own(facts.driver, communicator)};
   const device::GpuInfo gpu = choose_gpu(job, facts, local);
-  // NCCL refuses two ranks of one host on one GPU; so each of them says that it is a host of its own. Ranks of
-  // pretended hosts (LOCKSTEP_HOST_ID) meet on GPUs, too.
+  // NCCL refuses two ranks of one host on the same GPU, so ranks that share one each claim to be a host of their own.
+  // Ranks of pretended hosts (LOCKSTEP_HOST_ID) may also share a GPU.
   const auto gpus = job.devices.empty() ? facts.driver.gpus.size() : job.devices.size();
   const bool meet = local.local_size > static_cast<int>(gpus) || std::getenv("LOCKSTEP_HOST_ID") != nullptr;
   if (facts.shared && meet && !local.has_own) (void)setenv("NCCL_HOSTID", fmt::format("rank-{}", rank).c_str(), 0);

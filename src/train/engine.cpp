@@ -77,7 +77,7 @@ void Engine::begin_step(std::uint64_t step, const std::vector<comm::ShardAssignm
   reducer->begin_step(step, assignments[static_cast<std::size_t>(run.parts.own())]);
   if (!scalars) return;
   const auto loss = static_cast<std::size_t>(run.parts.of_loss());
-  comm::ShardAssignment losses;  // who has them, of all ranks
+  comm::ShardAssignment losses;  // which ranks have losses, among all ranks
   losses.shards_of_rank.resize(static_cast<std::size_t>(run.communicator.size()));
   for (std::size_t i = 0; i < run.parts.ranks()[loss].size(); ++i) {
     losses.shards_of_rank[static_cast<std::size_t>(run.parts.ranks()[loss][i])] = assignments[loss].shards_of_rank[i];

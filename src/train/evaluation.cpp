@@ -50,8 +50,8 @@ int shards_for(std::int64_t samples, std::int64_t shard_samples) {
   return static_cast<int>(divide_up(samples, shard_samples));
 }
 
-// Who evaluates what: counts[r] shards for rank r, which keeps of those it had `before` what it can, so that what it
-// has loaded ahead and cached is of use.
+// Assigns counts[r] shards to rank r, which keeps as many as possible of those it had `before`, to make use of what it
+// has loaded ahead and cached.
 std::vector<std::vector<int>> deal(std::span<const int> counts, int shards, std::vector<std::vector<int>> before) {
   LOCKSTEP_CHECK(std::accumulate(counts.begin(), counts.end(), 0) == shards, "counts of all shards");
   before.resize(counts.size());
@@ -70,7 +70,7 @@ std::vector<std::vector<int>> deal(std::span<const int> counts, int shards, std:
   return before;
 }
 
-// Without a shard that gets done for so long, a rank hangs.
+// A rank that finishes no shard for this long is considered hung.
 std::chrono::milliseconds stalled_after(const EvaluationOptions& options) {
   return std::max<std::chrono::milliseconds>(options.timeout, std::chrono::minutes{1});
 }
@@ -171,7 +171,7 @@ std::map<std::string, double> Evaluation::run(const exec::ModelValues& model, st
   return metrics_of(sums);
 }
 
-// Sample s: row s of columns (loss, count, metric, count, ...). Only this rank's are filled.
+// Row s has the values of sample s: (loss, count, metric, count, ...). Only the rows of this rank's samples are filled.
 void Evaluation::compute(std::vector<float>& rows, comm::WorkProgress& progress) {
   const auto take = [&](const exec::EvaluatedShard& shard) {
     const std::int64_t first = shard.shard * options_.shard_samples;
@@ -189,7 +189,8 @@ void Evaluation::compute(std::vector<float>& rows, comm::WorkProgress& progress)
   is_cut() ? executor_->evaluate(runs_, schedule_, loader_, take) : executor_->evaluate(runs_, mine(), loader_, take);
 }
 
-// In rounds of as many shards a rank as an equal assignment has, so that memory does not grow with an unequal one.
+// Gathers in rounds of as many shards per rank as an equal assignment has, so that memory does not grow with an unequal
+// one.
 void Evaluation::gather(std::vector<float>& rows, const Operation& operation) const {
   Communicator& communicator = is_cut() ? options_.parts->group() : communicator_;
   if (communicator.size() == 1) return;

@@ -58,7 +58,7 @@ std::string hash_of_shard(exec::Executor& executor, const Graph& graph, const ex
     const std::vector<float> sums = reducer->fetch(static_cast<int>(b));
     const auto& bucket = buckets.buckets[b];
     for (auto i = static_cast<std::size_t>(bucket.first_slot); i < static_cast<std::size_t>(bucket.last_slot); ++i) {
-      const auto first = static_cast<std::size_t>(buckets.slots[i].offset);  // the gaps between slots are left out
+      const auto first = static_cast<std::size_t>(buckets.slots[i].offset);  // skips the gaps between slots
       const auto elements = static_cast<std::size_t>(executor.program().slots[i].elements);
       hash.add(std::as_bytes(std::span(sums).subspan(first, elements)));
     }
@@ -73,8 +73,8 @@ using Int = std::int64_t;
 constexpr Int kBatch = 4, kClasses = 10;
 constexpr std::uint64_t kSeed = 1;
 
-// Convolutions of several channel blocks, matrix multiplications that are cut into blocks in each of their three
-// dimensions, and every kind of exponential, norm and sum that a layer can have.
+// Has convolutions of several channel blocks, matrix multiplications that are cut into blocks in all three dimensions,
+// and every kind of exponential, norm and sum that a layer can have.
 Graph probe(const OpRegistry& ops) {
   GraphBuilder b(ops, kBatch);
   const auto conv = [&](ValueId x, Int filters, Int stride) {
@@ -114,7 +114,8 @@ class ProbeSource final : public InputSource {
   Tensor image_, label_;
 };
 
-// Only what oneDNN computes in bfloat16 itself has bits of its own there: where it is upcast, float32's kernels do it.
+// Only what oneDNN computes natively in bfloat16 has bits of its own there: otherwise values are upcast and float32
+// kernels compute.
 std::string hash_of_kernels(const exec::Device& device, DType precision) {
   OpRegistry ops;
   ops::add_built_in(ops);
@@ -172,7 +173,7 @@ std::size_t padded(std::size_t bytes) {
   return (bytes + 3) / 4 * 4;
 }
 
-/// The first digits of the build id in a segment of notes; empty where it has none.
+/// The first digits of the build id in an ELF note segment; empty if it has none.
 std::string build_id_of(std::span<const std::byte> notes) {
   ElfW(Nhdr) note{};
   while (notes.size() >= sizeof(note)) {

@@ -13,7 +13,7 @@ namespace lockstep::train {
 
 namespace {
 
-constexpr std::size_t kLibrariesPart = 64;  // of the free memory; an estimate, which no GPU has confirmed
+constexpr std::size_t kLibrariesPart = 64;  // of the free memory: 1/64; an estimate, not measured on a GPU
 constexpr const char* kNotSeenOnGpus =
     "this version's GPU code has been tested with stand-ins and has not run on a GPU yet; compare what it trains with "
     "device: cpu (docs/gpu.md)";
@@ -24,8 +24,8 @@ std::unique_ptr<const optim::UpdateKernels> make_update_kernels(const device::Cu
   return std::unique_ptr<const optim::UpdateKernels>(make());
 }
 
-/// Of how many of the gradient's shards the GPU can hold the partial sums, where those of `own` were counted and `left`
-/// bytes are needed for nothing. At least `own`.
+/// For how many shards the GPU can hold partial sums, if `own` shards are already accounted for and `left` bytes are
+/// unused. At least `own`.
 int max_gpu_shards(const comm::GradientBuckets& buckets, int own, int ranks, int workers, std::size_t left) {
   const std::size_t room = comm::GpuAllReduce::bytes(buckets, own, ranks, workers) + left;
   int max = own;
@@ -45,8 +45,8 @@ ReduceAndUpdate GpuBackend::make_step(const RunContext& run, Communicator& ranks
   return {std::move(reducer), std::move(updater)};
 }
 
-// What libraries, graphs and kernels take for themselves is not known before they run: a part of what is free is left
-// to them.
+// What libraries, graphs and kernels allocate themselves is not known before they run: a fraction of the free memory is
+// reserved for it.
 std::vector<exec::MemoryNeed> GpuBackend::needs(const Graph& graph, const RunMemory& memory) const {
   const exec::ProgramSetup program = memory.executor.setup();
   auto needs = memory.updater.memory_needs(memory.model);
@@ -55,7 +55,8 @@ std::vector<exec::MemoryNeed> GpuBackend::needs(const Graph& graph, const RunMem
   const auto of_workers = device_.needs_of_workers(program);
   needs.insert(needs.end(), of_workers.begin(), of_workers.end());
   needs.push_back({"libraries and graphs", device_.gpu().free_memory() / kLibrariesPart});
-  if (memory.evaluates && program.part != nullptr) {  // shards of its own, which keep no more than those that train
+  if (memory.evaluates && program.part != nullptr) {  // evaluation has shards of its own, which keep no more than
+                                                      // training's
     for (exec::MemoryNeed need : of_workers) {
       need.what += " of evaluations";
       needs.push_back(std::move(need));

@@ -1,4 +1,4 @@
-// GpuBackend: gradients, model and, where they fit, the data stay on the rank's GPU.
+// GpuBackend: keeps gradients, model and, if they fit, the data on the rank's GPU.
 #pragma once
 
 #include <vector>
@@ -13,7 +13,7 @@ class GpuBackend final : public Backend {
   explicit GpuBackend(exec::GpuSetup setup) : device_(std::move(setup)) {}
 
   [[nodiscard]] const exec::GpuDevice& device() const override { return device_; }
-  /// With several ranks, NCCL is started.
+  /// Starts NCCL if there are several ranks.
   [[nodiscard]] ReduceAndUpdate make_step(const RunContext& run, Communicator& ranks, const optim::UpdaterSetup& setup,
                                           const comm::GradientBuckets& buckets, const comm::ReducerOptions& options,
                                           exec::WorkerPool& pool) const override;

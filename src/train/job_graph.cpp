@@ -19,7 +19,7 @@ Graph in_precision(const Job& job, Graph graph) {
   return graph;
 }
 
-// The variance of one value is 0, and what a layer makes of it does not depend on its input.
+// With a single value the variance is 0, and the layer's output does not depend on its input.
 void require_batch_statistics(const Graph& graph, const JobFile& job) {
   for (const Node& node : graph.nodes) {
     if (node.op->name != "batch_norm") continue;

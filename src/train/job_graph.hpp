@@ -1,4 +1,4 @@
-// A job's graph: the one that training runs, that `check` and `show` print, and that evaluation reads.
+// A job's graph: the one that training runs, `check` and `show` print, and evaluation reads.
 #pragma once
 
 #include "input/prepared_data.hpp"
@@ -7,7 +7,7 @@
 
 namespace lockstep::train {
 
-/// What layers make for one another is kept in: bf16 or f16 where the job says so, else f32.
+/// The type that activations between layers are kept in: bf16 or f16 if the job says so, else f32.
 [[nodiscard]] DType precision_of(const Job& job);
 
 /// For one shard, with loss and metrics.

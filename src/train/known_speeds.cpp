@@ -17,7 +17,7 @@ namespace lockstep::train {
 
 namespace {
 
-constexpr std::size_t kNameWidth = 128;  // of a processor model
+constexpr std::size_t kNameWidth = 128;  // of a processor model's name
 
 std::string path_of(const std::string& run_directory) {
   return run_directory + "/balance.json";

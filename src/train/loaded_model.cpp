@@ -20,7 +20,7 @@ namespace lockstep::train {
 
 namespace {
 
-/// A source of its own, or none for a set that is (a part of) the training data.
+/// The options of a set with a source of its own; null if the set is (part of) the training data.
 const SourceOptions* own_source(const std::string& name, const Job& job) {
   const auto& source = name == "test" ? job.data.test : job.data.validation;
   return name != "train" && source ? &*source : nullptr;
@@ -85,7 +85,7 @@ input::PreparedData data_of(const checkpoint::SavedFiles& files, const Job& job,
                              {.communicator = &communicator});
 }
 
-/// As they are before the pipeline.
+/// Features as they are before the pipeline.
 std::vector<Feature> features_read(const Graph& graph, const DataSetInfo& info) {
   std::vector<Feature> features;
   for (const ValueId id : graph.inputs) {
@@ -97,7 +97,7 @@ std::vector<Feature> features_read(const Graph& graph, const DataSetInfo& info) 
   return features;
 }
 
-/// Each sample is a shard of its own, read and prepared by the worker that asks for it.
+/// Each sample is a shard of its own, read and prepared by the worker that requests it.
 class SampleSource final : public InputSource {
  public:
   SampleSource(const DataSet& samples, const data::Pipeline& pipeline)
@@ -137,7 +137,7 @@ class SampleSource final : public InputSource {
 
   const DataSet& samples_;
   const data::Pipeline& pipeline_;
-  std::vector<std::vector<Tensor>> prepared_;  // by sample, while it is computed
+  std::vector<std::vector<Tensor>> prepared_;  // by sample; kept only while it is computed
 };
 
 }  // namespace
@@ -146,7 +146,7 @@ std::optional<input::PreparedData> remembered_data(const checkpoint::SavedFiles&
                                                    const AugmentRegistry& registry) {
   if (!files.checkpoint) return std::nullopt;
   const auto& progress = files.checkpoint->manifest.progress;
-  if (progress.data_facts == "{}") return std::nullopt;  // the first checkpoints had none
+  if (progress.data_facts == "{}") return std::nullopt;  // the first releases stored none
   return input::recall_data(progress.data_facts, job.data, job.seed, registry, files.path + "/manifest.json");
 }
 
@@ -189,7 +189,7 @@ EvaluationResult LoadedModel::evaluate(const DataSet& set, data::ReplacedSamples
   return result;
 }
 
-// Kept for the next call, unless that has more samples to share out among threads.
+// Reused by the next call, unless that one can use more threads.
 LoadedModel::Predictor& LoadedModel::predictor(std::size_t samples) {
   const int workers = exec::worker_count(job_.threads, communicator_, backend_->device(), samples);
   if (predictor_ && predictor_->pool.size() >= workers) return *predictor_;

@@ -1,5 +1,5 @@
-// A trained model with what there is to know of its data, and the sets that it is evaluated on; what TrainedModel and
-// the commands of the program stand on.
+// A trained model, what is known about its data, and the sets that it is evaluated on; used by TrainedModel and by the
+// program's commands.
 #pragma once
 
 #include <functional>
@@ -23,26 +23,27 @@ struct EvaluationSet {
   std::shared_ptr<data::ReplacedSamples> replaced;
 };
 
-/// `name`: validation, test or train. Throws Error(usage) for another, and where the job has no such set.
+/// `name`: validation, test or train. Throws Error(usage) for another name, or if the job has no such set.
 void require_evaluation_set(const std::string& name, const Job& job, const DataSets& own = {});
 
-/// Opens a set of the job. `known`: what a checkpoint remembers of the training data, or these themselves, which are
-/// taken from there then. Where they are needed beside, `with_data` gives the job: one whose files must exist.
+/// Opens a set of the job. `known`: what a checkpoint remembers of the training data, or the training data themselves,
+/// which then serve as the set where it is (part of) them. If the data are still needed, `with_data` returns a job
+/// whose files must exist.
 [[nodiscard]] EvaluationSet open_evaluation_set(const std::string& name, const Job& job, const DataSets& own,
                                                 const input::PreparedData& known,
                                                 const std::function<JobFile()>& with_data, Communicator& communicator);
 
-/// What the checkpoint remembers of the training data; nothing for a bare .safetensors file, and for checkpoints that
-/// had no memory yet.
+/// What the checkpoint remembers of the training data; nothing for a bare .safetensors file, and for checkpoints of
+/// early versions.
 [[nodiscard]] std::optional<input::PreparedData> remembered_data(const checkpoint::SavedFiles& files, const Job& job,
                                                                  const AugmentRegistry& registry);
 
 class LoadedModel {
  public:
-  /// The job with its data, for where they are needed: the files that it names must exist.
+  /// Returns the job with its data, if they are needed: the files that it names must exist.
   using WithData = std::function<JobFile()>;
 
-  /// As TrainedModel's, but that the job may have been loaded without its data.
+  /// As TrainedModel's constructor, except that the job may have been loaded without its data.
   LoadedModel(const JobFile& job, const std::string& which, const Registries& registries, Communicator& communicator,
               const DataSets& own, WithData with_data);
 

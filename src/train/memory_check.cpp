@@ -13,14 +13,14 @@ namespace lockstep::train {
 
 namespace {
 
-constexpr std::size_t kLimitWidth = 64;  // of a limit's name
+constexpr std::size_t kLimitWidth = 64;  // of the limit's name
 
 int optimizer_states(const Run& run) {
   return static_cast<int>(optim::state_names_of(run.job.optimizer, run.context.registries.optimizers).size());
 }
 
-/// From below: one sum of the gradients, and what cannot be done without. What ranks divide is a page of memory on
-/// its owner alone, but where a limit counts memory that nobody has touched.
+/// A lower bound: one sum of the gradients, and whatever is indispensable. What ranks divide occupies memory only on
+/// its owner, unless the limit also counts untouched memory.
 std::int64_t least_of_this_rank(const Run& run, const Engine& engine, const Balancing& balancing,
                                 const plan::MemoryLimit& limit) {
   const Graph& graph = engine.executor->graph();
@@ -64,7 +64,7 @@ Found of_all_ranks(const Run& run, const Engine& engine, const Balancing& balanc
 }  // namespace
 
 void require_memory(const Run& run, const Engine& engine, const Balancing& balancing) {
-  if (!run.context.device.uses_host_memory()) return;  // that of a GPU is checked when the model is put there
+  if (!run.context.device.uses_host_memory()) return;  // a GPU's memory is checked when the model is placed there
   const Found found = of_all_ranks(run, engine, balancing);
   const int rank = plan::first_without_room(found.rooms);
   if (rank < 0) return;

@@ -1,4 +1,4 @@
-// Whether each rank may have the memory that it needs at least, asked before any of it is there.
+// Checks, before anything is allocated, that each rank may have the memory that it needs at least.
 #pragma once
 
 #include "train/balancing.hpp"
@@ -6,9 +6,9 @@
 
 namespace lockstep::train {
 
-/// Every rank calls it. Throws Error(configuration) on all of them, with a table and the placement that needs least,
-/// where the cgroup or the limits of a rank's process are below what its parameters, gradients, optimizer states and
-/// activations take. Ranks without a limit, and GPUs, are not judged (a GPU's memory is: Backend::place_data).
+/// Collective. Throws Error(configuration) on all ranks, with a table and the placement that needs least, if a rank's
+/// parameters, gradients, optimizer states and activations exceed the limit of its cgroup or process. Ranks without a
+/// limit are not checked, nor is GPU memory (see Backend::place_data).
 void require_memory(const Run& run, const Engine& engine, const Balancing& balancing);
 
 }  // namespace lockstep::train

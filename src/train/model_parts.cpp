@@ -38,7 +38,7 @@ ModelParts::ModelParts(const Graph& graph, const JobFile& job, const exec::Devic
       speeds_(plan::in_proportion(std::move(speeds))),
       ranks_(one_part(ranks.size())) {
   if (ranks.size() == 1 || config::max_parts(job) == 1) return;
-  // Lowered as a whole: what a pass does to a layer must not depend on where the model is cut.
+  // The whole model is lowered: what a pass does to a layer must not depend on where the model is cut.
   const Graph as_computed = device.lower(graph, lowered);
   const Placement placement = plan::place_by_speed(as_computed, job.parallel, speeds_, job.shards);
   if (placement.ranks_of_part.size() == 1) return;
@@ -76,7 +76,7 @@ std::vector<events::Part> ModelParts::events() const {
 
 exec::PartSchedule ModelParts::schedule(std::span<const comm::ShardAssignment> assignments,
                                         std::span<const int> workers, bool training) const {
-  std::vector<int> first_worker(workers.size() + 1);  // by rank: the number of its first one of all
+  std::vector<int> first_worker(workers.size() + 1);  // by rank: the global number of its first worker
   std::partial_sum(workers.begin(), workers.end(), first_worker.begin() + 1);
   balance::PipelineSetup setup;
   for (std::size_t r = 0; r < workers.size(); ++r) {

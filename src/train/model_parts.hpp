@@ -1,5 +1,5 @@
-// ModelParts: how a run's model is divided between its ranks (`job.parallel`), as one rank sees it. With one part,
-// every rank has the whole model, and there is nothing here but that.
+// ModelParts: how a run's model is divided between its ranks (`job.parallel`), as seen by one rank. With one part,
+// every rank has the whole model, and the rest is unused.
 #pragma once
 
 #include <memory>
@@ -23,47 +23,47 @@ namespace lockstep::train {
 
 class ModelParts {
  public:
-  /// Every rank makes the same parts. `speeds`: by rank, in any unit; the same for all ranks. Throws
-  /// Error(configuration) where the model cannot be cut as the job says.
+  /// Every rank makes the same parts. `speeds`: by rank, in any unit; the same on all ranks. Throws
+  /// Error(configuration) if the model cannot be cut as the job says.
   ModelParts(const Graph& graph, const JobFile& job, const exec::Device& device, Communicator& ranks, bool lowered,
              std::vector<double> speeds);
 
   [[nodiscard]] bool is_cut() const { return parts_.size() > 1; }
   [[nodiscard]] int count() const { return static_cast<int>(ranks_.size()); }
-  /// The part of this rank.
+  /// The number of this rank's part.
   [[nodiscard]] int own() const { return own_; }
-  /// By part; each rank is in one of them.
+  /// By part; each rank is in exactly one of them.
   [[nodiscard]] const std::vector<std::vector<int>>& ranks() const { return ranks_; }
-  /// From values of all ranks, those of this part's ranks, in their order.
+  /// Selects the values of this part's ranks, in their order, from the values of all ranks.
   template <class T>
   [[nodiscard]] std::vector<T> of_part(std::size_t part, const std::vector<T>& by_rank) const {
     std::vector<T> values;
     for (const int rank : ranks_[part]) values.push_back(by_rank[static_cast<std::size_t>(rank)]);
     return values;
   }
-  /// Puts values of this part's ranks, in their order, among the values of all ranks.
+  /// Writes the values of this part's ranks, in their order, into the values of all ranks.
   template <class T>
   void put_part(std::size_t part, const std::vector<T>& values, std::vector<T>& by_rank) const {
     for (std::size_t i = 0; i < values.size(); ++i) by_rank[static_cast<std::size_t>(ranks_[part][i])] = values[i];
   }
-  /// Where losses and metrics come from.
+  /// The part that computes losses and metrics.
   [[nodiscard]] int of_loss() const { return of_loss_; }
-  /// The ranks that have this rank's part; all, where there is one part.
+  /// The ranks that have this rank's part; all, if there is only one part.
   [[nodiscard]] Communicator& group() const { return group_ ? *group_ : communicator_; }
-  /// What this rank computes: the part, or the whole graph.
+  /// What this rank computes: its part, or the whole graph.
   [[nodiscard]] const Graph& graph() const { return is_cut() ? part(own_).graph : whole_; }
   [[nodiscard]] const GraphPart& part(int number) const { return parts_[static_cast<std::size_t>(number)]; }
   /// Where the model is cut.
   [[nodiscard]] const exec::PartOfModel& of_model() const { return *of_model_; }
   [[nodiscard]] const std::vector<GraphPart>& parts() const { return parts_; }
 
-  /// All of the model's tensors, and the ranks that have them.
+  /// All of the model's tensors, and the ranks that have each.
   [[nodiscard]] checkpoint::WholeModel whole() const { return checkpoint::whole_of(whole_, parts_, ranks_); }
-  /// What is told of each part; nothing where the model is not cut.
+  /// An event for each part; none if the model is not cut.
   [[nodiscard]] std::vector<events::Part> events() const;
 
-  /// The order in which this rank's workers compute a step, or an evaluation (`training`: backward, too), of shards
-  /// that ranks have been assigned, by part; `workers`: by rank. Every rank finds the same order for all.
+  /// The order in which this rank's workers compute the shards of a step, or of an evaluation (`training`: backward,
+  /// too). `assignments`: by part; `workers`: by rank. Every rank computes the same order for all ranks.
   [[nodiscard]] exec::PartSchedule schedule(std::span<const comm::ShardAssignment> assignments,
                                             std::span<const int> workers, bool training) const;
 

@@ -1,5 +1,5 @@
-// Run: what is constant for a training run on one rank: the job, the ranks, what computes, the data, the graph of a
-// shard, and how long it is going to train.
+// Run: what stays constant during a training run on one rank: the job, the ranks, the device, the data, the graph of a
+// shard, and the length of the run.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@
 namespace lockstep::train {
 
 struct Run {
-  /// Chooses the device, opens the data and builds the graph. Every rank calls it. What is given outlives it.
+  /// Chooses the device, opens the data and builds the graph. Collective. The arguments must outlive it.
   Run(const JobFile& of_job, Communicator& ranks, const Registries& registries, const TrainerOptions& how,
       const DataSets& own);
   Run(const Run&) = delete;
@@ -28,14 +28,14 @@ struct Run {
   const CanonicalJob canonical;
   Communicator& communicator;
   const TrainerOptions options;
-  std::vector<events::Sink*> sinks;  ///< that get the events, on rank 0; observers add themselves
+  std::vector<events::Sink*> sinks;  ///< receive the events, on rank 0; observers add themselves
   const std::unique_ptr<Backend> backend;
-  const RunContext context;  ///< the above, for the parts of the run
+  const RunContext context;  ///< references to the above, for the components of the run
   const Clock::time_point start;
 
   const input::PreparedData data;
   const Graph graph;             ///< of the whole model
-  const ModelParts parts;        ///< how it is divided between the ranks
+  const ModelParts parts;        ///< how the model is divided between the ranks
   const double targets_in_mean;  ///< of the loss; fp16 only
   const std::int64_t steps_per_epoch, steps;
   const optim::LearningRate learning_rate;

@@ -1,4 +1,4 @@
-// What every part of a run is given.
+// What every component of a run is given.
 #pragma once
 
 #include "lockstep/trainer.hpp"
@@ -6,7 +6,7 @@
 
 namespace lockstep::train {
 
-/// Cheap to copy; what it refers to outlives the run.
+/// Cheap to copy; what it refers to must outlive the run.
 struct RunContext : observe::RankContext {
   const Registries& registries;
   const TrainerOptions& options;

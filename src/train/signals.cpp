@@ -10,7 +10,7 @@ namespace lockstep::train {
 
 namespace {
 
-// A signal handler can only reach a global.
+// A signal handler can only reach a global variable.
 std::atomic<int> received{0};
 constexpr std::array kSignals = {SIGTERM, SIGINT, SIGUSR1};
 

@@ -1,10 +1,10 @@
-// Signals as the contract has them: the first SIGTERM, SIGINT or SIGUSR1 asks for a checkpoint at the next step
-// boundary, the second leaves at once.
+// Signal handling: the first SIGTERM, SIGINT or SIGUSR1 requests a checkpoint at the next step boundary, the second
+// exits at once.
 #pragma once
 
 namespace lockstep::train {
 
-/// Installs handlers while it lives; one at a time.
+/// Installs handlers for its lifetime; only one may exist at a time.
 class SignalGuard {
  public:
   explicit SignalGuard(bool active);

@@ -21,8 +21,8 @@ namespace lockstep::train {
 
 namespace {
 
-constexpr std::size_t kWidth = 192;                    // of a value, and of a detail
-constexpr const char* kFirstShard = ", first shard ";  // in a fingerprint
+constexpr std::size_t kWidth = 192;                    // of a value or a detail
+constexpr const char* kFirstShard = ", first shard ";  // within a fingerprint
 
 std::string cell(std::string text) {
   if (text.size() >= kWidth) text = sha256(text);
@@ -42,7 +42,7 @@ std::string with_detail(const std::string& value, const std::string& detail) {
 std::string most_common(const std::vector<std::string>& values) {
   std::map<std::string, int> counts;
   for (const auto& value : values) ++counts[value];
-  const std::string* best = &values.front();  // a tie goes to rank 0
+  const std::string* best = &values.front();  // in a tie, rank 0's value wins
   for (const auto& [value, count] : counts) {
     if (count > counts[*best]) best = &value;
   }
@@ -154,7 +154,7 @@ std::string hash_of_first_shard(const RunContext& run, const input::PreparedData
   const Job& job = run.job;
   data::Loader loader(*data.train, data.pipeline(*data.train, true), first_step_of(run, graph));
   loader.assign(0, {0});
-  // An executor of its own: the run's keeps what its GPU fills inputs with from its first use on.
+  // A separate executor: the run's own keeps, from its first use on, what its GPU fills inputs with.
   exec::WorkerPool pool(1);
   exec::Executor executor(graph, Mode::training, run.device, pool, job.seed, how);
   const double scale = optim::first_loss_scale(job.precision, job.loss_scale).scale;

@@ -1,5 +1,5 @@
-// What ranks compare before the first step, and what a run's checkpoints keep of it: job, data, program, fingerprint,
-// and what each computes for the first shard of the first step.
+// What ranks compare before the first step, and what checkpoints store of it: job, data, program, fingerprint, and the
+// result of the first shard of the first step.
 #pragma once
 
 #include <chrono>
@@ -20,39 +20,40 @@ struct StartFact {
   std::string name;         ///< "job", "data set", "program", "fingerprint"
   std::string value;        ///< a digest, or a short text
   std::string remedy;       ///< what to try when it differs
-  bool bits_only = false;   ///< a difference is allowed when the job does not require exact bits
+  bool bits_only = false;   ///< may differ if the job does not require exact bits
   std::string detail = {};  ///< reported with a value that differs, but not compared
 };
 
-/// Every rank calls it with the same names. Throws Error(usage) that names the rank and host that differ from the
-/// most common value. With `exact_required` false, differing `bits_only` facts are returned as warnings instead.
+/// Collective: every rank passes the same names. Throws Error(usage) that names the rank and host whose value differs
+/// from the most common one. If `exact_required` is false, differing `bits_only` facts are returned as warnings
+/// instead.
 std::vector<std::string> compare_start(const std::vector<StartFact>& facts, bool exact_required,
                                        Communicator& communicator, std::chrono::milliseconds timeout);
 
-/// The progress of a run that has done nothing yet. `algorithms`: what its kernels chose (Executor::algorithms()).
-/// Compares job, data, program and fingerprint between the ranks; throws Error(usage) that names the rank and host that
-/// differ. Where only fingerprints differ and the job does not require exact bits, it warns and says so in `exactness`.
+/// The progress of a run that has done no step yet. `algorithms`: of its kernels (Executor::algorithms()). Compares
+/// job, data, program and fingerprint between the ranks; throws Error(usage) that names the rank and host that differ.
+/// If only fingerprints differ and the job does not require exact bits, it warns and records that in `exactness`.
 [[nodiscard]] checkpoint::Progress begin_progress(const RunContext& run, const input::PreparedData& data,
                                                   const std::vector<std::string>& algorithms);
 
-/// Collective: compares one more thing that the bits depend on, `value` of less than 192 characters, in the same way.
+/// Collective: compares in the same way one more thing that the bits depend on: `value`, shorter than 192 characters.
 void compare_bits(const RunContext& run, const std::string& name, const std::string& value,
                   checkpoint::Progress& progress);
 
-/// What `exactness` says: in the start event and in checkpoints.
+/// Values of `exactness` in the start event and in checkpoints.
 inline constexpr const char* kBitwise = "bitwise";
 inline constexpr const char* kNotBitwise = "exact gradient, not bitwise";
 inline constexpr const char* kAllReduce = "plain all-reduce";
 
 /// Collective, after begin_progress(): adds the hash of shard 0 of step 0 (hash_of_shard()), with its samples as this
 /// rank reads them, to the fingerprint of `progress`, and compares it between the ranks as begin_progress() compares
-/// the rest of it. Returns the seconds that this rank computed. With `exact: never` there is nothing to compare; on a
-/// GPU it is not done: memory there is planned to the last MiB, and what this takes is not in the plan.
+/// the rest. Returns the seconds that this rank computed. Skipped with `exact: never`, where there is nothing to
+/// compare, and on a GPU, whose memory is planned to the last MiB without it.
 double compare_first_shard(const RunContext& run, const input::PreparedData& data, const Graph& graph,
                            const exec::ExecutorOptions& how, checkpoint::Progress& progress);
 
-/// The one of two fingerprints that says more, if they agree, else nullopt. One may lack the first shard, which no rank
-/// can compute of a model that is cut into parts; the rest then decides.
+/// If the two fingerprints agree, the more complete one, else nullopt. One may lack the first shard, which no rank can
+/// compute if the model is cut into parts; then only the rest is compared.
 [[nodiscard]] std::optional<std::string> agreed_fingerprint(const std::string& one, const std::string& other);
 
 }  // namespace lockstep::train

@@ -1,5 +1,5 @@
-// What ranks ask of each other: flags that travel with the scalars of a step. What one rank asks for, all of them see
-// at the same step.
+// Requests between ranks: flags that travel with the scalars of a step, so all ranks see a request of any rank at the
+// same step.
 #pragma once
 
 #include <cstdint>

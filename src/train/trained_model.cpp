@@ -11,7 +11,7 @@ namespace lockstep {
 
 namespace {
 
-/// Samples in memory; their tensors are copied when they are read, as a file's would be.
+/// Samples in memory; read() copies their tensors.
 class SamplesInMemory final : public DataSet {
  public:
   SamplesInMemory(const std::vector<Sample>& samples, const DataSetInfo& info) : samples_(samples), info_(info) {}
@@ -30,7 +30,7 @@ class SamplesInMemory final : public DataSet {
   const DataSetInfo& info_;
 };
 
-/// A job that was loaded without its data has only patterns of them.
+/// A job that was loaded without its data has unexpanded patterns only.
 JobFile with_globs(JobFile job) {
   job.data.train = config::expanded(job.data.train);
   if (job.data.validation) job.data.validation = config::expanded(*job.data.validation);

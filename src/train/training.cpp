@@ -16,8 +16,9 @@ namespace lockstep::train {
 
 namespace {
 
-/// Calls this function of all callbacks, then hands what the first rank's have asked for to all; every rank calls it
-/// with the same numbers. Throws Error(usage) on all ranks for a factor that no learning rate can be multiplied by.
+/// Calls this function on all callbacks, then applies what rank 0's have requested on all ranks. Collective, with the
+/// same numbers on every rank. Throws Error(usage) on all ranks for a factor that is no valid multiplier of a learning
+/// rate.
 void ask_callbacks(const RunContext& run, CallbackMoment moment, TrainingState& state) {
   if (run.options.callbacks.empty()) return;
   for (Callback* const callback : run.options.callbacks) (callback->*moment)(state);
@@ -54,7 +55,7 @@ TrainResult Training::run() {
   if (!reached_.interrupted && validation_.wanted() && progress_.metrics.empty()) best = evaluate();
   if (best || !checkpointing_->has_begun(progress_.step)) write_checkpoint(best);
   finish_checkpoints();
-  bad_samples_.report(progress_.step);  // of the last evaluation
+  bad_samples_.report(progress_.step);  // from the last evaluation
   engine_.updater->fetch(engine_.model);
   TrainResult result = make_result();
   emit_end(result);
@@ -71,7 +72,7 @@ void Training::step() {
   observe(step, sums);
 }
 
-// What this rank computes in this step. Its inputs are on their way since the steps before.
+// What this rank computes in this step. Its inputs have been loading since earlier steps.
 exec::TrainStep Training::feed() {
   last_.loss_scale = progress_.loss_scale.scale;
   last_.gradient_scale = last_.loss_scale > 0 ? last_.loss_scale / run_.targets_in_mean : 1;
@@ -83,7 +84,7 @@ exec::TrainStep Training::feed() {
           .of_part = run_.parts.is_cut() ? &part_schedule_ : nullptr};
 }
 
-// Forward and backward of this rank's shards. Finished buckets of gradients leave meanwhile.
+// Forward and backward of this rank's shards. Finished gradient buckets are already being reduced meanwhile.
 const std::vector<exec::ShardScalars>& Training::compute(observe::StepScope& step, const exec::TrainStep& work) {
   const auto phase = step.enter(observe::StepPhase::compute);
   const auto& losses = engine_.executor->train(work, *engine_.loader, engine_.buckets, *engine_.reducer);
@@ -126,7 +127,7 @@ void Training::update(observe::StepScope& step, const exec::StepSums& sums) {
   progress_.samples += run_.job.batch_size;
 }
 
-// All that follows from a step: numbers, events, other shards for the next one, evaluations and checkpoints.
+// Everything that follows a step: metrics, events, another shard assignment, evaluations and checkpoints.
 void Training::observe(const observe::StepScope& step, const exec::StepSums& sums) {
   const double seconds = step.seconds();
   const std::size_t shards = balancing_.own_shards().size();
@@ -152,9 +153,9 @@ void Training::observe(const observe::StepScope& step, const exec::StepSums& sum
   after_step(sums);
 }
 
-// Of this rank, from this step on.
+// Assigns this rank's shards from this step on.
 void Training::assign_shards(std::uint64_t from_step) {
-  // A part that reads nothing of the samples has none loaded.
+  // A part that reads no inputs of the samples loads none.
   if (!run_.parts.graph().inputs.empty()) engine_.loader->assign(from_step, balancing_.own_shards());
   if (run_.parts.is_cut()) {
     part_schedule_ = run_.parts.schedule(balancing_.assignments(), balancing_.workers_of_ranks(), true);
@@ -245,8 +246,8 @@ bool Training::evaluate() {
 }
 
 void Training::write_checkpoint(bool best) {
-  // Who asks a run to stop may not wait for long: that checkpoint has no data_content, and the run that goes on from it
-  // makes the check.
+  // An interrupted run must not wait for the content check: its checkpoint has no data_content, and the run that
+  // resumes from it makes the check.
   if (content_check_.is_due() && !reached_.interrupted) content_check_.compare(progress_);
   const auto phase = observers_.enter(observe::StepPhase::checkpoint, progress_.step);
   engine_.updater->fetch(engine_.model);

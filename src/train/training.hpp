@@ -1,9 +1,9 @@
-// Training: one run on one rank, from the first parameter to the last checkpoint. lockstep/trainer.hpp calls it.
+// Training: one run on one rank, from the initial parameters to the last checkpoint. lockstep/trainer.hpp calls it.
 //
-// It is the loop and nothing else. What it works with has files of its own: run (what is constant), engine (what
-// computes), start_check (what ranks compare), balancing (who computes what), checkpointing, validation
-// (evaluation, early stop), step_flags (what ranks ask of each other), signals. What the run reports, as events and as
-// its result, is in training_events.cpp; how it begins, in training_setup.cpp.
+// It is only the loop. Its components have files of their own: run (what is constant), engine (what computes),
+// start_check (what ranks compare), balancing (who computes what), checkpointing, validation (evaluation, early stop),
+// step_flags (requests between ranks), signals. Events and the result of a run are in training_events.cpp; how it
+// begins, in training_setup.cpp.
 #pragma once
 
 #include <cstdint>
@@ -33,24 +33,24 @@ namespace lockstep::train {
 
 using CallbackMoment = void (Callback::*)(TrainingState&);
 
-/// What a run has reached, beside what its checkpoints keep (checkpoint::Progress).
+/// The state of a run besides what checkpoints store (checkpoint::Progress).
 struct Reached {
   std::int64_t first_step = 0;
   bool resumed = false, interrupted = false;
   Clock::time_point loop_start;
   double first_shard_seconds = 0, training_seconds = 0;
   std::optional<checkpoint::Initialized> initialized;
-  double reported_wait = 0;       ///< seconds of waiting for data that step events have said
-  double bytes_by_formula = 0;    ///< that this rank has sent by its plan
-  double bytes_of_next_step = 0;  ///< the same, of one step
+  double reported_wait = 0;       ///< seconds of waiting for data already reported by step events
+  double bytes_by_formula = 0;    ///< that this rank has sent, according to its plan
+  double bytes_of_next_step = 0;  ///< the same for one step
 };
 
-/// Of the last step, or the one that is going on.
+/// About the last step, or the current one.
 struct LastStep {
   double loss = 0;
   double learning_rate = 0;
-  double loss_scale = 0;      ///< of the mean loss; 0: losses are not scaled
-  double gradient_scale = 1;  ///< what the gradients of its summed losses were multiplied by
+  double loss_scale = 0;      ///< factor of the mean loss; 0: losses are not scaled
+  double gradient_scale = 1;  ///< factor of the gradients of the summed losses
   optim::UpdateResult updated;
   double update_seconds = 0;
 };
@@ -84,7 +84,7 @@ class Training {
   void write_checkpoint(bool best);
   void finish_checkpoints();
   [[nodiscard]] bool is_done() const { return progress_.finished || progress_.step >= run_.steps; }
-  [[nodiscard]] std::uint32_t stop_requests() const;  ///< of step_flags.hpp
+  [[nodiscard]] std::uint32_t stop_requests() const;  ///< see step_flags.hpp
   [[nodiscard]] bool is_period_over(const Span& every) const;
 
   // training_events.cpp
@@ -100,24 +100,24 @@ class Training {
 
   Run run_;  ///< what is constant
 
-  // What works on it.
+  // What acts on it.
   SignalGuard signals_;
   ContentCheck content_check_;
   BadSamples bad_samples_;
   Balancing balancing_;
-  exec::PartSchedule part_schedule_;  ///< where the model is cut: who computes what, in which order
+  exec::PartSchedule part_schedule_;  ///< if the model is cut: who computes what, in which order
   Engine engine_;
   checkpoint::WholeModel whole_model_;
   Validation validation_;
   std::unique_ptr<Checkpointing> checkpointing_;
 
-  // What it has reached.
-  checkpoint::Progress progress_;  ///< as checkpoints keep it
-  Reached reached_;                ///< beside that
+  // The state of the run.
+  checkpoint::Progress progress_;  ///< as checkpoints store it
+  Reached reached_;                ///< the rest
   LastStep last_;
   TrainingState state_;  ///< as callbacks see it
 
-  observe::Observers observers_;  ///< last: its threads read the above
+  observe::Observers observers_;  ///< last, because its threads read the members above
 };
 
 }  // namespace lockstep::train

@@ -16,7 +16,7 @@ namespace lockstep::train {
 
 namespace {
 
-/// `total` seconds as phases that do not overlap: workers wait while the main thread is in `compute`.
+/// Splits `total` seconds into phases that do not overlap: workers wait while the main thread is in `compute`.
 std::map<std::string, double> shared_out(std::map<std::string, double> phases,
                                          const std::map<std::string, double>& waits, double total) {
   double known = 0;
@@ -159,7 +159,7 @@ void Training::emit_end(TrainResult& result) {
   run_.context.emit(event);
 }
 
-// Of a worker of this rank, for other parts of the model.
+// Time that a worker of this rank has waited for other parts of the model.
 double Training::part_wait_seconds() const {
   return engine_.executor->times().part_waits.sum() / engine_.pool.size();
 }
@@ -202,7 +202,7 @@ std::string Training::outcome(const TrainResult& result) const {
   return progress_.finished ? "stopped early" : "done";
 }
 
-// Who waited, and for whom; seconds of the main thread, or of one worker.
+// Which waits there were, and for whom; in seconds of the main thread, or of one worker.
 void Training::add_waiting(events::End& event) const {
   const auto& times = balancing_.times();
   const auto by_rank = [&](double balance::RankTimes::*seconds) {

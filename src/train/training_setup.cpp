@@ -1,4 +1,4 @@
-// How a run begins: what the ranks compare, the model that it goes on from, and where that and the data lie.
+// How a run begins: the comparison between ranks, the model that it starts from, and the placement of model and data.
 #include <algorithm>
 
 #include "checkpoint/saved_model.hpp"
@@ -37,12 +37,12 @@ void Training::compare_ranks() {
   const auto algorithms = algorithms_of_all_parts(run_.parts, *engine_.executor, run_.communicator);
   progress_ = begin_progress(run_.context, run_.data, algorithms);
   const bool is_divided = run_.job.parallel.sharding != Sharding::none && run_.communicator.size() > 1;
-  if (run_.parts.is_cut() || is_divided) return;  // no rank has room for all of it
+  if (run_.parts.is_cut() || is_divided) return;  // no rank has room for the whole model
   reached_.first_shard_seconds =
       compare_first_shard(run_.context, run_.data, run_.graph, engine_.how_to_execute(algorithms), progress_);
 }
 
-// That of a checkpoint, of `initialize`, or the first values.
+// The model of a checkpoint or of `initialize`, or the initial values.
 void Training::begin_with_model() {
   const JobFile& job = run_.job;
   engine_.make_model();

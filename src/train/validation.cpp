@@ -63,7 +63,7 @@ bool Validation::note(const std::string& metric, const checkpoint::Progress& pro
   }
   const OpDef* op = metric == "loss" ? nullptr : run_.registries.ops.find(metric);
   const bool higher = op != nullptr && op->higher_is_better;
-  const bool first = best.metric != metric;  // also when a resumed job watches another one
+  const bool first = best.metric != metric;  // also true if a resumed job watches another metric
   if (std::isnan(found->second) || (!first && !is_better(found->second, best.value, higher))) return false;
   best = {metric, found->second};
   return true;

@@ -1,4 +1,4 @@
-// Validation while training: evaluates, remembers the best values of the metrics that are watched, and stops early.
+// Validation during training: evaluates, remembers the best values of the watched metrics, and stops early.
 #pragma once
 
 #include <memory>
@@ -15,17 +15,17 @@ namespace lockstep::train {
 
 class Validation {
  public:
-  /// References must outlive it. Nothing is read before the first run(). `lowered`: as the training is.
+  /// References must outlive it. Nothing is read before the first run(). `lowered`: as for training.
   Validation(const RunContext& run, const input::PreparedData& data, const Graph& graph, const ModelParts& parts,
              exec::WorkerPool& pool, bool lowered);
 
-  /// What makes the inputs on a GPU, where the set is there.
+  /// What prepares the inputs on a GPU, if the set is there.
   void fill_inputs(std::shared_ptr<const exec::InputFiller> filler) { filler_ = std::move(filler); }
-  /// The job has a validation set and does not say `evaluate: never`.
+  /// Whether the job has a validation set and does not say `evaluate: never`.
   [[nodiscard]] bool wanted() const;
-  /// Evaluates, each rank the shards that `balancing` gives it, and sets progress.metrics; every rank calls it. Returns
-  /// whether the metric of `checkpoint.best` is the best so far; sets progress.finished when that of `early_stop` has
-  /// not improved for `patience` evaluations.
+  /// Evaluates, with the shard assignment of `balancing`, and sets progress.metrics. Collective. Returns whether the
+  /// metric of `checkpoint.best` is the best so far; sets progress.finished if the metric of `early_stop` has not
+  /// improved for `patience` evaluations.
   bool run(const exec::ModelValues& model, const Balancing& balancing, checkpoint::Progress& progress);
 
  private:

@@ -1,7 +1,8 @@
-// The exact all-reduce, the way of a bucket: a worker writes its gradients and publishes the partial sums that they
-// finish; the owner of a slice adds those of all ranks, and every host gets what they come to.
+// The exact all-reduce, following one bucket: a worker writes its gradients and publishes the partial sums that they
+// complete; the owner of a slice adds those of all ranks, and every host gets the result.
 //
-// What waits for other ranks is done under progress_mutex_, on the progress thread or, in finish(), on the main thread.
+// Everything that waits for other ranks runs under progress_mutex_, on the progress thread or, in finish(), on the main
+// thread.
 #include "comm/reduce/all_reduce_cpu.hpp"
 
 #include <algorithm>
@@ -21,7 +22,7 @@ void CpuAllReduce::ready(int shard, int bucket) {
 }
 
 void CpuAllReduce::publish(int root, int bucket) {
-  if (trace_ != nullptr) {  // before others may see it: a sum can be whole a moment later
+  if (trace_ != nullptr) {  // before others can see it: the bucket may be whole a moment later
     const std::lock_guard lock(published_mutex_);
     published_at_[static_cast<std::size_t>(bucket)] = steady_seconds();
   }
@@ -60,13 +61,13 @@ bool CpuAllReduce::open_sums() {
                                                 mine.doorbell().ring();
                                               }));
   }
-  for (int b = 0; b < bucket_count() && plan_.sums.host_sums.empty(); ++b) {  // no rank of the host has a shard
+  for (int b = 0; b < bucket_count() && plan_.sums.host_sums.empty(); ++b) {  // if no rank of the host has a shard
     if (plan(b).scattered) publish_led(b);
   }
   return true;
 }
 
-// As soon as all parts of a host's sum are here, while other shards and buckets are still computed.
+// Adds a host's sum as soon as all its parts are published, while other shards and buckets are still computed.
 bool CpuAllReduce::gather_host_sums() {
   return std::erase_if(to_gather_, [&](int number) {
            const GatherTask& task = gather_tasks_[static_cast<std::size_t>(number)];
@@ -151,7 +152,7 @@ void CpuAllReduce::reduce(int bucket) {
   }
 }
 
-// This slice of the bucket stands in the host's sums. Ranks are woken for the last one of a bucket alone.
+// Announces that this slice of the bucket is in the host's sums. Only the last slice of a bucket wakes the ranks.
 void CpuAllReduce::publish_slice(int bucket, int number) {
   regions_[0].slice_ready(number, bucket).store(epoch_, std::memory_order_release);
   if (regions_[0].slices_counted(bucket).fetch_add(1, std::memory_order_acq_rel) + 1 == slices_until_whole(bucket)) {
@@ -159,7 +160,7 @@ void CpuAllReduce::publish_slice(int bucket, int number) {
   }
 }
 
-// Of a bucket that is scattered: the slices that this rank leads for owners on other hosts need nothing more from here.
+// For a scattered bucket: the slices that this rank leads for owners on other hosts need nothing more on this host.
 void CpuAllReduce::publish_led(int bucket) {
   for (const int number : plan(bucket).led) publish_slice(bucket, number);
 }
@@ -190,7 +191,7 @@ bool CpuAllReduce::look_for_slices() {
          }) > 0;
 }
 
-// A bucket is under way from this rank's last partial sum of it until every slice of it is here.
+// The span of a bucket: from this rank's last partial sum of it until every slice of it has arrived.
 void CpuAllReduce::trace_whole_bucket(int bucket) {
   const std::lock_guard lock(published_mutex_);
   trace_->add({.name = "bucket",
@@ -206,7 +207,7 @@ void CpuAllReduce::finish() {
                  "finish() comes after ready() of every shard and bucket");
   {
     const std::lock_guard lock(progress_mutex_);
-    running_ = false;  // from here on this thread makes the progress
+    running_ = false;  // from here on, this thread makes the progress
     if (error_) std::rethrow_exception(error_);
   }
   const ActivityScope activity(recorder_.get(), "reduce", step_);

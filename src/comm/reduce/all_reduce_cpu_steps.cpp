@@ -1,4 +1,4 @@
-// The exact all-reduce, what is around the way of a bucket: the plan of a step, the threads, waiting, errors.
+// The exact all-reduce, except for the work on one bucket: the plan of a step, the threads, waiting, errors.
 #include "comm/reduce/all_reduce_cpu.hpp"
 
 #include <fmt/format.h>
@@ -129,7 +129,7 @@ void CpuAllReduce::begin_step(std::uint64_t step, const ShardAssignment& assignm
   progress_changed_.notify_all();
 }
 
-// My slices of the sums of other hosts.
+// Posts receives of this rank's slices of other hosts' sums.
 void CpuAllReduce::post_operands() {
   const Region& mine = own_region();
   for (Operand& operand : operands_) {
@@ -172,7 +172,7 @@ bool CpuAllReduce::advance_once() {
   return advance();
 }
 
-// Its region is about to be replaced.
+// Called when its region is about to be replaced.
 void CpuAllReduce::park_progress_thread() {
   if (!regions_.empty()) own_region().doorbell().ring();
   std::unique_lock lock(progress_mutex_);
@@ -230,7 +230,8 @@ std::pair<int, std::string> CpuAllReduce::missing() const {
     for (int number = 0; number < slice_counts_[static_cast<std::size_t>(bucket)]; ++number) {
       if (regions_[0].slice_ready(number, bucket).load(std::memory_order_acquire) == epoch_) continue;
       const PlannedSlice& slice = plan(bucket).at(number);
-      if (plan(bucket).scattered) {  // it is not received: the host's partial sums of it are to be read
+      if (plan(bucket).scattered) {  // such a slice is not received; its owner or leader has yet to read the host's
+                                     // partial sums
         return {local(slice.owner) ? slice.owner : slice.leader, fmt::format("it has not added bucket {}", bucket)};
       }
       return {slice.owner, fmt::format("its reduced slice of bucket {} has not come", bucket)};

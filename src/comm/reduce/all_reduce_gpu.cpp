@@ -33,7 +33,7 @@ float* GpuBufferMemory::allocate(std::int64_t elements) {
   const auto bytes = static_cast<std::size_t>(std::max<std::int64_t>(elements, 1)) * sizeof(float);
   Block block{device::GpuBlock(gpu_, bytes), gpu_.make_event(), gpu_.make_event()};
   auto* const memory = block.memory.as<float>();
-  // Buckets are added whole, with the gaps between their tensors, which nobody else writes.
+  // Buckets are added as a whole, including the gaps between tensors, which kernels never write.
   gpu_.clear(stream_, block.memory.get(), bytes);
   gpu_.record(block.free, stream_);
   gpu_.wait(block.free);
@@ -65,7 +65,7 @@ GpuAllReduce::GpuAllReduce(Communicator& communicator, GradientBuckets buckets, 
       roots_(buckets_.buckets.size()),
       roots_left_(buckets_.buckets.size()) {
   LOCKSTEP_CHECK(transport_ != nullptr || ranks() == 1, "several ranks have a transport between them");
-  buckets_.spread_owners = false;  // all_gather() wants slices in the order of ranks
+  buckets_.spread_owners = false;  // all_gather() needs slices in rank order
   for (int b = 0; b < bucket_count(); ++b) {
     summed_.push_back(gpu.make_event());
     bounds_.push_back(slice_bounds(buckets_.at(b), ranks()));
@@ -74,7 +74,7 @@ GpuAllReduce::GpuAllReduce(Communicator& communicator, GradientBuckets buckets, 
 }
 
 GpuAllReduce::~GpuAllReduce() {
-  // An error that finish() did not see: the other ranks may never send what this one's GPU waits for.
+  // After an error that finish() did not see, other ranks may never send what this rank's GPU waits for.
   if (transport_ && std::uncaught_exceptions() > exceptions_) abort();
   if (transport_thread_.joinable()) {
     {
@@ -87,7 +87,7 @@ GpuAllReduce::~GpuAllReduce() {
   try {
     gpu_.make_current();
     gpu_.record(begun_, as_gpu_memory(*buffer_memory_).stream());
-    gpu_.record(whole_, transport_stream_);  // an error may have come between two buckets
+    gpu_.record(whole_, transport_stream_);  // an error may have occurred between two buckets
     for (const Event event : {begun_, whole_, released_}) gpu_.wait(event);
   } catch (const Error&) {  // NOLINT(bugprone-empty-catch): the GPU is lost, and its memory with it
   }
@@ -95,15 +95,15 @@ GpuAllReduce::~GpuAllReduce() {
 
 std::size_t GpuAllReduce::bytes(const GradientBuckets& buckets, int shards, int ranks, int workers) {
   const std::int64_t gradient = buckets.elements(), largest = buckets.max_elements();
-  // Memory is not given back when shares become smaller: roots are as many as any fewer shards may have.
+  // Memory is not freed when a rank's share shrinks, so this is the largest number of roots for up to `count` shards.
   const auto max_roots = [&](int count) {
     return ranks == 1 ? 1 : std::max(1, static_cast<int>(std::bit_width(static_cast<unsigned>(count) + 1)) - 1);
   };
-  // Sums that wait for their siblings are at most one a level and worker, beside the workers' shards.
+  // Besides the workers' current shards, at most one sum per level and worker waits for its sibling.
   const int levels = std::bit_width(static_cast<unsigned>(std::max(shards - 1, 0)));
   const std::int64_t blocks = max_roots(shards) + std::clamp(shards - 1, 0, workers * (1 + levels));
-  // The sum; and what is received of a bucket: this rank's slices, each of whole chunks, of the partial sums of the
-  // ranks on its host, then of all hosts.
+  // The sum, and the receive memory for one bucket: this rank's slices (whole chunks each) of the partial sums of its
+  // host's ranks, then of all hosts.
   const std::int64_t slices = std::min(ranks * largest, largest + ranks * kChunkElements);
   const std::int64_t others = ranks > 1 ? gradient + slices * 2 * max_roots(buckets.shards) : 0;
   return static_cast<std::size_t>(blocks * gradient + others) * sizeof(float);
@@ -124,7 +124,7 @@ void GpuAllReduce::make_plan(const ShardAssignment& assignment) {
   make_memory();
 }
 
-// Grows only: what stands in it may be read until the step before is released.
+// Memory only grows: it may be read until the previous step is released.
 void GpuAllReduce::make_memory() {
   const auto roots = static_cast<std::size_t>(std::max(own_roots_, 1));
   std::int64_t receive = 0;
@@ -139,8 +139,8 @@ void GpuAllReduce::make_memory() {
   };
   for (int b = static_cast<int>(reduced_.size()); b < bucket_count(); ++b) reduced_.push_back(block(elements(b)));
   if (receive <= received_elements_) return;
-  received_ = {};              // before the larger one is allocated
-  received_ = block(receive);  // finish() has waited for what the one before was used for
+  received_ = {};              // frees it before the larger one is allocated
+  received_ = block(receive);  // finish() has waited for all uses of the previous block
   received_elements_ = receive;
 }
 
@@ -257,7 +257,7 @@ void GpuAllReduce::reduce(int bucket) {
   add_slices(gpu_, transport_stream_, rounds.own, memory, reduced_[b].as<float>() + rounds.first);
 }
 
-// Bytes that must leave this rank, by the plan: NCCL may take other ways with them.
+// Bytes that must leave this rank according to the plan; NCCL may route them differently.
 void GpuAllReduce::count_traffic(int bucket) {
   const std::lock_guard lock(mutex_);
   if (!options_.exact) {

@@ -24,12 +24,12 @@ class RoundsOfBucket {
   [[nodiscard]] GpuRounds take() { return std::move(rounds_); }
 
  private:
-  // By slice: the partial sums (rank, root) that have come to this rank, and its host's sums.
+  // By slice: the partial sums (rank, root) that this rank has received, and its host's sums.
   using Sums = std::map<std::pair<int, int>, Location>;
 
   void receive_all(const std::vector<PlannedMessage>& messages) {
     for (const PlannedMessage& message : messages) {
-      if (message.what == What::finished) continue;  // by all_gather()
+      if (message.what == What::finished) continue;  // all_gather() does that
       const std::int64_t count = of_.at(message.slice).size;
       const Location location{-1, std::exchange(rounds_.receive_elements, rounds_.receive_elements + count)};
       GpuRounds::Round& round = message.what == What::partial ? rounds_.inside : rounds_.between;
@@ -101,7 +101,7 @@ void add_slices(device::Gpu& gpu, device::Gpu::Stream stream, const GpuRounds::S
   for (const Addition& addition : sum.additions) {
     float* left = operands[static_cast<std::size_t>(addition.left)];
     const bool last = &addition == &sum.additions.back();
-    float* to = last && out != nullptr ? out : left;  // left is not needed again: each part is added once
+    float* to = last && out != nullptr ? out : left;  // `left` is not needed again: each part is added once
     gpu.add(stream, left, operands[static_cast<std::size_t>(addition.right)], to, sum.count);
     operands.push_back(to);
   }

@@ -1,7 +1,8 @@
-// A rank's plan of one bucket (comm/reduce/reduce_plan.hpp) as a GPU carries it out: rounds of messages, and additions
-// between them, for a library that has only send and receive (NCCL). It gives each sum of the plan its memory.
+// A rank's plan of one bucket (comm/reduce/reduce_plan.hpp) in the form that a GPU carries out: rounds of messages,
+// with additions between them, for a library that has only send and receive (NCCL). It assigns memory to each sum of
+// the plan.
 //
-// Between two ranks the messages of a round are in one order on both sides (by slice, then by sum), since such
+// Between two ranks, the messages of a round have the same order on both sides (by slice, then by sum), since such
 // libraries match them by order alone.
 #pragma once
 
@@ -15,9 +16,9 @@
 namespace lockstep::comm {
 
 struct GpuRounds {
-  /// Where a slice of some sum stands.
+  /// Where a slice of a sum is stored.
   struct Location {
-    int root = -1;            ///< >= 0: in this rank's partial sum of that number; else: in receive memory
+    int root = -1;            ///< >= 0: in this rank's partial sum with that number; else in receive memory
     std::int64_t offset = 0;  ///< elements from the start of the bucket, or of receive memory
   };
   struct Message {
@@ -25,7 +26,7 @@ struct GpuRounds {
     Location location;
     std::int64_t count = 0;
   };
-  /// A sum of slices in the tree's order. Each addition is left += right, in the memory of the left one.
+  /// A sum of slices in tree order. Each addition is left += right, in the left operand's memory.
   struct Sum {
     std::vector<Location> parts;
     std::vector<Addition> additions;
@@ -35,20 +36,20 @@ struct GpuRounds {
     std::vector<Message> sends, receives;
   };
   Round inside;                       ///< partial sums to the slices' leaders on this host
-  std::vector<Sum> gathered;          ///< what this rank leads for owners on other hosts
-  Round between;                      ///< that, to the owners
-  Sum own;                            ///< the own slice
+  std::vector<Sum> gathered;          ///< sums for the slices that this rank leads for owners on other hosts
+  Round between;                      ///< those sums to the owners
+  Sum own;                            ///< the sum of its own slice
   std::int64_t first = 0;             ///< of the own slice, in the bucket
-  std::int64_t receive_elements = 0;  ///< of receive memory
+  std::int64_t receive_elements = 0;  ///< size of receive memory
 };
 
-/// Where the sum stands after its additions.
+/// Where the sum is stored after its additions.
 [[nodiscard]] GpuRounds::Location result_of(const GpuRounds::Sum& sum);
 
 [[nodiscard]] GpuRounds gpu_rounds(const ReducePlan& plan, const Hosts& hosts, int bucket);
 
-/// What the locations of a GpuRounds stand for: a rank's partial sums of the bucket, by root, and receive_elements
-/// floats.
+/// The memory that the locations of a GpuRounds refer to: a rank's partial sums of the bucket, by root, and
+/// receive_elements floats.
 struct SliceMemory {
   std::span<float* const> roots;
   float* received = nullptr;
@@ -57,7 +58,7 @@ struct SliceMemory {
   }
 };
 
-/// Adds the parts where they stand, on the stream; the sum itself comes to `out`, or where null to result_of(sum).
+/// Adds the parts in place, on the stream; the sum itself is written to `out`, or, if that is null, to result_of(sum).
 void add_slices(device::Gpu& gpu, device::Gpu::Stream stream, const GpuRounds::Sum& sum, const SliceMemory& memory,
                 float* out = nullptr);
 

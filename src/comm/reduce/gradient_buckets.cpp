@@ -23,7 +23,7 @@ class Cuts {
     if (elements_ > 0) allowed_.push_back(elements_);
   }
 
-  /// Where the slice of this rank begins: the cut that is nearest to its equal share, the lower of two.
+  /// Where the slice of this rank begins: the cut nearest to its equal share; in a tie, the lower one.
   [[nodiscard]] std::int64_t start(int rank) const {
     if (rank == ranks_) return elements_;
     const double ideal = static_cast<double>(elements_) * rank / ranks_;
@@ -106,7 +106,7 @@ std::vector<Slice> slices_of(const GradientBuckets& buckets, int bucket, int ran
   for (int rank = 0; rank < ranks;) {
     const std::int64_t first = allowed.start(rank);
     if (first == elements) break;
-    // Of the ranks that would begin here the last one has the slice. Their number is searched for, not counted.
+    // If several ranks would begin here, the last one gets the slice. A binary search finds it.
     int low = rank, high = ranks;
     while (high - low > 1) {
       const int middle = low + (high - low) / 2;

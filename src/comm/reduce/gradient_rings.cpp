@@ -12,7 +12,7 @@ namespace lockstep::comm {
 namespace {
 
 constexpr std::size_t kCacheLine = 64;
-constexpr std::int64_t kAheadElements = std::int64_t{1} << 21;  // by which a worker may be ahead of its readers
+constexpr std::int64_t kAheadElements = std::int64_t{1} << 21;  // how far a worker may get ahead of its readers
 
 }  // namespace
 
@@ -30,7 +30,7 @@ GradientRings::GradientRings(Communicator& communicator, const GradientBuckets& 
   map();
 }
 
-// What is open at a time has room wherever the ring begins; beyond that, a worker may go on while others read.
+// Has room for all open buckets, wherever in the ring they begin, and for a worker to get ahead of its readers.
 std::int64_t GradientRings::elements(const GradientBuckets& buckets, std::int64_t open) {
   std::int64_t all = 0, largest = 0;
   for (const GradientBuckets::Bucket& bucket : buckets.buckets) {
@@ -40,7 +40,7 @@ std::int64_t GradientRings::elements(const GradientBuckets& buckets, std::int64_
   return std::max(whole_lines(open), largest) + largest + std::min(all, kAheadElements);
 }
 
-// doorbell | rings | what each reader has read | the rings' memory
+// Layout: doorbell | rings | what each reader has read | the rings' memory
 void GradientRings::map() {
   const std::size_t rings = filled_.size();
   const std::size_t bytes = kCacheLine + rings * (sizeof(Shared) + local_ranks_.size() * sizeof(Count)) + kCacheLine +
@@ -79,7 +79,7 @@ float* GradientRings::memory(int local_rank, int number) const {
   return reinterpret_cast<float*>(rings) + number * ring_elements_;
 }
 
-// A ring has one shard at a time, from its first bucket to its last.
+// A ring is used by one shard at a time, from its first bucket to its last.
 int GradientRings::ring_of(int shard) {
   const std::lock_guard lock(mutex_);
   auto found = std::find_if(filled_.begin(), filled_.end(), [&](const Filled& ring) { return ring.shard == shard; });

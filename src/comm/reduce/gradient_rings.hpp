@@ -1,7 +1,7 @@
-// GradientRings: ring buffers in a host's memory, one for each worker, through which all ranks of the host read its
+// GradientRings: ring buffers in a host's shared memory, one per worker, through which all ranks of the host read its
 // gradients, bucket by bucket. A worker writes a bucket of its shard in place and publishes it; every rank of the host
-// reads each bucket once, in the order in which they were published; and when all have, the memory is free for others.
-// A worker that is ahead of its readers waits.
+// reads each bucket once, in the order of publication; when all have read it, its memory is reused. A worker that gets
+// too far ahead of its readers waits.
 #pragma once
 
 #include <array>
@@ -25,46 +25,47 @@ namespace lockstep::comm {
 
 class GradientRings {
  public:
-  /// Collective. `count`: of this rank's workers, and of every other's on its host. `open`: elements of the buckets
-  /// that a shard has between open() and publish(), at most. Communicator and buckets outlive it.
+  /// Collective. `count`: number of workers, the same on every rank of the host. `open`: the most elements in buckets
+  /// that a shard has between open() and publish(). Communicator and buckets must outlive it.
   GradientRings(Communicator& communicator, const GradientBuckets& buckets, int count, std::int64_t open,
                 std::chrono::milliseconds timeout);
 
-  /// Floats of a ring.
+  /// Size of a ring, in floats.
   [[nodiscard]] static std::int64_t elements(const GradientBuckets& buckets, std::int64_t open);
 
-  /// Where a bucket of a shard goes, 64-byte aligned. Of a shard, buckets come in ascending order, as do calls of
-  /// publish(); by any thread, for no more shards at a time than there are rings. Waits for room; `check` is called
-  /// meanwhile, and may throw.
+  /// Memory for a bucket of a shard, 64-byte aligned. For each shard, buckets must come in ascending order, as must
+  /// calls of publish(). Any thread may call it, for no more shards at a time than there are rings. Waits for room,
+  /// calling `check` meanwhile, which may throw.
   [[nodiscard]] float* open(int shard, int bucket, const Operation& operation, const std::function<void()>& check);
-  /// The bucket stands there. `epoch`: which step it is of.
+  /// The bucket has been written. `epoch`: the number of its step.
   void publish(int shard, int bucket, std::uint64_t epoch);
 
   /// A bucket that a rank of this host has published.
   struct Published {
-    int local_rank = 0;  ///< whose
+    int local_rank = 0;  ///< the rank that published it
     int shard = 0;
     int bucket = 0;
     const float* gradient = nullptr;
   };
-  /// Calls `read` for each bucket of this step that has been published since the last call. A peer may have begun the
-  /// next step: what it has published of that stays. By one thread. Returns whether there was any.
+  /// Calls `read` for each bucket of this step that has been published since the last call. A peer may already have
+  /// begun the next step; its buckets are left for later. To be called by one thread. Returns whether there was any.
   bool read_new(std::uint64_t epoch, const std::function<void(const Published&)>& read);
 
-  /// What rings when a bucket has been published on this host, or one of this rank has been read.
+  /// Rung when a bucket has been published on this host, or one of this rank's has been read.
   [[nodiscard]] Doorbell& doorbell() const { return doorbell(local_rank_); }
-  /// Shards that this rank has published, all buckets of them.
+  /// Shards of which this rank has published all buckets.
   [[nodiscard]] std::uint64_t shards_published() const;
 
  private:
-  /// A bucket of a shard that stands in a ring.
+  /// A bucket of a shard in a ring.
   struct Entry {
     std::uint64_t epoch = 0;
     std::int32_t shard = 0;
     std::int64_t offset = 0;  ///< in the ring, in floats
   };
-  static constexpr std::uint64_t kEntries = 512;  // a ring has at most so many at a time
-  /// As all ranks of the host see it. Entries are numbered from the start of the run; bucket = number % buckets.
+  static constexpr std::uint64_t kEntries = 512;  // the most that a ring has at a time
+  /// The part that all ranks of the host see. Entries are numbered from the start of the run; bucket = number %
+  /// buckets.
   struct Shared {
     alignas(64) std::atomic<std::uint64_t> published{0};
     std::array<Entry, kEntries> entries;
@@ -72,9 +73,9 @@ class GradientRings {
   struct alignas(64) Count {
     std::atomic<std::uint64_t> value{0};
   };
-  /// A ring as its own rank fills it.
+  /// The state of a ring that only its own rank needs.
   struct Filled {
-    int shard = -1;  ///< that has it; -1: free
+    int shard = -1;  ///< the shard that uses it; -1: free
     std::uint64_t opened = 0, published = 0, freed = 0;
     struct Segment {
       std::int64_t offset, elements;
@@ -100,8 +101,8 @@ class GradientRings {
   int local_rank_;
   std::int64_t ring_elements_;
   std::unique_ptr<HostMemory> memory_;
-  std::vector<std::vector<std::uint64_t>> cursors_;  ///< by local rank and ring: what this rank has read
-  std::mutex mutex_;                                 ///< of whose rings are
+  std::vector<std::vector<std::uint64_t>> cursors_;  ///< by local rank and ring: entries that this rank has read
+  std::mutex mutex_;                                 ///< guards filled_
   std::vector<Filled> filled_;
 };
 

@@ -1,5 +1,5 @@
-// One rank: the tree's root is the sum, nothing is sent. Several ranks with exact = false: the shards of each
-// rank are added in the order of its list, then the communicator's all-reduce adds the ranks, in its own order.
+// With one rank, the tree's root is the sum and nothing is sent. With several ranks and exact = false, the shards of
+// each rank are added in the order of its list, then the communicator's all-reduce adds the ranks, in its own order.
 #include <algorithm>
 #include <atomic>
 

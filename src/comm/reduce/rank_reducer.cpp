@@ -44,7 +44,8 @@ void RankReducer::measure(const ShardAssignment& assignment) {
 void RankReducer::map_regions(int partials, const std::vector<int>& slices) {
   if (!needs_room(partials)) return;
   room_ = std::max(room_, partials);
-  shard_room_ = std::min(2 * max_shards_, buckets_.shards);  // shares move: not for each shard more
+  shard_room_ = std::min(2 * max_shards_, buckets_.shards);  // twice the need: so that not every shard that moves maps
+                                                             // anew
   const auto scalars = [&](int shards, int of_ranks) {
     return static_cast<std::size_t>(shards) * static_cast<std::size_t>(options_.scalars_per_shard) +
            static_cast<std::size_t>(of_ranks) * static_cast<std::size_t>(options_.scalars_per_rank);

@@ -1,5 +1,4 @@
-// What every kind of reducer has: the host's regions, the sums inside this rank, the scalars, and the tags of its
-// messages.
+// What all reducers share: the host's regions, the sums inside this rank, the scalars, and the message tags.
 #pragma once
 
 #include <memory>
@@ -18,19 +17,19 @@
 
 namespace lockstep::comm {
 
-/// The upper half of the tags that callers of a communicator have.
+/// The upper half of the tags that callers of a communicator may use.
 inline constexpr int kFirstReduceTag = 1 << 19;
 inline constexpr int kTagsPerBucket = 64;
 inline constexpr int kMaxBuckets = kFirstReduceTag / kTagsPerBucket - 1;
 inline constexpr int kScalarTag = (1 << 20) - 1;
 
-/// A slice of the sender's partial sum number `root`.
+/// For a slice of the sender's partial sum number `root`.
 [[nodiscard]] inline int partial_tag(int bucket, int root) {
   LOCKSTEP_CHECK(bucket < kMaxBuckets && root < kTagsPerBucket - 1, "too many buckets or partial sums for the tags");
   return kFirstReduceTag + bucket * kTagsPerBucket + root;
 }
 
-/// The sender's reduced slice.
+/// For the sender's reduced slice.
 [[nodiscard]] inline int reduced_tag(int bucket) {
   return kFirstReduceTag + (bucket + 1) * kTagsPerBucket - 1;
 }
@@ -43,14 +42,14 @@ class RankReducer : public GradientReducer {
   void trace(TraceRecorder* recorder) override { trace_ = recorder; }
 
  protected:
-  /// To be called where an assignment is not the one before: what map_regions() has to know of it.
+  /// Call when the assignment has changed, before map_regions().
   void measure(const ShardAssignment& assignment);
-  /// Whether map_regions() will map anew.
+  /// Whether map_regions() needs to map the regions again.
   [[nodiscard]] bool needs_room(int partials) const { return partials > room_ || max_shards_ > shard_room_; }
-  /// Maps the regions anew if they have too little room. Collective, by the same rule on every rank. `slices`: by
-  /// bucket; empty: without sums.
+  /// Maps the regions again if they are too small. Collective, by the same rule on every rank. `slices`: by bucket;
+  /// empty: no memory for sums.
   void map_regions(int partials, const std::vector<int>& slices = {});
-  /// A step of its own number, and who has which shards in it.
+  /// Begins a step with this assignment.
   void enter_step(std::uint64_t step, const ShardAssignment& assignment);
 
   [[nodiscard]] int rank() const { return communicator_.rank(); }
@@ -69,9 +68,9 @@ class RankReducer : public GradientReducer {
   int local_rank_;
   std::unique_ptr<HostMemory> memory_;
   std::vector<Region> regions_;  ///< by local rank
-  int room_ = -1;                ///< partial sums that regions have room for
-  int shard_room_ = 0;           ///< the same of shards, whose scalars a rank gives
-  int max_shards_ = 0;           ///< that any rank has
+  int room_ = -1;                ///< number of partial sums that the regions have room for
+  int shard_room_ = 0;           ///< number of shards, of one rank, whose scalars the regions have room for
+  int max_shards_ = 0;           ///< most shards of any rank
   std::unique_ptr<BufferMemory> buffer_memory_;
   AccumulationBuffers sums_;
   ScalarGather scalar_gather_;
@@ -81,14 +80,14 @@ class RankReducer : public GradientReducer {
   TraceRecorder* trace_ = nullptr;
 };
 
-/// Exact, between ranks: partial sums go to the owners of their slices.
+/// Exact, for several ranks: partial sums go to the owners of their slices.
 [[nodiscard]] std::unique_ptr<GradientReducer> make_cpu_all_reduce(Communicator& communicator, GradientBuckets buckets,
                                                                    ReducerOptions options);
-/// Exact, between ranks: what is scattered is added shard by shard, so that no rank has all of a gradient.
+/// Exact, for several ranks: scattered buckets are added shard by shard, so that no rank holds a whole gradient.
 [[nodiscard]] std::unique_ptr<GradientReducer> make_streamed_reducer(Communicator& communicator,
                                                                      const GradientBuckets& buckets,
                                                                      const ReducerOptions& options);
-/// One rank, or not exact: local sums, then the library's all-reduce.
+/// For one rank, or not exact: local sums, then the library's all-reduce.
 [[nodiscard]] std::unique_ptr<GradientReducer> make_library_all_reduce(Communicator& communicator,
                                                                        GradientBuckets buckets, ReducerOptions options);
 

@@ -1,12 +1,14 @@
 // ReducePlan: one rank's part in an exact all-reduce, as a value: which sums it holds, sends, adds and owns. It follows
-// from the tree, the shard assignment, the hosts and the buckets alone, so every rank knows its own without asking. Two
-// executors carry it out: CpuAllReduce in shared memory and by messages, GpuAllReduce by a GPU's transport.
+// from the tree, the shard assignment, the hosts and the buckets alone, so every rank computes its own without
+// communication. Two executors carry it out: CpuAllReduce in shared memory and by messages, GpuAllReduce by a GPU's
+// transport.
 //
-// A network is slower than what joins the ranks of a host. So each slice of a bucket has a leader on every host (on its
-// owner's host: the owner). The ranks of a host give the leader their partial sums of the slice; it adds those that the
-// tree puts together, and sends the owner what is left. Shards are assigned by host (comm/reduce/shard_assignment.hpp),
-// so that is as little as of one rank, however many ranks the host has. The owner adds its own host's partial sums and
-// the other hosts' sums in tree order. The finished slice comes back the same way.
+// A network is slower than the links within a host. So each slice of a bucket has a leader on every host (on its
+// owner's host: the owner). The ranks of a host give the leader their partial sums of the slice; it adds those that are
+// siblings in the tree, and sends the owner the remaining sums. Since shards are assigned by host
+// (comm/reduce/shard_assignment.hpp), these are as few as a single rank would have, however many ranks the host has.
+// The owner adds its own host's partial sums and the other hosts' sums in tree order. The finished slice comes back the
+// same way.
 //
 // A plan is as large as the rank's own share: it grows with the host's partial sums, the other hosts' sums and the
 // chunks of the gradient, but not with ranks times buckets.
@@ -22,47 +24,47 @@
 
 namespace lockstep::comm {
 
-/// The sum of one of a rank's maximal subtrees; roots are numbered in their order.
+/// The sum of one of a rank's maximal subtrees; a rank's roots are numbered in order.
 struct Partial {
   int rank = 0;
   int root = 0;
   TreeNode node;
 };
 
-/// The sum of one of the maximal subtrees of all shards of this rank's host.
+/// The sum of one of the maximal subtrees that this rank's host has.
 struct HostSum {
   TreeNode node;
-  std::vector<Partial> parts;       ///< that make it; by rank and root
-  std::vector<Addition> additions;  ///< of the parts; none: the one part is the sum
+  std::vector<Partial> parts;       ///< the partial sums that it consists of; by rank and root
+  std::vector<Addition> additions;  ///< of the parts; none: it is the one part
 };
 
-/// A sum of another host, which arrives from the slice's leader there.
+/// A sum of another host, received from the slice's leader there.
 struct OtherSum {
   int leader = 0;
-  int number = 0;  ///< among the sums of its host
+  int number = 0;  ///< among the sums of that host
   TreeNode node;
 };
 
-/// What is added, of every bucket alike.
+/// What is added; the same for every bucket.
 struct SumPlan {
-  std::vector<TreeNode> roots;      ///< of this rank's partial sums
-  int max_roots = 1;                ///< of any rank
+  std::vector<TreeNode> roots;      ///< subtrees of this rank's partial sums
+  int max_roots = 1;                ///< the largest number of roots of any rank
   std::vector<Partial> partials;    ///< of all ranks of this host, by rank and root
-  std::vector<HostSum> host_sums;   ///< what this rank adds of a slice that it leads
+  std::vector<HostSum> host_sums;   ///< what this rank adds for a slice that it leads
   std::vector<OtherSum> others;     ///< by host and number
-  std::vector<Addition> additions;  ///< of `partials`, then `others`: what this rank adds of a slice that it owns
+  std::vector<Addition> additions;  ///< of `partials`, then `others`: what this rank adds for a slice that it owns
 };
 
 struct PlannedSlice {
   int owner = 0;
-  int leader = 0;  ///< on this rank's host
+  int leader = 0;  ///< the leader on this rank's host
   std::int64_t first = 0, size = 0;
 };
 
 struct BucketPlan {
   std::vector<PlannedSlice> slices;  ///< as slices_of()
-  std::vector<int> led;              ///< numbers of those that this rank leads for owners on other hosts
-  int own = -1;                      ///< number of its own; -1: it has none
+  std::vector<int> led;              ///< numbers of the slices that this rank leads for owners on other hosts
+  int own = -1;                      ///< number of this rank's own slice; -1: none
   bool scattered = false;            ///< finished slices stay with their owners
   [[nodiscard]] const PlannedSlice& at(int number) const { return slices[static_cast<std::size_t>(number)]; }
   [[nodiscard]] std::int64_t own_size() const { return own < 0 ? 0 : at(own).size; }
@@ -79,7 +81,7 @@ struct ReducePlan {
 [[nodiscard]] ReducePlan reduce_plan(const ShardAssignment& assignment, const Hosts& hosts,
                                      const GradientBuckets& buckets, int rank);
 
-/// A slice of a sum on its way between two ranks.
+/// A slice of a sum that one rank sends to another.
 struct PlannedMessage {
   enum class What { partial, host_sum, finished };
   int peer = 0;
@@ -88,9 +90,9 @@ struct PlannedMessage {
   int slice = 0;   ///< number in the bucket
 };
 
-/// What the rank sends and receives of a bucket. Between two ranks and of one kind, both sides have them in one order.
-/// A finished slice goes to the ranks of the owner's host, and once to each other host: to the leader there, whose
-/// peers read it where it arrives. Of a bucket that is scattered it goes nowhere.
+/// What the rank sends and receives for a bucket. Between two ranks and for one kind, both sides have the same order. A
+/// finished slice goes to the ranks of the owner's host, and once to each other host: to the leader there, whose peers
+/// read it where it is received. In a scattered bucket it is not sent.
 [[nodiscard]] std::vector<PlannedMessage> planned_sends(const ReducePlan& plan, const Hosts& hosts, int bucket);
 [[nodiscard]] std::vector<PlannedMessage> planned_receives(const ReducePlan& plan, const Hosts& hosts, int bucket);
 
@@ -98,12 +100,12 @@ struct PlannedBytes {
   std::uint64_t inside_host = 0, between_hosts = 0;
 };
 
-/// Bytes that the rank sends of a bucket, or in one step, over all buckets; scalars not counted. On one host and for
-/// equal slices that is (k + 1)(R - 1) / R of the gradient, where k is the number of the rank's partial sums.
+/// Bytes that the rank sends for a bucket, or in one step, over all buckets; without scalars. On one host with equal
+/// slices this is (k + 1)(R - 1) / R of the gradient, where k is the number of the rank's partial sums.
 [[nodiscard]] PlannedBytes bytes_of(const ReducePlan& plan, const Hosts& hosts, int bucket);
 [[nodiscard]] PlannedBytes bytes_of(const ReducePlan& plan, const Hosts& hosts);
-/// The same in one step where buckets that are scattered are streamed (StreamedReduceScatter): the host reads the
-/// gradient of each of the rank's `shards`.
+/// The same for one step when scattered buckets are streamed (StreamedReduceScatter): the host then reads the gradient
+/// of each of the rank's `shards`.
 [[nodiscard]] PlannedBytes streamed_bytes_of(const ReducePlan& plan, const Hosts& hosts, std::size_t shards);
 
 }  // namespace lockstep::comm

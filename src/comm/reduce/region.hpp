@@ -1,14 +1,14 @@
-// The layout of a rank's block of host memory, as the reducers use it. Peers of the same host find everything
-// by the same shape.
+// The layout of a rank's block of host memory, as the reducers use it. Peers on the same host compute the same offsets
+// from the same shape.
 //
 //   doorbell | begun | own scalars | partial flags | partial sums
 //
-// The first rank of a host has what its ranks share behind it:
+// The block of a host's first rank is followed by what its ranks share:
 //
 //   all scalars | slice counters | slice flags | sums
 //
-// Flags hold the number of the step (counted by the reducer, from 1) for which they were set last, and counters go on
-// from step to step, so nobody ever clears one.
+// Flags contain the number of the step (counted by the reducer, from 1) in which they were last set, and counters keep
+// counting from step to step, so nothing is ever cleared.
 #pragma once
 
 #include <array>
@@ -26,41 +26,41 @@ using Flag = std::atomic<std::uint64_t>;
 
 struct RegionShape {
   const GradientBuckets& buckets;
-  std::vector<int> slices;      ///< by bucket: in how many it is cut; empty: there are no sums
+  std::vector<int> slices;      ///< by bucket: its number of slices; empty: no sums
   int partials = 0;             ///< partial sums that there is room for
-  std::size_t scalars = 0;      ///< doubles in a slot of a rank's own
-  std::size_t all_scalars = 0;  ///< doubles in a slot of those of all ranks
+  std::size_t scalars = 0;      ///< doubles in a slot for one rank's scalars
+  std::size_t all_scalars = 0;  ///< doubles in a slot for all ranks' scalars
 };
 
 class Region {
  public:
-  /// Counter `ready` says which gathering of scalars the slot holds.
+  /// Counter `ready` tells which gathering of scalars the slot holds.
   struct ScalarSlot {
     alignas(64) Flag ready{0};
     std::uint32_t flags = 0;
-    std::atomic<int> waits_for{-1};  ///< of all ranks' scalars: the rank that the host's first rank waits for
+    std::atomic<int> waits_for{-1};  ///< in all_scalar_slot(): the rank that the host's first rank is waiting for
   };
 
   Region(std::byte* block, const RegionShape& shape);
-  /// `is_first`: of a host.
+  /// `is_first`: whether the rank is its host's first.
   [[nodiscard]] static std::size_t bytes(const RegionShape& shape, bool is_first);
-  /// Makes the header and flags; by the owner, before peers see the block.
+  /// Constructs the header and flags; called by the owner, before peers see the block.
   void construct(bool is_first);
 
   [[nodiscard]] Doorbell& doorbell() const { return header().doorbell; }
-  /// The step that this rank has begun: it no longer reads anything of the step before.
+  /// The step that this rank has begun: it no longer reads anything of the previous step.
   [[nodiscard]] Flag& begun() const { return header().begun; }
   [[nodiscard]] ScalarSlot& scalar_slot(std::uint64_t number) const { return header().slots[number % 2]; }
   [[nodiscard]] double* scalars(std::uint64_t number) const;
-  /// In the region of the host's first rank: those of all ranks of all hosts.
+  /// In the region of the host's first rank: for the scalars of all ranks of all hosts.
   [[nodiscard]] ScalarSlot& all_scalar_slot(std::uint64_t number) const { return header().all_slots[number % 2]; }
   [[nodiscard]] double* all_scalars(std::uint64_t number) const;
-  /// Root `root` of this rank's bucket stands in partial().
+  /// Set when root `root` of this rank's bucket is in partial().
   [[nodiscard]] Flag& partial_ready(int root, int bucket) const;
   [[nodiscard]] float* partial(int root, int bucket) const;
-  /// In the region of the host's first rank: this slice of the bucket stands in sums().
+  /// In the region of the host's first rank: set when this slice of the bucket is in sums().
   [[nodiscard]] Flag& slice_ready(int slice, int bucket) const;
-  /// Beside it: how often a slice of the bucket became ready, since the region was made.
+  /// Also there: how many slices of the bucket have become ready since the region was made.
   [[nodiscard]] Flag& slices_counted(int bucket) const { return flags(offsets_.counters)[bucket]; }
   [[nodiscard]] float* sums(int bucket) const;
 

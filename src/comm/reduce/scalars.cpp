@@ -53,7 +53,7 @@ void ScalarGather::publish(const Call& call, const OwnScalars& own) const {
   for (const Region& peer : call.regions) peer.doorbell().ring();
 }
 
-// For the other ranks of the host, which wait for the first one: it tells them whom it waits for itself.
+// Tells the other ranks of the host, which wait for the first one, which rank that one is waiting for.
 void ScalarGather::note_wait(const Call& call, int peer) const {
   if (hosts_.count() > 1) call.regions[0].all_scalar_slot(number_).waits_for = peer;
 }
@@ -75,7 +75,7 @@ void ScalarGather::wait_for(const Call& call, const Region::ScalarSlot& slot, in
   }
 }
 
-// What a rank gave goes to its places in `all`.
+// Copies a rank's values to their positions in `all`.
 void ScalarGather::place(const Call& call, int rank, const double* values, Scalars& all) const {
   std::copy_n(values, call.per_rank, all.rank_values.begin() + rank * static_cast<std::ptrdiff_t>(call.per_rank));
   values += call.per_rank;
@@ -96,7 +96,7 @@ void ScalarGather::gather_host(const Call& call, Scalars& all) const {
   }
 }
 
-// Of a host, as a message: the flags as a double, then of each rank its values and its shards'.
+// Size of a host's message: the flags as a double, then for each rank its values and those of its shards.
 std::size_t ScalarGather::doubles_of_host(const Call& call, int host) const {
   std::size_t doubles = 1;
   for (const int rank : hosts_.ranks(host)) doubles += call.per_rank + call.shards_of(rank).size() * call.per_shard;
@@ -121,8 +121,8 @@ void ScalarGather::unpack(const Call& call, int host, const double* values, Scal
   }
 }
 
-// Bruck's algorithm, by the first ranks of the hosts: `held` has what hosts own, own + 1, ... gave, as many as were
-// heard of; each round hands on all of it, and doubles it.
+// Bruck's algorithm among the first ranks of the hosts: `held` has the values of hosts own, own + 1, ... as far as they
+// have been received; each round passes on all of it, and so doubles it.
 void ScalarGather::all_gather_hosts(const Call& call, Scalars& all) const {
   const int hosts = hosts_.count(), own = hosts_.host_of(communicator_.rank());
   std::vector<std::size_t> begins = {0};

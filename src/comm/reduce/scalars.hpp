@@ -1,10 +1,10 @@
-// Gathers a step's scalars (losses, counts, flags). Between ranks of one host they go through host memory.
-// Where there are several hosts, the first rank of each gathers its host's, the first ranks pass all of them on among
-// themselves in log2(hosts) rounds (Bruck's all-gather), and each puts what came into its host's memory.
+// Gathers a step's scalars (losses, counts, flags). Ranks of one host exchange them through host memory. With several
+// hosts, the first rank of each gathers its host's, the first ranks exchange all of them in log2(hosts) rounds (Bruck's
+// all-gather), and each writes the result to its host's memory.
 //
 // Buffer reuse: gathering n writes slots n % 2. A rank starts n + 2 only after it has finished n + 1, for which every
-// peer of its host (or the host's first rank, which had to hear of every peer) had to finish reading n; so one slot
-// more than the one in use is enough.
+// peer of its host (or the host's first rank, which needs every peer's scalars) must have finished reading n; so two
+// slots are enough.
 #pragma once
 
 #include <span>

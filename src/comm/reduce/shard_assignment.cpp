@@ -16,13 +16,14 @@ namespace lockstep::comm {
 
 namespace {
 
-// A full subtree that a rank (or a host) is to have. Given largest first, each finds room that starts on a multiple of
-// its size, for any number of shards: what lies in the way are whole blocks of at least its size. So do blocks of ranks
-// in those of their host: these are of different sizes, so that the smaller ones together have less room than is left.
+// A full subtree to be placed on a rank (or a host). If blocks are placed in order of decreasing size, each finds room
+// at a multiple of its size, for any number of shards: what is taken already consists of whole blocks of at least its
+// size. The same holds for the blocks of ranks within those of their host: the host's blocks have distinct sizes, so
+// those smaller than a rank's block have less room together than is still free, and a larger one has room.
 struct Block {
   int size = 0;
   int rank = 0;
-  int kept = 0;  ///< of its shards, those that can stay where they were
+  int kept = 0;  ///< how many of its shards can stay where they were
 };
 
 std::vector<Block> blocks_of(std::span<const int> counts) {
@@ -36,8 +37,8 @@ std::vector<Block> blocks_of(std::span<const int> counts) {
   return blocks;
 }
 
-// The tree's right edge may hold one subtree that is not full (V = 7: {4, 5, 6}); only one rank can own it
-// whole. `rank` -1: nobody does.
+// The tree's right edge may contain one subtree that is not full (V = 7: {4, 5, 6}); only one rank can own it as a
+// whole. `rank` -1: none does.
 struct Edge {
   int rank = -1;
   int size = 0;
@@ -47,7 +48,7 @@ int subtrees(int count) {
   return std::popcount(static_cast<unsigned>(count));
 }
 
-// (the largest number of subtrees of a rank, all ranks' subtrees) for any owner of the edge in O(1).
+// The cost of an edge owner: (most subtrees of any rank, subtrees of all ranks), in O(1).
 class EdgeCost {
  public:
   explicit EdgeCost(std::span<const int> counts) : counts_(counts) {
@@ -67,7 +68,7 @@ class EdgeCost {
 
  private:
   std::span<const int> counts_;
-  int total_ = 0, max_ = 0, second_ = 0;  // of all ranks; the two largest
+  int total_ = 0, max_ = 0, second_ = 0;  // of all ranks; the largest and the second largest
 };
 
 Edge best_edge(std::span<const int> counts, int shards) {
@@ -84,7 +85,7 @@ Edge best_edge(std::span<const int> counts, int shards) {
   return best;
 }
 
-// Who has each shard; -1: nobody yet.
+// The rank of each shard; -1: none yet.
 std::vector<int> owners(const ShardAssignment& assignment, int shards) {
   std::vector<int> owner(static_cast<std::size_t>(shards), -1);
   for (std::size_t rank = 0; rank < assignment.shards_of_rank.size(); ++rank) {
@@ -95,10 +96,10 @@ std::vector<int> owners(const ShardAssignment& assignment, int shards) {
   return owner;
 }
 
-// Where blocks may lie: in shards that are nobody's yet, of the block's host.
+// Where blocks may be placed: on shards that are still free and belong to the block's host.
 class Room {
  public:
-  Room() = default;  // of one host
+  Room() = default;  // a single host
   Room(std::vector<int> host_of_shard, std::span<const int> host_of_rank)
       : host_of_shard_(std::move(host_of_shard)),
         run_end_(host_of_shard_.size()),
@@ -113,7 +114,7 @@ class Room {
   [[nodiscard]] int host_of_rank(int rank) const {
     return host_of_rank_.empty() ? 0 : host_of_rank_[static_cast<std::size_t>(rank)];
   }
-  /// The host that has all shards of this place; -1: there is none.
+  /// The host that has all shards of this range; -1: none.
   [[nodiscard]] int host_of(int first, int size) const {
     if (host_of_shard_.empty()) return 0;
     const auto at = static_cast<std::size_t>(first);
@@ -121,7 +122,7 @@ class Room {
   }
 
  private:
-  std::vector<int> host_of_shard_, run_end_;  ///< run_end: where the shards of the same host end
+  std::vector<int> host_of_shard_, run_end_;  ///< run_end: where the run of shards of the same host ends
   std::span<const int> host_of_rank_;
   int hosts_ = 1;
 };
@@ -150,15 +151,15 @@ class ShardsBefore {
   std::vector<int> start_, shards_;
 };
 
-// Gives blocks of one size their places: each time the pair of a block and a free place that keeps most shards where
-// they were, then the lowest place. Only places with shards that the rank had can keep any. A rank has one block of a
-// size at most, so that all sizes together look at each shard O(log V) times.
+// Chooses positions for blocks of one size: each block takes the free position that keeps most of its rank's shards
+// where they were, or else the lowest one. Only positions with shards that the rank had can keep any. A rank has at
+// most one block of each size, so all sizes together look at each shard O(log V) times.
 class Places {
  public:
   Places(const ShardsBefore& before, const Room& room, int shards)
       : before_(before), room_(room), taken_(static_cast<std::size_t>(shards)) {}
 
-  /// Blocks are of this size from now on.
+  /// Sets the size of the next blocks.
   void set_size(int size) {
     size_ = size;
     const int places = static_cast<int>(taken_.size()) / size;
@@ -172,7 +173,7 @@ class Places {
   }
   /// How many of the rank's shards can stay.
   [[nodiscard]] int kept(int rank) const { return nearest(rank).second; }
-  /// Takes the rank's best place; its first shard.
+  /// Takes the rank's best position; returns its first shard.
   int take(int rank) {
     const auto [near, kept] = nearest(rank);
     const int first = kept > 0 ? near : lowest(room_.host_of_rank(rank));
@@ -183,7 +184,7 @@ class Places {
  private:
   [[nodiscard]] bool is_taken(int first) const { return taken_[static_cast<std::size_t>(first)] != 0; }
 
-  // The free place that keeps most, if one keeps any, and how many.
+  // The free position that keeps most shards, if one keeps any, and how many.
   [[nodiscard]] std::pair<int, int> nearest(int rank) const {
     const auto had = before_.of(rank);
     std::pair<int, int> found{-1, 0};
@@ -198,7 +199,7 @@ class Places {
     return found;
   }
 
-  // Places that are taken stay so: those below are never looked at again.
+  // Positions are never freed, so the search continues where it last stopped.
   int lowest(int host) {
     int& place = lowest_[static_cast<std::size_t>(host)];
     while (place >= 0 && is_taken(place * size_)) place = next_[static_cast<std::size_t>(place)];
@@ -210,10 +211,11 @@ class Places {
   const Room& room_;
   std::vector<char> taken_;
   int size_ = 1;
-  std::vector<int> lowest_, next_;  // by host: its lowest place; by place: the next of the same host; -1: none
+  std::vector<int> lowest_, next_;  // by host: its lowest position; by position: the next one of the same host; -1:
+                                    // none
 };
 
-// Who gets each shard. `before`: who had it.
+// The rank of each shard. `before`: its previous rank.
 std::vector<int> place(std::span<const int> counts, const std::vector<int>& before, Edge edge, const Room& room) {
   const auto shards = static_cast<int>(before.size());
   std::vector<int> rest(counts.begin(), counts.end()), owner(before.size(), -1);
@@ -228,7 +230,7 @@ std::vector<int> place(std::span<const int> counts, const std::vector<int>& befo
   for (auto from = blocks.begin(); from != blocks.end();) {
     const auto end = std::find_if(from, blocks.end(), [&](const Block& block) { return block.size != from->size; });
     places.set_size(from->size);
-    // Those that keep most choose first; the others then take what is left.
+    // Blocks that keep most choose first; the others take what is left.
     for (auto block = from; block != end; ++block) block->kept = places.kept(block->rank);
     std::stable_sort(from, end, [](const Block& a, const Block& b) { return a.kept > b.kept; });
     for (; from != end; ++from) give(from->rank, places.take(from->rank), from->size);
@@ -236,7 +238,7 @@ std::vector<int> place(std::span<const int> counts, const std::vector<int>& befo
   return owner;
 }
 
-// As place(), the hosts' shards first. The tree's right edge then is nobody's as a whole.
+// As place(), but first assigns shards to hosts. The tree's right edge is then not given to one rank as a whole.
 std::vector<int> place_by_host(std::span<const int> counts, const std::vector<int>& before,
                                std::span<const int> host_of) {
   const int hosts = *std::max_element(host_of.begin(), host_of.end()) + 1;
@@ -277,7 +279,7 @@ ShardAssignment place_shards(std::span<const int> counts, const ShardAssignment&
   return assignment;
 }
 
-// Each shard goes to the rank that is furthest behind its share of those dealt so far.
+// Each shard goes to the rank that is furthest behind its share of the shards dealt so far.
 ShardAssignment interleave_shards(const ShardAssignment& placed, std::span<const int> host_of) {
   ShardAssignment dealt{std::vector<std::vector<int>>(placed.shards_of_rank.size())};
   std::map<int, std::vector<std::size_t>> ranks_of_host;
@@ -289,7 +291,7 @@ ShardAssignment interleave_shards(const ShardAssignment& placed, std::span<const
     }
     std::sort(shards.begin(), shards.end());
     for (std::size_t i = 0; i < shards.size(); ++i) {
-      const auto behind = [&](std::size_t r) {  // times the number of shards: of what it is to have by then
+      const auto behind = [&](std::size_t r) {  // how far behind, times the number of shards
         return static_cast<std::int64_t>((i + 1) * placed.shards_of_rank[r].size()) -
                static_cast<std::int64_t>(dealt.shards_of_rank[r].size() * shards.size());
       };
@@ -319,7 +321,8 @@ std::vector<int> equal_counts(int shards, int ranks) {
 }
 
 std::vector<int> counts_by_weights(int shards, std::span<const double> weights) {
-  using Next = std::pair<double, std::size_t>;  // when the rank would be done with one more; ties to the lower rank
+  using Next = std::pair<double, std::size_t>;  // (time at which the rank would finish one more shard, rank); ties go
+                                                // to the lower rank
   std::priority_queue<Next, std::vector<Next>, std::greater<>> queue;
   for (std::size_t r = 0; r < weights.size(); ++r) {
     if (weights[r] > 0) queue.emplace(1 / weights[r], r);

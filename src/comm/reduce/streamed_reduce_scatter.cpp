@@ -96,7 +96,7 @@ void StreamedReduceScatter::begin_step(std::uint64_t step, const ShardAssignment
   changed_.notify_all();
 }
 
-// Of one host, the sum of its subtrees is the sum of all.
+// With a single host, the sum of its subtrees is the whole sum.
 void StreamedReduceScatter::use(const ShardAssignment& assignment) {
   assignment_ = assignment;
   const SumPlan plan = plan_sums(tree_, assignment, hosts_, communicator_.rank());
@@ -201,7 +201,7 @@ void StreamedReduceScatter::take(const GradientRings::Published& published) {
   statistics_.seconds_reducing += seconds_since(start);
 }
 
-// The host has its sum of one of its subtrees.
+// The host's sum of one of its subtrees is complete.
 void StreamedReduceScatter::root_done(Handled& slice, int root) {
   --slice.roots_left;
   if (!owns(slice)) {
@@ -209,7 +209,7 @@ void StreamedReduceScatter::root_done(Handled& slice, int root) {
     sends_.push_back(communicator_.send(sum, slice.owner, partial_tag(first_tag_bucket_ + slice.bucket, root)));
     statistics_.network_bytes += sum.size();
   } else if (hosts_.count() > 1) {
-    return;  // combine() adds the other hosts' sums
+    return;  // combine() adds the other hosts' sums later
   }
   if (slice.roots_left == 0) complete(slice);
 }
@@ -261,7 +261,7 @@ void StreamedReduceScatter::finish() {
   statistics_.seconds_waited += seconds_since(start);
 }
 
-// Of a rank, in this step: buckets of its shards.
+// Buckets that the rank's shards have in this step.
 std::uint64_t StreamedReduceScatter::to_come(int rank) const {
   return assignment_.shards_of_rank[static_cast<std::size_t>(rank)].size() * static_cast<std::uint64_t>(bucket_count());
 }
@@ -275,7 +275,7 @@ std::pair<int, std::string> StreamedReduceScatter::missing() const {
               fmt::format("its host's sum of bucket {} has not come", first_tag_bucket_ + slice.bucket)};
     }
   }
-  // The rank that is furthest from the end of its shards.
+  // The local rank with most buckets left.
   int peer = -1;
   std::uint64_t most = 0;
   for (std::size_t r = 0; r < local_ranks_.size(); ++r) {

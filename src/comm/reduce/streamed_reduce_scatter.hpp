@@ -1,17 +1,18 @@
-// StreamedReduceScatter: a reduce-scatter that keeps no rank's gradient whole. A worker writes the gradient of a shard,
-// bucket by bucket, into a ring buffer of its own in the host's memory; every rank of the host adds its slices of a
-// bucket to its sums at once; and when all have, the ring's memory is free again. A worker that is ahead of them waits.
+// StreamedReduceScatter: a reduce-scatter in which no rank holds a whole gradient. A worker writes the gradient of a
+// shard, bucket by bucket, into a ring buffer of its own in the host's memory; every rank of the host immediately adds
+// its slices of a bucket to its sums; when all have, that part of the ring is free again. A worker that gets too far
+// ahead of them waits.
 //
-// What a rank keeps of a sum are its slices: its own, and those that it leads for owners on other hosts
-// (comm/reduce/reduce_plan.hpp). They are added in the association of the tree, as the sums inside a rank are
+// A rank keeps only slices of the sums: its own, and those that it leads for owners on other hosts
+// (comm/reduce/reduce_plan.hpp). They are added in the association of the tree, like the sums inside a rank
 // (AccumulationBuffers): with shards that come in turn from all ranks of the host (interleave_shards), about
 // log2(shards) sums of a slice are alive at a time. A leader sends its host's sums of a slice to the owner, once;
 // finished slices stay with their owners.
 //
-// Why no memory is overwritten while somebody reads it:
-//  - A ring's memory is used again when every rank of the host has read the bucket.
-//  - A rank reads buckets of a step between its own begin_step and finish() only, so its sums of the step before stand
-//    until it begins the next.
+// Why no memory is overwritten while it is still being read:
+//  - A ring's memory is reused when every rank of the host has read the bucket.
+//  - A rank reads buckets of a step only between its own begin_step and finish(), so its sums of the previous step are
+//    valid until it begins the next.
 #pragma once
 
 #include <condition_variable>
@@ -37,8 +38,8 @@ namespace lockstep::comm {
 
 class StreamedReduceScatter final : public GradientSink {
  public:
-  /// Collective. `first_tag_bucket`: messages have the tags of buckets from this number on. The communicator outlives
-  /// it. `buckets`: all scattered.
+  /// Collective. `first_tag_bucket`: messages use the tags of bucket numbers from this one on. The communicator must
+  /// outlive it. `buckets`: all scattered.
   StreamedReduceScatter(Communicator& communicator, GradientBuckets buckets, const ReducerOptions& options,
                         int first_tag_bucket);
   ~StreamedReduceScatter() override;
@@ -46,7 +47,7 @@ class StreamedReduceScatter final : public GradientSink {
   StreamedReduceScatter& operator=(const StreamedReduceScatter&) = delete;
 
   void begin_step(std::uint64_t step, const ShardAssignment& assignment);
-  /// Of a shard, buckets come in ascending order, as do calls of ready(). Waits for room.
+  /// For each shard, buckets must come in ascending order, as must calls of ready(). Waits for room.
   [[nodiscard]] GradientBuffer buffer(int shard, int bucket) override;
   void ready(int shard, int bucket) override;
   void finish();
@@ -60,10 +61,10 @@ class StreamedReduceScatter final : public GradientSink {
     int bucket = 0;
     std::int64_t first = 0, size = 0;
     int owner = 0;
-    int roots_left = 0;  ///< of the step
+    int roots_left = 0;  ///< in this step
     bool complete = false;
-    AlignedBytes host_sums = {}, received = {};             ///< of its host's subtrees, and of the other hosts'
-    std::vector<std::unique_ptr<Transfer>> transfers = {};  ///< own: of the other hosts' sums
+    AlignedBytes host_sums = {}, received = {};             ///< of its host's subtrees, and from the other hosts
+    std::vector<std::unique_ptr<Transfer>> transfers = {};  ///< if this rank owns it: receives of the other hosts' sums
   };
 
   void lay_out();
@@ -72,9 +73,9 @@ class StreamedReduceScatter final : public GradientSink {
   [[nodiscard]] int bucket_count() const { return buckets_.count(); }
   [[nodiscard]] bool owns(const Handled& slice) const { return slice.owner == communicator_.rank(); }
   [[nodiscard]] Operation operation() const { return {"reduce", step_, options_.timeout}; }
-  /// Where the finished sum of a slice stands.
+  /// Where the finished sum of a slice is stored.
   [[nodiscard]] float* sum_of(const Handled& slice) const;
-  /// Number `number` of the sums of a slice that stand in `memory`.
+  /// Sum number `number` of a slice in `memory`.
   [[nodiscard]] static std::span<float> part_of(const AlignedBytes& memory, const Handled& slice, std::size_t number);
 
   void run_progress_thread();
@@ -84,7 +85,7 @@ class StreamedReduceScatter final : public GradientSink {
   bool combine();
   void complete(Handled& slice);
   [[nodiscard]] std::uint64_t to_come(int rank) const;
-  /// Of the step. A rank reads what it has no slice of, too: the ring's memory is free when all have.
+  /// Whether the step is done. A rank also reads buckets in which it has no slice, to free the ring's memory.
   [[nodiscard]] bool is_done() const { return incomplete_ == 0 && unread_ == 0; }
   [[nodiscard]] std::pair<int, std::string> missing() const;
 
@@ -100,8 +101,8 @@ class StreamedReduceScatter final : public GradientSink {
 
   std::vector<Handled> handled_;
   std::vector<std::vector<int>> handled_of_;  ///< by bucket
-  std::vector<std::int64_t> starts_;          ///< of buckets in sums_
-  AlignedBytes sums_;                         ///< of which only the own slices are touched
+  std::vector<std::int64_t> starts_;          ///< offsets of buckets in sums_
+  AlignedBytes sums_;                         ///< only this rank's own slices are touched
   std::unique_ptr<BufferMemory> buffer_memory_;
   std::unique_ptr<AccumulationBuffers> adding_;  ///< its buckets are handled_
   std::vector<TreeNode> host_nodes_;
@@ -112,13 +113,13 @@ class StreamedReduceScatter final : public GradientSink {
   std::uint64_t step_ = 0, epoch_ = 0;
   TraceRecorder* trace_ = nullptr;
 
-  mutable std::mutex mutex_;  ///< of what follows
+  mutable std::mutex mutex_;  ///< guards what follows
   std::condition_variable changed_;
   bool running_ = false, stop_ = false;
   std::exception_ptr error_;
-  std::vector<std::uint64_t> read_in_step_;  ///< by local rank: buckets
-  std::uint64_t unread_ = 0;                 ///< buckets of this host's shards
-  std::size_t incomplete_ = 0;               ///< of handled_
+  std::vector<std::uint64_t> read_in_step_;  ///< by local rank: number of buckets
+  std::uint64_t unread_ = 0;                 ///< number of buckets of this host's shards
+  std::size_t incomplete_ = 0;               ///< number of handled_
   std::vector<std::unique_ptr<Transfer>> sends_;
   Clock::time_point last_progress_;
   ReducerStatistics statistics_;

@@ -1,5 +1,5 @@
-// The reducer of a model whose gradients are divided between ranks: buckets that are scattered go shard by shard
-// (StreamedReduceScatter), the others and the scalars as always (CpuAllReduce).
+// The reducer for gradients that ranks divide: scattered buckets are added shard by shard (StreamedReduceScatter), the
+// others and the scalars as usual (CpuAllReduce).
 #include <utility>
 
 #include "comm/reduce/rank_reducer.hpp"
@@ -9,7 +9,7 @@ namespace lockstep::comm {
 
 namespace {
 
-/// Buckets by the way that they go, and where each is among those of its way.
+/// Divides buckets into streamed and other ones, and remembers where each went.
 struct Ways {
   GradientBuckets whole, streamed;
   struct Place {
@@ -24,7 +24,7 @@ struct Ways {
       GradientBuckets& way = buckets.at(b).scattered ? streamed : whole;
       places.push_back({buckets.at(b).scattered, way.count()});
       GradientBuckets::Bucket& bucket = way.buckets.emplace_back(buckets.at(b));
-      if (bucket.turn < 0) bucket.turn = b;  // it has the owners that it has among all
+      if (bucket.turn < 0) bucket.turn = b;  // keeps the owners that it has among all buckets
     }
   }
 };

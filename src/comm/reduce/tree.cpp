@@ -31,7 +31,7 @@ std::vector<TreeNode> Tree::maximal_subtrees(const std::vector<int>& shards) con
 
   struct Open {
     TreeNode node;
-    std::vector<int>::const_iterator from, to;  ///< those of the shards that are below the node
+    std::vector<int>::const_iterator from, to;  ///< the shards below the node
   };
   std::vector<TreeNode> found;
   std::vector<Open> open = {{root_, sorted.begin(), sorted.end()}};

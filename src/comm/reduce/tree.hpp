@@ -1,10 +1,10 @@
-// The reduction tree over V leaves (shards). It fixes the association of every gradient sum, whoever adds; and what is
-// to be added by it: the shards of a rank (MergePlan), and the partial sums of several (combine_order). Who adds them
-// is comm/reduce/tree_sums.hpp.
+// The reduction tree over V leaves (shards). It fixes the association of every gradient sum, whoever adds, and so
+// determines what is added: the shards of a rank (MergePlan), and the partial sums of several ranks (combine_order).
+// The additions themselves are in comm/reduce/tree_sums.hpp.
 //
-// Node (level, index) covers the leaves [index * 2^level, min(V, (index + 1) * 2^level)). A node whose sibling
-// is empty is promoted: it stands for its parent too. Nodes are named here by the lowest level that has their
-// leaves, so that equal leaves mean equal names. The sum of a node is left + right in fp32.
+// Node (level, index) covers the leaves [index * 2^level, min(V, (index + 1) * 2^level)). A node whose sibling is empty
+// is promoted: it also stands for its parent. Nodes are named here by the lowest level that has their leaves, so that
+// equal leaves mean equal names. The sum of a node is left + right in fp32.
 #pragma once
 
 #include <compare>
@@ -33,8 +33,8 @@ class Tree {
   [[nodiscard]] TreeNode left(TreeNode node) const { return canonical({node.level - 1, 2 * node.index}); }
   [[nodiscard]] TreeNode right(TreeNode node) const { return canonical({node.level - 1, 2 * node.index + 1}); }
 
-  /// The fewest nodes that cover exactly these shards, each given once, in any order: largest first, then by first
-  /// leaf. O(n log V) for n of them.
+  /// The fewest nodes that cover exactly these shards (each listed once, in any order): largest first, then by first
+  /// leaf. O(n log V) for n shards.
   [[nodiscard]] std::vector<TreeNode> maximal_subtrees(const std::vector<int>& shards) const;
 
  private:
@@ -43,16 +43,16 @@ class Tree {
   TreeNode root_;
 };
 
-/// slot[out] = slot[left] + slot[right]. Slots 0 ... n - 1 are the given partial sums; n + i is the result of
-/// addition i.
+/// slot[out] = slot[left] + slot[right]. Slots 0 ... n - 1 are the given partial sums; n + i is the result of addition
+/// i.
 struct Addition {
   int out = 0;
   int left = 0;
   int right = 0;
 };
 
-/// The additions that make a node's sum from partial sums that together cover each of its leaves once, operands
-/// first; none for a single partial. At any time few results wait (the depth of the tree).
+/// The additions that compute a node's sum from partial sums that together cover each of its leaves once, operands
+/// first; none for a single partial. At any time, at most as many results wait as the tree has levels.
 [[nodiscard]] std::vector<Addition> combine_order(const Tree& tree, TreeNode node, std::span<const TreeNode> partials);
 
 /// Which sums to build from which shards.
@@ -61,11 +61,12 @@ struct MergePlan {
     int parent = -1;  ///< -1: a root
     int sibling = -1;
     bool is_left = false;
-    int root = -1;  ///< of a root: its number
+    int root = -1;  ///< for a root: its number
   };
   std::vector<Node> nodes;
-  std::vector<int> leaf_of_shard;   ///< node; -1: not this rank's
-  std::vector<int> memory_of_leaf;  ///< by shard: the root that stands in this shard's memory; -1: from the pool
+  std::vector<int> leaf_of_shard;   ///< its node; -1: not a shard of this rank
+  std::vector<int> memory_of_leaf;  ///< by shard: the root that is stored in this shard's memory; -1: its memory comes
+                                    ///< from the pool
   int roots = 0;
 };
 

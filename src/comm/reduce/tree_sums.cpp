@@ -10,7 +10,7 @@ namespace lockstep::comm {
 
 namespace {
 
-constexpr std::int64_t kBlockElements = 4096;  // that stay in the cache
+constexpr std::int64_t kBlockElements = 4096;  // small enough to stay in the cache
 
 class HostBufferMemory final : public BufferMemory {
  public:
@@ -99,10 +99,10 @@ std::optional<int> AccumulationBuffers::ready(int shard, int bucket_index) {
     bucket.memory[static_cast<std::size_t>(node)] = sum;
     bucket.done[static_cast<std::size_t>(node)] = 1;
     if (at.parent < 0) return at.root;
-    if (bucket.done[static_cast<std::size_t>(at.sibling)] == 0) return std::nullopt;  // the sibling will merge
+    if (bucket.done[static_cast<std::size_t>(at.sibling)] == 0) return std::nullopt;  // the sibling will merge them
     float* other = bucket.memory[static_cast<std::size_t>(at.sibling)];
     float *left = at.is_left ? sum : other, *right = at.is_left ? other : sum;
-    if (left != right) {  // else the leaf was added while it was computed
+    if (left != right) {  // else the leaf was already added while it was computed
       lock.unlock();
       memory_.add(left, right, bucket.elements);
       lock.lock();

@@ -1,5 +1,5 @@
 // Sums in the association of the tree (comm/reduce/tree.hpp): inside one rank, shard by shard as they are computed
-// (AccumulationBuffers), and of the partial sums of several ranks, when all are there (Combiner).
+// (AccumulationBuffers), and over the partial sums of several ranks, when all have arrived (Combiner).
 #pragma once
 
 #include <atomic>
@@ -17,52 +17,52 @@
 
 namespace lockstep::comm {
 
-/// Where sums stand, and who adds them: the host, or a GPU.
+/// The memory of sums and the additions in it: on the host, or on a GPU.
 class BufferMemory {
  public:
   BufferMemory() = default;
   BufferMemory(const BufferMemory&) = delete;
   BufferMemory& operator=(const BufferMemory&) = delete;
   virtual ~BufferMemory() = default;
-  /// 64-byte aligned, not cleared; it lives as long as this does. By any thread.
+  /// 64-byte aligned, not cleared; freed with this object. Thread-safe.
   [[nodiscard]] virtual float* allocate(std::int64_t elements) = 0;
-  /// left += right; `right` may be given away afterwards. By several threads, for other memory.
+  /// left += right; afterwards, `right` may be reused. Several threads may call it for different memory.
   virtual void add(float* left, float* right, std::int64_t elements) = 0;
-  /// Whether a sum that is done may be added to by whoever computes its sibling.
+  /// Whether a finished sum may be added to directly by the worker that computes its sibling.
   [[nodiscard]] virtual bool takes_more() const = 0;
 };
 
-/// The memory of this process, added to by the thread that asks for it.
+/// Host memory; the calling thread does the additions.
 [[nodiscard]] std::unique_ptr<BufferMemory> host_buffer_memory();
 
 /// The gradients of a rank's shards, bucket by bucket, merged as soon as two siblings exist.
 ///
-/// A merge is left += right in the left one's memory, so a sum stands in the memory of its first shard; a right leaf
-/// whose sibling is there already is not even given memory, but added to the sibling's while it is computed. For a root
-/// (what the rank publishes) that memory is given from outside, for all others it comes from a pool and goes back when
-/// it has been added. With shards computed in order, about log2(n) + workers buffers of a bucket are alive at a time.
-/// After the first step nothing is allocated.
+/// A merge is left += right in the left operand's memory, so a sum is stored in the memory of its first shard; a right
+/// leaf whose sibling is already complete gets no memory of its own, but is added to the sibling's while it is
+/// computed. For a root (what the rank publishes), the caller provides that memory; for all others it comes from a pool
+/// and returns there once it has been added. With shards computed in order, about log2(n) + workers buffers of a bucket
+/// are alive at a time. After the first step nothing is allocated.
 class AccumulationBuffers {
  public:
-  /// `memory` outlives it.
+  /// `memory` must outlive it.
   AccumulationBuffers(const GradientBuckets& buckets, BufferMemory& memory);
-  /// What is added from the next step on.
+  /// Sets what is added from the next step on.
   void use(MergePlan plan) { plan_ = std::move(plan); }
   /// Starts a step. `root_memory(root, bucket)` is called from buffer().
   void begin(std::function<float*(int root, int bucket)> root_memory);
   [[nodiscard]] GradientBuffer buffer(int shard, int bucket);
-  /// What buffer() gave for them in this step.
+  /// The memory that buffer() returned for them in this step.
   [[nodiscard]] float* memory_of(int shard, int bucket);
-  /// The root that this gradient finished, if any: all its shards are in.
+  /// Returns the root that this gradient has completed, if any.
   [[nodiscard]] std::optional<int> ready(int shard, int bucket);
-  /// The largest number of elements that pool buffers held at once.
+  /// The most elements that pool buffers have held at once.
   [[nodiscard]] std::int64_t peak_pool_elements() const { return peak_; }
 
  private:
   struct BucketSums {
     std::mutex mutex;
     std::int64_t elements = 0;
-    std::vector<float*> memory;  ///< by node; of leaves from buffer() on, of others once summed
+    std::vector<float*> memory;  ///< by node; leaves: set by buffer(), others: when they are summed
     std::vector<char> done;      ///< by node: its sum is complete
     std::vector<float*> free;
   };
@@ -76,14 +76,14 @@ class AccumulationBuffers {
   std::atomic<std::int64_t> alive_{0}, peak_{0};
 };
 
-/// The sum of many partial sums in tree order, block by block, so that what stands between two additions stays in the
-/// cache: the work of a slice's owner, and of its leaders on other hosts (comm/reduce/reduce_plan.hpp).
+/// Sums many partial sums in tree order, block by block, so that intermediate results stay in the cache: the work of a
+/// slice's owner, and of its leaders on other hosts (comm/reduce/reduce_plan.hpp).
 class Combiner {
  public:
   Combiner() = default;
-  /// `additions`: combine_order() of this many sources.
+  /// `additions`: combine_order() for this many sources.
   Combiner(std::span<const Addition> additions, std::size_t sources);
-  /// out[i] = the sum of sources[s][i], with the sources in the order of combine_order()'s partial sums.
+  /// out[i] = the sum of sources[s][i]; the sources are in the order of combine_order()'s partials.
   void run(float* out, std::span<const float* const> sources, std::int64_t n);
 
  private:

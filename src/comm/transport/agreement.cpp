@@ -16,9 +16,9 @@ namespace {
 constexpr int kAgreementTag = 73;
 constexpr std::chrono::microseconds kPoll{20};
 
-/// A verdict on its way.
+/// A verdict as it is sent.
 struct Note {
-  int failed = -1;  ///< the rank; -1: none
+  int failed = -1;  ///< the rank that failed; -1: none
   std::array<char, kMaxFailureText + 1> what{};
 };
 
@@ -56,7 +56,7 @@ class Agreement {
       std::this_thread::sleep_for(kPoll);
     }
     for (const Peer& peer : below_) tell(peer.rank, *decision_);
-    // What is sent must have left before an error ends all messages of this rank.
+    // All messages must have left before an error ends this rank's communication.
     for (const auto& transfer : sending_) transfer->wait(operation_);
     if (decision_->failed < 0) return std::nullopt;
     return Failure{decision_->failed, decision_->what.data()};
@@ -73,7 +73,7 @@ class Agreement {
   static std::span<std::byte> bytes_of(Note& note) { return std::as_writable_bytes(std::span(&note, 1)); }
   [[nodiscard]] int rank() const { return ranks_.rank(); }
 
-  // Of this rank and all below it; nothing while that is open.
+  // The verdict of this rank and all ranks below it; null while that is open.
   [[nodiscard]] const Note* verdict_here() const {
     bool all = own_.has_value();
     if (own_ && own_->failed >= 0) return &*own_;
@@ -113,10 +113,10 @@ class Agreement {
 
   Communicator& ranks_;
   const Operation& operation_;
-  std::vector<Peer> below_, above_;  ///< in the tree: two at most, and one unless this is its root
+  std::vector<Peer> below_, above_;  ///< in the tree: at most two below, and one above except at the root
   std::optional<Note> own_, decision_;
   bool sent_up_ = false;
-  std::vector<std::unique_ptr<Note>> sent_;  ///< what transfers read
+  std::vector<std::unique_ptr<Note>> sent_;  ///< buffers that transfers read
   std::vector<std::unique_ptr<Transfer>> sending_;
 };
 

@@ -1,9 +1,9 @@
-// How ranks that start something together end together: the first that fails tells all the others, also those that
-// still wait for it, as NCCL does while a rank is missing.
+// Lets ranks that start something together fail together: the first one that fails tells all others, even those that
+// are still waiting for it, as NCCL does when a rank is missing.
 //
-// Verdicts go up a binary tree of ranks, each rank's with those below it: that all is well when all of these have said
-// so, that one has failed as soon as one has. What rank 0 comes to goes down again. So a rank sends three messages at
-// most, and all of them come to one verdict.
+// Verdicts go up a binary tree of ranks, each combining a rank's own with those of the ranks below it: success when all
+// of these have succeeded, failure as soon as one has failed. Rank 0's result goes down again. So a rank sends at most
+// three messages, and all ranks get the same verdict.
 #pragma once
 
 #include <chrono>
@@ -17,16 +17,16 @@ namespace lockstep::comm {
 
 struct Failure {
   int rank = 0;
-  std::string what;  ///< at most kMaxFailureText characters of it come to the other ranks
+  std::string what;  ///< other ranks receive at most kMaxFailureText characters of it
 };
 inline constexpr std::size_t kMaxFailureText = 1023;
 
-/// What this rank has to say: empty where all is well, else what is wrong; nothing while it does not know.
+/// This rank's verdict: empty for success, else what is wrong; nullopt while it is not known yet.
 using Verdict = std::function<std::optional<std::string>()>;
 
-/// Every rank calls it. Asks for this rank's verdict until there is one, and returns what all ranks have come to: the
-/// failure of one of them, or none. The verdict should come by the operation's deadline; who has not heard of the
-/// others `patience` later throws Error(infrastructure) with the rank that it waits for.
+/// Collective. Asks for this rank's verdict until there is one, and returns the result of all ranks: the failure of one
+/// of them, or none. The verdict should come by the operation's deadline; a rank that has not heard from the others
+/// `patience` later throws Error(infrastructure) with the rank that it waits for.
 [[nodiscard]] std::optional<Failure> agree(Communicator& ranks, const Verdict& verdict, const Operation& operation,
                                            std::chrono::milliseconds patience);
 

@@ -1,4 +1,4 @@
-// How far a rank's steady clock is from rank 0's, for timelines.
+// The offset of a rank's steady clock from rank 0's, for timelines.
 #pragma once
 
 #include <chrono>
@@ -10,13 +10,13 @@
 namespace lockstep::comm {
 
 struct ClockOffset {
-  double at = 0;       ///< this rank's clock when it was measured
-  double seconds = 0;  ///< added to this rank's clock it is rank 0's
-  double error = 0;    ///< no further off than this: half the shortest way there and back
+  double at = 0;       ///< this rank's clock at the measurement
+  double seconds = 0;  ///< add it to this rank's clock to get rank 0's
+  double error = 0;    ///< upper bound of the error: half the shortest round trip
 };
 
-/// Asks rank 0 for the time and takes the quickest answer of some; 0 on rank 0's host, whose ranks read one clock.
-/// Every rank calls it. `clock`: seconds.
+/// Asks rank 0 for the time several times and uses the fastest answer; 0 on rank 0's host, whose ranks share a clock.
+/// Collective. `clock`: seconds.
 [[nodiscard]] ClockOffset clock_offset(Communicator& communicator, std::chrono::milliseconds timeout,
                                        const std::function<double()>& clock = steady_seconds);
 

@@ -20,7 +20,7 @@ void pause() {
 #endif
 }
 
-// Not FUTEX_PRIVATE: the counter may lie in memory of several processes.
+// Not FUTEX_PRIVATE: the counter may be in memory shared by several processes.
 void futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value, const timespec* timeout) {
   syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), operation, value, timeout, nullptr, 0);
 }

@@ -1,5 +1,5 @@
-// A doorbell: a counter in memory shared by threads or processes, on which one can sleep. Who changed something
-// rings; who waits reads the counter, looks at what it waits for, and then sleeps unless it was rung meanwhile.
+// A doorbell: a counter in memory shared by threads or processes, on which one can sleep. After a change, a thread
+// rings; a waiting thread reads the counter, checks its condition, and then sleeps unless the bell has rung meanwhile.
 #pragma once
 
 #include <atomic>
@@ -19,7 +19,7 @@ class Doorbell {
 
  private:
   std::atomic<std::uint32_t> rings_{0};
-  std::atomic<std::uint32_t> sleepers_{0};  ///< no system call for a ring that nobody hears
+  std::atomic<std::uint32_t> sleepers_{0};  ///< avoids the system call if nobody sleeps
 };
 
 }  // namespace lockstep::comm

@@ -16,7 +16,7 @@ namespace {
 constexpr int kRequestTag = (1 << 14) + 1, kUnitTag = (1 << 14) + 2;
 constexpr std::size_t kCacheLine = 64;
 
-/// The state of a unit. Its fetches are numbered, so that every rank takes part in each of them once.
+/// The state of a unit. Its fetches are numbered, so that every rank takes part once in each of them.
 struct Word {
   enum class State : std::uint8_t { dropped, fetching, resident, dropping };
   std::uint64_t version = 0, number = 0, readers = 0;
@@ -82,7 +82,7 @@ FetchedMemory::~FetchedMemory() {
   if (std::uncaught_exceptions() == exceptions_) {
     try {
       say_goodbye();
-    } catch (const std::exception&) {  // another rank has failed, or this one: they are told of that
+    } catch (const std::exception&) {  // this rank or another has failed, which is reported elsewhere
     }
   }
   stop_ = true;
@@ -90,7 +90,7 @@ FetchedMemory::~FetchedMemory() {
   thread_.join();
 }
 
-// Of each rank: its doorbell; of the first one also the clock and the units' states.
+// Maps each rank's doorbell; the host's first rank also has the clock and the states of the units.
 void FetchedMemory::map() {
   const Operation operation{"memory of parameters", 0, options_.timeout};
   const bool is_first = local_rank_ == 0;
@@ -105,7 +105,7 @@ void FetchedMemory::map() {
           new (block + kCacheLine + sizeof(HostClock) + u * sizeof(Shared)) Shared();
       },
       operation);
-  // A host that has all of it keeps all of it.
+  // A single host keeps the whole block.
   block_ = map_host_memory(
       communicator_, is_first ? std::max(options_.bytes, kCacheLine) : kCacheLine, [](std::byte*) {}, operation,
       hosts_.count() == 1 ? Pages::allocated : Pages::when_written);
@@ -120,7 +120,7 @@ void FetchedMemory::find_shares() {
       const bool foreign = hosts_.host_of(bytes.owner) != own_host;
       if (foreign) fetchers_[u].push_back(hosts_.leader(own_host, bytes.owner));
       if (foreign && follows_foreign && bytes.begin - runs.back().second < kCacheLine) {
-        runs.back().second = bytes.end;  // with what fills the line between two tensors
+        runs.back().second = bytes.end;  // including the gap on the cache line between two tensors
       } else if (foreign) {
         runs.emplace_back(bytes.begin, bytes.end);
       }
@@ -180,7 +180,7 @@ void FetchedMemory::release(int unit) {
   shared(unit).word.fetch_sub(1, std::memory_order_acq_rel);  // the lowest bits count readers
 }
 
-// Unless another thread is faster.
+// Does nothing if another thread is faster.
 void FetchedMemory::begin_fetch(int unit, bool demanded) {
   std::atomic<std::uint64_t>& bits = shared(unit).word;
   if (!Word::of(bits.load(std::memory_order_acquire)).is_gone(version_)) return;
@@ -204,7 +204,7 @@ bool FetchedMemory::make_room() {
   return true;
 }
 
-// One that nobody reads: of an older version, or the one that was read longest ago.
+// Drops a unit without readers: one of an older version, else the least recently used one.
 bool FetchedMemory::drop_oldest() {
   int oldest = -1;
   std::uint64_t seen = 0, used = 0;
@@ -226,7 +226,7 @@ bool FetchedMemory::drop_oldest() {
     release_pages({data() + begin, data() + end});
   word.state = Word::State::dropped;
   shared(oldest).word.store(word.bits(), std::memory_order_release);
-  ring_all();  // somebody may wait to fetch it again
+  ring_all();  // another thread may be waiting to fetch it again
   return true;
 }
 
@@ -268,7 +268,7 @@ void FetchedMemory::run_thread() {
       is_quiet_ = sent_.empty() && std::none_of(readers_.begin(), readers_.end(),
                                                 [](const Reader& reader) { return reader.transfer != nullptr; });
       if (answered || began || finished) continue;
-      // Nobody rings when a message has left.
+      // The doorbell does not ring when a message has left.
       doorbell().wait(rings, sent_.empty() ? Clock::now() + kUntilRung : Clock::now() + kCheckInterval);
     }
   } catch (...) {
@@ -317,7 +317,8 @@ bool FetchedMemory::fetch() {
   return any;
 }
 
-// Of each owner that this rank leads for. Messages of two ranks come in the order in which they were asked for.
+// Requests the unit from each owner that this rank leads for. Messages between two ranks arrive in the order of the
+// requests.
 void FetchedMemory::send_for(int unit) {
   Fetch next{unit, {}};
   std::vector<int> asked;
@@ -347,7 +348,7 @@ bool FetchedMemory::finish_fetches() {
   return count > 0;
 }
 
-// The last of the ranks that fetch it for this host says that it is there.
+// The last of the ranks that fetch it for this host marks it resident.
 void FetchedMemory::share_done(int unit) {
   Shared& state = shared(unit);
   const std::size_t all = fetchers_[static_cast<std::size_t>(unit)].size();
@@ -360,10 +361,10 @@ void FetchedMemory::share_done(int unit) {
   ring_all();
 }
 
-// A rank's last message to each owner that it ever sends for; then it stays until its own readers have sent theirs.
+// Sends this rank's last message to each owner that it requests from; then waits for the last messages of its readers.
 void FetchedMemory::say_goodbye() {
   const Operation operation{"end of fetched memory", 0, options_.timeout};
-  communicator_.barrier(operation);  // nobody reads any more
+  communicator_.barrier(operation);  // from here on nobody reads
   const Request goodbye{-1};
   std::vector<std::unique_ptr<Transfer>> sends;
   for (int owner = 0; owner < communicator_.size(); ++owner) {

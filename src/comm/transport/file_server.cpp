@@ -20,7 +20,7 @@ namespace lockstep::comm {
 
 namespace {
 
-constexpr int kBacklog = 4096;  ///< ranks of one host that ask at once
+constexpr int kBacklog = 4096;  ///< enough for all ranks of a host that ask at once
 
 [[noreturn]] void no_file_passed(const std::string& what) {
   throw Error(ExitCode::infrastructure, what);
@@ -38,7 +38,7 @@ struct Address {
   [[nodiscard]] const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&value); }
 };
 
-// A zero byte before the name makes it an abstract one.
+// A leading zero byte makes the socket name an abstract one.
 Address abstract_address(const std::string& name) {
   Address address;
   address.value.sun_family = AF_UNIX;
@@ -48,14 +48,14 @@ Address abstract_address(const std::string& name) {
   return address;
 }
 
-// Who is at the other end of a connection: whoever called connect() or, seen from there, listen().
+// Whether the other end of a connection belongs to this user.
 bool is_own_user(const FileHandle& connection) {
   ucred peer{};
   socklen_t length = sizeof peer;
   return getsockopt(connection.get().number, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 && peer.uid == geteuid();
 }
 
-/// A message of one byte that carries one open file.
+/// A one-byte message that carries an open file.
 struct FileMessage {
   FileMessage() {
     header.msg_iov = &content;
@@ -80,7 +80,7 @@ void send_file(const FileHandle& connection, const FileHandle& file) {
   part->cmsg_len = CMSG_LEN(sizeof(int));
   const int number = file.get().number;
   std::memcpy(CMSG_DATA(part), &number, sizeof number);
-  // One message fits into the buffer of a new connection. If who asked is gone, nobody misses it.
+  // One message fits into the buffer of a new connection. If the peer is gone, the failure does not matter.
   (void)sendmsg(connection.get().number, &message.header, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
@@ -121,7 +121,7 @@ FileServer::FileServer(FileHandle file) : file_(std::move(file)), listener_(make
 }
 
 FileServer::~FileServer() {
-  shutdown(listener_.get().number, SHUT_RDWR);  // accept() returns
+  shutdown(listener_.get().number, SHUT_RDWR);  // makes accept() return
   thread_.join();
 }
 
@@ -131,7 +131,7 @@ void FileServer::serve() const {
     if (connection) {
       if (is_own_user(connection)) send_file(connection, file_);
     } else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));  // until this process has closed something
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));  // until this process has closed some file
     } else if (errno != EINTR && errno != ECONNABORTED) {
       return;
     }
@@ -142,7 +142,7 @@ FileHandle fetch_file(const std::string& name, std::chrono::milliseconds timeout
   const FileHandle connection = make_socket();
   const auto limit = std::max(timeout, std::chrono::milliseconds(1));
   const timeval patience{limit.count() / 1000, limit.count() % 1000 * 1000};
-  for (const int option : {SO_SNDTIMEO, SO_RCVTIMEO}) {  // the first one is connect()'s, too
+  for (const int option : {SO_SNDTIMEO, SO_RCVTIMEO}) {  // SO_SNDTIMEO also limits connect()
     setsockopt(connection.get().number, SOL_SOCKET, option, &patience, sizeof patience);
   }
   const Address address = abstract_address(name);

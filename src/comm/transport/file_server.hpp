@@ -1,8 +1,8 @@
-// Open files that one process hands to others of its host, over a Unix socket (SCM_RIGHTS). The socket's name is an
-// abstract one, so nothing lies in the file system, and all is gone with the processes, however they end.
+// Passes open files from one process to others on its host, over a Unix socket (SCM_RIGHTS). The socket has an abstract
+// name, so nothing exists in the file system, and everything is gone with the processes, however they end.
 //
-// Processes find each other within a network namespace. Which process, mount or user namespace they are in does not
-// matter. A process of another user gets nothing, and can hand out nothing in a rank's place.
+// Processes must share a network namespace; their process, mount and user namespaces do not matter. Processes of
+// another user can neither get a file nor hand one out in a rank's place.
 #pragma once
 
 #include <chrono>
@@ -24,12 +24,12 @@ using FileHandle = Handle<FileTraits>;
 
 class FileServer {
  public:
-  /// Hands `file` to every process of this user that asks, from a thread of its own. Throws Error(infrastructure).
+  /// Hands `file` to every process of this user that asks, on a thread of its own. Throws Error(infrastructure).
   explicit FileServer(FileHandle file);
   ~FileServer();
   FileServer(const FileServer&) = delete;
   FileServer& operator=(const FileServer&) = delete;
-  /// What fetch_file() takes: 128 random bits.
+  /// The argument for fetch_file(): 128 random bits.
   [[nodiscard]] const std::string& name() const { return name_; }
 
  private:
@@ -39,8 +39,8 @@ class FileServer {
   std::thread thread_;
 };
 
-/// The file that the server of this name hands out. Throws Error(infrastructure) with the bare reason: "Connection
-/// refused" where nobody of this name listens.
+/// The file that the server with this name hands out. Throws Error(infrastructure) with only the reason: "Connection
+/// refused" if no server listens under this name.
 [[nodiscard]] FileHandle fetch_file(const std::string& name, std::chrono::milliseconds timeout);
 
 }  // namespace lockstep::comm

@@ -29,7 +29,7 @@ GroupCommunicator::GroupCommunicator(Communicator& all, std::vector<int> ranks)
 
 void GroupCommunicator::abort(int exit_code) {
   all_.abort(exit_code);
-  std::abort();  // it has not come back
+  std::abort();  // in case it has returned
 }
 
 }  // namespace lockstep::comm

@@ -1,6 +1,6 @@
-// GroupCommunicator: some ranks of a communicator as one of their own, numbered from 0: those that have the same part
-// of a model. Its messages are the whole communicator's, with the same tags: two ranks that are in one group must not
-// use a tag for something else meanwhile.
+// GroupCommunicator: some ranks of a communicator (those that have the same part of a model) as a communicator of their
+// own, numbered from 0. Its messages go over the whole communicator, with the same tags: two ranks of a group must not
+// use a tag for something else at the same time.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,7 @@ namespace lockstep::comm {
 
 class GroupCommunicator final : public PointToPointCommunicator {
  public:
-  /// `ranks`: of `all`, ascending; the caller is one of them. `all` outlives it. Nothing is sent.
+  /// `ranks`: of `all`, ascending; the caller is one of them. `all` must outlive it. No communication.
   GroupCommunicator(Communicator& all, std::vector<int> ranks);
 
   [[nodiscard]] int rank() const override { return rank_; }
@@ -26,7 +26,7 @@ class GroupCommunicator final : public PointToPointCommunicator {
     return all_.receive(bytes, rank_of_all(from), tag, std::move(notify));
   }
   void check_peers() override { all_.check_peers(); }
-  /// Of the whole communicator.
+  /// Traffic of the whole communicator.
   [[nodiscard]] TrafficCounters traffic() const override { return all_.traffic(); }
   [[noreturn]] void abort(int exit_code) override;
   [[nodiscard]] std::shared_ptr<FlightRecorder> recorder() const override { return recorder_of(all_); }

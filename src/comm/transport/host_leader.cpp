@@ -16,9 +16,9 @@ namespace {
 
 constexpr int kTag = 1;
 
-using Header = std::array<std::int64_t, 2>;  ///< exit code (0: what was made follows; else a message), its length
+using Header = std::array<std::int64_t, 2>;  ///< exit code (0: the result follows; else a message), length
 
-// A message of the first of these ranks to all of them: text, or an error, which is thrown.
+// Sends a message from the first of these ranks to all of them: a text, or an error, which is then thrown.
 std::string spread(Communicator& communicator, const std::vector<int>& ranks, ExitCode code, std::string text) {
   const Operation operation{"index", 0, kStartDeadline};
   Header header{static_cast<std::int64_t>(code), static_cast<std::int64_t>(text.size())};
@@ -41,7 +41,7 @@ std::string make_once_a_host(Communicator& communicator, const std::function<std
   try {
     made = make();
   } catch (const Error& error) {
-    return spread(communicator, ranks, error.code(), error.what());  // throws it here, too
+    return spread(communicator, ranks, error.code(), error.what());  // also throws it here
   }
   return spread(communicator, ranks, ExitCode::done, std::move(made));
 }

@@ -1,4 +1,4 @@
-// Work that one rank of each host does for the others of it: indexing the data.
+// Work that one rank of each host does for the others on it, such as indexing the data.
 #pragma once
 
 #include <chrono>
@@ -9,11 +9,11 @@
 
 namespace lockstep::comm {
 
-/// Until the first meeting of all ranks: one host may have to index for hours what another has in its cache.
+/// Deadline until all ranks first meet: one host may need hours to index what another has in its cache.
 inline constexpr std::chrono::hours kStartDeadline{24};
 
-/// Every rank calls it. On the lowest rank of each host `make` runs, and what it returns is returned on all ranks of
-/// that host; an Error that it throws is thrown on all of them.
+/// Collective. Runs `make` on the lowest rank of each host, and returns its result on all ranks of that host; if it
+/// throws an Error, all of them throw it.
 std::string make_once_a_host(Communicator& communicator, const std::function<std::string()>& make);
 
 }  // namespace lockstep::comm

@@ -40,7 +40,7 @@ class SharedMemory final : public HostMemory {
   std::vector<SharedSegment> segments_;
 };
 
-// Threads of one process hand each other a pointer to their share of the block.
+// Threads of one process exchange pointers to their blocks.
 std::unique_ptr<HostMemory> share_between_threads(Communicator& communicator, const std::shared_ptr<AlignedBytes>& mine,
                                                   const Operation& operation) {
   const auto all = gather<const std::shared_ptr<AlignedBytes>*>(communicator, &mine, operation);
@@ -54,9 +54,9 @@ std::unique_ptr<HostMemory> share_between_threads(Communicator& communicator, co
   return memory;
 }
 
-// What each rank tells the others about its segment; a failure is sent too, so that all end with its message.
+// What each rank tells the others about its segment; a failure is sent too, so that all ranks end with its message.
 struct Announcement {
-  std::array<char, 64> server{};  ///< hands out its file
+  std::array<char, 64> server{};  ///< name of the server that hands out its file
   std::uint64_t bytes = 0;
   std::array<char, 512> error{};
 };
@@ -104,7 +104,7 @@ std::unique_ptr<HostMemory> share_between_processes(Communicator& communicator, 
   } catch (const Error& error) {
     write(result.error, error.what());
   }
-  const auto results = gather(communicator, result, operation);  // all have mapped, or one says why not
+  const auto results = gather(communicator, result, operation);  // all have mapped it, or one reports why not
   throw_any_error(communicator, all);
   throw_any_error(communicator, results);
   return memory;

@@ -1,8 +1,8 @@
-// Memory that all ranks of one host see: each owns one block and can read and write those of its peers.
+// Memory shared by all ranks of one host: each owns one block and can read and write those of its peers.
 //
-// Between processes a block is a file in /dev/shm. It has no name; peers get it as an open file, so nothing is left
-// behind when a rank dies, whenever.
-// Between threads of one process, and for a rank that is alone on its host, it is plain memory.
+// Between processes, a block is an unnamed file in /dev/shm that peers receive as an open file, so nothing is left
+// behind whenever a rank dies. Between threads of one process, and for a rank that is alone on its host, it is ordinary
+// memory.
 #pragma once
 
 #include <chrono>
@@ -27,20 +27,20 @@ class HostMemory {
   [[nodiscard]] virtual std::byte* block(int local_rank) const = 0;
 };
 
-/// When a block takes memory: at once, so that a small /dev/shm is an error here and not a SIGBUS later; or page by
-/// page, as it is written, where release_pages() gives some back.
+/// When a block's memory is allocated: at once, so that a small /dev/shm causes an error here and not a SIGBUS later;
+/// or page by page, on first write, where release_pages() can free some again.
 enum class Pages : std::uint8_t { allocated, when_written };
 
-/// Collective over all ranks of the job; sizes may differ. `prepare` is called on the own block before any peer
+/// Collective over all ranks of the job; sizes may differ. `prepare` is called on the rank's own block before any peer
 /// can see it.
 [[nodiscard]] std::unique_ptr<HostMemory> map_host_memory(Communicator& communicator, std::size_t bytes,
                                                           const std::function<void(std::byte*)>& prepare,
                                                           const Operation& operation, Pages pages = Pages::allocated);
 
-/// Takes the pages that lie in the range as a whole, so that it can be written. Throws Error(infrastructure) where
-/// there is no room for them in /dev/shm.
+/// Allocates the pages that are entirely within the range, so that it can be written. Throws Error(infrastructure) if
+/// /dev/shm has no room for them.
 void take_pages(std::span<std::byte> bytes);
-/// Gives them back, for all who have mapped them: what stood there is lost.
+/// Frees them for all processes that have mapped them: their content is lost.
 void release_pages(std::span<std::byte> bytes);
 
 /// One mapped segment of shared memory.
@@ -52,13 +52,13 @@ class SharedSegment {
   SharedSegment(const SharedSegment&) = delete;
   SharedSegment& operator=(const SharedSegment&) = delete;
   ~SharedSegment();
-  /// A new one. Throws Error(infrastructure), as open() does.
+  /// Creates a segment. Throws Error(infrastructure), as open() does.
   [[nodiscard]] static SharedSegment create(std::size_t bytes, Pages pages = Pages::allocated);
-  /// A peer's, by the name of its FileServer.
+  /// Opens a peer's, by the name of its FileServer.
   [[nodiscard]] static SharedSegment open(const std::string& server, std::size_t bytes,
                                           std::chrono::milliseconds timeout);
   [[nodiscard]] std::byte* data() const { return data_; }
-  /// Of a new one: its file, for a FileServer. The memory stays mapped without it.
+  /// After create(): its file, for a FileServer. The memory stays mapped without it.
   [[nodiscard]] FileHandle take_file() { return std::move(file_); }
 
  private:

@@ -1,4 +1,4 @@
-// Long rows of bytes between ranks go in messages, each with a deadline of its own.
+// Splits long transfers between ranks into messages, each with a deadline of its own.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@ namespace lockstep::comm {
 
 inline constexpr std::size_t kMessageBytes = std::size_t{16} << 20;
 
-/// `call` gets the bytes of one message after the other; there is none for no bytes.
+/// Calls `call` with the bytes of each message in turn; not at all for zero bytes.
 template <typename Byte, typename Call>
 void in_messages(std::span<Byte> bytes, const Call& call) {
   while (!bytes.empty()) {

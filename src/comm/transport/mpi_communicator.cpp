@@ -1,4 +1,4 @@
-// Ranks as processes under MPI: messages and the inexact all-reduce by MPI, through the communication thread.
+// Ranks as processes under MPI: messages and the inexact all-reduce go through MPI, on the communication thread.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,8 +17,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr std::size_t kPieceBytes = std::size_t{1} << 30;  ///< MPI counts are ints
-constexpr milliseconds kPatience{60'000};                  ///< for the others to end, when all is well
+constexpr std::size_t kPieceBytes = std::size_t{1} << 30;  ///< because MPI counts are ints
+constexpr milliseconds kPatience{60'000};                  ///< for the other ranks to end, if there was no error
 constexpr milliseconds kPatienceAfterError{1'000};
 
 template <class Start>
@@ -43,7 +43,7 @@ class MpiTransfer final : public Transfer {
         peer_(peer),
         operation_(std::move(operation)) {}
   ~MpiTransfer() override {
-    if (!operation_->settled()) mpi_.freeze();  // its buffer is going away: an error is being unwound
+    if (!operation_->settled()) mpi_.freeze();  // its buffer is about to be freed: an error is being unwound
   }
   MpiTransfer(const MpiTransfer&) = delete;
   MpiTransfer& operator=(const MpiTransfer&) = delete;
@@ -85,7 +85,7 @@ class MpiCommunicator final : public PointToPointCommunicator {
     make_communicator(ranks);
   }
   ~MpiCommunicator() override {
-    // MPI's side of a group stays until MPI ends: to free it, its ranks would have to meet.
+    // A group's MPI communicator is kept until MPI ends: freeing it is collective over its ranks.
     if (is_group_) return;
     mpi_->close(std::uncaught_exceptions() > exceptions_ ? kPatienceAfterError : kPatience);
   }
@@ -145,7 +145,7 @@ class MpiCommunicator final : public PointToPointCommunicator {
     return std::make_unique<MpiTransfer>(*mpi_, topology_, rank_, *recorder_, peer, std::move(operation));
   }
 
-  // Blocks the communication thread until all of `ranks` do the same; MPI has no call for it that does not.
+  // Blocks the communication thread until all of `ranks` call it; MPI has no non-blocking version.
   void make_communicator(const std::vector<int>& ranks) {
     post("group", -1, 0, {}, [this, ranks](std::vector<MPI_Request>& /*none*/) {
       MPI_Group all = MPI_GROUP_NULL, group = MPI_GROUP_NULL;

@@ -26,13 +26,13 @@ void remove_with_content(const std::string& path) noexcept {
   std::filesystem::remove_all(path, ignored);
 }
 
-/// Empty where somebody else holds the lock, or where the path leads to nothing of this user's.
+/// Empty if another process holds the lock, or if the path is not a folder of this user.
 FileHandle try_lock(const std::string& path) {
   FileHandle folder({open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)});
   struct stat opened {};
   if (!folder || fstat(folder.get().number, &opened) != 0 || opened.st_uid != geteuid()) return {};
   if (flock(folder.get().number, LOCK_EX | LOCK_NB) != 0) return {};
-  struct stat named {};  // who had the lock before may have removed the folder
+  struct stat named {};  // the previous holder of the lock may have removed the folder
   const bool there = stat(path.c_str(), &named) == 0 && named.st_ino == opened.st_ino;
   return there ? std::move(folder) : FileHandle{};
 }
@@ -58,7 +58,7 @@ MpiFolder::MpiFolder() {
     std::string path = std::string(kSharedMemory) + "/" + std::string(kPrefix) + "XXXXXX";
     if (mkdtemp(path.data()) == nullptr) return;
     path_ = path;
-    lock_ = try_lock(path);  // a rank that looks for dead ones' may have been faster; it removes this one
+    lock_ = try_lock(path);  // a rank that cleans up after dead ones may have locked it first; it removes the folder
   }
   if (!lock_) path_.clear();
   if (path_.empty()) return;

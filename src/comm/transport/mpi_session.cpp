@@ -23,7 +23,7 @@ LauncherInfo launcher_info() {
   for (const char* variable : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}) {
     if (const char* value = std::getenv(variable)) return {std::atoi(value), variable};
   }
-  // Slurm says its number of tasks also to a batch script, which runs once. A step has an id.
+  // Slurm also sets its number of tasks for a batch script, which runs only once. Only a step has an id.
   if (std::getenv("SLURM_STEP_ID") != nullptr) {
     for (const char* variable : {"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"}) {
       if (const char* value = std::getenv(variable)) return {std::atoi(value), variable};

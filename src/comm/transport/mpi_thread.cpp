@@ -18,7 +18,7 @@ namespace {
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
-constexpr microseconds kAlert{50};  ///< so long after something happened the thread does not sleep
+constexpr microseconds kAlert{50};  ///< after any progress, the thread does not sleep for this long
 constexpr microseconds kLongestSleep{500};
 constexpr milliseconds kAbortPatience{2000};
 constexpr const char* kFrozen = "an error has ended this rank's communication";
@@ -43,7 +43,7 @@ bool MpiOperation::settled() {
   return state_ != State::pending;
 }
 
-// Who was notified looks at done(), so that comes first; who waits or destroys takes the lock, so that comes last.
+// Sets done() before `notify`, whose code reads it; waiting and destroying threads take the lock, so they come last.
 void MpiOperation::finish() {
   if (recorder) recorder->finish(number);
   {
@@ -159,7 +159,7 @@ void MpiThread::serve() {
   std::unique_lock lock(mutex_);
   while (true) {
     if (abort_code_ >= 0) {
-      folder_.remove();  // MPI_Abort does not return
+      folder_.remove();  // before MPI_Abort, which does not return
       MPI_Abort(MPI_COMM_WORLD, abort_code_);
     }
     if (frozen_) {
@@ -175,7 +175,7 @@ void MpiThread::serve() {
   }
 }
 
-// Starts what was posted and tests what is pending, without the lock; true if there was anything.
+// Starts posted operations and tests pending ones, without the lock; returns whether there was any progress.
 bool MpiThread::call_mpi(std::unique_lock<std::mutex>& lock) {
   std::deque<std::shared_ptr<MpiOperation>> posted;
   posted.swap(posted_);
@@ -194,7 +194,7 @@ bool MpiThread::call_mpi(std::unique_lock<std::mutex>& lock) {
   return moved;
 }
 
-// Everybody who waits hears of it now, and nobody waits for this thread any more: it only serves abort() and close().
+// All waits fail now, and later calls do not wait for this thread: it only serves abort() and close().
 void MpiThread::fail(const std::string& why, const std::deque<std::shared_ptr<MpiOperation>>& posted) {
   std::deque<std::shared_ptr<MpiOperation>> not_started;
   {
@@ -274,8 +274,8 @@ void MpiThread::sleep(std::unique_lock<std::mutex>& lock, Clock::time_point last
   changed_.wait_for(lock, std::min<Clock::duration>(idle / 8, kLongestSleep), called);
 }
 
-// MPI_Finalize waits for all ranks, without a deadline. So it is called only when all have said, in a barrier
-// that has one, that they come to it.
+// MPI_Finalize waits for all ranks, without a deadline. So it is called only after a barrier with a deadline in which
+// all ranks have announced it.
 void MpiThread::end_mpi() {
   if (frozen_) return;
   MPI_Request barrier = MPI_REQUEST_NULL;

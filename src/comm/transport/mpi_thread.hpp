@@ -1,9 +1,9 @@
-// The communication thread: the only one that calls MPI (MPI_THREAD_FUNNELED). Others post requests to its
-// queue and wait for them with a deadline.
+// The communication thread: the only one that calls MPI (MPI_THREAD_FUNNELED). Other threads post requests to its queue
+// and wait for them with a deadline.
 //
-// It never blocks inside MPI: it starts non-blocking operations and tests them. Between tests it sleeps on its
-// queue, an eighth of the time for which nothing has happened, at most half a millisecond; with nothing pending
-// it sleeps until somebody posts. So it costs little while workers compute, and adds little to any wait.
+// It never blocks inside MPI: it starts non-blocking operations and tests them. Between tests it sleeps on its queue,
+// for an eighth of the time since the last progress and at most half a millisecond; if nothing is pending, it sleeps
+// until something is posted. So it costs little while workers compute, and adds little to any wait.
 #pragma once
 
 #include <mpi.h>
@@ -25,21 +25,21 @@
 
 namespace lockstep::comm {
 
-/// One posted operation, which may be several MPI requests (long messages go in pieces).
+/// One posted operation, which may be several MPI requests (long messages are sent in pieces).
 class MpiOperation {
  public:
-  /// Starts its MPI requests; on the communication thread.
+  /// Starts its MPI requests; called on the communication thread.
   std::function<void(std::vector<MPI_Request>&)> start;
   std::function<void()> notify;
   std::shared_ptr<FlightRecorder> recorder;
-  std::uint64_t number = 0;  ///< its entry there
+  std::uint64_t number = 0;  ///< its entry in the recorder
 
-  /// The bytes are there. `notify` may still be running: wait_until() and settled() wait for its end, so that what it
-  /// refers to can go away after them.
+  /// Whether the bytes have arrived. `notify` may still be running: wait_until() and settled() wait for its end, so
+  /// that what it refers to can be freed after them.
   [[nodiscard]] bool done() const { return state_.load(std::memory_order_acquire) == State::done; }
-  /// Until it is done, or failed with the error that check() throws. False at the deadline.
+  /// Waits until it is done, or failed with the error that check() throws. Returns false at the deadline.
   [[nodiscard]] bool wait_until(Clock::time_point until);
-  /// Done or failed.
+  /// Whether it is done or failed.
   [[nodiscard]] bool settled();
 
  private:
@@ -64,12 +64,12 @@ class MpiThread {
   void post(std::shared_ptr<MpiOperation> operation);
   /// Throws Error(infrastructure) once an MPI call has failed.
   void check();
-  /// MPI_Abort; gives up and leaves after two seconds.
+  /// Calls MPI_Abort; exits the process if that has not returned after two seconds.
   [[noreturn]] void abort(int exit_code);
-  /// After an error: no MPI call touches a posted buffer from here on, and what was posted fails. Only abort() and
-  /// close() work then. Waits for an MPI call that is under way: two seconds at most, however often it is called.
+  /// After an error: from here on, no MPI call touches a posted buffer, and posted operations fail. Only abort() and
+  /// close() still work. Waits for an MPI call under way, at most two seconds, however often it is called.
   void freeze();
-  /// Ends MPI when all ranks do so within `patience`; else leaves it as it is.
+  /// Ends MPI if all ranks do so within `patience`; else leaves it running.
   void close(std::chrono::milliseconds patience);
 
  private:
@@ -95,8 +95,8 @@ class MpiThread {
   std::string error_;
   int rank_ = 0, size_ = 1;
 
-  std::vector<MPI_Request> requests_;                  ///< pending; the communication thread's own
-  std::vector<std::shared_ptr<MpiOperation>> owners_;  ///< of each request
+  std::vector<MPI_Request> requests_;                  ///< pending; used by the communication thread only
+  std::vector<std::shared_ptr<MpiOperation>> owners_;  ///< by request
   std::vector<int> completed_;
   std::thread thread_;
 };

@@ -19,18 +19,18 @@ namespace {
 using Milliseconds = std::chrono::milliseconds;
 
 constexpr std::chrono::microseconds kPoll{20};
-constexpr Milliseconds kPatienceAtStart{5'000};  ///< beyond the deadline, for the others' verdicts
+constexpr Milliseconds kPatienceAtStart{5'000};  ///< after the deadline, for the verdicts of the other ranks
 constexpr Milliseconds kPatienceAtEnd{5'000};
 constexpr const char* kStart = "ncclCommInitRankConfig";
 
-/// NCCL's words for a code, with what it says of the last error of this communicator (null: of the process).
+/// NCCL's text for a code, with its last error message for this communicator (null: for the process).
 std::string what_is(ncclResult_t code, ncclComm_t communicator) {
   const char* last = ncclGetLastError(communicator);
   const std::string said = last == nullptr ? "" : last;
   return said.empty() ? ncclGetErrorString(code) : fmt::format("{} ({})", ncclGetErrorString(code), said);
 }
 
-/// Throws unless the call has succeeded or, in a communicator that does not block, is under way.
+/// Throws unless the call has succeeded or, in a non-blocking communicator, is in progress.
 void check_nccl(ncclResult_t code, const char* call, ncclComm_t communicator, const device::GpuPlace& place) {
   if (code == ncclSuccess || code == ncclInProgress) return;
   throw device::gpu_error(place, call, static_cast<int>(code), what_is(code, communicator));
@@ -43,7 +43,7 @@ Error late(const device::GpuPlace& place, const char* what, Milliseconds timeout
                       place.text(), what, static_cast<double>(timeout.count()) / 1000)};
 }
 
-/// Collects calls into one; NCCL then has no order among them to wait for.
+/// Groups calls; NCCL then does not wait for one before another.
 class GroupScope {
  public:
   GroupScope(ncclComm_t communicator, const device::GpuPlace& place) : communicator_(communicator), place_(place) {
@@ -51,7 +51,7 @@ class GroupScope {
   }
   GroupScope(const GroupScope&) = delete;
   GroupScope& operator=(const GroupScope&) = delete;
-  /// An error is being unwound: the group must still be closed, or the next one would be inside it.
+  /// When an error is being unwound, the group must still be closed, or the next one would be nested in it.
   ~GroupScope() {
     if (open_) (void)ncclGroupEnd();
   }
@@ -79,7 +79,7 @@ NcclGroup::NcclGroup(Communicator& ranks, device::Gpu& gpu, device::GpuPlace pla
 }
 
 void NcclGroup::initialize(Communicator& ranks, Milliseconds timeout) {
-  // Rank 0's verdict travels with the id: without it the others would wait for an id that never comes.
+  // Rank 0's result is sent with the id: otherwise the others would wait for an id that never comes.
   Invitation invitation{};
   if (ranks.rank() == 0) invitation.made = ncclGetUniqueId(&invitation.id);
   ranks.broadcast(std::as_writable_bytes(std::span(&invitation, 1)), 0, {"NCCL's unique id", 0, timeout});
@@ -88,7 +88,7 @@ void NcclGroup::initialize(Communicator& ranks, Milliseconds timeout) {
   const auto verdict = [&]() -> std::optional<std::string> {
     try {
       if (!std::exchange(joined, true)) join(ranks, invitation);
-      if (communicator_ == nullptr) return std::nullopt;  // without an id: rank 0 says so
+      if (communicator_ == nullptr) return std::nullopt;  // without an id, rank 0 reports the error
       const ncclResult_t found = state();
       if (found == ncclInProgress && std::chrono::steady_clock::now() < end) return std::nullopt;
       if (found == ncclInProgress) throw late(place_, kStart, timeout);
@@ -119,7 +119,7 @@ void NcclGroup::join(Communicator& ranks, const Invitation& invitation) {
 
 NcclGroup::~NcclGroup() {
   if (communicator_ == nullptr) return;
-  // Finalizing waits for the others; where they are gone, aborting must end it.
+  // Finalizing waits for the other ranks; if they are gone, abort() must end it.
   try {
     const ncclResult_t begun = ncclCommFinalize(communicator_);
     if ((begun == ncclSuccess || begun == ncclInProgress) && poll(kPatienceAtEnd) == ncclSuccess) {
@@ -203,7 +203,7 @@ void NcclGroup::send_receive(std::span<const Message> sends, std::span<const Mes
   });
 }
 
-// One call where slices are equal, which NCCL has faster ways for; else one for each owner, in a group.
+// One call if slices are equal, for which NCCL has faster algorithms; else one per owner, in a group.
 void NcclGroup::all_gather(float* bucket, std::span<const std::int64_t> bounds, Stream stream) {
   const std::int64_t first = bounds[1] - bounds[0];
   bool equal = true;
@@ -245,7 +245,7 @@ void NcclGroup::check(const Operation& operation) {
 
 }  // namespace lockstep::comm
 
-/// The caller owns them.
+/// The caller owns the result.
 extern "C" __attribute__((visibility("default"))) lockstep::comm::GpuTransport* lockstep_cuda_make_transport(
     lockstep::Communicator& ranks, lockstep::device::Gpu& gpu, const lockstep::device::GpuPlace& place,
     std::chrono::milliseconds timeout) {
@@ -253,7 +253,7 @@ extern "C" __attribute__((visibility("default"))) lockstep::comm::GpuTransport* 
 }
 
 extern "C" __attribute__((visibility("default"))) void lockstep_cuda_transport_library(std::string& text) {
-  int version = 0;  // of the library that was loaded: 22803 is 2.28.3
+  int version = 0;  // of the loaded library: 22803 is 2.28.3
   if (ncclGetVersion(&version) != ncclSuccess) return;
   text = fmt::format("NCCL {}.{}.{}", version / 10'000, version / 100 % 100, version % 100);
 }

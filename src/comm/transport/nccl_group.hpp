@@ -1,10 +1,11 @@
 // NCCL between the ranks of a job, one GPU each.
 //
-// It never blocks without an end: NCCL is set not to block, and this class polls until the deadline. At the start the
-// ranks agree over MPI that NCCL is ready on all of them: where it is late or fails on one, all abort it and name that
-// rank. Later each rank hears of a failure from NCCL alone, and who waits for the GPU asks with check() and aborts.
+// It never blocks indefinitely: NCCL is set to non-blocking mode, and this class polls until the deadline. At the
+// start, the ranks agree over MPI that NCCL is ready on all of them: if it is late or fails on one, all abort it and
+// name that rank. Later, each rank learns of a failure only from NCCL itself: code that waits for the GPU calls check()
+// and aborts.
 //
-// NCCL only moves bytes in exact mode; it adds floats in all_reduce_sum alone, for `exact: never`.
+// In exact mode NCCL only moves bytes; it adds floats only in all_reduce_sum, for `exact: never`.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -21,7 +22,7 @@ namespace lockstep::comm {
 
 class NcclGroup final : public GpuTransport {
  public:
-  /// As make_gpu_transport(). The calling thread's GPU is the rank's; it outlives the group.
+  /// See make_gpu_transport(). The calling thread's current GPU must be the rank's, and must outlive the group.
   NcclGroup(Communicator& ranks, device::Gpu& gpu, device::GpuPlace place, std::chrono::milliseconds timeout);
   NcclGroup(const NcclGroup&) = delete;
   NcclGroup& operator=(const NcclGroup&) = delete;
@@ -37,18 +38,18 @@ class NcclGroup final : public GpuTransport {
  private:
   struct Invitation {
     ncclUniqueId id;
-    ncclResult_t made;  ///< by rank 0
+    ncclResult_t made;  ///< rank 0's result of making the id
   };
   void initialize(Communicator& ranks, std::chrono::milliseconds timeout);
   void join(Communicator& ranks, const Invitation& invitation);
-  /// Launches the calls on their streams as one group; NCCL then has no order among them to wait for.
+  /// Launches the calls on their streams as one group; NCCL then does not wait for one before another.
   template <class Calls>
   void launch(const char* what, const Calls& calls);
-  /// NCCL's verdict on what is under way.
+  /// NCCL's state of what is in progress.
   [[nodiscard]] ncclResult_t state();
-  /// The same, asked until there is one or the time is over (then ncclInProgress).
+  /// Polls state() until it is no longer in progress or the time is over (then ncclInProgress).
   [[nodiscard]] ncclResult_t poll(std::chrono::milliseconds timeout);
-  /// Until a call that is under way has been accepted.
+  /// Waits until a call in progress has been accepted.
   void settle(const char* call);
   void require_alive(const char* call) const;
   [[nodiscard]] cudaStream_t at(Stream stream) const;
@@ -57,7 +58,7 @@ class NcclGroup final : public GpuTransport {
   device::GpuPlace place_;
   std::int64_t rank_;
   std::chrono::milliseconds timeout_;
-  std::mutex mutex_;  ///< one thread may abort what another is in
+  std::mutex mutex_;  ///< because one thread may abort a call of another
   ncclComm_t communicator_ = nullptr;
 };
 

@@ -15,7 +15,7 @@ constexpr int kBarrier = kFirstInternalTag, kBroadcast = kFirstInternalTag + 1, 
 
 }  // namespace
 
-// Dissemination: in round i every rank hears of the 2^i ranks before it.
+// A binomial tree.
 void broadcast_in_group(Communicator& communicator, std::span<const int> group, std::span<std::byte> bytes, int tag,
                         const Operation& operation) {
   const auto found = std::find(group.begin(), group.end(), communicator.rank());
@@ -32,6 +32,7 @@ void broadcast_in_group(Communicator& communicator, std::span<const int> group, 
   for (const auto& transfer : sent) transfer->wait(operation);
 }
 
+// Dissemination: in round i, every rank hears of the 2^i ranks before it.
 void PointToPointCommunicator::barrier(const Operation& operation) {
   const std::array<std::byte, 1> token{};
   std::array<std::byte, 1> heard{};
@@ -54,7 +55,7 @@ void PointToPointCommunicator::all_gather(std::span<const std::byte> in, std::sp
                                           const Operation& operation) {
   LOCKSTEP_CHECK(out.size() == in.size() * static_cast<std::size_t>(size()), "all_gather: one block a rank");
   const std::size_t block = in.size(), ranks = static_cast<std::size_t>(size());
-  std::vector<std::byte> held(out.size());  // blocks of rank(), rank() + 1, ...: as many as were heard of
+  std::vector<std::byte> held(out.size());  // blocks of rank(), rank() + 1, ... as far as they have been received
   std::copy(in.begin(), in.end(), held.begin());
   for (std::size_t have = 1; have < ranks; have *= 2) {
     const std::size_t more = std::min(have, ranks - have);

@@ -1,5 +1,5 @@
-// The collectives that need no arithmetic, made of send() and receive(), so that a missed deadline names the
-// rank that was waited for. Meant for small data: start-up, agreement, parameters' digests.
+// The collectives that need no arithmetic, built from send() and receive(), so that a missed deadline names the rank
+// that was waited for. Meant for small data: start-up, agreement, digests of parameters.
 #pragma once
 
 #include <cstddef>
@@ -11,12 +11,12 @@
 
 namespace lockstep::comm {
 
-/// Tags from here on are the collectives' own.
+/// Tags from here on are reserved for the collectives.
 inline constexpr int kFirstInternalTag = 1 << 20;
 
-/// A broadcast from group[0] to all of `group`, by a binomial tree: nobody sends more messages than log2 of their
-/// number, rounded up, so that a start does not take longer with each rank. Called by each of these ranks with the same
-/// list; the tag is not used for anything else meanwhile.
+/// Broadcasts from group[0] to all of `group`, along a binomial tree: no rank sends more than log2 of their number of
+/// messages, rounded up, so that start-up time does not grow with every rank. Called by each of these ranks with the
+/// same list; the tag must not be used for anything else meanwhile.
 void broadcast_in_group(Communicator& communicator, std::span<const int> group, std::span<std::byte> bytes, int tag,
                         const Operation& operation);
 
@@ -26,7 +26,7 @@ class PointToPointCommunicator : public Communicator, public Recorded {
   void broadcast(std::span<std::byte> bytes, int root, const Operation& operation) override;
   /// Bruck's algorithm: in round i a rank passes on 2^i blocks, so it sends O(log size()) messages.
   void all_gather(std::span<const std::byte> in, std::span<std::byte> out, const Operation& operation) override;
-  /// Adds in the order of the ranks, on rank 0.
+  /// Adds in rank order, on rank 0.
   void all_reduce_sum(std::span<float> values, const Operation& operation) override;
   [[nodiscard]] std::shared_ptr<FlightRecorder> recorder() const override { return recorder_; }
 

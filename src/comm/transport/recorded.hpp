@@ -1,5 +1,5 @@
-// Communicators that record what their rank does (core/flight_recorder.hpp): all of lockstep's own. One that an
-// embedding program brings along need not.
+// Communicators that record what their rank does (core/flight_recorder.hpp): all of lockstep's own do; one that an
+// embedding program provides need not.
 #pragma once
 
 #include <memory>
@@ -18,7 +18,7 @@ class Recorded {
   [[nodiscard]] virtual std::shared_ptr<FlightRecorder> recorder() const = 0;
 };
 
-/// Null where the communicator records nothing.
+/// Null if the communicator records nothing.
 [[nodiscard]] inline std::shared_ptr<FlightRecorder> recorder_of(const Communicator& communicator) {
   const auto* const recorded = dynamic_cast<const Recorded*>(&communicator);
   return recorded == nullptr ? nullptr : recorded->recorder();

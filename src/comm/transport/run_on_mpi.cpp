@@ -14,7 +14,8 @@ namespace lockstep {
 
 namespace {
 
-/// Of the first rank, until the others speak: a mistake that all make is reported once, even on a busy machine.
+/// How long other ranks wait for the first rank to report: an error that all ranks have is reported once, even on a
+/// busy machine.
 constexpr std::chrono::seconds kFirstWord{2};
 
 void require_all_ranks(int found) {

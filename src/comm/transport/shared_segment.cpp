@@ -1,4 +1,4 @@
-// Shared memory: create, map, and say clearly what is wrong where it is too small.
+// Creates and maps shared memory, and reports clearly if there is too little.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
@@ -64,11 +64,12 @@ std::span<std::byte> whole_pages(std::span<std::byte> bytes) {
   return first < last ? bytes.subspan(first - begin, last - first) : std::span<std::byte>();
 }
 
-// A file in /dev/shm that never has a name, so that nothing is left of it when its processes are gone.
+// An unnamed file in /dev/shm, so that nothing is left of it when its processes are gone.
 FileHandle nameless_file() {
   FileHandle file({::open("/dev/shm", O_TMPFILE | O_EXCL | O_RDWR | O_CLOEXEC, 0600)});
   if (file || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)) return file;
-  // Not every kernel and file system knows O_TMPFILE. Here a name lives for a moment, and nothing is in the file yet.
+  // Not every kernel and file system supports O_TMPFILE. Here the file has a name for a moment, while it is still
+  // empty.
   std::random_device random;
   const std::string name = fmt::format("/lockstep-{}-{:08x}{:08x}", getpid(), random(), random());
   file.reset({shm_open(name.c_str(), O_CREAT | O_EXCL | O_RDWR, 0600)});
@@ -131,7 +132,7 @@ SharedSegment SharedSegment::open(const std::string& server, std::size_t bytes, 
 void take_pages(std::span<std::byte> bytes) {
   const auto pages = whole_pages(bytes);
 #ifdef MADV_POPULATE_WRITE
-  // A kernel before 5.14 does not know it; there, writing where there is no room ends the process by SIGBUS.
+  // Kernels before 5.14 do not know it (EINVAL); there, a write without room ends the process with SIGBUS.
   if (pages.empty() || madvise(pages.data(), pages.size(), MADV_POPULATE_WRITE) == 0 || errno == EINVAL) return;
   const int error = errno;
   struct statvfs space {};
@@ -140,7 +141,7 @@ void take_pages(std::span<std::byte> bytes) {
 #endif
 }
 
-// The memory of ranks that are threads of one process is private.
+// MADV_REMOVE fails on the private memory of ranks that are threads of one process.
 void release_pages(std::span<std::byte> bytes) {
   const auto pages = whole_pages(bytes);
   if (pages.empty() || madvise(pages.data(), pages.size(), MADV_REMOVE) == 0) return;

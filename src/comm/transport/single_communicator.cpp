@@ -1,4 +1,4 @@
-// One rank, alone: collectives are copies, messages to others do not exist.
+// A single rank: collectives are copies, and there are no messages to others.
 #include <algorithm>
 
 #include "comm/transport/recorded.hpp"

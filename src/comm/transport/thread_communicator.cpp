@@ -89,7 +89,7 @@ bool Mailbox::wait(const PostedReceive& receive, Clock::time_point until, const 
 }
 
 void Mailbox::cancel(const PostedReceive& receive) {
-  const std::lock_guard lock(mutex_);  // held by whoever completes a receive until `notify` has returned
+  const std::lock_guard lock(mutex_);  // the thread that completes a receive holds it until `notify` has returned
   if (receive.done) return;
   for (auto& [key, channel] : channels_) {
     std::erase_if(channel.receives, [&](const auto& posted) { return posted.get() == &receive; });

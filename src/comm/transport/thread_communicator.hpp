@@ -1,7 +1,7 @@
 // Ranks as threads of one process, for tests and the debugger: mailboxes instead of MPI.
 //
-// A message is copied when it is sent, so sends are done at once. A rank that ends with an error wakes all
-// others with an error that names it; nobody waits for it until the deadline.
+// A message is copied when it is sent, so sends are done at once. A rank that ends with an error wakes all others with
+// an error that names it, so none waits for it until the deadline.
 #pragma once
 
 #include <atomic>
@@ -19,7 +19,7 @@
 
 namespace lockstep::comm {
 
-/// A receive that was posted; done once its message is in `bytes`.
+/// A posted receive; done once its message is in `bytes`.
 struct PostedReceive {
   std::span<std::byte> bytes;
   std::function<void()> notify;
@@ -31,10 +31,10 @@ class Mailbox {
  public:
   void deliver(std::span<const std::byte> bytes, int from, int tag);
   void post(std::shared_ptr<PostedReceive> receive, int from, int tag);
-  /// False when `until` came, or `failed` was set, before the receive was done.
+  /// Returns false at `until`, or when `failed` is set, if the receive is not done by then.
   [[nodiscard]] bool wait(const PostedReceive& receive, std::chrono::steady_clock::time_point until,
                           const std::atomic<bool>& failed);
-  /// The receiver's memory is going away; if the message still comes, it is dropped.
+  /// Call before the receiver's memory is freed; if the message still comes, it is dropped.
   void cancel(const PostedReceive& receive);
   void wake();
 
@@ -55,7 +55,7 @@ class ThreadWorld {
   [[nodiscard]] Mailbox& mailbox(int rank) { return mailboxes_.at(static_cast<std::size_t>(rank)); }
   [[nodiscard]] const Topology& topology() const { return topology_; }
   [[nodiscard]] int size() const { return static_cast<int>(mailboxes_.size()); }
-  /// The first error of all counts.
+  /// Only the first error of all counts.
   void fail(int rank, std::exception_ptr error);
   [[nodiscard]] const std::atomic<bool>& failed() const { return failed_; }
   void throw_if_failed(int rank);
@@ -70,7 +70,7 @@ class ThreadWorld {
   std::exception_ptr error_;
 };
 
-/// A send whose bytes have been taken.
+/// A send whose bytes have already been copied.
 class SentTransfer final : public Transfer {
  public:
   [[nodiscard]] bool done() override { return true; }

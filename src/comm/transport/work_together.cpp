@@ -15,7 +15,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// While they wait, ranks meet in rounds of a third of this, however short the job's deadline is.
+// Ranks meet in rounds of a third of this while they wait, however short the job's timeout is.
 constexpr milliseconds kShortestDeadline{60'000};
 
 enum class State : std::uint8_t { working, stalled, done_false, done_true };
@@ -24,7 +24,7 @@ bool is_over(State state) {
   return state == State::done_false || state == State::done_true;
 }
 
-/// The state of one rank's work, looked at once a round.
+/// The state of one rank's work, polled once per round.
 class Watched {
  public:
   Watched(std::future<bool> result, const WorkProgress& progress, milliseconds stalled)
@@ -44,7 +44,7 @@ class Watched {
   }
 
  private:
-  std::future<bool> result_;  ///< its destructor waits for the thread
+  std::future<bool> result_;  ///< its destructor joins the thread
   const WorkProgress& progress_;
   milliseconds stalled_;
   State state_ = State::working;
@@ -52,7 +52,7 @@ class Watched {
   Clock::time_point moved_ = Clock::now();
 };
 
-// Of the ranks whose work does not stand still the first one tells: a rank that waits for its disk cannot end.
+// The first rank whose work is not stalled reports it: a rank that waits for its disk cannot end.
 void tell_of_stalled(const std::vector<State>& states, const Communicator& communicator, const Operation& operation,
                      milliseconds stalled) {
   const auto stands = std::find(states.begin(), states.end(), State::stalled);

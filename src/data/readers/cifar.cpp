@@ -1,7 +1,7 @@
-// CIFAR-10 and CIFAR-100 in their binary version: records of a label (two in CIFAR-100: coarse, fine) and 3 planes
-// of 32 x 32 bytes. A path is a .bin file, a folder of them, or the archive as it is downloaded; it may go on into
-// an archive: cifar-10-binary.tar.gz/test_batch.bin. A folder or archive stands for its training files, or for those
-// for testing where the set is one for validation or testing (SourceOptions::part).
+// CIFAR-10 and CIFAR-100 in their binary version: records of a label (two in CIFAR-100: coarse, fine) and 3 planes of
+// 32 x 32 bytes. A path is a .bin file, a folder of them, or the archive as downloaded; it may continue into an
+// archive: cifar-10-binary.tar.gz/test_batch.bin. A folder or archive means its training files or, if the set is for
+// validation or testing, its test files (SourceOptions::part).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,7 +23,7 @@ constexpr std::uint64_t kPixels = std::uint64_t{3} * 32 * 32;
 
 struct Cifar {
   std::vector<std::shared_ptr<const ByteSource>> batches;
-  std::vector<std::string> class_names;  ///< empty: no file of names was found
+  std::vector<std::string> class_names;  ///< empty: there is no file with names
 };
 
 std::string base_name(const std::string& path) {
@@ -42,9 +42,9 @@ std::vector<std::string> read_names(const ByteSource& source) {
   return names;
 }
 
-/// What is asked for.
+/// What to read.
 struct Request {
-  bool test = false;  ///< of a folder or archive: the files for testing, not those for training
+  bool test = false;  ///< from a folder or archive: the test files instead of the training files
   ByteCounter counter;
   IndexNotes* notes = nullptr;
 };
@@ -54,7 +54,7 @@ bool is_wanted(const std::string& name, bool test) {
   return name == "train.bin" || (name.starts_with("data_batch") && name.ends_with(".bin"));
 }
 
-/// All batches of the folder or archive that are wanted; or the one that `member` names.
+/// Adds all requested batches of the folder or archive, or the one called `member`.
 void add_tree(const std::string& path, const std::string& member, const Request& request, Cifar& cifar) {
   const std::shared_ptr<const FileTree> tree = open_tree(path, request.counter, request.notes);
   std::vector<FileTree::Entry> chosen;
@@ -70,13 +70,13 @@ void add_tree(const std::string& path, const std::string& member, const Request&
     const char* wanted = request.test ? "test_batch.bin or test.bin" : "data_batch_*.bin or train.bin";
     throw Error(ExitCode::data, fmt::format("{}: holds no {}", path, member.empty() ? wanted : member));
   }
-  const bool folder = fs::is_directory(path);  // whose files stay open
+  const bool folder = fs::is_directory(path);  // the files of a folder stay open
   for (const auto& entry : chosen) {
     cifar.batches.push_back(folder ? open_bytes(path + "/" + entry.name, request.counter) : open_member(tree, entry));
   }
 }
 
-/// Names lie beside the batch, in files of known names.
+/// Class names are beside the batch, in files with known names.
 void add_file(const std::string& path, const Request& request, Cifar& cifar) {
   if (request.notes != nullptr) request.notes->made_from_file(path);
   cifar.batches.push_back(open_bytes(path, request.counter));
@@ -98,7 +98,7 @@ void add_path(const std::string& path, const Request& request, Cifar& cifar) {
   throw Error(ExitCode::data, fmt::format("{}: No such file or directory", path));
 }
 
-/// 1 label byte or 2, by the names that the official files have, else by the length.
+/// Number of label bytes: 1 or 2, from the names of the official files, else from the length.
 std::uint64_t label_bytes(const ByteSource& batch) {
   const std::string name = base_name(batch.name());
   const bool hundred = name.ends_with("train.bin") || name.ends_with("test.bin");
@@ -109,7 +109,7 @@ std::uint64_t label_bytes(const ByteSource& batch) {
                                           batch.name(), batch.size(), kPixels + 1, kPixels + 2));
 }
 
-/// The last label byte of each record: CIFAR-100's fine one.
+/// The last label byte of each record: the fine one in CIFAR-100.
 std::string read_labels(const RawPart& part) {
   std::string labels(static_cast<std::size_t>(part.count), '\0');
   for (std::size_t i = 0; i < labels.size(); ++i) {

@@ -91,7 +91,7 @@ void parallel_for(std::size_t count, int threads, const std::function<void(std::
   std::vector<std::jthread> others;
   for (std::size_t i = 1; i < used; ++i) others.emplace_back(work);
   work();
-  others.clear();  // joins
+  others.clear();  // joins the threads
   if (failure) std::rethrow_exception(failure);
 }
 

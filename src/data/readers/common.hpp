@@ -1,5 +1,5 @@
-// What readers have in common: how much of a set indexing reads, work in parallel, bad samples, and what a validation
-// or test set takes over from its training set.
+// Shared by readers: how much of a set indexing reads, parallel work, bad samples, and what a validation or test set
+// takes over from its training set.
 #pragma once
 
 #include <cstddef>
@@ -17,31 +17,32 @@ namespace lockstep::data {
 /// Sets of encoded images up to this size are decoded once when they are indexed.
 inline constexpr std::uint64_t kFullCheckBytes = std::uint64_t{64} << 20;
 
-/// Sets up to this size are read whole once when they are indexed, and their content is in the digest. Of larger
-/// ones the digest takes names, sizes, labels and, where records have one length, kSpotChecks spots; the rest is left
-/// to content_digest().
+/// Sets up to this size are read completely when they are indexed, and their content is in the digest. For larger ones
+/// the digest covers names, sizes, labels and, if records have one length, kSpotChecks spots; the rest is left to
+/// content_digest().
 inline constexpr std::uint64_t kFullDigestBytes = std::uint64_t{256} << 20;
 inline constexpr std::int64_t kSpotChecks = 64;
 
-/// `faults`: "cat/7.jpg: truncated JPEG". Throws Error(data) that names the first few, unless they are to be skipped.
+/// `faults`: "cat/7.jpg: truncated JPEG". Throws Error(data) that names the first few, unless bad samples are to be
+/// skipped.
 void judge_bad_samples(const SourceOptions& source, const std::vector<std::string>& faults, std::size_t samples);
 
 /// "a.tar" or "a.tar and 3 more".
 [[nodiscard]] std::string describe(const std::vector<std::string>& paths);
 
-/// Number of `name` in `class_names`; throws Error(data) where the training set has no such class.
+/// The number of `name` in `class_names`; throws Error(data) if the training set has no such class.
 [[nodiscard]] std::int32_t class_of(const std::vector<std::string>& class_names, const std::string& name,
                                     const std::string& where);
 
-/// Channels that the image feature `name` gets: its own, or more where the training set has more (null: none).
-/// Throws Error(data) where the training set has fewer.
+/// The number of channels of image feature `name`: its own, or more if the training set has more (null: no training
+/// set). Throws Error(data) if the training set has fewer.
 [[nodiscard]] std::int64_t channels_like(const DataSetInfo* like, const std::string& name, std::int64_t own,
                                          const std::string& where);
 
-/// Whether a folder or an archive stands for its files for testing: SourceOptions::part.
+/// Whether a folder or archive means its test files: SourceOptions::part.
 [[nodiscard]] bool is_test_part(const SourceOptions& source, const IndexOptions& options);
 
-/// Calls body(i) once for each i in 0 ... count - 1, in any order, and rethrows one of the errors it throws.
+/// Calls body(i) once for each i in 0 ... count - 1, in any order and concurrently, and rethrows one of its errors.
 /// threads 0: as many as this process may use, at most 8.
 void parallel_for(std::size_t count, int threads, const std::function<void(std::size_t)>& body);
 

@@ -1,5 +1,5 @@
-// A CSV with a header row: `label` is the class, every other column names an image file, relative to the CSV's
-// folder, and is a feature of that name. So a sample may hold two images: left,right,label.
+// A CSV with a header row: `label` is the class; every other column names an image file, relative to the CSV's folder,
+// and is a feature with the column's name. So a sample may have two images: left,right,label.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Classes are numbered from 0, so a number below this is taken for a class.
+/// Classes are numbered from 0; a label below this can be a class number.
 inline constexpr int kMaxNumberedClasses = 100000;
 
 enum class LabelKind { word, class_number, other_number, missing };
@@ -34,7 +34,7 @@ LabelKind kind_of(const std::string& label) {
     if (label.size() > 1 && label[0] == '0') return LabelKind::word;
     return label.size() < 6 ? LabelKind::class_number : LabelKind::other_number;
   }
-  const bool plus = label[0] == '+';  // which from_chars does not take
+  const bool plus = label[0] == '+';  // not accepted by from_chars
   double value = 0;
   const auto [end, error] = std::from_chars(label.data() + (plus ? 1 : 0), label.data() + label.size(), value);
   return end == label.data() + label.size() && error != std::errc::invalid_argument ? LabelKind::other_number
@@ -43,8 +43,8 @@ LabelKind kind_of(const std::string& label) {
 
 struct Labels {
   std::map<std::string, LabelKind> distinct;
-  int largest = -1;                      ///< class number
-  const ImageSample* refused = nullptr;  ///< the first sample whose label is a number, but no class's
+  int largest = -1;                      ///< largest class number
+  const ImageSample* refused = nullptr;  ///< the first sample whose label is a number, but cannot be a class
   [[nodiscard]] bool have(LabelKind kind) const {
     return std::any_of(distinct.begin(), distinct.end(), [kind](const auto& entry) { return entry.second == kind; });
   }
@@ -82,11 +82,11 @@ std::string unused_text(const std::map<std::string, LabelKind>& used, int classe
       unused, classes, unused == 1 ? "has" : "have", named);
 }
 
-/// Sets class_names and warnings. Labels that are all numbers are the classes' numbers, from 0 to the largest; a
+/// Sets class_names and warnings. If all labels are numbers, they are the classes' numbers, from 0 to the largest; a
 /// warning names classes without a sample. If any label is a word, classes are the distinct labels, sorted. Numbers
 /// with leading zeros are words. A label that is not a number ("nan", as programs write a missing value) makes its
-/// sample bad. Throws Error(data), with the place of the first one, where all labels are numbers and one is negative,
-/// has a fraction or is too large.
+/// sample bad. Throws Error(data), with the place of the first one, if all labels are numbers and one is negative, has
+/// a fraction or is too large.
 void name_classes(ImageCandidates& candidates) {
   const Labels labels = look_at_labels(candidates.samples);
   candidates.class_names.clear();
@@ -135,7 +135,7 @@ Columns columns_of(const CsvRow& header, const std::string& path) {
   return columns;
 }
 
-/// Sizes of the images of samples `first` and on, and what is wrong with them.
+/// Sizes of the images of samples from `first` on, and problems with them.
 std::string look_at_files(const ImageCandidates& candidates, std::size_t first, IndexNotes* notes) {
   std::string found;
   for (std::size_t i = first; i < candidates.samples.size(); ++i) {

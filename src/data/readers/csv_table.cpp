@@ -10,7 +10,7 @@ namespace {
 class Parser {
  public:
   Parser(std::string_view text, const std::string& where) : text_(text), where_(where) {
-    if (text_.starts_with("\xEF\xBB\xBF")) at_ = 3;  // a byte order mark
+    if (text_.starts_with("\xEF\xBB\xBF")) at_ = 3;  // skips a byte order mark
   }
 
   std::vector<CsvRow> rows() {

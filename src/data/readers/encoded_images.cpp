@@ -91,14 +91,14 @@ class EncodedImages : public DataSet {
   std::vector<std::string> names_;  ///< empty: the first image's
 };
 
-/// What checking found about one sample.
+/// What the check of one sample has found.
 struct Finding {
   std::vector<ImageHeader> headers;
   std::string fault;
-  std::string content;  ///< sha256, where the digest takes it
+  std::string content;  ///< SHA-256, if the digest includes it
 };
 
-/// How much of each file is looked at, by the size of the whole set.
+/// How much of each file is read, depending on the size of the whole set.
 struct Depth {
   bool decode = false;
   bool content = false;
@@ -112,7 +112,7 @@ Depth depth_for(const ImageCandidates& candidates) {
   return {total <= kFullCheckBytes, total <= kFullDigestBytes};
 }
 
-/// Reads the header and the end only.
+/// Reads only the header and the end.
 ImageHeader check_lightly(const ImageFile& image) {
   std::vector<std::byte> head, tail;
   const auto size = image.entry.size, tail_size = std::min(size, kTailBytes);
@@ -121,7 +121,7 @@ ImageHeader check_lightly(const ImageFile& image) {
   try {
     return image_header(begin);
   } catch (const Error&) {
-    if (size <= kHeadBytes) throw;  // a long preview may stand before the header
+    if (size <= kHeadBytes) throw;  // a long preview may come before the header
     return image_header(image.tree->read(image.entry, 0, size, head));
   }
 }
@@ -186,7 +186,7 @@ std::vector<Finding> read_findings(const std::string& note, std::size_t count) {
   return findings;
 }
 
-/// Looks at every image, or takes what is noted.
+/// Checks every image, or uses the notes.
 std::vector<Finding> find(const ImageCandidates& candidates, const Depth& depth, const IndexOptions& options) {
   const std::size_t count = candidates.samples.size();
   return read_findings(noted(options.notes, "images",
@@ -200,7 +200,7 @@ std::vector<Finding> find(const ImageCandidates& candidates, const Depth& depth,
                        count);
 }
 
-/// Moves the good samples to the front and drops the rest; returns the faults.
+/// Moves the good samples to the front and drops the others; returns the faults.
 std::vector<std::string> drop_bad(std::vector<ImageSample>& samples, std::vector<Finding>& findings) {
   std::vector<std::string> faults;
   std::size_t kept = 0;
@@ -220,7 +220,7 @@ std::vector<std::string> drop_bad(std::vector<ImageSample>& samples, std::vector
   return faults;
 }
 
-/// Of the whole set, whatever the column: grey images become coloured ones where any image is in colour.
+/// For the whole set and all columns: grey images become colour images if any image is in colour.
 std::int64_t max_channels(const std::vector<Finding>& findings) {
   std::int64_t max = 0;
   for (const auto& finding : findings) {
@@ -247,7 +247,7 @@ std::string digest_of(const ImageCandidates& candidates, const std::vector<Findi
     const auto& sample = candidates.samples[i];
     digest.add(sample.class_name + "\n");
     for (const auto& image : sample.images) {
-      // The last part of the name, so that a folder and an archive of it are the same set.
+      // Only the last component of the name, so that a folder and an archive of it are the same set.
       digest.add(fmt::format("{} {}\n", image.entry.name.substr(image.entry.name.rfind('/') + 1), image.entry.size));
     }
     digest.add(findings[i].content);

@@ -1,8 +1,8 @@
-// Samples that are one or several encoded images and a class, whatever holds the files: class folders, archives,
-// or a CSV.
+// Samples that consist of one or several encoded images and a class, for all containers: class folders, archives, or a
+// CSV.
 //
-// Indexing checks every image. Up to kFullCheckBytes of files in all, each is decoded once; beyond, the header
-// and the end marker are read, and damage in the middle shows itself when the sample is read (an error, exit 65).
+// Indexing checks every image. Up to kFullCheckBytes of files in total, each is decoded once; beyond that, only the
+// header and the end marker are read, and damage in the middle is found when the sample is read (an error, exit 65).
 #pragma once
 
 #include <memory>
@@ -16,7 +16,7 @@
 
 namespace lockstep::data {
 
-/// One file of one sample.
+/// One file of a sample.
 struct ImageFile {
   const FileTree* tree = nullptr;
   FileTree::Entry entry;
@@ -26,7 +26,7 @@ struct ImageSample {
   std::string name;
   std::string class_name;
   std::vector<ImageFile> images;  ///< by feature
-  std::string fault;              ///< set: bad before any image was looked at
+  std::string fault;              ///< set if it is bad before any image has been checked
 };
 
 struct ImageCandidates {
@@ -35,7 +35,7 @@ struct ImageCandidates {
   std::vector<std::shared_ptr<const FileTree>> trees;
   std::vector<ImageSample> samples;
   std::vector<std::string> class_names;  ///< of the whole set, in order
-  std::vector<std::string> warnings;     ///< for DataSetInfo, unless the classes are another set's
+  std::vector<std::string> warnings;     ///< for DataSetInfo, unless the classes come from another set
   ByteCounter counter;
 };
 

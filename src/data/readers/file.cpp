@@ -16,7 +16,7 @@
 namespace lockstep::data {
 namespace {
 
-/// Owns a zlib stream that unpacks gzip.
+/// Owns a zlib stream that decompresses gzip.
 class Inflater {
  public:
   Inflater() { LOCKSTEP_CHECK(inflateInit2(&stream_, 15 + 16) == Z_OK, "zlib"); }
@@ -29,7 +29,7 @@ class Inflater {
   z_stream stream_{};
 };
 
-/// Nothing where it would be more than `max_bytes`.
+/// Nothing if that would exceed `max_bytes`.
 std::optional<std::vector<std::byte>> gunzip(const std::vector<std::byte>& packed, const std::string& path,
                                              const UnpackLimits& limits, std::uint64_t max_bytes) {
   const UnpackBudget budget(path, packed.size(), limits);
@@ -39,7 +39,7 @@ std::optional<std::vector<std::byte>> gunzip(const std::vector<std::byte>& packe
   std::size_t filled = 0, taken = 0;
   for (;;) {
     if (filled == out.size()) out.resize(std::min<std::size_t>(out.size() * 2, max_bytes + 1));
-    const auto step = std::size_t{1} << 30;  // zlib counts in 32 bits
+    const auto step = std::size_t{1} << 30;  // zlib's counters have 32 bits
     stream.next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(packed.data() + taken));
     stream.avail_in = static_cast<uInt>(std::min(step, packed.size() - taken));
     stream.next_out = reinterpret_cast<Bytef*>(out.data() + filled);
@@ -52,7 +52,7 @@ std::optional<std::vector<std::byte>> gunzip(const std::vector<std::byte>& packe
     if (filled > max_bytes) return std::nullopt;
     if (result == Z_STREAM_END) {
       const bool another = taken + 1 < packed.size() && packed[taken] == std::byte{0x1F};
-      if (another && inflateReset(&stream) == Z_OK) continue;  // gzip files may be joined
+      if (another && inflateReset(&stream) == Z_OK) continue;  // gzip files may be concatenated
       out.resize(filled);
       return out;
     }

@@ -1,5 +1,4 @@
-// Bytes at offsets, wherever they lie: in a file, in a gzip file that is unpacked, in a file of an archive
-// (data/archive.hpp).
+// Bytes at offsets, from a file, an unpacked gzip file, or a file in an archive (data/archive.hpp).
 #pragma once
 
 #include <atomic>
@@ -31,14 +30,14 @@ class ByteSource {
   virtual ~ByteSource() = default;
   [[nodiscard]] const std::string& name() const { return name_; }  ///< for messages
   [[nodiscard]] virtual std::uint64_t size() const = 0;
-  /// Fills `out` from `offset`; throws Error(data) where the bytes end before. Any thread.
+  /// Fills `out` from `offset`; throws Error(data) if the bytes end too early. Thread-safe.
   virtual void read(std::uint64_t offset, std::span<std::byte> out) const = 0;
 
  private:
   std::string name_;
 };
 
-/// A file that stays open; it counts the bytes that are read.
+/// A file that stays open and counts the bytes that are read.
 class File final : public ByteSource {
  public:
   /// Throws Error(data): "PATH: No such file or directory".
@@ -60,15 +59,15 @@ class File final : public ByteSource {
   std::uint64_t size_ = 0;
 };
 
-/// A gzip file is unpacked, whole: into memory, or a large one into a copy on disk; any other file is read where it is
-/// asked for. Throws Error(data) for a gzip file beyond the limits.
+/// A gzip file is unpacked as a whole, into memory, or, if large, into a copy on disk; any other file is read on
+/// demand. Throws Error(data) for a gzip file beyond the limits.
 [[nodiscard]] std::unique_ptr<ByteSource> open_bytes(const std::string& path, const ByteCounter& counter,
                                                      const UnpackLimits& limits = {});
 
-/// The bytes of a whole file; of a gzip file (by its first bytes) the bytes that it unpacks to. Throws Error(data) for
-/// more than limits.held_without_copy of them, and for a bomb.
+/// The bytes of a whole file; for a gzip file (recognised by its first bytes), the unpacked ones. Throws Error(data)
+/// for more than limits.held_without_copy of them, and for a decompression bomb.
 [[nodiscard]] std::vector<std::byte> read_whole(const File& file, const UnpackLimits& limits = {});
-/// What a gzip file unpacks to; nothing if these are more than `max_bytes`.
+/// The unpacked bytes of a gzip file; nothing if there are more than `max_bytes`.
 [[nodiscard]] std::optional<std::vector<std::byte>> read_unpacked(const File& file, const UnpackLimits& limits,
                                                                   std::uint64_t max_bytes);
 [[nodiscard]] bool is_gzip(const File& file);

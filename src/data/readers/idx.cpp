@@ -1,5 +1,5 @@
-// IDX files, the format of MNIST: "00 00 08 <dimensions>", the sizes as big-endian 32-bit numbers, unsigned bytes.
-// A path is a folder, or files of images and labels; labels are told from images by their one dimension.
+// IDX files, the format of MNIST: "00 00 08 <dimensions>", the sizes as big-endian 32-bit numbers, unsigned bytes. A
+// path is a folder, or files of images and labels; labels are recognised by their single dimension.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -51,7 +51,7 @@ Idx open_idx_file(const std::string& path, const ByteCounter& counter, IndexNote
     std::uint32_t dimension = 0;
     for (std::size_t k = 0; k < 4; ++k) dimension = (dimension << 8U) | value(sizes[4 * i + k]);
     idx.shape[i] = dimension;
-    // Sizes beyond the file's length are wrong already, and must not overflow.
+    // Once beyond the file's length, the size is wrong anyway, and must not overflow.
     expected = expected > size ? expected : expected * dimension;
   }
   if (size != idx.begin() + expected) {
@@ -79,7 +79,7 @@ std::string find_labels(const std::string& images) {
                                           images, name, name));
 }
 
-/// The images of a folder that are for `part`: train or t10k.
+/// The images in a folder for `part`: train or t10k.
 std::string find_images(const std::string& folder, const std::string& part) {
   for (const std::string name : {"-images-idx3-ubyte", "-images.idx3-ubyte"}) {
     for (const std::string suffix : {"", ".gz"}) {

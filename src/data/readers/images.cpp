@@ -1,7 +1,7 @@
-// Images in class folders, on disk or in an archive: a file's class is the folder that it lies in.
+// Images in class folders, on disk or in an archive: a file's class is the folder that it is in.
 //
-// Ids: the paths in their order, within each the files sorted by name. So a folder and its archive give the same
-// ids. Every file counts: one that is no image is a bad sample, and so is a class folder without a file.
+// Ids follow the order of the paths and, within each, of the files sorted by name. So a folder and its archive give the
+// same ids. Every file counts: one that is not an image is a bad sample, and so is a class folder without files.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 namespace lockstep::data {
 namespace {
 
-/// "cat" of "train/cat/7.jpg"; empty where there is no folder.
+/// "cat" of "train/cat/7.jpg"; empty if there is no folder.
 std::string parent_name(const std::string& name) {
   const auto end = name.rfind('/');
   if (end == std::string::npos) return "";

@@ -1,5 +1,5 @@
-// What `lockstep data pack` wrote. A path is the first segment of a set; the others are found beside it. Opening
-// reads the indexes; a sample is one read, held against its checksum.
+// Files written by `lockstep data pack`. A path is the first segment of a set; the others are found beside it. Opening
+// reads the indexes; a sample is one read, checked against its checksum.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -145,7 +145,7 @@ class PackedSet : public DataSet {
   void read_value(std::int64_t id, const Feature& feature, std::span<const std::byte> payload, Tensor& out) const {
     read_tensor(payload, feature.spec.dtype, out);
     check_shape(feature, out);
-    // The training set may number the classes otherwise.
+    // The training set may number the classes differently.
     if (feature.kind == Feature::Kind::label && feature.name == "label")
       set_label(out, static_cast<std::int32_t>(label(id)));
   }
@@ -176,7 +176,8 @@ class PackedSet : public DataSet {
   std::int64_t size_ = 0;
 };
 
-/// The first segment and those that follow it. A later segment is skipped: its first brings it along.
+/// Adds the first segment and those that follow it. A later segment in the list is skipped, because its first one adds
+/// it.
 void add_path(const std::string& path, const std::set<std::string>& given, const ByteCounter& counter,
               IndexNotes* notes, std::vector<std::unique_ptr<PackedFile>>& segments) {
   if (notes != nullptr) notes->made_from_file(path);
@@ -208,7 +209,7 @@ bool same_features(const std::vector<Feature>& a, const std::vector<Feature>& b)
   });
 }
 
-/// One info for all: shapes that differ become -1, classes are joined by name.
+/// One info for all segments: shapes that differ become -1, classes are merged by name.
 DataSetInfo merge(std::vector<std::unique_ptr<PackedFile>>& segments, const std::string& source,
                   const DataSetInfo* like) {
   DataSetInfo info = segments.front()->info;

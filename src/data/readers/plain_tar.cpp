@@ -1,5 +1,5 @@
-// FileTree of an uncompressed tar: ustar, with GNU's and pax's long names and sizes. Offsets are found once by
-// walking the headers; a file is then one read. (libarchive does not tell where a file's bytes lie.)
+// FileTree of an uncompressed tar: ustar, with GNU's and pax's long names and sizes. Offsets are found once by walking
+// the headers; a file is then one read. (libarchive does not provide the offset of a file's bytes.)
 #include <fmt/format.h>
 
 #include <array>
@@ -21,7 +21,7 @@ std::string_view text(const Header& header, std::size_t at, std::size_t length) 
   return field.substr(0, field.find('\0'));
 }
 
-/// Octal digits, or GNU's base 256 where the first bit is set.
+/// Octal digits, or GNU's base 256 if the first bit is set.
 std::uint64_t number(const Header& header, std::size_t at, std::size_t length) {
   std::uint64_t value = 0;
   if ((header.at(at) & 0x80) != 0) {
@@ -40,7 +40,7 @@ bool is_zero(const Header& header) {
 }
 
 bool has_valid_checksum(const Header& header) {
-  std::uint64_t sum = std::uint64_t{8} * ' ';  // the field itself counts as spaces
+  std::uint64_t sum = std::uint64_t{8} * ' ';  // the checksum field itself counts as spaces
   for (std::size_t i = 0; i < kTarBlock; ++i) sum += i >= 148 && i < 156 ? 0U : header.at(i);
   return sum == number(header, 148, 8);
 }
@@ -52,7 +52,7 @@ class PlainTar : public FileTree {
   void list() override {
     for (std::uint64_t at = 0;;) {
       Header header{};
-      if (at + kTarBlock > file_->size()) {  // the end must be marked, or samples could be missing unnoticed
+      if (at + kTarBlock > file_->size()) {  // the end must be marked, or missing samples could go unnoticed
         throw Error(ExitCode::data, fmt::format("{}: truncated tar: no end mark at byte {}", path(), at));
       }
       file_->read(at, std::as_writable_bytes(std::span(header)));
@@ -73,7 +73,7 @@ class PlainTar : public FileTree {
   }
 
  private:
-  /// Returns where the next header begins.
+  /// Returns the offset of the next header.
   std::uint64_t add_member(const Header& header, std::uint64_t data) {
     std::uint64_t size = number(header, 124, 12);
     const char type = static_cast<char>(header.at(156));
@@ -111,7 +111,7 @@ class PlainTar : public FileTree {
     return out;
   }
 
-  /// Records are "<length> <key>=<value>\n", length counting all of it.
+  /// Records are "<length> <key>=<value>\n"; the length includes all of it.
   void read_pax(const std::string& records) {
     for (std::size_t at = 0; at < records.size();) {
       const auto space = records.find(' ', at), equals = records.find('=', at);

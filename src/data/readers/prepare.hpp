@@ -7,7 +7,7 @@
 
 namespace lockstep::data {
 
-/// Gives `tensor` this spec; keeps its memory where it has it already.
+/// Gives `tensor` this spec; keeps its memory if it already has it.
 inline void prepare(Tensor& tensor, const TensorSpec& spec) {
   if (tensor.bytes() == nullptr || !(tensor.spec() == spec)) tensor = Tensor(spec);
 }

@@ -1,5 +1,5 @@
-// Images of one size in records of one length, as IDX and CIFAR files hold them: a sample is one read at a
-// computed offset, so a rank reads only its own.
+// Images of one size in records of one length, as in IDX and CIFAR files: a sample is one read at a computed offset, so
+// a rank reads only its own.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@
 
 namespace lockstep::data {
 
-/// `count` records of `stride` bytes from `begin`; the pixels of a record start at `pixels`.
+/// `count` records of `stride` bytes from `begin`; a record's pixels start at `pixels`.
 struct RawPart {
   std::shared_ptr<const ByteSource> source;
   std::uint64_t begin = 0, stride = 0, pixels = 0;
@@ -21,15 +21,15 @@ struct RawPart {
 struct RawImages {
   std::vector<RawPart> parts;
   Shape shape;          ///< of an image: [height, width, channels]
-  bool planar = false;  ///< channel planes after each other (CIFAR), not pixel by pixel
+  bool planar = false;  ///< one channel plane after another (CIFAR), not pixel by pixel
   std::vector<std::int32_t> labels;
   std::vector<std::string> class_names;
   std::string format, source;
-  std::string files;  ///< names of all that they were read from, for the notes
+  std::string files;  ///< names of all files they were read from, for the notes
   ByteCounter counter;
 };
 
-/// Checks labels against the classes (`like`'s, where given) and makes the set.
+/// Checks labels against the classes (of `like`, if given) and makes the set.
 [[nodiscard]] std::unique_ptr<DataSet> make_raw_images(RawImages images, const IndexOptions& options);
 
 }  // namespace lockstep::data

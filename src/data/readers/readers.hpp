@@ -1,5 +1,5 @@
-// One function per kind of source. Each indexes and checks, and throws Error(data) that names the file; open()
-// adds the source's place in the job.
+// One function per kind of source. Each indexes and checks, and throws Error(data) that names the file; open() adds the
+// source's place in the job.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
-// Text: every character (Unicode code point) or byte is a token. The files are joined in their order, read whole,
-// and held as 16-bit tokens. Characters are numbered in the order of their code points, over all of the text.
+// Text: every character (Unicode code point) or byte is a token. The files are joined in order, read completely, and
+// kept as 16-bit tokens. Characters are numbered in the order of their code points, over the whole text.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -125,7 +125,7 @@ std::unique_ptr<DataSet> open_text(const SourceOptions& source, const IndexOptio
     info.vocabulary = static_cast<std::int64_t>(info.token_text.size());
     tokens = encode(parts, source.paths, info.token_text);
   }
-  // A validation text has another digest with another vocabulary.
+  // The digest of a validation text depends on the vocabulary.
   const std::string key = options.like != nullptr ? "digest, like " + options.like->digest : "digest";
   info.digest = noted(options.notes, key, [&] { return digest_of(info, files); });
   const auto count = static_cast<std::int64_t>(tokens.size());

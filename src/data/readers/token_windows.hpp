@@ -1,9 +1,10 @@
-// Windows over a long run of tokens. Features: tokens i32 [context] and target i32 [context], the next token of each.
+// Windows over a long sequence of tokens. Features: tokens i32 [context] and target i32 [context], the next token of
+// each.
 //
-// Of n tokens there are n - 1 pairs (token, next token). Window i of variant 0 holds pairs i * context and on;
-// (n - 1) mod context pairs at the end stay unused. Another variant starts at an offset below the context that it
-// chooses, and reads the pairs as a ring: the last window joins the end to the beginning. So the number of
-// windows is the same in every epoch, and no pair is seen twice in one.
+// n tokens have n - 1 pairs (token, next token). Window i of variant 0 has the pairs from i * context on; (n - 1) mod
+// context pairs at the end are unused. Another variant starts at an offset below the context that depends on the
+// variant, and treats the pairs as a ring: the last window joins the end to the beginning. So the number of windows is
+// the same in every epoch, and no pair is seen twice in one.
 #pragma once
 
 #include <cstdint>
@@ -18,14 +19,14 @@ class TokenSource {
  public:
   virtual ~TokenSource() = default;
   [[nodiscard]] virtual std::int64_t size() const = 0;
-  /// Tokens first ... first + out.size() - 1. Any thread.
+  /// Tokens first ... first + out.size() - 1. Thread-safe.
   virtual void read(std::int64_t first, std::span<std::int32_t> out) const = 0;
   [[nodiscard]] virtual std::uint64_t bytes_read() const = 0;
 };
 
 class TokenWindows : public DataSet {
  public:
-  /// Of tokens begin ... end - 1. Throws Error(data) where they do not fill one window.
+  /// Over tokens begin ... end - 1. Throws Error(data) if they do not fill one window.
   TokenWindows(std::shared_ptr<const TokenSource> source, DataSetInfo info, std::int64_t context, std::int64_t begin,
                std::int64_t end);
 
@@ -36,9 +37,9 @@ class TokenWindows : public DataSet {
   void read_variant(std::int64_t id, std::uint64_t variant, Sample& out) const override;
 
   [[nodiscard]] std::int64_t tokens() const { return end_ - begin_; }
-  /// Tokens first ... first + out.size() - 1 of these.
+  /// Reads tokens first ... first + out.size() - 1 of these.
   void read_tokens(std::int64_t first, std::span<std::int32_t> out) const { source_->read(begin_ + first, out); }
-  /// The same over a part of the tokens; its digest says which.
+  /// The same over a part of the tokens, which its digest identifies.
   [[nodiscard]] std::unique_ptr<DataSet> part(std::int64_t first, std::int64_t last) const;
 
  private:

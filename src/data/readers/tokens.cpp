@@ -1,5 +1,5 @@
-// Token files: uint16, little-endian, nothing else. Several files are one run of tokens. A window is one read (two
-// at the border of two files), so a rank reads only its own.
+// Token files: uint16, little-endian, nothing else. Several files are one sequence of tokens. A window is one read (two
+// across a file boundary), so a rank reads only its own.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -58,7 +58,7 @@ class TokenFiles : public TokenSource {
   std::int64_t size_ = 0;
 };
 
-/// Reads all of a small set, spots of a large one: the largest token seen, -1 for none, and the digest.
+/// Reads all of a small set, or spots of a large one; returns the largest token seen (-1: none) and the digest.
 std::string scan(const TokenFiles& files) {
   Sha256 digest;
   digest.add(fmt::format("tokens 1 {}\n", files.size()));

@@ -7,7 +7,7 @@
 namespace lockstep::data {
 namespace {
 
-/// Length of the character that `lead` begins; 0: none does.
+/// Length of the character that begins with `lead`; 0: no character does.
 std::size_t length_of(unsigned char lead) {
   if (lead < 0x80) return 1;
   if (lead >= 0xC2 && lead < 0xE0) return 2;

@@ -1,4 +1,4 @@
-// UTF-8, strictly: no overlong forms, no surrogates.
+// Strict UTF-8: no overlong forms, no surrogates.
 #pragma once
 
 #include <string>

@@ -1,12 +1,12 @@
-// The one addition of vectors: of gradients, of activations. Elementwise, so its bits do not depend on the instruction
-// set.
+// The only addition of vectors, for gradients and activations. It is elementwise, so its bits do not depend on the
+// instruction set.
 #pragma once
 
 #include <cstdint>
 
 namespace lockstep::device {
 
-/// sum[i] = left[i] + right[i]; `sum` may be one of them.
+/// sum[i] = left[i] + right[i]; `sum` may be one of the operands.
 void add(const float* left, const float* right, float* sum, std::int64_t n);
 
 }  // namespace lockstep::device

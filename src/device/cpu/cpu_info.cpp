@@ -22,7 +22,7 @@ std::string model_name() {
   return "unknown";
 }
 
-// Instruction sets that oneDNN 2 has no names for, by oneDNN 3's numbers.
+// Names of instruction sets that oneDNN 2 does not know, by oneDNN 3's numbers.
 std::string newer_isa_name(int isa) {
   static const std::map<int, std::string> names = {{0x1f, "avx2_vnni_2"},
                                                    {0x1ef, "avx512_core_fp16"},
@@ -58,7 +58,7 @@ std::string isa_name() {
 
 }  // namespace
 
-// A name's value has a bit for each part.
+// A name's value has one bit for each of its parts.
 bool has_isa(dnnl::cpu_isa isa, dnnl::cpu_isa wanted) {
   const auto bits = static_cast<unsigned>(wanted);
   return (static_cast<unsigned>(isa) & bits) == bits;

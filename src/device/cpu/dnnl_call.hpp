@@ -1,4 +1,4 @@
-// One oneDNN primitive with its memory arguments, made once and run often. A run allocates nothing here.
+// A oneDNN primitive with its memory arguments, made once and run often. Running it allocates nothing here.
 #pragma once
 
 #include <dnnl.hpp>
@@ -7,7 +7,7 @@
 
 namespace lockstep::device {
 
-/// The engine and stream of one kernel. Primitives made under it are single-threaded.
+/// The engine and stream of one kernel. Primitives made with it are single-threaded.
 struct DnnlContext {
   DnnlContext();
   dnnl::engine engine;
@@ -17,11 +17,11 @@ struct DnnlContext {
 class DnnlCall {
  public:
   DnnlCall() = default;
-  /// `arguments`: DNNL_ARG_... and the tensor's description. Empty descriptions are left out.
+  /// `arguments`: DNNL_ARG_... and the tensor's description. Empty descriptions are ignored.
   DnnlCall(const DnnlContext& context, dnnl::primitive primitive,
            const std::vector<std::pair<int, dnnl::memory::desc>>& arguments);
 
-  /// Where an argument lies in the next run; arguments that were left out are ignored.
+  /// Sets an argument's address for the next runs; arguments that were ignored are ignored here, too.
   void set(int argument, const void* data);
   void run(const DnnlContext& context);
   explicit operator bool() const { return bool(primitive_); }
@@ -32,7 +32,7 @@ class DnnlCall {
   std::vector<dnnl_exec_arg_t> arguments_;
 };
 
-/// Attributes under which scratch memory is the caller's (DNNL_ARG_SCRATCHPAD).
+/// Attributes with which the caller provides scratch memory (DNNL_ARG_SCRATCHPAD).
 [[nodiscard]] dnnl::primitive_attr user_scratchpad();
 
 /// Copies between two layouts: arguments DNNL_ARG_FROM, DNNL_ARG_TO.

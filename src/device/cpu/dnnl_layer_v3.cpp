@@ -1,4 +1,4 @@
-// oneDNN 3: the primitive descriptor at once.
+// oneDNN 3: the primitive descriptor directly.
 #include "device/cpu/dnnl_call.hpp"
 #include "device/cpu/dnnl_layer.hpp"
 

@@ -1,4 +1,5 @@
-// Panels of b are packed, as they come or ahead; for each, a's rows go through tiles of registers (gemm_tile.hpp).
+// Panels of b are packed, on the fly or in advance; for each, a's rows are multiplied in tiles of registers
+// (gemm_tile.hpp).
 #include "device/cpu/gemm.hpp"
 
 #include <algorithm>
@@ -12,7 +13,7 @@ namespace lockstep::device {
 
 namespace {
 
-/// The same instruction set as oneDNN's, so that one setting (ONEDNN_MAX_CPU_ISA) and one fingerprint cover both.
+/// The instruction set that oneDNN uses, so that one setting (ONEDNN_MAX_CPU_ISA) and one fingerprint cover both.
 GemmTiles choose_tiles() {
   const auto isa = dnnl::get_effective_cpu_isa();
   if (has_isa(isa, dnnl::cpu_isa::avx512_core)) return gemm_tiles_avx512();
@@ -38,7 +39,8 @@ void pack_panel(const MatrixView& b, std::int64_t row, std::int64_t column, std:
   tiles().pack({element(b, row, column), b.stride, b.transposed, k, columns}, to);
 }
 
-/// One panel, a tile of rows at a time, without what the band leaves out. `row`, `column`: where the panel of b begins.
+/// Multiplies one panel, a tile of rows at a time, without what the band excludes. `row`, `column`: where the panel of
+/// b begins.
 void multiply_band(PanelProduct whole, Band band, std::int64_t row, std::int64_t column) {
   const std::int64_t height = tiles().rows;
   for (std::int64_t first = 0; first < whole.rows; first += height) {
@@ -46,7 +48,7 @@ void multiply_band(PanelProduct whole, Band band, std::int64_t row, std::int64_t
     part.rows = std::min(height, whole.rows - first);
     part.a += first * whole.a_row;
     part.c += first * whole.c_stride;
-    const std::int64_t end = first + part.rows - 1 + band.visible;  // of the last row's columns
+    const std::int64_t end = first + part.rows - 1 + band.visible;  // end of the last row's columns
     if (band.of == Band::Of::result) {
       part.columns = std::min(whole.columns, end - column);
       if (part.columns <= 0) continue;
@@ -62,7 +64,7 @@ void multiply_band(PanelProduct whole, Band band, std::int64_t row, std::int64_t
   }
 }
 
-/// Rows of the left factor as PanelProduct wants them.
+/// Rows of the left factor in the form that PanelProduct needs.
 struct Left {
   const float* data = nullptr;
   std::int64_t row = 0, stride = 0;
@@ -70,8 +72,9 @@ struct Left {
 
 constexpr std::int64_t kPanelsWorthPacking = 3;
 
-/// A transposed left factor in the order in which tiles read it: as it lies, each element of a tile's column of few
-/// floats is a cache line of its own, all in the same few sets of the cache where the stride is a power of two.
+/// Packs a transposed left factor in the order in which tiles read it: unpacked, each element of a tile's short column
+/// is on a cache line of its own, and if the stride is a power of two, all of these are in the same few sets of the
+/// cache.
 Left pack_left(std::int64_t m, std::int64_t k, const float* a, std::int64_t stride) {
   const std::int64_t height = tiles().rows;
   thread_local AlignedBytes memory;
@@ -82,7 +85,7 @@ Left pack_left(std::int64_t m, std::int64_t k, const float* a, std::int64_t stri
   return {packed, k, height};
 }
 
-/// panel_at(row, column, depth, columns): the packed panel. `next_at`: the same of the one that comes after, or null.
+/// panel_at(row, column, depth, columns): the packed panel. `next_at`: the panel that comes next, or null.
 template <class PanelAt, class NextAt>
 void run(std::int64_t m, std::int64_t n, std::int64_t k, const MatrixView& a, const MatrixResult& c, Band band,
          const PanelAt& panel_at, const NextAt& next_at) {

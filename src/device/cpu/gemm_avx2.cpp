@@ -1,4 +1,4 @@
-// Built with AVX2 and FMA (src/CMakeLists.txt); called only where the processor has them.
+// Built with AVX2 and FMA (src/CMakeLists.txt); called only on processors that have them.
 #include <immintrin.h>
 
 #include "device/cpu/gemm_tile.hpp"
@@ -9,11 +9,11 @@ namespace {
 
 struct Avx2 {
   using Vector = __m256;
-  static constexpr int kRows = 6, kVectors = 2;  // 12 sums, 2 columns and 1 element of 16 registers
+  static constexpr int kRows = 6, kVectors = 2;  // 12 sums, 2 columns and 1 element, in 16 registers
   static LOCKSTEP_TILE Vector all(float x) { return _mm256_set1_ps(x); }
   static LOCKSTEP_TILE Vector multiply_add(Vector a, Vector b, Vector sum) { return _mm256_fmadd_ps(a, b, sum); }
 
-  /// Lanes whose number has the bit `Half` change places: upper's with lower's others.
+  /// Swaps upper's lanes whose number has the bit `Half` with lower's lanes whose number does not.
   template <int Half>
   static LOCKSTEP_TILE void exchange(Vector& upper, Vector& lower) {
     const Vector a = upper, b = lower;

@@ -1,4 +1,4 @@
-// Built in place of gemm_avx512.cpp and gemm_avx2.cpp where the processor is not of that kind.
+// Built instead of gemm_avx512.cpp and gemm_avx2.cpp for other processors than x86.
 #include "device/cpu/gemm_tiles.hpp"
 
 namespace lockstep::device {

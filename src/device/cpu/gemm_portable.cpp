@@ -1,4 +1,4 @@
-// For processors without AVX2 and FMA: four lanes, products and sums rounded apart.
+// For processors without AVX2 and FMA: four lanes, products and sums rounded separately.
 #include "device/cpu/gemm_tile.hpp"
 
 namespace lockstep::device {
@@ -7,11 +7,11 @@ namespace {
 
 struct Portable {
   using Vector = float __attribute__((vector_size(16)));
-  static constexpr int kRows = 4, kVectors = 2;  // 8 sums, 2 columns and 1 element of 16 registers
+  static constexpr int kRows = 4, kVectors = 2;  // 8 sums, 2 columns and 1 element, in 16 registers
   static LOCKSTEP_TILE Vector all(float x) { return Vector{x, x, x, x}; }
   static LOCKSTEP_TILE Vector multiply_add(Vector a, Vector b, Vector sum) { return sum + a * b; }
 
-  /// Lanes whose number has the bit `Half` change places: upper's with lower's others.
+  /// Swaps upper's lanes whose number has the bit `Half` with lower's lanes whose number does not.
   template <int Half>
   static LOCKSTEP_TILE void exchange(Vector& upper, Vector& lower) {
     const Vector a = upper, b = lower;

@@ -1,9 +1,9 @@
-// gemm's loops over one panel, for an `Isa` that names a vector and its multiply-add. Included by one file for each
-// instruction set, each built with its own flags: everything is in an unnamed namespace and includes nothing that
-// could be shared with files of other flags.
+// gemm's loops over one panel, for an `Isa` that defines a vector and its multiply-add. Included by one file for each
+// instruction set, each built with its own flags: everything is in an unnamed namespace, and nothing is included that
+// could be shared with files built with other flags.
 //
-// A tile is Rows x Vectors registers of sums; for each i it takes one row of the panel and Rows elements of a. A
-// weight's panels come from beyond the second cache, so each tile also fetches its part of the next panel.
+// A tile is Rows x Vectors registers of sums; for each i it reads one row of the panel and Rows elements of a. A
+// weight's panels do not fit into the second-level cache, so each tile also prefetches its part of the next panel.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 #include "device/cpu/gemm_tiles.hpp"
 
 #define LOCKSTEP_TILE inline __attribute__((always_inline))
-#pragma GCC diagnostic ignored "-Wpsabi"  // vectors are passed to inlined functions only
+#pragma GCC diagnostic ignored "-Wpsabi"  // vectors are only passed to inlined functions
 
 namespace lockstep::device {
 
@@ -49,7 +49,7 @@ struct Tiles {
     std::memcpy(c, &sum, static_cast<std::size_t>(count) * sizeof(float));
   }
 
-  /// What to fetch in each round of a tile: all rounds of all tiles together, the next panel once.
+  /// What a tile prefetches in each round: all rounds of all tiles together fetch the next panel once.
   struct Ahead {
     const char* at;
     std::int64_t stride;
@@ -96,7 +96,7 @@ struct Tiles {
     }
   }
 
-  /// The rows that do not fill a tile.
+  /// The remaining rows, which do not fill a tile.
   template <int Rows, int Vectors, bool Transposed>
   static void last_rows(const PanelProduct& p, std::int64_t row, Ahead& ahead) {
     if constexpr (Rows > 0) {
@@ -142,7 +142,7 @@ struct Tiles {
     }
   }
 
-  /// Transposes kLanes x kLanes in registers: blocks of half the size change places, then blocks within them.
+  /// Transposes kLanes x kLanes in registers: swaps blocks of half the size, then blocks within them.
   template <int Half = kLanes / 2>
   static LOCKSTEP_TILE void transpose(Vector (&rows)[kLanes]) {
     if constexpr (Half > 0) {

@@ -1,4 +1,4 @@
-// The inner loops of gemm, once for each instruction set: gemm_avx512.cpp, gemm_avx2.cpp and gemm_portable.cpp build
+// The inner loops of gemm, once per instruction set: gemm_avx512.cpp, gemm_avx2.cpp and gemm_portable.cpp build
 // gemm_tile.hpp with the flags that CMake gives them.
 #pragma once
 
@@ -9,8 +9,8 @@ namespace lockstep::device {
 /// One panel of the product: c[rows, columns] = scale * a[rows, k] * b[k, columns], or += that.
 struct PanelProduct {
   const float* a = nullptr;
-  std::int64_t a_row = 0;     ///< a tile that begins with `row` has its elements from a + row * a_row on:
-  std::int64_t a_stride = 0;  ///< the tile's (r, i) at r * a_stride + i, transposed at r + i * a_stride
+  std::int64_t a_row = 0;     ///< the elements of a tile whose first row is `row` start at a + row * a_row;
+  std::int64_t a_stride = 0;  ///< its element (r, i) is at r * a_stride + i, or, if transposed, at r + i * a_stride
   bool a_transposed = false;
   const float* b = nullptr;  ///< packed
   std::int64_t rows = 0, columns = 0, k = 0;
@@ -18,11 +18,11 @@ struct PanelProduct {
   std::int64_t c_stride = 0;
   float scale = 1;
   bool add = false;
-  const float* next_b = nullptr;  ///< the packed panel that comes after this one: fetched into the cache meanwhile
+  const float* next_b = nullptr;  ///< the next packed panel, which is prefetched meanwhile
 };
 
-/// The columns of b that make a panel: element (i, column) at b[i * b_stride + column], transposed
-/// b[i + column * b_stride].
+/// The columns of b that make up a panel: element (i, column) is at b[i * b_stride + column], or, if transposed, at b[i
+/// + column * b_stride].
 struct PanelSource {
   const float* b = nullptr;
   std::int64_t b_stride = 0;
@@ -32,17 +32,17 @@ struct PanelSource {
 
 struct GemmTiles {
   std::int64_t rows = 0;   ///< of a tile
-  std::int64_t panel = 0;  ///< columns of a panel; packed, it is k rows of that many floats, 64-byte aligned
+  std::int64_t panel = 0;  ///< columns of a panel; packed, it has k rows of that many floats, 64-byte aligned
   void (*multiply)(const PanelProduct& product) = nullptr;
-  void (*pack)(const PanelSource& source, float* to) = nullptr;  ///< columns that are not there become 0
-  /// A transposed a, tile by tile: k times the rows of a tile. `to` has room for whole tiles.
+  void (*pack)(const PanelSource& source, float* to) = nullptr;  ///< missing columns become 0
+  /// Packs a transposed a, tile by tile: for each of k, the rows of a tile. `to` must have room for whole tiles.
   void (*pack_left)(const float* a, std::int64_t stride, std::int64_t rows, std::int64_t k, float* to) = nullptr;
 };
 
 inline constexpr std::int64_t kWidestPanel = 48;
 
-[[nodiscard]] GemmTiles gemm_tiles_avx512();  ///< needs AVX-512F, DQ, BW, VL
-[[nodiscard]] GemmTiles gemm_tiles_avx2();    ///< needs AVX2 and FMA
+[[nodiscard]] GemmTiles gemm_tiles_avx512();  ///< requires AVX-512F, DQ, BW, VL
+[[nodiscard]] GemmTiles gemm_tiles_avx2();    ///< requires AVX2 and FMA
 [[nodiscard]] GemmTiles gemm_tiles_portable();
 
 }  // namespace lockstep::device

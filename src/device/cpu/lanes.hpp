@@ -1,5 +1,5 @@
-// Sixteen floats at once, for functions marked LOCKSTEP_VECTORIZED: reading and writing. Arithmetic, choosing lane by
-// lane and the functions of float_math.hpp work on them as on one float.
+// Sixteen floats at a time, for functions marked LOCKSTEP_VECTORIZED: loading and storing. Arithmetic, selection by
+// lane and the functions of float_math.hpp work on them as on a single float.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace lockstep::device {
 
-/// The compiler maps them to whatever registers the instruction set has.
+/// The compiler maps them to the registers of the instruction set.
 using Lanes = float __attribute__((vector_size(64)));
 using IntegerLanes = std::int32_t __attribute__((vector_size(64)));
 using UnsignedLanes = std::uint32_t __attribute__((vector_size(64)));
@@ -23,7 +23,7 @@ struct Math<Lanes> {
   static LOCKSTEP_INLINE Lanes to_float(const IntegerLanes& i) { return __builtin_convertvector(i, Lanes); }
 };
 
-/// Lanes anywhere in memory. (memcpy would do; but it goes through the stack in pieces smaller than a register.)
+/// Lanes at any address. (memcpy would also work, but goes through the stack in pieces smaller than a register.)
 using LanesInMemory = float __attribute__((vector_size(64), aligned(4), may_alias));
 
 LOCKSTEP_INLINE void load(Lanes& to, const float* from) {
@@ -32,7 +32,7 @@ LOCKSTEP_INLINE void load(Lanes& to, const float* from) {
 LOCKSTEP_INLINE void store(float* to, const Lanes& from) {
   *reinterpret_cast<LanesInMemory*>(to) = from;
 }
-/// The first `count` lanes; the others are `rest`.
+/// Loads the first `count` lanes; the others become `rest`.
 LOCKSTEP_INLINE void load_part(Lanes& to, const float* from, std::int64_t count, float rest) {
   to = Lanes{} + rest;
   std::memcpy(&to, from, static_cast<std::size_t>(count) * sizeof(float));
@@ -42,7 +42,7 @@ LOCKSTEP_INLINE void store_part(float* to, const Lanes& from, std::int64_t count
   std::memcpy(to, &from, static_cast<std::size_t>(count) * sizeof(float));
 }
 
-/// The first `count` lanes, at most all of them; the others are 0.
+/// Loads the first `count` lanes, at most all of them; the others become 0.
 LOCKSTEP_INLINE void load_some(Lanes& to, const float* from, std::int64_t count) {
   if (count == kLanes) {
     load(to, from);
@@ -59,7 +59,7 @@ LOCKSTEP_INLINE void store_some(float* to, const Lanes& from, std::int64_t count
   }
 }
 
-/// y[i] = function(x[i]); `function` takes and gives Lanes. y may be x.
+/// y[i] = function(x[i]); `function` maps Lanes to Lanes. y may be x.
 template <class Function>
 LOCKSTEP_INLINE void map(const float* x, float* y, std::int64_t n, const Function& function) {
   Lanes a;

@@ -1,5 +1,5 @@
-// Sums with a stated association, for functions marked LOCKSTEP_VECTORIZED: element i goes to lane i mod 16, a
-// lane adds in order, lanes are combined as a tree. The bits are the same for every instruction set and address.
+// Sums with a specified association, for functions marked LOCKSTEP_VECTORIZED: element i goes to lane i mod 16, a lane
+// adds in order, lanes are combined as a tree. The bits are the same for every instruction set and address.
 #pragma once
 
 #include <cstdint>
@@ -109,7 +109,7 @@ LOCKSTEP_INLINE Lanes larger(const Lanes& a, const Lanes& b) {
   return choose(sign_mask(a - b), b, a);
 }
 
-/// The largest element; -infinity if there is none. A NaN may be passed over: the sums that follow show it.
+/// The largest element; -infinity if there is none. A NaN may be ignored: it shows up in later sums.
 LOCKSTEP_INLINE float maximum(const float* x, std::int64_t n) {
   constexpr float kLowest = -__builtin_inff();
   Lanes best = Lanes{} + kLowest, part;

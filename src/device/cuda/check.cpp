@@ -6,7 +6,7 @@ namespace lockstep::device {
 
 namespace {
 
-// No allocation: a destructor may run while memory is short.
+// Allocates nothing, because a destructor may run while memory is short.
 void report(const char* call, int code, const char* what) noexcept {
   (void)std::fprintf(stderr, "lockstep: %s failed with %d: %s\n", call, code, what);
 }

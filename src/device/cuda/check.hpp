@@ -1,5 +1,5 @@
-// Every call of CUDA's libraries stands in LOCKSTEP_GPU(place, call): a failure is an Error that names host, rank, GPU,
-// step, op and the call itself.
+// Every call of CUDA's libraries is wrapped in LOCKSTEP_GPU(place, call): a failure becomes an Error that names host,
+// rank, GPU, step, op and the call itself.
 #pragma once
 
 #include <cublasLt.h>
@@ -12,12 +12,12 @@
 
 namespace lockstep::device {
 
-/// The library's own words.
+/// The library's own text.
 [[nodiscard]] std::string what_is(cudaError_t code);
 [[nodiscard]] std::string what_is(cublasStatus_t code);
 [[nodiscard]] std::string what_is(cudnnStatus_t code);
 
-/// CUDA keeps a thread's last error until somebody takes it. What is reported is taken: else the next launch would be
+/// CUDA keeps a thread's last error until it is fetched. A reported error is fetched, so that the next launch is not
 /// blamed for it.
 inline void forget(cudaError_t /*reported*/) noexcept {
   (void)cudaGetLastError();
@@ -25,7 +25,7 @@ inline void forget(cudaError_t /*reported*/) noexcept {
 inline void forget(cublasStatus_t /*reported*/) noexcept {}
 inline void forget(cudnnStatus_t /*reported*/) noexcept {}
 
-/// Success is 0 in all of them.
+/// Success is 0 in all of these libraries.
 template <class Code>
 void check_gpu(Code code, const char* call, const GpuPlace& place) {
   if (code == Code{}) return;
@@ -33,14 +33,14 @@ void check_gpu(Code code, const char* call, const GpuPlace& place) {
   throw gpu_error(place, call, static_cast<int>(code), what_is(code));
 }
 
-/// For destructors: a failure is reported on stderr, unless CUDA itself is already leaving.
+/// For destructors: reports a failure on stderr, unless CUDA itself is already shutting down.
 void report_gpu(cudaError_t code, const char* call) noexcept;
 void report_gpu(cublasStatus_t code, const char* call) noexcept;
 void report_gpu(cudnnStatus_t code, const char* call) noexcept;
 
 }  // namespace lockstep::device
 
-// The place is only asked for where the call failed.
+// The place is evaluated only if the call failed.
 #define LOCKSTEP_GPU(place, call)                                   \
   do {                                                              \
     const auto lockstep_code = (call);                              \

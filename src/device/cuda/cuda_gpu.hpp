@@ -1,4 +1,4 @@
-// CudaGpu: the Gpu of device/gpu/gpu.hpp, by CUDA.
+// CudaGpu: the implementation of Gpu (device/gpu/gpu.hpp) with CUDA.
 #pragma once
 
 #include <memory>
@@ -15,7 +15,7 @@ namespace lockstep::device {
 
 class CudaGpu final : public Gpu {
  public:
-  /// `ordinal`: the driver's number (device/gpu/driver.hpp). It becomes the calling thread's GPU.
+  /// `ordinal`: the driver's number (device/gpu/driver.hpp). It becomes the calling thread's current GPU.
   CudaGpu(int ordinal, GpuPlace place);
 
   void make_current() override;
@@ -48,18 +48,18 @@ class CudaGpu final : public Gpu {
 
  private:
   [[nodiscard]] cudaStream_t at(Stream stream) const { return streams_.at(static_cast<std::size_t>(stream)).get(); }
-  /// An Event is CUDA's handle itself, so that threads need no table of them.
+  /// An Event is CUDA's handle itself, so threads need no table.
   [[nodiscard]] static cudaEvent_t at(Event event) {
     return reinterpret_cast<cudaEvent_t>(event);  // NOLINT(performance-no-int-to-ptr)
   }
 
   int ordinal_;
-  GpuPlace place_;  ///< without step and op: what a stream starts with
+  GpuPlace place_;  ///< without step and op; each stream starts with it
   GpuTrail trail_;
   std::vector<CudaStream> streams_;
-  std::vector<std::unique_ptr<GpuStream>> kernel_streams_;  ///< by stream; null for those that only copy
-  CudnnPlans cudnn_plans_;                                  ///< of all streams
-  std::mutex mutex_;                                        ///< of what follows
+  std::vector<std::unique_ptr<GpuStream>> kernel_streams_;  ///< by stream; null for streams that only copy
+  CudnnPlans cudnn_plans_;                                  ///< shared by all streams
+  std::mutex mutex_;                                        ///< guards what follows
   std::vector<CudaEvent> events_;
   std::unordered_map<std::byte*, DeviceMemory> device_;
   std::unordered_map<std::byte*, PinnedMemory> pinned_;

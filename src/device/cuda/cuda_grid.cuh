@@ -9,7 +9,7 @@
 
 namespace lockstep::device {
 
-/// Sixteen neighboring threads of a warp: half of it, so that a mask names whom shuffles wait for.
+/// Sixteen neighbouring threads of a warp: half of it, so a mask says which threads take part in shuffles.
 class CudaGroup {
  public:
   __device__ explicit CudaGroup(int thread)
@@ -30,7 +30,7 @@ class CudaGroup {
     float best = -__builtin_inff();
     for_lane(lane_, n, [&](std::int64_t i) { best = larger(function(i), best); });
     for (int distance = kGroupLanes / 2; distance > 0; distance /= 2) best = larger(best, from_lane(best, distance));
-    return __shfl_sync(mask_, best, 0, kGroupLanes);  // +0 and -0 are equal: one of them for all lanes
+    return __shfl_sync(mask_, best, 0, kGroupLanes);  // +0 and -0 compare equal: all lanes get lane 0's
   }
   __device__ void barrier() const { __syncwarp(mask_); }
   template <class Function>
@@ -61,7 +61,7 @@ __global__ void __launch_bounds__(kBlockThreads) run_rows(std::int64_t count, Fu
 struct CudaGrid {
   template <class Functor>
   static void each(GpuStream* stream, std::int64_t n, const Functor& functor) {
-    if (n == 0) return;  // a grid of no blocks is an error
+    if (n == 0) return;  // an empty grid is an error
     run_elements<<<grid_size(blocks_of_elements<Functor>(n)), kBlockThreads, 0, stream->cuda()>>>(n, functor);
     stream->check_launch();
   }

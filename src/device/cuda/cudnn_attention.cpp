@@ -9,7 +9,7 @@ namespace {
 namespace graphs = cudnn_frontend::graph;
 using cudnn_frontend::DataType_t;
 
-// What operands are called in the graph.
+// Ids of the operands in the graph.
 constexpr std::int64_t kQ = 1, kK = 2, kV = 3, kOut = 4, kLogSums = 5, kDout = 6, kDq = 7, kDk = 8, kDv = 9;
 
 graphs::Tensor_attributes log_sums(const AttentionLayout& layout) {

@@ -12,7 +12,7 @@ using cudnn_frontend::PointwiseMode_t;
 using Tensor = std::shared_ptr<graphs::Tensor_attributes>;
 using Direction = CudnnConvolution::Direction;
 
-// What operands are called in the graph.
+// Ids of the operands in the graph.
 constexpr std::int64_t kFirst = 1, kSecond = 2, kBias = 3, kResult = 4;
 
 Tensor operand(graphs::Graph& graph, const ImageLayout& layout, std::int64_t name) {
@@ -49,7 +49,7 @@ graphs::Pointwise_attributes pointwise(PointwiseMode_t mode) {
   return graphs::Pointwise_attributes().set_mode(mode);
 }
 
-/// The sums, in fp32 and in no memory, and the bias.
+/// Adds the bias to the sums, which are in fp32 and not in memory.
 Tensor put_bias(graphs::Graph& graph, const Tensor& sums, const ImageLayout& output) {
   const std::int64_t filters = output.sizes[1];
   const Tensor bias = graph.tensor(graphs::Tensor_attributes()
@@ -69,7 +69,7 @@ void describe(graphs::Graph& graph, const CudnnConvolution::Kind& kind, const Co
   if (kind.relu) {
     result = graph.pointwise(result, pointwise(PointwiseMode_t::RELU_FWD));
   } else if (!kind.bias && kind.types.result != kind.types.factors) {
-    // cuDNN has no engine that makes fp32 of two-byte factors and nothing else, but those that fuse what follows do.
+    // cuDNN has no engine that only computes fp32 from two-byte factors, but has fused ones that do.
     result = graph.pointwise(result, pointwise(PointwiseMode_t::IDENTITY));
   }
   make_cudnn_output(*result, of_result, kResult);

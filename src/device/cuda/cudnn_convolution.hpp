@@ -1,5 +1,5 @@
 // CudnnConvolution: one direction of a convolution of fixed sizes by cuDNN, summed in fp32 and rounded once, after the
-// bias and relu, by a plan that is chosen as cudnn_plan.hpp says.
+// bias and relu, by a plan that is chosen as described in cudnn_plan.hpp.
 #pragma once
 
 #include <optional>
@@ -20,24 +20,24 @@ class CudnnConvolution {
   };
   struct Kind {
     Direction direction = Direction::output;
-    bool bias = false;  ///< added to the output, a number for each filter
+    bool bias = false;  ///< added to the output, one number per filter
     ProductTypes types;
-    bool relu = false;  ///< taken of the output, after the bias
+    bool relu = false;  ///< applied to the output, after the bias
   };
   struct Operands {
-    const void *first = nullptr, *second = nullptr;  ///< as the direction has them
-    const float* bias = nullptr;                     ///< [filters]; of an output with a bias only
+    const void *first = nullptr, *second = nullptr;  ///< in the direction's order
+    const float* bias = nullptr;                     ///< [filters]; only for an output with a bias
     void* result = nullptr;
   };
   static constexpr std::int64_t kMaxWorkspace = std::int64_t{256} << 20;  ///< bytes
 
-  /// None where cuDNN has no such plan. Throws Error(usage) where it does not propose the one that is wanted.
+  /// Returns nothing if cuDNN has no such plan. Throws Error(usage) if cuDNN does not propose the requested one.
   [[nodiscard]] static std::optional<CudnnConvolution> make(const CudnnTarget& target, const GpuPlace& place,
                                                             const Kind& kind, const ConvolutionLayout& layout,
                                                             const WantedAlgorithm& wanted);
 
   [[nodiscard]] std::size_t workspace_bytes() const { return plan_->workspace_bytes(); }
-  [[nodiscard]] const std::string& name() const { return plan_->name(); }  ///< of CudnnPlan
+  [[nodiscard]] const std::string& name() const { return plan_->name(); }  ///< see CudnnPlan
   [[nodiscard]] const CudnnPlan& plan() const { return *plan_; }
   /// Enqueues it on the stream.
   void run(const GpuStream& stream, const Operands& operands, void* workspace) const;

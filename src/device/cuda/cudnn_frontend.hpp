@@ -1,4 +1,4 @@
-// cuDNN's frontend as this room uses it, for its .cpp files only: it is large.
+// cuDNN's frontend, for .cpp files of this room only, because it is large.
 #pragma once
 
 #define CUDNN_FRONTEND_SKIP_JSON_LIB
@@ -19,7 +19,7 @@ namespace lockstep::device {
   return dtype == DType::bf16 ? DataType_t::BFLOAT16 : dtype == DType::f16 ? DataType_t::HALF : DataType_t::FLOAT;
 }
 
-/// Operands in this type, everything between them in fp32.
+/// Operands have this type, everything in between is fp32.
 inline void set_cudnn_types(cudnn_frontend::graph::Graph& graph, DType operands) {
   graph.set_io_data_type(cudnn_type(operands))
       .set_intermediate_data_type(cudnn_frontend::DataType_t::FLOAT)

@@ -13,9 +13,9 @@ using cudnn_frontend::HeurMode_t;
 using cudnn_frontend::NumericalNote_t;
 using Graph = CudnnPlan::Graph;
 
-constexpr const char* kLibrary = "cuDNN ";  // begins the names of plans
+constexpr const char* kLibrary = "cuDNN ";  // prefix of the names of plans
 
-/// False: cuDNN cannot compute these operations on this GPU.
+/// Returns false if cuDNN cannot compute these operations on this GPU.
 bool propose(Graph& graph, const CudnnTarget& target) {
   if (target.described != nullptr) {
     graph.set_device_properties(target.described).set_sm_version(target.architecture);
@@ -39,7 +39,7 @@ void strike_unwanted(Graph& graph, const CudnnPlan::Request& request) {
   graph.deselect_workspace_greater_than(request.max_workspace);
 }
 
-/// The proposed plan of this name.
+/// Builds the proposed plan with this name.
 bool build(Graph& graph, const std::string& wanted) {
   for (std::int64_t i = 0; i < graph.get_execution_plan_count(); ++i) {
     std::string name;
@@ -49,7 +49,7 @@ bool build(Graph& graph, const std::string& wanted) {
   return false;
 }
 
-/// False: there is no such plan. What else may be wrong shows where one runs.
+/// Returns false if there is no such plan. Other problems show when one is run.
 bool choose(Graph& graph, const CudnnPlan::Request& request) {
   if (!propose(graph, request.target)) return false;
   strike_unwanted(graph, request);

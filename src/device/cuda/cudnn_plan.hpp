@@ -1,10 +1,11 @@
-// CudnnPlan: a graph of cuDNN's operations, and the plan that computes it. It is chosen when it is made: the first that
-// cuDNN proposes which is deterministic, rounds no operand (to TF32 only where that is allowed), and is not a transform
-// with an error of its own (FFT, Winograd on large tiles). So all shards are computed by the same code.
+// CudnnPlan: a graph of cuDNN operations, and the plan that computes it. The plan is chosen when it is made: the first
+// one proposed by cuDNN that is deterministic, does not round operands (to TF32 only if that is allowed), and is not a
+// transform with additional error (FFT, Winograd on large tiles). So all shards are computed by the same code.
 //
-// A plan belongs to a GPU, not to a stream: it is put on any stream's stream, with that stream's handle and workspace.
-// cuDNN lets threads call it at once as long as each has a handle of its own, but its makers do not promise that for
-// two threads with one plan (https://github.com/pytorch/pytorch/pull/103939), so one at a time puts it.
+// A plan belongs to a GPU, not to a stream: it can be enqueued on any stream, with that stream's handle and workspace.
+// cuDNN may be called by several threads concurrently as long as each has its own handle, but this is not promised for
+// two threads with one plan (https://github.com/pytorch/pytorch/pull/103939), so a plan is enqueued by one thread at a
+// time.
 #pragma once
 
 #include <functional>
@@ -29,15 +30,16 @@ class CudnnPlan {
   using Graph = cudnn_frontend::graph::Graph;
   struct Request {
     CudnnTarget target;
-    const GpuPlace& place;  ///< that errors name
+    const GpuPlace& place;  ///< to be named in errors
     WantedAlgorithm wanted;
-    std::string operations;          ///< in words, with all sizes and types: equal ones share a plan
-    bool tensor_cores = false;       ///< whether their engines may be taken; with operands in fp32 they mean TF32
+    std::string operations;          ///< in words, with all sizes and types: equal descriptions share a plan
+    bool tensor_cores = false;       ///< whether engines with tensor cores may be used; for fp32 operands this means
+                                     ///< TF32
     std::int64_t max_workspace = 0;  ///< bytes
   };
 
-  /// `describe` puts the operations into an empty graph. Null where cuDNN has no plan for them. Throws Error(usage)
-  /// where it does not propose the one that is wanted.
+  /// `describe` adds the operations to an empty graph. Null if cuDNN has no plan for them. Throws Error(usage) if cuDNN
+  /// does not propose the requested plan.
   [[nodiscard]] static std::shared_ptr<const CudnnPlan> make(const Request& request,
                                                              const std::function<void(Graph&)>& describe);
   CudnnPlan(const CudnnPlan&) = delete;
@@ -45,10 +47,10 @@ class CudnnPlan {
   ~CudnnPlan();
 
   [[nodiscard]] std::size_t workspace_bytes() const { return workspace_bytes_; }
-  /// "cuDNN eng4_k2=3": the engine and its settings, in cuDNN's words.
+  /// "cuDNN eng4_k2=3": the engine and its settings, in cuDNN's notation.
   [[nodiscard]] const std::string& name() const { return name_; }
-  [[nodiscard]] const Graph& graph() const { return *graph_; }  ///< with the plan in it, to be asked more
-  /// Enqueues it on the stream; `call` is what errors name. Any thread, several at once.
+  [[nodiscard]] const Graph& graph() const { return *graph_; }  ///< with the plan, for further queries
+  /// Enqueues it on the stream; `call` is named in errors. Thread-safe.
   void run(const GpuStream& stream, const char* call, std::unordered_map<std::int64_t, void*> operands,
            void* workspace) const;
 
@@ -58,7 +60,7 @@ class CudnnPlan {
                                                                  const std::function<void(Graph&)>& describe);
 
   std::unique_ptr<Graph> graph_;
-  mutable std::mutex executing_;  ///< of the graph, while it is enqueued on a stream
+  mutable std::mutex executing_;  ///< held while the graph is enqueued
   std::size_t workspace_bytes_ = 0;
   std::string name_;
 };

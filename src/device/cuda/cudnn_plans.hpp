@@ -1,6 +1,5 @@
-// CudnnPlans: the plans of cuDNN that there are for one GPU, by what they compute. All its streams share them: a net
-// has many layers of the same sizes, each worker has a kernel for each of them, and some plans take half a second to
-// compile.
+// CudnnPlans: the existing cuDNN plans for one GPU, by what they compute. All its streams share them: a net has many
+// layers of the same size, each worker has a kernel for each of them, and some plans take half a second to compile.
 #pragma once
 
 #include <functional>
@@ -15,9 +14,9 @@ class CudnnPlan;
 
 class CudnnPlans {
  public:
-  using Plan = std::shared_ptr<const CudnnPlan>;  ///< null: there is none
+  using Plan = std::shared_ptr<const CudnnPlan>;  ///< null: there is no plan
 
-  /// What `make` gave when it was first asked for. One is made at a time; who asks meanwhile waits.
+  /// Returns the result of the first call's `make`. One plan is made at a time; other callers wait.
   [[nodiscard]] Plan find_or_make(const std::string& operations, const std::function<Plan()>& make) {
     const std::lock_guard lock(mutex_);
     if (const auto found = made_.find(operations); found != made_.end()) return found->second;
@@ -29,7 +28,7 @@ class CudnnPlans {
   }
 
  private:
-  mutable std::mutex mutex_;  ///< of what follows
+  mutable std::mutex mutex_;  ///< guards what follows
   std::map<std::string, Plan> made_;
 };
 

@@ -1,4 +1,4 @@
-// CudnnTarget: whose plans cuDNN makes.
+// CudnnTarget: the GPU that cuDNN makes plans for.
 #pragma once
 
 #include <cudnn.h>
@@ -13,12 +13,12 @@ namespace lockstep::device {
 
 class CudnnPlans;
 
-/// The GPU that the handle is on, or one that is described and need not be there.
+/// The GPU of the handle, or one that is only described and need not be present.
 struct CudnnTarget {
   cudnnHandle_t handle = nullptr;
   std::shared_ptr<const cudnn_frontend::DeviceProperties> described;
-  int architecture = 0;        ///< of the described one: 90 for compute capability 9.0
-  CudnnPlans* made = nullptr;  ///< where plans are kept, of the GPU; null: nowhere
+  int architecture = 0;        ///< of the described GPU: 90 for compute capability 9.0
+  CudnnPlans* made = nullptr;  ///< the GPU's store of plans; null: plans are not shared
 };
 
 }  // namespace lockstep::device

@@ -13,8 +13,8 @@
 
 namespace lockstep::device {
 
-/// Who reads the buffers: CUPTI calls back with no pointer of ours. The one variable of the module, and of no room, so
-/// that there are never two of it.
+/// The reader of the buffers: CUPTI's callbacks have no user pointer. It is the only variable of the module, which
+/// belongs to no room, so there are never two of it.
 std::atomic<CuptiProfiler*> cupti_reader{nullptr};
 
 namespace {
@@ -28,7 +28,7 @@ std::array<CUpti_ActivityKind, 3> recorded_kinds() {
 void CUPTIAPI give_buffer(std::uint8_t** buffer, std::size_t* size, std::size_t* max_records) {
   *buffer = static_cast<std::uint8_t*>(std::aligned_alloc(kAlignment, kBufferBytes));
   *size = *buffer == nullptr ? 0 : kBufferBytes;
-  *max_records = 0;  // as many as there is room for
+  *max_records = 0;  // no limit
 }
 
 void CUPTIAPI take_buffer(CUcontext context, std::uint32_t stream, std::uint8_t* buffer, std::size_t /*size*/,
@@ -53,7 +53,7 @@ const char* name_of_copy(std::uint8_t kind) {
   return kind == CUPTI_ACTIVITY_MEMCPY_KIND_DTOD ? "copy on the GPU" : "copy";
 }
 
-/// Of a record of any kind that has these fields.
+/// From a record of any kind with these fields.
 template <class Record>
 GpuActivity activity_of(const Record& record, std::string name, std::int64_t bytes) {
   return {std::move(name), record.streamId, record.start, record.end, bytes};
@@ -74,7 +74,7 @@ bool find_all(const SharedLibrary& library, Cupti& f) {
          find(library, "cuptiGetTimestamp", f.timestamp) && find(library, "cuptiGetResultString", f.result_text);
 }
 
-/// One that was still running has no end.
+/// A record that was still running has no end.
 template <class Record>
 void add_finished(const Record& record, const std::string& name, std::int64_t bytes,
                   std::vector<GpuActivity>& activities) {
@@ -126,7 +126,7 @@ ClockPair CuptiProfiler::clocks() const {
 }
 
 void CuptiProfiler::disable() const {
-  for (const auto kind : recorded_kinds()) (void)cupti_.disable(kind);  // one that is not enabled says so
+  for (const auto kind : recorded_kinds()) (void)cupti_.disable(kind);  // fails for a kind that is not enabled
 }
 
 std::string CuptiProfiler::start() {
@@ -146,7 +146,7 @@ std::string CuptiProfiler::start() {
 }
 
 GpuRecording CuptiProfiler::stop() {
-  (void)cudaDeviceSynchronize();  // the update of the last step may be running, and CUPTI waits for nothing
+  (void)cudaDeviceSynchronize();  // the last step's update may still be running, and CUPTI does not wait
   GpuRecording recording{.activities = {}, .first = first_, .last = clocks(), .problem = ""};
   disable();
   if (const auto code = cupti_.flush(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED); code != CUPTI_SUCCESS) {

@@ -1,6 +1,6 @@
 // CuptiProfiler: the GpuProfiler of device/gpu/gpu_profiler.hpp. Kernels, copies and fills come from CUPTI's activity
-// records, ranges go to NVTX (Nsight Systems shows them). libcupti is loaded by the first start() and never before, so
-// a run that nobody traces has nothing of it.
+// records, ranges go to NVTX (for Nsight Systems). libcupti is loaded by the first start(), so a run that is not traced
+// is not affected by it.
 #pragma once
 
 #include <cupti_activity.h>
@@ -13,7 +13,7 @@
 
 namespace lockstep::device {
 
-/// CUPTI's functions that are used here.
+/// The functions of CUPTI that are used here.
 struct Cupti {
   decltype(&cuptiActivityRegisterCallbacks) register_callbacks = nullptr;
   decltype(&cuptiActivityEnable) enable = nullptr;
@@ -25,7 +25,7 @@ struct Cupti {
   decltype(&cuptiGetResultString) result_text = nullptr;
 };
 
-/// Adds what the record tells of; those that tell of something else add nothing.
+/// Adds the activity in the record, if it is of a recorded kind.
 void add_activity(const CUpti_Activity& record, std::vector<GpuActivity>& activities);
 
 class CuptiProfiler final : public GpuProfiler {
@@ -39,7 +39,7 @@ class CuptiProfiler final : public GpuProfiler {
   void begin(const std::string& name) override;
   void end() override;
 
-  /// A buffer that CUPTI has filled. By a thread of CUPTI's.
+  /// A buffer that CUPTI has filled. Called by one of CUPTI's threads.
   void read(CUcontext context, std::uint32_t stream, std::uint8_t* buffer, std::size_t bytes);
 
  private:
@@ -51,9 +51,9 @@ class CuptiProfiler final : public GpuProfiler {
   SharedLibrary library_;
   Cupti cupti_;
   ClockPair first_;
-  std::mutex mutex_;                     // of the two below
+  std::mutex mutex_;                     // guards the two below
   std::vector<GpuActivity> activities_;  ///< since start()
-  std::size_t dropped_ = 0;              ///< records for which CUPTI had no room
+  std::size_t dropped_ = 0;              ///< number of records for which CUPTI had no room
 };
 
 }  // namespace lockstep::device

@@ -1,5 +1,5 @@
-// GpuStream: what a GPU kernel is given with its call: the stream that it goes to, the libraries' handles, and the
-// place that errors name. One for each kernel stream of a rank; not used by two threads at once.
+// GpuStream: what a GPU kernel gets with its call: the stream to launch on, the libraries' handles, and the place to
+// name in errors. One for each kernel stream of a rank; not used by two threads at once.
 #pragma once
 
 #include <string>
@@ -12,8 +12,8 @@ namespace lockstep {
 
 class GpuStream {
  public:
-  /// The current GPU of the calling thread is the rank's; the stream, which outlives the stream, is on it. `plans` are
-  /// those of all streams of this GPU.
+  /// The calling thread's current GPU must be the rank's; `stream` is on it, and must outlive this object. `plans`:
+  /// shared by all streams of this GPU.
   GpuStream(cudaStream_t stream, device::GpuPlace place, device::CudnnPlans& plans)
       : place_(std::move(place)),
         stream_(stream),
@@ -26,12 +26,12 @@ class GpuStream {
   [[nodiscard]] cudnnHandle_t cudnn() const { return cudnn_.get(); }
   [[nodiscard]] device::CudnnTarget cudnn_target() const { return {.handle = cudnn_.get(), .made = &cudnn_plans_}; }
   [[nodiscard]] const device::GpuPlace& place() const { return place_; }
-  /// Before each op: what errors name from here on.
+  /// Call before each op: sets the step and op that errors name.
   void enter(std::uint64_t step, const std::string& op) {
     place_.step = step;
     place_.op = op;
   }
-  /// After a launch: a bad configuration shows here, what the kernel does wrong later.
+  /// Call after a launch: a bad configuration is reported here, faults of the kernel itself later.
   void check_launch() const { device::check_gpu(cudaGetLastError(), "the launch of a kernel", place_); }
 
  private:

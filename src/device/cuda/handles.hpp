@@ -1,4 +1,4 @@
-// CUDA's objects, each in a move-only handle. The make_ functions throw with the place; destructors report.
+// CUDA's objects, each in a move-only handle. The make_ functions throw errors that name the place; destructors report.
 #pragma once
 
 #include <cstddef>
@@ -50,15 +50,15 @@ using PinnedMemory = Handle<PinnedMemoryTraits>;
 using CublasLt = Handle<CublasLtTraits>;
 using Cudnn = Handle<CudnnTraits>;
 
-[[nodiscard]] CudaStream make_stream(const GpuPlace& place);  ///< does not wait for the default stream
-[[nodiscard]] CudaEvent make_event(const GpuPlace& place);    ///< without times, which would cost
+[[nodiscard]] CudaStream make_stream(const GpuPlace& place);  ///< not synchronised with the default stream
+[[nodiscard]] CudaEvent make_event(const GpuPlace& place);    ///< without timing, which would cost time
 [[nodiscard]] DeviceMemory make_device_memory(std::size_t bytes, const GpuPlace& place);
 [[nodiscard]] PinnedMemory make_pinned_memory(std::size_t bytes, const GpuPlace& place);
 [[nodiscard]] CublasLt make_cublas_lt(const GpuPlace& place);
-/// On this stream, for good.
+/// Tied to this stream.
 [[nodiscard]] Cudnn make_cudnn(cudaStream_t stream, const GpuPlace& place);
 
-/// Records what `launch` enqueues on the stream, instead of running it, and makes it ready to run again and again.
+/// Captures what `launch` enqueues on the stream, instead of running it, and makes it ready to be run repeatedly.
 template <class Launch>
 [[nodiscard]] CudaGraphExec make_graph(cudaStream_t stream, const GpuPlace& place, const Launch& launch) {
   LOCKSTEP_GPU(place, cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
@@ -66,7 +66,7 @@ template <class Launch>
   try {
     launch();
   } catch (...) {
-    report_gpu(cudaStreamEndCapture(stream, &raw), "cudaStreamEndCapture");  // else the stream stays unusable
+    report_gpu(cudaStreamEndCapture(stream, &raw), "cudaStreamEndCapture");  // otherwise the stream would stay unusable
     const CudaGraph unfinished(raw);
     throw;
   }

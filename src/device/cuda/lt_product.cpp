@@ -52,13 +52,13 @@ cublasLtEpilogue_t name_for_library(Epilogue epilogue) {
   LOCKSTEP_CHECK(false, "an epilogue of the list");
 }
 
-/// Not so a bias of another type than the result's.
+/// Whether every GPU supports the form: not, for example, a bias whose type differs from the result's.
 bool every_gpu_has(const ProductForm& form) {
   return form.epilogue == Epilogue::none || (form.epilogue == Epilogue::bias && form.bias == form.types.result);
 }
 
-/// aux has d's type unless another is asked for, and a vector that is written is of that type, too. Until they are
-/// known, pointers say only how what they will point to is aligned.
+/// aux has d's type by default, and so has a vector that is written. Until the operands are known, the pointers only
+/// tell their alignment.
 void set_epilogue(cublasLtMatmulDesc_t desc, const ColumnProduct& product, const ProductForm& form,
                   const GpuPlace& place) {
   constexpr std::uintptr_t kAligned = LtProduct::kAlignment;
@@ -86,7 +86,7 @@ LtPreference make_preference(const GpuPlace& place) {
   LOCKSTEP_GPU(place, cublasLtMatmulPreferenceCreate(&raw));
   LtPreference preference(raw);
   set(raw, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, LtProduct::kMaxWorkspace, place);
-  // Only algorithms that don't cut k into pieces: of those that do, the order of additions is the library's affair.
+  // Only algorithms that do not split k: for the others, the order of additions is up to the library.
   set(raw, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, std::uint32_t{CUBLASLT_REDUCTION_SCHEME_NONE}, place);
   constexpr auto kBytes = static_cast<std::uint32_t>(LtProduct::kAlignment);
   for (const auto attribute :
@@ -165,7 +165,7 @@ bool LtProduct::choose(const GpuStream& stream, const std::string& wanted) {
       cublasLtMatmulAlgoGetHeuristic(stream.cublas_lt(), desc_.get(), a_.get(), b_.get(), d_.get(), d_.get(),
                                      preference.get(), static_cast<int>(proposed.size()), proposed.data(), &count);
   if (status == CUBLAS_STATUS_NOT_SUPPORTED) return false;
-  // So it may say that an epilogue and types do not go together.
+  // For some combinations of epilogue and types, it reports "not supported" in this way.
   if (status == CUBLAS_STATUS_INVALID_VALUE && !every_gpu_has(form_)) return false;
   LOCKSTEP_GPU(place, status);
   for (int i = 0; i < count; ++i) {
@@ -185,7 +185,7 @@ bool LtProduct::choose(const GpuStream& stream, const std::string& wanted) {
   return false;
 }
 
-// The heuristic looks at sizes; this looks at all that the call will be given.
+// The heuristic only considers sizes; this check considers everything that the call will get.
 bool LtProduct::takes(const GpuStream& stream, const cublasLtMatmulAlgo_t& algorithm) const {
   cublasLtMatmulHeuristicResult_t checked{};
   return cublasLtMatmulAlgoCheck(stream.cublas_lt(), desc_.get(), a_.get(), b_.get(), d_.get(), d_.get(), &algorithm,

@@ -1,7 +1,7 @@
-// LtProduct: one matrix product of fixed sizes by cuBLASLt, summed in fp32, with form and algorithm chosen when it is
-// made: of the forms that are asked for the first that the library has an algorithm for, and of these the first that it
-// proposes which needs no more workspace than allowed and adds over k in one piece (no split-K). So all shards are
-// computed by the same code. What it proposes depends on the GPU's model, the library's version and the sizes only.
+// LtProduct: one matrix product of fixed sizes by cuBLASLt, summed in fp32. Form and algorithm are chosen when it is
+// made: the first of the given forms for which the library has an algorithm, and for it the first proposed algorithm
+// that needs no more workspace than allowed and adds over k in one piece (no split-K). So all shards are computed by
+// the same code. What the library proposes depends only on the GPU's model, the library's version and the sizes.
 #pragma once
 
 #include <optional>
@@ -25,19 +25,19 @@ struct LtLayoutTraits {
   }
 };
 
-/// What cuBLASLt knows of a product in this form, but for the matrices' layouts; pointers only say how what they will
-/// point to is aligned. Needs no GPU.
+/// The description of a product in this form, without the matrices' layouts; pointers only tell the alignment. Needs no
+/// GPU.
 [[nodiscard]] Handle<LtMatmulDescTraits> make_product_desc(const ColumnProduct& product, const ProductForm& form,
                                                            const GpuPlace& place);
 
 class LtProduct {
  public:
   static constexpr std::size_t kMaxWorkspace = std::size_t{32} << 20;  ///< bytes
-  static constexpr std::size_t kAlignment = 16;                        ///< bytes, of every operand
+  static constexpr std::size_t kAlignment = 16;                        ///< of every operand, in bytes
   static constexpr std::size_t kWorkspaceAlignment = 256;
 
-  /// `forms`: the best first. None where the library has an algorithm for no form, or a size is 0. Throws Error(usage)
-  /// where it does not propose the one that is wanted.
+  /// `forms`: the best first. Returns nothing if the library has no algorithm for any form, or a size is 0. Throws
+  /// Error(usage) if the library does not propose the requested algorithm.
   [[nodiscard]] static std::optional<LtProduct> make(const GpuStream& stream, const ColumnProduct& product,
                                                      std::span<const ProductForm> forms, const WantedAlgorithm& wanted);
 
@@ -45,8 +45,8 @@ class LtProduct {
   /// Enqueues it on the stream.
   void run(const GpuStream& stream, const ProductOperands& operands, void* workspace);
   [[nodiscard]] const ProductForm& form() const { return form_; }
-  /// "cuBLASLt algorithm 20, tile 15, stages 18, ...", the library's own numbers: all that an algorithm has. Behind
-  /// them stands suffix_of() the form.
+  /// "cuBLASLt algorithm 20, tile 15, stages 18, ...": the library's own numbers, which identify the algorithm,
+  /// followed by suffix_of() the form.
   [[nodiscard]] const std::string& name() const { return name_; }
 
  private:

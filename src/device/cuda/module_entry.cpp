@@ -1,4 +1,4 @@
-// What the program asks of the module before anything else (device/gpu/cuda_module.hpp).
+// The functions that the program calls when it opens the module (device/gpu/cuda_module.hpp).
 #include <cublasLt.h>
 #include <cuda_runtime_api.h>
 #include <cudnn.h>
@@ -26,12 +26,12 @@ LOCKSTEP_EXPORT void lockstep_cuda_libraries(std::string& text) {
   text = fmt::format("CUDA runtime {}, cuBLASLt {}, cuDNN {}", runtime, cublasLtGetVersion(), cudnnGetVersion());
 }
 
-/// The caller owns it.
+/// The caller owns the result.
 LOCKSTEP_EXPORT lockstep::device::Gpu* lockstep_cuda_make_gpu(int ordinal, const lockstep::device::GpuPlace& place) {
   return new lockstep::device::CudaGpu(ordinal, place);
 }
 
-/// The caller owns it.
+/// The caller owns the result.
 LOCKSTEP_EXPORT lockstep::device::GpuProfiler* lockstep_cuda_make_profiler() {
   return new lockstep::device::CuptiProfiler;
 }

@@ -1,5 +1,5 @@
-// An attention as cuDNN sees it: each tensor as [batch, heads, positions, size of a head], whatever the layout in
-// memory is; that is in the strides.
+// An attention as cuDNN sees it: each tensor as [batch, heads, positions, size of a head]; the strides describe the
+// layout in memory.
 #pragma once
 
 #include <array>
@@ -16,11 +16,11 @@ struct HeadsLayout {
 struct AttentionLayout {
   HeadsLayout q, k, v, out;
   bool causal = false;
-  float scale = 1;            ///< of scores
-  DType dtype = DType::bf16;  ///< of all four, and of their gradients
+  float scale = 1;            ///< of the scores
+  DType dtype = DType::bf16;  ///< of all four tensors and their gradients
 };
 
-/// [batch, positions, stride] in memory, heads side by side in a row.
+/// [batch, positions, stride] in memory, with a row's heads side by side.
 constexpr HeadsLayout heads_layout(std::int64_t batch, std::int64_t heads, std::int64_t positions, std::int64_t size,
                                    std::int64_t stride) {
   return {{batch, heads, positions, size}, {positions * stride, size, stride, 1}};

@@ -1,13 +1,13 @@
-// A matrix product as cuBLAS sees it: columns first.
+// A matrix product as cuBLAS sees it: column-major.
 #pragma once
 
 #include <cstdint>
 
 namespace lockstep::device {
 
-/// A matrix in memory: element (i, j) is data[i + j * step()]. `transposed`: the product reads it as its transpose.
+/// A matrix in memory: element (i, j) is data[i + j * step()]. `transposed`: the product uses its transpose.
 struct ColumnMatrix {
-  std::int64_t rows = 0, columns = 0;  ///< as it lies in memory
+  std::int64_t rows = 0, columns = 0;  ///< as stored
   bool transposed = false;
   std::int64_t gap = 0;  ///< elements between columns
   [[nodiscard]] constexpr std::int64_t step() const { return rows + gap; }

@@ -1,5 +1,5 @@
-// A convolution as cuDNN sees it: sizes in the order batch or filters, channels, height, width, whatever the layout in
-// memory is; that is in the strides.
+// A convolution as cuDNN sees it: sizes in the order batch or filters, channels, height, width; the strides describe
+// the layout in memory.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// The few functions used here have had these types since CUDA 3.2; cuda.h, which would declare them, is not needed.
+// The few functions used here have had these types since CUDA 3.2, so cuda.h, which would declare them, is not needed.
 #include "device/gpu/driver.hpp"
 
 #include <fmt/format.h>
@@ -33,7 +33,7 @@ struct Functions {
   Result (*error_name)(Result, const char**) = nullptr;
 };
 
-/// A call of the driver that failed; caught in ask_driver().
+/// A driver call that failed; caught in ask_driver().
 struct Failure {
   const char* call;
   Result code;
@@ -62,13 +62,13 @@ int attribute(const Functions& f, int which, Device device) {
   return value;
 }
 
-/// 0 where this driver does not know it: newer ones have given some up.
+/// 0 if this driver does not know it: newer ones have dropped some.
 int attribute_if_known(const Functions& f, int which, Device device) {
   int value = 0;
   return f.attribute(&value, which, device) == kSuccess ? value : 0;
 }
 
-/// With its place in the order: domain, bus, device.
+/// With its sort key: domain, bus, device.
 using Placed = std::pair<std::tuple<int, int, int>, GpuInfo>;
 
 Placed ask_gpu(const Functions& f, int ordinal) {
@@ -108,7 +108,7 @@ void ask(const Functions& f, DriverFacts& facts) {
   facts.state = count == 0 ? DriverState::no_gpu : DriverState::ready;
 }
 
-/// Multiply-adds of two bytes that a multiprocessor's tensor cores do a cycle; 0: not known.
+/// Multiply-adds of two-byte numbers per cycle by a multiprocessor's tensor cores; 0: unknown.
 int tensor_multiply_adds(const GpuInfo& gpu) {
   if (gpu.major == 8 && gpu.minor == 0) return 1024;  // A100
   if (gpu.major == 9 && gpu.minor == 0) return 2048;  // H100, H200
@@ -129,9 +129,9 @@ std::string text_of(const GpuInfo& gpu) {
 
 double peak_flops(const GpuInfo& gpu, Precision precision) {
   constexpr int kMultiplyAdd = 2;
-  int a_cycle = 0;  // multiply-adds of a multiprocessor
+  int a_cycle = 0;  // multiply-adds per multiprocessor
   if (precision == Precision::fp32) {
-    a_cycle = gpu.major == 8 && gpu.minor == 0 ? 64 : 128;  // A100; all others since
+    a_cycle = gpu.major == 8 && gpu.minor == 0 ? 64 : 128;  // A100; all later ones
   } else {
     a_cycle = tensor_multiply_adds(gpu) / (precision == Precision::tf32 ? 2 : 1);
   }

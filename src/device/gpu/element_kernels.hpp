@@ -1,4 +1,4 @@
-// The kernels that a Gpu itself has (device/gpu/gpu.hpp), over a Grid, for every type of element.
+// A Gpu's own kernels (device/gpu/gpu.hpp), on a Grid, for every type of element.
 #pragma once
 
 #include "core/divisor.hpp"
@@ -21,7 +21,7 @@ struct RoundFunctor {
   LOCKSTEP_HOST_DEVICE void store(std::int64_t i, float value) const { to[i] = value; }
 };
 
-/// Rows of `columns` elements, copied to where there is a gap behind each.
+/// Copies rows of `columns` elements to rows with gaps between them.
 template <class T>
 struct CopyRowsFunctor {
   const float* from;

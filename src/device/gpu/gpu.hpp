@@ -1,8 +1,9 @@
-// What host code asks of a GPU: memory, streams, events and copies. CudaGpu (in the module) does it; FakeGpu (in tests)
-// does it on the CPU and checks what a GPU leaves unchecked: the order of accesses, and the life of memory.
+// What host code needs from a GPU: memory, streams, events and copies. Implemented by CudaGpu (in the module) and, on
+// the CPU, by FakeGpu (in tests), which also checks what a GPU does not: the order of accesses, and the lifetime of
+// memory.
 //
-// Work enqueued on one stream runs in that order; across streams, and for the host, only events order anything. What
-// makes something may be called by any thread, but streams are made before the others are at work.
+// Work enqueued on one stream runs in that order; across streams, and for the host, only events define an order. The
+// functions that create something are thread-safe, but streams must be created before other threads work.
 #pragma once
 
 #include <cstddef>
@@ -17,19 +18,19 @@
 
 namespace lockstep {
 
-class GpuStream;  // of the CUDA module
+class GpuStream;  // from the CUDA module
 
 namespace device {
 
-/// Kernels that were enqueued on a stream once, and are launched again by one call: with the same arguments, whatever
-/// stands in the memory by then. It does not outlive its Gpu.
+/// Kernels that were captured from a stream once, and are launched again by one call: with the same arguments, and the
+/// current content of memory. Must not outlive its Gpu.
 class GpuGraph {
  public:
   GpuGraph() = default;
   GpuGraph(const GpuGraph&) = delete;
   GpuGraph& operator=(const GpuGraph&) = delete;
   virtual ~GpuGraph() = default;
-  /// Enqueues them on that stream. Nothing may be running of it when it is destroyed.
+  /// Enqueues them on that stream. It must not be running when it is destroyed.
   virtual void launch() = 0;
 };
 
@@ -43,7 +44,7 @@ class Gpu {
   Gpu& operator=(const Gpu&) = delete;
   virtual ~Gpu() = default;
 
-  /// Each thread that calls anything else calls this first: the thread's GPU is this one from then on.
+  /// Each thread must call this before any other function: it makes this GPU the thread's current one.
   virtual void make_current() = 0;
 
   /// They live as long as the Gpu.
@@ -52,57 +53,57 @@ class Gpu {
   [[nodiscard]] virtual Stream make_kernel_stream() { return make_stream(); }
   [[nodiscard]] virtual Event make_event() = 0;
 
-  /// The event stands for all that was enqueued on the stream so far, instead of what it stood for before.
+  /// From now on, the event represents everything enqueued on the stream so far.
   virtual void record(Event event, Stream stream) = 0;
-  /// What is enqueued on the stream from here on runs after what the event stands for now; at once for a fresh event.
+  /// Whatever is enqueued on the stream from here on runs after the event's current work; a new event has none.
   virtual void wait(Stream stream, Event event) = 0;
-  /// The calling thread waits.
+  /// Blocks the calling thread.
   virtual void wait(Event event) = 0;
-  /// Whether that wait would be over at once.
+  /// Whether that wait would return immediately.
   [[nodiscard]] virtual bool done(Event event) = 0;
 
-  /// 256-byte aligned, not cleared. Nothing may be using the memory when it is freed.
+  /// 256-byte aligned, not cleared. The memory must not be in use when it is freed.
   [[nodiscard]] virtual std::byte* allocate(std::size_t bytes) = 0;
   virtual void free(std::byte* memory) = 0;
-  /// Memory of the host that copies may read and write while the host goes on.
+  /// Host memory that copies can access while the host continues.
   [[nodiscard]] virtual std::byte* allocate_pinned(std::size_t bytes) = 0;
   virtual void free_pinned(std::byte* memory) = 0;
 
   /// The calling thread copies into pinned memory.
   virtual void fill(std::byte* pinned, const std::byte* from, std::size_t bytes) = 0;
-  /// Enqueued on the stream: from pinned memory to the GPU's, or back.
+  /// Enqueues a copy from pinned memory to the GPU's, or back.
   virtual void copy_in(Stream stream, std::byte* device, const std::byte* pinned, std::size_t bytes) = 0;
   virtual void copy_out(Stream stream, std::byte* pinned, const std::byte* device, std::size_t bytes) = 0;
-  /// Enqueued on the stream: within the GPU's memory; `clear` sets all bytes to zero.
+  /// Enqueues a copy within the GPU's memory; `clear` sets all bytes to zero.
   virtual void copy(Stream stream, std::byte* to, const std::byte* from, std::size_t bytes) = 0;
   virtual void clear(Stream stream, std::byte* device, std::size_t bytes) = 0;
-  /// The calling thread is about to read pinned memory: nothing to do for a GPU, something to check for a fake.
+  /// Announces that the calling thread will read pinned memory: does nothing on a GPU; a fake checks it.
   virtual void reads(const std::byte* /*pinned*/, std::size_t /*bytes*/) {}
-  /// The same, where somebody else is about to write it: a transport that receives a message.
+  /// Announces that something else will write it, such as a transport that receives a message.
   virtual void writes(std::byte* /*pinned*/, std::size_t /*bytes*/) {}
 
-  /// What an op's kernels are called with; null where they need nothing.
+  /// What an op's kernels are called with; null if they need nothing.
   [[nodiscard]] virtual GpuStream* kernel_stream(Stream stream) = 0;
-  /// What errors of this stream's kernels name from here on: the step, and whose kernel, "relu 'first'".
+  /// Sets what errors of this stream's kernels name from here on: the step, and the kernel's op, "relu 'first'".
   virtual void enter(Stream stream, std::uint64_t step, const std::string& op) = 0;
-  /// Enqueued on the stream: out[i] = left[i] + right[i], on the GPU, added in float32. `out` may be one of them. All
-  /// are of one type: f32 or a low-precision one.
+  /// Enqueues out[i] = left[i] + right[i] on the GPU, added in float32. `out` may be one of the operands. All have the
+  /// same type: f32 or a low-precision type.
   virtual void add(Stream stream, DType dtype, const void* left, const void* right, void* out, std::int64_t n) = 0;
   void add(Stream stream, const float* left, const float* right, float* out, std::int64_t n) {
     add(stream, DType::f32, left, right, out, n);
   }
-  /// Enqueued on the stream: `n` elements, cast on the GPU. The two do not overlap.
+  /// Enqueues a cast of `n` elements on the GPU. The two must not overlap.
   virtual void cast(Stream stream, Cast cast, DType type, const void* from, void* to, std::int64_t n) = 0;
-  /// Enqueued on the stream: values[i] *= *factor; both are on the GPU.
+  /// Enqueues values[i] *= *factor; both are on the GPU.
   virtual void scale(Stream stream, float* values, const float* factor, std::int64_t n) = 0;
 
-  /// Records the kernels that `launch` enqueues on the stream, instead of running them. Kernels only: no events, no
-  /// copies from or to the host. Null where this GPU records nothing: launch() has not been called then.
+  /// Captures the kernels that `launch` enqueues on the stream, instead of running them. Kernels only: no events, no
+  /// copies from or to the host. Null if this GPU cannot capture; launch() has not been called then.
   [[nodiscard]] virtual std::unique_ptr<GpuGraph> capture(Stream /*stream*/, const std::function<void()>& /*launch*/) {
     return nullptr;
   }
 
-  /// Bytes that allocate() could still get.
+  /// Bytes that allocate() could still return.
   [[nodiscard]] virtual std::size_t free_memory() = 0;
 };
 

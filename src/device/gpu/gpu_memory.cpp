@@ -9,7 +9,7 @@ namespace lockstep::device {
 
 namespace {
 
-constexpr std::size_t kStep = std::size_t{2} << 20;  // what the driver maps at a time
+constexpr std::size_t kStep = std::size_t{2} << 20;  // the driver's mapping granularity
 
 }  // namespace
 
@@ -22,7 +22,7 @@ GpuArena::~GpuArena() {
 
 std::byte* GpuArena::reserve(std::size_t bytes) {
   if (bytes <= bytes_ && block_ != nullptr) return block_;
-  release();  // before the new block, so that both need not fit together
+  release();  // frees the old block first, so that both need not fit together
   const std::size_t wanted = std::max(round_up(bytes, kStep), kStep);
   block_ = gpu_.allocate(wanted);
   bytes_ = wanted;

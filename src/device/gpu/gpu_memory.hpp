@@ -1,5 +1,5 @@
-// Blocks of a GPU's memory and of pinned memory, freed with their owner, who sees to it that nothing uses them any more
-// (on a lost GPU they are lost with it); and the one block that a rank computes in.
+// Blocks of a GPU's memory and of pinned memory, freed with their owner, which must ensure that they are no longer in
+// use (on a lost GPU they are lost with it); and the one block that a rank computes in.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@ template <std::byte* (Gpu::*Allocate)(std::size_t), void (Gpu::*Free)(std::byte*
 class BlockOf {
  public:
   BlockOf() = default;
-  /// At least one byte. The Gpu outlives it.
+  /// Allocates at least one byte. The Gpu must outlive it.
   BlockOf(Gpu& gpu, std::size_t bytes) : gpu_(&gpu), memory_((gpu.*Allocate)(std::max<std::size_t>(bytes, 1))) {}
   BlockOf(BlockOf&& other) noexcept { *this = std::move(other); }
   BlockOf& operator=(BlockOf&& other) noexcept {
@@ -46,7 +46,7 @@ class BlockOf {
 using GpuBlock = BlockOf<&Gpu::allocate, &Gpu::free>;
 using PinnedBlock = BlockOf<&Gpu::allocate_pinned, &Gpu::free_pinned>;
 
-/// A rank's working memory on its GPU: one block, as large as the largest plan so far asks for, and never the whole
+/// A rank's working memory on its GPU: one block, as large as the largest plan so far has required, and never the whole
 /// card.
 class GpuArena {
  public:
@@ -56,10 +56,10 @@ class GpuArena {
   GpuArena& operator=(const GpuArena&) = delete;
   ~GpuArena();
 
-  /// At least so many bytes. Where the block has to grow, this waits for its last use, and the old content is lost;
-  /// addresses stay otherwise.
+  /// At least so many bytes. If the block has to grow, this waits for its last use, and the old content is lost;
+  /// otherwise its address does not change.
   [[nodiscard]] std::byte* reserve(std::size_t bytes);
-  /// Work on this block was enqueued on the stream, the last of the streams that use it.
+  /// Call when work on this block has been enqueued on the stream, which must be the last one that uses it.
   void used_by(Gpu::Stream stream) { gpu_.record(last_use_, stream); }
   [[nodiscard]] std::size_t bytes() const { return bytes_; }
 

@@ -1,4 +1,4 @@
-// Where on a GPU something happened, for errors: host, rank, GPU, step and op.
+// The place of an error on a GPU: host, rank, GPU, step and op.
 #pragma once
 
 #include <cstdint>
@@ -15,20 +15,20 @@ struct GpuPlace {
   std::string host;
   int rank = 0;
   std::string gpu;                         ///< "GPU 1 (NVIDIA H100 80GB HBM3, 0000:3b:00.0)"
-  std::optional<std::uint64_t> step = {};  ///< this and the op change as the run goes on; none: before the first
-  std::string op = {};                     ///< "layer_norm 'block3.norm1'"; empty: outside of any
+  std::optional<std::uint64_t> step = {};  ///< step and op change during the run; none: before the first step
+  std::string op = {};                     ///< "layer_norm 'block3.norm1'"; empty: outside of any op
 
   /// "node7, rank 3, GPU 1 (...), step 120, layer_norm 'block3.norm1'"
   [[nodiscard]] std::string text() const;
 };
 
-/// What each stream of a GPU was given last. A kernel's fault shows in any later call, for whatever stream and of
-/// whatever thread, so an error there names all that may have been at fault.
+/// The latest op on each stream of a GPU. A kernel's fault shows up in any later call, on any stream and thread, so the
+/// error names all ops that may have caused it.
 class GpuTrail {
  public:
   explicit GpuTrail(GpuPlace place) : place_(std::move(place)) {}
   void enter(int stream, std::uint64_t step, const std::string& op);
-  /// The latest step, and the ops of all streams that are in it: "conv 'stem' or layer_norm 'block3.norm1'".
+  /// The latest step, and the ops of all streams in that step: "conv 'stem' or layer_norm 'block3.norm1'".
   [[nodiscard]] GpuPlace place() const;
 
  private:
@@ -41,7 +41,7 @@ class GpuTrail {
   std::map<int, Entered> entered_;  ///< by stream
 };
 
-/// A call of a GPU library that failed: Error(infrastructure) with the place, the call, and what the library says.
+/// For a call of a GPU library that failed: Error(infrastructure) with the place, the call, and the library's message.
 [[nodiscard]] Error gpu_error(const GpuPlace& place, const std::string& call, int code, const std::string& what);
 
 }  // namespace lockstep::device

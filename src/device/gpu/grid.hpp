@@ -1,13 +1,14 @@
-// Grids: how the functor of a GPU kernel is spread over threads. A functor is written once, as a function object;
-// CudaGrid (device/cuda/cuda_grid.cuh) runs it on a GPU, HostGrid, below, on the CPU, over the same places of the same
-// grid and with the same sums, so that tests hold the arithmetic of indices and the bits without a GPU.
+// Grids: how the functor of a GPU kernel is distributed over threads. A functor is written once, as a function object;
+// CudaGrid (device/cuda/cuda_grid.cuh) runs it on a GPU, HostGrid, below, on the CPU, over the same elements of the
+// same grid and with the same sums, so that tests can check indices and bits without a GPU.
 //
-//   Grid::each(stream, n, functor)      functor(i) for i = 0 ... n - 1, in any order; or functor.store(i,
-//   functor.value(i)), see below Grid::rows(stream, count, functor)  functor(group, row) for row = 0 ... count - 1; a
-//   group of kGroupLanes threads a row
+//   Grid::each(stream, n, functor)      functor(i) for i = 0 ... n - 1, in any order;
+//                                       or functor.store(i, functor.value(i)), see below
+//   Grid::rows(stream, count, functor)  functor(group, row) for row = 0 ... count - 1;
+//                                       a row has a group of kGroupLanes threads
 //
-// A group's lane l takes elements l, l + kGroupLanes, ... of its row. That and the order in which lanes are combined
-// are what device/cpu/reduce.hpp does with vectors, so sums have the CPU's bits.
+// Lane l of a group takes elements l, l + kGroupLanes, ... of its row. This, and the order in which lanes are combined,
+// is what device/cpu/reduce.hpp does with vectors, so sums have the CPU's bits.
 #pragma once
 
 #include <array>
@@ -22,21 +23,21 @@ inline constexpr int kBlockThreads = 256;
 inline constexpr int kGroupLanes = 16;
 inline constexpr int kBlockGroups = kBlockThreads / kGroupLanes;
 
-/// A functor in two parts: value(i) reads, and store(i, value) writes what element i becomes, wherever that stands.
-/// What store(i) writes is read by no value() but value(i). A thread then reads kAhead elements before it writes the
-/// first: a compiler may not do so by itself, since what is written could be what is read next, and one read at a time
-/// leaves most of a GPU's memory bandwidth unused.
+/// A functor in two parts: value(i) reads, and store(i, value) writes the result of element i, wherever that is. No
+/// value() except value(i) may read what store(i) writes. A thread then reads kAhead elements before it writes the
+/// first: a compiler cannot do so itself, since a write could change what is read next, and reading one element at a
+/// time leaves most of a GPU's memory bandwidth unused.
 template <class Functor>
 concept ReadsAhead = requires(const Functor& functor, std::int64_t i) {
   functor.store(i, functor.value(i));
 };
 inline constexpr int kAhead = 8;
 
-/// Elements that a thread of a grid over elements takes, kBlockThreads apart: neighboring threads read neighbors.
+/// Elements per thread of a grid over elements, kBlockThreads apart: neighbouring threads read neighbouring elements.
 template <class Functor>
 inline constexpr int kElementsOfThread = ReadsAhead<Functor> ? kAhead : 1;
 
-/// Blocks for n elements, or for n rows.
+/// Number of blocks for n elements, or for n rows.
 template <class Functor>
 constexpr std::int64_t blocks_of_elements(std::int64_t n) {
   constexpr std::int64_t kElements = std::int64_t{kBlockThreads} * kElementsOfThread<Functor>;
@@ -66,7 +67,7 @@ struct AddFunctor {
   LOCKSTEP_HOST_DEVICE void store(std::int64_t i, float value) const { out[i] = value; }
 };
 
-/// What one thread of a grid over elements does.
+/// The work of one thread of a grid over elements.
 template <class Functor>
 LOCKSTEP_HOST_DEVICE void element_at(std::int64_t block, int thread, std::int64_t n, const Functor& functor) {
   constexpr std::int64_t kThreads = kBlockThreads;
@@ -83,7 +84,7 @@ LOCKSTEP_HOST_DEVICE void element_at(std::int64_t block, int thread, std::int64_
   }
 }
 
-/// What the threads of one group of a grid over rows do.
+/// The work of the threads of one group of a grid over rows.
 template <class Group, class Functor>
 LOCKSTEP_HOST_DEVICE void row_at(std::int64_t block, int group, std::int64_t count, Group& lanes,
                                  const Functor& functor) {
@@ -91,13 +92,14 @@ LOCKSTEP_HOST_DEVICE void row_at(std::int64_t block, int group, std::int64_t cou
   if (row < count) functor(lanes, row);
 }
 
-/// function(i) for this lane's elements of a row of n, in order.
+/// Calls function(i) for this lane's elements of a row of n, in order.
 template <class Function>
 LOCKSTEP_HOST_DEVICE void for_lane(int lane, std::int64_t n, const Function& function) {
   for (std::int64_t i = lane; i < n; i += kGroupLanes) function(i);
 }
 
-/// Sum of function(i) for this lane's elements of a row of n, in order. A lane reads several before it adds the first.
+/// Sum of function(i) for this lane's elements of a row of n, in order. A lane reads several elements before it adds
+/// the first.
 template <class Function>
 LOCKSTEP_HOST_DEVICE float sum_for_lane(int lane, std::int64_t n, const Function& function) {
   constexpr std::int64_t kLanes = kGroupLanes;
@@ -112,10 +114,10 @@ LOCKSTEP_HOST_DEVICE float sum_for_lane(int lane, std::int64_t n, const Function
   return total;
 }
 
-/// One group after the other, lane after lane.
+/// Runs one group after another, and lane after lane.
 class HostGroup {
  public:
-  /// function(i) for each element of a row, by the lane that it belongs to.
+  /// Calls function(i) for each element of a row, lane by lane.
   template <class Function>
   void each(std::int64_t n, const Function& function) const {
     for (int lane = 0; lane < kGroupLanes; ++lane) for_lane(lane, n, function);
@@ -129,7 +131,7 @@ class HostGroup {
     }
     return combine(lanes, [](float a, float b) { return a + b; });
   }
-  /// The largest function(i); -infinity for an empty row. A NaN is passed over.
+  /// The largest function(i); -infinity for an empty row. NaNs are ignored.
   template <class Function>
   float maximum(std::int64_t n, const Function& function) const {
     std::array<float, kGroupLanes> lanes{};
@@ -140,7 +142,7 @@ class HostGroup {
     }
     return combine(lanes, larger);
   }
-  /// What any lane has written before is there for every lane after it. Here the lanes of a call are done anyway.
+  /// After it, every lane sees what any lane has written before. Nothing to do here: the lanes of a call have finished.
   void barrier() const {}
   /// Calls function() in one lane only.
   template <class Function>
@@ -150,7 +152,7 @@ class HostGroup {
 
  private:
   static float larger(float a, float b) { return a > b ? a : b; }
-  // Lane l takes in lane l ^ 8, then 4, 2, 1: what a GPU's shuffles do in all lanes at once.
+  // Lane l is combined with lane l ^ 8, then 4, 2, 1, as a GPU's shuffles do in all lanes at once.
   template <class Combine>
   static float combine(std::array<float, kGroupLanes> lanes, const Combine& both) {
     for (std::size_t distance = kGroupLanes / 2; distance > 0; distance /= 2) {

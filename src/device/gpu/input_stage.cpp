@@ -32,14 +32,14 @@ void InputStage::put(std::span<const std::span<const std::byte>> parts) {
   for (const auto part : parts) size = up_to_part(size) + part.size();
   LOCKSTEP_CHECK(size <= bytes_, "a batch larger than its place");
   const Place& to = place(put_++);
-  gpu_.wait(to.copied);  // the pinned block's last reader
+  gpu_.wait(to.copied);  // the copy that last read the pinned block
   std::size_t at = 0;
   for (const auto part : parts) {
     at = up_to_part(at);
     gpu_.fill(to.pinned + at, part.data(), part.size());
     at += part.size();
   }
-  gpu_.wait(copy_, to.computed);  // the device block's last readers
+  gpu_.wait(copy_, to.computed);  // the kernels that last read the device block
   gpu_.copy_in(copy_, to.device, to.pinned, size);
   gpu_.record(to.copied, copy_);
 }

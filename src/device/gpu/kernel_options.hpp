@@ -1,18 +1,18 @@
-// What lockstep's own kernels for GPUs are given besides what lockstep/op.hpp says, where it is opaque.
+// What lockstep's own GPU kernels get in addition to lockstep/op.hpp, where the type is opaque.
 #pragma once
 
 #include <string>
 
 namespace lockstep {
 
-class GpuStream;  // of the CUDA module
+class GpuStream;  // from the CUDA module
 
-/// For a kernel that is being made: KernelRequest::gpu points to them meanwhile.
+/// Used while a kernel is made: KernelRequest::gpu points to them.
 struct GpuKernelOptions {
-  /// That of the calls to come. A kernel chooses its libraries' algorithms with it; without one, it uses no library.
+  /// The stream of later calls. A kernel uses it to choose library algorithms; without it, the kernel uses no library.
   GpuStream* stream = nullptr;
   bool tf32 = false;  ///< libraries may round the operands of float32 matrix multiplications to TF32
-  /// Kernel::algorithms() of the first rank's kernel: to be used here, too, or refused by Error(usage). Empty: any.
+  /// Kernel::algorithms() of rank 0's kernel: must be used here, too, or refused with Error(usage). Empty: any.
   std::string algorithms = {};
 };
 

@@ -1,5 +1,5 @@
-// What a library can do with the sums of a product beside writing them: its epilogue, and which operands that takes, in
-// the terms of ColumnProduct. Vectors lie without gaps; `aux` is a matrix as d is, [m, n] by columns.
+// What a library can do with the sums of a product besides writing them: its epilogue and the operands of that, in the
+// terms of ColumnProduct. Vectors have no gaps; `aux` is a matrix like d: [m, n], column-major.
 #pragma once
 
 #include <cstdint>
@@ -10,32 +10,33 @@
 
 namespace lockstep::device {
 
-/// gelu is its tanh form. `s`: the sums, in fp32.
+/// gelu is the tanh approximation. `s`: the sums, in fp32.
 enum class Epilogue : std::uint8_t {
   none,           ///< d = s
   bias,           ///< d = s + bias [m], the same in each column
   gelu,           ///< aux = s, d = gelu(s)
   bias_gelu,      ///< aux = s + bias [m], d = gelu(s + bias)
   gelu_gradient,  ///< d = s * gelu'(aux)
-  sums_of_b,      ///< d = s; also b_sums [n]: the sums of the columns of b as the product reads it, over k
+  sums_of_b,      ///< d = s; also b_sums [n]: the sums over k of each column of b, in the orientation in which the
+                  ///< product uses it
 };
 
 /// A way to compute a product.
 struct ProductForm {
   ProductTypes types;
   Epilogue epilogue = Epilogue::none;
-  DType bias = DType::f32;  ///< its type, of bias and bias_gelu
-  bool wide = false;        ///< the result is fp32, of a tensor that is not: a kernel of ours goes on from there
+  DType bias = DType::f32;  ///< the type of bias, for bias and bias_gelu
+  bool wide = false;        ///< the result is fp32, although the tensor is not: one of our kernels converts it
 };
 
-/// What factors and result of a product point to, and what its form has besides; null, what it has not.
+/// Addresses of the factors, the result, and what else the form needs; all others are null.
 struct ProductOperands {
   const void *a = nullptr, *b = nullptr;
   void* d = nullptr;
   const void* bias = nullptr;
   float* b_sums = nullptr;
-  void* written_aux = nullptr;  ///< of gelu and bias_gelu
-  const void* aux = nullptr;    ///< of gelu_gradient
+  void* written_aux = nullptr;  ///< for gelu and bias_gelu
+  const void* aux = nullptr;    ///< for gelu_gradient
 };
 
 constexpr bool adds_bias(Epilogue epilogue) {
@@ -48,16 +49,16 @@ constexpr bool has_aux(Epilogue epilogue) {
   return writes_aux(epilogue) || epilogue == Epilogue::gelu_gradient;
 }
 
-/// Elements from one column of aux to the next; its type is d's.
+/// Elements from one column of aux to the next; it has d's type.
 constexpr std::int64_t aux_stride(const ColumnProduct& product) {
   return product.m();
 }
-/// cuBLASLt takes no other stride of it.
+/// cuBLASLt requires a multiple of 8 for aux's stride.
 constexpr bool aux_fits(const ColumnProduct& product) {
   return aux_stride(product) % 8 == 0;
 }
 
-/// Of a plan's name, behind the algorithm: ", gelu with its input kept". No two forms of one product have the same.
+/// The end of a plan's name, after the algorithm: ", gelu with its input kept". Different for all forms of a product.
 [[nodiscard]] std::string suffix_of(const ProductForm& form);
 
 }  // namespace lockstep::device

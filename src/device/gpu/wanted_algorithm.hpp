@@ -1,4 +1,4 @@
-// The algorithm that rank 0 chose for a product, so that all ranks compute it alike.
+// The algorithm that rank 0 chose for a product, which all ranks must use.
 #pragma once
 
 #include <string>
@@ -8,11 +8,11 @@
 namespace lockstep::device {
 
 struct WantedAlgorithm {
-  std::string node;  ///< whose product it is
+  std::string node;  ///< the node that the product belongs to
   std::string name;  ///< empty: any
 };
 
-/// The library does not propose it here: Error(usage).
+/// Error(usage) for an algorithm that the library does not propose on this rank.
 [[nodiscard]] Error algorithm_not_there(const GpuPlace& place, const WantedAlgorithm& wanted);
 
 }  // namespace lockstep::device

@@ -1,4 +1,5 @@
-// x -> batch_norm -> relu becomes x -> batch_norm with the epilogue relu: what lies between is never written to memory.
+// x -> batch_norm -> relu becomes x -> batch_norm with the epilogue relu: the value in between is never written to
+// memory.
 #include <algorithm>
 
 #include "graph/lowering/lower.hpp"

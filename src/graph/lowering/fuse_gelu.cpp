@@ -1,24 +1,24 @@
 // linear -> gelu -> linear becomes linear_gelu -> gelu_linear on GPUs: x -> (pre, y), (y, pre) -> z. So the widest
-// tensors of a transformer are written and read by the products themselves. Gradients skip y: gelu_linear makes the
-// gradient of `pre`, and linear_gelu goes on from it. In low precision `pre` is not rounded before gelu is taken of it,
-// nor its gradient between the product and gelu's slope.
+// tensors of a transformer are written and read by the products themselves. Gradients skip y: gelu_linear computes the
+// gradient of `pre`, from which linear_gelu continues. In low precision, `pre` is not rounded before gelu is applied to
+// it, nor is its gradient between the product and gelu's slope.
 #include "graph/lowering/lower.hpp"
 
 namespace lockstep {
 
 namespace {
 
-/// Of gelu by tanh, what libraries compute of it on the way.
+/// Only the tanh approximation, which libraries can compute within a product.
 bool is_gelu(const Node& node) {
   return node.op->name == "gelu" && node.attributes.text("approximate") == "tanh";
 }
 
-/// A tied weight is read by another node, too: its gradients stay as they are.
+/// A tied weight is read by another node, too, and its gradients must not change.
 bool is_untied_linear(const Node& node, const std::vector<int>& readers) {
   return node.op->name == "linear" && readers[static_cast<std::size_t>(node.parameters[0])] == 1;
 }
 
-/// The node that reads it, where it is one alone; -1: there is none.
+/// The only node that reads it; -1: there are several or none.
 std::int32_t only_reader(const Graph& graph, ValueId id, const std::vector<int>& readers) {
   if (readers[static_cast<std::size_t>(id)] != 1) return -1;
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {

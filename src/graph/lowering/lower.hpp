@@ -1,6 +1,6 @@
-// Lowering: rewrites a graph so that the same comes from less work: in float32 the same bits; in low precision less is
-// rounded on the way where a pass says so. Each pass is a file; `lockstep show JOB --lowered` prints what they made of
-// a model. Names of parameters and states, and their order, stay as they were.
+// Lowering: rewrites a graph so that the same result takes less work: in float32 with the same bits; in low precision
+// with fewer roundings where a pass says so. Each pass is a file; `lockstep show JOB --lowered` prints what they make
+// of a model. Names and order of parameters and states do not change.
 #pragma once
 
 #include <string>
@@ -12,16 +12,16 @@
 
 namespace lockstep {
 
-/// Whose kernels the graph is rewritten for.
+/// The device whose kernels the graph is rewritten for.
 struct LoweringTarget {
   DeviceKind device = DeviceKind::cpu;
-  const OpRegistry* ops = nullptr;  ///< has the ops that passes make, and outlives the graph; null: none are made
+  const OpRegistry* ops = nullptr;  ///< has the ops that passes insert, and outlives the graph; null: they insert none
 };
 
 struct LoweringPass {
   std::string name;
   std::string doc;                                         ///< one line
-  int (*run)(Graph& graph, const LoweringTarget& target);  ///< returns how often it changed something
+  int (*run)(Graph& graph, const LoweringTarget& target);  ///< returns the number of changes
 };
 
 /// In the order in which they run.
@@ -34,12 +34,12 @@ int fuse_epilogues(Graph& graph, const LoweringTarget& target);
 int fuse_gelu(Graph& graph, const LoweringTarget& target);
 int order_weights(Graph& graph, const LoweringTarget& target);
 
-// What passes share.
+// Shared by passes.
 
-/// By value, how many nodes read it, as input or as parameter; as the graph's output it is read once more.
+/// By value: the number of nodes that read it, as input or as parameter; being the graph's output counts as one more.
 [[nodiscard]] std::vector<int> readers_of(const Graph& graph);
 
-/// Takes out the nodes whose `gone` is true, by index, and counts the others anew.
+/// Removes the nodes whose `gone`, by index, is true, and renumbers the others.
 void remove_nodes(Graph& graph, const std::vector<bool>& gone);
 
 }  // namespace lockstep

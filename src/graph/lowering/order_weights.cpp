@@ -1,5 +1,5 @@
-// A convolution's weight lies on a GPU as its library wants it, with channels last, and so do its gradient and all that
-// the optimizer keeps of it. Else each shard would copy it there twice, and its gradient back.
+// On a GPU, a convolution's weight is stored as its library needs it, with channels last, and so are its gradient and
+// its optimizer state. Otherwise each shard would reorder the weight twice, and its gradient once.
 #include <algorithm>
 
 #include "core/filter_sizes.hpp"

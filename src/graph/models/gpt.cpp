@@ -1,5 +1,6 @@
-// gpt: the decoder-only transformer of GPT-2, with pre-norm blocks, learned positions and a tied head. Deviations:
-// 0.02, and 0.02 / sqrt(2 * layers) for the projections into the residual stream.
+// gpt: the decoder-only transformer of GPT-2, with pre-norm blocks, learned positions and a tied head. Weights are
+// initialised with a standard deviation of 0.02, and 0.02 / sqrt(2 * layers) for the projections into the residual
+// stream.
 // Source: Radford et al., "Language models are unsupervised multitask learners", 2019.
 #include <fmt/format.h>
 

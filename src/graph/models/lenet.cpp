@@ -1,4 +1,4 @@
-// lenet: LeNet-5 with relu and max pooling, as most frameworks teach it.
+// lenet: LeNet-5 with relu and max pooling, as it is commonly taught.
 // Source: LeCun et al., "Gradient-based learning applied to document recognition", 1998.
 #include "graph/models/zoo.hpp"
 

@@ -1,4 +1,4 @@
-// The model zoo: one file a family.
+// The model zoo: one file per family.
 #pragma once
 
 #include "lockstep/graph_builder.hpp"
@@ -12,9 +12,9 @@ namespace lockstep::models {
 
 void add_built_in(ModelRegistry& registry);
 
-/// The data set's classes, unless the model's attribute `classes` says otherwise; throws when neither is known.
+/// The data set's classes, unless the model's attribute `classes` sets them; throws if neither is known.
 [[nodiscard]] std::int64_t classes_of(const Attributes& attributes, const ModelContext& context);
-/// The only input; throws Error(configuration) when the data set has several.
+/// The only input; throws Error(configuration) if the data set has several.
 [[nodiscard]] ValueId only_input(const ModelContext& context, const std::string& model);
 
 }  // namespace lockstep::models

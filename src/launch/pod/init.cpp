@@ -31,7 +31,7 @@ sigset_t handled_signals() {
   return set;
 }
 
-// Reaps all that has ended; the code of `worker`, if it is among them.
+// Reaps all processes that have ended; returns the exit code of `worker` if it is among them.
 std::optional<int> reap(pid_t worker) {
   std::optional<int> code;
   int status = 0;
@@ -46,7 +46,7 @@ bool has_children() {
   return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
 }
 
-// The kernel does this for process 1. The children of who is killed become ours, so it takes several rounds.
+// For process 1, the kernel does this. Children of killed processes become ours, so it takes several rounds.
 void end_the_rest() {
   const auto end = Clock::now() + kReapPatience;
   while (has_children() && Clock::now() < end) {
@@ -82,7 +82,7 @@ std::optional<int> become_init() {
     throw Error(ExitCode::infrastructure, fmt::format("cannot start a process: {}", std::strerror(errno)));
   }
   if (worker > 0) return serve(worker, signals);
-  setpgid(0, 0);  // a terminal's Ctrl-C comes once, from the first process
+  setpgid(0, 0);  // so that a terminal's Ctrl-C arrives only once, through the first process
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   sigprocmask(SIG_SETMASK, &before, nullptr);
   return std::nullopt;

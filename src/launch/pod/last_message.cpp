@@ -18,7 +18,8 @@ namespace lockstep::launch {
 namespace {
 
 constexpr std::size_t kMaxKept = 65536;
-constexpr std::size_t kMaxWritten = 4096;  ///< Kubernetes takes the last 4,096 bytes; a message's first ones say most
+constexpr std::size_t kMaxWritten = 4096;  ///< Kubernetes keeps the last 4,096 bytes; a message's first ones are the
+                                           ///< most important
 
 }  // namespace
 

@@ -1,5 +1,5 @@
-// Forwards a program's stderr and keeps its last message, for the file in which Kubernetes looks for the reason of a
-// container's end.
+// Forwards a program's stderr and keeps its last message, for the file in which Kubernetes looks for the reason why a
+// container ended.
 #pragma once
 
 #include <chrono>
@@ -7,7 +7,8 @@
 
 namespace lockstep::launch {
 
-/// From the last line that begins with "lockstep: " to the end, without the last line's end; empty when there is none.
+/// The text from the last line that begins with "lockstep: " to the end, without the final line end; empty if there is
+/// none.
 [[nodiscard]] std::string last_message(const std::string& text);
 
 /// A pipe for a child's stderr.
@@ -19,10 +20,10 @@ class MessagePipe {
   MessagePipe(const MessagePipe&) = delete;
   MessagePipe& operator=(const MessagePipe&) = delete;
 
-  /// For the child; closed here once it has been started.
+  /// For the child; call started() to close it here once the child has been started.
   [[nodiscard]] int writer() const { return writer_; }
   void started();
-  /// Writes to stderr what has come. Waits for more at most that long, or until `wake` is readable.
+  /// Writes to stderr what has arrived. Waits for more at most that long, or until `wake` is readable.
   void pass_on(std::chrono::milliseconds patience, int wake);
   [[nodiscard]] std::string last() const { return last_message(kept_); }
 
@@ -31,8 +32,8 @@ class MessagePipe {
   std::string kept_;  ///< the newest part
 };
 
-/// Writes the message; at most as many bytes as Kubernetes keeps. Warns on stderr where it cannot. `path` may be
-/// empty: nowhere.
+/// Writes the message, at most as many bytes as Kubernetes keeps. Warns on stderr if it cannot. `path` may be empty:
+/// nowhere.
 void write_termination_message(const std::string& path, const std::string& message);
 
 }  // namespace lockstep::launch

@@ -49,10 +49,10 @@ int lead(const LeaderOptions& options, StopSignals& signals) {
     return static_cast<int>(ExitCode::interrupted);
   }
   const int code = supervise(options, signals);
-  // With any other code the leader, or the one that takes its place, goes on: the workers wait for it.
+  // With any other code, this leader or its replacement continues, so workers must wait for it.
   const bool over = options.once || code == 0 || is_permanent(code);
   if (over && !options.keeps_workers) {
-    pool.settle(kNotifyPatience);  // who came late
+    pool.settle(kNotifyPatience);  // includes hosts that came late
     for (const auto& host : pool.run_everywhere(pool.usable(), "pod --end", kNotifyPatience)) {
       fmt::print(stderr, "lockstep pod: {} could not be notified that the job has ended\n", host);
     }

@@ -1,5 +1,5 @@
-// The pod that runs the supervisor: preflight, `lockstep launch`, and notifying the others of the end. Or a report
-// on the hosts instead.
+// The pod that runs the supervisor: preflight, `lockstep launch`, and notifying the others of the end. Or a report on
+// the hosts instead.
 #pragma once
 
 #include <map>
@@ -19,11 +19,11 @@ struct LeaderOptions {
   std::map<std::string, std::string> environment;  ///< its own, besides the pod's
   std::string termination_log;
   bool once = false;           ///< no other leader replaces this one, however it ends
-  bool keeps_workers = false;  ///< something else ends them
+  bool keeps_workers = false;  ///< workers are ended by something else
 };
 
-/// Returns the command's exit code, 75 when a signal came before it was started. Signals are forwarded to it:
-/// the first ends the job with a checkpoint, a second one immediately. Throws what preflight() throws.
+/// Returns the command's exit code, or 75 if a signal came before it was started. Signals are forwarded to it: the
+/// first ends the job with a checkpoint, a second one immediately. Throws preflight()'s errors.
 [[nodiscard]] int lead(const LeaderOptions& options, StopSignals& signals);
 
 }  // namespace lockstep::launch

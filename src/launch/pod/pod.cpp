@@ -36,7 +36,7 @@ PodRole role_of(const Hosts& hosts, const std::string& own_name, const std::stri
 
 namespace {
 
-constexpr const char* kStateVariable = "LOCKSTEP_POD_STATE";  ///< of every process of a pod, by ssh or not
+constexpr const char* kStateVariable = "LOCKSTEP_POD_STATE";  ///< in every process of a pod, started by ssh or not
 constexpr const char* kEndedFile = "/ended";
 constexpr double kAskAgain = 1;  ///< seconds, in the preflight
 
@@ -50,7 +50,7 @@ std::string own_user() {
                   geteuid()));
 }
 
-// The root may be read-only: what programs leave in their home or /tmp goes to the state folder.
+// The root file system may be read-only: HOME and TMPDIR are set to the state folder.
 void settle_in(const std::string& state) {
   std::error_code error;
   std::filesystem::create_directories(state + "/tmp", error);
@@ -60,7 +60,7 @@ void settle_in(const std::string& state) {
                             "emptyDir)",
                             state, error.message()));
   }
-  std::filesystem::remove(state + kEndedFile, error);  // of this container's last life
+  std::filesystem::remove(state + kEndedFile, error);  // left by this container's previous life
   setenv("HOME", state.c_str(), 1);
   setenv("TMPDIR", (state + "/tmp").c_str(), 1);
   setenv(kStateVariable, state.c_str(), 1);
@@ -85,7 +85,7 @@ std::vector<std::string> launch_command(const PodOptions& options, const std::st
   std::vector<std::string> command = {own_command_line().front(), "launch"};
   if (!options.job.empty()) command.push_back(options.job);
   command.insert(command.end(), {"--hostfile", options.hostfile, "--agent", agent, "--log", options.log});
-  // Pods come back sooner than machines do, and one whose place this one takes may not have ended yet.
+  // Pods come back sooner than machines do, and a pod that this one replaces may not have ended yet.
   if (!names(options.launch_words, "--ask-again")) command.insert(command.end(), {"--ask-again", "5"});
   if (!names(options.launch_words, "--wait-for-lock")) {
     command.insert(command.end(), {"--wait-for-lock", fmt::format("{:.0f}", options.preflight.seconds)});
@@ -94,7 +94,7 @@ std::vector<std::string> launch_command(const PodOptions& options, const std::st
   return command;
 }
 
-// All hosts, since the preflight asked for all of them.
+// Reports on all hosts, since the preflight asks for all of them.
 void report_on(const Hosts& hosts, const PodOptions& options, const std::string& agent, LeaderOptions& leader) {
   MpirunOptions mpirun;
   mpirun.ranks = count_slots(hosts);

@@ -11,7 +11,7 @@ namespace lockstep::launch {
 
 enum class PodRole {
   leader,  ///< the first host: runs the supervisor, and ranks like the others
-  worker,  ///< takes ranks
+  worker,  ///< runs ranks
 };
 
 /// By the first label of `own_name`. Throws Error(configuration) for a host that is not in the list.
@@ -19,7 +19,7 @@ enum class PodRole {
 
 struct PodOptions {
   std::string hostfile = "/etc/lockstep/hosts";
-  std::string name;  ///< of this pod in the hostfile; empty: its host name
+  std::string name;  ///< this pod's name in the hostfile; empty: its host name
   std::string job;   ///< a job file; empty: the embedded digits
   std::string key = "/etc/lockstep/ssh/key";
   std::string state = "/run/lockstep";  ///< a directory of this pod only
@@ -28,20 +28,20 @@ struct PodOptions {
   std::vector<std::string> launch_words;  ///< for `lockstep launch`, or for `lockstep bench hosts`
   int port = 2222;
   PreflightLimits preflight;
-  double grace_seconds = 3600;   ///< for the ranks of a worker that is stopped
-  double leader_seconds = 3600;  ///< that a worker waits for a missing leader; 0: forever
-  bool report = false;           ///< a report on the hosts instead of the job
+  double grace_seconds = 3600;   ///< for the ranks when a worker is stopped
+  double leader_seconds = 3600;  ///< how long a worker waits for a missing leader; 0: forever
+  bool report = false;           ///< run a report on the hosts instead of the job
   bool keeps_workers = false;    ///< workers are not notified that the job has ended
 };
 
-/// Becomes the first process of the pod, and returns its exit code. Mistakes come as Error, once they are written to
-/// the termination log.
+/// Becomes the first process of the pod, and returns its exit code. Throws Error after writing it to the termination
+/// log.
 int run_pod(const PodOptions& options);
 
 /// `lockstep pod --end`, which the leader runs on the others: notifies this pod that the job has ended.
 int end_pod();
 
-/// `lockstep pod --probe`: 0 when the sshd of this pod takes connections, else 1.
+/// `lockstep pod --probe`: 0 if the sshd of this pod accepts connections, else 1.
 int probe_pod(int port);
 
 }  // namespace lockstep::launch

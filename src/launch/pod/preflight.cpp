@@ -14,7 +14,7 @@ namespace lockstep::launch {
 namespace {
 
 constexpr double kFirstWord = 5;      ///< seconds
-constexpr std::size_t kMaxAsked = 3;  ///< of those that are missing: each may take seconds to say why
+constexpr std::size_t kMaxAsked = 3;  ///< missing hosts to ask for a reason: each may take seconds
 
 std::vector<std::string> silent_ones(const HostPool& pool, const Hosts& there) {
   std::vector<std::string> names;
@@ -36,7 +36,7 @@ std::vector<std::string> silent_ones(const HostPool& pool, const Hosts& there) {
                   wanted, pool.listed().size(), seconds, there.size(), fmt::join(words, ", ")));
 }
 
-// Says now and then what the waiting is for.
+// Reports from time to time which hosts it is waiting for.
 void say_who_is_waited_for(const HostPool& pool, const Hosts& there, double& next, double waited) {
   if (waited < next) return;
   next = 2 * waited;

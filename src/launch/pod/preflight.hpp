@@ -1,4 +1,4 @@
-// Before the first attempt: names of new pods resolve late, and their sshds start at any time.
+// The wait before the first attempt: names of new pods resolve late, and their sshds start at any time.
 #pragma once
 
 #include <functional>
@@ -8,13 +8,13 @@
 namespace lockstep::launch {
 
 struct PreflightLimits {
-  int hosts = 0;               ///< that must answer, this one included; 0: all
-  double seconds = 300;        ///< for these
-  double settle_seconds = 10;  ///< for the others after that; later ones join at a checkpoint
+  int hosts = 0;               ///< number that must answer, including this one; 0: all
+  double seconds = 300;        ///< time limit for these
+  double settle_seconds = 10;  ///< for the others after that; hosts that are later still join at a checkpoint
 };
 
-/// Waits until the hosts answer; `stop` is polled, and ends the waiting: false. Throws
-/// Error(infrastructure) that names the missing hosts and what ssh prints.
+/// Waits until the hosts answer; `stop` is polled, and ends the wait with false. Throws Error(infrastructure) that
+/// names the missing hosts and what ssh prints.
 [[nodiscard]] bool preflight(HostPool& pool, const PreflightLimits& limits, const std::function<bool()>& stop);
 
 }  // namespace lockstep::launch

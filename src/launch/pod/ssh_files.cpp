@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::chrono::seconds kKeygenPatience{30};
 
-// What is a session's own, or cannot stand between quotes.
+// False for variables that belong to a session, or that cannot be quoted.
 bool can_pass(const std::string& name, const std::string& value) {
   static const std::set<std::string> own = {"HOSTNAME", "OLDPWD", "PWD", "SHLVL", "USER", "LOGNAME", "_"};
   if (own.contains(name) || name.starts_with("SSH_")) return false;
@@ -53,7 +53,7 @@ std::string sshd_config(const SshSettings& settings, const std::map<std::string,
       "PermitRootLogin prohibit-password\nUsePAM no\nPidFile none\nStrictModes no\nAllowTcpForwarding no\n"
       "X11Forwarding no\nPrintMotd no\nMaxStartups 1000\nLogLevel FATAL\n",
       settings.port, settings.folder, settings.folder, settings.user);
-  // All in one line: sshd takes the first one only.
+  // All in one line, because sshd uses only the first one.
   text += "SetEnv";
   for (const auto& [name, value] : environment) {
     if (can_pass(name, value)) text += fmt::format(" \"{}={}\"", name, value);

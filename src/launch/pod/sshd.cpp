@@ -23,7 +23,7 @@ std::vector<std::string> sshd_command(const std::string& folder) {
     throw Error(ExitCode::configuration, "expected sshd in PATH or /usr/sbin, found none; install openssh-server");
   }
   std::error_code ignored;
-  if (geteuid() == 0) std::filesystem::create_directories("/run/sshd", ignored);  // root's sshd insists on it
+  if (geteuid() == 0) std::filesystem::create_directories("/run/sshd", ignored);  // required when sshd runs as root
   return {program, "-D", "-e", "-f", folder + "/sshd_config"};
 }
 
@@ -41,7 +41,7 @@ std::string find_sshd() {
 
 Sshd::Sshd(const std::string& folder) : daemon_(sshd_command(folder), {}) {}
 
-// Sessions are processes of their own: the first one only listens.
+// Sessions are separate processes: the first one only listens.
 void Sshd::close_door() {
   daemon_.signal(SIGTERM);
   if (!daemon_.wait(kSshdPatience)) daemon_.signal(SIGKILL);

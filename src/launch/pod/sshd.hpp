@@ -10,19 +10,19 @@ namespace lockstep::launch {
 
 class Sshd {
  public:
-  /// `folder`: as write_ssh_files() left it. Throws Error(configuration) where there is no sshd.
+  /// `folder`: as written by write_ssh_files(). Throws Error(configuration) if there is no sshd.
   explicit Sshd(const std::string& folder);
 
-  /// Accepts no new connections from now on; existing ones stay.
+  /// Accepts no new connections from now on; existing ones continue.
   void close_door();
-  /// Throws Error(infrastructure) when sshd has ended.
+  /// Throws Error(infrastructure) if sshd has ended.
   void check();
 
  private:
   Child daemon_;
 };
 
-/// Its path: sshd re-executes itself, and needs the full path. Empty when there is none.
+/// Its full path, which it needs to re-execute itself. Empty if there is none.
 [[nodiscard]] std::string find_sshd();
 
 }  // namespace lockstep::launch

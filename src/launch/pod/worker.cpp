@@ -45,9 +45,9 @@ namespace {
 
 constexpr double kWorkerPoll = 0.1;  ///< seconds
 
-// A launch that is just starting has its daemon here first, and its ranks a moment later: they are signalled, too.
+// The daemon of a launch that is just starting is here first, and its ranks a moment later: they are signalled, too.
 int leave(Sshd& sshd, StopSignals& signals, double grace_seconds) {
-  // First of all, so that the leader, who asks once the ranks have ended, finds this host gone.
+  // First of all, so that the leader, which asks when the ranks have ended, finds this host gone.
   sshd.close_door();
   std::set<pid_t> signalled;
   const auto start = Clock::now();

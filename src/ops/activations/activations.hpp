@@ -1,14 +1,14 @@
-// Activations that are a formula and have no settings. Each is a struct here and a line of the list below; CMake and
-// the files beside this one make its op, its kernels for CPUs and GPUs, and its cases. (gelu has settings, and saves
-// its slope: a folder of its own.)
+// Activations given by a formula without settings. Each is a struct here and a line in the list below; CMake and the
+// files beside this one generate its op, its kernels for CPUs and GPUs, and its cases. (gelu has settings, and saves
+// its slope, so it has a folder of its own.)
 //
-// F is a float, or the vectors of device/cpu/lanes.hpp where kOverLanes. gradient() is given the output where
-// kReadsOutput, else the input. kCost and kGradientCost are operations an element.
+// F is float, or, if kOverLanes, also the vectors of device/cpu/lanes.hpp. gradient() gets the output if kReadsOutput,
+// else the input. kCost and kGradientCost are operations per element.
 #pragma once
 
 #include "device/float_math.hpp"
 
-/// USE(struct, op), for each.
+/// USE(struct, op) for each activation.
 #define LOCKSTEP_ACTIVATIONS(USE) \
   USE(Relu, relu)                 \
   USE(Sigmoid, sigmoid)           \
@@ -17,8 +17,8 @@
 
 namespace lockstep::ops {
 
-/// The gradient at 0 is 0, as in every framework. Not over lanes: the compiler makes vector code of a plain loop of
-/// comparisons, but not of the comparison of vectors that are wider than a register.
+/// The gradient at 0 is 0, as in other frameworks. Not over lanes: the compiler vectorises a plain loop of comparisons,
+/// but not a comparison of vectors that are wider than a register.
 struct Relu {
   static constexpr const char* kDoc = "max(x, 0)";
   static constexpr bool kReadsOutput = true, kOverLanes = false;

@@ -1,4 +1,4 @@
-// The table's cases: one reference for each, in double.
+// Cases of the activations in the table: one reference for each, in double.
 #include "ops/activation_case.hpp"
 #include "ops/activations/activations.hpp"
 
@@ -19,7 +19,7 @@ double reference(Tanh /*formula*/, double x) {
   return std::tanh(x);
 }
 
-/// Not the wide ones: some are so near to relu's edge that finite differences go over it.
+/// Without the wide inputs: some are so close to relu's kink that finite differences would cross it.
 std::vector<OpCase> cases(Relu /*formula*/) {
   return {
       {.name = "odd", .attributes = {}, .inputs = {{DType::f32, {3, 7}}}},

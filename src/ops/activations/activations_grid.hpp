@@ -1,4 +1,4 @@
-// The table's kernels over a Grid.
+// Kernels of the activations in the table, on a Grid.
 #pragma once
 
 #include "ops/activations/activations.hpp"
@@ -6,7 +6,7 @@
 
 namespace lockstep::ops {
 
-/// For MapPairFunctor; `Formula` is a struct of the table.
+/// For MapPairFunctor; `Formula` is a struct in the table.
 template <class Formula>
 struct ActivationGradientOf {
   static LOCKSTEP_HOST_DEVICE float of(float seen, float dy) { return Formula::gradient(seen, dy); }

@@ -1,4 +1,4 @@
-// The ops of the table, and their kernels for CPUs.
+// The ops of the activations in the table, and their CPU kernels.
 #include <memory>
 #include <string>
 

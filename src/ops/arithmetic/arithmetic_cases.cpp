@@ -4,7 +4,7 @@ namespace lockstep::ops {
 
 namespace {
 
-/// From left to right over the inputs.
+/// Folds over the inputs from left to right.
 template <class Function>
 ReferenceResult fold(const ReferenceCall& call, const Function& function) {
   DoubleTensor y = call.inputs[0];

@@ -1,4 +1,4 @@
-// add, mul and scale over a Grid; add and mul take their inputs from left to right.
+// add, mul and scale on a Grid; add and mul process their inputs from left to right.
 #pragma once
 
 #include "ops/activations/activations_grid.hpp"
@@ -25,7 +25,7 @@ class AddGrid final : public Kernel {
       }
     }
   }
-  /// With relu, the gradient of all inputs is made once, where the first one's is.
+  /// With relu, the gradient that all inputs share is computed once, in the first input's gradient.
   void backward(const BackwardCall& call) override {
     if (relu_) {
       const auto* y = static_cast<const T*>(call.outputs[0]);

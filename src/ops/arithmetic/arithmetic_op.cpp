@@ -1,6 +1,6 @@
-// add and mul: sum and product of two or more tensors of one shape, from left to right. scale: factor * x, for example
-// a network's scores before the softmax (Hinton, Vinyals and Dean, 2015, call its inverse the temperature); it holds
-// the gradients of the layers before it down without making their rate smaller.
+// add and mul: sum and product of two or more tensors of the same shape, from left to right. scale: factor * x, for
+// example to scale a network's scores before the softmax (its inverse is the temperature of Hinton, Vinyals and Dean,
+// 2015); this scales the gradients of earlier layers without changing their learning rate.
 #include <fmt/format.h>
 
 #include <cmath>

@@ -17,7 +17,7 @@ double element(const ReferenceCall& call, std::size_t which, std::int64_t sample
   return tensor.values[static_cast<std::size_t>((sample * tensor.shape[1] + position) * width + column)];
 }
 
-/// Adds query t of the head whose first channel is `channel` to y.
+/// Adds the result for query t of the head whose first channel is `channel` to y.
 void attend(const ReferenceCall& call, const AttentionSizes& sizes, std::int64_t sample, std::int64_t t,
             std::int64_t channel, double* y) {
   const std::int64_t seen = sizes.causal ? t + 1 : sizes.keys;
@@ -71,7 +71,7 @@ OpCases make_attention_cases() {
           {.name = "other_length", .attributes = heads(2, false), .inputs = {tower, other, other}},
           {.name = "two_blocks", .attributes = heads(1), .inputs = {{DType::f32, {1, 70, 6}}}},
           {.name = "three_blocks_full", .attributes = heads(1, false), .inputs = {{DType::f32, {1, 131, 6}}}},
-          // Heads of 8 and 16 elements are what libraries for GPUs take.
+          // Libraries for GPUs support heads of 8 and 16 elements.
           {.name = "heads_of_8", .attributes = heads(2), .inputs = {{DType::f32, {2, 20, 48}}}},
           {.name = "heads_of_8_other_length",
            .attributes = heads(2, false),

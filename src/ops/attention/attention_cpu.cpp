@@ -1,5 +1,5 @@
-// Scores are made in blocks of kAttentionBlock queries and keys. Forward keeps a running maximum and sum of each
-// row (online softmax). Backward makes each block of probabilities again from the saved logarithms.
+// Scores are computed in blocks of kAttentionBlock queries and keys. Forward keeps a running maximum and sum of each
+// row (online softmax). Backward recomputes each block of probabilities from the saved logarithms.
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -16,7 +16,7 @@ namespace {
 using device::Band;
 using device::gemm;
 
-/// One head of one sample: [positions, size] inside a wider tensor. Null: not wanted.
+/// One head of one sample: [positions, size] within a wider tensor. Null: not wanted.
 template <class Float>
 struct Head {
   Float* data = nullptr;
@@ -105,7 +105,7 @@ class AttentionCpu final : public Kernel {
     return {block.queries, block.keys, visible};
   }
 
-  /// A causal block on the diagonal is worth half the work.
+  /// A causal block on the diagonal needs only half the work.
   [[nodiscard]] Band band(const Block& block, Band::Of of) const {
     const std::int64_t visible = shape_of(block).visible;
     return visible < block.keys ? Band{of, visible} : Band{};
@@ -134,12 +134,13 @@ class AttentionCpu final : public Kernel {
     }
   }
 
-  /// Keys outside, queries inside: dk and dv of a block of keys add over queries, dq over blocks of keys, in order.
+  /// The outer loop is over keys, the inner one over queries: dk and dv of a block of keys are summed over queries, dq
+  /// over blocks of keys, both in order.
   void backward_head(const Heads<const float>& in, const Heads<float>& gradients, const Head<const float>& dout,
                      const RowValues& rows, float* workspace) const {
     float *p = workspace, *d = workspace + kAttentionBlock * kAttentionBlock;
     for (std::int64_t key = 0; key < sizes_.keys; key += kAttentionBlock) {
-      bool first = true;  // of the queries that see this block
+      bool first = true;  // among the queries that see this block
       for (std::int64_t query = 0; query < sizes_.queries; query += kAttentionBlock) {
         const std::int64_t queries = std::min(kAttentionBlock, sizes_.queries - query);
         const std::int64_t seen = sizes_.seen(query + queries);

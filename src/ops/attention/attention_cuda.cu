@@ -1,5 +1,5 @@
-// attention by cuDNN in bf16 and fp16, output and gradients with a plan each; where there is none for both, and in
-// fp32, by the kernel over a Grid, for which low-precision tensors are upcast.
+// attention by cuDNN in bf16 and fp16, with one plan for the output and one for the gradients; if either has none, and
+// in fp32, by the Grid kernel, for which low-precision tensors are upcast.
 #include "device/cuda/cuda_grid.cuh"
 #include "device/cuda/cudnn_attention.hpp"
 #include "device/layer_algorithms.hpp"
@@ -14,7 +14,7 @@ namespace {
 
 using device::CudnnAttention;
 
-/// Null where cuDNN does not compute all of it.
+/// Null if cuDNN cannot compute both.
 std::unique_ptr<Kernel> make_cudnn_attention(const KernelRequest& request, const AttentionSizes& sizes) {
   const auto layout = attention_layout(sizes, *common_element(request));
   const bool training = request.mode == Mode::training;

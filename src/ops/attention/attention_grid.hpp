@@ -1,8 +1,8 @@
-// attention over a Grid, a group a row: a query's forward and for its own gradient, a key's for the gradients of keys
-// and values. A row walks the other side in blocks of kAttentionBlock; its lanes make the block's scores, each some of
-// them, into the workspace, and then add up the head's channels, each some of them. So no more than a block of scores
-// is kept for each row. As on the CPU, forward keeps a running maximum and sum (online softmax) and saves the logarithm
-// of the sum, and backward makes probabilities again from it.
+// attention on a Grid, one group per row: a row is a query in forward and for the query's gradient, and a key for the
+// gradients of keys and values. A row walks over the other side in blocks of kAttentionBlock; its lanes divide the
+// block's scores among them and write them to the workspace, and then divide the head's channels and sum these. So only
+// one block of scores is kept per row. As on the CPU, forward keeps a running maximum and sum (online softmax) and
+// saves the logarithm of the sum, from which backward recomputes the probabilities.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@
 
 namespace lockstep::ops {
 
-/// One of q, k, v, the output, or a gradient of them: [batch, positions, stride], a head's channels side by side in it.
+/// One of q, k, v, the output, or a gradient of these: [batch, positions, stride], with a head's channels contiguous.
 /// Null data: not wanted.
 template <class Float>
 struct HeadTensor {
@@ -36,13 +36,13 @@ struct QueryKeyValue {
   HeadTensor<Float> q, k, v;
 };
 
-/// A tensor of the output's shape.
+/// For a tensor with the output's shape.
 template <class Float>
 HeadTensor<Float> heads_of_output(Float* data, const AttentionSizes& sizes) {
   return {data, sizes.queries, sizes.heads * sizes.size};
 }
 
-/// The inputs, or their gradients: one tensor or three.
+/// For the inputs, or their gradients: one tensor or three.
 template <class Float, class Pointer>
 QueryKeyValue<Float> heads_of_inputs(std::span<Pointer const> tensors, const AttentionSizes& sizes) {
   const std::int64_t width = sizes.heads * sizes.size;
@@ -67,11 +67,11 @@ struct AttentionRow {
         channel(head * sizes.size),
         first_query((sample * sizes.heads + head) * sizes.queries) {}
   std::int64_t position, head, sample;
-  std::int64_t channel;      ///< the head's first
+  std::int64_t channel;      ///< of the head's first channel
   std::int64_t first_query;  ///< row of the head's query 0 in [batch, heads, queries]
 };
 
-/// In order of the channels.
+/// Sums in channel order.
 LOCKSTEP_HOST_DEVICE inline float dot_of_heads(const float* a, const float* b, std::int64_t size) {
   float sum = 0;
   for (std::int64_t i = 0; i < size; ++i) sum += a[i] * b[i];
@@ -130,7 +130,7 @@ struct AttentionForwardFunctor {
   }
 };
 
-/// What gradients are made from.
+/// What gradients are computed from.
 struct AttentionSeen {
   QueryKeyValue<const float> in;
   HeadTensor<const float> out, dout;
@@ -138,11 +138,11 @@ struct AttentionSeen {
   AttentionSizes sizes;
   float scale = 0;
 
-  /// Of the score of a query and a key.
+  /// The weight of a key in a query's attention.
   [[nodiscard]] LOCKSTEP_HOST_DEVICE float probability(const float* q, const float* k, float log_sum) const {
     return device::vector_exp(dot_of_heads(q, k, sizes.size) * scale - log_sum);
   }
-  /// Of the score, before the scale: what dq and dk multiply by.
+  /// With respect to the score, before scaling: the factor in dq and dk.
   [[nodiscard]] LOCKSTEP_HOST_DEVICE float gradient(float probability, const float* dy, const float* v,
                                                     float dot) const {
     return probability * (dot_of_heads(dy, v, sizes.size) - dot) * scale;
@@ -200,7 +200,7 @@ struct AttentionQueryGradientFunctor {
 struct AttentionKeyGradientFunctor {
   AttentionSeen seen;
   const float* dots = nullptr;
-  HeadTensor<float> dk, dv;  ///< either may be unwanted
+  HeadTensor<float> dk, dv;  ///< either may be null: not wanted
   float* scratch = nullptr;  ///< [batch, heads, keys, 2, kAttentionBlock]
   template <class Group>
   LOCKSTEP_HOST_DEVICE void operator()(Group& group, std::int64_t i) const {
@@ -264,7 +264,7 @@ class AttentionGrid final : public Kernel {
 
   [[nodiscard]] std::string algorithms() const override { return algorithms_; }
 
-  /// A block of scores a query; backward holds two a key, too, and the dots before them.
+  /// A block of scores per query; backward needs two per key, too, and the dots in front of them.
   [[nodiscard]] std::size_t workspace_bytes() const override {
     const std::int64_t forward = query_rows() * kAttentionBlock;
     const std::int64_t backward = query_rows() + std::max(forward, 2 * key_rows() * kAttentionBlock);
@@ -307,7 +307,7 @@ class AttentionGrid final : public Kernel {
   std::string algorithms_;
 };
 
-/// `algorithms`: what Kernel::algorithms() is to say.
+/// `algorithms`: the text that Kernel::algorithms() returns.
 template <class Grid>
 std::unique_ptr<Kernel> make_attention_grid_of(const KernelRequest& request, const std::string& algorithms) {
   const AttentionSizes sizes(*request.attributes, request.inputs);

@@ -1,4 +1,4 @@
-// attention as cuDNN sees it: where q, k and v lie, in one tensor side by side or in three.
+// attention as cuDNN sees it: the memory layout of q, k and v, which are side by side in one tensor, or three tensors.
 #pragma once
 
 #include <cmath>
@@ -20,9 +20,9 @@ namespace lockstep::ops {
           .dtype = dtype};
 }
 
-/// Whether cuDNN's gradients are known to be right for these sizes. Where keys end in the middle of a tile of 128 with
-/// no causal mask, queries whose scores are all far below zero get NaN (cuDNN up to 9.30 on an H100: cudnn-frontend's
-/// pull request 628); with one query there are NaNs, too, and a crash (its issues 1071 and 1072).
+/// Whether cuDNN's gradients are known to be correct for these sizes. If keys end in the middle of a tile of 128 and
+/// there is no causal mask, queries whose scores are all far below zero get NaN (cuDNN up to 9.30 on an H100:
+/// cudnn-frontend's pull request 628); with a single query there are NaNs, too, and a crash (its issues 1071 and 1072).
 [[nodiscard]] inline bool library_gradients_hold(const AttentionSizes& s) {
   return s.causal || (s.keys % 128 != 64 && s.queries > 1);
 }

@@ -1,7 +1,7 @@
 // attention: softmax(scale * q k^T) v for each head, scale = 1 / sqrt(width / heads); with `causal`, position t sees
-// positions up to t. Inputs: one [b, T, 3 * width] that holds q, k, v side by side, or three: q [b, T, width] and
-// k, v [b, S, width]. The scores are made block by block, never as a whole T x S matrix.
-// Saved: the log of the sum of exponentials of each row of scores, [b, heads, T].
+// positions up to t. Inputs: one [b, T, 3 * width] with q, k, v side by side, or three: q [b, T, width] and k, v [b, S,
+// width]. The scores are computed block by block, never as a whole T x S matrix.
+// Saved: the logarithm of the sum of exponentials of each row of scores, [b, heads, T].
 #include <fmt/format.h>
 
 #include "lockstep/error.hpp"

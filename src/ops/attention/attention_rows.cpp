@@ -17,8 +17,8 @@ LOCKSTEP_INLINE std::int64_t visible_columns(const AttentionBlock& block, std::i
   return columns < 0 ? 0 : columns;
 }
 
-/// Lanes i, i + 1, ... of a row; those from `columns` on are `rest`. Rows are kAttentionBlock long, so the load is
-/// safe.
+/// Loads lanes i, i + 1, ... of a row; those from `columns` on become `rest`. Rows are kAttentionBlock long, so the
+/// load stays within the row.
 LOCKSTEP_INLINE void load_visible(Lanes& to, const float* row, std::int64_t i, std::int64_t columns, float rest) {
   constexpr device::IntegerLanes kIndex = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
   device::load(to, row + i);

@@ -12,9 +12,9 @@ namespace lockstep::ops {
 struct AttentionSizes {
   std::int64_t batch = 0, queries = 0, keys = 0, heads = 1;
   std::int64_t size = 0;    ///< of a head
-  std::int64_t offset = 0;  ///< position of query 0 among the keys; a past of keys will make it more than 0
+  std::int64_t offset = 0;  ///< position of query 0 among the keys; 0 as long as there is no cache of past keys
   bool causal = true;
-  bool packed = true;  ///< q, k, v side by side in one input
+  bool packed = true;  ///< q, k, v are side by side in one input
 
   AttentionSizes(const Attributes& attributes, std::span<const TensorSpec> inputs)
       : batch(inputs[0].shape[0]),
@@ -25,11 +25,11 @@ struct AttentionSizes {
         causal(attributes.boolean("causal")),
         packed(inputs.size() == 1) {}
 
-  /// Keys that the first `queries_end` queries see.
+  /// How many keys are visible to the first `queries_end` queries.
   [[nodiscard]] LOCKSTEP_HOST_DEVICE std::int64_t seen(std::int64_t queries_end) const {
     return causal && offset + queries_end < keys ? offset + queries_end : keys;
   }
-  /// The first query that sees the key; `queries` or more where none does.
+  /// The first query that sees the key; `queries` or more if none does.
   [[nodiscard]] LOCKSTEP_HOST_DEVICE std::int64_t first_seeing(std::int64_t key) const {
     return causal && key > offset ? key - offset : 0;
   }

@@ -1,4 +1,4 @@
-// attention by a library's algorithms, one for the output and one for the gradients.
+// attention by a library's algorithms: one for the output and one for the gradients.
 #pragma once
 
 #include <algorithm>
@@ -18,20 +18,20 @@ struct GradientPointers {
   void *q, *k, *v;
 };
 
-/// Of one of them in two bytes.
+/// Bytes of one of them, with two bytes per element.
 inline std::size_t gradient_bytes(const AttentionSizes& sizes, std::int64_t positions) {
   const std::int64_t elements = sizes.batch * positions * sizes.heads * sizes.size;
   return aligned_for_libraries(static_cast<std::size_t>(elements) * sizeof(std::uint16_t));
 }
 
-/// Room for any two of them; side by side in one tensor either all are wanted or none is.
+/// Room for any two of them; if they are side by side in one tensor, either all are wanted or none.
 inline std::size_t unwanted_gradient_bytes(const AttentionSizes& sizes) {
   if (sizes.packed) return 0;
   return gradient_bytes(sizes, std::max(sizes.queries, sizes.keys)) + gradient_bytes(sizes, sizes.keys);
 }
 
-/// A library writes all three, and may do so at the same time: one or two that nobody wants (null) go to places of
-/// their own in `unwanted`.
+/// A library writes all three, possibly concurrently: one or two that are not wanted (null) get separate memory in
+/// `unwanted`.
 inline GradientPointers gradient_places(const AttentionSizes& sizes, const QueryKeyValue<std::uint16_t>& wanted,
                                         std::byte* unwanted) {
   const auto pointer = [&](const HeadTensor<std::uint16_t>& gradient) -> void* {
@@ -41,15 +41,15 @@ inline GradientPointers gradient_places(const AttentionSizes& sizes, const Query
   return {pointer(wanted.q), pointer(wanted.k), pointer(wanted.v)};
 }
 
-/// In bfloat16 or float16. Library: device::CudnnAttention, or what has its functions.
+/// In bfloat16 or float16. Library: device::CudnnAttention, or a class with the same functions.
 template <class Library>
 class LibraryAttention final : public Kernel {
  public:
-  /// Without `gradients` it is for inference.
+  /// Without `gradients`, for inference.
   LibraryAttention(const AttentionSizes& sizes, Library output, std::optional<Library> gradients)
       : sizes_(sizes), output_(std::move(output)), gradients_(std::move(gradients)) {}
 
-  /// The library's, and behind it room for gradients that nobody wants.
+  /// The library's, followed by room for gradients that are not wanted.
   [[nodiscard]] std::size_t workspace_bytes() const override {
     return library_bytes() + (gradients_ ? unwanted_gradient_bytes(sizes_) : 0);
   }
@@ -85,7 +85,7 @@ class LibraryAttention final : public Kernel {
   }
 
  private:
-  using Half = std::uint16_t;  ///< an element, which is only pointed to
+  using Half = std::uint16_t;  ///< an element; it is never accessed, only pointed to
 
   [[nodiscard]] std::size_t library_bytes() const {
     const std::size_t of_gradients = gradients_ ? gradients_->workspace_bytes() : 0;

@@ -19,7 +19,7 @@ ReferenceResult avg_pool_reference(const ReferenceCall& call) {
 
 OpCases make_avg_pool_cases() {
   OpCases cases{"avg_pool", avg_pool_reference, pool_cases()};
-  OpCase without_padding = cases.cases[2];  // overlap, with padding
+  OpCase without_padding = cases.cases[2];  // overlapping windows, with padding
   without_padding.name = "padding_not_counted";
   without_padding.attributes.set("count_include_pad", false);
   cases.cases.push_back(without_padding);

@@ -1,5 +1,5 @@
-// avg_pool over a Grid, a thread an element: of the output forward, of the input backward, which gathers from its
-// windows in order.
+// avg_pool on a Grid, one thread per element: of the output in forward, of the input in backward, where it gathers from
+// its windows in order.
 #pragma once
 
 #include <memory>
@@ -15,7 +15,7 @@ namespace lockstep::ops {
 struct AvgPoolShape {
   PoolShape pool;
   bool count_padding;
-  /// 1 / how many pixels count in a window with these taps.
+  /// 1 / (number of pixels that count in a window with these taps).
   [[nodiscard]] LOCKSTEP_HOST_DEVICE float factor(const Taps& rows, const Taps& columns) const {
     const std::int64_t all = pool.window.height.kernel * pool.window.width.kernel;
     return 1 / static_cast<float>(count_padding ? all : rows.count() * columns.count());
@@ -85,7 +85,7 @@ class AvgPoolGrid final : public Kernel {
 
  private:
   AvgPoolShape shape_;
-  std::int64_t inputs_, outputs_;  ///< elements
+  std::int64_t inputs_, outputs_;  ///< numbers of elements
 };
 
 template <class Grid>

@@ -1,6 +1,6 @@
 // avg_pool: the mean of each window, by channel.
 //
-// A window's pixels are added in row-major order. The gradient goes through the windows in the same order.
+// A window's pixels are added in row-major order. The gradient visits the windows in the same order.
 #include <algorithm>
 #include <memory>
 
@@ -12,7 +12,7 @@ namespace lockstep::ops {
 
 namespace {
 
-/// y = factor * sum of the pixels; x points at the first, rows are `pitch` floats apart.
+/// y = factor * sum of the pixels; x points to the first pixel, rows are `pitch` floats apart.
 LOCKSTEP_VECTORIZED void average(const float* x, std::int64_t rows, std::int64_t columns, std::int64_t pitch,
                                  std::int64_t channels, float factor, float* y) {
   for (std::int64_t c = 0; c < channels; ++c) y[c] = 0;
@@ -61,7 +61,7 @@ class AvgPoolCpu final : public Kernel {
  private:
   [[nodiscard]] std::int64_t pitch() const { return s_.image.width * s_.image.channels; }
 
-  /// functor(element of the first pixel covered, rows, columns, element of the output, 1 / count), in order.
+  /// Calls functor(element of the first pixel covered, rows, columns, element of the output, 1 / count), in order.
   template <class Functor>
   void each_window(const Functor& functor) const {
     const WindowShape& m = s_.image;

@@ -37,7 +37,7 @@ ReferenceResult batch_norm_reference(const ReferenceCall& call) {
   return result;
 }
 
-/// Far from 0, where a variance by squares would cancel.
+/// Far from 0, where computing the variance from squares would cancel.
 void far_away(int /*index*/, Tensor& tensor) {
   for (float& value : tensor.as<float>()) value = value + 1000.0F;
 }
@@ -57,12 +57,12 @@ OpCases make_batch_norm_cases() {
               {.name = "channels_16", .inputs = {{DType::f32, {2, 4, 3, 16}}}},
               {.name = "channels_119", .inputs = {{DType::f32, {2, 3, 3, 119}}}},
               {.name = "several_blocks", .inputs = {{DType::f32, {3, 21, 20, 16}}}},
-              // 65 blocks, so that their sums are added in blocks in their turn.
+              // 65 blocks, so that the blocks' sums are themselves added in blocks.
               {.name = "blocks_of_blocks", .inputs = {{DType::f32, {515, 1024}}}},
               {.name = "epsilon", .attributes = Attributes({{"epsilon", 0.5}}), .inputs = {{DType::f32, {2, 4, 4, 8}}}},
               {.name = "far_from_zero",
                .inputs = {{DType::f32, {2, 32, 20, 16}}},
-               .tolerance = 1e-4,  // what is left of the inputs' own 24 bits
+               .tolerance = 1e-4,  // the precision that is left of the inputs' 24 bits
                .fill = far_away},
               {.name = "inference", .inputs = {{DType::f32, {2, 3, 4, 20}}}, .mode = Mode::inference},
               batch_norm_speed("32x32_16", {16, 32, 32, 16}),

@@ -1,5 +1,5 @@
-// Moments are taken block by block, each in two passes while it is in the first-level cache, and combined in
-// double (channel_sums.hpp): accurate as two passes over memory, at the cost of one.
+// Moments are computed block by block, each in two passes while it is in the first-level cache, and combined in double
+// (channel_sums.hpp): as accurate as two passes over memory, at the cost of one.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -13,8 +13,8 @@ namespace lockstep::ops {
 
 namespace {
 
-/// The workspace, by channel: what all rows come to and the levels of that sum (of Moments or GradientTotals), two rows
-/// of doubles, and three of floats.
+/// The workspace, by channel: the total over all rows and the levels of that sum (of Moments or GradientTotals), two
+/// rows of doubles, and three of floats.
 struct Scratch {
   Scratch(void* workspace, std::int64_t blocks, std::int64_t channels)
       : totals(workspace),
@@ -113,8 +113,8 @@ class BatchNormCpu final : public Kernel {
 
   [[nodiscard]] Scratch scratch_in(void* workspace) const { return {workspace, blocks_.count(), channels_}; }
 
-  /// Adds all blocks as device/row_blocks.hpp says: add(block) to scratch.first and second, which begin with 0 for
-  /// each block of blocks, and taken(channel) is what they have come to then.
+  /// Adds all blocks in the order of device/row_blocks.hpp: add(block) adds to scratch.first and second, which start at
+  /// 0 for each block of blocks; taken(channel) then returns their result.
   template <class T, class Add, class Taken>
   const T* sum_of_blocks(const Scratch& scratch, const Add& add, const Taken& taken) const {
     auto* const totals = static_cast<T*>(scratch.totals);

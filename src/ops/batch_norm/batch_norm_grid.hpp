@@ -1,4 +1,4 @@
-// batch_norm over a Grid. A thread takes a channel of a block of rows and makes its moments in two passes; the blocks
+// batch_norm on a Grid. One thread computes the moments of one channel of a block of rows, in two passes; the blocks
 // are added in double, as rows are. Blocks, streams and formulas are those of batch_norm_cpu.cpp, channel_sums.hpp and
 // channel_groups.hpp.
 #pragma once
@@ -19,8 +19,8 @@
 
 namespace lockstep::ops {
 
-/// Sum of term(0) ... term(rows - 1): row r goes to stream r mod kStreams, what is left of the rows to stream 0; the
-/// streams are combined as a tree. Sum: a float, or several that are added side by side.
+/// Sum of term(0) ... term(rows - 1): row r goes to stream r mod kStreams, remaining rows to stream 0; the streams are
+/// combined as a tree. Sum: a float, or several that are summed side by side.
 template <class Sum, int kStreams, class Term>
 LOCKSTEP_HOST_DEVICE Sum sum_in_streams(std::int64_t rows, const Term& term) {
   Sum sums[kStreams] = {};
@@ -35,7 +35,7 @@ LOCKSTEP_HOST_DEVICE Sum sum_in_streams(std::int64_t rows, const Term& term) {
   return sums[0];
 }
 
-/// The CPU has 64 channels at once in two streams, then 32 in four, and the rest in eight.
+/// The CPU sums 64 channels at a time in two streams, then 32 in four, and the rest in eight.
 template <class Sum, class Term>
 LOCKSTEP_HOST_DEVICE Sum sum_of_channel(std::int64_t channel, std::int64_t channels, std::int64_t rows,
                                         const Term& term) {
@@ -44,7 +44,7 @@ LOCKSTEP_HOST_DEVICE Sum sum_of_channel(std::int64_t channel, std::int64_t chann
   return sum_in_streams<Sum, 8>(rows, term);
 }
 
-/// Of block i / channels and channel i % channels.
+/// For block i / channels and channel i % channels.
 template <class T>
 struct BlockMomentsFunctor {
   const T* x;
@@ -70,7 +70,7 @@ LOCKSTEP_HOST_DEVICE inline float inverse_stddev(double variance, double epsilon
   return static_cast<float>(1 / std::sqrt(variance + epsilon));
 }
 
-/// What the functors above have made, as rows to be added.
+/// The results of the functors above, as rows to be added.
 struct BlockMoments {
   const float *means, *squares;  ///< [blocks, channels]
   CacheBlocks blocks;
@@ -81,7 +81,7 @@ struct BlockMoments {
   }
 };
 
-/// What forward keeps of each channel, and what it multiplies by.
+/// What forward saves for each channel, and its scale.
 struct MomentsFunctor {
   const Moments* moments;  ///< [channels]
   const float* weight;
@@ -129,7 +129,7 @@ struct NormalizeFunctor {
   LOCKSTEP_HOST_DEVICE void store(std::int64_t i, float value) const { y[i] = value; }
 };
 
-/// The gradient of what is normalized: dy, or with relu behind it what that lets through.
+/// The gradient of the normalised value: dy, or, with the epilogue relu, what passes through it.
 template <class T>
 struct NormalizedGradient {
   const T* dy;
@@ -148,7 +148,7 @@ struct GradientSums {
   }
 };
 
-/// Sums over a block of dy and of dy * (x - mean), both in one pass.
+/// Sums over a block of dy and of dy * (x - mean), in one pass.
 template <class T>
 struct BlockGradientSumsFunctor {
   const T* x;
@@ -173,7 +173,7 @@ struct BlockGradientSumsFunctor {
   }
 };
 
-/// They as rows to be added.
+/// These sums, as rows to be added.
 struct BlockGradients {
   const float *sums, *products;  ///< [blocks, channels]
   std::int64_t channels;
@@ -191,7 +191,7 @@ struct GradientFactors {
 struct ChannelGradientFunctor {
   const GradientTotals* totals;  ///< [channels]
   const float *weight, *inverse;
-  float *weight_gradient, *bias_gradient;  ///< null where not wanted
+  float *weight_gradient, *bias_gradient;  ///< null if not wanted
   GradientFactors factors;
   std::int64_t rows;
   LOCKSTEP_HOST_DEVICE void operator()(std::int64_t c) const {
@@ -282,7 +282,7 @@ class BatchNormGrid final : public Kernel {
   }
 
  private:
-  /// The workspace: what all rows come to, by channel, and the levels of that sum; then the floats below.
+  /// The workspace: totals over all rows, by channel, and the levels of that sum; then the floats below.
   [[nodiscard]] std::size_t totals_bytes() const {
     return static_cast<std::size_t>(channels_) * sizeof(Moments) +
            device::row_sums_bytes<Moments>(blocks_.count(), channels_);
@@ -293,7 +293,7 @@ class BatchNormGrid final : public Kernel {
     launch_row_sums<Grid>(stream_of(call), terms, blocks_.count(), channels_, totals, totals + channels_);
     return totals;
   }
-  /// Two sums of each block and channel, three values of each channel.
+  /// Two sums per block and channel, three values per channel.
   struct Scratch {
     float *first, *second, *a, *b, *c;
   };

@@ -1,7 +1,7 @@
 // batch_norm: y = (x - mean) / sqrt(variance + epsilon) * weight + bias, by channel (the last dimension).
 //
-// In training, mean and variance are those of the shard, over all dimensions but the last; the running ones are
-// the states, fed with the shard's mean and unbiased variance. In inference the states are used.
+// In training, mean and variance are those of the shard, over all dimensions but the last; the running ones are states,
+// updated from the shard's mean and unbiased variance. In inference the states are used.
 #include <fmt/format.h>
 
 #include "lockstep/error.hpp"

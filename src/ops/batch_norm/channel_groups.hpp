@@ -1,26 +1,26 @@
-// Loops over rows of channels [rows, channels] with the channels' constants and sums in registers; for functions
-// marked LOCKSTEP_VECTORIZED.
+// Loops over rows of channels [rows, channels] with the channels' constants and sums in registers; for functions marked
+// LOCKSTEP_VECTORIZED.
 //
-// Channels are cut into groups of 64, 32, 16 and a rest. The association of a sum over rows is fixed by the number
-// of channels and rows alone: row r goes to stream r mod streams, and the streams are combined as a tree.
+// Channels are cut into groups of 64, 32, 16 and a remainder. The association of a sum over rows depends only on the
+// numbers of channels and rows: row r goes to stream r mod streams, and the streams are combined as a tree.
 #pragma once
 
 #include "device/cpu/reduce.hpp"
 
 namespace lockstep::ops {
 
-/// Member functions and functors of loops must be inlined into each instruction set.
+/// Member functions and functors of loops must be inlined into each instruction set's version.
 #define LOCKSTEP_MEMBER inline __attribute__((always_inline))
 
 using device::kLanes;
 using device::Lanes;
 
-/// kWidth registers of 16 channels each; the last holds fewer if not kWhole.
+/// kWidth registers of 16 channels each; the last one has fewer unless kWhole.
 template <int kWidth, bool kWhole>
 struct ChannelGroup {
   static constexpr int kVectors = kWidth;
-  std::int64_t first = 0;       ///< channel
-  std::int64_t count = kLanes;  ///< of the last register
+  std::int64_t first = 0;       ///< its first channel
+  std::int64_t count = kLanes;  ///< channels in the last register
 
   LOCKSTEP_MEMBER void load(Lanes& to, const float* row, int w) const {
     if constexpr (kWhole) {
@@ -48,7 +48,7 @@ LOCKSTEP_INLINE void for_channel_groups(std::int64_t channels, const Functor& fu
   if (c < channels) functor(ChannelGroup<1, false>{c, channels - c});
 }
 
-/// total[t][w] = sum over rows of what term(row, w, values[kTerms]) gives.
+/// total[t][w] = sum over rows of values[t], which term(row, w, values[kTerms]) sets.
 template <int kTerms, int kWidth, class Term>
 LOCKSTEP_INLINE void sum_over_rows(std::int64_t rows, const Term& term, Lanes (&total)[kTerms][kWidth]) {
   constexpr int kStreams = 8 / kWidth;

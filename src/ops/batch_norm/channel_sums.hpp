@@ -1,5 +1,5 @@
-// What batch_norm adds over rows, by channel, in double. A block of rows that stays in the CPU's first-level cache is
-// summed in float (channel_groups.hpp says how); the blocks are the rows of device/row_blocks.hpp.
+// The sums over rows of batch_norm, by channel, in double. A block of rows that fits into the CPU's first-level cache
+// is summed in float (see channel_groups.hpp); the blocks are then the rows of device/row_blocks.hpp.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace lockstep::ops {
 
-/// Rows, cut into blocks of a size that depends on the channels alone.
+/// Rows, cut into blocks whose size depends only on the channels.
 struct CacheBlocks {
   std::int64_t rows, block;
 
@@ -19,7 +19,7 @@ struct CacheBlocks {
   }
 };
 
-/// Mean of some rows and sum of squared deviations from it. They are added as Chan, Golub, LeVeque (1983) do.
+/// Mean of some rows and sum of squared deviations from it. Added as by Chan, Golub, LeVeque (1983).
 struct Moments {
   double rows = 0, mean = 0, squares = 0;
 

@@ -30,7 +30,7 @@ ReferenceResult class_metric_reference(const ReferenceCall& call, std::size_t be
   return {{right, count}, {}};
 }
 
-/// Small integers, so that scores are often equal.
+/// Small integers, so that equal scores are frequent.
 void fill_with_ties(int index, Tensor& tensor) {
   auto n = static_cast<std::uint64_t>(index);
   if (tensor.dtype() == DType::f32) {

@@ -1,6 +1,6 @@
-// accuracy and top5 over a Grid, a group a row of scores; the rules are those of class_metric_op.cpp. A label that is
-// no class gives NaN, and the run ends as diverged: a kernel cannot throw. Places among the classes are floats on the
-// way, which hold integers exactly up to 2^24.
+// accuracy and top5 on a Grid, one group per row of scores; the rules are those of class_metric_op.cpp. A label that is
+// no class gives NaN, and the run ends as diverged, because a kernel cannot throw. Intermediate class indices are
+// floats, which represent integers exactly up to 2^24.
 #pragma once
 
 #include <memory>
@@ -35,7 +35,7 @@ struct ClassMetricFunctor {
   }
 
  private:
-  /// The first class of the largest weight; a NaN is passed over, but for class 0.
+  /// The first class with the largest weight; NaNs are skipped, except for class 0.
   template <class Group>
   LOCKSTEP_HOST_DEVICE std::int64_t heaviest(Group& group, std::int64_t row) const {
     const float* t = target.weights + row * target.classes;
@@ -46,7 +46,7 @@ struct ClassMetricFunctor {
   }
 };
 
-/// Its workspace holds what each row gets.
+/// Its workspace holds each row's value.
 template <class Grid>
 class ClassMetricGrid final : public Kernel {
  public:

@@ -1,5 +1,5 @@
-// Metrics that ask whether the target is among a row's k best classes: accuracy (k = 1), top5. Of equal scores the
-// class with the lower index is the better one; a NaN beats the target.
+// Metrics that test whether the target is among a row's k best classes: accuracy (k = 1), top5. Of equal scores, the
+// class with the lower index wins; a NaN beats the target.
 #include <memory>
 #include <string>
 

@@ -4,7 +4,7 @@ namespace lockstep::ops {
 
 namespace {
 
-/// Element by element: walks the output's index and finds the input that holds it.
+/// Element by element: finds the input that holds each index of the output.
 ReferenceResult concat_reference(const ReferenceCall& call) {
   const auto rank = static_cast<std::int64_t>(call.inputs[0].shape.size());
   const std::int64_t given = call.attributes.integer("axis");

@@ -1,5 +1,5 @@
-// concat over a Grid, a thread an element of each input. Every tensor is `outer` runs; a run of the output is the
-// inputs' runs one after another.
+// concat on a Grid, one thread per element of each input. Every tensor consists of `outer` runs; a run of the output is
+// the inputs' runs, one after another.
 #pragma once
 
 #include <memory>
@@ -14,10 +14,10 @@
 
 namespace lockstep::ops {
 
-/// Where an input's elements stand in the output.
+/// Where an input's elements are in the output.
 struct RunOffset {
-  Divisor run;                ///< elements of the input's
-  std::int64_t total, first;  ///< of the output's, and of it before the input's
+  Divisor run;                ///< elements in a run of the input
+  std::int64_t total, first;  ///< elements in a run of the output, and those before this input's
   [[nodiscard]] LOCKSTEP_HOST_DEVICE std::int64_t of(std::int64_t i) const { return i / run * total + first + i % run; }
 };
 

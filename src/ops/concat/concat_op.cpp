@@ -1,4 +1,4 @@
-// concat: its inputs side by side along one dimension, which is not the batch.
+// concat: joins its inputs along one dimension other than the batch.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// What concat's kernels see of their shapes: every tensor is `outer` runs; a run of the output is the inputs' runs one
-// after another.
+// The shapes as concat's kernels see them: every tensor consists of `outer` runs; a run of the output is the inputs'
+// runs, one after another.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// conv by oneDNN. Activations stay NHWC (measured on ResNet-20's shapes: as fast as oneDNN's blocked layouts).
+// conv by oneDNN. Activations stay NHWC (as fast as oneDNN's blocked layouts, measured with ResNet-20's shapes).
 #include <memory>
 
 #include "device/cpu/dnnl_layer.hpp"
@@ -31,7 +31,7 @@ ConvolutionSpec spec_of(const ConvShape& s, bool training) {
   spec.strides = {h.stride, w.stride};
   spec.dilations = {h.dilation - 1, w.dilation - 1};
   spec.padding_before = {h.before, w.before};
-  // What oneDNN needs to make exactly this output: the last rows may lie outside of every window.
+  // The padding with which oneDNN computes exactly this output; negative if the last rows are outside of every window.
   const auto after = [](const WindowAxis& axis, std::int64_t in, std::int64_t out) {
     return (out - 1) * axis.stride + axis.reach() - in - axis.before;
   };

@@ -1,13 +1,13 @@
-// conv by cuDNN, each direction with a plan of its own; where there is none, and for the bias's gradient, by kernels
-// over a Grid. The workspace holds the weight, or its gradient, with channels last where it lies otherwise, behind it
-// wide copies of the factors where they are needed, and then cuDNN's own.
+// conv by cuDNN, with a plan for each direction; without a plan, and for the bias's gradient, by Grid kernels. The
+// workspace holds the weight, or its gradient, with channels last if that is not its layout, then fp32 copies of the
+// factors if they are needed, and then cuDNN's own workspace.
 //
-// Of low-precision factors of an odd number of channels (images have 1 or 3) cuDNN has no plan for a weight gradient in
-// fp32. It is given them upcast, and may take its tensor cores for TF32, which loses nothing: a bfloat16 or a float16
-// is a TF32 number.
+// For low-precision factors with an odd number of channels (images have 1 or 3), cuDNN has no plan for a weight
+// gradient in fp32. It then gets them upcast, and may use its TF32 tensor cores, which loses nothing: every bfloat16
+// and float16 is a TF32 number.
 //
-// A relu behind it is part of the output's plan where cuDNN has one with it, which its name says; else a kernel of ours
-// goes over the output once more.
+// An epilogue relu is part of the output's plan if cuDNN has such a plan, as its name then says; else one of our
+// kernels is applied to the output.
 #include <algorithm>
 
 #include "device/cuda/cuda_grid.cuh"
@@ -24,10 +24,10 @@ using device::CudaGrid;
 using device::CudnnConvolution;
 using Direction = CudnnConvolution::Direction;
 
-// End the names of such algorithms.
+// Suffixes of the names of such algorithms.
 constexpr const char *kUpcast = " of upcast factors", *kRelu = ", relu";
 
-/// Takes it off the end of a plan's name, where it stands there.
+/// Removes a suffix from a plan's name, if it is there.
 bool cut(std::string_view end, std::string& name) {
   if (!name.ends_with(end)) return false;
   name.resize(name.size() - end.size());
@@ -116,14 +116,14 @@ class CudnnConv final : public LayerProducts {
 
  private:
   [[nodiscard]] bool is_packed() const { return weight_needs_no_copy(shape_); }
-  /// For the gradient, which is in fp32; the weight takes as much, or half.
+  /// For the gradient, which is in fp32; the weight needs as much, or half.
   [[nodiscard]] std::size_t packed_bytes() const {
     return is_packed() ? 0 : aligned_for_libraries(static_cast<std::size_t>(weights_) * sizeof(float));
   }
   [[nodiscard]] void* rest(const ProductCall& call) const {
     return static_cast<std::byte*>(call.workspace) + packed_bytes() + wide_bytes(inputs_) + wide_bytes(outputs_);
   }
-  /// Of a copy in fp32.
+  /// Size of a copy in fp32.
   [[nodiscard]] std::size_t wide_bytes(std::int64_t elements) const {
     return upcasts_ ? aligned_for_libraries(static_cast<std::size_t>(elements) * sizeof(float)) : 0;
   }
@@ -146,12 +146,12 @@ class CudnnConv final : public LayerProducts {
   std::unique_ptr<LayerProducts> own_;
   ConvShape shape_;
   DType compute_type_;
-  std::int64_t inputs_, outputs_, weights_;  ///< elements
+  std::int64_t inputs_, outputs_, weights_;  ///< numbers of elements
   DType output_type_;
   FilterSizes filter_;
-  enum class ReluStep : std::uint8_t { none, in_plan, after } relu_ = ReluStep::none;  ///< of the output
+  enum class ReluStep : std::uint8_t { none, in_plan, after } relu_ = ReluStep::none;  ///< the relu of the output
   std::optional<CudnnConvolution> output_, image_gradient_, weight_gradient_;
-  bool upcasts_ = false;  ///< the factors of the weight's gradient
+  bool upcasts_ = false;  ///< whether the factors of the weight's gradient are upcast
 };
 
 }  // namespace

@@ -1,8 +1,8 @@
-// conv over a Grid: outputs and the image's gradient a thread an element, which adds over taps and channels in order;
-// the weight's gradient a group an element, which adds over all pixels of the output. Simple and right: cuDNN is the
-// fast one. The bias's gradient is a sum over rows, which are pixels. A relu behind it is taken of the sums, before
-// they are rounded, which changes no bit; backward puts what relu lets through into the workspace, and goes on from
-// there.
+// conv on a Grid: outputs and the image's gradient with one thread per element, which sums over taps and channels in
+// order; the weight's gradient with one group per element, which sums over all pixels of the output. Simple and
+// correct; cuDNN is the fast implementation. The bias's gradient is a sum over rows, which are pixels. An epilogue relu
+// is applied to the sums before they are rounded, which changes no bit; backward writes the gradient that passes the
+// relu to the workspace, and continues from there.
 #pragma once
 
 #include <memory>
@@ -27,7 +27,7 @@ struct ConvGroup {
         channels_last(s.channels_last) {}
   std::int64_t channels, filters, taps;
   bool channels_last;
-  /// Element of the weight [all filters, channels, taps], or [all filters, taps, channels].
+  /// Index into the weight [all filters, channels, taps], or [all filters, taps, channels].
   [[nodiscard]] LOCKSTEP_HOST_DEVICE std::int64_t weight(std::int64_t filter, std::int64_t channel,
                                                          std::int64_t tap) const {
     return channels_last ? (filter * taps + tap) * channels + channel : (filter * channels + channel) * taps + tap;
@@ -37,7 +37,7 @@ struct ConvGroup {
 template <class T, class Out>
 struct ConvFunctor {
   const T *x = nullptr, *weight = nullptr;
-  const float* bias = nullptr;  ///< no bias: null
+  const float* bias = nullptr;  ///< null: no bias
   Out* y = nullptr;
   ConvShape shape;
   bool relu = false;  ///< the epilogue
@@ -151,7 +151,7 @@ class ConvProducts final : public LayerProducts {
   [[nodiscard]] std::int64_t pixels() const { return outputs_ / shape_.filters; }
   ConvShape shape_;
   bool relu_;
-  std::int64_t inputs_, outputs_, weights_;  ///< elements
+  std::int64_t inputs_, outputs_, weights_;  ///< numbers of elements
 };
 
 template <class Grid>
@@ -163,7 +163,7 @@ std::unique_ptr<LayerProducts> make_conv_products(const KernelRequest& request) 
       });
 }
 
-/// Its products make the output past the relu; it gives them the gradient before.
+/// Its products apply the relu to the output, and get the gradient before the relu.
 template <class Grid>
 class ConvLayer final : public ProductLayer<Grid> {
  public:
@@ -194,7 +194,7 @@ class ConvLayer final : public ProductLayer<Grid> {
   TensorSpec output_;
 };
 
-/// Null for null.
+/// Returns null for null.
 template <class Grid>
 std::unique_ptr<Kernel> make_conv_layer(const KernelRequest& request, std::unique_ptr<LayerProducts> products) {
   if (products == nullptr) return nullptr;
@@ -206,7 +206,7 @@ std::unique_ptr<Kernel> make_conv_grid(const KernelRequest& request) {
   return make_conv_layer<Grid>(request, make_conv_products<Grid>(request));
 }
 
-// What cuDNN leaves to us where a weight lies as the model has it: into channels last, and back.
+// Conversions of a weight in the model's layout to channels last and back, which cuDNN leaves to us.
 /// weight -> packed, and packed -> weight.
 template <class T>
 using ChannelsLastFunctor = GatherFunctor<FilterSizes, T>;

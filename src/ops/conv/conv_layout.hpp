@@ -1,5 +1,5 @@
-// conv as cuDNN sees it. Images lie there as ours do. The weight is given with channels last, as cuDNN's engines for
-// such images want it, and as lowering makes it lie.
+// conv as cuDNN sees it. Images have our layout. The weight is passed with channels last, as cuDNN's engines for such
+// images need it, and as lowering stores it.
 #pragma once
 
 #include "core/filter_sizes.hpp"
@@ -23,7 +23,7 @@ inline FilterSizes filter_of(const ConvShape& s) {
   return {s.image.channels / s.groups, s.window.height.kernel * s.window.width.kernel};
 }
 
-/// Whether the weight lies in memory as it is given; else it is copied first, and its gradient after.
+/// Whether the weight's layout is already that one; else it is copied before, and its gradient after.
 inline bool weight_needs_no_copy(const ConvShape& s) {
   return s.channels_last || !filter_of(s).orders_differ();
 }

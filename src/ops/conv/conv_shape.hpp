@@ -1,4 +1,4 @@
-// What conv's shape rule and its kernels share.
+// Shared by conv's shape rule and its kernels.
 #pragma once
 
 #include "ops/window.hpp"
@@ -10,7 +10,7 @@ struct ConvShape {
   WindowShape image;
   std::int64_t filters = 0, groups = 1;
   bool bias = true;
-  bool channels_last = false;  ///< of the weight and its gradient
+  bool channels_last = false;  ///< the layout of the weight and its gradient
 };
 
 /// Throws Error(configuration) if the input does not fit the attributes.

@@ -45,7 +45,7 @@ void large_scores(int index, Tensor& tensor) {
   for (auto& value : tensor.as<float>()) value = 1e4F + 4 * value;
 }
 
-/// The sum that is reported, before the exponential.
+/// The sum that is reported, before the exp.
 ReferenceResult perplexity_reference(const ReferenceCall& call) {
   const DoubleTensor &x = call.inputs[0], &target = call.inputs[1];
   const auto batch = static_cast<std::size_t>(x.shape[0]), classes = static_cast<std::size_t>(x.shape.back());

@@ -1,6 +1,6 @@
-// With m = max_k x_k, l = log sum_k e^(x_k - m) and w = sum_k q_k: loss = w * l - sum_k q_k (x_k - m), gradient
-// w * e^((x - m) - l) - q. Logits enter only as differences from m, so the loss is as accurate at logits of 1e4 as at
-// those of 1; log sum_k e^x_k itself would be rounded to the spacing of floats at 1e4.
+// With m = max_k x_k, l = log sum_k e^(x_k - m) and w = sum_k q_k: loss = w * l - sum_k q_k (x_k - m), gradient w *
+// e^((x - m) - l) - q. Logits enter only as differences from m, so the loss is as accurate for logits around 1e4 as for
+// those around 1; log sum_k e^x_k itself would be rounded to the spacing of floats at 1e4.
 #include <algorithm>
 #include <memory>
 
@@ -26,7 +26,7 @@ LOCKSTEP_VECTORIZED float soft_product(const float* t, const float* x, std::int6
   return device::shifted_dot(t, x, n, maximum);
 }
 
-/// What backward needs of a row's log-softmax: log_softmax(x)_k = (x_k - maximum) - log_sum.
+/// What backward needs from a row's log-softmax: log_softmax(x)_k = (x_k - maximum) - log_sum.
 struct RowNormalizer {
   float maximum, log_sum;
 };
@@ -52,7 +52,7 @@ class CrossEntropyCpu final : public Kernel {
   CrossEntropyCpu(const ClassRows& rows, float smoothing)
       : rows_(rows), keep_(1 - smoothing), spread_(smoothing / static_cast<float>(rows.classes)) {}
 
-  /// The losses of a sample's rows.
+  /// Holds the losses of a sample's rows.
   [[nodiscard]] std::size_t workspace_bytes() const override {
     return static_cast<std::size_t>(rows_.per_sample) * sizeof(float);
   }

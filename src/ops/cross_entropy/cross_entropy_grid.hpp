@@ -1,5 +1,6 @@
-// The negative log likelihood over a Grid, forward a group a row of scores; the formulas are those of
-// cross_entropy_cpu.cpp. A label that is no class gives NaN, and the run ends as diverged: a kernel cannot throw.
+// The negative log likelihood on a Grid, in forward one group per row of scores; the formulas are those of
+// cross_entropy_cpu.cpp. A label that is no class gives NaN, and the run ends as diverged, because a kernel cannot
+// throw.
 #pragma once
 
 #include <memory>
@@ -13,17 +14,17 @@
 
 namespace lockstep::ops {
 
-/// What both directions read.
+/// Read in both directions.
 struct LogLossRows {
   ClassTarget target;
   const float* x;      ///< [rows, classes]
-  float keep, spread;  ///< of the target: what stays, and what each class gets
+  float keep, spread;  ///< label smoothing: what the target keeps, and what each class gets
 
   LogLossRows(const ClassRows& rows, const void* prediction, const void* target_of_rows, float kept,
               float spread_to_each)
       : target(rows, target_of_rows), x(static_cast<const float*>(prediction)), keep(kept), spread(spread_to_each) {}
 
-  /// Sum of the target after smoothing, where it holds a weight for each class.
+  /// Sum of the target after smoothing, if it has a weight for each class.
   template <class Group>
   LOCKSTEP_HOST_DEVICE float weight_of(Group& group, std::int64_t row) const {
     const std::int64_t n = target.classes;
@@ -71,7 +72,7 @@ struct LogLossFunctor {
   }
 };
 
-/// Where the target is a label, a thread an element: rows can be as many as there are threads, and each is long.
+/// If the target is a label: one thread per element, since rows can be as many as threads, and each is long.
 struct LabelGradientFunctor {
   LogLossRows rows;
   Divisor classes;
@@ -88,7 +89,7 @@ struct LabelGradientFunctor {
   LOCKSTEP_HOST_DEVICE void store(std::int64_t i, float value) const { dx[i] = value; }
 };
 
-/// Where it is a weight for each class, a group a row.
+/// If the target has a weight for each class: one group per row.
 struct WeightsGradientFunctor {
   LogLossRows rows;
   const float *maximum, *log_sum;

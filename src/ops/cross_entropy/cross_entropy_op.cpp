@@ -1,5 +1,5 @@
-// cross_entropy: -sum_k q_k log softmax(x)_k, where q is the target after label smoothing; a loss. perplexity: e to its
-// mean without smoothing, so e to the mean negative log likelihood of the target class; a metric.
+// cross_entropy: -sum_k q_k log softmax(x)_k, where q is the target after label smoothing; a loss. perplexity: exp of
+// its mean without smoothing, i.e. of the mean negative log likelihood of the target class; a metric.
 #include "ops/elementwise.hpp"
 #include "ops/per_sample.hpp"
 
@@ -10,7 +10,7 @@ std::unique_ptr<Kernel> make_log_loss_cpu(const KernelRequest& request, double l
 
 namespace {
 
-/// Saved: of each row its maximum, and the log of the sum of the exponentials of what is left without it.
+/// Saved: for each row its maximum, and the log of the sum of exponentials of the differences from it.
 Signature infer_cross_entropy(const Attributes& /*attributes*/, std::span<const TensorSpec> inputs) {
   Signature signature = classes_signature("cross_entropy", inputs);
   const Shape& shape = inputs[0].shape;

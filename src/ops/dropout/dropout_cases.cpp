@@ -1,4 +1,4 @@
-// The driver names a node like its op.
+// The driver gives a node its op's name.
 #include "ops/dropout/dropout_mask.hpp"
 #include "ops/op_case.hpp"
 

@@ -1,4 +1,4 @@
-// dropout over a Grid: each element draws its own word, by the rule of dropout_mask.hpp.
+// dropout on a Grid: each element draws its own word, by the rule of dropout_mask.hpp.
 #pragma once
 
 #include <memory>
@@ -18,7 +18,7 @@ struct DropoutFunctor {
   T* y;
   const StepContext* step;
   std::uint64_t layer;
-  std::int64_t size;  ///< elements of a sample
+  std::int64_t size;  ///< elements per sample
   std::uint32_t threshold;
   float scale;
   LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const {

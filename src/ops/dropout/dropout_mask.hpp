@@ -1,5 +1,5 @@
-// Which elements dropout keeps. Element e of a sample reads word (e / 16) mod 4 of the Philox block with counter
-// (16 * (e / 64) + e mod 16, position): so 16 neighbours come from 16 counters, which vector code draws at once.
+// Which elements dropout keeps. Element e of a sample reads word (e / 16) mod 4 of the Philox block with counter (16 *
+// (e / 64) + e mod 16, position): so 16 neighbours come from 16 counters, which vector code draws together.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ constexpr std::uint64_t dropout_key(const StepContext& step, std::uint64_t layer
   return mix(mix(step.seed, layer), step.step);
 }
 
-/// A word below this is dropped.
+/// An element whose word is below this is dropped.
 inline std::uint32_t dropout_threshold(double rate) {
   return static_cast<std::uint32_t>(rate * 4294967296.0);
 }
@@ -24,10 +24,10 @@ constexpr PhiloxWords dropout_counter(std::uint64_t block, std::uint64_t positio
           static_cast<std::uint32_t>(position), static_cast<std::uint32_t>(position >> 32)};
 }
 
-/// One element's word; the plain form of the rule above.
+/// The word of one element; the scalar form of the rule above.
 constexpr std::uint32_t dropout_word(std::uint64_t key, std::uint64_t position, std::uint64_t element) {
   const PhiloxWords words = philox(key, dropout_counter(16 * (element / 64) + element % 16, position));
-  // Chosen, not indexed: a GPU keeps an array in memory whose index is not known when it is compiled.
+  // Selected without an index: a GPU would keep an array in memory if its index is not known at compile time.
   const bool odd = element / 16 % 2 == 1, high = element / 32 % 2 == 1;
   return high ? (odd ? words[3] : words[2]) : (odd ? words[1] : words[0]);
 }

@@ -1,7 +1,7 @@
 // dropout: in training each element is 0 with probability `rate`, else divided by 1 - rate; in inference y = x.
 //
-// The mask is a function of the job's seed, the node's name, the step, the sample's position in the global batch
-// and the element's row-major index in the sample; nothing is stored, backward draws it again.
+// The mask is a function of the job's seed, the node's name, the step, the sample's position in the global batch and
+// the element's row-major index in the sample; nothing is stored, and backward draws it again.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,8 +20,8 @@ namespace {
 
 constexpr std::int64_t kMaskLanes = 16, kGroup = 64;
 
-/// philox() of 16 counters: the 64 words of one group of elements. The rounds stand inside, unrolled, so that the
-/// loop over lanes becomes vector code.
+/// philox() for 16 counters: the 64 words of one group of elements. The rounds are the inner, unrolled loop, so that
+/// the loop over lanes is vectorised.
 LOCKSTEP_VECTORIZED void draw_group(std::uint64_t key, std::uint64_t first_block, std::uint64_t position,
                                     std::uint32_t* words) {
   for (std::uint32_t lane = 0; lane < kMaskLanes; ++lane) {

@@ -34,7 +34,7 @@ OpCases make_embedding_cases() {
               {.name = "many_repeats",
                .attributes = of(7, 37),
                .inputs = {{DType::i32, {3, 67}}},
-               .integer_bound = 6,  // the last id is never seen
+               .integer_bound = 6,  // the last id never occurs
                .tolerance = 0},
               {.name = "one_per_sample",
                .attributes = of(11, 17),

@@ -1,6 +1,7 @@
-// embedding over a Grid. The gradient of a row is the sum over its positions in order: these are linked first, then a
-// thread an element of the weight follows its row's links, so no atomics are needed, and rows that no position has get
-// their zeros on the way. An id outside the vocabulary gives NaN, and the run ends as diverged: a kernel cannot throw.
+// embedding on a Grid. The gradient of a row is the sum over its positions in order: these are linked first, then one
+// thread per element of the weight follows its row's links, so no atomics are needed, and rows without a position get
+// their zeros in the same pass. An id outside the vocabulary gives NaN, and the run ends as diverged, because a kernel
+// cannot throw.
 #pragma once
 
 #include <memory>
@@ -23,7 +24,8 @@ struct EmbeddingFunctor {
   }
 };
 
-/// Positions of one id, as a list: links[id] is the first one, links[vocabulary + position] the next. kNone: no more.
+/// Linked lists of each id's positions: links[id] is the first one, links[vocabulary + position] the next. kNone: the
+/// end.
 struct PositionLinks {
   static constexpr std::int32_t kNone = -1;
   std::int32_t* links;  ///< [vocabulary + positions]
@@ -45,7 +47,7 @@ struct ClearLinksFunctor {
   LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const { links.clear(i); }
 };
 
-/// A group a position looks for the last one before it that has its id.
+/// One group per position, which finds the last earlier position with the same id.
 struct LinkPositionsFunctor {
   const std::int32_t* ids;
   PositionLinks links;

@@ -1,5 +1,5 @@
-// embedding: row `id` of weight [vocabulary, width] for each id of the input, [b, ...] i32 to [b, ..., width].
-// An id outside of the vocabulary is Error(data).
+// embedding: row `id` of weight [vocabulary, width] for each id of the input, [b, ...] i32 to [b, ..., width]. An id
+// outside the vocabulary is Error(data).
 //
 // The gradient of a row is the sum over its positions in order.
 #include <fmt/format.h>

@@ -5,10 +5,10 @@
 
 namespace lockstep::ops {
 
-/// Positions are floats on the way to an id's last one, and floats hold integers exactly up to here.
+/// The kernel that finds an id's last position computes with floats, which represent integers exactly up to here.
 inline constexpr std::int64_t kMaxPositions = std::int64_t{1} << 24;
 
-/// Throws Error(configuration) where there are more.
+/// Throws Error(configuration) if there are more.
 void require_gpu_positions(std::int64_t positions);
 
 }  // namespace lockstep::ops

@@ -6,7 +6,7 @@
 
 namespace lockstep::ops {
 
-/// gelu's usual approximation.
+/// gelu's tanh approximation.
 struct GeluTanh {
   static constexpr float kTwice = 1.5957691216F;  // 2 * sqrt(2 / pi)
   static constexpr float kCube = 0.044715F;

@@ -1,4 +1,4 @@
-// gelu over a Grid. As on the CPU, training makes the slope in forward, and backward only multiplies by it.
+// gelu on a Grid. As on the CPU, training computes the slope in forward, and backward only multiplies by it.
 #pragma once
 
 #include "ops/elementwise_grid.hpp"
@@ -23,7 +23,7 @@ struct GeluTraining {
   }
 };
 
-/// pre = sums, y = gelu(sums), by tanh; pre may be sums, where that is of its type.
+/// pre = sums, y = gelu(sums), tanh approximation; pre may be sums if the types are equal.
 template <class T>
 struct GeluOfSums {
   const float* sums;
@@ -35,7 +35,7 @@ struct GeluOfSums {
   }
 };
 
-/// gradient * gelu'(x), by tanh.
+/// gradient * gelu'(x), tanh approximation.
 struct GeluGradient {
   static LOCKSTEP_HOST_DEVICE float of(float gradient, float x) {
     return gradient * GeluTanh::slope(x, GeluTanh::phi(x));
@@ -46,11 +46,11 @@ template <class T>
 struct GeluGradientFunctor {
   const float* gradient;
   const T* pre;
-  T* dpre;  ///< may be gradient, where that is of its type
+  T* dpre;  ///< may be `gradient` if the types are equal
   LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const { dpre[i] = GeluGradient::of(gradient[i], pre[i]); }
 };
 
-/// What a product leaves in fp32, of `n` elements, to tensors of `dtype`.
+/// Converts a product's fp32 result of `n` elements to tensors of `dtype`.
 template <class Grid>
 void launch_gelu(GpuStream* stream, DType dtype, const float* sums, void* pre, void* y, std::int64_t n) {
   device::with_element(dtype, [&]<class T>(T /*element*/) {

@@ -1,5 +1,5 @@
-// gelu: x * Phi(x), where Phi is the normal distribution, exact (by erf) or by the usual tanh approximation.
-// Saved: the slope at x. Training makes it in forward, where Phi(x) is at hand, and backward only multiplies by it.
+// gelu: x * Phi(x), where Phi is the normal distribution, exact (by erf) or by the usual tanh approximation. Saved: the
+// slope at x. Training computes it in forward, where Phi(x) is available, and backward only multiplies by it.
 #include <memory>
 
 #include "core/vectorize.hpp"

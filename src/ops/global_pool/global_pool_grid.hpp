@@ -1,5 +1,5 @@
-// global_pool over a Grid, a thread a channel of a sample, which walks the pixels in order; of equal largest ones the
-// first wins.
+// global_pool on a Grid, one thread per channel of a sample, which visits the pixels in order; of equal maxima the
+// first one wins.
 #pragma once
 
 #include <memory>

@@ -1,6 +1,6 @@
 // global_pool: one value per channel from a whole image; [batch, ..., channels] becomes [batch, channels].
 //
-// Pixels are taken in order; of equal largest ones the first wins.
+// Pixels are visited in order; of equal maxima the first one wins.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -113,14 +113,14 @@ Signature infer_global_pool(const Attributes& attributes, std::span<const Tensor
                 fmt::format("global_pool: expected images [batch, height, width, channels] of f32, found {} of {}",
                             to_string(x.shape), name_of(x.dtype)));
   }
-  if (pixels > std::numeric_limits<std::int32_t>::max()) {  // the winning pixel's number has 32 bits
+  if (pixels > std::numeric_limits<std::int32_t>::max()) {  // the winning pixel's index is stored in 32 bits
     throw Error(ExitCode::configuration,
                 fmt::format("global_pool: expected images of fewer than 2^31 pixels, found {}", pixels));
   }
   const Shape out{x.shape.front(), x.shape.back()};
   Signature signature;
   signature.outputs.push_back({DType::f32, out});
-  if (is_maximum(attributes)) signature.saved.push_back({DType::i32, out});  // the winning pixel
+  if (is_maximum(attributes)) signature.saved.push_back({DType::i32, out});  // index of the winning pixel
   return signature;
 }
 

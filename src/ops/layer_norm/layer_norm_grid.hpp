@@ -1,4 +1,4 @@
-// layer_norm over a Grid, a group a row, and sums over rows; the formulas are those of layer_norm_cpu.cpp.
+// layer_norm on a Grid, one group per row, and sums over rows; the formulas are those of layer_norm_cpu.cpp.
 #pragma once
 
 #include <cmath>
@@ -93,7 +93,7 @@ class LayerNormGrid final : public Kernel {
     if (float* db = bias_ ? call.parameter_gradients[1] : nullptr; db != nullptr) {
       sum(call, device::RowElements<T>{dy, rows_.size}, db);
     }
-    // Last, since it may be written over x or dy.
+    // Last, because it may overwrite x or dy.
     if (T* dx = input_gradient<T>(call); dx != nullptr) {
       const auto* weight = static_cast<const float*>(call.parameters[0]);
       Grid::rows(stream_of(call), rows_.count,

@@ -118,7 +118,7 @@ class LayerNormCpu final : public Kernel {
       sum_rows(dy, rows_.count, rows_.size, db, call.workspace);
     }
     if (input_gradient(call) == nullptr) return;
-    // Last, since it may be written over x or dy.
+    // Last, because it may overwrite x or dy.
     const auto* weight = static_cast<const float*>(call.parameters[0]);
     input_gradients(x, dy, means, rstds, weight, input_gradient(call), rows_);
   }

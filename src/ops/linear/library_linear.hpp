@@ -1,6 +1,7 @@
-// linear's products by a library, each with a plan of its own; where there is none, by those it is made with. What a
-// product's epilogue does not do is done after it by a kernel of ours: the bias's gradient; and gelu, or rounding, from
-// fp32 in the workspace. That holds those sums, or a low-precision copy of the bias, and behind them the library's own.
+// linear's products by a library, with a plan for each; without a plan, by the products passed to the constructor. What
+// a product's epilogue cannot do is done afterwards by one of our kernels: the bias's gradient; and gelu, or rounding,
+// from fp32 sums in the workspace. The workspace holds those sums, or a low-precision copy of the bias, followed by the
+// library's own workspace.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +17,7 @@
 
 namespace lockstep::ops {
 
-// Our matrices are row-major, which to cuBLAS are their transposes: x [rows, in] has `in` rows and `rows` columns
+// Our matrices are row-major, so to cuBLAS they are their transposes: x [rows, in] has `in` rows and `rows` columns
 // there.
 
 /// y = x * weight^T is y^T [out, rows] = weight * x^T. Factors: weight, x.
@@ -32,19 +33,19 @@ inline device::ColumnProduct weight_gradient_product(const LinearSizes& s) {
   return {{s.in, s.rows, false}, {s.out, s.rows, true, s.gap}};
 }
 
-/// Where gelu stands.
+/// Which tensor gelu is applied to.
 enum class GeluAt : std::uint8_t { none, output, input };
 
 using ProductForms = std::vector<device::ProductForm>;
 
-/// Whether a library's gelu will do: it does not say how exact that is, and fp32 is promised to be.
+/// Whether a library's gelu can be used: its accuracy is not specified, and fp32 must be exact.
 inline bool takes_librarys_gelu(device::ProductTypes types) {
   return is_low_precision(types.factors) || types.tf32;
 }
 
-/// A bias is added in fp32 and the output rounded once, behind it. Where the library has that for a low-precision bias
-/// only, it gets a rounded one: the last form, which keeps sums in fp32 for a kernel of ours to round or to take gelu
-/// of, moves three to five times the memory.
+/// A bias is added in fp32, and the output is rounded once afterwards. If the library supports this for a low-precision
+/// bias only, it gets a rounded one: the last form, which keeps sums in fp32 for our own kernel to round or apply gelu
+/// to, moves three to five times the memory.
 inline ProductForms output_forms(const LinearSizes& sizes, device::ProductTypes types, bool bias, GeluAt gelu) {
   using device::Epilogue;
   device::ProductTypes wide = types;
@@ -62,7 +63,7 @@ inline ProductForms output_forms(const LinearSizes& sizes, device::ProductTypes 
   return forms;
 }
 
-/// As output_forms().
+/// Like output_forms().
 inline ProductForms input_gradient_forms(const LinearSizes& sizes, device::ProductTypes types, GeluAt gelu) {
   if (gelu != GeluAt::input) return {{types}};
   ProductForms forms;
@@ -75,13 +76,13 @@ inline ProductForms input_gradient_forms(const LinearSizes& sizes, device::Produ
   return forms;
 }
 
-/// The columns of dy, which is the product's b, are what the bias was added to.
+/// The bias was added to the columns of dy, which is the product's b.
 inline ProductForms weight_gradient_forms(device::ProductTypes types, bool bias) {
   if (!bias) return {{types}};
   return {{types, device::Epilogue::sums_of_b}, {types}};
 }
 
-/// `Product`: device::LtProduct, or what has its interface.
+/// `Product`: device::LtProduct, or a class with its interface.
 template <class Grid, class Product>
 class LibraryLinear final : public GeluProducts {
  public:
@@ -155,7 +156,7 @@ class LibraryLinear final : public GeluProducts {
     launch_gelu_gradient<Grid>(call.stream, in_.dtype, static_cast<const float*>(sums), pre, dpre, in_.elements());
   }
 
-  /// Without the bias's, which the one product may have as its epilogue: it goes nowhere then.
+  /// Without the bias's gradient; if the product computes that in its epilogue, it is discarded.
   void weight_gradient(const ProductCall& call, const void* x, const void* dy, float* dw) override {
     if (!weight_gradient_) return own_->weight_gradient(call, x, dy, dw);
     float* const unwanted = sums_bias() ? static_cast<float*>(call.workspace) : nullptr;
@@ -169,7 +170,7 @@ class LibraryLinear final : public GeluProducts {
   }
 
  private:
-  /// Whether the product is made in fp32 of a low-precision tensor.
+  /// Whether the product computes fp32 for a low-precision tensor.
   static bool rounds_after(const std::optional<Product>& product, const TensorSpec& spec) {
     return product && product->form().types.result != spec.dtype;
   }

@@ -25,7 +25,7 @@ Attributes features(std::int64_t count, bool bias = true) {
   return Attributes({{"features", count}, {"bias", bias}});
 }
 
-/// y = gelu(pre) in both inputs: a function of the element, as each is filled alone.
+/// Both inputs, with y = gelu(pre): each element is a function of its index, since the inputs are filled separately.
 void fill_pair(int index, Tensor& tensor) {
   float x = -3.1F;
   for (auto& value : tensor.as<float>()) {
@@ -94,7 +94,7 @@ OpCases make_linear_gelu_cases() {
           CpuOrder::its_own};
 }
 
-// The reference takes gelu of pre itself, so that finite differences find the way through it.
+// The reference computes gelu of pre itself, so that finite differences include it.
 OpCases make_gelu_linear_cases() {
   return {"gelu_linear",
           [](const ReferenceCall& call) {

@@ -23,8 +23,8 @@ LOCKSTEP_VECTORIZED void fill_rows(const float* bias, float* y, std::int64_t row
   }
 }
 
-/// The weight as a product's right factor. Packed once for each version of the parameters, unless nothing may be kept,
-/// or so many rows use it in each call that packing it there costs nothing to speak of.
+/// The weight as the right factor of a product. Packed once per version of the parameters, unless nothing may be kept,
+/// or each call uses it for so many rows that the cost of packing is negligible.
 class Weight {
  public:
   Weight(std::int64_t in, std::int64_t out, std::int64_t rows, bool keeps, bool transposed)
@@ -90,7 +90,7 @@ class LinearCpu final : public Kernel {
     }
   }
 
-  /// The weight's, where its product is one block: then it is complete before it is added.
+  /// For the weight, if its product is a single block: then it is complete before it is added.
   [[nodiscard]] bool adds_gradient(std::size_t parameter) const override {
     return parameter == 0 && rows_ > 0 && rows_ <= device::kGemmDepth;
   }
@@ -105,7 +105,7 @@ class LinearCpu final : public Kernel {
   Weight forward_, backward_;
 };
 
-/// In bfloat16 by oneDNN's inner product: float32's kernel is gemm's. For requests that multiplies_natively().
+/// In bfloat16 by oneDNN's inner product; float32 uses gemm. For requests that multiplies_natively().
 std::unique_ptr<Kernel> make_linear_native(const KernelRequest& request) {
   using Layout = dnnl::memory::format_tag;
   const LinearSizes s = linear_sizes(request);

@@ -1,5 +1,5 @@
-// linear, linear_gelu and gelu_linear by cuBLASLt (library_linear.hpp), and by the kernels of linear_grid.hpp where
-// that has nothing to offer.
+// linear, linear_gelu and gelu_linear by cuBLASLt (library_linear.hpp), and by the kernels of linear_grid.hpp if
+// cuBLASLt has no plan.
 #include "device/cuda/cuda_grid.cuh"
 #include "device/cuda/lt_product.hpp"
 #include "ops/linear/library_linear.hpp"
@@ -10,7 +10,7 @@ namespace {
 
 using device::CudaGrid;
 
-/// Without a stream, which libraries need, all by kernels of our own. Null where linear_grid.hpp has none.
+/// Without a GPU, which libraries need, only our own kernels. Null if linear_grid.hpp has none.
 std::unique_ptr<GeluProducts> make_lt_linear(const KernelRequest& request, GeluAt gelu) {
   auto own = make_linear_products<CudaGrid>(request);
   if (own == nullptr || request.gpu == nullptr) return own;

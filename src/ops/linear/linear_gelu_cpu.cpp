@@ -21,7 +21,7 @@ std::unique_ptr<Kernel> gelu_of(const TensorSpec& pre) {
   const Attributes attributes({{"approximate", std::string("tanh")}});
   KernelRequest request;
   request.attributes = &attributes;
-  request.mode = Mode::inference;  // no slope: gelu_linear makes it
+  request.mode = Mode::inference;  // no slope is saved: gelu_linear computes it
   request.inputs = request.outputs = {pre};
   return make_gelu_cpu(request);
 }
@@ -64,7 +64,7 @@ LOCKSTEP_VECTORIZED void multiply_slope(const float* pre, float* gradient, std::
   }
 }
 
-/// The kernel of linear; gelu's slope is multiplied into the gradient where that stands.
+/// The kernel of linear; the gradient is multiplied in place by gelu's slope.
 class GeluLinearCpu final : public Kernel {
  public:
   explicit GeluLinearCpu(const KernelRequest& request)

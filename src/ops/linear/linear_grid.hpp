@@ -1,6 +1,6 @@
-// linear over a Grid: a group an output, which adds over the input's features; gradients a thread an element, which
-// adds over features, or over rows, in order. Simple and right: cuBLASLt is the fast one. The bias's gradient is a sum
-// over rows, as fast as it gets.
+// linear on a Grid: one group per output, which sums over the input's features; gradients with one thread per element,
+// which sums over features or rows in order. Simple and correct; cuBLASLt is the fast implementation. The bias's
+// gradient is a sum over rows, for which there is nothing faster.
 #pragma once
 
 #include <memory>
@@ -12,11 +12,10 @@
 
 namespace lockstep::ops {
 
-/// linear's products with gelu (its tanh form) behind them or before them: of linear_gelu and gelu_linear.
+/// The products of linear_gelu and gelu_linear: linear's, with gelu (tanh approximation) after or before them.
 class GeluProducts : public LayerProducts {
  public:
-  /// pre = x * weight^T + bias and y = gelu(pre), which is taken of pre before it is rounded. `bias`: null where there
-  /// is none.
+  /// pre = x * weight^T + bias and y = gelu(pre), which uses pre before it is rounded. `bias`: null if there is none.
   virtual void output_and_gelu(const ProductCall& call, const void* x, const void* weight, const float* bias, void* pre,
                                void* y) = 0;
   /// dpre = (dz * weight) * gelu'(pre), rounded once.
@@ -24,7 +23,7 @@ class GeluProducts : public LayerProducts {
                                    void* dpre) = 0;
 };
 
-/// Output i.
+/// Computes output i.
 template <class T, class Group>
 LOCKSTEP_HOST_DEVICE float linear_output(Group& group, const T* x, const T* weight, const float* bias,
                                          const LinearSizes& sizes, std::int64_t i) {
@@ -34,7 +33,7 @@ LOCKSTEP_HOST_DEVICE float linear_output(Group& group, const T* x, const T* weig
   return bias == nullptr ? product : product + bias[column];
 }
 
-/// Gradient of input i.
+/// Computes the gradient of input i.
 template <class T>
 LOCKSTEP_HOST_DEVICE float linear_input_gradient(const T* dy, const T* weight, const LinearSizes& sizes,
                                                  std::int64_t i) {
@@ -48,7 +47,7 @@ LOCKSTEP_HOST_DEVICE float linear_input_gradient(const T* dy, const T* weight, c
 template <class T, class Out>
 struct LinearFunctor {
   const T *x, *weight;
-  const float* bias;  ///< null where there is none
+  const float* bias;  ///< null if there is none
   Out* y;
   LinearSizes sizes;
   template <class Group>
@@ -59,11 +58,11 @@ struct LinearFunctor {
   }
 };
 
-/// As LinearFunctor, and gelu of it.
+/// Like LinearFunctor, plus gelu of the result.
 template <class T, class Out>
 struct LinearGeluFunctor {
   const T *x, *weight;
-  const float* bias;  ///< null where there is none
+  const float* bias;  ///< null if there is none
   Out *pre, *y;
   LinearSizes sizes;
   template <class Group>
@@ -85,7 +84,7 @@ struct LinearInputGradientFunctor {
   LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const { dx[i] = linear_input_gradient(dy, weight, sizes, i); }
 };
 
-/// As LinearInputGradientFunctor, for x = gelu(pre), on to pre.
+/// Like LinearInputGradientFunctor, for x = gelu(pre), and continues to the gradient of pre.
 template <class T, class In>
 struct GeluInputGradientFunctor {
   const T *dy, *weight;
@@ -170,7 +169,7 @@ std::unique_ptr<Kernel> make_linear_grid(const KernelRequest& request) {
   return make_product_layer<Grid>(request, make_linear_products<Grid>(request));
 }
 
-/// linear's kernels, of which that for the output also takes gelu.
+/// linear's kernels, except that the one for the output also applies gelu.
 template <class Grid>
 class LinearGelu final : public ProductLayer<Grid, GeluProducts> {
  public:
@@ -182,7 +181,7 @@ class LinearGelu final : public ProductLayer<Grid, GeluProducts> {
   }
 };
 
-/// Null where pre and y are of two types, or for null.
+/// Null if pre and y have different types; null for null.
 template <class Grid>
 std::unique_ptr<Kernel> make_linear_gelu_layer(const KernelRequest& request, std::unique_ptr<GeluProducts> products) {
   if (products == nullptr || request.outputs[0].dtype != request.outputs[1].dtype) return nullptr;
@@ -194,7 +193,7 @@ std::unique_ptr<Kernel> make_linear_gelu_grid(const KernelRequest& request) {
   return make_linear_gelu_layer<Grid>(request, make_linear_products<Grid>(request));
 }
 
-/// linear's kernels, of which that for the input's gradient goes on through gelu.
+/// linear's kernels, except that the one for the input's gradient continues through gelu.
 template <class Grid>
 class GeluLinear final : public ProductLayer<Grid, GeluProducts> {
  public:
@@ -207,7 +206,7 @@ class GeluLinear final : public ProductLayer<Grid, GeluProducts> {
   }
 };
 
-/// Null where y and pre are not both of the products' type, or for null.
+/// Null unless y and pre both have the products' type; null for null.
 template <class Grid>
 std::unique_ptr<Kernel> make_gelu_linear_layer(const KernelRequest& request, std::unique_ptr<GeluProducts> products) {
   const auto fits = [&](const TensorSpec& input) { return input.dtype == request.compute_type; };

@@ -1,8 +1,8 @@
 // linear: y = x * weight^T + bias over the last dimension; weight [features, in].
 //
-// Lowering makes two more of a linear, gelu by tanh, and another linear. linear_gelu: pre = x * weight^T + bias, and
-// y = gelu(pre); gelu_linear: linear of y, which reads both. So the gradient of y is never written: gelu_linear makes
-// that of pre, and none comes for y.
+// Lowering replaces linear, gelu (tanh approximation) and another linear by two ops. linear_gelu: pre = x * weight^T +
+// bias, and y = gelu(pre); gelu_linear: linear of y, which also reads pre. So the gradient of y is never written:
+// gelu_linear computes that of pre, and there is none for y.
 #include <fmt/format.h>
 
 #include "lockstep/error.hpp"

@@ -10,12 +10,12 @@ namespace lockstep::ops {
 /// x [rows, in], weight [out, in], y [rows, out]
 struct LinearSizes {
   std::int64_t rows = 0, in = 0, out = 0;
-  std::int64_t gap = 0;  ///< elements between the rows of dy
+  std::int64_t gap = 0;  ///< elements between rows of dy
   [[nodiscard]] LOCKSTEP_HOST_DEVICE std::int64_t dy_step() const { return out + gap; }
 };
 
-/// A low-precision copy of dy gets rows that begin at multiples of 16 bytes: the fast kernels of libraries read no
-/// others, and a vocabulary may have 50,257 entries.
+/// Rows of a low-precision copy of dy begin at multiples of 16 bytes: the fast kernels of libraries require this, and a
+/// vocabulary may have 50,257 entries.
 inline LinearSizes linear_sizes(const KernelRequest& request) {
   constexpr std::int64_t kAligned = 8;
   const Shape& weight = request.parameters[0].shape;

@@ -1,5 +1,5 @@
-// max_pool over a Grid, a thread an element: of the output forward, of the input backward, which gathers from the
-// windows that it won, in order. The rules are those of max_pool_cpu.cpp.
+// max_pool on a Grid, one thread per element: of the output in forward, of the input in backward, where it gathers, in
+// order, from the windows that it won. The rules are those of max_pool_cpu.cpp.
 #pragma once
 
 #include <memory>
@@ -81,7 +81,7 @@ class MaxPoolGrid final : public Kernel {
  private:
   PoolShape shape_;
   bool training_;
-  std::int64_t inputs_, outputs_;  ///< elements
+  std::int64_t inputs_, outputs_;  ///< numbers of elements
 };
 
 template <class Grid>

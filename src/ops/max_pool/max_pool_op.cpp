@@ -1,6 +1,6 @@
-// max_pool: the largest pixel of each window, by channel; padding is never the largest.
+// max_pool: the largest pixel of each window, by channel; padding never wins.
 //
-// Forward keeps, per output, the number of the winning tap (row-major in the window): the first of equals. A NaN
+// Forward saves, per output, the number of the winning tap (row-major in the window): the first one of equals. A NaN
 // wins, so that it is not lost.
 #include <fmt/format.h>
 
@@ -76,7 +76,7 @@ class MaxPoolCpu final : public Kernel {
   }
 
  private:
-  /// functor(number of the output pixel, rows, columns, sample), in order.
+  /// Calls functor(number of the output pixel, rows, columns, sample), in order.
   template <class Functor>
   void each_window(const Functor& functor) const {
     std::int64_t out = 0;
@@ -90,7 +90,7 @@ class MaxPoolCpu final : public Kernel {
     }
   }
 
-  /// functor(tap, number of the input pixel), row-major.
+  /// Calls functor(tap, number of the input pixel), row-major.
   template <class Functor>
   void each_tap(const Taps& rows, const Taps& columns, std::int64_t sample, const Functor& functor) const {
     for (std::int64_t y = rows.first; y < rows.last; ++y) {
@@ -109,7 +109,7 @@ class MaxPoolCpu final : public Kernel {
 Signature infer_max_pool(const Attributes& attributes, std::span<const TensorSpec> inputs) {
   const PoolShape s = pool_shape("max_pool", attributes, inputs[0]);
   const std::int64_t taps = s.window.height.kernel * s.window.width.kernel;
-  if (taps > 256) {  // the winner's place is kept in a byte
+  if (taps > 256) {  // the winning tap is stored in a byte
     throw Error(ExitCode::configuration,
                 fmt::format("max_pool: expected a kernel of at most 256 pixels, found {}", taps));
   }

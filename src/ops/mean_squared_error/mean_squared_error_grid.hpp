@@ -1,4 +1,4 @@
-// mean_squared_error over a Grid, a group a sample. The gradient is 2 * (x - t).
+// mean_squared_error on a Grid, one group per sample. The gradient is 2 * (x - t).
 #pragma once
 
 #include "ops/elementwise_grid.hpp"

@@ -1,4 +1,4 @@
-// mean_squared_error: (prediction - target)^2, the mean over all elements of all samples; a loss. A target [b] fits a
+// mean_squared_error: (prediction - target)^2, averaged over all elements of all samples; a loss. A target [b] fits a
 // prediction [b, 1].
 //
 // A sample's loss is the sum over its elements; its count is their number. The gradient is 2 * (x - t).

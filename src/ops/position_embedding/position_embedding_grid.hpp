@@ -1,4 +1,4 @@
-// position_embedding over a Grid. The weight's gradient adds sample after sample.
+// position_embedding on a Grid. The weight's gradient adds sample after sample.
 #pragma once
 
 #include <memory>
@@ -12,11 +12,11 @@ struct PositionEmbeddingFunctor {
   const T* x;
   const float* weight;
   T* y;
-  std::int64_t used;  ///< elements of a sample
+  std::int64_t used;  ///< elements per sample
   LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const { y[i] = x[i] + weight[i % used]; }
 };
 
-/// 0 for positions that no sample has.
+/// Zero for positions that no sample has.
 template <class T>
 struct PositionEmbeddingGradientFunctor {
   const T* dy;
@@ -50,7 +50,7 @@ class PositionEmbeddingGrid final : public Kernel {
   }
 
  private:
-  std::int64_t batch_, used_, size_;  ///< elements of a sample, and of the weight
+  std::int64_t batch_, used_, size_;  ///< elements per sample, and of the weight
 };
 
 template <class Grid>

@@ -35,7 +35,7 @@ class PositionEmbeddingCpu final : public Kernel {
   }
 
  private:
-  std::int64_t batch_, used_, size_;  ///< elements of a sample, and of the weight
+  std::int64_t batch_, used_, size_;  ///< elements per sample, and of the weight
 };
 
 std::unique_ptr<Kernel> make_position_embedding_cpu(const KernelRequest& request) {

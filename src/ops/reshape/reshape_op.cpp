@@ -1,5 +1,5 @@
-// reshape: a view of each sample in another shape; the batch dimension is left out of `shape`. flatten: a view of each
-// sample as one row, [b, h, w, c] to [b, h * w * c].
+// reshape: a view of each sample in another shape; `shape` does not include the batch dimension. flatten: a view of
+// each sample as one row, [b, h, w, c] to [b, h * w * c].
 #include <fmt/format.h>
 
 #include "lockstep/error.hpp"

@@ -1,4 +1,4 @@
-// rms_norm over a Grid, a group a row, and a sum over rows; the formulas are those of rms_norm_cpu.cpp.
+// rms_norm on a Grid, one group per row, and a sum over rows; the formulas are those of rms_norm_cpu.cpp.
 #pragma once
 
 #include <cmath>

@@ -25,7 +25,7 @@ LOCKSTEP_VECTORIZED void normalize(const float* x, const float* weight, float* y
   }
 }
 
-/// dx holds g * x first, so that its sum has the stated association.
+/// dx first holds g * x, so that its sum has the specified association.
 LOCKSTEP_VECTORIZED void input_gradients(const float* x, const float* dy, const float* saved, const float* weight,
                                          float* dx, Rows rows) {
   for (std::int64_t row = 0; row < rows.count; ++row) {

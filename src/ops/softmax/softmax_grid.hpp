@@ -1,4 +1,4 @@
-// softmax over a Grid, a group a row. dx = y * (dy - sum(y * dy)).
+// softmax on a Grid, one group per row. dx = y * (dy - sum(y * dy)).
 #pragma once
 
 #include <memory>

@@ -4,7 +4,7 @@ namespace lockstep::ops {
 
 namespace {
 
-/// Takes each input element's index apart and puts it together in the new order.
+/// Splits each input element's index and reassembles it in the new order.
 ReferenceResult transpose_reference(const ReferenceCall& call) {
   const DoubleTensor& x = call.inputs[0];
   std::vector<std::size_t> order = {0};

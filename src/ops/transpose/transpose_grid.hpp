@@ -1,4 +1,4 @@
-// transpose over a Grid, a thread an element of the output.
+// transpose on a Grid, one thread per element of the output.
 #pragma once
 
 #include <array>
@@ -12,11 +12,11 @@
 
 namespace lockstep::ops {
 
-inline constexpr std::size_t kTransposeRank = 8;  ///< what goes with a launch must have a size
+inline constexpr std::size_t kTransposeRank = 8;  ///< a kernel's arguments have a fixed size
 
-/// From the element of the output to that of the input.
+/// From an element of the output to the element of the input.
 struct TransposeOffset {
-  std::array<std::int64_t, kTransposeRank> sizes, strides;  ///< from the last dimension on
+  std::array<std::int64_t, kTransposeRank> sizes, strides;  ///< starting with the last dimension
   std::size_t rank;
 
   explicit TransposeOffset(const TransposeWalk& walk) : sizes{}, strides{}, rank(walk.shape.size()) {

@@ -1,5 +1,5 @@
-// transpose: a sample's dimensions in another order. `order` names the input's dimensions, with the batch as 0, which
-// stays in front: [2, 1] makes [b, T, C] into [b, C, T].
+// transpose: permutes a sample's dimensions. `order` names the input's dimensions, with the batch as 0, which stays
+// first: [2, 1] turns [b, T, C] into [b, C, T].
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

@@ -1,4 +1,4 @@
-// What transpose's kernels see of their shapes.
+// The shapes as transpose's kernels see them.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +10,12 @@ namespace lockstep::ops {
 
 struct TransposeWalk {
   Shape shape;                        ///< of the output
-  std::vector<std::int64_t> strides;  ///< elements of the input that one step in the output's dimension is
+  std::vector<std::int64_t> strides;  ///< by dimension of the output: how far one step moves in the input, in elements
 };
 
 [[nodiscard]] TransposeWalk transpose_walk(const KernelRequest& request);
 
-/// Throws Error(configuration) if a GPU's kernel, which holds `most` dimensions, cannot walk this.
+/// Throws Error(configuration) if a GPU kernel with at most `most` dimensions cannot do this.
 void require_gpu_rank(const TransposeWalk& walk, std::size_t most);
 
 }  // namespace lockstep::ops

@@ -8,9 +8,9 @@
 
 namespace lockstep::optim {
 
-/// From a gradient to the step of a parameter. A moment is written m += (1 - beta) * (g - m), without beta itself: fp32
-/// holds a beta near 1 badly (1 - 0.9999F is off by 1.7e-4), and the bias corrections would then belong to another beta
-/// than the moments do.
+/// The step of a parameter from its gradient. A moment is written m += (1 - beta) * (g - m), without beta itself: fp32
+/// represents a beta near 1 inaccurately (1 - 0.9999F is off by 1.7e-4), and the bias corrections would then use
+/// another beta than the moments do.
 struct AdamStep {
   float rate, one_minus_beta1, one_minus_beta2, epsilon;
   float first_correction, second_correction;  // 1 / (1 - beta1^t), and 1 / sqrt(1 - beta2^t)
@@ -31,7 +31,7 @@ struct AdamStep {
   }
 
  private:
-  /// 1 - beta^t; the difference itself would lose digits where beta is near 1.
+  /// 1 - beta^t, without the cancellation that the plain difference has if beta is near 1.
   static double one_minus_power(double beta, std::int64_t t) {
     return beta > 0 ? -std::expm1(static_cast<double>(t) * std::log(beta)) : 1.0;
   }
@@ -49,7 +49,7 @@ struct Adam {
   }
 };
 
-/// What adam and its variants have in common.
+/// The common part of adam and its variants.
 template <class Formula>
 ElementwiseOptimizer<Formula> adam_with(double weight_decay, const std::string& decay_doc) {
   ElementwiseOptimizer<Formula> adam;

@@ -1,6 +1,6 @@
-// sgd: stochastic gradient descent, with momentum (Polyak, 1964) and Nesterov's look ahead in the form of Sutskever and
-// others ("On the importance of initialization and momentum in deep learning", ICML 2013). As PyTorch's SGD: decay is
-// added to the gradient, and the first update sets the momentum to the gradient.
+// sgd: stochastic gradient descent, with momentum (Polyak, 1964) and Nesterov's look-ahead in the form of Sutskever and
+// others ("On the importance of initialization and momentum in deep learning", ICML 2013). As in PyTorch's SGD, decay
+// is added to the gradient, and the first update sets the momentum to the gradient.
 #pragma once
 
 #include "optim/elementwise.hpp"
