@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Training throughput of lockstep against PyTorch: one thread each, in turn, on made-up data of the real shapes.
+"""Training throughput of lockstep against PyTorch: one thread each, alternating, on made-up data of the real shapes.
 
     bench/against_pytorch.py [--pairs 5]
 
@@ -59,7 +59,7 @@ def main():
     parser.add_argument("models", nargs="*", default=list(CASES), metavar="MODEL", help="resnet20, gpt")
     arguments = parser.parse_args()
     make_data()
-    subprocess.run([*PYTHON, "-c", ""], check=True)  # installs PyTorch where it is not yet there
+    subprocess.run([*PYTHON, "-c", ""], check=True)  # installs PyTorch if it is missing
     for model in arguments.models:
         words, steps = CASES[model]
         ratios = []

@@ -2,10 +2,10 @@
 
     bench/airbench_cifar10.py FILE --cifar DIR
 
-Needs a GPU, PyTorch and torchvision. The data are written as the file looks for them, in a folder that is then removed.
-It trains twice: once for nothing, as its author warms it up, and once for the numbers. `seconds` is what it prints as
-its time: training and the evaluation of six views of each image, not the start and the evaluations between. `accuracy`
-is of these six views, `accuracy_of_one_view` of each image as it is.
+Needs a GPU, PyTorch and torchvision. The data are written in the form that FILE expects, to a folder that is removed
+afterwards. It trains twice: once to warm up, as its author does, and once for the numbers. `seconds` is the time that
+it prints: training and the evaluation of six views of each image, without the start and the evaluations in between.
+`accuracy` is over these six views, `accuracy_of_one_view` over each image as it is.
 """
 
 import argparse
@@ -38,7 +38,7 @@ def load(file):
 
 
 def table_of(airbench, run):
-    """The rows that a training prints, as lists of columns."""
+    """The rows that a training run prints, each as a list of columns."""
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         airbench.main(run)

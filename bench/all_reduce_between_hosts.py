@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Times `lockstep bench all-reduce` between emulated hosts that are joined by a network of a given rate, for several numbers
-of ranks on each: what several ranks on a host add to the time, and what their network cards send.
+"""Times `lockstep bench all-reduce` between emulated hosts on a network of a given rate, for several numbers of ranks
+per host: how much time several ranks on a host add, and how much their network cards send.
 
     bench/all_reduce_between_hosts.py build/release/bin/lockstep [ANOTHER_BUILD...] --rate 1gbit --size 8MiB
 
-Builds take turns, so that what else the machine does meets all of them. Needs root (namespaces, tc) and Open MPI 4."""
+Builds take turns, so that other load on the machine affects all of them. Needs root (namespaces, tc) and Open MPI 4."""
 import argparse
 import json
 import os

@@ -27,7 +27,7 @@ CASES = {
 
 
 def train(words, arguments):
-    """When each step ended, by its number, and what was written."""
+    """When each step ended, by its number, and the checkpoint events."""
     steps = 2 * arguments.every * (arguments.checkpoints + 1)
     program = ROOT / "build" / "release" / "bin" / "lockstep"
     with tempfile.TemporaryDirectory(dir=ROOT / "build") as directory:
@@ -37,7 +37,7 @@ def train(words, arguments):
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     events = [json.loads(line) for line in done.stdout.splitlines()]
     ends = {event["step"]: event["seconds"] for event in events if event["event"] == "step"}
-    return ends, [event for event in events if event["event"] == "checkpoint"][:-1]  # the last one ends the run
+    return ends, [event for event in events if event["event"] == "checkpoint"][:-1]  # the last checkpoint ends the run
 
 
 def report(model, ends, written, every):

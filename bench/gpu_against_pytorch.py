@@ -1,25 +1,27 @@
 #!/usr/bin/env python3
-"""Training on one GPU: lockstep against PyTorch, eager and compiled, in turn, in bf16.
+"""Training on one GPU in bf16: lockstep against PyTorch, eager and compiled, alternating.
 
     bench/gpu_against_pytorch.py [--python PYTHON] [--pairs 3] [gpt2] [resnet50] [shards]
     bench/gpu_against_pytorch.py [--python PYTHON] [--pairs 3] --cifar DIR [--airbench FILE] cifar10
 
-PYTHON has PyTorch 2.11; $LOCKSTEP is the program, else that of build/release. `gpt2` is GPT-2 124M with a context of
-1,024, `resnet50` images of 224 x 224: throughput, on made-up data. Both are also shown as a share of the card's own rate
-of bf16 products. `shards` trains with ever smaller shards: from which size on the card starves. Machines are noisy, so
-only the ratios mean something.
+PYTHON has PyTorch 2.11; the program is $LOCKSTEP, or build/release/bin/lockstep by default. `gpt2` is GPT-2 124M with a
+context of 1,024, `resnet50` uses images of 224 x 224: throughput, on made-up data. Both are also shown as a share of
+the card's own rate of bf16 products. `shards` trains with ever smaller shards, to find the size below which the card
+starves. Machines are noisy, so only the ratios mean something.
 
-`cifar10` is the whole way to an accuracy: examples/cifar10-resnet9.yaml, trained to its end on CIFAR-10's 50,000 images
-and evaluated once, on its 10,000 for testing. DIR holds the official binary files (data_batch_1.bin to
-data_batch_5.bin, test_batch.bin). Shown are the seconds of the whole process, those of training as the side itself says
-them (neither start nor evaluation), the accuracy, and ratios of times: below 1 lockstep is the quicker. Each pair has
-a seed of its own. Batch norm is over a shard of 64 samples in lockstep, over the whole batch of 512 in PyTorch. The
-first compiled run may find PyTorch's cache of compiled code empty.
+`cifar10` measures a whole training run to an accuracy: examples/cifar10-resnet9.yaml, trained to its end on CIFAR-10's
+50,000 images and evaluated once, on its 10,000 test images. DIR holds the official binary files (data_batch_1.bin to
+data_batch_5.bin, test_batch.bin). It shows the seconds of the whole process, those of training as each side reports
+them (without start and evaluation), the accuracy, and ratios of times: below 1 lockstep is faster. Each pair has its
+own seed. Batch norm is over a shard of 64 samples in lockstep, over the whole batch of 512 in PyTorch. The first
+compiled run may find PyTorch's cache of compiled code empty.
 
 --airbench FILE also runs, once, Keller Jordan's airbench94.py (legacy/airbench94.py of his cifar10-airbench, which is
-not a part of this; PYTHON then has torchvision, too): another network and recipe, 94 % in as little time as it can.
+not part of lockstep; PYTHON then needs torchvision, too): another network and recipe, which reaches 94 % as fast as it
+can.
 
-`--try` makes all of it small and runs on the CPU, to see that the script works: of cifar10 one pair, on made-up data.
+`--try` makes everything small and runs on the CPU, to check that the script works; cifar10 then runs one pair, on
+made-up data.
 """
 
 import argparse
@@ -65,7 +67,7 @@ BOTH = """  batch_size: {batch}
   evaluate: never
 """
 CIFAR = {"train": [f"data_batch_{i}.bin" for i in range(1, 6)], "test": ["test_batch.bin"]}
-# Floating-point operations of a step by sample: 6 for each parameter and token, and attention's; 3 times forward's.
+# Floating-point operations of a step per sample: 6 for each parameter and token, and attention's; 3 times forward's.
 GPT2_FLOPS = 1024 * (6 * 124.4e6 + 12 * 12 * 768 * 1024 / 2)
 RESNET50_FLOPS = 3 * 2 * 4.09e9
 
@@ -95,7 +97,7 @@ def make_data(side, images):
 
 
 def make_cifar(folder):
-    """2,000 and 500 records in CIFAR-10's format: each class is a colour, with noise."""
+    """2,000 and 500 records in CIFAR-10's format: each class is a color, with noise."""
     generator = random.Random(1)
     colours = [[generator.randrange(129) for _ in range(3)] for _ in range(10)]
 
@@ -111,7 +113,7 @@ def make_cifar(folder):
 
 
 def finished(name, command, folder=None):
-    """Lines of what a program says on stdout, and the seconds from its start to its end."""
+    """The lines that a program prints to stdout, and the seconds from its start to its end."""
     start = time.perf_counter()
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     seconds = time.perf_counter() - start
@@ -184,7 +186,8 @@ class Bench:
 
 
 class Cifar10:
-    """The whole way to an accuracy. A run is its seconds, whole and of training, and its accuracy."""
+    """A whole training run to an accuracy. A result is the seconds of the whole run, those of training, and the
+    accuracy."""
 
     def __init__(self, arguments):
         self.python, self.pairs, self.airbench = arguments.python, arguments.pairs, arguments.airbench
@@ -206,7 +209,7 @@ class Cifar10:
             sys.exit(f"cifar10: the sides differ: {side} has {facts}, before it was {self.facts}")
 
     def lockstep(self):
-        # An interval longer than the run: it evaluates once, after the last step, when training's clock has stopped.
+        # An interval longer than the run: evaluates once, after the last step, when the training clock has stopped.
         lines, whole = finished("lockstep", [
             PROGRAM, "train", ROOT / "examples/cifar10-resnet9.yaml", "--log", "json",
             f"data.train.cifar={self.folder}", f"data.validation.cifar={self.folder}", f"device={self.device}",
@@ -246,7 +249,7 @@ class Cifar10:
                   f"of {training:.1f} s by its {airbench:.2f} s")
 
     def run_airbench(self):
-        """Seconds of training, by its own clock."""
+        """Seconds of training, by airbench's own clock."""
         lines, whole = finished("airbench", [self.python, ROOT / "bench/airbench_cifar10.py", self.airbench.resolve(),
                                              "--cifar", self.folder])
         found = json.loads(lines[-1])
@@ -256,7 +259,7 @@ class Cifar10:
 
 
 def check(arguments, what):
-    """Ends with one line if something is asked for that cannot be."""
+    """Exits with a one-line message if the request cannot be met."""
     if "cifar10" in arguments.what and not (arguments.cifar or arguments.small):
         sys.exit("cifar10 needs --cifar DIR, the folder of CIFAR-10's binary files")
     if arguments.cifar and arguments.small:

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""memory_of_ranks.py [--build DIR] [--ranks N] [--limit MIB] JOB [WORDS...]: what each rank has in memory at most.
+"""memory_of_ranks.py [--build DIR] [--ranks N] [--limit MIB] JOB [WORDS...]: the peak memory of each rank.
 
-Each rank is on a pretended host and in a memory cgroup of its own, so what it shares with nobody and what it has in
-/dev/shm both count; all kinds of `parallel.sharding`, and a part for each rank, are run one after the other. With
---limit no rank may have more: one that needs more is killed, which is told. As root, where cgroups are of version 1.
+Each rank is on a pretended host and in its own memory cgroup, so both its private memory and its part of /dev/shm
+count. All kinds of `parallel.sharding`, and one part for each rank, are run in turn. With --limit no rank may use more:
+one that does is killed, which is reported. Needs root and version 1 of cgroups.
 """
 import argparse
 import json
@@ -21,7 +21,7 @@ START = ('echo $$ > "$0-$OMPI_COMM_WORLD_RANK/cgroup.procs" && '
 
 
 def remove(group):
-    """Processes that were killed leave their group a moment later."""
+    """Killed processes leave their cgroup a moment later."""
     for _ in range(100):
         try:
             return group.rmdir()
@@ -33,7 +33,7 @@ def remove(group):
 
 
 def run(program, arguments, words):
-    """MiB of each rank at most, and the hash, or how it ended."""
+    """The peak MiB of each rank, and the hash, or how the run ended."""
     name = GROUPS / f"lockstep-{os.getpid()}"
     groups = [Path(f"{name}-{rank}") for rank in range(arguments.ranks)]
     try:

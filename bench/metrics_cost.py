@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""What `telemetry: {prometheus: ...}` costs a step: the same job with and without it, in turns, so that both meet the same
-machine. With it the rank is scraped once a second.
+"""What `telemetry: {prometheus: ...}` costs per step: the same job with and without it, alternating, so that both meet
+the same machine. With it the rank is scraped once a second.
 
     LOCKSTEP=build/release/bin/lockstep bench/metrics_cost.py [PAIRS] [STEPS]     20 pairs of 2,000 steps
     LOCKSTEP=build/release/bin/lockstep bench/metrics_cost.py --exporter SECONDS
 
-The second measures one run that is scraped every 5 s, by the processor time of the threads that serve it: what else runs
-on the machine changes the run's speed, but hardly these.
+The second form measures the CPU time of the serving threads in one run that is scraped every 5 s: other load on the
+machine changes the run's speed, but hardly that.
 """
 import json
 import os
@@ -25,7 +25,7 @@ PROGRAM = os.environ["LOCKSTEP"]
 JOB = ["model=lenet", "data.train.digits.count=512", "data.validation.digits.count=64", "batch_size=64", "shards=8",
        "threads=1", "evaluate=never", "checkpoint=never"]
 EVERY = 5  # seconds between scrapes
-SETTLING = 0.2  # of the steps, at the beginning
+SETTLING = 0.2  # fraction of the steps that is skipped at the start
 
 
 def free_port():
@@ -40,11 +40,11 @@ def scrape(port, over, count):
             with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
                 count.append(len(answer.read()))
         except OSError:
-            pass  # it has not begun to serve, or has ended
+            pass  # not serving yet, or ended
 
 
 def run(steps, metrics):
-    """(median seconds of a step, processor seconds of a step, scrapes)"""
+    """(median seconds of a step, CPU seconds of a step, scrapes)"""
     port, over, scrapes = free_port(), threading.Event(), []
     with tempfile.TemporaryDirectory() as folder:
         words = [f"steps={steps}", f"run_directory={folder}/run"]
@@ -66,7 +66,7 @@ def run(steps, metrics):
 
 
 def exporter(seconds):
-    """What the serving threads took, as part of what the process took and of the time that went by."""
+    """The CPU time of the serving threads, as a fraction of the process's and of the elapsed time."""
     port = free_port()
     with tempfile.TemporaryDirectory() as folder:
         words = ["steps=1000000000", f"run_directory={folder}/run", f"telemetry.prometheus.port={port}"]
@@ -83,7 +83,7 @@ def measure(process, port, seconds):
             return answer.read()
 
     def spent():
-        """Of the serving threads, and of all."""
+        """CPU seconds of the serving threads, and of all threads."""
         serving = everything = 0.0
         for task in pathlib.Path(f"/proc/{process}/task").iterdir():
             own = int((task / "schedstat").read_text().split()[0]) * 1e-9
@@ -109,7 +109,7 @@ def measure(process, port, seconds):
 
 
 def text_of(name, pairs):
-    """Of (without, with)."""
+    """`pairs`: (without, with) in seconds."""
     more = [100 * (b / a - 1) for a, b in pairs]
     low, middle, high = statistics.quantiles(more, n=4)
     return (f"{name}: {1e3 * statistics.median(a for a, _ in pairs):.3f} ms without, "
@@ -124,7 +124,7 @@ def main():
     pairs, steps = (int(word) for word in (sys.argv[1:] + ["20", "2000"][len(sys.argv) - 1:]))
     runs = []
     for i in range(pairs):
-        first = i % 2 == 0  # whoever goes first has no advantage
+        first = i % 2 == 0  # alternate which one runs first
         runs.append({metrics: run(steps, metrics) for metrics in (not first, first)})
     print(text_of("a step", [(pair[False][0], pair[True][0]) for pair in runs]))
     print(text_of("its processor time", [(pair[False][1], pair[True][1]) for pair in runs]))

@@ -1,19 +1,18 @@
 #!/usr/bin/env python3
-"""What dividing a model between two ranks gives and costs, on the machine that it runs on: the tables of
-docs/parallelism.md.
+"""What dividing a model between two ranks gains and costs on this machine: the tables of docs/parallelism.md.
 
     bench/parts_speed.py branches          two equal towers side by side, against one rank with both
     bench/parts_speed.py stages            a GPT in two halves, against one rank with all of it
-    bench/parts_speed.py sharding          divided state against state that each of two ranks has, on one host and on
-                                           two pretended ones, which exchange messages
-    bench/parts_speed.py unequal           a rank at half its speed: the placement that is chosen against all others
+    bench/parts_speed.py sharding          sharded state against replicated state on two ranks, on one host and on
+                                           two pretended hosts, which exchange messages
+    bench/parts_speed.py unequal           a rank at half speed: the placement that is chosen against all others
                                            [--rounds N] [--steps N] [--build DIR] [key=value ...]
 
-All ranks have one thread. In each round the runs that are compared come one right after the other, so that what else
-the machine does meets all of them; ratios are those of a round, and their median is printed. A run's step is the median
-of its steps without the first three. Beside it stands the ratio of the fastest steps of all rounds, which is what is
-left to go by on a machine that others use. All runs of a job must end with the same hash. Timings want a machine that
-does nothing else; its load is printed with them. Data is made here: nothing is fetched.
+All ranks have one thread. In each round the runs to be compared follow one another directly, so that other load on the
+machine affects all of them; ratios are taken within a round, and their median is printed. A run's step time is the
+median of its steps without the first three. Next to it is the ratio of the fastest steps of all rounds, which is more
+reliable on a machine that others use. All runs of a job must end with the same hash. Timings need an otherwise idle
+machine; its load is printed with them. Data are generated: nothing is downloaded.
 """
 import argparse
 import json
@@ -29,7 +28,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "bench"))
 import slow_rank  # noqa: E402
 
-SKIPPED = 3  # steps at the start of a run
+SKIPPED = 3  # steps at the start of a run that do not count
 COMMON = ["checkpoint=never", "evaluate=never", "threads=1"]
 
 TOWER = """      - {{conv: {{filters: 32, kernel: 3}}, inputs: {side}, name: {side}_conv1}}
@@ -98,7 +97,7 @@ def gpt(folder, **sizes):
 
 
 class Run:
-    """A run that has ended: the seconds of its steps and what its events say."""
+    """A finished run: the seconds of its steps, and what its events say."""
 
     def __init__(self, options, job, ranks, words, hosts=1):
         self.options, self.seconds, self.parts = options, [], []
@@ -132,7 +131,7 @@ class Run:
         return statistics.median(self.seconds[SKIPPED:])
 
     def where(self):
-        """By rank: seconds of a step that its worker computes, waits for other parts; the rest of its step."""
+        """For each rank, the time of a step in which its worker computes, waits for other parts, and the rest."""
         steps = self.end["steps"]
         waits = self.end.get("part_wait_seconds_by_rank", {})
         text = []
@@ -144,7 +143,7 @@ class Run:
 
 
 def ideal(options, job, ranks, words):
-    """By the simulation that plans and orders tasks: the speed of so many ranks, to that of one."""
+    """The speedup of so many ranks over one that the simulation of `lockstep plan` predicts."""
     command = [str(options.program), "plan", str(job), "--ranks", str(ranks), *COMMON, *options.words, *words, "--json"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
     if done.returncode != 0:
@@ -153,7 +152,7 @@ def ideal(options, job, ranks, words):
 
 
 def compare(options, job, variants):
-    """`variants`: names to what Run takes after the job; the first is what the others are held against. Ratios of
+    """`variants`: names to arguments of Run after the job; all others are compared with the first. Returns ratios of
     speed."""
     ratios, hashes = {name: [] for name in list(variants)[1:]}, set()
     fastest = dict.fromkeys(variants, float("inf"))
@@ -212,8 +211,8 @@ def sharding(options, folder):
 
 
 def unequal(options, folder):
-    """Rank 1 is stopped for half of the time, as in bench/slow_rank.py. What the job's weights choose is held against
-    each cut by hand, and data parallelism that is told the same weights."""
+    """Rank 1 is stopped half of the time, as in bench/slow_rank.py. What the job's weights choose is compared with each
+    cut made by hand, and with data parallelism with the same weights."""
     blocks, shards = 6, 16
     job = folder / "unequal.yaml"
     job.write_text(gpt(folder, layers=blocks, width=128, batch=32, shards=shards), encoding="utf-8")

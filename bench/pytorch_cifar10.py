@@ -1,11 +1,11 @@
-"""Trains examples/cifar10-resnet9.yaml in PyTorch, to its end, and evaluates once; prints one JSON object.
+"""Trains examples/cifar10-resnet9.yaml in PyTorch to its end and evaluates once; prints one JSON object.
 
     bench/pytorch_cifar10.py --cifar DIR [--seed 1] [--compiled] [--device cuda]
 
 DIR holds CIFAR-10's binary files. They are decoded once and stay on the device as bytes; batches are augmented there.
-bf16 by autocast, channels last, fused SGD. `seconds` is the training loop alone: not the start, the compilation, the
-choice of cuDNN's algorithms (all in a first step whose result is thrown away) or the evaluation. Batch norm is over the
-whole batch; lockstep's is over a shard, 64 samples.
+bf16 by autocast, channels last, fused SGD. `seconds` is the training loop alone: without the start, the compilation and
+the choice of cuDNN's algorithms (all in a first step whose result is discarded), and without the evaluation. Batch norm
+is over the whole batch; lockstep's is over a shard, 64 samples.
 """
 
 import argparse
@@ -19,7 +19,7 @@ from torch.nn import functional as F
 
 from pytorch_models import ResNet9
 
-WEIGHT_DECAY, SMOOTHING, PADDING, HOLE = 0.0005, 0.1, 4, 8  # the job's, as the options' defaults are
+WEIGHT_DECAY, SMOOTHING, PADDING, HOLE = 0.0005, 0.1, 4, 8  # from the job, like the options' defaults
 
 
 def read_cifar(paths):
@@ -30,13 +30,14 @@ def read_cifar(paths):
 
 
 def read_both_parts(folder):
-    """Of training and for testing, each (images, labels)."""
+    """The training set and the test set, each as (images, labels)."""
     folder = pathlib.Path(folder)
     return read_cifar(sorted(folder.glob("data_batch_*.bin"))), read_cifar([folder / "test_batch.bin"])
 
 
 def augment(images, ids):
-    """Crop out of a black margin, flip, a black square that may stick out: as the job file has them, in this order."""
+    """Random crop with a black margin, flip, a black square that may cross the edge: as in the job file, in this
+    order."""
     count, side = len(ids), images.shape[1]
 
     def draw(below):
@@ -85,7 +86,7 @@ class Training:
         F.cross_entropy(logits.float(), self.train[1][ids], label_smoothing=SMOOTHING).backward()
 
     def warm_up(self):
-        """Compiles, and lets cuDNN choose; leaves nothing behind but that."""
+        """Compiles and lets cuDNN choose algorithms; leaves no other trace."""
         before = {name: value.clone() for name, value in self.model.state_dict().items()}
         for _ in range(3):
             self.gradient(torch.randperm(len(self.train[0]), device=self.device)[:self.batch])
@@ -108,7 +109,7 @@ class Training:
             torch.cuda.synchronize()
 
     def run(self):
-        """Seconds that it took."""
+        """Trains; returns the seconds that it took."""
         self.model.train()
         self.warm_up()
         optimizer = self.optimizer()
@@ -129,7 +130,7 @@ class Training:
     @torch.no_grad()
     def accuracy(self):
         self.model.eval()
-        torch.backends.cudnn.benchmark = False  # trying its algorithms takes longer than these few batches
+        torch.backends.cudnn.benchmark = False  # for these few batches, trying its algorithms would take longer
         right = 0
         for images, labels in zip(*(tensor.split(1000) for tensor in self.test)):
             with self.narrow():

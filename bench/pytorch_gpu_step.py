@@ -1,7 +1,7 @@
 """Samples per second of PyTorch training on one GPU, eager or compiled; prints one JSON object.
 
-Data are made up beforehand and stay on the GPU, so that only the step is measured. `matmul` gives the card's rate of
-products in bf16 instead, in floating-point operations per second.
+Data are made up beforehand and stay on the GPU, so that only the step is measured. `matmul` instead measures the card's
+rate of bf16 products, in floating-point operations per second.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""The examples' networks in PyTorch, for comparisons side by side: same shapes, batch and optimizer."""
+"""The examples' networks in PyTorch, for comparison: same shapes, batch and optimizer."""
 
 import math
 
@@ -74,13 +74,13 @@ class ResNet50(nn.Module):
 
 
 def conv_norm_relu(inputs, width, pool=1):
-    """The largest of `pool` x `pool` outputs of the convolution go on, where pool is not 1."""
+    """Convolution, then max-pooling over `pool` x `pool` if `pool` is not 1, batch norm and relu."""
     return nn.Sequential(nn.Conv2d(inputs, width, 3, 1, 1, bias=False),
                          nn.MaxPool2d(pool) if pool > 1 else nn.Identity(), nn.BatchNorm2d(width), nn.ReLU())
 
 
 class ResNet9(nn.Module):
-    """That of examples/cifar10-resnet9.yaml, with the same distributions of first values."""
+    """The network of examples/cifar10-resnet9.yaml, with the same distributions of initial values."""
 
     def __init__(self, classes=10):
         super().__init__()

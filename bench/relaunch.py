@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""How long a killed rank costs: kill -9 of one of the ranks, again and again, until the next finished step.
+"""What a killed rank costs: kills one of the ranks with kill -9, repeatedly, and measures the time until the next
+finished step.
 
     LOCKSTEP=build/release/bin/lockstep bench/relaunch.py [--ranks 4] [--kills 20] [JOB] [key=value ...]
 
-Times are seconds from the kill. A table a kill, then median and worst. The job is the embedded digits by default.
+Times are seconds from the kill. Prints a table of the kills, then median and worst. The default job is the embedded
+digits.
 """
 import argparse
 import json
@@ -28,7 +30,7 @@ def events_of(directory):
 
 
 def ready_for_a_kill(directory, launches):
-    """The newest attempt has done 15 steps."""
+    """Whether the newest attempt has done 15 steps."""
     events = events_of(directory)
     starts = [i for i, event in enumerate(events) if event["event"] == "launch"]
     return len(starts) == launches and sum(e["event"] == "step" for e in events[starts[-1]:]) >= 15

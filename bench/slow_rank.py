@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""slow_rank.py [--build DIR] [--rounds N]: how fast the balancer answers a rank at half its speed.
+"""slow_rank.py [--build DIR] [--rounds N]: how fast the balancer reacts to a rank at half its speed.
 
-Two ranks of one thread each; from one step on, rank 1 is stopped for half of the time (SIGSTOP and SIGCONT, 10 ms
-each). In each round `balance: auto` is compared with fixed splits (`weights`) under the same slow-down, one run after
-the other. The steady time of a run is the median of its steps from the tenth after the slow-down on; the best fixed
-split is the one whose median over the rounds is the smallest. Fixed splits need ranks that have names: each is put on
-a pretended host of its own, in all runs alike.
+Two ranks of one thread each; from one step on, rank 1 is stopped half of the time (SIGSTOP and SIGCONT, 10 ms each). In
+each round `balance: auto` is compared with fixed splits (`weights`) under the same slow-down, one run after the other.
+The steady time of a run is the median of its steps from the tenth after the slow-down on; the best fixed split is the
+one with the smallest median over the rounds. Fixed splits need ranks with names: in all runs, each rank is put on its
+own pretended host.
 """
 import argparse
 import json
@@ -27,7 +27,7 @@ AS_HOST = 'LOCKSTEP_HOST_ID=h$OMPI_COMM_WORLD_RANK exec "$0" "$@"'
 
 
 def pid_of_rank(rank, launcher):
-    """The process of a rank below this launcher."""
+    """The process id of a rank started by this launcher."""
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             environment = (folder / "environ").read_bytes().split(b"\0")
@@ -42,7 +42,7 @@ def pid_of_rank(rank, launcher):
 
 def halve(pid, stop, period=0.01):
     try:
-        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))  # this thread: on time although all cores compute
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))  # this thread: on time under load
     except PermissionError:
         print("no right to run before the ranks: their slow-down will vary")
     try:
@@ -56,7 +56,7 @@ def halve(pid, stop, period=0.01):
 
 
 def run(program, words, slow_from, steps):
-    """Seconds of each step, the moves and the hash of a job; rank 1 is slowed after step `slow_from`; 0: never."""
+    """The seconds of each step, the moves and the hash of a job; rank 1 is slowed after step `slow_from` (0: never)."""
     mark = f"{os.getpid()}-{time.monotonic_ns()}"
     stop, seconds, moves, last, digest = threading.Event(), [], [], 0.0, ""
     slower = None

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""What it costs to start: the time of a whole run of one step, on one rank and on several, side by side.
+"""What starting costs: the time of a whole run of one step, on one rank and on several.
 
     LOCKSTEP=build/release/bin/lockstep bench/start_up.py [--ranks 2] [--rounds 10] [NAME=VALUE ...]
 
-Each NAME=VALUE is an environment of its own to compare with, such as OMPI_MCA_btl=^tcp. The rounds take turns, so that
-a busy machine is busy for all of them. Seconds: median, least and most.
+Each NAME=VALUE is an environment variable with which the runs are repeated for comparison, such as OMPI_MCA_btl=^tcp.
+Rounds take turns, so that other load affects all variants. Seconds: median, least and most.
 """
 import argparse
 import os

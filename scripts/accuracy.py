@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Trains an example to its end, once a seed, and holds the mean of what it reaches against the goal.
+"""Trains an example to its end, once for each seed, and compares the mean result with the goal.
 
     scripts/accuracy.py digits
     scripts/accuracy.py cifar10-resnet20 --seeds 1,2,3 --data /data
     scripts/accuracy.py cifar10-resnet20 --seeds 1 --data /data --report-only shards=32
 
-Real data are never part of the project: --data, or $LOCKSTEP_DATA, is the folder that has the files which the example
-names. Without it, an example that needs one exits 77 (skipped). `key=value` goes on to `lockstep train`.
-Exits 1 if the goal is missed.
+Real data are not part of the project: --data, or $LOCKSTEP_DATA, is the folder with the files that the example names.
+Without it, an example that needs one exits with 77 (skipped). `key=value` is passed on to `lockstep train`. Exits with
+1 if the goal is missed.
 """
 
 import argparse
@@ -22,9 +22,9 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PROGRAM = os.environ.get("LOCKSTEP", str(ROOT / "build/release/bin/lockstep"))
 
-# What takes the place of MNIST, which is not fetched here.
+# Used instead of MNIST, which this script does not download.
 DIGITS = ["data.train.digits=60000", "data.validation.digits.first=1000000"]
-# example: the file it needs and the key that takes its path; the metric, the goal, and whether more is better
+# example: the file it needs and the key for its path; the metric, the goal, and whether more is better
 EXAMPLES = {
     "digits": (None, None, "accuracy", 0.97, True),
     "mnist-cnn": (None, None, "accuracy", 0.97, True),
@@ -35,7 +35,7 @@ EXAMPLES = {
 
 
 def train(example, words):
-    """The `end` event of one run in a directory of its own."""
+    """Runs once in its own directory; returns the `end` event."""
     with tempfile.TemporaryDirectory() as folder:
         command = [PROGRAM, "train", str(ROOT / "examples" / f"{example}.yaml"), "--log", "json", *words,
                    "checkpoint=never", f"run_directory={folder}/run"]

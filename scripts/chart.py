@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Keeps what is made from the values.yaml of both charts and from `lockstep schema`: values.schema.json, files/numbers.txt
-and the tables of README.md.
+"""Keeps the files generated from the values.yaml of both charts and from `lockstep schema` current: values.schema.json,
+files/numbers.txt and the tables in README.md.
 
     scripts/python.sh scripts/chart.py            rewrites them
-    scripts/python.sh scripts/chart.py --check    changes nothing; exits 1 and shows the difference if one is not current
+    scripts/python.sh scripts/chart.py --check    changes nothing; exits with 1 and shows what is not current
 
-The program is $LOCKSTEP, else build/release/bin/lockstep.
+The program is $LOCKSTEP, or build/release/bin/lockstep by default.
 """
 import json
 import os
@@ -20,7 +20,7 @@ from page_tables import keep_current
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 CHART = ROOT / "helm" / "lockstep"
 TEAM = ROOT / "helm" / "lockstep-team"
-# What an item of `groups` may say: its key, and the value whose rule it shares.
+# What an item of `groups` may set: its key, and the value with the same rule.
 GROUP = {key: ("cluster", key) for key in ("replicas", "gpusPerNode", "gpuResource", "slots", "priorityClassName",
                                            "runtimeClassName", "podLabels", "podAnnotations", "env", "volumes",
                                            "volumeMounts")}
@@ -28,7 +28,7 @@ GROUP |= {key: ("security", key) for key in ("podSecurityContext", "containerSec
 GROUP |= {key: (key,) for key in ("image", "resources", "nodeSelector", "tolerations", "affinity")}
 GROUP_NAME = {"type": "string", "pattern": "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", "maxLength": 16,
               "description": "of the group, and of its Job"}
-# What `helm --set` makes a text of: it takes whole numbers only for numbers.
+# What `helm --set` passes as text: it converts only whole numbers to numbers.
 FRACTION = r"^[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?$"
 TYPES = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}
 
@@ -45,7 +45,7 @@ def without_default(schema):
 
 
 def group_part(by_path, path):
-    """What a group may say of a value, or of a section and all that is in it."""
+    """What a group may set: a value, or a section with everything in it."""
     value = by_path[path]
     if value.default is not None:
         return without_default(schema_of_value(value))
@@ -89,7 +89,7 @@ def lockstep_schema():
 
 
 def with_fractions(schema):
-    """A part of the program's schema, with numbers that may be texts: templates/_job.tpl makes numbers of them again."""
+    """A part of the program's schema in which numbers may also be texts: templates/_job.tpl converts them back."""
     if isinstance(schema, list):
         return [with_fractions(part) for part in schema]
     if not isinstance(schema, dict):
@@ -99,7 +99,8 @@ def with_fractions(schema):
 
 
 def number_places(schema, path):
-    """The paths of all numbers of the job that need not be whole, with * for an item of a list and for a key of any name."""
+    """The paths of all numbers of the job that need not be whole, with * for a list item and for a key with any
+    name."""
     if schema.get("type") == "number":
         yield ".".join(path)
     for choice in schema.get("oneOf", []):
@@ -117,7 +118,7 @@ def schema_of(chart, properties):
 
 
 def values_schema(job, values):
-    """The whole schema: the program's own for `job`, the chart's for the other root keys, which both must agree on."""
+    """The whole schema: the program's own for `job`, the chart's for the other root keys, on which both must agree."""
     chart = chart_schema(values)
     known = set(job["properties"]) - {"job"}
     if known != set(chart):
@@ -140,7 +141,7 @@ def table(values):
         default = "" if value.default is None else f"`{json.dumps(value.default)}`"
         name = f"`{value.name}`" if value.default is not None else f"**`{value.name}`**"
         words = (value.rule or {}).get("enum")
-        # A text that names its words already needs them no second time.
+        # Not if the text already lists the words.
         choice = "" if not words or all(word in value.text for word in words) else f" One of {', '.join(words)}."
         lines.append(f"| {name} | {cell(default)} | {cell(value.text + choice)} |")
     return "\n".join(lines)

@@ -1,6 +1,6 @@
-"""helm/lockstep/values.yaml as data: each value's path, default, comment, and what it may be.
+"""helm/lockstep/values.yaml as data: each value's path, default, comment, and allowed values.
 
-The file is in block style for sections and in flow style for values. The comment lines above a key belong to it; a line
+The file uses block style for sections and flow style for values. The comment lines above a key belong to it; a line
 `@schema {...}` among them is JSON that is added to the value's JSON Schema."""
 import json
 import re
@@ -23,7 +23,7 @@ class Value:
 
 
 def read(path):
-    """The values of the file, sections before what is in them, in its order. Raises ValueError at a key without a
+    """The values of the file in its order, each section before its contents. Raises ValueError at a key without a
     comment."""
     values, comment, parents = [], [], []
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):

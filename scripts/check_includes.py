@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Holds every #include of src/ and include/ against the tables in src/README.md, and CMake's rooms too.
+"""Checks every #include of src/ and include/, and CMake's rooms, against the tables in src/README.md.
 
     scripts/check_includes.py [ROOT]
 
-Prints one line per violation, `file:line: what`, and exits 1 if there are any.
+Prints one line per violation, `file:line: what`, and exits with 1 if there are any.
 """
 import fnmatch
 import pathlib
@@ -23,10 +23,10 @@ SYSTEM = ["sys/*", "linux/*", "netinet/*", "arpa/*"] + [
 class Tables:
     """What src/README.md says."""
     level: dict = field(default_factory=dict)    # room -> level
-    uses: dict = field(default_factory=dict)     # room -> rooms that it may use, itself included
+    uses: dict = field(default_factory=dict)  # room -> rooms that it may use, including itself
     owner: dict = field(default_factory=dict)    # public header's stem -> room
     foreign: list = field(default_factory=list)  # (header pattern, file patterns)
-    inner: list = field(default_factory=list)    # the same, of headers of src/
+    inner: list = field(default_factory=list)  # the same, for headers of src/
 
 
 def names(cell):

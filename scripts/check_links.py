@@ -3,7 +3,8 @@
 
     scripts/check_links.py [ROOT]
 
-Prints one line per broken link, `file:line: what`, and exits 1 if there are any. Links to other hosts are not followed.
+Prints one line per broken link, `file:line: what`, and exits with 1 if there are any. Links to other hosts are not
+followed.
 """
 import pathlib
 import re
@@ -15,7 +16,7 @@ LEFT_OUT = {"build", "runs", "node_modules"}
 
 
 def lines_of(text):
-    """Number and text of each line outside of blocks of code."""
+    """Number and text of each line outside code blocks."""
     fence = None
     for number, line in enumerate(text.splitlines(), 1):
         mark = re.match(r"\s*(```+|~~~+)", line)
@@ -26,7 +27,7 @@ def lines_of(text):
 
 
 def anchors_of(page):
-    """The names that a page's headings get: lower case, punctuation dropped, blanks as hyphens, -1 for the second."""
+    """The anchors of a page's headings: lower case, punctuation removed, spaces as hyphens, -1 for the second."""
     found, seen = set(), {}
     for _, line in lines_of(page.read_text(encoding="utf-8")):
         heading = re.match(r"#{1,6} +(.+?) *#*$", line)

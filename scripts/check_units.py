@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Reads each room, and each test program, as one translation unit. Two of its sources may not use one name for two
-things in their anonymous namespaces: a unity build joins a few of them, and others with every new file.
+"""Compiles each room, and each test program, as one translation unit. Two of its sources must not use one name for two
+things in their anonymous namespaces: a unity build joins some of them, and different ones whenever a file is added.
 
     scripts/check_units.py BUILD
 
-BUILD holds compile_commands.json of a build without units. Exits 1 if there is anything to mend.
+BUILD holds compile_commands.json of a build without unity. Exits with 1 if there is anything to fix.
 """
 import collections
 import concurrent.futures
@@ -17,11 +17,11 @@ import subprocess
 import sys
 import tempfile
 
-MOST_ERRORS = 20  # of a unit; one clash makes many
+MOST_ERRORS = 20  # per unit; one clash causes many
 
 
 def units(build):
-    """The sources of each target that are compiled with the same words, and these."""
+    """The sources of each target that are compiled with the same command, by that command."""
     found = collections.defaultdict(list)
     for entry in json.loads(pathlib.Path(build, "compile_commands.json").read_text()):
         words = shlex.split(entry["command"])
@@ -35,7 +35,7 @@ def units(build):
 
 def read(unit, files):
     _, directory, words = unit
-    compiler = max(i for i, word in enumerate(words) if word.endswith("++"))  # behind ccache
+    compiler = max(i for i, word in enumerate(words) if word.endswith("++"))  # skip ccache
     with tempfile.NamedTemporaryFile("w", suffix=".cpp") as source:
         source.writelines(f'#include "{file}"\n' for file in files)
         source.flush()

@@ -3,8 +3,8 @@
 
     scripts/clang_tidy.py BUILD [FILE...]
 
-BUILD holds compile_commands.json. A file is read again only if it, a header of ours that it includes, its flags,
-.clang-tidy or clang-tidy itself changed since it was last clean. Exits 1 if there is anything to mend.
+BUILD holds compile_commands.json. A file is checked again only if it, a header of ours that it includes, its flags,
+.clang-tidy or clang-tidy itself has changed since it was last clean. Exits with 1 if there is anything to fix.
 """
 import concurrent.futures
 import hashlib
@@ -19,7 +19,7 @@ from check_includes import includes_of
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 DATABASE = ROOT / "build" / "lint" / "database"
 STAMPS = ROOT / "build" / "lint" / "clean"
-GCC_ONLY = ("-mmove-max=", "-mstore-max=")  # clang stops at a flag that it does not know
+GCC_ONLY = ("-mmove-max=", "-mstore-max=")  # clang stops at an unknown flag
 
 
 def headers_of(path, seen):
@@ -61,7 +61,7 @@ def main():
     todo = {}
     for command in commands:
         path = pathlib.Path(command["file"])
-        ours = ROOT / "src" in path.parents and path.suffix == ".cpp"  # clang does not know this CUDA
+        ours = ROOT / "src" in path.parents and path.suffix == ".cpp"  # clang does not support this CUDA version
         if ours and path.is_file() and (not wanted or path in wanted):
             key = key_of(path, command["command"], base)
             if not (STAMPS / key).exists():

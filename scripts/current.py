@@ -1,4 +1,4 @@
-"""Files that scripts make of other things, and that stand in the tree."""
+"""Generated files that are kept in the tree."""
 import difflib
 import pathlib
 import sys
@@ -7,8 +7,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
 def keep_files(files, command):
-    """Writes `files`, text by path. With --check on the command line it changes nothing, and where some are not current
-    it shows how they differ and ends with 1; `command` makes them so."""
+    """Writes `files`, text by path. With --check on the command line it changes nothing; if some are not current it
+    shows the differences and exits with 1. `command` regenerates them."""
     stale = []
     for path, text in files.items():
         if "--check" not in sys.argv[1:]:

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Draws the dashboards from a Prometheus server, with the queries that Grafana would send: the pictures in docs/ are made
-so, since they need no Grafana. It looks like Grafana only as far as it shows the same numbers.
+"""Draws the dashboards from a Prometheus server, with the queries that Grafana would send: makes the pictures in docs/
+without Grafana. They show the same numbers, but do not look like Grafana otherwise.
 
     scripts/dashboard_pictures.py URL FOLDER [SECONDS [END]]     of the SECONDS (300) before END (a Unix time; now)
 
-Needs matplotlib. One picture a dashboard: FOLDER/<name>.png.
+Needs matplotlib. One picture for each dashboard: FOLDER/<name>.png.
 """
 import json
 import pathlib
@@ -21,8 +21,8 @@ from matplotlib import pyplot  # noqa: E402  pylint: disable=wrong-import-positi
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 DASHBOARDS = sorted((ROOT / "helm/lockstep/dashboards").glob("*.json"))
-WIDTH, ROW = 12, 0.42  # inches: of the picture, of a row of the grid
-LEFT, RIGHT, TOP, BOTTOM = 0.8, 0.12, 0.3, 0.28  # inches around what a panel draws
+WIDTH, ROW = 12, 0.42  # inches: width of the picture, height of a grid row
+LEFT, RIGHT, TOP, BOTTOM = 0.8, 0.12, 0.3, 0.28  # inches around the drawing of a panel
 MOST_IN_LEGEND = 8
 SCALES = {"percentunit": (100, "%"), "bytes": (2**-20, "MiB"), "Bps": (1e-6, "MB/s"), "hertz": (1e-9, "GHz"),
           "s": (1, "s"), "watt": (1, "W"), "joule": (1, "J"), "celsius": (1, "°C"), "none": (1, ""), "short": (1, "")}
@@ -45,7 +45,7 @@ def legend(form, labels):
 
 
 def scale_of(panel, name):
-    """(factor, unit) of a series: the panel's, unless it is overridden."""
+    """(factor, unit) of a series: the panel's, unless overridden."""
     field = panel["fieldConfig"]
     unit = field["defaults"]["unit"]
     for override in field.get("overrides", []):
@@ -82,7 +82,7 @@ def draw_heatmap(axes, found, factor):
 
 
 def draw_states(axes, found):
-    """A row a series, a color a value; the least of several is none: waiting for nobody."""
+    """A row for each series, a color for each value; the smallest value of several is none: waiting for no rank."""
     names = sorted({name for name, _, _ in found})
     states = sorted({value for _, _, values in found for value in values})
     states = states[1:] or states
@@ -108,7 +108,7 @@ def draw_numbers(axes, panel, found):
 
 
 def draw_table(axes, found):
-    """A line a series, as its legend says it."""
+    """A row for each series, as in its legend."""
     axes.axis("off")
     axes.text(0, 1, "\n".join(sorted(name for name, _, _ in found)), va="top", fontsize=7)
 
@@ -133,7 +133,7 @@ def draw_panel(axes, panel, url, seconds, end):
 
 def draw(board, url, seconds, end, path):
     rows = max(panel["gridPos"]["y"] + panel["gridPos"]["h"] for panel in board["panels"])
-    height = (rows + 1) * ROW  # one for the title
+    height = (rows + 1) * ROW  # one row for the title
     figure = pyplot.figure(figsize=(WIDTH, height), dpi=90)
     for panel in board["panels"]:
         place = panel["gridPos"]

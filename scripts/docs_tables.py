@@ -2,9 +2,9 @@
 """Keeps the tables of metrics (docs/observability.md) and of events (docs/events.md) as the program prints them.
 
     scripts/docs_tables.py            rewrites them in place
-    scripts/docs_tables.py --check    changes nothing; exits 1 and shows the difference if they are not current
+    scripts/docs_tables.py --check    changes nothing; exits with 1 and shows what is not current
 
-The program is $LOCKSTEP, else build/release/bin/lockstep.
+The program is $LOCKSTEP, or build/release/bin/lockstep by default.
 """
 import os
 import pathlib

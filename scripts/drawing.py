@@ -1,4 +1,5 @@
-"""SVG drawings of the docs: the colors and letters of the charts that lockstep itself draws (src/cli/svg_chart.cpp)."""
+"""SVG drawings for the docs, in the colors and fonts of the charts that lockstep itself draws
+(src/cli/svg_chart.cpp)."""
 import math
 
 from current import ROOT, keep_files
@@ -10,7 +11,7 @@ STYLE = ('svg{background:#fff;font-family:system-ui,"DejaVu Sans",sans-serif}tex
          ".middle{text-anchor:middle}.grid{stroke:#e6e3dd}.frame{fill:none;stroke:#b9bcc4}.empty{fill:#f4f3f0;stroke:#e6e3dd}"
          ".line{fill:none;stroke-width:1.6}.thin{fill:none;stroke-width:.8}.pale{fill-opacity:.35}"
          + "".join(f".s{i}.fill{{fill:{color}}}.s{i}.line,.s{i}.thin{{stroke:{color}}}" for i, color in enumerate(COLORS)))
-HEAD = 7  # length of an arrow's
+HEAD = 7  # length of an arrowhead
 
 
 def number(value):
@@ -22,7 +23,7 @@ def escaped(text):
 
 
 class Drawing:
-    """Shapes in their order; y grows downwards."""
+    """A list of shapes; y grows downwards."""
 
     def __init__(self, width, height, title):
         self.size, self.shapes = (width, height), []
@@ -67,5 +68,5 @@ class Drawing:
 
 
 def keep(drawings, script):
-    """Writes drawings by name into docs/pictures, or checks them, as keep_files() does."""
+    """Writes drawings by name into docs/pictures, or checks them, like keep_files()."""
     keep_files({PICTURES / f"{name}.svg": drawing.svg() for name, drawing in drawings.items()}, script)

@@ -21,9 +21,9 @@ FUZZ = ROOT / "tests/fuzz"
 DICTIONARIES = {"job": "yaml", "overrides": "overrides", "manifest": "json", "checkpoint": "json", "safetensors": "json", "run_events": "json",
                 "trace": "json", "packed": "json", "image": "image", "tar": "tar", "archive": "tar",
                 "hostfile": "hostfile", "control_socket": "control_socket"}
-# A parser of files of some kilobytes needs far less; the machine may be busy, so a slow input has time.
+# Parsers of files of some kilobytes need far less memory; the time limit allows for a busy machine.
 LIMITS = ["-rss_limit_mb=2048", "-malloc_limit_mb=1024", "-timeout=30"]
-# Short stacks of allocations: jobs are read twice as fast with them.
+# Short allocation stacks: jobs are parsed twice as fast with them.
 ENVIRONMENT = {**os.environ, "UBSAN_OPTIONS": "print_stacktrace=1", "ASAN_OPTIONS": "malloc_context_size=4"}
 
 
@@ -54,7 +54,7 @@ def last(pattern, text, default="?"):
 
 
 def fuzz(name, seconds):
-    """One line about the target, and the findings."""
+    """One line about the target, and its findings."""
     corpus, findings = BUILD / "corpora" / name, BUILD / "findings"
     for folder in (corpus, findings):
         folder.mkdir(parents=True, exist_ok=True)

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Keeps what the commands of docs/goodput.md print: a simulation prints the same each time.
+"""Keeps the output of the commands in docs/goodput.md current: a simulation prints the same each time.
 
-    scripts/goodput_page.py            runs each `$ ...` in the page's blocks of code and rewrites what stands below it
-    scripts/goodput_page.py --check    changes nothing; exits 1 and shows the difference if a command prints anything else
+    scripts/goodput_page.py            runs each `$ ...` in the page's code blocks and rewrites the output below it
+    scripts/goodput_page.py --check    changes nothing; exits with 1 and shows what has changed
 
-The program is $LOCKSTEP, else build/release/bin/lockstep. Lines that begin with `> ` continue a command.
+The program is $LOCKSTEP, or build/release/bin/lockstep by default. Lines that begin with `> ` continue a command.
 """
 import os
 import pathlib
@@ -20,7 +20,7 @@ COMMAND = re.compile(r"(?m)^\$ .*\n(?:> .*\n)*")
 
 
 def output_of(command, program):
-    """Of `$ ...` and its further lines, run by bash."""
+    """The output of `$ ...` and its continuation lines, run by bash."""
     script = "\n".join(line[2:] for line in command.splitlines())
     return subprocess.run(["bash", "-c", f'lockstep() {{ "$LOCKSTEP" "$@"; }}\n{script}'], check=True, text=True,
                           stdout=subprocess.PIPE, env=os.environ | {"LOCKSTEP": program}).stdout

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Keeps the tables of ops in docs/models-and-ops.md as `lockstep schema` has them.
+"""Keeps the tables of ops in docs/models-and-ops.md in line with `lockstep schema`.
 
     scripts/ops_table.py            rewrites the tables in place
-    scripts/ops_table.py --check    changes nothing; exits 1 and shows the difference if they are not current
+    scripts/ops_table.py --check    changes nothing; exits with 1 and shows what is not current
 
-The program is $LOCKSTEP, else build/release/bin/lockstep. A table stands between `<!-- NAME: begin ... -->` and
+The program is $LOCKSTEP, or build/release/bin/lockstep by default. A table is between `<!-- NAME: begin ... -->` and
 `<!-- NAME: end -->`, where NAME is `layers` or `losses`.
 """
 import json

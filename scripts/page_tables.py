@@ -1,4 +1,4 @@
-"""Tables in a page that are made by the program: between `<!-- NAME: begin ... -->` and `<!-- NAME: end -->`."""
+"""Generated tables in a page: between `<!-- NAME: begin ... -->` and `<!-- NAME: end -->`."""
 import re
 import sys
 
@@ -6,7 +6,7 @@ from current import keep_files
 
 
 def keep_current(page, tables, command):
-    """Rewrites the tables of `page`, (name, text) each, in place, or checks them, as keep_files() does."""
+    """Rewrites the tables of `page`, (name, text) each, in place, or checks them, like keep_files()."""
     new = page.read_text(encoding="utf-8")
     for name, table in tables:
         pattern = re.compile(rf"(<!-- {name}: begin[^\n]*-->\n).*?(<!-- {name}: end -->)", re.DOTALL)

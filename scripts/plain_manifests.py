@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Keeps what the charts render from each values file of their ci/: plain manifests for clusters without Helm in k8s/, the
-others in tests/kubernetes/golden.
+"""Keeps what the charts render from each values file of their ci/ current: plain manifests for clusters without Helm in
+k8s/, the others in tests/kubernetes/golden.
 
     scripts/python.sh scripts/plain_manifests.py            rewrites them
-    scripts/python.sh scripts/plain_manifests.py --check    changes nothing; exits 1 if one is not current
+    scripts/python.sh scripts/plain_manifests.py --check    changes nothing; exits with 1 if one is not current
 
-Helm is built from its Go module at the first call (tests/kubernetes/tools); without Go it exits 77.
+Helm is built from its Go module on the first call (tests/kubernetes/tools); without Go it exits with 77.
 """
 import pathlib
 import re
@@ -18,9 +18,9 @@ sys.path.insert(0, str(ROOT / "tests/kubernetes"))
 from kube_tools import CHART, TEAM, sets, template  # noqa: E402
 
 RELEASE = "lockstep"
-# Values files whose render is of use by itself; the others' are kept to show what a change of the chart changes.
+# Values files whose manifests are useful by themselves; the others are kept to show what a change of the chart changes.
 PLAIN = ("digits", "gpus", "groups", "parts", "elastic", "mpijob")
-LEFT_OUT = re.compile("/templates/(tests/|dashboards.yaml)")  # only Helm has tests; dashboards are long and files already
+LEFT_OUT = re.compile("/templates/(tests/|dashboards.yaml)")  # only Helm has tests; dashboards are long, and files
 HEAD = """# {what}
 # Rendered from the chart with ci/{values}-values.yaml by scripts/plain_manifests.py: change those, not this.
 """
@@ -37,7 +37,7 @@ def first_comment(path):
 
 
 def render(path):
-    """The manifest without the namespace, which is the reader's to choose, and without what only Helm has."""
+    """The manifest without the namespace, which the reader chooses, and without what is specific to Helm."""
     values, chart = name_of(path), path.parents[1]
     # A namespace that is not known is not in the run directory either.
     own = sets(f"persistence.directory={RELEASE}") if values in PLAIN else []

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Holds `lockstep plan` against real runs: the table of docs/planning.md.
+"""Compares `lockstep plan` with real runs: the table of docs/planning.md.
 
     scripts/plan_error.py                 all configurations, as Markdown
-    scripts/plan_error.py --only gpt      those whose name has that word
-    scripts/plan_error.py --memory        few steps: the memory alone
-    scripts/plan_error.py --rounds 3      each time is the median of so many pairs of a plan and a run
+    scripts/plan_error.py --only gpt      those whose name contains this word
+    scripts/plan_error.py --memory        few steps: only the memory
+    scripts/plan_error.py --rounds 3      each time is the median of this many pairs of a plan and a run
 
-Each configuration is trained and planned in turn, so that both meet the same machine. The program is $LOCKSTEP, else
-build/release/bin/lockstep. Timings want a machine that does nothing else; the load is printed with them.
+Each configuration is trained and planned in turn, so that both meet the same machine. The program is $LOCKSTEP, or
+build/release/bin/lockstep by default. Timings need an otherwise idle machine; its load is printed with them.
 """
 import argparse
 import json

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Packs what was built with all that it stands on, Open MPI too, for machines where nothing can be installed.
+"""Packs the program with all its libraries, including Open MPI, for machines where nothing can be installed.
 
     scripts/portable.py [--build build/release] [--output build/release] [--program NAME ...]
 
-writes OUTPUT/lockstep-VERSION-portable.tar.gz, to be unpacked anywhere. Of the machine it takes the C library (of this
-machine's version or later), sh, readlink and dirname; for GPUs NVIDIA's driver and libraries. --program packs a program
-of BUILD/bin besides, such as a test's. Wants patchelf, and Open MPI 4 as Debian packs it.
+writes OUTPUT/lockstep-VERSION-portable.tar.gz, to be unpacked anywhere. The target machine must provide the C library
+(of this machine's version or later), sh, readlink and dirname; for GPUs NVIDIA's driver and libraries. --program also
+packs a program of BUILD/bin, such as a test's. Needs patchelf, and Open MPI 4 as packaged by Debian.
 
-    bin        sh scripts that start the programs below, knowing where Open MPI is now
+    bin        sh scripts that find out where Open MPI is now and start the programs below
     libexec    lockstep, mpirun, orted
     lib        libraries; lib/lockstep: the CUDA module, lib/*/openmpi: Open MPI's own parts
-    share      as `make install` has it, and Open MPI's texts
+    share      as after `make install`, and Open MPI's texts
 """
 import argparse
 import functools
@@ -26,7 +26,7 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 C_LIBRARY = re.compile(r"(ld-linux.*|lib(c|m|mvec|pthread|dl|rt|resolv|util|anl|nsl|nss_.*)\.so\.\d+|linux-vdso.*)$")
 NVIDIA = re.compile(r"lib(cuda|cudart|cublas|cublasLt|cudnn.*|nccl|nvrtc|nvJitLink)\.so\.\d+$")
-# MPI carries few bytes beside NCCL's: memory and sockets are enough, and these libraries suit the adapters of one cluster.
+# MPI carries few bytes besides NCCL's: memory and sockets suffice, and these libraries fit the adapters of one cluster.
 FABRICS = re.compile(r"lib(ucp|uct|ucs|fabric|psm2?|psm_infinipath|ibverbs|rdmacm)\.so\.\d+$")
 START = """\
 #!/bin/sh
@@ -36,7 +36,7 @@ export OPAL_PREFIX="$here" OPAL_SYSCONFDIR="$here/etc/openmpi" PMIX_INSTALL_PREF
 export PATH="$here/bin:$PATH"
 {more}exec "$here/libexec/{name}" "$@"
 """
-# mpirun wants to know how to start programs on other hosts. Where nobody says so, it is for this host alone.
+# mpirun needs a way to start programs on other hosts. If there is none, it is restricted to this host.
 WITHOUT_SSH = """\
 command -v ssh >/dev/null || [ -n "${OMPI_MCA_plm_rsh_agent:-}${OMPI_MCA_plm:-}" ] || export OMPI_MCA_plm=isolated
 """
@@ -52,12 +52,12 @@ def die(text):
 
 @functools.cache
 def libraries(file):
-    """The paths of all libraries that it needs, by their names; "not" of those that are not found."""
+    """The paths of all libraries that `file` needs, by name; "not" for those that are not found."""
     return dict(re.findall(r"^\s+(\S+) => (/\S+|not)", output("ldd", str(file)), re.MULTILINE))
 
 
 def wanted(file):
-    """Those that are packed with it."""
+    """The libraries of `file` that are packed."""
     found = {name: path for name, path in libraries(file).items() if not C_LIBRARY.match(name) and not NVIDIA.match(name)}
     if missing := [name for name, path in found.items() if path == "not"]:
         die(f"{file}: expected the libraries that it needs, found no {', '.join(missing)}")
@@ -65,7 +65,7 @@ def wanted(file):
 
 
 def open_mpi():
-    """Its prefix, and the folder of its parts. OPAL_PREFIX moves what lies below the first."""
+    """Open MPI's prefix, and the folder of its plugins. OPAL_PREFIX moves everything below the prefix."""
     said = output("ompi_info", "--parsable", "--path", "all")
     version = output("mpirun", "--version").splitlines()[0]
     if " 4." not in version:
@@ -75,14 +75,14 @@ def open_mpi():
 
 
 class Folder:
-    """What is packed, in the folder `top`."""
+    """The folder `top` to be packed."""
 
     def __init__(self, top):
         self.top = top
 
     def add(self, file, place, search=()):
-        """The file, which finds the libraries it needs wherever the folder is; they come along. `search`: folders, from
-        its own, where libraries are that do not."""
+        """Adds a file, made to find its libraries wherever the folder is, and these libraries. `search`: further
+        folders with libraries, relative to the file's own."""
         to = self.top / place
         if to.exists():
             return
@@ -102,7 +102,7 @@ class Folder:
         start.chmod(0o755)
 
     def add_parts(self, files, prefix):
-        """Plugins, at their place below the prefix."""
+        """Adds plugins, at the same place below the prefix."""
         for file in files:
             if not any(map(FABRICS.match, libraries(file))):
                 self.add(file, file.relative_to(prefix))
@@ -113,7 +113,7 @@ class Folder:
 
 
 def glibc(folder):
-    """The oldest version of the C library that will do, as text."""
+    """The oldest sufficient version of the C library, as text."""
     files = [str(file) for file in folder.rglob("*") if file.is_file() and file.read_bytes()[:4] == b"\x7fELF"]
     found = re.findall(r"\(GLIBC_([\d.]+)\)", output("objdump", "-T", *files))
     return max(found, key=lambda text: [int(part) for part in text.split(".")])

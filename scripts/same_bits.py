@@ -1,4 +1,4 @@
-"""The work of scripts/same-bits.sh: runs, table, verdict."""
+"""The implementation of scripts/same-bits.sh: runs, table, verdict."""
 
 import argparse
 import json
@@ -12,7 +12,7 @@ FAILURES = []
 
 
 def program_on(ranks, hosts):
-    """The command that starts so many ranks, in turn on so many hosts, which are pretended ones."""
+    """The command that starts this many ranks, assigned in turn to this many pretended hosts."""
     if hosts == 1:
         return [PROGRAM, "train", "--ranks", str(ranks)]
     return ["mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n", str(ranks), "sh", "-c",
@@ -20,7 +20,7 @@ def program_on(ranks, hosts):
 
 
 def run(job, ranks, *words, hosts=1, expect=0):
-    """One run; returns its last event, `end`, and its first, `start`."""
+    """Runs a job; returns its last event, `end`, and its first, `start`."""
     command = [*program_on(ranks, hosts), job, "--log", "json", "balance=equal", *words]
     result = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False)
     if result.returncode != expect:
@@ -35,7 +35,7 @@ def listed(by_rank):
 
 
 def check_work(end, start, ranks, parts=1):
-    """The shards of each part add up, the work is divided equally, and each rank sent what the formula says."""
+    """The shards of each part add up, work is divided equally, and each rank sent as many bytes as the formula says."""
     shards = end["shards_by_rank"]
     if sum(shards.values()) != start["shards"] * parts:
         FAILURES.append(f"{ranks} ranks: the shards do not add up: {shards}")
@@ -68,7 +68,7 @@ def main():
              (8, 1, 1, 1, "none"), (2, 1, 1, 2, "none"), (5, 1, 1, 3, "none"), (3, 1, 1, 1, "optimizer"),
              (5, 1, 1, 2, "optimizer"), (3, 1, 2, 1, "gradients"), (8, 1, 1, 1, "gradients"),
              (3, 3, 2, 1, "parameters"), (6, 2, 1, 2, "parameters")]
-    on_gpus = False  # where models are not divided
+    on_gpus = False  # on GPUs, models are not divided here
     for ranks, hosts, threads, parts, sharding in quick if arguments.quick else every:
         if (parts > 1 or sharding != "none") and on_gpus:
             continue

@@ -1,19 +1,19 @@
 #!/usr/bin/env python3
-"""Draws what ranks keep and what moves between them: data parallelism, a model in parts, branches, and what may be divided
-among the ranks that have the same (docs/parallelism.md).
+"""Draws what ranks store and what moves between them: data parallelism, a model in parts, branches, and what may be
+sharded among the ranks of a part (docs/parallelism.md).
 
     scripts/strategy_picture.py            writes docs/pictures/strategy-*.svg
-    scripts/strategy_picture.py --check    changes nothing; exits 1 if one is not current
+    scripts/strategy_picture.py --check    changes nothing; exits with 1 if one is not current
 """
 from drawing import Drawing, keep
 
 KINDS = (("parameters", "s0"), ("gradients", "s1"), ("optimizer states", "s2"))
-SEGMENTS = 4  # that a model is drawn as
+SEGMENTS = 4  # of a drawn model
 BOX, BAR, SEGMENT, LEFT = 236, 13, 30, 102  # widths and heights inside a rank's box
 
 
 def draw_rank(drawing, place, name, kept, shards):
-    """A box with a bar for each kind of memory: the segments of the model that the rank keeps of it are filled."""
+    """A box with a bar for each kind of memory; the segments of the model that the rank stores are filled."""
     x, y = place
     height = 34 + len(KINDS) * (BAR + 6) + 20
     drawing.rectangle((x, y, BOX, height), "frame")
@@ -34,7 +34,7 @@ def same(segments):
 
 
 def arrow(drawing, start, end, color, text):
-    """With its text above; from left to right or from right to left."""
+    """An arrow with its text above; from left to right or from right to left."""
     drawing.arrow(start, end, color)
     drawing.text((start[0] + end[0]) / 2, start[1] - 5, text, "middle")
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Adds up ctest's JUnit reports: names what failed and what was skipped, and prints one last line of counts.
+"""Adds up ctest's JUnit reports: names the tests that failed or were skipped, and prints a final line of counts.
 
     scripts/test_summary.py FOLDER
 
-Exits 1 if a test failed or none ran.
+Exits with 1 if a test failed or none ran.
 """
 import pathlib
 import sys

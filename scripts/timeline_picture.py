@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Draws one step of a model in parts from its timeline, a lane for each worker: forwards, backwards, what it waits for, and
-an arrow for each message between parts, from the task that makes it to the task that reads it.
+"""Draws one step of a model in parts from its timeline: a lane for each worker with its forwards, backwards and waits,
+and an arrow for each message between parts, from the task that produces it to the task that reads it.
 
     scripts/timeline_picture.py             draws docs/pictures/timeline-parts.svg from tests/trace/recorded/parts
-    scripts/timeline_picture.py --check     changes nothing; exits 1 if it is not current
-    scripts/timeline_picture.py --record    runs the job anew first, on a machine that does nothing else, and keeps its
+    scripts/timeline_picture.py --check     changes nothing; exits with 1 if it is not current
+    scripts/timeline_picture.py --record    runs the job anew first, on an otherwise idle machine, and keeps its
                                             most typical step; the program is $LOCKSTEP, else build/release/bin/lockstep
 
-Ranks have the parts in their order, one rank a part; all on one host, whose clock they share.
+Ranks have the parts in order, one rank for each part; all are on one host and share its clock.
 """
 import json
 import os
@@ -20,7 +20,7 @@ import tempfile
 from drawing import ROOT, Drawing, keep
 
 RECORDED = ROOT / "tests" / "trace" / "recorded" / "parts"
-STEPS = (11, 20)  # that are recorded, of which one is kept
+STEPS = (11, 20)  # recorded steps, one of which is kept
 RUN = ("--ranks", "2", "parallel.parts=2", "threads=1", "batch_size=16", "shards=8", "checkpoint=never", "evaluate=never",
        "metrics=[]", "steps=20", "model={gpt: {layers: 8, heads: 4, width: 128, bias: false}}", "loss=cross_entropy",
        "data.train.text.context=64")
@@ -34,7 +34,8 @@ WIDTH = 960
 
 
 def spans_of(path):
-    """What of a rank's timeline is drawn, in its order: (name, shard, start, end, step) in seconds."""
+    """The spans of a rank's timeline that are drawn, in file order: (name, shard, start, end, step), times in
+    seconds."""
     for event in json.loads(path.read_text(encoding="utf-8"))["traceEvents"]:
         if event["ph"] == "X" and event["name"] in LANES:
             start = event["ts"] / 1e6
@@ -42,7 +43,7 @@ def spans_of(path):
 
 
 def lanes_of(folder):
-    """The spans of each rank's only worker and of its phases after them."""
+    """The spans of each rank's only worker and of its phases, by start."""
     return [sorted(spans_of(path), key=lambda span: span[2]) for path in sorted(folder.glob("rank-*.json"))]
 
 
@@ -62,7 +63,7 @@ def draw_lane(drawing, y, spans, begin, total):
 def draw_messages(drawing, lanes, begin, total):
     """Activations go down to the next part, their gradients up."""
     def draw(task, color, sender, receiver):
-        """Of each a lane and the y that arrows touch."""
+        """`sender`, `receiver`: a lane, and the y where arrows begin or end."""
         made = {shard: end for name, shard, _, end, _ in sender[0] if name == task}
         for name, shard, start, _, _ in receiver[0]:
             if name == task:

@@ -1,5 +1,5 @@
-"""The work of scripts/chaos.sh. It starts itself again behind a wall: namespaces of its own for processes, mounts and
-networks, which vanish with all that is in them when it ends, however it ends."""
+"""The implementation of scripts/chaos.sh. It restarts itself in its own namespaces for processes, mounts and networks,
+which vanish with everything in them when it ends, however it ends."""
 import argparse
 import json
 import os
@@ -25,7 +25,7 @@ from verdict import line, reasons_against, table  # noqa: E402
 JOB = str(pathlib.Path(__file__).resolve().parent / "job.yaml")
 NAMES = [kind.name for kind in KINDS]
 LEAST = LEAST_BUSY * len(KINDS)
-HANG_LIMIT = "2"  # seconds: a cut link costs it
+HANG_LIMIT = "2"  # seconds: a cut link is noticed after this time
 DISK = "96m"
 WALL = ["unshare", "--mount", "--net", "--pid", "--fork", "--kill-child", "--mount-proc"]
 INSIDE = 'mount -t tmpfs tmpfs "$0" && ip link set lo up && mkdir "$0/run" && ' \
@@ -46,7 +46,7 @@ def arguments():
 
 
 def behind_a_wall(folder):
-    """Runs this again in there; returns its exit code. A signal ends all of it."""
+    """Runs this script again in new namespaces; returns its exit code. A signal ends all of it."""
     words = ["setpriv", "--pdeathsig", "KILL", *WALL, "sh", "-c", INSIDE, folder, sys.executable, *sys.argv,
              "--inside", folder]
     def end(number, _):
@@ -86,7 +86,8 @@ def disturb(seed, count, settings, folder, hosts):
 
 
 def owed(hits, count, last):
-    """One more, for a while: of a kind that has hit too few busy moments, or of any if too few were seen."""
+    """One more fault, up to a limit: of a kind that has hit too few busy moments, or of any kind if too few were
+    seen."""
     if len(hits) > 2 * count:
         return []
     for kind in KINDS:
@@ -97,7 +98,7 @@ def owed(hits, count, last):
 
 
 def quiet(folder, step):
-    """The same job to the same step, undisturbed, on one rank."""
+    """The same job up to the same step, undisturbed, on one rank."""
     words = [PROGRAM, "train", JOB, "threads=2", "balance=equal", f"run_directory={folder}/quiet", "--stop-at",
              str(step), "--log", "json"]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
@@ -107,14 +108,14 @@ def quiet(folder, step):
 
 
 def only_without_first_shard(line):
-    """Whether a line of `checkpoint diff` is of two fingerprints of which one has no first shard."""
+    """Whether a line of `checkpoint diff` shows two fingerprints that differ only in that one has no first shard."""
     a, _, b = re.sub(r", first shard [0-9a-f]+", "", line).removeprefix("fingerprint: ").partition(" and ")
     return line.startswith("fingerprint: ") and line.count("first shard") == 1 and a == b
 
 
 def same_checkpoints(folder, step):
-    """What is wrong with the last checkpoint; it holds optimizer and running statistics besides. Of a model that ranks
-    divide no first shard is compared, so the fingerprint may lack it."""
+    """How the last checkpoint differs; besides parameters it holds optimizer state and running statistics. If a model
+    is divided among ranks, no first shard is compared, so the fingerprint may lack it."""
     paths = [f"{folder}/{name}/checkpoints/step-{step:08}" for name in ("run", "quiet")]
     done = subprocess.run([PROGRAM, "checkpoint", "diff", *paths], capture_output=True, text=True, check=False)
     if done.returncode == 0:
@@ -126,7 +127,7 @@ def same_checkpoints(folder, step):
 
 
 def broken_lines(folder):
-    """Lines of events.jsonl that are none."""
+    """Lines of events.jsonl that are not events."""
     broken = []
     for number, text in enumerate(pathlib.Path(f"{folder}/run/events.jsonl").read_text().splitlines(), 1):
         try:

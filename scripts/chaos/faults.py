@@ -1,8 +1,8 @@
-"""The eight kinds of faults. Each is made when the training runs, then in turn
-    choose()  what to hit; may take its time. False: not now
-    strike()  the deed, at once; `what` says what was done
-    effect()  waits, and returns in words what the training was seen to do about it; None: nothing of the kind
-    undo()    always, in the end
+"""The eight kinds of faults. Each fault is created while training runs; then these are called in turn:
+  choose()  what to hit; may take its time. False: not now
+  strike()  hits it, at once; `what` says what was done
+  effect()  waits, and returns a description of how training reacted; None: it did not
+  undo()    always, at the end
 """
 import os
 import pathlib
@@ -11,7 +11,7 @@ import statistics
 import threading
 import time
 
-SHARDS = 16  # of job.yaml
+SHARDS = 16  # from job.yaml
 
 
 class Fault:
@@ -47,7 +47,7 @@ class KillRank(Fault):
         os.kill(self.process, signal.SIGKILL)
 
     def effect(self):
-        # At the start the rank may not have connected yet: then mpirun tells of it.
+        # At the start the rank may not have connected yet: then mpirun reports the death.
         early = not self.training.attempt.steps
         fields = {} if early else {"rank": self.rank}
         found = self.training.wait_for_restart(self.since, ("death", "error") if early else ("death",), **fields)
@@ -71,14 +71,14 @@ class KillMpirun(Fault):
 
 
 class StopRank(Fault):
-    """Nothing may happen but that all wait: no restart."""
+    """All ranks should wait, and nothing else happen: no restart."""
     name, may_hit = "stop a rank", ("steps", "checkpoint", "start")
 
     def choose(self):
         self.rank = self.random.randrange(self.training.ranks())
         self.process = self.training.process_of_rank(self.rank)
         self.attempt = self.training.attempt
-        # Steps could not stand still by chance for that long; below the hang limit, which follows the steps, too.
+        # Longer than steps could pause by chance; shorter than the hang limit, which also adapts to the steps.
         self.seconds = max(self.random.uniform(0.3, 0.8), 8 * self.attempt.median_step())
         self.what = f"rank {self.rank} of {self.training.ranks()}, {self.seconds:.2f} s"
         return self.process is not None
@@ -141,14 +141,14 @@ class CutLink(Fault):
 
 
 class DamageCheckpoint(Fault):
-    """And rank 0 is killed, so that the checkpoint is wanted, and no newer one is finished."""
+    """Also kills rank 0, so that the checkpoint is needed before a newer one is finished."""
     name, may_hit, restarts = "damage a checkpoint", ("steps", "checkpoint"), True
     WAYS = ("flip", "shorten", "remove")
 
     def choose(self):
         self.process = self.training.process_of_rank(0)
         self.way = self.random.choice(self.WAYS)
-        # Without a manifest it is no checkpoint at all, and nobody speaks of it.
+        # Without a manifest it would not be a checkpoint at all, and nothing would be reported.
         names = ["model.safetensors", "optimizer.safetensors"]
         self.file = self.random.choice(names if self.way == "remove" else [*names, "manifest.json"])
         self.at = self.random.random()
@@ -207,7 +207,7 @@ class FillDisk(Fault):
                 "No space left on device" in event["message"]
 
         def still_refused(_):
-            self.strike()  # what could not be written was removed again
+            self.strike()  # files that could not be written have been removed again
             return next((event for event in self.training.events(self.since) if refused(event)), None)
         found = self.training.wait(still_refused, "a checkpoint to be refused")
         self.undo()
@@ -223,7 +223,7 @@ class FillDisk(Fault):
 
 
 class ChangeShares(Fault):
-    """A rank gets a seventh of its processor time; shards must move away from it."""
+    """A rank gets a seventh of its CPU time; shards must move away from it."""
     name = "change the shares"
 
     def choose(self):
@@ -231,7 +231,7 @@ class ChangeShares(Fault):
         ranks, self.attempt = self.training.ranks(), self.training.attempt
         equal = {str(rank): SHARDS // ranks + (rank < SHARDS % ranks) for rank in range(ranks)}
         self.before = self.training.shares or equal
-        # Who has all shards has them alone: one rank, or the only one of a part of the model.
+        # A rank with all shards shares them with no other: a single rank, or the only one of a part of the model.
         shared = {rank: share for rank, share in self.before.items() if share < SHARDS} or self.before
         most = max(shared.values())
         self.rank = self.random.choice([int(rank) for rank, share in shared.items() if share == most])
@@ -256,7 +256,7 @@ class ChangeShares(Fault):
 
     def effect(self):
         def fewer(event):
-            """This rank has less, since it was measured to be slow: two steps or more after it became so."""
+            """This rank has fewer shards because it was measured to be slow: two steps or more after it became so."""
             if event["event"] != "balance" or event["step"] < self.step + 2:
                 return False
             seconds = dict(event.get("shard_seconds_by_rank", {}))
@@ -311,7 +311,7 @@ def go_on(process):
 
 
 def say_hosts(hosts, slots):
-    """What the discovery script says from now on."""
+    """Sets the hosts that the discovery script prints from now on."""
     script = pathlib.Path(hosts.folder.name) / "discover"
     new = script.with_suffix(".new")
     new.write_text("#!/bin/sh\n" + "".join(f"echo {word}\n" for word in slots.split(",")), encoding="utf-8")

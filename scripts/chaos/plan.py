@@ -1,28 +1,28 @@
-"""Which faults happen in which order, and what becomes of each: drawn from the seed alone, so that a seed names one
-series of faults. When and whom a fault hits exactly depends on the machine's clock, too."""
+"""Which faults happen in which order, and what each one hits: drawn from the seed alone, so that a seed names one
+series of faults. The exact time and target of a fault also depend on the machine's clock."""
 import dataclasses
 import random
 import time
 
 from faults import KINDS
 
-LEAST_BUSY = 3  # of every kind
-TRIES = 4       # of a fault whose effect is not seen
+LEAST_BUSY = 3  # faults of every kind in busy moments
+TRIES = 4  # attempts at a fault whose effect is not seen
 
 
 @dataclasses.dataclass
 class Planned:
     kind: type
     moment: str  # "steps", "checkpoint" or "start"
-    steps: int   # that the training goes on before it
+    steps: int  # that training must progress before it
     random: random.Random
 
 
 @dataclasses.dataclass
 class Hit:
-    """One fault as it was."""
+    """One fault that happened."""
     kind: str
-    moment: str  # what it really hit, or "none"
+    moment: str  # the actual moment, or "none"
     step: int
     at: float
     what: str
@@ -40,7 +40,7 @@ def make_plan(seed, count):
     draw.shuffle(kinds)
     plan, busy = [], dict.fromkeys(KINDS, 0)
     for kind in kinds:
-        # Before the first step is no busy moment, so it is for those that are more than needed.
+        # A fault before the first step is not in a busy moment, so only surplus faults are put there.
         follows_restart = plan and plan[-1].kind.restarts and plan[-1].moment != "start"
         start = "start" in kind.may_hit and busy[kind] >= LEAST_BUSY and follows_restart and draw.random() < 0.5
         moment = "start" if start else draw.choice([one for one in kind.may_hit if one != "start"])
@@ -50,7 +50,7 @@ def make_plan(seed, count):
 
 
 def await_moment(training, planned):
-    """Until the moment seems to be there; returns the attempt."""
+    """Waits until the moment seems to have come."""
     if planned.moment == "start":
         training.wait(lambda t: t.attempt.end == float("inf"), "the next attempt")
         time.sleep(planned.random.uniform(0, 0.5))
@@ -59,7 +59,7 @@ def await_moment(training, planned):
 
 
 def strike(fault, training, planned):
-    """Waits for the moment, does it, and returns when, after which step and in which moment; None: not now."""
+    """Waits for the moment and strikes; returns the time, the last step and the actual moment; None: not now."""
     await_moment(training, planned)
     if not fault.choose():
         return None
@@ -68,7 +68,7 @@ def strike(fault, training, planned):
         training.wait_for_checkpoint_under_way()
     fault.since = len(training.events())
     if training.attempt is not attempt or attempt.end < float("inf"):
-        return None  # it ended meanwhile
+        return None  # the attempt has ended meanwhile
     at, step, before = time.time(), training.step, training.unfinished()
     fault.strike()
     both = before & training.unfinished()
@@ -87,7 +87,7 @@ def others(training, since):
 
 
 def happen(planned, training, hosts):
-    """Makes it happen, again if nothing was seen of it; yields each try."""
+    """Makes the fault happen, again if no effect was seen; yields each try."""
     for _ in range(TRIES):
         fault = planned.kind(training, hosts, planned.random)
         try:
@@ -99,7 +99,7 @@ def happen(planned, training, hosts):
             continue
         at, step, moment = struck
         if not effect:
-            if fault.restarts:  # another effect than was expected, but of this fault
+            if fault.restarts:  # not the expected effect, but caused by this fault
                 training.claimed += [event for event in training.events(fault.since)
                                      if event["event"] == "restart" and "reason" in event]
             fault.what += f" ({'; '.join(others(training, fault.since)) or 'nothing'} instead)"

@@ -1,9 +1,9 @@
 """The disturbed training: `lockstep launch` on emulated hosts, what its events say, and whether it is busy.
 
-Busy is meant strictly, and is judged by the events' own times after the fault:
+A moment is busy only if the events' own times, read after the fault, show it:
   steps       the attempt had done three steps or more, and its newest step was not older than five of its median
               steps (at least 0.25 s)
-  checkpoint  and besides, a checkpoint's folder without its manifest lay there just before the fault and just after it
+  checkpoint  in addition, a checkpoint's folder without its manifest existed just before and just after the fault
 A fault at the start of an attempt, before its first step, is not busy.
 """
 import dataclasses
@@ -29,7 +29,7 @@ class Attempt:
         return statistics.median(b - a for a, b in zip(times, times[1:])) if len(times) > 1 else 0.0
 
     def stepped_at(self, moment):
-        """Whether steps were going on then."""
+        """Whether steps were in progress at that time."""
         before = [at for _, at in self.steps if at <= moment]
         recent = max(RECENT_SECONDS, RECENT_STEPS * self.median_step())
         return len(before) >= FEW_STEPS and moment - before[-1] <= recent and moment < self.end
@@ -44,11 +44,11 @@ class Training:
 
     @classmethod
     def start(cls, hosts, directory, job, *words):
-        """`job`: its file, and settings in place of its own."""
+        """`job`: the job file, and settings that override it."""
         return cls(Launch(directory, "--agent", hosts.agent, *words, job=job, prefix=hosts.prefix(0)))
 
     def events(self, since=0):
-        """All events from this number on; takes in what is new."""
+        """All events from this number on; processes new ones."""
         events = self.launch.events()
         for event in events[self.heard:]:
             self._take(event)
@@ -90,7 +90,7 @@ class Training:
                          patience)
 
     def wait_for_restart(self, since, reasons, **fields):
-        """The restart that a fault explains; it is noted, so that what no fault explains is left over."""
+        """The restart caused by a fault; recorded, so that unexplained restarts can be found."""
         found = self.wait_for_event(since, lambda event: event["event"] == "restart" and event.get("reason") in reasons
                                     and all(event[name] == value for name, value in fields.items()),
                                     f"a restart: {' or '.join(reasons)}")
@@ -99,7 +99,7 @@ class Training:
         return found
 
     def wait_until_it_goes_on(self, steps):
-        """Until so many steps are done that were not done before."""
+        """Waits for this many steps that were not done before."""
         now = self.step
 
         def further(training):
@@ -110,7 +110,7 @@ class Training:
             raise SystemExit(f"chaos: no further than step {self.step}:\n{self.launch.output()[-4000:]}")
 
     def unfinished(self):
-        """The checkpoints that are being written."""
+        """The checkpoints being written."""
         try:
             return {folder.name for folder in os.scandir(self.checkpoints) if folder.name.startswith("step-")
                     and not os.path.exists(f"{folder.path}/manifest.json")}
@@ -118,11 +118,11 @@ class Training:
             return set()
 
     def finished(self):
-        """The checkpoints that are there, the newest first."""
+        """The complete checkpoints, newest first."""
         return sorted((path.parent for path in self.checkpoints.glob("step-*/manifest.json")), reverse=True)
 
     def wait_for_checkpoint_under_way(self):
-        """Looks without a pause, since it takes milliseconds; gives up after some seconds."""
+        """Polls without a pause, since writing takes milliseconds; gives up after some seconds."""
         end = time.monotonic() + 5
         while time.monotonic() < end and not self.unfinished():
             time.sleep(0.0002)
@@ -139,7 +139,7 @@ class Training:
         return [host for host, slots in words for _ in range(int(slots))]
 
     def state_of(self, process):
-        """R, S, T ..., of the whole process."""
+        """The state of the whole process: R, S, T, ..."""
         try:
             return pathlib.Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rsplit(")", 1)[1].split()[0]
         except OSError:

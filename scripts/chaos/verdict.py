@@ -1,4 +1,4 @@
-"""What the faults and the two hashes say: the tables, and why a run does not count."""
+"""What the faults and the two hashes show: the tables, and why a run does not count."""
 import statistics
 
 from plan import LEAST_BUSY
@@ -10,7 +10,8 @@ def line(number, hit):
 
 
 def longest_pause(hit, step_times):
-    """Between two steps that were done one after the other, from the fault until its effect was seen and a step came."""
+    """The longest time between two consecutive steps, from the last one before the fault to the first one after its
+    effect."""
     before = [at for at in step_times if at <= hit.at][-1:]
     during = [at for at in step_times if hit.at < at <= hit.at + hit.seconds]
     after = [at for at in step_times if at > hit.at + hit.seconds][:1]
@@ -19,7 +20,7 @@ def longest_pause(hit, step_times):
 
 
 def table(kinds, hits, step_times):
-    """By kind: how many counted, in which moments, and how long the training stood still."""
+    """For each kind: how many counted, in which moments, and how long training paused."""
     lines = [f"{'kind':19} {'seen':>5} {'steps':>6} {'checkpoint':>11} {'start':>6} {'not seen':>9}  "
              "longest pause between two steps: median, worst"]
     for kind in kinds:
@@ -34,7 +35,7 @@ def table(kinds, hits, step_times):
 
 
 def reasons_against(kinds, hits, count, hashes, unexplained):
-    """Why the run does not count; nothing where it does. `hashes`: the disturbed run's and the quiet one's."""
+    """Why the run does not count; empty if it does. `hashes`: those of the disturbed and of the quiet run."""
     against = []
     seen = [hit for hit in hits if hit.effect]
     if len(seen) < count:
@@ -45,7 +46,7 @@ def reasons_against(kinds, hits, count, hashes, unexplained):
             against.append(f"'{kind}' hit a busy moment {busy} times, expected at least {LEAST_BUSY}")
     if hashes[0] != hashes[1]:
         against.append(f"the parameters differ: {hashes[0]} after the faults, {hashes[1]} of the quiet run")
-    # A hang limit of seconds may fire on a loaded machine. But nobody dies of that.
+    # A hang limit of seconds may be exceeded on a loaded machine, without a fault.
     for event in unexplained:
         if event["reason"] != "hang":
             against.append(f"a restart that no fault explains: {event['reason']} after step {event['step']}: "
