@@ -1,10 +1,10 @@
-"""Ports of this machine that nothing listens on, for servers of tests."""
+"""Ports of this machine on which nothing listens, for test servers."""
 import pathlib
 import random
 import socket
 
-# Below those that the kernel gives to whoever asks for any port, such as Open MPI's own connections: one of them, free now,
-# may be taken before the server that is meant to have it starts. Where the kernel leaves none, they are among them.
+# Below the range from which the kernel assigns ports, such as to Open MPI's connections: a port from it that is free
+# now may be taken before the intended server starts. If the kernel leaves no others, ports are taken from that range.
 FIRST = 10000
 EPHEMERAL = int(pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
 END = EPHEMERAL if EPHEMERAL > 2 * FIRST else 65536
@@ -12,7 +12,7 @@ MOST_TRIES = 1000
 
 
 def free_ports(count):
-    """The first of so many ports in a row."""
+    """The first of `count` consecutive ports."""
     for _ in range(MOST_TRIES):
         first = random.randrange(FIRST, END - count)
         try:

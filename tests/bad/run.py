@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Mistakes that users make, told by the real program: run.py PROGRAM [cli|jobs|data ...]
+"""Users' mistakes, as reported by the real program: run.py PROGRAM [cli|jobs|data ...]
 
-tests/bad/cli/NN_name/   args (a word a line; @TMP@ is an empty folder), expected.txt (stderr), code
-tests/bad/jobs/NN_name/  job.yaml, args (overrides, a line each), expected.txt: `lockstep check --no-data`, code 78
-Data sets that are bad are made by bad_data.py; their cases stand in tests/bad/data/NN_name/ as those of cli do, and
-@DATA@ is the folder of what was made.
+tests/bad/cli/NN_name/   args (one word per line; @TMP@ is an empty folder), expected.txt (stderr), code
+tests/bad/jobs/NN_name/  job.yaml, args (overrides, one per line), expected.txt: `lockstep check --no-data`, code 78
+Bad data sets are made by bad_data.py; their cases are in tests/bad/data/NN_name/, in the form of those in cli, and
+@DATA@ is the folder of these data sets.
 
-In expected.txt `...` stands for anything. `run.py PROGRAM --write FOLDER` writes what the program says now.
+In expected.txt `...` stands for anything. `run.py PROGRAM --write FOLDER` writes what the program prints now.
 """
 import fnmatch
 import pathlib

@@ -1,4 +1,4 @@
-"""`lockstep balance report`: the text of a known run, and its messages."""
+"""`lockstep balance report`: the text for a known run, and its error messages."""
 import os
 import subprocess
 import sys
@@ -23,7 +23,7 @@ after step 5: rank 1 became 2.00 times slower
   seconds per shard 0.2 0.2
   a step: predicted 1 s before, 0.8 s after; measured 1.01 s before; measured 0.8 s after
 """
-# Shards of a part are divided among its ranks; of part 1 nothing is known, since it has one.
+# Shards of a part are divided among its ranks; part 1 has no numbers, since it has only one rank.
 IN_PARTS = """\
 RUN: digits on 3 ranks, 8 shards, a model in 2 parts; 9 steps in 4.9 s
 
@@ -87,7 +87,7 @@ def main():
             expect(line, done.stderr, f"lockstep: {empty}/events.jsonl:2: the event '{name}' is damaged: {damage}; "
                                       "delete the line\n")
             expect(line, done.returncode, 65)
-        # Other programs' lines, torn ones, and a rank that an end does not know.
+        # Other programs' lines, torn lines, and a rank that is missing from an `end` event.
         Path(empty, "events.jsonl").write_text(
             start + '{"event":7}\n[1]\n' + "[" * 10000 + "\n"
             + '{"event":"end","steps":1,"seconds":1.0,"shards_by_rank":{"0":2,"1":2},"waited_seconds_by_rank":{"0":1}}\n')

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""`lockstep bench all-reduce` adds right, sends what the formula says, and prints and draws what it measured; `lockstep
-bench hosts` reports, and judges."""
+"""`lockstep bench all-reduce` sums correctly, sends the bytes of the formula, and prints and draws what it measured;
+`lockstep bench hosts` reports and judges."""
 import json
 import os
 import pathlib
@@ -33,7 +33,7 @@ class BenchAllReduce(unittest.TestCase):
         for line in lines:
             self.assertEqual((line["event"], line["part"], line["ranks"]), ("all_reduce", "all", 2))
             self.assertLessEqual(line["seconds_best"], line["seconds_median"])
-            # Two ranks: each link carries as much as there is.
+            # Two ranks: each link carries exactly the size of the gradient.
             self.assertAlmostEqual(line["bus_bytes_per_second"] * line["seconds_median"], line["bytes"], delta=1)
             if line["way"] == "exact":  # a partial sum of each slice to its owner, and the slice back
                 self.assertEqual((line["shared_memory_bytes"], line["network_bytes"]), (2 * line["bytes"], 0))
@@ -99,7 +99,7 @@ class BenchAllReduce(unittest.TestCase):
 
 
 class BenchHosts(unittest.TestCase):
-    """What Kubernetes' `helm test` shows of a release."""
+    """What Kubernetes' `helm test` shows for a release."""
 
     def report(self, *words, code=0, environment=None):
         done = subprocess.run([PROGRAM, "bench", "hosts", "--ranks", "2", *words], capture_output=True, text=True, timeout=300,

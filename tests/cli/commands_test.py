@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The commands on digits after a very short training: show, eval, predict, data, and every exit code."""
+"""The commands after a very short training on digits: show, eval, predict, data, and every exit code."""
 import fcntl
 import importlib.util
 import json
@@ -180,7 +180,7 @@ class Trained(unittest.TestCase):
 
 
 class WithoutData(unittest.TestCase):
-    """What a trained run can do where its training data are not."""
+    """What a trained run can do without its training data."""
 
     def setUp(self):
         self.home = tempfile.TemporaryDirectory()

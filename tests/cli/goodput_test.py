@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`lockstep bench goodput`: what it prints, for people and for programs, and each message that a user can cause."""
+"""`lockstep bench goodput`: its output for people and for programs, and each error message that a user can cause."""
 import json
 import os
 import re
@@ -87,8 +87,8 @@ class Json(unittest.TestCase):
         self.assertEqual(line["checkpoint_every_steps"], line["steps"])
 
     def test_tiers(self):
-        # 8 devices of 100 GB/s a host, 4 hosts of 80 GB/s, in the test of the tiers, too: a reduction of 28 s of which
-        # 10 s are hidden; all is in one bucket, or in many.
+        # 8 devices of 100 GB/s per host, 4 hosts of 80 GB/s, as in the test of the tiers: a reduction of 28 s, 10 s of
+        # which are hidden; everything in one bucket, or in many.
         words = ["--devices", "32", "--mtbf-hours", "0", "--gradient", str(800 * 10**9), "--device-bandwidth", "100",
                  "--host-bandwidth", "80", "--device-latency", "500000", "--host-latency", "2000000", "--step-seconds", "20",
                  "--hidden-share", "0.5"]
@@ -106,7 +106,7 @@ class Json(unittest.TestCase):
 
 class Mistakes(unittest.TestCase):
     def expect(self, words, message):
-        """Where one option is wrong, its command and a hint stand beside it."""
+        """If one option is wrong, the message names its command and gives a hint."""
         lines = bench(*words.split(), code=64).stderr.splitlines()
         if message.startswith("bench goodput: "):
             self.assertEqual(lines, ["lockstep: " + message])

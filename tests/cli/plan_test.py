@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""`lockstep plan` says what a job takes, finds what fits, and is held against a run; `train` refuses what cannot fit."""
+"""`lockstep plan` says what a job needs, finds what fits, and is compared with a run; `train` refuses what cannot
+fit."""
 import json
 import os
 import pathlib
@@ -46,7 +47,7 @@ class Plan(unittest.TestCase):
         for rank in own["ranks"]:
             kinds = rank["memory_bytes"]
             self.assertEqual(kinds["total"], sum(size for kind, size in kinds.items() if kind != "total"))
-            self.assertEqual(kinds["parameters"], 81984)  # 20,490 floats, each tensor on cache lines
+            self.assertEqual(kinds["parameters"], 81984)  # 20,490 floats, each tensor padded to whole cache lines
 
     def test_what_does_not_fit(self):
         done = run("plan", *SMALL, "--memory", "1MiB", code=78)
@@ -62,7 +63,7 @@ class Plan(unittest.TestCase):
                       "memory's bandwidth, 60 % of the links', 8 GB/s from part to part through the host's "
                       "memory, one host", text)
         self.assertRegex(text, r"\n  [23] parts, \d shards in flight, recompute: never +[\d.]+ ms +[\d.]+ MiB\n")
-        self.assertNotIn("sharding", text)  # which GPUs do not have
+        self.assertNotIn("sharding", text)  # not available on GPUs
 
     def test_profile_of_this_machine(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -84,7 +85,7 @@ class Plan(unittest.TestCase):
             run("train", *job, "--ranks", "2", "--log", "json")
             held = json.loads(run("plan", *job, "--against", f"{folder}/run", "--json").stdout)
             self.assertEqual(list(held), ["step", "memory of rank 0", "memory of rank 1"])
-            for rank in (0, 1):  # wide bounds: other builds have other libraries
+            for rank in (0, 1):  # wide bounds, for builds with other libraries
                 self.assertLess(abs(held[f"memory of rank {rank}"]["error_percent"]), 30)
             text = run("plan", *job, "--against", f"{folder}/run").stdout
             self.assertRegex(text, r"(?m)^  memory of rank 1 +\d+\.\d MiB +\d+\.\d MiB +[+-]\d+\.\d %$")

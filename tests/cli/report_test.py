@@ -1,4 +1,4 @@
-"""`lockstep report`: the page of a real run and of a recorded one, its messages, and a browser that draws it."""
+"""`lockstep report`: the page of a real run and of a recorded one, its error messages, and a browser that draws it."""
 import html
 import html.parser
 import json
@@ -20,7 +20,7 @@ CHROMIUM = shutil.which("chromium")
 
 
 class Page(html.parser.HTMLParser):
-    """Refuses what is not closed, and keeps texts and what a page could fetch."""
+    """Rejects unclosed tags; collects texts and everything that a page could fetch."""
     def __init__(self, text):
         super().__init__()
         self.open, self.texts, self.fetched, self.counts = [], [], [], {}
@@ -50,7 +50,7 @@ def run(*words):
 
 
 def colors(png):
-    """How many bytes of the picture differ from the one before: 0 on an empty page."""
+    """How many bytes of the picture differ from the preceding byte: 0 on an empty page."""
     data, at, packed = png.read_bytes(), 8, b""
     while at < len(data):
         size, kind = struct.unpack(">I4s", data[at:at + 8])
@@ -83,7 +83,7 @@ class Report(unittest.TestCase):
         self.assertIn("12 / 12", page.texts)
         self.assertIn("What the steps waited for", page.texts)
         self.assertIn(f"{verdict}\n", page.texts)
-        job = [text for text in page.texts if text.startswith("{")][0]  # of the newest checkpoint
+        job = [text for text in page.texts if text.startswith("{")][0]  # from the newest checkpoint
         self.assertEqual(json.loads(job)["job"]["steps"], 12)
         for title in ("Loss", "Metrics", "Learning rate", "Seconds per shard"):
             self.assertIn(title, page.texts)
@@ -92,7 +92,7 @@ class Report(unittest.TestCase):
         self.assertIn(f"parameters sha256: {sha}", page.texts)
 
     def test_a_run_in_fp16(self):
-        """The scale begins so high that gradients overflow."""
+        """The initial scale is so high that gradients overflow."""
         done = run("train", "steps=14", "evaluate=never", f"run_directory={self.folder}",
                    "precision={fp16: {initial_scale: 16777216}}")
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -150,7 +150,7 @@ class Report(unittest.TestCase):
             73, "lockstep: /nowhere/at/all.html: cannot write the report: No such file or directory\n"))
 
     def browse(self, *flags, page):
-        """What Chromium prints of a page."""
+        """What Chromium prints for a page."""
         done = subprocess.run(
             [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
              "--disable-background-networking", "--disable-component-update", "--disable-sync",
@@ -160,7 +160,7 @@ class Report(unittest.TestCase):
         return done.stdout
 
     def measured(self, expression, *flags):
-        """The value of an expression of JavaScript on the page, which has no script itself."""
+        """The value of a JavaScript expression on the page, which has no script itself."""
         page = self.folder / "measured.html"
         page.write_text((self.folder / "report.html").read_text().replace(
             "</body>", f"<script>document.title = JSON.stringify({expression})</script></body>"))

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""`lockstep bench scale`: what a step costs a rank grows with the number of ranks no faster than it may.
+"""`lockstep bench scale`: the cost of a step on a rank grows no faster with the number of ranks than it may.
 
-Messages, bytes and memory are counted. Times are the processor's, of one thread, and only how they grow from 256 to
-4,096 ranks is held, with room for four times as much: what is linear grows 16 times, and what is quadratic 256 times.
+Messages, bytes and memory are counted. Times are CPU times of one thread, and only their growth from 256 to 4,096 ranks
+is checked, with a margin of a factor of four: a linear cost grows 16 times, a quadratic one 256 times.
 """
 import json
 import math
@@ -36,8 +36,9 @@ class BenchScale(unittest.TestCase):
             self.assertEqual(row["scalar_messages"], math.ceil(math.log2(ranks // RANKS_A_HOST)), ranks)
 
     def test_a_rank_sends_its_part_of_the_gradient(self):
-        # As the leader of one slice in RANKS_A_HOST it sends the host's sum of it; as an owner its slices to each other
-        # host, which are as much again where all own the same. Nobody can own less than a chunk.
+        # As the leader for one slice in RANKS_A_HOST the rank sends the host's sum of it; as an owner it sends its
+        # slices to each other host, which are as many bytes again if all ranks own equally much. No rank can own less
+        # than a chunk.
         for ranks, row in self.rows.items():
             hosts, scalars = ranks // RANKS_A_HOST, 64 * ranks + 1024
             even = GRADIENT / RANKS_A_HOST
@@ -46,7 +47,7 @@ class BenchScale(unittest.TestCase):
                             max(1.3 * GRADIENT / CHUNK / RANKS_A_HOST, 2 * hosts) + 1, ranks)
 
     def test_memory_grows_by_some_numbers_a_rank(self):
-        # Where a rank owns one chunk it holds that of each other host: CHUNK / RANKS_A_HOST bytes a rank at most.
+        # A rank that owns one chunk also holds that of each other host: at most CHUNK / RANKS_A_HOST bytes per rank.
         for ranks in (256, 1024, 4096):
             self.assertLess(self.rows[ranks]["memory_bytes"], self.rows[64]["memory_bytes"] + 2048 * ranks, ranks)
 

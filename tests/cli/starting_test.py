@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How runs start and stop under mpirun: what ranks compare, world sizes, other processors, signals."""
+"""How runs start and stop under mpirun: what ranks compare, world sizes, different processors, signals."""
 import json
 import os
 import pathlib
@@ -17,7 +17,7 @@ MPI = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "PR
 VERSION = subprocess.run(["mpirun", "--version"], capture_output=True, text=True, check=True).stdout
 OVERSUBSCRIBE = ["--oversubscribe"] if "(Open MPI) 4" in VERSION else ["--map-by", ":OVERSUBSCRIBE"]
 MPIRUN = ["mpirun", *OVERSUBSCRIBE, "--bind-to", "none"]
-OTHER = "ONEDNN_MAX_CPU_ISA=SSE41"  # every processor that lockstep is used on has more
+OTHER = "ONEDNN_MAX_CPU_ISA=SSE41"  # every processor that lockstep supports has more
 
 
 def run(words, code=0, **settings):
@@ -29,20 +29,20 @@ def run(words, code=0, **settings):
 
 
 def two_ranks(first, second):
-    """A command line for two ranks that differ. mpirun's own `:` between them ends Open MPI 5.0.7 in a fault."""
+    """A command line for two ranks that differ. mpirun's own `:` between them crashes Open MPI 5.0.7."""
     script = f"if [ $OMPI_COMM_WORLD_RANK = 0 ]; then {first}; else {second}; fi"
     return [*MPIRUN, "-n", "2", "sh", "-c", script]
 
 
 def processes_in(folder):
-    """(process id, rank or None) of those whose command line names the folder."""
+    """(process id, rank or None) of the processes whose command line contains the folder."""
     found = []
     for entry in pathlib.Path("/proc").glob("[0-9]*"):
         try:
             words, variables = (entry / "cmdline").read_bytes(), (entry / "environ").read_bytes().split(b"\0")
         except OSError:
             continue
-        if os.fsencode(folder) in words:  # a zombie has no words
+        if os.fsencode(folder) in words:  # a zombie has no command line
             ranks = [int(word.split(b"=")[1]) for word in variables if word.startswith(b"OMPI_COMM_WORLD_RANK=")]
             found.append((int(entry.name), ranks[0] if ranks else None))
     return found
@@ -80,7 +80,7 @@ class WorldSizes(unittest.TestCase):
 
 
 class Comparisons(unittest.TestCase):
-    """Two ranks, of which the second is not like the first."""
+    """Two ranks, the second of which differs from the first."""
 
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()
@@ -186,7 +186,7 @@ class Signals(unittest.TestCase):
     def test_the_second_signal_leaves_at_once(self):
         with tempfile.TemporaryDirectory() as folder:
             process = self.begin(folder)
-            process.send_signal(signal.SIGSTOP)  # so that both come before the next step
+            process.send_signal(signal.SIGSTOP)  # so that both arrive before the next step
             process.send_signal(signal.SIGTERM)
             process.send_signal(signal.SIGUSR1)
             process.send_signal(signal.SIGCONT)
@@ -200,7 +200,7 @@ class Signals(unittest.TestCase):
             ranks = [pid for pid, rank in processes_in(folder) if rank is not None]
             self.assertEqual(len(ranks), 2)
             for pid in ranks:
-                os.kill(pid, signal.SIGSTOP)  # so that the first alone cannot end them
+                os.kill(pid, signal.SIGSTOP)  # so that the first signal alone cannot end them
             process.send_signal(signal.SIGTERM)
             process.send_signal(signal.SIGINT)
             process.communicate(timeout=120)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Weights from files that PyTorch's users write: other names, other types, and another order behind a flatten."""
+"""Weights from files written by PyTorch users: other names, other types, and another order after a flatten."""
 import array
 import json
 import os
@@ -31,14 +31,14 @@ CONCAT = """
       - {concat: {inputs: [norm, side], axis: 1}, name: both}
       - {linear: {features: 10}, name: head}
 """
-CHANNELS, SIDE = 3, 4  # of what is flattened
+CHANNELS, SIDE = 3, 4  # of the flattened tensor
 COLUMNS = CHANNELS * SIDE * SIDE
-# For each column of PyTorch's, [channel, height, width], the column of lockstep's, [height, width, channel].
+# For each column in PyTorch's order, [channel, height, width], the column in lockstep's, [height, width, channel].
 OF_TORCH = [(h * SIDE + w) * CHANNELS + c for c in range(CHANNELS) for h in range(SIDE) for w in range(SIDE)]
 
 
 def read(path):
-    """Metadata, and per name shape and values."""
+    """The metadata, and for each name its shape and values."""
     data = path.read_bytes()
     size = struct.unpack_from("<Q", data)[0]
     header = json.loads(data[8:8 + size])
@@ -69,7 +69,7 @@ def write(path, tensors, metadata=None, dtype="F32"):
 
 
 def as_torch(tensors):
-    """What PyTorch would have: rows of COLUMNS in its order, and its name of a running variance."""
+    """As PyTorch would store them: rows of COLUMNS in its order, and its name of a running variance."""
     theirs = {}
     for name, (shape, values) in tensors.items():
         if shape[-1] == COLUMNS:
@@ -98,7 +98,7 @@ class Weights(unittest.TestCase):
         return done
 
     def from_file(self, file, *words):
-        """The start of a run from a file, and its hash: after two steps, on two ranks."""
+        """The start event of a run initialized from a file, and its hash after two steps on two ranks."""
         lines = self.run_program("train", "job.yaml", "--log", "json", "--ranks", "2", "checkpoint=never",
                                  f"initialize.from={file}", *words).stdout.splitlines()
         return json.loads(lines[0]), json.loads(lines[-1])["parameters_sha256"]
@@ -133,7 +133,7 @@ class Weights(unittest.TestCase):
         error = self.run_program("eval", "job.yaml", "--checkpoint", "weights.safetensors", code=65).stderr
         self.assertIn(said.format("norm.weight", "write it with metadata={'format': 'pt'} for PyTorch's order, {'format': "
                                   "'lockstep'} for lockstep's"), error)
-        start, _ = self.from_file("weights.safetensors", "initialize.only=[stem.*, head.*]")  # where it doesn't matter
+        start, _ = self.from_file("weights.safetensors", "initialize.only=[stem.*, head.*]")  # order irrelevant
         self.assertEqual(start["initialized"], "4 tensors of weights.safetensors; 6 as usual")
 
     def test_a_flattened_image_that_is_mixed_with_something_else(self):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Ranks and their mpirun die without a warning while the ranks map their shared memory. Nothing is left of it in
-/dev/shm, and of Open MPI's memory there nothing is left after the next start. What lives loses nothing."""
+"""Ranks and their mpirun are killed while the ranks map their shared memory. Nothing of it is left in /dev/shm, and
+nothing of Open MPI's memory there after the next start. Live jobs lose nothing."""
 import contextlib
 import os
 import pathlib
@@ -25,7 +25,7 @@ def segments():
 
 
 def ranks_of(mark):
-    """Their process ids, and of these the ones that are stopped."""
+    """Process ids of the ranks, and those of the stopped ones."""
     found, stopped = [], []
     for folder in pathlib.Path("/proc").glob("[0-9]*"):
         try:
@@ -41,19 +41,19 @@ def ranks_of(mark):
 
 
 def mapped_files(rank):
-    """In /dev/shm, by name: those of Open MPI."""
+    """Open MPI's files in /dev/shm that the rank has mapped."""
     words = pathlib.Path(f"/proc/{rank}/maps").read_text(encoding="utf-8").split()
     return {pathlib.Path(word) for word in words if word.startswith("/dev/shm/") and "segment" in word}
 
 
 def is_left(file):
-    """It, or the folder that a rank made for it."""
+    """Whether the file, or the folder that a rank made for it, still exists."""
     return file.exists() or (file.parent != SHARED and file.parent.exists())
 
 
 class KilledRanks(unittest.TestCase):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()  # what a killed Open MPI leaves goes there
+        folder = tempfile.TemporaryDirectory()  # for what a killed Open MPI leaves behind
         self.addCleanup(folder.cleanup)
         self.folder = folder.name
 
@@ -68,7 +68,7 @@ class KilledRanks(unittest.TestCase):
         return process
 
     def stopped_job(self, mark, stop_at, wanted):
-        """Its mpirun and the files that its ranks have mapped."""
+        """A job with stopped ranks: its mpirun, and the files that its ranks have mapped."""
         mpirun = self.mpirun(mark, LOCKSTEP_STOP_AT=stop_at)
         wait_until(lambda: len(ranks_of(mark)[1]) >= wanted, f"{wanted} stopped ranks")
         files = set().union(*map(mapped_files, ranks_of(mark)[1]))
@@ -86,7 +86,7 @@ class KilledRanks(unittest.TestCase):
         before, openmpis = segments(), set()
         for attempt in range(12):
             mark = f"{os.getpid()}-{attempt}"
-            # Its own memory, or a peer's: then those who wait for a stopped one cannot get as far.
+            # At its own memory, or at a peer's: then those that wait for a stopped rank cannot get as far.
             stop_at, wanted = ((1, RANKS), (2, 1))[attempt % 2]
             mpirun, files = self.stopped_job(mark, stop_at, wanted)
             openmpis |= files

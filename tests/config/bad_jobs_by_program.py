@@ -1,5 +1,6 @@
-"""tests/bad/jobs through the program itself: `lockstep check` must exit 78 and find each mistake at its place. Words may
-differ from expected.txt where they list what the catalogue holds: there the tests' small one was used."""
+"""tests/bad/jobs through the program itself: `lockstep check` must exit with 78 and find each mistake at its place. The
+wording may differ from expected.txt in lists of the catalogue's entries: expected.txt was written with the tests' small
+catalogue."""
 
 import os
 import pathlib
@@ -17,7 +18,7 @@ def places(text):
 def check(program, folder):
     arguments = (folder / "args").read_text().split("\n")[:-1] if (folder / "args").exists() else []
     if any("=" not in argument for argument in arguments):
-        return []  # the program takes it for a second job file
+        return []  # the program would take it for a second job file
     done = subprocess.run([program, "check", "job.yaml", *arguments], cwd=folder, capture_output=True, text=True)
     problems = [] if done.returncode == 78 else [f"{folder.name}: expected exit code 78, found {done.returncode}"]
     expected, found = places((folder / "expected.txt").read_text()), places(done.stderr + done.stdout)

@@ -1,13 +1,13 @@
-"""Holds the JSON Schema against a real validator: it must accept every good job and refuse every bad one whose rule a
+"""Compares the JSON Schema with a real validator: it must accept every good job and refuse every bad one whose rule a
 schema can express.
 
     schema_verdicts.py (--program PROGRAM | --schema FILE) [--good FOLDER]... [--bad FOLDER]...
 
-PROGRAM schema prints the schema; PROGRAM canonical JOB, where there is such a command, a job with every default, which
-the schema must accept too. A good folder holds *.yaml. A bad folder holds folders as in tests/bad/jobs; one with a
-file `schema` ("no: <reason>") breaks a rule that no schema can express: then the validator must accept it, or there
-is no need for the file. Jobs that are bad by their overrides (`args`) alone are left out, and so are commands without
-a job (tests/bad/cli).
+PROGRAM schema prints the schema; PROGRAM canonical JOB, if there is such a command, prints a job with every default,
+which the schema must accept too. A good folder holds *.yaml. A bad folder holds folders like those in tests/bad/jobs;
+one with a file `schema` ("no: <reason>") breaks a rule that no schema can express: the validator must then accept it,
+or the file is unnecessary. Jobs that are bad only because of their overrides (`args`) are left out, and so are commands
+without a job (tests/bad/cli).
 """
 
 import argparse
@@ -22,7 +22,7 @@ import yaml
 
 
 class Loader(yaml.SafeLoader):
-    """YAML 1.2's scalars, as lockstep reads them: PyYAML's own are those of 1.1, where `on` is a boolean."""
+    """YAML 1.2's scalars, as lockstep reads them: PyYAML's own follow 1.1, in which `on` is a boolean."""
 
 
 Loader.yaml_implicit_resolvers = {}
@@ -63,12 +63,12 @@ def check_good(validator, path, program):
 
 
 def check_bad(validator, folder):
-    """A list of problems, and whether the schema refused the job; None where it was not asked."""
+    """A list of problems, and whether the schema refused the job; None if it was not asked."""
     marker = folder / "schema"
     try:
         accepted = validator.is_valid(load(folder / "job.yaml"))
     except yaml.YAMLError:
-        accepted = True  # no YAML at all: not a matter of the schema
+        accepted = True  # not YAML at all: the schema does not apply
     if marker.exists() and not accepted:
         return [f"{folder.name}: the schema refuses it; remove the file 'schema'"], None
     if not marker.exists() and accepted:

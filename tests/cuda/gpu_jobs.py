@@ -1,6 +1,6 @@
-"""What tests of whole jobs on stand-ins for GPUs share. Their arguments:
+"""Shared by tests of whole jobs on stand-ins for GPUs. Their arguments:
 
-    MODULE_WITH_THE_CPUS_KERNELS MODULE_WITH_GRIDS CHECKED_MODULE DRIVER_FOLDER
+MODULE_WITH_THE_CPUS_KERNELS MODULE_WITH_GRIDS CHECKED_MODULE DRIVER_FOLDER
 """
 import json
 import os
@@ -33,7 +33,7 @@ job:
 
 
 class Place(unittest.TestCase):
-    """A folder of its own, and the program in it."""
+    """A temporary folder in which the program runs."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -41,7 +41,7 @@ class Place(unittest.TestCase):
         self.folder = pathlib.Path(folder.name)
 
     def run_program(self, *words, module=CPU_KERNELS, code=0, prefix=(), **settings):
-        # A CPU that multiplies bfloat16 itself has other bits than what upcasts around kernels for float32.
+        # A CPU that multiplies bfloat16 natively computes other bits than upcasts around float32 kernels.
         environment = {**os.environ, "LD_LIBRARY_PATH": DRIVER, "LOCKSTEP_CUDA_MODULE": module, "STAND_IN_GPUS": "3",
                        "STAND_IN_SAME": "1", "ONEDNN_MAX_CPU_ISA": "AVX512_CORE", **settings}
         environment.pop("CUDA_VISIBLE_DEVICES", None)

@@ -1,5 +1,5 @@
-"""`lockstep launch` with GPUs: a rank that dies or hangs is started again, and no bit is lost. On a machine without a GPU: a
-stand-in for the driver, and one for the CUDA module, whose GPU is the host.
+"""`lockstep launch` with GPUs: a rank that dies or hangs is started again, and no bit is lost. Runs on a machine
+without a GPU, with stand-ins for the driver and for the CUDA module, whose GPU is the host.
 
     gpu_launch_test.py MODULE_WITH_THE_CPUS_KERNELS DRIVER_FOLDER
 """
@@ -22,7 +22,7 @@ class Faults(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.folder = tempfile.TemporaryDirectory()
-        cls.quiet = quiet_hash(cls.folder.name)  # the CPU's: the stand-in's kernels are the CPU's
+        cls.quiet = quiet_hash(cls.folder.name)  # on the CPU: the stand-in's kernels are the CPU's
 
     @classmethod
     def tearDownClass(cls):
@@ -55,7 +55,7 @@ class Faults(unittest.TestCase):
         self.assertIn('"peer": 1', dump)
 
     def test_messages_that_fail(self):
-        """They fail each time, so it is given up; what the rank was in lies beside its log."""
+        """They fail each time, so the supervisor gives up; the rank's flight record is beside its log."""
         launch = self.launch("--max-restarts", "1", STAND_IN_FAILS="1:3")
         launch.end(1)
         self.assertEqual(self.restarts(launch), [("error", 1), ("given up", 1)])

@@ -1,6 +1,6 @@
-"""What the program says of GPUs, on a machine without one: a stand-in for the driver, and one for the CUDA module.
+"""What the program says about GPUs on a machine without one, with stand-ins for the driver and for the CUDA module.
 
-    gpu_messages_test.py MODULE DRIVER_FOLDER
+gpu_messages_test.py MODULE DRIVER_FOLDER
 """
 import os
 import pathlib

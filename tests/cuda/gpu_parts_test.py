@@ -1,5 +1,5 @@
-"""Models whose parts are on different GPUs end with the bits of one rank: on stand-ins for the driver and the CUDA module.
-Arguments: gpu_jobs.py.
+"""Models whose parts are on different GPUs end with the bits of one rank, on stand-ins for the driver and the CUDA
+module. Arguments: see gpu_jobs.py.
 """
 from gpu_jobs import CHECKED, GPT, GRIDS, JOB, Place, main
 from pretended_hosts import TWO_HOSTS
@@ -16,7 +16,7 @@ class Parts(Place):
         return self.hash(*words, job="job.yaml", **options)
 
     def test_parts_change_no_bit(self):
-        """On fakes, which know what orders each access; the CPU's hash, with an evaluation while the model is trained."""
+        """On fakes that know what orders each access; expects the CPU's hash, with an evaluation during training."""
         expected = self.hash(*self.STEPS)
         for ranks, parts, more in ((2, 2, ()), (3, 3, ("threads=1",)), (3, 2, ("parallel.in_flight=1",)),
                                    (3, "[{until: start, ranks: 2}, {ranks: 1}]", ("clip_norm=1.0",))):
@@ -32,7 +32,7 @@ class Parts(Place):
                                           module=CHECKED), expected)
 
     def test_skipped_updates_of_float16(self):
-        """Gradients of one part overflow: no part makes the update."""
+        """Gradients of one part overflow: every part skips the update."""
         words = ("steps=6", "precision={fp16: {initial_scale: 16777216, growth_interval: 2}}", "evaluate=never",
                  "data.train.digits.count=400")
         events = self.run_program("train", str(JOB), "--log", "json", *words, "device=cuda").stdout
@@ -52,7 +52,7 @@ class Parts(Place):
                                    module=CHECKED), expected)
 
     def test_kernels_made_for_gpus(self):
-        """Of a GPT in bfloat16, whose low-precision activations go from part to part."""
+        """A GPT in bfloat16, whose low-precision activations go from part to part."""
         for precision in ("fp32", "bf16"):
             hashes = {self.gpt(f"precision={precision}", *words, module=GRIDS)
                       for words in ((), ("parallel.parts=2", "--ranks", "2"), ("parallel.parts=2", "--ranks", "3"))}
@@ -69,7 +69,7 @@ class Parts(Place):
         self.assertEqual(self.hash(*words, "parallel.parts=3", "--ranks", "3", module=CHECKED), expected)
 
     def test_what_does_not_fit(self):
-        """Each rank says what it would keep of its part; which of them is heard first, is not certain."""
+        """Each rank says what it would store for its part; which of them is heard first is not certain."""
         done = self.run_program("train", str(JOB), *self.STEPS, "device=cuda", "parallel.parts=2", "--ranks", "2",
                                 STAND_IN_FREE="3000000", code=78)
         self.assertRegex(done.stderr, r"^lockstep: \S+, rank \d, GPU \d \(Stand-in, \S+\): expected 19.[12] MiB of free memory, "

@@ -1,4 +1,5 @@
-"""What a job on GPUs does beside its bits (faults, data on the GPU, memory, reports), on the stand-ins of gpu_jobs.py."""
+"""What a job on GPUs does besides its bits (faults, data on the GPU, memory, reports), on the stand-ins of
+gpu_jobs.py."""
 import json
 import os
 import pathlib
@@ -9,13 +10,13 @@ from pretended_hosts import TWO_HOSTS
 
 
 class Faults(Place):
-    """What is on a rank's GPU does not end. The run does, with 1, and says where it was."""
+    """What waits on a rank's GPU never ends. The run does, with exit code 1, and reports where it was."""
     WORDS = ("steps=6", "evaluate=never", "data.train.digits.count=400", "device=cuda", "run_directory=run")
     GPU = r"GPU [0-2] \(Stand-in, 0000:[789]0:00.0\)"
     LONG = "timeout=1000"  # longer than run_program waits
 
     def faulty(self, *words, ranks=2, **settings):
-        """What it says on stderr, and the flight recorder of each rank that wrote one."""
+        """What the run prints on stderr, and the flight record of each rank that wrote one."""
         done = self.run_program("train", str(JOB), *self.WORDS, *words, "--ranks", str(ranks), code=1, **settings)
         dumps = [json.loads(path.read_text()) for path in (self.folder / "run" / "flight").glob("rank-*.json")]
         return done.stderr, {dump["rank"]: dump for dump in dumps}
@@ -33,7 +34,7 @@ class Faults(Place):
                 self.assertIn("reduce", {entry["kind"] for entry in dumps[0]["entries"]})
 
     def test_messages_that_do_not_start_on_a_rank(self):
-        """The others wait for it and are told at once: rank 0, which speaks first, names it."""
+        """The others wait for it and are told at once: rank 0, which reports first, names it."""
         for ranks, rank in ((2, 0), (2, 1), (3, 2)):
             with self.subTest(ranks=ranks, rank=rank):
                 said, dumps = self.faulty(self.LONG, ranks=ranks, STAND_IN_REFUSES=str(rank))
@@ -111,7 +112,7 @@ class Data(Place):
         self.assertEqual(events["end"]["parameters_sha256"], self.hash(*words, "device=cpu", job="job.yaml"))
 
     def test_what_cannot_be_there_is_made_on_the_host(self):
-        """The example turns images, which a GPU does not."""
+        """The example rotates images, which a GPU does not do."""
         words = ("steps=1", "device=cuda", "evaluate=never")
         self.assertEqual(self.train(*words)["start"]["inputs"], "train made on the host: `rotate` computes pixels")
         done = self.run_program("train", str(JOB), *words, "data.cache=device", code=78)
@@ -128,7 +129,8 @@ class Data(Place):
         self.assertRegex(done.stderr, r"\n  data: train +15.0 MiB\n  data: validation +0.2 MiB\n$")
 
     def test_what_is_drawn_needs_memory_too(self):
-        """An id (8 bytes) and what three steps draw (36 bytes each) of 16,384 samples stand beside their inputs."""
+        """An id (8 bytes) and what three steps draw (36 bytes each) for 16,384 samples are stored in addition to their
+        inputs."""
         words = (*self.MOVES[2:], "steps=1", "device=cuda", "evaluate=never", "threads=1", "batch_size=16384", "shards=1",
                  "data.train.digits.count=20000")
         inputs = []
@@ -139,11 +141,11 @@ class Data(Place):
 
 
 class Nvml(Place):
-    """The stand-in of NVML lies beside that of the driver, by the name of the real one."""
+    """The stand-in for NVML is in the driver's folder, under the name of the real one."""
     JOB = ("steps=2", "evaluate=never", "device=cuda")
 
     def test_a_rank_asks_it_for_the_energy_of_its_own_gpu(self):
-        """The stand-in knows the first two of the driver's three: which one is asked for follows `devices`."""
+        """The stand-in knows the first two of the driver's three GPUs: which one is queried depends on `devices`."""
         for devices, expected in (("0,1", {"0", "1"}), ("2,0", {"1"})):
             end = self.train(*self.JOB, f"devices=[{devices}]", "--ranks", "2")["end"]
             self.assertEqual(set(end["energy_joules_by_rank"]), expected, devices)
@@ -214,7 +216,7 @@ class Reduce(Place):
 
 
 class Hosts(Place):
-    """`lockstep bench hosts`, which `helm test` shows."""
+    """`lockstep bench hosts`, whose output `helm test` shows."""
     WORDS = ("bench", "hosts", "--device", "cuda")
 
     def test_a_report_on_gpus(self):
@@ -298,7 +300,8 @@ class Memory(Place):
         self.assertEqual(lines[0], lines[1])
 
     def test_no_rank_gets_more_than_its_gpu_can_hold(self):
-        """Of 8 shards it has 4, with 5 or 6 it keeps one sum more, with 7 or 8 two. Rank 1 is told to be the faster one."""
+        """Of 8 shards a rank has 4; with 5 or 6 it stores one more sum, with 7 or 8 two. Rank 1 is said to be the
+        faster one."""
         words = ("device=cuda", "--ranks", "2", "threads=1", "shards=8", "balance=auto", "data.augment=[]", "evaluate=never",
                  "data.cache=none", "model={mlp: [2000]}", "checkpoint.every=1 step", "batch_size=16")
         refused = self.run_program("train", str(JOB), *words, code=78, STAND_IN_FREE="4000000").stderr

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Timelines of ranks on GPUs, with stand-ins for driver and module: the profiler's rows lie in the steps that they are of,
-although its clock is another one, and a run without a profiler goes on.
+"""Timelines of ranks on GPUs, with stand-ins for the driver and the module: the profiler's rows lie within their steps
+although its clock is a different one, and a run without a profiler continues.
 
     gpu_trace_test.py MODULE DRIVER_FOLDER
 """
@@ -16,7 +16,7 @@ LOCKSTEP = os.environ["LOCKSTEP"]
 MODULE, DRIVER = sys.argv[1:3]
 JOB = pathlib.Path(__file__).resolve().parents[2] / "examples" / "same-bits.yaml"
 RANKS, FIRST, LAST = 2, 3, 5
-SLACK = 50  # microseconds: two looks at two clocks
+SLACK = 50  # microseconds, for reading two clocks twice
 
 
 class Traces(unittest.TestCase):
@@ -58,7 +58,7 @@ class Traces(unittest.TestCase):
                 self.assertGreaterEqual(event["ts"], step["ts"] - SLACK)
                 self.assertLessEqual(event["ts"] + event["dur"], step["ts"] + step["dur"] + SLACK)
             shards = [event for event in spans if event["name"] == "shard"]
-            for event in shards:  # each has ops within, on the GPU's row
+            for event in shards:  # each contains ops, on the GPU's row
                 inside = [op for op in ops if event["ts"] - SLACK <= op["ts"] <= event["ts"] + event["dur"] + SLACK]
                 self.assertGreater(len(inside), 5)
 

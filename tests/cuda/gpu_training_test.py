@@ -1,5 +1,5 @@
-"""A job's bits the GPU's way through exec and train, on a machine without a GPU: a stand-in for the driver, and one for
-the CUDA module, whose GPU is the host. Arguments: gpu_jobs.py.
+"""The bits of a job on the GPU's code path through exec and train, on a machine without a GPU, with stand-ins for the
+driver and for the CUDA module, whose GPU is the host. Arguments: see gpu_jobs.py.
 """
 import json
 
@@ -11,7 +11,7 @@ class Training(Place):
     STEPS = ("steps=4", "evaluate.every=2 steps")
 
     def test_the_way_changes_no_bit(self):
-        """The stand-in's kernels are the CPU's: what differs is all that lies around them."""
+        """The stand-in's kernels are the CPU's: only everything around them differs."""
         expected = self.hash(*self.STEPS)
         for ranks, threads in ((1, 1), (1, 2), (2, 1), (3, 2)):
             with self.subTest(ranks=ranks, threads=threads):
@@ -19,7 +19,8 @@ class Training(Place):
                                  expected)
 
     def test_hosts_of_several_gpus_change_no_bit(self):
-        """Two hosts of two ranks: sums go inside a host first. On the fakes, which know what orders each access."""
+        """Two hosts of two ranks: gradients are first summed inside a host. On fakes that know what orders each
+        access."""
         words = ("steps=3", "evaluate=never", "data.train.digits.count=400")
         expected = self.hash(*words, "run_directory=cpu")
         end = self.train(*words, "device=cuda", "run_directory=gpu", module=CHECKED, prefix=TWO_HOSTS)["end"]
@@ -27,9 +28,10 @@ class Training(Place):
         self.assertEqual(end["bytes_sent_by_rank"], end["bytes_by_formula_by_rank"])
 
     def test_every_access_is_ordered(self):
-        """A whole job on fakes that know no memory but their own, and end a run at the first access that nothing orders."""
+        """A whole job on fakes that access only their own memory, and end a run at the first access that nothing
+        orders."""
         words = ("steps=3", "evaluate.every=2 steps", "checkpoint.every=2 steps", "data.train.digits.count=400")
-        for norm in ("1.0", "never"):  # the host waits for a norm, so that without it more is under way at once
+        for norm in ("1.0", "never"):  # the host waits for a norm: without it more work is in flight
             expected = self.hash(*words, f"clip_norm={norm}", f"run_directory=cpu-{norm}")
             for ranks in (1, 2):
                 with self.subTest(norm=norm, ranks=ranks):
@@ -43,7 +45,7 @@ class Training(Place):
                 self.assertEqual(events["start"]["ranks"], ranks)
 
     def test_ranks_that_see_one_gpu_each(self):
-        """As where Slurm, or a wrapper, sets CUDA_VISIBLE_DEVICES for each rank."""
+        """As if Slurm, or a wrapper, had set CUDA_VISIBLE_DEVICES for each rank."""
         own = ("mpirun", "--oversubscribe", "--allow-run-as-root", "-n", "2", "sh", "-c",
                'STAND_IN_FIRST=$OMPI_COMM_WORLD_RANK exec "$0" "$@"')
         words = ("steps=1", "evaluate=never", "device=cuda")
@@ -76,7 +78,7 @@ class Training(Place):
         self.assertEqual(self.hash(*words, "device=cuda", "--ranks", "2", module=CHECKED), self.hash(*words))
 
     def test_the_scale_of_float16_goes_on_under_graphs(self):
-        """It falls from where gradients overflow and grows again; graphs that were recorded with one scale run with others."""
+        """The scale falls when gradients overflow and grows again; graphs captured with one scale run with others."""
         words = ("steps=8", "precision={fp16: {initial_scale: 16777216, growth_interval: 2}}", "evaluate=never",
                  "data.train.digits.count=400")
         expected = self.hash(*words)
@@ -110,7 +112,7 @@ class Training(Place):
         self.assertEqual(len(hashes), 1)
 
     def test_kernels_made_for_gpus(self):
-        """Bodies of GPU kernels over their whole grids: one hash on any number of ranks."""
+        """Bodies of GPU kernels over their whole grids: the same hash on any number of ranks."""
         hashes = {self.hash("steps=2", "evaluate=never", "device=cuda", "data.train.digits.count=200",
                             "--ranks", str(ranks), module=GRIDS) for ranks in (1, 3)}
         self.assertEqual(len(hashes), 1)
@@ -129,14 +131,14 @@ class Training(Place):
                 self.assertEqual(len(hashes), 1)
 
     def test_fused_gelu_changes_no_bit_of_a_transformer(self):
-        """On the CPU gelu is an op of its own."""
+        """On the CPU gelu is a separate op."""
         expected = self.transformer("device=cpu")
         for module, ranks in ((CPU_KERNELS, 1), (CPU_KERNELS, 2), (CHECKED, 2)):
             with self.subTest(module=module, ranks=ranks):
                 self.assertEqual(self.transformer("--ranks", str(ranks), module=module), expected)
 
     def test_fused_gelu_rounds_less_in_bfloat16(self):
-        """Other bits than the CPU's three ops have, and the same on any number of ranks."""
+        """Other bits than the CPU's three ops, and the same on any number of ranks."""
         hashes = {self.transformer("precision=bf16", "--ranks", str(ranks), module=module)
                   for module, ranks in ((CPU_KERNELS, 1), (CPU_KERNELS, 2), (CHECKED, 2))}
         self.assertEqual(len(hashes), 1)
@@ -147,7 +149,7 @@ class Training(Place):
         self.assertRegex(done.stderr, r"^lockstep: rank 2 on \S+: its fingerprint differs: expected kernels .* Stand-in 1, "
                          r".* found kernels .* Stand-in 0, .*; use one kind of processor or GPU and one version of the "
                          r"libraries, or set exact: preferred\n")
-        self.assertEqual(done.stderr.count("lockstep: "), 1)  # Open MPI 5 adds words of its own
+        self.assertEqual(done.stderr.count("lockstep: "), 1)  # Open MPI 5 adds its own messages
 
     def test_gpus_that_differ_are_told(self):
         done = self.run_program("train", str(JOB), "steps=1", "evaluate=never", "device=cuda", "--ranks", "3",
@@ -164,7 +166,7 @@ class Training(Place):
                       done.stderr)
 
     def test_drivers_that_differ_are_told(self):
-        """By their own version, where all are for one CUDA."""
+        """By the driver's own version, although all are for the same CUDA version."""
         drivers = ("mpirun", "--oversubscribe", "--allow-run-as-root", "-n", "2", "sh", "-c",
                    'NVML_STAND_IN_DRIVER=580.65.0$OMPI_COMM_WORLD_RANK exec "$0" "$@"')
         done = self.run_program("train", str(JOB), "steps=1", "evaluate=never", "device=cuda", prefix=drivers)
@@ -185,7 +187,7 @@ class Training(Place):
                          r"algorithms \w{16}, .* found kernels \1, algorithms \w{16}, ")
 
     def test_evaluations_compute_by_the_algorithms_of_rank_0(self):
-        """The stand-in ends a run whose evaluation does not."""
+        """The stand-in ends a run whose evaluation uses other algorithms."""
         words = ("steps=1", "evaluate.every=1 step", "device=cuda", "data.train.digits.count=200",
                  "data.validation.digits.count=100", "checkpoint.every=1 step", "run_directory=run")
         of_rank = {"module": CHECKED, "STAND_IN_ALGORITHMS": "that of rank %", "STAND_IN_ALGORITHMS_TAKEN": "1"}

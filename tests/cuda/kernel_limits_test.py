@@ -1,9 +1,10 @@
-"""What each kernel of the CUDA module asks of a GPU, read from the module without one: a block must fit into a
-multiprocessor, or the launch fails, and only on a GPU. And how a kernel sets what threads of several blocks set.
+"""What each kernel of the CUDA module needs from a GPU, read from the module without one: a block must fit into a
+multiprocessor, or the launch fails, and only on a GPU. Also checks how a kernel sets a flag that threads of several
+blocks set.
 
     kernel_limits_test.py MODULE TOOLKIT_BIN
 
-Skipped where there is no cuobjdump.
+Skipped if there is no cuobjdump.
 """
 import os
 import pathlib
@@ -16,22 +17,23 @@ import unittest
 MODULE, TOOLS = sys.argv[1:3]
 GRID = pathlib.Path(__file__).resolve().parents[2] / "src" / "device" / "gpu" / "grid.hpp"
 CUOBJDUMP = shutil.which("cuobjdump", path=f"{TOOLS}:{os.environ['PATH']}")
-# Of every GPU since 8.0: registers of a multiprocessor and of a thread, what a block may have of shared memory without
-# asking, and the bytes of a kernel's parameters (the CUDA C++ programming guide's table of compute capabilities).
+# For every GPU since 8.0: registers of a multiprocessor and of a thread, shared memory of a block without opting in,
+# and bytes of a kernel's parameters (the CUDA C++ programming guide's table of compute capabilities).
 REGISTERS, REGISTERS_OF_A_THREAD, SHARED, PARAMETERS = 65536, 255, 48 * 1024, 4096
-# Registers come in units of 256 for a warp, so of 8 for a thread.
+# Registers are allocated in units of 256 per warp, so 8 per thread.
 UNIT = 8
-# Up to four registers, kept over the call of a 64-bit division, or put away so that more blocks run at once. More is an
-# array in memory, or one that spills.
+# Room for up to four registers, saved across the call of a 64-bit division, or spilled so that more blocks run at once.
+# More would be an array in memory, or real spilling.
 STACK = 16
-# Before a kernel's own parameters its bank of constants holds the grid's sizes: 352 bytes on 8.0, 528 on 9.0.
+# Before a kernel's own parameters, its constant bank holds the grid's sizes: 352 bytes on 8.0, 528 on 9.0.
 BEFORE_PARAMETERS = {"sm_80": 352, "sm_90": 528}
 USAGE = re.compile(r"arch = (?P<arch>sm_\d+)|Function (?P<kernel>\S+):|REG:(?P<registers>\d+) STACK:(?P<stack>\d+) "
                    r"SHARED:(?P<shared>\d+) LOCAL:(?P<local>\d+) .*?CONSTANT\[0\]:(?P<constant>\d+)")
 
 
 def usages(text):
-    """[(architecture, kernel, {what: how much})] of what cuobjdump prints; a kernel stands there once a source file."""
+    """[(architecture, kernel, {what: how much})] from cuobjdump's output; a kernel is listed once for each source
+    file."""
     found, arch, kernel = [], None, None
     for match in USAGE.finditer(text):
         if match["arch"]:
@@ -45,7 +47,7 @@ def usages(text):
 
 
 def problems(usage, arch, threads):
-    """What of a kernel is beyond the limits, in words."""
+    """In which ways a kernel exceeds the limits."""
     rounded = -(-usage["registers"] // UNIT) * UNIT
     if usage["registers"] > REGISTERS_OF_A_THREAD or rounded * threads > REGISTERS:
         yield f"expected at most {REGISTERS // threads} registers for {threads} threads, found {usage['registers']}"
@@ -83,7 +85,8 @@ class Limits(unittest.TestCase):
                 print(f"{kernel} for {arch} has {usage['stack']} bytes of stack")
 
     def test_the_flag_of_an_overflow_is_set_atomically(self):
-        """By the kernel that gathers gradients (train/update_kernels.hpp), whose only integer in memory it is."""
+        """By the kernel that gathers gradients (optim/update_kernels.hpp); the flag is the only integer that it
+        stores."""
         text = subprocess.run([CUOBJDUMP, "--dump-ptx", MODULE], capture_output=True, text=True, check=True).stdout
         kernels = [kernel for kernel in text.split(".entry ")[1:] if "5optim13GatherFunctor" in kernel.split("(")[0]]
         self.assertTrue(kernels)

@@ -1,6 +1,6 @@
-"""The CUDA module and the program, on a machine without a GPU: what they link, share, and say.
+"""The CUDA module and the program on a machine without a GPU: what they link, share and print.
 
-    module_test.py MODULE CHECK_PROGRAM
+module_test.py MODULE CHECK_PROGRAM
 """
 import os
 import pathlib
@@ -42,12 +42,12 @@ class Module(unittest.TestCase):
             "make_update_kernels", "register", "transport_library", "version")])
 
     def test_the_module_has_no_state_of_ours(self):
-        """Rooms are linked into both; a variable would then exist twice, with two values."""
+        """Rooms are linked into both program and module; a variable would exist twice, with two values."""
         symbols = re.findall(r"^\S+ [bBdDuG] (.*)", output("nm", "-C", "--defined-only", MODULE), re.MULTILINE)
         constant = ("vtable for ", "typeinfo for ", "typeinfo name for ", "VTT for ", "construction vtable for ")
         self.assertTrue(symbols)
-        ours = [name for name in symbols if "lockstep::" in name and "__device_stub__" not in name]  # nvcc's own
-        # CUPTI calls back without a pointer of ours. The file is the module's own, and no room's.
+        ours = [name for name in symbols if "lockstep::" in name and "__device_stub__" not in name]  # except nvcc's own
+        # CUPTI's callbacks get no pointer of ours. The file belongs to the module, not to a room.
         self.assertEqual([name for name in ours if not name.startswith(constant)], ["lockstep::device::cupti_reader"])
 
     def test_kernels_of_every_file_are_registered(self):

@@ -1,4 +1,4 @@
-"""Which GPUs there are, for tests that need one."""
+"""Which GPUs this machine has, for tests that need one."""
 import os
 import re
 import subprocess
@@ -15,7 +15,7 @@ def how_many():
 
 
 def why_none():
-    """Why no GPU is here, in doctor's words; empty: there is one."""
+    """Why no GPU is usable here, in doctor's words; empty: there is one."""
     if how_many() > 0:
         return ""
     why = re.search(r"^GPUs +(.*)$", doctor(), re.MULTILINE)

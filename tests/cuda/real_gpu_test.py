@@ -1,7 +1,8 @@
-"""Whole jobs on a real GPU: one hash on any number of ranks, after a stop and a resume, and a loss like the CPU's; each
-example's beginning. Several ranks share a GPU where there are too few, which says nothing of speed.
+"""Whole jobs on a real GPU: the same hash on any number of ranks and after a stop and a resume, and a loss like the
+CPU's; also the beginning of each example. Several ranks share a GPU if there are too few, so nothing is said about
+speed.
 
-Skipped where doctor finds no GPU.
+Skipped if doctor finds no GPU.
 """
 import json
 import os
@@ -16,7 +17,7 @@ from real_gpu import LOCKSTEP, how_many, why_none
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SAME_BITS = ROOT / "examples" / "same-bits.yaml"
-# Sockets between ranks of one host: NCCL's other ways refuse ranks that say they are hosts of their own.
+# Sockets between ranks of one host: NCCL's other transports refuse ranks that claim to be on different hosts.
 NCCL = {"NCCL_SOCKET_IFNAME": "lo", "NCCL_NET": "Socket", "NCCL_IB_DISABLE": "1", "NCCL_MNNVL_ENABLE": "0",
         "NCCL_NVLS_ENABLE": "0", "NCCL_RAS_ENABLE": "0", "NCCL_ALGO": "Ring", "NCCL_PROTO": "Simple",
         "NCCL_MAX_NCHANNELS": "2"}
@@ -71,7 +72,7 @@ class Bits(Gpu):
                 self.assertEqual(end["parameters_sha256"], expected)
 
     def test_one_hash_with_a_gpu_for_each_rank(self):
-        """By NCCL's own choice of ways: NVLink, PCIe, shared memory."""
+        """With the transports that NCCL chooses: NVLink, PCIe, shared memory."""
         gpus = how_many()
         if gpus == 1:
             self.skipTest("one GPU here")
@@ -80,7 +81,7 @@ class Bits(Gpu):
         self.assertEqual(end["parameters_sha256"], expected)
 
     def test_one_hash_on_hosts_of_several_ranks(self):
-        """Sums go inside a host first."""
+        """Gradients are first summed inside a host."""
         expected = self.end(*self.STEPS, "run_directory=one")["parameters_sha256"]
         end = self.end(*self.STEPS, "run_directory=four", prefix=TWO_HOSTS)
         self.assertEqual(end["parameters_sha256"], expected)
@@ -128,7 +129,7 @@ class Bits(Gpu):
                 self.assertAlmostEqual(one["loss"], whole, delta=0.05 * whole)
 
     def test_a_transformer_in_two_bytes(self):
-        """Attention, gelu between two linear layers, and norms; sizes that cuBLASLt and cuDNN take."""
+        """Attention, gelu between two linear layers, and norms; with sizes that cuBLASLt and cuDNN support."""
         words = ("precision=bf16", "evaluate.every=4 steps")
         job = self.folder / "gpt.yaml"
         text = " ".join(f"word{i % 97}" for i in range(4000))
@@ -145,7 +146,7 @@ class Bits(Gpu):
 
 
 class Examples(unittest.TestCase):
-    """Digits to their goal; of the others a beginning, since nothing of them may lack a kernel."""
+    """Digits to their goal; the beginning of the others, to check that no kernel is missing."""
 
     def test_each(self):
         for example, words in (("digits", ()), ("mnist-cnn", ("steps=20",)), ("two-towers", ("steps=20",)),

@@ -1,9 +1,9 @@
 """The kernels on a real GPU under NVIDIA's compute-sanitizer: every case of every op, and a short job, with each of its
-tools. A report that names a kernel of ours fails; so does any of memcheck, whoever's kernel it is about.
+tools. A report that names a kernel of ours fails; memcheck fails on any report, whichever kernel it names.
 
     sanitizer_test.py OPS_TEST TOOLKIT_BIN
 
-Skipped without a GPU, and where there is no compute-sanitizer; how reports are judged is tested before.
+Skipped without a GPU or compute-sanitizer; the judging of reports is tested in any case.
 """
 import os
 import pathlib
@@ -18,7 +18,7 @@ from real_gpu import LOCKSTEP, why_none
 OPS_TEST, TOOLS = sys.argv[1:3]
 SANITIZER = shutil.which("compute-sanitizer", path=f"{TOOLS}:{os.environ['PATH']}")
 JOB = pathlib.Path(__file__).resolve().parents[2] / "examples" / "same-bits.yaml"
-# What libraries do among themselves is theirs: calls of the driver that fail since they try what it can, and scratch
+# Findings inside libraries are not ours: driver calls that fail because a library probes for features, and scratch
 # memory that is read before it is written.
 OPTIONS = ("--report-api-errors", "no", "--show-backtrace", "no", "--print-limit", "0", "--launch-timeout", "120")
 KINDS = ("memcheck", "racecheck", "initcheck", "synccheck")
@@ -27,7 +27,7 @@ SUMMARY = ("ERROR SUMMARY:", "RACECHECK SUMMARY:", "LEAK SUMMARY:")
 
 
 def reports(text):
-    """What the sanitizer reports, each as its lines in one string."""
+    """The sanitizer's reports, each with its lines joined into one string."""
     found, lines = [], []
     for line in text.splitlines():
         words = line[len(PREFIX):] if line.startswith(PREFIX) else None
@@ -41,7 +41,7 @@ def reports(text):
 
 
 def judged(kind, text):
-    """The reports that must not be."""
+    """The reports that make the test fail."""
     return [report for report in reports(text) if kind == "memcheck" or "lockstep" in report]
 
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""An image that is damaged in the middle, found while training: the run ends, and goes on from its checkpoint without it.
+"""An image that is damaged in the middle, found during training: the run ends, and continues from its checkpoint
+without it.
 
-Sets above 64 MiB are not decoded when they are indexed; so is the one here.
+Sets above 64 MiB are not decoded when they are indexed; this one is not, either.
 """
 import json
 import os
@@ -24,7 +25,7 @@ NAMES = [f"{'cat' if i < COUNT // 2 else 'dog'}/{i:03}.png" for i in range(COUNT
 
 
 def png(value, damaged):
-    """Not compressed, so it is large. Damaged: a byte of a row is not that of the checksum."""
+    """Not compressed, so it is large. Damaged: a byte of a row does not match the checksum."""
     def chunk(kind, body):
         return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
 
@@ -68,7 +69,7 @@ class BadSamples(unittest.TestCase):
         return self.events(run, "end")[-1]["parameters_sha256"]
 
     def reported(self, run):
-        """Of the last start."""
+        """From the last start."""
         lines = (self.folder / run / "events.jsonl").read_text().splitlines()
         events = list(map(json.loads, lines))
         begin = max(i for i, event in enumerate(events) if event["event"] == "start")

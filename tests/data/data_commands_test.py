@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The program on small data sets of every kind: the index that is made once, and what each rank reads."""
+"""The program on small data sets of every kind: the index that is built once, and what each rank reads."""
 import json
 import os
 import pathlib
@@ -11,7 +11,7 @@ import make_data
 
 PROGRAM = os.environ["LOCKSTEP"]
 BATCH, SAMPLES = 8, 64
-FIRST_SHARD = 2  # samples of the first shard, which every rank reads at the start to compare its bits
+FIRST_SHARD = 2  # samples of the first shard, which every rank reads at the start to compare bits
 MODEL = {"image": "mlp: {hidden: [4]}", "tokens": "gpt: {layers: 1, heads: 1, width: 8}"}
 
 
@@ -32,12 +32,12 @@ class Folder(unittest.TestCase):
         return result
 
     def info(self, *words, **options):
-        """Lines of `data info` by their names; the last one of a name."""
+        """The lines of `data info` by name; of repeated names the last one."""
         text = self.run_program("data", "info", *words, **options).stdout
         return {line[2:14].strip(): line[15:] for line in text.splitlines() if line.startswith("  ")}
 
     def train(self, source, *words, model="image", ranks="1", code=0):
-        """Events of one epoch on `source`, without evaluation; by name."""
+        """The events, by name, of one epoch on `source` without evaluation."""
         job = self.folder / "job.yaml"
         job.write_text(f"job: {{model: {{{MODEL[model]}}}, data: {{train: {{{source}}}, threads: 1}}, "
                        f"batch_size: {BATCH}, shards: 4, epochs: 1, learning_rate: 0.001, checkpoint: never}}\n")
@@ -117,8 +117,8 @@ class Index(Folder):
 
 
 class BytesRead(Folder):
-    """A rank reads the samples of its shards, each once an epoch, and what stands in the head of a file. Only the one
-    that indexes reads more, and only where there is no index yet."""
+    """A rank reads the samples of its shards, each once per epoch, and the heads of files. Only the rank that indexes
+    reads more, and only if there is no index yet."""
 
     def check(self, source, sample, head, model="image"):
         per_rank = (SAMPLES // 2 + FIRST_SHARD) * sample + head
@@ -164,14 +164,14 @@ class BytesRead(Folder):
         self.check("idx: mnist", 16, 2 + 16 + 2 + 8 + SAMPLES)
 
     def test_packed(self):
-        """Its own index is read by every rank; a record is a sample with a checksum."""
+        """Every rank reads the file's own index; a record is a sample with a checksum."""
         sample = make_data.folder(self.folder / "set", SAMPLES)
         self.run_program("data", "pack", "images=set", "set.pack")
         size = (self.folder / "set.pack").stat().st_size
         record = sample + 1 + 4  # the label: its rank, no dimension, 4 bytes
         index = size - SAMPLES * record
         per_rank = index + (SAMPLES // 2 + FIRST_SHARD) * record
-        read = self.train("packed: set.pack", "data.normalize=never", "balance=equal",  # shards that move are read twice
+        read = self.train("packed: set.pack", "data.normalize=never", "balance=equal",  # moved shards are read twice
                           ranks="2")["end"]["bytes_read_by_rank"]
         self.assertEqual(read, {"0": per_rank, "1": per_rank})
         self.assertTrue(self.info("packed=set.pack")["index"].startswith("built now"), "mean and std")
@@ -194,7 +194,7 @@ class FoundLater(Folder):
 
 
 class Parts(Folder):
-    """The official archive as it is downloaded: its training batches to train on, its test batch to test on."""
+    """The official archive as downloaded: its training batches for training, its test batch for testing."""
 
     def check(self, kind, path, train, test):
         (self.folder / "job.yaml").write_text(
@@ -223,7 +223,7 @@ class Parts(Folder):
 
 
 class RealData(unittest.TestCase):
-    """LOCKSTEP_DATA names a folder with cifar10-train.tar.zst and tinyshakespeare.txt; else these are skipped."""
+    """LOCKSTEP_DATA names a folder with cifar10-train.tar.zst and tinyshakespeare.txt; otherwise these are skipped."""
 
     def info(self, source, file):
         path = pathlib.Path(os.environ.get("LOCKSTEP_DATA", "")) / file

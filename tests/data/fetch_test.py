@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`lockstep data fetch` as a user runs it, against HTTP servers on this machine and a list of mirrors of one's own."""
+"""`lockstep data fetch` as a user runs it, against HTTP servers on this machine and with its own list of mirrors."""
 import hashlib
 import http.server
 import json
@@ -16,7 +16,7 @@ OTHER = BODY[::-1]
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
-    """Serves what its server holds, with ranges, and notes what was asked for."""
+    """Serves its server's files, with ranges, and records the requests."""
 
     def log_message(self, *args):
         pass

@@ -1,4 +1,5 @@
-"""Small data sets of every kind, whose samples all have one length, for tests of the program. Standard library only."""
+"""Small data sets of every kind for tests of the program; all samples of a set have the same length. Standard library
+only."""
 import pathlib
 import struct
 import tarfile
@@ -8,7 +9,7 @@ CIFAR_CLASSES = ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog",
 
 
 def png(width, height, value, channels=3):
-    """Not compressed, so that all pictures of a size have one length."""
+    """Not compressed, so that all images of one size have the same length."""
     def chunk(kind, body):
         return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
 
@@ -18,7 +19,7 @@ def png(width, height, value, channels=3):
 
 
 def folder(path, count, classes=("cat", "dog")):
-    """Images in class folders; returns the bytes of one."""
+    """Images in class folders; returns the size of one file."""
     for i in range(count):
         file = pathlib.Path(path) / classes[i % len(classes)] / f"{i:04}.png"
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -41,7 +42,7 @@ def cifar_records(count, shift=0):
 
 
 def cifar(path, train, test):
-    """A folder as in the official archive, with two training batches."""
+    """A folder like that of the official archive, with two training batches."""
     folder = pathlib.Path(path) / "cifar-10-batches-bin"
     folder.mkdir(parents=True)
     (folder / "batches.meta.txt").write_text("\n".join(CIFAR_CLASSES) + "\n")

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The image with the CUDA module, on a machine without a GPU: the module loads, the driver is missed by name, and the CPU
-trains to the same bits."""
+"""The image with the CUDA module on a machine without a GPU: the module loads, the missing driver is reported by name,
+and the CPU trains to the same bits."""
 import unittest
 
 from image_test import JOB, BuiltImage, here, main, trained_hash

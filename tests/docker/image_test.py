@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The image, built by the real Dockerfile: what it says of itself, who it runs as, and that it trains to the same bits."""
+"""The image, built by the real Dockerfile: what it says about itself, as which user it runs, and that it trains to the
+same bits."""
 import json
 import os
 import pathlib
@@ -24,7 +25,7 @@ def trained_hash(done):
 
 
 def here():
-    """The hash of the job by the program of this machine."""
+    """The hash of the job from this machine's program."""
     with tempfile.TemporaryDirectory() as folder:
         return trained_hash(run(PROGRAM, "train", *JOB, cwd=folder))
 
@@ -32,7 +33,7 @@ def here():
 class BuiltImage(unittest.TestCase):
     """A container of the image `name`."""
     name = "localhost/lockstep:test"
-    store = []  # the words of buildah
+    store = []  # buildah's arguments
 
     @classmethod
     def setUpClass(cls):
@@ -44,7 +45,7 @@ class BuiltImage(unittest.TestCase):
 
 
 def main(*options):
-    """Builds the image and runs the tests; ends as skipped where image.sh says so."""
+    """Builds the image and runs the tests; ends as skipped if image.sh says so."""
     built = run(FOLDER / "image.sh", *options)
     if built.returncode != 0:
         print(built.stderr + built.stdout, end="")

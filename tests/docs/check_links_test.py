@@ -1,4 +1,4 @@
-"""scripts/check_links.py finds what is broken, and only that."""
+"""scripts/check_links.py finds what is broken, and nothing else."""
 import pathlib
 import subprocess
 import sys

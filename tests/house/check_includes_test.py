@@ -1,4 +1,4 @@
-"""check_includes.py: each rule, shown by a small tree that breaks it and by one that does not."""
+"""check_includes.py: each rule, with a small tree that breaks it and one that does not."""
 import pathlib
 import subprocess
 import sys
@@ -44,7 +44,7 @@ TREE = {
 
 
 def check(changes):
-    """The output lines of the script on TREE with `changes`."""
+    """The script's output lines for TREE with `changes`."""
     with tempfile.TemporaryDirectory() as folder:
         for name, text in {**TREE, **changes}.items():
             path = pathlib.Path(folder, name)

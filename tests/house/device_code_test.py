@@ -1,17 +1,18 @@
 #!/usr/bin/env python3
-"""What the compiler does not hold: no atomics in code for GPUs, whose order would be anybody's, but for a flag, which has
-one value in any order; and no conditional compilation in headers, but where a compiler must be told what only it has."""
+"""What the compiler does not enforce: no atomics in GPU code, whose order would be undetermined, except for a flag,
+whose value is the same in any order; and no conditional compilation in headers, except for features that only some
+compilers have."""
 import pathlib
 import re
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CONDITIONAL = {"src/core/host_device.hpp", "src/core/vectorize.hpp", "src/optim/update_kernels.hpp"}
-FLAGS = {"src/optim/update_kernels.hpp": ["atomic", "atomicOr", "atomic_ref"]}  # the header's, CUDA's and C++'s name
+FLAGS = {"src/optim/update_kernels.hpp": ["atomic", "atomicOr", "atomic_ref"]}  # its names in the header, in CUDA and in C++
 
 
 def code(path):
-    """Without comments."""
+    """The text without comments."""
     return re.sub(r"//[^\n]*|/\*.*?\*/", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
 
 

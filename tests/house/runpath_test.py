@@ -1,4 +1,5 @@
-"""Where the program looks for its libraries. An empty entry is the current folder, from which anybody's would be loaded."""
+"""Where the program looks for its libraries. An empty entry is the current folder, from which anyone's library would be
+loaded."""
 import os
 import re
 import subprocess

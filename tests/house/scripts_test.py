@@ -1,4 +1,4 @@
-"""The scripts that judge other tests, and the one that installs."""
+"""The scripts that judge other tests, and the one that installs dependencies."""
 import hashlib
 import os
 import pathlib
@@ -41,7 +41,7 @@ class TestSummary(unittest.TestCase):
 
 
 def children_seconds():
-    """Processor time: the clock on the wall says little on a busy machine."""
+    """CPU time: wall-clock time says little on a busy machine."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
@@ -65,7 +65,7 @@ class InstallDependencies(unittest.TestCase):
 
 
 class CudaToolkit(unittest.TestCase):
-    """Of the script in a tree of its own: what it says where nothing can be fetched."""
+    """The script, run in a separate tree: what it prints if nothing can be downloaded."""
     def setUp(self):
         temporary = tempfile.TemporaryDirectory()
         self.addCleanup(temporary.cleanup)
@@ -82,7 +82,7 @@ class CudaToolkit(unittest.TestCase):
         return sorted(path.name for path in (self.root / "build").iterdir())
 
     def make_kit(self):
-        """A folder with the stamp of a kit that is current."""
+        """A folder with the stamp of a current toolkit."""
         text = b"".join((self.root / "scripts" / f"cuda-toolkit.{end}").read_bytes() for end in ("sh", "txt"))
         kit = self.root / "build" / "cuda-toolkit"
         kit.mkdir(parents=True)

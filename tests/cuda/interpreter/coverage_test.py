@@ -1,9 +1,9 @@
-"""How much of the module's PTX the tests on the interpreted GPU executed, by their reports.
+"""How much of the module's PTX the tests on the interpreted GPU executed, according to their reports.
 
     coverage_test.py FOLDER_OF_THE_INTERPRETED_GPU PTX_CHECK
 
-Prints the figures, and of each kernel that is not whole what is left. Fails where there is less than LEAST, or where a
-kernel isn't decoded.
+Prints the figures, and for each kernel that was not executed completely the number of instructions left. Fails if the
+figures are below LEAST_KERNELS or LEAST_INSTRUCTIONS, or if a kernel is not decoded.
 """
 import collections
 import pathlib
@@ -12,7 +12,7 @@ import sys
 import unittest
 
 GPU, CHECK = sys.argv[1:3]
-# Measured, and a little below: a change of the kernels or of nvcc moves them.
+# Slightly below what was measured: changes of the kernels or of nvcc move the figures.
 LEAST_KERNELS, LEAST_INSTRUCTIONS = 195, 0.74
 
 
@@ -26,7 +26,7 @@ def sizes():
 
 
 def executed():
-    """{kernel: {instruction}}, launches and instructions of lanes of all reports."""
+    """{kernel: {instruction}}, and the number of launches and of instructions by all threads, over all reports."""
     hits, launches, lanes = collections.defaultdict(set), 0, 0
     for path in pathlib.Path(GPU, "reports").glob("*/*.report"):
         for line in path.read_text(encoding="utf-8").splitlines():

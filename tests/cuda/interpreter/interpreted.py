@@ -1,9 +1,8 @@
-"""What tests on the interpreted GPU share. Their arguments:
+"""Shared by tests on the interpreted GPU. Their arguments:
 
     FOLDER_OF_THE_INTERPRETED_GPU FOLDER_OF_THE_STAND_IN_DRIVER CUDA_OPS_TEST MODULE_WITH_GRIDS
 
-A process leaves a report (report.cpp); what it calls a problem fails the test. Reports stay, for the count of what was
-executed.
+Each process leaves a report (report.cpp); a problem in it fails the test. Reports are kept, to count what was executed.
 """
 import os
 import pathlib
@@ -48,7 +47,7 @@ class Interpreted(unittest.TestCase):
         return done.stdout
 
     def run_ops_test(self, tests, **settings):
-        """None of them may be skipped: there is a GPU."""
+        """None of the tests may be skipped: there is a GPU."""
         said = self.run_interpreted(OPS_TEST, f"--gtest_filter={tests}", **settings)
         self.assertNotIn("SKIPPED", said)
         self.assertRegex(said, re.compile(r"^\[  PASSED  \] [1-9]", re.MULTILINE))

@@ -1,5 +1,5 @@
-"""Whole jobs with device: cuda by the real program and the real module, one rank, on the interpreted GPU: they end with the
-hash of the same kernels, compiled for the CPU, whose grids a stand-in module runs.
+"""Whole jobs with device: cuda, by the real program and the real module, one rank, on the interpreted GPU: they end
+with the hash of the same kernels compiled for the CPU, whose grids a stand-in module runs.
 """
 import json
 import subprocess
@@ -40,7 +40,7 @@ job:
   evaluate: never
   checkpoint: never
 """
-# Tensors of more than 2,048 elements, so that threads of kernels over elements have all of theirs.
+# Tensors of more than 2,048 elements, so that each thread of an elementwise kernel has its full number.
 LAYERS = """
 job:
   model:

@@ -1,4 +1,4 @@
-"""Every case of every op by the module's own kernels, interpreted: the bits of their bodies on the CPU."""
+"""Every case of every op by the module's own kernels, interpreted: the same bits as from their bodies on the CPU."""
 from interpreted import Interpreted, main
 
 

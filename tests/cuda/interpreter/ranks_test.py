@@ -1,5 +1,6 @@
-"""Whole jobs with device: cuda on several ranks, by the real program and the real module: each rank has an interpreted GPU, and
-libnccl.so.2 is a stand-in. They end with the hash of one rank, which is that of the same kernels compiled for the CPU.
+"""Whole jobs with device: cuda on several ranks, by the real program and the real module: each rank has an interpreted
+GPU, and libnccl.so.2 is a stand-in. They end with the hash of one rank, which is that of the same kernels compiled for
+the CPU.
 """
 import json
 import pathlib
@@ -58,7 +59,7 @@ class Ranks(Interpreted):
         (self.folder / "convolutions.yaml").write_text(CONVOLUTIONS, encoding="utf-8")
 
     def run_ranks(self, ranks, *words, code=0, hosts=1, **settings):
-        """A report of each rank is left where the run ends as it should, and nothing is wrong in any."""
+        """If the run ends as it should, each rank leaves a report; none of them has a problem."""
         before = len(list(REPORTS.glob("*.report")))
         command = (LOCKSTEP, *words, "--ranks", str(ranks)) if hosts == 1 else (*two_hosts(ranks), LOCKSTEP, *words)
         done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, check=False,
@@ -93,7 +94,7 @@ class Ranks(Interpreted):
 
 class Bits(Ranks):
     def test_a_transformer(self):
-        """With dropout, and clipped."""
+        """With dropout and clipping."""
         expected = self.end_with_grids("gpt")["parameters_sha256"]
         for seed, (ranks, hosts) in enumerate(((2, 1), (3, 1), (3, 2)), start=1):
             with self.subTest(ranks=ranks, hosts=hosts):
@@ -116,7 +117,7 @@ class Bits(Ranks):
         self.assertEqual(found[-1]["parameters_sha256"], expected[-1]["parameters_sha256"])
 
     def test_resumed_at_other_sizes_while_shares_move(self):
-        """It fails in a step; goes on with fewer ranks, of which one is told to be the faster; and on one."""
+        """The run fails in a step, continues with fewer ranks, one of which is said to be faster, and then with one."""
         expected = self.end_with_grids("convolutions")["parameters_sha256"]
         words = ("checkpoint.every=1 step", "balance=auto", "run_directory=run")
         self.train(3, "convolutions", *words, "timeout=100", code=1, INTERPRETED_NCCL_FAILS="1:3")
@@ -129,7 +130,8 @@ class Bits(Ranks):
         self.assertEqual(self.hash(1, "convolutions", *words), expected)
 
     def test_parts_of_a_model(self):
-        """Two of three ranks have one part. The GPT's head is tied to a weight of its first part, and the norm is of both."""
+        """Two of three ranks compute the same part. The GPT's head is tied to a weight of its first part, and the norm
+        is over both."""
         expected = self.end_with_grids("gpt")["parameters_sha256"]
         self.assertEqual(self.hash(3, "gpt", "parallel.parts=2"), expected)
         words = ("precision={fp16: {initial_scale: 16777216, growth_interval: 2}}", "steps=6", "clip_norm=1")
@@ -162,7 +164,7 @@ class Faults(Ranks):
                     INTERPRETED_NCCL_HANGS="1:0")
 
     def test_a_step_in_which_it_fails(self):
-        """The other rank may hear that this one has gone, and then be the first to say so."""
+        """The other rank may hear that this one has gone, and then be the first to report it."""
         place = self.PLACE.format(1)
         self.expect(f"{place}, step 1: the all-reduce of slices failed with 2: {self.SAYS}", "timeout=100",
                     INTERPRETED_NCCL_FAILS="1:3", INTERPRETED_NCCL_DEAF="1")

@@ -1,4 +1,4 @@
-"""Sums, casts and updates by the module's own kernels, interpreted: the CPU's bits."""
+"""Sums, casts and updates by the module's own kernels, interpreted: the same bits as on the CPU."""
 from interpreted import Interpreted, main
 
 
