@@ -1,4 +1,4 @@
-"""What tests of several folders share."""
+"""Shared by tests in several folders."""
 import re
 import subprocess
 import time
@@ -10,7 +10,7 @@ SHORTEST_PAUSE, LONGEST_PAUSE = 0.01, 0.2  # seconds
 
 
 def wait_until(condition, what, patience=PATIENCE):
-    """The first true value of `condition()`. What takes longer is looked at less often."""
+    """Waits for the first true value of `condition()`. The longer it takes, the less often it is checked."""
     start = time.monotonic()
     while (waited := time.monotonic() - start) < patience:
         value = condition()

@@ -8,7 +8,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CONDITIONAL = {"src/core/host_device.hpp", "src/core/vectorize.hpp", "src/optim/update_kernels.hpp"}
-FLAGS = {"src/optim/update_kernels.hpp": ["atomic", "atomicOr", "atomic_ref"]}  # its names in the header, in CUDA and in C++
+FLAGS = {"src/optim/update_kernels.hpp": ["atomic", "atomicOr", "atomic_ref"]}  # in its header, CUDA and C++
 
 
 def code(path):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The charts by themselves, with the real Helm: lint, the suites of helm-unittest, every values file of ci/, names that
-follow what they are made of, renders that are the same twice."""
+depend on their contents, and renders that are reproducible."""
 import base64
 import pathlib
 import re
@@ -23,7 +23,7 @@ def documents(text):
 
 
 def of_kind(kind, *arguments):
-    """The objects of a kind in a render with a key of ours."""
+    """The objects of a kind in a render with our own key."""
     return [d for d in documents(template(*OWN_KEY, *arguments).stdout) if d["kind"] == kind and "-test" not in d["metadata"]["name"]]
 
 
@@ -72,7 +72,7 @@ class Chart(unittest.TestCase):
 
 
 class Names(unittest.TestCase):
-    """The name of a Job changes when, and only when, something changes that a Job cannot change."""
+    """The name of a Job changes if and only if a value changes that is immutable in a Job."""
     PLAIN = sets("persistence.enabled=true")
 
     def test_same_values_same_name(self):
@@ -108,7 +108,7 @@ class Names(unittest.TestCase):
         self.assertEqual([slots for _, slots in hosts], ["slots=8", "slots=4", "slots=4"])
 
     def test_long_names_that_end_differently_share_nothing(self):
-        """Helm keeps one release from another's objects, and a run directory is one run's."""
+        """Helm separates the objects of releases, and a run directory belongs to one run."""
         def names(release):
             return {(d["kind"], d["metadata"]["name"]) for d in documents(template(*OWN_KEY, *self.PLAIN, release=release).stdout)}
 
@@ -124,7 +124,7 @@ class Names(unittest.TestCase):
 
 
 class Overrides(unittest.TestCase):
-    """--set in front of a real Helm, which makes texts of fractions."""
+    """--set as handled by a real Helm, which passes fractions as text."""
     JOB = ("--set-json", 'job={"model": "resnet", "data": {"train": {"digits": {}}}, "steps": 1, "checkpoint": "never"}')
 
     def job(self, *pairs):
@@ -150,7 +150,7 @@ class Overrides(unittest.TestCase):
 class OneSource(unittest.TestCase):
     @unittest.skipUnless(shutil.which("promtool"), "promtool is not installed")
     def test_prometheus_takes_the_sample(self):
-        """With static targets: Debian's Prometheus is built without the discovery of Kubernetes."""
+        """With static targets: Debian's Prometheus is built without service discovery for Kubernetes."""
         config = yaml.safe_load((ROOT / "k8s/samples/prometheus.yml").read_text())
         self.assertEqual(config["scrape_configs"][0].pop("kubernetes_sd_configs"), [{"role": "pod"}])
         config["scrape_configs"][0]["static_configs"] = [{"targets": ["127.0.0.1:9840"]}]
@@ -193,7 +193,7 @@ class OneSource(unittest.TestCase):
             self.assertEqual(outside, [])
 
     def test_the_package_of_the_team_has_the_dashboards(self):
-        """In the source they are the other chart's."""
+        """In the source tree they belong to the other chart."""
         with tempfile.TemporaryDirectory() as folder:
             helm("package", TEAM, "--destination", folder)
             (package,) = pathlib.Path(folder).iterdir()

@@ -1,5 +1,5 @@
 """The real cluster of cluster.sh, with the image and a volume that all pods share, and a job on it through the chart.
-LOCKSTEP_IMAGE names an archive of the image (tests/docker/image.sh), which is else built.
+LOCKSTEP_IMAGE names an archive of the image (tests/docker/image.sh); without it the image is built.
 
     with Cluster() as cluster:
         run = Run(cluster, "run1", steps=100, values=["cluster.replicas=3"])
@@ -23,7 +23,7 @@ import shared  # noqa: E402  pylint: disable=wrong-import-position
 
 SCRIPT = ROOT / "tests/kubernetes/cluster.sh"
 PROGRAM = os.environ["LOCKSTEP"]
-PATIENCE = 400  # seconds; a pod that is replaced waits for Kubernetes' back-off
+PATIENCE = 400  # seconds; a replaced pod waits for Kubernetes' back-off
 DATA = ["data.train.digits.count=256", "data.validation.digits.count=64", "batch_size=32", "shards=8",
         "learning_rate=0.002", "evaluate=never"]
 
@@ -32,7 +32,7 @@ wait_until = functools.partial(shared.wait_until, patience=PATIENCE)
 
 
 def skip_with(done):
-    """Ends this process as skipped when a script said so."""
+    """Ends this process as skipped if a script was skipped."""
     if done.returncode == 77:
         print((done.stdout + done.stderr).strip().splitlines()[-1])
         sys.exit(77)
@@ -46,7 +46,7 @@ def script(*words, **options):
 
 @functools.cache
 def quiet_hash(steps):
-    """The hash of the same job here, on one rank, without Kubernetes."""
+    """The hash of the same job on this machine, on one rank, without Kubernetes."""
     with tempfile.TemporaryDirectory() as folder:
         done = script(PROGRAM, "train", *DATA, f"steps={steps}", "checkpoint=never", "--log", "json", cwd=folder)
         done.check_returncode()
@@ -95,7 +95,7 @@ class Cluster:
         return self.call_kubectl(*words, **options).stdout
 
     def call_kubectl(self, *words, text=None, **options):
-        """The whole of what it did; `text` is its input."""
+        """Returns the finished process; `text` is its input."""
         return self.run(self.bin / "kubectl", *words, input=text, **options)
 
     def get(self, *words):
@@ -113,7 +113,7 @@ class Cluster:
                                                    stdin=subprocess.DEVNULL, stdout=log, stderr=log))
 
     def kubeconfig(self, folder, token):
-        """A file by which who has the token asks this cluster."""
+        """A kubeconfig with which the owner of the token accesses this cluster."""
         config = json.loads(self.kubectl("config", "view", "--flatten", "--minify", "-o", "json"))
         config["users"][0]["user"] = {"token": token}
         path = pathlib.Path(folder) / "kubeconfig"
@@ -121,7 +121,7 @@ class Cluster:
         return str(path)
 
     def volume(self):
-        """A folder of this machine, which is all nodes: the file system that hosts of a job share."""
+        """A folder of this machine, which runs all nodes: the file system that the hosts of a job share."""
         common = {"accessModes": ["ReadWriteMany"], "storageClassName": ""}
         yield {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "runs"},
                "spec": {**common, "capacity": {"storage": "1Gi"}, "hostPath": {"path": self.runs.name}}}
@@ -132,7 +132,7 @@ class Cluster:
 class Run:
     """A release of the chart. Its events are read from the shared volume. `job`: more overrides."""
     kind = "job"
-    verdicts = {"Complete": "Complete", "Failed": "Failed"}  # by the condition that says it
+    verdicts = {"Complete": "Complete", "Failed": "Failed"}  # by condition of the Job
 
     def __init__(self, cluster, name, steps, values=(), every=50, job=()):
         self.cluster, self.name, self.steps = cluster, name, steps
@@ -158,7 +158,7 @@ class Run:
         return self.cluster.get("pods", "-l", self.selector)["items"]
 
     def pod(self, index):
-        """The name of the newest pod of this index."""
+        """The name of the newest pod with this index."""
         label = "batch.kubernetes.io/job-completion-index"
         mine = [pod for pod in self.pods() if pod["metadata"]["labels"][label] == str(index)]
         return max(mine, key=lambda pod: pod["metadata"]["creationTimestamp"])["metadata"]["name"]
@@ -176,14 +176,14 @@ class Run:
         return self.cluster.kubectl("logs", "-l", self.selector, "--tail=-1", "--prefix", check=False)
 
     def condition(self):
-        """Complete or Failed, once it is one of them."""
+        """Complete or Failed; None before."""
         for condition in self.job()["status"].get("conditions", []):
             if condition["type"] in self.verdicts and condition["status"] == "True":
                 return self.verdicts[condition["type"]]
         return None
 
     def wait_for_step(self, step, ranks=None):
-        """Until a step as late was done, by this many ranks."""
+        """Waits until a step this late has been done, by this many ranks."""
         def reached():
             assert self.condition() is None, f"{self.condition()} before step {step}:\n{self.logs()}"
             world = 0
@@ -198,14 +198,14 @@ class Run:
             raise AssertionError(f"{error}: {self.ranks()}\n{self.logs()}") from error
 
     def end(self, verdict="Complete"):
-        """Waits for the Job's verdict; the last `end` event."""
+        """Waits for the Job's verdict; returns the last `end` event."""
         found = wait_until(self.condition, "the Job's end")
         assert found == verdict, f"the Job is {found}, expected {verdict}: {self.ends()}\n{self.logs()}"
         ends = self.events("end")
         return ends[-1] if ends else None
 
     def ends(self):
-        """What the Job and the containers say of how they ended."""
+        """How the Job and the containers ended, as they report it."""
         return self.job()["status"], {pod["metadata"]["name"]: [
             container["state"] for container in pod["status"].get("containerStatuses", [])] for pod in self.pods()}
 
@@ -214,6 +214,6 @@ class Run:
 
 
 class MpiRun(Run):
-    """The same in mode mpijob."""
+    """The same with kind MPIJob."""
     kind = "mpijob"
     verdicts = {"Succeeded": "Complete", "Failed": "Failed"}

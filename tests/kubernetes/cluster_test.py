@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The image and the chart on a real Kubernetes: two nodes with kubelet, containerd and runc. Pods are deleted, a node is
-drained, the Job is scaled, a job is wrong; whatever happens, the bits are those of the run without Kubernetes."""
+"""The image and the chart on a real Kubernetes: two nodes with kubelet, containerd and runc. Pods are deleted, a node
+is drained, the Job is scaled, a job is wrong; in every case the bits are those of the run without Kubernetes."""
 import json
 import pathlib
 import sys
@@ -15,8 +15,8 @@ from kube_tools import CHART, ROOT, programs
 sys.path.insert(0, str(ROOT / "tests/observability"))
 from servers import Prometheus  # noqa: E402
 
-STEPS = 1500  # enough for a pod to come back in
-FEW = 300  # where none has to
+STEPS = 1500  # enough for a pod to come back in time
+FEW = 300  # if no pod has to
 
 
 class OnACluster(unittest.TestCase):
@@ -85,7 +85,8 @@ class OnACluster(unittest.TestCase):
         self.cluster.kubectl("patch", "job", run.job_name, "--patch", json.dumps(patch))
 
     def test_a_queue(self):
-        """A run is preempted in the queue by a more urgent one, writes a checkpoint, and goes on from it after that."""
+        """A run is preempted in the queue by a more urgent one, writes a checkpoint, and continues from it
+        afterwards."""
         if kueue.missing():
             self.skipTest(kueue.missing())
         queue = self.enterContext(kueue.Kueue(self.cluster.call_kubectl, self.cluster.environment["KUBECONFIG"]))
@@ -115,7 +116,7 @@ class OnACluster(unittest.TestCase):
         self.assertEqual(run.ranks(), [2])
 
     def test_groups(self):
-        """Two Jobs, one run: the leader is of the first, and the other ends when it does."""
+        """Two Jobs, one run: the leader belongs to the first, and the other ends when the first does."""
         node = "nodeSelector.kubernetes\\.io/hostname"
         run = self.install(steps=FEW, values=["groups[0].name=near", "groups[0].replicas=1", f"groups[0].{node}=node-0",
                                               "groups[1].name=far", "groups[1].replicas=2", f"groups[1].{node}=node-1"])
@@ -140,7 +141,7 @@ class OnACluster(unittest.TestCase):
         self.assertEqual(run.ranks(), [])
 
     def test_helm_test(self):
-        """It reports on the hosts in the log of its first pod, fails where something is wrong, and leaves the job alone."""
+        """Reports on the hosts in the log of its first pod, fails if something is wrong, and leaves the job alone."""
         run = self.install(values=["cluster.replicas=2"])
         report = self.helm_test(run, 0)
         self.assertRegex(report, rf"(?m)^2 ranks on 2 hosts\n\nrank  host +computes on\n +0  {run.name}-test .*\n +1  {run.name}-test-1 ")
@@ -153,7 +154,7 @@ class OnACluster(unittest.TestCase):
         self.assertEqual(run.ranks(), [2])
 
     def helm_test(self, run, code):
-        """The report, which Helm shows, of a test whose leader must have ended so."""
+        """The report, as shown by Helm, of a test whose leader must have ended with `code`."""
         done = self.cluster.run(self.cluster.helm, "test", run.name, "--logs", f"--timeout={PATIENCE}s", check=False)
         self.assertEqual(done.returncode != 0, code != 0, done.stdout + done.stderr)
         leader = f"{run.name}-test"
@@ -163,7 +164,7 @@ class OnACluster(unittest.TestCase):
         return done.stdout
 
     def test_prometheus(self):
-        """Every rank of a run that goes on is found by the sample's own rules, with the rights of the sample's account."""
+        """The sample's own configuration finds every rank of a running job, with the rights of the sample's account."""
         prometheus = self.prometheus()
         run = self.install(values=["cluster.replicas=2", "cluster.slots=2"], job=["telemetry.prometheus.linger=120"])
         ranks = {(run.pod(pod), str(2 * pod + slot)) for pod in (0, 1) for slot in (0, 1)}
@@ -177,11 +178,11 @@ class OnACluster(unittest.TestCase):
         self.check_bits(run)
 
     def prometheus(self):
-        """A Prometheus on the node, with what k8s/samples has for it: its configuration and its account."""
+        """A Prometheus on the node, configured by k8s/samples: its configuration and its account."""
         cluster = self.cluster
         try:
             program = programs("prometheus") / "prometheus-kubernetes"
-        except SystemExit:  # the other tests need none
+        except SystemExit:  # the other tests do not need it
             self.skipTest("Prometheus could not be built")
         cluster.kubectl("apply", "-f", ROOT / "k8s/samples/prometheus-rights.yaml")
         folder = self.enterContext(tempfile.TemporaryDirectory())

@@ -1,5 +1,5 @@
 """A real Kubernetes without its kubelet: etcd, kube-apiserver, controller manager and scheduler on free ports of this
-machine, and nodes of kwok, whose pods are ready at once but run nothing."""
+machine, and kwok nodes, whose pods are ready at once but run nothing."""
 import json
 import os
 import pathlib
@@ -19,7 +19,7 @@ READY = 120  # seconds for what takes one or two on an idle machine
 
 
 def until(happened, what, seconds=READY):
-    """Waits until happened() is true and returns what it returned; fails with `what` after so many seconds."""
+    """Waits until happened() is true and returns its value; fails with `what` after `seconds`."""
     end = time.monotonic() + seconds
     while True:
         found = happened()
@@ -31,13 +31,14 @@ def until(happened, what, seconds=READY):
 
 
 def wait_for_definitions(kubectl):
-    """Until all custom resources are known. One that was just made has no conditions, which `kubectl wait` takes amiss."""
+    """Waits until all custom resources are established. A new one has no conditions yet, for which `kubectl wait`
+    fails."""
     until(lambda: kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd", "--all", check=False).returncode == 0,
           "custom resources are not known")
 
 
 class ControlPlane:
-    """Use it in a `with`. Everything it started has ended, and its folder is gone, when that ends."""
+    """Use it in a `with` statement: on exit everything that it started has ended, and its folder is removed."""
 
     def __init__(self):
         self.bin = programs("kubernetes")
@@ -68,7 +69,7 @@ class ControlPlane:
                                                    stderr=subprocess.STDOUT, cwd=self.folder))
 
     def user(self, name, groups):
-        """A kubeconfig for a user whom the apiserver will know by a token."""
+        """A kubeconfig for a user whom the apiserver authenticates by a token."""
         with open(self.folder / "tokens.csv", "a", encoding="utf-8") as tokens:
             tokens.write(f'{name}-token,{name},{name},"{groups}"\n')
         path = self.folder / f"{name.split(':')[-1]}.kubeconfig"
@@ -109,7 +110,7 @@ class ControlPlane:
         until(lambda: self.kubectl("get", "serviceaccount", "default", check=False).returncode == 0, self.log("controllers"))
 
     def log(self, name):
-        """The end of a program's log, as it is when it is asked for."""
+        """The current end of a program's log."""
         return lambda: name + ": " + (self.folder / f"{name}.log").read_text(errors="replace")[-2000:]
 
     def run(self, program, *arguments, check=True, text=None):
@@ -135,7 +136,7 @@ class ControlPlane:
             self.kubectl("apply", "--server-side", "-f", "-", text=text)
 
     def node(self, name, labels, **resources):
-        """A node of kwok."""
+        """Makes a kwok node."""
         room = {"cpu": "64", "memory": "512Gi", "pods": "110", **resources}
         self.apply({"apiVersion": "v1", "kind": "Node",
                     "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, **labels},
@@ -144,7 +145,7 @@ class ControlPlane:
                      json.dumps({"status": {"allocatable": room, "capacity": room}}))
 
     def define(self):
-        """Makes known what the MPI Operator and the Prometheus Operator define."""
+        """Defines the resources of the MPI Operator and the Prometheus Operator."""
         for path in sorted((programs("definitions").parent / "definitions").glob("*.yaml")):
             self.kubectl("apply", "--server-side", "-f", path)
         wait_for_definitions(self.kubectl)
@@ -154,7 +155,7 @@ class ControlPlane:
                    "--lock-namespace", "default")
 
     def volume(self, name):
-        """A volume for the first claim that asks for one of several writers."""
+        """A volume for the first claim that asks for access by several writers."""
         self.apply({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name},
                     "spec": {"capacity": {"storage": "10Gi"}, "accessModes": ["ReadWriteMany"],
                              "hostPath": {"path": "/nowhere"}}})

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""The chart in a real Kubernetes that lacks only the kubelet: install, upgrade, rollback, uninstall; Pod Security; what the
-Job makes of every exit code, of an eviction and of a new size; where groups land; quota. The test writes the ends of
-pods in the kubelet's place."""
+"""The chart in a real Kubernetes that lacks only the kubelet: install, upgrade, rollback, uninstall; Pod Security; how
+the Job reacts to every exit code, to an eviction and to a new size; where groups are placed; quota. The test itself
+writes the ends of pods, in place of the kubelet."""
 import concurrent.futures
 import json
 import shutil
@@ -86,13 +86,13 @@ class Life(unittest.TestCase):
         self.assertEqual([budget["status"][key] for key in ("expectedPods", "disruptionsAllowed")], [2, 1])
 
     def addresses(self, release, service):
-        """Of the pods that a Service has."""
+        """The addresses of the pods behind a Service."""
         return [address for part in release.get("endpointslices", "-l", f"kubernetes.io/service-name={service}")
                 for endpoint in part["endpoints"] or [] for address in endpoint["addresses"]]
 
     def test_every_values_file_is_taken_by_the_server(self):
         release = release_of("dry", level="privileged")
-        # The test's pods are taken only where all that they name is there.
+        # The test's pods are accepted only if everything that they refer to exists.
         for name in ("namespace", "quota"):
             cluster.kubectl("apply", "-f", ROOT / f"k8s/samples/{name}.yaml")
         cluster.apply({"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "nvidia"}, "handler": "nvidia"})
@@ -163,7 +163,7 @@ class PodSecurity(unittest.TestCase):
 
 
 class Verdicts(unittest.TestCase):
-    """What the Job does when a pod has ended."""
+    """How the Job reacts when a pod has ended."""
 
     def start(self, name, *values):
         release = release_of(name, *values)
@@ -171,7 +171,8 @@ class Verdicts(unittest.TestCase):
         return release, release.running(2)
 
     def end_with(self, codes, index):
-        """A release for each code, in which the pod of this index has ended with it. All at once, since each waits."""
+        """Makes a release for each code, whose pod with this index has ended with it. All at once, since each has to
+        wait."""
         releases = {code: release_of(f"code-{code}") for code in codes}
         for release in releases.values():
             release.helm("install")
@@ -230,7 +231,7 @@ class Verdicts(unittest.TestCase):
         self.assertEqual(release.failed(), 0)
 
     def test_a_preempted_pod_is_replaced_and_not_counted(self):
-        """By the scheduler, for a pod of a higher PriorityClass on a node that is full."""
+        """By the scheduler, for a pod with a higher PriorityClass on a full node."""
         cluster.node("tiny", {"pool": "tiny"}, cpu="2")
         cluster.apply({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "serving"}, "value": 10000})
         release, _ = self.start("preempted", "nodeSelector.pool=tiny")
@@ -254,7 +255,7 @@ class Size(unittest.TestCase):
         for size in (4, 1):
             release.helm("upgrade", f"cluster.replicas={size}")
             now = release.running(size)
-            self.assertEqual(now[0]["metadata"]["uid"], pods[0]["metadata"]["uid"])  # index 0 goes on
+            self.assertEqual(now[0]["metadata"]["uid"], pods[0]["metadata"]["uid"])  # index 0 keeps running
             self.assertEqual(release.job()["metadata"]["uid"], uid)
         self.assertEqual(release.failed(), 0)
 
@@ -277,7 +278,7 @@ class Size(unittest.TestCase):
         cluster.kubectl("apply", "-f", ROOT / "k8s/samples/quota.yaml")
         cluster.helm("install", "run1", CHART, "-n", "team-a", *sets("cluster.gpusPerNode=4", "cluster.replicas=3",
                                                                      "cluster.priorityClassName=training"))
-        self.addCleanup(cluster.helm, "uninstall", "run1", "-n", "team-a")  # other tests want the GPUs
+        self.addCleanup(cluster.helm, "uninstall", "run1", "-n", "team-a")  # other tests need the GPUs
         until(lambda: any("exceeded quota" in event["message"] for event in cluster.get("-n", "team-a", "events")),
               "no pod was refused by the quota")
         self.assertLessEqual(len(cluster.get("-n", "team-a", "pods")), 2)

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Good and bad jobs get the same verdict from `lockstep check --no-data` and from `helm template`, where a schema can say
-it.
+"""Good and bad jobs get the same verdict from `lockstep check --no-data` and from `helm template`, as far as a schema
+can express it.
 
-A job of tests/bad/jobs with a file `schema` ("no: <reason>") breaks a rule that no schema can express. One whose mistake
-is in its overrides (`args`) is no matter of a values file."""
+A job of tests/bad/jobs with a file `schema` ("no: <reason>") breaks a rule that no schema can express. One whose
+mistake is in its overrides (`args`) does not apply to a values file."""
 import concurrent.futures
 import os
 import subprocess
@@ -11,7 +11,7 @@ import unittest
 
 from kube_tools import ROOT, template
 
-# What Helm takes, though the program refuses it as a job file, and why that is right.
+# What Helm accepts although the program refuses it as a job file, and why that is right.
 HELM_TAKES = {
     "28_no_job": "values without a job: the chart then trains the digits",
     "29_empty_file": "the same",
@@ -22,13 +22,13 @@ VALUES = ["--set", "security.ssh.existingSecret=mine", "--set", "persistence.exi
 
 
 def check(job):
-    """Whether the program takes it."""
+    """Whether the program accepts the job."""
     done = subprocess.run([os.environ["LOCKSTEP"], "check", "--no-data", job], capture_output=True, text=True, check=False)
     return done.returncode == 0, done.stderr
 
 
 def render(job):
-    """Whether Helm takes it."""
+    """Whether Helm accepts it."""
     done = template("--values", job, *VALUES, check=False)
     return done.returncode == 0, done.stderr
 

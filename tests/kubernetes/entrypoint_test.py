@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What the chart tells its pods to run, on emulated hosts with real sshd and mpirun: for machines where no kubelet can
-run. The words are those of the rendered Job; only its folders are elsewhere."""
+"""The commands that the chart runs in its pods, on emulated hosts with real sshd and mpirun: for machines where no
+kubelet can run. Taken from the rendered Job; only its folders are moved."""
 import base64
 import json
 import os
@@ -22,7 +22,7 @@ STEPS, FEW = 150, 10
 
 
 class RenderedPods:
-    """The pods of a release with one group, or with test=True those of its `helm test`, each on a host of its own below
+    """The pods of a release with one group, or with test=True those of its `helm test`, each on its own host below
     `folder`."""
 
     def __init__(self, folder, *values, options=(), test=False):
@@ -44,14 +44,14 @@ class RenderedPods:
             line.split()[0] for line in mounted["hosts"].decode().splitlines()])
 
     def moved(self, text, pod):
-        """What the container sees at a path, as this machine has it."""
+        """Where a path of the container is on this machine."""
         places = {"/etc/lockstep": "etc", "/run/lockstep": f"state-{pod}", "/dev/termination-log": f"message-{pod}", "/runs": "runs"}
         for path, place in places.items():
             text = text.replace(path, str(self.folder / place))
         return text
 
     def as_user(self):
-        """What runs a command as the user whom the chart gives a name in /etc/passwd; nothing where it gives none."""
+        """A prefix that runs a command as the user whom the chart names in /etc/passwd; empty if it names none."""
         for mount in self.container["volumeMounts"]:
             if mount["mountPath"] == "/etc/passwd":
                 self.folder.chmod(0o777)

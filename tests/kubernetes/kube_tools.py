@@ -1,4 +1,4 @@
-"""The programs of Kubernetes that tools/build.sh builds, and the chart through Helm."""
+"""The Kubernetes programs that tools/build.sh builds, and the chart through Helm."""
 import functools
 import pathlib
 import subprocess
@@ -12,7 +12,7 @@ RELEASE = "run1"
 
 @functools.cache
 def programs(module):
-    """The folder with the programs of a module of tools/. Ends this process with 77 where they cannot be built."""
+    """The folder with the programs of a module of tools/. Ends this process with 77 if they cannot be built."""
     done = subprocess.run([ROOT / "tests/kubernetes/tools/build.sh", module], stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode == 77:
         print(done.stdout.strip().splitlines()[-1])
@@ -22,11 +22,11 @@ def programs(module):
 
 
 def helm(*arguments, check=True, **options):
-    """helm ARGUMENTS, with what it printed."""
+    """Runs helm; returns the finished process."""
     return subprocess.run([programs("helm") / "helm", *arguments], capture_output=True, text=True, check=check, **options)
 
 
-# A cluster of the charts' oldest version that knows the kinds of the Prometheus Operator and of Kueue.
+# A cluster of the charts' oldest supported version that has the kinds of the Prometheus Operator and of Kueue.
 CLUSTER = ["--kube-version", "1.33.0", "--api-versions", "monitoring.coreos.com/v1/PodMonitor",
            "--api-versions", "monitoring.coreos.com/v1/ServiceMonitor", "--api-versions", "monitoring.coreos.com/v1/PrometheusRule",
            "--api-versions", "kueue.x-k8s.io/v1beta2/LocalQueue"]

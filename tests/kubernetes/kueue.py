@@ -5,7 +5,7 @@ controller.
         kueue.queue("shared", cpu=2, memory="2Gi")
         kueue.local_queue("team-a", "shared")
 
-It wants its certificates below /etc, so it runs in a mount namespace with an /etc of its own: root is needed."""
+It expects its certificates below /etc, so it runs in a mount namespace with its own /etc: needs root."""
 import base64
 import json
 import os
@@ -18,14 +18,14 @@ import yaml
 from control_plane import free_port, until, wait_for_definitions
 from kube_tools import programs
 
-# Kueue knows many kinds of jobs, most of which are not defined here; it must not be asked about them.
+# Kueue supports many kinds of jobs, most of which are not defined here; it must not be configured for them.
 OURS = re.compile("/(mutate|validate)-(-v1-pod|batch-v1-job|kubeflow-org-v2beta1-mpijob|kueue-x-k8s-io)")
 API = "kueue.x-k8s.io/v1beta2"
 OWN_ETC = "mount -t tmpfs t {0} && mkdir {0}/u {0}/w && mount -t overlay o -o lowerdir=/etc,upperdir={0}/u,workdir={0}/w /etc"
 
 
 def missing():
-    """Why it cannot run here; empty when it can."""
+    """Why it cannot run here; empty if it can."""
     if os.geteuid() != 0:
         return "Kueue's certificates have a place that only root can give them"
     with tempfile.TemporaryDirectory() as folder:
@@ -34,7 +34,7 @@ def missing():
 
 
 class Kueue:
-    """`kubectl`: runs it, with `text` as its input, and fails as it does unless check=False."""
+    """`kubectl`: a function that runs kubectl with `text` as its input, and raises on failure unless check=False."""
 
     def __init__(self, kubectl, kubeconfig):
         self.kubectl, self.kubeconfig = kubectl, kubeconfig
@@ -57,7 +57,7 @@ class Kueue:
         if self.process:
             self.process.kill()
             self.process.wait()
-        # Nobody answers them any more, and without an answer no Job can be made.
+        # They would not be answered any more, and without an answer no Job can be created.
         for hooks in ("mutating", "validating"):
             self.kubectl("delete", f"{hooks}webhookconfiguration", f"kueue-{hooks}-webhook-configuration", check=False)
         self.folder.cleanup()
@@ -75,7 +75,7 @@ class Kueue:
         return {"url": f"https://127.0.0.1:{self.port}{path}", "caBundle": self.certificate}
 
     def define(self):
-        """What its own kustomization makes, with this machine's address in the place of a Service."""
+        """Defines what Kueue's own kustomization does, with this machine's address in place of a Service."""
         files = self.bin.parent / "kueue"
         patches = yaml.safe_load((files / "crd/kustomization.yaml").read_text())["patches"]
         converted = {patch["path"].removeprefix("patches/webhook_in_") for patch in patches}
@@ -100,7 +100,7 @@ class Kueue:
             "webhook": {"host": "127.0.0.1", "port": self.port, "certDir": self.folder.name},
             "integrations": {"frameworks": ["batch/job", "kubeflow.org/mpijob", "pod"]}}))
         self.path("etc").mkdir()
-        # Even unused, the metrics' certificate is read from /etc.
+        # The certificate for metrics is read from /etc even if unused.
         script = (f"{OWN_ETC.format(self.path('etc'))} && mkdir -p /etc/kueue/metrics/certs && "
                   f"cp {self.folder.name}/tls.* /etc/kueue/metrics/certs/ && exec \"$@\"")
         with self.path("log").open("wb") as log:
@@ -108,7 +108,7 @@ class Kueue:
                 ["unshare", "--mount", "sh", "-c", script, "sh", self.bin / "kueue", f"--config={config}",
                  "--feature-gates=VisibilityOnDemand=false,ElasticJobsViaWorkloadSlices=true", f"--kubeconfig={self.kubeconfig}"],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, cwd=self.folder.name)
-        # A webhook that does not answer yet refuses it.
+        # Until a webhook answers, it refuses objects.
         until(lambda: self.kubectl("apply", "--server-side", "-f", "-", text=json.dumps(self.flavor("plain")), check=False).returncode == 0,
               lambda: "kueue: " + self.path("log").read_text(errors="replace")[-2000:])
 
@@ -120,7 +120,7 @@ class Kueue:
         return {"apiVersion": API, "kind": "ResourceFlavor", "metadata": {"name": name}}
 
     def queue(self, name, **amounts):
-        """A ClusterQueue with room for so much; a higher priority makes room in it."""
+        """A ClusterQueue with this quota; a higher priority preempts within it."""
         self.apply({
             "apiVersion": API, "kind": "ClusterQueue", "metadata": {"name": name},
             "spec": {"namespaceSelector": {}, "preemption": {"withinClusterQueue": "LowerPriority"}, "resourceGroups": [

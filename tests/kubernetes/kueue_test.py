@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Releases in queues of the real Kueue: they wait for quota, borrow, are preempted and go on, start smaller, grow, and are
-placed in one rack. The nodes are kwok's, so pods run nothing; cluster_test.py has a preemption with pods that train."""
+"""Releases in queues of the real Kueue: they wait for quota, borrow, are preempted and continue, start smaller, grow,
+and are placed in one rack. Nodes are kwok's, so pods run nothing; cluster_test.py has a preemption with pods that
+train."""
 import concurrent.futures
 import shutil
 import sys
@@ -35,11 +36,11 @@ class Queued(unittest.TestCase):
         return release
 
     def waits(self, release):
-        """Until none of its pods is left and its workload has no quota."""
+        """Waits until none of its pods is left and its workload has no quota."""
         until(lambda: release.job()["spec"].get("suspend") and release.get("workloads") and not release.pods(), release.describe)
 
     def says(self, release, reason):
-        """Until Kueue says of a workload without quota that this is why."""
+        """Waits until Kueue gives this reason for a workload without quota."""
         def said():
             conditions = [c for workload in release.get("workloads") for c in workload.get("status", {}).get("conditions", [])]
             return any(c["type"] == "QuotaReserved" and c["status"] == "False" and reason in c["message"] for c in conditions)
@@ -102,7 +103,7 @@ class Queue(Queued):
         kueue.queue("two", cpu=2, memory="2Gi")
         release = self.install("kinds", "groups[0].name=a", "groups[0].replicas=2", "groups[1].name=b", "groups[1].replicas=1")
         kueue.local_queue("kinds", "two")
-        pods = until(release.pods, release.describe)  # of either, as the queue likes
+        pods = until(release.pods, release.describe)  # of either release, as the queue decides
         self.says(release, "insufficient unused quota")
         self.assertEqual(len({pod["metadata"]["labels"]["lockstep/group"] for pod in pods}), 1)
         self.assertEqual(len(release.get("workloads")), 2)
@@ -121,7 +122,7 @@ class Queue(Queued):
             kueue.queue("tested", cpu=4, memory="4Gi")
             release.end_test(0)
             self.assertEqual(test.result().returncode, 0, test.result().stderr)
-            # Pods and workload of the last one are in nobody's way, whichever way it ended.
+            # The pods and the workload of the previous test do not block the next one, whichever way it ended.
             for code in (1, 0):
                 test = threads.submit(release.helm_test)
                 release.end_test(code)
@@ -144,7 +145,7 @@ class Queue(Queued):
 
 
 class Samples(Queued):
-    """What k8s/samples has for Kueue, as it is."""
+    """What k8s/samples has for Kueue, unchanged."""
 
     def sample(self, name):
         cluster.kubectl("apply", "--server-side", "--force-conflicts", "-f", ROOT / f"k8s/samples/{name}.yaml")
@@ -169,7 +170,8 @@ class Samples(Queued):
         borrower.running(3)
 
     def test_pods_of_a_job_are_in_one_rack(self):
-        """Racks of one node each and one of two, so that only one rack has room for two pods that need a node each."""
+        """Racks with one node each and one with two, so that only one rack has room for two pods that need a node
+        each."""
         self.sample("topology")
         for rack, nodes in {"r0": 1, "r1": 1, "r2": 2, "r3": 1, "r4": 1}.items():
             for node in range(nodes):

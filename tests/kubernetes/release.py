@@ -1,4 +1,5 @@
-"""A release of the chart on a ControlPlane, whose pods run nothing: the test writes their ends in the kubelet's place."""
+"""A release of the chart on a ControlPlane, whose pods run nothing: the test writes their ends in place of the
+kubelet."""
 import json
 
 from control_plane import READY, until
@@ -6,7 +7,7 @@ from kube_tools import CHART, sets
 
 
 class Release:
-    """run1 in a namespace of its own, which enforces a level of Pod Security; `values` are KEY=VALUE."""
+    """run1 in its own namespace, which enforces a level of Pod Security; `values` are KEY=VALUE."""
 
     def __init__(self, cluster, name, *values, level="restricted"):
         self.cluster, self.name, self.values = cluster, name, values
@@ -40,7 +41,7 @@ class Release:
         return job
 
     def pods(self):
-        """Those that run and are not being deleted, by index."""
+        """The pods that exist and are not being deleted, by index."""
         return sorted((pod for pod in self.get("pods") if pod["status"]["phase"] == "Running"
                        and "deletionTimestamp" not in pod["metadata"]),
                       key=lambda pod: pod["metadata"]["labels"].get("batch.kubernetes.io/job-completion-index", ""))
@@ -52,7 +53,7 @@ class Release:
         return self.kubectl("get", "pods,jobs,events").stdout[-3000:]
 
     def end_pod(self, pod, code):
-        """What the kubelet writes when the container has ended."""
+        """Writes what the kubelet writes when the container has ended."""
         state = {"terminated": {"exitCode": code, "reason": "Completed" if code == 0 else "Error"}}
         status = {"phase": "Succeeded" if code == 0 else "Failed", "containerStatuses": [
             {"name": "lockstep", "image": "", "imageID": "", "ready": False, "restartCount": 0, "state": state}]}
@@ -63,5 +64,5 @@ class Release:
         return {c["type"]: c.get("reason") for c in self.job()["status"].get("conditions", []) if c["status"] == "True"}
 
     def failed(self):
-        """How many pods the Job has counted as failures."""
+        """How many pods the Job has counted as failed."""
         return self.job()["status"].get("failed", 0)

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""What judges scripts/chaos.sh: its plan, its verdict, and that nothing of it stays behind when it is killed."""
+"""The parts that judge in scripts/chaos.sh: its plan, its verdict, and that nothing is left behind when it is
+killed."""
 import os
 import pathlib
 import signal
@@ -50,7 +51,7 @@ class Busy(unittest.TestCase):
         self.assertFalse(self.attempt.stepped_at(10.25))  # two steps
         self.assertTrue(self.attempt.stepped_at(10.35))
         self.assertTrue(self.attempt.stepped_at(10.7))
-        self.assertFalse(self.attempt.stepped_at(11.1))  # it has ended, and the last step is long ago
+        self.assertFalse(self.attempt.stepped_at(11.1))  # it has ended, and the last step was long ago
 
     def test_not_when_the_last_step_is_long_ago(self):
         self.attempt.end = float("inf")
@@ -104,7 +105,7 @@ class Ends(unittest.TestCase):
                                   env={**os.environ, "TMPDIR": folder, "CHAOS_MARK": folder}) as chaos:
                 for line in chaos.stdout:
                     if "1  " in line and "steps" in line or "checkpoint" in line:
-                        break  # the first fault is over, so all is running
+                        break  # the first fault is over, so everything is running
                 self.assertGreater(len(marked(mark)), 5)
                 chaos.send_signal(number)
                 wait_until(lambda: not marked(mark), "all processes to be gone", 30)
@@ -132,7 +133,7 @@ class Ends(unittest.TestCase):
 
 
 def marked(mark):
-    """Processes that have this in their environment."""
+    """Processes with this in their environment."""
     found = []
     for folder in pathlib.Path("/proc").glob("[0-9]*"):
         try:

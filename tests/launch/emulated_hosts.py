@@ -1,14 +1,14 @@
-"""Several hosts on one machine: each is a process with namespaces of its own (network, host name, processes, mounts,
-/dev/shm), joined by a switch. The first one shares the process ids of the machine, so that it can start commands on
-the others, as ssh would: `agent HOST COMMAND`.
+"""Several hosts on one machine: each is a process with its own namespaces (network, host name, processes, mounts,
+/dev/shm), joined by a switch. The first one shares the machine's process ids, so that it can start commands on the
+others, as ssh would: `agent HOST COMMAND`.
 
     with EmulatedHosts(3) as hosts:
         subprocess.run([*hosts.prefix(0), "lockstep", "launch", ..., "--hosts", hosts.slots(2), "--agent", hosts.agent])
-        hosts.cut(1)            # packets to and from it are dropped in silence
-        hosts.lose(2)           # its power fails: cut, then every process of it dies
+        hosts.cut(1)            # packets to and from it are dropped silently
+        hosts.lose(2)           # its power fails: cut, then all its processes die
         hosts.bytes_sent(0)     # over its network card
 
-Where the kernel forbids namespaces, `EmulatedHosts.missing()` says what is missing. Run alone it makes hosts and waits:
+If the kernel forbids namespaces, `EmulatedHosts.missing()` says what is missing. Run alone it makes hosts and waits:
     tests/launch/emulated_hosts.py 3
 """
 import os
@@ -25,24 +25,24 @@ def run(*words, check=True):
 
 
 def enter(pid, processes=True):
-    """The words that run a command inside."""
+    """The words that run a command inside the namespaces."""
     return ["nsenter", "-t", str(pid), "-n", "-u", "-m", *(["-p"] if processes else []), "--"]
 
 
 class EmulatedHosts:
     def __init__(self, count, connect_timeout=3600, names=None):
-        """`names`: of the hosts, with a domain or not; else names that nobody else has."""
+        """`names`: of the hosts, with or without a domain; default: unique names."""
         self.count = count
-        self.connect_timeout = connect_timeout  # seconds after which the agent gives up a cut host
+        self.connect_timeout = connect_timeout  # seconds after which the agent gives up on a cut host
         self.names = names or [f"{chr(ord('a') + i)}{os.getpid()}" for i in range(count)]
         self.folder = None
-        self.processes = []  # what holds each host's namespaces; the last one is the switch
+        self.processes = []  # hold the hosts' namespaces; the last one is the switch
         self.pids = []
         self.agent = None
 
     @staticmethod
     def missing():
-        """Why this machine cannot do it; empty when it can."""
+        """Why this machine cannot do it; empty if it can."""
         for tool in ("ip", "unshare", "nsenter"):
             if shutil.which(tool) is None:
                 return f"{tool} is not installed"
@@ -68,7 +68,7 @@ class EmulatedHosts:
         self.folder.cleanup()
 
     def _hold(self, script, *flags):
-        """A process with new namespaces; returns its pid."""
+        """Starts a process with new namespaces; returns its pid."""
         process = subprocess.Popen(  # pylint: disable=consider-using-with
             ["unshare", "--net", "--uts", "--mount", *flags, "sh", "-c", f"{script}\necho ready\nexec sleep infinity"],
             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
@@ -107,7 +107,7 @@ class EmulatedHosts:
         lines = ["#!/bin/sh", "# AGENT HOST COMMAND...: as ssh does it", "host=$1", "shift", 'case "$host" in']
         for i, name in enumerate(self.names):
             words = " ".join(self.prefix(i))
-            # A cut host answers as ssh would find it: not at all.
+            # A cut host answers as ssh would see it: not at all.
             cut = f"{{ sleep {self.connect_timeout}; exit 255; }}"
             lines.append(f"  {name}) [ ! -e {self.folder.name}/cut-{i} ] || {cut}; "
                          f'cd {os.getcwd()}; exec {words} sh -c "$*";;')
@@ -118,7 +118,7 @@ class EmulatedHosts:
         self.agent = str(agent)
 
     def prefix(self, host):
-        """What to put before a command that shall run there."""
+        """What to put before a command that should run on that host."""
         return enter(self.pids[host], processes=host != 0)
 
     def slots(self, each, count=None):
@@ -130,7 +130,7 @@ class EmulatedHosts:
         return int(line.split(":")[1].split()[8])
 
     def limit(self, rate):
-        """What each host's card sends: "1gbit"."""
+        """Limits the rate of each host's network card: "1gbit"."""
         for host in range(self.count):
             run(*self.prefix(host), "tc", "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", rate, "burst", "256kb",
                 "latency", "100ms")
@@ -139,8 +139,8 @@ class EmulatedHosts:
         run(*enter(self.pids[-1], processes=False), "ip", "link", "set", f"port{host}", state)
 
     def cut(self, host):
-        """Nothing comes through any more, and nobody is told."""
-        # The switch's port, not the card: the host itself keeps its address and routes.
+        """Drops all packets of this host; neither side is notified."""
+        # At the switch's port, not at the card: the host itself keeps its address and routes.
         pathlib.Path(f"{self.folder.name}/cut-{host}").touch()
         self._link(host, "nomaster")
 
@@ -149,7 +149,7 @@ class EmulatedHosts:
         run(*enter(self.pids[-1], processes=False), "ip", "link", "set", f"port{host}", "master", "br0")
 
     def lose(self, host):
-        """Its power fails. Never the first host's."""
+        """The host's power fails. Not possible for the first host."""
         self.cut(host)
         os.kill(self.pids[host], signal.SIGKILL)
 

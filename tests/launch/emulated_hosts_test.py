@@ -42,8 +42,9 @@ class Hosts(unittest.TestCase):
             sent = [hosts.bytes_sent(i) - before[i] for i in range(2)]
         self.assertEqual(end["parameters_sha256"], self.quiet)
         self.assertEqual(end["bytes_sent_by_rank"], end["bytes_by_formula_by_rank"])
-        # A node's two ranks add before they send the other node's owners their half, and the node's owners send the sums
-        # of their half once: with equal shares the gradients once, and some for scalars, headers and unequal slices.
+        # A node's two ranks sum before they send the other node's owners their half, and the node's owners send the
+        # sums of their half once: with equal shares one gradient, and some bytes for scalars, headers and unequal
+        # slices.
         gradients = 4 * 20490 * STEPS
         for node, count in enumerate(sent):
             print(f"node {node}: {count / 1e6:.1f} MB sent, gradients are {gradients / 1e6:.1f} MB", file=sys.stderr)
@@ -74,7 +75,7 @@ class Hosts(unittest.TestCase):
             launch.wait_for_step(15)
             hosts.cut(1)
             self.assertEqual(launch.end(gone_within=60)["parameters_sha256"], self.quiet)
-            # Nobody can tell the ranks behind the link: they find out by themselves.
+            # The ranks behind the link cannot be told: they find out by themselves.
             self.assertEqual([event["ranks"] for event in launch.events("launch")], [4, 2])
         fault, = self.faults(launch)
         self.assertEqual(fault["reason"], "hang")
@@ -82,7 +83,7 @@ class Hosts(unittest.TestCase):
         self.assertIn("no heartbeat for", fault["message"])
 
     def test_all_hosts_gone_for_a_while(self):
-        """A switch fails for ten seconds: that is waited for, and counts as no attempt."""
+        """A switch fails for ten seconds: the launch waits, and this does not count as an attempt."""
         with EmulatedHosts(3) as hosts:
             launch = self.launch(hosts, "--hosts", ",".join(f"{name}:1" for name in hosts.names[1:]), "--hang-limit", "5",
                                  "--ask-again", "2", "--max-restarts", "1")
@@ -135,7 +136,7 @@ class Hosts(unittest.TestCase):
 class BenchAllReduce(unittest.TestCase):
     @unittest.skipIf(shutil.which("tc") is None, "tc is not installed")
     def test_the_network_is_timed_apart_from_what_joins_the_ranks_of_a_host(self):
-        megabits = 100  # a second, that each host's card sends
+        megabits = 100  # per second, sent by each host's card
         with EmulatedHosts(2) as hosts:
             hosts.limit(f"{megabits}mbit")
             command = [*hosts.prefix(0), "mpirun", "--allow-run-as-root", "--oversubscribe", "--mca", "plm_rsh_agent",
@@ -147,9 +148,9 @@ class BenchAllReduce(unittest.TestCase):
         exact = {line["part"]: line for line in lines if line["way"] == "exact"}
         self.assertEqual({part: (line["ranks"], line["network_bytes"]) for part, line in exact.items()},
                          {"within": (2, 0), "between": (2, 4 << 20), "all": (4, 4 << 20)})
-        least = (2 << 20) / (megabits * 1e6 / 8)  # seconds that a card takes for what each host must send
+        least = (2 << 20) / (megabits * 1e6 / 8)  # seconds that the card needs for what each host must send
         for part in ("between", "all"):
-            self.assertGreater(exact[part]["seconds_median"], 0.5 * least)  # a burst is let through at once
+            self.assertGreater(exact[part]["seconds_median"], 0.5 * least)  # a burst passes at once
         self.assertLess(exact["within"]["seconds_median"], exact["between"]["seconds_median"])
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""What another user of the machine tries against a launch: run by that user. Arguments: the control socket's port, then
-process ids of the launch. Prints one JSON object: what it could read, and what it could end. Holds idle connections
-open until its stdin is closed."""
+"""What another user of the machine may try against a launch; run by that user. Arguments: the control socket's port,
+then process ids of the launch. Prints one JSON object: what it could read, and what it could end. Keeps idle
+connections open until its stdin is closed."""
 import json
 import os
 import pathlib
@@ -10,7 +10,7 @@ import socket
 import sys
 
 IDLE = 300
-# Of somebody who knows the words, but not the secret: a rank that fails for good, one that says good-bye.
+# From someone who knows the protocol, but not the secret: a rank that fails permanently, one that says good-bye.
 WORDS = [b"hello 0123456789abcdef0123456789abcdef 0 2 1 impostor\nerror 78 a mistake in the job\nbye 0\n",
          b"hello  1 2 1 impostor\nbye 0\n", b"error 78 a mistake\n", b"\0" * 100_000]
 
@@ -51,7 +51,7 @@ def main():
                 connection.sendall(words)
                 found.setdefault("answers", []).append(connection.recv(1000).decode(errors="replace"))
             except ConnectionError:
-                pass  # it was closed in the middle of a word
+                pass  # closed in the middle of a message
     idle = [socket.create_connection(("127.0.0.1", port)) for _ in range(IDLE)]
     print(json.dumps(found), flush=True)
     sys.stdin.read()

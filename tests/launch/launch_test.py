@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""`lockstep launch` over every fault that one machine can have: the bits are those of the quiet run, and nothing stays
-behind."""
+"""`lockstep launch` with every fault that one machine can have: the bits are those of the quiet run, and nothing is
+left behind."""
 import json
 import os
 import pathlib
@@ -15,7 +15,7 @@ from launches import PATIENCE, Launch, processes_of, quiet_hash, wait_until
 
 
 def secret_of(rank):
-    """What its control socket asks for."""
+    """The secret that its control socket requires."""
     environment = pathlib.Path(f"/proc/{rank}/environ").read_bytes().decode().split("\0")
     return next(word for word in environment if word.startswith("LOCKSTEP_SUPERVISOR_SECRET=")).split("=")[1]
 
@@ -99,7 +99,7 @@ class Faults(unittest.TestCase):
         launch.wait_for_step(5)
         os.kill(launch.process_of_rank(1), signal.SIGSTOP)  # so that the first signal alone cannot end it
         launch.signal(signal.SIGTERM)
-        launch.wait_for_warning("stopping: ")  # the first signal was heard
+        launch.wait_for_warning("stopping: ")  # the first signal has been handled
         launch.signal(signal.SIGTERM)
         launch.end(128 + signal.SIGTERM)
         self.assertEqual(launch.attempts(), 1)
@@ -132,11 +132,11 @@ class Faults(unittest.TestCase):
         self.assertEqual(resize["step"] % 10, 0)
 
     def test_a_lock_that_a_former_rank_still_holds(self):
-        """A killed rank in a write that cannot be interrupted keeps the run directory's lock for a while."""
+        """A killed rank in an uninterruptible write keeps the run directory's lock for a while."""
         launch = self.launch("--ranks", "2")
         launch.wait_for_step(2)
         holder = subprocess.Popen(["flock", str(launch.directory / "lock"), "sleep", "3"])
-        time.sleep(0.5)  # it waits for the lock, and has it when rank 0 dies
+        time.sleep(0.5)  # it waits for the lock, which it gets when rank 0 dies
         os.kill(launch.process_of_rank(1), signal.SIGKILL)
         self.assertEqual(launch.end()["parameters_sha256"], self.quiet)
         self.assertEqual(holder.wait(30), 0)
@@ -146,7 +146,7 @@ class Faults(unittest.TestCase):
                       "most 120 s", messages)
 
     def test_a_slow_discovery_script_keeps_no_heartbeat_waiting(self):
-        """It takes longer than a silent rank is given."""
+        """It takes longer than a rank may be silent."""
         script = pathlib.Path(self.folder.name, "slow-hosts")
         script.write_text("#!/bin/sh\nsleep 3\necho this is no host >&2\necho localhost slots=2\n", encoding="utf-8")
         script.chmod(0o755)
@@ -193,7 +193,7 @@ class Ends(unittest.TestCase):
         self.assertEqual(waits, [0, 1, 0])
 
     def test_no_secret_stands_on_a_command_line(self):
-        """Command lines are everybody's to read; with the secret of the control socket one could end the run."""
+        """Everyone can read command lines; with the secret of the control socket one could end the run."""
         launch = self.launch("--ranks", "2", steps=100000)
         launch.wait_for_step(2)
         rank = launch.process_of_rank(0)
@@ -216,14 +216,14 @@ class Ends(unittest.TestCase):
         (address, port), = launch.listens_at()
         self.assertEqual(address, "127.0.0.1")
         secret = secret_of(launch.process_of_rank(0))
-        script = pathlib.Path(__file__).with_name("impostor.py").read_text(encoding="utf-8")  # he may not see the file
+        script = pathlib.Path(__file__).with_name("impostor.py").read_text(encoding="utf-8")  # he may not read the file
         with subprocess.Popen(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "/usr/bin/python3", "-c",
                                script, str(port), *map(str, processes)],
                               cwd="/", stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as impostor:
             line = impostor.stdout.readline()
             self.assertTrue(line, f"he could disturb it:\n{launch.output()}")
             found = json.loads(line)
-            # He is still there, with his connections open, while the run goes on.
+            # The impostor is still running, with its connections open, while the run continues.
             launch.wait_for_step(launch.events("step")[-1]["step"] + 50)
             impostor.stdin.close()
             self.assertEqual(impostor.wait(PATIENCE), 0)

@@ -1,4 +1,4 @@
-"""What tests of `lockstep launch` share: a small job, a launch under way with its events, its processes."""
+"""Shared by tests of `lockstep launch`: a small job, a running launch with its events, its processes."""
 import json
 import os
 import pathlib
@@ -33,8 +33,8 @@ def processes_of(directory):
 
 
 class Launch:
-    """`lockstep launch` into a run directory; its events are what it prints. `job` are words of the command line, `head`
-    what stands before them."""
+    """`lockstep launch` into a run directory; its events are what it prints. `job`: words of the command line; `head`:
+    the words before them."""
 
     def __init__(self, directory, *words, job=None, steps=300, every=10, environment=None, prefix=(),
                  head=("launch", "--log", "json")):
@@ -51,21 +51,21 @@ class Launch:
         self.printed = open(printed.name, encoding="utf-8")  # pylint: disable=consider-using-with
 
     def events(self, name=None):
-        """All so far, or those of this name."""
+        """All events so far, or those with this name."""
         if not self.printed.closed:
             *lines, self.rest = (self.rest + self.printed.read()).split("\n")
             self.seen += map(json.loads, lines)
         return [event for event in self.seen if name in (None, event["event"])]
 
     def output(self):
-        """All that it has printed."""
+        """Everything that it has printed."""
         return "".join(pathlib.Path(file.name).read_text(encoding="utf-8") for file in (self.printed, self.log))
 
     def attempts(self):
         return len(self.events("launch"))
 
     def wait_for_step(self, step, attempt=1):
-        """Until this attempt has done so many steps."""
+        """Waits until this attempt has done this many steps."""
         def reached():
             if self.process.poll() is not None:
                 raise AssertionError(f"ended with {self.process.returncode} before step {step}:\n{self.output()}")
@@ -84,13 +84,13 @@ class Launch:
         return wait_until(lambda: dict((r, p) for p, r in processes_of(self.directory)).get(rank), f"rank {rank}")
 
     def shared_files(self):
-        """What its ranks have mapped in /dev/shm, by name."""
+        """The files in /dev/shm that its ranks have mapped, by name."""
         ranks = [process for process, rank in processes_of(self.directory) if rank is not None]
         words = " ".join(pathlib.Path(f"/proc/{rank}/maps").read_text(encoding="utf-8") for rank in ranks).split()
         return {pathlib.Path(word) for word in words if word.startswith("/dev/shm/") and "#" not in word}
 
     def listens_at(self):
-        """Addresses and ports at which the supervisor listens, as its network sees them."""
+        """Addresses and ports at which the supervisor listens, as seen in its network namespace."""
         process = self.process.pid
         sockets = {os.readlink(file) for file in pathlib.Path(f"/proc/{process}/fd").iterdir()}
         found = []
@@ -102,7 +102,7 @@ class Launch:
         return found
 
     def mpirun(self):
-        """Its process; Open MPI 5's becomes prterun."""
+        """The process id of mpirun; Open MPI 5's becomes prterun."""
         def is_mpirun(process):
             name = pathlib.Path(f"/proc/{process}/cmdline").read_bytes().split(b"\0")[0]
             return b"mpirun" in name or b"prterun" in name
@@ -112,7 +112,8 @@ class Launch:
         self.process.send_signal(number)
 
     def end(self, code=0, gone_within=10):
-        """Waits for the end, checks the exit code and that nothing is left; returns the last `end` event or None."""
+        """Waits for the end, checks the exit code and that nothing is left behind; returns the last `end` event or
+        None."""
         try:
             found = self.process.wait(PATIENCE)
         except subprocess.TimeoutExpired as error:
@@ -121,11 +122,11 @@ class Launch:
         assert found == code, f"exit code {found}, expected {code}:\n{self.output()}"
         wait_until(lambda: not processes_of(self.directory), "all processes to be gone", gone_within)
         ends = self.events("end")
-        self.printed.close()  # another launch into this directory prints over the file
+        self.printed.close()  # another launch into this directory overwrites the file
         return ends[-1] if ends else None
 
     def abandon(self):
-        """For a test that failed: leaves nothing behind."""
+        """For a test that failed: cleans up."""
         if self.process.poll() is None:
             self.process.kill()
             self.process.wait()

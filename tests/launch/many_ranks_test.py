@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""64 and 256 ranks on whatever cores there are: they start, train two steps to the bits of one rank, and end; no limit
-takes them for hung."""
+"""64 and 256 ranks on however many cores there are: they start, train two steps to the bits of one rank, and end; none
+is considered hung."""
 import json
 import os
 import subprocess

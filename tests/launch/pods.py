@@ -1,9 +1,9 @@
 """Pods of a job without Kubernetes: `lockstep pod` on emulated hosts, each with a real sshd on port 2222.
 
-    with EmulatedHosts(3) as hosts:
-        pods = Pods(hosts, folder)
-        leader = pods.lead(directory)     # a Launch
-        worker = pods.work(1)             # a Worker
+with EmulatedHosts(3) as hosts:
+    pods = Pods(hosts, folder)
+    leader = pods.lead(directory)     # a Launch
+    worker = pods.work(1)             # a Worker
 """
 import os
 import pathlib
@@ -17,17 +17,17 @@ from ssh_hosts import SshHosts
 
 
 def missing():
-    """Why this machine cannot do it; empty when it can."""
+    """Why this machine cannot do it; empty if it can."""
     return EmulatedHosts.missing() or SshHosts.missing()
 
 
 def make_key(path):
-    """As a chart makes it: a bare EC key in PEM."""
+    """A key like the chart's: a bare EC key in PEM."""
     subprocess.run(["ssh-keygen", "-q", "-t", "ecdsa", "-m", "PEM", "-N", "", "-f", path], check=True)
 
 
 class Worker:
-    """The pod of one host under way."""
+    """The running pod of one host."""
 
     def __init__(self, words, log):
         self.log = open(log, "a+", encoding="utf-8")  # pylint: disable=consider-using-with
@@ -35,7 +35,7 @@ class Worker:
             words, stdout=self.log, stderr=self.log, stdin=subprocess.DEVNULL, start_new_session=True)
 
     def init(self):
-        """The process id of the pod's first process: what entered the host's namespaces waits for it."""
+        """The process id of the pod's first process: the one that entered the host's namespaces waits for it."""
         return int(wait_until(lambda: pathlib.Path(
             f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split(), "the pod's process")[0])
 
@@ -53,7 +53,7 @@ class Worker:
         assert found == code, f"the worker ended with {found}, expected {code}:\n{self.output()}"
 
     def abandon(self):
-        """For a test that failed: leaves nothing behind."""
+        """For a test that failed: cleans up."""
         if self.process.poll() is None:
             self.signal(signal.SIGKILL)
             self.process.wait()
@@ -61,7 +61,7 @@ class Worker:
 
 
 class Pods:
-    """`folder` is this test's own, and is emptied."""
+    """`folder` belongs to this test, and is emptied."""
 
     def __init__(self, hosts, folder, count=None):
         self.hosts = hosts
@@ -80,7 +80,7 @@ class Pods:
         return self.folder / f"termination-{host}"
 
     def lead(self, directory, *words, pod=(), **options):
-        """`pod`: words for the pod, `words`: for the launch that it starts."""
+        """`pod`: words for the pod; `words`: for the launch that it starts."""
         head = [*self.words(0), "--log", "json", *pod, "--"]
         return Launch(directory, "--ask-again", "0.5", *words, prefix=self.hosts.prefix(0), head=head, **options)
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""`lockstep pod` without Kubernetes: pods that are told to leave and come back, the leader's end, mistakes, orphans."""
+"""`lockstep pod` without Kubernetes: pods that are told to leave and come back, the end of the leader, mistakes,
+orphans."""
 import pathlib
 import signal
 import subprocess
@@ -12,7 +13,7 @@ from launches import OPEN_MPI, PROGRAM, quiet_hash, wait_until
 from pods import Pods, Worker, make_key, missing
 
 STEPS = 150
-LONG = 1500  # enough for a pod to start meanwhile, on a busy machine too
+LONG = 1500  # enough for a pod to start in the meantime, even on a busy machine
 
 
 class PodTest(unittest.TestCase):
@@ -51,7 +52,7 @@ class Leaving(PodTest):
     def test_a_worker_that_is_told_to_leave_checkpoints_and_the_others_go_on(self):
         pods = Pods(self.hosts(3), f"{self.folder}/pods")
         workers = [self.work(pods, host) for host in (1, 2)]
-        leader = self.lead(pods, steps=STEPS, every=1000)  # no checkpoint but the one that leaving makes
+        leader = self.lead(pods, steps=STEPS, every=1000)  # no checkpoint but the one written on leaving
         leader.wait_for_step(15)
         workers[1].signal(signal.SIGTERM)
         workers[1].end(75)
@@ -99,7 +100,7 @@ class Ends(PodTest):
         stopped = leader.process_of_rank(0)
         subprocess.run(["kill", "-STOP", str(stopped)], check=True)  # so that the first signal alone cannot end it
         leader.signal(signal.SIGTERM)
-        leader.wait_for_warning("stopping: ")  # the first signal was heard
+        leader.wait_for_warning("stopping: ")  # the first signal has been handled
         leader.signal(signal.SIGTERM)
         leader.end(128 + signal.SIGTERM)
 
@@ -146,7 +147,7 @@ class Ends(PodTest):
                          "^lockstep: all-reduce: expected at least 1e\\+06 GB/s, found ")
 
     def report(self, pods, code, *words):
-        """What the leader prints in a job's place; a worker ends with it, however it ends."""
+        """The leader prints the report instead of running a job; a worker ends with it, however it ends."""
         worker = self.work(pods, 1)
         done = subprocess.run([*pods.hosts.prefix(0), PROGRAM, *pods.words(0), "--report", "--", *words], capture_output=True,
                               text=True, check=False)
@@ -172,7 +173,7 @@ class Ends(PodTest):
 
 
 class FirstProcess(PodTest):
-    """A worker as process 1 of namespaces of its own."""
+    """A worker as process 1 of its own namespaces."""
 
     def setUp(self):
         super().setUp()

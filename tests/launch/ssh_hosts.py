@@ -1,11 +1,12 @@
-"""Real sshds of our own on 127.0.0.1, run by whoever runs the test: own host keys, ports, user's key and configuration in
-a temporary folder; nothing of the machine's own ssh is read or changed. Host keys are checked strictly.
+"""Real sshds of our own on 127.0.0.1, run by the user of the test: host keys, ports, the user's key and the
+configuration are in a temporary folder; the machine's own ssh is neither read nor changed. Host keys are checked
+strictly.
 
     with SshHosts() as hosts:
         subprocess.run(["lockstep", "launch", ..., "--hosts", hosts.slots(4), "--agent", hosts.agent])
 
-Where a process may have a host name of its own (as root), there are two hosts, `alpha` and `beta`; else there is one:
-Open MPI cannot take one machine for two. `SshHosts.missing()` says why it cannot be done at all.
+If a process may have its own host name (as root), there are two hosts, `alpha` and `beta`; otherwise one: Open MPI
+cannot treat one machine as two. `SshHosts.missing()` says why it is not possible at all.
 """
 import getpass
 import os
@@ -19,7 +20,7 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from free_ports import free_port  # noqa: E402  pylint: disable=wrong-import-position
 
-IMPOSTOR = "impostor"  # a name whose host key is not the known one
+IMPOSTOR = "impostor"  # a name with another host key than the known one
 
 
 def sshd_path():
@@ -38,12 +39,12 @@ class SshHosts:
         self.folder = None
         self.daemons = []
         self.agent = None
-        # Between hosts Open MPI leaves loopback out, and here there may be nothing else.
+        # Between hosts Open MPI excludes loopback, which may be the only interface here.
         self.environment = {"OMPI_MCA_btl_tcp_if_include": "lo"}
 
     @staticmethod
     def missing():
-        """Why this machine cannot do it; empty when it can."""
+        """Why this machine cannot do it; empty if it can."""
         for tool in ("ssh", "ssh-keygen"):
             if shutil.which(tool) is None:
                 return f"{tool} is not installed (openssh-client)"
@@ -76,20 +77,20 @@ class SshHosts:
         return self._path(name)
 
     def _key(self, name):
-        """The public part of a new key."""
+        """Makes a key; returns its public part."""
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", name, "-f", self._path(name)], check=True)
         return " ".join(self._path(f"{name}.pub").read_text(encoding="utf-8").split()[:2])
 
     def _start(self):
         if os.geteuid() == 0:
-            pathlib.Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)  # sshd insists on it when it is root
+            pathlib.Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)  # sshd requires it when run by root
         self._write("authorized_keys", f"{self._key('user')}\n")
         known, client, ports = "", "", {}
         for name in self.names:
             known += f"{name} {self._key(name)}\n"
             ports[name] = free_port()
             self._start_daemon(name, ports[name])
-        known += f"{IMPOSTOR} {self._key(IMPOSTOR)}\n"  # where the first host answers with a key of its own
+        known += f"{IMPOSTOR} {self._key(IMPOSTOR)}\n"  # where the first host answers, with its own key
         ports[IMPOSTOR] = ports[self.names[0]]
         for name, port in ports.items():
             client += f"Host {name}\n  Port {port}\n  HostKeyAlias {name}\n"
@@ -100,7 +101,7 @@ class SshHosts:
         self._write("known_hosts", known)
         config = self._write("ssh_config", client)
         self._path("bin").mkdir()
-        # Called `ssh`, so that a PATH with this folder first leads the default agent here, too.
+        # Named `ssh`, so that the default agent finds it, too, if this folder comes first in PATH.
         self.agent = str(self._write("bin/ssh", f'#!/bin/sh\nexec {shutil.which("ssh")} -F {config} "$@"\n', 0o755))
         for name, daemon in zip(self.names, self.daemons):
             self._wait_for_answer(name, daemon)
@@ -110,7 +111,7 @@ class SshHosts:
             f"Port {port}", "ListenAddress 127.0.0.1", f"HostKey {self._path(name)}", "PidFile none", "UsePAM no",
             f"AuthorizedKeysFile {self._path('authorized_keys')}", "AuthenticationMethods publickey",
             "PermitRootLogin prohibit-password", f"AllowUsers {getpass.getuser()}", "MaxStartups 100",
-            "StrictModes no"]) + "\n")  # the folder is below /tmp, which everybody may write to
+            "StrictModes no"]) + "\n")  # the folder is below /tmp, which is world-writable
         serve = f"exec {sshd_path()} -D -e -f {config}"
         words = ["sh", "-c", serve]
         if len(self.names) > 1:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""`lockstep launch` over real ssh: a rank that is killed, a signal, a host whose key is not the known one, and nothing
-that stays behind."""
+"""`lockstep launch` over real ssh: a killed rank, a signal, a host whose key is not the known one, and nothing left
+behind."""
 import os
 import pathlib
 import signal
@@ -83,7 +83,7 @@ class Ssh(unittest.TestCase):
         launch.wait_for_step(5)
         os.kill(launch.process_of_rank(3), signal.SIGSTOP)  # so that the first signal alone cannot end it
         launch.signal(signal.SIGINT)
-        launch.wait_for_warning("stopping: ")  # the first signal was heard
+        launch.wait_for_warning("stopping: ")  # the first signal has been handled
         launch.signal(signal.SIGINT)
         launch.end(128 + signal.SIGINT)
 

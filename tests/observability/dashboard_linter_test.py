@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Grafana's own dashboard-linter, with --strict, on every dashboard: LOCKSTEP_DASHBOARD_LINTER, or the one in PATH, or one
-built from its Go module. Skipped, in a word that says why, where none of these can be had."""
+"""Grafana's own dashboard-linter, with --strict, on every dashboard: LOCKSTEP_DASHBOARD_LINTER, or the one in PATH, or
+one built from its Go module. Skipped, with a message that says why, if none of these is available."""
 import json
 import os
 import pathlib
@@ -13,7 +13,7 @@ import unittest
 from servers import DASHBOARDS
 
 MODULE = "github.com/grafana/dashboard-linter"
-COMMIT = "1be3836b83fbcf9508efcd87af87dfbfbec94279"  # of May 2026, after v0.2.0
+COMMIT = "1be3836b83fbcf9508efcd87af87dfbfbec94279"  # from May 2026, after v0.2.0
 CACHE = pathlib.Path(os.environ["LOCKSTEP_CACHE"])
 HINT = "set LOCKSTEP_DASHBOARD_LINTER, or put dashboard-linter into PATH"
 
@@ -24,7 +24,7 @@ def skip(why):
 
 
 def built():
-    """Its module has a `replace`, so `go install` refuses it: it is built in the module's own folder."""
+    """Its module has a `replace`, so `go install` refuses it: it is built inside the module's folder."""
     program = CACHE / f"dashboard-linter-{COMMIT[:12]}"
     if program.exists():
         return program
@@ -61,7 +61,8 @@ class Linter(unittest.TestCase):
             self.assertEqual(done.returncode, 0, f"{file.name}:\n{done.stdout}{done.stderr}")
 
     def test_it_would_have(self):
-        """A query without its labels, and a panel without words: both are found, so silence means something."""
+        """A query without labels and a panel without a description are both found, so that no finding means
+        something."""
         for break_it in (lambda panel: panel["targets"][0].update(expr="lockstep_world_size"),
                          lambda panel: panel.update(description="")):
             board = json.loads(DASHBOARDS[0].read_text())

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""The dashboards by the rules of Grafana's dashboard-linter (its documentation lists them), and by ours: a description on
-each panel, one source of data, a current schema. dashboard_linter_test.py asks the linter itself."""
+"""The dashboards by the rules of Grafana's dashboard-linter (as documented) and by ours: a description on each panel,
+one data source, a current schema. dashboard_linter_test.py runs the linter itself."""
 import json
 import re
 import unittest
 
 from servers import DASHBOARDS
 
-UNITS = {"none", "short", "percentunit", "s", "bytes", "Bps", "watt", "joule", "celsius", "hertz"}  # that Grafana knows
+UNITS = {"none", "short", "percentunit", "s", "bytes", "Bps", "watt", "joule", "celsius", "hertz"}  # known to Grafana
 TITLES = {"lockstep / GPUs", "lockstep / Input and checkpoints", "lockstep / Job", "lockstep / Ranks and balance"}
 
 
@@ -41,10 +41,10 @@ class Dashboards(unittest.TestCase):
                 self.assertEqual(variable["type"], "query", where)
                 self.assertEqual(variable["datasource"]["uid"], "$datasource", where)
                 self.assertEqual(variable["label"], variable["name"].capitalize(), where)
-                # Targets outside of Kubernetes have no namespace.
+                # Targets outside Kubernetes have no namespace.
                 everything = ".*" if variable["name"] in ("cluster", "namespace") else ".+"
                 self.assertEqual((variable["allValue"], variable["multi"], variable["includeAll"]), (everything, True, True), where)
-                self.assertEqual(variable["refresh"], 2, where)  # when the time range changes
+                self.assertEqual(variable["refresh"], 2, where)  # on a change of the time range
                 self.assertRegex(variable["definition"], rf"^label_values\(lockstep_\w+(\{{.*\}})?, {variable['name']}\)$")
 
     def test_panels(self):
@@ -80,7 +80,7 @@ class Dashboards(unittest.TestCase):
                 self.assertTrue(all(function in ("rate", "increase") for function in counters), f"{where}: {expression}")
 
     def test_speeds_of_ranks_are_compared_within_a_part(self):
-        """Ranks of other parts of a model compute other work; parts_test.py asks a Prometheus for these."""
+        """Ranks of different parts of a model do different work; parts_test.py runs these queries in a Prometheus."""
         panels = {panel["title"]: panel for _, panel in self.panels()}
         for title in ("Compute seconds per shard", "Speed of a rank", "Parts: computing", "Parts: waiting for each other"):
             for target in panels[title]["targets"]:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The first shard assignment of a run is by what a real Prometheus has scraped of a real earlier run, one of whose ranks was
-slow; and where no server answers, or it knows nothing, the run says so and tries some shards."""
+"""A run's first shard assignment uses what a real Prometheus has scraped from a real earlier run, one of whose ranks
+was slow; if no server answers, or it knows nothing, the run says so and tries some shards."""
 import pathlib
 import signal
 import socket
@@ -30,7 +30,7 @@ class EarlierRuns(unittest.TestCase):
         return training
 
     def known(self):
-        """Seconds of a shard by host, over all runs that the server has scraped."""
+        """Seconds per shard by host, over all runs that the server has scraped."""
         samples = self.prometheus.query("avg by (host) (last_over_time(lockstep_device_shard_seconds[1h]))")
         return {sample["metric"]["host"]: float(sample["value"][1]) for sample in samples}
 
@@ -39,7 +39,8 @@ class EarlierRuns(unittest.TestCase):
         return "h0" in known and known.get("h1", 0) > SLOWER * known["h0"]
 
     def short(self, name, url, *words):
-        """A run of some steps that asks there; the event of its first shard assignment, or None, and what it warns of them."""
+        """Runs a few steps that query that server; returns the event of the first shard assignment, or None, and the
+        warnings about it."""
         training = self.train(name, "steps=2", f"balance={{prometheus: {url}}}", *words)
         training.end(0, number=None)
         moves = [event for event in training.events("balance") if event["step"] == 0]
@@ -49,10 +50,11 @@ class EarlierRuns(unittest.TestCase):
     def test_by_an_earlier_run(self):
         earlier = self.train("earlier", "steps=1000000", "balance=equal")
         earlier.targets()
-        # To its end: let go, its mean since the start falls. Stopped long enough to be slower where all cores are busy.
+        # Slowed until its end: afterwards its mean since the start would fall. Stopped long enough to be slower even if
+        # all cores are busy.
         with SlowedDown(earlier.process_of_rank(1), stopped=0.18):
             wait_until(self.is_known_as_slow, f"rank 1 to be known as {SLOWER} times as slow")
-            earlier.end(1, number=signal.SIGUSR1)  # there is no checkpoint to go on from
+            earlier.end(1, number=signal.SIGUSR1)  # there is no checkpoint to resume from
         wait_until(lambda: not self.prometheus.ask("targets")["activeTargets"], "the last scrape of the earlier run")
         known = self.known()
         move, warnings = self.short("later", self.prometheus.url)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Device-hours and energy of a run that was started twice, as `lockstep report` adds them up; the GPUs are a stand-in's,
-whose counter grows whenever it is asked.
+"""Device-hours and energy of a run that was started twice, as `lockstep report` adds them up; the GPUs are a
+stand-in's, whose counter grows on every query.
 
     energy_test.py NVML_STAND_IN
 """
@@ -17,12 +17,12 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "launch"))
 from launches import PROGRAM, Launch, wait_until  # noqa: E402  pylint: disable=wrong-import-position
 
 STAND_IN = sys.argv.pop(1)
-RANKS, GPUS = 3, 2  # the third rank finds none
+RANKS, GPUS = 3, 2  # the third rank has none
 HOUR = 3600
 
 
 def starts_of(directory):
-    """(seconds, ranks, joules by rank) of each start, by its events."""
+    """(seconds, ranks, joules by rank) of each start, from its events."""
     starts = []
     for line in (directory / "events.jsonl").read_text().splitlines():
         event = json.loads(line)
@@ -50,7 +50,7 @@ class Energy(unittest.TestCase):
         return (self.folder / "run/report.html").read_text()
 
     def drawn(self, launch, attempt):
-        """Joules of a GPU since this attempt began."""
+        """Joules used by rank 1's GPU since this attempt began."""
         launches = 0
         joules = 0
         for event in launch.events():

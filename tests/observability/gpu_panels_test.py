@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""A real Prometheus scrapes ranks that compute on GPUs, as far as they know: driver, NVML and CUDA module are stand-ins,
-found by the names of the real ones. Every query of the dashboard of GPUs has data of each rank, of its own GPU.
+"""A real Prometheus scrapes ranks that seem to compute on GPUs: driver, NVML and CUDA module are stand-ins, found by
+the names of the real ones. Every query of the GPU dashboard returns data for each rank, from its own GPU.
 
     gpu_panels_test.py MODULE DRIVER_FOLDER
 """
@@ -49,14 +49,14 @@ class GpuPanels(unittest.TestCase):
                 self.assertIn(ranks, ({str(rank) for rank in range(RANKS)}, set()), where)
 
     def test_each_rank_shows_its_own_gpu(self):
-        """`devices` turns their order around; NVML numbers them by their place on the bus."""
+        """`devices` reverses their order; NVML numbers them by PCI address."""
         found = {series["metric"]["rank"]: series["metric"] for series in self.prometheus.query("lockstep_gpu_info")}
         self.assertEqual({rank: (labels["uuid"], labels["pci"]) for rank, labels in found.items()},
                          {"0": ("GPU-0001", "00000000:80:00.0"), "1": ("GPU-0000", "00000000:70:00.0")})
 
     def test_its_peak_is_known(self):
         for series in self.prometheus.query("lockstep_device_peak_flops"):
-            self.assertAlmostEqual(float(series["value"][1]) / 1e12, 66.9, places=1)  # 132 processors at 1.98 GHz
+            self.assertAlmostEqual(float(series["value"][1]) / 1e12, 66.9, places=1)  # 132 multiprocessors at 1.98 GHz
         self.assertEqual(len(self.prometheus.query("lockstep_model_flops_utilization_ratio > 0")), RANKS)
 
     def test_z_at_the_end(self):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""A real Prometheus scrapes three ranks of a model in two parts. Rules and dashboards tell the parts apart: every query of
-the panels of parts has data of each rank, under the part that it has."""
+"""A real Prometheus scrapes three ranks of a model in two parts. Rules and dashboards distinguish the parts: every
+query of the panels about parts returns data for each rank, under its part."""
 import json
 import pathlib
 import re
@@ -84,7 +84,7 @@ class Parts(unittest.TestCase):
         self.assertEqual(self.value('part:lockstep_worker:ratio1m{part="1",activity="gradient_wait"}'), 0)
 
     def test_what_is_added_up_over_ranks_is_the_jobs(self):
-        """The ranks that have the loss count samples: 32 of each step's 64."""
+        """Only the ranks that compute the loss count samples: 32 of each step's 64."""
         for rank in PART_OF_RANK:
             samples = self.value(f'lockstep_samples_total{{rank="{rank}"}} / lockstep_steps_total{{rank="{rank}"}}')
             self.assertAlmostEqual(samples, 0 if rank == "0" else 32)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """A real Prometheus scrapes four ranks of a running job, one of them slowed down. Its rules and every query of the
-dashboards return data, and the alert of a straggler names the rank."""
+dashboards return data, and the straggler alert names the rank."""
 import json
 import pathlib
 import re
@@ -12,9 +12,9 @@ import unittest
 from servers import DASHBOARDS, RULES, Prometheus, SlowedDown, Training, free_port, skip_without_prometheus, wait_until
 
 RANKS, SLOW = 4, 2
-GPUS = 2  # of the stand-in: the other ranks have none
+GPUS = 2  # from the stand-in: the other ranks have none
 MOST_SERIES = 150
-MOST_CPU = 0.001  # of the run, at a scrape every 5 s
+MOST_CPU = 0.001  # fraction of the run's time, with a scrape every 5 s
 STAND_IN = sys.argv.pop(1)
 MOVED = " - ".join(f"{extreme}_over_time(lockstep_balancer_moves_total[10m])" for extreme in ("max", "min")) + " > 0"
 JOB = """
@@ -39,7 +39,7 @@ job:
 
 
 def names_in(text):
-    """Metrics of ours that an expression asks for; histograms by their own names."""
+    """Our metrics that an expression uses; histograms with their suffixes."""
     return set(re.findall(r"\blockstep_\w+", text))
 
 
@@ -49,7 +49,7 @@ def promtool(*words, text=None):
 
 
 class Live(unittest.TestCase):
-    """All of this on one run: to start it takes longest."""
+    """All tests use one run, since starting it takes longest."""
 
     @classmethod
     def setUpClass(cls):
@@ -63,14 +63,14 @@ class Live(unittest.TestCase):
         cls.training = Training(folder / "run", RANKS, str(job), f"telemetry.prometheus.port={free_port()}",
                                 environment={"LOCKSTEP_NVML": STAND_IN, "NVML_STAND_IN": "busy"})
         cls.addClassCleanup(cls.training.abandon)
-        # The rules' own windows are made for scrapes every 5 to 15 s; promtool tests them as they are.
+        # The rules' own windows are meant for scrapes every 5 to 15 s; promtool tests them unchanged.
         rules = folder / "rules.yaml"
         rules.write_text(RULES.read_text().replace("[1m]", "[10s]").replace("for: 2m", "for: 2s"))
         cls.training.targets()
         cls.prometheus = Prometheus(folder / "prometheus", folder / "run/metrics/targets.json", rules)
         cls.addClassCleanup(cls.prometheus.stop)
         with SlowedDown(cls.training.process_of_rank(SLOW)):
-            # On a busy machine another rank may be slow, too, and rightly named.
+            # On a busy machine another rank may be slow, too, and be named correctly.
             cls.straggler = wait_until(cls.slowest, f"an alert that names rank {SLOW} as the slowest")
         wait_until(lambda: cls.prometheus.query("lockstep_checkpoints_total > 1"), "two checkpoints")
         wait_until(lambda: cls.prometheus.query("lockstep_evaluations_total > 1"), "two evaluations")
@@ -139,13 +139,14 @@ class Live(unittest.TestCase):
         self.assertEqual(value("lockstep_world_size"), RANKS)
         self.assertEqual(value("sum(lockstep_shards)"), 16)
         self.assertAlmostEqual(value("sum(lockstep_share_ratio)"), 1)
-        # The run goes on meanwhile: what is scraped lies between what it told before and what it tells next.
+        # The run continues meanwhile: the scraped value lies between what it reported before and what it reports next.
         told = self.training.events("step")[-1]["step"]
         scraped = wait_until(lambda: (step := value("lockstep_step")) >= told and step, f"a scrape of step {told}")
         later = wait_until(lambda: [event["step"] for event in self.training.events("step") if event["step"] > told],
                            f"a step after {told}")
         self.assertLessEqual(scraped, later[-1] + (later[-1] - told))
-        # Of one scrape of each rank, after the same number of steps or not: a step is 64 samples of 32 characters.
+        # From one scrape of each rank, whether or not after the same number of steps: a step is 64 samples of 32
+        # characters.
         self.assertAlmostEqual(value("lockstep_tokens_total / lockstep_samples_total"), 32)
         self.assertEqual(value("count(lockstep_process_resident_memory_bytes > 1e6)"), RANKS)
 
@@ -173,7 +174,7 @@ class Live(unittest.TestCase):
         for _ in range(scrapes):
             subprocess.run([sys.executable, "-c", f"import urllib.request as r; r.urlopen('http://{target}/metrics').read()"],
                            check=True)
-        # Prometheus scraped meanwhile, too: what one scrape takes is at most this.
+        # Prometheus scraped meanwhile, too: this is an upper bound for one scrape.
         seconds = (spent() - before) / scrapes
         print(f"a scrape takes at most {1e3 * seconds:.3f} ms of processor time: {100 * seconds / 5:.4f} % at one in 5 s")
         self.assertGreater(seconds, 0)

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The rules by themselves: promtool takes them, and every alert has a case in which it fires and one in which not."""
+"""The rules by themselves: promtool accepts them, and every alert has a case in which it fires and one in which it does
+not."""
 import pathlib
 import re
 import subprocess

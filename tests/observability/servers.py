@@ -1,4 +1,4 @@
-"""What tests with a real Prometheus share: the server, and a training that it scrapes."""
+"""Shared by tests with a real Prometheus: the server, and a training run that it scrapes."""
 import contextlib
 import json
 import os
@@ -24,7 +24,7 @@ DASHBOARDS = sorted((ROOT / "helm/lockstep/dashboards").glob("*.json"))
 
 
 def skip_without_prometheus():
-    """Ends the test as skipped where Debian's package `prometheus` is not installed."""
+    """Ends the test as skipped if Debian's package `prometheus` is not installed."""
     missing = [name for name in ("prometheus", "promtool") if shutil.which(name) is None]
     if missing:
         print(f"skipped: {' and '.join(missing)} not found; install Debian's package prometheus")
@@ -37,12 +37,13 @@ def fetch(url):
 
 
 def file_targets(targets):
-    """What scrapes the targets in files (a glob)."""
+    """A scrape configuration for targets in files (a glob)."""
     return [{"job_name": "lockstep", "file_sd_configs": [{"files": [str(targets)], "refresh_interval": "1s"}]}]
 
 
 class Prometheus:
-    """A server of its own folder that scrapes every second: what `targets` (a glob) names, or `scrape` says."""
+    """A server with its own folder that scrapes every second: the targets in `targets` (a glob), or those of
+    `scrape`."""
 
     def __init__(self, folder, targets=None, rules=None, *, scrape=None, program="prometheus"):
         self.folder = pathlib.Path(folder)
@@ -81,7 +82,7 @@ class Prometheus:
         return self.ask("query_range", query=expression, start=now - seconds, end=now, step=1)["result"]
 
     def firing(self, name):
-        """The labels of the alerts of this name, that with the greatest value first."""
+        """The labels of the alerts with this name, the one with the greatest value first."""
         alerts = [alert for alert in self.ask("alerts")["alerts"]
                   if alert["state"] == "firing" and alert["labels"]["alertname"] == name]
         return [alert["labels"] for alert in sorted(alerts, key=lambda alert: -float(alert["value"]))]
@@ -94,12 +95,13 @@ class Prometheus:
 
 MPIRUN = ["mpirun", *(["--map-by", ":OVERSUBSCRIBE"] if OPEN_MPI >= 5 else ["--oversubscribe"]), "--bind-to", "none",
           *(["--allow-run-as-root"] if os.geteuid() == 0 else [])]
-# Each rank on a host of its own, as far as it knows.
+# Each rank claims to be on its own host.
 AS_HOST = 'LOCKSTEP_HOST_ID=h$OMPI_COMM_WORLD_RANK exec "$0" "$@"'
 
 
 class Training:
-    """`lockstep train --ranks N` into a run directory, with metrics; or plain mpirun, with each rank on its own host."""
+    """`lockstep train --ranks N` into a run directory, with metrics; or plain mpirun, with each rank on its own
+    host."""
 
     def __init__(self, directory, ranks, *words, environment=None, hosts=False):
         self.directory = pathlib.Path(os.path.realpath(directory))
@@ -121,7 +123,7 @@ class Training:
         return [event for event in map(json.loads, lines) if event["event"] == name]
 
     def targets(self):
-        """Where the ranks are scraped, once they are."""
+        """Where the ranks are scraped; waits until they are."""
         def read():
             if self.process.poll() is not None:
                 raise AssertionError(f"ended with {self.process.returncode}:\n{self.output()}")
@@ -133,7 +135,7 @@ class Training:
         return [fetch(f"http://{target}/metrics") for target in self.targets()]
 
     def process_of_rank(self, rank):
-        """Its process id."""
+        """The process id of a rank."""
         for folder in pathlib.Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):
                 words = (folder / "environ").read_bytes().split(b"\0")
@@ -151,7 +153,7 @@ class Training:
             raise AssertionError(f"exit code {found}, expected {code}:\n{self.output()}")
 
     def abandon(self):
-        """For a test that failed: leaves nothing behind."""
+        """For a test that failed: cleans up."""
         if self.process.poll() is None:
             os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait()
@@ -159,7 +161,7 @@ class Training:
 
 
 class SlowedDown:
-    """While it lives, a process is stopped for most of its time."""
+    """During its lifetime, a process is stopped most of the time."""
 
     def __init__(self, process, stopped=0.06, running=0.02):
         self.process, self.times, self.over = process, (stopped, running), threading.Event()

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The targets that Prometheus is told are those that answer: over a relaunch at another size, on other ports and on other
+"""The targets given to Prometheus are those that answer: across a relaunch at another size, on other ports and on other
 hosts, and after the end."""
 import json
 import os
@@ -24,7 +24,7 @@ FOREVER = 10**6  # steps
 
 
 def rank_at(target):
-    """The rank whose metrics are served there."""
+    """The rank whose metrics are served at `target`."""
     line = next(line for line in fetch(f"http://{target}/metrics").splitlines() if line.startswith("lockstep_shards{"))
     return int(line.split('rank="')[1].split('"')[0])
 
@@ -46,7 +46,7 @@ class Targets(unittest.TestCase):
         return launch
 
     def targets(self):
-        """Those of the run, with their hosts; the file for all runs says the same."""
+        """The targets of the run, with their hosts; the file for all runs has the same."""
         own = json.loads((self.folder / "run/metrics/targets.json").read_text())
         if own:
             self.assertEqual(json.loads((self.shared / "run.json").read_text()), own)
@@ -64,7 +64,7 @@ class Targets(unittest.TestCase):
 
     def test_over_a_killed_rank_a_crash_and_another_size(self):
         port = free_ports(3)
-        with socket.create_server(("127.0.0.1", port + 1)):  # somebody else's
+        with socket.create_server(("127.0.0.1", port + 1)):  # another program's port
             launch = self.launch("--ranks", "2", *self.telemetry(port))
             launch.wait_for_step(12)
             self.assertEqual(self.ports()[0], port)
@@ -103,7 +103,7 @@ class Targets(unittest.TestCase):
 
     @unittest.skipUnless(shutil.which("prometheus"), "Debian's package prometheus is not installed")
     def test_prometheus_follows(self):
-        """Plain mpirun, and both ranks believe to be their host's first: they want the same port."""
+        """Plain mpirun: both ranks believe to be the first of their host, and want the same port."""
         prometheus = Prometheus(self.folder / "prometheus", self.shared / "*.json")
         self.addCleanup(prometheus.stop)
         port = free_port()

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""TensorBoard's event files of a real run, read by TensorBoard: its library, and its server with both of its loaders.
+"""TensorBoard's event files of a real run, read by TensorBoard: by its library, and by its server with both of its
+loaders.
 
-The run has 12 steps on two ranks, with histograms every 4 steps, and goes on a second time from the checkpoint of step
-8: what the first time said of steps 9 to 12 is void then.
+The run has 12 steps on two ranks, with histograms every 4 steps, and is resumed once from the checkpoint of step 8: the
+first start's values of steps 9 to 12 are then void.
 """
 import io
 import json
@@ -31,7 +32,7 @@ RUN = "small"
 
 
 def accumulator(folder):
-    """Everything, as steps and values; nothing is left out for there being much of it."""
+    """Everything, as steps and values; nothing is dropped by sampling."""
     every = {kind: 0 for kind in event_accumulator.DEFAULT_SIZE_GUIDANCE}
     return event_accumulator.EventAccumulator(str(folder), size_guidance=every).Reload()
 
@@ -91,7 +92,7 @@ class Board(unittest.TestCase):
     def test_a_resume_doubles_no_step(self):
         self.assertEqual(len(list(self.board.iterdir())), 2)
         self.assertEqual(set(self.twice.Tags()["scalars"]), set(self.once.Tags()["scalars"]))
-        for tag in ("train/loss", "validation/loss"):  # the same bits the second time
+        for tag in ("train/loss", "validation/loss"):  # the same bits both times
             self.assertEqual(self.scalars(self.twice, tag), self.scalars(self.once, tag))
         for tag in self.once.Tags()["scalars"]:
             steps = [step for step, _ in self.scalars(self.twice, tag)]
@@ -182,7 +183,7 @@ class Board(unittest.TestCase):
         self.assertEqual(read["session_end_info"].status, 1)
 
     def test_checksums_are_checked_and_right(self):
-        """TensorBoard's reader ends where a record's checksum is wrong, and says so in its log."""
+        """TensorBoard's reader stops at a record with a wrong checksum, and says so in its log."""
         whole = list(event_file_loader.RawEventFileLoader(str(self.first_file)).Load())
         self.assertGreater(len(whole), 12)
         data = bytearray(self.first_file.read_bytes())

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The packed program, unpacked where there is nothing but the C library and a shell: it trains on two ranks to the bits that
-the program has here."""
+"""The packed program, unpacked where there is only the C library and a shell: it trains on two ranks to the same bits
+as the program on this machine."""
 import json
 import os
 import pathlib
@@ -19,7 +19,7 @@ INSIDE = """
 for part in proc sys dev; do mount --rbind /$part {0}/$part || exit; done; cd {0} && exec env -i HOME=/tmp PATH=/usr/bin:/usr/sbin \\
 chroot {0} /usr/bin/sh -c 'cd /tmp && exec "$@"' sh "$@"
 """
-# Notes what it is asked, and does it here; but starts no daemon.
+# Records the command, and runs it on this machine; but starts no daemon.
 AGENT = """#!/bin/sh
 echo "$@" >>/tmp/asked
 shift
@@ -33,12 +33,12 @@ def run(*words, **options):
 
 
 def libraries(program):
-    """With the loader."""
+    """The libraries that a program loads, including the loader."""
     return [word for word in run("ldd", program).stdout.split() if word.startswith("/")]
 
 
 def bare_root(folder):
-    """Nothing but the C library, where the loader looks, and the tools."""
+    """Only the C library, where the loader looks, and the tools."""
     for name in ("usr/bin", "usr/lib", "proc", "sys", "dev", "tmp", "opt"):
         (folder / name).mkdir(parents=True)
     for name in ("bin", "lib"):
@@ -55,7 +55,7 @@ def bare_root(folder):
 
 
 def trained(done):
-    """The parameters' hash."""
+    """The hash of the parameters."""
     ends = [line for line in map(json.loads, done.stdout.splitlines()) if line["event"] == "end"]
     return ends[0]["parameters_sha256"]
 
@@ -79,7 +79,7 @@ class Portable(unittest.TestCase):
                 self.assertEqual(done.returncode, 0, done.stderr)
                 self.assertEqual(trained(done), expected)
 
-            agent = root / "opt/agent"  # what starts programs on other hosts, in ssh's place
+            agent = root / "opt/agent"  # starts programs on other hosts, in place of ssh
             agent.write_text(AGENT)
             agent.chmod(0o755)
             done = inside("/opt/moved/bin/lockstep", "launch", "--agent", "/opt/agent", "--hosts", "one:1,two:1",
@@ -89,7 +89,7 @@ class Portable(unittest.TestCase):
 
 
 def missing():
-    """Why this cannot be tested here; empty: it can."""
+    """Why this cannot be tested here; empty if it can."""
     version = run("mpirun", "--version").stdout.split("\n", maxsplit=1)[0]
     if " 4." not in version:
         return f"only Open MPI 4 is packed, here is {version}"

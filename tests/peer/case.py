@@ -1,19 +1,19 @@
-"""What a case is, and the small networks and data that cases have in common."""
+"""What a case is, and the small networks and data that cases share."""
 import dataclasses
 
 
 @dataclasses.dataclass
 class Case:
-    """`job` is a job file's, with made-up data (samples.py). `mutants` are changes of the job, by path, or of a
-    convention (training.CONVENTIONS): what the comparison must find, so that its bounds are known to be tight."""
+    """`job` is the content of a job file, with generated data (samples.py). `mutants` are changes of the job, by path,
+    or of a convention (training.CONVENTIONS), which the comparison must detect, to show that its bounds are tight."""
     name: str
     job: dict
     mutants: list = dataclasses.field(default_factory=list)
-    validation: int = 0  # samples of a validation set, evaluated after the last step
+    validation: int = 0  # samples of a validation set, which is evaluated after the last step
     ranks: int = 1
     stop_at: int = 0  # the run is stopped after this step and resumed
     normalize: object = "never"
-    deep: bool = False  # so many activations that one lies on relu's edge almost always: see comparison.py
+    deep: bool = False  # with so many activations, one is almost always at relu's edge: see comparison.py
 
     def with_seed(self, seed):
         return dataclasses.replace(self, job=self.job | {"seed": seed})
@@ -31,7 +31,8 @@ TEXT = {"tokens": 11, "context": 7, "samples": 32}
 
 
 def job(model, data=None, steps=4, **others):
-    """Two shards of eight samples, sgd, and a clipping that changes nothing but makes the gradient's norm known."""
+    """Two shards of eight samples, sgd, and a clipping that has no effect except that the gradient's norm is
+    reported."""
     model = {"layers": model} if isinstance(model, list) else model
     return {"model": model, "data": data or IMAGES, "batch_size": 16, "shards": 2, "steps": steps,
             "learning_rate": 0.1, "clip_norm": 1000.0} | others

@@ -1,4 +1,5 @@
-"""The zoo's models, small where they have a size. Deep networks get small steps, so that roundings stay roundings."""
+"""The zoo's models, small if their size is configurable. Deep networks get small steps, so that rounding errors stay
+small."""
 from case import Case, job
 
 DIGITS = {"images": [28, 28], "samples": 32, "classes": 10}

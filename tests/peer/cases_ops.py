@@ -1,10 +1,10 @@
-"""Every op with every setting. An op's cases are called `<op>: ...`; each of its mutants, and its output made slightly
-wrong (network.Network.distorted), must be found."""
+"""Every op with every setting. An op's cases are called `<op>: ...`; each of its mutants, and a slight distortion of
+its output (network.Network.distorted), must be detected."""
 from case import IMAGES, LARGER, PAIRS, TEXT, Case, job
 
 CONV = {"conv": {"filters": 6, "kernel": 3}}
 HEAD = ["flatten", {"linear": 5}]
-SEQUENCE = [{"embedding": {"vocabulary": 11, "width": 12}}]  # of TEXT
+SEQUENCE = [{"embedding": {"vocabulary": 11, "width": 12}}]  # for TEXT
 WORDS = [{"linear": 11}]
 
 

@@ -1,4 +1,4 @@
-"""Losses, optimizers, schedules, clipping, precisions, and what a run may do on its way."""
+"""Losses, optimizers, schedules, clipping, precisions, and what may happen during a run."""
 from case import IMAGES, PAIRS, TEXT, Case, job
 
 MLP = ["flatten", {"linear": 12}, "tanh", {"linear": 5}]
@@ -125,7 +125,7 @@ def precision_cases():
         yield of("conv, batch norm", NORMED, mutants=[{"learning_rate": 0.13}])
         yield of("attention", [WORDS[0], "position_embedding", "layer_norm", {"linear": 36}, {"attention": 3},
                                {"linear": 12}, "gelu", {"linear": 11}], TEXT, mutants=[{"learning_rate": 0.11}])
-        # Sizes that oneDNN multiplies in bf16 itself, where the processor can.
+        # Sizes that oneDNN multiplies in bf16 natively, if the processor can.
         yield of("wide linear layers", ["flatten", {"linear": 256}, "gelu", {"linear": 256}, "tanh", {"linear": 5}],
                  {"images": [16, 16, 3], "samples": 128}, batch_size=64)
         yield of("wide conv layers", [{"conv": {"filters": 32, "kernel": 3}}, "tanh", {"conv": {

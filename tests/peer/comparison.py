@@ -1,17 +1,17 @@
 """Is lockstep as far from PyTorch in fp64 as PyTorch in the run's own precision is? Then the formulas are the same.
 
-A distance is the greatest difference of a kind of value at a step, divided by its scale: of parameters and running
-statistics by how far they have come from their first values, tensor by tensor; of the optimizer's state by its greatest
-element; of numbers by themselves. The bound is FACTOR times PyTorch's own distance, but at least FLOOR, and must not
-be above CEILING, or the case would prove nothing. In bf16 and fp16 PyTorch rounds where docs/training.md says that
-lockstep does (network.py), and lockstep's distance must not be much smaller than PyTorch's either, or nothing was
-rounded.
+A distance is the greatest difference of a kind of value at a step, divided by its scale: for parameters and running
+statistics, how far they have moved from their initial values, tensor by tensor; for the optimizer's state, its greatest
+element; for numbers, the number itself. The bound is FACTOR times PyTorch's own distance, but at least FLOOR, and it
+must not be above CEILING, or the case would prove nothing. In bf16 and fp16 PyTorch rounds where docs/training.md says
+that lockstep does (network.py), and lockstep's distance must then not be much smaller than PyTorch's either, or nothing
+was rounded.
 
-A relu whose input is nearer to 0 than a rounding, or two pixels of a max_pool that are as near to each other, may go
-either way, in lockstep as in PyTorch's fp32; the gradient then differs by one element. That is chance, and a wrong
-formula is not: cases with such ops, and those in bf16 and fp16, may take other samples, SEEDS times in all. Where there
-are so many activations that this happens almost always (`deep`), only the bounds of the loss, of the gradient's norm
-and of the running statistics must stay below the ceiling.
+A relu whose input is closer to 0 than a rounding error, or two equally close pixels of a max_pool, may go either way,
+in lockstep as in PyTorch's fp32; the gradient then differs by one element. That is chance, and a wrong formula is not:
+cases with such ops, and those in bf16 and fp16, may use other samples, SEEDS attempts in all. If there are so many
+activations that this happens almost always (`deep`), only the bounds of the loss, of the gradient's norm and of the
+running statistics must stay below the ceiling.
 """
 import copy
 import dataclasses
@@ -24,9 +24,9 @@ import samples
 import training
 
 FACTOR, NARROW_FACTOR = 8.0, 4.0
-FLOOR = 1e-6  # a few roundings of fp32
+FLOOR = 1e-6  # a few rounding errors of fp32
 CEILING, NARROW_CEILING = 0.02, 0.5
-NARROW_FLOORS = {torch.bfloat16: 2**-7, torch.float16: 2**-10}  # of numbers: two roundings; they may be right by chance
+NARROW_FLOORS = {torch.bfloat16: 2**-7, torch.float16: 2**-10}  # for numbers: two roundings; one may be right by chance
 SEEDS = 8
 KINKS = {"relu", "max_pool", "global_pool"}
 RATE_BOUND = 1e-12  # the learning rate is computed in fp64
@@ -48,7 +48,7 @@ def tensor_distance(ours, reference, first):
 
 
 def distances(ours, reference, first):
-    """By kind of value, of one step."""
+    """The distances of one step, by kind of value."""
     out = {}
     for kind, value in reference.items():
         if kind in TENSORS:
@@ -72,7 +72,7 @@ class Verdict:
     theirs: float = 0.0
     bound: float = FLOOR
     conclusive: bool = True  # no bound is above the ceiling
-    rounds: bool = True  # in bf16 and fp16: lockstep does round
+    rounds: bool = True  # in bf16 and fp16: lockstep indeed rounds
     seed: int = 1
 
     @property
@@ -86,7 +86,7 @@ class Verdict:
 
 
 def seeds(case, forms, classes=5):
-    """Those that the case may take."""
+    """The seeds that the case may use."""
     layers = network.layers_of(case.job["model"], forms, classes)
     first = case.job.get("seed", 1)
     kinks = KINKS & {forms.chosen("ops", layer)[0] for layer in layers}
@@ -94,7 +94,7 @@ def seeds(case, forms, classes=5):
 
 
 class Comparison:
-    """A case's data and job, what lockstep made of it, and PyTorch's distance from fp64."""
+    """A case's data and job, lockstep's results, and PyTorch's distance from fp64."""
 
     def __init__(self, case, forms):
         self.case, self.forms = case, forms
@@ -115,7 +115,7 @@ class Comparison:
         return training.Peer(job, self.forms, self.data, dtype, self.classes, narrow, distorted)
 
     def trained(self, dtype, **options):
-        """As program.run() has it."""
+        """In the form of program.run()."""
         peer, steps = self.peer(dtype, **options), []
         for number in range(self.case.job["steps"]):
             ours = self.ours[number]
@@ -123,7 +123,7 @@ class Comparison:
         return steps, peer.evaluate(self.validation) if self.validation else None
 
     def measure(self, ours):
-        """PyTorch's own distances, in the run's precision; the bounds of every step."""
+        """PyTorch's own distances in the run's precision, and from them the bounds of every step."""
         self.ours, self.ours_evaluated = ours
         narrow = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(self.case.precision)
         exact, exact_evaluated = self.trained(torch.float64)
@@ -137,7 +137,7 @@ class Comparison:
         for step in self.theirs:
             for kind, value in step.items():
                 worst[kind] = max(worst.get(kind, 0.0), value)
-        # A single number may be right by chance, so its distance is the greatest of the run.
+        # A single number may be right by chance, so its bound uses the greatest distance in the run.
         self.bounds = [{kind: RATE_BOUND if kind == "learning_rate" else
                         max(FLOOR, factor * value) if kind in TENSORS else max(floor, factor * worst[kind])
                         for kind, value in step.items()} for step in self.theirs]
@@ -164,7 +164,7 @@ class Comparison:
         return verdict
 
     def mutated(self, **options):
-        """The verdict where PyTorch computes something slightly else."""
+        """The verdict if PyTorch computes something slightly different."""
         return self.judged(*self.trained(torch.float64, **options))
 
 

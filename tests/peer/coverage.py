@@ -1,9 +1,9 @@
-"""Which settings no case gives a value other than the default."""
+"""Which settings have no case with a value other than the default."""
 import network
 
-# What decides first values only: the cases bring weights of their own.
+# These only affect initial values: the cases use their own weights.
 FIRST_VALUES = {"init", "std", "zero_init"}
-# Counts of outputs, which the cases leave to the data.
+# Numbers of outputs, which the cases derive from the data.
 OF_THE_DATA = {("model", "mlp", "classes"), ("model", "lenet", "classes"), ("model", "resnet", "classes")}
 
 

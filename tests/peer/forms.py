@@ -1,5 +1,5 @@
-"""The settings of ops, losses, optimizers, schedules and models, as `lockstep schema` has them: a job's short forms
-written out, with every default."""
+"""The settings of ops, losses, optimizers, schedules and models, as given by `lockstep schema`: expands a job's short
+forms, with every default."""
 import dataclasses
 import json
 import os
@@ -17,7 +17,7 @@ PROGRAM = os.environ.get("LOCKSTEP", str(ROOT / "build/release/bin/lockstep"))
 
 @dataclasses.dataclass
 class Form:
-    """One alternative: its attributes, what they are where nothing is said, and which one a bare value stands for."""
+    """One alternative: its attributes, their defaults, and which one a bare value sets."""
     attributes: list
     defaults: dict
     short: str | None
@@ -37,7 +37,7 @@ def form_of(schema):
 
 
 class Forms:
-    """`kinds`: by section (ops, loss, optimizer, schedule, model), the alternatives by name."""
+    """`kinds`: for each section (ops, loss, optimizer, schedule, model), the alternatives by name."""
 
     def __init__(self):
         schema = json.loads(subprocess.run([PROGRAM, "schema"], capture_output=True, check=True).stdout)

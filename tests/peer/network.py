@@ -11,14 +11,14 @@ import zoo
 
 @dataclasses.dataclass
 class Run:
-    """Where the training stands: what dropout's masks are made of."""
+    """The position in the run, from which dropout's masks are derived."""
     seed: int
     step: int = 0
     first_position: int = 0
 
 
 def first_values(name, shape):
-    """Neither zeros nor ones anywhere, so that a forgotten bias or a swapped weight shows."""
+    """Neither zeros nor ones, so that a forgotten bias or a swapped weight is noticed."""
     random = numpy.random.default_rng(zlib.crc32(name.encode()))
     values = random.standard_normal(shape)
     if len(shape) > 1:
@@ -30,7 +30,7 @@ def first_values(name, shape):
     return values.astype(numpy.float32)
 
 
-PRODUCTS = {"linear", "conv", "attention"}  # with precision: bf16 or fp16, what enters these is rounded
+PRODUCTS = {"linear", "conv", "attention"}  # with precision: bf16 or fp16, the inputs of these ops are rounded
 
 
 class Layer:
@@ -45,7 +45,7 @@ class Layer:
         return self.network.training
 
     def parameter(self, kind, shape, of=None):
-        """Made at its first use; `of` names the layer that it belongs to, where that is another one."""
+        """Created at its first use; `of` names the layer that it belongs to, if that is another one."""
         name = f"{of or self.name}.{kind}"
         parameters = self.network.parameters
         if name not in parameters:
@@ -66,22 +66,23 @@ class Layer:
         return self.network.states[name]
 
     def follow(self, kind, value):
-        """A running statistic as one shard would have it."""
+        """Records a running statistic as computed by one shard."""
         self.network.followed.setdefault(f"{self.name}.{kind}", []).append(value.detach())
 
 
 class Network:
-    """`parameters` and `states` by name; `decaying`: names of parameters that decay. `features` are the sample's.
+    """`parameters` and `states` by name; `decaying`: names of parameters with weight decay. `features`: those of the
+    sample.
 
-    `narrow` is torch.bfloat16, torch.float16 or None. What layers make for one another, its gradients, and what enters
-    products is rounded to it, as docs/training.md has it; everything is computed in `dtype`.
+    `narrow` is torch.bfloat16, torch.float16 or None. Activations between layers, their gradients, and the inputs of
+    matrix products are rounded to it, as docs/training.md says; everything is computed in `dtype`.
     """
 
     def __init__(self, layers, forms, run, dtype, features, narrow=None):
         self.narrow = narrow
         self.run, self.dtype, self.training = run, dtype, True
         self.parameters, self.states, self.decaying, self.followed = {}, {}, set(), {}
-        self.distorted = None  # an op whose output is slightly wrong: for tests of the test
+        self.distorted = None  # an op whose output is made slightly wrong: to test the test
         self.layers, counts = [], {}
         for entry in layers:
             op, settings, rest = forms.chosen("ops", entry)
@@ -98,7 +99,7 @@ class Network:
             if layer.op in PRODUCTS:
                 inputs = [self.rounded(x) for x in inputs]
             previous = ops.OPS[layer.op](layer, *inputs)
-            if layer is not self.layers[-1]:  # what the loss reads is not rounded
+            if layer is not self.layers[-1]:  # the loss's input is not rounded
                 previous = self.rounded(previous)
             if layer.op == self.distorted:
                 previous = previous + 1e-3 * previous.sin() * previous
@@ -106,18 +107,18 @@ class Network:
         return previous
 
     def rounded(self, x):
-        """The gradient that comes back through it is rounded, too."""
+        """The gradient that flows back through it is rounded, too."""
         return x.to(self.narrow).to(self.dtype) if self.narrow and x.is_floating_point() else x
 
     def end_step(self):
-        """Running statistics become the mean over the shards of what each would have made of them."""
+        """Sets running statistics to the mean over the shards of what each has computed."""
         for name, values in self.followed.items():
             self.states[name] = torch.stack(values).mean(0)
         self.followed = {}
 
 
 def layers_of(model, forms, classes):
-    """The job's own layers, or those of the zoo's model."""
+    """The job's own layers, or those of a zoo model."""
     if isinstance(model, dict) and "layers" in model:
         return model["layers"]
     name, settings, _ = forms.chosen("model", model)

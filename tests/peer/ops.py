@@ -1,8 +1,8 @@
 """The ops in PyTorch: `OPS` has one function for each op of the job file. A new op needs one entry here.
 
 A function takes a Layer and its inputs and returns the output. Tensors have lockstep's layouts: images are [batch,
-height, width, channels]. `layer["name"]` is a setting, `layer.parameter(...)` and `layer.state(...)` what the layer
-holds.
+height, width, channels]. `layer["name"]` is a setting; `layer.parameter(...)` and `layer.state(...)` are the layer's
+tensors.
 """
 import functools
 
@@ -18,7 +18,7 @@ def pair(value):
 
 
 def windows(layer, x, filling):
-    """x as [batch, channels, height, width], padded: what stands before an axis is the smaller half of `same`."""
+    """x as [batch, channels, height, width], padded: for `same`, the smaller half comes before."""
     kernel, padding = pair(layer["kernel"]), layer["padding"]
     dilation = pair(layer["dilation"]) if "dilation" in layer.settings else [1, 1]
     if padding == "valid":
@@ -65,7 +65,8 @@ def linear(layer, x):
 
 
 def batch_norm(layer, x):
-    """Statistics are those of the samples at hand, one shard's; the running ones are fed with the unbiased variance."""
+    """Uses the statistics of the given samples, one shard's; the running variance is updated with the unbiased
+    variance."""
     channels = [x.shape[-1]]
     weight, bias = layer.parameter("weight", channels), layer.parameter("bias", channels)
     mean, variance = layer.state("running_mean", channels), layer.state("running_variance", channels)
@@ -107,7 +108,7 @@ def attention(layer, *inputs):
 
 
 def dropout(layer, x):
-    """With lockstep's own mask, so that it can be compared step by step."""
+    """With lockstep's own mask, so that results can be compared step by step."""
     if not layer.training:
         return x
     run, rate = layer.network.run, layer["rate"]

@@ -5,7 +5,7 @@
 
 Each case is a small job. PyTorch trains it in fp64 and in the run's own precision; comparison.py says what is compared
 and with which bound. The table at the end (and in peer.txt of the build) has each case's worst value. $LOCKSTEP_PEER
-takes the cases whose name contains it.
+selects the cases whose name contains it.
 """
 import contextlib
 import os
@@ -53,7 +53,7 @@ def compare(case):
 
 @contextlib.contextmanager
 def convention(changed):
-    """The job's part of a mutant, while its conventions hold."""
+    """Applies the conventions of a mutant temporarily; yields its changes of the job."""
     before = dict(training.CONVENTIONS)
     prefix = "convention."
     training.CONVENTIONS.update({k.removeprefix(prefix): v for k, v in changed.items() if k.startswith(prefix)})
@@ -73,7 +73,7 @@ class Agreement(unittest.TestCase):
 
 
 class Sensitivity(unittest.TestCase):
-    """The bounds are tight: where PyTorch is made to compute something slightly else, the comparison finds it."""
+    """The bounds are tight: if PyTorch is made to compute something slightly different, the comparison detects it."""
 
     def test_mutants(self):
         for case in CHOSEN:
@@ -93,7 +93,7 @@ class Sensitivity(unittest.TestCase):
 
 
 class Coverage(unittest.TestCase):
-    """What lockstep has is here, and the other way round."""
+    """Everything that lockstep has is here, and vice versa."""
 
     def test_tables(self):
         for kind, table in (("ops", ops.OPS), ("loss", training.LOSSES), ("optimizer", training.OPTIMIZERS),

@@ -1,4 +1,4 @@
-"""One run of lockstep on a case: what its events and checkpoints say of every step."""
+"""One run of lockstep on a case: what its events and checkpoints say about every step."""
 import json
 import os
 import subprocess
@@ -25,7 +25,7 @@ def write_job(case, folder, data, validation, weights):
 
 
 def train(folder, *words):
-    """The events of one call of the program; 75 is a stop that was asked for."""
+    """The events of one call of the program; 75 is a requested stop."""
     command = [forms.PROGRAM, "train", folder / "job.yaml", "--log", "json", *words]
     environment = os.environ | {"LOCKSTEP_CACHE": "none"}
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300, env=environment)
@@ -45,7 +45,7 @@ def checkpoint(folder):
 
 
 def run(case, folder, data, validation, weights):
-    """By step: a map of what lockstep said and of what the checkpoint holds; and the evaluation's values."""
+    """For each step, a map of what lockstep reported and of what the checkpoint holds; and the evaluation's values."""
     write_job(case, folder, data, validation, weights)
     words = ["--ranks", str(case.ranks)] if case.ranks > 1 else []
     events = []

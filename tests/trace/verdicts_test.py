@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""What `lockstep trace merge` says of real runs whose bound is known, since they were made so.
+"""What `lockstep trace merge` says about real runs that were designed to have a known bottleneck.
 
-    verdicts_test.py             judges the timelines in tests/trace/recorded, of four steps each
-    verdicts_test.py --run       makes the runs anew, on a machine that does nothing else, and judges them
-    verdicts_test.py --record    the same, and keeps their timelines
+verdicts_test.py             judges the timelines in tests/trace/recorded, of four steps each
+verdicts_test.py --run       repeats the runs, on an otherwise idle machine, and judges them
+verdicts_test.py --record    the same, and keeps their timelines
 """
 import pathlib
 import re
@@ -26,7 +26,7 @@ DEEP = f"model.layers=[flatten,{{linear: {{features: 4}}}},{','.join(['relu'] * 
 
 class Verdicts(unittest.TestCase):
     def judge(self, name, ranks, *words, hosts=False):
-        """The verdict's word, its parts in percent, and all of it."""
+        """The verdict's word, its parts in percent, and the whole sentence."""
         with tempfile.TemporaryDirectory() as folder:
             directory = pathlib.Path(folder) / "run"
             if MODE:
@@ -42,7 +42,7 @@ class Verdicts(unittest.TestCase):
         return sentence.split(":")[0], {name: int(re.search(f"{name} (\\d+) %", sentence)[1]) for name in names}, sentence
 
     def test_compute_bound(self):
-        """A convolutional network on one rank, its few samples in memory."""
+        """A convolutional network on one rank, its few samples cached in memory."""
         word, parts, sentence = self.judge("compute", 1, "model=lenet", "data.train.digits.count=256", "batch_size=64",
                                            "shards=4")
         self.assertEqual(word, "compute-bound", sentence)
@@ -50,7 +50,7 @@ class Verdicts(unittest.TestCase):
         self.assertTrue(sentence.endswith("More ranks or threads make it faster."), sentence)
 
     def test_input_bound(self):
-        """A linear layer, and pictures that one thread enlarges and turns for it, anew for each step."""
+        """A linear layer, and images that one thread resizes and rotates for it, anew in each step."""
         word, parts, sentence = self.judge(
             "input", 1, SMALL, "data.train.digits.count=256", "data.cache=none", "data.threads=1", "data.depth=1",
             "batch_size=64", "shards=2", "data.augment=[{resized_crop: {size: 96}},{rotate: {degrees: 30}}]",
@@ -61,7 +61,7 @@ class Verdicts(unittest.TestCase):
         self.assertIn("Try data.threads, ", sentence)
 
     def test_reduce_bound(self):
-        """Two hosts (as the ranks believe), a large layer and few samples: gradients as messages."""
+        """Two pretended hosts, a large layer and few samples: gradients are sent as messages."""
         word, parts, sentence = self.judge("reduce", 2, WIDE, "data.train.digits.count=64", "batch_size=2", "shards=2",
                                            hosts=True)
         self.assertEqual(word, "communication-bound", sentence)
@@ -69,7 +69,7 @@ class Verdicts(unittest.TestCase):
         self.assertIn("Try a larger batch_size, ", sentence)
 
     def test_imbalanced(self):
-        """Two hosts of which the job says, and it is not so, that one is seven times as fast."""
+        """Two hosts, one of which the job wrongly declares to be seven times as fast."""
         word, parts, sentence = self.judge("imbalance", 2, "model=lenet", "data.train.digits.count=256", "batch_size=128",
                                            "shards=8", "balance={weights: {h0: 7, h1: 1}}", hosts=True)
         self.assertEqual(word, "imbalanced", sentence)
@@ -77,7 +77,7 @@ class Verdicts(unittest.TestCase):
         self.assertIn("rank 0 on h0 is the slowest most often. Try balance=auto, ", sentence)
 
     def test_pipeline_bound(self):
-        """Two parts that have two shards to take turns with."""
+        """Two parts with only two shards to alternate between."""
         word, _, sentence = self.judge("pipeline", 2, WIDE, "data.train.digits.count=256", "batch_size=256", "shards=2",
                                        "parallel.parts=2")
         self.assertEqual(word, "pipeline-bound", sentence)

@@ -81,7 +81,8 @@ class Faults(unittest.TestCase):
         self.assertEqual(end["parameters_sha256"], events(result, "end")[0]["parameters_sha256"])
 
     def test_a_disk_that_cannot_be_read_for_a_moment(self):
-        """No checkpoint is passed over, set aside or begun anew from: the start ends, and the next one goes on."""
+        """No checkpoint is skipped or set aside, and no run starts from the beginning: the start fails, and the next
+        one resumes."""
         words = ["steps=4", "checkpoint={every: 1 steps, keep: 9}"]
         quiet = events(train(self.quiet, *words), "end")[0]["parameters_sha256"]
         self.assertEqual(train(self.run_directory, *words, "--stop-at", "2").returncode, 75)
@@ -169,7 +170,7 @@ class Faults(unittest.TestCase):
         self.assertIn("step-00000001  sound", verify.stdout)
 
     def test_locks_that_fail(self):
-        """A file system without locks is the user's to change; another error may pass."""
+        """A file system without locks is for the user to change; another error may be temporary."""
         without = "its file system has no locks ({}); choose another with run_directory=PATH"
         for error, code, message in (
                 (errno.ENOSYS, 73, f"{self.run_directory}: " + without.format(os.strerror(errno.ENOSYS))),
