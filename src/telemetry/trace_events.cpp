@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <set>
 
 #include "core/untrusted.hpp"
@@ -18,6 +19,16 @@ std::string track_name(int track) {
                                   : fmt::format("worker {}", track - worker_track(0));
 }
 
+std::int64_t nanoseconds(double seconds) {
+  return std::llround(seconds * 1e9);
+}
+
+/// For `ts` and `dur`. Viewers cut off fractions of a nanosecond: without a bit more, a double just below a whole one
+/// would lose it, and a span could seem to end after the one around it, or after the next one's begin.
+double microseconds(std::int64_t nanoseconds) {
+  return (static_cast<double>(nanoseconds) + 0.25) / 1000;
+}
+
 }  // namespace
 
 const char* item_name(int track) {
@@ -31,16 +42,17 @@ int track_of(const TraceJson& event) {
 }
 
 void add_span(const TimelineSpan& span, int process, TraceJson& events) {
+  const std::int64_t start = nanoseconds(span.start), end = nanoseconds(span.end);
   TraceJson arguments = {{"step", span.step}};
   if (span.item >= 0) arguments[item_name(span.track)] = span.item;
-  arguments["seconds"] = span.seconds();
+  arguments["seconds"] = static_cast<double>(end - start) * 1e-9;
   if (span.kernels >= 0) arguments["kernel_seconds"] = span.kernels;
   if (span.bytes >= 0) arguments["bytes"] = span.bytes;
   TraceJson event = {
-      {"name", span.name}, {"ts", span.start * kMicroseconds}, {"pid", process}, {"tid", span.track + kFirstThread}};
+      {"name", span.name}, {"ts", microseconds(start)}, {"pid", process}, {"tid", span.track + kFirstThread}};
   if (span.track != kBucketTrack) {
     event["ph"] = "X";
-    event["dur"] = span.seconds() * kMicroseconds;
+    event["dur"] = microseconds(end - start);
     event["args"] = std::move(arguments);
     events.push_back(std::move(event));
     return;
@@ -50,7 +62,7 @@ void add_span(const TimelineSpan& span, int process, TraceJson& events) {
   event["id2"]["local"] = fmt::format("{}.{}", span.step, span.item);  // unique within this process
   event["ph"] = "e";
   TraceJson begin = event;
-  event["ts"] = span.end * kMicroseconds;
+  event["ts"] = microseconds(end);
   begin["ph"] = "b";
   begin["args"] = std::move(arguments);
   events.push_back(std::move(begin));

@@ -125,7 +125,7 @@ class Merged(unittest.TestCase):
                 self.assertEqual(names["thread_name", rank, worker], f"worker {worker - WORKERS[0]}")
         self.assertEqual(names["process_name", RANKS, PHASES], "critical path")
         self.assertEqual({event["ph"] for event in self.merged["traceEvents"]}, {"X", "M", "b", "e"})
-        self.assertEqual(min(event["ts"] for event in self.merged["traceEvents"] if event["ph"] in "Xb"), 0)
+        self.assertLess(min(event["ts"] for event in self.merged["traceEvents"] if event["ph"] in "Xb"), 1e-3)
 
     def test_the_ranks_are_on_one_clock(self):
         """No rank's reduction ends before the other's begins, up to the error of the clocks."""
