@@ -7,7 +7,7 @@
 namespace {
 
 constexpr std::size_t kLarge = 1024;
-std::atomic<std::size_t> all{0}, large{0};  // operator new has no other place for them
+std::atomic<std::size_t> all{0}, large{0};  // global, since operator new has no context
 
 void count(std::size_t bytes) {
   ++all;
@@ -27,8 +27,8 @@ Allocations allocations() {
 }
 }  // namespace lockstep
 
-// All forms that end in the deletes below: a sanitizer's own would take memory from elsewhere. Not inlined, or the
-// compiler takes a call of free() for a mistake.
+// All forms of new that pair with the deletes below: otherwise a sanitizer's would allocate differently. Not inlined,
+// or the compiler would warn about the call of free().
 [[gnu::noinline]] void* operator new(std::size_t bytes) {
   if (void* memory = counted(bytes)) return memory;
   throw std::bad_alloc();

@@ -1,14 +1,14 @@
-// Counts what this program takes from the heap by `operator new` and by `aligned_alloc`, from which tensors come.
+// Counts this program's allocations by `operator new` and by `aligned_alloc`, which tensors use.
 #pragma once
 
 #include <cstddef>
 
 namespace lockstep {
 
-/// Allocations so far, on all threads. oneDNN's own, by other calls, are not among them.
+/// Allocations so far, on all threads. Those by oneDNN itself, through other calls, are not included.
 struct Allocations {
   std::size_t all = 0;
-  std::size_t large = 0;  ///< those of at least 1 KiB: oneDNN keeps lists of arguments and taps for the time of a call
+  std::size_t large = 0;  ///< those of at least 1 KiB: oneDNN allocates small lists of arguments and taps during a call
 };
 [[nodiscard]] Allocations allocations();
 

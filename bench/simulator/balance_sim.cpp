@@ -1,5 +1,5 @@
-// balance_sim [events.jsonl ...]: the balancer against simulated ranks; a table in Markdown. Each file of a run on
-// several ranks adds a scenario of its recorded speeds.
+// balance_sim [events.jsonl ...]: runs the balancer against simulated ranks and prints a table in Markdown. Each file,
+// from a run on several ranks, adds a scenario with its recorded speeds.
 #include <fmt/format.h>
 
 #include <fstream>
@@ -11,7 +11,7 @@ namespace {
 
 using lockstep::balance::Scenario;
 
-// The `shard_seconds` of the run's step events, for as many shards as its start event says.
+// The `shard_seconds` of the run's step events, with as many shards as its start event says.
 Scenario read_run(const std::string& path) {
   std::ifstream file(path);
   std::vector<std::vector<double>> seconds;

@@ -10,7 +10,7 @@ namespace lockstep::balance {
 namespace {
 
 constexpr double kShard = 0.05;   // seconds
-constexpr int kMedianReach = 15;  // steps before and after, of a recording's moving median
+constexpr int kMedianReach = 15;  // steps before and after, for the moving median of a recording
 
 Scenario named(const std::string& name, int ranks, int shards, std::function<double(int, int)> seconds) {
   Scenario scenario;
@@ -27,7 +27,7 @@ double same(int /*rank*/, int /*step*/) {
   return kShard;
 }
 
-/// One rank at half its speed from a step on.
+/// One rank runs at half its speed from a step on.
 std::function<double(int, int)> slow_from(int slow_rank, int from, double factor) {
   return [=](int rank, int step) { return rank == slow_rank && step >= from ? factor * kShard : kShard; };
 }

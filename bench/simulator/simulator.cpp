@@ -14,8 +14,8 @@ namespace lockstep::balance {
 
 namespace {
 
-constexpr int kLatency = 2;     // steps from the measure to the new split
-constexpr int kIdleTries = 16;  // a rank without a share tries a shard every so many steps
+constexpr int kLatency = 2;     // steps from a measurement until the new split takes effect
+constexpr int kIdleTries = 16;  // a rank without a share computes one shard every so many steps, as a probe
 
 bool same_seconds(const std::vector<RankCost>& a, const std::vector<RankCost>& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(),
@@ -57,13 +57,13 @@ std::vector<RankCost> Simulation::truth(int step) const {
 }
 
 double Simulation::draw(double seconds) {
-  double normal = -6;  // the sum of twelve uniform numbers is as good as normal here
+  double normal = -6;  // the sum of twelve uniform numbers is close enough to a normal one
   for (int i = 0; i < 12; ++i) normal += static_cast<double>(to_unit(random_.word()));
   const bool hiccup = static_cast<double>(to_unit(random_.word())) < scenario_.hiccup;
   return seconds * std::exp(scenario_.noise * normal) * (hiccup ? scenario_.hiccup_factor : 1);
 }
 
-// `reduce` of the result is the rank's time until its last shard is done; run() turns it into waiting.
+// `reduce` of the result is the time until the rank's last shard is done; run() converts it to waiting.
 RankMeasure Simulation::measure(int rank, int step, double fixed) {
   const int share = counts_[static_cast<std::size_t>(rank)];
   const int shards = share > 0 ? share : step % kIdleTries == 0 ? 1 : 0;
@@ -134,7 +134,7 @@ SimulationResult Simulation::run() {
     }
     if (auto decision = balancer.observe(counts_, measures, last)) due = {step + kLatency, decision->counts};
   }
-  // The best split for the mean speeds stands for the best one that never changes.
+  // Used as the best static split: the best split for the mean speeds.
   auto ranks = settled_truth.front();
   for (std::size_t r = 0; r < mean.size(); ++r) {
     ranks[r].seconds_per_shard = mean[r] / static_cast<double>(settled_truth.size());

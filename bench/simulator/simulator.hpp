@@ -1,5 +1,5 @@
-// The simulator: the balancer against ranks whose speeds are made up or recorded. Time is what the cost says, with
-// noise; a decision takes effect two steps later, as in training.
+// The simulator: the balancer against ranks with made-up or recorded speeds. Time follows the cost model, with noise; a
+// decision takes effect two steps later, as in training.
 #pragma once
 
 #include <cstdint>
@@ -17,25 +17,25 @@ struct Scenario {
   int shards = 32;
   int workers = 1;
   int steps = 300;
-  /// True seconds a shard of a rank in a step.
+  /// True seconds per shard of a rank in a step.
   std::function<double(int rank, int step)> seconds_per_shard;
   /// What the rank measures, before noise; empty: the truth.
   std::function<double(int rank, int step)> measured;
   double noise = 0;   ///< standard deviation of a shard's time, relative (log-normal)
-  double hiccup = 0;  ///< chance that a shard takes `hiccup_factor` times as long
+  double hiccup = 0;  ///< probability that a shard takes `hiccup_factor` times as long
   double hiccup_factor = 5;
   double reduce = 0.001;       ///< exposed seconds of a partial sum
-  double fixed = 0.01;         ///< seconds of the update, while the rank has its first speed
-  std::vector<int> unsettled;  ///< steps at which speeds change: the `settling` steps from there do not count
+  double fixed = 0.01;         ///< seconds of the update, at the rank's initial speed
+  std::vector<int> unsettled;  ///< steps at which speeds change: the `settling` steps from there on do not count
   int settling = 10;
   std::uint64_t seed = 1;
 };
 
 struct SimulationResult {
-  double settled = 0;      ///< seconds of all settled steps, of those with the best split in each step
-  double overall = 0;      ///< the same, of all steps
-  double equal = 0;        ///< settled, had the split stayed equal
-  double best_static = 0;  ///< settled, of the best split that never changes, over those of the best in each step
+  double settled = 0;      ///< seconds of all settled steps, divided by those with the best split in each step
+  double overall = 0;      ///< the same for all steps
+  double equal = 0;        ///< settled, if the split had stayed equal
+  double best_static = 0;  ///< settled, for the best split that never changes, relative to the best one in each step
   int moves = 0;
   int shards_moved = 0;
 };
@@ -47,7 +47,7 @@ struct SimulationResult {
 /// ranks.
 [[nodiscard]] std::vector<Scenario> standard_scenarios();
 
-/// Recorded measures, seconds[step][rank], played again and again; the truth is taken to be their moving median.
+/// Recorded measures, seconds[step][rank], replayed repeatedly; their moving median is taken as the truth.
 [[nodiscard]] Scenario recorded_scenario(const std::string& name, int shards, std::vector<std::vector<double>> seconds);
 
 }  // namespace lockstep::balance

@@ -1,4 +1,4 @@
-// An augmentation step of one's own: salt, some pixels turn white.
+// A custom augmentation step: salt, which turns some pixels white.
 #include <lockstep/augment.hpp>
 
 #include <algorithm>
@@ -13,7 +13,7 @@ class Salt final : public AugmentStep {
  public:
   explicit Salt(double share) : share_(share) {}
 
-  // All chance comes from `random`, so it does not matter which rank and which thread does this.
+  // All randomness comes from `random`, so the result does not depend on the rank or thread.
   void apply(Image& image, RandomStream& random) const override {
     for (std::int64_t y = 0; y < image.height(); ++y) {
       for (std::int64_t x = 0; x < image.width(); ++x) {

@@ -1,4 +1,4 @@
-// A balancer of one's own: each rank gets shards in proportion to its speed in the step before. The bits stay.
+// A custom balancer: each rank gets shards in proportion to its speed in the previous step. The bits do not change.
 #include <lockstep/shard_balancer.hpp>
 
 #include <algorithm>
@@ -14,7 +14,7 @@ class BySpeed final : public ShardBalancer {
  public:
   std::vector<int> balance(std::int64_t step, std::span<const RankLoad> ranks) override {
     if (step % 4 != 0) return {};  // no change
-    std::vector<double> speeds;    // shards a second
+    std::vector<double> speeds;    // shards per second
     int shards = 0;
     for (const RankLoad& rank : ranks) {
       const double seconds_per_shard = rank.seconds / std::max(rank.shards, 1);
@@ -24,7 +24,7 @@ class BySpeed final : public ShardBalancer {
     const double all = std::accumulate(speeds.begin(), speeds.end(), 0.0);
     std::vector<int> counts;
     for (const double speed : speeds) counts.push_back(static_cast<int>(shards * speed / all));
-    counts.back() += shards - std::accumulate(counts.begin(), counts.end(), 0);  // what rounding has left
+    counts.back() += shards - std::accumulate(counts.begin(), counts.end(), 0);  // the remainder of rounding
     return counts;
   }
 };

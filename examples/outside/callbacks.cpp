@@ -1,5 +1,5 @@
-// Callbacks: the learning rate is halved where an evaluation's loss does not fall, and the run ends at an accuracy,
-// where a step's loss is not a number, or where the mean loss of an epoch is no better than that of the one before.
+// Callbacks: the learning rate is halved if an evaluation's loss does not fall. The run ends when it reaches an
+// accuracy, if a step's loss is NaN, or if the mean loss of an epoch is no better than that of the one before.
 #include <lockstep/callback.hpp>
 
 #include <cmath>
@@ -61,7 +61,7 @@ int main() {
     const Registries registries = Registries::built_in();
     const JobFile job = digits(registries, {"epochs=20", "metrics=[accuracy]"});
     return same_bits([&](Communicator& communicator) {
-      HalveOnPlateau halve;  // each rank has its own, and all see the same numbers
+      HalveOnPlateau halve;  // each rank has its own; all see the same numbers
       StopAtAccuracy stop(0.55);
       StopWhenDone done;
       return train_job(job, communicator, registries, {.callbacks = {&halve, &stop, &done}});

@@ -1,4 +1,4 @@
-// What the examples share: a small job on the embedded digits, and a training on one rank and on three.
+// Shared by the examples: a small job on the embedded digits, trained on one rank and on three.
 #pragma once
 
 #include <lockstep/error.hpp>
@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-/// A job file would say the same, and so may name what was added to the registries.
+/// Same as a job file, so it may name what was added to the registries.
 inline lockstep::JobFile digits(const lockstep::Registries& registries, const std::vector<std::string>& more = {}) {
   std::vector<std::string> overrides = {"data.train.digits=512",
                                         "data.validation.digits={count: 128, first: 512}",
@@ -25,8 +25,8 @@ inline lockstep::JobFile digits(const lockstep::Registries& registries, const st
   return lockstep::load_job("", overrides, registries);
 }
 
-/// Calls `train` on one rank, then on each of three, which are threads of this process here. Returns main()'s exit
-/// code: 0 where the bits are the same.
+/// Calls `train` on one rank, then on each of three, which are threads of this process. Returns main()'s exit code: 0
+/// if the bits are the same.
 inline int same_bits(const std::function<lockstep::TrainResult(lockstep::Communicator&)>& train) {
   std::string first;
   bool same = true;
@@ -45,7 +45,7 @@ inline int same_bits(const std::function<lockstep::TrainResult(lockstep::Communi
   return same ? 0 : 1;
 }
 
-/// What main() does.
+/// The body of main().
 inline int run_example(const std::function<int()>& body) {
   try {
     return body();

@@ -1,4 +1,4 @@
-// A loss of one's own: hinge, the sum over wrong classes of max(0, margin + their score - the right one's).
+// A custom loss: hinge, the sum over wrong classes of max(0, margin + their score - the score of the right one).
 #include <lockstep/op.hpp>
 
 #include <algorithm>
@@ -9,7 +9,7 @@ namespace {
 
 using namespace lockstep;
 
-/// Inputs: scores [samples, classes], labels [samples]. Outputs: of each sample its loss and what it counts.
+/// Inputs: scores [samples, classes], labels [samples]. Outputs: for each sample its loss and its count.
 class Hinge final : public Kernel {
  public:
   explicit Hinge(const KernelRequest& request)
@@ -30,7 +30,7 @@ class Hinge final : public Kernel {
     }
   }
 
-  // Of the sum of the losses: it is divided by the sum of the counts once, over all ranks.
+  // The gradient of the sum of the losses: the division by the sum of counts happens once, over all ranks.
   void backward(const BackwardCall& call) override {
     const auto* labels = static_cast<const std::int32_t*>(call.inputs[1]);
     for (std::int64_t s = 0; s < samples_; ++s) {

@@ -1,4 +1,4 @@
-// A metric of one's own: margin, by how much the right class's score leads the best of the others, on average.
+// A custom metric: margin, by how much the right class's score exceeds the best of the others, on average.
 #include <lockstep/op.hpp>
 
 #include <algorithm>
@@ -10,7 +10,7 @@ namespace {
 
 using namespace lockstep;
 
-/// Inputs: scores [samples, classes], labels [samples]. Outputs: of each sample its value and what it counts.
+/// Inputs: scores [samples, classes], labels [samples]. Outputs: for each sample its value and its count.
 class Margin final : public Kernel {
  public:
   explicit Margin(const KernelRequest& request)

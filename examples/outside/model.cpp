@@ -1,4 +1,4 @@
-// A model of one's own: residual_mlp, linear layers with connections around them. A job names it with its parameters.
+// A custom model: residual_mlp, linear layers with residual connections. A job uses it by name, with its parameters.
 #include <lockstep/graph_builder.hpp>
 
 #include "example.hpp"

@@ -1,4 +1,4 @@
-// An op of one's own: leaky_relu, x where x > 0, else slope * x. A list of layers may name it like any other.
+// A custom op: leaky_relu, x where x > 0, else slope * x. A list of layers may use it like any other.
 #include <lockstep/op.hpp>
 
 #include "example.hpp"
@@ -39,7 +39,7 @@ OpDef leaky_relu() {
                     .doc = "what negative values are multiplied by",
                     .default_value = 0.01}};
   op.shorthand = "slope";                                  // `leaky_relu: 0.1`
-  op.backward_reads = {.inputs = true, .outputs = false};  // what backward reads is kept, nothing else
+  op.backward_reads = {.inputs = true, .outputs = false};  // only what backward reads is kept
   op.infer = [](const Attributes&, std::span<const TensorSpec> inputs) {
     return Signature{.outputs = {inputs[0]}, .parameters = {}, .states = {}, .saved = {}};
   };

@@ -1,4 +1,4 @@
-// An optimizer of one's own: Lion (Chen and others, "Symbolic Discovery of Optimization Algorithms", 2023).
+// A custom optimizer: Lion (Chen and others, "Symbolic Discovery of Optimization Algorithms", 2023).
 #include <lockstep/optimizer.hpp>
 
 #include "example.hpp"
@@ -11,7 +11,7 @@ float sign(float value) {
   return static_cast<float>(value > 0) - static_cast<float>(value < 0);
 }
 
-/// What is the same for all elements is computed here, once an update.
+/// Values that are equal for all elements are computed here, once per update.
 ParameterUpdate update(const Attributes& settings, const UpdateStep& step) {
   const auto rate = static_cast<float>(step.learning_rate);
   const auto beta1 = static_cast<float>(settings.number("beta1")), beta2 = static_cast<float>(settings.number("beta2"));

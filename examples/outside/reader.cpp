@@ -1,4 +1,4 @@
-// A reader of one's own: a text file with one point a line, "x y class", two spirals here.
+// A custom reader: a text file with one point per line, "x y class"; here two spirals.
 //   reader points.txt
 #include <lockstep/data_set.hpp>
 #include <lockstep/error.hpp>
@@ -36,13 +36,13 @@ class PointsFile final : public DataSet {
     info_.class_names = {"left", "right"};
     info_.class_counts.assign(2, 0);
     for (const Point& point : points_) ++info_.class_counts[static_cast<std::size_t>(point.label)];
-    // Ranks compare this at the start, so that none trains on another file.
+    // Ranks compare this at the start, so that none trains on a different file.
     info_.digest = path + ":" + std::to_string(first) + "/" + std::to_string(stride) + ":" + std::to_string(size());
   }
 
   [[nodiscard]] const DataSetInfo& info() const override { return info_; }
   [[nodiscard]] std::int64_t size() const override { return static_cast<std::int64_t>(points_.size()); }
-  /// Several threads call it at once.
+  /// Called concurrently by several threads.
   void read(std::int64_t id, Sample& out) const override {
     out.clear();
     for (const Feature& feature : info_.features) out.push_back({feature.name, Tensor(feature.spec)});

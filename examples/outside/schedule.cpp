@@ -1,4 +1,4 @@
-// A schedule of one's own: the learning rate falls to 0 along a power of what is left of the run.
+// A custom schedule: the learning rate falls to 0 with a power of the remaining part of the run.
 #include <lockstep/schedule.hpp>
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// A trained model: trained, loaded, evaluated, asked for predictions, saved and loaded again.
+// A trained model: trained, loaded, evaluated, used for predictions, saved and loaded again.
 //   trained_model FOLDER
 #include <lockstep/trained_model.hpp>
 
@@ -29,7 +29,7 @@ int train_and_use(const std::string& folder) {
   const JobFile job = digits(registries, {"run_directory=" + folder + "/run", "checkpoint.every=1 epoch"});
   const TrainResult trained = train_job(job, *alone, registries);
 
-  // From the run's directory; its job is found there, too.
+  // From the run directory, where its job is found, too.
   TrainedModel model(load_job(job.run_directory, {}, registries), "newest", registries, *alone);
   const EvaluationResult evaluated = model.evaluate("validation");
   std::printf("step %lld, accuracy %.4f on %lld samples\n", static_cast<long long>(model.step()),

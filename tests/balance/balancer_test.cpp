@@ -9,7 +9,7 @@ BalancerOptions two_ranks(int shards) {
   return {.shards = shards, .workers = {1, 1}, .max_shards = {shards, shards}};
 }
 
-// A step of ranks with these seconds a shard.
+// A step of ranks that take these seconds per shard.
 std::optional<Decision> step(Balancer& balancer, const std::vector<int>& counts, const std::vector<double>& seconds) {
   std::vector<RankMeasure> ranks;
   double last = 0;
@@ -85,7 +85,7 @@ TEST(Balancer, ShortStepsAreAddedUpToSamples) {
 }
 
 TEST(Balancer, WorkersComputeInRounds) {
-  // Ten shards on four workers are three rounds, eight are two: 8 + 2 takes 2 s of the fast rank's 1 s rounds.
+  // Ten shards on four workers take three rounds, eight take two: with 8 + 2 the fast rank needs 2 s for two rounds.
   Balancer balancer({.shards = 10, .workers = {4, 1}, .max_shards = {10, 10}}, {5, 5});
   const auto decision = balancer.start(std::vector{1.0, 1.0}, 0.05, "a probe");
   ASSERT_TRUE(decision);
@@ -109,7 +109,7 @@ TEST(Balancer, StartsFromWhatIsKnown) {
   EXPECT_EQ(decision->counts, (std::vector{5, 2, 5})) << "a rank that is not known is an ordinary one";
 }
 
-// Evaluation has shards of its own, so many that memory and the all-reduce do not matter.
+// Evaluation has its own shards, so many that memory and the all-reduce do not matter.
 TEST(Balancer, SplitsOtherWorkByTheSameSpeeds) {
   Balancer balancer({.shards = 8, .workers = {1, 1}, .max_shards = {5, 8}}, {4, 4});
   EXPECT_EQ(balancer.split(100, std::vector{50, 50}), (std::vector{50, 50})) << "nothing is known yet";
@@ -126,7 +126,7 @@ TEST(Balancer, ARankTenTimesSlowerGetsNothingAndComesBack) {
   ASSERT_TRUE(decision);
   EXPECT_EQ(decision->counts, (std::vector{8, 0}));
   for (int i = 0; i < 20; ++i) EXPECT_FALSE(step(balancer, {8, 0}, {0.1, 0.1})) << "nobody measured rank 1";
-  // It tries a shard now and then.
+  // The idle rank computes a shard now and then.
   const std::vector<RankMeasure> ranks = {{.shards = 8, .compute = 0.8, .typical = 0.1, .reduce = 1e-6},
                                           {.shards = 1, .compute = 0.1, .typical = 0.1, .reduce = 0.7}};
   decision = balancer.observe(std::vector{8, 0}, ranks, 0.8);

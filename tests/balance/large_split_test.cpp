@@ -1,4 +1,4 @@
-// Greedy splits: against the exact ones, and of a cluster that is too large for these.
+// Greedy splits: compared with the exact ones, and for a cluster that is too large for those.
 #include "balance/large_split.hpp"
 
 #include <gtest/gtest.h>
@@ -45,7 +45,7 @@ void expect_valid(const LargeCase& c, const std::vector<int>& counts) {
   }
 }
 
-// Anything: few ranks, coarse rounds, memory limits, an all-reduce that matters or not.
+// Arbitrary cases: few ranks, coarse rounds, memory limits, an all-reduce that matters or not.
 LargeCase any_case(std::mt19937& random) {
   LargeCase c{
       {}, 1 + static_cast<int>(random() % 60), random() % 2 == 0 ? 0 : static_cast<double>(random() % 100) / 50};
@@ -66,7 +66,7 @@ TEST(LargeSplit, MostWithinIsThatOfATrialOfAllCounts) {
                         1 + static_cast<int>(random() % 4), static_cast<int>(random() % 200)};
     const int shards = static_cast<int>(random() % 200);
     const double reduce = static_cast<double>(random() % 30) / 10;
-    // Often the very time of some count, so that rounding matters.
+    // Often exactly the time of some count, so that rounding matters.
     const double limit = rank_seconds(rank, static_cast<int>(random() % 200), reduce) - (random() % 4 == 0 ? 0.05 : 0);
     int expected = -1;
     for (int n = 0; n <= std::min(shards, rank.max_shards); ++n) {

@@ -11,7 +11,7 @@ namespace lockstep::balance {
 
 namespace {
 
-/// Parts in a row, each on ranks of its own, which take its shards in turn.
+/// Parts in a row, each on its own ranks, which take its shards in turn.
 PipelineSetup row(const std::vector<int>& ranks_of_part, int shards, int in_flight) {
   PipelineSetup setup{.parts = {}, .rank_of_shard = {}, .speeds = {}, .in_flight = in_flight};
   int first = 0;
@@ -32,8 +32,8 @@ std::string text(const std::vector<Task>& tasks) {
   return text;
 }
 
-/// Carries the tasks out, each rank in its order and as soon as what it needs is there: the most shards that any rank
-/// has between forward and backward of a part, or -1 where ranks wait for each other for good.
+/// Executes the tasks, each rank in its order and as soon as their inputs are available. Returns the largest number of
+/// shards that any rank has between forward and backward of a part, or -1 if the ranks deadlock.
 int carry_out(const PipelineSetup& setup, const Pipeline& pipeline) {
   const std::size_t ranks = setup.speeds.size();
   std::vector<std::size_t> at(ranks);
@@ -80,7 +80,7 @@ TEST(Pipeline, EqualPartsInARowComeToOneForwardOneBackward) {
   EXPECT_DOUBLE_EQ(pipeline.busy[0], 4 * 3.0);
 }
 
-// m shards on s equal stages take m + s - 1 times what one takes, and no stage holds more than s shards.
+// m shards on s equal stages take m + s - 1 times as long as one, and no stage holds more than s shards.
 TEST(Pipeline, TheBubbleIsThatOfStagesMinusOneShards) {
   for (const int stages : {1, 2, 4, 8}) {
     for (const int shards : {1, 8, 32}) {
@@ -112,8 +112,8 @@ TEST(Pipeline, BranchesRunSideBySide) {
   EXPECT_LT(pipeline.seconds, 1.1 * 8 * 3);
 }
 
-// A part's ranks may have the first and the last shards: they compute at the same time, and so do those of its
-// neighbour.
+// A part's ranks may have the first and the last shards: they compute at the same time, and so do those of the
+// neighbouring part.
 TEST(Pipeline, RanksOfAPartTakeTurns) {
   EXPECT_EQ(order_of_shards({{0, 0, 0, 0}, {1, 1, 1, 1}}), (std::vector<int>{0, 1, 2, 3}));
   EXPECT_EQ(order_of_shards({{0, 0, 0, 0, 1, 1, 1, 1}}), (std::vector<int>{0, 4, 1, 5, 2, 6, 3, 7}));
@@ -133,7 +133,7 @@ TEST(Pipeline, RanksOfAPartTakeTurns) {
   }
 }
 
-// What two ranks compute that meet at the end: the second part joins both.
+// Two ranks compute towers that meet at the end: the second part joins both.
 PipelineSetup towers(bool overlap) {
   PipelineSetup setup{.parts = {{.forward = 10, .backward = 20, .reads = {}},
                                 {.forward = 11, .backward = 22, .reads = {0}, .receive = 0.1}},
@@ -157,8 +157,8 @@ TEST(Pipeline, WhatIsMadeEarlyIsReadEarly) {
   PipelineSetup setup = row({1, 1}, 1, 1);
   setup.parts[0].forward = 10;
   setup.parts[1].overlaps = {{.left = 8, .before = 0.5, .gradient_left = 1.5, .before_gradient = 0}};
-  // Made after 2, so the second begins after 1.5; its gradient is there 0.5 after its backward has begun at 2.5, and
-  // the first has its forward to end.
+  // The activation is ready at 2, so the second part begins at 1.5; its gradient is available 0.5 after its backward
+  // has begun at 2.5, and the first part has to finish its forward.
   EXPECT_DOUBLE_EQ(schedule(setup).seconds, 10 + 2);
   setup.parts[0].forward = 1, setup.parts[1].overlaps[0].left = 0;
   EXPECT_DOUBLE_EQ(schedule(setup).seconds, 0.5 + 1 + 0.5 + 2);

@@ -1,4 +1,4 @@
-// The balancer in the simulator: how far from the best split of every step, and after how many moves.
+// The balancer in the simulator: how far from the best split of each step, and after how many moves.
 #include "simulator/simulator.hpp"
 
 #include <gtest/gtest.h>
@@ -8,8 +8,8 @@
 namespace lockstep::balance {
 namespace {
 
-// Moves that a scenario may take in all. A ramp is followed in steps; a flapping rank is answered until that is seen
-// to be of no use.
+// The total number of moves allowed in a scenario. A ramp is followed in steps; a flapping rank is followed until the
+// balancer notices that this is useless.
 int max_moves(const Scenario& scenario) {
   if (scenario.name == "noise of 10 %") return 0;
   if (scenario.name.starts_with("noise")) return 10;  // in 2000 steps
@@ -25,7 +25,7 @@ TEST(Simulator, StaysNearTheIntegerOptimumWithFewMoves) {
     const SimulationResult outcome = simulate(scenario);
     const std::string what = scenario.name + ", " + std::to_string(scenario.ranks) + " ranks";
     const bool flaps = scenario.name.find("flaps") != std::string::npos;
-    // Nobody can follow a rank that flaps; then the best split that never changes is what counts.
+    // No balancer can follow a rank that flaps; it is then compared with the best split that never changes.
     EXPECT_LE(outcome.settled, 1.05 * (flaps ? outcome.best_static : 1)) << what;
     EXPECT_LE(outcome.moves, max_moves(scenario)) << what;
   }

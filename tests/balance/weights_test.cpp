@@ -38,7 +38,7 @@ TEST(Weights, AnEntryOfNoRankIsRefusedWithTheKnownNames) {
 }
 
 TEST(MemoryLimit, HoldsPartialSumsAndAGradientForEachWorker) {
-  // 8 shards: 4 sums in shared memory, 4 beside them, 2 of workers.
+  // 8 shards: 4 sums in shared memory, 4 in other memory, 2 for workers.
   const MemoryLimit limit{.memory = 1000, .shared_memory = 400, .gradient_bytes = 100, .workers = 2};
   EXPECT_EQ(max_shards(limit, 64), 15);
   EXPECT_EQ(max_shards(limit, 12), 12);

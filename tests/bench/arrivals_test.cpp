@@ -37,8 +37,8 @@ TEST(Arrivals, HalfTheRateTakesTwiceTheTimeThatIsLeft) {
   EXPECT_DOUBLE_EQ(arrivals.next(), first / 2 + (first / 4 + 2 * (first - first / 4) - first / 2) / 2);
 }
 
-// Of 100,000 exponential times: the mean is 1 / rate within 1 %, three standard errors, and so is the share that is
-// longer than it, 1 / e; and all things are hit about equally often.
+// For 100,000 exponential times: their mean is 1 / rate within 1 %, three standard errors, and so is the share of
+// longer ones, 1 / e; and all things are hit about equally often.
 TEST(Arrivals, AreExponentialAndHitAllAlike) {
   constexpr int kCount = 100'000, kThings = 10;
   Arrivals arrivals(3, "failures");

@@ -71,7 +71,8 @@ TEST(Goodput, TheLastStepsHaveACheckpoint) {
   setup.checkpoints.safe_seconds = 16;
   const GoodputRun run = simulate_goodput(setup);
   EXPECT_EQ(run.checkpoints, 3);
-  // The third comes 2 s after the second was copied, waits for it to be safe, and is then waited for itself.
+  // The third checkpoint comes 2 s after the second was copied, waits until that one is safe, and is then waited for
+  // itself.
   EXPECT_EQ(run.times.checkpoints, 4 + 4 + 14 + 4 + 16);
   EXPECT_EQ(run.wall_seconds, 202 + 42);
 }
@@ -86,7 +87,7 @@ TEST(Goodput, ExposedReductionIsTimeOfTheSteps) {
 }
 
 TEST(Goodput, OneFailure) {
-  // A seed's first failure, found by a run of which it is the only one.
+  // A seed's first failure, determined by a run in which it is the only one.
   GoodputSetup setup = calm_run();
   setup.failures.device_mtbf_seconds = 64 * 1500;
   for (setup.seed = 1; simulate_goodput(setup).failures != 1; ++setup.seed) ASSERT_LT(setup.seed, 100U);
@@ -149,8 +150,8 @@ TEST(Goodput, IsAFunctionOfTheSeed) {
   EXPECT_NE(simulate_goodput(setup).wall_seconds, a.wall_seconds);
 }
 
-// Daly's expectation, whose assumptions are the simulation's: within 1 %, where the mean of 400 runs has a standard
-// error of some 0.2 %. From a failure every 40 intervals to one every 2.
+// Daly's expectation has the same assumptions as the simulation: within 1 %, where the mean of 400 runs has a standard
+// error of about 0.2 %. From a failure every 40 intervals to one every 2.
 TEST(Goodput, TakesTheTimeThatDalyExpects) {
   GoodputSetup setup = calm_run();
   setup.steps = 5000;
@@ -190,7 +191,7 @@ TEST(Goodput, YoungAndDalyAgainstTheExactOptimum) {
   }
 }
 
-// Where steps are counted, not a clock: 466,560 steps of 16,384 devices take fewer events than there are steps.
+// Work per event, not per step or second: 466,560 steps of 16,384 devices take fewer events than there are steps.
 TEST(Goodput, LargeRunsTakeFewEvents) {
   GoodputSetup setup = large_run();
   for (const LostHost lost_host : {LostHost::replaced, LostHost::awaited, LostHost::left_out}) {
@@ -198,8 +199,8 @@ TEST(Goodput, LargeRunsTakeFewEvents) {
     const GoodputRun run = simulate_goodput(setup);
     EXPECT_TRUE(run.finished);
     EXPECT_GT(run.failures, 400);
-    // Of a checkpoint three: its step, its copy, its safety. Of a failure: itself, the restart, the repair. Of a slow
-    // device: that it becomes slow, and that it no longer is.
+    // Three for each checkpoint: its step, its copy, its safety. Three for each failure: itself, the restart, the
+    // repair. Two for each slow device: its beginning and its end.
     const double slow = 16'384 * 0.0005 * run.wall_seconds / 1800;
     const double repeated = run.times.lost_work / (40 * 10.25);
     EXPECT_LT(static_cast<double>(run.events),
@@ -218,13 +219,13 @@ TEST(Goodput, GivesUpWhatDoesNotEnd) {
   EXPECT_LT(run.goodput(), 0.001);
 }
 
-// Where steps take `times` as long for a share of the time: what that adds to the useful time, as a share of it.
+// If steps take `times` as long for a share of the time: how much this adds to the useful time, as a fraction of it.
 double added(double share_of_time, double times) {
   const double lost = share_of_time * (1 - 1 / times);
   return lost / (1 - lost);
 }
 
-// One device in 50 is slow: at least one of 64, 1 - 0.98^64 = 73 % of the time.
+// One device in 50 is slow: at least one among 64 for 1 - 0.98^64 = 73 % of the time.
 GoodputSetup with_slow_devices() {
   GoodputSetup setup = calm_run();
   setup.steps = 500'000;

@@ -5,7 +5,7 @@
 namespace lockstep::bench {
 namespace {
 
-// 8 devices of 100 B/s in a host, 4 hosts of a link of 80 B/s, which is 10 B/s for each of 8 devices.
+// 8 devices of 100 B/s per host, 4 hosts with links of 80 B/s, which is 10 B/s for each of 8 devices.
 const std::vector<NetworkTier> kTwoTiers = {{8, 100, 0.5}, {4, 10, 2}};
 
 TEST(NetworkTiers, OneDeviceReducesNothing) {

@@ -28,7 +28,7 @@ TEST(StepTime, SpeedsOneAndAHalfGainAHalf) {
 }
 
 TEST(StepTime, NoShardIsDivided) {
-  // 16 shards: the slow device does 2 in 4 shards' time, and of the other 14 somebody has to do 5.
+  // 16 shards: in the time of 4 shards the slow device does 2, so some fast device has to do 5 of the other 14.
   StepLoad load{.devices = 4, .active = 4, .slow = 1, .slow_factor = 2, .shards_a_device = 4};
   EXPECT_EQ(step_time(load), 5.0 / 4);
   load.shards_a_device = 1;
@@ -53,7 +53,7 @@ TEST(StepTime, AllSlow) {
   EXPECT_DOUBLE_EQ(step_time(load), 1.5);
 }
 
-// The balancer's own split, of the same shards on devices of the same speeds.
+// The balancer's own split of the same shards on devices of the same speeds.
 TEST(StepTime, IsThatOfTheBestSplit) {
   for (const unsigned seed : seeds(200)) {
     SCOPED_TRACE(rerun(seed, "plan_test"));

@@ -1,5 +1,5 @@
-// Checkpoints on a sound disk: what is written is what is read, on any number of ranks, cut or whole; what is damaged
-// is named; what is kept.
+// Checkpoints on a working disk: what is written is what is read, on any number of ranks, cut or whole; damage is
+// reported by name; which checkpoints are kept.
 #include "checkpoint/checkpoint.hpp"
 
 #include <fmt/format.h>
@@ -33,7 +33,7 @@ WriterOptions options_for(const std::string& directory, Retention retention = {}
 void write_steps(const std::string& directory, std::int64_t last, Retention retention = {}, std::int64_t best = 0) {
   const auto communicator = make_single_communicator();
   SmallModel model;
-  FaultyFiles files;  // sound here; it spares the disk the syncs
+  FaultyFiles files;  // without faults here; avoids syncing the disk
   CheckpointWriter writer(*communicator, model.sources(), options_for(directory, retention), files);
   for (std::int64_t step = 1; step <= last; ++step) {
     model.set(static_cast<float>(step));
@@ -216,7 +216,8 @@ TEST(Checkpoint, DamageIsNamedByFileAndTensor) {
     return why_not(path);
   };
   std::string flipped = good;
-  flipped.at(good.size() - 100) = static_cast<char>(flipped.at(good.size() - 100) ^ 1);  // 11 small values come last
+  // the last tensors are 11 small values
+  flipped.at(good.size() - 100) = static_cast<char>(flipped.at(good.size() - 100) ^ 1);
   EXPECT_EQ(with(flipped), file + ": damaged: tensor 'weight[8192:12300]': its SHA-256 is not the manifest's");
   flipped = good;
   flipped[12] = static_cast<char>(flipped[12] ^ 1);
@@ -245,10 +246,10 @@ TEST(Checkpoint, EveryFlippedByteIsNoticed) {
       try {
         sound = read_checkpoint(path, why).has_value();
       } catch (const Error& error) {
-        sound = error.code() != ExitCode::usage;  // the format's number itself
+        sound = error.code() != ExitCode::usage;  // in the number of the format itself
       }
       ASSERT_FALSE(sound) << name << " at " << at;
-      if (places % 64 != 0) at += 1009;  // most places are alike; the whole would take long
+      if (places % 64 != 0) at += 1009;  // most positions behave alike; all would take long
     }
     spit(path + "/" + name, good);
   }
@@ -309,7 +310,7 @@ TEST(Checkpoint, TensorsMustFit) {
             checkpoint.path + ": it has no tensor 'scale'");
 }
 
-// What the version before wrote: no tensors in the manifest, a SHA-256 by file.
+// As written by the version before: no tensors in the manifest, a SHA-256 for each file.
 TEST(Checkpoint, FormatOneIsStillRead) {
   const Folder folder;
   const std::string path = folder / "step-00000004";

@@ -1,5 +1,5 @@
-// The power is cut after every single call to the file system. What is loaded afterwards is one state, whole, and not
-// older than the last checkpoint that was reported as written.
+// The power is cut after every single file-system call. What is loaded afterwards is a single complete state, not older
+// than the last checkpoint that was reported as written.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -59,10 +59,10 @@ std::int64_t number_after(const std::string& text, const std::string& word) {
 
 struct Tally {
   std::map<FileCall::Kind, int> points;
-  int disks = 0, losses = 0;  ///< disks made; of these, those that lack what a kill alone would have left
+  int disks = 0, losses = 0;  ///< disks examined, and those that lack something that a mere kill would have left
 };
 
-/// Every prefix of the log, with everything, nothing and some of what was not synced.
+/// For every prefix of the log: with all, none and some of what was not synced.
 void cut_the_power(const std::vector<FileCall>& log, const std::string& root, const Folder& folder, Tally& tally) {
   const std::string disk = folder / "disk", directory = disk + "/run/checkpoints";
   std::int64_t safe = 0, begun = 0;
@@ -143,7 +143,7 @@ TEST_F(CheckpointCrash, EveryCallOfThreeRanks) {
   expect_many(tally);
 }
 
-// A control: without the syncs this test must find mixtures or losses, or it could not fail.
+// A control: without syncs this test must find mixtures or losses; otherwise it could never fail.
 TEST_F(CheckpointCrash, WithoutSyncsTheTestFails) {
   const auto alone = make_single_communicator();
   train(*alone, directory, 1, 5, files);

@@ -1,5 +1,5 @@
-// Checkpoints of a model whose parts lie on different ranks: the files, what is read back, what initializes it and the
-// hash of its parameters are those of the uncut model, however it is cut and wherever the parts lie.
+// Checkpoints of a model whose parts are on different ranks: the files, what is read back, what initializes it and the
+// hash of its parameters equal those of the uncut model, however it is cut and wherever the parts are.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ using std::chrono::seconds;
 
 const std::vector<std::string> kStates = {"momentum"};
 
-/// Where a model's parts lie. The first and the last part share a tensor.
+/// The location of a model's parts. The first and the last part share a tensor.
 struct Placement {
   std::vector<std::vector<int>> ranks_of_part;
   [[nodiscard]] int size() const {
@@ -44,7 +44,7 @@ const std::vector<Placement> kPlacements = {
     {{{1, 4}, {0, 3}, {2, 5, 6}}},
 };
 
-/// A tensor of the whole model: of one of 64 layers, which are cut into parts in order, or of both ends (-1).
+/// A tensor of the whole model: of one of 64 layers, which are cut into parts in order, or shared by both ends (-1).
 struct LayerTensor {
   std::string name;
   Shape shape;
@@ -82,7 +82,7 @@ WholeModel whole_on(const Placement& placement) {
   return whole_of(graph, parts, placement.ranks_of_part);
 }
 
-/// What a rank has of a model; all 0.
+/// A rank's part of the model; all values are 0.
 optim::Model part_on(const WholeModel& whole, int rank) {
   Graph graph;
   const auto add = [&](const std::vector<WholeModel::Tensor>& tensors, std::vector<ValueId>& ids) {
@@ -112,7 +112,7 @@ void for_each_tensor(const optim::Model& model, const std::function<void(std::st
   all_of(model.optimizer.at(0), ":" + kStates.front());
 }
 
-/// Values that tell name, element and step.
+/// Values that identify name, element and step.
 void fill(const optim::Model& model, std::int64_t step) {
   for_each_tensor(model, [&](const std::string& name, std::span<float> values) {
     const auto first = static_cast<float>(hash_name(name) % 1000 + static_cast<std::uint64_t>(step));
@@ -152,7 +152,7 @@ void run_placed(const Placement& placement, const OnRank& body) {
 /// Steps 1 and 2, in files of 32 KiB.
 void write_steps_of(const optim::Model& own, std::vector<TensorSource> sources, Communicator& communicator,
                     const std::string& directory) {
-  FaultyFiles files;  // sound here; it spares the disk the syncs
+  FaultyFiles files;  // without faults here; avoids syncing the disk
   WriterOptions options;
   options.directory = directory;
   options.part_bytes = SmallModel::kPart;
@@ -171,7 +171,7 @@ void write_placed(const Placement& placement, const std::string& directory) {
   });
 }
 
-/// What each rank throws, the same on all of them or not.
+/// What each rank throws, which may or may not be the same on all of them.
 std::vector<std::string> errors_of(const Placement& placement, ExitCode code, const OnRank& body) {
   std::mutex mutex;
   std::vector<std::string> errors(static_cast<std::size_t>(placement.size()), "no error");
@@ -231,7 +231,7 @@ TEST(CutModel, WhoHasMostOfAFileWritesIt) {
     all += part.bytes;
   }
   EXPECT_GT(sent, 0u);
-  EXPECT_LT(sent, all / 10);  // of files that straddle a border
+  EXPECT_LT(sent, all / 10);  // for files that straddle a boundary
   for (const auto& ranks : placement.ranks_of_part) {
     for (const int rank : ranks) EXPECT_GT(load[static_cast<std::size_t>(rank)], 0u) << rank;
   }
@@ -320,7 +320,7 @@ TEST(CutModel, TensorsMayBeLargerThanAMessage) {
 
 namespace {
 
-/// A file of all tensors but those named.
+/// A file with all tensors except those named.
 std::string weights_file(const Folder& folder, const std::set<std::string>& without = {}) {
   const optim::Model model = part_on(whole_on(kPlacements.front()), 0);
   fill(model, 8);

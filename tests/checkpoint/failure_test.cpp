@@ -1,4 +1,4 @@
-// Disks that are full, read-only, gone or slow: training is not stopped, the failure is reported, the next one is
+// Disks that are full, read-only, gone or slow: training continues, the failure is reported, the next checkpoint is
 // written.
 #include <gtest/gtest.h>
 
@@ -26,7 +26,7 @@ WriterOptions keep_all(const std::string& directory) {
 struct Broken {
   std::atomic<bool> on{false};
   FileCall::Kind kind{};
-  std::string path_holds;  ///< only of such paths; empty: all
+  std::string path_holds;  ///< only for paths that contain this; empty: all
   void into(FaultyFiles& files) {
     files.before = [this](const FileCall& call) {
       if (on && call.kind == kind && call.path.find(path_holds) != std::string::npos) {
@@ -132,7 +132,7 @@ TEST(CheckpointFailure, OldOnesThatCannotBeRemovedAreNoFailure) {
   EXPECT_FALSE(outcomes.at(1).warning.empty());
 }
 
-// Back-pressure: while the disk is slow, the second begin() waits, on every rank; files of two steps never mix.
+// Back-pressure: while the disk is slow, the second begin() waits on every rank; files of two steps are never mixed.
 TEST(CheckpointFailure, OneAtATime) {
   const Folder folder;
   FaultyFiles files;
@@ -169,7 +169,7 @@ TEST(CheckpointFailure, OneAtATime) {
   EXPECT_EQ(list_checkpoints(folder / "c").size(), 2u);
 }
 
-// A run that ends by an error waits for what is under way.
+// A run that ends with an error waits for the checkpoint in progress.
 TEST(CheckpointFailure, AnErrorWaitsForTheWrite) {
   const Folder folder;
   FaultyFiles files;

@@ -1,8 +1,8 @@
-// A file system for tests: it passes calls on to a real directory, writes down each, fails those that it is asked to,
-// and can show what a disk may hold if the power went after any of them.
+// A file system for tests: passes calls on to a real directory, records each, makes chosen ones fail, and can show what
+// a disk may hold if the power failed after any of them.
 //
-// After a power cut, names in a directory last if it was synced after they changed, and a file's bytes if the file
-// was synced after they were written. Whatever else was done may have reached the disk, wholly, in part, or not.
+// After a power cut, names in a directory persist if it was synced after they changed, and a file's bytes if the file
+// was synced after they were written. Everything else may have reached the disk wholly, in part, or not at all.
 #pragma once
 
 #include <cstring>
@@ -24,14 +24,14 @@ namespace lockstep::checkpoint {
 struct FileCall {
   enum class Kind { create, write, sync, rename, make_directory, sync_directory, remove, note };
   Kind kind;
-  std::string path, to;  ///< of a note: what the test wanted to remember
+  std::string path, to;  ///< of a note: its text
   int inode = -1;
   std::string bytes;  ///< written
 };
 
 class FaultyFiles final : public FileSystem {
  public:
-  /// Asked before each call; throws to make it fail.
+  /// Called before each call; throws to make it fail.
   std::function<void(const FileCall&)> before = [](const FileCall&) {};
 
   std::unique_ptr<OutputFile> create(const std::string& path) override {
@@ -71,7 +71,7 @@ class FaultyFiles final : public FileSystem {
     log_.push_back({FileCall::Kind::remove, path, "", -1, ""});
   }
 
-  /// A remark in the log, at this point of it.
+  /// Adds a remark to the log.
   void note(const std::string& text) {
     const std::lock_guard lock(mutex_);
     log_.push_back({FileCall::Kind::note, text, "", -1, ""});
@@ -110,15 +110,15 @@ class FaultyFiles final : public FileSystem {
   int inodes_ = 0;
 };
 
-/// What happened to that which was not synced.
+/// What happened to data that were not synced.
 enum class Loss {
-  none,    ///< the process was killed: the system goes on and writes everything
-  all,     ///< nothing of it had reached the disk
-  bytes,   ///< names had, bytes had not: files are empty or end early
-  random,  ///< some of it had, in any order; some bytes are zeros
+  none,    ///< the process was killed: the system continues and writes everything
+  all,     ///< none of them had reached the disk
+  bytes,   ///< names had, bytes had not: files are empty or truncated
+  random,  ///< some had, in any order; some bytes are zeros
 };
 
-/// Makes under `to` what the disk holds of `root` if the machine stopped after the first `count` calls.
+/// Creates under `to` what the disk holds of `root` if the machine stopped after the first `count` calls.
 inline void write_disk(const std::vector<FileCall>& log, std::size_t count, Loss loss, unsigned seed,
                        const std::string& root, const std::string& to) {
   namespace fs = std::filesystem;
@@ -162,7 +162,7 @@ inline void write_disk(const std::vector<FileCall>& log, std::size_t count, Loss
   fs::create_directories(to);
   for (const auto& [path, inode] : names) {  // in order: parents first
     const fs::path place = to + path.substr(root.size());
-    if (!fs::is_directory(place.parent_path())) continue;  // its directory did not last
+    if (!fs::is_directory(place.parent_path())) continue;  // its directory did not persist
     if (inode == 0) {
       fs::create_directory(place);
       continue;

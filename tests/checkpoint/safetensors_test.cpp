@@ -84,7 +84,7 @@ TEST(Safetensors, OtherFormatsAreNamed) {
             "safetensors first");
 }
 
-// The length of a header may look like a pickle's first bytes.
+// This header length looks like the first bytes of a pickle.
 TEST(Safetensors, AHeaderOf640Bytes) {
   std::string header = R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})";
   header.resize(640, ' ');

@@ -1,4 +1,4 @@
-// What the checkpoints' tests share: a folder that goes away, and a model whose every value says its step.
+// Shared by the checkpoint tests: a temporary folder, and a model whose values all encode its step.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -50,7 +50,7 @@ class SmallModel {
   void set(float value) {
     for (auto& values : values_) std::fill(values.begin(), values.end(), value);
   }
-  /// Every value of it; NaN when they differ.
+  /// The value of all its elements; NaN if they differ.
   [[nodiscard]] float value() const {
     const float first = values_.front().front();
     for (const auto& values : values_) {

@@ -1,4 +1,4 @@
-// What is wrong with hosts: each rule, with its text and code.
+// What may be wrong with hosts: each rule, with its text and code.
 #include "cli/host_report.hpp"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Each kind of error ends the program with its code of docs/exit-codes.md. 70 can be tested here only: nothing that a
-// user writes is meant to lead to it.
+// Each kind of error ends the program with its code from docs/exit-codes.md. 70 can be tested only here: no input of a
+// user should lead to it.
 #include "cli/report_error.hpp"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 namespace lockstep::cli {
 namespace {
 
-/// The code, and what stands on stderr.
+/// The exit code, and the text on stderr.
 std::pair<int, std::string> reported(const std::exception& error) {
   testing::internal::CaptureStderr();
   const int code = report(error);

@@ -1,4 +1,4 @@
-// One verdict for all ranks, and soon: a failure ends the wait of those who know nothing yet.
+// One verdict for all ranks, and soon: a failure ends the wait of ranks that do not know of it yet.
 #include "comm/transport/agreement.hpp"
 
 #include <fmt/format.h>
@@ -17,7 +17,7 @@ using namespace std::chrono_literals;
 
 using Says = std::function<std::optional<std::string>(int rank)>;
 
-/// By rank: "well", "rank 2: broken", or the error that it ended with.
+/// By rank: "well", "rank 2: broken", or the error with which it ended.
 std::vector<std::string> ends(int size, const Says& says, std::chrono::milliseconds timeout = 60s,
                               std::chrono::milliseconds patience = 10s, int silent = -1) {
   std::vector<std::string> found(static_cast<std::size_t>(size));
@@ -39,7 +39,7 @@ std::vector<std::string> ends(int size, const Says& says, std::chrono::milliseco
 
 TEST(Agreement, AllIsWellWhereAllSaySo) {
   for (const int size : {1, 2, 3, 4, 7, 12}) {
-    std::atomic<int> open = 40 * size;  // it takes them some time
+    std::atomic<int> open = 40 * size;  // they need some time
     const auto says = [&](int) -> std::optional<std::string> {
       if (--open > 0) return std::nullopt;
       return "";

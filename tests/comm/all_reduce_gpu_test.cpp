@@ -1,4 +1,4 @@
-// The all-reduce on GPUs: the sums' bits, and every access in order, on fakes that check it.
+// The all-reduce on GPUs: the sums' bits, and the order of every access, on fakes that check it.
 #include "comm/reduce/all_reduce_gpu.hpp"
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ constexpr unsigned kGpuSeeds = 25;
 
 using device::bytes_of;
 
-/// `fault`: null where nothing goes wrong.
+/// `fault`: null for no fault.
 std::unique_ptr<GpuTransport> checked_transport(Communicator& communicator, FakeGpu& gpu,
                                                 const std::shared_ptr<TransportFault>& fault) {
   if (communicator.size() == 1) return nullptr;
@@ -33,7 +33,7 @@ std::unique_ptr<GpuTransport> checked_transport(Communicator& communicator, Fake
   return std::make_unique<FaultyTransport<FakeGpu>>(std::move(transport), gpu, fault);
 }
 
-/// A rank on a fake: workers write buffers on streams of their own, and sums are read on another.
+/// A rank on a fake: workers write buffers on their own streams, and sums are read on another.
 class FakeSide {
  public:
   FakeSide(Communicator& communicator, const Case& c, ReducerOptions options,
@@ -120,7 +120,7 @@ TEST(GpuAllReduce, EndsWhenAPeerIsGone) {
   EXPECT_TRUE(ended);
 }
 
-/// A step of two ranks, of which the messages of rank 0 go wrong: how it ends there.
+/// A step of two ranks in which rank 0's messages go wrong: how it ends on rank 0.
 struct FaultyStep {
   std::shared_ptr<TransportFault> fault = std::make_shared<TransportFault>();
   std::string message;  ///< what finish() threw
@@ -211,12 +211,12 @@ TEST(GpuAllReduce, NeedsNoMoreMemoryThanWasCountedWhileSharesMove) {
   for (const int ranks : {2, 5}) {
     for (const int workers : {1, 2, 3}) {
       Case c;
-      constexpr std::size_t kBuckets = 100;  // what is received of one counts little beside the sums
+      constexpr std::size_t kBuckets = 100;  // the receive buffers of one are small compared with the sums
       c.buckets = buckets_of(std::vector<std::int64_t>(kBuckets, 60), 32);
       c.ranks = ranks;
       c.workers = workers;
       std::vector<std::vector<int>> all = {comm::equal_counts(32, ranks)};
-      for (const int first : {16, 15, 7, 1, 31, 30}) {  // what the other ranks do not have
+      for (const int first : {16, 15, 7, 1, 31, 30}) {  // shards that the other ranks do not have
         all.push_back(comm::equal_counts(32 - first, ranks - 1));
         all.back().insert(all.back().begin(), first);
       }
@@ -243,8 +243,9 @@ TEST(GpuAllReduce, NeedsNoMoreMemoryThanWasCountedWhileSharesMove) {
 }
 
 TEST(GpuAllReduce, NeedsMemoryForRootsShardsAndWaitingSums) {
-  EXPECT_EQ(GpuAllReduce::bytes(buckets_of({100, 28}, 1), 1, 1, 2), 128U * 4);                  // the root alone
-  EXPECT_EQ(GpuAllReduce::bytes(buckets_of({100, 28}, 2), 1, 2, 1), (2 * 128 + 2 * 200) * 4U);  // and what others send
+  EXPECT_EQ(GpuAllReduce::bytes(buckets_of({100, 28}, 1), 1, 1, 2), 128U * 4);  // only the root
+  // and buffers for what others send
+  EXPECT_EQ(GpuAllReduce::bytes(buckets_of({100, 28}, 2), 1, 2, 1), (2 * 128 + 2 * 200) * 4U);
   EXPECT_EQ(GpuAllReduce::bytes(buckets_of({128}, 8), 8, 1, 1), 5U * 128 * 4);  // root, a shard, a sum for each level
 }
 

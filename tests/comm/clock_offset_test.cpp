@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::chrono::seconds kTimeout{30};
 
-/// What each rank measures; rank r's clock is `apart` seconds times r ahead of the true one.
+/// The measurement of each rank; rank r's clock is `apart` seconds times r ahead of the true one.
 std::vector<ClockOffset> measure(const std::vector<int>& host_of, double apart) {
   std::vector<ClockOffset> found(host_of.size());
   run_in_threads(
@@ -33,7 +33,7 @@ TEST(ClockOffset, IsNoFurtherOffThanItSays) {
   for (int r = 1; r < 3; ++r) {
     const ClockOffset& offset = found[static_cast<std::size_t>(r)];
     EXPECT_GT(offset.error, 0);
-    EXPECT_LE(std::abs(offset.seconds + 1000.0 * r), offset.error + 1e-9) << r;  // doubles of this size
+    EXPECT_LE(std::abs(offset.seconds + 1000.0 * r), offset.error + 1e-9) << r;  // rounding of doubles of this size
     EXPECT_GE(offset.at, 1000.0 * r);
   }
 }

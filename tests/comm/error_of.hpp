@@ -1,4 +1,4 @@
-// The message of the error that a call must end with.
+// The message of the error with which a call must end.
 #pragma once
 
 #include <gtest/gtest.h>

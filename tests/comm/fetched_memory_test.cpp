@@ -1,4 +1,4 @@
-// A block of which each host keeps what its ranks own: whoever reads a unit finds what its owners have written last.
+// A block of which each host stores what its ranks own: reading a unit returns what its owners have written last.
 #include "comm/transport/fetched_memory.hpp"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ namespace {
 
 using Value = std::uint32_t;
 
-/// Ranks on hosts, and a block that is cut into units and slices of all sizes.
+/// Ranks on hosts, and a block divided into units and slices of various sizes.
 struct Layout {
   std::vector<int> host_of;
   FetchedMemoryOptions options;
@@ -107,7 +107,7 @@ TEST(FetchedMemory, AUnitThatIsReadIsWhatItsOwnersHaveWritten) {
   }
 }
 
-/// One unit for each of two ranks on hosts of their own, of many pages.
+/// One unit for each of two ranks on separate hosts, of many pages.
 Layout two_hosts() {
   Layout layout;
   layout.host_of = {0, 1};
@@ -128,7 +128,7 @@ TEST(FetchedMemory, SendsOnlyWhatAnotherHostReads) {
         write_own(memory, layout, communicator.rank(), 1);
         communicator.barrier(operation);
         if (communicator.rank() == 0) {
-          for (const int unit : {0, 4, 4, 5, 4, 6}) {  // 4 and 5 are kept; 6 takes the place of 5
+          for (const int unit : {0, 4, 4, 5, 4, 6}) {  // 4 and 5 are kept; 6 replaces 5
             memory.acquire(unit, operation);
             memory.release(unit);
           }
@@ -153,7 +153,7 @@ TEST(FetchedMemory, ARankThatDoesNotAnswerIsNamed) {
           const Operation barrier{"test", 0, std::chrono::milliseconds(20'000)};
           communicator.barrier(barrier);
           if (communicator.rank() == 1) return (void)std::this_thread::sleep_for(std::chrono::milliseconds(500));
-          for (int unit = 4; unit < 8; ++unit) {  // one may have come before the first look at the clock
+          for (int unit = 4; unit < 8; ++unit) {  // one may have arrived before the first look at the clock
             memory.acquire(unit, {"all-gather of parameters", 3, std::chrono::milliseconds(0)});
           }
         },

@@ -1,5 +1,5 @@
-// The all-reduce overlaps backward: a bucket's slices leave, and are whole everywhere, while kernels that come later do
-// not end.
+// The all-reduce overlaps backward: a bucket's slices are sent, and complete on all ranks, while later kernels have not
+// ended.
 #include <gtest/gtest.h>
 
 #include <mutex>
@@ -18,7 +18,7 @@ namespace {
 using namespace std::chrono_literals;
 using device::FakeGpu;
 
-/// Notes of each bucket, when it is whole, whether what it waited for is done.
+/// Records, when a bucket is complete, whether the work that it waited for is done.
 class NotingTransport final : public GpuTransport {
  public:
   NotingTransport(Communicator& ranks, FakeGpu& gpu) : transport_(ranks, 60s, touches(gpu)), gpu_(gpu) {}
@@ -39,7 +39,7 @@ class NotingTransport final : public GpuTransport {
   void check(const Operation& operation) override { transport_.check(operation); }
   void abort() noexcept override { transport_.abort(); }
 
-  /// Of so many buckets since the last time.
+  /// The records of this many buckets since the last call.
   [[nodiscard]] std::vector<bool> wait_for(std::size_t buckets) {
     for (const auto end = Clock::now() + 60s; Clock::now() < end;) {
       {

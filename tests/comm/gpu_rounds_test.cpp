@@ -1,5 +1,5 @@
-// A GPU's rounds, played through between made-up ranks: each message is delivered by order alone, the owner
-// adds as it does on its GPU, and the bits are those of the tree, however shards are placed.
+// A GPU's rounds, simulated between made-up ranks: messages are matched by order alone, the owner sums as it does on
+// its GPU, and the bits are those of the tree, however shards are placed.
 #include "comm/reduce/gpu_rounds.hpp"
 
 #include <gtest/gtest.h>
@@ -65,7 +65,7 @@ Hosts hosts_of(const std::vector<int>& host_of) {
   return Hosts({host_of, std::vector<std::string>(static_cast<std::size_t>(hosts))});
 }
 
-/// The rounds of one bucket that is cut at these bounds, one slice a rank.
+/// The rounds of one bucket that is cut at these bounds, one slice per rank.
 GpuRounds rounds_of(const Tree& tree, const ShardAssignment& assignment, const Hosts& hosts, int rank,
                     const std::vector<std::int64_t>& bounds) {
   BucketPlan bucket;
@@ -84,7 +84,7 @@ GpuRounds rounds_of(const Tree& tree, const ShardAssignment& assignment, const H
   return gpu_rounds({rank, plan_sums(tree, assignment, hosts, rank), {bucket}}, hosts, 0);
 }
 
-/// What every owner makes of its slice, put together.
+/// The slices computed by all owners, joined.
 Values play(const Tree& tree, const ShardAssignment& assignment, const std::vector<std::int64_t>& bounds,
             const std::vector<int>& host_of) {
   const Hosts hosts = hosts_of(host_of);
@@ -97,7 +97,7 @@ Values play(const Tree& tree, const ShardAssignment& assignment, const std::vect
     }
     rank.received.resize(static_cast<std::size_t>(rank.rounds.receive_elements));
   }
-  for (PlannedRank& rank : ranks) {  // they no longer move
+  for (PlannedRank& rank : ranks) {  // from here on they do not move
     for (Values& root : rank.roots) rank.root_memory.push_back(root.data());
   }
   device::HostGpu gpu;

@@ -1,4 +1,4 @@
-// What a bucket consists of, and how it is cut, however many ranks there are.
+// What a bucket consists of, and how it is cut, for any number of ranks.
 #include "comm/reduce/gradient_buckets.hpp"
 
 #include <gtest/gtest.h>
@@ -36,7 +36,7 @@ TEST(GradientBuckets, CloseWhereTheWayOfTheirSumsChanges) {
   EXPECT_EQ(scattered, (std::vector<bool>{false, true, true, true, true}));
 }
 
-// Two uses of one weight, between which there are other buckets.
+// Two uses of one weight, with other buckets in between.
 TEST(GradientBuckets, SlotsThatAreAlikeHaveTheSameOwners) {
   using Shapes = std::vector<GradientBuckets::SlotShape>;
   auto all = GradientBuckets::of_slots(Shapes{{9000, true}, {20'000, true, 3}, {100, true}, {20'000, true, 3}}, 1, 1);
@@ -95,7 +95,7 @@ TEST(Slices, AreAsManyAsChunksAtMost) {
   }
 }
 
-// Of 100 buckets of 64 chunks each, a rank owns what it would of one large bucket, give or take a chunk.
+// Of 100 buckets of 64 chunks each, a rank owns as much as of one large bucket, up to a chunk.
 TEST(Slices, AreSpreadOverAllRanks) {
   constexpr int kBuckets = 100, kChunks = 64;
   GradientBuckets buckets;

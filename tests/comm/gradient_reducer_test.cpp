@@ -74,7 +74,7 @@ TEST(GradientReducer, AlignedSplitCostsWhatARingAllReduceDoes) {
   });
 }
 
-// Without exact sums the bits depend on the placement: this is what the tree is for.
+// Without exact sums the bits depend on the placement: this is why the tree is needed.
 TEST(GradientReducer, PlainAllReduceDiffersAtThreeRanks) {
   const ShardAssignment assignment = place_shards(equal_counts(8, 3));
   Case c;
@@ -146,8 +146,8 @@ TEST(GradientReducer, FewGradientsAreAliveAtOnce) {
         compute(*reducer, c, step, assignment.shards_of_rank[0], 1);
         reducer->finish();
       }
-      // A sum waits only for a sibling that holds the next shard or one in work: at most 6 waiters for each. A
-      // worker that is held up makes its 6 wait.
+      // A sum waits only for a sibling that holds the next shard or one in progress: at most 6 waiters for each. A
+      // delayed worker makes its 6 wait.
       const int bound = workers == 1 ? 6 + 1 : workers * (6 + 1) + 6;
       EXPECT_LE(reducer->statistics().peak_elements, bound * 4000);
     });

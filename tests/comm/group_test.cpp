@@ -1,4 +1,4 @@
-// Some ranks of a communicator as one of their own.
+// A group of a communicator's ranks as a communicator.
 #include "comm/transport/group.hpp"
 
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ TEST(GroupCommunicator, NumbersItsRanksFromZero) {
         EXPECT_EQ(group.size(), static_cast<int>(ranks.size()));
         EXPECT_EQ(group.rank(), all.rank() / 2);
         EXPECT_EQ(gathered(group, all.rank()), ranks);
-        // Of all ranks, and again of the group: what one sends is not taken for the other's.
+        // First over all ranks, then over the group: messages of the two are not confused.
         EXPECT_EQ(gathered(all, all.rank()), (std::vector<int>{0, 1, 2, 3, 4}));
         std::vector<float> sum{static_cast<float>(all.rank())};
         group.all_reduce_sum(sum, {"sum", 0});

@@ -67,7 +67,7 @@ TEST(FileServer, ManyMayAskAtOnceAndThoseWhoHangUpHarmNobody) {
   EXPECT_EQ(fetched, 32 * 20);
 }
 
-// What fetch_file() says to a process of another user; the same text where the server is another user's.
+// What fetch_file() reports to a process of another user; the same text if the server belongs to another user.
 std::string answer_to_nobody(const std::string& name) {
   std::array<int, 2> ends{};
   EXPECT_EQ(pipe(ends.data()), 0);
@@ -116,7 +116,7 @@ TEST(Doorbell, WakesASleeperAndKeepsTheDeadline) {
   EXPECT_TRUE(bell.wait(seen, Clock::now())) << "a ring that has happened is not waited for";
 }
 
-// Clears what a launcher of the tests themselves may have left.
+// Clears variables that the launcher of the tests themselves may have set.
 class Launcher : public testing::Test {
  protected:
   Launcher() {

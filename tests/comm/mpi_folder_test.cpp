@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 constexpr const char* kSetting = "OMPI_MCA_btl_vader_backing_directory";
 constexpr uid_t kNobody = 65534;
 
-// A process with a folder of its own, in which there is a file, until it is killed.
+// A process with its own folder, which contains a file, until it is killed.
 class Rank {
  public:
   explicit Rank(uid_t user = geteuid()) {
@@ -106,7 +106,7 @@ TEST_F(MpiFolderTest, TheNextStartRemovesThoseOfTheDead) {
   EXPECT_TRUE(fs::exists(next.path()));
 }
 
-// Neither another user's folder nor what only has a similar name.
+// Neither another user's folder nor one that only has a similar name.
 TEST_F(MpiFolderTest, OthersStay) {
   const std::string number = std::to_string(getpid());
   const std::string file = "/dev/shm/lockstep-mpi-file-" + number, link = "/dev/shm/lockstep-mpi-link-" + number,

@@ -1,6 +1,6 @@
-// Run under mpirun: trains nothing, but reduces known gradients over several steps and placements and checks
-// bits, bytes and collectives. Rank 0 prints one hash of all reduced gradients, which must not depend on the
-// number of ranks. Arguments: "reduce", or "missing" (rank 1 stops; the others must say so and abort with 1).
+// Run under mpirun: reduces known gradients over several steps and placements, without training, and checks bits, bytes
+// and collectives. Rank 0 prints one hash of all reduced gradients, which must not depend on the number of ranks.
+// Arguments: "reduce", or "missing" (rank 1 stops; the others must report that and abort with 1).
 #include <fmt/format.h>
 
 #include <chrono>
@@ -98,7 +98,7 @@ void check_missing(Communicator& c) {
   const ShardAssignment assignment = place_shards(equal_counts(kShards, c.size()));
   if (c.rank() == 1) {
     reducer->begin_step(17, assignment);
-    std::this_thread::sleep_for(30s);  // until it is ended by the others
+    std::this_thread::sleep_for(30s);  // until the others end it
   }
   reducer->begin_step(17, assignment);
   compute(*reducer, 17, assignment.shards_of_rank[static_cast<std::size_t>(c.rank())]);

@@ -1,5 +1,5 @@
-// The communication thread's error path, and what is left of a transfer when its owner destroys it. MPI starts once in
-// a process, so each test is a process of its own: one rank, which sends to itself.
+// The communication thread's error path, and what remains of a transfer when its owner destroys it. MPI starts once in
+// a process, so each test is a separate process: one rank, which sends to itself.
 #include "comm/transport/mpi_thread.hpp"
 
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ using namespace std::chrono_literals;
 
 constexpr int kTag = 5, kNoSuchRank = 99;
 constexpr int kMany = 40;
-constexpr double kAtOnce = 15;  ///< seconds, on a machine that is busy; two for each transfer would be 80
+constexpr double kAtOnce = 15;  ///< seconds, on a busy machine; two for each transfer would be 80
 
 const Operation kOperation{"a test", 3, 120'000ms};
 
@@ -42,7 +42,7 @@ class MpiThreadDeathTest : public testing::Test {
   }
 };
 
-/// Ends the process: 0 if nothing has failed, else 1 with the failures on stderr, where the other process reads them.
+/// Ends the process: 0 if nothing has failed, else 1 with the failures on stderr, which the parent process reads.
 [[noreturn]] void end_process() {
   const auto* result = testing::UnitTest::GetInstance()->current_test_info()->result();
   for (int i = 0; i < result->total_part_count(); ++i) {
@@ -90,7 +90,7 @@ TEST_F(MpiThreadDeathTest, StartsOnlyWhereMpiHasNotStarted) {
   EXPECT_EXIT(run(body), testing::ExitedWithCode(0), "");
 }
 
-// Before it destroys all that it has under way, as an error that unwinds does.
+// As when an exception unwinds and destroys everything in flight: only the first freeze() waits.
 TEST_F(MpiThreadDeathTest, ACallThatHangsIsWaitedForOnce) {
   const auto body = [] {
     MpiThread mpi;
@@ -129,7 +129,7 @@ TEST_F(MpiThreadDeathTest, WhoWaitsInAnotherThreadHearsThatTheRankHasEnded) {
   EXPECT_EXIT(run(body), testing::ExitedWithCode(0), "");
 }
 
-// Sees done(), and destroys the transfer and what is notified while `notify` still runs.
+// Sees done(), and destroys the transfer and the notified object while `notify` still runs.
 void expect_that_notify_returns_first(Communicator& ranks, const std::function<void(Transfer&)>& see_it_done) {
   Message sent, received;
   auto notified = std::make_unique<std::atomic<int>>(0);
@@ -137,7 +137,7 @@ void expect_that_notify_returns_first(Communicator& ranks, const std::function<v
   auto transfer = ranks.receive(received.bytes, 0, kTag, [&, counter = notified.get()] {
     inside = true;
     std::this_thread::sleep_for(300ms);
-    counter->store(1);  // a use after free, unless somebody waits
+    counter->store(1);  // a use after free, unless done() waits for it
   });
   std::thread sender([&] { ranks.send(sent.bytes, 0, kTag)->wait(kOperation); });
   while (!inside) std::this_thread::yield();

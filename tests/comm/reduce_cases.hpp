@@ -1,5 +1,5 @@
 // Inputs and expected results of the reducers' tests, each a function of step, shard and bucket only; the sums are
-// written down a second way, without the code under test.
+// implemented a second time, without the code under test.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@
 
 namespace lockstep::comm {
 
-/// Values over several powers of two, so that the order of additions shows in the bits.
+/// Values over several powers of two, so that the order of additions affects the bits.
 inline std::vector<float> gradient(std::uint64_t step, int shard, int bucket, std::int64_t elements) {
   RandomStream random(mix(step, static_cast<std::uint64_t>(shard)), static_cast<std::uint64_t>(bucket));
   std::vector<float> values(static_cast<std::size_t>(elements));
@@ -28,7 +28,7 @@ inline std::vector<float> gradient(std::uint64_t step, int shard, int bucket, st
   return values;
 }
 
-/// What a shard does with its buffer.
+/// Writes a shard's gradient into its buffer.
 inline void fill(GradientBuffer buffer, const std::vector<float>& values) {
   for (std::size_t i = 0; i < values.size(); ++i)
     buffer.memory[i] = buffer.add ? buffer.memory[i] + values[i] : values[i];
@@ -80,7 +80,7 @@ inline GradientBuckets random_buckets(std::mt19937& random, int shards) {
   return all;
 }
 
-/// Buddy placement of random counts, by host or not, or any placement at all.
+/// A buddy placement of random counts, by host or not, or an arbitrary placement.
 inline ShardAssignment random_assignment(std::mt19937& random, int shards, const std::vector<int>& hosts) {
   std::vector<int> counts(hosts.size(), 0);
   ShardAssignment any{std::vector<std::vector<int>>(counts.size())};
@@ -95,14 +95,14 @@ inline ShardAssignment random_assignment(std::mt19937& random, int shards, const
   return way == 1 ? place_shards(counts) : place_shards(counts, {}, hosts);
 }
 
-/// What a rank must send, written down a second way. Of each slice whose owner has its place among the ranks of a host
-/// (its own slice among them), it has what its host's peers do not: those read its partial sums of all other slices. Of
-/// its place it sends the host's sums to owners on other hosts, and its own reduced slices to each peer of its host and
-/// once to each other host.
+/// The bytes that a rank must send, implemented a second time. Slices are grouped by the position of their owner among
+/// its host's ranks; each rank sums, for its own position, those slices for its host, since the host's other ranks read
+/// its partial sums of all other slices. For its position it sends the host's sums to owners on other hosts, and its
+/// own reduced slices to each peer of its host and once to each other host.
 struct TrafficFormula {
   std::uint64_t shared_memory_bytes = 0, network_bytes = 0;
 
-  /// `more_partials`: a wrong formula, to show that a test sees it.
+  /// `more_partials`: makes the formula wrong, to show that a test detects it.
   void add(const Communicator& communicator, const GradientBuckets& buckets, const ShardAssignment& assignment,
            int more_partials = 0) {
     const int rank = communicator.rank(), ranks = communicator.size();

@@ -1,5 +1,5 @@
-// The plans of all ranks, held against each other: any shards on any ranks on any hosts. Sums are played through as the
-// text of their association, so that each leaf must be added once, and in the tree's order.
+// The plans of all ranks, checked against each other: any shards on any ranks on any hosts. Sums are simulated as the
+// text of their association, so that each leaf must be added exactly once, and in the tree's order.
 #include "comm/reduce/reduce_plan.hpp"
 
 #include <fmt/format.h>

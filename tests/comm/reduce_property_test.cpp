@@ -1,5 +1,5 @@
-// Property: the same gradients come to the same bits, and the bytes are those of the formula, whatever the number of
-// ranks, hosts and workers, whoever has which shards, and however the shares change between steps.
+// Property: the same gradients give the same bits, and the bytes are those of the formula, for any number of ranks,
+// hosts and workers, any assignment of shards, and any changes of shares between steps.
 #include <bit>
 
 #include "comm/reduce_run.hpp"
@@ -24,7 +24,7 @@ Problem random_problem(std::mt19937& random) {
   return {random_buckets(random, between(random, 1, 40)), between(random, 1, 4)};
 }
 
-// Shares stay, move a little, or are dealt anew, to aligned subtrees or to anybody.
+// Shares stay, move a little, or are dealt anew, to aligned subtrees or to any ranks.
 ShardAssignment next_assignment(std::mt19937& random, const ShardAssignment& before, int shards,
                                 const std::vector<int>& hosts) {
   switch (before.shards_of_rank.empty() ? 2 : random() % 3) {
@@ -38,7 +38,7 @@ ShardAssignment next_assignment(std::mt19937& random, const ShardAssignment& bef
   }
 }
 
-// A way to compute it.
+// A configuration that computes it.
 Case random_way(std::mt19937& random, const Problem& problem) {
   Case c;
   c.buckets = problem.buckets;
@@ -70,7 +70,7 @@ TEST(ReduceProperty, OneHashAndTheBytesOfTheFormulaInAnyWay) {
   }
 }
 
-// Controls: what the property must not let through.
+// Controls: violations that the property must detect.
 
 Case three_ranks() {
   Case c;
@@ -102,10 +102,10 @@ TEST(ReduceProperty, SeesBytesThatAreNotOfTheFormula) {
   EXPECT_NE(wrong(c, expected, kOptions).find("bytes "), std::string::npos);
 }
 
-// docs/exactness.md: k partial sums cost (k + 1)(R - 1) / R of the gradient, k no more than the bits that are set in
-// the number of shards; an aligned split, k = 1, costs what a ring all-reduce does.
+// docs/exactness.md: k partial sums cost (k + 1)(R - 1) / R of the gradient, with k at most the number of bits set in
+// the number of shards; an aligned split, k = 1, costs as much as a ring all-reduce.
 TEST(ReduceProperty, EvenSlicesOnOneHostCostWhatTheClosedFormulaSays) {
-  constexpr std::int64_t kParts = 840;  // divided by 1 ... 8
+  constexpr std::int64_t kParts = 840;  // divisible by 1 ... 8
   std::vector<std::int64_t> cuts;
   for (std::int64_t i = 0; i < kParts; ++i) cuts.push_back(3 * i);
   for (const unsigned seed : seeds(500)) {
@@ -127,8 +127,8 @@ TEST(ReduceProperty, EvenSlicesOnOneHostCostWhatTheClosedFormulaSays) {
   }
 }
 
-// docs/exactness.md: with shards placed by host, hosts send what single ranks would that had their shards, (k + 1)(H -
-// 1) / H of the gradient each, however many ranks they have.
+// docs/exactness.md: with shards placed by host, each host sends as much as a single rank with the host's shards would,
+// (k + 1)(H - 1) / H of the gradient, however many ranks it has.
 TEST(ReduceProperty, HostsSendWhatSingleRanksWould) {
   constexpr std::int64_t kParts = 840;
   std::vector<std::int64_t> cuts;

@@ -1,5 +1,5 @@
-// One run of a reducer over threads: some steps of some placement on some hosts. What came out is held against the
-// tree and the formula of reduce_cases.hpp, which know nothing of ranks, and against what was asked of the scalars.
+// One run of a reducer over threads: several steps with given placements and hosts. The results are compared with the
+// tree and the formula of reduce_cases.hpp, which do not depend on ranks, and the scalars with what was passed in.
 #pragma once
 
 #include <fmt/format.h>
@@ -30,7 +30,7 @@ struct Case {
   std::vector<ShardAssignment> assignments;  ///< by step
   std::vector<int> hosts;
   unsigned order = 0;   ///< seed of the order in which workers finish buckets
-  bool sleeps = false;  ///< now and then, between buckets
+  bool sleeps = false;  ///< sometimes, between buckets
 
   [[nodiscard]] std::uint64_t step(std::size_t index) const { return index + 5; }
   [[nodiscard]] std::string text() const {
@@ -44,7 +44,7 @@ struct Case {
   }
 };
 
-/// Of everything, for an all-reduce between GPUs.
+/// A bit of everything, for an all-reduce between GPUs.
 inline Case random_case(unsigned seed, int min_ranks, int max_ranks) {
   std::mt19937 random(seed);
   Case c;
@@ -59,7 +59,7 @@ inline Case random_case(unsigned seed, int min_ranks, int max_ranks) {
   return c;
 }
 
-/// A rank whose gradients are in the host's memory: the reducer, and how a test writes buffers and reads sums.
+/// A rank with gradients in host memory: the reducer, and how a test writes buffers and reads sums.
 class HostSide {
  public:
   explicit HostSide(GradientReducer& reducer) : reducer_(&reducer) {}
@@ -113,9 +113,9 @@ inline void compute(GradientReducer& reducer, const Case& c, std::uint64_t step,
   compute(side, c, step, shards, seed);
 }
 
-/// What any way of computing the same gradients must come to.
+/// The results that every way of computing the same gradients must have.
 struct Expected {
-  std::string sha256;     ///< of all reduced buckets of all steps
+  std::string sha256;     ///< over all reduced buckets of all steps
   int more_partials = 0;  ///< than the formula says
 };
 
@@ -130,7 +130,7 @@ inline Expected expected_of(const Case& c) {
   return {hash.hex(), 0};
 }
 
-/// What the ranks give beside their shards' scalars.
+/// What the ranks contribute in addition to their shards' scalars.
 inline std::vector<double> scalars_of_ranks(int ranks, std::uint64_t step) {
   std::vector<double> values;
   for (int rank = 0; rank < ranks; ++rank) values.insert(values.end(), {rank + 0.5, static_cast<double>(step)});
@@ -147,7 +147,7 @@ inline Scalars finish(GradientReducer& reducer, const Case& c, std::uint64_t ste
   });
 }
 
-/// What is wrong with what came of them; empty: nothing.
+/// What is wrong with the scalars; empty: nothing.
 inline std::string wrong_scalars(const Scalars& found, const Case& c, std::uint64_t step) {
   std::vector<int> all(static_cast<std::size_t>(c.buckets.shards));
   std::iota(all.begin(), all.end(), 0);
@@ -156,7 +156,7 @@ inline std::string wrong_scalars(const Scalars& found, const Case& c, std::uint6
   return found.flags == (1U << c.ranks) - 1 ? "" : "other flags";
 }
 
-/// Runs the case; the first thing that is wrong with it, with the rank that saw it. Empty: nothing.
+/// Runs the case; returns the first error, with the rank that found it. Empty: none.
 template <class Side = HostSide>
 std::string wrong(const Case& c, const Expected& expected, ReducerOptions options = {}) {
   std::mutex mutex;

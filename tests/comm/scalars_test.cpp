@@ -1,4 +1,4 @@
-// The scalars of a step between hosts: what comes, and in how many messages.
+// The scalars of a step between hosts: the values, and in how many messages they arrive.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -10,7 +10,7 @@
 namespace lockstep::comm {
 namespace {
 
-/// Hosts of 1, 2, 3, 1, 2, 3 ... ranks, whose ranks do not follow each other.
+/// Hosts of 1, 2, 3, 1, 2, 3 ... ranks, with non-consecutive ranks.
 std::vector<int> unequal_hosts(int hosts) {
   std::vector<int> host_of;
   for (int turn = 0; turn < 3; ++turn) {
@@ -21,7 +21,7 @@ std::vector<int> unequal_hosts(int hosts) {
   return host_of;
 }
 
-/// The messages that each rank sent in one gathering of scalars, whose results are checked.
+/// The number of messages that each rank sent in one gathering of scalars, whose results are checked.
 std::map<int, std::uint64_t> messages_by_rank(int hosts) {
   const std::vector<int> host_of = unequal_hosts(hosts);
   const int ranks = static_cast<int>(host_of.size()), shards = 2 * ranks + 1;

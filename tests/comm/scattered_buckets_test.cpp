@@ -1,4 +1,4 @@
-// Buckets whose sums stay with the owners of their slices: what the owners have, together, is the sum of the tree.
+// Buckets whose sums stay with the owners of their slices: together the owners have the sum of the tree.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ Case scattered_case(unsigned seed) {
   return c;
 }
 
-/// Puts what this rank may read of the sums among those of all.
+/// Copies the sums that this rank may read into those of all ranks.
 void take(const GradientReducer& reducer, const Case& c, int rank, std::vector<std::vector<float>>& sums) {
   for (int b = 0; b < c.buckets.count(); ++b) {
     const auto found = reducer.reduced(b);
@@ -32,7 +32,7 @@ void take(const GradientReducer& reducer, const Case& c, int rank, std::vector<s
   }
 }
 
-/// One shard after the other, its buckets in order, as a program does them; each worker has some of the shards.
+/// One shard after the other, its buckets in order, as a program computes them; each worker has some of the shards.
 void compute_in_order(GradientReducer& reducer, const Case& c, std::uint64_t step, const std::vector<int>& shards) {
   std::vector<std::thread> threads;
   for (int w = 0; w < c.workers; ++w) {
@@ -78,7 +78,7 @@ TEST_P(ScatteredBuckets, OwnersHaveTheSumOfTheTree) {
               compute(*reducer, c, c.step(s), shards,
                       c.order + static_cast<unsigned>(100 * s) + static_cast<unsigned>(rank));
             }
-            reducer->finish();  // without scalars, which would make all ranks wait for each other
+            reducer->finish();  // without scalars, for which all ranks would wait for each other
             const std::lock_guard lock(mutex);
             take(*reducer, c, rank, sums[s]);
             const Hosts hosts(communicator.topology());
@@ -105,7 +105,7 @@ TEST_P(ScatteredBuckets, OwnersHaveTheSumOfTheTree) {
 INSTANTIATE_TEST_SUITE_P(All, ScatteredBuckets, testing::Bool(),
                          [](const auto& way) { return way.param ? "ShardByShard" : "RankByRank"; });
 
-// Nobody on another host, and no peer, is given a finished slice.
+// Finished slices are sent neither to other hosts nor to peers.
 TEST(ScatteredBytes, AreFewer) {
   GradientBuckets buckets;
   buckets.shards = 8;

@@ -1,4 +1,4 @@
-// Placements at the size of a large cluster, and against the plain search over all places and edge owners.
+// Placements at the size of a large cluster, and compared with the plain search over all places and edge owners.
 #include "comm/reduce/shard_assignment.hpp"
 
 #include <fmt/format.h>
@@ -18,7 +18,7 @@
 namespace lockstep::comm {
 namespace {
 
-// The definition of place_shards by plain search: for each block every place is looked at, for each edge every rank.
+// The definition of place_shards by plain search: tries every place for each block, and every rank for each edge.
 namespace search {
 
 struct Block {
@@ -216,7 +216,7 @@ std::vector<int> random_counts(std::mt19937& random, int shards, std::size_t ran
   return counts;
 }
 
-// Where shards were: nowhere, by other counts, partly anywhere, or nearly as the counts say.
+// The previous placement: none, by other counts, partly arbitrary, or nearly that of the counts.
 ShardAssignment random_before(std::mt19937& random, const std::vector<int>& counts, std::span<const int> hosts) {
   const int shards = std::accumulate(counts.begin(), counts.end(), 0);
   switch (random() % 4) {
@@ -294,7 +294,7 @@ TEST(ShardAssignment, CountsByWeightsAreThoseOfASearch) {
   }
 }
 
-// 16,384 ranks: anything of the order of shards * ranks would take longer than a test may.
+// 16,384 ranks: work proportional to shards * ranks would take too long for a test.
 constexpr int kRanks = 16'384, kShards = 131'072;
 
 std::vector<double> scattered_weights() {
@@ -332,7 +332,7 @@ TEST(AssignmentAtScale, UnequalCountsOnOneHostHoweverShardsLay) {
 }
 
 TEST(AssignmentAtScale, SubtreesOfEveryRankOfAWideTree) {
-  // Lists of few shards of 2^29: what is as long as the tree does not fit into memory for each of them.
+  // Lists of few of the 2^29 shards: anything as long as the tree would not fit into memory for each of them.
   const Tree tree(1 << 29);
   for (int r = 0; r < kRanks; ++r) {
     const int first = r * 32'768;

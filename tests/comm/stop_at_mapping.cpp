@@ -1,5 +1,5 @@
-// Loaded into a rank before all libraries: stops the process (SIGSTOP) at the LOCKSTEP_STOP_AT-th time that it maps the
-// shared memory of a reducer. LOCKSTEP_NO_TMPFILE makes it believe that its kernel lacks O_TMPFILE.
+// Preloaded into a rank: stops the process (SIGSTOP) when it maps a reducer's shared memory for the LOCKSTEP_STOP_AT-th
+// time. LOCKSTEP_NO_TMPFILE simulates a kernel without O_TMPFILE.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/mman.h>

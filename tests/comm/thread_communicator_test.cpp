@@ -16,7 +16,7 @@ using namespace std::chrono_literals;
 
 constexpr Operation kTest{"test", 3, 20'000ms};
 
-// Every rank writes values that only it can write.
+// Values that identify the rank that wrote them.
 std::vector<float> values_of(int rank, std::size_t size) {
   std::vector<float> values(size);
   for (std::size_t i = 0; i < size; ++i) values[i] = static_cast<float>(rank * 1000) + static_cast<float>(i % 512);
@@ -72,7 +72,7 @@ TEST_P(Collectives, SendAndReceiveKeepTheirOrder) {
     const auto post = [&](std::size_t i) {
       transfers.push_back(c.receive(std::as_writable_bytes(std::span(received[i])), previous, 7));
     };
-    for (std::size_t i = 0; i < 3; ++i) post(i);  // before they are sent, perhaps
+    for (std::size_t i = 0; i < 3; ++i) post(i);  // possibly before they are sent
     for (int i = 0; i < 5; ++i) {
       const auto values = values_of(10 * i + c.rank(), size);
       c.send(std::as_bytes(std::span(values)), next, 7)->wait(kTest);
@@ -106,7 +106,7 @@ int rounds(int ranks) {
   return count;
 }
 
-// What happens at the start of a run must not cost a message for each other rank.
+// The collectives at the start of a run must not cost a message per other rank.
 TEST(ThreadCommunicator, CollectivesSendAtMostOneMessageARound) {
   for (const int ranks : {1, 2, 3, 5, 8, 33, 64, 100}) {
     run_in_threads(ranks, [&](Communicator& c) {

@@ -17,7 +17,7 @@
 namespace lockstep::comm {
 namespace {
 
-// The tree written down a second way: sums of neighbours, level by level, an odd one out moves up.
+// The tree implemented a second time: sums of neighbours, level by level; an odd one out moves up.
 std::string association(std::vector<std::string> values) {
   while (values.size() > 1) {
     std::vector<std::string> next;
@@ -121,7 +121,7 @@ TEST(ShardAssignment, PowerOfTwoNeedsPopcountSubtrees) {
   }
 }
 
-// Tries every placement of the counts: (largest, total) number of subtrees, the smallest pair there is.
+// Tries every placement of the counts: (largest, total) number of subtrees, the smallest possible pair.
 struct BruteForce {
   std::vector<int> rest;
   int shards;

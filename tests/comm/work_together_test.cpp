@@ -1,4 +1,4 @@
-// Work that all ranks wait for: slow work is no hang, work that stands still is, and errors keep their code.
+// Work that all ranks wait for: slow work is not a hang, work without progress is, and errors keep their code.
 #include "comm/transport/work_together.hpp"
 
 #include <gtest/gtest.h>

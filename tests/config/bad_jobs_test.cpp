@@ -1,5 +1,5 @@
-// tests/bad/jobs: one folder a mistake, with the job (job.yaml), overrides if any (args, one a line) and the exact
-// message (expected.txt). Jobs are read with the catalogue of these tests.
+// tests/bad/jobs: one folder per mistake, with the job (job.yaml), overrides if any (args, one per line) and the exact
+// message (expected.txt). Jobs are read with these tests' catalogue.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// The canonical form is a job itself and says everything; the digest changes with the result and with nothing else.
+// The canonical form is itself a complete job; the digest changes if and only if the result does.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -119,7 +119,7 @@ TEST(Differences, NameThePaths) {
   EXPECT_TRUE(differences(canonical_with({}).text, canonical_with({}).text).empty());
 }
 
-/// As an earlier version wrote it, with old names.
+/// As an earlier version wrote it, with the old names.
 CanonicalJob with_old_names(std::string text) {
   for (const auto& [now, old] : {std::pair{"\"std\"", "\"deviation\""}, std::pair{"\"skip\"", "\"leave_out\""},
                                  std::pair{"\"parts\"", "\"stages\""}}) {
@@ -137,7 +137,7 @@ TEST(Renamed, AnEarlierVersionsJobHasTheNamesAndTheDigestOfNow) {
 }
 
 TEST(Renamed, WhatHasNoOldNamesStaysAsItIs) {
-  // Of an op of somebody's own the same words are its own.
+  // In a custom op the same words keep their own meaning.
   const std::string own =
       R"({"job":{"model":{"layers":[{"noise":{"deviation":0.5,"stages":2,"bad_samples":"leave_out"}}]}}})";
   for (const std::string& text : {std::string("{}"), std::string("no JSON"), own, canonical_with({}).text}) {

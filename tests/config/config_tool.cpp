@@ -1,5 +1,5 @@
-// For schema_verdicts.py: prints, with the catalogue of these tests, the schema, the reference page, or the canonical
-// form of a job (its data need not exist). Exits as lockstep does.
+// For schema_verdicts.py: prints, with these tests' catalogue, the schema, the reference page, or the canonical form of
+// a job (its data need not exist). Exits as lockstep does.
 #include <fmt/format.h>
 
 #include <string_view>

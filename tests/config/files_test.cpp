@@ -1,4 +1,4 @@
-// Paths in a job: where they are looked for, globs, and what is said when nothing is there.
+// Paths in a job: where they are looked up, globs, and the messages if nothing is found.
 #include <gtest/gtest.h>
 
 #include <unistd.h>
@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A folder with jobs/ (job.yaml goes there) and files; removed at the end.
+/// A temporary folder with jobs/ (for job.yaml) and files.
 class Files : public testing::Test {
  protected:
   Files() : root_(fs::temp_directory_path() / ("lockstep-config-" + std::to_string(getpid()))) {

@@ -1,4 +1,4 @@
-// What a job file becomes: every section once, the short forms, the defaults.
+// The result of reading a job file: every section once, the short forms, the defaults.
 #include <gtest/gtest.h>
 
 #include "config/config.hpp"

@@ -1,4 +1,4 @@
-// Overrides of the command line: what they replace, and where their places are.
+// Overrides on the command line: what they replace, and their places in messages.
 #include <gtest/gtest.h>
 
 #include "config/config.hpp"

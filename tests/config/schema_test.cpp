@@ -1,5 +1,5 @@
-// The schema's promises that need no validator: nothing unknown is allowed, everything is described, no reference
-// leaves the file. schema_verdicts.py holds it against a validator.
+// The schema's properties that need no validator: nothing unknown is allowed, everything is described, no reference
+// leaves the file. schema_verdicts.py compares it with a validator.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>

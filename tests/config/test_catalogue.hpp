@@ -1,4 +1,4 @@
-// A small catalogue for the tests: a few ops, models, losses and steps of augmentation, with every kind of attribute.
+// A small catalogue for the tests: a few ops, models, losses and augmentation steps, with every kind of attribute.
 #pragma once
 
 #include "config/config.hpp"

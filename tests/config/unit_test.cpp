@@ -1,4 +1,4 @@
-// The small parts: scalars, paths of overrides, shards.
+// Small parts: scalars, paths of overrides, shards.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

@@ -24,7 +24,8 @@ TEST(Bfloat16, RoundsToTheNearest) {
     const std::uint32_t bits = (random.below(0x10000) << 16) | random.below(0x10000);
     const auto value = std::bit_cast<float>(bits);
     if (!std::isfinite(value)) continue;
-    const std::uint32_t lower = bits & 0xffff0000U, upper = lower + 0x10000U;  // its neighbors, away from zero upwards
+    // its neighbors, upwards meaning away from zero
+    const std::uint32_t lower = bits & 0xffff0000U, upper = lower + 0x10000U;
     const double below = std::abs(static_cast<double>(value) - std::bit_cast<float>(lower));
     const double above = std::isfinite(std::bit_cast<float>(upper))
                              ? std::abs(static_cast<double>(std::bit_cast<float>(upper)) - value)

@@ -1,4 +1,4 @@
-// Divisor against division itself.
+// Divisor compared with plain division.
 #include "core/divisor.hpp"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::int64_t kMax = std::int64_t{1} << 62;
 
-/// Small ones, those around powers of two, the largest divisor, and drawn ones.
+/// Small numbers, numbers around powers of two, the largest divisor, and random ones.
 std::vector<std::int64_t> numbers() {
   std::vector<std::int64_t> found = {0, 1, 2, 3, 5, 6, 7, 10, 50'257, kMax};
   for (int bits = 2; bits < 62; ++bits) {

@@ -27,7 +27,7 @@ bool is_nan(std::uint32_t half) {
   return (half & 0x7fffU) > 0x7c00U;
 }
 
-/// What the fields of a finite one say, by the standard's definition.
+/// The value of a finite number by its fields, as the standard defines it.
 double value_of(std::uint32_t half) {
   const int exponent = static_cast<int>((half >> 10) & 0x1fU);
   const double fraction = half & 0x3ffU;
@@ -56,7 +56,7 @@ TEST(Float16, EveryPatternComesBack) {
   }
 }
 
-// Between two neighbors there is one decision to make: halfway, and a bit to both sides of it.
+// Between two neighbors there is one decision to check: at the midpoint, and one bit to either side of it.
 TEST(Float16, RoundsToTheNearestAndTiesToEven) {
   for (std::uint32_t lower = 0; lower < 0x7c00U; ++lower) {
     const double top = lower == 0x7bffU ? 65536 : value_of(lower + 1);

@@ -35,7 +35,7 @@ TEST(RandomStream, StaysInItsRange) {
 }
 
 TEST(HashName, IsFnv1a) {
-  // Of the authors' test vectors.
+  // From the authors' test vectors.
   EXPECT_EQ(hash_name(""), 0xcbf29ce484222325);
   EXPECT_EQ(hash_name("a"), 0xaf63dc4c8601ec8c);
   EXPECT_EQ(hash_name("foobar"), 0x85944171f73967e8);
