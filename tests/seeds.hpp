@@ -1,5 +1,5 @@
-// Property tests draw their cases from seeds. The seeds are fixed, so a test is the same each time; LOCKSTEP_SEED=N in
-// the environment makes it run the cases of seed N alone, to look at one that failed or to try new ones.
+// Property tests draw their cases from seeds. The seeds are fixed, so a test is the same every time; with
+// LOCKSTEP_SEED=N in the environment it runs only the cases of seed N, to reproduce a failure or to try new ones.
 #pragma once
 
 #include <fmt/format.h>
@@ -20,14 +20,14 @@ inline std::vector<unsigned> seeds(unsigned count) {
   return all;
 }
 
-/// How to run the cases of this seed again.
+/// How to rerun the cases of this seed.
 inline std::string rerun(unsigned seed, const std::string& program) {
   const auto* test = testing::UnitTest::GetInstance()->current_test_info();
   return fmt::format("LOCKSTEP_SEED={} build/release/bin/{} --gtest_filter={}.{}", seed, program,
                      test->test_suite_name(), test->name());
 }
 
-/// A number of [from, to]. Modulo, since distributions of the standard library differ between its versions.
+/// A number in [from, to]. By modulo, since the standard library's distributions differ between its versions.
 inline int between(std::mt19937& random, int from, int to) {
   return from + static_cast<int>(random() % static_cast<unsigned>(to - from + 1));
 }
@@ -37,7 +37,7 @@ const T& one_of(std::mt19937& random, const std::vector<T>& choices) {
   return choices[random() % choices.size()];
 }
 
-/// A host for each rank, of at most so many.
+/// A host for each rank, with at most `most` hosts.
 inline std::vector<int> random_hosts(std::mt19937& random, int ranks, int most) {
   const int hosts = between(random, 1, most);
   std::vector<int> host_of;

@@ -1,4 +1,4 @@
-// Messages between FakeGpus: each is told what they read and write.
+// Messages between FakeGpus: each fake is told what they read and write.
 #pragma once
 
 #include "cuda/host_transport.hpp"

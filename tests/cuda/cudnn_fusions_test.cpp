@@ -1,5 +1,5 @@
-// The table of docs/gpu.md of what cuDNN fuses with a convolution under our rules, asked again, for GPUs that are
-// described. Most of it is not used; a newer cuDNN may have more of it, and then it is to be thought over again.
+// Rechecks the table of docs/gpu.md of what cuDNN fuses with a convolution under our rules, for described GPUs. Most of
+// it is not used; if a newer cuDNN fuses more, using it should be reconsidered.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -28,9 +28,9 @@ constexpr std::int64_t kBatch = 32, kChannels = 64, kPixels = 56;  // as in ResN
 
 const device::GpuPlace kFusionPlace{"node7", 3, "GPU 1 (a card, 0000:3b:00.0)", 120, "conv 'first'"};
 
-/// What the table leaves open: a norm in front of a product is there if it is with any of these.
+/// What the table leaves open: a norm in front of a product counts as available if it is with any of these.
 struct Form {
-  DType between = DType::f32;  ///< what scale and offset make, before relu rounds it
+  DType between = DType::f32;  ///< the results of scale and offset, before relu rounds
   DType scale = DType::f32;    ///< of scale and offset
 };
 
@@ -39,7 +39,7 @@ std::vector<Form> forms(DType dtype) {
   return {{dtype, dtype}, {dtype, DType::f32}, {DType::f32, dtype}, {DType::f32, DType::f32}};
 }
 
-/// Puts operations into a graph. Images and weights are of one type, what a product sums is in fp32.
+/// Adds operations to a graph. Images and weights have one type, sums of products are fp32.
 class Operations {
  public:
   Operations(graphs::Graph& graph, DType dtype, std::int64_t kernel, const Form& form)
@@ -49,7 +49,7 @@ class Operations {
   }
 
   Operand image() { return graph_.tensor(device::cudnn_tensor(images_, ++names_)); }
-  /// A number for each channel.
+  /// One number for each channel.
   Operand channels(DType dtype = DType::f32) {
     const auto layout = device::channels_last(1, kChannels, 1, 1);
     return graph_.tensor(device::cudnn_tensor(layout, ++names_).set_data_type(device::cudnn_type(dtype)));
@@ -61,7 +61,7 @@ class Operations {
   Operand image_gradient() {
     return shaped(graph_.conv_dgrad(image(), weight(), window<graphs::Conv_dgrad_attributes>()), images_);
   }
-  /// In fp32, which two-byte factors give only where cuDNN fuses what follows.
+  /// In fp32, which is available for two-byte factors only if cuDNN fuses what follows.
   void weight_gradient(const Operand& image) {
     const auto sums =
         shaped(graph_.conv_wgrad(this->image(), image, window<graphs::Conv_wgrad_attributes>()), weights_);
@@ -69,7 +69,7 @@ class Operations {
   }
   Operand two(PointwiseMode_t what, const Operand& a, const Operand& b) { return graph_.pointwise(a, b, mode(what)); }
   Operand relu(const Operand& x) { return graph_.pointwise(x, mode(PointwiseMode_t::RELU_FWD)); }
-  /// Scale, offset and relu, rounded as an image in memory is.
+  /// Scale, offset and relu, rounded like an image in memory.
   Operand norm() {
     const auto scaled = two(PointwiseMode_t::MUL, image(), channels(form_.scale));
     const auto moved = two(PointwiseMode_t::ADD, scaled, channels(form_.scale));
@@ -81,8 +81,8 @@ class Operations {
   void sums(const Operand& image) {
     for (const Operand& sum : graph_.genstats(image, {})) make(sum, DType::f32);
   }
-  /// The image's gradient behind a norm and a relu, and those of the norm's scale and offset. relu's input is made
-  /// again, in this order: cuDNN looks for just these operations.
+  /// The image's gradient behind a norm and a relu, and those of the norm's scale and offset. relu's input is
+  /// recomputed in exactly this order: cuDNN looks for these operations.
   void gradients_through_norm() {
     const Operand x = image(), mean = channels(), inverse = channels(), scale = channels(), offset = channels();
     Operand y = two(PointwiseMode_t::SUB, x, mean);
@@ -94,7 +94,7 @@ class Operations {
     for (const Operand& made : graph_.dbn_weight(gradient, x, mean, inverse, scale, {})) make(made, DType::f32);
   }
 
-  /// Puts it in memory.
+  /// Makes the result an output in memory.
   void make(const Operand& result) { make(result, dtype_); }
 
  private:
@@ -122,8 +122,8 @@ class Operations {
   device::ImageLayout images_ = device::channels_last(kBatch, kChannels, kPixels, kPixels), weights_;
 };
 
-/// A row of the table. That of weight gradients alone is in cudnn_plans_test.cpp, which asks for those of whole nets:
-/// one takes a second to compile.
+/// A row of the table. The row of weight gradients alone is in cudnn_plans_test.cpp, which asks for those of whole
+/// nets: each takes a second to compile.
 struct Fusion {
   const char* name;
   std::set<DType> there;
@@ -160,12 +160,12 @@ const std::vector<Fusion> kFusions = {
     {"scale, offset, relu, weight gradient", {DType::f16}, [](Operations& in) { in.weight_gradient(in.norm()); }},
 };
 
-/// On a GPU, with a size of kernels.
+/// Parameters: a GPU, and a kernel size.
 class CudnnFusions : public testing::TestWithParam<std::tuple<device::DescribedGpu, std::int64_t>> {
  protected:
   static void SetUpTestSuite() { device::open_nvrtc_builtins(); }
 
-  /// By the rules of the module, in any form; null: there is none.
+  /// By the module's rules, in any form; null: there is no plan.
   [[nodiscard]] std::shared_ptr<const device::CudnnPlan> plan(const Fusion& fusion, DType dtype) const {
     for (const Form& form : forms(dtype)) {
       auto made = device::CudnnPlan::make({target_,

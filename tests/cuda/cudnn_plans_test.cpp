@@ -1,6 +1,6 @@
-// What cuDNN would be asked on a GPU, asked without one: cuDNN plans, and compiles, for GPUs that are described to it.
-// So it is known here which of our models' convolutions and attentions it computes under our rules, and which it leaves
-// to our own kernels; what the plans compute is seen on GPUs only.
+// What cuDNN would answer on a GPU, found out without one: cuDNN plans and compiles for GPUs that are only described to
+// it. This shows which of our models' convolutions and attentions it computes under our rules, and which it leaves to
+// our own kernels; the results of the plans can be checked only on GPUs.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -51,7 +51,7 @@ struct Products {
   bool tf32 = false;
 };
 
-/// One direction of one of a net's convolutions, as conv's kernel asks for it.
+/// One direction of one of a net's convolutions, in the form that conv's kernel asks for.
 struct Question {
   std::string name;
   CudnnConvolution::Kind kind;
@@ -104,7 +104,8 @@ class CudnnPlans : public testing::TestWithParam<device::DescribedGpu> {
     return CudnnConvolution::make(target_, kPlace, question.kind, question.layout, {"first", wanted});
   }
 
-  /// Of two-byte factors, all but the weight gradients of an odd number of channels; those in TF32.
+  /// With two-byte factors there is a plan for all but weight gradients with an odd number of channels; for those there
+  /// is one in TF32.
   void expect_plans(const Net& net, const Products& precision) const {
     for (Question question : questions(net, precision)) {
       auto& kind = question.kind;
@@ -117,7 +118,7 @@ class CudnnPlans : public testing::TestWithParam<device::DescribedGpu> {
     }
   }
 
-  /// There is one, and cuDNN notes nothing of it that breaks our rules.
+  /// There is a plan, and cuDNN's notes about it do not break our rules.
   void expect_plan(const Question& question, const std::string& what) const {
     const auto made = plan(question);
     ASSERT_TRUE(made) << what;
@@ -166,7 +167,7 @@ TEST_P(CudnnPlans, TwoBytes) {
   expect_plans(kResNet20, {DType::bf16});
 }
 
-// Each of its weight gradients is compiled, which takes half a second: only in the long tests (tests.cmake).
+// All its weight gradients are compiled, half a second each: only in the long tests (tests.cmake).
 TEST_P(CudnnPlans, ResNet50InTwoBytes) {
   expect_plans(kResNet50, {DType::bf16});
   expect_plans(kResNet50, {DType::f16});
@@ -187,7 +188,7 @@ TEST_P(CudnnPlans, AReluBehindAConvolutionIsInItsPlan) {
   }
 }
 
-// Then a kernel of ours computes the relu, or with a bias the whole convolution.
+// Our own kernel then computes the relu, or with a bias the whole convolution.
 TEST_P(CudnnPlans, DepthwiseInBfloat16HasNeitherBiasNorRelu) {
   using Int = std::int64_t;
   const Attributes given({{"filters", Int{64}}, {"kernel", Int{3}}, {"groups", Int{64}}});
@@ -246,7 +247,7 @@ TEST_P(CudnnPlans, LayersOfTheSameSizesShareAPlan) {
   EXPECT_EQ(made.size(), 3U);
 }
 
-// Whichever threads they ask on.
+// On whichever threads they are used.
 TEST_P(CudnnPlans, TheStreamsOfAGpuShareItsPlans) {
   constexpr int kStreams = 4;
   device::CudnnPlans made;
@@ -300,7 +301,7 @@ TEST_P(CudnnPlans, AttentionInTwoBytes) {
   }
 }
 
-// So fp32 and tf32 have our own kernel.
+// So fp32 and tf32 use our own kernel.
 TEST_P(CudnnPlans, NoGradientsOfAttentionInFp32) {
   const std::vector<TensorSpec> inputs = {{DType::f32, {8, 1024, 3 * 768}}};
   const ops::AttentionSizes sizes(Attributes({{"heads", std::int64_t{12}}, {"causal", true}}), inputs);

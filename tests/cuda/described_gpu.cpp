@@ -14,7 +14,7 @@ const lockstep::device::DescribedGpu* described = &lockstep::device::kH100;
 
 }  // namespace
 
-// In the place of the runtime's own, which would look for a driver. The frontend asks for nothing else.
+// Replaces the runtime's own function, which would look for a driver. The frontend calls no other.
 extern "C" cudaError_t cudaGetDevice(int* device) {
   *device = 0;
   return cudaSuccess;

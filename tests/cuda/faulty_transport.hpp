@@ -1,5 +1,6 @@
-// Messages that go wrong at a step: what this rank's GPU has to do from there on does not end, until they are aborted.
-// That is found out by nobody, or by check(), which sees nothing else. What other ranks are sent still comes to them.
+// Messages that go wrong at a step: from there on, this rank's GPU work that depends on them does not end until they
+// are aborted. The fault is found either by nobody or by check(), which sees nothing else. What is sent to other ranks
+// still arrives.
 #pragma once
 
 #include <atomic>
@@ -15,12 +16,12 @@ namespace lockstep::comm {
 
 struct TransportFault {
   std::uint64_t step = 0;
-  std::string found;  ///< what check() then throws; empty: it finds nothing
+  std::string found;  ///< message that check() then throws; empty: it finds nothing
   std::atomic<int> checks = 0, aborts = 0;
-  Operation asked;  ///< what check() was told last
+  Operation asked;  ///< argument of the last check()
 };
 
-/// The fake has stall() and resume(), and outlives the transport.
+/// The fake must have stall() and resume(), and outlive the transport.
 template <class Fake>
 class FaultyTransport final : public GpuTransport {
  public:

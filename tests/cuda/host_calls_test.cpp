@@ -1,5 +1,5 @@
-// The module's host code on a machine without a GPU: the calls that must fail do so with their place, and leave nothing
-// behind. With a GPU there is nothing here to see, and the tests are skipped.
+// The module's host code on a machine without a GPU: calls that must fail do so and report their place, and leave
+// nothing behind. With a GPU the tests are skipped.
 #include <gtest/gtest.h>
 
 #include "comm/transport/nccl_group.hpp"
@@ -54,10 +54,10 @@ TEST_F(HostCalls, EachLibrarySaysWhatIsWrong) {
 TEST_F(HostCalls, NcclEndsOnEveryRankInsteadOfHanging) {
   run_in_threads(2, [](Communicator& ranks) {
     const std::string message = refusal([&] {
-      device::HostGpu gpu;  // nothing is asked of it
+      device::HostGpu gpu;  // never used
       const comm::NcclGroup group(ranks, gpu, kPlace, milliseconds(20'000));
     });
-    EXPECT_TRUE(message.starts_with(kWhere)) << message;  // this rank's failure, or that of the other
+    EXPECT_TRUE(message.starts_with(kWhere)) << message;  // this rank's failure, or the other one's
     EXPECT_TRUE(message.find(std::string(kWhere) + "ncclCommInitRankConfig failed with ") != std::string::npos)
         << message;
   });
@@ -76,7 +76,7 @@ T attribute(const Handle<device::LtMatmulDescTraits>& desc, cublasLtMatmulDescAt
 
 }  // namespace
 
-// The library itself takes these calls without a GPU; it refuses an attribute that is not of the size it wants.
+// The library accepts these calls even without a GPU; it refuses an attribute of the wrong size.
 TEST(ProductDesc, SaysWhatAnEpilogueTakes) {
   using device::Epilogue;
   const device::ColumnProduct product{{16, 24, true}, {16, 5, false}};

@@ -1,6 +1,6 @@
-// HostGpu: a Gpu whose memory is the host's and whose work is done at once, by the thread that asks for it. For whole
-// jobs on machines without a GPU; what it cannot find is wrong order (tests/device/fake_gpu.hpp does). A stream can be
-// made to look as if its work did not end.
+// HostGpu: a Gpu whose memory is the host's and whose work is done at once, by the calling thread. For whole jobs on
+// machines without a GPU; it cannot detect wrong order (tests/device/fake_gpu.hpp does). A stream can be made to look
+// as if its work did not end.
 #pragma once
 
 #include <atomic>
@@ -26,7 +26,7 @@ class HostGpu : public Gpu {
     while (!done(event)) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   bool done(Event event) override { return stalls_.done(event); }
-  /// What is enqueued on the stream from here on does not seem to end, until resume().
+  /// Work enqueued on the stream from now on does not seem to end, until resume().
   void stall(Stream stream) { stalls_.stall(stream); }
   void resume() { stalls_.resume(); }
   std::byte* allocate(std::size_t bytes) override {

@@ -1,6 +1,6 @@
-// HostProfiler: a GpuProfiler for machines without a GPU. What ops say of themselves is taken for what the GPU did, by
-// a clock that began elsewhere and runs a tenth faster than the host's, so that a timeline shows whether it was read
-// right.
+// HostProfiler: a GpuProfiler for machines without a GPU. What ops report about themselves is recorded as the GPU's
+// activity, by a clock with a different start that runs a tenth faster than the host's, so that errors in converting it
+// show in a timeline.
 //   STAND_IN_PROFILER  missing: nothing can be recorded
 #pragma once
 
@@ -36,7 +36,7 @@ class HostProfiler final : public GpuProfiler {
   void end() override {
     const std::lock_guard lock(mutex_);
     auto& open = open_[std::this_thread::get_id()];
-    if (open.empty()) std::abort();  // of nothing that was begun
+    if (open.empty()) std::abort();  // ended without a beginning
     GpuActivity done = open.back();
     open.pop_back();
     done.end = clocks().gpu;

@@ -1,5 +1,5 @@
-// GpuTransport for GPUs that are the host: messages of the Communicator. `touch` hears of each access, as of a kernel
-// on the stream; a fake that checks their order takes it.
+// GpuTransport for GPUs that are the host: messages of the Communicator. `touch` is called for each access, as for a
+// kernel on the stream; a fake uses it to check the order of accesses.
 #pragma once
 
 #include <algorithm>

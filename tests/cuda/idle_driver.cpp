@@ -1,5 +1,5 @@
-// libcuda.so.1 that is there and does nothing: cuDNN compiles kernels for a GPU that is only described to it, but looks
-// for a driver first. What it then finds missing it names ("Could not load symbol ...").
+// A libcuda.so.1 that does nothing: cuDNN compiles kernels for a GPU that is only described to it, but looks for a
+// driver first. It names missing functions ("Could not load symbol ...").
 extern "C" {
 
 int cuDriverGetVersion(int* version) {

@@ -1,5 +1,5 @@
 // A GPU's kernel under the CPU's interface: operands are copied to the GPU, the kernel is enqueued on a stream, and
-// results are copied back. So what is known to hold for kernels on the CPU can be asked of those on a GPU.
+// results are copied back. So the tests for CPU kernels can be applied to those on a GPU.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@ namespace lockstep::ops {
 
 class KernelOnGpu final : public Kernel {
  public:
-  /// The Gpu outlives it.
+  /// The Gpu must outlive it.
   KernelOnGpu(KernelRequest request, const KernelFactory& make, device::Gpu& gpu, device::Gpu::Stream stream)
       : request_(std::move(request)), gpu_(gpu), stream_(stream), done_(gpu.make_event()) {
     if (request_.gpu != nullptr) options_ = *request_.gpu;
@@ -25,7 +25,7 @@ class KernelOnGpu final : public Kernel {
     kernel_ = make(request_);
   }
 
-  /// Whether the factory made a kernel of such a request.
+  /// Whether the factory made a kernel for this request.
   [[nodiscard]] bool is_there() const { return kernel_ != nullptr; }
   [[nodiscard]] std::string algorithms() const override { return kernel_->algorithms(); }
 
@@ -79,7 +79,7 @@ class KernelOnGpu final : public Kernel {
   }
 
  private:
-  /// A tensor on its way there or back.
+  /// A tensor to be copied to the GPU or back.
   struct Copy {
     std::size_t bytes;
     device::GpuBlock device;
@@ -88,13 +88,13 @@ class KernelOnGpu final : public Kernel {
   };
   using Copies = std::vector<Copy>;
 
-  /// Gradients of parameters are in float32, whatever the parameters are.
+  /// Gradients of parameters are float32, whatever type the parameters have.
   static std::vector<TensorSpec> in_float32(std::vector<TensorSpec> specs) {
     for (TensorSpec& spec : specs) spec.dtype = DType::f32;
     return specs;
   }
 
-  /// Whoever reads what nobody wrote gets NaN.
+  /// Fresh memory, filled so that reading it yields NaN.
   device::GpuBlock junk(std::size_t bytes) {
     device::GpuBlock block(gpu_, bytes);
     const device::PinnedBlock pinned(gpu_, bytes);

@@ -1,5 +1,5 @@
-// How CudaGpu and LtProduct call CUDA, on scripted libraries: what they make is destroyed once, on every way; failures
-// name their place; and of what cuBLASLt proposes only what the promise allows is taken.
+// How CudaGpu and LtProduct call CUDA, on scripted libraries: what they create is destroyed exactly once, on every
+// path; failures name their place; and of cuBLASLt's proposals only those that keep our promise are accepted.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -29,7 +29,7 @@ class LibraryCalls : public testing::Test {
     for (const auto& [kind, count] : scripted_cuda().alive) EXPECT_EQ(count, 0) << kind;
   }
 
-  /// Those since the last time.
+  /// The calls since the last time.
   static Calls calls() { return std::exchange(scripted_cuda().calls, {}); }
 };
 
@@ -76,7 +76,7 @@ TEST_F(LibraryCalls, AGraphThatCannotBeMadeNamesTheOp) {
             std::string(kWhere) +
                 ", step 2, conv 'stem' ... relu 'last': cudaGraphInstantiate(&runnable, graph.get(), 0) "
                 "failed with 2: some error; cuda_graphs: false launches kernels without recording them");
-  EXPECT_EQ(scripted_cuda().last_error, 0);  // which the next launch's check would take for its own
+  EXPECT_EQ(scripted_cuda().last_error, 0);  // which the next launch's check would mistake for its own
 }
 
 TEST_F(LibraryCalls, AFaultNamesWhatMayHaveMadeIt) {
@@ -106,7 +106,7 @@ TEST_F(LibraryCalls, AnEventThatIsNotDoneLeavesNoErrorBehind) {
   const auto event = gpu.make_event();
   scripted_cuda().answers["cudaEventQuery"] = cudaErrorNotReady;
   EXPECT_FALSE(gpu.done(event));
-  EXPECT_EQ(scripted_cuda().last_error, 0);  // which the next launch's check would take for its own
+  EXPECT_EQ(scripted_cuda().last_error, 0);  // which the next launch's check would mistake for its own
   scripted_cuda().answers["cudaEventQuery"] = cudaErrorIllegalAddress;
   EXPECT_NE(refusal([&] { (void)gpu.done(event); }).find("cudaEventQuery"), std::string::npos);
   scripted_cuda().answers.clear();

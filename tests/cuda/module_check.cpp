@@ -1,5 +1,5 @@
-// Loads the real module and prints the ops that it has kernels for. An Error that the module throws must be caught here
-// by its type: the two have no symbol in common.
+// Loads the real module and prints the ops for which it has kernels. An Error that the module throws must be caught
+// here by its type, although the two share no symbols.
 #include <fmt/format.h>
 
 #include <cstdio>

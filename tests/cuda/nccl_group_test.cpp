@@ -1,5 +1,5 @@
-// NcclGroup against a NCCL that does what a script says: how it starts, what it calls and in which order, and how it
-// ends where something is late or fails.
+// NcclGroup with a NCCL that follows a script: how it starts, what it calls in which order, and how it ends if
+// something is late or fails.
 #include "comm/transport/nccl_group.hpp"
 
 #include <fmt/format.h>
@@ -26,13 +26,13 @@ using namespace std::chrono_literals;
 using std::chrono::milliseconds;
 using Strings = std::vector<std::string>;
 
-constexpr double kSoon = 30;  ///< seconds, on a busy machine; deadlines that must not be waited for are longer
+constexpr double kSoon = 30;  ///< seconds, on a busy machine; deadlines that must not be reached are longer
 
 device::GpuPlace place_of(int rank) {
   return {.host = "node7", .rank = rank, .gpu = fmt::format("GPU {}", rank)};
 }
 
-/// The host, with a stream for streams, whose handles nothing uses.
+/// The host, with streams whose handles are never used.
 class StreamGpu final : public device::HostGpu {
  public:
   GpuStream* kernel_stream(Stream /*stream*/) override { return &stream_; }
@@ -46,7 +46,7 @@ class NcclGroupTest : public testing::Test {
  protected:
   using Body = std::function<void(Communicator&, NcclGroup&)>;
 
-  /// Each rank makes a group and does `body` with it: by rank, the message that it ended with, or "".
+  /// Each rank makes a group and calls `body` with it: returns for each rank the message with which it ended, or "".
   Strings run(int size, milliseconds timeout, const Body& body = {}) {
     Strings ends(static_cast<std::size_t>(size));
     run_in_threads(size, [&](Communicator& ranks) {
@@ -61,7 +61,7 @@ class NcclGroupTest : public testing::Test {
     });
     return ends;
   }
-  /// Everywhere the failure of one rank.
+  /// On all ranks, the failure of one rank.
   static Strings failed(int size, int rank, const std::string& what) {
     const std::string whole = place_of(rank).text() + ": " + what;
     Strings ends;
@@ -103,8 +103,8 @@ TEST_F(NcclGroupTest, StartsWhenAllAreReadyAndEndsInOrder) {
 TEST_F(NcclGroupTest, AFailureOfAnyRankEndsAllAtOnce) {
   constexpr int kSize = 5;
   for (int broken = 0; broken < kSize; ++broken) {
-    for (const bool later : {false, true}) {  // found by the call, or while it is under way
-      ScriptedNccl inner;                     // in the place of the other
+    for (const bool later : {false, true}) {  // found by the call, or while it is in progress
+      ScriptedNccl inner;                     // replaces the other one
       for (int rank = 0; rank < kSize; ++rank) inner.script(rank, "state", {ncclInProgress});
       if (later) {
         inner.script(broken, "state", {ncclInProgress, ncclInProgress, ncclSystemError});
@@ -149,7 +149,7 @@ TEST_F(NcclGroupTest, AnErrorWhileTheGpuIsWaitedForNamesTheStep) {
   nccl.script(0, "state", {ncclSuccess, ncclInProgress, ncclRemoteError});
   const auto ends = run(1, 60s, [&](Communicator&, NcclGroup& group) {
     const Operation operation{"reduce", 7, 60s};
-    group.check(operation);  // in progress is no error
+    group.check(operation);  // in progress is not an error
     group.enter(7);
     const std::string message = refusal([&] { group.check(operation); });
     EXPECT_EQ(message, "node7, rank 0, GPU 0, step 7: reduce failed with 6: a remote error (as the script says)");
@@ -172,7 +172,7 @@ TEST_F(NcclGroupTest, AGroupOfCallsMayTakeItsTime) {
   const auto ends = run(1, 60s, [&](Communicator&, NcclGroup& group) {
     float value = 3;
     group.all_reduce_sum(&value, 1, {});
-    group.all_reduce_sum(&value, 1, {});  // not before NCCL has taken the first
+    group.all_reduce_sum(&value, 1, {});  // not before NCCL has accepted the first
     EXPECT_EQ(value, 3);
   });
   EXPECT_EQ(ends, Strings(1));
@@ -246,7 +246,7 @@ TEST_F(NcclGroupTest, MessagesBothWaysAreOneGroup) {
     const std::vector<Message> sends{{other, first.data(), 3}, {other, second.data(), 2}};
     const std::vector<Message> receives{{other, got.data(), 3}, {other, got.data() + 3, 2}};
     group.send_receive(sends, receives, {});
-    group.send_receive({}, {}, {});  // nothing: NCCL is not asked
+    group.send_receive({}, {}, {});  // nothing to do: NCCL is not called
     auto expected = numbers(100 * other, 3);
     for (const float value : numbers(100 * other + 50, 2)) expected.push_back(value);
     EXPECT_EQ(got, expected);
@@ -289,7 +289,7 @@ TEST(NcclReducer, HasTheTreesBitsAndOneOrderOfCallsOnAllRanks) {
       ScriptedNccl nccl;
       const std::string found = wrong<NcclSide>(c, expected_of(c), {.exact = exact, .timeout = 60s});
       const std::string where = fmt::format("seed {}: {}\n  {}", seed, c.text(), rerun(seed, "cuda_nccl_test"));
-      ASSERT_EQ(exact ? found : "", "") << where;  // else the sums are the library's
+      ASSERT_EQ(exact ? found : "", "") << where;  // otherwise the sums are the library's
       ASSERT_EQ(nccl.mistakes(), Strings{}) << where;
       EXPECT_EQ(nccl.alive(), 0U);
       for (int rank = 1; rank < c.ranks; ++rank) ASSERT_EQ(nccl.collectives(rank), nccl.collectives(0)) << where;

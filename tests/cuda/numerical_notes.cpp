@@ -12,7 +12,7 @@ namespace lockstep::device {
 
 namespace {
 
-// The frontend says which notes a proposal has only to strike it. The plan that was built has them, too.
+// The frontend only allows to exclude proposals by their notes. The plan that was built has them, too.
 struct OpenGraph : cudnn_frontend::graph::Graph {
   static const auto& plans_of(const Graph& graph) { return graph.*&OpenGraph::plans; }
 };

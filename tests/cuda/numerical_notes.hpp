@@ -1,4 +1,4 @@
-// What cuDNN itself notes of the numbers of a plan that was chosen.
+// cuDNN's own notes about the numerics of a chosen plan.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace lockstep::device {
 
-/// Those that the module must not take, one after the other; empty: none. `tensor_cores`: whether it may take them.
+/// The notes that the module must not accept, joined; empty: none. `tensor_cores`: whether tensor cores are allowed.
 [[nodiscard]] std::string unwanted_notes(const CudnnPlan& plan, bool tensor_cores);
 
 }  // namespace lockstep::device

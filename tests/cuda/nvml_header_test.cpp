@@ -1,4 +1,5 @@
-// Our own declarations of NVML against its header, which the toolkit has and builds without one need not have.
+// Compares our own declarations of NVML with its header, which is in the toolkit but not available to builds without
+// one.
 #include <gtest/gtest.h>
 #include <nvml.h>
 

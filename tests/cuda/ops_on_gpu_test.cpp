@@ -1,6 +1,6 @@
 // Every case of every op on a GPU: our own kernels have the bits that their bodies have on the CPU, over the same grid;
-// what a library computes is within the case's tolerance of the CPU's kernel. Without a GPU these are skipped, and the
-// way of the operands there and back is tested alone.
+// what a library computes is within the case's tolerance of the CPU's kernel. Without a GPU these are skipped, and only
+// the transfer of operands is tested.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -51,7 +51,7 @@ Results compute(const Problem& problem, Kernel& kernel) {
   add("output", run.outputs(), problem.signature.outputs);
   add("statistic", run.statistics(), specs_of(problem.states));
   if (problem.trains()) {
-    const auto gradients = run.input_gradients();  // junk, where an input wants none
+    const auto gradients = run.input_gradients();  // junk for inputs that want no gradient
     for (std::size_t i = 0; i < gradients.size(); ++i) {
       if (!problem.makes_gradient(i)) continue;
       results.push_back({fmt::format("input gradient {}", i), problem.input_specs[i], gradients[i]});
@@ -61,13 +61,13 @@ Results compute(const Problem& problem, Kernel& kernel) {
   return results;
 }
 
-/// What is no number has other bits on a GPU than on the CPU.
+/// NaNs have different bits on a GPU than on the CPU.
 bool has_one_value(double a, double b) {
   return std::isnan(a) ? std::isnan(b) : a == b && std::signbit(a) == std::signbit(b);
 }
 
-/// The first thing that differs by more than `tolerance` of the largest value and `floor`; bits, where it is 0. Empty:
-/// nothing.
+/// The first difference larger than `tolerance` times (`floor` + the largest value); if `tolerance` is 0, the first
+/// differing bits. Empty: none.
 std::string difference(const Results& expected, const Results& found, double tolerance, double floor = 1) {
   for (std::size_t i = 0; i < expected.size(); ++i) {
     const Named &a = expected[i], &b = found.at(i);
@@ -95,15 +95,15 @@ std::unique_ptr<Kernel> cpu_kernel(const Problem& problem) {
   return problem.make_kernel(with_epilogues_of_gpus(*problem.op));
 }
 
-/// Of what no library computed.
+/// Whether no library was involved.
 bool is_own(const std::string& algorithms) {
   return algorithms.find("cuDNN") == std::string::npos && algorithms.find("cuBLASLt") == std::string::npos;
 }
 
-/// The kernels of the GPU that there is, each under the CPU's interface.
+/// The kernels of this machine's GPU, each under the CPU's interface.
 class RealGpu {
  public:
-  /// Why there is none; empty: there is.
+  /// Why there is no GPU; empty: there is one.
   std::string open() {
     const std::string why = this_.open();
     if (!why.empty()) return why;
@@ -112,14 +112,14 @@ class RealGpu {
     stream_ = this_.gpu->make_kernel_stream();
     return "";
   }
-  /// That of tests without a GPU, whose kernels are the CPU's.
+  /// Whether it is the stand-in of tests without a GPU, with the CPU's kernels.
   [[nodiscard]] bool is_stand_in() const { return this_.name.starts_with("Stand-in"); }
   [[nodiscard]] const KernelFactory* find(const std::string& op) const {
     const auto& factories = ops_.at(op).kernels;
     const auto found = factories.find(DeviceKind::cuda);
     return found == factories.end() ? nullptr : &found->second;
   }
-  /// Null where the factory makes none of such a request.
+  /// Null if the factory makes none for this request.
   [[nodiscard]] std::unique_ptr<Kernel> make(const KernelFactory& factory, const KernelRequest& request) const {
     auto kernel = std::make_unique<KernelOnGpu>(request, factory, *this_.gpu, stream_);
     return kernel->is_there() ? std::move(kernel) : nullptr;
@@ -137,7 +137,7 @@ class OpsOnGpu : public testing::Test {
 
   enum class Which : std::uint8_t { all_but_timed, with_timed_products, of_many_rows };
 
-  /// With so many rows that a thread of a kernel over elements has all of the elements that it may take.
+  /// With so many rows that each thread of an elementwise kernel has its full number of elements.
   static OpCase with_many_rows(OpCase one) {
     constexpr std::int64_t kElements = 5000;
     if (one.inputs.empty() || one.inputs[0].shape.empty()) return one;
@@ -148,7 +148,7 @@ class OpsOnGpu : public testing::Test {
     return one;
   }
 
-  /// visit(op's cases, case, problem) for all that have a kernel, with each epilogue of GPUs.
+  /// visit(op's cases, case, problem) for all that have a kernel, with each of the GPU's epilogues.
   template <class Visit>
   void for_cases(const Visit& visit, Which which = Which::all_but_timed) const {
     for (const OpCases& cases : all_cases()) {
@@ -167,7 +167,7 @@ class OpsOnGpu : public testing::Test {
     }
   }
 
-  /// One case in bfloat16 or float16: what the executor gives a kernel there (graph/precision.hpp).
+  /// One case in bfloat16 or float16: what the executor passes to a kernel there (graph/precision.hpp).
   struct LowPrecisionCase {
     std::string name;
     DType type;
@@ -177,7 +177,7 @@ class OpsOnGpu : public testing::Test {
     [[nodiscard]] KernelRequest request(const KernelRequest& of_low) const {
       return low_precision_request(type, low, of_low);
     }
-    /// To our own kernel's bits, over the grid on the CPU, or to the CPU's kernel in fp32.
+    /// Compares with our own kernel's bits, over the grid on the CPU, or with the CPU's kernel in fp32.
     [[nodiscard]] std::string difference_to(Kernel& found, bool bits) const {
       if (!bits) return difference(compute(wide, *cpu_kernel(wide)), compute(low, found), tolerance, 1e-3);
       const KernelFactory own = host_grid_kernels().at(wide.op->name);
@@ -198,7 +198,7 @@ class OpsOnGpu : public testing::Test {
         if (wide.op->multiplies) round_all(type, rounded.parameters, true);
         Problem low =
             low_precision_problem_of(type, rounded, one, {{}, true, wide.op->multiplies, true, true, wide.epilogue});
-        const double rounding = type == DType::bf16 ? 1.0 / 64 : 1.0 / 512;  // a few of the type's own
+        const double rounding = type == DType::bf16 ? 1.0 / 64 : 1.0 / 512;  // a few units of the type's rounding
         visit(LowPrecisionCase{fmt::format("{}, case {}, {}", title(wide), one.name, name_of(type)), type,
                                std::move(rounded), std::move(low), std::max(one.tolerance, rounding)});
       }
@@ -234,7 +234,7 @@ TEST_F(OpsOnGpu, ComputeWhatTheyDoOnTheCpu) {
           << title(problem) << ", case " << one.name << ", channels last: " << last->algorithms();
     }
     if (own) return;
-    // Another rank takes the algorithms by their names.
+    // Another rank selects the algorithms by name.
     const auto told = problem.make_kernel([&](KernelRequest request) {
       const GpuKernelOptions options{.algorithms = on_gpu->algorithms()};
       request.gpu = &options;
@@ -287,7 +287,7 @@ TEST_F(OpsOnGpu, ComputeManyRowsInTwoBytes) {
   EXPECT_GT(compared, 100);
 }
 
-// Those that have a kernel for it: others are upcast around the one for fp32 (tests/ops/upcast_test.cpp).
+// Only ops with a kernel for it: others are upcast around the fp32 kernel (tests/ops/upcast_test.cpp).
 TEST_F(OpsOnGpu, ComputeWhatTheyDoOnTheCpuInTwoBytes) {
   RealGpu gpu;
   if (const std::string why = gpu.open(); !why.empty()) GTEST_SKIP() << why;
@@ -306,7 +306,7 @@ TEST_F(OpsOnGpu, ComputeWhatTheyDoOnTheCpuInTwoBytes) {
     ++compared;
     if (!own) ++by_libraries[one.wide.op->name];
   };
-  // Without a GPU its kernels are interpreted, and products of the timed cases' sizes would take minutes.
+  // Without a GPU its kernels are interpreted, and products as large as in the timed cases would take minutes.
   for_low_precision_cases(compare, gpu.is_stand_in() ? Which::all_but_timed : Which::with_timed_products);
   EXPECT_GT(compared, 200);
   if (gpu.is_stand_in()) return;
@@ -315,7 +315,7 @@ TEST_F(OpsOnGpu, ComputeWhatTheyDoOnTheCpuInTwoBytes) {
   }
 }
 
-// The comparison itself, with our own kernels over the grid in the GPU's place.
+// Tests the comparison itself, with our own kernels over the grid in place of the GPU.
 TEST_F(OpsOnGpu, TwoBytesGoThereAndBack) {
   device::HostGpu gpu;
   const auto grids = host_grid_kernels();

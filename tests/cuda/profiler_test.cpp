@@ -1,4 +1,4 @@
-// What becomes of CUPTI's records, and what the real library does on a machine without a GPU.
+// How CUPTI's records are processed, and what the real library does on a machine without a GPU.
 #include <gtest/gtest.h>
 
 #include "device/cuda/cupti_profiler.hpp"
@@ -28,7 +28,7 @@ TEST(Profiler, AKernelHasItsNameInCpp) {
   EXPECT_EQ(found[0].begin, 1'000U);
   EXPECT_EQ(found[0].end, 3'500U);
   EXPECT_EQ(found[0].bytes, -1);
-  kernel.name = "cudnn_infer_kernel";  // of C
+  kernel.name = "cudnn_infer_kernel";  // a C function
   EXPECT_EQ(read(kernel)[0].name, "cudnn_infer_kernel");
   kernel.name = nullptr;
   EXPECT_EQ(read(kernel)[0].name, "kernel");
@@ -37,7 +37,7 @@ TEST(Profiler, AKernelHasItsNameInCpp) {
 TEST(Profiler, CopiesAndFillsHaveTheirBytes) {
   CUpti_ActivityMemcpy6 copy{};
   copy.kind = CUPTI_ACTIVITY_KIND_MEMCPY;
-  copy.bytes = 5'000'000'000;  // more than 32 bits hold
+  copy.bytes = 5'000'000'000;  // does not fit into 32 bits
   copy.end = 9;
   const std::pair<CUpti_ActivityMemcpyKind, const char*> kinds[] = {
       {CUPTI_ACTIVITY_MEMCPY_KIND_HTOD, "copy to the GPU"},
@@ -75,7 +75,7 @@ TEST(Profiler, OtherRecordsTellNothing) {
 TEST(Profiler, TheRealLibraryHasWhatIsAskedOfIt) {
   if (ask_driver().state == DriverState::ready) GTEST_SKIP() << "there is a GPU";
   CuptiProfiler profiler;
-  // It is found and all functions are there: what fails is CUPTI's own, for want of a driver.
+  // The library is found with all functions: it is CUPTI itself that fails, for lack of a driver.
   const std::string problem = profiler.start();
   EXPECT_TRUE(problem.starts_with("cuptiActivity")) << problem;
   profiler.begin("nobody listens");

@@ -1,4 +1,4 @@
-// How a library's refusal comes to whoever called.
+// How a library's refusal reaches the caller.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 
 namespace lockstep {
 
-/// The message of the error that the body ends with, which is one of the infrastructure; empty: there was none.
+/// The message of the error with which the body ends, which must be an infrastructure error; empty: there was none.
 template <class Body>
 std::string refusal(const Body& body) {
   try {

@@ -17,7 +17,7 @@ namespace {
 
 ScriptedCuda script;
 
-/// The answer; a failure stays until somebody asks for it, as CUDA's does.
+/// The scripted answer; a failure persists until it is queried, as in CUDA.
 template <class Code>
 Code answer(const char* name) {
   script.calls.emplace_back(name);
@@ -27,7 +27,7 @@ Code answer(const char* name) {
   return static_cast<Code>(code);
 }
 
-/// Objects are numbers that nobody looks behind.
+/// Objects are just numbers.
 template <class Code, class Object>
 Code make(const char* name, const char* kind, Object* object) {
   static std::uintptr_t next = 0x1000;
@@ -242,7 +242,7 @@ namespace lockstep::device {
 
 void open_nvrtc_builtins() {}
 
-// Its kernels are CUDA's affair.
+// Not tested here: kernels are left out.
 void CudaGpu::add(Stream /*stream*/, DType /*dtype*/, const void* /*left*/, const void* /*right*/, void* /*out*/,
                   std::int64_t /*n*/) {}
 void CudaGpu::cast(Stream /*stream*/, Cast /*cast*/, DType /*type*/, const void* /*from*/, void* /*to*/,

@@ -16,7 +16,7 @@ constexpr std::chrono::seconds kPatience{20};
 
 ScriptedNccl* current_nccl = nullptr;
 
-/// What the calling thread has put into its group.
+/// The calls that the calling thread has put into its group.
 struct Group {
   int depth = 0;
   std::vector<ScriptedNccl::Part> parts;
@@ -235,7 +235,7 @@ std::span<float> at(void* memory, std::size_t first, std::size_t count) {
   return {static_cast<float*>(memory) + first, count};
 }
 
-/// All other ranks.
+/// Calls `body` for all other ranks.
 template <class Body>
 void each_other(ncclComm_t communicator, const Body& body) {
   for (int other = 0; other < communicator->ranks; ++other) {
@@ -355,7 +355,7 @@ ncclResult_t ncclAllReduce(const void* from, void* to, std::size_t count, ncclDa
   return ScriptedNccl::current().put("ncclAllReduce", fmt::format("ncclAllReduce {}", count), std::move(part));
 }
 
-// A stream's stream has handles of libraries, which need a GPU, and which nothing here uses.
+// A GpuStream has handles of libraries, which need a GPU; nothing here uses them.
 namespace lockstep::device {
 
 CublasLt make_cublas_lt(const GpuPlace& /*place*/) {

@@ -1,8 +1,8 @@
-// NCCL for ranks that are threads of one process: it gives what a script says, moves the bytes as NCCL would, writes
-// down every call, and finds what NCCL forbids. The one that was made last stands in the place of the library.
+// NCCL for ranks that are threads of one process: returns what a script says, moves the bytes as NCCL would, records
+// every call, and detects what NCCL forbids. The one created last acts as the library.
 //
-// What a group sends is taken before the group ends, as where NCCL has no buffer for it: groups whose order differs
-// between ranks stand still, and that is a mistake, too.
+// What a group sends is taken before the group ends, as if NCCL had no buffer for it: groups whose order differs
+// between ranks deadlock, which is detected as an error, too.
 #pragma once
 
 #include <nccl.h>
@@ -20,7 +20,7 @@
 
 struct ncclComm {
   int rank = 0, ranks = 0;
-  bool under_way = false;  ///< a call is, and the caller has not been told that it is over
+  bool under_way = false;  ///< a call is in progress, and the caller has not been told that it is over
   bool finalized = false;
 };
 
@@ -33,20 +33,20 @@ class ScriptedNccl {
   ScriptedNccl& operator=(const ScriptedNccl&) = delete;
   ~ScriptedNccl();
 
-  /// What a function gives on this rank, call by call; the last one from then on. Without a script: ncclSuccess.
-  /// "state" stands for what ncclCommGetAsyncError finds.
+  /// What a function returns on this rank, call by call; the last value is repeated. Without a script: ncclSuccess.
+  /// "state" stands for the result of ncclCommGetAsyncError.
   void script(int rank, const std::string& function, std::vector<ncclResult_t> results);
 
-  /// All calls of a rank but those that only ask: "ncclSend 40 to 1".
+  /// All calls of a rank except queries: "ncclSend 40 to 1".
   [[nodiscard]] std::vector<std::string> calls(int rank) const;
   [[nodiscard]] int count(int rank, const std::string& function) const;
-  /// Those in which all ranks take part.
+  /// The collective calls.
   [[nodiscard]] std::vector<std::string> collectives(int rank) const;
   [[nodiscard]] std::vector<std::string> mistakes() const;
   /// Communicators that were neither destroyed nor aborted.
   [[nodiscard]] std::size_t alive() const;
 
-  // What the functions do.
+  // The instance on which the functions act.
   static ScriptedNccl& current();
   ncclResult_t make_id();
   ncclResult_t make(ncclComm_t* communicator, int ranks, int rank, bool blocking);
@@ -56,10 +56,10 @@ class ScriptedNccl {
   void start_group();
   ncclResult_t end_group();
 
-  /// A part of a group, on one rank.
+  /// One rank's part of a call.
   struct Part {
     ncclComm_t communicator = nullptr;
-    std::string what;  ///< the same for both ends of what it moves
+    std::string what;  ///< equal at both ends of a transfer
     struct Send {
       int to = 0;
       std::vector<float> values;
@@ -72,7 +72,7 @@ class ScriptedNccl {
     std::vector<Send> sends;
     std::vector<Receive> receives;
   };
-  /// `call` is what is written down.
+  /// `call`: as recorded.
   ncclResult_t put(const std::string& function, const std::string& call, Part part);
   void mistake(const std::string& what);
 
@@ -90,13 +90,13 @@ class ScriptedNccl {
   void move(const std::vector<Part>& parts, std::unique_lock<std::mutex>& lock);
 
   ScriptedNccl* before_;
-  mutable std::mutex mutex_;  ///< of what follows
+  mutable std::mutex mutex_;  ///< protects what follows
   std::condition_variable changed_;
   std::map<std::pair<int, std::string>, std::deque<ncclResult_t>> script_;
   std::map<int, std::vector<std::string>> calls_;
   std::map<Way, std::deque<std::shared_ptr<Mail>>> mail_;
   std::set<ncclComm_t> alive_;
-  std::vector<std::unique_ptr<ncclComm>> made_;  ///< kept, so that no new one has an old one's address
+  std::vector<std::unique_ptr<ncclComm>> made_;  ///< kept, so that addresses are not reused
   std::vector<std::string> mistakes_;
 };
 

@@ -1,11 +1,11 @@
-// libcuda.so.1 for tests without a GPU: the functions that lockstep asks, with answers from the environment.
-//   STAND_IN_DRIVER  the CUDA version it runs: 13000
+// libcuda.so.1 for tests without a GPU: the functions that lockstep calls, with answers from the environment.
+//   STAND_IN_DRIVER  the CUDA version it supports: 13000
 //   STAND_IN_INIT    what cuInit returns
-//   STAND_IN_GPUS    how many GPUs; those of CUDA_VISIBLE_DEVICES count only as far as it is empty, which hides all
-//   STAND_IN_FIRST   the first one's number among the machine's
+//   STAND_IN_GPUS    number of GPUs; an empty CUDA_VISIBLE_DEVICES hides all, any other value is ignored
+//   STAND_IN_FIRST   the first one's number in the machine
 //   STAND_IN_MAJOR   compute capability
-//   STAND_IN_SAME    1: all are of one model
-// The machine's GPU i stands on bus 0x90 - 0x10 i, so that the driver's order is not that of the bus.
+//   STAND_IN_SAME    1: all are the same model
+// The machine's GPU i is on bus 0x90 - 0x10 i, so that the driver's order is not that of the bus.
 #include <cstdlib>
 #include <cstring>
 

@@ -1,5 +1,5 @@
-// What the GPU of a stand-in module is: the host, which does at once what it is asked; or, with STAND_IN_CHECKED, a
-// fake that finds every access that nothing orders, and all memory that is not its own.
+// The GPU of a stand-in module: the host, which does everything at once; or, with STAND_IN_CHECKED, a fake that detects
+// every unordered access, and every access to memory that is not its own.
 #pragma once
 
 #include "comm/transport/gpu_transport.hpp"

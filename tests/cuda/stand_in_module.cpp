@@ -1,8 +1,8 @@
-// A CUDA module for tests without CUDA: what the loader asks for, and a GPU that is the host with the CPU's kernels, so
-// that whole jobs go the GPU's way through exec and train, and end with the CPU's bits.
+// A CUDA module for tests without CUDA: the functions that the loader needs, and a GPU that is the host with the CPU's
+// kernels, so that whole jobs take the GPU's code path through exec and train, and end with the CPU's bits.
 //   STAND_IN_BUILD_ID  a string, or the function build_id() of the build
 //   STAND_IN_CHECKED   0 or 1: cuda/stand_in_gpu.hpp
-//   STAND_IN_KERNELS   by op: what is taken in place of the CPU's kernels; ops::host_grid_kernels(), or none
+//   STAND_IN_KERNELS   by op: used instead of the CPU's kernels; ops::host_grid_kernels(), or none
 #include "cuda/host_profiler.hpp"
 #include "cuda/stand_in_gpu.hpp"
 #include "cuda/stand_in_transport.hpp"

@@ -1,5 +1,5 @@
-// The messages of a stand-in module. STAND_IN_HANGS=rank:step makes those of a rank go wrong at a step without a word,
-// STAND_IN_FAILS=rank:step so that they find it out; with STAND_IN_REFUSES=rank they do not start there.
+// The messages of a stand-in module. With STAND_IN_HANGS=rank:step those of a rank hang silently from a step on, with
+// STAND_IN_FAILS=rank:step the rank notices it; with STAND_IN_REFUSES=rank they do not start on that rank.
 #pragma once
 
 #include <fmt/format.h>
@@ -16,7 +16,7 @@
 
 namespace lockstep {
 
-/// Null where this variable asks for no fault of this rank.
+/// Null if this variable requests no fault for this rank.
 inline std::shared_ptr<comm::TransportFault> stand_in_fault(const char* variable, int rank) {
   const char* given = std::getenv(variable);
   int of_rank = 0;
@@ -27,7 +27,7 @@ inline std::shared_ptr<comm::TransportFault> stand_in_fault(const char* variable
   return fault;
 }
 
-/// As NCCL does: where a rank fails, the others wait for it, and would go on doing so.
+/// Like NCCL: if a rank fails, the others wait for it, and would do so forever.
 inline void start_stand_in(Communicator& ranks, const device::GpuPlace& place, std::chrono::milliseconds timeout) {
   const char* refuses = std::getenv("STAND_IN_REFUSES");
   const auto verdict = [&]() -> std::optional<std::string> {

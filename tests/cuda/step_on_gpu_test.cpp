@@ -1,5 +1,5 @@
-// What a step on a GPU does beside its ops: sums, casts and updates have the bits that they have on the CPU. Without a
-// GPU these are skipped.
+// What a step on a GPU does besides its ops: sums, casts and updates have the bits that they have on the CPU. Skipped
+// without a GPU.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -57,7 +57,7 @@ class StepOnGpu : public testing::Test {
   device::Gpu::Stream stream_{};
 };
 
-/// Of all sizes, subnormal ones too, and zeros of both signs; a few blocks and a rest.
+/// Of all magnitudes, including subnormal ones, and zeros of both signs; a few blocks and a remainder.
 std::vector<float> numbers(std::uint64_t seed) {
   RandomStream random(seed, 0);
   std::vector<float> values(10'007);

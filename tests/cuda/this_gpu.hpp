@@ -1,4 +1,4 @@
-// The first GPU of this machine, for tests that skip where there is none.
+// The first GPU of this machine, for tests that are skipped if there is none.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@
 namespace lockstep {
 
 struct ThisGpu {
-  /// Why there is none; empty: there is.
+  /// Why there is none; empty: there is one.
   std::string open() {
     const auto driver = device::ask_driver();
     if (driver.state != device::DriverState::ready) {

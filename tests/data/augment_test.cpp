@@ -11,7 +11,7 @@ namespace lockstep::data {
 
 namespace {
 
-using Bytes = std::vector<int>;  // not of bytes: g++ 12 warns falsely of their comparison
+using Bytes = std::vector<int>;  // not of bytes: g++ 12 emits a false warning for their comparison
 
 std::unique_ptr<AugmentStep> make(const std::string& name, std::map<std::string, Attribute> attributes = {}) {
   const AugmentRegistry registry = built_in_augmentations();
@@ -19,7 +19,7 @@ std::unique_ptr<AugmentStep> make(const std::string& name, std::map<std::string,
   return def->make(complete(def->attributes, Attributes(std::move(attributes)), name));
 }
 
-/// What the step makes of an image; the size is changed where the step changes it.
+/// The result of the step for an image; the step may change the size.
 Bytes apply(const AugmentStep& step, const Bytes& pixels, std::int64_t height, std::int64_t width,
             std::int64_t channels = 1, std::uint64_t id = 0) {
   Image image;
@@ -57,7 +57,7 @@ TEST(Augment, FlipMirrorsHalfOfTheImages) {
   for (std::uint64_t id = 0; id < 2000; ++id) {
     flipped += static_cast<int>(apply(*make("flip"), {1, 2}, 1, 2, 1, id)[0] == 2);
   }
-  EXPECT_NEAR(flipped, 1000, 90);  // four deviations
+  EXPECT_NEAR(flipped, 1000, 90);  // four standard deviations
 }
 
 TEST(Augment, CropShiftsByEveryOffsetEquallyOften) {
@@ -89,7 +89,7 @@ TEST(Augment, CenterCropTakesTheMiddleOrPads) {
 
 TEST(Augment, ResizeAveragesWhenItShrinks) {
   const auto step = make("resize", {{"size", std::vector<std::int64_t>{1, 2}}});
-  // Each output sees a triangle over its half and beyond: weights 3, 3, 1 (of 7) at the edge.
+  // Each output is a triangle filter over its half and beyond: weights 3, 3, 1 (of 7) at the edge.
   EXPECT_EQ(apply(*step, {10, 10, 90, 90}, 1, 4), (Bytes{21, 79}));
   EXPECT_EQ(apply(*step, {50, 50, 50, 50, 50, 50, 50, 50}, 2, 4), (Bytes{50, 50}));
 }
@@ -138,7 +138,7 @@ TEST(Augment, RotateByNothingIsTheImageAndAngleIsSymmetric) {
 }
 
 TEST(Augment, RotateByAHalfTurnOrQuarterTurn) {
-  // The angle is random.between(-d, d); an id whose draw is near the end gives nearly a half turn.
+  // The angle is random.between(-d, d); for an id whose draw is near the end it is nearly a half turn.
   const auto step = make("rotate", {{"degrees", 180.0}});
   bool found = false;
   for (std::uint64_t id = 0; id < 4000 && !found; ++id) {
@@ -172,7 +172,7 @@ TEST(Augment, ColorJitterKeepsGrayWhereItShould) {
   bool spread = false;
   for (std::uint64_t id = 0; id < 50; ++id) {
     const Bytes out = apply(*contrast, {80, 120}, 1, 2, 1, id);
-    EXPECT_NEAR((out[0] + out[1]) / 2.0, 100, 1);  // the mean stays
+    EXPECT_NEAR((out[0] + out[1]) / 2.0, 100, 1);  // the mean is kept
     spread = spread || out[1] - out[0] > 60;
     EXPECT_EQ(apply(*saturation, {77, 77, 77}, 1, 1, 3, id), (Bytes{77, 77, 77}));
   }
@@ -186,7 +186,7 @@ TEST(Augment, CutoutBlackensASquare) {
     const Bytes out = apply(*step, Bytes(25, 9), 5, 5, 1, id);
     for (std::size_t i = 0; i < 25; ++i) black[i] += static_cast<int>(out[i] == 0);
   }
-  EXPECT_NEAR(black[12], 900, 100);  // the middle: 9 of 25 centres reach it
+  EXPECT_NEAR(black[12], 900, 100);  // the middle: 9 of 25 centers reach it
   EXPECT_NEAR(black[0], 400, 80);    // a corner: 4 of 25
 }
 
@@ -249,7 +249,7 @@ TEST(Augment, MistakesAreNamed) {
 
 namespace {
 
-/// A step of a user's own.
+/// A user's own step.
 class Invert final : public AugmentStep {
  public:
   void apply(Image& image, RandomStream& /*random*/) const override {

@@ -1,4 +1,4 @@
-// The hash over all samples: the same wherever they lie, another for any other byte.
+// The hash over all samples: the same wherever they are stored, different for any changed byte.
 #include "data/content_digest.hpp"
 
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ TEST(ContentDigest, AFolderItsTarAndAPackedFileHaveOne) {
   EXPECT_NE(digest, digest_of(*data::open(source(SourceKind::images, {folder / "set"}))));
 }
 
-TEST(ContentDigest, LabelsAreNotInIt) {  // since a validation set has its classes numbered as the training set's
+TEST(ContentDigest, LabelsAreNotInIt) {  // since the classes of a validation set are numbered like the training set's
   const TemporaryFolder folder;
   write_folder(folder / "all", {{"cat/1.png", png(8, 8, 1)}, {"dog/1.png", png(8, 8, 1, 2)}});
   write_folder(folder / "dogs", {{"dog/1.png", png(8, 8, 1, 2)}});
@@ -48,7 +48,7 @@ TEST(ContentDigest, LabelsAreNotInIt) {  // since a validation set has its class
 
 TEST(ContentDigest, TokensThatFillNoWindowAreInIt) {
   const TemporaryFolder folder;
-  std::string bytes(2 * 12, '\1');  // windows of 4 tokens: the last of 11 pairs fill none
+  std::string bytes(2 * 12, '\1');  // windows of 4 tokens: the last pairs of 11 do not fill one
   const std::string digest = token_digest(folder / "a", bytes);
   EXPECT_EQ(digest, token_digest(folder / "b", bytes));
   bytes.back() = '\2';

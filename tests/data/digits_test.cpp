@@ -22,7 +22,7 @@ std::string digest_of(const DataSet& set, std::int64_t id) {
 
 }  // namespace
 
-// The bits of the digits are a promise: a run on them has the same result on every machine and in every version.
+// The bits of the digits are promised: a run on them has the same result on every machine and in every version.
 TEST(Digits, BitsAreKnown) {
   const auto set = make_digits(60000);
   EXPECT_EQ(digest_of(*set, 0), "09d0b5c9e835fa4b");
@@ -50,7 +50,7 @@ TEST(Digits, ClassesAreBalancedAndCounted) {
   for (std::int64_t id = 0; id < set->size(); ++id) ++counts[static_cast<std::size_t>(set->label(id))];
   EXPECT_EQ(counts, set->info().class_counts);
   EXPECT_GT(*std::min_element(counts.begin(), counts.end()), 880);
-  EXPECT_LT(*std::max_element(counts.begin(), counts.end()), 1120);  // four deviations
+  EXPECT_LT(*std::max_element(counts.begin(), counts.end()), 1120);  // four standard deviations
 }
 
 TEST(Digits, HaveInkAndLabel) {

@@ -1,4 +1,4 @@
-// Small data sets for tests of the loader and of what runs inside it.
+// Small data sets for tests of the loader and of pipelines.
 #pragma once
 
 #include <atomic>
@@ -43,7 +43,7 @@ class CountingSet : public DataSet {
   std::int64_t size_;
 };
 
-/// Samples of one token: the low bits of the variant under which they were read.
+/// Samples of one token: the low bits of the variant with which they were read.
 class VariantSet final : public CountingSet {
  public:
   explicit VariantSet(std::int64_t size) : CountingSet(size) {

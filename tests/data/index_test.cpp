@@ -1,4 +1,4 @@
-// What is kept of an index, when it is believed, and what it saves.
+// What is stored of an index, when it is trusted, and what it saves.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -153,7 +153,7 @@ TEST(IndexCache, ADirectoryThatCannotBeWrittenIsNoError) {
   EXPECT_FALSE(none.find(kept.options));
 }
 
-/// Sets a variable for as long as it lives.
+/// Sets a variable during its lifetime.
 class Variable {
  public:
   Variable(const char* name, const char* value) : name_(name) {
@@ -182,7 +182,7 @@ TEST(IndexCache, ItsDirectoryIsTheEnvironments) {
   EXPECT_EQ(data::default_cache_directory(), "");
 }
 
-// What a reader reads when its source's notes are there.
+// What a reader reads if its source's notes are present.
 
 struct Opened {
   std::unique_ptr<DataSet> set;
@@ -199,7 +199,7 @@ std::string raw(const Tensor& tensor) {
   return {reinterpret_cast<const char*>(tensor.bytes()), tensor.spec().bytes()};
 }
 
-/// Opens twice, the second time with the first one's notes; returns the bytes that this reads.
+/// Opens twice, the second time with the notes of the first; returns the bytes read the second time.
 std::uint64_t bytes_with_notes(const SourceOptions& options) {
   IndexNotes notes;
   const auto first = open_with(options, notes);

@@ -38,7 +38,7 @@ std::string digest_of(const Batch& batch) {
   return sha.hex();
 }
 
-/// Digests of every (step, shard), gotten by `callers` threads.
+/// Digests of every (step, shard), requested by `callers` threads.
 std::map<std::pair<std::uint64_t, int>, std::string> run(const DataSet& set, const LoaderOptions& options,
                                                          int callers = 1) {
   Loader loader(set, pipeline_for(set, {{"flip", {}, {}}, {"crop", {}, {}}}), options);
@@ -158,7 +158,7 @@ TEST(Loader, EvaluationTakesAllSamplesOnceAndPadsTheLastShard) {
 }
 
 TEST(Loader, TextHasOneVariantAnEpochAndTheFixedFormInEvaluation) {
-  const VariantSet set(48);  // two steps an epoch
+  const VariantSet set(48);  // two steps per epoch
   LoaderOptions options = small_options();
   Loader training(set, pipeline_for(set), options);
   std::vector<std::int32_t> variants;
@@ -261,7 +261,7 @@ TEST(Loader, BuffersAreRecycled) {
     }
   }
   const std::int64_t one = 4 * 2 * 4 + 4 * 4;
-  EXPECT_LE(loader.counters().buffer_bytes, 5 * one);  // three ahead, one held, one being made by the caller
+  EXPECT_LE(loader.counters().buffer_bytes, 5 * one);  // three prefetched, one held, one being made by the caller
 }
 
 TEST(Loader, EndsWhileItsThreadsAreBusy) {
@@ -295,7 +295,7 @@ TEST(PrefetchTuner, GivesAThreadBackAndLearnsWhenItIsNeeded) {
   EXPECT_EQ(tuner.threads(), 3);
   windows(16, 0);
   EXPECT_EQ(tuner.threads(), 2);
-  windows(1, 0.005);  // waiting is back at once: three are needed
+  windows(1, 0.005);  // waiting is back at once: three threads are needed
   EXPECT_EQ(tuner.threads(), 3);
   windows(100, 0);
   EXPECT_EQ(tuner.threads(), 3);

@@ -20,7 +20,7 @@ TEST(ReaderCsv, ASampleMayHoldTwoImages) {
   EXPECT_EQ(set->info().features[0].name, "left");
   EXPECT_EQ(set->info().features[1].name, "right");
   EXPECT_EQ(set->info().features[2].name, "label");
-  EXPECT_EQ(set->info().features[1].spec.shape, (Shape{6, 2, 3}));  // grey, in a set with colour
+  EXPECT_EQ(set->info().features[1].spec.shape, (Shape{6, 2, 3}));  // grey, in a set with color
   EXPECT_EQ(set->info().class_names, (std::vector<std::string>{"other", "same"}));
   Sample sample;
   set->read(0, sample);
@@ -41,7 +41,7 @@ TEST(ReaderCsv, NumbersAreTheClassesThemselves) {
   EXPECT_EQ(set->info().class_names.size(), 11U);
 }
 
-/// The set of a table of labels, each of the same image.
+/// The set of a table of labels, all with the same image.
 std::unique_ptr<DataSet> with_labels(const std::vector<std::string>& labels) {
   const TemporaryFolder folder;
   std::string table = "image,label\n";

@@ -1,5 +1,5 @@
-// Against an HTTP server of our own on 127.0.0.1: /good/ knows ranges, /norange/ ignores them, /cut/ breaks off in the
-// middle, /bad/ sends other bytes, /long/ more bytes; anything else is not found.
+// Uses an HTTP server of our own on 127.0.0.1: /good/ supports ranges, /norange/ ignores them, /cut/ breaks off in the
+// middle, /bad/ sends wrong bytes, /long/ too many bytes; anything else is not found.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>

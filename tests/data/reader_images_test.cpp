@@ -154,7 +154,7 @@ TEST(ReaderImages, PlainTarReadsOnlyWhatItIsAskedFor) {
   EXPECT_EQ(set->bytes_read() - before, image.size());
 }
 
-// Bad input: the exact words.
+// Bad input: the exact messages.
 
 TEST(ReaderImagesErrors, BadSamplesAreNamedAndCounted) {
   const TemporaryFolder folder;

@@ -65,7 +65,7 @@ TEST(Pack, SegmentsAreFoundBesideTheFirst) {
   ASSERT_GT(paths.size(), 2U);
   EXPECT_EQ(paths[1], folder / "a.pack.1");
   expect_same(*set, *data::open(source(SourceKind::packed, {folder / "a.pack"})));
-  expect_same(*set, *data::open(source(SourceKind::packed, paths)));  // as a glob gives them
+  expect_same(*set, *data::open(source(SourceKind::packed, paths)));  // as from a glob
 }
 
 TEST(Pack, PairsAndRawImages) {
@@ -140,7 +140,7 @@ TEST_F(PackErrors, AFlippedByteInARecord) {
   Sample sample;
   EXPECT_EQ(without(message_of(ExitCode::data, [&] { set->read(0, sample); }), folder_.path()),
             "b.pack: cat/0.png: the checksum differs: the file is damaged");
-  set->read(1, sample);  // the others are whole
+  set->read(1, sample);  // the others are intact
 }
 
 TEST_F(PackErrors, ExactWords) {

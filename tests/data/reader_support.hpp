@@ -1,4 +1,4 @@
-// Small data files for the readers' tests, made in a folder that goes away with the test.
+// Small data files for the readers' tests, in a temporary folder.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ class TemporaryFolder {
   ~TemporaryFolder();
   TemporaryFolder(const TemporaryFolder&) = delete;
   TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  /// Path of a name in it.
+  /// The path of a name in it.
   [[nodiscard]] std::string operator/(const std::string& name) const { return (path_ / name).string(); }
   [[nodiscard]] std::string path() const { return path_.string(); }
 
@@ -28,11 +28,11 @@ class TemporaryFolder {
   std::filesystem::path path_;
 };
 
-/// Makes the folders above, too.
+/// Also makes the parent folders.
 void write_file(const std::string& path, const std::string& contents);
 [[nodiscard]] std::string read_file(const std::string& path);
 
-/// A smooth picture that `seed` chooses, encoded; rows of `channels` (1 or 3) bytes a pixel.
+/// A smooth image chosen by `seed`, encoded; rows of `channels` (1 or 3) bytes per pixel.
 [[nodiscard]] std::string jpeg(int width, int height, int channels, int seed = 0);
 [[nodiscard]] std::string png(int width, int height, int channels, int seed = 0);
 /// The bytes that png() encodes.
@@ -46,7 +46,7 @@ void write_folder(const std::string& path, const Members& members);
 
 [[nodiscard]] SourceOptions source(SourceKind kind, std::vector<std::string> paths);
 
-/// What the Error that `body` throws says; a failure of the test where it throws none, or another code.
+/// The message of the Error that `body` throws; the test fails if it throws none, or one with another code.
 template <class Body>
 [[nodiscard]] std::string message_of(ExitCode code, Body body) {
   try {
@@ -58,7 +58,7 @@ template <class Body>
 }
 [[nodiscard]] std::string data_error(const SourceOptions& options);
 
-/// `text` with every `path` cut out of it: temporary folders have changing names.
+/// `text` with every `path` cut out: the names of temporary folders vary.
 [[nodiscard]] std::string without(std::string text, const std::string& path);
 
 [[nodiscard]] std::vector<std::uint8_t> bytes_of(const Tensor& tensor);

@@ -1,4 +1,4 @@
-// The helpers' own code (named _test.cpp so that it is built into the tests).
+// The helpers' implementation (named _test.cpp so that it is built into the tests).
 #include <archive.h>
 #include <archive_entry.h>
 #include <gtest/gtest.h>

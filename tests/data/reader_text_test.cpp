@@ -78,7 +78,7 @@ TEST(ReaderText, EachPairIsSeenAtMostOnceInAnyVariant) {
     }
     EXPECT_EQ(seen.size(), 96U);
   }
-  EXPECT_EQ(offsets.size(), 8U);  // every offset comes up
+  EXPECT_EQ(offsets.size(), 8U);  // every offset occurs
 }
 
 TEST(ReaderText, TheLastFractionIsHeldOut) {

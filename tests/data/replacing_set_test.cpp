@@ -1,4 +1,4 @@
-// Samples found bad when they are read: what takes their place, and how it is reported.
+// Samples found bad when they are read: what replaces them, and how it is reported.
 #include "data/replacing_set.hpp"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 namespace lockstep::data {
 namespace {
 
-/// Sample id is the number id; those in `bad` cannot be decoded.
+/// Sample id contains the number id; those in `bad` cannot be decoded.
 class FaultySet final : public CountingSet {
  public:
   FaultySet(std::int64_t size, std::set<std::int64_t> bad_ids) : CountingSet(size), bad_ids_(std::move(bad_ids)) {}
@@ -87,7 +87,7 @@ TEST(ReplacingSet, StoppingSaysHowToGoOn) {
       "newest checkpoint with the next sample in its place");
 }
 
-// A file that cannot be opened or read may be there on another host.
+// A file that cannot be opened or read may be available on another host.
 TEST(ReplacingSet, OtherErrorsArePassedOn) {
   auto whole = std::make_shared<CountingSet>(6);
   whole->bad = 1;

@@ -1,4 +1,4 @@
-// What compressed files may unpack to, and the copies of large ones.
+// How large compressed files may be when unpacked, and the copies of large ones.
 #include "data/unpack.hpp"
 
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ const Members& members() {
   return all;
 }
 
-/// Large for these limits: what unpacks to more than 1,000 bytes.
+/// With these limits, everything that unpacks to more than 1,000 bytes is large.
 UnpackLimits small_limits(const TemporaryFolder& folder) {
   return {
       .small = 4096, .expansion = 20, .held = 1000, .held_without_copy = 1 << 20, .cache_directory = folder / "cache"};
@@ -65,9 +65,9 @@ TEST(Unpack, ALargeArchiveIsUnpackedOnceAndReadFromTheCopy) {
     ASSERT_EQ(copies(folder).size(), 1U);
     const auto made = std::filesystem::last_write_time(folder / "cache/" + copies(folder)[0]);
     const auto again = data::open_tree(folder / name, second, nullptr, limits);
-    EXPECT_EQ(again->path(), folder / name);  // messages name what the user knows
+    EXPECT_EQ(again->path(), folder / name);  // messages use the name that the user knows
     const auto listed = second->load();
-    EXPECT_LT(listed, 10U * 512);  // the headers of a plain tar, nothing else
+    EXPECT_LT(listed, 10U * 512);  // only the headers of a plain tar
     expect_members(*again);
     EXPECT_EQ(std::filesystem::last_write_time(folder / "cache/" + copies(folder)[0]), made);
   }
@@ -99,7 +99,7 @@ TEST(Unpack, ALargeGzipFileIsReadFromACopyToo) {
   const TemporaryFolder folder;
   const auto limits = small_limits(folder);
   const std::string text = varied(3000);
-  write_file(folder / "a.gz", gzip(text.substr(0, 2000)) + gzip(text.substr(2000)));  // gzip files may be joined
+  write_file(folder / "a.gz", gzip(text.substr(0, 2000)) + gzip(text.substr(2000)));  // gzip files may be concatenated
   for (int i = 0; i < 2; ++i) {
     const auto source = data::open_bytes(folder / "a.gz", data::make_byte_counter(), limits);
     EXPECT_EQ(source->name(), folder / "a.gz");
@@ -121,7 +121,7 @@ TEST(Unpack, WithoutACacheDirectoryMemoryHasToDo) {
   EXPECT_EQ(data::open_bytes(folder / "a.gz", data::make_byte_counter(), limits)->size(), 3000U);
 }
 
-/// What opening the file as an archive, or as a gzip file, says.
+/// The error of opening the file as an archive, or as a gzip file.
 std::string refusal(const TemporaryFolder& folder, const std::string& name, const UnpackLimits& limits) {
   const std::string text = message_of(ExitCode::data, [&] {
     const auto counter = data::make_byte_counter();

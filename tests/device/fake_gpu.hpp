@@ -1,9 +1,9 @@
-// FakeGpu: a Gpu on the CPU that finds what a real one would leave to chance. Each access to memory is an entry with
-// the clock of who made it (a stream, or the host); events carry clocks from one to another. Two accesses to one byte,
-// one of them a write, must be ordered by the clocks, whatever order they happened to run in here (Lamport, 1978; Fidge
-// and Mattern, 1988). So a missing wait fails the test each time, not now and then.
+// FakeGpu: a Gpu on the CPU that detects what a real one would leave to chance. Each access to memory is an entry with
+// the clock of its timeline (a stream, or the host); events carry clocks from one timeline to another. Two accesses to
+// one byte, one of them a write, must be ordered by the clocks, whatever order they happened to run in (Lamport, 1978;
+// Fidge and Mattern, 1988). So a missing wait fails the test every time, not occasionally.
 //
-// Mistakes throw FakeGpu::Mistake, and copies really copy. Threads may use it; to the clocks they are all one host.
+// Mistakes throw FakeGpu::Mistake, and copies really copy. Thread-safe; for the clocks all threads are one host.
 #pragma once
 
 #include <atomic>
@@ -21,7 +21,7 @@
 
 namespace lockstep {
 
-/// What a kernel of a test is called with: where to tell its accesses.
+/// Passed to a test's kernel, which reports its accesses to it.
 class GpuStream {
  public:
   device::Gpu& gpu;
@@ -49,7 +49,7 @@ class FakeGpu final : public Gpu {
   void record(Event event, Stream stream) override;
   void wait(Stream stream, Event event) override;
   void wait(Event event) override;
-  /// As if the GPU were always fast: true, and the host has waited. Where a stream is stalled: false.
+  /// As if the GPU were always fast: true, and the host has waited. If a stream is stalled: false.
   [[nodiscard]] bool done(Event event) override;
   [[nodiscard]] std::byte* allocate(std::size_t bytes) override { return add_block(bytes, false); }
   void free(std::byte* memory) override { remove(memory, false); }
@@ -68,29 +68,29 @@ class FakeGpu final : public Gpu {
   void add(Stream stream, DType dtype, const void* left, const void* right, void* out, std::int64_t n) override;
   void cast(Stream stream, Cast cast, DType type, const void* from, void* to, std::int64_t n) override;
   void scale(Stream stream, float* values, const float* factor, std::int64_t n) override;
-  /// What is enqueued meanwhile is kept, and done by each launch.
+  /// What is enqueued meanwhile is stored, and done by each launch.
   [[nodiscard]] std::unique_ptr<GpuGraph> capture(Stream stream, const std::function<void()>& launch) override;
   [[nodiscard]] std::size_t free_memory() override { return free_memory_; }
 
-  /// What free_memory() says from now on.
+  /// Sets what free_memory() returns from now on.
   void set_free_memory(std::size_t bytes) { free_memory_ = bytes; }
-  /// What is enqueued on the stream from here on does not end, until resume(): a host that waits for it would wait for
-  /// ever, which is a mistake.
+  /// Work enqueued on the stream from now on does not end, until resume(): a host that waited for it would wait
+  /// forever, which is a mistake.
   void stall(Stream stream) { stalls_.stall(stream); }
   void resume() { stalls_.resume(); }
-  /// What enter() was told last, of any stream: "step 3: relu 'first'".
+  /// The last argument of enter(), on any stream: "step 3: relu 'first'".
   [[nodiscard]] const std::string& entered() const { return entered_; }
 
-  /// A kernel: done now, or kept where the stream is captured.
+  /// Runs the kernel now, or stores it if the stream is being captured.
   void enqueue(Stream stream, std::function<void()> kernel);
   [[nodiscard]] std::size_t graphs_launched() const { return graphs_launched_; }
 
-  /// As a kernel put on the stream would.
+  /// Checks an access like that of a kernel on the stream.
   void kernel_reads(Stream stream, const std::byte* device, std::size_t bytes);
   void kernel_writes(Stream stream, std::byte* device, std::size_t bytes);
 
   [[nodiscard]] std::size_t blocks_alive() const { return blocks_.size(); }
-  /// The most that allocate() had given at a time.
+  /// The peak of what allocate() has given.
   [[nodiscard]] std::size_t max_bytes() const { return max_bytes_; }
 
  private:
@@ -98,7 +98,7 @@ class FakeGpu final : public Gpu {
   struct Access {
     std::size_t timeline;
     std::uint64_t time;
-    std::size_t first, end;  ///< in the block
+    std::size_t first, end;  ///< range in the block
     bool writes;
   };
   struct Free {
@@ -118,11 +118,11 @@ class FakeGpu final : public Gpu {
   [[nodiscard]] std::string name(std::size_t timeline) const;
   std::byte* add_block(std::size_t bytes, bool pinned);
   void remove(std::byte* memory, bool pinned);
-  /// Forgets accesses that the host has waited for: whatever comes is ordered after them.
+  /// Forgets accesses that the host has waited for: everything that follows is ordered after them.
   void forget();
-  /// A new entry of the timeline: what the host puts on a stream comes after all that the host has seen.
+  /// Starts a new entry of the timeline: what the host puts on a stream comes after everything that the host has seen.
   void advance(std::size_t timeline);
-  /// Of one entry. What is wrong throws before anything is kept.
+  /// The access of one entry. Errors are thrown before anything is stored.
   struct Use {
     std::size_t timeline;
     const std::byte* memory;
@@ -131,7 +131,7 @@ class FakeGpu final : public Gpu {
   };
   void access(std::initializer_list<Use> uses);
   [[nodiscard]] Block& check(const Use& use);
-  /// Throws where the stream is captured: `what` is no kernel.
+  /// Throws if the stream is being captured: `what` is not a kernel.
   void only_outside_of_graphs(Stream stream, const std::string& what);
 
   std::recursive_mutex mutex_;
@@ -139,16 +139,16 @@ class FakeGpu final : public Gpu {
   std::size_t bytes_ = 0, max_bytes_ = 0;
   std::string entered_;
   Stalls stalls_;
-  std::map<Stream, std::vector<std::function<void()>>> captured_;  ///< by stream that is captured now
+  std::map<Stream, std::vector<std::function<void()>>> captured_;  ///< by stream that is being captured
   std::atomic<std::size_t> graphs_launched_ = 0;
   std::vector<std::unique_ptr<GpuStream>> kernel_streams_;  ///< by stream
   std::vector<Clock> clocks_;                               ///< by timeline
   std::vector<Clock> events_;
   std::map<std::uintptr_t, Block> blocks_;
-  std::vector<Bytes> freed_;  ///< kept, so that no new block has an old one's address
+  std::vector<Bytes> freed_;  ///< kept, so that addresses are not reused
 };
 
-/// As the kernel that is called with this stream would.
+/// Reports an access of the kernel that is called with this stream.
 template <class Element>
 void kernel_reads(GpuStream* stream, const Element* memory, std::int64_t count) {
   if (count == 0) return;

@@ -1,4 +1,4 @@
-// The fake finds what it is for: it is the judge of the host logic below, so it is judged first.
+// Checks that the fake detects what it should: the tests of host logic below rely on it.
 #include "device/fake_gpu.hpp"
 
 #include <gtest/gtest.h>
@@ -155,7 +155,7 @@ TEST(GpuArena, AUseThatItWasNotToldOfIsFound) {
   gpu.wait(event);
 }
 
-// Many batches through few places, kernels reading each: every order that is needed is there, and the bytes arrive.
+// Many batches through few slots, read by kernels: every necessary wait is present, and the bytes arrive.
 TEST(InputStage, BatchesArriveInOrderAtEveryDepth) {
   for (const std::size_t depth : {1U, 2U, 3U}) {
     FakeGpu gpu;

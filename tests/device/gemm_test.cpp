@@ -1,5 +1,5 @@
-// gemm against a sum in double, for sizes around its tiles, panels and blocks, and the loops of each instruction set
-// that this machine has.
+// gemm compared with a sum in double, for sizes around its tiles, panels and blocks, and the loops of each instruction
+// set that this machine supports.
 #include "device/cpu/gemm.hpp"
 
 #include <fmt/format.h>
@@ -27,7 +27,7 @@ struct Sizes {
   std::int64_t m, n, k;
 };
 
-/// A product with padded strides, and what surrounds the result.
+/// A product with padded strides, and the memory around the result.
 class Product {
  public:
   Product(Sizes sizes, bool a_transposed, bool b_transposed)
@@ -141,7 +141,7 @@ TEST(Gemm, NothingToAddGivesZero) {
   EXPECT_EQ(c, std::vector<float>(6, 0.0F));
 }
 
-/// The skipped part of `a` is 0 here, as Band says; of `c`, only what is in the band is compared.
+/// The skipped part of `a` is 0, as Band says; of `c`, only what is in the band is compared.
 TEST(Gemm, ABandIsThePartOfTheProductThatItNames) {
   for (const std::int64_t visible : {-9, 0, 1, 5, 30}) {
     for (const std::int64_t k : {40, 300}) {

@@ -1,4 +1,4 @@
-// What is told of GPUs, and modules that are no modules.
+// What is reported about GPUs, and files that are not modules.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -22,12 +22,12 @@ TEST(Gpu, ItsText) {
 
 TEST(Gpu, ItsPeakIsThatOfItsDataSheet) {
   GpuInfo gpu;
-  EXPECT_EQ(peak_flops(gpu), 0);  // the driver said nothing of its size
+  EXPECT_EQ(peak_flops(gpu), 0);  // the driver did not report its size
   gpu.multiprocessors = 132;
   gpu.clock_mhz = 1980;
   gpu.major = 9;
   EXPECT_NEAR(peak_flops(gpu), 67e12, 0.5e12);  // H100 SXM, fp32
-  gpu.clock_mhz = 1830;                         // at which the data sheet counts tensor cores
+  gpu.clock_mhz = 1830;                         // the clock at which the data sheet counts tensor cores
   EXPECT_NEAR(peak_flops(gpu, Precision::bf16), 989e12, 5e12);
   EXPECT_NEAR(peak_flops(gpu, Precision::tf32), 494.7e12, 3e12);
   gpu.multiprocessors = 108;

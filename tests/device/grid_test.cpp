@@ -1,4 +1,4 @@
-// How many blocks a grid has, and which element or row a thread gets where these are more than 32 bits count.
+// How many blocks a grid has, and which element or row a thread gets if there are more of these than 32 bits can count.
 #include "device/gpu/grid.hpp"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::int64_t kMany = (std::int64_t{1} << 33) + 5;
 
-/// Which elements were read and written, in which order.
+/// The elements that were read and written, in order.
 struct Listed {
   std::vector<std::int64_t>*read, *written;
   std::int64_t value(std::int64_t i) const {

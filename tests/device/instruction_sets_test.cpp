@@ -1,5 +1,5 @@
 // Kernels' loops give the same bits on each instruction set that LOCKSTEP_VECTORIZED compiles for: the same source
-// with each of them named, run where this machine can.
+// compiled for each of them, run if this machine supports it.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -12,7 +12,7 @@
 namespace lockstep::device {
 namespace {
 
-/// Sums, exponentials, and loops that the compiler vectorises by itself; odd sizes, so that tails count.
+/// Sums, exponentials, and loops that the compiler vectorizes itself; odd sizes, so that there are remainders.
 LOCKSTEP_INLINE void mixture(const float* x, float* y, std::int64_t n) {
   const float total = sum(x, n), square = dot(x, x, n), shift = maximum(x, n);
   const float exponentials_sum = exponentials(x, y, n, shift);

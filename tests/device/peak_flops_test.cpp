@@ -1,4 +1,4 @@
-// What a processor could do at most.
+// The peak performance of a processor.
 #include "device/device.hpp"
 
 #include <gtest/gtest.h>

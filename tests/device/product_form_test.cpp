@@ -6,7 +6,7 @@
 
 namespace lockstep::device {
 
-// Ranks take the form that rank 0 chose by its name.
+// Ranks use the form that rank 0 chose, identified by its name.
 TEST(ProductForm, IsPartOfAPlansName) {
   const auto suffix = [](Epilogue epilogue, DType bias = DType::f32) { return suffix_of({{}, epilogue, bias}); };
   EXPECT_EQ(suffix(Epilogue::none), "");

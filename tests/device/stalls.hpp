@@ -1,4 +1,4 @@
-// Streams on which nothing ends any more, and what waits for them: for fakes, whose work is done at once.
+// Streams whose work no longer ends, and what waits for them: for fakes, which do work at once.
 #pragma once
 
 #include <mutex>
@@ -10,7 +10,7 @@ namespace lockstep::device {
 
 class Stalls {
  public:
-  /// What is enqueued on the stream from here on does not end, until resume().
+  /// Work enqueued on the stream from now on does not end, until resume().
   void stall(Gpu::Stream stream) {
     const std::lock_guard lock(mutex_);
     streams_.insert(stream);
@@ -41,7 +41,7 @@ class Stalls {
  private:
   mutable std::mutex mutex_;
   std::set<Gpu::Stream> streams_;
-  std::set<Gpu::Event> events_;  ///< that are not done
+  std::set<Gpu::Event> events_;  ///< not done
 };
 
 }  // namespace lockstep::device

@@ -46,7 +46,7 @@ std::vector<float> sample(float low, float high) {
   return list;
 }
 
-/// The largest distance from `exact`, in units of the last place of a float at the exact value.
+/// The largest distance from `exact`, in ulps (of a float at the exact value).
 double worst(Function function, double (*exact)(double), float low, float high) {
   const auto x = sample(low, high);
   std::vector<float> y(x.size());

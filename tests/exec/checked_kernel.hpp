@@ -1,5 +1,5 @@
-// The CPU's kernels as those of a FakeGpu: each call tells the fake what it reads and writes, and then computes. So
-// what runs on the fake has the CPU's bits, and what a real GPU would leave to chance is found.
+// The CPU's kernels as kernels of a FakeGpu: each call reports to the fake what it reads and writes, and then computes.
+// So work on the fake has the CPU's bits, and what a real GPU would leave to chance is detected.
 #pragma once
 
 #include <cstdlib>
@@ -22,8 +22,8 @@ class CheckedKernel final : public Kernel {
   [[nodiscard]] std::size_t workspace_bytes() const override { return kernel_->workspace_bytes(); }
   [[nodiscard]] bool adds_gradient(std::size_t parameter) const override { return kernel_->adds_gradient(parameter); }
 
-  /// STAND_IN_ALGORITHMS, for tests of what is made of algorithms; "%" stands for the rank. With
-  /// STAND_IN_ALGORITHMS_TAKEN it is the one that was asked for, if any; and evaluations must then compute by rank 0's.
+  /// STAND_IN_ALGORITHMS, for tests of the handling of algorithms; "%" stands for the rank. With
+  /// STAND_IN_ALGORITHMS_TAKEN it is the one that was requested, if any; evaluations must then use rank 0's.
   [[nodiscard]] std::string algorithms() const override {
     const char* const rank = std::getenv("OMPI_COMM_WORLD_RANK");
     return !wanted_.empty() && takes_algorithms() ? wanted_ : algorithms_of(rank == nullptr ? "0" : rank);
@@ -76,7 +76,7 @@ class CheckedKernel final : public Kernel {
   }
 
   using Lists = std::vector<std::shared_ptr<void>>;
-  /// The operands' lists are the caller's for the time of the call only, and a graph is launched later.
+  /// The caller's operand lists are valid only during the call, but a graph is launched later: copies them.
   template <class Operand>
   static std::span<Operand> hold(std::span<Operand> list, Lists& lists) {
     auto held = std::make_shared<std::vector<std::remove_const_t<Operand>>>(list.begin(), list.end());

@@ -1,5 +1,5 @@
-// Where real models are cut, as they are computed on CPUs: every way that a job can say it, and how even the parts are.
-// That no cut changes a bit: parts_test.cpp.
+// Where real models are cut, as lowered for CPUs: every way in which a job can request it, and how even the parts are.
+// parts_test.cpp checks that no cut changes a bit.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -84,7 +84,8 @@ struct Zoo {
   ModelRegistry zoo;
 };
 
-/// The largest cost for a rank, to that of all ranks alike; the parts can be split, and none reads a later one.
+/// The largest cost of a rank, relative to an equal distribution; checks that the parts can be split, and that none
+/// reads a later one.
 double unevenness(const Graph& graph, const Placement& placement) {
   const auto parts = split(graph, placement.part_of_node);
   EXPECT_EQ(parts.size(), placement.ranks_of_part.size());

@@ -1,5 +1,5 @@
-// The executor on small nets: a step allocates nothing after the first ones (oneDNN's own bookkeeping, a few hundred
-// bytes a call, is the one exception), and errors of a worker arrive.
+// The executor on small nets: after the first steps a step allocates nothing (the one exception is oneDNN's own
+// bookkeeping, a few hundred bytes per call), and a worker's errors reach the caller.
 #include "exec/executor.hpp"
 
 #include <gtest/gtest.h>
@@ -39,7 +39,7 @@ class FixedSource final : public InputSource {
   Tensor image_, label_;
 };
 
-// Only kernels of our own.
+// Uses only kernels of our own.
 Graph own_net(const OpRegistry& ops) {
   GraphBuilder b(ops, kBatch);
   ValueId x = b.input("image", {DType::f32, {12, 12, 1}});
@@ -80,7 +80,7 @@ struct Bench {
     executor->use({parameters, states});
     assignment = comm::place_shards(comm::equal_counts(kShards, 1));
   }
-  /// Returns the allocations made after begin_step, which may plan anew.
+  /// Returns the allocations made after begin_step(), which may plan.
   Allocations step(std::uint64_t number) {
     reducer->begin_step(number, assignment);
     const Allocations before = allocations();
@@ -111,7 +111,7 @@ TEST(Executor, StepsAllocateNothingAfterTheFirst) {
   for (std::uint64_t step = 2; step < 10; ++step) EXPECT_EQ(bench.step(step).all, 0U) << step;
 }
 
-// One worker: of several, one may get its first shard, and make its kernels, in a later step.
+// One worker: with several, one may get its first shard, and create its kernels, in a later step.
 TEST(Executor, TensorsAreNeverAllocatedInAStep) {
   Bench bench(1);
   EXPECT_GT(bench.step(0).large, 0U) << "the count must be able to fail";
@@ -128,13 +128,13 @@ TEST(Executor, ScalarsAreSumsOverTheShard) {
   ASSERT_EQ(results.size(), 8u);
   for (const auto& shard : results) {
     EXPECT_EQ(shard.count, 4.0);
-    EXPECT_NEAR(shard.loss, 4 * 2.302585, 1e-4);  // all parameters are 0: ln 10 a sample
+    EXPECT_NEAR(shard.loss, 4 * 2.302585, 1e-4);  // all parameters are 0: ln 10 per sample
     ASSERT_EQ(shard.metrics.size(), 1u);
     EXPECT_EQ(shard.metrics[0].second, 4.0);
   }
 }
 
-// A power of two goes through every layer as a change of exponents.
+// A power of two passes through every layer as a change of exponents.
 TEST(Executor, AScaledLossScalesEveryGradientAndNothingElse) {
   Bench bench(2);
   for (std::size_t i = 0; i < bench.parameters.size(); ++i) {

@@ -1,4 +1,4 @@
-// When a worker needs which parameters of other hosts.
+// When a worker needs which parameters from other hosts.
 #include "exec/fetched_parameters.hpp"
 
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 namespace lockstep::exec {
 namespace {
 
-/// An instruction for each list of parameters that it reads.
+/// One instruction for each list of parameters to be read.
 Program program_of(const std::vector<std::vector<std::int64_t>>& read, std::int32_t forward_end) {
   Program program;
   program.forward_end = forward_end;

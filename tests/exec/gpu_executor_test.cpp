@@ -1,4 +1,4 @@
-// The executor on a FakeGpu: the CPU's bits, every access in order, and the errors of a GPU that is too small.
+// The executor on a FakeGpu: the CPU's bits, the order of every access, and the errors of a GPU that is too small.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -23,14 +23,14 @@ namespace {
 
 using Int = std::int64_t;
 
-// A CPU that multiplies bfloat16 itself has other bits than what upcasts around kernels for float32, as the fake does.
+// A CPU that multiplies bfloat16 natively computes other bits than upcasts around float32 kernels, which the fake uses.
 const int kUpcast = setenv("ONEDNN_MAX_CPU_ISA", "AVX512_CORE", 0);
 
 constexpr Int kGpuBatch = 4;
 constexpr int kGpuShards = 6;
 constexpr Int kSmallBuckets = 4096, kOneBucket = Int{1} << 30;
 
-/// Other samples in each shard of each step.
+/// Different samples in each shard of each step.
 class RandomSource final : public InputSource {
  public:
   void get(std::uint64_t step, int shard, ShardInputs& inputs) override {
@@ -43,7 +43,8 @@ class RandomSource final : public InputSource {
     inputs.valid = shard == kGpuShards - 1 ? kGpuBatch - 1 : kGpuBatch;
   }
   void release(std::uint64_t /*step*/, int shard) override {
-    for (float& value : images_[static_cast<std::size_t>(shard)].as<float>()) value = 1e30F;  // it is not ours any more
+    // released: the executor must not read it any more
+    for (float& value : images_[static_cast<std::size_t>(shard)].as<float>()) value = 1e30F;
   }
 
  private:
@@ -108,7 +109,7 @@ struct Results {
   bool operator==(const Results&) const = default;
 };
 
-/// Makes the inputs of what the host would have copied itself.
+/// Makes the inputs that the host would otherwise have copied.
 class CopyFiller final : public InputFiller {
  public:
   CopyFiller(const Graph& graph, device::Gpu& gpu) : gpu_(gpu), bytes_(tensor_bytes(graph, nullptr)) {}
@@ -139,7 +140,7 @@ struct GpuBench {
     return GpuDevice(setup);
   }
 
-  // Three steps of training, between which parameters change, and an evaluation after each.
+  // Three training steps, each of which changes parameters, and an evaluation after each.
   Results run(const Device& device, int workers, Int bucket_bytes, bool filled = false) {
     Graph graph = model(registry, End::loss), predicted = model(registry, End::prediction);
     set_precision(graph, precision);
@@ -232,8 +233,8 @@ TEST(GpuExecutor, HasTheBitsOfItsKernelsHoweverManyWorkersAndBuckets) {
   }
 }
 
-// Kernels are put one by one at first, then recorded, and then launched as a graph for each bucket: for other samples,
-// other masks of dropout and, in evaluations, after the parameters' values have changed.
+// Kernels are first launched one by one, then recorded, and then launched as one graph per bucket: with other samples,
+// other dropout masks and, in evaluations, after the parameters' values have changed.
 TEST(GpuExecutor, LaunchesGraphsWithTheBitsOfTheirKernels) {
   const Results expected = GpuBench().run(CpuDevice(), 1, kOneBucket);
   for (const Int bucket_bytes : {kSmallBuckets, kOneBucket}) {
@@ -253,7 +254,8 @@ TEST(GpuExecutor, TakesInputsThatAreMadeOnTheGpu) {
   }
 }
 
-// What is in low precision is cast on the GPU, around kernels for float32, and weights are read from their copies.
+// Low-precision values are cast on the GPU, around kernels for float32, and weights are read from their low-precision
+// copies.
 TEST(GpuExecutor, HasTheBitsOfTheCpuInMixedPrecision) {
   const Results wide = GpuBench().run(CpuDevice(), 1, kOneBucket);
   const Results expected = GpuBench(DType::bf16).run(CpuDevice(), 1, kOneBucket);
@@ -264,7 +266,7 @@ TEST(GpuExecutor, HasTheBitsOfTheCpuInMixedPrecision) {
   }
 }
 
-// On GPUs gelu and the linear layers around it are two ops, not three.
+// On GPUs gelu and its neighbouring linear layers become two ops, not three.
 TEST(GpuExecutor, FusedGeluChangesNoBit) {
   const Results expected = GpuBench(DType::f32, gelu_net).run(CpuDevice(), 1, kOneBucket);
   for (const int workers : {1, 2}) {
@@ -273,7 +275,7 @@ TEST(GpuExecutor, FusedGeluChangesNoBit) {
   }
 }
 
-// In low precision what lies between is not rounded: other bits than the three ops have, the same in every run.
+// In low precision the value in between is not rounded: other bits than with three ops, but the same in every run.
 TEST(GpuExecutor, FusedGeluRoundsLessInMixedPrecision) {
   GpuBench first(DType::bf16, gelu_net);
   const Results expected = first.run(first.gpu(), 1, kOneBucket);
@@ -308,7 +310,8 @@ TEST(GpuExecutor, GivesItsMemoryBack) {
 TEST(GpuExecutor, ErrorsCanNameStepAndOp) {
   GpuBench bench;
   (void)bench.run(bench.gpu(), 1, kOneBucket);
-  EXPECT_EQ(bench.fake->entered(), "step 0: conv 'conv1' ... accuracy 'metric.accuracy'");  // a graph, of an evaluation
+  // one graph, for an evaluation
+  EXPECT_EQ(bench.fake->entered(), "step 0: conv 'conv1' ... accuracy 'metric.accuracy'");
 }
 
 TEST(GpuExecutor, RefusesWhatDoesNotFitBeforeAnythingIsAllocated) {

@@ -1,4 +1,4 @@
-// What becomes of the other workers of a rank that has a part of a model, when one of them fails.
+// What happens to the other workers of a rank that computes a part of a model, if one of them fails.
 #include <gtest/gtest.h>
 
 #include <latch>
@@ -18,7 +18,7 @@ namespace lockstep::exec {
 
 namespace {
 
-/// Inputs of a shard, all of them 0.
+/// A shard's inputs, all 0.
 class Zeros final : public InputSource {
  public:
   explicit Zeros(const Graph& graph) {
@@ -37,7 +37,7 @@ class Zeros final : public InputSource {
 
 }  // namespace
 
-// Its rank's other workers wait for messages that may never come now: not until their deadline.
+// The rank's other workers wait for messages that may never come: they must not wait until the deadline.
 TEST(PartErrors, AnErrorOfAWorkerEndsTheWaitsOfTheOthers) {
   const Net net(transformer);
   const CpuDevice device;
@@ -52,7 +52,7 @@ TEST(PartErrors, AnErrorOfAWorkerEndsTheWaitsOfTheOthers) {
                            .ranks = ranks,
                            .samples = kSamples,
                            .in_flight = 1};
-    if (ranks.rank() == 0) {  // it sends what the first two shards need, and nothing else
+    if (ranks.rank() == 0) {  // it sends only what the first two shards need
       for (const auto& links : part.links.sent) {
         for (const auto& link : links) {
           for (const int shard : {0, 1}) {

@@ -1,5 +1,5 @@
-// Small nets that are hard to cut into parts: skips, weights that parts share, towers side by side, a value that many
-// nodes use.
+// Small nets that are hard to cut into parts: skip connections, weights shared by parts, towers side by side, a value
+// that many nodes use.
 #pragma once
 
 #include <cstdint>
@@ -73,7 +73,7 @@ inline void transformer(GraphBuilder& b) {
   finish(b, b.apply("linear", {b.apply("layer_norm", {x})}, one("features", 10)), "perplexity");
 }
 
-/// The head has the weight of the embedding.
+/// The head uses the embedding's weight.
 inline void tied(GraphBuilder& b) {
   ValueId x = b.apply("embedding", {b.input("tokens", {DType::i32, {6}})},
                       Attributes({{"vocabulary", std::int64_t{10}}, {"width", std::int64_t{16}}}), "tokens");
@@ -86,7 +86,7 @@ inline void tied(GraphBuilder& b) {
       "perplexity");
 }
 
-/// Two inputs and a tower for each, of the same weights; a block's end is joined to its neighbour.
+/// Two inputs, each with a tower of the same weights; the end of a block is joined with its neighbor's.
 inline void towers(GraphBuilder& b) {
   std::vector<ValueId> ends;
   for (const std::string side : {"left", "right"}) {
@@ -106,7 +106,7 @@ inline void towers(GraphBuilder& b) {
   finish(b, b.apply("linear", {x}, one("features", 10)), "accuracy");
 }
 
-/// One value is used by many nodes, whose parts may lie side by side.
+/// One value is used by many nodes, whose parts may be side by side.
 inline void fan(GraphBuilder& b) {
   const ValueId x = b.apply("linear", {b.input("image", {DType::f32, {12}})}, one("features", 8));
   ValueId sum = x;
@@ -117,7 +117,7 @@ inline void fan(GraphBuilder& b) {
   finish(b, b.apply("linear", {sum}, one("features", 10)), "accuracy");
 }
 
-/// By name: all of the above.
+/// All of the above, by name.
 inline const std::map<std::string, std::function<void(GraphBuilder&)>>& nets() {
   static const std::map<std::string, std::function<void(GraphBuilder&)>> kNets{
       {"residual", residual}, {"transformer", transformer}, {"tied", tied}, {"towers", towers}, {"fan", fan}};

@@ -1,4 +1,4 @@
-// Where parts wait and when they send: no earlier, and no later, than their programs need.
+// Where parts wait and when they send: neither earlier nor later than their programs require.
 #include "exec/part_steps.hpp"
 
 #include <gtest/gtest.h>
@@ -89,7 +89,7 @@ TEST(PartSteps, WhatIsOnlyPassedOnIsAwaitedAndSentAtTheEnd) {
   EXPECT_EQ(steps.backward[1].sent, (Sent{{0, 0}}));
 }
 
-// Of real programs: each value is awaited once and sent once, and all instructions are run.
+// For real programs: each value is awaited once and sent once, and all instructions are run.
 TEST(PartSteps, OfEachCutOfEachNet) {
   const CpuDevice device;
   for (const auto& [name, build] : nets()) {

@@ -1,5 +1,5 @@
-// A graph cut into parts, each run by itself as on a rank of its own, makes the bits of the whole one: losses, metrics,
-// gradients and statistics. It is cut as it is computed, after lowering, at random and as jobs say it.
+// A graph cut into parts, each run separately as on its own rank, gives the bits of the whole one: losses, metrics,
+// gradients and statistics. The graph is cut after lowering, at random and as jobs request.
 #include "graph/parts.hpp"
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ namespace lockstep::exec {
 
 namespace {
 
-/// What a shard gives, by name. A tied weight has a gradient for each use.
+/// The results of a shard, by name. A tied weight has a gradient for each use.
 using Made = std::map<std::string, std::vector<float>>;
 using Tensors = std::vector<std::vector<std::byte>>;
 
@@ -34,7 +34,7 @@ std::vector<const void*> pointers(const Tensors& tensors) {
   return list;
 }
 
-/// Values by the name of an input, parameter or state: the same in whichever graph it stands.
+/// Values by the name of an input, parameter or state: the same in every graph that contains it.
 Tensors values_of(const Graph& graph, const std::vector<ValueId>& ids) {
   Tensors tensors;
   for (const ValueId id : ids) {
@@ -157,7 +157,7 @@ Made run_whole(const Graph& graph, Mode mode = Mode::training) {
   return made;
 }
 
-/// Values of a part that are on their way, as a rank would get them.
+/// Values sent between parts, as ranks would receive them.
 struct Traffic {
   Tensors received, arrived;
 };
@@ -168,7 +168,7 @@ Made run_parts(const std::vector<GraphPart>& parts, Recompute recompute, Mode mo
   std::vector<Traffic> traffic(parts.size());
   for (std::size_t p = 0; p < parts.size(); ++p) {
     CompileOptions options{.recompute_blocks = recompute == Recompute::blocks, .boundary = &parts[p].boundary};
-    if (recompute == Recompute::cheap) options.can_recompute = [](std::int32_t) { return true; };  // as kernels say
+    if (recompute == Recompute::cheap) options.can_recompute = [](std::int32_t) { return true; };  // as kernels report
     pieces.push_back(std::make_unique<Piece>(parts[p].graph, device, static_cast<int>(p), mode, options));
   }
   for (std::size_t p = 0; p < parts.size(); ++p) {
@@ -198,7 +198,7 @@ bool is_joined(const Graph& graph) {
   return std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const Node& node) { return node.epilogue != nullptr; });
 }
 
-/// Parts in the order of the graph, so that none waits for a later one; several may be under way side by side.
+/// Parts in the order of the graph, so that none waits for a later one; several may be in flight side by side.
 std::vector<int> random_parts(const Graph& graph, int most, std::mt19937& random) {
   std::vector<int> part(graph.nodes.size());
   for (std::size_t n = 0; n < part.size(); ++n) {
@@ -309,7 +309,7 @@ TEST(Parts, EachListsAWeightThatTheyShare) {
   EXPECT_EQ(parts[1].graph.at(parts[1].graph.parameters[0]).name, "tokens.weight");
 }
 
-// The last kernel of the first part could write over what it is the last to read there, but that is sent, too.
+// The last kernel of the first part could overwrite a value that it is the last to read there, but that is also sent.
 TEST(Parts, WhatIsSentIsNotWrittenOver) {
   const Net net([](GraphBuilder& b) {
     const ValueId x = b.apply("linear", {b.input("image", {DType::f32, {12}})}, one("features", 10));

@@ -1,4 +1,4 @@
-// A rank's part of its host's cores.
+// A rank's share of its host's cores.
 #include "exec/worker_pool.hpp"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 namespace lockstep::exec {
 namespace {
 
-/// What every rank may use, of which all ranks must say the same.
+/// max_loader_threads() of each rank.
 std::vector<int> loader_threads(int ranks, const std::vector<int>& host_of = {}) {
   std::vector<int> threads(static_cast<std::size_t>(ranks));
   run_in_threads(

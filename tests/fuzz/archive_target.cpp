@@ -1,4 +1,4 @@
-// Archives of every kind, by libarchive or as a plain tar: what is listed can be read.
+// Archives of every kind, by libarchive or as a plain tar: every listed member can be read.
 #include "data/archive.hpp"
 #include "fuzz/support.hpp"
 

@@ -1,5 +1,5 @@
-// A checkpoint: manifest.json, then the file that it may speak of. Whatever both say, only what was asked for is
-// written, and of a checkpoint that is told to be sound every tensor can be loaded that its manifest has whole.
+// A checkpoint: manifest.json, then the file that it may name. Whatever both contain, only requested memory is written,
+// and if a checkpoint is reported as intact, every tensor that its manifest lists completely can be loaded.
 #include <filesystem>
 
 #include "checkpoint/checkpoint.hpp"
@@ -10,9 +10,9 @@ using namespace lockstep;
 
 namespace {
 
-constexpr std::int64_t kMaxElements = 1 << 16;  ///< loaded of a tensor: its shape may say anything
+constexpr std::int64_t kMaxElements = 1 << 16;  ///< loaded from a tensor: its shape may claim anything
 
-/// Room for the tensors of the manifest, with guards behind it that a sanitizer watches.
+/// Memory for the manifest's tensors, followed by guards that a sanitizer watches.
 struct Room {
   std::vector<std::vector<float>> values;
   checkpoint::Targets targets;

@@ -1,4 +1,4 @@
-// CIFAR's binary files: the names of the classes, then a batch.
+// CIFAR's binary files: class names, then a batch.
 #include "data/open.hpp"
 #include "fuzz/support.hpp"
 

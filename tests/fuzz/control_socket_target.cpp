@@ -1,5 +1,5 @@
-// The control socket, over loopback: a rank that says hello and then anything, and one that says anything at once. In
-// the input a NUL is a place where the bytes are cut into two sends.
+// The control socket, over loopback: a rank that says hello and then anything, and one that says anything at once. A
+// NUL in the input separates two sends.
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kPatience{20'000};
 
-/// Sends the pieces and ends; by a reset, so that no port is left waiting.
+/// Sends the pieces and closes by a reset, so that no port is left waiting.
 class Speaker {
  public:
   explicit Speaker(const std::string& addresses) : socket_(launch::ControlSocket::connect(addresses, kPatience)) {
@@ -38,7 +38,7 @@ class Speaker {
   launch::ControlSocket socket_;
 };
 
-/// All that the server tells of one connection, until it has dropped it.
+/// Everything that the server reports about one connection, until it has dropped it.
 std::vector<launch::RankMessage> hear(launch::ControlServer& server, const std::string& hello, std::string_view said) {
   Speaker speaker(server.addresses());
   std::vector<launch::RankMessage> heard;

@@ -1,4 +1,4 @@
-// CSVs: the table by itself, which is the same again after it was written, and the set of images that it names.
+// CSVs: the table, which must survive a round trip, and the set of images that it names.
 #include <fmt/format.h>
 
 #include "data/open.hpp"

@@ -1,4 +1,4 @@
-// Hostfiles, and the same bytes as a list of --hosts: what is taken can be written as a list, and is the same then.
+// Hostfiles, and the same bytes as a list for --hosts: accepted input can be written as a list, and reads back equal.
 #include "fuzz/support.hpp"
 #include "launch/hosts.hpp"
 

@@ -1,4 +1,4 @@
-// PNG and JPEG. What the header says is what comes out, in one channel and in three.
+// PNG and JPEG. The output has the size that the header claims, with one channel and with three.
 #include "data/image_file.hpp"
 #include "fuzz/support.hpp"
 
@@ -16,7 +16,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (!fuzz::accepts([&] { data::decode_image(bytes, channels, image); })) continue;
     fuzz::require(image.spec() == TensorSpec{DType::u8, {header.size.height, header.size.width, channels}},
                   "an image has the size that its header says");
-    // Every byte was written: a sum that a sanitizer would stop at.
+    // Every byte was written: a sanitizer would stop at this sum otherwise.
     std::uint64_t sum = 0;
     for (const auto value : image.as<std::uint8_t>()) sum += value;
     fuzz::require(sum <= 255 * image.spec().bytes(), "pixels are bytes");

@@ -1,4 +1,4 @@
-// Notes of an earlier index, as the cache keeps them: what is read is written the same.
+// Notes of an earlier index, as stored in the cache: what is read is written back equal.
 #include "data/index_notes.hpp"
 #include "fuzz/support.hpp"
 

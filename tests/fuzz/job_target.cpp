@@ -1,4 +1,4 @@
-// Job files: YAML to a Job. A job that is taken is taken again in its canonical form, and is the same then.
+// Job files: YAML to a Job. The canonical form of an accepted job is accepted, too, and gives the same job.
 #include "config/config.hpp"
 #include "config/test_catalogue.hpp"
 #include "fuzz/support.hpp"

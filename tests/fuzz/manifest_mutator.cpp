@@ -1,5 +1,5 @@
-// Mutates a manifest, alone or with the file behind it, then seals it again: the last line holds the SHA-256 of all
-// before it. What it says of a file's size is made true, too.
+// Mutates a manifest, alone or with the file behind it, then seals it again: the last line holds the SHA-256 of
+// everything before it. The file size that it states is corrected, too.
 #include <string>
 
 #include "core/digest.hpp"
@@ -19,7 +19,7 @@ void set_size(std::string& manifest, std::size_t size) {
 }  // namespace
 
 void lockstep::fuzz::repair(std::vector<std::uint8_t>& file) {
-  constexpr std::string_view kCut = "\n--8<--\n";  // take_file() of support.hpp
+  constexpr std::string_view kCut = "\n--8<--\n";  // see take_file() in support.hpp
   const std::string all(file.begin(), file.end());
   const auto cut = all.find(kCut);
   std::string manifest = all.substr(0, cut), rest = cut == std::string::npos ? "" : all.substr(cut);

@@ -1,4 +1,4 @@
-// manifest.json of a checkpoint: what is taken is written and taken again, and says the same.
+// manifest.json of a checkpoint: accepted input is written and accepted again, with the same content.
 #include "checkpoint/manifest.hpp"
 #include "fuzz/support.hpp"
 

@@ -1,5 +1,5 @@
-// For parsers that refuse whatever has a wrong checksum: libFuzzer's mutation, and then the checksums set right. Each
-// <target>_mutator.cpp defines repair(); mutator.cpp calls it.
+// For parsers that refuse input with a wrong checksum: libFuzzer's mutation, after which the checksums are corrected.
+// Each <target>_mutator.cpp defines repair(); mutator.cpp calls it.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace lockstep::fuzz {
 
-/// Makes the checksums of a file that was mutated right; leaves alone what it cannot find its way in.
+/// Corrects the checksums of a mutated file; leaves it alone where its structure is broken.
 void repair(std::vector<std::uint8_t>& file);
 
 }  // namespace lockstep::fuzz

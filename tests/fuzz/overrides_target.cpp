@@ -1,4 +1,4 @@
-// key=value words of the command line, one a line, over the job of the embedded digits.
+// key=value words of the command line, one per line, applied to the embedded digits job.
 #include <sstream>
 
 #include "config/config.hpp"

@@ -1,4 +1,4 @@
-// Mutates a packed set, then sets the checksums of its header, of its index and of each record right.
+// Mutates a packed set, then corrects the checksums of its header, of its index and of each record.
 #include <algorithm>
 #include <cstring>
 #include <span>
@@ -20,7 +20,7 @@ std::uint32_t crc(const std::vector<std::uint8_t>& file, std::size_t at, std::si
   return data::crc32_of(std::as_bytes(std::span(file)).subspan(at, length));
 }
 
-/// The records' own checksums, where the index can be read; they lie in it.
+/// The records' own checksums, which are in the index, if it can be read.
 void repair_records(std::vector<std::uint8_t>& file, const data::PackFooter& footer, std::size_t index) {
   const auto bytes = std::as_bytes(std::span(file));
   std::int64_t samples = 0;
@@ -43,7 +43,8 @@ void lockstep::fuzz::repair(std::vector<std::uint8_t>& file) {
   const std::size_t end = file.size() - data::kPackFooterBytes;
   try {
     auto footer = data::read_footer(std::as_bytes(std::span(file)).subspan(end));
-    // Where the parts lie after a mutation: the description begins with its first key, the index has its length.
+    // Where the parts are after a mutation: the description begins with its first key; the length of the index is
+    // known.
     footer.index_length = std::min<std::uint64_t>(footer.index_length, end - data::kPackHeaderBytes);
     footer.meta_length = std::min(footer.meta_length, end - data::kPackHeaderBytes - footer.index_length);
     const std::string_view all(reinterpret_cast<const char*>(file.data()), end - footer.index_length);
@@ -54,7 +55,7 @@ void lockstep::fuzz::repair(std::vector<std::uint8_t>& file) {
     try {
       repair_records(file, footer, end - footer.index_length);
     } catch (const Error&) {
-      // Then the parser refuses it as well, for that and not for a checksum.
+      // The parser then refuses it, too, for that and not for a checksum.
     }
     footer.checksum = crc(file, footer.meta_offset, footer.meta_length + footer.index_length);
     const std::string text = data::write_footer(footer);

@@ -1,4 +1,4 @@
-// What `lockstep data pack` writes.
+// The files that `lockstep data pack` writes.
 #include "data/open.hpp"
 #include "fuzz/support.hpp"
 

@@ -1,5 +1,5 @@
-// Feeds files to a fuzz target in an ordinary build: `fuzz_tar FILE_OR_FOLDER...`. Fails if there are none, or if one
-// of them is a finding again.
+// Runs a fuzz target on files in an ordinary build: `fuzz_tar FILE_OR_FOLDER...`. Fails if there are no files, or if
+// one of them is a finding again.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,17 +23,17 @@ std::vector<std::string> files_of(const std::string& path) {
   return files;
 }
 
-/// Whether the parser did as it should.
+/// Whether the parser behaved as it should.
 bool replay(const std::string& file) {
   const auto input = lockstep::read_whole_file(file);
   if (!input) {
     fmt::print(stderr, "{}: cannot be read\n", file);
     return false;
   }
-  // What ends the process ends it below this line.
+  // Printed first: if a file ends the process, it is the last one named.
   fmt::print("{}\n", file);
   std::fflush(stdout);
-  // Of the size of the input exactly, as libFuzzer has it, so that a sanitizer sees reads beyond its end.
+  // Exactly as large as the input, as in libFuzzer, so that a sanitizer detects reads beyond its end.
   const std::vector<std::uint8_t> bytes(input->begin(), input->end());
   LLVMFuzzerTestOneInput(bytes.data(), bytes.size());
   return true;

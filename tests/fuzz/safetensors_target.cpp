@@ -1,5 +1,5 @@
-// safetensors files: every tensor lies inside the file and has the bytes that its shape needs; what is fp32 can be
-// copied out, and is the same after it was written.
+// safetensors files: every tensor is inside the file and has as many bytes as its shape needs; fp32 tensors can be
+// copied out, and survive a round trip.
 #include <algorithm>
 
 #include "checkpoint/safetensors.hpp"

@@ -16,7 +16,7 @@ namespace lockstep::fuzz {
 namespace {
 
 constexpr std::string_view kCut = "\n--8<--\n";
-constexpr std::int64_t kSamplesRead = 64;  ///< of a set: the parser is the same for the others
+constexpr std::int64_t kSamplesRead = 64;  ///< of a set: the parser treats the others alike
 
 void check_tensor(const Feature& feature, const NamedTensor& found) {
   require(found.name == feature.name, "a tensor is named after its feature");

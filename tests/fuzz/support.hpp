@@ -1,8 +1,8 @@
-// What the fuzz targets share.
+// Shared by the fuzz targets.
 //
-// A target runs a parser on bytes that may be anything. Only lockstep::Error may come out of it, and never the code of
-// a bug (internal): whatever else happens, another exception, a sanitizer's report, a failed require(), ends the
-// process, and that is a finding.
+// A target runs a parser on arbitrary bytes. It may only throw lockstep::Error, and never with the code of a bug
+// (internal): anything else, another exception, a sanitizer's report or a failed require(), ends the process, and that
+// is a finding.
 #pragma once
 
 #include <cstddef>
@@ -21,16 +21,16 @@ namespace lockstep::fuzz {
   return {reinterpret_cast<const char*>(data), size};  // NOLINT: libFuzzer's type
 }
 
-/// Runs the parser. True: it took the input; false: it threw an Error, as it may.
+/// Runs the parser. True: it accepted the input; false: it threw an Error, which is allowed.
 bool accepts(const std::function<void()>& parse);
 
-/// Runs what must succeed once the parser has taken the input: an Error there is a finding, too.
+/// Runs what must succeed after the parser has accepted the input: an Error here is a finding, too.
 void insist(const std::string& what, const std::function<void()>& body);
 
-/// What must hold whatever the input is; prints `what` and aborts where it does not.
+/// What must hold for any input; prints `what` and aborts if it does not.
 void require(bool holds, const std::string& what);
 
-/// A folder in memory (/dev/shm, where there is one) that goes away with the process.
+/// A temporary folder in memory (/dev/shm, if it exists).
 class Folder {
  public:
   Folder();
@@ -46,14 +46,14 @@ class Folder {
   std::string path_;
 };
 
-/// Several files in one input: a file ends where "\n--8<--\n" stands, which no parser here gives a meaning. Takes the
-/// first off `rest`.
+/// Several files in one input, separated by "\n--8<--\n", which has no meaning for any parser here. Removes the first
+/// file from `rest`.
 [[nodiscard]] std::string_view take_file(std::string_view& rest);
 
 [[nodiscard]] SourceOptions source(SourceKind kind, std::vector<std::string> paths);
 
-/// Reads the first samples of a set and holds them against what its info says. An Error is fine, once more: some
-/// damage shows itself only when a sample is read.
+/// Reads the first samples of a set and compares them with its info. An Error is allowed here, too: some damage is
+/// noticed only when a sample is read.
 void read_samples(const DataSet& set);
 
 }  // namespace lockstep::fuzz

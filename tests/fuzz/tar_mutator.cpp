@@ -1,4 +1,4 @@
-// Mutates a tar, then sets the checksum of each header right, as far as headers can be found.
+// Mutates a tar, then corrects the checksum of each header that can be found.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>

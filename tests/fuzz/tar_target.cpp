@@ -1,4 +1,4 @@
-// Plain tars, which are walked by lockstep itself: every member lies inside the archive and can be read.
+// Plain tars, which lockstep itself walks: every member is inside the archive and can be read.
 #include "data/archive.hpp"
 #include "fuzz/support.hpp"
 

@@ -79,7 +79,7 @@ TEST(Compile, ResidualGradientIsSummedOnce) {
   const Program program = compile(b.graph(), Mode::training, none);
 
   EXPECT_EQ(count(program, Instruction::Kind::forward), 5);   // the view runs no kernel
-  EXPECT_EQ(count(program, Instruction::Kind::backward), 4);  // loss, scale2, act, scale1; sum and view rename
+  EXPECT_EQ(count(program, Instruction::Kind::backward), 4);  // loss, scale2, act, scale1; sum and view only rename
   EXPECT_EQ(count(program, Instruction::Kind::add), 1);       // x is used twice
   ASSERT_EQ(program.slots.size(), 2u);
   EXPECT_EQ(program.slots[0].target, 1) << "the later layer's gradient is complete first";
@@ -127,7 +127,7 @@ TEST(Compile, InferenceNeedsLessMemory) {
   EXPECT_TRUE(inference.slots.empty());
 }
 
-// x -> scale -> act -> act: in inference one place does for all of the acts; training reads what a scale read.
+// x -> scale -> act -> act: in inference all acts share one place; training keeps what a scale read.
 TEST(Compile, KernelsWriteOverWhatNobodyReadsAnyMore) {
   OpRegistry ops = compiled_toys();
   OpDef calm = compiled_toy("calm", 1, false);
@@ -172,7 +172,7 @@ TEST(Compile, NoKernelWritesOverWhatIsReadAgain) {
   EXPECT_NE(program.instructions[2].outputs[0], at_x);
 }
 
-// in -> norm -> act -> norm2 -> loss: both norms keep what they read, so what the first made is recomputed.
+// in -> norm -> act -> norm2 -> loss: both norms keep their inputs, so the output of the first one is recomputed.
 TEST(Compile, WhatIsCheapIsMadeAgainWhereBackwardFirstReadsIt) {
   const OpRegistry ops = toys_that_read_inputs();
   GraphBuilder b(ops, 16);
@@ -187,7 +187,7 @@ TEST(Compile, WhatIsCheapIsMadeAgainWhereBackwardFirstReadsIt) {
   const Program kept = compile(b.graph(), Mode::training, none);
   const Program recomputed = compile(b.graph(), Mode::training, none, {.can_recompute = is_norm});
   EXPECT_EQ(count(kept, Instruction::Kind::recompute), 0);
-  ASSERT_EQ(count(recomputed, Instruction::Kind::recompute), 1);  // nobody reads what the second norm made
+  ASSERT_EQ(count(recomputed, Instruction::Kind::recompute), 1);  // nothing reads the output of the second norm
   EXPECT_LT(recomputed.arena_bytes, kept.arena_bytes);
   for (std::size_t i = 0; i < recomputed.instructions.size(); ++i) {
     const Instruction& again = recomputed.instructions[i];
@@ -202,7 +202,7 @@ TEST(Compile, WhatIsCheapIsMadeAgainWhereBackwardFirstReadsIt) {
             0);
 }
 
-// scale -> [curve, norm, curve] -> [curve, norm, curve] -> loss: of each block only the input is kept.
+// scale -> [curve, norm, curve] -> [curve, norm, curve] -> loss: only the input of each block is kept.
 TEST(Compile, BlocksAreRecomputedRightBeforeTheirBackward) {
   const OpRegistry ops = toys_that_read_inputs();
   GraphBuilder b(ops, 16);
@@ -224,7 +224,7 @@ TEST(Compile, BlocksAreRecomputedRightBeforeTheirBackward) {
     const bool forward = instruction.kind == Instruction::Kind::forward;
     order.push_back((forward ? "" : "d ") + node.name);
   }
-  // The last of a block is made once: its backward reads what it reads, not what it makes.
+  // The last node of a block is computed once: its backward reads its input, not its output.
   EXPECT_EQ(order,
             (std::vector<std::string>{"scale1", "curve1", "norm1",    "curve2",  "curve3",   "norm2",   "curve4",
                                       "loss",   "d loss", "curve3",   "norm2",   "d curve4", "d norm2", "d curve3",

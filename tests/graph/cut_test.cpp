@@ -1,4 +1,4 @@
-// Where toy models are cut, and what is said where they cannot be. That no cut changes a bit: exec/parts_test.cpp.
+// Where toy models are cut, and the messages if they cannot be. exec/parts_test.cpp checks that no cut changes a bit.
 #include "graph/cut.hpp"
 
 #include <gtest/gtest.h>
@@ -72,7 +72,7 @@ class Cut : public testing::Test {
     graph.metrics = {builder_.add_node("score", {x}, {}, "score")};
     return graph;
   }
-  /// Split, as a check, too.
+  /// Also splits, as a check.
   Parts parts(const ParallelOptions& parallel, int ranks) {
     const Graph& graph = builder_.graph();
     Parts found = cut(graph, parallel, ranks);
@@ -205,7 +205,7 @@ TEST_F(Cut, ByHand) {
 
 TEST_F(Cut, ByHandAfterALayerThatLoweringHasJoined) {
   Graph graph = end(row(x_, {1, 1, 1}));
-  graph.values[static_cast<std::size_t>(graph.nodes[1].outputs[0])].name = "act";  // what the joined kernel makes
+  graph.values[static_cast<std::size_t>(graph.nodes[1].outputs[0])].name = "act";  // the output of the joined kernel
   EXPECT_EQ(cut(graph, {.cuts = {until("act"), {}}}, 2), (Parts{0, 0, 1, 1, 1}));
 }
 

@@ -1,4 +1,4 @@
-// Which tensors follow the order of a flattened image.
+// Which tensors have the order of a flattened image.
 #include "graph/flattened.hpp"
 
 #include <gtest/gtest.h>

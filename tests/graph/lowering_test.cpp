@@ -1,4 +1,4 @@
-// What lowering makes of small graphs. That it changes no bit of a training: train/world_size_test.cpp.
+// What lowering does to small graphs. train/world_size_test.cpp checks that it changes no bit of a training run.
 #include "graph/lowering/lower.hpp"
 
 #include <gtest/gtest.h>
@@ -33,7 +33,7 @@ OpDef lowered_loss() {
   return loss;
 }
 
-/// "norm" and "sum" take "act" as their epilogue, "norm" on the CPU only.
+/// "norm" and "sum" accept "act" as their epilogue, "norm" on the CPU only.
 OpRegistry lowered_toys() {
   OpRegistry ops;
   OpDef norm = lowered_toy("norm", 1);
@@ -106,7 +106,7 @@ TEST_F(Lowering, OneEpilogueOnlyAndOnlyWhereTheKernelHasIt) {
   EXPECT_EQ(names(lower(graph, {DeviceKind::cuda})), (Names{"norm1", "act1", "act2"}));
 }
 
-// Both inputs of the sum get the one gradient that lies before the epilogue.
+// Both inputs of the sum get the single gradient from before the epilogue.
 TEST_F(Lowering, OneGradientIsMadeForAllInputsOfASum) {
   const ValueId left = builder_.apply("norm", {x_}), right = builder_.apply("norm", {x_});
   const ValueId sum = builder_.apply("act", {builder_.apply("sum", {left, right})});
@@ -125,7 +125,7 @@ TEST_F(Lowering, OneGradientIsMadeForAllInputsOfASum) {
   EXPECT_EQ(backward[3].output_gradients[0], backward[1].input_gradients[0]);
 }
 
-/// linear and gelu as far as lowering looks at them, and what it makes of them.
+/// linear and gelu in as much detail as lowering looks at, and what it turns them into.
 OpRegistry gelu_toys() {
   OpRegistry ops;
   OpDef linear = lowered_toy("linear", 1);
@@ -152,7 +152,7 @@ class FuseGelu : public testing::Test {
  protected:
   ValueId linear(ValueId x, const std::string& name) { return builder_.apply("linear", {x}, {}, name); }
   ValueId gelu(ValueId x) { return builder_.apply("gelu", {x}); }
-  /// "name op" of each node as GPUs compute it; `output` is the model's.
+  /// "name op" of each node as lowered for GPUs; `output` is the model's.
   Names ops_of(ValueId output) {
     builder_.graph().output = output;
     Names list;

@@ -19,7 +19,7 @@ TEST(MemoryPlan, ReusesMemoryOfTheDead) {
 
 TEST(MemoryPlan, AddsUpTheLiving) {
   std::vector<Lifetime> tensors = {{100, 0, 3}, {100, 1, 3}};
-  EXPECT_EQ(plan_memory(tensors), 512);  // each rounded up to what libraries want
+  EXPECT_EQ(plan_memory(tensors), 512);  // each rounded up to the alignment that libraries want
 }
 
 TEST(MemoryPlan, RandomLifetimesNeverOverlap) {

@@ -1,4 +1,4 @@
-// From a job's model to a graph: places of mistakes, and what metrics take over from the loss.
+// From a job's model to a graph: places of mistakes, and what metrics take from the loss.
 #include "graph/model_graph.hpp"
 
 #include <gtest/gtest.h>

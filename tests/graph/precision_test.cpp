@@ -1,4 +1,4 @@
-// Which values of a graph are kept in a low-precision type.
+// Which values of a graph are stored in a low-precision type.
 #include "graph/precision.hpp"
 
 #include <gtest/gtest.h>
@@ -51,7 +51,7 @@ OpRegistry cast_toys() {
 class Precision : public testing::Test {
  protected:
   ValueId add(const std::string& op, const std::vector<ValueId>& inputs) { return builder_.apply(op, inputs); }
-  /// Of the values of these nodes, in bfloat16.
+  /// For the values of these nodes: whether they are stored in bfloat16.
   std::vector<bool> kept_low(ValueId output, const std::vector<ValueId>& values) {
     builder_.graph().output = output;
     set_precision(builder_.graph(), DType::bf16);
@@ -121,7 +121,7 @@ TEST_F(Precision, Float32ChangesNothing) {
   EXPECT_EQ(builder_.graph().nodes[0].compute_type, DType::f32);
 }
 
-// A value of two uses: both gradients and their sum are of its type.
+// A value with two uses: both gradients and their sum have its type.
 TEST_F(Precision, SumsOfGradientsAreOfTheValuesType) {
   const ValueId a = add("product", {x_}), b = add("act", {a}), c = add("act", {a}), d = add("sum", {b, c});
   const ValueId out = add("product", {d});

@@ -1,4 +1,4 @@
-// The gathering kernels as those of a FakeGpu: grids on the CPU, which tell the fake what they read and write.
+// The gather kernels as kernels of a FakeGpu: grids on the CPU, which report to the fake what they read and write.
 #pragma once
 
 #include "device/fake_gpu.hpp"

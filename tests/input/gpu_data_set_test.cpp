@@ -1,5 +1,5 @@
-// A data set on a GPU: what its kernels make, over their whole grids, has the bits of what the host's loader gives, and
-// a fake finds every access that nothing orders.
+// A data set on a GPU: the results of its kernels, over their whole grids, have the bits of the host's loader, and a
+// fake detects every unordered access.
 #include "input/gpu_data_set.hpp"
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ using Steps = std::vector<AugmentOptions>;
 constexpr int kShards = 3;
 constexpr Int kShardSamples = 5, kSamples = 37;  // the last shard of an evaluation is padded
 
-/// Every kind of feature; sizes that fit nothing.
+/// Every kind of feature, with sizes that are not multiples of anything.
 class MixedSet final : public DataSet {
  public:
   MixedSet(Shape left, Shape right) {
@@ -79,7 +79,7 @@ data::LoaderOptions loader_options(bool training, bool drawn) {
   return options;
 }
 
-/// One shard after the other, through memory that is used again, as a worker of a GPU does it.
+/// One shard after the other, through reused memory, like a GPU's worker.
 class Bench {
  public:
   Bench(const MixedSet& set, const Steps& steps, bool training) : set_(set), steps_(steps), training_(training) {

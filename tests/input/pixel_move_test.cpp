@@ -1,5 +1,5 @@
-// Steps that only move pixels: where trace_back() finds each pixel is where apply() took it from; and what a pipeline
-// says of itself to those who keep its samples on a GPU.
+// Steps that only move pixels: trace_back() finds each pixel where apply() took it from; and what a pipeline reports to
+// code that stores its samples on a GPU.
 #include <gtest/gtest.h>
 
 #include "data/augment.hpp"
@@ -48,7 +48,7 @@ std::vector<int> traced(const Tensor& stored, const std::vector<PixelMove>& move
   return out;
 }
 
-/// Draws, stores and traces samples, and compares with what the steps make of them at once.
+/// Draws, stores and traces samples, and compares them with applying the steps at once.
 void expect_same(const Options& steps, const Shape& from) {
   const Pipeline whole = pipeline(steps, from);
   ASSERT_EQ(whole.not_storable(), "");
@@ -77,7 +77,7 @@ void expect_same(const Options& steps, const Shape& from) {
   }
 }
 
-/// A user's own: the image stands still, but for its first row.
+/// A user's own step: leaves the image as it is, except for its first row.
 class FirstRow final : public MoveStep {
  public:
   [[nodiscard]] PixelMove draw(ImageSize input, RandomStream& random) const override {
@@ -146,7 +146,7 @@ TEST(PixelMove, APipelineSaysWhyItsSamplesCannotBeKeptOnAGpu) {
   EXPECT_EQ(pipeline({named_step("color_jitter")}, image).not_storable(), "`color_jitter` computes pixels");
   EXPECT_EQ(pipeline({named_step("resized_crop", {{"size", std::int64_t{4}}})}, image).not_storable(),
             "`resized_crop` computes pixels");
-  // After a step that draws, each epoch would need another one.
+  // After a random step, each epoch would need a different one.
   EXPECT_EQ(pipeline({named_step("flip"), named_step("resize", {{"size", std::vector<std::int64_t>{4, 4}}})}, image)
                 .not_storable(),
             "`resize` computes pixels");

@@ -1,4 +1,4 @@
-// The control sockets: who is heard, who is closed, and where the supervisor listens.
+// The control sockets: who is heard, whose connection is closed, and where the supervisor listens.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
@@ -54,7 +54,7 @@ TEST(ControlServer, HearsWhoKnowsTheTokenAndSeesItsEnd) {
   EXPECT_EQ(end[0].word, "");
 }
 
-// A rank that dies takes others with it within milliseconds: the first is the one to name.
+// A rank that dies takes others with it within milliseconds: the first one must be named.
 TEST(ControlServer, EndsAreHeardInTheirOrder) {
   ControlServer server("token", 8, listening_on_loopback());
   std::vector<ControlSocket> ranks(4);
@@ -91,7 +91,7 @@ TEST(ControlServer, ListensWhereItIsToldAndNowhereElse) {
   EXPECT_TRUE(answers("127.0.0.4", everywhere.addresses().substr(everywhere.addresses().find(':') + 1)));
 }
 
-// Without an answer or a message of it.
+// Whether the server closes the connection without an answer to it, or a message about it.
 bool is_closed(ControlServer& server, ControlSocket& connection) {
   std::vector<std::string> lines;
   bool open = true;
@@ -138,7 +138,7 @@ TEST(ControlServer, AConnectionWhoseHelloDoesNotEndIsClosed) {
   EXPECT_TRUE(is_closed(server, connection));
 }
 
-// What comes right behind a hello may be longer than any hello.
+// What directly follows a hello may be longer than any hello.
 TEST(ControlServer, ALongLineBehindTheHelloIsHeard) {
   ControlServer server("token", 8, listening_on_loopback());
   ControlSocket rank = ControlSocket::connect(server.addresses(), 5000ms);
@@ -155,8 +155,8 @@ TEST(ControlServer, ALongLineBehindTheHelloIsHeard) {
   EXPECT_EQ(messages[1].rest, event);
 }
 
-// The limit of open files is lowered so far that not all who connect can be taken: those who are, are heard, and the
-// loop does not spin on the others.
+// The limit on open files is so low that not all connections can be accepted: those that are accepted are heard, and
+// the loop does not spin on the others.
 TEST(ControlServer, WithoutDescriptorsThoseWhoAreConnectedAreHeard) {
   ControlServer server("token", 8, listening_on_loopback());
   ControlSocket rank = ControlSocket::connect(server.addresses(), 5000ms);
@@ -227,7 +227,7 @@ TEST(Listening, IsEverywhereWithAWordWhereTheAddressIsUnknown) {
                                  "which the other hosts reach it is not known: an-alias-of-ssh.invalid: "),
             0U)
       << unknown.warning;
-  const Listening translated = listening_for({{"other", 1}}, "192.0.2.1");  // of documentation: nobody's
+  const Listening translated = listening_for({{"other", 1}}, "192.0.2.1");  // an address reserved for documentation
   EXPECT_TRUE(translated.all_interfaces);
   EXPECT_EQ(translated.addresses.front(), "192.0.2.1");
   EXPECT_EQ(translated.warning,

@@ -92,7 +92,7 @@ TEST(Hosts, WithADomainAllOfANameCounts) {
   EXPECT_FALSE(same_machine("gpu1", "gpu.rack1"));
 }
 
-// What a script prints, as the launch reads it.
+// The hosts that a launch reads from a script's output.
 Hosts discovered(const std::string& script) {
   BackgroundCommand command({"sh", "-c", script}, std::chrono::seconds(20));
   auto result = command.poll();

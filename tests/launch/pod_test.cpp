@@ -1,4 +1,4 @@
-// The parts of a pod: its role, what ssh and sshd read, who is waited for, the last message.
+// The parts of a pod: its role, what ssh and sshd read, for whom it waits, the last message.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -107,7 +107,7 @@ TEST_F(SshFilesOnDisk, WhatIsNoKeyIsTold) {
       << message;
 }
 
-// An agent that runs `AGENT HOST COMMAND` and says no for hosts whose name begins with "absent".
+// An agent `AGENT HOST COMMAND` that fails for hosts whose name begins with "absent".
 class Preflight : public SshFilesOnDisk {
  protected:
   HostPool pool(const Hosts& hosts) {

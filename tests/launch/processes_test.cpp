@@ -1,4 +1,4 @@
-// mpirun's command line, children, processes by their mark.
+// mpirun's command line, child processes, finding processes by their mark.
 #include <gtest/gtest.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -83,7 +83,7 @@ TEST(Child, ACommandThatTakesTooLongIsKilled) {
   EXPECT_EQ(output.output, "first\n");
 }
 
-// As a killed rank is while one of its threads is in fsync().
+// Like a killed rank one of whose threads is in fsync().
 TEST(Processes, AZombieWithALivingThreadIsNotGone) {
   const std::string mark = "processes_test-zombie-" + std::to_string(getpid());
   const std::string ends_its_first_thread =

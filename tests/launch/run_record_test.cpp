@@ -1,4 +1,4 @@
-// The events of a launch, on disks that are full or stand still.
+// The events of a launch, on disks that are full or hang.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -37,7 +37,7 @@ TEST(RunRecord, ASecondLaunchWaitsForTheFirstOne) {
   std::filesystem::remove_all(directory);
 }
 
-// A file system that stands still: here a pipe that nobody reads. Lines are taken meanwhile, and none is lost.
+// A file system that hangs: here a pipe that nobody reads. Lines are accepted meanwhile, and none is lost.
 TEST(RunRecord, AFileThatTakesNothingForAWhileHoldsNobodyUp) {
   const std::string directory = testing::TempDir() + "run_record_pipe-" + std::to_string(getpid());
   std::filesystem::create_directories(directory);
@@ -78,7 +78,7 @@ TEST(RunRecord, AFileThatTakesNothingForAWhileHoldsNobodyUp) {
   std::filesystem::remove_all(directory);
 }
 
-// A limit of the process stands for a full disk: a write across it is cut short, too.
+// A limit of the process imitates a full disk: a write across it is cut short, too.
 TEST(RunRecord, AFullDiskLeavesAGapAndNoHalfALine) {
   const std::string directory = testing::TempDir() + "run_record-" + std::to_string(getpid());
   const std::string file = directory + "/events.jsonl";

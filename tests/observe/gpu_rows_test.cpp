@@ -1,4 +1,4 @@
-// What a GPU's profiler recorded, on the host's clock and in its steps.
+// A GPU profiler's recording, converted to the host's clock and assigned to steps.
 #include "device/gpu/gpu_profiler.hpp"
 #include "observe/tracing.hpp"
 
@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::uint64_t kBegan = 1'700'000'000'000'000'000;  // its clock is not the host's
 
-/// The host's seconds 100 to 110, while the profiler's clock ran a thousandth faster.
+/// The host's seconds 100 to 110, with a profiler clock that runs a thousandth faster.
 device::GpuRecording recorded(std::vector<device::GpuActivity> activities) {
   return {.activities = std::move(activities), .first = {100, kBegan}, .last = {110, kBegan + 10'010'000'000}};
 }
@@ -21,7 +21,7 @@ std::uint64_t at(double host) {
 TEST(GpuRows, AreOnTheHostsClock) {
   const device::ClockPair first{100, kBegan}, last{110, kBegan + 10'010'000'000};
   for (const double host : {100.0, 103.25, 110.0, 112.0}) EXPECT_NEAR(host_seconds(at(host), first, last), host, 1e-6);
-  EXPECT_NEAR(host_seconds(kBegan - 1'001'000'000, first, last), 99, 1e-6);    // begun before it was asked
+  EXPECT_NEAR(host_seconds(kBegan - 1'001'000'000, first, last), 99, 1e-6);    // begun before the recording
   EXPECT_NEAR(host_seconds(kBegan + 5'000'000, first, first), 100.005, 1e-9);  // one moment: its seconds are ours
 }
 

@@ -1,5 +1,5 @@
-// linear_gelu and gelu_linear together against the three ops that they stand for: in fp32 the bits of linear, gelu and
-// linear one after the other, by the CPU's kernels and by those over a grid.
+// linear_gelu and gelu_linear together against the three ops that they replace: in fp32 they have the bits of linear,
+// gelu and linear in sequence, with the CPU's kernels and with those over a grid.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// GPU kernels over a HostGrid: what the ops' cases cannot show. What a GPU's kernel does instead of throwing, NaNs, and
+// GPU kernels over a HostGrid: what the ops' cases cannot test. What a GPU kernel does instead of throwing, NaNs, and
 // what it refuses when it is made.
 #include <gtest/gtest.h>
 
@@ -33,7 +33,7 @@ class GridKernels : public testing::Test {
   static std::vector<double> values(const KernelRun::Bytes& bytes) {
     return to_doubles(bytes, {DType::f32, {static_cast<Int>(bytes.size() / sizeof(float))}}).values;
   }
-  /// What both kernels make of it must be the same bits.
+  /// The first output, which must have the same bits from both kernels.
   static KernelRun::Bytes first_output(const Problem& problem) {
     const auto cpu = problem.make_kernel(), grid = grid_kernel(problem);
     KernelRun expected(problem), found(problem);
@@ -46,7 +46,7 @@ class GridKernels : public testing::Test {
   OpRegistry registry_;
 };
 
-/// Scores of four samples over three classes; the target's is the second best, the best, not a number, the best.
+/// Scores of four samples over three classes; the target's score is the second best, the best, NaN, the best.
 Problem with_scores(Problem problem) {
   constexpr std::array<float, 12> kScores = {3, 2, 1, 1, 5, 2, kNaN, kNaN, kNaN, 0, 7, 0};
   constexpr std::array<std::int32_t, 4> kLabels = {1, 1, 0, 1};
@@ -95,8 +95,8 @@ TEST_F(GridKernels, MaxPoolKeepsANaN) {
   EXPECT_FALSE(std::isnan(found[3]));
 }
 
-// 4,097 blocks of 8 rows, the last one shorter: 65 sums of 64 blocks, which are added in two blocks, and these. A shard
-// of 41 images has as many behind the first layer of a ResNet-50. Two levels: the op's case blocks_of_blocks.
+// 4,097 blocks of 8 rows, the last one shorter: 65 sums of 64 blocks, which are summed in two blocks, and then these. A
+// shard of 41 images has as many behind the first layer of a ResNet-50. Two levels: the op's case blocks_of_blocks.
 TEST_F(GridKernels, BatchNormAddsItsBlocksOnThreeLevels) {
   constexpr Int kRows = 8 * 4096 + 3, kChannels = 513;
   const Problem images = problem("batch_norm", {}, {{DType::f32, {kRows, kChannels}}});

@@ -1,4 +1,5 @@
-// Kernels of one op held against each other: with an epilogue and apart, with channels last, the GPU's and the CPU's.
+// Kernels of one op compared with each other: with an epilogue and separately, with channels last, the GPU's and the
+// CPU's.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -7,7 +8,7 @@
 
 namespace lockstep::ops {
 
-// Against the two kernels one after the other.
+// Compared with the two kernels in sequence.
 TEST_P(OpCaseTest, AnEpilogueHasTheSameBits) {
   if (problem_.op->epilogues.empty()) GTEST_SKIP() << "it has none";
   const auto each = [&](const auto& visit) {
@@ -52,7 +53,7 @@ TEST_P(OpCaseTest, AnEpilogueHasTheSameBits) {
     run.backward(*fused_kernel);
     EXPECT_EQ(run.damage(), "");
     EXPECT_TRUE(run.input_gradients()[0] == expected.input_gradients()[0]) << "backward";
-    if (problem_.op->passes_gradient) return;  // the others' is the first one's
+    if (problem_.op->passes_gradient) return;  // the others share the first one's
     EXPECT_TRUE(run.input_gradients() == expected.input_gradients()) << "backward";
     EXPECT_TRUE(run.parameter_gradients() == expected.parameter_gradients()) << "backward";
   });
@@ -71,7 +72,7 @@ TEST_P(OpCaseTest, TheGpuKernelMakesTheSameOfAWeightWithChannelsLast) {
   }
 }
 
-// Bit for bit, unless the op's cases say that the CPU adds in another order.
+// Bit for bit, unless the op's cases say that the CPU sums in another order.
 TEST_P(OpCaseTest, TheGpuKernelOverItsWholeGridComputesWhatTheCpusDoes) {
   const auto factories = host_grid_kernels();
   const auto factory = factories.find(problem_.op->name);

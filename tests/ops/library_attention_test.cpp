@@ -1,4 +1,4 @@
-// attention by a library that only writes down what it is asked for: where it is told to put which gradient.
+// attention by a library stand-in that only records its calls: where it is told to write which gradient.
 #include "ops/attention/library_attention.hpp"
 
 #include <gtest/gtest.h>
@@ -42,7 +42,8 @@ struct Range {
 
 class LibraryAttentions : public testing::Test {
  protected:
-  static constexpr std::size_t kOutput = 1000, kGradients = 1300, kAligned = 1536;  // bytes of the library's own
+  // the library's own workspace, in bytes
+  static constexpr std::size_t kOutput = 1000, kGradients = 1300, kAligned = 1536;
 
   static AttentionSizes sizes(std::int64_t queries, std::int64_t keys) {
     const TensorSpec of_keys{DType::bf16, {2, keys, 24}};
@@ -69,7 +70,7 @@ class LibraryAttentions : public testing::Test {
   }
 
   std::vector<NotedAttention::Operands> calls_;
-  std::byte stream_{};  // nobody looks into it
+  std::byte stream_{};  // never accessed
 };
 
 }  // namespace
@@ -87,7 +88,7 @@ TEST_F(LibraryAttentions, EachGradientThatNobodyWantsHasAPlaceOfItsOwn) {
       for (std::size_t i = 0; i < 3; ++i) gradients[i] = (wanted >> i & 1U) != 0 ? tensors[i].data() : nullptr;
       const auto told = gradients_of(sizes, gradients, workspace.data());
       const std::array<void*, 3> places = {told.dq, told.dk, told.dv};
-      std::vector<Range> ranges = {{workspace.data(), kGradients}};  // what the library has for itself
+      std::vector<Range> ranges = {{workspace.data(), kGradients}};  // the library's own workspace
       for (std::size_t i = 0; i < 3; ++i) {
         const Range place{static_cast<std::byte*>(places[i]), bytes[i]};
         for (const Range& other : ranges) EXPECT_FALSE(place.overlaps(other)) << wanted << ", gradient " << i;

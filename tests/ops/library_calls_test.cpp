@@ -1,5 +1,5 @@
-// How GPU kernels hand their matrices and images to libraries: played through on the CPU, with the sizes and strides
-// that the library is given.
+// How GPU kernels pass their matrices and images to libraries: simulated on the CPU, with the sizes and strides that
+// the library is given.
 #include <gtest/gtest.h>
 
 #include <numeric>
@@ -32,7 +32,7 @@ float element(const ColumnMatrix& matrix, const Floats& data, std::int64_t row, 
   return data.at(static_cast<std::size_t>(row + column * matrix.step()));
 }
 
-/// What cuBLAS makes of it.
+/// The result of cuBLAS.
 Floats product(const ColumnProduct& p, const Floats& a, const Floats& b) {
   EXPECT_EQ(p.a.rows * p.a.columns, static_cast<std::int64_t>(a.size()));
   EXPECT_EQ(p.b.rows * p.b.columns, static_cast<std::int64_t>(b.size()));
@@ -86,7 +86,7 @@ float element(const device::ImageLayout& layout, const Floats& data, const Place
   return data.at(static_cast<std::size_t>(std::inner_product(at.begin(), at.end(), layout.strides.begin(), 0L)));
 }
 
-/// What cuDNN makes of the layout at one place of the output: cross-correlation.
+/// The result of cuDNN for the layout at one place of the output: cross-correlation.
 float output_at(const device::ConvolutionLayout& l, const Floats& image, const Floats& weight, const Place& at) {
   const auto [n, f, i, j] = at;
   const auto [filters, channels, height, width] = l.weight.sizes;

@@ -1,5 +1,5 @@
-// linear, linear_gelu and gelu_linear by a library that is played through on the CPU: whatever it proposes, the bits
-// are those of our own kernels. All numbers are small integers, so that sums are exact in any order.
+// linear, linear_gelu and gelu_linear by a library that is simulated on the CPU: whatever it proposes, the bits are
+// those of our own kernels. All numbers are small integers, so that sums are exact in any order.
 #include "ops/linear/library_linear.hpp"
 
 #include <fmt/format.h>
@@ -39,7 +39,7 @@ void fill_integers(Tensor& tensor, std::uint64_t seed) {
 
 struct Setting {
   std::string op;
-  DType type = DType::f32;  ///< of all but the bias
+  DType type = DType::f32;  ///< of everything except the bias
   bool bias = true;
   std::int64_t in = 16, features = 24;
   bool wide_output = false;  ///< in fp32, whatever the type
@@ -50,7 +50,7 @@ class LibraryLinears : public testing::Test {
  protected:
   LibraryLinears() { add_built_in(registry_); }
 
-  /// A bias with a fraction that low-precision types don't have, unless it is to be rounded.
+  /// The bias has a fraction that low-precision types cannot represent, unless it is to be rounded.
   [[nodiscard]] Problem problem(const Setting& setting, bool rounded_bias = false) const {
     OpCase one{.name = "played",
                .attributes = Attributes({{"features", setting.features}, {"bias", setting.bias}}),
@@ -78,7 +78,7 @@ class LibraryLinears : public testing::Test {
     return made;
   }
 
-  /// By the library, where it proposes something.
+  /// Uses the library, if it proposes something.
   std::unique_ptr<Kernel> played(const Setting& setting, const Problem& problem, const std::string& wanted = "") {
     return problem.make_kernel([&](KernelRequest request) {
       complete(request, setting, problem);
@@ -117,7 +117,7 @@ class LibraryLinears : public testing::Test {
     EXPECT_EQ(found.damage(), "");
     expect_the_weights_gradient_alone(given, *kernel, found.parameter_gradients()[0]);
   }
-  /// The library may make the bias's with it, which then goes nowhere.
+  /// The library may also compute the bias's gradient, which is then discarded.
   void expect_the_weights_gradient_alone(const Problem& given, Kernel& kernel, const KernelRun::Bytes& weights) {
     std::vector<bool> want(given.parameters.size());
     want[0] = true;
@@ -133,7 +133,7 @@ class LibraryLinears : public testing::Test {
       for (const DType type : {DType::f32, DType::bf16, DType::f16}) {
         for (const bool bias : {true, false}) {
           expect_own_bits({op, type, bias});
-          expect_own_bits({op, type, bias, 6, 5});  // of no width that cuBLASLt takes for aux
+          expect_own_bits({op, type, bias, 6, 5});  // the width is not one that cuBLASLt accepts for aux
           expect_own_bits({op, type, bias, 6, 5, true});
           expect_own_bits({op, type, bias, 16, 24, false, true});
         }
@@ -168,7 +168,7 @@ TEST_F(LibraryLinears, WithEveryEpilogue) {
             "output: played; input's gradient: played; weight's gradient: played, bias's gradient");
 }
 
-// A library's gelu is not said to be exact.
+// A library's gelu is not known to be exact.
 TEST_F(LibraryLinears, WithAGeluOfOurOwnInFp32) {
   EXPECT_EQ(algorithms({"linear_gelu", DType::f32, false}),
             "output: played; input's gradient: played; weight's gradient: played");

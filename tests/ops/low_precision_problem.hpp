@@ -42,16 +42,17 @@ inline void lower_precision(DType type, std::vector<TensorSpec>& specs) {
   }
 }
 
-/// Whose kernels, and what they are given in low precision beside the products' operands.
+/// A kernel under test, and what it gets in low precision besides the products' operands.
 struct Tested {
   KernelFactory make;
-  bool takes_low_precision = false;  ///< of OpDef
+  bool takes_low_precision = false;  ///< from OpDef
   bool low_precision_weights = false;
   bool low_precision_inputs = true, low_precision_outputs = true;
-  std::string epilogue;  ///< of KernelRequest
+  std::string epilogue;  ///< from KernelRequest
 };
 
-/// As `wide`, whose values are rounded already; what stays in float32 is not, the kernel does that itself.
+/// Like `wide`, whose values are already rounded; values that stay in float32 are not, since the kernel rounds them
+/// itself.
 inline Problem low_precision_problem_of(DType type, const Problem& wide, const OpCase& the_case, const Tested& tested) {
   Problem problem = make_problem(*wide.op, the_case);
   problem.epilogue = tested.epilogue;
@@ -69,7 +70,7 @@ inline Problem low_precision_problem_of(DType type, const Problem& wide, const O
   return problem;
 }
 
-/// The request of a low-precision problem, as an executor makes it.
+/// The request for a low-precision problem, in the form that an executor makes it.
 inline KernelRequest low_precision_request(DType type, const Problem& problem, KernelRequest request) {
   if (problem.op->multiplies) request.compute_type = type;
   for (std::size_t i = 0; i < request.parameters.size(); ++i) request.parameters[i] = problem.parameters[i].spec();

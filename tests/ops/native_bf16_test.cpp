@@ -1,5 +1,5 @@
-// linear and conv in bfloat16 where oneDNN computes them itself: what float32's kernel makes of the same values, up to
-// the order of its sums, rounded once.
+// linear and conv in bfloat16 where oneDNN computes them natively: the result of float32's kernel for the same values,
+// up to the order of its sums, rounded once.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -16,7 +16,7 @@ namespace lockstep::ops {
 
 namespace {
 
-/// What one run computed.
+/// The results of one run.
 struct Results {
   std::vector<KernelRun::Bytes> outputs, input_gradients, parameter_gradients;
   bool operator==(const Results&) const = default;
@@ -31,7 +31,7 @@ Results computed(Kernel& kernel, const Problem& problem, RunOptions options = {}
   return {run.outputs(), run.input_gradients(), run.parameter_gradients()};
 }
 
-/// Each element is off by half of bfloat16's last place at most, if it stands in it, and by the order of sums.
+/// Each element may be off by half of bfloat16's last place, if it is stored in bfloat16, and by the order of sums.
 void expect_rounded_once(const KernelRun::Bytes& found, const TensorSpec& spec, const KernelRun::Bytes& wide,
                          double tolerance, const std::string& what) {
   const DoubleTensor got = to_doubles(found, spec), expected = to_doubles(wide, {DType::f32, spec.shape});
@@ -59,21 +59,21 @@ class NativeBf16 : public testing::Test {
     Problem wide, low;
   };
   [[nodiscard]] static Pair pair_of(const OpDef& op, OpCase the_case, const Tested& tested, const char* shard = "") {
-    the_case.name += shard;  // values are made from the name
+    the_case.name += shard;  // values are derived from the name
     Pair pair{the_case, make_problem(op, the_case), {}};
     for (auto* tensors : {&pair.wide.inputs, &pair.wide.output_gradients}) round_all(DType::bf16, *tensors);
     round_all(DType::bf16, pair.wide.parameters, true);
     pair.low = low_precision_problem_of(DType::bf16, pair.wide, pair.the_case, tested);
     return pair;
   }
-  /// Null where it is left to the upcast.
+  /// Null if it is left to upcasting.
   [[nodiscard]] static std::unique_ptr<Kernel> native(const Problem& problem) {
     return problem.make_kernel([&](KernelRequest request) {
       return problem.op->kernels.at(DeviceKind::cpu)(low_precision_request(DType::bf16, problem, std::move(request)));
     });
   }
-  /// visit(pair, kernel) for all cases of linear and conv that oneDNN computes, with x and y in bfloat16 or as a model
-  /// has its input and its output; returns how many.
+  /// visit(pair, kernel) for all cases of linear and conv that oneDNN computes, with x and y in bfloat16, or in the
+  /// types that a model's input and output have; returns their number.
   template <class Visit>
   int for_native(const Visit& visit) {
     int visited = 0;

@@ -1,4 +1,4 @@
-// The fixture of what every op's cases must pass: a case made concrete, its kernels, and what they computed.
+// The fixture of the tests that every op's cases must pass: a concrete problem, its kernels, and their results.
 #pragma once
 
 #include <fmt/format.h>
@@ -83,7 +83,7 @@ inline void expect_close(const DoubleTensor& got, const DoubleTensor& expected, 
   }
 }
 
-/// Everything that a run computed, in one list of named bytes.
+/// Everything that a run computed, as one list of named bytes.
 inline std::vector<std::pair<std::string, KernelRun::Bytes>> results(const KernelRun& run, const Problem& problem) {
   std::vector<std::pair<std::string, KernelRun::Bytes>> list;
   const auto add = [&](const char* what, const std::vector<KernelRun::Bytes>& tensors) {

@@ -1,4 +1,4 @@
-// What every op's cases must pass. One test a property, one parameter a case ("<op>__<case>").
+// The tests that every op's cases must pass: one test per property, one parameter per case ("<op>__<case>").
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@ namespace lockstep::ops {
 
 namespace {
 
-constexpr std::size_t kSampled = 40;  // elements of a tensor whose gradient is checked one by one
+constexpr std::size_t kSampled = 40;  // elements of a tensor whose gradients are checked individually
 
 std::vector<CaseOfOp> all_parameters() {
   std::vector<CaseOfOp> list;
@@ -40,7 +40,7 @@ void expect_bits_that_depend_on_nothing_else(const Problem& problem, const OpCas
     }
   };
   OpCase of_another_shard = the_case;
-  of_another_shard.name += ", another shard";  // values are made from the name
+  of_another_shard.name += ", another shard";  // values are derived from the name
   const Problem another = make_problem(*problem.op, of_another_shard);
   KernelRun between(another);
   compute(*kernel, between, another);
@@ -73,7 +73,8 @@ void expect_only_wanted_gradients(const Problem& problem, const KernelFactory& f
   KernelRun full(problem);
   compute(*kernel, full, problem);
   const std::size_t inputs = problem.inputs.size(), parameters = problem.parameters.size();
-  for (std::size_t one = 0; one < inputs + parameters; ++one) {  // one gradient alone; backward never runs for none
+  for (std::size_t one = 0; one < inputs + parameters;
+       ++one) {  // one gradient alone; backward is never called for none
     if (one < inputs && !problem.wants_gradient(one)) continue;
     RunOptions options{.want_inputs = std::vector<bool>(inputs), .want_parameters = std::vector<bool>(parameters)};
     if (one < inputs) options.want_inputs[one] = true;

@@ -1,4 +1,4 @@
-// The op driver's tools: a case made concrete (Problem), and one run of a kernel on it in guarded buffers (KernelRun).
+// The op driver's tools: a concrete case (Problem), and one run of a kernel on it in guarded buffers (KernelRun).
 #pragma once
 
 #include <cstddef>
@@ -14,10 +14,10 @@ namespace lockstep::ops {
 /// The cases of every op folder; written by CMake.
 [[nodiscard]] std::vector<OpCases> all_cases();
 
-/// By op: its GPU kernels' functors, run on the CPU over the whole grid (device/gpu/grid.hpp); written by CMake.
+/// By op: the functors of its GPU kernels, run on the CPU over the whole grid (device/gpu/grid.hpp); written by CMake.
 [[nodiscard]] std::map<std::string, KernelFactory> host_grid_kernels();
 
-/// None (""), and what the op's kernels on the device can apply to its output.
+/// "" (none), and the epilogues that the op's kernels on the device can apply to its output.
 [[nodiscard]] std::vector<std::string> epilogues_of(const OpDef& op, DeviceKind device);
 
 /// All tensors of one case. Values are functions of the case's name and the tensor's position only.
@@ -28,13 +28,14 @@ struct Problem {
   std::vector<TensorSpec> input_specs;
   Signature signature;
   std::vector<Tensor> inputs, parameters, states;
-  std::vector<Tensor> output_gradients;  ///< that of output 0; none for a loss
+  std::vector<Tensor> output_gradients;  ///< gradient of output 0; none for a loss
   StepContext step;
-  std::string epilogue;  ///< of KernelRequest
+  std::string epilogue;  ///< from KernelRequest
 
   [[nodiscard]] bool trains() const { return mode == Mode::training && op->differentiable; }
-  [[nodiscard]] bool wants_gradient(std::size_t input) const;  ///< a float and not a constant input
-  /// Of those, whether backward writes it: with an epilogue, an op that passes its gradient makes one for all.
+  [[nodiscard]] bool wants_gradient(std::size_t input) const;  ///< a float input that is not constant
+  /// Of those, whether backward writes its gradient: with an epilogue, an op that passes its gradient on makes one for
+  /// all.
   [[nodiscard]] bool makes_gradient(std::size_t input) const;
   [[nodiscard]] std::unique_ptr<Kernel> make_kernel() const;  ///< the CPU's
   [[nodiscard]] std::unique_ptr<Kernel> make_kernel(const KernelFactory& factory) const;
@@ -43,13 +44,13 @@ struct Problem {
 /// `empty_batch`: dimension 0 of every input is 0 instead.
 [[nodiscard]] Problem make_problem(const OpDef& op, const OpCase& the_case, bool empty_batch = false);
 
-/// Bytes between two guards of 64 bytes.
+/// Memory between two guards of 64 bytes.
 class GuardedBuffer {
  public:
   GuardedBuffer(std::size_t bytes, std::size_t shift, std::byte junk);
   [[nodiscard]] std::byte* data() const { return data_; }
   [[nodiscard]] std::size_t size() const { return size_; }
-  [[nodiscard]] bool intact() const;  ///< nobody wrote outside
+  [[nodiscard]] bool intact() const;  ///< nothing was written outside
   [[nodiscard]] bool untouched(std::byte junk) const;
   void junk(std::byte junk);
 
@@ -59,20 +60,20 @@ class GuardedBuffer {
   std::size_t size_ = 0;
 };
 
-/// What stands in the memory that a kernel writes to: output 0 in forward, input gradient 0 in backward.
+/// Which memory a kernel writes to: output 0 in forward, input gradient 0 in backward.
 enum class Over : std::uint8_t { junk, first_input, second_input, gradient };
 
 struct RunOptions {
-  std::size_t shift = 0;               ///< buffers start that many multiples of 64 bytes later
-  std::byte junk{0xff};                ///< what fresh memory holds: 0xff makes NaNs
+  std::size_t shift = 0;               ///< buffers start this many multiples of 64 bytes later
+  std::byte junk{0xff};                ///< contents of fresh memory: 0xff makes NaNs
   std::vector<bool> want_inputs = {};  ///< empty: all that can have a gradient
   std::vector<bool> want_parameters = {};
-  std::uint64_t add_to = 0;  ///< of BackwardCall
-  void* stream = nullptr;    ///< of all calls
+  std::uint64_t add_to = 0;  ///< see BackwardCall
+  void* stream = nullptr;    ///< for all calls
 };
 
-/// One run of a kernel. What backward does not declare to read is a null pointer to it; its workspace is junk
-/// again when it begins.
+/// One run of a kernel. Backward gets null pointers for everything that it does not declare to read; its workspace is
+/// filled with junk again when it begins.
 class KernelRun {
  public:
   explicit KernelRun(const Problem& problem, RunOptions options = {});
@@ -80,7 +81,7 @@ class KernelRun {
   void backward(Kernel& kernel, Over over = Over::junk);
   /// After forward: output 0 is junk, and recomputed.
   void recompute(Kernel& kernel);
-  /// What backward finds instead of what forward made.
+  /// What backward finds in place of forward's results.
   void set_outputs(const std::vector<std::vector<std::byte>>& outputs);
 
   /// Empty: no guard was overwritten, no input changed, no unwanted gradient written.
@@ -97,7 +98,7 @@ class KernelRun {
   [[nodiscard]] Buffers make(const std::vector<Tensor>& tensors);
   [[nodiscard]] Buffers make(const std::vector<std::size_t>& sizes);
   void prepare(Kernel& kernel);
-  /// The operand is where `over` is from now on, with its bytes.
+  /// Moves the operand, with its bytes, to the memory of `over`.
   static void move(const GuardedBuffer& operand, const GuardedBuffer& over, const void*& pointer);
   [[nodiscard]] bool wanted(std::size_t input) const;
 

@@ -1,4 +1,4 @@
-// What a person reads when shapes, targets or ids do not fit. The builder puts the layer's name and place before it.
+// The messages for shapes, targets or ids that do not fit. The builder puts the layer's name and place before them.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -17,7 +17,7 @@ class OpErrors : public testing::Test {
  protected:
   OpErrors() { add_built_in(registry_); }
 
-  /// The message of the op's shape rule; empty if it takes the inputs.
+  /// The message of the op's shape rule; empty if it accepts the inputs.
   [[nodiscard]] std::string refusal(const std::string& op, const Attributes& attributes,
                                     const std::vector<TensorSpec>& inputs) const {
     const OpDef& def = registry_.at(op);

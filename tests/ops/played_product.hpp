@@ -1,5 +1,6 @@
-// A library's product played through on the CPU, from nothing but what the library is told: a stand-in for
-// device::LtProduct, in column order, as cublasLtEpilogue_t says of its epilogues. Its GpuStream says what it proposes.
+// A library's product, simulated on the CPU from nothing but what the library is told: a stand-in for
+// device::LtProduct, in column order, with the epilogues defined by cublasLtEpilogue_t. Its GpuStream determines what
+// it proposes.
 #pragma once
 
 #include <algorithm>
@@ -42,7 +43,7 @@ class PlayedProduct {
   [[nodiscard]] std::string name() const { return "played" + suffix_of(form_); }
 
   void run(const GpuStream& /*stream*/, const device::ProductOperands& operands, void* workspace) const {
-    std::memset(workspace, 0x5A, workspace_bytes());  // it is the library's own
+    std::memset(workspace, 0x5A, workspace_bytes());  // the library's own
     for (std::int64_t column = 0; column < product_.n(); ++column) {
       for (std::int64_t row = 0; row < product_.m(); ++row) store(operands, row, column);
       if (form_.epilogue == device::Epilogue::sums_of_b) operands.b_sums[column] = sum_of_b(operands, column);
@@ -59,7 +60,7 @@ class PlayedProduct {
   static void set(DType type, void* data, std::int64_t i, float value) {
     device::with_element(type, [&]<class T>(T /*element*/) { static_cast<T*>(data)[i] = value; });
   }
-  /// Of a factor as the product reads it.
+  /// An element of a factor as the product reads it.
   [[nodiscard]] float factor(const device::ColumnMatrix& matrix, const void* data, std::int64_t row,
                              std::int64_t column) const {
     if (matrix.transposed) std::swap(row, column);

@@ -1,5 +1,5 @@
-// The CPU's kernels in a GPU's place, for tests: where lowering for GPUs puts a relu into an op whose kernel on the CPU
-// has none, that and the relu are computed one after the other, which has the same bits.
+// The CPU's kernels in place of a GPU's, for tests: where lowering for GPUs fuses a relu into an op whose CPU kernel
+// does not support it, that kernel and the relu are computed in sequence, which has the same bits.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace lockstep::ops {
 
 class ReluAfter final : public Kernel {
  public:
-  /// `kernel`: of the op alone, on tensors of float32.
+  /// `kernel`: for the op alone, on float32 tensors.
   ReluAfter(std::unique_ptr<Kernel> kernel, std::int64_t outputs)
       : kernel_(std::move(kernel)), gradient_(static_cast<std::size_t>(outputs)) {}
 
@@ -39,10 +39,10 @@ class ReluAfter final : public Kernel {
 
  private:
   std::unique_ptr<Kernel> kernel_;
-  std::vector<float> gradient_;  ///< of what the op made
+  std::vector<float> gradient_;  ///< the gradient of the op's own output
 };
 
-/// The CPU's kernels of an op, under the epilogues that GPUs have.
+/// The CPU's kernels of an op, with the GPUs' epilogues.
 inline KernelFactory with_epilogues_of_gpus(const OpDef& op) {
   const auto found = op.epilogues.find(DeviceKind::cpu);
   const std::vector<std::string> own = found == op.epilogues.end() ? std::vector<std::string>{} : found->second;

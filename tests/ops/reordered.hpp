@@ -1,5 +1,5 @@
-// Kernels whose weight, parameter 0, lies in another order than they are asked for: it is moved before each call, and
-// its gradient after.
+// Kernels whose weight, parameter 0, has another order than the one requested: it is reordered before each call, and
+// its gradient afterwards.
 #pragma once
 
 #include <cstring>
@@ -14,7 +14,7 @@ namespace lockstep::ops {
 
 class Reordered final : public Kernel {
  public:
-  /// `last`: the kernel's own weight has channels last, and that of the calls has not; else the other way round.
+  /// `last`: the kernel's own weight has channels last and that of the calls has not; otherwise the reverse.
   Reordered(std::unique_ptr<Kernel> kernel, const TensorSpec& weight, bool last)
       : kernel_(std::move(kernel)),
         sizes_(filter_sizes(weight.shape)),
@@ -54,7 +54,7 @@ class Reordered final : public Kernel {
     parameters[0] = weight_.data();
     return parameters;
   }
-  /// `to_last`: into channels last; else out of it.
+  /// `to_last`: into channels last; otherwise out of it.
   void move(const std::byte* from, std::byte* to, std::size_t size, bool to_last) const {
     for (std::size_t i = 0; i < gradient_.size() / sizeof(float); ++i) {
       const auto in_model = static_cast<std::size_t>(sizes_.of(static_cast<std::int64_t>(i)));
@@ -69,7 +69,7 @@ class Reordered final : public Kernel {
   std::vector<std::byte> weight_, gradient_;
 };
 
-/// Kernels that know the model's order alone, for requests of either. Null where `make` gives null.
+/// Kernels that support only the model's order, for requests of either. Null if `make` returns null.
 inline KernelFactory by_models_order(const KernelFactory& make) {
   return [make](const KernelRequest& request) -> std::unique_ptr<Kernel> {
     if (!request.channels_last) return make(request);
@@ -81,7 +81,7 @@ inline KernelFactory by_models_order(const KernelFactory& make) {
   };
 }
 
-/// Kernels that are asked for channels last, under the interface of the model's order. Null where `make` gives null.
+/// Kernels that use channels last, under the interface of the model's order. Null if `make` returns null.
 inline KernelFactory with_channels_last(const KernelFactory& make) {
   return [make](const KernelRequest& request) -> std::unique_ptr<Kernel> {
     KernelRequest last = request;

@@ -1,5 +1,5 @@
-// Sums over rows: the CPU's and the GPU's over its whole grid hold the one order of device/row_blocks.hpp, which is
-// written down a second way here.
+// Sums over rows: both the CPU's and the GPU's over its whole grid follow the one order of device/row_blocks.hpp, which
+// is implemented a second time here.
 #include "ops/rows.hpp"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,8 @@ using device::HostGrid;
 using Int = std::int64_t;
 using Floats = std::vector<float>;
 
-/// One row, one block, several, not a multiple of it; two levels and three; columns of which a warp has no multiple.
+/// One row, one block, several, not a multiple of a block; two levels and three; columns that are not a multiple of a
+/// warp.
 struct Size {
   Int rows, columns;
 };
@@ -61,7 +62,7 @@ Floats expected_sums(const Size& size, const Term& term) {
   return sums;
 }
 
-/// sum(total, scratch), in memory that holds something else before.
+/// sum(total, scratch), in memory that held other values before.
 template <class Sum>
 Floats sums_of(const Size& size, const Sum& sum) {
   Floats total(static_cast<std::size_t>(size.columns), 7);

@@ -1,5 +1,5 @@
-// What saves memory changes no bit, on the CPU and over grids: kernels that write over what they read
-// (OpDef::in_place), and those that make their output again (Kernel::recompute).
+// Saving memory changes no bit, on the CPU and over grids: kernels that write over what they read (OpDef::in_place),
+// and those that recompute their output (Kernel::recompute).
 #include <gtest/gtest.h>
 
 #include "ops/op_driver.hpp"

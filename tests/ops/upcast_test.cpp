@@ -1,5 +1,5 @@
-// Every layer's kernel in mixed precision: what it makes of bfloat16 and of float16 is, bit by bit, what the float32
-// kernel makes of the same values, rounded.
+// Every layer's kernel in mixed precision: its results for bfloat16 and float16 are, bit by bit, those of the float32
+// kernel for the same values, rounded.
 #include "ops/upcast.hpp"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ namespace {
 
 using Bytes = KernelRun::Bytes;
 
-/// Of float32 bytes, in the low-precision type; other types as they are.
+/// float32 bytes in the low-precision type; other types unchanged.
 std::vector<Bytes> downcast_of(DType type, const std::vector<Bytes>& wide, const std::vector<TensorSpec>& specs) {
   std::vector<Bytes> list;
   for (std::size_t i = 0; i < wide.size(); ++i) {
@@ -155,7 +155,7 @@ TEST(LowPrecisionElements, AllButTheseHaveAKernelOfTheirOwn) {
       return std::unique_ptr<Kernel>();
     });
   });
-  EXPECT_EQ(upcast, (std::set<std::string>{"add", "attention", "mul"}));  // add and mul of more than two
+  EXPECT_EQ(upcast, (std::set<std::string>{"add", "attention", "mul"}));  // add and mul with more than two inputs
 }
 
 TEST(Upcast, LeavesFloat32Alone) {

@@ -1,4 +1,4 @@
-// Shapes, refused inputs and ties of the vision ops; what their cases cannot show.
+// Shapes, refused inputs and ties of the vision ops: what their cases cannot test.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -100,7 +100,7 @@ TEST_F(VisionOps, PoolsSayWhatTheyExpected) {
             "batch_norm: expected an input [batch, ..., channels] of f32, found [7] of f32");
 }
 
-/// Of images with more than 2^32 elements: a GPU's kernels go there by these.
+/// In images with more than 2^32 elements: used by a GPU's kernels to address elements.
 TEST_F(VisionOps, PlacesBeyond32Bits) {
   const Int height = 30'000, width = 50'000, channels = 3, sample = 2;
   const Int element = ((sample * height + 29'999) * width + 49'998) * channels + 1;

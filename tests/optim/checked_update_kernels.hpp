@@ -1,4 +1,4 @@
-// The update's kernels as those of a FakeGpu: grids on the CPU, which tell the fake what they read and write.
+// The update kernels as kernels of a FakeGpu: grids on the CPU, which report to the fake what they read and write.
 #pragma once
 
 #include "device/fake_gpu.hpp"

@@ -1,5 +1,5 @@
 // The update on a GPU: its kernels' functors over their whole grids have the bits of the CPU's, through several steps,
-// and a fake finds every access that nothing orders.
+// and a fake detects every unordered access.
 #include "optim/gpu_updater.hpp"
 
 #include <gtest/gtest.h>
@@ -45,7 +45,7 @@ TEST(GpuUpdater, HasTheBitsOfTheCpusForEachOptimizerWithClippingAndWithout) {
   }
 }
 
-// 88 chunks of the largest tensor alone are more than one block of them.
+// The largest tensor alone has 88 chunks: more than one block of them.
 TEST(GpuUpdater, AddsTheSquaresOfManyChunksAsTheCpuDoes) {
   constexpr Int kWidth = 600, kStatistics = 2 * kWidth;
   const OptimizerOptions options = sgd(0);
@@ -54,7 +54,7 @@ TEST(GpuUpdater, AddsTheSquaresOfManyChunksAsTheCpuDoes) {
     const auto expected = bench.on_host(options, clip_norm), found = bench.on_fake(options, clip_norm);
     EXPECT_TRUE(found == expected) << "clip_norm " << clip_norm;
     if (clip_norm < 1) continue;
-    double squares = 0;  // of the gradient, which is taken first, of step 1; then come as many parameters
+    double squares = 0;  // of the gradient of step 1, which is drawn first; the same number of parameters follows
     const auto gradient = (std::ssize(expected.values) - kStatistics) / 2;
     for (Int i = 0; i < gradient; ++i) {
       const double value = expected.values[static_cast<std::size_t>(i)];
@@ -80,7 +80,7 @@ TEST(GpuUpdater, SkipsOnTheGpuWhatTheCpuSkips) {
         EXPECT_TRUE(found == expected) << text_of(options) << ", clip_norm " << clip_norm << ", " << what;
         ASSERT_EQ(expected.updates.size(), static_cast<std::size_t>(kUpdaterSteps) + 1);
         EXPECT_EQ(expected.updates[1], (UpdateResult{.norm = {}, .skipped = true}));
-        // A step that is skipped might as well not have been, and a power of two changes no bit.
+        // A skipped step has no effect at all, and a power of two changes no bit.
         EXPECT_TRUE(expected.values == never.values);
       }
     }

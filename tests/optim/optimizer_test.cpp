@@ -1,4 +1,5 @@
-// Each optimizer against its published formula in double, over several steps, at sizes that leave SIMD tails.
+// Each optimizer compared with its published formula in double, over several steps, with sizes that leave SIMD
+// remainders.
 #include "lockstep/optimizer.hpp"
 
 #include <gtest/gtest.h>
@@ -69,7 +70,7 @@ void compare(const std::string& name, const Attributes& given) {
   for (int step = 0; step < kSteps; ++step) {
     for (auto& value : g) value = random.between(-1, 1);
     const UpdateStep of{.learning_rate = 0.05, .update = step};
-    // Two runs, cut at an odd place: the cut must not show.
+    // Two runs, cut at an odd place: the cut must have no effect.
     chosen.update(of, {{p.data(), 5}, {g.data(), 5}, states, true});
     auto rest = states;
     for (auto& state : rest) state += 5;
@@ -97,8 +98,8 @@ TEST(Optimizer, AdamW) {
   compare("adamw", Attributes({{"beta2", 0.99}, {"weight_decay", 0.1}}));
 }
 
-// The second moment of a constant gradient is its square from the first step on, once it is corrected. So the parameter
-// moves by the rate each step, whatever beta2 is: with beta2 and 1 - beta2 rounded one by one it would not.
+// With bias correction, the second moment of a constant gradient is its square from the first step on. So the parameter
+// moves by the rate in each step, whatever beta2 is: if beta2 and 1 - beta2 were rounded separately, it would not.
 TEST(Optimizer, AdamWithBeta2NearOne) {
   for (const double beta2 : {0.999, 0.9999, 0.99999, 0.9999999, 0.99999999}) {
     const Chosen adam("adam", Attributes({{"beta2", beta2}, {"epsilon", 1e-12}}));

@@ -27,8 +27,8 @@ namespace lockstep::optim {
 
 inline constexpr int kUpdaterShards = 3, kUpdaterSteps = 3;
 
-// Every kind of parameter: kept in another order on a GPU, used twice, without decay, longer than a chunk, shorter than
-// a part; and statistics.
+// Every kind of parameter: stored in another order on a GPU, used twice, without decay, longer than a chunk, shorter
+// than a part; and statistics.
 inline Graph updater_net(const OpRegistry& ops, std::int64_t width) {
   GraphBuilder b(ops, 2);
   ValueId x = b.input("image", {DType::f32, {5, 5, 9}});
@@ -59,7 +59,7 @@ inline std::string text_of(const OptimizerOptions& options) {
   return text;
 }
 
-/// Sums of gradients are multiplied by the scale, and one of them is spoiled in one of the steps.
+/// Sums of gradients are multiplied by the scale; in step `spoiled` one of them becomes `what`.
 struct SumsScaling {
   bool on = false;
   float scale = 1;
@@ -123,7 +123,7 @@ class UpdaterBench {
     return result;
   }
 
-  /// Of all matrices, in the products' type, as the last update has left them.
+  /// All matrices, in the products' type, as the last update left them.
   void expect_copies(GpuUpdater& updater) const {
     Model model = updater.make_model(7);
     updater.fetch(model);

@@ -1,5 +1,5 @@
-// Where models are cut for ranks of unequal speed, held against all that could be done: every cut, every way to deal
-// the ranks to the parts, every share of every rank. What is chosen must take hardly longer than the best of these.
+// Where models are cut for ranks of unequal speed, compared with everything possible: every cut, every assignment of
+// ranks to parts, every share of every rank. The choice must take hardly longer than the best of these.
 #include "plan/placement.hpp"
 
 #include <gtest/gtest.h>
@@ -69,7 +69,7 @@ struct Models {
     b.graph().loss = b.add_node("cross_entropy", {x, b.input("label", {DType::i32, {}})}, {}, "loss");
     return std::move(b.graph());
   }
-  /// Two towers of so many layers, and a small head.
+  /// Two towers with these numbers of layers, and a small head.
   Graph towers(int left, int right) const {
     GraphBuilder b(ops, 4);
     std::vector<ValueId> ends;
@@ -87,7 +87,7 @@ struct Models {
   ModelRegistry zoo;
 };
 
-/// A step of parts of these costs: by part its ranks and how many shards each has.
+/// A step of parts with these costs: for each part its ranks and how many shards each has.
 class Simulation {
  public:
   Simulation(Speeds speeds, int shards) : speeds_(std::move(speeds)), shards_(shards) {}
@@ -105,7 +105,7 @@ class Simulation {
     return balance::schedule(setup).seconds;
   }
 
-  /// The shortest of all shares, or `best` if no share is shorter.
+  /// The shortest time over all shares, or `best` if none is shorter.
   [[nodiscard]] double best_step(const std::vector<balance::PartCost>& costs, const Groups& groups, double best) const {
     std::vector<Counts> counts(groups.size());
     try_shares(costs, groups, counts, 0, best);
@@ -131,7 +131,7 @@ class Simulation {
     try_counts(costs, groups, counts, part, shards_, best);
   }
 
-  // The next rank of the part, of which so many shards are left. No step is shorter than what one rank computes.
+  // The next rank of the part, of which `left` shards remain. No step is shorter than what one rank computes.
   void try_counts(const std::vector<balance::PartCost>& costs, const Groups& groups, std::vector<Counts>& counts,
                   std::size_t part, int left, double& best) const {
     Counts& own = counts[part];
@@ -152,7 +152,7 @@ class Simulation {
   int shards_;
 };
 
-/// All ways to deal ranks to parts, each at least one.
+/// All ways to assign ranks to parts, at least one each.
 std::vector<Groups> all_groups(int ranks, int parts) {
   std::vector<Groups> all;
   const auto ways = static_cast<int>(std::pow(parts, ranks));
@@ -169,7 +169,7 @@ std::vector<Groups> all_groups(int ranks, int parts) {
   return all;
 }
 
-/// Calls `use` with each cut into so many parts.
+/// Calls `use` with each cut into this many parts.
 void for_each_cut(const Graph& graph, int parts, const std::function<void(const std::vector<int>&)>& use) {
   const Row row = row_to_cut(graph);
   std::vector<std::size_t> seams, chosen;
@@ -203,7 +203,7 @@ double best_of_all(const Graph& graph, int parts, const Simulation& simulation) 
   return best;
 }
 
-/// What is chosen, with shares in proportion to the speeds (`balance: {weights: ...}`), and with those of the balancer.
+/// The choices with shares in proportion to the speeds (`balance: {weights: ...}`), and with those of the balancer.
 struct Chosen {
   Placement placement;
   double by_weights = 0, by_balancer = 0;

@@ -1,4 +1,4 @@
-// What a plan says of memory and time, in cases small enough to count by hand, and held against what executors make.
+// A plan's memory and time, in cases small enough to count by hand, and compared with real executors.
 #include <gtest/gtest.h>
 
 #include <unistd.h>
@@ -35,7 +35,7 @@ void chain(GraphBuilder& b, int layers) {
   exec::finish(b, x, "accuracy");
 }
 
-/// A net with all that a plan of it needs. Each layer takes a second forward and two backward.
+/// A net with everything that a plan of it needs. Each layer takes one second forward and two backward.
 struct Planned {
   explicit Planned(const std::function<void(GraphBuilder&)>& build, int shards = 8)
       : net(build), graph(device.lower(net.graph, true)) {
@@ -93,7 +93,7 @@ TEST(Memory, ActivationsAreTheExecutorsOwn) {
     exec::WorkerPool pool(1);
     const exec::Executor executor(planned.net.graph, Mode::training, planned.device, pool, 1, {.recompute = recompute});
     const RankMemory rank = memory_of(planned.place(1, 1, recompute), *planned.memory).front();
-    // But for gradients that kernels add to those of siblings themselves.
+    // Except for gradients that kernels add to those of siblings directly.
     EXPECT_GE(rank.activations, executor.program().arena_bytes);
     EXPECT_LE(rank.activations, static_cast<std::int64_t>(exec::ShardRunner::arena_bytes(executor.program())));
   }
@@ -102,9 +102,9 @@ TEST(Memory, ActivationsAreTheExecutorsOwn) {
 TEST(Memory, TwoRanksReadEachOthersSums) {
   const Planned planned([](GraphBuilder& b) { chain(b, 4); }, 2);
   const std::vector<RankMemory> ranks = memory_of(planned.place(2, 1), *planned.memory);
-  // A partial sum and the whole one, and of the other's partial sum the own slice. Slices are cut between tensors: two
-  // of the four each.
-  // The host is charged once for what a rank sees of the other's: half of the whole sum, and that slice.
+  // A partial sum and the whole one, and the own slice of the other's partial sum. Slices are cut between tensors: two
+  // of the four each. The host is charged once for what a rank sees of the other's: half of the whole sum, and that
+  // slice.
   for (const RankMemory& rank : ranks) {
     EXPECT_EQ(rank.gradients, (4 + 4 + 2) * kWeight);
     EXPECT_EQ(rank.total() - rank.charged(), (2 + 2) * kWeight);
@@ -117,8 +117,8 @@ TEST(Memory, PartsHaveTheirOwnWeights) {
   EXPECT_EQ(ranks[0].parameters, 2 * kWeight);
   EXPECT_EQ(ranks[1].parameters, 2 * kWeight);
   EXPECT_EQ(ranks[1].optimizer, 4 * kWeight);
-  // Three shards in flight and one on its way, of 4 samples of 16 floats: activations to part 1, gradients to part 0.
-  // Rank 0 has a weight of the other part, too, when it hashes the model.
+  // Three shards in flight and one being sent, of 4 samples of 16 floats: activations to part 1, gradients to part 0.
+  // Rank 0 also holds a weight of the other part when it hashes the model.
   EXPECT_EQ(ranks[0].messages, 4 * exec::kSamples * 16 * 4 + kWeight);
   EXPECT_EQ(ranks[1].messages, 4 * exec::kSamples * 16 * 4);
 }
@@ -133,10 +133,10 @@ TEST(Memory, ShardingDividesByOwnSlices) {
   EXPECT_EQ(of(Sharding::none).optimizer, 8 * kWeight);
   EXPECT_EQ(of(Sharding::optimizer).optimizer, 4 * kWeight);
   EXPECT_EQ(of(Sharding::optimizer).parameters, 4 * kWeight);
-  // Of both ranks' rings: the one bucket, as it is open, again for where the ring ends, and once ahead. Half of a sum.
+  // In both ranks' rings: the one bucket while it is open, again where the ring ends, and once ahead. Half of a sum.
   EXPECT_EQ(of(Sharding::gradients).gradients, (2 * 3 * 4 + 2) * kWeight);
   EXPECT_EQ(of(Sharding::gradients).optimizer, 4 * kWeight);
-  // Half of what the ranks share is the other's: parameters, and slices of partial sums or rings.
+  // Half of what the ranks share is the other's: parameters, and slices of partial sums or of rings.
   EXPECT_EQ(of(Sharding::optimizer).of_others, (2 + 2) * kWeight);
   EXPECT_EQ(of(Sharding::gradients).of_others, (2 + 3 * 4) * kWeight);
 }
@@ -169,7 +169,7 @@ TEST(Memory, HostsHaveTheirShareOfDividedParametersAndWhatIsReadAtATime) {
 TEST(Memory, PoolIsThatOfTheTree) {
   const comm::GradientBuckets buckets{{comm::bucket_of(std::vector<std::int64_t>{16})}, 8};
   const std::int64_t one = 16 * 4;
-  // One worker: a right leaf is added where its sibling stands, so of eight shards two wait for theirs.
+  // One worker: a right leaf is added in the place of its sibling, so two of eight shards wait for theirs.
   EXPECT_EQ(pool_bytes(buckets, {0}, true, 1), 0);
   EXPECT_EQ(pool_bytes(buckets, {0, 1}, true, 1), 0);
   EXPECT_EQ(pool_bytes(buckets, {0, 1, 2, 3}, true, 1), one);
@@ -181,7 +181,7 @@ TEST(Time, OneRankTakesShardAfterShard) {
   const Planned planned([](GraphBuilder& b) { chain(b, 4); });
   const StepTime time = time_of(planned.place(1, 1), planned.time(1));
   EXPECT_NEAR(time.seconds, 8 * 4 * 3,
-              1e-6 + 1);  // the first layer's input has no gradient, but the kernel's time is its
+              1e-6 + 1);  // the first layer's input has no gradient, but the kernel's time counts as if it had
 }
 
 TEST(Time, APipelineOfEqualPartsIsOneShardLonger) {

@@ -1,4 +1,4 @@
-// A FILE that keeps what was written to it, for tests.
+// A FILE that stores what is written to it, for tests.
 #pragma once
 
 #include <cstdio>
@@ -16,7 +16,7 @@ class Captured {
   Captured& operator=(const Captured&) = delete;
 
   [[nodiscard]] std::FILE* file() const { return file_; }
-  /// All that was written since the last call.
+  /// Everything written since the last call.
   [[nodiscard]] std::string take() {
     std::fflush(file_);
     std::string text(text_ + taken_, size_ - taken_);

@@ -6,7 +6,7 @@
 
 namespace lockstep::telemetry {
 
-// RFC 3720, appendix B.4, whose bytes are the checksum's, the least significant first.
+// RFC 3720, appendix B.4, which lists the checksum's bytes, least significant first.
 TEST(Crc32c, HasTheValuesOfTheStandard) {
   EXPECT_EQ(crc32c(std::string(32, '\0')), 0x8A9136AAU);
   EXPECT_EQ(crc32c(std::string(32, '\xFF')), 0x62A8AB43U);

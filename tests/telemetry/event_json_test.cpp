@@ -28,7 +28,7 @@ TEST(EventJson, IsOneObjectWithTheFieldsInTheOrderOfTheSchema) {
             R"({"event":"eval","step":10,"set":"validation","loss":0.25,"metrics":{"accuracy":0.5,"top_5":1.0}})");
 }
 
-// Byte for byte as other programs read it: the fields, their order and their forms are a promise.
+// Byte for byte as other programs read it: the fields, their order and their format are promised.
 TEST(EventJson, EveryKindHasItsLine) {
   std::vector<std::string> lines;
   for_each_kind([&](const auto& kind) { lines.push_back(event_line(kind)); });

@@ -1,4 +1,4 @@
-// The exporter over real sockets.
+// The exporter with real sockets.
 #include "telemetry/exporter.hpp"
 
 #include <gtest/gtest.h>
@@ -48,7 +48,7 @@ TEST(Exporter, APortInUseIsReplaced) {
   EXPECT_NE(http_get(second.port(), "/metrics").find("lockstep_steps_total"), std::string::npos);
 }
 
-// The server's library is set up by the first one of a process. (Run by itself, as ctest does.)
+// The first exporter of a process initializes the server's library. (Tested when run by itself, as ctest does.)
 TEST(Exporter, TheFirstOfAProcessMayBeSeveralAtATime) {
   std::atomic<int> waiting{8};
   std::vector<std::jthread> ranks;
@@ -63,7 +63,7 @@ TEST(Exporter, TheFirstOfAProcessMayBeSeveralAtATime) {
 }
 
 TEST(Exporter, RanksThatStartTogetherGetAPortEach) {
-  const int port = Exporter({}, some_metrics(), {}).port();  // free, now
+  const int port = Exporter({}, some_metrics(), {}).port();  // free at this moment
   std::vector<std::unique_ptr<Exporter>> exporters(8);
   {
     std::vector<std::jthread> ranks;

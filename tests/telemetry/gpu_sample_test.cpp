@@ -1,4 +1,4 @@
-// The metrics of a GPU, asked of stand-ins for NVIDIA's library.
+// The metrics of a GPU, queried from stand-ins for NVIDIA's library.
 #include "telemetry/gpu_sample.hpp"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ class GpuSampleTest : public testing::Test {
  protected:
   ~GpuSampleTest() override { unsetenv("NVML_STAND_IN"); }
   static void behave(const char* words) { setenv("NVML_STAND_IN", words, 1); }
-  /// One question to a GPU.
+  /// One query to a GPU.
   void ask(const char* path = NVML_STAND_IN, const std::string& device = "0") {
     std::string problem;
     const auto gpu = GpuSample::open(loaded(path), device, problem);
@@ -60,7 +60,7 @@ TEST_F(GpuSampleTest, ValuesHaveBaseUnits) {
 TEST_F(GpuSampleTest, ReasonsOfALowClock) {
   ask();
   for (std::size_t i = 0; i < slots_of(info_of(Metric::gpu_throttled)); ++i) {
-    EXPECT_EQ(get(Metric::gpu_throttled, i), 0) << i;  // an idle GPU is not held down
+    EXPECT_EQ(get(Metric::gpu_throttled, i), 0) << i;  // an idle GPU does not count as throttled
   }
   behave("busy");
   ask();

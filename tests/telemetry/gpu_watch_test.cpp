@@ -1,4 +1,4 @@
-// What a rank's GPU is slowed by, from made-up looks at it.
+// What slows a rank's GPU down, from made-up samples.
 #include "telemetry/gpu_watch.hpp"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@ namespace {
 
 constexpr GpuLook kWell{.utilization = 0.97, .own = 0.95, .watts = 500, .shard_seconds = 0.010};
 
-/// After a quiet time of `kWell`, `looks` of another kind.
+/// After a quiet period of `kWell`, `looks` samples of another kind.
 GpuCause after(const GpuLook& look, std::size_t looks = GpuWatch::kWindow) {
   GpuWatch watch;
   for (std::size_t i = 0; i < 2 * GpuWatch::kWindow; ++i) watch.add(kWell);
@@ -21,7 +21,7 @@ GpuCause after(const GpuLook& look, std::size_t looks = GpuWatch::kWindow) {
 
 TEST(GpuWatch, KernelsWhileTheRankHasNoneAreAnother) {
   GpuLook idle = kWell;
-  idle.own = 0.4;  // it waits for data, and yet the GPU is busy
+  idle.own = 0.4;  // the rank waits for data, and yet the GPU is busy
   EXPECT_EQ(after(idle), GpuCause::co_tenant);
   idle.utilization = 0.5;
   EXPECT_EQ(after(idle), GpuCause::none);
@@ -31,7 +31,7 @@ TEST(GpuWatch, SlowerWithTheSamePowerIsAnother) {
   GpuLook slow = kWell;
   slow.shard_seconds = 0.018;
   EXPECT_EQ(after(slow), GpuCause::co_tenant);
-  slow.watts = 350;  // nobody uses it: the rank itself does less
+  slow.watts = 350;  // no other user: the rank itself does less
   EXPECT_EQ(after(slow), GpuCause::none);
 }
 
@@ -40,7 +40,7 @@ TEST(GpuWatch, SlowerWithAClockHeldDownIsThrottled) {
   hot.shard_seconds = 0.014;
   hot.throttled = true;
   EXPECT_EQ(after(hot), GpuCause::throttled);
-  hot.shard_seconds = kWell.shard_seconds;  // held down now and then, and no harm done
+  hot.shard_seconds = kWell.shard_seconds;  // throttled occasionally, without effect
   EXPECT_EQ(after(hot), GpuCause::none);
 }
 

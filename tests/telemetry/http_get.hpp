@@ -1,4 +1,4 @@
-// What a server on this machine answers to a GET.
+// The answer of a server on this machine to a GET.
 #pragma once
 
 #include <arpa/inet.h>

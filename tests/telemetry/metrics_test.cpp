@@ -1,4 +1,4 @@
-// The list of metrics, the numbers behind it, and what they look like to Prometheus.
+// The list of metrics, their values, and how they look to Prometheus.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -28,7 +28,7 @@ TEST(MetricList, NamesFollowTheRules) {
 TEST(MetricList, ARankHasAtMost150Series) {
   std::size_t series = 0;
   for (const MetricInfo& metric : metric_list()) series += series_of(metric);
-  constexpr std::size_t kServerOwn = 6;  // prometheus-cpp tells of its scrapes, too
+  constexpr std::size_t kServerOwn = 6;  // prometheus-cpp also reports its scrapes
   EXPECT_LE(series + kServerOwn, 150U);
   EXPECT_GT(series, 100U);  // all are counted
 }
@@ -37,7 +37,7 @@ TEST(RankMetrics, OnlyWhatWasWrittenIsExported) {
   RankMetrics metrics;
   EXPECT_EQ(snapshot_text(metrics, 0, {}), "");
   metrics.set(Metric::loss, 0.5);
-  metrics.set(Metric::shards, 3);  // not of the job
+  metrics.set(Metric::shards, 3);  // not a metric of the job
   EXPECT_EQ(snapshot_text(metrics, 0, {{"job", "digits"}}),
             "# HELP lockstep_loss Mean loss of the last step.\n# TYPE lockstep_loss gauge\n"
             "lockstep_loss{rank=\"0\",job=\"digits\"} 0.5\n");
@@ -60,7 +60,7 @@ TEST(RankMetrics, BucketsHoldWhatIsAtMostTheirBound) {
   metrics.begin(Metric::step_seconds);
   const auto bounds = info_of(Metric::step_seconds).upper_bounds;
   for (const double value : {bounds[0], 0.04, 0.04, 1e6}) metrics.observe(Metric::step_seconds, value);
-  EXPECT_EQ(metrics.get(Metric::step_seconds, 0), 1);  // its bound is its own
+  EXPECT_EQ(metrics.get(Metric::step_seconds, 0), 1);  // a value at a bound counts in that bucket
   EXPECT_EQ(metrics.get(Metric::step_seconds, 4), 2);
   EXPECT_EQ(metrics.get(Metric::step_seconds, bounds.size()), 1);
   EXPECT_DOUBLE_EQ(metrics.get(Metric::step_seconds, bounds.size() + 1), bounds[0] + 0.08 + 1e6);

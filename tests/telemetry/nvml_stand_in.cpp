@@ -1,15 +1,15 @@
-// A stand-in for NVIDIA's libnvidia-ml: two GPUs that answer with known numbers, so that what asks them is tested
-// without one. $NVML_STAND_IN changes it; words, separated by commas:
+// A stand-in for NVIDIA's libnvidia-ml: two GPUs that answer with known numbers, to test queries without a GPU.
+// $NVML_STAND_IN changes it; words, separated by commas:
 //
 //   no_driver     nvmlInit fails
-//   lost          every question about GPU 0 is answered with "GPU is lost"
+//   lost          every query about GPU 0 is answered with "GPU is lost"
 //   unsupported   counters of energy, of memory errors and of NVLink are not supported
-//   drawing       the counter of energy grows by 1,000 J from one question to the next
-//   busy          a utilization of 97 % and a clock held down by heat, and an XID 79 at the first question
+//   drawing       the energy counter grows by 1,000 J from one query to the next
+//   busy          a utilization of 97 % and a clock throttled by heat, and an XID 79 at the first query
 //
 // $NVML_STAND_IN_DRIVER is the driver's version: 550.54.15.
 //
-// Built with OLD_DRIVER it lacks the functions that drivers before 450 or so lack.
+// Built with OLD_DRIVER it lacks the functions that drivers before about 450 lack.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -24,12 +24,12 @@ bool says(const char* word) {
   return words != nullptr && ("," + std::string(words) + ",").find("," + std::string(word) + ",") != std::string::npos;
 }
 
-// A device is its number plus one.
+// A device handle is its number plus one.
 bool is_lost(void* device) {
   return says("lost") && device == reinterpret_cast<void*>(1);
 }
 
-// Those of tests/cuda/stand_in_driver.cpp, in NVML's own order.
+// As in tests/cuda/stand_in_driver.cpp, in NVML's own order.
 [[maybe_unused]] unsigned bus_of(unsigned long gpu) {
   return 0x70 + 0x10 * static_cast<unsigned>(gpu);
 }

@@ -237,7 +237,7 @@ TEST_F(ProgressTest, OneRankSendsNothingAndBytesByTheFormulaAreNewsWhereTheyDiff
 TEST_F(ProgressTest, MovesOfSharesAreToldWhereThereWereAny) {
   events::End end = end_of_two_ranks();
   end.waited_seconds_by_rank = {{0, 12.0}, {1, 0.5}};
-  end.held_up_seconds_by_rank = {{0, 0.5}, {1, 12.0}};  // balance report has it
+  end.held_up_seconds_by_rank = {{0, 0.5}, {1, 12.0}};  // shown by balance report only
   end.share_moves = 0;
   make(false)->event(end);
   EXPECT_NE(captured_.take().find("  shards      5, 3\n  computing   50 s, 1:01\n  waiting     12 s, 0.5 s\n  sent "),
@@ -326,7 +326,7 @@ TEST_F(ProgressTest, GpusAreATable) {
   progress->event(start(100, 2));
   (void)captured_.take();
   progress->event(gpu(0, "node7", "NVIDIA H100", 80, "580.65.06"));
-  EXPECT_EQ(captured_.take(), "");  // the columns are as wide as the widest of all ranks
+  EXPECT_EQ(captured_.take(), "");  // columns are as wide as the widest value of all ranks
   progress->event(gpu(1, "b", "NVIDIA H100 NVL", 9, std::nullopt));
   EXPECT_EQ(captured_.take(),
             "  gpu    rank  host   model              memory  compute capability  multiprocessors     clock  "
@@ -335,7 +335,7 @@ TEST_F(ProgressTest, GpusAreATable) {
             "0000:3b:00.0  580.65.06, for CUDA 13.0\n"
             "            1  b      NVIDIA H100 NVL   9.0 GiB                 9.0              132            "
             "0000:3b:00.0  for CUDA 13.0\n");
-  EXPECT_EQ(event_text(gpu(0, "b", "A", 8, "1"), {}),  // one alone, as reports have them
+  EXPECT_EQ(event_text(gpu(0, "b", "A", 8, "1"), {}),  // for one alone, as in reports
             "  gpu    rank 0 on b: A, 8.0 GiB, compute capability 9.0, 132 multiprocessors at 1980 MHz, 0000:3b:00.0, "
             "driver 1, for CUDA 13.0");
   auto other = gpu(0, "c", "A", 8, "1");

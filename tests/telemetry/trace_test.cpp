@@ -1,4 +1,4 @@
-// Timelines with known answers: on one clock, judged, and what is read back from a file.
+// Timelines with known answers: clock alignment, verdicts, and reading files back.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -10,12 +10,12 @@
 namespace lockstep::telemetry {
 namespace {
 
-/// Of one step of a rank with one worker: seconds of waiting for data, in kernels and outside of them.
+/// One step of a rank with one worker: seconds of waiting for data, inside kernels and outside them.
 struct Step {
   double data = 0, kernels = 0.05, launch = 0;
 };
 
-/// `steps` alike of each rank: all wait for the last at the all-reduce, which then takes `reduce`.
+/// `steps` identical steps of each rank: all wait for the last one at the all-reduce, which then takes `reduce`.
 std::vector<RankTrace> traces_of(const std::vector<Step>& ranks, double reduce, double update = 0.001,
                                  std::int64_t steps = 4) {
   std::vector<RankTrace> traces;
@@ -67,7 +67,7 @@ TEST(CriticalPath, GoesThroughTheRankThatCameLast) {
   }
 }
 
-// Forward, a wait for the gradients of other parts, backward: as a rank computes a part.
+// Forward, a wait for the gradients of other parts, backward: as on a rank that computes a part.
 TEST(CriticalPath, SaysWhatWaitingForOtherPartsTakes) {
   auto traces = traces_of({{.data = 0.01, .kernels = 0.09}}, 0.01, 0);
   for (TimelineSpan& span : traces[0].spans) {
@@ -185,7 +185,7 @@ TEST(RankTrace, ComesBackFromItsFile) {
 
 TEST(RankTrace, TheOffsetOfItsClockRunsInALine) {
   RankTrace trace;
-  trace.clocks = {{1000, -900, 0}, {1100, -890, 0}};  // rank 0's clock goes a tenth faster
+  trace.clocks = {{1000, -900, 0}, {1100, -890, 0}};  // rank 0's clock runs a tenth faster
   trace.spans = {{"compute", kPhaseTrack, 1, -1, 1000, 1050}};
   align(trace);
   EXPECT_NEAR(trace.spans[0].start, 100, 1e-9);

@@ -1,5 +1,5 @@
-// Shares that move while a run goes on: when they hold, and that work goes to the fast rank. That any shares at any
-// step leave the bits alone and send the bytes of the formula: property_test.cpp.
+// Shares that move during a run: when they take effect, and that work goes to the fast rank. property_test.cpp checks
+// that any shares at any step keep the bits and send the bytes of the formula.
 #include <gtest/gtest.h>
 
 #include <mutex>
@@ -133,7 +133,7 @@ TEST(Balance, WorkMovesToTheFastRankAndTheBitsStay) {
   EXPECT_LT(moves.back().predicted_seconds, moves.back().predicted_before_seconds);
 }
 
-// The probe at the start sees it.
+// The probe at the start detects it.
 TEST(Balance, TheFirstSharesFitRanksThatAreUneven) {
   Events kept;
   TrainerOptions options;
@@ -151,7 +151,7 @@ TEST(Balance, TheFirstSharesFitRanksThatAreUneven) {
   EXPECT_GT(shares.at(0), shares.at(1));
 }
 
-// The second run knows from the first that rank 1 is slow, and tries nothing.
+// The second run knows from the first that rank 1 is slow, and probes nothing.
 TEST(Balance, AResumedRunBeginsWithTheSharesThatWereFound) {
   const Folder folder;
   const auto uneven = [](int rank) {

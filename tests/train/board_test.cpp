@@ -1,4 +1,4 @@
-// What a run shows in TensorBoard: without effect on a bit of it. What the files hold is read by TensorBoard itself, in
+// What a run writes for TensorBoard: without effect on a bit of the run. TensorBoard itself reads the files in
 // tests/observability/tensorboard_test.py.
 #include "observe/board.hpp"
 
@@ -54,7 +54,7 @@ TEST(Board, EveryStartHasAFileThatSortsLast) {
   const Folder folder;
   Events events;
   std::string newest;
-  for (const std::int64_t stop_at : {4, 8, 0}) {  // within a second
+  for (const std::int64_t stop_at : {4, 8, 0}) {  // all within a second
     TrainerOptions options;
     options.stop_at = stop_at;
     (void)run(folder.path(), {"telemetry.tensorboard=true"}, events, options);

@@ -1,4 +1,5 @@
-// Callbacks: what they see and when, and that all ranks do what the first rank's ask for, also after a resume.
+// Callbacks: what they see and when, and that all ranks do what the first rank's callbacks request, also after a
+// resume.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -24,7 +25,7 @@ class AfterStep final : public Callback {
   Handler handler_;
 };
 
-/// Writes down what it is shown.
+/// Records what it is shown.
 class Diary final : public Callback {
  public:
   void after_step(TrainingState& state) override { note("step", state); }
@@ -42,7 +43,7 @@ class Diary final : public Callback {
   }
 };
 
-/// On ranks that are threads, each with a callback for its rank; the hash of all.
+/// On ranks that are threads, each with its own callback; returns the hash of all.
 std::string hash_on(int ranks, const std::function<Handler(int rank)>& handler_of, const std::string& directory = "",
                     std::int64_t stop_at = 0) {
   const Registries registries = Registries::built_in();
@@ -62,7 +63,7 @@ std::string hash_on(int ranks, const std::function<Handler(int rank)>& handler_o
   return hashes.front();
 }
 
-/// Half the rate after each third step.
+/// Halves the rate after every third step.
 void decay(TrainingState& state) {
   if (state.step % 3 == 0) state.set_learning_rate_factor(0.5 * state.learning_rate_factor());
 }

@@ -1,5 +1,5 @@
-// A run's checkpoints as the training loop sees them: what was never begun is not taken for written, and a model that
-// was cut goes on uncut.
+// A run's checkpoints as the training loop sees them: a checkpoint that was never begun does not count as written, and
+// a model that was cut continues uncut.
 #include "train/checkpointing.hpp"
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ namespace {
 using checkpoint::FaultyFiles, checkpoint::FileCall, checkpoint::Folder, checkpoint::progress_of;
 using std::chrono::milliseconds;
 
-/// Warnings, and nothing else.
+/// Keeps warnings only.
 class Warnings final : public events::Sink {
  public:
   void event(const events::Event& event) override {
@@ -44,7 +44,7 @@ optim::Model small_model(const Registries& registries) {
   return {exec::TensorBlock(graph, graph.parameters), exec::TensorBlock(graph, graph.states), {}};
 }
 
-/// A disk on which nothing that is synced gets through while it is stuck.
+/// A disk on which no sync completes while it is stuck.
 class StuckDisk {
  public:
   StuckDisk() {
@@ -93,7 +93,7 @@ TEST(Checkpointing, WhatNeverBeganIsNotWritten) {
     while (checkpointing.path(1).empty() || checkpoint::list_checkpoints(folder / "run/checkpoints").empty()) {
       std::this_thread::sleep_for(milliseconds(1));
     }
-    try {  // step 1 is there, but it is not the last one that was asked for
+    try {  // step 1 is there, but it is not the last one requested
       checkpointing.finish();
       ADD_FAILURE() << "a run without its last checkpoint has not ended well";
     } catch (const Error& error) {
@@ -108,7 +108,7 @@ TEST(Checkpointing, WhatNeverBeganIsNotWritten) {
 
 namespace {
 
-/// What a run in `folder` has saved for one that has the fingerprint `now`; rank r of two or more has parameter r.
+/// What a run resumes from, in `folder`, if it has the fingerprint `now`; rank r of two or more has parameter r.
 checkpoint::Progress go_on(const Folder& folder, int ranks, const std::string& now,
                            std::vector<std::string>& warnings) {
   const Registries registries = Registries::built_in();
@@ -154,7 +154,7 @@ checkpoint::Progress go_on(const Folder& folder, int ranks, const std::string& n
 
 }  // namespace
 
-// A cut model's first shard is computed by no rank alone, and so is not in its fingerprint.
+// No single rank computes a cut model's first shard, so it is not in the fingerprint.
 TEST(Checkpointing, ACutModelGoesOnUncutAndBack) {
   const Folder folder;
   const std::string cut = "kernels 1", uncut = "kernels 1, first shard 2", other = "kernels 1, first shard 3";

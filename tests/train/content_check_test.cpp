@@ -14,10 +14,10 @@
 namespace lockstep {
 namespace {
 
-constexpr std::uintmax_t kSize = std::uintmax_t{300} << 20;  // zeros, which take no room on the disk
-constexpr std::streamoff kBetweenSpots = 123'456'790;        // the digest of the index does not look there
+constexpr std::uintmax_t kSize = std::uintmax_t{300} << 20;  // zeros, which occupy no disk space
+constexpr std::streamoff kBetweenSpots = 123'456'790;        // not covered by the digest of the index
 
-const bool kNoCache = setenv("LOCKSTEP_CACHE", "none", 1) == 0;  // each run reads for itself
+const bool kNoCache = setenv("LOCKSTEP_CACHE", "none", 1) == 0;  // each run reads the data itself
 
 std::string make_tokens(const std::string& path) {
   std::ofstream(path).close();
@@ -47,7 +47,7 @@ job:
 )";
   overrides.push_back("run_directory=" + directory);
   JobFile job = config::load_text(kTokenJob, "job.yaml", overrides, train::catalogue_of(Registries::built_in()), false);
-  job.data.train.paths = {tokens};  // hosts have one name for files that may differ
+  job.data.train.paths = {tokens};  // the same name on both hosts, for files that may differ
   return job;
 }
 
@@ -56,7 +56,7 @@ std::map<std::string, std::string> metadata(const std::string& directory, std::i
       .manifest.progress.metadata;
 }
 
-/// Trains on two hosts of two ranks; what the ranks throw, sorted, and how many of them read all of the data.
+/// Trains on two hosts of two ranks: the errors of the ranks, sorted, and how many of them read all of the data.
 struct TwoHostsOutcome {
   std::vector<std::string> errors;
   int readers = 0;

@@ -1,4 +1,4 @@
-// What a checkpoint says of its training data: read again as it was written, and refused where it is damaged.
+// What a checkpoint stores about its training data: read back as written, and refused if damaged.
 #include "input/data_facts.hpp"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ class DataFacts : public testing::Test {
   [[nodiscard]] input::PreparedData recalled(const std::string& facts) const {
     return input::recall_data(facts, job_.data, job_.seed, registries_.augmentations, "manifest.json");
   }
-  /// The facts with one thing in another's place.
+  /// The facts with one thing replaced.
   [[nodiscard]] std::string with(const std::string& what, const std::string& other) const {
     std::string text = facts_;
     const auto at = text.find(what);

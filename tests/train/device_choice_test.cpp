@@ -1,4 +1,4 @@
-// Which GPU a rank takes. What is said of hosts without GPUs is tested with the program:
+// Which GPU a rank uses. The messages for hosts without GPUs are tested with the program:
 // tests/cuda/gpu_messages_test.py.
 #include "train/device_choice.hpp"
 
@@ -87,7 +87,7 @@ TEST(DeviceChoice, MoreRanksThanGpus) {
                                              "in devices there; start at most 1 on this host")));
 }
 
-// As where Slurm or a wrapper sets CUDA_VISIBLE_DEVICES for each rank.
+// As if Slurm or a wrapper had set CUDA_VISIBLE_DEVICES for each rank.
 TEST(DeviceChoice, RanksMaySeeOneGpuEach) {
   LocalRank second = place(1, 2);
   second.has_own = true;

@@ -1,5 +1,5 @@
-// Evaluation on several ranks: any shares give the same bits, they follow the ranks' speeds, a slow rank is no hang,
-// and what the next evaluation needs is loaded while the run goes on.
+// Evaluation on several ranks: any shares give the same bits, they follow the ranks' speeds, a slow rank is not a hang,
+// and the next evaluation's data are loaded while the run continues.
 #include "train/evaluation.hpp"
 
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ JobFile job_with(const std::vector<std::string>& overrides, const Registries& re
   return config::load_text(kJob, "job.yaml", overrides, train::catalogue_of(registries), false);
 }
 
-/// What one rank needs to evaluate; parameters are those of a fresh model.
+/// What one rank needs to evaluate; parameters have their initial values.
 struct Rank {
   Rank(Communicator& communicator, const std::vector<std::string>& overrides, train::EvaluationOptions options = {})
       : registries(Registries::built_in()),
@@ -108,7 +108,7 @@ TEST(Evaluation, AnySharesGiveTheBitsOfOneRank) {
 
 TEST(Evaluation, LoadsAheadForTheNextOneAndHoldsNoBatch) {
   const auto alone = make_single_communicator();
-  Rank rank(*alone, {"data.validation.digits.count=16"});  // 4 shards, and at least 4 batches are loaded ahead
+  Rank rank(*alone, {"data.validation.digits.count=16"});  // 4 shards, and at least 4 batches are prefetched
   const auto counters = [&] { return rank.evaluation->counters(); };
   for (int evaluations = 1; evaluations <= 3; ++evaluations) {
     wait_for([&] { return counters().ahead >= 4; });
@@ -123,7 +123,7 @@ TEST(Evaluation, OfASingleOneNothingIsLoadedAheadAfterIt) {
   const auto alone = make_single_communicator();
   Rank rank(*alone, {"data.validation.digits.count=16"}, {.once = true});
   (void)rank.run();
-  std::this_thread::sleep_for(milliseconds(200));  // long enough to load all of a second evaluation
+  std::this_thread::sleep_for(milliseconds(200));  // long enough to load a whole second evaluation
   const auto counters = rank.evaluation->counters();
   EXPECT_EQ(counters.ahead, 0);
   EXPECT_EQ(counters.held, 0);
@@ -158,7 +158,7 @@ TEST(Evaluation, SharesFollowWeights) {
   EXPECT_EQ(evaluated[2], 8);
 }
 
-// Rank 1 needs 8 s for its shards, of which each is well within the timeout of 3 s.
+// Rank 1 needs 8 s for its shards, each of which takes 0.4 s, well within the timeout of 3 s.
 TEST(Evaluation, ARankThatIsSlowerThanTheTimeoutIsNoHang) {
   const auto slow_second = [](int rank) -> Nap {
     return [rank](Mode mode, std::uint64_t) { return milliseconds(rank == 1 && mode == Mode::inference ? 400 : 0); };

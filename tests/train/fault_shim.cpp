@@ -1,12 +1,12 @@
-// Preloaded into the real program (LD_PRELOAD): counts its calls that change files under FAULT_PATH, and at call
-// number FAULT_AT kills the process as a power cut would, or lets FAULT_FOR calls fail with errno FAULT_ERROR.
+// Preloaded into the real program (LD_PRELOAD): counts its calls that change files under FAULT_PATH, and at call number
+// FAULT_AT kills the process like a power cut, or makes FAULT_FOR calls fail with errno FAULT_ERROR.
 //
-// FAULT_SLOW: each opening for reading under FAULT_READ_PATH takes so many seconds longer.
+// FAULT_SLOW: each opening for reading under FAULT_READ_PATH takes this many seconds longer.
 // FAULT_READ=ERRNO: the first folder or file that is opened for reading under FAULT_READ_PATH cannot be opened;
-// FAULT_READ_ONCE names a file that the process makes which fails, so that no later one does.
+// FAULT_READ_ONCE names a file which the failing process creates, so that no later process fails.
 // FAULT_FLOCK=ERRNO: no file can be locked.
 //
-// At a kill, files that were not synced lose what was not synced. FAULT_COUNT names a file for the number of calls.
+// At a kill, files lose what was not synced. FAULT_COUNT names a file for the number of calls.
 #include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -34,11 +34,11 @@ struct State {
   std::mutex mutex;
   long calls = 0;
   std::map<int, OpenFile> open;
-  std::map<std::string, off_t> safe;  // bytes that were synced, of files that were made
+  std::map<std::string, off_t> safe;  // number of synced bytes of each created file
 };
 
 State& state() {
-  static auto* it = new State;  // lives until the very end
+  static auto* it = new State;  // never destroyed
   return *it;
 }
 
@@ -63,7 +63,7 @@ bool watched(const char* path) {
   while (true) pause();
 }
 
-// True: the call shall fail. With the lock held.
+// True: the call must fail. The lock must be held.
 bool counted() {
   const long call = ++state().calls, at = number("FAULT_AT", 0), error = number("FAULT_ERROR", 0);
   if (const char* file = std::getenv("FAULT_COUNT")) {
@@ -79,7 +79,7 @@ bool counted() {
   return true;
 }
 
-// True: this opening for reading shall fail.
+// True: this opening for reading must fail.
 bool read_fails(const char* path) {
   const long error = number("FAULT_READ", 0), seconds = number("FAULT_SLOW", 0);
   const char* under = std::getenv("FAULT_READ_PATH");

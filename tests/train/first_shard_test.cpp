@@ -1,4 +1,4 @@
-// Ranks that compute the job's first shard to other bits hear so before the first step.
+// Ranks that compute different bits for the job's first shard are told so before the first step.
 #include "train/start_check.hpp"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 namespace lockstep {
 namespace {
 
-/// Digits, all of whose samples have another first pixel; its digest does not tell.
+/// Digits whose samples all have a different first pixel; the digest does not show it.
 class ChangedDigits final : public DataSet {
  public:
   ChangedDigits() : inner_(data::make_digits(64)) {}

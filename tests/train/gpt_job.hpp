@@ -1,4 +1,4 @@
-// A small GPT that is trained on a file of text.
+// A small GPT that trains on a text file.
 #pragma once
 
 #include <unistd.h>
@@ -10,7 +10,7 @@
 
 namespace lockstep {
 
-// Its head has the weight of its first layer, so parts share it.
+// Its head uses the weight of its first layer, so parts share it.
 inline constexpr const char* kGpt = R"(
 job:
   name: gpt

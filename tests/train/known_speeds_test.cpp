@@ -1,4 +1,4 @@
-// First shares by what earlier runs took.
+// First shares from the speeds of earlier runs.
 #include "train/known_speeds.hpp"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// precision: fp16: how the loss's scale goes on, and that it is one course, with one hash, on any number of ranks, with
-// threads, and after a stop anywhere.
+// precision: fp16: how the loss scale develops, and that it develops equally, with one hash, on any number of ranks,
+// with threads, and after a stop at any step.
 #include "optim/loss_scaling.hpp"
 
 #include <gtest/gtest.h>
@@ -36,7 +36,7 @@ job:
   checkpoint: never
 )";
 
-/// A step's scale, and whether its update was skipped.
+/// For each step its scale, and whether its update was skipped.
 using Course = std::vector<std::pair<double, bool>>;
 
 struct ScaledOutcome {
@@ -66,7 +66,7 @@ ScaledOutcome train_scaled(int ranks, const std::vector<std::string>& overrides 
   return outcome;
 }
 
-/// The first step, from 0, whose update was made.
+/// The first step, from 0, whose update was not skipped.
 std::int64_t first_good(const Course& course) {
   std::int64_t step = 0;
   while (course.at(static_cast<std::size_t>(step)).second) ++step;
@@ -127,7 +127,7 @@ TEST(LossScaling, AFixedScaleStays) {
 
 TEST(LossScaling, RanksThreadsAndLoweringChangeNoBit) {
   const ScaledOutcome alone = train_scaled(1, {"threads=1"});
-  // The test is worth something only if the course has all there is: skipped, made, and doubled in between.
+  // The test is meaningful only if everything occurs: skipped updates, others, and doubling in between.
   ASSERT_EQ(alone.course.size(), 14U);
   EXPECT_EQ(alone.course.front(), (std::pair{16777216.0, true}));
   EXPECT_FALSE(alone.course.back().second && alone.course[12].second);
@@ -151,7 +151,7 @@ TEST(LossScaling, GoesOnAfterAStopAtAnotherSize) {
   const ScaledOutcome unbroken = train_scaled(1);
   const std::int64_t good = first_good(unbroken.course);
   ASSERT_GT(good, 1);
-  // Right after an update was skipped, after the last one of these, and within a growth interval.
+  // Right after the first skipped update, after the last of these, and within a growth interval.
   for (const std::int64_t stop : {std::int64_t{1}, good, good + 2}) {
     const Folder folder;
     const std::vector<std::string> overrides = {"run_directory=" + folder.path(), "checkpoint={every: 100 steps}"};
@@ -174,7 +174,7 @@ TEST(LossScaling, ASkippedUpdateLeavesNothingBehind) {
   EXPECT_NE(train_scaled(1).parameters, untouched);
 }
 
-// The scale is the mean loss's: a batch of 16 targets makes it no larger than one of a single target.
+// The scale is applied to the mean loss: with a batch of 16 targets it is not larger than with one target.
 TEST(LossScaling, TheScaleIsOfTheMeanLoss) {
   EXPECT_FALSE(train_scaled(1, {"steps=1", "precision={fp16: {initial_scale: 1048576}}"}).course.front().second)
       << "as the scale of summed losses it would be skipped";

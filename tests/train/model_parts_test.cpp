@@ -1,4 +1,4 @@
-// The promise, for models in parts: where a model is cut, and how many ranks compute each part, changes no bit.
+// The promise for models in parts: where a model is cut, and how many ranks compute each part, changes no bit.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -10,7 +10,7 @@ namespace lockstep {
 
 namespace {
 
-// Two towers, of which none depends on the other.
+// Two towers that do not depend on each other.
 constexpr const char* kTowers = R"(
 job:
   name: towers

@@ -1,5 +1,5 @@
-// Run under mpirun with a folder: each rank holds the messages that it sent until its first step against the bound, and
-// rank 0 prints the most.
+// Run under mpirun with a folder: each rank checks the number of messages that it sent before its first step against
+// the bound, and rank 0 prints the maximum.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// An op that computes as relu and lets a test look on, or slow it down.
+// An op that computes the same as relu and lets a test observe it, or slow it down.
 #pragma once
 
 #include <chrono>
@@ -12,7 +12,7 @@
 
 namespace lockstep {
 
-/// Called before each shard's forward pass: how long it shall sleep.
+/// Called before each shard's forward pass: returns how long to sleep.
 using Nap = std::function<std::chrono::milliseconds(Mode mode, std::uint64_t step)>;
 
 class NappingRelu final : public Kernel {

@@ -1,4 +1,4 @@
-// What a job comes to on a number of ranks, which are threads of this process: what must be the same on any.
+// The outcome of a job on a number of ranks, which are threads of this process: what must be the same on any number.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -61,7 +61,7 @@ inline void PrintTo(const Outcome& outcome, std::ostream* out) {
   *out << outcome.parameters << " " << outcome.loss;
 }
 
-/// Expects all ranks to come to the same. `hosts`: that they pretend to be on; empty: all on one.
+/// Expects the same outcome on all ranks. `hosts`: those that they claim to be on; empty: all on one.
 inline Outcome run_job(const std::string& text, int ranks, const std::vector<std::string>& overrides,
                        std::vector<int> hosts = {}, TrainerOptions options = {}) {
   const Registries registries = Registries::built_in();

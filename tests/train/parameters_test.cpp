@@ -1,4 +1,4 @@
-// What becomes of parameters: first values from a file, frozen ones, clipping, decay; and that an evaluation counts
+// What happens to parameters: initial values from a file, frozen ones, clipping, decay; and that an evaluation counts
 // every sample once.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ namespace {
 using checkpoint::SafetensorsFile;
 using Values = std::vector<float>;
 
-/// A run of `steps` steps; the model's file.
+/// A run of `steps` steps; returns the model's file.
 std::string trained(const Folder& folder, const std::string& name, std::vector<std::string> overrides,
                     Events* events = nullptr, const std::string& steps = "1") {
   Events own;
@@ -112,7 +112,7 @@ TEST(Clipping, ScalesTheWholeGradientToTheNorm) {
       square += std::pow(static_cast<double>(p[i]) - static_cast<double>(q[i]), 2);
   }
   const double norm = std::sqrt(square);
-  ASSERT_GT(norm, 0.3);  // else nothing is clipped
+  ASSERT_GT(norm, 0.3);  // otherwise nothing is clipped
   EXPECT_NEAR(events.last<events::Step>().gradient_norm.value(), norm, 1e-4 * norm);
   for (const char* name : {"linear1.weight", "linear1.bias"}) {
     const auto p = tensor(before, name), q = tensor(free, name), r = tensor(clipped, name);

@@ -1,5 +1,5 @@
-// Property: a training run comes to the same bits, and sends the bytes of the formula, whatever the number of ranks,
-// hosts and threads, the size of buckets, and however the shares change while it runs.
+// Property: a training run gives the same bits, and sends the bytes of the formula, for any number of ranks, hosts and
+// threads, any size of buckets, and any changes of shares during the run.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
@@ -61,12 +61,12 @@ job:
           shards};
 }
 
-// A way to compute it.
+// A configuration that computes it.
 struct Way {
   int ranks = 1;
   std::vector<int> hosts;
   std::vector<std::string> overrides;
-  std::vector<std::vector<int>> shares;  ///< asked for after each step; empty: no change
+  std::vector<std::vector<int>> shares;  ///< requested after each step; empty: no change
   [[nodiscard]] std::string text() const {
     return fmt::format("{} ranks on hosts {}, {}, shares asked for after each step: {}", ranks, hosts,
                        fmt::join(overrides, " "), shares);
@@ -86,7 +86,7 @@ Way random_way(std::mt19937& random, int shards) {
   return way;
 }
 
-/// What it gives after each step is written down.
+/// What it requests after each step is given in advance.
 class PlannedShares final : public ShardBalancer {
  public:
   explicit PlannedShares(const std::vector<std::vector<int>>& shares) : shares_(shares) {}
@@ -99,7 +99,7 @@ class PlannedShares final : public ShardBalancer {
 };
 
 struct WayOutcome {
-  std::string sha256;  ///< what rank 0 has, where all ranks have the same
+  std::string sha256;  ///< from rank 0, if all ranks have the same
   std::string wrong;   ///< empty: nothing
   int moves = 0;
 };
@@ -160,7 +160,7 @@ TEST(TrainingProperty, OneHashAndTheBytesOfTheFormulaInAnyWay) {
   }
 }
 
-// Controls: what the property must not let through, and that its problems do train.
+// Controls: violations that the property must detect, and that its problems indeed train.
 TEST(TrainingProperty, SeesAnotherAssociationAndAnotherCutOfTheBatch) {
   std::mt19937 random(1);
   Problem problem;

@@ -1,4 +1,4 @@
-// What a run shows to Prometheus: served while it goes on, written down at its end, and without effect on a bit of it.
+// A run's metrics for Prometheus: served while it runs, written at its end, and without effect on a bit of the run.
 #include "observe/run_metrics.hpp"
 
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ int port_of(const nlohmann::json& target) {
   return std::stoi(address.substr(address.rfind(':') + 1));
 }
 
-/// The number of the first line that begins with this.
+/// The number in the first line that begins with `series`.
 double value_of(const std::string& text, const std::string& series) {
   const auto at = text.find("\n" + series);
   if (at == std::string::npos) return std::nan("");
@@ -48,7 +48,7 @@ class Scraper final : public RunWatcher {
     text = http_get(port_of(targets.at(static_cast<std::size_t>(rank_))), "/metrics");
   }
   [[nodiscard]] StopRequest stop_request() const override { return StopRequest::none; }
-  nlohmann::json targets, shared;  ///< of the run; in the folder beside it
+  nlohmann::json targets, shared;  ///< of the run; in the shared folder
   std::string text;
 
  private:
@@ -75,7 +75,7 @@ std::string run_on(int ranks, const std::string& directory, std::vector<std::str
   return hash;
 }
 
-// Ports are taken as they come: the asked one may be somebody's.
+// Ports are taken as available: the requested one may be in use.
 constexpr const char* kServed = "telemetry.prometheus.port=19840";
 
 }  // namespace
@@ -87,7 +87,7 @@ TEST(RunMetrics, EachRankServesItsOwnNumbers) {
   std::vector<Scraper> scrapers;
   for (int r = 0; r < 2; ++r) scrapers.emplace_back(directory, r, 10);
   const std::string hash = run_on(2, directory, {kServed, "balance=equal"}, &scrapers, events);
-  EXPECT_EQ(hash, run_on(1, folder.path() + "/quiet", {}, nullptr, quiet_events));  // no bit is another
+  EXPECT_EQ(hash, run_on(1, folder.path() + "/quiet", {}, nullptr, quiet_events));  // no bit differs
   for (int r = 0; r < 2; ++r) {
     const std::string& text = scrapers[static_cast<std::size_t>(r)].text;
     const std::string rank = "{rank=\"" + std::to_string(r) + "\"}";
@@ -98,7 +98,7 @@ TEST(RunMetrics, EachRankServesItsOwnNumbers) {
     EXPECT_EQ(value_of(text, "lockstep_step_duration_seconds_count" + rank), 10);
     EXPECT_GT(value_of(text, "lockstep_shard_compute_seconds_total" + rank), 0);
     EXPECT_GT(value_of(text, "lockstep_model_flops_total" + rank), 0);
-    EXPECT_EQ(text.find("lockstep_tokens_total"), std::string::npos);  // images have none
+    EXPECT_EQ(text.find("lockstep_tokens_total"), std::string::npos);  // images have no tokens
     EXPECT_EQ(text.find("lockstep_gpu"), std::string::npos);
   }
 }
@@ -124,7 +124,7 @@ TEST(RunMetrics, Rank0TellsOfTheJob) {
   }
 }
 
-// Who joins `part` to a series of a rank gets that of one part; what is added up over ranks is the job's.
+// Joining `part` to a rank's series gives that of one part; sums over ranks are the job's.
 TEST(RunMetrics, OfAModelInPartsEachRankTellsWhichItHasAndForWhomItWaits) {
   const Folder folder;
   Events events;
@@ -170,7 +170,7 @@ TEST(RunMetrics, OfAModelInPartsEachRankTellsWhichItHasAndForWhomItWaits) {
   EXPECT_NEAR(end.phases.at("part_wait"), end.part_wait_seconds_by_rank->at(0), 1e-9);
 }
 
-// The scale begins so high that gradients overflow.
+// The initial scale is so high that gradients overflow.
 TEST(RunMetrics, OfFloat16TheyTellTheScaleAndTheSkippedUpdates) {
   const Folder folder;
   Events events, quiet;
@@ -203,14 +203,14 @@ TEST(RunMetrics, WaitingForInputIsOneFigureEverywhere) {
     all += step.data_wait_seconds;
     if (step.step <= 8) until_scraped += step.data_wait_seconds;
   }
-  EXPECT_GT(until_scraped, 0);  // the first batch is never there in time
+  EXPECT_GT(until_scraped, 0);  // the first batch is never ready in time
   const std::string phase = "lockstep_phase_seconds_total{rank=\"0\",phase=\"data_wait\"}";
   EXPECT_NEAR(value_of(scrapers[0].text, phase), until_scraped, 1e-6 * until_scraped);
   EXPECT_NEAR(events.last<events::End>().phases.at("data_wait"), all, 1e-6 * all);
   EXPECT_NEAR(events.last<events::End>().data_wait_seconds_by_rank->at(0), all, 1e-6 * all);
 }
 
-// The last checkpoint, too: `seconds` ends with the last step.
+// They include the last checkpoint; `seconds` does not, since it ends with the last step.
 TEST(RunMetrics, PhasesAddUpToTheTimeOfTheRun) {
   const Folder folder;
   Events events;
@@ -228,7 +228,7 @@ TEST(RunMetrics, PhasesAddUpToTheTimeOfTheRun) {
   EXPECT_LE(sum, elapsed);
 }
 
-// Without clipping nobody computes the norm; a 0 would read as a gradient that has vanished.
+// Without clipping the norm is not computed; a 0 would look like a vanished gradient.
 TEST(RunMetrics, TheGradientNormIsToldWhereItIsComputed) {
   const Folder folder;
   for (const bool clips : {false, true}) {
@@ -252,7 +252,7 @@ TEST(RunMetrics, TheLastNumbersOfTheJobAreWrittenDown) {
   Events events;
   (void)run(folder.path(), {kServed}, events);
   const std::string text = read_whole_file(folder.path() + "/metrics/final.prom").value_or("");
-  EXPECT_EQ(text.find("lockstep_phase_seconds_total"), std::string::npos);  // of a rank, not of the job
+  EXPECT_EQ(text.find("lockstep_phase_seconds_total"), std::string::npos);  // per rank, not for the job
   EXPECT_EQ(value_of(text, "lockstep_step{rank=\"0\""), 12) << text;
   EXPECT_EQ(value_of(text, "lockstep_checkpoints_total{rank=\"0\""), 3);
 }
@@ -271,7 +271,7 @@ TEST(RunMetrics, TargetsAreThereWhileItRuns) {
   EXPECT_EQ(targets[0].at("labels").at("run"), "small");
   EXPECT_FALSE(targets[0].at("labels").at("host").get<std::string>().empty());
   EXPECT_EQ(scrapers[0].shared, scrapers[0].targets);
-  EXPECT_TRUE(targets_of(directory).empty());  // after an orderly end nobody need ask
+  EXPECT_TRUE(targets_of(directory).empty());  // after an orderly end there is nothing to scrape
   EXPECT_FALSE(fs::exists(folder.path() + "/small.json"));
 }
 
@@ -299,7 +299,7 @@ TEST(RunMetrics, ALossThatIsNotFiniteIsWrittenDown) {
   }
   const std::string text = read_whole_file(folder.path() + "/metrics/final.prom").value_or("");
   EXPECT_EQ(value_of(text, "lockstep_nonfinite_total{rank=\"0\",what=\"loss\""), 1) << text;
-  EXPECT_EQ(targets_of(folder.path()).size(), 1U);  // no orderly end: that the rank is gone shall be seen
+  EXPECT_EQ(targets_of(folder.path()).size(), 1U);  // no orderly end: it should be visible that the rank is gone
 }
 
 TEST(RunMetrics, NothingIsThereWhereNobodyAsked) {

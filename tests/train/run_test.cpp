@@ -1,4 +1,4 @@
-// Runs of a small job as people make them: early stopping, the best checkpoint, going on, starting again.
+// Runs of a small job as users start them: early stopping, the best checkpoint, resuming, starting again.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -47,7 +47,7 @@ std::string step_of_best_accuracy(const Events& events) {
 TEST(Run, EarlyStoppingAndTheBestCheckpointWatchTheirOwnMetrics) {
   const Folder folder;
   Events events;
-  // With a rate of 0 no loss ever improves, but the first accuracy is the best there is.
+  // With a rate of almost 0 no loss ever improves, but the first accuracy is the best one.
   const auto result =
       run(folder.path(), {"learning_rate=1e-30", "early_stop={metric: loss, patience: 3}", "checkpoint.best=accuracy"},
           events);
@@ -123,8 +123,8 @@ TEST(Run, DamagedCheckpointsArePassedOver) {
 
 TEST(Run, MetricsThatAreNoNumbersDoNotSpoilACheckpoint) {
   const Folder folder;
-  // The first update makes every parameter infinite or no number, so the evaluation after it has no number either.
-  for (const int evaluations : {1, 0}) {  // the second run goes on from the checkpoint of the first
+  // The first update makes every parameter infinite or NaN, so the evaluation after it gives no number either.
+  for (const int evaluations : {1, 0}) {  // the second run resumes from the checkpoint of the first
     Events events;
     try {
       (void)run(

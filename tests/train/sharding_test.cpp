@@ -1,4 +1,4 @@
-// The promise, where ranks divide the model's state among them: whoever keeps and updates what, no bit changes.
+// The promise if ranks shard the model's state: whichever rank stores and updates what, no bit changes.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Of each safetensors file below a folder, the hash of its bytes.
+/// For each safetensors file below a folder, the hash of its bytes.
 std::map<std::string, std::string> files_in(const std::string& folder) {
   std::map<std::string, std::string> files;
   for (const auto& entry : fs::recursive_directory_iterator(folder)) {
@@ -36,7 +36,7 @@ std::vector<int> two_hosts(int ranks) {
   return host_of;
 }
 
-/// With what ranks divide, and how a test is named after it.
+/// By what ranks shard, which is also in a test's name.
 class ShardedModel : public testing::TestWithParam<const char*> {
  protected:
   [[nodiscard]] static std::string sharded() { return std::string("parallel.sharding=") + GetParam(); }
@@ -55,7 +55,7 @@ TEST_P(ShardedModel, ChangesNoBit) {
   }
 }
 
-// A weight with two uses, whose gradients lie in buckets of their own.
+// A weight with two uses, whose gradients are in separate buckets.
 TEST_P(ShardedModel, NorDoesItOfAWeightThatIsUsedTwice) {
   const TextFile file;
   const std::string job = file.in(kGpt);
@@ -143,7 +143,7 @@ TEST_P(ShardedModel, InitialWeightsAreReadByTheirOwners) {
   EXPECT_EQ(run_job(job, 3, {from, sharded()}, {0, 1, 1}), whole);
 }
 
-// Ranks that are slower get fewer shards, of which some are then elsewhere.
+// Slower ranks get fewer shards, so that some shards move.
 TEST_P(ShardedModel, NorDoSharesThatMove) {
   const Outcome whole = run_job(kResidualJob, 1, {});
   EXPECT_EQ(run_job(kResidualJob, 3, {sharded(), "balance={weights: {a: 3, b: 1}}"}, {0, 0, 1}), whole);

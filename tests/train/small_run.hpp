@@ -1,4 +1,4 @@
-// A small job, run as people run it, and its events.
+// A small job, run as users run it, and its events.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -51,7 +51,7 @@ class Folder {
 class Events final : public events::Sink {
  public:
   void event(const events::Event& event) override { all.push_back(event); }
-  /// Those of one kind.
+  /// All events of one kind.
   template <class Kind>
   [[nodiscard]] std::vector<Kind> of() const {
     std::vector<Kind> found;
@@ -60,7 +60,7 @@ class Events final : public events::Sink {
     }
     return found;
   }
-  /// The last of one kind; an empty one where there is none.
+  /// The last event of one kind; an empty one if there is none.
   template <class Kind>
   [[nodiscard]] Kind last() const {
     const auto found = of<Kind>();

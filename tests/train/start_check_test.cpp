@@ -1,4 +1,5 @@
-// What ranks compare at the start: who differs is named with its host, and only bits may differ where the job allows.
+// What ranks compare at the start: a rank that differs is named with its host, and only bits may differ if the job
+// allows it.
 #include "train/start_check.hpp"
 
 #include <gtest/gtest.h>

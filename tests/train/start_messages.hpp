@@ -1,4 +1,4 @@
-// Counts the messages that a rank sends until the first step of a training run begins, whatever sends them.
+// Counts the messages that a rank sends before the first step of a training run, whatever sends them.
 #pragma once
 
 #include <atomic>
@@ -14,7 +14,7 @@
 
 namespace lockstep {
 
-/// Counts a rank's messages of the reducer apart. All others are collectives, which call their own send().
+/// Counts the reducer's messages separately. All others are from collectives, which call their own send().
 class CountingCommunicator final : public Communicator {
  public:
   explicit CountingCommunicator(Communicator& inner) : inner_(inner) {}
@@ -53,7 +53,7 @@ class CountingCommunicator final : public Communicator {
   std::atomic<std::uint64_t> of_reduce_{0};
 };
 
-/// Asked once in each step, between its all-reduce and whatever else is sent.
+/// Called once in each step, after its all-reduce and before anything else is sent.
 class FirstStepWatcher final : public RunWatcher {
  public:
   explicit FirstStepWatcher(const CountingCommunicator& communicator) : communicator_(communicator) {}
@@ -69,7 +69,7 @@ class FirstStepWatcher final : public RunWatcher {
   mutable std::uint64_t messages_ = 0;
 };
 
-/// Trains with a probe of the balancer and checkpoints; what this rank sent before its first step.
+/// Trains with a probe of the balancer and checkpoints; returns what this rank sent before its first step.
 inline std::uint64_t messages_before_the_first_step(Communicator& communicator, const std::string& directory,
                                                     std::int64_t stop_at) {
   constexpr const char* kStartJob = R"(
@@ -103,7 +103,7 @@ job:
 /// start.
 inline constexpr int kCollectivesOfAFreshStart = 19, kCollectivesOfAResumedStart = 25;
 
-/// Each of them costs a rank no more messages than log2 of the ranks, rounded up.
+/// Each collective costs a rank at most log2 of the number of ranks, rounded up, in messages.
 inline std::uint64_t allowed_messages(int collectives, int ranks) {
   const int rounds = std::bit_width(static_cast<unsigned>(ranks - 1));
   return static_cast<std::uint64_t>(collectives) * static_cast<std::uint64_t>(rounds);

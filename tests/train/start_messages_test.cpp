@@ -1,4 +1,4 @@
-// How many messages a rank sends until its first step: at most a constant times log2 of the number of ranks, rounded
+// How many messages a rank sends before its first step: at most a constant times log2 of the number of ranks, rounded
 // up, on one host or many. mpi_start_messages_check.cpp counts between processes.
 #include "train/start_messages.hpp"
 

@@ -1,5 +1,5 @@
-// TrainedModel: what a run has left is evaluated as the run itself did, predicts the same with any number of threads,
-// and is saved whole.
+// TrainedModel: the model of a run is evaluated as in the run itself, predicts the same with any number of threads, and
+// is saved completely.
 #include "lockstep/trained_model.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// The models are the ones their authors published: the same counts of parameters.
+// The models are the published ones: they have the same numbers of parameters.
 #include <gtest/gtest.h>
 
 #include "lockstep/error.hpp"

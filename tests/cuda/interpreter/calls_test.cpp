@@ -1,5 +1,4 @@
-// Each check of what the host asks of the GPU finds a fault that is planted: copies, waits between streams, recordings,
-// what is left at the end.
+// Each check of the host's calls to the GPU finds a planted fault: copies, waits between streams, recordings, leaks.
 #include <algorithm>
 #include <cstring>
 
@@ -9,7 +8,7 @@ namespace lockstep::ptx {
 
 namespace {
 
-/// With a second stream and an event.
+/// Adds a second stream and an event.
 class CallChecks : public Planted {
  protected:
   void SetUp() override {
@@ -43,7 +42,7 @@ TEST_F(CallChecks, StreamsAreLazy) {
 }
 
 TEST_F(CallChecks, MissingWaitsBetweenStreams) {
-  for (const u32 seed : {0U, 1U, 2U, 3U}) {  // whichever of the two comes first
+  for (const u32 seed : {0U, 1U, 2U, 3U}) {  // in either order
     machine().draw = Draw(seed);
     for (const bool waits : {true, false}) {
       const Block block(128), copy(128);
@@ -107,7 +106,7 @@ TEST_F(CallChecks, WrongKindsOfCopies) {
             cudaErrorInvalidMemcpyDirection);
   EXPECT_EQ(found(), Texts{"cudaMemcpyAsync: kind 4 isn't known"});
   machine().problems.clear();
-  u32 here = 0;  // not pinned: the copy would wait, or read what isn't there any more
+  u32 here = 0;  // not pinned: the copy would wait, or read what is no longer there
   ASSERT_EQ(cudaMemcpyAsync(block.get(), &here, 4, cudaMemcpyHostToDevice, stream_), cudaSuccess);
   EXPECT_EQ(cudaStreamSynchronize(stream_), cudaErrorIllegalAddress);
   EXPECT_EQ(found(), Texts{"a copy to the GPU reads outside of memory; 4 bytes in no allocation"});

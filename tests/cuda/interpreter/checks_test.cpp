@@ -1,4 +1,4 @@
-// Each check of what kernels do finds a fault that is planted in a small kernel, and says where.
+// Each check of what kernels do finds a fault planted in a small kernel, and reports where.
 #include "cuda/interpreter/planted.hpp"
 
 namespace lockstep::ptx {
@@ -86,7 +86,7 @@ TEST_F(KernelChecks, MemoryThatNobodyWrote) {
 TEST_F(KernelChecks, RacesWithinAWarp) {
   const Block block(256);
   clear(block.get(), 256);
-  // Each thread reads what its neighbor wrote, with a barrier between and without one.
+  // Each thread reads what its neighbor wrote, with a barrier in between and without.
   const std::string neighbor = "ld.global.u32 %r3, [%rd3+4];\n";
   kernel(std::string(kStore) + "bar.warp.sync -1;\n" + neighbor);
   EXPECT_EQ(run(block.get()), cudaSuccess);
@@ -98,7 +98,7 @@ TEST_F(KernelChecks, RacesWithinAWarp) {
                   "launch writes; block 0, thread 0: 4 bytes from the start of GPU allocation " +
                   block.number() + " of 256 bytes, 4 of them"});
   machine().problems.clear();
-  // A barrier of half a warp doesn't order its last thread and the other half's first one.
+  // A barrier of half a warp does not order its last thread and the other half's first one.
   kernel(std::string(kStore) + "setp.lt.u32 %p1, %r1, 16;\nselp.b32 %r4, 65535, -65536, %p1;\nbar.warp.sync %r4;\n" +
          neighbor);
   EXPECT_EQ(run(block.get()), cudaSuccess);
@@ -113,7 +113,7 @@ TEST_F(KernelChecks, RacesWithinAWarp) {
   EXPECT_NE(found()[0].find("races: writes what another thread of the launch reads; block 0, thread 1:"),
             std::string::npos);
   machine().problems.clear();
-  // A shuffle orders no memory.
+  // A shuffle does not order memory.
   kernel(std::string(kStore) + "shfl.sync.bfly.b32 %r5|%p1, %r1, 1, 31, -1;\n" + neighbor);
   EXPECT_EQ(run(block.get()), cudaSuccess);
   EXPECT_EQ(found().size(), 1U);
@@ -134,7 +134,7 @@ TEST_F(KernelChecks, RacesBetweenWarpsAndBlocks) {
         << found()[0];
     machine().problems.clear();
   }
-  // Atomic writes are none; a plain one beside them is.
+  // Atomic writes are not a race; a plain one among them is.
   const std::string atomic = "atom.global.or.b32 %r5, [%rd1], 1;\n";
   kernel(atomic);
   EXPECT_EQ(run(block.get(), 0, 2), cudaSuccess);

@@ -28,7 +28,7 @@ int& gpu_here() {
   return ordinal;
 }
 
-/// Of the launch that the thread is about to make: <<<>>> calls for it, and then its stub.
+/// The configuration of the launch that the thread is about to make: set by <<<>>>, read by its stub.
 std::vector<Configuration>& configurations() {
   thread_local std::vector<Configuration> all;
   return all;
@@ -156,7 +156,7 @@ cudaError_t cudaGetDevice(int* device) {
   *device = lockstep::ptx::gpu_here();
   return cudaSuccess;
 }
-/// What cuDNN's frontend asks for: the compute capability. All else is 0.
+/// What cuDNN's frontend asks for: the compute capability. Everything else is 0.
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int /*device*/) {
   *properties = {};
   properties->major = 9;

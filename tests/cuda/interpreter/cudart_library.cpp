@@ -1,4 +1,4 @@
-// The interpreted GPU for libraries that have kernels of their own.
+// The interpreted GPU's interface for libraries with their own kernels.
 #include "cuda/interpreter/library_kernel.hpp"
 
 #include "cuda/interpreter/cudart.hpp"

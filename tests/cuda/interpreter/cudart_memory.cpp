@@ -79,7 +79,7 @@ const CopyKind* kind_of(cudaMemcpyKind kind) {
 
 void copy(void* to, const void* from, std::size_t bytes, const CopyKind& kind, const Work& work) {
   ++machine().copies;
-  // Of a copy on the GPU what nobody wrote stays such; what goes to the host may have been left open, too.
+  // A copy on the GPU propagates that memory is unwritten; a copy to the host may contain unwritten memory, too.
   Allocation* const source = touched(kind.name, from, bytes, Touch::copy_read, kind.from, work);
   Allocation* const target = touched(kind.name, to, bytes, Touch::write, kind.to, work);
   if (source == nullptr || target == nullptr) return;

@@ -8,7 +8,7 @@ namespace lockstep::ptx {
 
 namespace {
 
-/// Null, and a problem: none that is there.
+/// Null, with a problem, if it does not exist.
 Event* event_of(cudaEvent_t event, const char* call) {
   auto* const found = reinterpret_cast<Event*>(event);
   if (machine().events.contains(found)) return found;
@@ -33,14 +33,14 @@ cudaError_t destroy_graph(const void* graph, const char* call) {
   return state();
 }
 
-/// After the host waited: whether it ever came.
+/// After the host has waited; `came`: whether the awaited work was ever done.
 cudaError_t waited(bool came, const char* call) {
   if (came) return state();
   machine().problems.add(std::string(call) + " waits for what never comes");
   return failed(cudaErrorLaunchTimeout);
 }
 
-/// Between streams a graph isn't recorded: the module records one stream at a time.
+/// A recording must not cross streams: the module records one stream at a time.
 bool crosses_recording(const Stream& stream, const char* call) {
   if (!stream.is_recording()) return false;
   machine().problems.add(std::string(call) + " on a stream that is recorded isn't known");

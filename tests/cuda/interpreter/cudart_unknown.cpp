@@ -1,4 +1,5 @@
-// What the module links and doesn't call: templates of cuDNN's headers name these. A call is a problem, by name.
+// Functions that the module links but does not call: templates of cuDNN's headers name them. A call is a problem that
+// names the function.
 #include "cuda/interpreter/cudart.hpp"
 
 namespace {

@@ -141,8 +141,8 @@ class Decoder {
     if (meaning.form == MemoryMeaning::Form::update) one.from[1] = operands_.of_width(operands.at(2), width);
   }
 
-  /// "ld.param.v2.f32 {%f1, %f2}, [p]" is as many loads, one behind the other. Only of parameters: what a wider access
-  /// of memory asks, an alignment, isn't checked here.
+  /// "ld.param.v2.f32 {%f1, %f2}, [p]" is decoded as several loads in a row. Only for parameters: the alignment that a
+  /// wider access of memory needs is not checked here.
   void vector(const Statement& statement, const std::string& name, const std::vector<std::string>& operands) {
     const std::string type = name.substr(name.rfind('.'));
     const s64 bytes = std::stoll(type.substr(2)) / 8;
@@ -169,8 +169,8 @@ class Decoder {
   const KernelText& text_;
   Kernel kernel_;
   Operands operands_;
-  std::vector<u32> places_;                                    ///< of each statement among the instructions
-  std::vector<std::pair<std::size_t, std::string>> branches_;  ///< whose targets are still to be found
+  std::vector<u32> places_;                                    ///< index of each statement's instruction
+  std::vector<std::pair<std::size_t, std::string>> branches_;  ///< with targets to be resolved
 };
 
 }  // namespace

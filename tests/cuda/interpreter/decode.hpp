@@ -1,5 +1,5 @@
-// A kernel's text to what is executed. Whatever it doesn't know, an instruction, a modifier, a directive or an operand,
-// is an error that names it, with file and line.
+// Decodes a kernel's text into executable form. Anything unknown, an instruction, a modifier, a directive or an
+// operand, is an error that names it, with file and line.
 #pragma once
 
 #include "cuda/interpreter/ptx_text.hpp"

@@ -1,5 +1,5 @@
 // Floating point (PTX ISA 9.0: "Floating Point Instructions", "setp"). Nothing is fused, flushed or approximated: the
-// module is compiled without multiply-adds, and a modifier that would say so isn't known here.
+// module is compiled without multiply-adds, and modifiers for these are unknown here.
 #include <cmath>
 
 #include "cuda/interpreter/meaning.hpp"
@@ -34,7 +34,7 @@ template <class T>
 T sqrt(T a) {
   return std::sqrt(a);
 }
-/// Of a number and what is none: the number. +0 is larger than -0.
+/// For a number and a NaN: the number. +0 is larger than -0.
 template <class T>
 T max(T a, T b) {
   if (a != a) return b;
@@ -49,7 +49,7 @@ T min(T a, T b) {
   if (a == b) return std::signbit(a) ? a : b;
   return a < b ? a : b;
 }
-// Of what is no number, too, the sign alone: the manual leaves its payload open.
+// Changes only the sign, also of a NaN, whose payload the manual leaves open.
 u32 neg_f32(u32 a) {
   return a ^ 0x80000000U;
 }
@@ -63,7 +63,7 @@ u64 abs_f64(u64 a) {
   return a & 0x7fffffffffffffffU;
 }
 
-// Ordered comparisons, those of meaning.hpp, too, are false where one of the two is no number; those with a u are true.
+// Ordered comparisons, including those of meaning.hpp, are false if an operand is NaN; those with a u are true.
 template <class T>
 bool ne(T a, T b) {
   return a < b || a > b;

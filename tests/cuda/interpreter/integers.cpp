@@ -11,7 +11,7 @@ namespace integers {
 
 namespace {
 
-// Sums and products wrap round, so that signed ones have the bits of unsigned ones.
+// Sums and products wrap around, so signed ones have the bits of unsigned ones.
 template <class T>
 T add(T a, T b) {
   return static_cast<T>(a + b);
@@ -52,8 +52,8 @@ BitsOf<T> min(T a, T b) {
   return static_cast<BitsOf<T>>(std::min(a, b));
 }
 
-/// Division by 0 yields an unspecified value, and of the smallest number by -1, too: here 0. A kernel that does it in a
-/// lane that is active is reported (division.hpp).
+/// Division by 0, and of the smallest number by -1, yields an unspecified value: here 0. A kernel that does so in an
+/// active lane is reported (division.hpp).
 template <class T>
 bool can_divide(T a, T b) {
   if constexpr (std::is_signed_v<T>) {
@@ -105,7 +105,7 @@ T bit_not(T a) {
     return static_cast<T>(~a);
   }
 }
-/// Shifts by more than the width are as by the width.
+/// Shifts by more than the width count as shifts by the width.
 template <class T>
 T shl(T a, u32 by) {
   return by < sizeof(T) * 8 ? static_cast<T>(a << by) : T{0};
@@ -119,7 +119,7 @@ BitsOf<T> shr(T a, u32 by) {
     return by <= kMaxShift ? static_cast<T>(a >> by) : T{0};
   }
 }
-/// Bit field insert: `count` bits of a, from bit `at` of b on.
+/// Bit field insert: the `count` low bits of a, inserted into b from bit `at` on.
 u64 bfi_b64(u64 a, u64 b, u32 at, u32 count) {
   at &= 0xffU;
   count &= 0xffU;

@@ -1,5 +1,5 @@
-// A kernel's launch: its grid of blocks, each of some warps. Nothing orders two blocks, nor two warps of a block: no
-// kernel of ours has a barrier for a block.
+// A kernel launch: its grid of blocks, each with some warps. Nothing orders two blocks, nor two warps of a block: none
+// of our kernels has a block-wide barrier.
 #pragma once
 
 #include <vector>
@@ -12,10 +12,10 @@
 
 namespace lockstep::ptx {
 
-/// What was executed of a kernel.
+/// How much of a kernel was executed.
 struct Counts {
-  u64 launches = 0, instructions = 0;  ///< instructions of lanes
-  std::vector<u64> hits;               ///< of each instruction: how often a warp executed it, in any lane
+  u64 launches = 0, instructions = 0;  ///< `instructions`: summed over lanes
+  std::vector<u64> hits;               ///< for each instruction: how often a warp executed it, in any lane
 };
 
 struct Launch {
@@ -30,7 +30,7 @@ struct Launch {
   const Work& work;
 };
 
-/// Runs all of it.
+/// Runs the whole grid.
 void execute(const Launch& launch);
 
 }  // namespace lockstep::ptx

@@ -1,9 +1,9 @@
-// The one GPU of a process, behind the functions of CUDA's runtime (cudart_*.cpp), which have no place for a context:
-// so it is the one object that all of them share. One thread at a time uses it.
+// The one GPU of a process, behind the functions of CUDA's runtime (cudart_*.cpp), which have no parameter for a
+// context: therefore a single object that all of them share. One thread at a time uses it.
 //
 //   INTERPRETED_GPU_PTX     a folder with the module's PTX, *.ptx
-//   INTERPRETED_GPU_SEED    of the drawn orders (draw.hpp); 1
-//   INTERPRETED_GPU_REPORT  a folder; at the end of the process its report is a file there (report.cpp)
+//   INTERPRETED_GPU_SEED    of the random orders (draw.hpp); 1
+//   INTERPRETED_GPU_REPORT  a folder, for a report file at the end of the process
 #pragma once
 
 #include <driver_types.h>
@@ -20,7 +20,7 @@
 
 namespace lockstep::ptx {
 
-/// A kernel of the module: its text, what it is decoded to, when it is first launched, and what was executed of it.
+/// A kernel of the module: its text, its decoded form (from its first launch on), and what was executed of it.
 struct LoadedKernel {
   KernelText text;
   std::unique_ptr<Kernel> decoded;
@@ -32,17 +32,17 @@ class Machine {
   Machine();
   Machine(const Machine&) = delete;
   Machine& operator=(const Machine&) = delete;
-  /// Says what is left, and writes the report.
+  /// Reports leaks, and writes the report.
   ~Machine();
 
-  /// Kernels of the text, beside those that there are.
+  /// Adds the kernels of the text to the existing ones.
   void load(std::string_view ptx, const std::string& file);
-  /// Those of the folder in the environment; once.
+  /// Loads those in the environment's folder; once.
   void load_module();
-  /// A launch of it on the stream.
+  /// Launches it on the stream.
   cudaError_t launch(const std::string& kernel, dim3 blocks, dim3 threads, void** arguments, std::size_t shared,
                      Stream& stream);
-  /// What is left is a problem: memory, streams, events, graphs.
+  /// Leaks are problems: memory, streams, events, graphs.
   void look_for_leaks();
 
   std::mutex mutex;
@@ -55,7 +55,7 @@ class Machine {
   std::map<const void*, std::string> functions;  ///< kernels, by their stubs on the host
   std::map<std::string, LoadedKernel> kernels;
   u64 graph_launches = 0, copies = 0;
-  int ordinal = -1;  ///< of the process's GPU; none was used yet
+  int ordinal = -1;  ///< of the process's GPU; -1: none has been used yet
 
  private:
   void write_report() const;

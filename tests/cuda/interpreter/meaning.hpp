@@ -1,5 +1,5 @@
-// The meaning of an instruction that computes: a function of a lane's sources, applied to all active lanes. Its
-// operands' types are those of the function. Tables of them: integers.cpp, floats.cpp, moves.cpp.
+// The meaning of a computing instruction: a function of a lane's sources, applied to all active lanes. Its operand
+// types are those of the function. Tables of them: integers.cpp, floats.cpp, moves.cpp.
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@ struct Meaning {
   std::size_t count = 0;            ///< of operands
 };
 
-/// One lane's value after the other, of a row or of a mask.
+/// Iterates over the lanes' values, of a row or of a mask.
 template <class T>
 class Source {
  public:
@@ -40,7 +40,7 @@ class Source<bool> {
   u32 mask_;
 };
 
-/// Values of inactive lanes are computed, too, and dropped: a loop without branches is done with vectors.
+/// Values of inactive lanes are computed, too, and discarded: a loop without branches is vectorized.
 template <auto kFunction, class To, class... From, std::size_t... kAt>
 void for_lanes(Warp& warp, const Instruction& instruction, u32 active, std::index_sequence<kAt...> /*at*/) {
   const std::tuple<Source<From>...> from{Source<From>(warp, instruction.from[kAt])...};
@@ -79,7 +79,7 @@ constexpr Meaning meaning(std::string_view name) {
   return meaning_of<kFunction>(name, +kFunction);
 }
 
-// Comparisons that numbers of all types have.
+// Comparisons for numbers of all types.
 template <class T>
 bool eq(T a, T b) {
   return a == b;

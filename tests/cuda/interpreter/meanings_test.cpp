@@ -1,5 +1,4 @@
-// What instructions compute where it isn't plain: numbers that are none, zeros, ends of ranges, shuffles, lanes that
-// part.
+// What instructions compute in unusual cases: NaNs, zeros, ends of ranges, shuffles, diverging lanes.
 #include <bit>
 #include <limits>
 
@@ -11,7 +10,7 @@ namespace {
 
 class Meanings : public Planted {
  protected:
-  /// What each thread leaves in its element.
+  /// The value that each thread stores in its element.
   std::vector<u32> results(const std::string& body, u64 number = 0, unsigned threads = 32) {
     const Block block(threads * 4), pinned(threads * 4, true);
     kernel(body);
@@ -86,9 +85,9 @@ TEST_F(Meanings, ConversionsRoundToTheNearestEven) {
 }
 
 TEST_F(Meanings, LanesThatPartMeetAgain) {
-  for (const u32 seed : {0U, 1U, 7U}) {  // some draws let each lane go alone
+  for (const u32 seed : {0U, 1U, 7U}) {  // some seeds let each lane run alone
     machine().draw = Draw(seed);
-    // Each thread goes round its number of times, then all shuffle with the neighbor.
+    // Each thread loops a different number of times, then all shuffle with the neighbor.
     const auto found = results(R"(mov.u32 %r3, 0;
 mov.u32 %r4, 0;
 $again:
@@ -113,7 +112,7 @@ TEST_F(Meanings, ShufflesWithinSegments) {
   EXPECT_EQ(found[0], 3U);
   EXPECT_EQ(found[15], 3U);
   EXPECT_EQ(found[16], 19U);
-  // Beyond the segment a lane keeps its own, and is told so.
+  // If the source is beyond its segment, a lane keeps its own value, and its predicate says so.
   const auto beyond = results(
       "shfl.sync.bfly.b32 %r5|%p2, %r1, 16, 4127, -1;\nselp.b32 %r5, %r5, 99, %p2;\n"
       "st.global.u32 [%rd3], %r5;\n");

@@ -1,6 +1,6 @@
-// The GPU's memory and the host's pinned memory. Addresses are never given twice, so an access to what was freed is
-// known for one; between two allocations is room that belongs to none. The GPU's addresses are of pages that nobody may
-// access: what they hold lies elsewhere, and a host that reads through such a pointer ends with a fault.
+// The GPU's memory and the host's pinned memory. Addresses are never reused, so an access to freed memory is recognized
+// as such; between two allocations is a gap that belongs to none. The GPU's addresses are inaccessible pages: their
+// contents are stored elsewhere, and a host that reads through such a pointer crashes.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ struct Allocation {
   Space space = Space::gpu;
   u32 number = 0;  ///< from 1, in order
   bool freed = false;
-  std::unique_ptr<u8[]> storage;  ///< of the GPU's
+  std::unique_ptr<u8[]> storage;  ///< contents of GPU memory
   Shadow shadow;
 
   [[nodiscard]] bool holds(u64 at, std::size_t count) const {
@@ -36,19 +36,19 @@ class Memory {
   Memory& operator=(const Memory&) = delete;
   ~Memory();
 
-  /// Filled with junk. Null: no address is left.
+  /// Filled with junk. Null: no addresses are left.
   void* allocate(std::size_t bytes, Space space);
-  /// What is wrong with it; empty: nothing.
+  /// Returns what is wrong with the call; empty: nothing.
   std::string free(void* memory, Space space);
 
-  /// The allocation that holds these bytes and is not freed, or null.
+  /// The live allocation that contains these bytes, or null.
   Allocation* find(u64 address, std::size_t bytes) {
     if (last_ != nullptr && last_->holds(address, bytes)) return last_;
     return look_up(address, bytes);
   }
-  /// Where such bytes are, for a message: "12 bytes behind GPU allocation 3 of 64 bytes".
+  /// The location of such bytes, for a message: "12 bytes behind GPU allocation 3 of 64 bytes".
   [[nodiscard]] std::string describe(u64 address, std::size_t bytes) const;
-  /// What was never freed, or nothing.
+  /// What was never freed; empty: nothing.
   [[nodiscard]] std::string leaks() const;
   [[nodiscard]] std::size_t used() const { return used_; }
 
@@ -60,7 +60,7 @@ class Memory {
   [[nodiscard]] const Allocation* nearest(u64 address) const;
 
   Reserve gpu_, pinned_;
-  std::map<u64, Allocation> allocations_;  ///< freed ones, too
+  std::map<u64, Allocation> allocations_;  ///< including freed ones
   Allocation* last_ = nullptr;
   std::size_t used_ = 0;  ///< of the GPU's
 };

@@ -15,7 +15,7 @@ void each_active(u32 active, const Visit& visit) {
   for (; active != 0; active &= active - 1) visit(static_cast<u32>(std::countr_zero(active)));
 }
 
-/// What is narrower than the register is extended: with its sign, where it has one.
+/// Values narrower than the register are extended: signed ones with their sign.
 template <class Register, class Value>
 Register extended(const u8* from) {
   Value value{};
@@ -23,7 +23,7 @@ Register extended(const u8* from) {
   return static_cast<Register>(value);
 }
 
-/// `kBytes`: where the value stands, by the kind of memory; null: it is not to be read.
+/// `kBytes`: the location of the value, for each kind of memory; null: it must not be read.
 template <class Register, class Value, auto kBytes>
 void load(Warp& warp, const Instruction& instruction, u32 active) {
   const u64* const addresses = warp.row<u64>(instruction.from[0]);
@@ -46,7 +46,7 @@ void store_global(Warp& warp, const Instruction& instruction, u32 active) {
   });
 }
 
-/// What stood there before goes to the register.
+/// The old value goes to the register.
 template <class Function>
 void update_global(Warp& warp, const Instruction& instruction, u32 active, const Function& function) {
   const u64* const addresses = warp.row<u64>(instruction.from[0]);
@@ -70,7 +70,7 @@ constexpr Runs runs_of() {
           store_global<Register, Value>};
 }
 
-/// A register is as wide as the value, or wider ("Operand Size Exceeding Instruction-Type Size").
+/// A register is at least as wide as the value ("Operand Size Exceeding Instruction-Type Size").
 template <class Register>
 const Runs* runs_for(std::string_view type) {
   static const std::map<std::string_view, Runs> narrow = {

@@ -17,8 +17,8 @@ template <class To, class From>
 To cvt(From a) {
   return static_cast<To>(a);
 }
-/// Towards zero; what is too large becomes the largest. What is no number becomes the smallest, 0x8000000000000000:
-/// the manual leaves it open.
+/// Rounds towards zero; values that are too large become the largest. NaN becomes the smallest, 0x8000000000000000: the
+/// manual leaves it open.
 s64 cvt_rzi_s64_f32(f32 a) {
   constexpr f32 kEnd = 9223372036854775808.0F;
   if (a != a || a < -kEnd) return std::numeric_limits<s64>::min();

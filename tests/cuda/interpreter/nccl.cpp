@@ -1,11 +1,10 @@
-// libnccl.so.2 for the interpreted GPU: the functions of NCCL that the module calls. One that isn't here is named by
-// the dynamic linker; an argument that isn't known, by a problem.
+// libnccl.so.2 for the interpreted GPU: the functions of NCCL that the module calls. A missing one is named by the
+// dynamic linker; an unknown argument, by a problem.
 //
-//   INTERPRETED_NCCL_FAILS  RANK:GROUP  NCCL fails on that rank: in the group of calls of that number, from 1; 0: at
-//   the
-//                                       start. The kernel of the group never ends
-//   INTERPRETED_NCCL_HANGS  RANK:GROUP  the same without a word
-//   INTERPRETED_NCCL_DEAF   set         no rank hears that another one has gone, as between GPUs of one host
+//   INTERPRETED_NCCL_FAILS  RANK:GROUP  NCCL fails on that rank: in the group of calls with that number, from 1;
+//                                       0: at the start. The group's kernel never ends
+//   INTERPRETED_NCCL_HANGS  RANK:GROUP  the same without an error
+//   INTERPRETED_NCCL_DEAF   set         no rank notices that another one has gone, as between GPUs of one host
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -27,10 +26,10 @@ namespace {
 
 constexpr const char* kIdStart = "interpreted-nccl-";
 
-/// The communicators of this process. Says at its end what is left.
+/// The communicators of this process. Reports leaks at its end.
 class Communicators {
  public:
-  Communicators() { (void)cudaInterpreterMutex(); }  // which then ends after this
+  Communicators() { (void)cudaInterpreterMutex(); }  // which is then destroyed after this
   Communicators(const Communicators&) = delete;
   Communicators& operator=(const Communicators&) = delete;
   ~Communicators() {
@@ -43,7 +42,7 @@ class Communicators {
     return handle;
   }
   void remove(ncclComm_t handle) { all_.erase(handle); }
-  /// Null, and a problem: it isn't there.
+  /// Null, with a problem, if it does not exist.
   std::shared_ptr<NcclCommunicator> find(ncclComm_t handle, const char* call) {
     const auto found = all_.find(handle);
     if (found != all_.end()) return found->second;
@@ -60,7 +59,7 @@ Communicators& communicators() {
   return one;
 }
 
-/// What the calling thread has put into its group. The first error of a call is also that of the group.
+/// The calls that the calling thread has put into its group. The first error of a call is also the group's.
 struct NcclGroupOfThread {
   int depth = 0;
   ncclResult_t error = ncclSuccess;
@@ -83,7 +82,7 @@ ncclResult_t refused(ncclResult_t code, const std::string& what) {
   return code;
 }
 
-/// Keeps what a communicator says of its error for ncclGetLastError.
+/// Stores a communicator's error for ncclGetLastError.
 ncclResult_t told(const NcclCommunicator& communicator, ncclResult_t code) {
   if (code != ncclSuccess && code != ncclInProgress) last_nccl_error() = communicator.last_error();
   return code;
@@ -120,7 +119,7 @@ ncclResult_t end_group() {
   return told(*found, found->put(std::move(group.calls)));
 }
 
-/// One call, in a group of its own where there is none.
+/// Adds one call, in a separate group if none is open.
 ncclResult_t add(const NcclCall& call, ncclDataType_t type, ncclComm_t communicator) {
   const std::lock_guard lock(cudaInterpreterMutex());
   NcclGroupOfThread& group = group_here();
@@ -134,7 +133,7 @@ ncclResult_t add(const NcclCall& call, ncclDataType_t type, ncclComm_t communica
     if (group.depth > 0 && group.error == ncclSuccess) group.error = result;
     return result;
   }
-  if (call.count == 0 && call.kind != FrameKind::message) return ncclSuccess;  // as NCCL: it isn't there
+  if (call.count == 0 && call.kind != FrameKind::message) return ncclSuccess;  // like NCCL, which ignores it
   group.communicator = communicator;
   group.calls.push_back(call);
   return group.depth > 0 ? ncclSuccess : end_group();
@@ -181,7 +180,7 @@ const char* ncclGetErrorString(ncclResult_t result) {
   }
 }
 
-/// Of the calling thread. NCCL's is of the process, whatever the communicator.
+/// For the calling thread. NCCL's is for the process, whatever the communicator.
 const char* ncclGetLastError(ncclComm_t /*communicator*/) {
   return lockstep::ptx::last_nccl_error().c_str();
 }

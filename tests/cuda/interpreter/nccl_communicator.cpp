@@ -14,9 +14,9 @@ namespace lockstep::ptx {
 
 namespace {
 
-constexpr int kMaxQuestions = 3;  ///< until a group is taken: as many in turn, and none
+constexpr int kMaxQuestions = 3;  ///< a group is accepted after 0 to 3 calls of ncclCommGetAsyncError, in turn
 
-/// As NCCL has it: NCCL_HOSTID says which host this is.
+/// As in NCCL, NCCL_HOSTID names this host.
 Introduction introduction(int ranks) {
   Introduction own;
   own.ranks = static_cast<u32>(ranks);
@@ -57,7 +57,7 @@ NcclCommunicator::NcclCommunicator(const std::string& id, int ranks, int rank)
 
 ncclResult_t NcclCommunicator::fail(ncclResult_t code, std::string what) {
   last_error_ = std::move(what);
-  if (code != ncclInvalidArgument && code != ncclInvalidUsage) state_ = code;  // else the call alone has failed
+  if (code != ncclInvalidArgument && code != ncclInvalidUsage) state_ = code;  // otherwise only the call has failed
   return code;
 }
 
@@ -93,7 +93,8 @@ void NcclCommunicator::go_on() {
   state_ = ncclSuccess;
 }
 
-// NCCL hears of it where its way to the other rank is a network's, and waits on where it is shared memory or NVLink.
+// NCCL notices this only if its connection to the other rank is a network; with shared memory or NVLink it keeps
+// waiting.
 void NcclCommunicator::look_for_lost_peers() {
   if (is_deaf_) return;
   if (state_ != ncclSuccess && state_ != ncclInProgress) return;

@@ -1,14 +1,14 @@
-// A communicator of the stand-in for NCCL: one rank of a group, in a process of its own or beside others of a test.
+// A communicator of the stand-in for NCCL: one rank of a group, in its own process or together with others in a test.
 //
-// It does not block. What NCCL does in a thread of its own goes on here when ncclCommGetAsyncError asks: a group's
-// kernel comes to the stream in some later call, so that whoever does not wait until NCCL has taken it finds nothing
-// there. A kernel reads what it sends and writes what it receives while it is the next on its stream, and is done when
-// the others have taken what it sent, as where NCCL has no buffers for it.
+// It does not block. What NCCL does in a thread of its own happens here when ncclCommGetAsyncError is called: a group's
+// kernel is put on the stream by some later call, so that code that does not wait until NCCL has enqueued it finds
+// nothing there. A kernel reads what it sends and writes what it receives while it is the next on its stream, and is
+// done when the others have taken what it sent, as if NCCL had no buffers for it.
 //
 // NCCL matches messages between two ranks, and collectives of a communicator, by their order alone, and checks nothing:
-// of calls that do not fit it hangs, or moves what it shouldn't. Here that is a problem, by name, and then a hang.
+// if calls do not match, it hangs or moves wrong data. Here that is a named problem, followed by a hang.
 //
-// All of it is used under cudaInterpreterMutex().
+// Everything is used under cudaInterpreterMutex().
 #pragma once
 
 #include <nccl.h>
@@ -28,14 +28,14 @@ struct NcclCall {
   const char* name = "";
   FrameKind kind = FrameKind::message;
   const void* from = nullptr;
-  void* to = nullptr;  ///< of messages: one of the two
+  void* to = nullptr;  ///< messages: either `from` or `to` is set
   u64 count = 0;
   int other = 0;  ///< a message's peer, a broadcast's root
   cudaStream_t stream = nullptr;
 };
 
-/// A fault that the environment asks for, of one rank: RANK:GROUP. Group 0 is the start, 1 what ncclGroupEnd ends
-/// first.
+/// A fault that the environment requests for one rank: RANK:GROUP. Group 0 is the start, 1 the first group that
+/// ncclGroupEnd ends.
 struct NcclFault {
   u64 group = 0;
   static std::optional<NcclFault> asked(const char* variable, int rank);
@@ -47,23 +47,23 @@ class NcclCommunicator : public std::enable_shared_from_this<NcclCommunicator> {
  public:
   NcclCommunicator(const std::string& id, int ranks, int rank);
 
-  /// Whether the start has failed at once.
+  /// The error if the start has failed at once.
   [[nodiscard]] ncclResult_t begun() const { return state_; }
-  /// What ncclCommGetAsyncError finds; and all goes on.
+  /// The answer of ncclCommGetAsyncError; also lets everything progress.
   ncclResult_t ask();
-  /// Those that ncclGroupEnd ends. They are not empty, and each is right by itself.
+  /// Enqueues the calls that ncclGroupEnd ends. There is at least one, and each is valid by itself.
   ncclResult_t put(std::vector<NcclCall> calls);
-  /// Success, where another call may be made.
+  /// Success if another call may be made.
   ncclResult_t require_ready();
   ncclResult_t finalize();
-  /// Of ncclCommDestroy: whether nothing is under way.
+  /// For ncclCommDestroy: whether nothing is in flight.
   [[nodiscard]] bool is_finalized() const { return phase_ == Phase::finalized; }
-  /// Its kernels end, whatever they have done.
+  /// Ends its kernels, whatever they have done.
   void abort();
 
   [[nodiscard]] int rank() const { return rank_; }
   [[nodiscard]] int ranks() const { return ranks_; }
-  /// Of what failed last, in NCCL's place for it.
+  /// Description of the last failure, for ncclGetLastError.
   [[nodiscard]] const std::string& last_error() const { return last_error_; }
 
  private:
@@ -83,7 +83,7 @@ class NcclCommunicator : public std::enable_shared_from_this<NcclCommunicator> {
   }
 
   int ranks_, rank_;
-  bool is_deaf_;  ///< it doesn't hear that another rank is gone
+  bool is_deaf_;  ///< does not notice that another rank is gone
   Phase phase_ = Phase::meeting;
   ncclResult_t state_ = ncclInProgress;
   std::string last_error_;

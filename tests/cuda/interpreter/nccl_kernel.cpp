@@ -38,7 +38,7 @@ bool GroupKernel::run(LibraryMemory& memory) {
   if (!std::exchange(begun_, true)) begin(memory);
   here.each_other([&](int other) { here.link(other).go_on(); });
   here.look_for_lost_peers();
-  std::set<int> waits;  // what comes from a rank comes in its order
+  std::set<int> waits;  // data from one rank arrive in order
   std::erase_if(awaited_, [&](const Awaited& one) {
     if (stuck_ || waits.contains(one.from)) return false;
     if (take(memory, one)) return true;
@@ -125,7 +125,7 @@ bool GroupKernel::take(LibraryMemory& memory, const Awaited& awaited) {
   return true;
 }
 
-// In the order of ranks, on all of them: NCCL states no order, and its sums are equal on all ranks.
+// In the order of ranks, on all ranks: NCCL specifies no order, but its sums are equal on all ranks.
 void GroupKernel::add(LibraryMemory& memory, std::size_t call) {
   std::vector<float> sum = terms_[call][0];
   for (std::size_t rank = 1; rank < terms_[call].size(); ++rank) {

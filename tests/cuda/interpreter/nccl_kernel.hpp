@@ -1,4 +1,4 @@
-// What a group of NCCL's calls does on the GPU: one kernel, all of whose calls go on beside each other.
+// The effect of a group of NCCL calls on the GPU: one kernel, in which all calls progress concurrently.
 #pragma once
 
 #include <memory>
@@ -10,12 +10,12 @@ namespace lockstep::ptx {
 
 class GroupKernel final : public LibraryKernel {
  public:
-  /// Numbers are those of the group, and of the first of its collectives, in the communicator.
+  /// Numbers within the communicator: that of the group, and of the first of its collectives.
   GroupKernel(std::shared_ptr<NcclCommunicator> communicator, std::vector<NcclCall> calls, u64 group, u64 collective);
   bool run(LibraryMemory& memory) override;
 
  private:
-  /// What a call still waits for: the next that comes from this rank.
+  /// What a call still waits for: the next frame from this rank.
   struct Awaited {
     std::size_t call = 0;
     int from = 0;
@@ -29,9 +29,9 @@ class GroupKernel final : public LibraryKernel {
   void begin(LibraryMemory& memory);
   void begin(LibraryMemory& memory, std::size_t call);
   void send(int to, const Frame& frame, const u8* bytes);
-  /// Whether the first that came fits, and was taken.
+  /// Whether the first arrived frame matches, and was taken.
   bool take(LibraryMemory& memory, const Awaited& awaited);
-  /// Of ncclAllReduce: once all have come.
+  /// For ncclAllReduce: when all terms have arrived.
   void add(LibraryMemory& memory, std::size_t call);
   [[nodiscard]] bool all_taken() const;
 

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t kPiece = std::size_t{1} << 16;
 
-/// A name of no file: the first byte is 0.
+/// An abstract socket name, which is no file: the first byte is 0.
 struct SocketName {
   sockaddr_un address{};
   socklen_t length = 0;
@@ -95,7 +95,7 @@ void Link::write_out() {
   outbox_.erase(outbox_.begin(), outbox_.begin() + static_cast<std::ptrdiff_t>(done));
 }
 
-// Also after a write has failed: what the other rank sent before it ended is still there.
+// Also after a failed write: data that the other rank sent before it ended are still there.
 void Link::read_in() {
   std::array<u8, kPiece> piece;
   while (true) {
@@ -135,7 +135,7 @@ std::optional<Arrived> Link::take() {
   inbox_.pop_front();
   if (arrived.frame.kind != FrameKind::hello) {
     send({.kind = FrameKind::taken}, nullptr);
-    write_out();  // the other rank waits for it, and this one may be about to do something else
+    write_out();  // the other rank waits for it, and this one may do something else next
   }
   return arrived;
 }
@@ -162,7 +162,7 @@ bool Meeting::go_on() {
 void Meeting::call(int rank) {
   Socket socket = new_socket();
   const SocketName address(name_, rank);
-  if (::connect(socket.number(), address.get(), address.length) != 0) return;  // it isn't there yet
+  if (::connect(socket.number(), address.get(), address.length) != 0) return;  // it does not listen yet
   auto& link = links_[static_cast<std::size_t>(rank)] = std::make_unique<Link>(std::move(socket));
   link->send({.kind = FrameKind::hello, .number = static_cast<u64>(rank_), .bytes = sizeof own_},
              reinterpret_cast<const u8*>(&own_));
@@ -179,7 +179,7 @@ void Meeting::answer() {
   }
 }
 
-// Each rank hears all others, so that each of them finds what doesn't fit.
+// Each rank hears all others, so that each of them finds what does not match.
 void Meeting::hear() {
   const auto meets = [&](Link& link) -> std::optional<std::size_t> {
     link.go_on();

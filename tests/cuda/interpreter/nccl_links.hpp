@@ -1,5 +1,5 @@
-// Ranks of the stand-in for NCCL, and the bytes between them: a Unix socket for each two, which live in no folder and
-// end with their process. Nothing waits: what can be sent or has come is seen to when somebody calls.
+// Ranks of the stand-in for NCCL, and the bytes between them: a Unix socket for each pair, which exists in no folder
+// and ends with its process. Nothing blocks: sending and receiving happen when somebody calls.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace lockstep::ptx {
 
-/// A file descriptor that is closed.
+/// A file descriptor that is closed by the destructor.
 class Socket {
  public:
   explicit Socket(int number = -1) : number_(number) {}
@@ -29,11 +29,11 @@ class Socket {
 
 enum class FrameKind : u32 { hello, message, gather, broadcast, sum, taken, goodbye };
 
-/// Before each row of bytes.
+/// Precedes each sequence of bytes.
 struct Frame {
   FrameKind kind = FrameKind::message;
-  u32 root = 0;    ///< of a broadcast
-  u64 number = 0;  ///< of a collective among those of its communicator; of a hello: the rank
+  u32 root = 0;    ///< for a broadcast
+  u64 number = 0;  ///< of a collective among those of its communicator; in a hello: the rank
   u64 count = 0;   ///< of elements
   u64 bytes = 0;   ///< that follow
 
@@ -46,22 +46,22 @@ struct Arrived {
   std::vector<u8> bytes;
 };
 
-/// The way to one other rank and back.
+/// The connection to one other rank.
 class Link {
  public:
   explicit Link(Socket socket) : socket_(std::move(socket)) {}
 
   void send(const Frame& frame, const u8* bytes);
-  /// Sends and receives what is possible now.
+  /// Sends and receives what is possible without blocking.
   void go_on();
-  /// The next that has come, whose sender is told that it was taken.
+  /// Takes the next frame that has arrived, and tells its sender so.
   std::optional<Arrived> take();
   [[nodiscard]] const Arrived* next() const { return inbox_.empty() ? nullptr : &inbox_.front(); }
 
   [[nodiscard]] u64 sent() const { return sent_; }
   [[nodiscard]] u64 taken() const { return taken_; }  ///< of those sent, by the other rank
   [[nodiscard]] bool has_said_goodbye() const { return goodbye_; }
-  /// The other rank has closed it, or its process has ended, without a goodbye.
+  /// The other rank has closed the connection, or its process has ended, without a goodbye.
   [[nodiscard]] bool is_lost() const { return lost_ && !goodbye_; }
 
  private:
@@ -80,19 +80,19 @@ class Link {
 struct Introduction {
   u32 ranks = 0;
   int device = 0;
-  char host[64] = {};  ///< a GPU is one of a host
+  char host[64] = {};  ///< a GPU is identified together with its host
 };
 
-/// Links to all other ranks, in the making: each rank listens under the group's name and its number, and calls those
-/// before it. Complete only when all of them have come.
+/// Establishes the links to all other ranks: each rank listens under the group's name and its number, and connects to
+/// those before it. Complete only when all of them have arrived.
 class Meeting {
  public:
   Meeting(std::string name, int rank, const Introduction& own);
-  /// Why there can be none; else empty.
+  /// Why it is impossible; empty otherwise.
   [[nodiscard]] const std::string& wrong() const { return wrong_; }
-  /// Goes on; whether it is complete.
+  /// Makes progress; returns whether it is complete.
   bool go_on();
-  /// By rank; null at the own one.
+  /// By rank; null for the own one.
   [[nodiscard]] std::vector<std::unique_ptr<Link>> take() { return std::move(links_); }
 
  private:
@@ -106,8 +106,8 @@ class Meeting {
   Introduction own_;
   Socket listener_;
   std::vector<std::unique_ptr<Link>> links_;
-  std::vector<std::unique_ptr<Link>> unnamed_;  ///< that have called, and not said who they are
-  std::vector<bool> known_;                     ///< by rank: its introduction has come, and fits
+  std::vector<std::unique_ptr<Link>> unnamed_;  ///< connected, but without an introduction yet
+  std::vector<bool> known_;                     ///< by rank: whether its introduction has arrived and matches
   std::string wrong_;
 };
 

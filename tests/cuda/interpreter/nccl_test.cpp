@@ -1,5 +1,5 @@
-// The stand-in for NCCL on faults that are planted. Both ranks are of this process, and so have one GPU: each has a
-// stream of it, and says that it is a host of its own.
+// The stand-in for NCCL on planted faults. Both ranks are in this process, and so have one GPU: each has its own
+// stream, and claims to be a separate host.
 #include <nccl.h>
 
 #include <array>
@@ -31,7 +31,7 @@ class NcclChecks : public Planted {
     Planted::TearDown();
   }
 
-  /// Where kernels wait for ever: to free memory is to wait for them.
+  /// For kernels that would wait forever: freeing memory would wait for them.
   void abort_all() {
     for (ncclComm_t& one : ranks_) {
       if (one == nullptr) continue;
@@ -39,7 +39,7 @@ class NcclChecks : public Planted {
     }
   }
 
-  /// What each rank finds at the start, in the end.
+  /// The final result of the start on each rank.
   std::array<ncclResult_t, 2> start(const char* host = "b", int ranks_of_second = 2) {
     ncclUniqueId id;
     EXPECT_EQ(ncclGetUniqueId(&id), ncclSuccess);
@@ -65,7 +65,7 @@ class NcclChecks : public Planted {
     for (int i = 0; i < 100; ++i) states = {asked(0), asked(1)};
     return states;
   }
-  /// A group of a rank, taken.
+  /// Enqueues a group on a rank, and waits until it is taken.
   void group(int rank, const std::function<void(ncclComm_t, cudaStream_t)>& calls) {
     ASSERT_EQ(ncclGroupStart(), ncclSuccess);
     calls(at(rank), on(rank));
@@ -84,7 +84,7 @@ class NcclChecks : public Planted {
       EXPECT_EQ(ncclRecv(to, count, ncclFloat, 1 - rank, ranks, stream), ncclSuccess);
     });
   }
-  /// Whether the rank's stream gets to its end while a host only asks.
+  /// Whether the rank's stream finishes while a host only polls.
   bool comes(int rank) {
     EXPECT_EQ(cudaEventRecord(event_, on(rank)), cudaSuccess);
     for (int i = 0; i < 200; ++i) {
@@ -110,7 +110,7 @@ class NcclChecks : public Planted {
     const auto* const first = static_cast<const float*>(pinned.get());
     return {first, first + count};
   }
-  /// What was found, without where.
+  /// The problems found, without their places.
   static Texts kinds() {
     Texts all = found();
     for (auto& text : all) text = text.substr(0, text.find(';'));

@@ -11,7 +11,7 @@ namespace lockstep::ptx {
 
 namespace {
 
-constexpr std::size_t kRowBytes = 64;  // rows start at such, for vectors
+constexpr std::size_t kRowBytes = 64;  // alignment of rows, for vectorization
 
 const std::map<std::string, Width>& register_types() {
   static const std::map<std::string, Width> types = {

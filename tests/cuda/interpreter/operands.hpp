@@ -1,4 +1,4 @@
-// The operands of one kernel: which row each register, each constant and each parameter's address has.
+// The operands of one kernel: the row of each register, each constant and each parameter's address.
 #pragma once
 
 #include <map>
@@ -35,7 +35,7 @@ class Operands {
   [[nodiscard]] static u64 value_of(const std::string& text, Width width);
 
   Kernel& kernel_;
-  std::map<std::string, Width> widths_;  ///< of registers, by their name without its number
+  std::map<std::string, Width> widths_;  ///< of registers, by name without number
   std::map<std::string, Register> registers_;
   std::map<std::string, std::size_t> parameters_;
   std::map<std::pair<Width, u64>, Row> constants_;

@@ -1,7 +1,7 @@
-// Which works of a GPU are before which, whatever the GPU makes of it: by the order in a stream, by events, and by what
-// the host waited for before it enqueued. A work is a launch, a copy or a memset.
+// Which works of a GPU precede which, whatever the GPU does: by the order in a stream, by events, and by what the host
+// waited for before it enqueued them. A work is a launch, a copy or a memset.
 //
-// Each stream counts its works. A clock says of each stream how many of its works are done for sure.
+// Each stream counts its works. A clock holds, for each stream, how many of its works are certainly done.
 #pragma once
 
 #include <cstddef>
@@ -13,21 +13,21 @@ namespace lockstep::ptx {
 
 using Clock = std::vector<u32>;
 
-/// Both are done.
+/// What either clock knows to be done.
 void join(Clock& to, const Clock& other);
 
 struct Work {
   u32 number = 0;  ///< from 1, over all streams
-  Clock before;    ///< what is done before it, itself included
+  Clock before;    ///< what is done before it, including itself
 };
 
 class Order {
  public:
-  /// A number for a stream; never given again.
+  /// The number of a new stream; never reused.
   u32 add_stream() { return streams_++; }
-  /// The next work on the stream, whose clock it moves on.
+  /// The next work on the stream; advances the stream's clock.
   Work enqueue(u32 stream, Clock& clock, const Clock& host);
-  /// Whether work `earlier` is before one that has this clock.
+  /// Whether work `earlier` precedes one with this clock.
   [[nodiscard]] bool is_before(u32 earlier, const Clock& clock) const {
     const Place& place = places_[earlier];
     return place.stream < clock.size() && clock[place.stream] >= place.position;

@@ -1,4 +1,4 @@
-// For tests that plant a fault: small kernels, whose launch they shorten, and what was said about them.
+// For tests that plant a fault: small kernels, shortcuts to launch them, and the problems that were reported.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -30,8 +30,9 @@ class Planted : public testing::Test {
     machine().problems.clear();
   }
 
-  /// A kernel "planted", of a pointer and a number, with these instructions: a line each. %rd1 is the pointer to global
-  /// memory, %rd2 the number, %r1 the thread, %r2 the block; %rd3 is the address of the thread's element of four bytes.
+  /// A kernel "planted", with a pointer and a number as parameters, and these instructions, one per line. %rd1 is the
+  /// pointer to global memory, %rd2 the number, %r1 the thread, %r2 the block; %rd3 is the address of the thread's
+  /// four-byte element.
   static void kernel(const std::string& body) {
     machine().load(R"(.version 9.0
 .target sm_90
@@ -76,7 +77,7 @@ add.s64 %rd3, %rd1, %rd3;
     EXPECT_EQ(cudaStreamSynchronize(stream_), cudaSuccess);
   }
 
-  /// What was found, in full, in alphabetical order.
+  /// The full texts of the problems found, in alphabetical order.
   static std::vector<std::string> found() {
     std::vector<std::string> texts;
     for (const auto& [what, problem] : machine().problems.all()) texts.push_back(problem.first);
@@ -106,7 +107,7 @@ class Block {
   }
   [[nodiscard]] void* get() const { return memory_; }
   [[nodiscard]] void* at(std::size_t byte) const { return static_cast<u8*>(memory_) + byte; }
-  /// "GPU allocation 3 of 64 bytes" has the number.
+  /// The number in "GPU allocation 3 of 64 bytes".
   [[nodiscard]] std::string number() const { return std::to_string(number_); }
 
  private:

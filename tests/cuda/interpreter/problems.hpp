@@ -1,4 +1,4 @@
-// What was found to be wrong: each thing is said once, on stderr, and counted.
+// Problems that were found: each is reported once, on stderr, and counted.
 #pragma once
 
 #include <atomic>
@@ -14,12 +14,12 @@ class Problems {
  public:
   struct Problem {
     u64 times = 0;
-    std::string first;  ///< in full: place and address of the first time
+    std::string first;  ///< full text: place and address of the first occurrence
   };
 
-  /// `what` and where in the text; `detail`, what differs from time to time.
+  /// `what` includes the place in the text; `detail` may differ between occurrences.
   void add(const std::string& what, const std::string& detail = "");
-  /// An access that a GPU answers by failing all that follows.
+  /// After an access that makes a GPU fail everything that follows.
   void break_gpu() { broken_ = true; }
   [[nodiscard]] bool is_broken() const { return broken_; }
   [[nodiscard]] std::map<std::string, Problem> all() const;

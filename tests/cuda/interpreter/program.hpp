@@ -1,4 +1,4 @@
-// What a kernel's PTX is decoded to, once: instructions that name rows of a warp's registers by where they lie.
+// The decoded form of a kernel's PTX: instructions that name rows of a warp's registers by their location.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@ namespace lockstep::ptx {
 class Warp;
 struct Instruction;
 
-/// What an instruction does in the lanes that are active.
+/// The effect of an instruction on the active lanes.
 using Run = void (*)(Warp& warp, const Instruction& instruction, u32 active);
 
 /// How an instruction changes which one comes next.
@@ -25,13 +25,13 @@ using Row = u32;
 inline constexpr Row kNoRow = 0xffffffffU;
 
 struct Instruction {
-  Run run = nullptr;  ///< null: `flow` says all
+  Run run = nullptr;  ///< null: `flow` says everything
   Flow flow = Flow::straight;
   bool unless = false;                                      ///< the guard is negated: @!%p
-  bool butterfly = false;                                   ///< a shuffle's mode; else it is by index
+  bool butterfly = false;                                   ///< a shuffle's mode; otherwise by index
   Row guard = kNoRow;                                       ///< a predicate
   Row to = kNoRow;                                          ///< the destination
-  Row found = kNoRow;                                       ///< a shuffle's second one
+  Row found = kNoRow;                                       ///< a shuffle's second destination
   std::array<Row, 4> from{kNoRow, kNoRow, kNoRow, kNoRow};  ///< the sources, in PTX's order
   s64 offset = 0;                                           ///< of a memory access
   u32 target = 0;                                           ///< of a branch: the instruction's index
@@ -46,12 +46,12 @@ struct Parameter {
   std::size_t at = 0, bytes = 0;
 };
 
-/// A row that is set before a launch: every lane has one value.
+/// A row that is set before a launch: all lanes have the same value.
 struct Constant {
   Row row = kNoRow;
   Width width = Width::bits32;
   u64 value = 0;
-  bool is_parameter = false;  ///< `value` is a place among the parameters, whose address is to be added
+  bool is_parameter = false;  ///< `value` is an offset among the parameters, to which their address is to be added
 };
 
 struct Kernel {
@@ -59,11 +59,11 @@ struct Kernel {
   std::vector<Parameter> parameters;
   std::size_t parameter_bytes = 0;
   u32 max_threads = 1024;
-  std::vector<Instruction> code;      ///< the last one leaves
+  std::vector<Instruction> code;      ///< the last one ends the kernel
   std::vector<Statement> statements;  ///< of each instruction
   std::vector<Constant> constants;
   std::size_t register_bytes = 0;
-  std::map<std::string, Row> specials;  ///< %tid.x and its like, as far as they are read
+  std::map<std::string, Row> specials;  ///< %tid.x and the like, if they are read
 };
 
 }  // namespace lockstep::ptx

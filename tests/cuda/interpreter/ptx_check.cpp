@@ -1,5 +1,5 @@
-// Decodes all kernels of a folder of PTX, and prints "<instructions> <kernel>" for each. Exits 1, and says what, where
-// something isn't known.
+// Decodes all kernels in a folder of PTX, and prints "<instructions> <kernel>" for each. Exits with 1 and a message if
+// something is unknown.
 #include <fmt/format.h>
 
 #include <exception>

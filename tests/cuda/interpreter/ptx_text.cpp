@@ -31,7 +31,7 @@ std::vector<std::string> split_operands(std::string_view text) {
 
 namespace {
 
-/// Reads line by line: outside of kernels, in the head of one, in its body.
+/// Reads line by line: outside kernels, in a kernel's head, in its body.
 class TextReader {
  public:
   explicit TextReader(std::string file) : file_(std::move(file)) {}
@@ -96,7 +96,7 @@ class TextReader {
     } else if (text.ends_with(':')) {
       kernel.labels[std::string(text.substr(0, text.size() - 1))] = kernel.statements.size();
     } else if (!text.ends_with(';')) {
-      kernel.statements.push_back({line_, std::string(text)});  // decoding names what it doesn't know
+      kernel.statements.push_back({line_, std::string(text)});  // decoding names unknown statements
     } else {
       text.remove_suffix(1);
       const bool declares = text.starts_with(".reg");

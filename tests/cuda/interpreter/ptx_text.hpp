@@ -1,4 +1,4 @@
-// PTX text as nvcc writes it, a statement a line, taken apart into kernels.
+// PTX text as nvcc writes it, one statement per line, split into kernels.
 #pragma once
 
 #include <map>
@@ -13,19 +13,19 @@ namespace lockstep::ptx {
 struct KernelText {
   std::string name, file;
   std::vector<Statement> parameters;          ///< ".param .u64 name"
-  std::vector<Statement> directives;          ///< what stands between the parameters and the body
+  std::vector<Statement> directives;          ///< those between the parameters and the body
   std::vector<Statement> declarations;        ///< ".reg .b32 %r<12>"
   std::vector<Statement> statements;          ///< instructions, without the semicolon
-  std::map<std::string, std::size_t> labels;  ///< where each leads among the statements
+  std::map<std::string, std::size_t> labels;  ///< the statement that each refers to
 };
 
-/// The highest version that it knows; another one is refused.
+/// The highest supported version; others are refused.
 inline constexpr std::string_view kIsaVersion = "9.0";
 
-/// Throws std::runtime_error, with `file` and the line, on what stands outside of kernels and isn't known.
+/// Throws std::runtime_error, with `file` and the line, on unknown statements outside kernels.
 std::vector<KernelText> read_ptx(std::string_view text, const std::string& file);
 
-/// "a, {b, c}, [d]": what commas outside of braces and brackets divide, without blanks around.
+/// "a, {b, c}, [d]": split at commas outside braces and brackets, without surrounding blanks.
 std::vector<std::string> split_operands(std::string_view text);
 std::string_view trimmed(std::string_view text);
 

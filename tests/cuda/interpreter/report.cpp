@@ -1,7 +1,7 @@
-// The report of a process: lines of words divided by tabs.
+// The report of a process: lines of fields separated by tabs.
 //
 //   problem <times> <text>
-//   kernel <launches> <instructions of lanes> <executed at least once, a digit 0 or 1 an instruction> <name>
+//   kernel <launches> <instructions of lanes> <executed at least once: a digit 0 or 1 per instruction> <name>
 //   works <graph launches> <copies>
 #include <fmt/format.h>
 #include <fmt/os.h>

@@ -9,7 +9,7 @@ namespace lockstep::ptx {
 namespace {
 
 constexpr std::size_t kPageBytes = 256;
-constexpr u32 kSeveral = 0xffffffffU;  // in the place of a warp: no lane is after all of them
+constexpr u32 kSeveral = 0xffffffffU;  // instead of a warp: no lane is after all of them
 
 constexpr const char* kUnwritten = "reads memory that nobody wrote";
 constexpr const char* kReadRace = "races: reads what another thread of the launch writes";
@@ -106,7 +106,7 @@ const char* Shadow::write(Cell& cell, const Toucher& toucher, bool atomic) {
   cell.writer_lane = static_cast<u8>(toucher.lane);
   cell.writer_time = toucher.now();
   cell.atomic = atomic;
-  cell.reader = 0;  // before this write; what comes after it, comes after them
+  cell.reader = 0;  // these precede this write; later accesses come after it, and so after them
   return wrong;
 }
 

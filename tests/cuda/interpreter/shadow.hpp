@@ -1,11 +1,11 @@
-// What is known of each byte of an allocation: whether anybody wrote it, and who touched it last. From it come the
-// reports of memory that nobody wrote, and of races: two touches, one of them a write, that nothing orders.
+// What is known about each byte of an allocation: whether it was written, and which accesses were last. From it come
+// the reports of unwritten memory that is read, and of races: two accesses, one of them a write, that nothing orders.
 //
-// Ordered are: a lane with itself; lanes of a warp by a barrier of both; works of one stream; works of two streams, and
-// of the host, by events and waits (order.hpp). Two atomic accesses are no race.
+// Ordered are: accesses of one lane; lanes of a warp by a barrier of both; works of one stream; works of two streams,
+// and of the host, by events and waits (order.hpp). Two atomic accesses are not a race.
 //
-// Touches are kept for cells of 4 bytes, and of fewer where something narrower was accessed. Of reads a cell keeps one
-// work, and there a warp's lanes; where works read it that nothing orders, which of them it keeps is drawn.
+// Accesses are stored for cells of 4 bytes, or smaller ones where something narrower was accessed. A cell stores one
+// reading work, and for that a warp's lanes; if unordered works read it, the one that is stored is drawn.
 #pragma once
 
 #include <array>
@@ -18,13 +18,14 @@
 
 namespace lockstep::ptx {
 
-/// What a copy reads may be memory that nobody wrote.
+/// copy_read: a copy may read unwritten memory.
 enum class Touch : u8 { read, write, atomic, copy_read };
 
-/// A warp's own time: lanes count the barriers that they met at.
+/// A warp's own time: each lane counts its barriers.
 struct LaneTimes {
   std::array<u32, kLanes> now{};
-  std::array<std::array<u32, kLanes>, kLanes> seen{};  ///< [lane][other]: the last time of the other that is before
+  std::array<std::array<u32, kLanes>, kLanes> seen{};  ///< [lane][other]: the last time of the other that precedes this
+                                                       ///< lane
   bool moved = false;                                  ///< there was a barrier
 
   void reset();
@@ -32,18 +33,18 @@ struct LaneTimes {
   void meet(u32 lanes);
 };
 
-/// Who touches.
+/// Who makes the access.
 struct Toucher {
   const Order* order = nullptr;
   const Work* work = nullptr;
   u32 warp = 0;  ///< of the launch, from 1; 0: a copy, or a memset
   u32 lane = 0;
   const LaneTimes* times = nullptr;  ///< null: a copy
-  mutable u32 known_before = 0;      ///< a work that was found to be before this one
+  mutable u32 known_before = 0;      ///< cache: a work that was found to precede this one
 
   [[nodiscard]] u32 now() const { return times == nullptr ? 0 : times->now[lane]; }
   [[nodiscard]] bool is_after_work(u32 other) const;
-  /// Of this warp's lane at its time.
+  /// Whether this lane is after that time of another lane of its warp.
   [[nodiscard]] bool is_after_lane(u32 other, u32 time) const {
     return other == lane || (times != nullptr && times->seen[lane][other] >= time);
   }
@@ -53,13 +54,13 @@ class Shadow {
  public:
   explicit Shadow(std::size_t bytes) : bytes_(bytes) {}
 
-  /// Notes the touch of bytes at `at`, and says what is wrong with it; null: nothing.
+  /// Records an access to the bytes at `at`, and returns what is wrong with it; null: nothing.
   const char* touch(std::size_t at, std::size_t bytes, Touch how, const Toucher& toucher);
-  /// Nothing is known of memory that the host may write, too: all of it counts as written.
+  /// For memory that the host may write, too: all of it counts as written.
   void assume_written() { all_written_ = true; }
   [[nodiscard]] bool is_written(std::size_t at, std::size_t bytes) const;
   void set_written(std::size_t at, std::size_t bytes, bool written = true);
-  /// A copy of memory that nobody wrote is memory that nobody wrote.
+  /// A copy of unwritten memory is unwritten.
   void copy_written(std::size_t at, const Shadow& from, std::size_t from_at, std::size_t bytes);
 
  private:

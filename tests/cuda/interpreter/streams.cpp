@@ -51,7 +51,7 @@ void Streams::record(Stream& stream, Event& event) {
 }
 
 void Streams::wait(Stream& stream, const Event& event) {
-  if (event.last == nullptr) return;  // as CUDA has it: what was never recorded is done
+  if (event.last == nullptr) return;  // as in CUDA: an event that was never recorded is done
   join(stream.clock_, event.last->clock);
   stream.items_.push_back({{}, {}, event.last, nullptr});
 }
@@ -116,7 +116,7 @@ bool Streams::finish(const Event& event) {
 
 bool Streams::finish_all() {
   bool all = true;
-  const std::vector<Stream*> there = in_order_;  // other threads may make more, meanwhile
+  const std::vector<Stream*> there = in_order_;  // other threads may add some meanwhile
   for (const Stream* const stream : there) all = finish(*stream) && all;
   return all;
 }

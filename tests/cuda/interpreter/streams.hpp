@@ -1,8 +1,8 @@
-// Streams, events and graphs. A stream is lazy: nothing of it runs until somebody waits, and then, of all streams whose
-// next item may run, a drawn one goes on. So whoever forgets to wait finds what stood there before.
+// Streams, events and graphs. A stream is lazy: nothing on it runs until somebody waits; then, among all streams whose
+// next item may run, a random one progresses. So code that forgets to wait finds the old contents of memory.
 //
-// A kernel may wait for what comes from outside of the GPU, from another rank: it is tried again and again, and others
-// go on meanwhile. Where only such are left, a host that waits lets other threads have the GPU between two tries.
+// A kernel may wait for data from outside the GPU, from another rank: it is tried repeatedly, and others progress
+// meanwhile. If only such kernels are left, a waiting host lets other threads use the GPU between two tries.
 #pragma once
 
 #include <deque>
@@ -19,10 +19,10 @@
 namespace lockstep::ptx {
 
 using Act = std::function<void(const Work&)>;
-/// Goes on as far as it can; true: it is done.
+/// Makes as much progress as it can; true: it is done.
 using Try = std::function<bool(const Work&)>;
 
-/// An event as it was recorded once.
+/// One recording of an event.
 struct Mark {
   bool done = false;
   Clock clock;
@@ -32,7 +32,7 @@ struct Event {
   std::shared_ptr<Mark> last;  ///< null: never recorded
 };
 
-/// What a stream recorded, in its order.
+/// The works recorded from a stream, in order.
 struct Graph {
   std::vector<Act> acts;
 };
@@ -66,7 +66,7 @@ class Stream {
 
 class Streams {
  public:
-  /// The mutex is held by whoever calls, and free while a host that waits can do nothing.
+  /// The caller holds the mutex; it is released while a waiting host can do nothing.
   Streams(Draw& draw, std::mutex& mutex) : draw_(draw), mutex_(mutex) {}
 
   Stream* make();
@@ -74,37 +74,37 @@ class Streams {
   [[nodiscard]] std::size_t count() const { return streams_.size(); }
   void destroy(Stream* stream);
 
-  /// Is recorded where the stream records.
+  /// Recorded if the stream is recording.
   void put(Stream& stream, Act act);
   void launch(Stream& stream, const Graph& graph);
-  /// What may have to be tried more than once. Not where the stream records.
+  /// For work that may have to be tried several times. Not while the stream is recording.
   void put_tried(Stream& stream, Try tried);
   void record(Stream& stream, Event& event);
   void wait(Stream& stream, const Event& event);
 
   void begin(Stream& stream) { stream.recording_.emplace(); }
   static void spoil(Stream& stream) { stream.recording_->broken = true; }
-  /// Null: it was spoiled.
+  /// Null: the recording was spoiled.
   std::unique_ptr<Graph> end(Stream& stream);
 
-  // The host waits; false: what it waits for can never come.
+  // The host waits; false: what it waits for can never happen.
   bool finish(const Stream& stream);
   bool finish(const Event& event);
   bool finish_all();
-  /// Whether it is there already; if not, something goes on.
+  /// Whether the event is done already; if not, some work progresses.
   bool is_done(const Event& event);
 
   [[nodiscard]] const Order& order() const { return order_; }
 
   enum class Went : u8 {
     on,       ///< something is done
-    outside,  ///< what is left waits for what comes from outside
-    nowhere   ///< nothing is left, or it can never go on
+    outside,  ///< the rest waits for something outside the GPU
+    nowhere   ///< nothing is left, or it can never progress
   };
   Went step();
 
  private:
-  /// A host that waits has it go on; false: it never will.
+  /// A waiting host calls it to make progress; false: there never will be any.
   bool go_on();
 
   Draw& draw_;
@@ -112,7 +112,7 @@ class Streams {
   Order order_;
   Clock host_;  ///< what the host knows to be done
   std::map<const Stream*, std::unique_ptr<Stream>> streams_;
-  std::vector<Stream*> in_order_;  ///< as they were made: addresses are no order to draw from
+  std::vector<Stream*> in_order_;  ///< in the order of creation: an order by address would not be reproducible
 };
 
 }  // namespace lockstep::ptx

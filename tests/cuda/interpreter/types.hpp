@@ -1,4 +1,4 @@
-// PTX's types under PTX's names, and how a value of each stands in a register (PTX ISA 9.0, "Fundamental Types").
+// PTX's types under their PTX names, and how values are stored in a register (PTX ISA 9.0, "Fundamental Types").
 #pragma once
 
 #include <bit>
@@ -21,7 +21,7 @@ using f64 = double;
 inline constexpr u32 kLanes = 32;  ///< of a warp
 inline constexpr u32 kAllLanes = 0xffffffffU;
 
-/// How wide a register is. A predicate's row is a mask of the lanes where it is true.
+/// The width of a register. A predicate's row is a mask of the lanes where it is true.
 enum class Width : u8 { predicate, bits16, bits32, bits64 };
 
 template <class T>
@@ -33,8 +33,8 @@ inline constexpr Width kWidthOf = std::is_same_v<T, bool> ? Width::predicate
                                   : sizeof(T) == 4        ? Width::bits32
                                                           : Width::bits16;
 
-/// The bits of a result. What is no number becomes the one that GPUs make ("Floating Point Instructions": results of
-/// single precision are 0x7fffffff, of double precision ours is 0x7fffffffffffffff).
+/// The bits of a result. A NaN becomes the one that GPUs produce ("Floating Point Instructions": in single precision
+/// 0x7fffffff, in double precision we use 0x7fffffffffffffff).
 template <class T>
 BitsOf<T> to_bits(T value) {
   if constexpr (std::is_same_v<T, f32>) {

@@ -47,7 +47,7 @@ Warp::Warp(const Launch& launch)
       storage_(std::make_unique_for_overwrite<u8[]>(kernel_.register_bytes + kRowAlignment)) {
   const auto address = reinterpret_cast<u64>(storage_.get());
   registers_ = storage_.get() + (kRowAlignment - address % kRowAlignment);
-  std::memset(registers_, 0xcd, kernel_.register_bytes);  // what a register holds that nobody wrote
+  std::memset(registers_, 0xcd, kernel_.register_bytes);  // contents of registers that were never written
   for (const Constant& constant : kernel_.constants) {
     const u64 base = constant.is_parameter ? reinterpret_cast<u64>(launch.parameters.data()) : 0;
     set(registers_ + constant.row, constant.width, base + constant.value);
@@ -115,7 +115,7 @@ int Warp::next() {
   return first;
 }
 
-/// Fragments that stand where this one does become one with it.
+/// Merges fragments at the same instruction as this one into it.
 void Warp::join_equals(std::size_t to) {
   const u32 at = fragments_[to].at;
   u32 lanes = 0;
@@ -127,7 +127,7 @@ void Warp::join_equals(std::size_t to) {
   fragments_.push_back({at, lanes, false});
 }
 
-/// Where the next fragment stands.
+/// The position of the next fragment.
 u32 Warp::limit(std::size_t running) const {
   if (apart_) return kNoLimit;
   u32 limit = kNoLimit;
@@ -176,7 +176,7 @@ void Warp::go_on(std::size_t fragment) {
   launch_.counts.instructions += executed;
 }
 
-/// Some lanes branch, or leave, or wait for others: the fragment is divided.
+/// Some lanes branch, exit, or wait for others: the fragment is split.
 void Warp::leave_straight_line(std::size_t fragment, const Instruction& instruction, u32 active) {
   Fragment& stays = fragments_[fragment];
   const u32 at = stays.at;

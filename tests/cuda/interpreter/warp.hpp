@@ -1,9 +1,9 @@
-// A warp: 32 lanes that execute decoded instructions together, and apart where their ways part.
+// A warp: 32 lanes that execute decoded instructions together, and separately after they diverge.
 //
-// Lanes at one instruction are a fragment. The fragment whose instruction comes first in the text goes on, until it has
-// left or waits or comes to where another one stands, which then is one with it: lanes that parted at a branch meet
-// again behind it, as nvcc lays out code. Any order of lanes is a right one (PTX ISA, "Independent thread scheduling");
-// another one can be drawn, where each lane goes alone.
+// Lanes at the same instruction are a fragment. The fragment whose instruction comes first in the text runs until it
+// has exited, waits, or reaches the position of another one, with which it then merges: lanes that diverged at a branch
+// meet again behind it, given the way in which nvcc lays out code. Any order of lanes is valid (PTX ISA, "Independent
+// thread scheduling"); with some seeds each lane runs alone.
 #pragma once
 
 #include <array>
@@ -21,17 +21,17 @@ class Warp {
  public:
   explicit Warp(const Launch& launch);
 
-  /// All of warp `number` of the block.
+  /// Runs all of warp `number` of the block.
   void run(u32 block, u32 number);
 
-  // For what instructions do:
+  // For instructions:
 
   template <class Bits>
   Bits* row(Row row) {
     return reinterpret_cast<Bits*>(registers_ + row);
   }
   u32& predicate(Row mask) { return *row<u32>(mask); }
-  /// The memory that this lane reads or writes there, checked; null where it may not, which was reported.
+  /// The memory that this lane reads or writes there, checked; null if the access is invalid, which has been reported.
   const u8* readable(const Instruction& instruction, u32 lane, u64 address, std::size_t bytes) {
     return touch(instruction, lane, address, bytes, Touch::read);
   }
@@ -41,7 +41,7 @@ class Warp {
   u8* atomically(const Instruction& instruction, u32 lane, u64 address, std::size_t bytes) {
     return touch(instruction, lane, address, bytes, Touch::atomic);
   }
-  /// A kernel's parameters, or null, reported.
+  /// A kernel's parameters; null if invalid, which has been reported.
   const u8* parameter(const Instruction& instruction, u32 lane, u64 address, std::size_t bytes);
   void report(const Instruction& instruction, u32 lane, const std::string& what, const std::string& detail) const;
 
@@ -53,7 +53,7 @@ class Warp {
   };
 
   void start(u32 block, u32 number);
-  /// The index of the fragment that goes on; -1: none can.
+  /// The index of the fragment that runs next; -1: none can.
   [[nodiscard]] int next();
   void join_equals(std::size_t to);
   [[nodiscard]] u32 limit(std::size_t running) const;
@@ -78,7 +78,7 @@ class Warp {
   std::unique_ptr<u8[]> storage_;
   u8* registers_ = nullptr;
   std::vector<Fragment> fragments_;
-  u32 living_ = 0;  ///< lanes that have not left
+  u32 living_ = 0;  ///< lanes that have not exited
   u32 block_ = 0, first_thread_ = 0;
   Toucher toucher_;
   LaneTimes times_;

@@ -1,8 +1,8 @@
 // Where lanes of a warp wait for one another: bar.warp.sync and shfl.sync (PTX ISA, "Parallel Synchronization and
-// Communication Instructions", "Data Movement: shfl.sync"). Both name by a mask whom they wait for; lanes may stand at
-// different instructions, of one kind and with one mask.
+// Communication Instructions", "Data Movement: shfl.sync"). Both name the lanes to wait for by a mask; the lanes may be
+// at different instructions of the same kind with the same mask.
 //
-// Stricter than the manual: a lane of the mask may not have left the kernel.
+// Stricter than the manual: no lane of the mask may have exited the kernel.
 #include "cuda/interpreter/warp.hpp"
 
 namespace lockstep::ptx {
@@ -25,7 +25,7 @@ u32 Warp::mask_of(const Instruction& instruction, u32 lane) {
   return row<u32>(instruction.from[instruction.flow == Flow::barrier ? 0 : 3])[lane];
 }
 
-/// The lanes that wait at an instruction like this one with this mask.
+/// The lanes that wait at an instruction of this kind with this mask.
 u32 Warp::waiting_with(const Instruction& like, u32 mask) {
   u32 found = 0;
   for (const Fragment& one : fragments_) {
@@ -39,7 +39,7 @@ u32 Warp::waiting_with(const Instruction& like, u32 mask) {
   return found;
 }
 
-/// Lets all go on that have met.
+/// Releases all groups of lanes that are complete.
 void Warp::meet() {
   u32 waiting = 0;
   for (const Fragment& one : fragments_) waiting |= one.waits ? one.lanes : 0;
@@ -65,7 +65,7 @@ void Warp::meet() {
   }
 }
 
-/// Every lane gets what another one, or itself, has in the source. A shuffle does not order memory.
+/// Every lane gets the source value of another lane, or its own. A shuffle does not order memory.
 void Warp::shuffle(u32 lanes, u32 mask) {
   std::array<u32, kLanes> values{};
   for (u32 left = lanes; left != 0; left &= left - 1) {
@@ -89,7 +89,7 @@ void Warp::shuffle(u32 lanes, u32 mask) {
   }
 }
 
-/// These go on behind the instruction at which they wait.
+/// These lanes continue behind the instruction at which they wait.
 void Warp::release(u32 lanes) {
   for (std::size_t i = 0, count = fragments_.size(); i < count; ++i) {
     const u32 released = fragments_[i].waits ? fragments_[i].lanes & lanes : 0;
@@ -108,10 +108,10 @@ void Warp::release(u32 lanes) {
 
 void Warp::leave(u32 lanes) {
   living_ &= ~lanes;
-  meet();  // somebody may have waited for them
+  meet();  // other lanes may have waited for them
 }
 
-/// Nobody can go on: those that wait are let go, so that the launch ends.
+/// No lane can continue: the waiting ones are released, so that the launch ends.
 void Warp::deadlock() {
   u32 waiting = 0;
   for (const Fragment& one : fragments_) waiting |= one.lanes;
