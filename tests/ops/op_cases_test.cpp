@@ -73,8 +73,7 @@ void expect_only_wanted_gradients(const Problem& problem, const KernelFactory& f
   KernelRun full(problem);
   compute(*kernel, full, problem);
   const std::size_t inputs = problem.inputs.size(), parameters = problem.parameters.size();
-  for (std::size_t one = 0; one < inputs + parameters;
-       ++one) {  // one gradient alone; backward is never called for none
+  for (std::size_t one = 0; one < inputs + parameters; ++one) {  // one gradient alone; backward never runs for none
     if (one < inputs && !problem.wants_gradient(one)) continue;
     RunOptions options{.want_inputs = std::vector<bool>(inputs), .want_parameters = std::vector<bool>(parameters)};
     if (one < inputs) options.want_inputs[one] = true;
