@@ -122,7 +122,7 @@ def values_schema(job, values):
     chart = chart_schema(values)
     known = set(job["properties"]) - {"job"}
     if known != set(chart):
-        sys.exit(f"root keys: expected src/config/root_keys.cpp and {CHART}/values.yaml to have the same, "
+        sys.exit(f"root keys: expected src/config/job_section.cpp and {CHART}/values.yaml to have the same, "
                  f"found only in one: {', '.join(sorted(known ^ set(chart)))}")
     return schema_of(CHART, {"job": with_fractions(job["properties"]["job"]), **chart})
 

@@ -316,7 +316,7 @@ CheckpointOutcome CheckpointWriter::conclude(const Task& task, WriteReport own) 
     outcome.failure = error.what();
   }
   if (!outcome.failure.empty()) {
-    remove_quietly(files_, outcome.path);  // all ranks have ended
+    remove_quietly(files_, outcome.path);  // a rank whose report is overdue fails when it writes there
     outcome.newest = options_.newest;
     return outcome;
   }
