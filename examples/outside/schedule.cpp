@@ -1,4 +1,5 @@
-// A custom schedule: the learning rate falls to 0 with a power of the remaining part of the run.
+// A schedule of one's own: behind the warm-up the learning rate falls as one over the root of the steps (Vaswani and
+// others, "Attention Is All You Need", 2017).
 #include <lockstep/schedule.hpp>
 
 #include <cmath>
@@ -9,20 +10,21 @@ namespace {
 
 using namespace lockstep;
 
-ScheduleDef polynomial() {
-  ScheduleDef polynomial;
-  polynomial.name = "polynomial";
-  polynomial.doc = "falls to 0 along a power of what is left of the run";
-  polynomial.attributes = {{.name = "power",
-                            .kind = AttributeKind::number,
-                            .doc = "1: a straight line",
-                            .default_value = 2.0,
-                            .minimum = 0}};
-  polynomial.shorthand = "power";  // `schedule: {polynomial: 2}`
-  polynomial.rate = [](const Attributes& settings, const ScheduleStep& at) {
-    return at.peak * std::pow(1 - at.progress, settings.number("power"));
+ScheduleDef inverse_root() {
+  ScheduleDef inverse_root;
+  inverse_root.name = "inverse_root";
+  inverse_root.doc = "falls as one over the root of the steps";
+  inverse_root.attributes = {{.name = "scale",
+                              .kind = AttributeKind::integer,
+                              .doc = "after three times as many steps the rate is half of the peak",
+                              .default_value = std::int64_t{100},
+                              .minimum = 1}};
+  inverse_root.shorthand = "scale";  // `schedule: {inverse_root: 100}`
+  inverse_root.rate = [](const Attributes& settings, const ScheduleStep& at) {
+    const double past = static_cast<double>(at.since_warmup) / static_cast<double>(settings.integer("scale"));
+    return at.peak / std::sqrt(1 + past);
   };
-  return polynomial;
+  return inverse_root;
 }
 
 }  // namespace
@@ -30,8 +32,8 @@ ScheduleDef polynomial() {
 int main() {
   return run_example([] {
     Registries registries = Registries::built_in();
-    registries.schedules.add(polynomial());
-    const JobFile job = digits(registries, {"learning_rate={peak: 0.01, schedule: {polynomial: 1.5}}"});
+    registries.schedules.add(inverse_root());
+    const JobFile job = digits(registries, {"learning_rate={peak: 0.01, schedule: {inverse_root: 20}}"});
     return same_bits([&](Communicator& communicator) { return train_job(job, communicator, registries); });
   });
 }

@@ -20,10 +20,11 @@ struct Span {
   bool operator==(const Span&) const = default;
 };
 
-using Attribute = std::variant<bool, std::int64_t, double, std::string, std::vector<std::int64_t>, std::vector<Span>>;
+using Attribute =
+    std::variant<bool, std::int64_t, double, std::string, std::vector<std::int64_t>, std::vector<Span>, Span>;
 
-/// integers: one integer, a list of them, or one of the spec's `choices`. spans: a list of them, none of length 0.
-enum class AttributeKind { boolean, integer, number, text, integers, spans };
+/// integers: one integer, a list of them, or one of the spec's `choices`. spans: a list of them. No span has length 0.
+enum class AttributeKind { boolean, integer, number, text, integers, spans, span };
 
 struct AttributeSpec {
   std::string name;
@@ -54,6 +55,7 @@ class Attributes {
   [[nodiscard]] const std::string& text(const std::string& name) const { return std::get<std::string>(at(name)); }
   [[nodiscard]] std::vector<std::int64_t> integers(const std::string& name) const;
   [[nodiscard]] const std::vector<Span>& spans(const std::string& name) const;
+  [[nodiscard]] const Span& span(const std::string& name) const { return std::get<Span>(at(name)); }
   [[nodiscard]] const std::map<std::string, Attribute>& all() const { return values_; }
   bool operator==(const Attributes&) const = default;
 

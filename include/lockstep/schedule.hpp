@@ -17,6 +17,8 @@ struct ScheduleStep {
   double progress = 0;    ///< 0 at the end of the warm-up, 1 at the end of the run
   std::int64_t step = 0;  ///< of the run, from 0, warm-up included
   std::int64_t steps_per_epoch = 1;
+  std::int64_t since_warmup = 0;  ///< steps from the end of the warm-up to this one
+  std::int64_t length = 1;        ///< steps from the end of the warm-up to the end of the run; at least 1
 };
 
 class ScheduleDef {

@@ -106,6 +106,8 @@ Is<Attributes> attribute(const AttributeSpec& spec) {
       return rule_for<std::string>(spec, text().one_of(spec.choices));
     case AttributeKind::spans:
       return rule_for<std::vector<Span>>(spec, list_of(span(false)));
+    case AttributeKind::span:
+      return rule_for<Span>(spec, span(false));
     case AttributeKind::integers:
       break;
   }

@@ -29,6 +29,8 @@ const char* kind_name(AttributeKind kind) {
       return "an integer or a list of integers";
     case AttributeKind::spans:
       return "a list of spans";
+    case AttributeKind::span:
+      return "a span";
   }
   return "?";
 }
@@ -48,6 +50,8 @@ bool fits(const AttributeSpec& spec, const Attribute& value) {
              (std::holds_alternative<std::string>(value) && !spec.choices.empty());
     case AttributeKind::spans:
       return std::holds_alternative<std::vector<Span>>(value);
+    case AttributeKind::span:
+      return std::holds_alternative<Span>(value);
   }
   return false;
 }
@@ -151,6 +155,7 @@ std::string to_string(const Attribute& value) {
       for (const Span& span : v) texts.push_back(to_string(span));
       return fmt::format("[{}]", fmt::join(texts, ", "));
     }
+    std::string operator()(const Span& v) const { return to_string(v); }
   };
   return std::visit(Printer{}, value);
 }

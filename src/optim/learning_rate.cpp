@@ -21,9 +21,9 @@ LearningRate::LearningRate(const LearningRateOptions& options, const ScheduleReg
 
 double LearningRate::at(std::int64_t step) const {
   if (step < warmup_) return peak_ * static_cast<double>(step + 1) / static_cast<double>(warmup_);
-  const double length = static_cast<double>(std::max<std::int64_t>(steps_ - warmup_, 1));
-  const double progress = std::min(1.0, static_cast<double>(step - warmup_) / length);
-  return schedule_.rate(settings_, {peak_, progress, step, steps_per_epoch_});
+  const std::int64_t since_warmup = step - warmup_, length = std::max<std::int64_t>(steps_ - warmup_, 1);
+  const double progress = std::min(1.0, static_cast<double>(since_warmup) / static_cast<double>(length));
+  return schedule_.rate(settings_, {peak_, progress, step, steps_per_epoch_, since_warmup, length});
 }
 
 }  // namespace lockstep::optim

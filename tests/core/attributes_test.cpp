@@ -67,7 +67,8 @@ TEST(Attributes, NamesWhatIsWrong) {
 TEST(Attributes, SpansAndChecksAcrossAttributes) {
   const std::vector<AttributeSpec> of_schedule = {
       {.name = "milestones", .kind = AttributeKind::spans},
-      {.name = "factor", .kind = AttributeKind::number, .default_value = 0.1, .minimum = 0, .above_minimum = true}};
+      {.name = "factor", .kind = AttributeKind::number, .default_value = 0.1, .minimum = 0, .above_minimum = true},
+      {.name = "every", .kind = AttributeKind::span, .default_value = Span{1, true}}};
   const std::vector<AttributeCheck> checks = {{{"milestones"}, [](const Attributes& given) -> std::string {
                                                  return given.spans("milestones").empty() ? "expected some" : "";
                                                }}};
@@ -83,6 +84,9 @@ TEST(Attributes, SpansAndChecksAcrossAttributes) {
   EXPECT_EQ(message({{"milestones", milestones}}), "accepted");
   EXPECT_EQ(message({{"milestones", std::int64_t{3}}}),
             "schedule 'steps': milestones: expected a list of spans, found 3");
+  EXPECT_EQ(message({{"milestones", milestones}, {"every", Span{20, false}}}), "accepted");
+  EXPECT_EQ(message({{"milestones", milestones}, {"every", milestones}}),
+            "schedule 'steps': every: expected a span, found [10 epochs, 1 step, 0.5 epochs]");
   EXPECT_EQ(message({{"milestones", std::vector<Span>()}}), "schedule 'steps': milestones: expected some");
   EXPECT_EQ(message({{"milestones", milestones}, {"factor", 0.0}}), "schedule 'steps': factor: 0 is out of range");
   EXPECT_EQ(to_string(Attribute(milestones)), "[10 epochs, 1 step, 0.5 epochs]");

@@ -32,8 +32,10 @@ struct FakeBench : UpdaterBench {
 }  // namespace
 
 TEST(GpuUpdater, HasTheBitsOfTheCpusForEachOptimizerWithClippingAndWithout) {
-  const std::vector<OptimizerOptions> all = {sgd(0, false, 0.1), sgd(0.9, true, 0.1), sgd(0.9, false, 0.1, true),
-                                             decaying("adam"), decaying("adamw")};
+  const std::vector<OptimizerOptions> all = {sgd(0, false, 0.1),  sgd(0.9, true, 0.1), sgd(0.9, false, 0.1, true),
+                                             decaying("adam"),    decaying("adamw"),   decaying("nadam"),
+                                             decaying("lion"),    decaying("adagrad"), decaying("rmsprop"),
+                                             rmsprop(0.9, false), rmsprop(0, true),    rmsprop(0.9, true)};
   for (const OptimizerOptions& options : all) {
     for (const double clip_norm : {0.0, 0.5, 1e9}) {
       FakeBench bench;

@@ -51,6 +51,83 @@ TEST_F(ScheduleTest, LinearAndSteps) {
   EXPECT_DOUBLE_EQ(rate.at(15), 0.25);
 }
 
+TEST_F(ScheduleTest, ExponentialFallsAllAlongOrInStairs) {
+  options.peak = 1;
+  options.warmup = {2, false};
+  options.schedule = {"exponential", Attributes({{"factor", 0.25}})};  // every epoch
+  EXPECT_DOUBLE_EQ(rate_of(64, 20, 4).at(2), 1);
+  EXPECT_DOUBLE_EQ(rate_of(64, 20, 4).at(4), 0.5);
+  EXPECT_DOUBLE_EQ(rate_of(64, 20, 4).at(6), 0.25);
+  options.schedule.attributes.set("staircase", true);
+  options.schedule.attributes.set("every", Span{3, false});
+  EXPECT_DOUBLE_EQ(rate_of(64, 20, 4).at(4), 1);
+  EXPECT_DOUBLE_EQ(rate_of(64, 20, 4).at(5), 0.25);
+  options.schedule.attributes.set("every", Span{0.01, true});  // rounded to no step: each step is a period
+  EXPECT_DOUBLE_EQ(rate_of(64, 20, 4).at(4), 0.0625);
+}
+
+TEST_F(ScheduleTest, PolynomialOfPower2) {
+  options.peak = 1.1;
+  options.schedule = {"polynomial", Attributes({{"power", 2.0}, {"final", 0.1}})};
+  EXPECT_DOUBLE_EQ(rate_of(64, 10, 5).at(0), 1.1);
+  EXPECT_DOUBLE_EQ(rate_of(64, 10, 5).at(5), 0.35);
+  EXPECT_DOUBLE_EQ(rate_of(64, 10, 5).at(10), 0.1);
+}
+
+TEST_F(ScheduleTest, OneCycleRisesToThePeakAndEndsFarBelowItsBeginning) {
+  options.peak = 1;
+  options.schedule = {"one_cycle", Attributes({{"rise", 0.25}, {"start_divisor", 10.0}, {"final_divisor", 100.0}})};
+  const LearningRate rate = rate_of(64, 20, 5);
+  EXPECT_DOUBLE_EQ(rate.at(0), 0.1);
+  EXPECT_DOUBLE_EQ(rate.at(2), 0.55);  // in the middle of steps 0 to 4
+  EXPECT_DOUBLE_EQ(rate.at(4), 1);
+  EXPECT_NEAR(rate.at(19), 0.001, 1e-15);
+  options.schedule.attributes.set("anneal", std::string("linear"));
+  EXPECT_DOUBLE_EQ(rate_of(64, 20, 5).at(1), 0.325);
+  EXPECT_NEAR(rate_of(64, 20, 5).at(9), 1 - 0.999 / 3, 1e-15);
+}
+
+// The peak would lie before the first step, which is on the way down then.
+TEST_F(ScheduleTest, OneCycleWithoutARise) {
+  options.peak = 1;
+  options.schedule = {"one_cycle", Attributes({{"rise", 0.3}, {"anneal", std::string("linear")}})};
+  EXPECT_NEAR(rate_of(64, 1, 1).at(0), 4e-6, 1e-15);
+  EXPECT_NEAR(rate_of(64, 2, 1).at(0), 1 - (1 - 4e-6) * 0.4 / 1.4, 1e-15);
+  EXPECT_NEAR(rate_of(64, 2, 1).at(1), 4e-6, 1e-15);
+  options.schedule.attributes.set("rise", 0.0);
+  EXPECT_NEAR(rate_of(64, 20, 5).at(0), 1 - (1 - 4e-6) / 20, 1e-15);
+}
+
+TEST_F(ScheduleTest, CosineRestartsAtThePeak) {
+  options.peak = 1;
+  options.warmup = {1, false};
+  options.schedule = {"cosine_restarts", Attributes({{"first", Span{1, true}}, {"final", 0.5}})};
+  const LearningRate alike = rate_of(64, 40, 4);
+  for (const int begin : {1, 5, 9, 37}) {
+    EXPECT_DOUBLE_EQ(alike.at(begin), 1);
+    EXPECT_DOUBLE_EQ(alike.at(begin + 2), 0.75);
+  }
+  options.schedule.attributes.set("growth", 2.0);
+  const LearningRate growing = rate_of(64, 40, 4);
+  for (const int begin : {1, 5, 13, 29}) EXPECT_DOUBLE_EQ(growing.at(begin), 1);
+  EXPECT_DOUBLE_EQ(growing.at(9), 0.75);
+}
+
+TEST_F(ScheduleTest, WsdStaysAtThePeakUntilItsDecay) {
+  options.peak = 1;
+  options.warmup = {4, false};
+  options.schedule = {"wsd", Attributes({{"decay", 0.25}, {"final", 0.2}})};
+  EXPECT_DOUBLE_EQ(rate_of(64, 20, 5).at(4), 1);
+  EXPECT_DOUBLE_EQ(rate_of(64, 20, 5).at(16), 1);
+  EXPECT_DOUBLE_EQ(rate_of(64, 20, 5).at(17), 0.8);
+  EXPECT_DOUBLE_EQ(rate_of(64, 20, 5).at(18), 0.6);
+  options.schedule.attributes.set("form", std::string("sqrt"));
+  EXPECT_DOUBLE_EQ(rate_of(64, 20, 5).at(17), 0.6);
+  options.schedule.attributes.set("form", std::string("cosine"));
+  EXPECT_DOUBLE_EQ(rate_of(64, 20, 5).at(18), 0.6);
+  EXPECT_NEAR(rate_of(64, 20, 5).at(20), 0.2, 1e-15);
+}
+
 TEST_F(ScheduleTest, LinearScalingRule) {
   options.peak = 0.1;
   options.reference_batch = 64;

@@ -34,38 +34,86 @@ struct Chosen {
   void update(const UpdateStep& step, const ParameterRun& run) const { def.update(settings, step)(run); }
 };
 
+/// One element and what an optimizer keeps for it: m, v and a third mean.
+struct Element {
+  double p, m = 0, v = 0, mean = 0;
+};
+
 struct Reference {
   const Chosen& chosen;
-  std::vector<double> p, m, v;
+  std::vector<Element> elements;
 
   void step(const std::vector<float>& g, double rate, int t) {
+    for (std::size_t i = 0; i < elements.size(); ++i) follow(elements[i], static_cast<double>(g[i]), rate, t);
+  }
+
+ private:
+  [[nodiscard]] double setting(const char* key) const { return chosen.settings.number(key); }
+  [[nodiscard]] bool flag(const char* key) const { return chosen.settings.boolean(key); }
+
+  void follow(Element& e, double gradient, double rate, int t) const {
     const std::string& name = chosen.def.name;
-    const auto setting = [&](const char* key) { return chosen.settings.number(key); };
-    for (std::size_t i = 0; i < p.size(); ++i) {
-      double gradient = static_cast<double>(g[i]);
-      if (name != "adamw") gradient += setting("weight_decay") * p[i];
-      if (name == "sgd") {
-        m[i] = setting("momentum") * m[i] + gradient;
-        p[i] -= rate * (chosen.settings.boolean("nesterov") ? gradient + setting("momentum") * m[i] : m[i]);
-        continue;
-      }
-      const double beta1 = setting("beta1"), beta2 = setting("beta2");
-      m[i] = beta1 * m[i] + (1 - beta1) * gradient;
-      v[i] = beta2 * v[i] + (1 - beta2) * gradient * gradient;
-      if (name == "adamw") p[i] *= 1 - rate * setting("weight_decay");
-      p[i] -=
-          rate * (m[i] / (1 - std::pow(beta1, t))) / (std::sqrt(v[i] / (1 - std::pow(beta2, t))) + setting("epsilon"));
+    if (name == "adamw" || name == "lion") {
+      e.p *= 1 - rate * setting("weight_decay");
+    } else {
+      gradient += setting("weight_decay") * e.p;
     }
+    if (name == "sgd") return sgd(e, gradient, rate);
+    if (name == "rmsprop") return rmsprop(e, gradient, rate);
+    if (name == "lion") return lion(e, gradient, rate);
+    if (name == "adagrad") return adagrad(e, gradient, rate, t);
+    const double beta1 = setting("beta1"), beta2 = setting("beta2");
+    e.m = beta1 * e.m + (1 - beta1) * gradient;
+    e.v = beta2 * e.v + (1 - beta2) * gradient * gradient;
+    const double root = std::sqrt(e.v / (1 - std::pow(beta2, t))) + setting("epsilon");
+    e.p -= rate * (name == "nadam" ? nadam(e, gradient, t) : e.m / (1 - std::pow(beta1, t))) / root;
+  }
+
+  void sgd(Element& e, double gradient, double rate) const {
+    e.m = setting("momentum") * e.m + gradient;
+    e.p -= rate * (flag("nesterov") ? gradient + setting("momentum") * e.m : e.m);
+  }
+
+  void rmsprop(Element& e, double gradient, double rate) const {
+    const double alpha = setting("alpha");
+    e.v = alpha * e.v + (1 - alpha) * gradient * gradient;
+    e.mean = alpha * e.mean + (1 - alpha) * gradient;
+    const double variance = flag("centered") ? e.v - e.mean * e.mean : e.v;
+    e.m = setting("momentum") * e.m + gradient / (std::sqrt(variance) + setting("epsilon"));
+    e.p -= rate * e.m;
+  }
+
+  void lion(Element& e, double gradient, double rate) const {
+    const double direction = setting("beta1") * e.m + (1 - setting("beta1")) * gradient;
+    e.p -= rate * ((direction > 0 ? 1 : 0) - (direction < 0 ? 1 : 0));
+    e.m = setting("beta2") * e.m + (1 - setting("beta2")) * gradient;
+  }
+
+  void adagrad(Element& e, double gradient, double rate, int t) const {
+    e.v += (t == 1 ? setting("initial") : 0) + gradient * gradient;
+    e.p -= rate * gradient / (std::sqrt(e.v) + setting("epsilon"));
+  }
+
+  [[nodiscard]] double nadam(const Element& e, double gradient, int t) const {
+    const auto beta1_at = [&](int i) {
+      return setting("beta1") * (1 - 0.5 * std::pow(0.96, i * setting("momentum_decay")));
+    };
+    double product = 1;
+    for (int i = 1; i <= t; ++i) product *= beta1_at(i);
+    return beta1_at(t + 1) * e.m / (1 - product * beta1_at(t + 1)) + (1 - beta1_at(t)) * gradient / (1 - product);
   }
 };
 
 void compare(const std::string& name, const Attributes& given) {
   const Chosen chosen(name, given);
-  std::vector<float> p(kSize), first(kSize), second(kSize), g(kSize);
+  std::vector<float> p(kSize), first(kSize), second(kSize), third(kSize), g(kSize);
   RandomStream random(7, 0);
-  for (auto& value : p) value = random.between(-1, 1);
-  Reference reference{chosen, {p.begin(), p.end()}, std::vector<double>(kSize), std::vector<double>(kSize)};
-  std::vector<float*> states = {first.data(), second.data()};
+  Reference reference{chosen, {}};
+  for (auto& value : p) {
+    value = random.between(-1, 1);
+    reference.elements.push_back({static_cast<double>(value)});
+  }
+  std::vector<float*> states = {first.data(), second.data(), third.data()};
   states.resize(chosen.def.states(chosen.settings).size());
   for (int step = 0; step < kSteps; ++step) {
     for (auto& value : g) value = random.between(-1, 1);
@@ -77,7 +125,7 @@ void compare(const std::string& name, const Attributes& given) {
     chosen.update(of, {{p.data() + 5, kSize - 5}, {g.data() + 5, kSize - 5}, rest, true});
     reference.step(g, 0.05, step + 1);
   }
-  for (std::size_t i = 0; i < kSize; ++i) EXPECT_NEAR(static_cast<double>(p[i]), reference.p[i], 2e-6) << i;
+  for (std::size_t i = 0; i < kSize; ++i) EXPECT_NEAR(static_cast<double>(p[i]), reference.elements[i].p, 2e-6) << i;
 }
 
 }  // namespace
@@ -96,6 +144,56 @@ TEST(Optimizer, Adam) {
 }
 TEST(Optimizer, AdamW) {
   compare("adamw", Attributes({{"beta2", 0.99}, {"weight_decay", 0.1}}));
+}
+TEST(Optimizer, Nadam) {
+  compare("nadam", Attributes({{"weight_decay", 0.01}, {"momentum_decay", 0.1}}));
+}
+TEST(Optimizer, RmsProp) {
+  compare("rmsprop", Attributes({{"weight_decay", 0.01}}));
+}
+TEST(Optimizer, RmsPropMomentum) {
+  compare("rmsprop", Attributes({{"alpha", 0.9}, {"momentum", 0.9}}));
+}
+TEST(Optimizer, RmsPropCentered) {
+  compare("rmsprop", Attributes({{"alpha", 0.9}, {"centered", true}, {"epsilon", 0.01}}));
+}
+TEST(Optimizer, RmsPropCenteredMomentum) {
+  compare("rmsprop", Attributes({{"centered", true}, {"momentum", 0.8}, {"weight_decay", 0.01}}));
+}
+TEST(Optimizer, Lion) {
+  compare("lion", Attributes({{"beta2", 0.95}, {"weight_decay", 0.1}}));
+}
+TEST(Optimizer, Adagrad) {
+  compare("adagrad", Attributes({{"initial", 0.1}, {"weight_decay", 0.01}}));
+}
+
+// Nobody knows where to go without a gradient, and the sign of a rounding must not decide it.
+TEST(Optimizer, LionLeavesWhatHasNoGradient) {
+  const Chosen lion("lion", {});
+  float p = 0.5F, g = 0, m = 0;
+  const std::array<float*, 1> states = {&m};
+  for (int step = 0; step < 3; ++step) lion.update({.learning_rate = 0.1, .update = step}, {{&p, 1}, {&g, 1}, states});
+  EXPECT_EQ(p, 0.5F);
+}
+
+// The variance of gradients that hardly change is 0 but for roundings, which may be below it.
+TEST(Optimizer, CenteredRmsPropOfAConstantGradientStaysFinite) {
+  const Chosen rmsprop("rmsprop", Attributes({{"centered", true}, {"alpha", 0.5}}));
+  float p = 0, g = 0.3F, square = 0, mean = 0;
+  const std::array<float*, 2> states = {&square, &mean};
+  for (int step = 0; step < 200; ++step) {
+    rmsprop.update({.learning_rate = 1e-9, .update = step}, {{&p, 1}, {&g, 1}, states});
+    ASSERT_TRUE(std::isfinite(p)) << step;
+  }
+}
+
+// After many updates the product of all beta1 is 0: the look ahead alone is left of Nadam's corrections.
+TEST(Optimizer, NadamAfterManyUpdates) {
+  const Chosen nadam("nadam", Attributes({{"epsilon", 1e-12}}));
+  float p = 0, g = 0.3F, m = 0.3F, v = 0.09F;  // what a constant gradient has led to
+  const std::array<float*, 2> states = {&m, &v};
+  nadam.update({.learning_rate = 1e-3, .update = 10'000'000}, {{&p, 1}, {&g, 1}, states});
+  EXPECT_NEAR(static_cast<double>(p), -1e-3, 1e-9);  // (1 - beta1) g + beta1 m over the root of v
 }
 
 // With bias correction, the second moment of a constant gradient is its square from the first step on. So the parameter
@@ -138,7 +236,7 @@ TEST(OptimizerRegistry, ListsInOrderAndTakesEachNameOnce) {
   EXPECT_EQ(registry.add(own).name, "another");
   std::string names;
   for (const OptimizerDef* def : registry.all()) names += def->name + " ";
-  EXPECT_EQ(names, "sgd adam adamw another ");
+  EXPECT_EQ(names, "sgd adam adamw nadam rmsprop lion adagrad another ");
   try {
     registry.add(own);
     FAIL();
@@ -146,10 +244,12 @@ TEST(OptimizerRegistry, ListsInOrderAndTakesEachNameOnce) {
     EXPECT_STREQ(error.what(), "the optimizer 'another' is registered twice");
   }
   try {
-    (void)registry.at("lion");
+    (void)registry.at("lionn");
     FAIL();
   } catch (const Error& error) {
-    EXPECT_STREQ(error.what(), "expected one of the optimizers sgd, adam, adamw, another, found 'lion'");
+    EXPECT_STREQ(
+        error.what(),
+        "expected one of the optimizers sgd, adam, adamw, nadam, rmsprop, lion, adagrad, another, found 'lionn'");
   }
 }
 

@@ -53,6 +53,9 @@ inline OptimizerOptions sgd(double momentum, bool nesterov = false, double weigh
 inline OptimizerOptions decaying(const std::string& optimizer) {
   return {optimizer, Attributes({{"weight_decay", 0.1}})};
 }
+inline OptimizerOptions rmsprop(double momentum, bool centered) {
+  return {"rmsprop", Attributes({{"momentum", momentum}, {"centered", centered}, {"weight_decay", 0.1}})};
+}
 inline std::string text_of(const OptimizerOptions& options) {
   std::string text = options.kind;
   for (const auto& [name, value] : options.attributes.all()) text += ", " + name + " " + to_string(value);
