@@ -16,7 +16,7 @@ from page_tables import keep_current
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "models-and-ops.md"
-NOT_OPS = {"name", "inputs", "target"}
+NOT_OPS = {"name", "inputs", "target", "block", "part"}
 NOT_ATTRIBUTES = {"inputs"}
 
 

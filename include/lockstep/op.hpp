@@ -167,6 +167,7 @@ class OpDef {
   BackwardReads backward_reads;
   InPlace in_place;
   bool exponential = false;      ///< metrics: reported as exp(sum / sum) (perplexity)
+  bool root = false;             ///< metrics: reported as the root of sum / sum (rmse)
   bool higher_is_better = true;  ///< metrics: for `best` and `early_stop`
 
   /// Shape inference; dimension 0 of the inputs is the shard's batch. Throws Error(configuration) that says what was

@@ -149,6 +149,20 @@ LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE F vector_log(const F& x) {
   return choose(is_finite(x), y, x);
 }
 
+/// log(1 + x) within 2.5 ulp, for x from 0 to 1.
+template <class F>
+LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE F vector_log1p(const F& x) {
+  const F sum = x + 1.0F;
+  const F added = sum - 1.0F;  // what is left of x in the sum, exactly; the rest of it is in the ratio
+  return choose(is_positive(added), vector_log(sum) * (x / added), x);
+}
+
+/// log(1 + e^x), without overflow, and accurate where it is small.
+template <class F>
+LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE F vector_softplus(const F& x) {
+  return vector_log1p(vector_exp(-magnitude_of(x))) + keep(is_positive(x), x);
+}
+
 /// tanh within 1.5 ulp.
 template <class F>
 LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE F vector_tanh(const F& x) {
@@ -168,6 +182,13 @@ LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE F vector_tanh(const F& x) {
 template <class F>
 LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE F vector_sigmoid(const F& x) {
   return 1.0F / (1.0F + vector_exp(-x));
+}
+
+/// e^x - 1 within 4 ulp above -87; -1 below.
+template <class F>
+LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE F vector_expm1(const F& x) {
+  const F e = vector_exp(x);
+  return choose(is_below(magnitude_of(x), 1.0F), vector_tanh(x * 0.5F) * (e + 1.0F), e - 1.0F);
 }
 
 /// erf within 1.5 ulp.

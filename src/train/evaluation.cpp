@@ -79,6 +79,7 @@ std::chrono::milliseconds stalled_after(const EvaluationOptions& options) {
 
 double metric_value(const OpDef& metric, double sum, double count) {
   const double mean = count > 0 ? sum / count : 0;
+  if (metric.root) return std::sqrt(mean);
   return metric.exponential ? std::exp(mean) : mean;
 }
 

@@ -71,7 +71,7 @@ class Evaluation {
   data::Loader loader_;
 };
 
-/// sum / count, or its exp, depending on the metric.
+/// sum / count, or its exp or root, depending on the metric.
 [[nodiscard]] double metric_value(const OpDef& metric, double sum, double count);
 /// "metric.accuracy" -> "accuracy"
 [[nodiscard]] std::string metric_name(const Node& node);

@@ -30,6 +30,15 @@ LOCKSTEP_VECTORIZED void tanh_of(const float* x, float* y, std::int64_t n) {
 LOCKSTEP_VECTORIZED void sigmoid_of(const float* x, float* y, std::int64_t n) {
   map(x, y, n, [](const Lanes& v) LOCKSTEP_INLINE_LAMBDA -> Lanes { return vector_sigmoid(v); });
 }
+LOCKSTEP_VECTORIZED void log1p_of(const float* x, float* y, std::int64_t n) {
+  map(x, y, n, [](const Lanes& v) LOCKSTEP_INLINE_LAMBDA -> Lanes { return vector_log1p(v); });
+}
+LOCKSTEP_VECTORIZED void softplus_of(const float* x, float* y, std::int64_t n) {
+  map(x, y, n, [](const Lanes& v) LOCKSTEP_INLINE_LAMBDA -> Lanes { return vector_softplus(v); });
+}
+LOCKSTEP_VECTORIZED void expm1_of(const float* x, float* y, std::int64_t n) {
+  map(x, y, n, [](const Lanes& v) LOCKSTEP_INLINE_LAMBDA -> Lanes { return vector_expm1(v); });
+}
 LOCKSTEP_VECTORIZED void erf_of(const float* x, float* y, std::int64_t n) {
   map(x, y, n, [](const Lanes& v) LOCKSTEP_INLINE_LAMBDA -> Lanes { return vector_erf(v); });
 }
@@ -65,12 +74,19 @@ double sigmoid(double x) {
   return 1 / (1 + std::exp(-x));
 }
 
+double softplus(double x) {
+  return std::log1p(std::exp(-std::fabs(x))) + std::max(x, 0.0);
+}
+
 TEST(VectorMath, StatedAccuracy) {
   EXPECT_LE(worst(exp_of, std::exp, -87.3365F, 88.7228F), 1);
   EXPECT_LE(worst(log_of, std::log, std::numeric_limits<float>::min(), std::numeric_limits<float>::max()), 1);
   EXPECT_LE(worst(tanh_of, std::tanh, -100, 100), 1.5);
   EXPECT_LE(worst(sigmoid_of, sigmoid, -87, 100), 2.5);
   EXPECT_LE(worst(erf_of, std::erf, -100, 100), 1.5);
+  EXPECT_LE(worst(log1p_of, std::log1p, 0, 1), 2.5);
+  EXPECT_LE(worst(softplus_of, softplus, -87, 100), 3);
+  EXPECT_LE(worst(expm1_of, std::expm1, -87, 88), 4);
 }
 
 TEST(VectorMath, Edges) {
@@ -85,7 +101,11 @@ TEST(VectorMath, Edges) {
   EXPECT_EQ(vector_tanh(-kInfinity), -1);
   EXPECT_EQ(vector_erf(-kInfinity), -1);
   EXPECT_EQ(vector_sigmoid(-kInfinity), 0);
-  for (const auto function : {exp_of, log_of, tanh_of, sigmoid_of, erf_of}) {
+  EXPECT_EQ(vector_softplus(-kInfinity), 0);
+  EXPECT_EQ(vector_softplus(kInfinity), kInfinity);
+  EXPECT_EQ(vector_expm1(-kInfinity), -1);
+  EXPECT_EQ(vector_expm1(kInfinity), kInfinity);
+  for (const auto function : {exp_of, log_of, tanh_of, sigmoid_of, erf_of, log1p_of, softplus_of, expm1_of}) {
     float y = 0;
     function(&kNan, &y, 1);
     EXPECT_TRUE(std::isnan(y));

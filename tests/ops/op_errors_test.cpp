@@ -30,9 +30,16 @@ class OpErrors : public testing::Test {
     return "";
   }
 
-  /// The message of forward for one i32 input (or target) that holds `bad`.
+  /// The message of binary_cross_entropy for one target.
+  [[nodiscard]] std::string share_refusal(float target) const {
+    const TensorSpec one{DType::f32, {1, 1}};
+    return data_refusal("binary_cross_entropy", {}, {one, one}, 0, target);
+  }
+
+  /// The message of forward for one i32 input (or target) that holds `bad`, or floats that are `value`.
   [[nodiscard]] std::string data_refusal(const std::string& op, const Attributes& given,
-                                         const std::vector<TensorSpec>& inputs, std::int32_t bad) const {
+                                         const std::vector<TensorSpec>& inputs, std::int32_t bad,
+                                         float value = 0) const {
     const OpDef& def = registry_.at(op);
     const Attributes attributes = complete(def.attributes, given, "op '" + op + "'");
     const Signature signature = def.infer(attributes, inputs);
@@ -44,7 +51,7 @@ class OpErrors : public testing::Test {
     for (const auto& spec : inputs) {
       Tensor& tensor = tensors.emplace_back(spec);
       if (spec.dtype == DType::i32) tensor.as<std::int32_t>()[0] = bad;
-      if (spec.dtype == DType::f32) tensor.as<float>()[0] = 0;
+      if (spec.dtype == DType::f32) tensor.as<float>()[0] = value;
       in.push_back(tensor.bytes());
     }
     for (const auto& parameter : signature.parameters) {
@@ -83,14 +90,27 @@ TEST_F(OpErrors, ShapesThatDiffer) {
   EXPECT_EQ(
       refusal("concat", {}, {f32({2, 3, 4}), f32({2, 5, 4})}),
       "concat: expected inputs of f32 that differ in dimension 2 only, found [2, 3, 4] of f32 and [2, 5, 4] of f32");
+  EXPECT_EQ(refusal("group_norm", Attributes({{"groups", std::int64_t{4}}}), {f32({2, 5, 5, 6})}),
+            "group_norm: expected groups that divide the 6 channels, found 4");
+  EXPECT_EQ(refusal("group_norm", Attributes({{"groups", std::int64_t{6}}}), {f32({2, 6})}),
+            "group_norm: expected groups of at least two elements, found one in each of the 6 groups of [2, 6]");
   EXPECT_EQ(refusal("mean_squared_error", {}, {f32({2, 3}), f32({2, 4})}),
             "mean_squared_error: expected a prediction and a target of one shape and of f32, found [2, 3] of f32 and "
             "[2, 4] of f32");
+  EXPECT_EQ(refusal("binary_cross_entropy", {}, {f32({2, 3}), i32({2})}),
+            "binary_cross_entropy: expected a prediction of f32 and a target of its shape, of f32 or i32, found [2, 3] "
+            "of f32 and [2] of i32");
 }
 
 TEST_F(OpErrors, Axes) {
   EXPECT_EQ(refusal("concat", Attributes({{"axis", std::int64_t{0}}}), {f32({2, 3}), f32({2, 3})}),
             "concat: expected an axis from 1 to 1, or from the end -1 to -1, found 0");
+  EXPECT_EQ(refusal("slice", Attributes({{"axis", std::int64_t{0}}}), {f32({2, 3})}),
+            "slice: expected an axis from 1 to 1, or from the end -1 to -1, found 0");
+  EXPECT_EQ(refusal("slice", Attributes({{"begin", std::int64_t{2}}, {"end", std::int64_t{-1}}}), {f32({2, 3})}),
+            "slice: expected a part of the 3 elements of dimension 1 of [2, 3], found 2 to 2");
+  EXPECT_EQ(refusal("upsample", {}, {f32({2, 3})}),
+            "upsample: expected images [batch, height, width, channels], found [2, 3]");
   EXPECT_EQ(refusal("transpose", Attributes({{"order", std::vector<std::int64_t>{1, 1}}}), {f32({2, 3, 4})}),
             "transpose: expected an order of the dimensions 1 to 2 of an input [2, 3, 4] of f32, found [1, 1] and f32");
   EXPECT_EQ(
@@ -139,6 +159,14 @@ TEST_F(OpErrors, DataOutOfRange) {
       data_refusal("accuracy", {}, {f32({1, 10}), i32({1})}, -1),
       "a label is -1, but the model predicts classes 0 to 9; the model's last layer needs as many features as the "
       "data set has classes");
+  for (const char* op : {"binary_cross_entropy", "f1"}) {
+    EXPECT_EQ(data_refusal(op, {}, {f32({1, 1}), i32({1})}, 2),
+              "a label is 2, but the loss expects yes or no, 1 or 0; for more classes than two use the loss "
+              "cross_entropy");
+  }
+  EXPECT_EQ(share_refusal(1.5F),
+            "binary_cross_entropy: expected targets from 0, no, to 1, yes, found 1.5; for other "
+            "numbers use the loss mean_squared_error");
   const Attributes vocabulary({{"vocabulary", std::int64_t{65}}, {"width", std::int64_t{2}}});
   EXPECT_EQ(data_refusal("embedding", vocabulary, {i32({1, 1})}, 65),
             "embedding: expected ids from 0 to 64, found 65; `vocabulary` must be as large as that of the data set");

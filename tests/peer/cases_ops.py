@@ -94,10 +94,21 @@ def norm_cases():
                         [{"model.layers.3": {op: {"epsilon": 1.1e-5}}}])
         yield image_case(f"{op}: images", [CONV, op, *HEAD], learning_rate=0.02)
     yield text_case("layer_norm: no bias", [{"layer_norm": {"bias": False}}])
+    path = "model.layers.1.group_norm."
+    for name, own, *mutants in (("two", {"groups": 2}, {path + "groups": 3}), ("one", {"groups": 1}),
+                                ("epsilon", {"groups": 3, "epsilon": 0.01}, {path + "epsilon": 0.0101}),
+                                ("not affine", {"groups": 2, "affine": False})):
+        yield image_case(f"group_norm: {name}", [CONV, {"group_norm": own}, *HEAD], mutants, learning_rate=0.02)
+    yield image_case("group_norm: features", ["flatten", {"linear": 12}, {"group_norm": 3}, {"linear": 5}],
+                     [{"model.layers.2.group_norm": 4}])
+    yield text_case("group_norm: text", [{"group_norm": 4}])
+    yield image_case("instance_norm: images", [plain, "instance_norm", *HEAD], learning_rate=0.02)
+    yield image_case("instance_norm: affine", [plain, {"instance_norm": {"affine": True, "epsilon": 0.01}}, *HEAD],
+                     [{"model.layers.1.instance_norm.epsilon": 0.0101}], learning_rate=0.02)
 
 
 def activation_cases():
-    for op in ("relu", "gelu", "sigmoid", "silu", "tanh", "softmax"):
+    for op in ("relu", "gelu", "sigmoid", "silu", "tanh", "softmax", "softplus", "hardswish", "leaky_relu", "elu"):
         yield image_case(f"{op}: images", [CONV, {"scale": 3.0}, op, *HEAD])
     for form, other in (("tanh", "none"), ("none", "tanh")):
         yield image_case(f"gelu: {form}", ["flatten", {"linear": 12}, {"scale": 2.0}, {"gelu": form}, {"linear": 5}],
@@ -106,7 +117,9 @@ def activation_cases():
                          ["flatten", {"linear": 12}, {"gelu": form}, {"linear": 5}],
                          [{"model.layers.2.gelu": other}], IMAGES)
     yield text_case("softmax: text", ["softmax"])
-    for op in ("gelu", "sigmoid", "silu", "tanh", "softmax"):
+    yield image_case("leaky_relu: slope", [CONV, {"leaky_relu": 0.3}, *HEAD], [{"model.layers.1.leaky_relu": 0.301}])
+    yield image_case("elu: alpha", [CONV, {"elu": 0.4}, *HEAD], [{"model.layers.1.elu": 0.401}])
+    for op in ("gelu", "sigmoid", "silu", "tanh", "softmax", "softplus", "elu"):
         yield image_case(f"{op}: large inputs", [CONV, {"scale": 40.0}, op, *HEAD], learning_rate=0.001)
     yield image_case("gelu: exact, large inputs", [CONV, {"scale": 40.0}, {"gelu": "none"}, *HEAD], learning_rate=0.001)
     yield image_case("scale: negative", [CONV, {"scale": -0.37}, *HEAD], [{"model.layers.1.scale": -0.3701}])
@@ -134,6 +147,8 @@ def joining_cases():
                          data=PAIRS)
         yield image_case(f"{op}: three, one of them twice",
                          [left, right, {op: {"inputs": ["left_conv", "right_conv", "left_conv"]}}, *HEAD], data=PAIRS)
+    yield image_case("sub: two images", [left, right, {"sub": {"inputs": ["left_conv", "right_conv"]}}, *HEAD],
+                     data=PAIRS)
     for axis in (-1, 1, 2):
         other = {-1: 1, 1: 2, 2: 1}[axis]
         yield image_case(f"concat: axis {axis}",
@@ -142,6 +157,15 @@ def joining_cases():
     yield image_case("concat: images of two sizes", [
         {"flatten": {}, "inputs": "left", "name": "a"}, {"flatten": {}, "inputs": "right", "name": "b"},
         {"concat": {"inputs": ["a", "b"]}}, {"linear": 5}], data={"pairs": [[6, 5, 3], [3, 4, 3]], "samples": 32})
+    yield image_case("slice: rows", [CONV, {"slice": {"axis": 1, "begin": 2, "end": -1}}, *HEAD],
+                     [{"model.layers.1.slice.begin": 1, "model.layers.1.slice.end": -2}])
+    yield image_case("slice: channels", [CONV, {"slice": {"begin": -4}}, *HEAD],
+                     [{"model.layers.1.slice": {"begin": 0, "end": 4}}])
+    for mode, other in (("nearest", "bilinear"), ("bilinear", "nearest")):
+        yield image_case(f"upsample: {mode}", [CONV, {"upsample": {"factor": 2, "mode": mode}}, {
+            "conv": {"filters": 3, "kernel": 3, "stride": 3}}, *HEAD], [{"model.layers.1.upsample.mode": other}])
+    yield image_case("upsample: two factors", [CONV, {"upsample": {"factor": [1, 3], "mode": "bilinear"}}, {
+        "conv": {"filters": 3, "kernel": 3, "stride": 3}}, *HEAD])
     yield image_case("flatten: images", [CONV, "flatten", {"linear": 5}])
     yield image_case("reshape: rows", [CONV, {"reshape": [-1, 8]}, {"linear": 3}, "tanh", *HEAD])
     yield image_case("transpose: channels first", [CONV, {"transpose": [3, 1, 2]}, {"linear": 3}, "tanh", *HEAD],

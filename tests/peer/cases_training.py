@@ -31,6 +31,22 @@ def loss_cases():
         yield of(f"soft targets, smoothing {amount}", model, PAIRS, entry, [{smooth: amount + 2e-4}])
     yield of("mean_squared_error", {"layers": soft, "inputs": "left"}, PAIRS,
              {"mean_squared_error": {}, "target": "right"}, [{"convention.gradient": 1.0001}])
+    model = {"layers": soft, "inputs": "left"}
+    yield of("mean_absolute_error", model, PAIRS, {"mean_absolute_error": {}, "target": "right"},
+             [{"convention.gradient": 1.0001}], metrics=["mae", "rmse"])
+    for delta in (1.0, 0.2):
+        yield of(f"huber, delta {delta}", model, PAIRS, {"huber": delta, "target": "right"},
+                 [{"loss.huber": delta * 0.5}], metrics=["rmse"])
+    yield of("binary_cross_entropy", model, PAIRS, {"binary_cross_entropy": {}, "target": "right"},
+             [{"loss.binary_cross_entropy.label_smoothing": 1e-4}],
+             metrics=["binary_accuracy", "precision", "recall", "f1", "mae"])
+    settings = {"positive_weight": 2.5, "label_smoothing": 0.1}
+    yield of("binary_cross_entropy of labels", [*MLP[:-1], {"linear": 1}], IMAGES | {"classes": 2},
+             {"binary_cross_entropy": settings}, [{"loss.binary_cross_entropy.positive_weight": 2.501},
+                                                  {"loss.binary_cross_entropy.label_smoothing": 0.1001}],
+             metrics=["binary_accuracy", "precision", "recall", "f1"])
+    yield of("binary_cross_entropy of large logits", [*MLP[:-1], {"linear": 1}, {"scale": 30.0}],
+             IMAGES | {"classes": 2}, "binary_cross_entropy", [{"model.layers.4.scale": 30.01}], learning_rate=1e-4)
     yield of("one class", [*MLP[:-1], {"linear": 1}], IMAGES | {"classes": 1}, "cross_entropy", learning_rate=0.1,
              metrics=["accuracy"])
     yield of("large logits and smoothing", [*MLP, {"scale": 100.0}], IMAGES, {"cross_entropy": {"label_smoothing": 0.1}},
@@ -63,6 +79,27 @@ def optimizer_cases():
         yield of("decay of everything", kind, {"weight_decay": 0.1, "decay_all": True}, ("decay_all", False))
         yield of("of text", kind, {"weight_decay": 0.1, "epsilon": 1e-6}, layers=WORDS, data=TEXT)
     yield of("decay by default", "adamw", {}, ("weight_decay", 0.0102))
+    yield of("plain", "nadam", {}, ("beta1", 0.8998), ("beta2", 0.998), ("momentum_decay", 0.0042))
+    yield of("everything", "nadam", {"beta1": 0.8, "beta2": 0.95, "epsilon": 0.001, "momentum_decay": 0.1,
+                                     "weight_decay": 0.1, "decay_all": True},
+             ("beta1", 0.8002), ("epsilon", 0.001002), ("momentum_decay", 0.1005), ("decay_all", False))
+    for name, own, *mutants in (("plain", {}, ("alpha", 0.9899), ("epsilon", 1e-5)),
+                                ("momentum", {"momentum": 0.9}, ("momentum", 0.9002)),
+                                ("centered", {"centered": True, "alpha": 0.9}, ("alpha", 0.9002)),
+                                ("centered, momentum", {"centered": True, "momentum": 0.8, "epsilon": 0.01},
+                                 ("epsilon", 0.01002), ("momentum", 0.8002))):
+        yield of(name, "rmsprop", own, *mutants)
+    yield of("decay", "rmsprop", {"weight_decay": 0.1}, ("weight_decay", 0.1002), {"convention.bias_decays": True})
+    yield of("decay of everything", "rmsprop", {"weight_decay": 0.1, "decay_all": True}, ("decay_all", False))
+    yield of("plain", "lion", {}, {"learning_rate": 0.00101}, rate=0.001)
+    yield of("betas", "lion", {"beta1": 0.8, "beta2": 0.95}, ("beta1", 0.7), ("beta2", 0.9502), rate=0.001)
+    yield of("decay", "lion", {"weight_decay": 0.5}, ("weight_decay", 0.501), {"convention.bias_decays": True},
+             rate=0.001)
+    yield of("decay of everything", "lion", {"weight_decay": 0.5, "decay_all": True}, ("decay_all", False), rate=0.001)
+    yield of("plain", "adagrad", {}, ("initial", 0.001), ("epsilon", 1e-4))
+    yield of("initial", "adagrad", {"initial": 0.1, "epsilon": 0.01}, ("initial", 0.1002), ("epsilon", 0.01002))
+    yield of("decay", "adagrad", {"weight_decay": 0.1}, ("weight_decay", 0.1002), {"convention.bias_decays": True})
+    yield of("decay of everything", "adagrad", {"weight_decay": 0.1, "decay_all": True}, ("decay_all", False))
 
 
 def schedule_cases():
@@ -82,6 +119,31 @@ def schedule_cases():
              ("schedule", {"steps": {"milestones": ["3 steps", "3 epochs"], "factor": 0.3}}))
     yield of("steps, warm-up", {"warmup": "2 steps", "schedule": {"steps": {"milestones": ["4 steps", "6 steps"]}}},
              ("schedule", {"steps": {"milestones": ["4 steps", "6 steps"], "factor": 0.1001}}))
+    yield of("exponential", {"schedule": {"exponential": {"factor": 0.5}}}, ("schedule", {"exponential": 0.5001}))
+    stairs = {"factor": 0.3, "every": "3 steps", "staircase": True}
+    yield of("exponential in stairs, warm-up", {"warmup": "2 steps", "schedule": {"exponential": stairs}},
+             ("schedule", {"exponential": stairs | {"every": "2 steps"}}))
+    yield of("polynomial", {"schedule": {"polynomial": 2}}, ("schedule", {"polynomial": 2.001}))
+    to = {"power": 0.5, "final": 0.05}
+    yield of("polynomial to a rate, warm-up", {"warmup": "2 steps", "schedule": {"polynomial": to}},
+             ("schedule", {"polynomial": to | {"final": 0.0501}}))
+    yield of("one cycle", {"schedule": "one_cycle"}, ("schedule", {"one_cycle": {"rise": 0.301}}), steps=12)
+    cycle = {"rise": 0.4, "start_divisor": 10, "final_divisor": 20, "anneal": "linear"}
+    yield of("one cycle, settings", {"schedule": {"one_cycle": cycle}},
+             ("schedule", {"one_cycle": cycle | {"start_divisor": 10.1}}),
+             ("schedule", {"one_cycle": cycle | {"final_divisor": 20.1}}), steps=12)
+    yield of("one cycle of two steps", {"schedule": "one_cycle"}, steps=2)
+    yield of("cosine restarts", {"schedule": {"cosine_restarts": "3 steps"}},
+             ("schedule", {"cosine_restarts": "4 steps"}))
+    growing = {"first": "0.5 epochs", "growth": 2, "final": 0.02}
+    yield of("cosine restarts, growing", {"warmup": "1 steps", "schedule": {"cosine_restarts": growing}},
+             ("schedule", {"cosine_restarts": growing | {"growth": 3}}),
+             ("schedule", {"cosine_restarts": growing | {"final": 0.0201}}))
+    yield of("wsd", {"warmup": "2 steps", "schedule": {"wsd": {"decay": 0.6}}}, ("schedule", {"wsd": {"decay": 0.601}}))
+    for form in ("cosine", "sqrt"):
+        fall = {"decay": 0.7, "form": form, "final": 0.02}
+        yield of(f"wsd, {form}", {"schedule": {"wsd": fall}}, ("schedule", {"wsd": fall | {"final": 0.0201}}),
+                 ("schedule", {"wsd": fall | {"form": "linear"}}))
     yield of("reference batch", {"peak": 0.1, "reference_batch": 24, "schedule": "cosine"}, ("reference_batch", 23))
     yield of("adamw along a cosine", {"peak": 0.01, "warmup": "2 steps", "schedule": "cosine"},
              ("peak", 0.01002), optimizer="adamw")

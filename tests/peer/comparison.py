@@ -28,7 +28,7 @@ FLOOR = 1e-6  # a few rounding errors of fp32
 CEILING, NARROW_CEILING = 0.02, 0.5
 NARROW_FLOORS = {torch.bfloat16: 2**-7, torch.float16: 2**-10}  # for numbers: two roundings; one may be right by chance
 SEEDS = 8
-KINKS = {"relu", "max_pool", "global_pool"}
+KINKS = {"relu", "leaky_relu", "hardswish", "max_pool", "global_pool"}
 RATE_BOUND = 1e-12  # the learning rate is computed in fp64
 TENSORS = ("parameters", "statistics", "optimizer")
 

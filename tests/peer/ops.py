@@ -91,6 +91,12 @@ def rms_norm(layer, x):
     return F.rms_norm(x, size, layer.parameter("weight", size), layer["epsilon"])
 
 
+def norm_of_groups(layer, x, groups):
+    size = [x.shape[-1]]
+    affine = [layer.parameter(kind, size) for kind in ("weight", "bias")] if layer["affine"] else [None, None]
+    return F.group_norm(x.movedim(-1, 1), groups, *affine, layer["epsilon"]).movedim(1, -1)
+
+
 def embedding(layer, ids):
     return F.embedding(ids, layer.parameter("weight", [layer["vocabulary"], layer["width"]]))
 
@@ -116,6 +122,18 @@ def dropout(layer, x):
     return x * torch.from_numpy(mask) / (1 - rate)
 
 
+def upsample(layer, x):
+    factor = pair(layer["factor"])
+    size = [x.shape[1] * factor[0], x.shape[2] * factor[1]]
+    bilinear = layer["mode"] == "bilinear"
+    y = F.interpolate(x.movedim(-1, 1), size, mode=layer["mode"], **({"align_corners": False} if bilinear else {}))
+    return y.movedim(1, -1)
+
+
+def part(layer, x):
+    return x.movedim(layer["axis"], 0)[layer["begin"]:layer.settings.get("end")].movedim(0, layer["axis"])
+
+
 OPS = {
     "add": lambda layer, first, *others: sum(others, first),
     "attention": attention,
@@ -124,11 +142,16 @@ OPS = {
     "concat": lambda layer, *inputs: torch.cat(inputs, layer["axis"]),
     "conv": conv,
     "dropout": dropout,
+    "elu": lambda layer, x: F.elu(x, layer["alpha"]),
     "embedding": embedding,
     "flatten": lambda layer, x: x.flatten(1),
     "gelu": lambda layer, x: F.gelu(x, approximate=layer["approximate"]),
     "global_pool": global_pool,
+    "group_norm": lambda layer, x: norm_of_groups(layer, x, layer["groups"]),
+    "hardswish": lambda layer, x: F.hardswish(x),
+    "instance_norm": lambda layer, x: norm_of_groups(layer, x, x.shape[-1]),
     "layer_norm": layer_norm,
+    "leaky_relu": lambda layer, x: F.leaky_relu(x, layer["slope"]),
     "linear": linear,
     "max_pool": max_pool,
     "mul": lambda layer, *inputs: functools.reduce(torch.mul, inputs),
@@ -139,7 +162,11 @@ OPS = {
     "scale": lambda layer, x: layer["factor"] * x,
     "sigmoid": lambda layer, x: torch.sigmoid(x),
     "silu": lambda layer, x: F.silu(x),
+    "slice": part,
     "softmax": lambda layer, x: F.softmax(x, -1),
+    "softplus": lambda layer, x: F.softplus(x),
+    "sub": lambda layer, first, second: first - second,
     "tanh": lambda layer, x: torch.tanh(x),
     "transpose": lambda layer, x: x.permute(0, *layer["order"]),
+    "upsample": upsample,
 }

@@ -28,7 +28,23 @@ def mean_squared_error(prediction, target, settings):
     return F.mse_loss(prediction, target, reduction="sum"), target.numel()
 
 
-LOSSES = {"cross_entropy": cross_entropy, "mean_squared_error": mean_squared_error}
+def mean_absolute_error(prediction, target, settings):
+    return F.l1_loss(prediction, target, reduction="sum"), target.numel()
+
+
+def huber(prediction, target, settings):
+    return F.huber_loss(prediction, target, reduction="sum", delta=settings["delta"]), target.numel()
+
+
+def binary_cross_entropy(prediction, target, settings):
+    smoothing = settings["label_smoothing"]
+    target = target.view_as(prediction).to(prediction.dtype) * (1 - smoothing) + smoothing / 2
+    weight = torch.tensor(settings["positive_weight"], dtype=prediction.dtype)
+    return F.binary_cross_entropy_with_logits(prediction, target, reduction="sum", pos_weight=weight), target.numel()
+
+
+LOSSES = {"cross_entropy": cross_entropy, "mean_squared_error": mean_squared_error,
+          "mean_absolute_error": mean_absolute_error, "huber": huber, "binary_cross_entropy": binary_cross_entropy}
 
 
 def sgd(groups, rate, settings):
@@ -43,8 +59,51 @@ def adamw(groups, rate, settings):
     return adam(groups, rate, settings, torch.optim.AdamW)
 
 
-OPTIMIZERS = {"sgd": sgd, "adam": adam, "adamw": adamw}
-STATES = {"momentum_buffer": "momentum", "exp_avg": "first_moment", "exp_avg_sq": "second_moment"}
+def nadam(groups, rate, settings):
+    return torch.optim.NAdam(groups, rate, (settings["beta1"], settings["beta2"]), settings["epsilon"],
+                             momentum_decay=settings["momentum_decay"])
+
+
+def rmsprop(groups, rate, settings):
+    return torch.optim.RMSprop(groups, rate, settings["alpha"], settings["epsilon"], momentum=settings["momentum"],
+                               centered=settings["centered"])
+
+
+def adagrad(groups, rate, settings):
+    return torch.optim.Adagrad(groups, rate, initial_accumulator_value=settings["initial"], eps=settings["epsilon"])
+
+
+class Lion(torch.optim.Optimizer):
+    """As its paper has it: PyTorch has none."""
+
+    def __init__(self, groups, rate, settings):
+        super().__init__(groups, {"lr": rate, "beta1": settings["beta1"], "beta2": settings["beta2"]})
+
+    @torch.no_grad()
+    def step(self):
+        for group in self.param_groups:
+            for parameter in (p for p in group["params"] if p.grad is not None):
+                mean = self.state[parameter].setdefault("exp_avg", torch.zeros_like(parameter))
+                direction = mean.mul(group["beta1"]).add(parameter.grad, alpha=1 - group["beta1"]).sign()
+                parameter.mul_(1 - group["lr"] * group["weight_decay"]).sub_(direction, alpha=group["lr"])
+                mean.mul_(group["beta2"]).add_(parameter.grad, alpha=1 - group["beta2"])
+
+
+OPTIMIZERS = {"sgd": sgd, "adam": adam, "adamw": adamw, "nadam": nadam, "rmsprop": rmsprop, "lion": Lion,
+              "adagrad": adagrad}
+
+
+def states_of(optimizer, settings):
+    """What lockstep calls the optimizer's states, by PyTorch's names."""
+    momentum = {"momentum_buffer": "momentum"} if settings.get("momentum", 0) > 0 else {}
+    if optimizer == "sgd":
+        return momentum
+    if optimizer == "rmsprop":
+        centered = {"grad_avg": "gradient_mean"} if settings["centered"] else {}
+        return {"square_avg": "square_mean"} | centered | momentum
+    if optimizer == "adagrad":
+        return {"sum": "square_sum"}
+    return {"exp_avg": "first_moment"} | ({} if optimizer == "lion" else {"exp_avg_sq": "second_moment"})
 
 
 class Course:
@@ -75,7 +134,46 @@ def steps(optimizer, settings, rate, left, course, warmup):
     return lr_scheduler.MultiStepLR(optimizer, milestones, settings["factor"])
 
 
-SCHEDULES = {"constant": constant, "linear": linear, "cosine": cosine, "steps": steps}
+def exponential(optimizer, settings, rate, left, course, warmup):
+    period = course.length(settings["every"])
+    if settings["staircase"]:
+        return lr_scheduler.StepLR(optimizer, period, settings["factor"])
+    return lr_scheduler.ExponentialLR(optimizer, settings["factor"] ** (1 / period))
+
+
+def polynomial(optimizer, settings, rate, left, course, warmup):
+    if settings["final"] == 0:
+        return lr_scheduler.PolynomialLR(optimizer, left, settings["power"])
+    final = settings["final"] / rate  # as Keras's PolynomialDecay
+    return lr_scheduler.LambdaLR(optimizer, lambda s: final + (1 - final) * (1 - s / left) ** settings["power"])
+
+
+def one_cycle(optimizer, settings, rate, left, course, warmup):
+    form = {"cosine": "cos", "linear": "linear"}[settings["anneal"]]
+    return lr_scheduler.OneCycleLR(optimizer, rate, left, pct_start=settings["rise"], anneal_strategy=form,
+                                   cycle_momentum=False, div_factor=settings["start_divisor"],
+                                   final_div_factor=settings["final_divisor"])
+
+
+def cosine_restarts(optimizer, settings, rate, left, course, warmup):
+    growth = settings["growth"]
+    return lr_scheduler.CosineAnnealingWarmRestarts(optimizer, course.length(settings["first"]), int(growth),
+                                                    settings["final"])
+
+
+def wsd(optimizer, settings, rate, left, course, warmup):
+    """As its papers have it: PyTorch has none."""
+    form = {"linear": lambda x: 1 - x, "cosine": lambda x: (1 + math.cos(math.pi * x)) / 2,
+            "sqrt": lambda x: 1 - math.sqrt(x)}[settings["form"]]
+    final, begin = settings["final"] / rate, left * (1 - settings["decay"])
+
+    def share(step):
+        return 1 if step <= begin else final + (1 - final) * form((step - begin) / (left - begin))
+    return lr_scheduler.LambdaLR(optimizer, share)
+
+
+SCHEDULES = {"constant": constant, "linear": linear, "cosine": cosine, "steps": steps, "exponential": exponential,
+             "polynomial": polynomial, "one_cycle": one_cycle, "cosine_restarts": cosine_restarts, "wsd": wsd}
 
 
 def rate_settings(job, forms):
@@ -104,6 +202,24 @@ METRICS = {
     "accuracy": lambda rows, labels, loss: (rows.argmax(-1) == labels).double().mean().item(),
     "top5": lambda rows, labels, loss: (rows.topk(5).indices == labels[:, None]).any(1).double().mean().item(),
     "perplexity": lambda rows, labels, loss: math.exp(F.cross_entropy(rows.double(), labels).item()),
+}
+
+
+def yes_or_no(score):
+    """`score` of how often yes was said rightly, said, and right, and of how many elements."""
+    def of(values, targets):
+        said, right = values > 0, targets > 0.5
+        return score(*(float(n) for n in ((said & right).sum(), said.sum(), right.sum(), len(said))))
+    return of
+
+
+ELEMENT_METRICS = {
+    "mae": lambda values, targets: (values - targets).abs().double().mean().item(),
+    "rmse": lambda values, targets: (values - targets).double().square().mean().sqrt().item(),
+    "binary_accuracy": yes_or_no(lambda both, said, right, count: 1 - (said + right - 2 * both) / count),
+    "precision": yes_or_no(lambda both, said, right, count: both / said if said else 0.0),
+    "recall": yes_or_no(lambda both, said, right, count: both / right if right else 0.0),
+    "f1": yes_or_no(lambda both, said, right, count: 2 * both / (said + right) if both else 0.0),
 }
 
 
@@ -143,9 +259,7 @@ class Peer:
                   {"params": [p for name, p in trained.items() if name not in decaying], "weight_decay": 0.0}]
         groups = [group for group in groups if group["params"]]
         peak = rate_settings(self.job, forms)[0]
-        self.state_kinds = ["exp_avg", "exp_avg_sq"]
-        if name == "sgd":
-            self.state_kinds = ["momentum_buffer"] if settings["momentum"] > 0 else []
+        self.state_names = states_of(name, settings)
         self.trained, self.optimizer = trained, OPTIMIZERS[name](groups, peak, settings)
         self.scheduler = scheduler(self.optimizer, self.job, forms, Course(self.per_epoch, self.job["steps"]))
 
@@ -199,6 +313,8 @@ class Peer:
 
     def metrics(self, rows, labels, loss):
         names = self.job.get("metrics", [])
+        if self.loss_name != "cross_entropy":
+            return {name: ELEMENT_METRICS[name](rows.flatten(), labels) for name in names}
         counts = labels != self.loss_settings.get("ignored_index", -100)
         return {name: METRICS[name](rows[counts], labels[counts], loss) for name in names}
 
@@ -221,6 +337,6 @@ class Peer:
         def of(parameter, kind):  # what PyTorch has not created yet is 0
             return self.optimizer.state.get(parameter, {}).get(kind, torch.zeros_like(parameter)).double().clone()
 
-        optimizer = {f"{name}:{STATES[kind]}": of(parameter, kind) for kind in self.state_kinds
+        optimizer = {f"{name}:{own}": of(parameter, kind) for kind, own in self.state_names.items()
                      for name, parameter in self.net.parameters.items()}
         return {"parameters": parameters, "statistics": states, "optimizer": optimizer}

@@ -10,12 +10,29 @@
 
 /// USE(struct, op) for each activation.
 #define LOCKSTEP_ACTIVATIONS(USE) \
+  USE(Hardswish, hardswish)       \
   USE(Relu, relu)                 \
   USE(Sigmoid, sigmoid)           \
   USE(Silu, silu)                 \
+  USE(Softplus, softplus)         \
   USE(Tanh, tanh)
 
 namespace lockstep::ops {
+
+/// Howard and others, "Searching for MobileNetV3", 2019: silu made of straight lines and a parabola.
+struct Hardswish {
+  static constexpr const char* kDoc = "x times x + 3, cut to 0 ... 6, over 6";
+  static constexpr bool kReadsOutput = false, kOverLanes = false;
+  static constexpr int kCost = 5, kGradientCost = 5;
+  static LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE float of(float x) {
+    const float shifted = x + 3.0F;
+    return x * (shifted < 0.0F ? 0.0F : shifted > 6.0F ? 6.0F : shifted) * (1.0F / 6.0F);
+  }
+  static LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE float gradient(float x, float dy) {
+    const float slope = x * (1.0F / 3.0F) + 0.5F;
+    return dy * (x < -3.0F ? 0.0F : x > 3.0F ? 1.0F : slope);
+  }
+};
 
 /// The gradient at 0 is 0, as in other frameworks. Not over lanes: the compiler vectorises a plain loop of comparisons,
 /// but not a comparison of vectors that are wider than a register.
@@ -53,6 +70,20 @@ struct Silu {
   static LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE F gradient(const F& x, const F& dy) {
     const F s = device::vector_sigmoid(x);
     return dy * (s + x * s * (1.0F - s));
+  }
+};
+
+struct Softplus {
+  static constexpr const char* kDoc = "log(1 + e^x)";
+  static constexpr bool kReadsOutput = false, kOverLanes = true;
+  static constexpr int kCost = 45, kGradientCost = 20;
+  template <class F>
+  static LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE F of(const F& x) {
+    return device::vector_softplus(x);
+  }
+  template <class F>
+  static LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE F gradient(const F& x, const F& dy) {
+    return dy * device::vector_sigmoid(x);
   }
 };
 

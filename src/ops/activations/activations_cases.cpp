@@ -1,4 +1,6 @@
 // Cases of the activations in the table: one reference for each, in double.
+#include <algorithm>
+
 #include "ops/activation_case.hpp"
 #include "ops/activations/activations.hpp"
 
@@ -6,6 +8,9 @@ namespace lockstep::ops {
 
 namespace {
 
+double reference(Hardswish /*formula*/, double x) {
+  return x * std::min(std::max(x + 3, 0.0), 6.0) / 6;
+}
 double reference(Relu /*formula*/, double x) {
   return x > 0 ? x : 0;
 }
@@ -14,6 +19,9 @@ double reference(Sigmoid /*formula*/, double x) {
 }
 double reference(Silu /*formula*/, double x) {
   return x / (1 + std::exp(-x));
+}
+double reference(Softplus /*formula*/, double x) {
+  return std::log1p(std::exp(-std::fabs(x))) + std::max(x, 0.0);
 }
 double reference(Tanh /*formula*/, double x) {
   return std::tanh(x);

@@ -33,6 +33,17 @@ OpCases make_mul_cases() {
   return {"mul", [](const ReferenceCall& call) { return fold(call, std::multiplies<>()); }, fold_cases({1, 64, 512})};
 }
 
+OpCases make_sub_cases() {
+  return {"sub",
+          [](const ReferenceCall& call) { return fold(call, std::minus<>()); },
+          {
+              {.name = "odd", .attributes = {}, .inputs = several(2, {3, 7})},
+              {.name = "images", .attributes = {}, .inputs = several(2, {2, 5, 3, 4})},
+              {.name = "empty", .attributes = {}, .inputs = several(2, {0, 7})},
+              {.name = "speed", .attributes = {}, .inputs = several(2, {1, 64, 512}), .benchmark = true},
+          }};
+}
+
 OpCases make_scale_cases() {
   return {"scale",
           [](const ReferenceCall& call) {

@@ -1,4 +1,4 @@
-// add, mul and scale on a Grid; add and mul process their inputs from left to right.
+// add, sub, mul and scale on a Grid; add and mul process their inputs from left to right.
 #pragma once
 
 #include "ops/activations/activations_grid.hpp"
@@ -117,6 +117,38 @@ class ScaleGrid final : public Kernel {
   float factor_;
   std::int64_t n_;
 };
+
+struct Difference {
+  static LOCKSTEP_HOST_DEVICE float of(float a, float b) { return a - b; }
+};
+
+template <class Grid, class T>
+class SubGrid final : public Kernel {
+ public:
+  explicit SubGrid(std::int64_t n) : n_(n) {}
+
+  void forward(const ForwardCall& call) override {
+    Grid::each(stream_of(call), n_,
+               MapPairFunctor<Difference, T>{input<T>(call, 0), input<T>(call, 1), output<T>(call)});
+  }
+  void backward(const BackwardCall& call) override {
+    for (const std::size_t side : {std::size_t{0}, std::size_t{1}}) {
+      T* dx = input_gradient<T>(call, side);
+      const float sign = side == 0 ? 1 : -1;
+      if (dx != nullptr) Grid::each(stream_of(call), n_, ScaleFunctor<T>{output_gradient<T>(call), dx, sign});
+    }
+  }
+
+ private:
+  std::int64_t n_;
+};
+
+template <class Grid>
+std::unique_ptr<Kernel> make_sub_grid(const KernelRequest& request) {
+  return make_for_elements(request, [&]<class T>(T /*element*/) {
+    return std::make_unique<SubGrid<Grid, T>>(request.outputs[0].elements());
+  });
+}
 
 template <class Grid>
 std::unique_ptr<Kernel> make_scale_grid(const KernelRequest& request) {

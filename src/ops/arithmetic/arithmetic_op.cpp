@@ -1,6 +1,6 @@
-// add and mul: sum and product of two or more tensors of the same shape, from left to right. scale: factor * x, for
-// example to scale a network's scores before the softmax (its inverse is the temperature of Hinton, Vinyals and Dean,
-// 2015); this scales the gradients of earlier layers without changing their learning rate.
+// add and mul: sum and product of two or more tensors of the same shape, from left to right. sub: a difference. scale:
+// factor * x, for example to scale a network's scores before the softmax (its inverse is the temperature of Hinton,
+// Vinyals and Dean, 2015); this scales the gradients of earlier layers without changing their learning rate.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -91,6 +91,24 @@ class AddCpu final : public Kernel {
   bool relu_;
 };
 
+LOCKSTEP_VECTORIZED void subtract(const float* a, const float* b, float* y, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i) y[i] = a[i] - b[i];
+}
+
+class SubCpu final : public Kernel {
+ public:
+  explicit SubCpu(const KernelRequest& request) : n_(request.outputs[0].elements()) {}
+
+  void forward(const ForwardCall& call) override { subtract(input(call, 0), input(call, 1), output(call), n_); }
+  void backward(const BackwardCall& call) override {
+    if (float* dx = input_gradient(call, 0); dx != nullptr) scale_by(1, output_gradient(call), dx, n_);
+    if (float* dx = input_gradient(call, 1); dx != nullptr) scale_by(-1, output_gradient(call), dx, n_);
+  }
+
+ private:
+  std::int64_t n_;
+};
+
 class MulCpu final : public Kernel {
  public:
   explicit MulCpu(const KernelRequest& request) : n_(request.outputs[0].elements()) {}
@@ -150,6 +168,18 @@ OpDef make_add() {
   };
   op.kernels[DeviceKind::cpu] = kernel_of<AddCpu>;
   op.epilogues = {{DeviceKind::cpu, {"relu"}}, {DeviceKind::cuda, {"relu"}}};
+  return op;
+}
+
+OpDef make_sub() {
+  OpDef op;
+  op.name = "sub";
+  op.doc = "its first input minus its second";
+  op.min_inputs = op.max_inputs = 2;
+  op.in_place = {.forward = true};
+  op.infer = [](const Attributes&, std::span<const TensorSpec> inputs) { return infer_of_one_shape("sub", inputs); };
+  op.cost = elementwise_cost<1, 1>;
+  op.kernels[DeviceKind::cpu] = kernel_of<SubCpu>;
   return op;
 }
 
