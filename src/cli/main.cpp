@@ -1,15 +1,32 @@
 // lockstep: one program; each subcommand is in its own file.
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
+#include <string_view>
+#include <vector>
 
 #include "cli/commands.hpp"
 #include "cli/report_error.hpp"
+#include "lockstep/version.hpp"
 
 namespace {
+
+/// `lockstep help COMMAND` is `lockstep COMMAND --help`, as people try it.
+std::vector<const char*> words_of(int argc, char** argv) {
+  std::vector<const char*> words(argv, argv + argc);
+  if (argc < 2 || std::string_view(words[1]) != "help") return words;
+  words.erase(words.begin() + 1);
+  words.push_back("--help");
+  return words;
+}
 
 int run(int argc, char** argv) {
   CLI::App program("lockstep trains one neural network on many ranks, to the same bits on any number of them.",
                    "lockstep");
   program.require_subcommand(1);
+  program.set_version_flag(
+      "--version", [] { return fmt::format("lockstep {}", lockstep::version()); },
+      "Print the version and exit; `lockstep version` says more");
   program.footer("Examples:\n  lockstep train --ranks 2\n  lockstep COMMAND --help");
   lockstep::cli::Action action;
   lockstep::cli::add_train(program, action);
@@ -33,7 +50,8 @@ int run(int argc, char** argv) {
   lockstep::cli::add_completion(program, action);
   lockstep::cli::add_version(program, action);
   try {
-    program.parse(argc, argv);
+    const auto words = words_of(argc, argv);
+    program.parse(static_cast<int>(words.size()), words.data());
   } catch (const CLI::ParseError& error) {
     return lockstep::cli::report_parse_error(program, error);
   }

@@ -93,6 +93,10 @@ int report(const std::exception& error) {
 
 int report_parse_error(const CLI::App& program, const CLI::ParseError& error) {
   const CLI::App& command = named_command(program);
+  if (error.get_name() == "CallForVersion") {
+    fmt::print("{}\n", error.what());
+    return 0;
+  }
   if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) {
     const CLI::App* parent = command.get_parent();
     fmt::print("{}", command.help(parent == nullptr ? "" : full_name(*parent)));

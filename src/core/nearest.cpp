@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "core/other_words.hpp"
+
 namespace lockstep {
 
 int edit_distance(std::string_view a, std::string_view b) {
@@ -23,7 +25,8 @@ int edit_distance(std::string_view a, std::string_view b) {
 }
 
 std::string nearest(std::string_view word, const std::vector<std::string>& known) {
-  std::string best;
+  std::string best = our_word_for(word, known);
+  if (!best.empty()) return best;
   int least = std::max(1, static_cast<int>(word.size()) / 3) + 1;
   for (const auto& candidate : known) {
     const int distance = edit_distance(word, candidate);

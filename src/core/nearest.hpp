@@ -10,7 +10,8 @@ namespace lockstep {
 /// The number of insertions, deletions, replacements and swaps of neighbours that turn one word into the other.
 [[nodiscard]] int edit_distance(std::string_view a, std::string_view b);
 
-/// The nearest of `known`; empty if none is near (more than a third of the letters differ).
+/// The one of `known` that is meant by another program's word (core/other_words.hpp), or the nearest one; empty if none
+/// is near (more than a third of the letters differ).
 [[nodiscard]] std::string nearest(std::string_view word, const std::vector<std::string>& known);
 
 /// "; did you mean 'momentum'?" or nothing.

@@ -304,6 +304,11 @@ class Tables(unittest.TestCase):
             self.assertIn("Example", text, words)
             self.assertIn(f"Usage: lockstep {words} ", text, words)
 
+    def test_help_and_version_in_other_words(self):
+        self.assertEqual(run("help", "data", "info").stdout, run("data", "info", "--help").stdout)
+        self.assertEqual(run("help").stdout, run("--help").stdout)
+        self.assertEqual(run("--version").stdout, run("version").stdout.splitlines()[0] + "\n")
+
     def test_doctor(self):
         text = run("doctor").stdout
         self.assertIn("lockstep can train on this machine", text)

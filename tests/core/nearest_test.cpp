@@ -23,4 +23,17 @@ TEST(Nearest, SuggestsOnlyWhatIsNear) {
 }
 
 }  // namespace
+
+TEST(Nearest, KnowsTheWordsOfOtherPrograms) {
+  const std::vector<std::string> layers = {"add", "conv", "linear", "max_pool", "relu"};
+  for (const char* word : {"dense", "Dense", "Linear", "fc", "FullyConnected", "fully_connected"}) {
+    EXPECT_EQ(nearest(word, layers), "linear") << word;
+  }
+  EXPECT_EQ(nearest("Conv2D", layers), "conv");
+  EXPECT_EQ(nearest("MaxPool2d", layers), "max_pool");
+  EXPECT_EQ(nearest("ReLU", layers), "relu");
+  EXPECT_EQ(nearest("gpu", {"cpu", "cuda"}), "cuda") << "although cpu is nearer by letters";
+  EXPECT_EQ(nearest("dense", {"add", "relu"}), "") << "ours must be among the known ones";
+}
+
 }  // namespace lockstep
