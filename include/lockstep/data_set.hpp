@@ -14,14 +14,26 @@ namespace lockstep {
 /// One named tensor of every sample, without the batch dimension.
 struct Feature {
   enum class Kind : std::uint8_t {
-    image,   ///< u8 [height, width, channels]; if shapes differ between samples, the shape is {-1, -1, c}
-    label,   ///< i32 []
-    tokens,  ///< i32 [length]
-    tensor,  ///< anything else, passed through as it is
+    image,    ///< u8 [height, width, channels]; if shapes differ between samples, the shape is {-1, -1, c}
+    label,    ///< i32 []
+    tokens,   ///< i32 [length]
+    tensor,   ///< anything else, passed through as it is
+    columns,  ///< f32 [elements of DataSetInfo::columns], a row of a table; NaN: missing
   };
   std::string name;  ///< "image", "label", "left"
   Kind kind = Kind::tensor;
   TensorSpec spec;
+};
+
+/// A column of a table. A column of numbers is one element of the feature; a column of categories is one element for
+/// each category, which is 1 for the row's own. If values are missing, one more element is 1 for those.
+struct Column {
+  std::string name;
+  std::vector<std::string> categories;  ///< empty: numbers
+  bool missing = false;                 ///< whether some value is missing
+  [[nodiscard]] std::int64_t elements() const {
+    return (categories.empty() ? 1 : static_cast<std::int64_t>(categories.size())) + (missing ? 1 : 0);
+  }
 };
 
 /// What indexing found out, before step 0.
@@ -33,6 +45,7 @@ struct DataSetInfo {
   std::vector<std::int64_t> class_counts;  ///< by class, over all samples
   std::int64_t vocabulary = 0;             ///< token sets: number of distinct tokens; 0: not known
   std::vector<std::string> token_text;     ///< text split into characters: what each token stands for, by number
+  std::vector<Column> columns;             ///< tables: in the order of their elements
   std::vector<double> mean, stddev;        ///< images: by channel, on the scale 0...1, if the source knows them; else
                                            ///< empty
   std::vector<std::string> skipped;        ///< samples that were found bad at indexing: "train/cat/7.jpg: truncated

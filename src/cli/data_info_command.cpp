@@ -39,6 +39,8 @@ std::string kind_name(Feature::Kind kind) {
       return "tokens";
     case Feature::Kind::tensor:
       return "tensor";
+    case Feature::Kind::columns:
+      return "columns";
   }
   return "";
 }
@@ -71,6 +73,28 @@ void print_skipped(const DataSetInfo& info, bool all) {
   }
 }
 
+/// Of a table: what each column was taken for.
+void print_table_columns(const DataSetInfo& info, const data::ChannelStatistics& statistics, bool all) {
+  std::size_t element = 0;
+  for (const auto& column : info.columns) {
+    std::string text;
+    if (column.categories.empty()) {
+      text = "numbers";
+      if (!statistics.mean.empty()) {
+        text += fmt::format(", mean {:.4g}, std {:.4g}", statistics.mean.at(element), statistics.stddev.at(element));
+      }
+    } else {
+      const std::size_t shown = all ? column.categories.size() : std::min(column.categories.size(), kMaxLines);
+      text = fmt::format(
+          "{} categories: {}{}", column.categories.size(),
+          fmt::join(column.categories.begin(), column.categories.begin() + static_cast<std::ptrdiff_t>(shown), ", "),
+          shown < column.categories.size() ? ", ..." : "");
+    }
+    print_line("column", fmt::format("{}: {}{}", column.name, text, column.missing ? "; some missing" : ""));
+    element += static_cast<std::size_t>(column.elements());
+  }
+}
+
 void print_statistics(const data::ChannelStatistics& statistics) {
   if (statistics.mean.empty()) return;
   print_line("mean", fmt::format("{:.4f}  (by channel, of 0 to 1)", fmt::join(statistics.mean, " ")));
@@ -99,7 +123,11 @@ void print_set(const std::string& title, const DataSet& set, const data::Channel
   }
   print_classes(info, all);
   if (info.vocabulary > 0) print_line("vocabulary", telemetry::grouped(info.vocabulary));
-  print_statistics(statistics);
+  if (info.columns.empty()) {
+    print_statistics(statistics);
+  } else {
+    print_table_columns(info, statistics, all);
+  }
   print_skipped(info, all);
   for (const auto& warning : info.warnings) print_line("warning", warning);
   print_index(title, indexes);
@@ -149,7 +177,8 @@ void add_data_info(CLI::App& data, Action& run) {
   command->footer(
       "Examples:\n  lockstep data info examples/cifar10-resnet20.yaml --picture augmented.png\n"
       "  lockstep data info images=/data/cifar10-train.tar.zst\n"
-      "  lockstep data info text=shakespeare.txt context=64");
+      "  lockstep data info text=shakespeare.txt context=64\n"
+      "  lockstep data info table=examples/houses.csv target=price");
   auto arguments = std::make_shared<InfoArguments>();
   command->add_option("SOURCE", arguments->words, kDataWordsHelp)->expected(0, -1);
   command->add_option("--picture", arguments->picture,

@@ -39,6 +39,10 @@ JobFile job_around(const std::vector<std::string>& words, const config::Catalogu
     const std::string key = i == 0 ? main_setting : key_of(words[i]);
     overrides.push_back(fmt::format("data.train.{}.{}={}", kind, key, words[i].substr(words[i].find('=') + 1)));
   }
+  const auto sets_target = [](const std::string& word) { return key_of(word) == "target"; };
+  if (kind == name_of(SourceKind::table) && std::none_of(words.begin(), words.end(), sets_target)) {
+    throw Error(ExitCode::usage, "table: expected the column to predict, found none; add target=COLUMN");
+  }
   const std::string text = fmt::format("job: {{model: mlp, data: {{train: {{{}: {{}}}}}}, steps: 1}}\n", kind);
   JobFile job = config::load_text(text, "", overrides, catalogue, true);
   job.data.train.place = {};  // the text was generated: its line numbers mean nothing to the user

@@ -1,5 +1,5 @@
-// What `lockstep predict` does, by kind of data: classes of images, or text that continues a prompt. The training data
-// need not be present: the checkpoint has what is needed from them.
+// What `lockstep predict` does, by kind of data: classes of images, text that continues a prompt, or the target of a
+// table's rows. The training data need not be present: the checkpoint has what is needed from them.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace lockstep::cli {
 
 struct PredictOptions {
   std::string checkpoint = "newest";
-  std::vector<std::string> files;  ///< images, or CSV files that name them
+  std::vector<std::string> files;  ///< images, or CSV files that name them; tables
   int top = 5;
   std::string prompt;
   bool has_prompt = false;
@@ -25,6 +25,7 @@ struct PredictOptions {
 
 void predict_images(train::LoadedModel& model, const PredictOptions& options);
 void predict_text(train::LoadedModel& model, const PredictOptions& options);
+void predict_table(train::LoadedModel& model, const PredictOptions& options);
 
 /// Indices of the `count` largest values, largest first; equal values in order of their indices.
 [[nodiscard]] std::vector<std::size_t> largest(const std::vector<double>& values, int count);

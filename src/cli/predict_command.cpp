@@ -67,11 +67,14 @@ int predict(PredictArguments& arguments) {
     predict_text(model, arguments.options);
   } else if (arguments.options.has_prompt) {
     throw Error(ExitCode::usage,
-                fmt::format("--prompt: this job trains on {}, not on text; give image files instead", info.format));
+                fmt::format("--prompt: this job trains on {}, not on text; give files instead", info.format));
   } else if (has(info, Feature::Kind::image)) {
     predict_images(model, arguments.options);
+  } else if (has(info, Feature::Kind::columns)) {
+    predict_table(model, arguments.options);
   } else {
-    throw Error(ExitCode::usage, fmt::format("predict: expected a job on images or text, found {}", info.format));
+    throw Error(ExitCode::usage,
+                fmt::format("predict: expected a job on images, text or a table, found {}", info.format));
   }
   return 0;
 }
@@ -80,11 +83,11 @@ void add_options(CLI::App& command, PredictArguments& arguments) {
   PredictOptions& options = arguments.options;
   command
       .add_option("JOB", arguments.job.words,
-                  "a job file (.yaml, .yml, .json) or a run's directory, overrides key=value; image files, or CSV "
-                  "files that name them")
+                  "a job file (.yaml, .yml, .json) or a run's directory, overrides key=value; image files, CSV "
+                  "files that name them, or tables")
       ->expected(0, -1);
   command.add_option("--checkpoint", options.checkpoint, kCheckpointHelp)->capture_default_str();
-  command.add_option("--top", options.top, "images: how many classes to print")
+  command.add_option("--top", options.top, "images and tables: how many classes to print")
       ->check(at_least(1))
       ->capture_default_str();
   command.add_option("--prompt", options.prompt, "text: the prompt to continue");
@@ -108,13 +111,15 @@ void add_options(CLI::App& command, PredictArguments& arguments) {
 }  // namespace
 
 void add_predict(CLI::App& program, Action& run) {
-  CLI::App* command = program.add_subcommand("predict", "Classify images, or generate text, with a trained model.");
+  CLI::App* command = program.add_subcommand(
+      "predict", "Classify images, generate text, or predict for the rows of a table, with a trained model.");
   command->footer(
       "The training data need not be there, unless the weights are a bare .safetensors file. A sample of several "
       "images "
       "is as many files in a row, in the order of its features, or a row of a CSV file with a column for each.\n\n"
       "Examples:\n  lockstep predict runs/cifar10-resnet20 cat.png dog.jpg --top 3\n"
       "  lockstep predict runs/two-towers pairs.csv\n"
+      "  lockstep predict runs/houses new-houses.csv\n"
       "  lockstep predict examples/shakespeare-gpt.yaml --prompt 'ROMEO:' --tokens 300 --top-k 40");
   auto arguments = std::make_shared<PredictArguments>();
   add_options(*command, *arguments);

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "config/files.hpp"
+#include "config/list_rules.hpp"
 #include "config/scalar_rules.hpp"
 #include "config/sections.hpp"
 
@@ -104,6 +105,16 @@ Section<Source> digits() {
       .placed(&Source::place);
 }
 
+Section<Source> table() {
+  const auto columns = [] { return list_of<std::string>(text(), {.single = true, .unique = true}); };
+  return samples()
+      .field("target", &Source::target, columns(), "the column to predict; several are predicted at once, as numbers")
+      .required()
+      .field("features", &Source::features, columns(), "the columns to predict from; without it all others")
+      .field("categorical", &Source::categorical, columns(),
+             "columns of numbers that are names: categories, or the target's classes");
+}
+
 }  // namespace
 
 std::vector<SourceFormat> source_formats() {
@@ -119,6 +130,8 @@ std::vector<SourceFormat> source_formats() {
       {SourceKind::text, "plain text, in windows", text_windows},
       {SourceKind::tokens, "uint16 tokens, in windows", windows()},
       {SourceKind::csv, "a table that names the files and labels of each sample", samples()},
+      {SourceKind::table, "a CSV of numbers and categories, of which some columns are predicted from the others",
+       table()},
       {SourceKind::packed, "what `lockstep data pack` wrote", samples()},
   };
 }

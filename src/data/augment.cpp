@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "core/vectorize.hpp"
@@ -96,7 +97,9 @@ Pipeline::Pipeline(std::vector<Feature> features, const PipelineOptions& options
   for (const Feature& input : inputs_) {
     stored_.push_back(stored_as(input));
     outputs_.push_back(input.kind == Feature::Kind::image ? output_of(input) : input);
-    scales_.push_back(input.kind == Feature::Kind::image ? scale_for(outputs_.back(), options) : Scale{});
+    scales_.push_back(input.kind == Feature::Kind::image     ? scale_for(outputs_.back(), options)
+                      : input.kind == Feature::Kind::columns ? scale_of_columns(input, options)
+                                                             : Scale{});
   }
 }
 
@@ -148,6 +151,24 @@ Pipeline::Scale Pipeline::scale_for(const Feature& output, const PipelineOptions
   return scale;
 }
 
+Pipeline::Scale Pipeline::scale_of_columns(const Feature& columns, const PipelineOptions& options) {
+  const auto elements = static_cast<std::size_t>(columns.spec.shape.at(0));
+  const bool given = !options.mean.empty();
+  if (given && options.mean.size() != elements) {
+    throw Error(ExitCode::configuration,
+                fmt::format("job.data.normalize: expected {} values, one for each element of the table's columns, "
+                            "found {}; leave it at auto",
+                            elements, options.mean.size()));
+  }
+  Scale scale;
+  for (std::size_t i = 0; i < elements; ++i) {
+    const double mean = given ? options.mean[i] : 0, stddev = given ? options.stddev[i] : 1;
+    scale.factor.push_back(static_cast<float>(1 / stddev));
+    scale.shift.push_back(static_cast<float>(-mean / stddev));
+  }
+  return scale;
+}
+
 RandomStream Pipeline::random_of(const Step& step, std::size_t index, std::int64_t id, std::uint64_t epoch) const {
   return {mix(step.key, epoch), static_cast<std::uint64_t>(id), static_cast<std::uint32_t>(index)};
 }
@@ -192,7 +213,20 @@ void Pipeline::run(const Sample& sample, std::int64_t id, std::uint64_t epoch, P
       write_image(scratch.image, i, id, outputs[i]);
       continue;
     }
+    if (inputs_[i].kind == Feature::Kind::columns) {
+      write_columns(tensor, i, id, outputs[i]);
+      continue;
+    }
     copy(tensor, i, id, outputs[i]);
+  }
+}
+
+void Pipeline::write_columns(const Tensor& row, std::size_t index, std::int64_t id, std::byte* output) const {
+  copy(row, index, id, output);
+  auto* const values = reinterpret_cast<float*>(output);
+  const Scale& scale = scales_[index];
+  for (std::size_t i = 0; i < scale.factor.size(); ++i) {
+    values[i] = std::isnan(values[i]) ? 0.0F : values[i] * scale.factor[i] + scale.shift[i];
   }
 }
 

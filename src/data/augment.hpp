@@ -1,5 +1,5 @@
 // Pipeline: what happens to a sample between the reader and the batch. Images go through the steps as bytes, and become
-// normalised floats in one last pass; everything else is copied.
+// normalised floats in one last pass; the columns of a table are normalised; everything else is copied.
 //
 // A step draws from a stream keyed by (seed, name and position of the step, epoch), the sample's id and the number of
 // the image within the sample, and by nothing else.
@@ -19,7 +19,8 @@ namespace lockstep::data {
 
 struct PipelineOptions {
   std::vector<AugmentOptions> steps;  ///< those of `prepare`; for training, followed by those of `augment`
-  std::vector<double> mean, stddev;   ///< per channel on the scale 0 ... 1, or one for all; empty: 0 and 1
+  /// Images: per channel on the scale 0 ... 1, or one for all; tables: per element; empty: 0 and 1.
+  std::vector<double> mean, stddev;
   std::uint64_t seed = 0;
 };
 
@@ -76,10 +77,13 @@ class Pipeline {
   void add_steps(const PipelineOptions& options, const AugmentRegistry& registry);
   [[nodiscard]] Feature output_of(const Feature& input) const;
   [[nodiscard]] static Scale scale_for(const Feature& output, const PipelineOptions& options);
+  [[nodiscard]] static Scale scale_of_columns(const Feature& columns, const PipelineOptions& options);
   void augment(const Tensor& image, std::size_t index, std::int64_t id, std::uint64_t epoch, std::size_t steps,
                PipelineScratch& scratch) const;
   void write_image(const Image& image, std::size_t index, std::int64_t id, std::byte* output) const;
-  /// For an input that is not an image.
+  /// For a row of a table. A missing value becomes 0, the mean of normalised numbers.
+  void write_columns(const Tensor& row, std::size_t index, std::int64_t id, std::byte* output) const;
+  /// For an input that is neither.
   void copy(const Tensor& tensor, std::size_t index, std::int64_t id, std::byte* output) const;
   [[nodiscard]] RandomStream random_of(const Step& step, std::size_t index, std::int64_t id, std::uint64_t epoch) const;
   [[nodiscard]] Feature stored_as(const Feature& input) const;

@@ -50,6 +50,10 @@ std::string IndexCache::path_of(const SourceOptions& source) const {
   if (directory_.empty()) return "";
   std::string settings = fmt::format("{}{}\n{}\n{}\n{}\n{}\n", kIndexMagic, version(), name_of(source.kind),
                                      source.labels, name_of(source.tokenizer), name_of(source.part));
+  for (const auto* columns : {&source.target, &source.features, &source.categorical}) {
+    for (const auto& name : *columns) settings += name + ",";
+    settings += "\n";
+  }
   for (const auto& path : source.paths) settings += fs::absolute(path).lexically_normal().string() + "\n";
   return fmt::format("{}/index-{}", directory_, sha256(settings).substr(0, 32));
 }

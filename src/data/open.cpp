@@ -28,6 +28,8 @@ std::unique_ptr<DataSet> open_files(const SourceOptions& source, const IndexOpti
       return open_tokens(source, options);
     case SourceKind::csv:
       return open_csv(source, options);
+    case SourceKind::table:
+      return open_table(source, options);
     case SourceKind::packed:
       return open_packed(source, options);
   }

@@ -157,6 +157,10 @@ std::vector<std::string> pack(const DataSet& set, const std::string& path, const
                                                set.info().source));
     }
   }
+  if (!set.info().columns.empty()) {
+    throw Error(ExitCode::usage,
+                fmt::format("{}: tables are not packed: a rank reads all of one, once", set.info().source));
+  }
   std::vector<std::unique_ptr<SegmentWriter>> segments;
   for (std::int64_t id = 0; id < set.size(); ++id) {
     const bool full = !segments.empty() && segments.back()->size() >= static_cast<std::uint64_t>(options.segment_bytes);

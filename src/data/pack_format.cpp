@@ -22,7 +22,7 @@ constexpr const char* kEntryTooShort = "damaged packed file: an entry ends too e
 
 constexpr std::array kDTypes{DType::f32, DType::bf16, DType::f16, DType::f64,
                              DType::i64, DType::i32,  DType::u16, DType::u8};
-constexpr std::array<const char*, 4> kKinds{"image", "label", "tokens", "tensor"};
+constexpr std::array<const char*, 5> kKinds{"image", "label", "tokens", "tensor", "columns"};
 
 DType dtype_named(const std::string& name) {
   for (const DType dtype : kDTypes) {

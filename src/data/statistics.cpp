@@ -111,6 +111,49 @@ ChannelStatistics finish(const Sums& sums) {
   return result;
 }
 
+/// By element of the columns: whether it is a number.
+std::vector<bool> numbers_of(const std::vector<Column>& columns) {
+  std::vector<bool> numbers;
+  for (const Column& column : columns) {
+    numbers.resize(numbers.size() + static_cast<std::size_t>(column.elements()));
+    if (column.categories.empty()) numbers[numbers.size() - (column.missing ? 2 : 1)] = true;
+  }
+  return numbers;
+}
+
+/// visit(element, value) for all that is not missing, sample after sample.
+template <class Visit>
+void for_numbers(const DataSet& set, std::size_t feature, const std::vector<bool>& numbers, const Visit& visit) {
+  Sample sample;
+  for (std::int64_t id = 0; id < set.size(); ++id) {
+    set.read(id, sample);
+    const auto row = sample[feature].tensor.as<float>();
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+      if (numbers[i] && !std::isnan(row[i])) visit(i, static_cast<double>(row[i]));
+    }
+  }
+}
+
+/// Of a table, in two passes: numbers may be far from 0 and near to one another.
+ChannelStatistics column_statistics(const DataSet& set, std::size_t feature) {
+  const std::vector<bool> numbers = numbers_of(set.info().columns);
+  std::vector<double> count(numbers.size()), mean(numbers.size()), squares(numbers.size());
+  for_numbers(set, feature, numbers, [&](std::size_t i, double value) {
+    count[i] += 1;
+    mean[i] += value;
+  });
+  for (std::size_t i = 0; i < mean.size(); ++i) mean[i] /= std::max(count[i], 1.0);
+  for_numbers(set, feature, numbers,
+              [&](std::size_t i, double value) { squares[i] += (value - mean[i]) * (value - mean[i]); });
+  ChannelStatistics result;
+  for (std::size_t i = 0; i < mean.size(); ++i) {
+    const double stddev = std::sqrt(squares[i] / std::max(count[i], 1.0));
+    result.mean.push_back(mean[i]);
+    result.stddev.push_back(stddev > 0 ? stddev : 1);
+  }
+  return result;
+}
+
 std::string write(const ChannelStatistics& statistics) {
   std::string out;
   for (const auto* values : {&statistics.mean, &statistics.stddev}) {
@@ -133,6 +176,9 @@ ChannelStatistics read(const std::string& note, std::size_t channels) {
 ChannelStatistics channel_statistics(const DataSet& set, const StatisticsOptions& options) {
   const DataSetInfo& info = set.info();
   if (!info.mean.empty()) return {info.mean, info.stddev};
+  for (std::size_t i = 0; i < info.features.size(); ++i) {
+    if (info.features[i].kind == Feature::Kind::columns) return column_statistics(set, i);
+  }
   const std::size_t channels = channels_of(info);
   if (channels == 0) return {};
   const auto name = fmt::format("statistics of {} over {}", info.digest, std::min(set.size(), options.max_samples));

@@ -1,4 +1,5 @@
-// Mean and standard deviation of a data set's images, per channel, on the scale 0 ... 1, for `normalize: auto`.
+// Mean and standard deviation of a data set's images, per channel, on the scale 0 ... 1, or of a table's numbers, per
+// element, for `normalize: auto`.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +11,7 @@
 namespace lockstep::data {
 
 struct ChannelStatistics {
-  std::vector<double> mean, stddev;  ///< by channel; empty: the set has no images
+  std::vector<double> mean, stddev;  ///< by channel, or element; empty: the set has neither images nor columns
 };
 
 struct StatisticsOptions {
@@ -23,7 +24,9 @@ struct StatisticsOptions {
 
 /// Sums are of integers, so the result does not depend on threads or order. If the set provides statistics
 /// (DataSetInfo::mean, stddev), these are returned. All images of a sample count together. A constant channel gets a
-/// standard deviation of 1.
+/// standard deviation of 1. Tables are read by one thread, in the order of their rows, without the values that
+/// are missing; elements that stand for a category, or for a missing value, get a mean of 0 and a standard deviation
+/// of 1.
 [[nodiscard]] ChannelStatistics channel_statistics(const DataSet& set, const StatisticsOptions& options);
 
 }  // namespace lockstep::data

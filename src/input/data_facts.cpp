@@ -16,10 +16,11 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::array<std::pair<Feature::Kind, const char*>, 4> kKinds = {{{Feature::Kind::image, "image"},
+constexpr std::array<std::pair<Feature::Kind, const char*>, 5> kKinds = {{{Feature::Kind::image, "image"},
                                                                           {Feature::Kind::label, "label"},
                                                                           {Feature::Kind::tokens, "tokens"},
-                                                                          {Feature::Kind::tensor, "tensor"}}};
+                                                                          {Feature::Kind::tensor, "tensor"},
+                                                                          {Feature::Kind::columns, "columns"}}};
 constexpr std::array kTypes = {DType::f32, DType::bf16, DType::f16, DType::f64,
                                DType::i64, DType::i32,  DType::u16, DType::u8};
 
@@ -44,6 +45,15 @@ Feature parse_feature(const Json& json) {
   return feature;
 }
 
+Json to_json(const Column& column) {
+  return {{"name", column.name}, {"categories", column.categories}, {"missing", column.missing}};
+}
+
+Column parse_column(const Json& json) {
+  return {json.at("name").get<std::string>(), json.at("categories").get<std::vector<std::string>>(),
+          json.at("missing").get<bool>()};
+}
+
 /// A set of which only the description is stored.
 class RememberedSet final : public DataSet {
  public:
@@ -66,6 +76,9 @@ DataSetInfo parse_info(const Json& json) {
   json.at("class_names").get_to(info.class_names);
   info.vocabulary = integer_of<std::int64_t>(json.at("vocabulary"));
   json.at("token_text").get_to(info.token_text);
+  if (json.contains("columns")) {  // of tables only
+    for (const auto& column : json.at("columns")) info.columns.push_back(parse_column(column));
+  }
   json.at("digest").get_to(info.digest);
   return info;
 }
@@ -76,15 +89,16 @@ std::string data_facts(const PreparedData& data) {
   const DataSetInfo& info = data.train->info();
   Json features = Json::array();
   for (const auto& feature : info.features) features.push_back(to_json(feature));
-  const Json json = {{"format", info.format},
-                     {"source", info.source},
-                     {"features", features},
-                     {"class_names", info.class_names},
-                     {"vocabulary", info.vocabulary},
-                     {"token_text", info.token_text},
-                     {"mean", data.mean},
-                     {"std", data.stddev},
-                     {"digest", info.digest}};
+  Json json = {{"format", info.format},
+               {"source", info.source},
+               {"features", features},
+               {"class_names", info.class_names},
+               {"vocabulary", info.vocabulary},
+               {"token_text", info.token_text},
+               {"mean", data.mean},
+               {"std", data.stddev},
+               {"digest", info.digest}};
+  for (const Column& column : info.columns) json["columns"].push_back(to_json(column));
   // A class has the name of its folder, which need not be UTF-8.
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }

@@ -51,9 +51,10 @@ void open_sets(const DataOptions& wanted, std::uint64_t seed, const DataSets& ow
   by_policy(data.test, "test");
 }
 
-bool has_images(const DataSetInfo& info) {
+/// Images, or columns of a table.
+bool has_what_is_normalized(const DataSetInfo& info) {
   for (const auto& feature : info.features) {
-    if (feature.kind == Feature::Kind::image) return true;
+    if (feature.kind == Feature::Kind::image || feature.kind == Feature::Kind::columns) return true;
   }
   return false;
 }
@@ -72,7 +73,7 @@ data::ChannelStatistics statistics_of(const DataSet& set, data::IndexNotes& note
 }
 
 void normalize(const DataOptions& wanted, SourceIndexes& indexes, PreparedData& data) {
-  if (!wanted.normalize || !has_images(data.train->info())) return;
+  if (!wanted.normalize || !has_what_is_normalized(data.train->info())) return;
   data.mean = wanted.mean;
   data.stddev = wanted.stddev;
   if (!data.mean.empty()) return;

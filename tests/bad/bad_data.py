@@ -35,6 +35,26 @@ def members(path, mode, files):
             archive.addfile(entry, io.BytesIO(content))
 
 
+def tables(out):
+    good = "age,kind,price\n30,flat,1\n40,house,2\n50,flat,3\n60,house,4\n"
+    for name, text in {
+            "good_table": good,
+            "table_word": good.replace("40,", "old,"),
+            "table_target_missing": good.replace(",2\n", ",\n").replace(",4\n", ",NaN\n"),
+            "table_infinite": good.replace("50,", "inf,"),
+            "table_short_row": good.replace("40,house,2", "40,house"),
+            "table_semicolons": good.replace(",", ";"),
+            "table_no_header": good.split("\n", 1)[1].replace("flat", "1").replace("house", "2"),
+            "table_other_kind": good.replace("60,house", "60,barn"),
+            "table_empty_column": good.replace("flat", "").replace("house", "NA"),
+            "table_header_only": "age,kind,price\n"}.items():
+        (out / f"{name}.csv").write_text(text)
+    job = "job:\n  model: {layers: [{linear: 1}]}\n  loss: mean_squared_error\n  batch_size: 2\n  epochs: 1\n  data:\n" \
+          "    train: {table: {path: good_table.csv, target: price}}\n" \
+          "    validation: {table: {path: table_other_kind.csv, target: price}}\n"
+    (out / "table_job.yaml").write_text(job)
+
+
 def main():
     out = pathlib.Path(sys.argv[1])
     good = png()
@@ -64,6 +84,7 @@ def main():
     classes(out / "other_classes", {"a/1.png": good, "c/1.png": good})
     (out / "list.txt").write_bytes(b"a/1.png\nz/9.png\n")
     (out / "no.pack").write_bytes(b"no pack" * 100)
+    tables(out)
 
 
 if __name__ == "__main__":

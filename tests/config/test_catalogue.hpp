@@ -139,7 +139,7 @@ inline Catalogue test_catalogue() {
   };
   known.models.back().batch_statistics = true;
   known.losses = {entry("cross_entropy", {number_attribute("label_smoothing", 0, 0, 1)}), entry("mean_squared_error")};
-  known.metrics = {"accuracy", "perplexity", "top5"};
+  known.metrics = {"accuracy", "mae", "perplexity", "rmse", "top5"};
   known.optimizers = {sgd_entry(), adam_entry("adam", 0), adam_entry("adamw", 0.01)};
   known.schedules = schedule_entries();
   known.augmentations = {entry("flip"), entry("crop", {integer_attribute("padding", 4, 0)}, "padding"),

@@ -1,4 +1,5 @@
-// CSVs: the table, which must survive a round trip, and the set of images that it names.
+// CSVs: the table by itself, which is the same again after it was written, the set of images that it names, and the
+// numbers and categories that it holds.
 #include <fmt/format.h>
 
 #include "data/open.hpp"
@@ -39,6 +40,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   fuzz::accepts([&] {
     const std::string path = folder.put("a.csv", text);
     fuzz::read_samples(*data::open(fuzz::source(SourceKind::csv, {path}), {.threads = 1}));
+  });
+  fuzz::accepts([&] {
+    SourceOptions table = fuzz::source(SourceKind::table, {folder.put("a.csv", text)});
+    if (!rows.empty()) table.target = {rows.front().fields.back()};
+    fuzz::read_samples(*data::open(table, {.threads = 1}));
   });
   return 0;
 }

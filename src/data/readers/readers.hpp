@@ -14,6 +14,7 @@ namespace lockstep::data {
 [[nodiscard]] std::unique_ptr<DataSet> open_cifar(const SourceOptions& source, const IndexOptions& options);
 [[nodiscard]] std::unique_ptr<DataSet> open_text(const SourceOptions& source, const IndexOptions& options);
 [[nodiscard]] std::unique_ptr<DataSet> open_tokens(const SourceOptions& source, const IndexOptions& options);
+[[nodiscard]] std::unique_ptr<DataSet> open_table(const SourceOptions& source, const IndexOptions& options);
 [[nodiscard]] std::unique_ptr<DataSet> open_packed(const SourceOptions& source, const IndexOptions& options);
 
 }  // namespace lockstep::data

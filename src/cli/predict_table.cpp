@@ -1,0 +1,87 @@
+// Rows of a table through the columns, categories and statistics of the training set, to numbers or classes.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/predict.hpp"
+#include "data/open.hpp"
+#include "lockstep/error.hpp"
+
+namespace lockstep::cli {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// What a row is said to be: values, or probabilities of classes.
+struct RowPrediction {
+  bool probabilities = false;
+  std::vector<double> values;
+};
+
+RowPrediction read_prediction(const std::string& loss, std::span<const float> prediction) {
+  if (loss == "cross_entropy") return {true, probabilities(prediction)};
+  RowPrediction row{loss == "binary_cross_entropy", {prediction.begin(), prediction.end()}};
+  if (row.probabilities) {
+    for (double& logit : row.values) logit = 1 / (1 + std::exp(-logit));
+  }
+  return row;
+}
+
+void print_row_classes(const std::string& name, const RowPrediction& row, const DataSetInfo& info,
+                       const PredictOptions& options) {
+  const auto order = largest(row.values, options.top);
+  if (options.json) {
+    Json line = {{"event", "predict"}, {"row", name}};
+    for (const std::size_t i : order) {
+      line["classes"].push_back({{"name", info.class_names.at(i)}, {"index", i}, {"probability", row.values[i]}});
+    }
+    fmt::print("{}\n", line.dump(-1, ' ', false, Json::error_handler_t::replace));
+    return;
+  }
+  fmt::print("{}\n", name);
+  for (const std::size_t i : order) fmt::print("  {:>8.4f}  {}\n", row.values[i], info.class_names.at(i));
+}
+
+void print_row_values(const std::string& name, const RowPrediction& row, const PredictOptions& options) {
+  if (options.json) {
+    const Json line = {
+        {"event", "predict"}, {"row", name}, {row.probabilities ? "probabilities" : "values", row.values}};
+    fmt::print("{}\n", line.dump(-1, ' ', false, Json::error_handler_t::replace));
+    return;
+  }
+  fmt::print("{}  {:.6g}\n", name, fmt::join(row.values, "  "));
+}
+
+}  // namespace
+
+void predict_table(train::LoadedModel& model, const PredictOptions& options) {
+  if (options.files.empty()) {
+    throw Error(ExitCode::usage,
+                "predict: expected CSV files with the columns of the training set, found none; give "
+                "them after the job");
+  }
+  SourceOptions source;
+  source.kind = SourceKind::table;
+  source.paths = options.files;
+  const DataSetInfo& info = model.data();
+  const auto rows = data::open(source, {.like = &info});
+  std::vector<RowPrediction> predictions(static_cast<std::size_t>(rows->size()));
+  model.predict(*rows, [&](std::int64_t id, std::span<const float> prediction) {
+    predictions[static_cast<std::size_t>(id)] = read_prediction(model.job().loss.kind, prediction);
+  });
+  for (std::int64_t id = 0; id < rows->size(); ++id) {
+    const RowPrediction& row = predictions[static_cast<std::size_t>(id)];
+    if (row.values.size() == info.class_names.size() && row.probabilities) {
+      print_row_classes(rows->name(id), row, info, options);
+    } else {
+      print_row_values(rows->name(id), row, options);
+    }
+  }
+}
+
+}  // namespace lockstep::cli

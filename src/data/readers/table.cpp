@@ -1,0 +1,339 @@
+// A CSV with a header row, whose columns are what is predicted and what it is predicted from. Columns of numbers and of
+// categories become one feature, `features`, of floats; the target, `label`, is a number, several numbers, or a class.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <span>
+
+#include "core/digest.hpp"
+#include "data/readers/common.hpp"
+#include "data/readers/file.hpp"
+#include "data/readers/prepare.hpp"
+#include "data/readers/readers.hpp"
+#include "data/readers/table_columns.hpp"
+#include "lockstep/error.hpp"
+
+namespace lockstep::data {
+namespace {
+
+constexpr std::size_t kMostCategories = 1000;
+
+/// All rows, decoded.
+struct TableRows {
+  DataSetInfo info;
+  std::vector<std::string> names;    ///< by row: "houses.csv:17"
+  std::vector<float> features;       ///< [rows, elements]
+  std::vector<float> targets;        ///< [rows, targets]; empty: classes
+  std::vector<std::int32_t> labels;  ///< [rows]; empty: numbers
+};
+
+class Table final : public DataSet {
+ public:
+  Table(TableRows rows, ByteCounter counter) : rows_(std::move(rows)), counter_(std::move(counter)) {}
+
+  [[nodiscard]] const DataSetInfo& info() const override { return rows_.info; }
+  [[nodiscard]] std::int64_t size() const override { return std::ssize(rows_.names); }
+  [[nodiscard]] std::uint64_t bytes_read() const override { return *counter_; }
+  [[nodiscard]] std::string name(std::int64_t id) const override {
+    return rows_.names.at(static_cast<std::size_t>(id));
+  }
+  [[nodiscard]] std::int64_t label(std::int64_t id) const override {
+    return rows_.labels.empty() ? -1 : rows_.labels.at(static_cast<std::size_t>(id));
+  }
+
+  void read(std::int64_t id, Sample& out) const override {
+    LOCKSTEP_CHECK(id >= 0 && id < size(), "the number of a row");
+    const auto& features = rows_.info.features;
+    prepare_names(out, features);
+    for (std::size_t i = 0; i < features.size(); ++i) prepare(out[i].tensor, features[i].spec);
+    copy_row(rows_.features, id, out[0].tensor);
+    if (features.size() == 1) return;  // there is no target
+    if (rows_.labels.empty()) {
+      copy_row(rows_.targets, id, out[1].tensor);
+    } else {
+      set_label(out[1].tensor, rows_.labels[static_cast<std::size_t>(id)]);
+    }
+  }
+
+ private:
+  static void copy_row(const std::vector<float>& from, std::int64_t id, Tensor& to) {
+    const auto out = to.as<float>();
+    std::copy_n(from.begin() + id * std::ssize(out), out.size(), out.begin());
+  }
+
+  TableRows rows_;
+  ByteCounter counter_;
+};
+
+/// What columns are and which classes there are: of this source, or as the training set has it.
+class Layout {
+ public:
+  Layout(const std::vector<TableFile>& files, const SourceOptions& source, const DataSetInfo* like)
+      : files_(files), source_(source) {
+    if (source.target.empty() && like == nullptr) fail("expected a target, the column to predict; add `target`");
+    for (const auto* names : {&source.target, &source.features, &source.categorical}) {
+      for (const auto& name : *names) (void)column_called(files.front(), name);
+    }
+    for (const auto& name : source.features) {
+      if (is_target(name))
+        fail(fmt::format("the column '{}' is a target and a feature; leave it out of `features`", name));
+    }
+    if (like != nullptr) {
+      take(*like);
+    } else {
+      for (const auto& name : feature_names()) columns.push_back(column_of(name));
+      choose_target();
+    }
+  }
+
+  std::vector<Column> columns;
+  std::vector<std::string> class_names;  ///< empty: the target is numbers
+  [[nodiscard]] bool has_classes() const { return has_classes_; }
+  [[nodiscard]] std::int64_t elements() const {
+    std::int64_t sum = 0;
+    for (const Column& column : columns) sum += column.elements();
+    return sum;
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& what) const {
+    throw Error(ExitCode::data, fmt::format("{}: {}", describe(source_.paths), what));
+  }
+  [[nodiscard]] bool is_target(const std::string& name) const {
+    return std::find(source_.target.begin(), source_.target.end(), name) != source_.target.end();
+  }
+  [[nodiscard]] bool is_categorical(const std::string& name) const {
+    return std::find(source_.categorical.begin(), source_.categorical.end(), name) != source_.categorical.end();
+  }
+
+  [[nodiscard]] std::vector<std::string> feature_names() const {
+    if (!source_.features.empty()) return source_.features;
+    std::vector<std::string> names;
+    for (const auto& name : files_.front().header.fields) {
+      if (!is_target(name)) names.push_back(name);
+    }
+    if (names.empty()) fail("expected columns beside the target, found none");
+    return names;
+  }
+
+  [[nodiscard]] Column column_of(const std::string& name) const {
+    ColumnValues values = look_at_column(files_, name);
+    Column column{name, {}, values.missing > 0};
+    if (values.numbers + values.texts == 0) {
+      fail(fmt::format("column '{}': expected values, found none; name the columns to use under `features`", name));
+    }
+    if (values.are_numbers() && !is_categorical(name)) return column;
+    if (values.categories.size() > kMostCategories) {
+      fail(
+          fmt::format("column '{}': expected at most {} categories, found {}; name the columns to use under `features`",
+                      name, kMostCategories, values.categories.size()));
+    }
+    column.categories = std::move(values.categories);
+    return column;
+  }
+
+  void choose_target() {
+    for (const auto& name : source_.target) {
+      ColumnValues values = look_at_column(files_, name);
+      if (values.are_numbers() && !is_categorical(name)) continue;
+      if (source_.target.size() > 1) {
+        fail(fmt::format("column '{}': expected numbers, since there are {} targets, found texts", name,
+                         source_.target.size()));
+      }
+      has_classes_ = true;
+      class_names = std::move(values.categories);
+    }
+  }
+
+  void take(const DataSetInfo& like) {
+    columns = like.columns;
+    class_names = like.class_names;
+    has_classes_ = !class_names.empty();
+    for (const TableFile& file : files_) {
+      for (const Column& column : columns) (void)column_called(file, column.name);
+    }
+    const auto elements = like.features.empty() ? TensorSpec() : like.features.back().spec;
+    const std::int64_t targets = elements.shape.empty() ? 1 : elements.shape[0];
+    if (columns.empty() || (!source_.target.empty() && targets != std::ssize(source_.target))) {
+      fail("expected the columns and targets of the training set; give both sources the same settings");
+    }
+  }
+
+  const std::vector<TableFile>& files_;
+  const SourceOptions& source_;
+  bool has_classes_ = false;
+};
+
+/// Decodes rows, and notes what is wrong with them.
+class Decoder {
+ public:
+  Decoder(const Layout& layout, const SourceOptions& source, TableRows& rows)
+      : layout_(layout), source_(source), rows_(rows) {}
+
+  void add(const TableFile& file) {
+    std::vector<std::size_t> features, targets;
+    for (const Column& column : layout_.columns) features.push_back(column_called(file, column.name));
+    for (const auto& name : source_.target) targets.push_back(column_called(file, name));
+    for (std::size_t row = 0; row < file.rows.size(); ++row) {
+      fault_.clear();
+      values_.clear();
+      const auto& fields = file.rows[row].fields;
+      for (std::size_t i = 0; i < features.size(); ++i) {
+        add_feature(file, row, layout_.columns[i], fields[features[i]]);
+      }
+      std::vector<float> wanted;
+      std::int32_t label = 0;
+      for (std::size_t i = 0; i < targets.size(); ++i) {
+        const std::string& value = fields[targets[i]];
+        if (layout_.has_classes()) {
+          label = class_in(file, row, source_.target[i], value);
+        } else {
+          wanted.push_back(is_missing(value) ? missing_target(file, row, source_.target[i])
+                                             : number(file, row, source_.target[i], value));
+        }
+      }
+      if (!fault_.empty()) {
+        faults.push_back(fault_);
+        continue;
+      }
+      rows_.names.push_back(fmt::format("{}:{}", file.path, file.rows[row].line));
+      rows_.features.insert(rows_.features.end(), values_.begin(), values_.end());
+      rows_.targets.insert(rows_.targets.end(), wanted.begin(), wanted.end());
+      if (layout_.has_classes() && !targets.empty()) rows_.labels.push_back(label);
+    }
+  }
+
+  std::vector<std::string> faults;
+  std::map<std::string, std::int64_t> filled;  ///< by column: values that are missing here, but not in training
+
+ private:
+  /// Of a row the first one counts.
+  void note(const TableFile& file, std::size_t row, const std::string& column, const std::string& what) {
+    if (fault_.empty()) fault_ = fmt::format("{}: {}", file.place(row, column), what);
+  }
+
+  float number(const TableFile& file, std::size_t row, const std::string& column, const std::string& value) {
+    const auto found = number_in(value);
+    if (!found) {
+      note(file, row, column,
+           fmt::format("expected a number, as in the other rows, found '{}'; or add the column to `categorical`",
+                       value));
+      return 0;
+    }
+    const auto rounded = static_cast<float>(*found);
+    if (!std::isfinite(rounded))
+      note(file, row, column, fmt::format("expected a number that fp32 can hold, found '{}'", value));
+    return rounded;
+  }
+
+  float missing_target(const TableFile& file, std::size_t row, const std::string& column) {
+    note(file, row, column, "expected a target, found nothing");
+    return 0;
+  }
+
+  std::int32_t class_in(const TableFile& file, std::size_t row, const std::string& column, const std::string& value) {
+    if (is_missing(value)) return static_cast<std::int32_t>(missing_target(file, row, column));
+    const std::int64_t place = place_in(layout_.class_names, value);
+    if (place < 0) note(file, row, column, unknown(value, layout_.class_names));
+    return static_cast<std::int32_t>(std::max<std::int64_t>(place, 0));
+  }
+
+  void add_feature(const TableFile& file, std::size_t row, const Column& column, const std::string& value) {
+    const bool missing = is_missing(value);
+    if (missing && !column.missing) ++filled[column.name];
+    if (column.categories.empty()) {
+      values_.push_back(missing ? std::numeric_limits<float>::quiet_NaN() : number(file, row, column.name, value));
+    } else {
+      const std::size_t first = values_.size();
+      values_.resize(first + column.categories.size());
+      const std::int64_t place = missing ? -1 : place_in(column.categories, value);
+      if (place >= 0) values_[first + static_cast<std::size_t>(place)] = 1;
+      if (place < 0 && !missing) note(file, row, column.name, unknown(value, column.categories));
+    }
+    if (column.missing) values_.push_back(missing ? 1.0F : 0.0F);
+  }
+
+  /// -1: it is not there.
+  static std::int64_t place_in(const std::vector<std::string>& words, const std::string& value) {
+    const auto first = value.find_first_not_of(" \t"), last = value.find_last_not_of(" \t");
+    const auto found = std::find(words.begin(), words.end(), value.substr(first, last - first + 1));
+    return found == words.end() ? -1 : found - words.begin();
+  }
+
+  static std::string unknown(const std::string& value, const std::vector<std::string>& known) {
+    constexpr std::size_t kNamed = 10;
+    const auto end = known.begin() + static_cast<std::ptrdiff_t>(std::min(known.size(), kNamed));
+    return fmt::format("expected one of {}{}, as in the training set, found '{}'", fmt::join(known.begin(), end, ", "),
+                       known.size() > kNamed ? ", ..." : "", value);
+  }
+
+  const Layout& layout_;
+  const SourceOptions& source_;
+  TableRows& rows_;
+  std::string fault_;
+  std::vector<float> values_;
+};
+
+void describe_rows(const Layout& layout, const SourceOptions& source, TableRows& rows) {
+  DataSetInfo& info = rows.info;
+  info.columns = layout.columns;
+  info.class_names = layout.class_names;
+  info.features = {{"features", Feature::Kind::columns, {DType::f32, {layout.elements()}}}};
+  if (source.target.empty()) {  // rows to predict for
+    info.class_counts.clear();
+  } else if (layout.has_classes()) {
+    info.features.push_back({"label", Feature::Kind::label, {DType::i32, {}}});
+    info.class_counts.assign(info.class_names.size(), 0);
+    for (const auto label : rows.labels) ++info.class_counts[static_cast<std::size_t>(label)];
+  } else {
+    const Shape one, several = {std::ssize(source.target)};
+    info.features.push_back({"label", Feature::Kind::tensor, {DType::f32, source.target.size() == 1 ? one : several}});
+  }
+  Sha256 digest;
+  digest.add(info.format + "\n");
+  for (const Column& column : info.columns) {
+    digest.add(fmt::format("{}\n{}\n{}\n", column.name, column.missing, fmt::join(column.categories, "\n")));
+  }
+  digest.add(fmt::format("{}\n{}\n", fmt::join(source.target, "\n"), fmt::join(info.class_names, "\n")));
+  digest.add(std::as_bytes(std::span(rows.features)));
+  digest.add(std::as_bytes(std::span(rows.targets)));
+  digest.add(std::as_bytes(std::span(rows.labels)));
+  info.digest = digest.hex();
+}
+
+}  // namespace
+
+std::unique_ptr<DataSet> open_table(const SourceOptions& source, const IndexOptions& options) {
+  const auto counter = make_byte_counter();
+  std::vector<TableFile> files;
+  std::size_t samples = 0;
+  for (const auto& path : source.paths) {
+    const auto bytes = read_whole(File(path, counter));
+    files.push_back(parse_table({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path));
+    samples += files.back().rows.size();
+  }
+  const Layout layout(files, source, options.like);
+  TableRows rows;
+  rows.info.format = "table";
+  rows.info.source = describe(source.paths);
+  Decoder decoder(layout, source, rows);
+  for (const TableFile& file : files) decoder.add(file);
+  judge_bad_samples(source, decoder.faults, samples);
+  if (rows.names.empty()) {
+    throw Error(ExitCode::data, fmt::format("{}: no row is left; all {} are bad", rows.info.source, samples));
+  }
+  rows.info.skipped = decoder.faults;
+  for (const auto& [column, count] : decoder.filled) {
+    rows.info.warnings.push_back(
+        fmt::format("column '{}': {} {} missing, but none in the training set: taken for its mean, or for no category",
+                    column, count, count == 1 ? "value is" : "values are"));
+  }
+  describe_rows(layout, source, rows);
+  return std::make_unique<Table>(std::move(rows), counter);
+}
+
+}  // namespace lockstep::data

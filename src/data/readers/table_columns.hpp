@@ -1,0 +1,44 @@
+// What the columns of a CSV hold: numbers, categories or nothing, judged by all of their rows.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "data/readers/csv_table.hpp"
+
+namespace lockstep::data {
+
+/// Rows of one file, behind its header.
+struct TableFile {
+  std::string path;
+  CsvRow header;
+  std::vector<CsvRow> rows;
+  /// Where a value stands: "houses.csv:17: column 'age'".
+  [[nodiscard]] std::string place(std::size_t row, const std::string& column) const;
+};
+
+/// Throws Error(data) for a file without a header or rows, or with rows of another length than the header's.
+[[nodiscard]] TableFile parse_table(std::string_view text, const std::string& path);
+
+/// Which column of the header is called so. Throws Error(data) that offers the nearest.
+[[nodiscard]] std::size_t column_called(const TableFile& file, const std::string& name);
+
+/// Nothing, or what programs write for it: NA, N/A, NaN, null, None.
+[[nodiscard]] bool is_missing(const std::string& value);
+
+/// nothing: the text is no number. Infinite ones are numbers; whoever needs finite ones says so.
+[[nodiscard]] std::optional<double> number_in(const std::string& value);
+
+/// A column of all files.
+struct ColumnValues {
+  std::size_t numbers = 0, texts = 0, missing = 0;  ///< values
+  std::vector<std::string>
+      categories;  ///< distinct values, but for missing ones: as numbers, if all are, else as words
+  /// Whether it is one of numbers: most of what is there are, or nothing is there.
+  [[nodiscard]] bool are_numbers() const { return numbers >= texts; }
+};
+[[nodiscard]] ColumnValues look_at_column(const std::vector<TableFile>& files, const std::string& name);
+
+}  // namespace lockstep::data

@@ -1,0 +1,185 @@
+// Tables: what a column is taken for, what becomes of its values, and what is refused, with row and column.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "data/augment.hpp"
+#include "data/open.hpp"
+#include "data/reader_support.hpp"
+#include "data/split.hpp"
+#include "data/statistics.hpp"
+#include "lockstep/error.hpp"
+
+namespace lockstep::test {
+
+namespace {
+
+using data::channel_statistics;
+using data::make_view;
+using data::open;
+
+constexpr const char* kHouses =
+    "area,kind,year,price\n"
+    "50,flat,1990,100\n"
+    "70,house,,200\n"
+    "90,flat,2010,300\n"
+    "110, villa ,NA,400\n";
+
+class TableTest : public testing::Test {
+ protected:
+  [[nodiscard]] SourceOptions table(const std::string& text, std::vector<std::string> target = {"price"}) {
+    const std::string path = folder_ / ("t" + std::to_string(files_++) + ".csv");
+    write_file(path, text);
+    SourceOptions options;
+    options.kind = SourceKind::table;
+    options.paths = {path};
+    options.target = std::move(target);
+    return options;
+  }
+  [[nodiscard]] std::string refusal(const SourceOptions& options, const DataSetInfo* like = nullptr) const {
+    return without(message_of(ExitCode::data, [&] { (void)open(options, {.like = like}); }), folder_.path());
+  }
+
+  TemporaryFolder folder_;
+  int files_ = 0;
+};
+
+std::vector<float> row_of(const DataSet& set, std::int64_t id) {
+  Sample sample;
+  set.read(id, sample);
+  const auto values = sample.at(0).tensor.as<float>();
+  return {values.begin(), values.end()};
+}
+
+}  // namespace
+
+TEST_F(TableTest, ColumnsAreNumbersOrCategories) {
+  const auto set = open(table(kHouses));
+  const DataSetInfo& info = set->info();
+  ASSERT_EQ(info.columns.size(), 3U);
+  EXPECT_TRUE(info.columns[0].categories.empty());
+  EXPECT_EQ(info.columns[1].categories, (std::vector<std::string>{"flat", "house", "villa"}));
+  EXPECT_TRUE(info.columns[2].missing);
+  EXPECT_FALSE(info.columns[0].missing);
+  ASSERT_EQ(info.features.size(), 2U);
+  EXPECT_EQ(info.features[0].spec, (TensorSpec{DType::f32, {6}}));
+  EXPECT_EQ(info.features[1].spec, (TensorSpec{DType::f32, {}}));
+  EXPECT_EQ(row_of(*set, 0), (std::vector<float>{50, 1, 0, 0, 1990, 0}));
+  const auto missing = row_of(*set, 3);
+  EXPECT_EQ(std::vector<float>(missing.begin(), missing.begin() + 4), (std::vector<float>{110, 0, 0, 1}));
+  EXPECT_TRUE(std::isnan(missing[4]));
+  EXPECT_EQ(missing[5], 1);
+  Sample sample;
+  set->read(2, sample);
+  EXPECT_EQ(sample[1].tensor.as<float>()[0], 300);
+}
+
+TEST_F(TableTest, StatisticsAreOfTheTrainingPartAndOfNumbersOnly) {
+  const std::shared_ptr<const DataSet> whole = open(table(kHouses));
+  const std::vector<std::int64_t> first = {0, 1};
+  const auto part = make_view(open(table(kHouses)), first);
+  const auto of_whole = channel_statistics(*whole, {}), of_part = channel_statistics(*part, {});
+  EXPECT_DOUBLE_EQ(of_whole.mean[0], 80);
+  EXPECT_DOUBLE_EQ(of_whole.stddev[0], std::sqrt(500));
+  EXPECT_DOUBLE_EQ(of_part.mean[0], 60);
+  EXPECT_DOUBLE_EQ(of_part.stddev[0], 10);
+  EXPECT_DOUBLE_EQ(of_whole.mean[4], 2000) << "of the years that there are";
+  for (const std::size_t category : {1, 2, 3, 5}) {
+    EXPECT_EQ(of_whole.mean[category], 0);
+    EXPECT_EQ(of_whole.stddev[category], 1);
+  }
+}
+
+TEST_F(TableTest, ThePipelineNormalisesAndFillsWhatIsMissing) {
+  const auto set = open(table(kHouses));
+  const auto statistics = channel_statistics(*set, {});
+  data::PipelineOptions options;
+  options.mean = statistics.mean;
+  options.stddev = statistics.stddev;
+  const AugmentRegistry none;
+  const data::Pipeline pipeline(set->info().features, options, none);
+  Sample sample;
+  set->read(3, sample);
+  std::vector<float> row(6), label(1);
+  data::PipelineScratch scratch;
+  const std::vector<std::byte*> outputs = {reinterpret_cast<std::byte*>(row.data()),
+                                           reinterpret_cast<std::byte*>(label.data())};
+  pipeline.run(sample, 3, 0, scratch, outputs);
+  EXPECT_NEAR(static_cast<double>(row[0]), 30 / std::sqrt(500), 1e-6);
+  EXPECT_EQ(std::vector<float>(row.begin() + 1, row.end()), (std::vector<float>{0, 0, 1, 0, 1}));
+  EXPECT_EQ(label[0], 400);
+}
+
+TEST_F(TableTest, TextsAndCategoricalNumbersAreClasses) {
+  const auto texts = open(table("x,answer\n1,yes\n2,no\n3,yes\n", {"answer"}));
+  EXPECT_EQ(texts->info().class_names, (std::vector<std::string>{"no", "yes"}));
+  EXPECT_EQ(texts->info().class_counts, (std::vector<std::int64_t>{1, 2}));
+  EXPECT_EQ(texts->label(0), 1);
+  SourceOptions numbers = table("x,answer\n1,10\n2,9\n3,10\n", {"answer"});
+  EXPECT_TRUE(open(numbers)->info().class_names.empty());
+  numbers.categorical = {"answer"};
+  EXPECT_EQ(open(numbers)->info().class_names, (std::vector<std::string>{"9", "10"})) << "in the order of numbers";
+}
+
+TEST_F(TableTest, SeveralTargetsAndSomeFeatures) {
+  SourceOptions options = table("a,b,c,d\n1,2,3,4\n5,6,7,8\n", {"d", "a"});
+  options.features = {"c"};
+  const auto set = open(options);
+  EXPECT_EQ(set->info().features[1].spec, (TensorSpec{DType::f32, {2}}));
+  Sample sample;
+  set->read(1, sample);
+  EXPECT_EQ(sample[0].tensor.as<float>()[0], 7);
+  EXPECT_EQ(sample[1].tensor.as<float>()[0], 8);
+  EXPECT_EQ(sample[1].tensor.as<float>()[1], 5);
+}
+
+TEST_F(TableTest, AnotherSetHasTheColumnsOfTheTrainingSet) {
+  const auto train = open(table(kHouses));
+  const auto other = open(table("kind,price,area,year\nvilla,7,55,\n,8,,1999\n"), {.like = &train->info()});
+  EXPECT_EQ(row_of(*other, 0)[0], 55);
+  EXPECT_EQ(row_of(*other, 0)[3], 1);
+  const auto filled = row_of(*other, 1);
+  EXPECT_TRUE(std::isnan(filled[0]));
+  EXPECT_EQ(std::vector<float>(filled.begin() + 1, filled.end()), (std::vector<float>{0, 0, 0, 1999, 0}));
+  EXPECT_EQ(other->info().warnings.size(), 2U) << "of area and kind, in which training misses nothing";
+  EXPECT_EQ(refusal(table("area,kind,year,price\n1,barn,2000,5\n"), &train->info()),
+            "t2.csv: 1 of 1 samples is bad: t2.csv:2: column 'kind': expected one of flat, house, villa, as in the "
+            "training set, found 'barn'. Repair or remove them, or say `bad_samples: skip`");
+  EXPECT_EQ(refusal(table("area,kind,price\n1,flat,5\n"), &train->info()),
+            "t3.csv:1: expected a column 'year', found area, kind, price");
+}
+
+TEST_F(TableTest, RowsToPredictForHaveNoTarget) {
+  const auto train = open(table(kHouses));
+  const auto rows = open(table("area,kind,year\n50,flat,1990\n", {}), {.like = &train->info()});
+  EXPECT_EQ(rows->info().features.size(), 1U);
+  EXPECT_EQ(row_of(*rows, 0), row_of(*train, 0));
+}
+
+TEST_F(TableTest, BadRowsAreNamedOrSkipped) {
+  SourceOptions options = table("a,price\n1,2\nten,3\n4,\n5,6\n1e99,7\n");
+  EXPECT_EQ(
+      refusal(options),
+      "t0.csv: 3 of 5 samples are bad: t0.csv:3: column 'a': expected a number, as in the other rows, found 'ten'; "
+      "or add the column to `categorical`; t0.csv:4: column 'price': expected a target, found nothing; t0.csv:6: "
+      "column 'a': expected a number that fp32 can hold, found '1e99'. Repair or remove them, or say "
+      "`bad_samples: skip`");
+  options.bad_samples = BadWhenIndexed::skip;
+  const auto set = open(options);
+  EXPECT_EQ(set->size(), 2);
+  EXPECT_EQ(set->info().skipped.size(), 3U);
+  EXPECT_TRUE(set->name(1).ends_with("t0.csv:5"));
+}
+
+TEST_F(TableTest, TheDigestIsOfValuesAndOfWhatTheyAreTakenFor) {
+  SourceOptions options = table("a,b,price\n1,2,3\n4,5,6\n");
+  const std::string digest = open(options)->info().digest;
+  EXPECT_EQ(open(table("a,b,price\n1.0,2,3\n4,5,6\n"))->info().digest, digest) << "1.0 is 1";
+  EXPECT_NE(open(table("a,b,price\n1,2,3\n4,5,7\n"))->info().digest, digest);
+  options.categorical = {"a"};
+  EXPECT_NE(open(options)->info().digest, digest);
+}
+
+}  // namespace lockstep::test

@@ -1,0 +1,132 @@
+#!/usr/bin/env python3
+"""Tables from beginning to end: the example of houses, whose price a line cannot say; classes; yes or no; several
+targets. What a run learns is the same bits on any number of ranks, and `predict` says what training has seen.
+"""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PROGRAM = os.environ["LOCKSTEP"]
+JOB = """job:
+  name: flowers
+  model: {layers: [{linear: 16}, tanh, {linear: %d}]}
+  data: {train: {table: {path: flowers.csv, target: %s}}}
+  loss: %s
+  metrics: [%s]
+  batch_size: 12
+  shards: 4
+  epochs: 40
+  optimizer: adam
+  learning_rate: 0.03
+"""
+
+
+def flowers():
+    """Three kinds of flowers by two lengths, of which one is missing here and there; the others tell them apart."""
+    rows = ["petal,sepal,kind,tall"]
+    for i in range(60):
+        kind = i % 3
+        petal, sepal = 1 + kind + (i * 7 % 10) / 20, 5 - 2 * kind + (i * 3 % 10) / 20
+        rows.append(f"{'' if i % 9 == 4 else petal},{sepal},{('rose', 'iris', 'daisy')[kind]},{'yes' if kind == 2 else 'no'}")
+    return "\n".join(rows) + "\n"
+
+
+class Tables(unittest.TestCase):
+    def setUp(self):
+        self.temporary = tempfile.TemporaryDirectory()
+        self.addCleanup(self.temporary.cleanup)
+        self.folder = pathlib.Path(self.temporary.name)
+        (self.folder / "flowers.csv").write_text(flowers())
+
+    def run_it(self, *words, code=0):
+        done = subprocess.run([PROGRAM, *words], capture_output=True, text=True, cwd=self.folder, timeout=300, check=False,
+                              env={**os.environ, "LOCKSTEP_CACHE": str(self.folder / "cache")})
+        self.assertEqual(done.returncode, code, done.stderr)
+        return done
+
+    def events(self, run, name):
+        lines = (self.folder / run / "events.jsonl").read_text().splitlines()
+        return [event for event in map(json.loads, lines) if event["event"] == name]
+
+    def evaluated(self, run):
+        out = self.run_it("eval", run, "--set", "train").stdout
+        return {name: float(value) for name, value in (line.split()[:2] for line in out.splitlines()[1:]) if name != "time"}
+
+    def test_the_example_is_what_its_script_writes_and_learns_the_prices(self):
+        made = subprocess.run([sys.executable, str(ROOT / "examples/houses.py")], capture_output=True, text=True, check=True)
+        self.assertEqual(made.stdout, (ROOT / "examples/houses.csv").read_text())
+        self.run_it("train", str(ROOT / "examples/houses.yaml"), "evaluate={every: 100 epochs}")
+        metrics = self.events("runs/houses", "eval")[-1]["metrics"]
+        self.assertLess(metrics["rmse"], 30)  # 15 of it are noise; prices have a standard deviation of 170
+        self.assertLess(metrics["mae"], metrics["rmse"])
+
+    def test_bits_do_not_depend_on_ranks(self):
+        (self.folder / "job.yaml").write_text(JOB % (3, "kind", "cross_entropy", "accuracy"))
+        hashes = set()
+        for ranks in (1, 2, 3):
+            self.run_it("train", "job.yaml", "--ranks", str(ranks), f"name=r{ranks}", "data.validation.fraction=0.2")
+            hashes.add(self.events(f"runs/r{ranks}", "end")[-1]["parameters_sha256"])
+            evaluation = self.events(f"runs/r{ranks}", "eval")[-1]
+            hashes.add((evaluation["loss"], evaluation["metrics"]["accuracy"]))
+        self.assertEqual(len(hashes), 2, hashes)
+
+    def test_classes(self):
+        (self.folder / "job.yaml").write_text(JOB % (3, "kind", "cross_entropy", "accuracy"))
+        self.run_it("train", "job.yaml")
+        self.assertEqual(self.evaluated("runs/flowers")["accuracy"], 1)
+        (self.folder / "new.csv").write_text("sepal,petal,tall\n1.2,3.2,yes\n5.1,1.1,no\n")
+        lines = self.run_it("predict", "runs/flowers", "new.csv", "--top", "1").stdout.split("\n")
+        self.assertEqual([lines[0], lines[1].split()[1]], ["new.csv:2", "daisy"])
+        self.assertEqual([lines[2], lines[3].split()[1]], ["new.csv:3", "rose"])
+        (self.folder / "new.csv").write_text("sepal,tall\n1.2,yes\n")
+        self.assertEqual(self.run_it("predict", "runs/flowers", "new.csv", code=65).stderr,
+                         "lockstep: new.csv:1: expected a column 'petal', found sepal, tall\n")
+        self.assertEqual(self.run_it("predict", "runs/flowers", code=64).stderr,
+                         "lockstep: predict: expected CSV files with the columns of the training set, found none; give "
+                         "them after the job\n")
+
+    def test_yes_or_no(self):
+        """Precision, recall and f1 against what `predict` says, counted here."""
+        (self.folder / "job.yaml").write_text(JOB % (1, "tall", "binary_cross_entropy",
+                                                     "binary_accuracy, precision, recall, f1"))
+        self.run_it("train", "job.yaml", "data.train.table.features=sepal", "epochs=2", "learning_rate=0.01")
+        metrics = self.evaluated("runs/flowers")
+        said = [json.loads(line)["probabilities"][0] > 0.5
+                for line in self.run_it("predict", "runs/flowers", "flowers.csv", "--log", "json").stdout.splitlines()]
+        rows = [line.split(",")[3] == "yes" for line in flowers().splitlines()[1:]]
+        both = sum(s and r for s, r in zip(said, rows))
+        self.assertAlmostEqual(metrics["binary_accuracy"], sum(s == r for s, r in zip(said, rows)) / 60, 5)
+        self.assertAlmostEqual(metrics["precision"], both / sum(said) if any(said) else 0, 5)
+        self.assertAlmostEqual(metrics["recall"], both / sum(rows), 5)
+        self.assertAlmostEqual(metrics["f1"], 2 * both / (sum(said) + sum(rows)), 5)
+
+    def test_several_targets(self):
+        (self.folder / "job.yaml").write_text(JOB % (2, "[petal, sepal]", "huber", "mae"))
+        self.run_it("train", "job.yaml", "data.train.table.bad_samples=skip")
+        self.assertLess(self.evaluated("runs/flowers")["mae"], 0.3)
+        lines = self.run_it("predict", "runs/flowers", "flowers.csv").stdout.splitlines()
+        self.assertEqual(len(lines), 60)
+        self.assertEqual(len(lines[0].split()), 3)
+
+    def test_a_target_that_is_no_share(self):
+        (self.folder / "job.yaml").write_text(JOB % (1, "sepal", "binary_cross_entropy", "f1"))
+        error = self.run_it("train", "job.yaml", code=65).stderr
+        self.assertIn("binary_cross_entropy: expected targets from 0, no, to 1, yes, found", error)
+
+    def test_info_tells_what_columns_are(self):
+        out = self.run_it("data", "info", "table=flowers.csv", "target=tall").stdout
+        self.assertIn("column       petal: numbers, mean", out)
+        self.assertIn("; some missing\n", out)
+        self.assertIn("column       kind: 3 categories: daisy, iris, rose\n", out)
+        self.assertIn("feature      features (columns): f32 [6]\n", out)
+        refused = self.run_it("data", "pack", "table=flowers.csv", "target=tall", "flowers.pack", code=64).stderr
+        self.assertEqual(refused, "lockstep: flowers.csv: tables are not packed: a rank reads all of one, once\n")
+
+
+if __name__ == "__main__":
+    unittest.main()
