@@ -66,8 +66,8 @@ int predict(PredictArguments& arguments) {
   if (has(info, Feature::Kind::tokens)) {
     predict_text(model, arguments.options);
   } else if (arguments.options.has_prompt) {
-    throw Error(ExitCode::usage,
-                fmt::format("--prompt: this job trains on {}, not on text; give files instead", info.format));
+    throw Error(ExitCode::usage, fmt::format("--prompt: this job trains on {}, not on text; give {} files instead",
+                                             info.format, has(info, Feature::Kind::columns) ? "CSV" : "image"));
   } else if (has(info, Feature::Kind::image)) {
     predict_images(model, arguments.options);
   } else if (has(info, Feature::Kind::columns)) {
