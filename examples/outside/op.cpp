@@ -1,4 +1,4 @@
-// An op of one's own: softsign, x / (width + |x|). A list of layers may name it like any other.
+// A custom op: softsign, x / (width + |x|). A list of layers may use it like any other.
 #include <lockstep/op.hpp>
 
 #include <cmath>
@@ -44,7 +44,7 @@ OpDef softsign() {
                     .doc = "where it is half of what it goes to",
                     .default_value = 1.0}};
   op.shorthand = "width";                                  // `softsign: 0.1`
-  op.backward_reads = {.inputs = true, .outputs = false};  // what backward reads is kept, nothing else
+  op.backward_reads = {.inputs = true, .outputs = false};  // only what backward reads is kept
   op.infer = [](const Attributes&, std::span<const TensorSpec> inputs) {
     return Signature{.outputs = {inputs[0]}, .parameters = {}, .states = {}, .saved = {}};
   };

@@ -1,4 +1,4 @@
-// An optimizer of one's own: Signum, sign descent with momentum (Bernstein and others, "signSGD: Compressed
+// A custom optimizer: Signum, sign descent with momentum (Bernstein and others, "signSGD: Compressed
 // Optimisation for Non-Convex Problems", ICML 2018).
 #include <lockstep/optimizer.hpp>
 
@@ -12,7 +12,7 @@ float sign(float value) {
   return static_cast<float>(value > 0) - static_cast<float>(value < 0);
 }
 
-/// What is the same for all elements is computed here, once an update.
+/// Values that are equal for all elements are computed here, once per update.
 ParameterUpdate update(const Attributes& settings, const UpdateStep& step) {
   const auto rate = static_cast<float>(step.learning_rate), kept = static_cast<float>(settings.number("momentum"));
   const auto weight_decay = static_cast<float>(settings.number("weight_decay"));

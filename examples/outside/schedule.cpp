@@ -1,5 +1,5 @@
-// A schedule of one's own: behind the warm-up the learning rate falls as one over the root of the steps (Vaswani and
-// others, "Attention Is All You Need", 2017).
+// A custom schedule: after the warm-up the learning rate falls with the inverse root of the steps (Vaswani and others,
+// "Attention Is All You Need", 2017).
 #include <lockstep/schedule.hpp>
 
 #include <cmath>

@@ -1,5 +1,5 @@
-// CSVs: the table by itself, which is the same again after it was written, the set of images that it names, and the
-// numbers and categories that it holds.
+// CSVs: the table, which must survive a round trip, the set of images that it names, and the numbers and categories
+// that it holds.
 #include <fmt/format.h>
 
 #include "data/open.hpp"
