@@ -116,7 +116,7 @@ class Life(unittest.TestCase):
     def test_samples_are_taken_by_the_server(self):
         cluster.namespace("team-b")
         cluster.kubectl("apply", "-f", ROOT / "k8s/samples/namespace.yaml")
-        for name in ("namespace", "quota", "fetch"):
+        for name in ("namespace", "quota", "fetch", "claims"):
             with self.subTest(sample=name):
                 cluster.kubectl("-n", "team-a", "apply", "--dry-run=server", "--validate=strict", "-f", ROOT / f"k8s/samples/{name}.yaml")
 
@@ -272,6 +272,27 @@ class Size(unittest.TestCase):
         pods = release.pods()
         self.assertEqual(sorted(line.split()[0] for line in hosts),
                          sorted(f"{pod['spec']['hostname']}.{pod['spec']['subdomain']}" for pod in pods))
+
+    def test_pods_land_where_devices_are_that_they_claim(self):
+        """What a driver of dynamic resource allocation would say of its node, the test writes: four GPUs, so two pods."""
+        cluster.node("claimed", {})
+        cluster.apply(
+            {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": "gpu.nvidia.com"},
+             "spec": {"selectors": [{"cel": {"expression": "device.driver == 'gpu.nvidia.com'"}}]}},
+            {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": {"name": "claimed"},
+             "spec": {"driver": "gpu.nvidia.com", "nodeName": "claimed",
+                      "pool": {"name": "claimed", "generation": 1, "resourceSliceCount": 1},
+                      "devices": [{"name": f"gpu-{index}"} for index in range(4)]}})
+        release = release_of("claims", "cluster.slots=2", "cluster.replicas=3", "cluster.resourceClaims[0].name=gpus",
+                             "cluster.resourceClaims[0].resourceClaimTemplateName=two-gpus")
+        release.kubectl("apply", "-f", ROOT / "k8s/samples/claims.yaml")
+        release.helm("install")
+        self.assertEqual({pod["spec"]["nodeName"] for pod in release.running(2)}, {"claimed"})
+        until(lambda: any("cannot allocate all claims" in event["message"] for event in release.get("events")), release.describe)
+        claims = until(lambda: len(found := [claim for claim in release.get("resourceclaims") if "allocation" in claim.get("status", {})]) == 2
+                       and found, release.describe)
+        devices = [result["device"] for claim in claims for result in claim["status"]["allocation"]["devices"]["results"]]
+        self.assertEqual(sorted(devices), [f"gpu-{index}" for index in range(4)])
 
     def test_a_quota_holds(self):
         cluster.kubectl("apply", "-f", ROOT / "k8s/samples/namespace.yaml")

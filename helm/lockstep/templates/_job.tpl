@@ -45,7 +45,7 @@ embedded digits. `auto` is the CPU. */}}
 {{/* Without a job there is nowhere to say `device: cuda`. */}}
 {{- define "lockstep.digitsOnGpus" -}}
 {{- if not .Values.job -}}
-  {{- range (include "lockstep.groups" . | fromJson).groups }}{{ if gt (int .gpusPerNode) 0 }}yes{{ end }}{{ end -}}
+  {{- range (include "lockstep.groups" . | fromJson).groups }}{{ if .gpus }}yes{{ end }}{{ end -}}
 {{- end -}}
 {{- end -}}
 

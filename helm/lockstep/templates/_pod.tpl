@@ -57,6 +57,9 @@ hostAliases: {{- toYaml . | nindent 2 }}
 {{- with include "lockstep.scheduling" . | trim }}
 {{ . }}
 {{- end }}
+{{- with .group.resourceClaims }}
+resourceClaims: {{- toYaml . | nindent 2 }}
+{{- end }}
 {{- with ternary list (include "lockstep.initContainers" .root | fromJsonArray) $test }}
 initContainers: {{- toYaml . | nindent 2 }}
 {{- end }}
@@ -155,6 +158,12 @@ volumes:
 {{- end -}}
 requests: {{- mergeOverwrite (deepCopy $limits) .group.resources.requests | toYaml | nindent 2 }}
 limits: {{- toYaml $limits | nindent 2 }}
+{{- with .group.resourceClaims }}
+claims:
+  {{- range . }}
+  - name: {{ .name }}
+  {{- end }}
+{{- end }}
 {{- end -}}
 
 {{/* RDMA pins memory, which needs one capability. */}}
