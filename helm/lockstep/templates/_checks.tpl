@@ -214,7 +214,27 @@ which in NVIDIA_VISIBLE_DEVICES or CUDA_VISIBLE_DEVICES. */}}
     {{- fail "mode mpijob: expected at least 2 replicas (a launcher, which trains too, and a worker), found 1; use mode indexedJob" -}}
   {{- end -}}
 {{- end -}}
+{{- if eq $v.mode "jobset" -}}
+  {{- range $value := list (dict "name" "cluster.maxReplicas" "found" $v.cluster.maxReplicas) (dict "name" "queue.minReplicas" "found" $v.queue.minReplicas) -}}
+    {{- if gt (int $value.found) 0 -}}
+      {{- fail (printf "%s: expected 0 in mode jobset, since a JobSet keeps the size that it has, found %d; use mode indexedJob" $value.name (int $value.found)) -}}
+    {{- end -}}
+  {{- end -}}
+  {{- include "lockstep.checkSetNames" . -}}
+{{- end -}}
 {{- include "lockstep.checkParts" . -}}
+{{- end -}}
+
+{{/* JobSet counts the characters of a pod's name with the suffix that the Job adds, of six. */}}
+{{- define "lockstep.checkSetNames" -}}
+{{- $root := .root -}}
+{{- range .all.groups -}}
+  {{- $job := include "lockstep.jobName" (dict "root" $root "group" . "hash" "12345678") -}}
+  {{- $length := add (len (printf "%s-%d" $job (sub .replicas 1))) 6 -}}
+  {{- if gt $length 63 -}}
+    {{- fail (printf "group %s: expected names of pods of at most 63 characters in mode jobset, found %d; set fullnameOverride or the group's name, which now have %d and %d, to shorter ones" .name $length (len (include "lockstep.fullname" $root)) (len .name)) -}}
+  {{- end -}}
+{{- end -}}
 {{- end -}}
 
 {{/* Ranks of a part divide all shards among them; a whole model is one part. What becomes of branches only the program knows. */}}

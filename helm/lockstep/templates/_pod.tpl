@@ -32,7 +32,7 @@ lockstep/group: {{ .group.name }}
 restartPolicy: Never
 hostname: {{ .test }}
 subdomain: {{ include "lockstep.testName" .root }}
-{{- else if eq $v.mode "indexedJob" }}
+{{- else if ne $v.mode "mpijob" }}
 restartPolicy: Never
 subdomain: {{ include "lockstep.fullname" .root }}
 {{- end }}
