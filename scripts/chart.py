@@ -21,8 +21,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 CHART = ROOT / "helm" / "lockstep"
 TEAM = ROOT / "helm" / "lockstep-team"
 # What an item of `groups` may set: its key, and the value with the same rule.
-GROUP = {key: ("cluster", key) for key in ("replicas", "gpusPerNode", "gpuResource", "slots", "priorityClassName",
-                                           "runtimeClassName", "podLabels", "podAnnotations", "env", "volumes",
+GROUP = {key: ("cluster", key) for key in ("replicas", "gpusPerNode", "gpuResource", "resourceClaims", "slots",
+                                           "priorityClassName", "runtimeClassName", "podLabels", "podAnnotations", "env", "volumes",
                                            "volumeMounts")}
 GROUP |= {key: ("security", key) for key in ("podSecurityContext", "containerSecurityContext")}
 GROUP |= {key: (key,) for key in ("image", "resources", "nodeSelector", "tolerations", "affinity")}

@@ -9,6 +9,7 @@ import sys
 import unittest
 
 from control_plane import ControlPlane, until
+from jobset import JobSets
 from kube_tools import CHART, ROOT, TEAM, sets
 from release import Release
 
@@ -116,7 +117,7 @@ class Life(unittest.TestCase):
     def test_samples_are_taken_by_the_server(self):
         cluster.namespace("team-b")
         cluster.kubectl("apply", "-f", ROOT / "k8s/samples/namespace.yaml")
-        for name in ("namespace", "quota", "fetch"):
+        for name in ("namespace", "quota", "fetch", "claims"):
             with self.subTest(sample=name):
                 cluster.kubectl("-n", "team-a", "apply", "--dry-run=server", "--validate=strict", "-f", ROOT / f"k8s/samples/{name}.yaml")
 
@@ -149,6 +150,94 @@ class Operators(unittest.TestCase):
         self.assertEqual([(f"{name}.mpi.svc", slots) for name, slots in hosts], [tuple(line) for line in own])
         self.assertIn(pods[0]["spec"]["subdomain"], [service["metadata"]["name"] for service in release.get("services")])
         self.assertEqual({pod["status"]["qosClass"] for pod in pods}, {"Guaranteed"})
+
+
+class Sets(unittest.TestCase):
+    """Mode jobset, with the controller of JobSets."""
+    GROUPS = ("mode=jobset", "groups[0].name=a", "groups[0].replicas=1", "groups[0].slots=2", "groups[1].name=b", "groups[1].replicas=2")
+
+    @classmethod
+    def setUpClass(cls):
+        cls.enterClassContext(JobSets(cluster.kubectl, cluster.kubeconfig))
+
+    def start(self, name, *values):
+        release = release_of(name, *self.GROUPS, *values)
+        release.helm("install")
+        return release, release.running_in(a=1, b=2)
+
+    def end(self, release):
+        """Why it ended, when it has, and its last pod is gone."""
+        def ended():
+            conditions = release.job_set().get("status", {}).get("conditions", [])
+            return [c for c in conditions if c["type"] in ("Completed", "Failed") and c["status"] == "True"]
+        (condition,) = until(ended, release.describe)
+        until(lambda: not release.pods(), release.describe)
+        return condition["type"], condition["reason"]
+
+    def test_its_pods_are_those_of_the_hosts_file(self):
+        release, groups = self.start("set")
+        hosts = release.get("configmaps", "-l", "app.kubernetes.io/instance=run1")[0]["data"]["hosts"].splitlines()
+        pods = [pod for name in ("a", "b") for pod in groups[name]]
+        self.assertEqual(hosts, [f"{pod['spec']['hostname']}.{pod['spec']['subdomain']} slots={slots}" for pod, slots in zip(pods, (2, 1, 1))])
+        self.assertEqual([service["metadata"]["name"] for service in release.get("services")], ["run1", "run1-test"])  # both the chart's
+        until(lambda: sum(len(part["endpoints"] or []) for part in release.get("endpointslices")) == 3, release.describe)
+        self.assertEqual(len(release.get("jobs", "-l", "app.kubernetes.io/instance=run1")), 2)
+
+    def test_the_leader_s_group_is_first(self):
+        release = release_of("set-first", *self.GROUPS, "groups[0].nodeSelector.pool=later")
+        release.helm("install")
+        until(lambda: any(event["reason"] == "FailedScheduling" for event in release.get("events")), release.describe)
+        self.assertEqual([job["metadata"]["name"].split("-")[2:] for job in release.jobs()], [["a", "0"]])
+        cluster.node("later", {"pool": "later"})
+        release.running_in(a=1, b=2)
+
+    def test_the_leader_s_success_ends_all(self):
+        release, groups = self.start("set-0")
+        release.end_pod(groups["a"][0], 0)
+        self.assertEqual(self.end(release), ("Completed", "AllJobsCompleted"))
+
+    def test_a_permanent_code_ends_all_at_once(self):
+        release, groups = self.start("set-65")
+        release.end_pod(groups["b"][1], 65)
+        self.assertEqual(self.end(release), ("Failed", "FailJobSetFailurePolicyAction"))
+
+    def test_after_the_limit_of_a_group_all_fail(self):
+        release, groups = self.start("set-limit", "cluster.backoffLimit=0")
+        release.end_pod(groups["b"][0], 1)
+        self.assertEqual(self.end(release), ("Failed", "FailJobSetFailurePolicyAction"))
+
+    def test_a_pod_that_may_go_on_is_replaced_alone(self):
+        """After a checkpoint, which is not counted, and after what the machine did, which is."""
+        release, groups = self.start("set-75")
+        for pod, code in zip(groups["b"], (75, 137)):
+            release.end_pod(pod, code)
+        gone = {pod["metadata"]["uid"] for pod in groups["b"]}
+        until(lambda: not gone & {pod["metadata"]["uid"] for pod in release.pods()}, release.describe)
+        again = release.running_in(a=1, b=2)
+        self.assertEqual(again["a"][0]["metadata"]["uid"], groups["a"][0]["metadata"]["uid"])
+        self.assertEqual({job["metadata"]["name"].split("-")[2]: job["status"].get("failed", 0) for job in release.jobs()}, {"a": 0, "b": 1})
+        self.assertEqual(release.job_set()["status"]["restarts"], 0)
+
+    def test_an_upgrade_changes_nothing_or_makes_another(self):
+        cluster.volume("set-life")
+        release, groups = self.start("set-life", "persistence.enabled=true")
+        first = release.job_set()
+        release.helm("upgrade")
+        self.assertEqual(release.running_in(a=1, b=2)["a"][0]["metadata"]["uid"], groups["a"][0]["metadata"]["uid"])
+        self.assertEqual(release.job_set()["metadata"]["uid"], first["metadata"]["uid"])
+        release.helm("upgrade", "cluster.suspend=true")
+        until(lambda: not release.pods(), release.describe)
+        release.helm("upgrade")
+        release.running_in(a=1, b=2)
+        self.assertEqual(release.job_set()["metadata"]["uid"], first["metadata"]["uid"])
+        for change in ("image.tag=other", "cluster.backoffLimit=9"):
+            name = release.job_set()["metadata"]["name"]
+            release.helm("upgrade", change)
+            until(lambda old=name: [found["metadata"]["name"] for found in release.get("jobsets")] != [old]
+                  and len(release.get("jobsets")) == 1, release.describe)
+            release.running_in(a=1, b=2)
+        cluster.helm("uninstall", "run1", "-n", release.name)
+        until(lambda: not release.get("jobsets,jobs,pods,services"), release.describe)
 
 
 class PodSecurity(unittest.TestCase):
@@ -272,6 +361,27 @@ class Size(unittest.TestCase):
         pods = release.pods()
         self.assertEqual(sorted(line.split()[0] for line in hosts),
                          sorted(f"{pod['spec']['hostname']}.{pod['spec']['subdomain']}" for pod in pods))
+
+    def test_pods_land_where_devices_are_that_they_claim(self):
+        """What a driver of dynamic resource allocation would say of its node, the test writes: four GPUs, so two pods."""
+        cluster.node("claimed", {})
+        cluster.apply(
+            {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": "gpu.nvidia.com"},
+             "spec": {"selectors": [{"cel": {"expression": "device.driver == 'gpu.nvidia.com'"}}]}},
+            {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": {"name": "claimed"},
+             "spec": {"driver": "gpu.nvidia.com", "nodeName": "claimed",
+                      "pool": {"name": "claimed", "generation": 1, "resourceSliceCount": 1},
+                      "devices": [{"name": f"gpu-{index}"} for index in range(4)]}})
+        release = release_of("claims", "cluster.slots=2", "cluster.replicas=3", "cluster.resourceClaims[0].name=gpus",
+                             "cluster.resourceClaims[0].resourceClaimTemplateName=two-gpus")
+        release.kubectl("apply", "-f", ROOT / "k8s/samples/claims.yaml")
+        release.helm("install")
+        self.assertEqual({pod["spec"]["nodeName"] for pod in release.running(2)}, {"claimed"})
+        until(lambda: any("cannot allocate all claims" in event["message"] for event in release.get("events")), release.describe)
+        claims = until(lambda: len(found := [claim for claim in release.get("resourceclaims") if "allocation" in claim.get("status", {})]) == 2
+                       and found, release.describe)
+        devices = [result["device"] for claim in claims for result in claim["status"]["allocation"]["devices"]["results"]]
+        self.assertEqual(sorted(devices), [f"gpu-{index}" for index in range(4)])
 
     def test_a_quota_holds(self):
         cluster.kubectl("apply", "-f", ROOT / "k8s/samples/namespace.yaml")

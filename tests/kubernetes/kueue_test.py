@@ -9,6 +9,7 @@ import unittest
 
 import kueue as kueue_module
 from control_plane import ControlPlane, until
+from jobset import JobSets
 from kube_tools import ROOT, TEAM, sets
 from kueue import Kueue
 from release import Release
@@ -109,6 +110,28 @@ class Queue(Queued):
         self.assertEqual(len(release.get("workloads")), 2)
         kueue.queue("two", cpu=3, memory="3Gi")
         release.running(3)
+
+    def test_the_groups_of_a_job_set_are_admitted_together(self):
+        self.enterContext(JobSets(cluster.kubectl, cluster.kubeconfig))
+        kueue.priority("before-sets", 1000)
+        kueue.queue("of-sets", cpu=2, memory="2Gi")
+        release = self.install("gang", "mode=jobset", "groups[0].name=a", "groups[0].replicas=2", "groups[1].name=b", "groups[1].replicas=1")
+        kueue.local_queue("gang", "of-sets")
+        self.says(release, "couldn't assign flavors to pod set b")  # there were room for the other
+        self.assertEqual((len(release.get("workloads")), release.get("pods")), (1, []))
+        kueue.queue("of-sets", cpu=3, memory="3Gi")
+        first = {pod["metadata"]["uid"] for pod in release.running(3)}
+
+        urgent = self.install("before-gang", "queue.priorityClass=before-sets", "cluster.replicas=1")
+        kueue.local_queue("before-gang", "of-sets")
+        (pod,) = urgent.running(1)
+        until(lambda: release.job_set()["spec"]["suspend"] and not release.pods(), release.describe)  # one would have been enough
+        urgent.end_pod(pod, 0)
+        groups = release.running_in(a=2, b=1)
+        self.assertFalse(first & {pod["metadata"]["uid"] for pods in groups.values() for pod in pods})
+        self.assertEqual([job["status"].get("failed", 0) for job in release.jobs()], [0, 0])
+        release.end_pod(groups["a"][0], 0)
+        until(lambda: release.job_set()["status"].get("terminalState") == "Completed", release.describe)
 
     def test_helm_test_waits_for_room_for_all_of_its_pods(self):
         kueue.queue("tested", cpu=3, memory="3Gi")

@@ -40,6 +40,11 @@ class Release:
         (job,) = self.jobs()
         return job
 
+    def job_set(self):
+        """The one of mode jobset."""
+        (found,) = self.get("jobsets")
+        return found
+
     def pods(self):
         """The pods that exist and are not being deleted, by index."""
         return sorted((pod for pod in self.get("pods") if pod["status"]["phase"] == "Running"
@@ -48,6 +53,13 @@ class Release:
 
     def running(self, count):
         return until(lambda: (pods := self.pods()) and len(pods) == count and pods, self.describe)
+
+    def running_in(self, **counts):
+        """The pods of each group, by its name, when so many run."""
+        def found():
+            groups = {name: [pod for pod in self.pods() if pod["metadata"]["labels"]["lockstep/group"] == name] for name in counts}
+            return {name: len(pods) for name, pods in groups.items()} == counts and groups
+        return until(found, self.describe)
 
     def describe(self):
         return self.kubectl("get", "pods,jobs,events").stdout[-3000:]

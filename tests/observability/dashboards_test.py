@@ -69,7 +69,7 @@ class Dashboards(unittest.TestCase):
                 expression = target["expr"]
                 self.assertEqual(target["datasource"]["uid"], "$datasource", where)
                 self.assertTrue(target["legendFormat"], where)
-                selectors = re.findall(r"lockstep_\w+(\{[^}]*\})?", expression)
+                selectors = re.findall(r"(?:lockstep_\w+|\w+:\w+:\w+)(\{[^}]*\})?", expression)
                 self.assertTrue(selectors, where)
                 for selector in selectors:
                     for label in ("cluster", "namespace", "job", "run", "instance"):

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """A real Prometheus scrapes ranks that seem to compute on GPUs: driver, NVML and CUDA module are stand-ins, found by
-the names of the real ones. Every query of the GPU dashboard returns data for each rank, from its own GPU.
+the names of the real ones. Every query of the GPU dashboard returns data for each rank, from its own GPU; what
+dcgm-exporter would say of these GPUs comes from another stand-in.
 
     gpu_panels_test.py MODULE DRIVER_FOLDER
 """
@@ -11,7 +12,8 @@ import sys
 import tempfile
 import unittest
 
-from servers import DASHBOARDS, Prometheus, Training, free_port, skip_without_prometheus, wait_until
+from servers import (DASHBOARDS, RULES, DcgmExporter, Prometheus, Training, file_targets, free_port,
+                     skip_without_prometheus, wait_until)
 
 DRIVER, MODULE = sys.argv.pop(), sys.argv.pop()
 RANKS = 2
@@ -31,10 +33,14 @@ class GpuPanels(unittest.TestCase):
                          "STAND_IN_SAME": "1", "NVML_STAND_IN": "busy,drawing", "LOCKSTEP_NVML": ""})
         cls.addClassCleanup(cls.training.abandon)
         cls.training.targets()
-        cls.prometheus = Prometheus(root / "prometheus", root / "run/metrics/targets.json")
+        dcgm = DcgmExporter(cls.training)
+        cls.addClassCleanup(dcgm.stop)
+        cls.prometheus = Prometheus(root / "prometheus", rules=RULES,
+                                    scrape=[*file_targets(root / "run/metrics/targets.json"), *dcgm.scrape()])
         cls.addClassCleanup(cls.prometheus.stop)
         wait_until(lambda: len(cls.prometheus.query("rate(lockstep_gpu_energy_joules_total[10s]) > 0")) == RANKS,
                    "two scrapes of each rank's GPU")
+        wait_until(lambda: len(cls.prometheus.query("rank:DCGM_FI_DEV_MEM_COPY_UTIL:max")) == RANKS, "the rules")
 
     def test_every_query_has_data_of_each_rank(self):
         for panel in json.loads(BOARD.read_text())["panels"]:

@@ -9,7 +9,8 @@ import sys
 import tempfile
 import unittest
 
-from servers import DASHBOARDS, RULES, Prometheus, SlowedDown, Training, free_port, skip_without_prometheus, wait_until
+from servers import (DASHBOARDS, RULES, DcgmExporter, Prometheus, SlowedDown, Training, file_targets, free_port,
+                     skip_without_prometheus, wait_until)
 
 RANKS, SLOW = 4, 2
 GPUS = 2  # from the stand-in: the other ranks have none
@@ -67,7 +68,10 @@ class Live(unittest.TestCase):
         rules = folder / "rules.yaml"
         rules.write_text(RULES.read_text().replace("[1m]", "[10s]").replace("for: 2m", "for: 2s"))
         cls.training.targets()
-        cls.prometheus = Prometheus(folder / "prometheus", folder / "run/metrics/targets.json", rules)
+        dcgm = DcgmExporter(cls.training)
+        cls.addClassCleanup(dcgm.stop)
+        cls.prometheus = Prometheus(folder / "prometheus", rules=rules,
+                                    scrape=[*file_targets(folder / "run/metrics/targets.json"), *dcgm.scrape()])
         cls.addClassCleanup(cls.prometheus.stop)
         with SlowedDown(cls.training.process_of_rank(SLOW)):
             # On a busy machine another rank may be slow, too, and be named correctly.

@@ -1,8 +1,10 @@
 """Shared by tests with a real Prometheus: the server, and a training run that it scrapes."""
 import contextlib
+import http.server
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -91,6 +93,40 @@ class Prometheus:
         self.process.terminate()
         self.process.wait(30)
         self.log.close()
+
+
+class DcgmExporter:
+    """Answers as NVIDIA's dcgm-exporter does outside of Kubernetes, for the GPUs of a Training. Every value is 50."""
+    FIELDS = ("GPU_UTIL", "MEM_COPY_UTIL", "FB_USED", "POWER_USAGE", "GPU_TEMP")
+
+    def __init__(self, training):
+        (host,) = {group["labels"]["host"] for group in json.loads((training.directory / "metrics/targets.json").read_text())}
+        uuids = wait_until(lambda: re.findall(r'uuid="([^"]+)"', "".join(training.scrapes())), "uuids of GPUs")
+        text = "".join(f'DCGM_FI_DEV_{field}{{gpu="{gpu}",UUID="{uuid}",device="nvidia{gpu}",Hostname="{host}"}} 50\n'
+                       for field in self.FIELDS for gpu, uuid in enumerate(uuids))
+
+        class Answer(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):  # pylint: disable=invalid-name
+                self.send_response(200)
+                self.send_header("Content-Type", "text/plain; version=0.0.4")
+                self.end_headers()
+                self.wfile.write(text.encode())
+
+            def log_message(self, *_):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answer)
+        self.thread = threading.Thread(target=self.server.serve_forever)
+        self.thread.start()
+
+    def scrape(self):
+        """What scrapes it."""
+        return [{"job_name": "dcgm-exporter", "static_configs": [{"targets": [f"127.0.0.1:{self.server.server_port}"]}]}]
+
+    def stop(self):
+        self.server.shutdown()
+        self.thread.join()
+        self.server.server_close()
 
 
 MPIRUN = ["mpirun", *(["--map-by", ":OVERSUBSCRIBE"] if OPEN_MPI >= 5 else ["--oversubscribe"]), "--bind-to", "none",

@@ -3,6 +3,7 @@
 {{- $v := .Values -}}
 {{- $all := include "lockstep.groups" . | fromJson -}}
 {{- include "lockstep.checkGroups" (dict "all" $all) -}}
+{{- include "lockstep.checkClaims" (dict "root" . "all" $all) -}}
 {{- include "lockstep.checkPodCounts" (dict "root" . "all" $all) -}}
 {{- include "lockstep.checkDevice" (dict "root" . "all" $all) -}}
 {{- include "lockstep.checkRunDirectory" (dict "root" . "all" $all) -}}
@@ -32,11 +33,20 @@ which in NVIDIA_VISIBLE_DEVICES or CUDA_VISIBLE_DEVICES. */}}
   {{- range .env -}}
     {{- if has .name (list "NVIDIA_VISIBLE_DEVICES" "CUDA_VISIBLE_DEVICES") -}}{{- $visible = true -}}{{- end -}}
   {{- end -}}
-  {{- if and (gt $gpus 0) (ne $device "cuda") -}}
-    {{- fail (printf "job.device: expected cuda, since the pods of group %s hold gpusPerNode %d, found %s, which trains on the CPU; set job.device=cuda, or gpusPerNode to 0" .name $gpus $device) -}}
+  {{- if and .gpus (ne $device "cuda") -}}
+    {{- fail (printf "job.device: expected cuda, since the pods of group %s hold %s, found %s, which trains on the CPU; set job.device=cuda, or %s" .name .gpus $device (ternary "gpusPerNode to 0" "leave resourceClaims out" (gt $gpus 0))) -}}
   {{- end -}}
-  {{- if and (eq $gpus 0) (eq $device "cuda") (not $visible) -}}
-    {{- fail (printf "cluster.gpusPerNode: expected at least 1 with device: cuda, found 0 in group %s; set gpusPerNode, or job.device=cpu; where pods get GPUs in another way, set NVIDIA_VISIBLE_DEVICES in cluster.env" .name) -}}
+  {{- if and (not .gpus) (eq $device "cuda") (not $visible) -}}
+    {{- fail (printf "cluster.gpusPerNode: expected at least 1 with device: cuda, found 0 in group %s; set gpusPerNode or resourceClaims, or job.device=cpu; where pods get GPUs in another way, set NVIDIA_VISIBLE_DEVICES in cluster.env" .name) -}}
+  {{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* An older cluster would drop the claims without a word, and start the pods without GPUs. */}}
+{{- define "lockstep.checkClaims" -}}
+{{- range .all.groups -}}
+  {{- if and .resourceClaims (not ($.root.Capabilities.APIVersions.Has "resource.k8s.io/v1")) -}}
+    {{- fail (printf "group %s: expected a cluster that knows resource.k8s.io/v1 (Kubernetes 1.34 or later) for its resourceClaims, found %s without it; set gpusPerNode instead" .name $.root.Capabilities.KubeVersion.Version) -}}
   {{- end -}}
 {{- end -}}
 {{- end -}}
@@ -149,8 +159,11 @@ which in NVIDIA_VISIBLE_DEVICES or CUDA_VISIBLE_DEVICES. */}}
   {{- if has .name $names -}}{{- fail (printf "groups: expected names that differ, found '%s' twice" .name) -}}{{- end -}}
   {{- $names = append $names .name -}}
   {{- $gpus := int .gpusPerNode -}}
+  {{- if .gpus -}}{{- $withGpus = add1 $withGpus -}}{{- end -}}
+  {{- if and (gt $gpus 0) .resourceClaims -}}
+    {{- fail (printf "group %s: expected GPUs by one of gpusPerNode and resourceClaims, found %s; set gpusPerNode to 0, or leave resourceClaims out" .name .gpus) -}}
+  {{- end -}}
   {{- if gt $gpus 0 -}}
-    {{- $withGpus = add1 $withGpus -}}
     {{- if gt (int .slots) $gpus -}}
       {{- fail (printf "group %s: expected at most one rank per GPU, found slots %d with gpusPerNode %d" .name (int .slots) $gpus) -}}
     {{- end -}}
@@ -160,7 +173,7 @@ which in NVIDIA_VISIBLE_DEVICES or CUDA_VISIBLE_DEVICES. */}}
   {{- end -}}
 {{- end -}}
 {{- if and (gt (int $withGpus) 0) (lt (int $withGpus) (len .all.groups)) -}}
-  {{- fail "groups: expected GPUs in all of them or in none, found both: all ranks of a job need the same kind of device; set gpusPerNode" -}}
+  {{- fail "groups: expected GPUs in all of them or in none, found both: all ranks of a job need the same kind of device; set gpusPerNode or resourceClaims" -}}
 {{- end -}}
 {{- end -}}
 
@@ -201,7 +214,27 @@ which in NVIDIA_VISIBLE_DEVICES or CUDA_VISIBLE_DEVICES. */}}
     {{- fail "mode mpijob: expected at least 2 replicas (a launcher, which trains too, and a worker), found 1; use mode indexedJob" -}}
   {{- end -}}
 {{- end -}}
+{{- if eq $v.mode "jobset" -}}
+  {{- range $value := list (dict "name" "cluster.maxReplicas" "found" $v.cluster.maxReplicas) (dict "name" "queue.minReplicas" "found" $v.queue.minReplicas) -}}
+    {{- if gt (int $value.found) 0 -}}
+      {{- fail (printf "%s: expected 0 in mode jobset, since a JobSet keeps the size that it has, found %d; use mode indexedJob" $value.name (int $value.found)) -}}
+    {{- end -}}
+  {{- end -}}
+  {{- include "lockstep.checkSetNames" . -}}
+{{- end -}}
 {{- include "lockstep.checkParts" . -}}
+{{- end -}}
+
+{{/* JobSet counts the characters of a pod's name with the suffix that the Job adds, of six. */}}
+{{- define "lockstep.checkSetNames" -}}
+{{- $root := .root -}}
+{{- range .all.groups -}}
+  {{- $job := include "lockstep.jobName" (dict "root" $root "group" . "hash" "12345678") -}}
+  {{- $length := add (len (printf "%s-%d" $job (sub .replicas 1))) 6 -}}
+  {{- if gt $length 63 -}}
+    {{- fail (printf "group %s: expected names of pods of at most 63 characters in mode jobset, found %d; set fullnameOverride or the group's name, which now have %d and %d, to shorter ones" .name $length (len (include "lockstep.fullname" $root)) (len .name)) -}}
+  {{- end -}}
+{{- end -}}
 {{- end -}}
 
 {{/* Ranks of a part divide all shards among them; a whole model is one part. What becomes of branches only the program knows. */}}

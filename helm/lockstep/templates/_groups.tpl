@@ -1,9 +1,9 @@
 {{/* Groups of pods with every value filled in: {groups: [{name, replicas, hosts, slots, gpusPerNode, ...}], ranks, pods,
-slots, elastic}; slots is the most of a pod. hosts is the number of lines in the hostfile: all pods that an elastic job may ever have. */}}
+slots, elastic}; slots is the most of a pod. A group's `gpus` says what holds its GPUs, and is empty without any. hosts is the number of lines in the hostfile: all pods that an elastic job may ever have. */}}
 
 {{- define "lockstep.groupDefaults" -}}
 {{- $c := .Values.cluster -}}
-{{- dict "replicas" $c.replicas "gpusPerNode" $c.gpusPerNode "gpuResource" $c.gpuResource "slots" $c.slots
+{{- dict "replicas" $c.replicas "gpusPerNode" $c.gpusPerNode "gpuResource" $c.gpuResource "resourceClaims" $c.resourceClaims "slots" $c.slots
   "resources" (merge (dict) .Values.resources (dict "limits" dict "requests" dict)) "nodeSelector" .Values.nodeSelector "tolerations" .Values.tolerations
   "affinity" .Values.affinity "priorityClassName" $c.priorityClassName "runtimeClassName" $c.runtimeClassName
   "podLabels" $c.podLabels "podAnnotations" $c.podAnnotations "env" $c.env "image" .Values.image
@@ -13,7 +13,7 @@ slots, elastic}; slots is the most of a pod. hosts is the number of lines in the
 
 {{/* What names the items of a list, by the list; a group's take the place of the common ones of the same name. */}}
 {{- define "lockstep.listKeys" -}}
-{{- dict "env" "name" "volumes" "name" "volumeMounts" "mountPath" | toJson -}}
+{{- dict "env" "name" "volumes" "name" "volumeMounts" "mountPath" "resourceClaims" "name" | toJson -}}
 {{- end -}}
 
 {{/* Items of all groups and of one: (dict "common" LIST "own" LIST "key" KEY). */}}
@@ -52,6 +52,14 @@ slots, elastic}; slots is the most of a pod. hosts is the number of lines in the
     {{- end -}}
   {{- end -}}
   {{- if eq (int $group.slots) 0 -}}{{- $_ := set $group "slots" (max 1 (int $group.gpusPerNode)) -}}{{- end -}}
+  {{- $gpus := list -}}
+  {{- if gt (int $group.gpusPerNode) 0 -}}{{- $gpus = append $gpus (printf "gpusPerNode %d" (int $group.gpusPerNode)) -}}{{- end -}}
+  {{- with $group.resourceClaims -}}
+    {{- $names := list -}}
+    {{- range . -}}{{- $names = append $names .name -}}{{- end -}}
+    {{- $gpus = append $gpus (printf "resourceClaims %s" (join ", " $names)) -}}
+  {{- end -}}
+  {{- $_ := set $group "gpus" (join " and " $gpus) -}}
   {{- $hosts := ternary $root.Values.cluster.maxReplicas $group.replicas $elastic -}}
   {{- $_ := set $group "hosts" $hosts -}}
   {{- $groups = append $groups $group -}}
@@ -78,7 +86,7 @@ slots, elastic}; slots is the most of a pod. hosts is the number of lines in the
 {{- $slots := int .slots -}}
 {{- $hosts := int .hosts -}}
 {{- if eq $root.Values.mode "mpijob" -}}
-{{- $name := include "lockstep.mpiJobName" (dict "root" $root "hash" $hash) }}
+{{- $name := include "lockstep.setName" (dict "root" $root "hash" $hash) }}
 {{ $name }}-launcher.{{ $name }} slots={{ $slots }}
 {{- range $i := until (sub $hosts 1 | int) }}
 {{ $name }}-worker-{{ $i }}.{{ $name }} slots={{ $slots }}

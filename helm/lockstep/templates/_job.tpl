@@ -45,7 +45,7 @@ embedded digits. `auto` is the CPU. */}}
 {{/* Without a job there is nowhere to say `device: cuda`. */}}
 {{- define "lockstep.digitsOnGpus" -}}
 {{- if not .Values.job -}}
-  {{- range (include "lockstep.groups" . | fromJson).groups }}{{ if gt (int .gpusPerNode) 0 }}yes{{ end }}{{ end -}}
+  {{- range (include "lockstep.groups" . | fromJson).groups }}{{ if .gpus }}yes{{ end }}{{ end -}}
 {{- end -}}
 {{- end -}}
 
@@ -90,15 +90,44 @@ job's pods is no part of it, nor is anything that two renders could see differen
   {{- $parts = append $parts (include "lockstep.podTemplate" (dict "root" $root "group" $group "job" "" "config" "")) -}}
 {{- end -}}
 {{- $parts = append $parts (include "lockstep.failurePolicy" .) -}}
+{{- /* A Job takes other limits while it runs; that of a JobSet does not. */}}
+{{- if eq .Values.mode "jobset" -}}
+  {{- $parts = append $parts (list (int .Values.cluster.backoffLimit) (int .Values.cluster.activeDeadlineSeconds)) -}}
+{{- end -}}
 {{- $parts | toJson | sha256sum | trunc 8 -}}
 {{- end -}}
 
+{{/* The Job of a group: (dict "root" $ "group" GROUP "hash" HASH). A JobSet numbers its Jobs, of which a group has one. */}}
 {{- define "lockstep.jobName" -}}
+{{- if eq .root.Values.mode "jobset" -}}
+{{- printf "%s-%s-0" (include "lockstep.setName" .) .group.name -}}
+{{- else -}}
 {{- printf "%s-%s-%s" (include "lockstep.fullname" .root) .group.name .hash -}}
 {{- end -}}
+{{- end -}}
 
-{{- define "lockstep.mpiJobName" -}}
+{{/* The one object of all groups, an MPIJob or a JobSet: (dict "root" $ "hash" HASH) */}}
+{{- define "lockstep.setName" -}}
 {{- printf "%s-%s" (include "lockstep.fullname" .root) .hash -}}
+{{- end -}}
+
+{{/* The spec of a group's Job: (dict "root" $ "group" GROUP "index" INDEX "job" NAME "config" CONFIGMAP "limits" TEXT) */}}
+{{- define "lockstep.jobSpec" -}}
+completionMode: Indexed
+completions: {{ int .group.replicas }}
+parallelism: {{ int .group.replicas }}
+backoffLimit: {{ int .root.Values.cluster.backoffLimit }}
+podReplacementPolicy: Failed
+{{- with .limits }}
+{{ . }}
+{{- end }}
+{{- if eq (int .index) 0 }}
+successPolicy:
+  rules: [{succeededIndexes: "0", succeededCount: 1}]
+{{- end }}
+podFailurePolicy: {{- include "lockstep.failurePolicy" .root | nindent 2 }}
+template:
+  {{- include "lockstep.podTemplate" . | nindent 2 }}
 {{- end -}}
 
 {{/* What a pod's end means for its Job: docs/exit-codes.md. */}}

@@ -3,12 +3,17 @@
 {{- if .Values.cluster.suspend }}
 suspend: true
 {{- end }}
-{{- with int .Values.cluster.activeDeadlineSeconds }}
-activeDeadlineSeconds: {{ . }}
+{{- with include "lockstep.deadline" . }}
+{{ . }}
 {{- end }}
 {{- with int .Values.cluster.ttlSecondsAfterFinished }}
 ttlSecondsAfterFinished: {{ . }}
 {{- end }}
+{{- end -}}
+
+{{/* What a JobSet leaves to its Jobs. */}}
+{{- define "lockstep.deadline" -}}
+{{- with int .Values.cluster.activeDeadlineSeconds }}activeDeadlineSeconds: {{ . }}{{ end -}}
 {{- end -}}
 
 {{- define "lockstep.queueLabels" -}}

@@ -32,7 +32,7 @@ lockstep/group: {{ .group.name }}
 restartPolicy: Never
 hostname: {{ .test }}
 subdomain: {{ include "lockstep.testName" .root }}
-{{- else if eq $v.mode "indexedJob" }}
+{{- else if ne $v.mode "mpijob" }}
 restartPolicy: Never
 subdomain: {{ include "lockstep.fullname" .root }}
 {{- end }}
@@ -56,6 +56,9 @@ hostAliases: {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- with include "lockstep.scheduling" . | trim }}
 {{ . }}
+{{- end }}
+{{- with .group.resourceClaims }}
+resourceClaims: {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- with ternary list (include "lockstep.initContainers" .root | fromJsonArray) $test }}
 initContainers: {{- toYaml . | nindent 2 }}
@@ -155,6 +158,12 @@ volumes:
 {{- end -}}
 requests: {{- mergeOverwrite (deepCopy $limits) .group.resources.requests | toYaml | nindent 2 }}
 limits: {{- toYaml $limits | nindent 2 }}
+{{- with .group.resourceClaims }}
+claims:
+  {{- range . }}
+  - name: {{ .name }}
+  {{- end }}
+{{- end }}
 {{- end -}}
 
 {{/* RDMA pins memory, which needs one capability. */}}
