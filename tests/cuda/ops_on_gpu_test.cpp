@@ -1,17 +1,26 @@
 // Every case of every op on a GPU: our own kernels have the bits that their bodies have on the CPU, over the same grid;
 // what a library computes is within the case's tolerance of the CPU's kernel. Without a GPU these are skipped, and only
 // the transfer of operands is tested.
+//
+//   LOCKSTEP_TEST_OPS      ops separated by commas: only their cases are run
+//   LOCKSTEP_TEST_LIBRARY  on a GPU of tests: ops of which its libraries must have computed a case
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdlib>
 #include <map>
+#include <optional>
+#include <set>
+#include <sstream>
 
 #include "cuda/host_gpu.hpp"
 #include "cuda/kernel_on_gpu.hpp"
 #include "cuda/this_gpu.hpp"
+#include "device/gpu/grid.hpp"
+#include "lockstep/error.hpp"
 #include "ops/low_precision_problem.hpp"
 #include "ops/registry.hpp"
 #include "ops/relu_after.hpp"
@@ -20,6 +29,16 @@
 namespace lockstep::ops {
 
 namespace {
+
+/// The words of a variable; nothing, where it isn't set.
+std::optional<std::set<std::string>> words_of(const char* variable) {
+  const char* const text = std::getenv(variable);
+  if (text == nullptr) return std::nullopt;
+  std::set<std::string> words;
+  std::istringstream stream(text);
+  for (std::string word; std::getline(stream, word, ',');) words.insert(word);
+  return words;
+}
 
 constexpr double kTf32 = 5e-3;  // a few roundings to 10 bits of fraction
 
@@ -135,33 +154,106 @@ class OpsOnGpu : public testing::Test {
  protected:
   OpsOnGpu() { add_built_in(cpu_); }
 
-  enum class Which : std::uint8_t { all_but_timed, with_timed_products, of_many_rows };
+  /// So many cases were compared. Of some ops alone there may be none of the kind.
+  void expect_more_than(int least, int compared) const { EXPECT_GT(compared, asked_ ? -1 : least); }
 
-  /// With so many rows that each thread of an elementwise kernel has its full number of elements.
+  /// Of each of these ops a library must have computed a case: else none of its calls was tested. Of a stand-in's
+  /// libraries the test that made them says which.
+  static void expect_by_libraries(const RealGpu& gpu, std::set<std::string> on_gpus,
+                                  const std::map<std::string, int>& cases) {
+    if (gpu.is_stand_in()) on_gpus = words_of("LOCKSTEP_TEST_LIBRARY").value_or(std::set<std::string>());
+    for (const std::string& op : on_gpus)
+      EXPECT_TRUE(cases.contains(op)) << op << ": no case was computed by a library";
+  }
+
+  /// Of the cases as they are written those that are not timed, or products' timed ones, too; or others that are made
+  /// of them.
+  enum class Which : std::uint8_t {
+    all_but_timed,
+    with_timed_products,
+    of_many_rows,
+    of_wide_rows,       ///< many elements in the last dimension
+    of_long_sequences,  ///< in the last but one
+    for_inference
+  };
+
+  /// With so many rows that a thread of a kernel over elements has all of the elements that it may take; and, where
+  /// rows add up to that, with an end at which some threads of a warp have all of them and others lack the last.
   static OpCase with_many_rows(OpCase one) {
-    constexpr std::int64_t kElements = 5000;
+    constexpr std::int64_t kElements = 5000, kBlock = device::kAhead * device::kBlockThreads,
+                           kAllButTheLast = (device::kAhead - 1) * device::kBlockThreads;
     if (one.inputs.empty() || one.inputs[0].shape.empty()) return one;
     const std::int64_t few = std::max<std::int64_t>(elements(one.inputs[0].shape), 1);
+    std::int64_t factor = kElements / few + 1;
+    const std::int64_t most = factor * 2;
+    while (factor < most && few * factor % kBlock <= kAllButTheLast) ++factor;
     for (TensorSpec& input : one.inputs) {
-      if (!input.shape.empty()) input.shape[0] *= kElements / few + 1;
+      if (!input.shape.empty()) input.shape[0] *= factor;
     }
     return one;
   }
 
-  /// visit(op's cases, case, problem) for all that have a kernel, with each of the GPU's epilogues.
+  /// With so much in a dimension, counted from the last, that a lane of a kernel over rows has more than it reads at
+  /// once; of samples there are few. Inputs that agree with the first go on agreeing.
+  static OpCase with_more_in(OpCase one, std::size_t from_last) {
+    constexpr std::int64_t kMuch = 140, kSamples = 2;
+    if (one.inputs.empty() || one.inputs[0].shape.size() <= from_last + 1) return one;
+    const std::size_t at = one.inputs[0].shape.size() - 1 - from_last;
+    const std::int64_t little = std::max<std::int64_t>(one.inputs[0].shape[at], 1), factor = (kMuch - 1) / little + 1;
+    for (TensorSpec& input : one.inputs) {
+      if (input.shape.size() > at && input.shape[at] == little) input.shape[at] *= factor;
+      if (!input.shape.empty()) input.shape[0] = std::min(input.shape[0], kSamples);
+    }
+    return one;
+  }
+
+  static bool is_of_rank(const OpCase& one, std::size_t rank) {
+    return !one.inputs.empty() && one.inputs[0].shape.size() == rank;
+  }
+  /// None: there is no such case. Convolutions of many channels, and long images, are left out: they would take
+  /// minutes.
+  std::optional<OpCase> made_of(const OpDef& op, const OpCase& written, Which which) const {
+    switch (which) {
+      case Which::of_many_rows:
+        return op.multiplies && !is_of_rank(written, 2) ? std::nullopt : std::optional(with_many_rows(written));
+      case Which::of_wide_rows:
+        return is_of_rank(written, 4) && op.multiplies ? std::nullopt : std::optional(with_more_in(written, 0));
+      case Which::of_long_sequences:
+        return is_of_rank(written, 3) ? std::optional(with_more_in(written, 1)) : std::nullopt;
+      case Which::for_inference: {
+        OpCase one = op.multiplies ? written : with_many_rows(written);
+        one.mode = Mode::inference;
+        return one;
+      }
+      default:
+        return written;
+    }
+  }
+  /// None: what was made of a case has sizes that the op refuses.
+  static std::optional<Problem> problem_of(const OpDef& op, const OpCase& one, Which which) {
+    try {
+      return make_problem(op, one);
+    } catch (const Error&) {
+      if (which != Which::of_wide_rows && which != Which::of_long_sequences) throw;
+      return std::nullopt;
+    }
+  }
+
+  /// visit(op's cases, case, problem) for all that have a kernel, with each epilogue of GPUs.
   template <class Visit>
   void for_cases(const Visit& visit, Which which = Which::all_but_timed) const {
     for (const OpCases& cases : all_cases()) {
       const OpDef& op = cpu_.at(cases.op);
+      if (asked_ && !asked_->contains(cases.op)) continue;
       for (const OpCase& written : cases.cases) {
-        const OpCase one = which == Which::of_many_rows ? with_many_rows(written) : written;
-        if (which == Which::of_many_rows && op.multiplies) continue;
-        const bool wanted = !one.benchmark || (which == Which::with_timed_products && op.multiplies);
-        if (!wanted || op.view) continue;
+        const bool wanted = !written.benchmark || (which == Which::with_timed_products && op.multiplies);
+        const auto one = wanted && !op.view ? made_of(op, written, which) : std::nullopt;
+        if (!one) continue;
         for (const std::string& epilogue : epilogues_of(op, DeviceKind::cuda)) {
-          Problem problem = make_problem(op, one);
-          problem.epilogue = epilogue;
-          visit(cases, one, std::move(problem));
+          auto problem = problem_of(op, *one, which);
+          if (!problem) continue;
+          problem->epilogue = epilogue;
+          visit(cases, *one, std::move(*problem));
         }
       }
     }
@@ -196,17 +288,68 @@ class OpsOnGpu : public testing::Test {
         round_all(type, rounded.inputs);
         round_all(type, rounded.output_gradients);
         if (wide.op->multiplies) round_all(type, rounded.parameters, true);
-        Problem low =
-            low_precision_problem_of(type, rounded, one, {{}, true, wide.op->multiplies, true, true, wide.epilogue});
-        const double rounding = type == DType::bf16 ? 1.0 / 64 : 1.0 / 512;  // a few units of the type's rounding
-        visit(LowPrecisionCase{fmt::format("{}, case {}, {}", title(wide), one.name, name_of(type)), type,
-                               std::move(rounded), std::move(low), std::max(one.tolerance, rounding)});
+        const double rounding = type == DType::bf16 ? 1.0 / 64 : 1.0 / 512;  // a few of the type's own
+        const auto add = [&](bool low_inputs, bool low_outputs) {
+          Problem same = make_problem(*wide.op, one);
+          same.epilogue = wide.epilogue;
+          same.inputs = copied(rounded.inputs);
+          same.output_gradients = copied(rounded.output_gradients);
+          same.parameters = copied(rounded.parameters);
+          Problem low = low_precision_problem_of(
+              type, same, one, {{}, true, wide.op->multiplies, low_inputs, low_outputs, wide.epilogue});
+          const char* const tensors = !low_inputs ? " of inputs in fp32" : !low_outputs ? " to outputs in fp32" : "";
+          visit(LowPrecisionCase{fmt::format("{}, case {}, {}{}", title(wide), one.name, name_of(type), tensors), type,
+                                 std::move(same), std::move(low), std::max(one.tolerance, rounding)});
+        };
+        add(true, true);
+        if (!wide.op->multiplies) continue;
+        add(false, true);  // as a net begins, and as it ends
+        add(true, false);
       }
     };
     for_cases(in_two_bytes, which);
   }
 
+  /// Our own kernels have the bits that their bodies have on the CPU.
+  void compare_own_bits(Which which, int least) const {
+    RealGpu gpu;
+    if (const std::string why = gpu.open(); !why.empty()) GTEST_SKIP() << why;
+    const auto grids = host_grid_kernels();
+    int compared = 0;
+    for_cases(
+        [&](const OpCases& cases, const OpCase& one, const Problem& problem) {
+          if (!grids.contains(cases.op)) return;
+          const auto on_gpu =
+              problem.make_kernel([&](const KernelRequest& request) { return gpu.make(*gpu.find(cases.op), request); });
+          if (!is_own(on_gpu->algorithms())) return;
+          const auto on_cpu = problem.make_kernel(grids.at(cases.op));
+          EXPECT_EQ(difference(compute(problem, *on_cpu), compute(problem, *on_gpu), 0), "")
+              << title(problem) << ", case " << one.name;
+          ++compared;
+        },
+        which);
+    expect_more_than(least, compared);
+  }
+
+  void compare_own_bits_in_two_bytes(Which which, int least) const {
+    RealGpu gpu;
+    if (const std::string why = gpu.open(); !why.empty()) GTEST_SKIP() << why;
+    int compared = 0;
+    for_low_precision_cases(
+        [&](const LowPrecisionCase& one) {
+          const auto on_gpu = one.low.make_kernel([&](const KernelRequest& request) {
+            return gpu.make(*gpu.find(one.wide.op->name), one.request(request));
+          });
+          if (on_gpu == nullptr || !is_own(on_gpu->algorithms())) return;
+          EXPECT_EQ(one.difference_to(*on_gpu, true), "") << one.name;
+          ++compared;
+        },
+        which);
+    expect_more_than(least, compared);
+  }
+
   OpRegistry cpu_;
+  std::optional<std::set<std::string>> asked_ = words_of("LOCKSTEP_TEST_OPS");
 };
 
 }  // namespace
@@ -216,6 +359,7 @@ TEST_F(OpsOnGpu, ComputeWhatTheyDoOnTheCpu) {
   if (const std::string why = gpu.open(); !why.empty()) GTEST_SKIP() << why;
   const auto grids = host_grid_kernels();
   int compared = 0;
+  std::map<std::string, int> by_libraries;  // cases, by op
   for_cases([&](const OpCases& cases, const OpCase& one, const Problem& problem) {
     const KernelFactory* const made = gpu.find(cases.op);
     ASSERT_NE(made, nullptr) << cases.op << " has no kernel for GPUs";
@@ -246,45 +390,40 @@ TEST_F(OpsOnGpu, ComputeWhatTheyDoOnTheCpu) {
       request.gpu = &options;
       return gpu.make(*made, request);
     });
-    EXPECT_EQ(difference(compute(problem, *on_cpu), compute(problem, *rounding), kTf32), "")
+    Results exact = compute(problem, *on_cpu);
+    // Of a sum near 0 a rounding decides whether relu lets a gradient through.
+    if (problem.epilogue == "relu") exact.resize(problem.signature.outputs.size());
+    EXPECT_EQ(difference(exact, compute(problem, *rounding), kTf32), "")
         << title(problem) << ", case " << one.name << " in tf32: " << rounding->algorithms();
+    ++by_libraries[cases.op];
   });
-  EXPECT_GT(compared, 100);
+  expect_more_than(100, compared);
+  expect_by_libraries(gpu, {}, by_libraries);
 }
 
 TEST_F(OpsOnGpu, ComputeManyRows) {
-  RealGpu gpu;
-  if (const std::string why = gpu.open(); !why.empty()) GTEST_SKIP() << why;
-  const auto grids = host_grid_kernels();
-  int compared = 0;
-  for_cases(
-      [&](const OpCases& cases, const OpCase& one, const Problem& problem) {
-        if (!grids.contains(cases.op)) return;
-        const auto on_gpu =
-            problem.make_kernel([&](const KernelRequest& request) { return gpu.make(*gpu.find(cases.op), request); });
-        const auto on_cpu = problem.make_kernel(grids.at(cases.op));
-        EXPECT_EQ(difference(compute(problem, *on_cpu), compute(problem, *on_gpu), 0), "")
-            << title(problem) << ", case " << one.name;
-        ++compared;
-      },
-      Which::of_many_rows);
-  EXPECT_GT(compared, 50);
+  compare_own_bits(Which::of_many_rows, 50);
 }
-
 TEST_F(OpsOnGpu, ComputeManyRowsInTwoBytes) {
-  RealGpu gpu;
-  if (const std::string why = gpu.open(); !why.empty()) GTEST_SKIP() << why;
-  int compared = 0;
-  for_low_precision_cases(
-      [&](const LowPrecisionCase& one) {
-        const auto on_gpu = one.low.make_kernel(
-            [&](const KernelRequest& request) { return gpu.make(*gpu.find(one.wide.op->name), one.request(request)); });
-        if (on_gpu == nullptr) return;
-        EXPECT_EQ(one.difference_to(*on_gpu, true), "") << one.name;
-        ++compared;
-      },
-      Which::of_many_rows);
-  EXPECT_GT(compared, 100);
+  compare_own_bits_in_two_bytes(Which::of_many_rows, 100);
+}
+TEST_F(OpsOnGpu, ComputeWideRows) {
+  compare_own_bits(Which::of_wide_rows, 50);
+}
+TEST_F(OpsOnGpu, ComputeWideRowsInTwoBytes) {
+  compare_own_bits_in_two_bytes(Which::of_wide_rows, 100);
+}
+TEST_F(OpsOnGpu, ComputeLongSequences) {
+  compare_own_bits(Which::of_long_sequences, 30);
+}
+TEST_F(OpsOnGpu, ComputeLongSequencesInTwoBytes) {
+  compare_own_bits_in_two_bytes(Which::of_long_sequences, 30);
+}
+TEST_F(OpsOnGpu, ComputeForInference) {
+  compare_own_bits(Which::for_inference, 100);
+}
+TEST_F(OpsOnGpu, ComputeForInferenceInTwoBytes) {
+  compare_own_bits_in_two_bytes(Which::for_inference, 200);
 }
 
 // Only ops with a kernel for it: others are upcast around the fp32 kernel (tests/ops/upcast_test.cpp).
@@ -304,15 +443,17 @@ TEST_F(OpsOnGpu, ComputeWhatTheyDoOnTheCpuInTwoBytes) {
     const Results first = compute(one.low, *on_gpu);
     EXPECT_EQ(difference(first, compute(one.low, *on_gpu), 0), "") << one.name << ", again";
     ++compared;
+    if (one.wide.op->channels_last.contains(DeviceKind::cuda)) {
+      const auto with_last = with_channels_last([&](const KernelRequest& request) { return gpu.make(*made, request); });
+      const auto last = one.low.make_kernel([&](const KernelRequest& plain) { return with_last(one.request(plain)); });
+      EXPECT_EQ(difference(first, compute(one.low, *last), 0), "") << one.name << ", channels last";
+    }
     if (!own) ++by_libraries[one.wide.op->name];
   };
   // Without a GPU its kernels are interpreted, and products as large as in the timed cases would take minutes.
   for_low_precision_cases(compare, gpu.is_stand_in() ? Which::all_but_timed : Which::with_timed_products);
-  EXPECT_GT(compared, 200);
-  if (gpu.is_stand_in()) return;
-  for (const char* op : {"attention", "conv", "linear", "linear_gelu", "gelu_linear"}) {
-    EXPECT_GT(by_libraries[op], 0) << op << ": no case was computed by a library, so that none of its calls was tested";
-  }
+  expect_more_than(200, compared);
+  expect_by_libraries(gpu, {"attention", "conv", "linear", "linear_gelu", "gelu_linear"}, by_libraries);
 }
 
 // Tests the comparison itself, with our own kernels over the grid in place of the GPU.

@@ -57,7 +57,7 @@ class StepOnGpu : public testing::Test {
   device::Gpu::Stream stream_{};
 };
 
-/// Of all magnitudes, including subnormal ones, and zeros of both signs; a few blocks and a remainder.
+/// Of all magnitudes, including subnormal and infinite ones, and zeros of both signs; a few blocks and a remainder.
 std::vector<float> numbers(std::uint64_t seed) {
   RandomStream random(seed, 0);
   std::vector<float> values(10'007);
@@ -66,6 +66,8 @@ std::vector<float> numbers(std::uint64_t seed) {
     value = (bits & 0x7f800000U) == 0x7f800000U ? 0.0F : std::bit_cast<float>(bits);
   }
   values[0] = -0.0F;
+  values[1] = std::numeric_limits<float>::infinity();
+  values[2] = -values[1];
   return values;
 }
 
@@ -119,6 +121,8 @@ TEST_F(StepOnGpu, CastsAndLowPrecisionSumsHaveTheBitsOfTheCpu) {
     EXPECT_EQ(fetch<std::uint16_t>(out, left.size()), low_left);
     gpu().cast(stream_, device::Cast::upcast, dtype, two.get(), out.get(), n);
     EXPECT_EQ(bits(fetch<float>(out, left.size())), bits(wide_left));
+    gpu().cast(stream_, device::Cast::round, dtype, wide.get(), out.get(), n);
+    EXPECT_EQ(bits(fetch<float>(out, left.size())), bits(upcast_of(dtype, low_left)));
     gpu().add(stream_, dtype, two.get(), other.get(), out.get(), n);
     EXPECT_EQ(bits(upcast_of(dtype, fetch<std::uint16_t>(out, left.size()))),
               bits(upcast_of(dtype, downcast_of(dtype, sums))));
@@ -130,16 +134,21 @@ TEST_F(StepOnGpu, UpdatesHaveTheBitsOfTheCpu) {
   ASSERT_NE(make, nullptr);
   const float infinity = std::numeric_limits<float>::infinity();
   const std::vector<OptimizerOptions> all = {sgd(0), sgd(0.9, true, 0.1), decaying("adam"), decaying("adamw")};
+  const auto compare = [&](DType precision, const OptimizerOptions& options, double clip_norm,
+                           const SumsScaling& scaling) {
+    UpdaterBench bench(precision, 300);
+    const auto found = bench.on_gpu(gpu(), std::unique_ptr<const UpdateKernels>(make()), options, clip_norm, scaling,
+                                    [](GpuUpdater& /*updater*/) {});
+    EXPECT_TRUE(found == bench.on_host(options, clip_norm, scaling))
+        << name_of(precision) << ", " << text_of(options) << ", clip_norm " << clip_norm << ", " << scaling.on;
+  };
   for (const OptimizerOptions& options : all) {
     for (const double clip_norm : {0.0, 0.5}) {
       for (const SumsScaling& scaling : {SumsScaling{}, SumsScaling{true, 4096, 1, infinity}}) {
-        UpdaterBench bench(DType::f32, 300);
-        const auto found = bench.on_gpu(gpu(), std::unique_ptr<const UpdateKernels>(make()), options, clip_norm,
-                                        scaling, [](GpuUpdater& /*updater*/) {});
-        EXPECT_TRUE(found == bench.on_host(options, clip_norm, scaling))
-            << text_of(options) << ", clip_norm " << clip_norm << ", " << scaling.on;
+        compare(DType::f32, options, clip_norm, scaling);
       }
     }
+    for (const DType low : {DType::bf16, DType::f16}) compare(low, options, 0.5, SumsScaling{});
   }
 }
 

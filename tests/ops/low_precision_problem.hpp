@@ -15,6 +15,12 @@ inline Tensor copied(const Tensor& tensor) {
   return same;
 }
 
+inline std::vector<Tensor> copied(const std::vector<Tensor>& tensors) {
+  std::vector<Tensor> same;
+  for (const Tensor& tensor : tensors) same.push_back(copied(tensor));
+  return same;
+}
+
 inline void round_all(DType type, std::vector<Tensor>& tensors, bool only_matrices = false) {
   for (Tensor& tensor : tensors) {
     if (tensor.dtype() != DType::f32 || (only_matrices && tensor.shape().size() < 2)) continue;

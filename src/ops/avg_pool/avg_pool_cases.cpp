@@ -22,7 +22,11 @@ OpCases make_avg_pool_cases() {
   OpCase without_padding = cases.cases[2];  // overlapping windows, with padding
   without_padding.name = "padding_not_counted";
   without_padding.attributes.set("count_include_pad", false);
+  OpCase of_many_windows = cases.cases[6];
+  of_many_windows.name += "_padding_not_counted";
+  of_many_windows.attributes.set("count_include_pad", false);
   cases.cases.push_back(without_padding);
+  cases.cases.push_back(of_many_windows);
   return cases;
 }
 

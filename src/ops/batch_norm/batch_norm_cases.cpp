@@ -54,6 +54,7 @@ OpCases make_batch_norm_cases() {
           {
               {.name = "odd", .inputs = {{DType::f32, {3, 5, 7, 3}}}},
               {.name = "features", .inputs = {{DType::f32, {9, 5}}}},
+              {.name = "rest_of_a_block", .inputs = {{DType::f32, {71, 3}}}},
               {.name = "channels_16", .inputs = {{DType::f32, {2, 4, 3, 16}}}},
               {.name = "channels_119", .inputs = {{DType::f32, {2, 3, 3, 119}}}},
               {.name = "several_blocks", .inputs = {{DType::f32, {3, 21, 20, 16}}}},

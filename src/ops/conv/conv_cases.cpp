@@ -71,6 +71,7 @@ OpCases make_conv_cases() {
           conv_reference,
           {
               small("same", conv(4, three), {2, 5, 7, 3}),
+              small("seven_channels", conv(7, three), {1, 4, 5, 7}),
               small("no_bias", conv(16, three, plain), {2, 6, 5, 16}),
               small("stride_2", conv(32, three, halved), {2, 8, 8, 16}),
               small("stride_2_odd_size", conv(5, three, {{"stride", two}}), {3, 7, 9, 2}),

@@ -53,6 +53,17 @@ cudaError_t cudaInterpreterPut(cudaStream_t stream, const char* call,
   return lockstep::ptx::state();
 }
 
+cudaError_t cudaInterpreterLaunch(cudaStream_t stream, const char* call,
+                                  const std::shared_ptr<lockstep::ptx::LibraryKernel>& kernel) {
+  auto* const on = lockstep::ptx::stream_of(stream, call);
+  if (on == nullptr || !lockstep::ptx::is_on_its_gpu(call)) return cudaErrorInvalidResourceHandle;
+  machine().streams.put(*on, [kernel](const lockstep::ptx::Work& work) {
+    lockstep::ptx::MemoryOfWork memory(work);
+    (void)kernel->run(memory);
+  });
+  return lockstep::ptx::state();
+}
+
 void cudaInterpreterGoOn() {
   (void)machine().streams.step();
 }

@@ -18,8 +18,10 @@ LOCKSTEP = os.environ["LOCKSTEP"]
 REPORTS = pathlib.Path(GPU) / "reports" / pathlib.Path(sys.argv[0]).stem
 
 
-def environment(**settings):
-    values = {**os.environ, "LD_LIBRARY_PATH": f"{GPU}/lib:{DRIVER}", "INTERPRETED_GPU_PTX": f"{GPU}/ptx",
+def environment(libraries=False, **settings):
+    """`libraries`: cuBLASLt and cuDNN compute."""
+    path = f"{GPU}/libraries:{GPU}/lib:{DRIVER}" if libraries else f"{GPU}/lib:{DRIVER}"
+    values = {**os.environ, "LD_LIBRARY_PATH": path, "INTERPRETED_GPU_PTX": f"{GPU}/ptx",
               "INTERPRETED_GPU_REPORT": str(REPORTS), "STAND_IN_GPUS": "1", "STAND_IN_SAME": "1",
               "ONEDNN_MAX_CPU_ISA": "AVX512_CORE", **settings}
     values.pop("CUDA_VISIBLE_DEVICES", None)

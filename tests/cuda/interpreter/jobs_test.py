@@ -40,7 +40,12 @@ job:
   evaluate: never
   checkpoint: never
 """
-# Tensors of more than 2,048 elements, so that each thread of an elementwise kernel has its full number.
+# Images that are moved on the GPU.
+MOVES = CONVOLUTIONS.replace("data: {train: {digits: {count: 64}}}", """data:
+    train: {digits: {count: 64}}
+    augment: [flip, {crop: {padding: 4}}, {cutout: {size: 9}}]
+    cache: device""")
+# Tensors of more than 2,048 elements, so that threads of kernels over elements have all of theirs.
 LAYERS = """
 job:
   model:
@@ -114,6 +119,9 @@ class Jobs(Interpreted):
             with self.subTest(precision=precision):
                 words = (f"precision={precision}",)
                 self.assertEqual(self.hash(CONVOLUTIONS, *words), self.hash(CONVOLUTIONS, *words, grids=True))
+
+    def test_data_on_the_gpu(self):
+        self.assertEqual(self.hash(MOVES), self.hash(MOVES, grids=True))
 
 
 if __name__ == "__main__":

@@ -48,6 +48,10 @@ std::mutex& cudaInterpreterMutex();
 /// Enqueues a kernel. Success, or the reason why it is impossible on that stream, which is then a problem.
 cudaError_t cudaInterpreterPut(cudaStream_t stream, const char* call,
                                const std::shared_ptr<lockstep::ptx::LibraryKernel>& kernel);
+/// The same for a kernel that is always done at once and has no state: a graph may record it, and runs it with each
+/// launch.
+cudaError_t cudaInterpreterLaunch(cudaStream_t stream, const char* call,
+                                  const std::shared_ptr<lockstep::ptx::LibraryKernel>& kernel);
 /// Lets some work on the GPU progress, if it can: as GPUs do without being asked.
 void cudaInterpreterGoOn();
 /// Reports a problem.

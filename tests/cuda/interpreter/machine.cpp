@@ -15,14 +15,14 @@ namespace lockstep::ptx {
 
 namespace {
 
-u32 seed() {
-  const char* const text = std::getenv("INTERPRETED_GPU_SEED");
-  return text == nullptr ? 1 : static_cast<u32>(std::strtoul(text, nullptr, 10));
+u32 number_in(const char* variable, u32 otherwise) {
+  const char* const text = std::getenv(variable);
+  return text == nullptr ? otherwise : static_cast<u32>(std::strtoul(text, nullptr, 10));
 }
 
 }  // namespace
 
-Machine::Machine() : draw(seed()) {}
+Machine::Machine() : draw(number_in("INTERPRETED_GPU_SEED", 1)), lost_(number_in("INTERPRETED_GPU_LOSES", 0)) {}
 
 Machine::~Machine() {
   look_for_leaks();

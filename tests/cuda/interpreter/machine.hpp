@@ -4,6 +4,7 @@
 //   INTERPRETED_GPU_PTX     a folder with the module's PTX, *.ptx
 //   INTERPRETED_GPU_SEED    of the random orders (draw.hpp); 1
 //   INTERPRETED_GPU_REPORT  a folder, for a report file at the end of the process
+//   INTERPRETED_GPU_LOSES   a number, from 1: that wait for an event, of a stream or of the host, is lost
 #pragma once
 
 #include <driver_types.h>
@@ -42,6 +43,8 @@ class Machine {
   /// Launches it on the stream.
   cudaError_t launch(const std::string& kernel, dim3 blocks, dim3 threads, void** arguments, std::size_t shared,
                      Stream& stream);
+  /// Counts a wait for an event. True: it is to be lost, so that a test can show that it is missed.
+  bool loses_wait() { return ++waits == lost_; }
   /// Leaks are problems: memory, streams, events, graphs.
   void look_for_leaks();
 
@@ -54,12 +57,13 @@ class Machine {
   std::set<Graph*> graphs;
   std::map<const void*, std::string> functions;  ///< kernels, by their stubs on the host
   std::map<std::string, LoadedKernel> kernels;
-  u64 graph_launches = 0, copies = 0;
+  u64 graph_launches = 0, copies = 0, waits = 0;
   int ordinal = -1;  ///< of the process's GPU; -1: none has been used yet
 
  private:
   void write_report() const;
   bool loaded_ = false;
+  u64 lost_;  ///< the wait that is; 0: none
 };
 
 Machine& machine();

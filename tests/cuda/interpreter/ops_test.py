@@ -9,6 +9,12 @@ class Ops(Interpreted):
     def test_many_rows(self):
         self.run_ops_test("OpsOnGpu.ComputeManyRows", INTERPRETED_GPU_SEED="2")
 
+    def test_wide_rows(self):
+        self.run_ops_test("OpsOnGpu.ComputeWideRows:OpsOnGpu.ComputeLongSequences", INTERPRETED_GPU_SEED="2")
+
+    def test_inference(self):
+        self.run_ops_test("OpsOnGpu.ComputeForInference", INTERPRETED_GPU_SEED="2")
+
 
 if __name__ == "__main__":
     main()

@@ -2,7 +2,7 @@
 //
 //   problem <times> <text>
 //   kernel <launches> <instructions of lanes> <executed at least once: a digit 0 or 1 per instruction> <name>
-//   works <graph launches> <copies>
+//   works <graph launches> <copies> <waits for events>
 #include <fmt/format.h>
 #include <fmt/os.h>
 #include <unistd.h>
@@ -24,7 +24,7 @@ void Machine::write_report() const {
     for (std::size_t i = 0; i + 1 < kernel.counts.hits.size(); ++i) executed += kernel.counts.hits[i] > 0 ? '1' : '0';
     file.print("kernel\t{}\t{}\t{}\t{}\n", kernel.counts.launches, kernel.counts.instructions, executed, name);
   }
-  file.print("works\t{}\t{}\n", graph_launches, copies);
+  file.print("works\t{}\t{}\t{}\n", graph_launches, copies, waits);
 }
 
 }  // namespace lockstep::ptx

@@ -2,7 +2,7 @@
 # README.md. Included from tests/cuda/tests.cmake where the module is built.
 set(INTERPRETER ${CMAKE_CURRENT_LIST_DIR})
 set(INTERPRETED_GPU ${CMAKE_BINARY_DIR}/interpreted-gpu)
-file(MAKE_DIRECTORY ${INTERPRETED_GPU}/lib ${INTERPRETED_GPU}/ptx)
+file(MAKE_DIRECTORY ${INTERPRETED_GPU}/lib ${INTERPRETED_GPU}/libraries ${INTERPRETED_GPU}/ptx)
 set(INTERPRETER_SOURCES)
 foreach(PART cudart cudart_memory cudart_streams cudart_unknown decode floats integers launch machine warp_barriers memory
     memory_instructions moves operands order problems ptx_text report shadow streams warp)
@@ -71,3 +71,26 @@ target_include_directories(cuda_interpreter_test SYSTEM PRIVATE ${NCCL_INCLUDE_D
 lockstep_script_test(cuda.interpreted.ranks LONG COMMAND python3 ${INTERPRETER}/ranks_test.py
   ${INTERPRETED_GPU} ${STAND_INS} $<TARGET_FILE:cuda_ops_test> $<TARGET_FILE:stand_in_grids>)
 set_tests_properties(cuda.interpreted.ranks PROPERTIES FIXTURES_SETUP interpreted)
+
+# Libraries that compute, in a folder that goes before the others' where a test wants them.
+function(lockstep_computing_library TARGET NAME VERSION MAP)
+  lockstep_instead_of_cuda(${TARGET} ${NAME} ${VERSION} ${MAP} ${INTERPRETER}/library_elements.cpp ${ARGN})
+  set_target_properties(${TARGET} PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${INTERPRETED_GPU}/libraries)
+  target_include_directories(${TARGET} PRIVATE ${CMAKE_SOURCE_DIR}/include ${CMAKE_SOURCE_DIR}/src)
+  target_link_libraries(${TARGET} PRIVATE interpreted_cudart)
+  lockstep_hot_tests(${TARGET})
+endfunction()
+set(INTERPRETED_LT ${INTERPRETER}/cublaslt.cpp ${INTERPRETER}/lt_kernel.cpp)
+set(INTERPRETED_CUDNN ${INTERPRETER}/cudnn.cpp ${INTERPRETER}/cudnn_kernel.cpp ${INTERPRETER}/cudnn_program.cpp)
+lockstep_computing_library(interpreted_cublaslt cublasLt 13 lt ${INTERPRETED_LT})
+lockstep_computing_library(interpreted_cudnn cudnn 9 cudnn ${INTERPRETED_CUDNN})
+target_sources(cuda_interpreter_test PRIVATE ${INTERPRETED_LT} ${INTERPRETED_CUDNN}
+  ${INTERPRETER}/library_elements.cpp ${INTERPRETER}/lt_test.cpp ${INTERPRETER}/cudnn_test.cpp)
+target_include_directories(cuda_interpreter_test PRIVATE ${CMAKE_SOURCE_DIR}/include ${CMAKE_SOURCE_DIR}/src)
+target_include_directories(cuda_interpreter_test SYSTEM PRIVATE ${CUDNN_INCLUDE_DIR})
+lockstep_script_test(cuda.interpreted.libraries LONG COMMAND python3 ${INTERPRETER}/libraries_test.py
+  ${INTERPRETED_GPU} ${STAND_INS} $<TARGET_FILE:cuda_ops_test> $<TARGET_FILE:stand_in_grids>)
+set_tests_properties(cuda.interpreted.libraries PROPERTIES FIXTURES_SETUP interpreted)
+
+# That the tests find faults: three edits of the PTX. `mutations.py build/release` tries many.
+lockstep_script_test(cuda.interpreted.mutations LONG COMMAND python3 ${INTERPRETER}/mutations.py ${CMAKE_BINARY_DIR} --smoke)

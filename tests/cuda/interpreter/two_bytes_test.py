@@ -9,6 +9,13 @@ class TwoBytes(Interpreted):
     def test_many_rows(self):
         self.run_ops_test("OpsOnGpu.ComputeManyRowsInTwoBytes", INTERPRETED_GPU_SEED="3")
 
+    def test_wide_rows(self):
+        self.run_ops_test("OpsOnGpu.ComputeWideRowsInTwoBytes:OpsOnGpu.ComputeLongSequencesInTwoBytes",
+                          INTERPRETED_GPU_SEED="3")
+
+    def test_inference(self):
+        self.run_ops_test("OpsOnGpu.ComputeForInferenceInTwoBytes", INTERPRETED_GPU_SEED="3")
+
 
 if __name__ == "__main__":
     main()
