@@ -120,6 +120,9 @@ class Jobs(Interpreted):
                 words = (f"precision={precision}",)
                 self.assertEqual(self.hash(CONVOLUTIONS, *words), self.hash(CONVOLUTIONS, *words, grids=True))
 
+    def test_norms_that_are_recomputed(self):
+        self.assertEqual(self.hash(CONVOLUTIONS, "recompute=cheap"), self.hash(CONVOLUTIONS, grids=True))
+
     def test_data_on_the_gpu(self):
         self.assertEqual(self.hash(MOVES), self.hash(MOVES, grids=True))
 

@@ -50,6 +50,13 @@ TEST_F(Meanings, TheLargerOfZerosAndOfWhatIsNoNumber) {
   EXPECT_EQ(bits(std::string("max.f32 %f3, ") + kNan + ", " + kNan + ";\n"), 0x7fffffffU);
 }
 
+TEST_F(Meanings, BytesArePermuted) {
+  const std::string words = "mov.u32 %r4, 0x83828180;\nmov.u32 %r5, 0x77767574;\nprmt.b32 %r3, %r4, %r5, ";
+  EXPECT_EQ(result(words + "0x7604;\n"), 0x77768074U);
+  EXPECT_EQ(result(words + "0x3210;\n"), 0x83828180U);
+  EXPECT_EQ(result(words + "0xfb41;\n"), 0x00ff7481U) << "signs of bytes";
+}
+
 TEST_F(Meanings, SubnormalNumbersAreKept) {
   EXPECT_EQ(bits("add.rn.f32 %f3, 0f00000001, 0f00000001;\n"), 2U);
   EXPECT_EQ(bits("mul.rn.f32 %f3, 0f00800000, 0f3F000000;\n"), 0x00400000U);

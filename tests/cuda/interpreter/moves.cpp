@@ -17,6 +17,19 @@ template <class To, class From>
 To cvt(From a) {
   return static_cast<To>(a);
 }
+/// Each byte of the result is one of the eight of b and a, a's first, that a digit of the selector names; a digit's
+/// highest bit asks for that byte's sign in all its bits.
+u32 prmt(u32 a, u32 b, u32 selector) {
+  const u64 bytes = static_cast<u64>(b) << 32 | a;
+  u32 result = 0;
+  for (u32 i = 0; i < 4; ++i) {
+    const u32 digit = selector >> (4 * i) & 0xfU;
+    const u32 byte = static_cast<u32>(bytes >> (8 * (digit & 7U))) & 0xffU;
+    const u32 sign = (byte & 0x80U) != 0 ? 0xffU : 0U;
+    result |= ((digit & 8U) != 0 ? sign : byte) << (8 * i);
+  }
+  return result;
+}
 /// Rounds towards zero; values that are too large become the largest. NaN becomes the smallest, 0x8000000000000000: the
 /// manual leaves it open.
 s64 cvt_rzi_s64_f32(f32 a) {
@@ -54,6 +67,7 @@ constexpr Meaning kMeanings[] = {
     meaning<cvt<f64, f32>>("cvt.f64.f32"),
     meaning<cvt<f32, f64>>("cvt.rn.f32.f64"),
     meaning<cvt_rzi_s64_f32>("cvt.rzi.s64.f32"),
+    meaning<prmt>("prmt.b32"),
 };
 
 }  // namespace
