@@ -133,7 +133,17 @@ TEST_F(StepOnGpu, UpdatesHaveTheBitsOfTheCpu) {
   auto* const make = this_.module.library.find<UpdateKernels*()>(kModuleMakeUpdateKernels);
   ASSERT_NE(make, nullptr);
   const float infinity = std::numeric_limits<float>::infinity();
-  const std::vector<OptimizerOptions> all = {sgd(0), sgd(0.9, true, 0.1), decaying("adam"), decaying("adamw")};
+  const std::vector<OptimizerOptions> all = {sgd(0),
+                                             sgd(0.9, true, 0.1),
+                                             decaying("adam"),
+                                             decaying("adamw"),
+                                             decaying("nadam"),
+                                             decaying("lion"),
+                                             decaying("adagrad"),
+                                             decaying("rmsprop"),
+                                             rmsprop(0.9, false),
+                                             rmsprop(0, true),
+                                             rmsprop(0.9, true)};
   const auto compare = [&](DType precision, const OptimizerOptions& options, double clip_norm,
                            const SumsScaling& scaling) {
     UpdaterBench bench(precision, 300);
