@@ -70,9 +70,9 @@ class Table final : public DataSet {
 };
 
 /// What columns are and which classes there are: of this source, or as the training set has it.
-class Layout {
+class TableLayout {
  public:
-  Layout(const std::vector<TableFile>& files, const SourceOptions& source, const DataSetInfo* like)
+  TableLayout(const std::vector<TableFile>& files, const SourceOptions& source, const DataSetInfo* like)
       : files_(files), source_(source) {
     if (source.target.empty() && like == nullptr) fail("expected a target, the column to predict; add `target`");
     for (const auto* names : {&source.target, &source.features, &source.categorical}) {
@@ -171,7 +171,7 @@ class Layout {
 /// Decodes rows, and notes what is wrong with them.
 class Decoder {
  public:
-  Decoder(const Layout& layout, const SourceOptions& source, TableRows& rows)
+  Decoder(const TableLayout& layout, const SourceOptions& source, TableRows& rows)
       : layout_(layout), source_(source), rows_(rows) {}
 
   void add(const TableFile& file) {
@@ -237,9 +237,9 @@ class Decoder {
 
   std::int32_t class_in(const TableFile& file, std::size_t row, const std::string& column, const std::string& value) {
     if (is_missing(value)) return static_cast<std::int32_t>(missing_target(file, row, column));
-    const std::int64_t place = place_in(layout_.class_names, value);
-    if (place < 0) note(file, row, column, unknown(value, layout_.class_names));
-    return static_cast<std::int32_t>(std::max<std::int64_t>(place, 0));
+    const std::int64_t position = position_in(layout_.class_names, value);
+    if (position < 0) note(file, row, column, unknown(value, layout_.class_names));
+    return static_cast<std::int32_t>(std::max<std::int64_t>(position, 0));
   }
 
   void add_feature(const TableFile& file, std::size_t row, const Column& column, const std::string& value) {
@@ -250,15 +250,15 @@ class Decoder {
     } else {
       const std::size_t first = values_.size();
       values_.resize(first + column.categories.size());
-      const std::int64_t place = missing ? -1 : place_in(column.categories, value);
-      if (place >= 0) values_[first + static_cast<std::size_t>(place)] = 1;
-      if (place < 0 && !missing) note(file, row, column.name, unknown(value, column.categories));
+      const std::int64_t position = missing ? -1 : position_in(column.categories, value);
+      if (position >= 0) values_[first + static_cast<std::size_t>(position)] = 1;
+      if (position < 0 && !missing) note(file, row, column.name, unknown(value, column.categories));
     }
     if (column.missing) values_.push_back(missing ? 1.0F : 0.0F);
   }
 
   /// -1: it is not there.
-  static std::int64_t place_in(const std::vector<std::string>& words, const std::string& value) {
+  static std::int64_t position_in(const std::vector<std::string>& words, const std::string& value) {
     const auto first = value.find_first_not_of(" \t"), last = value.find_last_not_of(" \t");
     const auto found = std::find(words.begin(), words.end(), value.substr(first, last - first + 1));
     return found == words.end() ? -1 : found - words.begin();
@@ -271,14 +271,14 @@ class Decoder {
                        known.size() > kNamed ? ", ..." : "", value);
   }
 
-  const Layout& layout_;
+  const TableLayout& layout_;
   const SourceOptions& source_;
   TableRows& rows_;
   std::string fault_;
   std::vector<float> values_;
 };
 
-void describe_rows(const Layout& layout, const SourceOptions& source, TableRows& rows) {
+void describe_rows(const TableLayout& layout, const SourceOptions& source, TableRows& rows) {
   DataSetInfo& info = rows.info;
   info.columns = layout.columns;
   info.class_names = layout.class_names;
@@ -316,7 +316,7 @@ std::unique_ptr<DataSet> open_table(const SourceOptions& source, const IndexOpti
     files.push_back(parse_table({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path));
     samples += files.back().rows.size();
   }
-  const Layout layout(files, source, options.like);
+  const TableLayout layout(files, source, options.like);
   TableRows rows;
   rows.info.format = "table";
   rows.info.source = describe(source.paths);

@@ -60,7 +60,7 @@ struct LtObjects {
   LibraryObjects<LtPreference> preferences{"preferences of cuBLASLt"};
 };
 
-LtObjects& lt() {
+LtObjects& objects() {
   static LtObjects one;
   return one;
 }
@@ -136,10 +136,10 @@ bool is_known_epilogue(cublasLtEpilogue_t epilogue) {
 
 LtAsked lt_asked(const char* call, cublasLtHandle_t handle, cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a,
                  cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d) {
-  const auto of = lt().descs.find(desc, call);
-  const auto in_a = lt().layouts.find(a, call), in_b = lt().layouts.find(b, call);
-  const auto in_c = lt().layouts.find(c, call), out = lt().layouts.find(d, call);
-  if (lt().handles.find(handle, call) == nullptr || !of || !in_a || !in_b || !in_c || !out) {
+  const auto of = objects().descs.find(desc, call);
+  const auto in_a = objects().layouts.find(a, call), in_b = objects().layouts.find(b, call);
+  const auto in_c = objects().layouts.find(c, call), out = objects().layouts.find(d, call);
+  if (objects().handles.find(handle, call) == nullptr || !of || !in_a || !in_b || !in_c || !out) {
     return {CUBLAS_STATUS_INVALID_VALUE, {}};
   }
   if (in_c != out) return {lt_unknown("another layout of c than of d"), {}};
@@ -213,11 +213,11 @@ extern "C" {
 
 cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
   LOCKSTEP_LT;
-  return lockstep::ptx::lt_create(lt().handles, handle);
+  return lockstep::ptx::lt_create(objects().handles, handle);
 }
 cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle) {
   LOCKSTEP_LT;
-  return lockstep::ptx::lt_destroy(lt().handles, handle, "cublasLtDestroy");
+  return lockstep::ptx::lt_destroy(objects().handles, handle, "cublasLtDestroy");
 }
 const char* cublasLtGetStatusString(cublasStatus_t status) {
   switch (status) {
@@ -242,16 +242,16 @@ cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* desc, cublasComput
   if ((compute != CUBLAS_COMPUTE_32F && compute != CUBLAS_COMPUTE_32F_FAST_TF32) || scale != CUDA_R_32F) {
     return lockstep::ptx::lt_unknown(fmt::format("compute type {}, scale {}", static_cast<int>(compute), scale));
   }
-  return lockstep::ptx::lt_create(lt().descs, desc, compute);
+  return lockstep::ptx::lt_create(objects().descs, desc, compute);
 }
 cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t desc) {
   LOCKSTEP_LT;
-  return lockstep::ptx::lt_destroy(lt().descs, desc, "cublasLtMatmulDescDestroy");
+  return lockstep::ptx::lt_destroy(objects().descs, desc, "cublasLtMatmulDescDestroy");
 }
 cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t desc, cublasLtMatmulDescAttributes_t attribute,
                                               const void* value, std::size_t bytes) {
   LOCKSTEP_LT;
-  const auto found = lt().descs.find(desc, "cublasLtMatmulDescSetAttribute");
+  const auto found = objects().descs.find(desc, "cublasLtMatmulDescSetAttribute");
   if (found == nullptr) return CUBLAS_STATUS_INVALID_VALUE;
   switch (attribute) {
     case CUBLASLT_MATMUL_DESC_TRANSA:
@@ -276,26 +276,26 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t desc, cublasL
 cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* layout, cudaDataType type, std::uint64_t rows,
                                           std::uint64_t columns, std::int64_t step) {
   LOCKSTEP_LT;
-  return lockstep::ptx::lt_create(lt().layouts, layout, type, rows, columns, step);
+  return lockstep::ptx::lt_create(objects().layouts, layout, type, rows, columns, step);
 }
 cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout) {
   LOCKSTEP_LT;
-  return lockstep::ptx::lt_destroy(lt().layouts, layout, "cublasLtMatrixLayoutDestroy");
+  return lockstep::ptx::lt_destroy(objects().layouts, layout, "cublasLtMatrixLayoutDestroy");
 }
 
 cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t* preference) {
   LOCKSTEP_LT;
-  return lockstep::ptx::lt_create(lt().preferences, preference);
+  return lockstep::ptx::lt_create(objects().preferences, preference);
 }
 cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t preference) {
   LOCKSTEP_LT;
-  return lockstep::ptx::lt_destroy(lt().preferences, preference, "cublasLtMatmulPreferenceDestroy");
+  return lockstep::ptx::lt_destroy(objects().preferences, preference, "cublasLtMatmulPreferenceDestroy");
 }
 cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t preference,
                                                     cublasLtMatmulPreferenceAttributes_t attribute, const void* value,
                                                     std::size_t bytes) {
   LOCKSTEP_LT;
-  const auto found = lt().preferences.find(preference, "cublasLtMatmulPreferenceSetAttribute");
+  const auto found = objects().preferences.find(preference, "cublasLtMatmulPreferenceSetAttribute");
   if (found == nullptr) return CUBLAS_STATUS_INVALID_VALUE;
   switch (attribute) {
     case CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES:
@@ -322,7 +322,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
                                               cublasLtMatmulHeuristicResult_t results[], int* count) {
   LOCKSTEP_LT;
   *count = 0;
-  const auto preferred = lt().preferences.find(preference, "cublasLtMatmulAlgoGetHeuristic");
+  const auto preferred = objects().preferences.find(preference, "cublasLtMatmulAlgoGetHeuristic");
   if (preferred == nullptr) return CUBLAS_STATUS_INVALID_VALUE;
   const auto [status, problem] = lt_asked("cublasLtMatmulAlgoGetHeuristic", handle, desc, a, b, c, d);
   if (status != CUBLAS_STATUS_SUCCESS) return status;
@@ -397,7 +397,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
     return lt_wrong(fmt::format("a workspace of {} bytes, of which {} are needed", workspace_bytes, needed));
   }
   if (!is_aligned(workspace, lockstep::ptx::kWorkspaceAlignment)) return lt_wrong("a workspace that isn't aligned");
-  const auto of = lt().descs.find(desc, "cublasLtMatmul");
+  const auto of = objects().descs.find(desc, "cublasLtMatmul");
   const lockstep::ptx::LtOperands operands{a, b, d, of->vector, of->aux, workspace};
   for (const void* const one :
        {a, b, static_cast<const void*>(d), static_cast<const void*>(of->vector), static_cast<const void*>(of->aux)}) {
