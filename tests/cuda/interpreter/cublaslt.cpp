@@ -202,10 +202,10 @@ cublasStatus_t lt_wrong(const std::string& what) {
 
 }  // namespace lockstep::ptx
 
-using lockstep::ptx::lt;
 using lockstep::ptx::lt_asked;
 using lockstep::ptx::lt_set;
 using lockstep::ptx::LtAlgorithm;
+using lockstep::ptx::objects;
 
 #define LOCKSTEP_LT const std::lock_guard lock(cudaInterpreterMutex())
 
