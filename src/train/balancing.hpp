@@ -38,7 +38,7 @@ struct StepMeasure {
 
 /// A rank's measurements and flags, in the form that is sent to all ranks.
 struct BalanceReport {
-  balance::MeasureValues values;
+  balance::MeasureValues values{};
   std::uint32_t flags = 0;  ///< see train/step_flags
 };
 
