@@ -18,7 +18,8 @@ void normalize_group(const ReferenceCall& call, std::size_t sample, std::size_t 
       if (channel >= first && channel < first + width) use(sample * of_sample + at, channel);
     }
   };
-  const double n = static_cast<double>(of_sample / channels * width);
+  const std::size_t elements = of_sample / channels * width;
+  const auto n = static_cast<double>(elements);
   double mean = 0, variance = 0;
   each([&](std::size_t at, std::size_t) { mean += x.values[at] / n; });
   each([&](std::size_t at, std::size_t) { variance += (x.values[at] - mean) * (x.values[at] - mean) / n; });
