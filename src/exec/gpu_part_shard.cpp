@@ -47,9 +47,15 @@ GpuPartShard::GpuPartShard(const ProgramSetup& setup, std::shared_ptr<GpuWorkerS
 
 // A location that forward and backward share needs one block: it has been sent before it is written again.
 void GpuPartShard::add_leaving(const Location& location, std::size_t bytes) {
-  const bool known = std::any_of(leaving_.begin(), leaving_.end(),
-                                 [&](const Leaving& one) { return one.location == location && one.bytes == bytes; });
-  if (!known) leaving_.push_back({location, bytes, device::PinnedBlock(gpu_, bytes)});
+  if (find_leaving(location, bytes) == leaving_.end()) {
+    leaving_.push_back({location, bytes, device::PinnedBlock(gpu_, bytes)});
+  }
+}
+
+std::vector<GpuPartShard::Leaving>::const_iterator GpuPartShard::find_leaving(const Location& location,
+                                                                              std::size_t bytes) const {
+  return std::find_if(leaving_.begin(), leaving_.end(),
+                      [&](const Leaving& one) { return one.location == location && one.bytes == bytes; });
 }
 
 std::size_t GpuPartShard::bytes(const ProgramSetup& setup) {
@@ -93,8 +99,7 @@ ShardOperands GpuPartShard::operands(const ShardCall& call) const {
 }
 
 const void* GpuPartShard::made(const Location& location, std::size_t bytes, const ShardCall& call) {
-  const auto found = std::find_if(leaving_.begin(), leaving_.end(),
-                                  [&](const Leaving& one) { return one.location == location && one.bytes == bytes; });
+  const auto found = find_leaving(location, bytes);
   LOCKSTEP_CHECK(found != leaving_.end(), "a part sends what its links say");
   const auto* const memory = static_cast<const std::byte*>(runner_.at(location, operands(call)));
   gpu_.copy_out(stream_->stream, found->pinned.get(), memory, bytes);

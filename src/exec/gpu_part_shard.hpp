@@ -51,6 +51,7 @@ class GpuPartShard final : public PartShard {
   };
   [[nodiscard]] Arriving& arriving(FromParts what) { return what == FromParts::value ? values_ : gradients_; }
   void add_leaving(const Location& location, std::size_t bytes);
+  [[nodiscard]] std::vector<Leaving>::const_iterator find_leaving(const Location& location, std::size_t bytes) const;
 
   std::shared_ptr<GpuWorkerStream> stream_;
   device::Gpu& gpu_;

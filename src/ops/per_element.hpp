@@ -2,6 +2,7 @@
 // [b, 1], and where it says yes or no, labels 0 and 1 in i32 of these shapes.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -21,6 +22,10 @@ struct ElementRows {
   ElementRows() = default;
   explicit ElementRows(const KernelRequest& request);
   [[nodiscard]] std::int64_t elements() const { return batch * size; }
+  /// Of target(): a sample's labels as floats.
+  [[nodiscard]] std::size_t workspace_bytes() const {
+    return labels ? static_cast<std::size_t>(size) * sizeof(float) : 0;
+  }
   /// A sample's target; labels are written to `workspace`, which has room for `size` floats then. Throws Error(data)
   /// if one is neither 0 nor 1.
   [[nodiscard]] const float* target(const void* all, std::int64_t sample, void* workspace) const;

@@ -92,7 +92,7 @@ class TableLayout {
 
   std::vector<Column> columns;
   std::vector<std::string> class_names;  ///< empty: the target is numbers
-  [[nodiscard]] bool has_classes() const { return has_classes_; }
+  [[nodiscard]] bool has_classes() const { return !class_names.empty(); }
   [[nodiscard]] std::int64_t elements() const {
     std::int64_t sum = 0;
     for (const Column& column : columns) sum += column.elements();
@@ -144,7 +144,6 @@ class TableLayout {
         fail(fmt::format("column '{}': expected numbers, since there are {} targets, found texts", name,
                          source_.target.size()));
       }
-      has_classes_ = true;
       class_names = std::move(values.categories);
     }
   }
@@ -152,7 +151,6 @@ class TableLayout {
   void take(const DataSetInfo& like) {
     columns = like.columns;
     class_names = like.class_names;
-    has_classes_ = !class_names.empty();
     for (const TableFile& file : files_) {
       for (const Column& column : columns) (void)column_called(file, column.name);
     }
@@ -165,7 +163,6 @@ class TableLayout {
 
   const std::vector<TableFile>& files_;
   const SourceOptions& source_;
-  bool has_classes_ = false;
 };
 
 /// Decodes rows, and notes what is wrong with them.
@@ -259,8 +256,7 @@ class Decoder {
 
   /// -1: it is not there.
   static std::int64_t position_in(const std::vector<std::string>& words, const std::string& value) {
-    const auto first = value.find_first_not_of(" \t"), last = value.find_last_not_of(" \t");
-    const auto found = std::find(words.begin(), words.end(), value.substr(first, last - first + 1));
+    const auto found = std::find(words.begin(), words.end(), without_spaces(value));
     return found == words.end() ? -1 : found - words.begin();
   }
 

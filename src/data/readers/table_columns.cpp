@@ -18,12 +18,6 @@ namespace {
 constexpr std::array<std::string_view, 11> kMissing{"",    "NA",   "N/A",  "n/a",  "NaN", "nan",
                                                     "NAN", "null", "NULL", "None", "<NA>"};
 
-std::string_view without_spaces(std::string_view text) {
-  const auto first = text.find_first_not_of(" \t");
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t") - first + 1);
-}
-
 void check_header(const TableFile& file) {
   const auto& names = file.header.fields;
   const auto fail = [&](const std::string& what) {
@@ -48,6 +42,12 @@ bool comes_before(const std::string& a, const std::string& b) {
 }
 
 }  // namespace
+
+std::string_view without_spaces(std::string_view text) {
+  const auto first = text.find_first_not_of(" \t");
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(" \t") - first + 1);
+}
 
 std::string TableFile::place(std::size_t row, const std::string& column) const {
   return fmt::format("{}:{}: column '{}'", path, rows[row].line, column);

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "data/readers/csv_table.hpp"
@@ -24,6 +25,9 @@ struct TableFile {
 
 /// Which column of the header is called so. Throws Error(data) that offers the nearest.
 [[nodiscard]] std::size_t column_called(const TableFile& file, const std::string& name);
+
+/// The text without spaces and tabs at its ends, as values are compared.
+[[nodiscard]] std::string_view without_spaces(std::string_view text);
 
 /// Nothing, or what programs write for it: NA, N/A, NaN, null, None.
 [[nodiscard]] bool is_missing(const std::string& value);

@@ -42,10 +42,7 @@ class ElementLossCpu final : public Kernel {
  public:
   explicit ElementLossCpu(const KernelRequest& request) : rows_(request), formula_(*request.attributes) {}
 
-  /// A sample's labels as floats.
-  [[nodiscard]] std::size_t workspace_bytes() const override {
-    return rows_.labels ? static_cast<std::size_t>(rows_.size) * sizeof(float) : 0;
-  }
+  [[nodiscard]] std::size_t workspace_bytes() const override { return rows_.workspace_bytes(); }
 
   void forward(const ForwardCall& call) override {
     for (std::int64_t sample = 0; sample < rows_.batch; ++sample) {
