@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lockstep/error.hpp"
+#include "ops/axis.hpp"
 #include "ops/concat/concat_runs.hpp"
 #include "ops/elementwise.hpp"
 
@@ -51,26 +52,20 @@ std::unique_ptr<Kernel> make_concat_cpu(const KernelRequest& request) {
 
 Signature infer_concat(const Attributes& attributes, std::span<const TensorSpec> inputs) {
   const Shape& first = inputs[0].shape;
-  const auto rank = static_cast<std::int64_t>(first.size());
-  const std::int64_t given = attributes.integer("axis"), axis = given < 0 ? given + rank : given;
-  if (axis < 1 || axis >= rank) {
-    throw Error(ExitCode::configuration,
-                fmt::format("concat: expected an axis from 1 to {}, or from the end -1 to {}, found {}", rank - 1,
-                            1 - rank, given));
-  }
+  const std::size_t axis = axis_of("concat", attributes, first);
   Signature signature;
   signature.outputs.push_back({inputs[0].dtype, first});
-  std::int64_t& extent = signature.outputs[0].shape[static_cast<std::size_t>(axis)];
+  std::int64_t& extent = signature.outputs[0].shape[axis];
   for (const auto& input : inputs.subspan(1)) {
     Shape shape = input.shape;
-    if (shape.size() == first.size()) shape[static_cast<std::size_t>(axis)] = first[static_cast<std::size_t>(axis)];
+    if (shape.size() == first.size()) shape[axis] = first[axis];
     if (shape != first || input.dtype != DType::f32 || inputs[0].dtype != DType::f32) {
       throw Error(
           ExitCode::configuration,
           fmt::format("concat: expected inputs of f32 that differ in dimension {} only, found {} of {} and {} of {}",
                       axis, to_string(first), name_of(inputs[0].dtype), to_string(input.shape), name_of(input.dtype)));
     }
-    extent += input.shape[static_cast<std::size_t>(axis)];
+    extent += input.shape[axis];
   }
   return signature;
 }

@@ -2,10 +2,13 @@
 // runs, one after another.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <vector>
 
 #include "lockstep/op.hpp"
+#include "ops/axis.hpp"
 
 namespace lockstep::ops {
 
@@ -15,12 +18,13 @@ struct ConcatRuns {
 };
 
 inline ConcatRuns concat_runs(const KernelRequest& request) {
-  const auto rank = static_cast<std::int64_t>(request.inputs[0].shape.size());
-  const std::int64_t given = request.attributes->integer("axis"), axis = given < 0 ? given + rank : given;
-  const auto product = [](const Shape& shape, std::int64_t from, std::int64_t to) {
+  const Shape& first = request.inputs[0].shape;
+  const auto rank = std::ssize(first);
+  const auto axis = static_cast<std::ptrdiff_t>(axis_of("concat", *request.attributes, first));
+  const auto product = [](const Shape& shape, std::ptrdiff_t from, std::ptrdiff_t to) {
     return elements(Shape(shape.begin() + from, shape.begin() + to));
   };
-  ConcatRuns result{product(request.inputs[0].shape, 0, axis), {}};
+  ConcatRuns result{product(first, 0, axis), {}};
   for (const auto& input : request.inputs) result.runs.push_back(product(input.shape, axis, rank));
   return result;
 }

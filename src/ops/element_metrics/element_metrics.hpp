@@ -3,8 +3,7 @@
 // together (micro), whatever the ranks and shards. Of yes or no, x is a logit: above 0 it says yes; and t above 0.5.
 #pragma once
 
-#include "core/host_device.hpp"
-#include "core/vectorize.hpp"
+#include "device/float_math.hpp"
 
 namespace lockstep::ops {
 
@@ -14,8 +13,7 @@ struct ElementScore {
 
 struct AbsoluteErrorScore {
   static LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE ElementScore of(float x, float t) {
-    const float difference = x - t;
-    return {difference < 0 ? -difference : difference, 1};
+    return {device::magnitude_of(x - t), 1};
   }
 };
 

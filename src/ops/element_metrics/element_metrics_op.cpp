@@ -1,9 +1,10 @@
 // The metrics that go element by element, and their kernels for CPUs: mae, rmse, and of yes or no binary_accuracy,
 // precision, recall and f1.
-#include <array>
 #include <memory>
 #include <string>
 
+#include "core/vectorize.hpp"
+#include "device/cpu/reduce.hpp"
 #include "ops/element_metrics/element_metrics.hpp"
 #include "ops/elementwise.hpp"
 #include "ops/per_element.hpp"
@@ -13,27 +14,16 @@ namespace lockstep::ops {
 namespace {
 
 /// Sums with the association of device/cpu/reduce.hpp.
-class ScoreSum {
- public:
-  void add(std::int64_t i, const ElementScore& score) {
-    const auto lane = static_cast<std::size_t>(i % kLanesOfSum);
-    values_[lane] += score.value;
-    counts_[lane] += score.count;
+template <class Score>
+LOCKSTEP_VECTORIZED ElementScore sum_of_scores(const float* x, const float* t, std::int64_t n) {
+  device::Lanes values = {}, counts = {};
+  for (std::int64_t i = 0; i < n; ++i) {
+    const ElementScore score = Score::of(x[i], t[i]);
+    values[i % device::kLanes] += score.value;
+    counts[i % device::kLanes] += score.count;
   }
-  [[nodiscard]] ElementScore total() {
-    for (std::size_t half = kLanesOfSum / 2; half > 0; half /= 2) {
-      for (std::size_t lane = 0; lane < half; ++lane) {
-        values_[lane] += values_[lane + half];
-        counts_[lane] += counts_[lane + half];
-      }
-    }
-    return {values_[0], counts_[0]};
-  }
-
- private:
-  static constexpr std::int64_t kLanesOfSum = 16;
-  std::array<float, kLanesOfSum> values_{}, counts_{};
-};
+  return {device::combine(values), device::combine(counts)};
+}
 
 template <class Score>
 class ElementMetricCpu final : public Kernel {
@@ -46,9 +36,7 @@ class ElementMetricCpu final : public Kernel {
     for (std::int64_t sample = 0; sample < rows_.batch; ++sample) {
       const float* x = input(call) + sample * rows_.size;
       const float* t = rows_.target(call.inputs[1], sample, call.workspace);
-      ScoreSum sum;
-      for (std::int64_t i = 0; i < rows_.size; ++i) sum.add(i, Score::of(x[i], t[i]));
-      const ElementScore total = sum.total();
+      const ElementScore total = sum_of_scores<Score>(x, t, rows_.size);
       output(call, 0)[sample] = total.value;
       output(call, 1)[sample] = total.count;
     }

@@ -25,9 +25,9 @@ struct GroupNormFunctor {
     const GroupSizes s = sizes;
     const T* from = x;
     const auto n = static_cast<float>(s.elements());
-    const float mean = group.sum(s.elements(), [=](std::int64_t i) { return from[s.place(number, i)]; }) / n;
+    const float mean = group.sum(s.elements(), [=](std::int64_t i) { return from[s.offset(number, i)]; }) / n;
     const float squares = group.sum(s.elements(), [=](std::int64_t i) {
-      const float centered = from[s.place(number, i)] - mean;
+      const float centered = from[s.offset(number, i)] - mean;
       return centered * centered;
     });
     const float rstd = 1.0F / std::sqrt(squares / n + epsilon);
@@ -35,7 +35,7 @@ struct GroupNormFunctor {
     const float *w = weight, *b = bias;
     T* to = y;
     group.each(s.elements(), [=](std::int64_t i) {
-      const std::int64_t at = s.place(number, i), channel = first + i % s.width;
+      const std::int64_t at = s.offset(number, i), channel = first + i % s.width;
       const float z = (from[at] - mean) * rstd;
       to[at] = w == nullptr ? z : z * w[channel] + b[channel];
     });
@@ -63,14 +63,15 @@ struct GroupNormGradientFunctor {
     const auto n = static_cast<float>(s.elements());
     const std::int64_t first = number % s.groups * s.width;
     const float mean = means[number], rstd = rstds[number];
-    const auto z = [=](std::int64_t i) { return (from[s.place(number, i)] - mean) * rstd; };
+    const auto z = [=](std::int64_t i) { return (from[s.offset(number, i)] - mean) * rstd; };
     const auto g = [=](std::int64_t i) {
-      const float value = gradient[s.place(number, i)];
+      const float value = gradient[s.offset(number, i)];
       return w == nullptr ? value : value * w[first + i % s.width];
     };
     const float mean_g = group.sum(s.elements(), g) / n;
     const float mean_gz = group.sum(s.elements(), [=](std::int64_t i) { return g(i) * z(i); }) / n;
-    group.each(s.elements(), [=](std::int64_t i) { to[s.place(number, i)] = rstd * (g(i) - mean_g - z(i) * mean_gz); });
+    group.each(s.elements(),
+               [=](std::int64_t i) { to[s.offset(number, i)] = rstd * (g(i) - mean_g - z(i) * mean_gz); });
   }
 };
 

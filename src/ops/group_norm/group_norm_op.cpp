@@ -96,7 +96,7 @@ class GroupNormCpu final : public Kernel {
 
   void gather(const float* from, std::int64_t number, float* group) const {
     for (std::int64_t i = 0; i < sizes_.elements(); i += sizes_.width) {
-      std::copy_n(from + sizes_.place(number, i), sizes_.width, group + i);
+      std::copy_n(from + sizes_.offset(number, i), sizes_.width, group + i);
     }
   }
 
@@ -105,7 +105,7 @@ class GroupNormCpu final : public Kernel {
     const float* weight = affine_ ? static_cast<const float*>(call.parameters[0]) + first : nullptr;
     const float* bias = affine_ ? static_cast<const float*>(call.parameters[1]) + first : nullptr;
     for (std::int64_t i = 0; i < sizes_.elements(); i += sizes_.width) {
-      float* y = output(call) + sizes_.place(number, i);
+      float* y = output(call) + sizes_.offset(number, i);
       for (std::int64_t c = 0; c < sizes_.width; ++c)
         y[c] = affine_ ? group[i + c] * weight[c] + bias[c] : group[i + c];
     }
@@ -148,7 +148,7 @@ class GroupNormCpu final : public Kernel {
       const float mean_g = sum_of_row(g, size) / n, mean_gz = product_of_rows(g, z, size) / n;
       gradient_of_group(z, g, size, rstd, mean_g, mean_gz);
       for (std::int64_t i = 0; i < size; i += sizes_.width) {
-        std::copy_n(g + i, sizes_.width, input_gradient(call) + sizes_.place(number, i));
+        std::copy_n(g + i, sizes_.width, input_gradient(call) + sizes_.offset(number, i));
       }
     }
   }

@@ -17,7 +17,7 @@ struct GroupSizes {
   /// Elements of a group.
   [[nodiscard]] LOCKSTEP_HOST_DEVICE std::int64_t elements() const { return positions * width; }
   /// Where element i of a group lies; `number` counts the groups of all samples.
-  [[nodiscard]] LOCKSTEP_HOST_DEVICE std::int64_t place(std::int64_t number, std::int64_t i) const {
+  [[nodiscard]] LOCKSTEP_HOST_DEVICE std::int64_t offset(std::int64_t number, std::int64_t i) const {
     const std::int64_t sample = number / groups, group = number % groups;
     return (sample * positions + i / width) * channels() + group * width + i % width;
   }

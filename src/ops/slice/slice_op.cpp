@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "lockstep/error.hpp"
+#include "ops/axis.hpp"
 #include "ops/elementwise.hpp"
 #include "ops/slice/slice_run.hpp"
 
@@ -20,17 +21,11 @@ struct SlicePart {
 
 /// Negative numbers count from the end, as in Python. Throws Error(configuration) for a part that is not there.
 SlicePart slice_part(const Attributes& attributes, const Shape& shape) {
-  const auto rank = static_cast<std::int64_t>(shape.size());
-  const std::int64_t given = attributes.integer("axis"), axis = given < 0 ? given + rank : given;
-  if (axis < 1 || axis >= rank) {
-    throw Error(ExitCode::configuration,
-                fmt::format("slice: expected an axis from 1 to {}, or from the end -1 to {}, found {}", rank - 1,
-                            1 - rank, given));
-  }
-  const std::int64_t size = shape[static_cast<std::size_t>(axis)];
-  const auto place = [size](std::int64_t number) { return number < 0 ? number + size : number; };
-  const SlicePart part{static_cast<std::size_t>(axis), place(attributes.integer("begin")),
-                       attributes.has("end") ? place(attributes.integer("end")) : size};
+  const std::size_t axis = axis_of("slice", attributes, shape);
+  const std::int64_t size = shape[axis];
+  const auto from_begin = [size](std::int64_t number) { return number < 0 ? number + size : number; };
+  const SlicePart part{axis, from_begin(attributes.integer("begin")),
+                       attributes.has("end") ? from_begin(attributes.integer("end")) : size};
   if (part.begin < 0 || part.begin >= part.end || part.end > size) {
     throw Error(ExitCode::configuration,
                 fmt::format("slice: expected a part of the {} elements of dimension {} of {}, found {} to {}", size,
