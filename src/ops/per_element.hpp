@@ -1,5 +1,5 @@
 // The target of a loss or a metric that goes element by element: of the prediction's shape in f32, [b] for a prediction
-// [b, 1], and where it says yes or no, labels 0 and 1 in i32 of these shapes.
+// [b, 1], and if it is binary, labels 0 and 1 in i32 of these shapes.
 #pragma once
 
 #include <cstddef>

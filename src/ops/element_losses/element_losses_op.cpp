@@ -107,17 +107,17 @@ OpDef make_huber() {
 }
 
 OpDef make_binary_cross_entropy() {
-  OpDef op = element_loss<BinaryCrossEntropy>(
-      "binary_cross_entropy", "sigmoid and negative log likelihood of yes or no, for each element", true);
+  OpDef op = element_loss<BinaryCrossEntropy>("binary_cross_entropy",
+                                              "binary cross entropy of logits, for each element", true);
   op.attributes = {{.name = "positive_weight",
                     .kind = AttributeKind::number,
-                    .doc = "how many times a yes counts",
+                    .doc = "weight of positive targets",
                     .default_value = 1.0,
                     .minimum = 0,
                     .above_minimum = true},
                    {.name = "label_smoothing",
                     .kind = AttributeKind::number,
-                    .doc = "share of the target that is spread over yes and no",
+                    .doc = "share of the target that is spread over both classes",
                     .default_value = 0.0,
                     .minimum = 0,
                     .maximum = 1}};

@@ -1,6 +1,7 @@
 // Metrics that go element by element: what an element x of the prediction with the target t adds to the value and to
 // the count. A metric is the one over the other, of all samples: so precision, recall and f1 are those of all elements
-// together (micro), whatever the ranks and shards. Of yes or no, x is a logit: above 0 it says yes; and t above 0.5.
+// together (micro), whatever the ranks and shards. For
+// binary metrics x is a logit, positive above 0, and t is positive above 0.5.
 #pragma once
 
 #include "device/float_math.hpp"
@@ -22,44 +23,44 @@ struct SquaredErrorScore {
   static LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE ElementScore of(float x, float t) { return {(x - t) * (x - t), 1}; }
 };
 
-/// Yes or no: 1 or 0. Neither for a NaN, which all sums show then.
-struct YesOrNo {
-  float said, is;
-  LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE YesOrNo(float x, float t)
-      : said(x > 0    ? 1.0F
-             : x <= 0 ? 0.0F
-                      : x),
-        is(t > 0.5F    ? 1.0F
-           : t <= 0.5F ? 0.0F
-                       : t) {}
+/// 1 for positive, 0 for negative; a NaN stays one, so all sums show it.
+struct BinaryAnswer {
+  float predicted, actual;
+  LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE BinaryAnswer(float x, float t)
+      : predicted(x > 0    ? 1.0F
+                  : x <= 0 ? 0.0F
+                           : x),
+        actual(t > 0.5F    ? 1.0F
+               : t <= 0.5F ? 0.0F
+                           : t) {}
 };
 
 struct BinaryAccuracyScore {
   static LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE ElementScore of(float x, float t) {
-    const YesOrNo answer(x, t);
-    return {answer.said * answer.is + (1 - answer.said) * (1 - answer.is), 1};
+    const BinaryAnswer answer(x, t);
+    return {answer.predicted * answer.actual + (1 - answer.predicted) * (1 - answer.actual), 1};
   }
 };
 
 struct PrecisionScore {
   static LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE ElementScore of(float x, float t) {
-    const YesOrNo answer(x, t);
-    return {answer.said * answer.is, answer.said};
+    const BinaryAnswer answer(x, t);
+    return {answer.predicted * answer.actual, answer.predicted};
   }
 };
 
 struct RecallScore {
   static LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE ElementScore of(float x, float t) {
-    const YesOrNo answer(x, t);
-    return {answer.said * answer.is, answer.is};
+    const BinaryAnswer answer(x, t);
+    return {answer.predicted * answer.actual, answer.actual};
   }
 };
 
-/// 2 / (1 / precision + 1 / recall), which is 2 right / (said + is).
+/// 2 / (1 / precision + 1 / recall), which is 2 * true positives / (predicted positives + actual positives).
 struct F1Score {
   static LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE ElementScore of(float x, float t) {
-    const YesOrNo answer(x, t);
-    return {2 * answer.said * answer.is, answer.said + answer.is};
+    const BinaryAnswer answer(x, t);
+    return {2 * answer.predicted * answer.actual, answer.predicted + answer.actual};
   }
 };
 

@@ -1,4 +1,4 @@
-// The metrics that go element by element, and their kernels for CPUs: mae, rmse, and of yes or no binary_accuracy,
+// The metrics that go element by element, and their kernels for CPUs: mae, rmse, and the binary ones: accuracy,
 // precision, recall and f1.
 #include <memory>
 #include <string>
@@ -77,16 +77,16 @@ OpDef make_rmse() {
 }
 
 OpDef make_binary_accuracy() {
-  return element_metric<BinaryAccuracyScore>("binary_accuracy", "share of elements whose logit has the target's side",
+  return element_metric<BinaryAccuracyScore>("binary_accuracy", "share of elements that are classified as their target",
                                              true);
 }
 
 OpDef make_precision() {
-  return element_metric<PrecisionScore>("precision", "share of the elements said to be yes that are", true);
+  return element_metric<PrecisionScore>("precision", "share of the predicted positives that are positive", true);
 }
 
 OpDef make_recall() {
-  return element_metric<RecallScore>("recall", "share of the elements that are yes that are said to be", true);
+  return element_metric<RecallScore>("recall", "share of the positives that are predicted", true);
 }
 
 OpDef make_f1() {
