@@ -1,4 +1,4 @@
-"""helm/lockstep/values.yaml as data: each value's path, default, comment, and allowed values.
+"""A chart's values.yaml as data: each value's path, default, comment, and allowed values.
 
 The file uses block style for sections and flow style for values. The comment lines above a key belong to it; a line
 `@schema {...}` among them is JSON that is added to the value's JSON Schema."""

@@ -46,7 +46,7 @@ class Release:
         return found
 
     def pods(self):
-        """The pods that exist and are not being deleted, by index."""
+        """The running pods that are not being deleted, by index."""
         return sorted((pod for pod in self.get("pods") if pod["status"]["phase"] == "Running"
                        and "deletionTimestamp" not in pod["metadata"]),
                       key=lambda pod: pod["metadata"]["labels"].get("batch.kubernetes.io/job-completion-index", ""))

@@ -86,7 +86,7 @@ slots, elastic}; slots is the most of a pod. A group's `gpus` says what holds it
 {{- $slots := int .slots -}}
 {{- $hosts := int .hosts -}}
 {{- if eq $root.Values.mode "mpijob" -}}
-{{- $name := include "lockstep.setName" (dict "root" $root "hash" $hash) }}
+{{- $name := include "lockstep.hashedName" (dict "root" $root "hash" $hash) }}
 {{ $name }}-launcher.{{ $name }} slots={{ $slots }}
 {{- range $i := until (sub $hosts 1 | int) }}
 {{ $name }}-worker-{{ $i }}.{{ $name }} slots={{ $slots }}

@@ -100,14 +100,14 @@ job's pods is no part of it, nor is anything that two renders could see differen
 {{/* The Job of a group: (dict "root" $ "group" GROUP "hash" HASH). A JobSet numbers its Jobs, of which a group has one. */}}
 {{- define "lockstep.jobName" -}}
 {{- if eq .root.Values.mode "jobset" -}}
-{{- printf "%s-%s-0" (include "lockstep.setName" .) .group.name -}}
+{{- printf "%s-%s-0" (include "lockstep.hashedName" .) .group.name -}}
 {{- else -}}
 {{- printf "%s-%s-%s" (include "lockstep.fullname" .root) .group.name .hash -}}
 {{- end -}}
 {{- end -}}
 
-{{/* The one object of all groups, an MPIJob or a JobSet: (dict "root" $ "hash" HASH) */}}
-{{- define "lockstep.setName" -}}
+{{/* Of the ConfigMap, and of the one object of all groups, an MPIJob or a JobSet: (dict "root" $ "hash" HASH) */}}
+{{- define "lockstep.hashedName" -}}
 {{- printf "%s-%s" (include "lockstep.fullname" .root) .hash -}}
 {{- end -}}
 
