@@ -37,19 +37,19 @@ Allocation* touched(const char* call, const void* memory, std::size_t bytes, Tou
   const auto address = reinterpret_cast<u64>(memory);
   Allocation* const found = machine().memory.find(address, bytes);
   const char* const verb = how == Touch::write ? "writes" : "reads";
-  const std::string where = machine().memory.describe(address, bytes);
+  const auto where = [&] { return machine().memory.describe(address, bytes); };
   if (found == nullptr) {
     machine().problems.add(fmt::format("{} {} outside of memory", call, verb),
-                           fmt::format("{} bytes {}", bytes, where));
+                           fmt::format("{} bytes {}", bytes, where()));
     machine().problems.break_gpu();
     return nullptr;
   }
   if (found->space != space) {
-    machine().problems.add(fmt::format("{} {} memory of another kind than it says", call, verb), where);
+    machine().problems.add(fmt::format("{} {} memory of another kind than it says", call, verb), where());
   }
   const Toucher toucher{.order = &machine().streams.order(), .work = &work, .warp = part};
   if (const char* const wrong = found->shadow.touch(address - found->address, bytes, how, toucher)) {
-    machine().problems.add(fmt::format("{} {}", call, wrong), where);
+    machine().problems.add(fmt::format("{} {}", call, wrong), where());
   }
   return found;
 }

@@ -11,13 +11,13 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
-#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "cuda/interpreter/library_objects.hpp"
 #include "cuda/interpreter/nccl_communicator.hpp"
 
 namespace lockstep::ptx {
@@ -26,36 +26,9 @@ namespace {
 
 constexpr const char* kIdStart = "interpreted-nccl-";
 
-/// The communicators of this process. Reports leaks at its end.
-class Communicators {
- public:
-  Communicators() { (void)cudaInterpreterMutex(); }  // which is then destroyed after this
-  Communicators(const Communicators&) = delete;
-  Communicators& operator=(const Communicators&) = delete;
-  ~Communicators() {
-    if (!all_.empty()) cudaInterpreterProblem(fmt::format("{} communicators of NCCL are left at the end", all_.size()));
-  }
-
-  ncclComm_t add(std::shared_ptr<NcclCommunicator> one) {
-    auto* const handle = reinterpret_cast<ncclComm_t>(one.get());
-    all_.emplace(handle, std::move(one));
-    return handle;
-  }
-  void remove(ncclComm_t handle) { all_.erase(handle); }
-  /// Null, with a problem, if it does not exist.
-  std::shared_ptr<NcclCommunicator> find(ncclComm_t handle, const char* call) {
-    const auto found = all_.find(handle);
-    if (found != all_.end()) return found->second;
-    cudaInterpreterProblem(fmt::format("{}: a communicator that isn't there", call));
-    return nullptr;
-  }
-
- private:
-  std::map<ncclComm_t, std::shared_ptr<NcclCommunicator>> all_;
-};
-
-Communicators& communicators() {
-  static Communicators one;
+/// The communicators of this process. A leak is reported at its end.
+LibraryObjects<NcclCommunicator>& communicators() {
+  static LibraryObjects<NcclCommunicator> one{"communicators of NCCL"};
   return one;
 }
 
@@ -211,7 +184,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* communicator, int ranks, ncclUni
   auto made = std::make_shared<lockstep::ptx::NcclCommunicator>(id.internal, ranks, rank);
   *communicator = nullptr;
   if (const ncclResult_t begun = made->begun(); begun != ncclInProgress) return lockstep::ptx::told(*made, begun);
-  *communicator = communicators().add(std::move(made));
+  *communicator = static_cast<ncclComm_t>(communicators().add(std::move(made)));
   return ncclInProgress;
 }
 
@@ -235,7 +208,7 @@ ncclResult_t ncclCommDestroy(ncclComm_t communicator) {
   if (found == nullptr) return ncclInvalidArgument;
   if (!found->is_finalized()) cudaInterpreterProblem("ncclCommDestroy before ncclCommFinalize is over");
   found->abort();
-  communicators().remove(communicator);
+  communicators().remove(communicator, "ncclCommDestroy");
   return ncclSuccess;
 }
 
@@ -244,7 +217,7 @@ ncclResult_t ncclCommAbort(ncclComm_t communicator) {
   const auto found = communicators().find(communicator, "ncclCommAbort");
   if (found == nullptr) return ncclInvalidArgument;
   found->abort();
-  communicators().remove(communicator);
+  communicators().remove(communicator, "ncclCommAbort");
   return ncclSuccess;
 }
 
