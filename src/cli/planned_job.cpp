@@ -135,6 +135,7 @@ void PlannedJob::open_data(const PlanOptions& options) {
   const bool evaluates = data_.validation && !job_.evaluate.never;
   model_ = std::make_unique<plan::ModelSetup>(
       plan::ModelSetup{*graph_, job_, exec::needs_of(exec::KernelSet(*graph_, Mode::training, device_)), {}});
+  model_->on_gpus = !options.devices.empty();
   if (evaluates) model_->inference = exec::needs_of(exec::KernelSet(*graph_, Mode::inference, device_));
   const auto states = static_cast<int>(optim::state_names_of(job_.optimizer, registries_.optimizers).size());
   const std::int64_t process =
@@ -259,7 +260,7 @@ std::int64_t PlannedJob::limit() const {
 }
 
 plan::SearchSetup PlannedJob::search_setup() const {
-  const bool may_divide = !on_gpus_ && job_.exact != Exactness::never;
+  const bool may_divide = job_.exact != Exactness::never;
   return {*model_, *memory_, *time_, ranks_, limits_, may_divide};
 }
 

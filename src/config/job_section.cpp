@@ -94,14 +94,14 @@ void check_parts(const Job& job, const Scope& scope) {
                 "data.cache: memory, or leave out the parts");
 }
 
-/// Sharding needs CPU ranks and exact sums: the owners of a gradient's slices hold the shards.
+/// Sharding needs exact sums: with others, a gradient's slices have no owners.
 void check_sharding(const Job& job, const Scope& scope) {
   if (job.parallel.sharding == Sharding::none) return;
   const auto found = name_of(job.parallel.sharding);
-  if (job.device == DeviceChoice::cuda) {
+  if (job.device == DeviceChoice::cuda && divides_parameters(job.parallel.sharding)) {
     scope.problem("parallel.sharding",
-                  fmt::format("expected none, since ranks on GPUs each keep the whole model in this "
-                              "build, found {} and device: cuda; set device: cpu, or none",
+                  fmt::format("expected none, optimizer or gradients, since ranks on GPUs each keep all parameters in "
+                              "this build, found {} and device: cuda; set device: cpu, or one of these",
                               found));
   }
   if (job.exact == Exactness::never) {

@@ -18,6 +18,7 @@
 #include "exec/parameters.hpp"
 #include "exec/part_links.hpp"
 #include "graph/program.hpp"
+#include "lockstep/choices.hpp"
 #include "lockstep/communicator.hpp"
 #include "lockstep/graph.hpp"
 #include "lockstep/op.hpp"
@@ -147,5 +148,10 @@ class Device {
   explicit Device(device::DeviceInfo info) : info_(std::move(info)) {}
   device::DeviceInfo info_;
 };
+
+/// Whether gradients are added shard by shard, in memory that ranks share.
+[[nodiscard]] inline bool streams_gradients(const Device& device, Sharding sharding) {
+  return divides_gradients(sharding) && device.uses_host_memory();
+}
 
 }  // namespace lockstep::exec

@@ -16,13 +16,27 @@ using device::Gpu;
 constexpr std::size_t kCopyAlignment = 256;  // the alignment of Gpu::allocate(), for libraries
 constexpr std::size_t kStagingBytes = std::size_t{16} << 20;
 
-std::int64_t lay_out(const TensorBlock& block, std::vector<std::int64_t>& starts) {
+std::vector<GpuTensors::Run> lay_out(const TensorBlock& block) {
+  std::vector<GpuTensors::Run> runs;
   std::int64_t at = 0;
   for (std::size_t i = 0; i < block.size(); ++i) {
-    starts.push_back(at);
-    at += GpuTensors::parts_of(static_cast<std::int64_t>(block.at(i).size())) * GpuTensors::kPart;
+    for (const Extent& extent : block.own(i)) {
+      runs.push_back({i, extent, at});
+      at += GpuTensors::parts_of(runs.back().elements()) * GpuTensors::kPart;
+    }
   }
-  return at;
+  return runs;
+}
+
+std::int64_t elements_of(const std::vector<GpuTensors::Run>& runs) {
+  if (runs.empty()) return 0;
+  return runs.back().start + GpuTensors::parts_of(runs.back().elements()) * GpuTensors::kPart;
+}
+
+std::vector<std::int64_t> starts_of(const std::vector<GpuTensors::Run>& runs, std::size_t tensors) {
+  std::vector<std::int64_t> starts(tensors);
+  for (std::size_t r = runs.size(); r-- > 0;) starts[runs[r].tensor] = runs[r].start;
+  return starts;
 }
 
 std::size_t lay_out_copies(const TensorBlock& parameters, const std::vector<DType>& types,
@@ -57,17 +71,22 @@ void in_pieces(std::span<float> tensor, float* device, const Copy& copy) {
 }  // namespace
 
 std::size_t GpuTensors::bytes(const TensorBlock& like) {
-  std::vector<std::int64_t> starts;
-  return static_cast<std::size_t>(lay_out(like, starts)) * sizeof(float);
+  return static_cast<std::size_t>(elements_of(lay_out(like))) * sizeof(float);
 }
 
 GpuTensors::GpuTensors(Gpu& gpu, Gpu::Stream stream, const TensorBlock& like, const std::vector<bool>& channels_last)
     : gpu_(gpu),
       stream_(stream),
       copied_(gpu.make_event()),
+      runs_(lay_out(like)),
+      starts_(starts_of(runs_, like.size())),
       orders_(orders_of(like, channels_last)),
-      elements_(lay_out(like, starts_)),
+      elements_(elements_of(runs_)),
       device_(gpu, static_cast<std::size_t>(elements_) * sizeof(float)) {
+  for (const Run& run : runs_) {
+    const bool all = run.elements() == std::ssize(like.at(run.tensor));
+    LOCKSTEP_CHECK(all || !orders_[run.tensor].orders_differ(), "a weight in another order is kept as a whole");
+  }
   if (elements_ > 0) gpu.clear(stream, device_.get(), static_cast<std::size_t>(elements_) * sizeof(float));
 }
 
@@ -83,14 +102,14 @@ GpuTensors::~GpuTensors() {
 void GpuTensors::upload(const TensorBlock& block) {
   const device::PinnedBlock staging(gpu_, kStagingBytes);
   std::vector<float> ordered;
-  for (std::size_t i = 0; i < size(); ++i) {
-    std::span<float> tensor = block.at(i);
-    if (orders_[i].orders_differ()) {
-      ordered.resize(tensor.size());
-      for (std::size_t e = 0; e < tensor.size(); ++e) ordered[e] = tensor[in_model(i, e)];
-      tensor = ordered;
+  for (const Run& run : runs_) {
+    std::span<float> values = block.at(run.tensor, run.extent);
+    if (orders_[run.tensor].orders_differ()) {
+      ordered.resize(values.size());
+      for (std::size_t e = 0; e < values.size(); ++e) ordered[e] = values[in_model(run.tensor, e)];
+      values = ordered;
     }
-    in_pieces(tensor, at(i), [&](const std::byte* host, std::byte* device, std::size_t bytes) {
+    in_pieces(values, data() + run.start, [&](const std::byte* host, std::byte* device, std::size_t bytes) {
       gpu_.fill(staging.get(), host, bytes);
       gpu_.copy_in(stream_, device, staging.get(), bytes);
       gpu_.record(copied_, stream_);
@@ -102,19 +121,20 @@ void GpuTensors::upload(const TensorBlock& block) {
 void GpuTensors::download(TensorBlock& block) {
   const device::PinnedBlock staging(gpu_, kStagingBytes);
   std::vector<float> ordered;
-  for (std::size_t i = 0; i < size(); ++i) {
-    const std::span<float> tensor = block.at(i);
-    const bool differs = orders_[i].orders_differ();
-    if (differs) ordered.resize(tensor.size());
-    in_pieces(differs ? ordered : tensor, at(i), [&](std::byte* host, const std::byte* device, std::size_t bytes) {
-      gpu_.copy_out(stream_, staging.get(), device, bytes);
-      gpu_.record(copied_, stream_);
-      gpu_.wait(copied_);
-      gpu_.reads(staging.get(), bytes);
-      std::copy_n(staging.get(), bytes, host);
-    });
+  for (const Run& run : runs_) {
+    const std::span<float> values = block.at(run.tensor, run.extent);
+    const bool differs = orders_[run.tensor].orders_differ();
+    if (differs) ordered.resize(values.size());
+    in_pieces(differs ? ordered : values, data() + run.start,
+              [&](std::byte* host, const std::byte* device, std::size_t bytes) {
+                gpu_.copy_out(stream_, staging.get(), device, bytes);
+                gpu_.record(copied_, stream_);
+                gpu_.wait(copied_);
+                gpu_.reads(staging.get(), bytes);
+                std::copy_n(staging.get(), bytes, host);
+              });
     if (!differs) continue;
-    for (std::size_t e = 0; e < tensor.size(); ++e) tensor[in_model(i, e)] = ordered[e];
+    for (std::size_t e = 0; e < values.size(); ++e) values[in_model(run.tensor, e)] = ordered[e];
   }
 }
 

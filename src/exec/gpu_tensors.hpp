@@ -1,5 +1,6 @@
-// Tensors on a GPU: a block with the layout of a TensorBlock on the host, and copies to and from it. Weights of
-// convolutions may be stored there with channels last.
+// Tensors on a GPU: those elements of a TensorBlock on the host that this rank keeps, one tensor after the other, and
+// copies to and from it. Weights of convolutions may be stored there with channels last; of such a weight a rank keeps
+// all or nothing.
 #pragma once
 
 #include <cstddef>
@@ -18,9 +19,17 @@ namespace lockstep::exec {
 
 class GpuTensors {
  public:
-  /// Each tensor starts at a multiple of this many floats; the gaps are zero and unused.
+  /// Each run of a tensor's elements starts at a multiple of this many floats; the gaps are zero and unused.
   static constexpr std::int64_t kPart = 64;
   static constexpr std::int64_t parts_of(std::int64_t elements) { return divide_up(elements, kPart); }
+
+  /// Elements of a tensor that follow one another, there and here.
+  struct Run {
+    std::size_t tensor = 0;
+    Extent extent;           ///< of the tensor
+    std::int64_t start = 0;  ///< offset of the first one, in floats
+    [[nodiscard]] std::int64_t elements() const { return extent.end - extent.begin; }
+  };
 
   /// Zeros, in stream order. `channels_last`: by tensor (graph/weight_order.hpp); empty: none. The Gpu must outlive it;
   /// `like` need not.
@@ -34,14 +43,15 @@ class GpuTensors {
   void upload(const TensorBlock& block);
   void download(TensorBlock& block);
 
-  [[nodiscard]] std::size_t size() const { return starts_.size(); }
-  /// Offset of tensor i, in floats.
+  /// By tensor, ascending.
+  [[nodiscard]] const std::vector<Run>& runs() const { return runs_; }
+  /// Offset of tensor i, in floats; of its first element here.
   [[nodiscard]] std::int64_t start(std::size_t i) const { return starts_[i]; }
   /// Element e of tensor i on the host is element order(i).place(e) here.
   [[nodiscard]] const FilterSizes& order(std::size_t i) const { return orders_[i]; }
   [[nodiscard]] float* data() const { return device_.as<float>(); }
   [[nodiscard]] float* at(std::size_t i) const { return data() + starts_[i]; }
-  /// Elements of all tensors, including the gaps.
+  /// Elements of all runs, including the gaps.
   [[nodiscard]] std::int64_t elements() const { return elements_; }
   [[nodiscard]] static std::size_t bytes(const TensorBlock& like);
 
@@ -53,7 +63,8 @@ class GpuTensors {
   device::Gpu& gpu_;
   device::Gpu::Stream stream_;
   device::Gpu::Event copied_;
-  std::vector<std::int64_t> starts_;
+  std::vector<Run> runs_;
+  std::vector<std::int64_t> starts_;  ///< by tensor
   std::vector<FilterSizes> orders_;
   std::int64_t elements_ = 0;
   device::GpuBlock device_;

@@ -61,7 +61,8 @@ std::vector<std::size_t> tensor_bytes(const Graph& graph, const InputFiller* fil
 }
 
 comm::GradientBuckets gradient_buckets(const Program& program, std::int64_t bucket_bytes, std::int64_t shards,
-                                       bool scattered, std::span<const std::size_t> shared) {
+                                       bool scattered, std::span<const std::size_t> shared,
+                                       const std::vector<bool>& reordered) {
   std::map<std::int32_t, int> uses;  // of a parameter
   for (const Slot& slot : program.slots) {
     if (slot.kind == Slot::Kind::gradient) ++uses[slot.target];
@@ -75,6 +76,7 @@ comm::GradientBuckets gradient_buckets(const Program& program, std::int64_t buck
         std::find(shared.begin(), shared.end(), static_cast<std::size_t>(slot.target)) != shared.end();
     shape.scattered = !is_shared;
     if (uses[slot.target] > 1) shape.alike = slot.target;
+    shape.uncut = !reordered.empty() && reordered.at(static_cast<std::size_t>(slot.target));
   }
   return comm::GradientBuckets::of_slots(shapes, bucket_bytes, static_cast<int>(shards));
 }

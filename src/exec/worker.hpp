@@ -107,10 +107,12 @@ class ShardGradients {
 
 /// The buckets of a program's slots. `scattered`: only the owner of a slice updates its weights; then all uses of a
 /// weight have the same owners. `shared`: numbers of parameters that are excepted, because other parts of the model
-/// need the sum of their gradients, too.
+/// need the sum of their gradients, too. `reordered`: by parameter, as stored_in_another_order(); such a weight has one
+/// owner, because a run of its elements there is no run of the model's.
 [[nodiscard]] comm::GradientBuckets gradient_buckets(const Program& program, std::int64_t bucket_bytes,
                                                      std::int64_t shards, bool scattered = false,
-                                                     std::span<const std::size_t> shared = {});
+                                                     std::span<const std::size_t> shared = {},
+                                                     const std::vector<bool>& reordered = {});
 
 /// The most elements in buckets that a shard has open at a time, between GradientSink's buffer() and ready().
 [[nodiscard]] std::int64_t max_open_elements(const Program& program, const comm::GradientBuckets& buckets);

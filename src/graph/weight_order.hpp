@@ -21,4 +21,14 @@ namespace lockstep {
   return list;
 }
 
+/// For each of Graph::parameters, whether its elements have another order there than in the model.
+[[nodiscard]] inline std::vector<bool> stored_in_another_order(const Graph& graph) {
+  std::vector<bool> list;
+  for (const ValueId id : graph.parameters) {
+    const Value& value = graph.at(id);
+    list.push_back(value.channels_last && filter_sizes(value.spec.shape).orders_differ());
+  }
+  return list;
+}
+
 }  // namespace lockstep

@@ -58,13 +58,6 @@ int tasks_for(std::size_t chunks) {
 
 }  // namespace
 
-void CpuUpdater::find_own_chunks() {
-  for (std::size_t i = 0; i < chunks_.size(); ++i) {
-    if (slices_ != nullptr) owners_.push_back(slices_->owner(chunks_[i].parameter, chunks_[i].first));
-    if (slices_ == nullptr || owners_[i] == slices_->rank()) own_chunks_.push_back(i);
-  }
-}
-
 void CpuUpdater::begin(const Model& model) {
   if (slices_ != nullptr) slices_->gather_first_values(model.parameters);
 }
@@ -111,12 +104,6 @@ const exec::TensorBlock& CpuUpdater::gradient() {
   for_each_own_chunk(
       [&](std::size_t i) { gather(i, scaling_, gradient_->at(chunks_[i].parameter).data() + chunks_[i].first); });
   return *gradient_;
-}
-
-std::span<const double> CpuUpdater::gather_numbers(std::vector<double>& values, std::uint64_t step) {
-  if (slices_ != nullptr) slices_->gather_numbers(values, owners_, step);
-  if (!other_parts_) return values;
-  return other_parts_->gather(values, step);
 }
 
 double CpuUpdater::norm(std::uint64_t step) {

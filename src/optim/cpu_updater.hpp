@@ -20,9 +20,8 @@ class CpuUpdater final : public Updater {
   /// Reducer and pool must outlive it.
   CpuUpdater(const UpdaterSetup& setup, const comm::GradientReducer& reducer, exec::WorkerPool& pool)
       : Updater(setup), reducer_(reducer), pool_(pool), squares_(chunks_.size()), finite_(chunks_.size(), 1) {
-    const auto chunks = static_cast<std::ptrdiff_t>(other_parts_ ? other_parts_->chunks() : chunks_.size());
+    const auto chunks = static_cast<std::ptrdiff_t>(all_chunks());
     square_levels_.resize(static_cast<std::size_t>(device::scratch_rows(chunks)));
-    find_own_chunks();
   }
 
   void begin(const Model& model) override;
@@ -31,7 +30,6 @@ class CpuUpdater final : public Updater {
   [[nodiscard]] const exec::TensorBlock& gradient() override;
 
  private:
-  void find_own_chunks();
   /// How sums become gradients.
   struct Scaling {
     float divisor = 1;  ///< the count of samples, times the loss scale
@@ -42,21 +40,16 @@ class CpuUpdater final : public Updater {
   template <class Functor>
   void for_each_own_chunk(const Functor& functor) const;
   [[nodiscard]] const float* sum_of(const Use& use) const;
-  /// `values`: by chunk; each rank has set those of its own chunks. Returns the values of all chunks of the model, in
-  /// order.
-  [[nodiscard]] std::span<const double> gather_numbers(std::vector<double>& values, std::uint64_t step);
   [[nodiscard]] bool overflowed(std::uint64_t step);
   [[nodiscard]] double norm(std::uint64_t step);
   void update_states(Model& model) const;
 
   const comm::GradientReducer& reducer_;
   exec::WorkerPool& pool_;
-  std::vector<std::size_t> own_chunks_;  // numbers of those that this rank updates
-  std::vector<int> owners_;              // by chunk, if ranks divide them
-  std::vector<double> squares_;          // by chunk
-  std::vector<double> square_levels_;    // scratch for their sum
-  std::vector<std::uint8_t> finite_;     // by chunk: whether all its values are finite
-  Scaling scaling_;                      // of the last update
+  std::vector<double> squares_;        // by chunk
+  std::vector<double> square_levels_;  // scratch for their sum
+  std::vector<std::uint8_t> finite_;   // by chunk: whether all its values are finite
+  Scaling scaling_;                    // of the last update
 };
 
 }  // namespace lockstep::optim

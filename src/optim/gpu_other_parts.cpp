@@ -1,27 +1,16 @@
 #include "optim/gpu_other_parts.hpp"
 
-#include <algorithm>
-#include <cstring>
-
 namespace lockstep::optim {
 
 GpuOtherParts::GpuOtherParts(OtherParts& parts, const Program& program, const comm::GradientBuckets& buckets,
-                             device::Gpu& gpu, device::Gpu::Stream stream, const comm::GpuAllReduce& reducer,
-                             std::size_t own_chunks)
-    : parts_(parts),
-      gpu_(gpu),
-      stream_(stream),
-      copied_(gpu.make_event()),
-      whole_(make_copy(parts.chunks() * sizeof(double))),
-      own_(gpu, own_chunks * sizeof(double)),
-      flag_(gpu, sizeof(std::uint32_t)),
-      own_numbers_(own_chunks) {
+                             device::Gpu& gpu, device::Gpu::Stream stream, const comm::GpuAllReduce& reducer)
+    : parts_(parts), gpu_(gpu), stream_(stream), copied_(gpu.make_event()) {
   for (const OtherParts::SharedWeight& weight : parts.shared()) {
     for (const OtherParts::Use& use : weight.uses) {
       if (!use.own) continue;
       const comm::GradientBuckets::Slot& place = buckets.slots[use.number];
       const auto elements = static_cast<std::size_t>(program.slots[use.number].elements);
-      own_sums_[use.number] = {reducer.reduced(place.bucket).data() + place.offset, elements,
+      own_sums_[use.number] = {reducer.sum_at(place.bucket, place.offset), elements,
                                device::PinnedBlock(gpu, elements * sizeof(float))};
     }
   }
@@ -29,7 +18,7 @@ GpuOtherParts::GpuOtherParts(OtherParts& parts, const Program& program, const co
 }
 
 std::size_t GpuOtherParts::bytes(const OtherParts& parts) {
-  std::size_t sum = parts.chunks() * sizeof(double);
+  std::size_t sum = 0;
   for (const std::vector<float>& floats : parts.sums()) sum += floats.size() * sizeof(float);
   return sum;
 }
@@ -48,46 +37,17 @@ void GpuOtherParts::copy_in(const Copy& copy, const void* from) const {
   gpu_.copy_in(stream_, copy.memory.get(), copy.pinned.get(), copy.bytes);
 }
 
-void GpuOtherParts::wait() const {
-  gpu_.record(copied_, stream_);
-  gpu_.wait(copied_);
-}
-
 void GpuOtherParts::exchange(std::uint64_t step) {
   if (parts_.shared().empty()) return;
   for (const auto& [slot, sum] : own_sums_) copy_out(sum.pinned, sum.on_gpu, sum.elements * sizeof(float));
-  wait();
+  gpu_.record(copied_, stream_);
+  gpu_.wait(copied_);
   for (const auto& [slot, sum] : own_sums_) gpu_.reads(sum.pinned.get(), sum.elements * sizeof(float));
   parts_.exchange(step, [&](std::size_t slot) {
     const OwnSum& sum = own_sums_.at(slot);
     return std::span(sum.pinned.as<const float>(), sum.elements);
   });
   for (std::size_t i = 0; i < sums_.size(); ++i) copy_in(sums_[i], parts_.sum(i));
-}
-
-void GpuOtherParts::spread(std::uint32_t* flag, std::uint64_t step) {
-  copy_out(flag_, flag, sizeof(*flag));
-  wait();
-  gpu_.reads(flag_.get(), sizeof(*flag));
-  std::uint32_t own = 0;
-  std::memcpy(&own, flag_.get(), sizeof(own));
-  std::fill(own_numbers_.begin(), own_numbers_.end(), own != 0 ? 1 : 0);
-  const std::vector<double>& all = parts_.gather(own_numbers_, step);
-  own = std::any_of(all.begin(), all.end(), [](double set) { return set != 0; }) ? 1 : 0;
-  gpu_.fill(flag_.get(), reinterpret_cast<const std::byte*>(&own), sizeof(own));
-  gpu_.copy_in(stream_, reinterpret_cast<std::byte*>(flag), flag_.get(), sizeof(own));
-}
-
-const double* GpuOtherParts::gather(const double* own, std::uint64_t step) {
-  const std::size_t bytes = own_numbers_.size() * sizeof(double);
-  copy_out(own_, own, bytes);
-  wait();
-  if (bytes > 0) {
-    gpu_.reads(own_.get(), bytes);
-    std::memcpy(own_numbers_.data(), own_.get(), bytes);
-  }
-  copy_in(whole_, parts_.gather(own_numbers_, step).data());
-  return whole_.memory.as<const double>();
 }
 
 }  // namespace lockstep::optim

@@ -1,5 +1,6 @@
-// GpuOtherParts: what the update of a part on a GPU needs from the ranks that have the other parts. It goes through the
-// host: this rank's values are copied there, exchanged (OtherParts), and the received ones are copied to the GPU.
+// GpuOtherParts: sums of gradients that the update of a part on a GPU needs from the ranks that have the other parts.
+// They go through the host: this rank's are copied there, exchanged (OtherParts), and the received ones are copied to
+// the GPU.
 #pragma once
 
 #include <cstddef>
@@ -16,23 +17,18 @@
 
 namespace lockstep::optim {
 
-/// Every call waits for the stream; all ranks make the same calls in the same order.
+/// exchange() waits for the stream; all ranks call it in the same steps.
 class GpuOtherParts {
  public:
-  /// `own_chunks`: number of chunks of this part's trained parameters. The arguments must outlive it.
+  /// The arguments must outlive it.
   GpuOtherParts(OtherParts& parts, const Program& program, const comm::GradientBuckets& buckets, device::Gpu& gpu,
-                device::Gpu::Stream stream, const comm::GpuAllReduce& reducer, std::size_t own_chunks);
+                device::Gpu::Stream stream, const comm::GpuAllReduce& reducer);
 
   /// Call after the reducer's finish(), when the stream has waited for it: then the sums of other parts' uses are on
   /// the GPU.
   void exchange(std::uint64_t step);
   /// Address of the sum of use `number`.
   [[nodiscard]] const float* sum(std::size_t number) const { return sums_[number].memory.as<const float>(); }
-  /// Sets the flag, on the GPU, if it is set on any rank.
-  void spread(std::uint32_t* flag, std::uint64_t step);
-  /// From one number per own chunk, returns those of all chunks of the model. Both are on the GPU.
-  [[nodiscard]] const double* gather(const double* own, std::uint64_t step);
-  [[nodiscard]] std::size_t chunks() const { return parts_.chunks(); }
 
   /// Bytes that it allocates on the GPU.
   [[nodiscard]] static std::size_t bytes(const OtherParts& parts);
@@ -47,7 +43,6 @@ class GpuOtherParts {
   [[nodiscard]] Copy make_copy(std::size_t bytes) const;
   void copy_out(const device::PinnedBlock& pinned, const void* from, std::size_t bytes) const;
   void copy_in(const Copy& copy, const void* from) const;
-  void wait() const;
 
   OtherParts& parts_;
   device::Gpu& gpu_;
@@ -61,9 +56,6 @@ class GpuOtherParts {
   };
   std::map<std::size_t, OwnSum> own_sums_;  ///< by slot
   std::vector<Copy> sums_;                  ///< by OtherParts' number
-  Copy whole_;                              ///< numbers by chunk of the model
-  device::PinnedBlock own_, flag_;
-  std::vector<double> own_numbers_;
 };
 
 }  // namespace lockstep::optim

@@ -15,14 +15,13 @@ using exec::GpuTensors;
 
 constexpr std::int64_t kPart = GpuTensors::kPart;
 
-/// Calls set(part, its first element within the tensor, its number of elements) for each part of tensor `index`.
+/// Calls set(part, its first element within the tensor) for each part of a run.
 template <class Part, class Set>
-void for_parts(std::vector<Part>& parts, const GpuTensors& block, std::size_t index, std::int64_t elements,
-               const Set& set) {
-  for (std::int64_t at = 0; at < elements; at += kPart) {
-    Part& part = parts[static_cast<std::size_t>((block.start(index) + at) / kPart)];
-    part.elements = static_cast<std::int32_t>(std::min(kPart, elements - at));
-    set(part, at);
+void for_parts(std::vector<Part>& parts, const GpuTensors::Run& run, const Set& set) {
+  for (std::int64_t at = 0; at < run.elements(); at += kPart) {
+    Part& part = parts[static_cast<std::size_t>((run.start + at) / kPart)];
+    part.elements = static_cast<std::int32_t>(std::min(kPart, run.elements() - at));
+    set(part, run.extent.begin + at);
   }
 }
 
@@ -46,10 +45,11 @@ GpuUpdater::~GpuUpdater() {
 }
 
 std::vector<exec::MemoryNeed> GpuUpdater::memory_needs(const Model& model) const {
-  const std::size_t each = GpuTensors::bytes(model.parameters);
+  const std::size_t each = slices_ != nullptr ? GpuTensors::bytes(make_state()) : GpuTensors::bytes(model.parameters);
   auto needs = exec::GpuParameters::needs(graph_, model.parameters, model.states);
   needs.push_back({"gradient", each});
   if (other_parts_) needs.push_back({"sums of other parts", GpuOtherParts::bytes(*other_parts_)});
+  if (gathers()) needs.push_back({"numbers of other ranks", GpuChunkNumbers::bytes(all_chunks())});
   if (!model.optimizer.empty()) needs.push_back({"optimizer", each, static_cast<int>(model.optimizer.size())});
   return needs;
 }
@@ -63,7 +63,12 @@ void GpuUpdater::begin(const Model& model) {
     optimizer_state_.push_back(std::make_unique<GpuTensors>(gpu_, parameters_->stream(), state, channels_last));
     optimizer_state_.back()->upload(state);
   }
-  device_gradient_ = std::make_unique<GpuTensors>(gpu_, parameters_->stream(), model.parameters, channels_last);
+  const auto make_gradient = [&](const exec::TensorBlock& like) {
+    device_gradient_ = std::make_unique<GpuTensors>(gpu_, parameters_->stream(), like, channels_last);
+  };
+  if (slices_ == nullptr) return make_gradient(model.parameters);
+  make_gradient(make_state());
+  owned_runs_ = owned_runs();
 }
 
 void GpuUpdater::fetch(Model& model) {
@@ -88,25 +93,28 @@ device::GpuBlock GpuUpdater::table(std::span<const std::byte> bytes) {
   return block;
 }
 
-const float* GpuUpdater::sum_of(const Use& use) const {
-  if (!use.own) return gpu_other_parts_->sum(use.number);
+const float* GpuUpdater::sum_of(const Use& use, std::int64_t element) const {
+  if (!use.own) return gpu_other_parts_->sum(use.number) + element;
   const comm::GradientBuckets::Slot& place = buckets_.slots[use.number];
-  return reducer_.reduced(place.bucket).data() + place.offset;
+  return reducer_.sum_at(place.bucket, place.offset + element);
 }
 
 std::vector<UpdatePart> GpuUpdater::update_parts(std::vector<const float*>& uses) const {
-  const GpuTensors& block = parameters_->parameters();
-  std::vector<UpdatePart> parts(static_cast<std::size_t>(block.elements() / kPart));
-  for (std::size_t p = 0; p < uses_.size(); ++p) {
-    for_parts(parts, block, p, graph_.at(graph_.parameters[p]).spec.elements(), [&](UpdatePart& part, auto at) {
+  const exec::LowPrecisionWeights& copies = parameters_->copies();
+  std::vector<UpdatePart> parts(static_cast<std::size_t>(device_gradient_->elements() / kPart));
+  for (const GpuTensors::Run& run : device_gradient_->runs()) {
+    const std::size_t p = run.tensor;
+    if (uses_[p].empty()) continue;  // frozen
+    for_parts(parts, run, [&](UpdatePart& part, std::int64_t at) {
+      part.parameter = parameters_->parameters().at(p) + at;
       part.use = std::ssize(uses);
       part.uses = static_cast<std::int32_t>(uses_[p].size());
       part.decay = decays(p);
-      if (const exec::LowPrecisionWeights& copies = parameters_->copies(); copies.at(p) != nullptr) {
+      if (copies.at(p) != nullptr) {
         part.low_precision = copies.type(p);
         part.copy = reinterpret_cast<std::uint16_t*>(copies.at(p)) + at;
       }
-      for (const Use& use : uses_[p]) uses.push_back(sum_of(use) + at);
+      for (const Use& use : uses_[p]) uses.push_back(sum_of(use, at));
     });
   }
   return parts;
@@ -120,26 +128,60 @@ std::vector<StatePart> GpuUpdater::state_parts() const {
     if (slot.kind != Slot::Kind::statistic) continue;
     const comm::GradientBuckets::Slot& place = buckets_.slots[i];
     const auto target = static_cast<std::size_t>(slot.target);
-    for_parts(parts, block, target, slot.elements, [&](StatePart& part, auto at) {
-      part.sum = reducer_.reduced(place.bucket).data() + place.offset + at;
+    const GpuTensors::Run run{target, {0, slot.elements}, block.start(target)};
+    for_parts(parts, run, [&](StatePart& part, std::int64_t at) {
+      part.sum = reducer_.sum_at(place.bucket, place.offset + at);
       part.momentum = static_cast<float>(graph_.at(graph_.states[target]).momentum);
     });
   }
   return parts;
 }
 
+// A chunk lies in one run, since slices are cut at chunks. It is numbered from its tensor's first element, which may
+// not be here.
 std::vector<NormChunk> GpuUpdater::norm_chunks() const {
+  const GpuTensors& block = *device_gradient_;
   std::vector<NormChunk> chunks;
-  for (const Chunk& chunk : chunks_) {
-    const GpuTensors& block = parameters_->parameters();
-    chunks.push_back({block.start(chunk.parameter), chunk.first, chunk.elements, block.order(chunk.parameter)});
+  auto run = block.runs().begin();
+  for (const std::size_t number : own_chunks_) {
+    const Chunk& chunk = chunks_[number];
+    while (run->tensor != chunk.parameter || run->extent.end <= chunk.first) ++run;
+    chunks.push_back(
+        {run->start - run->extent.begin, chunk.first, chunk.elements, parameters_->parameters().order(run->tensor)});
   }
   return chunks;
 }
 
+// All ranks have the same parameters' block. Runs that are adjacent there and have one owner are one, with the gaps
+// between them.
+std::vector<comm::GpuTransport::Owned> GpuUpdater::owned_runs() const {
+  const GpuTensors& block = parameters_->parameters();
+  std::vector<comm::GpuTransport::Owned> runs;
+  for (std::size_t p = 0; p < uses_.size(); ++p) {
+    if (uses_[p].empty()) continue;  // frozen
+    for (const auto& [extent, owner] : slices_->owned()[p]) {
+      float* const first = block.at(p) + extent.begin;
+      if (!runs.empty() && runs.back().owner == owner) {
+        comm::GpuTransport::Owned& last = runs.back();
+        const std::int64_t next = GpuTensors::parts_of(last.count) * kPart;
+        if (last.memory + next == first) {
+          last.count = next + extent.end - extent.begin;
+          continue;
+        }
+      }
+      runs.push_back({owner, first, extent.end - extent.begin});
+    }
+  }
+  return runs;
+}
+
 void GpuUpdater::make_tables() {
   if (other_parts_) {
-    gpu_other_parts_.emplace(*other_parts_, program_, buckets_, gpu_, parameters_->stream(), reducer_, chunks_.size());
+    gpu_other_parts_.emplace(*other_parts_, program_, buckets_, gpu_, parameters_->stream(), reducer_);
+  }
+  if (gathers()) {
+    numbers_.emplace(gpu_, parameters_->stream(), GpuChunkNumbers::Chunks{own_chunks_, chunks_.size(), all_chunks()},
+                     [this](std::vector<double>& here, std::uint64_t step) { return gather_numbers(here, step); });
   }
   std::vector<const float*> uses;
   const auto parts = update_parts(uses);
@@ -154,10 +196,10 @@ void GpuUpdater::make_tables() {
   }
   if (clip_norm_ <= 0) return;
   chunk_table_ = table(std::as_bytes(std::span(chunks)));
-  lanes_ = device::GpuBlock(gpu_, chunks_.size() * SquaresFunctor::kLanes * sizeof(double));
-  squares_ = device::GpuBlock(gpu_, chunks_.size() * sizeof(double));
+  lanes_ = device::GpuBlock(gpu_, own_chunks_.size() * SquaresFunctor::kLanes * sizeof(double));
+  squares_ = device::GpuBlock(gpu_, own_chunks_.size() * sizeof(double));
   square_ = device::GpuBlock(gpu_, sizeof(double));
-  square_levels_ = device::GpuBlock(gpu_, device::row_sums_bytes<double>(all_chunks(), 1));
+  square_levels_ = device::GpuBlock(gpu_, device::row_sums_bytes<double>(static_cast<std::ptrdiff_t>(all_chunks()), 1));
 }
 
 UpdateResult GpuUpdater::update(Model& /*model*/, double count, const UpdateScalars& scalars) {
@@ -174,7 +216,7 @@ UpdateResult GpuUpdater::update(Model& /*model*/, double count, const UpdateScal
   kernels_->launch(kernel_stream, device_gradient_->elements(),
                    GatherFunctor{uses_table_.as<const float*>(), parts_.as<UpdatePart>(), device_gradient_->data(),
                                  static_cast<float>(count * scalars.loss_scale), overflow});
-  if (gpu_other_parts_ && scales_loss_) gpu_other_parts_->spread(overflow, step);
+  if (numbers_ && scales_loss_) numbers_->spread(overflow, step);
   if (clip_norm_ > 0) launch_clipping(kernel_stream, step);
   launch_optimizer(kernel_stream, scalars);
   kernels_->launch(
@@ -183,26 +225,45 @@ UpdateResult GpuUpdater::update(Model& /*model*/, double count, const UpdateScal
   reducer_.release(stream);
   parameters_->record_change();
   gpu_.record(done_, stream);
-  return clip_norm_ > 0 || scales_loss_ ? read_verdict() : UpdateResult{};
+  const UpdateResult result = clip_norm_ > 0 || scales_loss_ ? read_verdict() : UpdateResult{};
+  if (slices_ != nullptr && !result.skipped) gather_parameters();
+  return result;
+}
+
+// The own elements' copies are made again with the others': a launch for each weight instead of one for each slice.
+void GpuUpdater::gather_parameters() {
+  const device::Gpu::Stream stream = parameters_->stream();
+  reducer_.broadcast(owned_runs_, stream);
+  for (std::size_t p = 0; p < uses_.size(); ++p) {
+    const auto& owned = slices_->owned()[p];
+    const bool all_own =
+        std::all_of(owned.begin(), owned.end(), [&](const auto& of) { return of.owner == slices_->rank(); });
+    if (uses_[p].empty() || all_own) continue;
+    parameters_->copies().make(p, stream, parameters_->parameters().at(p),
+                               graph_.at(graph_.parameters[p]).spec.elements());
+  }
+  parameters_->record_change();
+  gpu_.record(done_, stream);
+  reducer_.wait_for(done_, "all-gather of parameters", "parameters");
 }
 
 void GpuUpdater::launch_clipping(GpuStream* stream, std::uint64_t step) {
   auto* const squares = squares_.as<double>();
   kernels_->launch(
-      stream, std::ssize(chunks_),
+      stream, std::ssize(own_chunks_),
       SquaresFunctor{device_gradient_->data(), chunk_table_.as<NormChunk>(), lanes_.as<double>(), squares});
   const auto level = [&](const double* from, const device::RowBlocks& blocks, double* to) {
     kernels_->launch(stream, blocks.count(), SumSquaresFunctor{{from, 1}, blocks, 1, to});
   };
-  const double* const of_chunks = gpu_other_parts_ ? gpu_other_parts_->gather(squares, step) : squares;
+  const double* const of_chunks = numbers_ ? numbers_->gather(squares, step) : squares;
   auto* const square = square_.as<double>();
-  device::for_levels_of(of_chunks, all_chunks(), 1, square, square_levels_.as<double>(), level);
+  device::for_levels_of(of_chunks, static_cast<std::ptrdiff_t>(all_chunks()), 1, square, square_levels_.as<double>(),
+                        level);
   kernels_->launch(stream, 1, ClipFunctor{square, clip_norm_, verdict_.as<Verdict>()});
 }
 
 void GpuUpdater::launch_optimizer(GpuStream* stream, const UpdateScalars& scalars) {
   UpdateOperands of{.parts = parts_.as<UpdatePart>(),
-                    .parameter = parameters_->parameters().data(),
                     .gradient = device_gradient_->data(),
                     .states = {},
                     .state_count = static_cast<std::int32_t>(optimizer_state_.size()),

@@ -1,5 +1,8 @@
 // GpuUpdater: the update on the rank's GPU. Parameters, states, the optimizer's state and the gradient are kept there;
 // the host's copies are from the last begin() or fetch().
+//
+// If ranks divide updates (ModelSlices), the optimizer's state and the gradient are those of the rank's own slices.
+// Parameters are all there: after an update, each rank gets the new ones from their owners.
 #pragma once
 
 #include <memory>
@@ -9,6 +12,7 @@
 #include "comm/reduce/all_reduce_gpu.hpp"
 #include "device/gpu/gpu_memory.hpp"
 #include "exec/gpu_tensors.hpp"
+#include "optim/gpu_chunk_numbers.hpp"
 #include "optim/gpu_other_parts.hpp"
 #include "optim/update_kernels.hpp"
 #include "optim/updater.hpp"
@@ -40,11 +44,14 @@ class GpuUpdater final : public Updater {
   [[nodiscard]] std::vector<UpdatePart> update_parts(std::vector<const float*>& uses) const;
   [[nodiscard]] std::vector<StatePart> state_parts() const;
   [[nodiscard]] std::vector<NormChunk> norm_chunks() const;
-  /// The chunks of the whole model.
-  [[nodiscard]] std::ptrdiff_t all_chunks() const {
-    return static_cast<std::ptrdiff_t>(other_parts_ ? other_parts_->chunks() : chunks_.size());
-  }
-  [[nodiscard]] const float* sum_of(const Use& use) const;
+  /// Whether other ranks update chunks that this one does not.
+  [[nodiscard]] bool gathers() const { return slices_ != nullptr || other_parts_; }
+  /// Address of the sum of an element.
+  [[nodiscard]] const float* sum_of(const Use& use, std::int64_t element) const;
+  /// Runs of the parameters' block, each with the rank that updates it.
+  [[nodiscard]] std::vector<comm::GpuTransport::Owned> owned_runs() const;
+  /// Gives all ranks the parameters that their owners have updated, and renews their copies.
+  void gather_parameters();
   void launch_clipping(GpuStream* stream, std::uint64_t step);
   void launch_optimizer(GpuStream* stream, const UpdateScalars& scalars);
   [[nodiscard]] UpdateResult read_verdict();
@@ -56,6 +63,8 @@ class GpuUpdater final : public Updater {
   std::vector<std::unique_ptr<exec::GpuTensors>> optimizer_state_;
   std::unique_ptr<exec::GpuTensors> device_gradient_;
   std::optional<GpuOtherParts> gpu_other_parts_;
+  std::optional<GpuChunkNumbers> numbers_;
+  std::vector<comm::GpuTransport::Owned> owned_runs_;  // none: this rank updates everything
   device::GpuBlock parts_, uses_table_, state_parts_, chunk_table_, lanes_, squares_, square_levels_, square_, verdict_;
   device::PinnedBlock verdict_on_host_;
   device::Gpu::Event done_;

@@ -58,7 +58,7 @@ ModelSlices::ModelSlices(Communicator& group, const Graph& graph, const Program&
       owned_(graph.parameters.size()) {
   find_owners(program, buckets);
   find_transfers();
-  map_memory(program, options);
+  if (options.keeps_parameters) map_memory(program, options);
 }
 
 void ModelSlices::map_memory(const Program& program, const Options& options) {
@@ -156,6 +156,7 @@ std::vector<std::vector<Extent>> ModelSlices::own() const {
 }
 
 exec::TensorBlock ModelSlices::make_parameters() const {
+  if (!fetched_ && !memory_) return {graph_, graph_.parameters};
   auto memory = fetched_ ? std::shared_ptr<std::byte>(fetched_, fetched_->data())
                          : std::shared_ptr<std::byte>(memory_, memory_->block(0));
   return {graph_, graph_.parameters, own(), std::move(memory)};

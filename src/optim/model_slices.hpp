@@ -4,10 +4,10 @@
 //
 // The owner of a slice of a parameter's gradient (comm/reduce/gradient_buckets.hpp) has its sum after the
 // reduce-scatter. Only the owner keeps the optimizer's state for these elements and updates them; then all ranks get
-// the new parameters by an all-gather. Parameters are in memory once per host: owners write their slices in place, and
-// only other hosts get messages. If parameters are divided, too, a host has those of other hosts only while it reads
-// them (exec/fetched_parameters.hpp). Slices are cut at chunks, the units of an update, so no bit depends on which rank
-// owns what.
+// the new parameters by an all-gather. On CPUs parameters are in memory once per host: owners write their slices in
+// place, and only other hosts get messages. (On GPUs each rank has them all; optim/gpu_updater.hpp.) If parameters are
+// divided, too, a host has those of other hosts only while it reads them (exec/fetched_parameters.hpp). Slices are cut
+// at chunks, the units of an update, so no bit depends on which rank owns what.
 #pragma once
 
 #include <chrono>
@@ -38,6 +38,7 @@ class ModelSlices {
   };
 
   struct Options {
+    bool keeps_parameters = true;  ///< in host memory that ranks share; false: each rank has them on its GPU
     bool divides_parameters = false;
     std::int64_t unit_bytes = 0;  ///< approximate bytes of the parameters that are fetched together
     int workers = 1;              ///< on this rank
@@ -63,7 +64,7 @@ class ModelSlices {
   /// The number, among all ranks, of a rank of the group.
   [[nodiscard]] int number_of(int owner) const { return group_.topology().number(owner); }
 
-  /// Makes the block of parameters, in host memory; to be called once.
+  /// Makes the block of parameters, in host memory; to be called once. If they are on GPUs, it is this rank's own.
   [[nodiscard]] exec::TensorBlock make_parameters() const;
   /// Makes a block for a state of the optimizer, or for gradients: only this rank's elements.
   [[nodiscard]] exec::TensorBlock make_state() const;
@@ -93,7 +94,7 @@ class ModelSlices {
   std::chrono::milliseconds timeout_;
   std::vector<std::vector<Owned>> owned_;
   Runs trained_, frozen_;
-  std::shared_ptr<comm::HostMemory> memory_;  ///< of the parameters; null if hosts divide them
+  std::shared_ptr<comm::HostMemory> memory_;  ///< of the parameters; null if hosts divide them, or GPUs have them
   std::shared_ptr<comm::FetchedMemory> fetched_;
   std::unique_ptr<exec::FetchedParameters> fetched_parameters_;
 };

@@ -1,5 +1,6 @@
 // The functors of the kernels of an update on a GPU, and the class that launches them. The model is on the GPU as
-// exec::GpuTensors, so each kernel processes all tensors at once, 64 floats of one tensor at a time (a part). The
+// exec::GpuTensors, so each kernel processes all tensors at once, 64 floats of one tensor at a time (a part), or what
+// the rank keeps of them: gradients and the optimizer's states have the same layout, parameters may have another. The
 // formulas are the CPU's (cpu_updater.cpp, elementwise.hpp), element for element, and so are the bits.
 #pragma once
 
@@ -19,11 +20,12 @@
 
 namespace lockstep::optim {
 
-/// A part of the parameters' block.
+/// A part of the gradients' block.
 struct UpdatePart {
-  std::int64_t use = 0;       ///< index of its first one in the list of uses
-  std::int32_t uses = 0;      ///< 0: frozen
-  std::int32_t elements = 0;  ///< of its kPart floats; the rest is padding
+  float* parameter = nullptr;  ///< address of its first element
+  std::int64_t use = 0;        ///< index of its first one in the list of uses
+  std::int32_t uses = 0;       ///< 0: frozen
+  std::int32_t elements = 0;   ///< of its kPart floats; the rest is padding
   bool decay = false;
   DType low_precision = DType::f32;  ///< type of the low-precision copy; f32: none
   std::uint16_t* copy = nullptr;     ///< address of its first element
@@ -132,7 +134,7 @@ struct ClipFunctor {
 /// The operands of every optimizer's kernel.
 struct UpdateOperands {
   const UpdatePart* parts;
-  float *parameter, *gradient;
+  float* gradient;
   float* states[kMaxOptimizerStates];
   std::int32_t state_count;
   const Verdict* clip;            ///< null: gradients are not clipped
@@ -145,11 +147,10 @@ struct UpdateOperands {
     return i % exec::GpuTensors::kPart < part.elements && part.uses > 0 ? &part : nullptr;
   }
   /// Renews the low-precision copy of a parameter that has changed.
-  LOCKSTEP_HOST_DEVICE void renew_copy(const UpdatePart& part, std::int64_t i) const {
+  LOCKSTEP_HOST_DEVICE static void renew_copy(const UpdatePart& part, std::int64_t at) {
     if (part.low_precision == DType::f32) return;
-    const float value = parameter[i];
-    part.copy[i % exec::GpuTensors::kPart] =
-        part.low_precision == DType::f16 ? Float16::from_float(value) : Bfloat16::from_float(value);
+    const float value = part.parameter[at];
+    part.copy[at] = part.low_precision == DType::f16 ? Float16::from_float(value) : Bfloat16::from_float(value);
   }
   LOCKSTEP_HOST_DEVICE float clipped(std::int64_t i) const {
     if (clip != nullptr && clip->factor < 1) gradient[i] *= clip->factor;
@@ -165,8 +166,9 @@ struct UpdateFunctor {
     const UpdatePart* part = of.part(i);
     if (part == nullptr) return;
     const Formula formula = part->decay ? decayed : plain;
-    formula(of.parameter[i], of.clipped(i), of.states[kState][i]...);
-    of.renew_copy(*part, i);
+    const std::int64_t at = i % exec::GpuTensors::kPart;
+    formula(part->parameter[at], of.clipped(i), of.states[kState][i]...);
+    UpdateOperands::renew_copy(*part, at);
   }
 };
 

@@ -48,6 +48,16 @@ Updater::Updater(const UpdaterSetup& setup)
       chunks_.push_back({p, at, std::min(comm::kChunkElements, elements - at)});
     }
   }
+  for (std::size_t i = 0; i < chunks_.size(); ++i) {
+    if (slices_ != nullptr) owners_.push_back(slices_->owner(chunks_[i].parameter, chunks_[i].first));
+    if (slices_ == nullptr || owners_[i] == slices_->rank()) own_chunks_.push_back(i);
+  }
+}
+
+std::span<const double> Updater::gather_numbers(std::vector<double>& values, std::uint64_t step) {
+  if (slices_ != nullptr) slices_->gather_numbers(values, owners_, step);
+  if (!other_parts_) return values;
+  return other_parts_->gather(values, step);
 }
 
 exec::TensorBlock Updater::make_state() const {

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "comm/reduce/gradient_buckets.hpp"
@@ -96,6 +97,11 @@ class Updater {
   };
   /// Makes a block with one tensor per parameter, with the elements that this rank updates.
   [[nodiscard]] exec::TensorBlock make_state() const;
+  /// `values`: by chunk; each rank has set those of its own chunks. Returns the values of all chunks of the model, in
+  /// order. Collective if ranks divide the chunks, or have parts of the model.
+  [[nodiscard]] std::span<const double> gather_numbers(std::vector<double>& values, std::uint64_t step);
+  /// The number of chunks of the whole model.
+  [[nodiscard]] std::size_t all_chunks() const { return other_parts_ ? other_parts_->chunks() : chunks_.size(); }
   [[nodiscard]] bool decays(std::size_t parameter) const {
     return decay_all_ || graph_.at(graph_.parameters[parameter]).decay;
   }
@@ -114,7 +120,9 @@ class Updater {
   std::optional<OtherParts> other_parts_;      // none: this rank has the whole model
   using Use = OtherParts::Use;                 // a gradient that is summed with those of the parameter's other uses
   std::vector<std::vector<Use>> uses_;         // by parameter, in the order of the whole graph; none: frozen
-  std::vector<Chunk> chunks_;
+  std::vector<Chunk> chunks_;                  // of all trained parameters
+  std::vector<std::size_t> own_chunks_;        // numbers of those that this rank updates
+  std::vector<int> owners_;                    // by chunk, if ranks divide them
 };
 
 }  // namespace lockstep::optim

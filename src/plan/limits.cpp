@@ -63,7 +63,7 @@ int first_without_room(const std::vector<RankRoom>& ranks) {
 
 Nearest least_memory(const MemorySetup& setup, const RankSetup& ranks, bool may_divide) {
   Nearest nearest;
-  for (const Choice& choice : choices_of(setup.model.graph, ranks.count(), may_divide)) {
+  for (const Choice& choice : choices_of(setup.model, ranks.count(), may_divide)) {
     try {
       const PlacedModel placed = place_model(setup.model, ranks, choice);
       std::int64_t most = 0;

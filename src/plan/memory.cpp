@@ -148,7 +148,7 @@ class Counter {
     const OwnSlices own = own_slices(plan);
     const Sharding sharding = placed_.choice.sharding();
     const double share = sharding == Sharding::none ? 1 : own_share(plan, floats);
-    if (divides_gradients(sharding)) {
+    if (placed_.streams_gradients) {
       memory_.gradients = streamed(plan, own) + part_of(sum + updated, share);
       memory_.optimizer = part_of(states, share);
       return;

@@ -6,6 +6,7 @@
 #include "core/round_up.hpp"
 #include "exec/part_worker.hpp"
 #include "exec/worker.hpp"
+#include "graph/weight_order.hpp"
 #include "optim/other_parts.hpp"
 #include "plan/placement.hpp"
 
@@ -33,12 +34,12 @@ std::vector<T> of_part(const std::vector<T>& by_rank, const std::vector<int>& ra
   return values;
 }
 
-comm::ShardAssignment deal(int shards, const RankSetup& setup, const std::vector<int>& ranks, Sharding sharding) {
+comm::ShardAssignment deal(int shards, const RankSetup& setup, const std::vector<int>& ranks, bool interleaved) {
   const std::vector<int> counts = setup.speeds.empty() ? comm::equal_counts(shards, static_cast<int>(ranks.size()))
                                                        : comm::counts_by_weights(shards, of_part(setup.speeds, ranks));
   const std::vector<int> hosts = topology_of(setup.host_of, ranks).host_of;
   const comm::ShardAssignment placed = comm::place_shards(counts, {}, hosts);
-  return divides_gradients(sharding) ? comm::interleave_shards(placed, hosts) : placed;
+  return interleaved ? comm::interleave_shards(placed, hosts) : placed;
 }
 
 // As in training: a rank whose share may change has at most twice an equal share.
@@ -60,8 +61,9 @@ void compile_part(const ModelSetup& setup, PlacedPart& part, const Choice& choic
                                        {.boundary = boundary});
   }
   const bool divided = choice.sharding() != Sharding::none && part.ranks.size() > 1;
-  part.buckets = exec::gradient_buckets(part.program, setup.job.bucket_bytes, setup.job.shards, divided, shared);
-  part.buckets.spread_owners = true;
+  part.buckets = exec::gradient_buckets(part.program, setup.job.bucket_bytes, setup.job.shards, divided, shared,
+                                        stored_in_another_order(part.graph()));
+  part.buckets.spread_owners = !setup.on_gpus;
 }
 
 }  // namespace
@@ -102,6 +104,7 @@ PlacedModel place_model(const ModelSetup& setup, const RankSetup& ranks, const C
   placed.choice = choice;
   placed.host_of = ranks.host_of;
   placed.shards = static_cast<int>(setup.job.shards);
+  placed.streams_gradients = divides_gradients(choice.sharding()) && !setup.on_gpus;
   const std::vector<double> equal(static_cast<std::size_t>(ranks.count()), 1.0);
   const Placement placement =
       place_by_speed(setup.graph, choice.parallel, ranks.speeds.empty() ? equal : ranks.speeds, setup.job.shards);
@@ -121,7 +124,7 @@ PlacedModel place_model(const ModelSetup& setup, const RankSetup& ranks, const C
       part.nodes = part.part->nodes;
     }
     compile_part(setup, part, choice, shared[p]);
-    part.assignment = deal(placed.shards, ranks, part.ranks, choice.sharding());
+    part.assignment = deal(placed.shards, ranks, part.ranks, placed.streams_gradients);
   }
   placed.in_flight = choice.parallel.in_flight > 0 ? static_cast<int>(choice.parallel.in_flight)
                                                    : exec::default_in_flight(placement.ranks_of_part);

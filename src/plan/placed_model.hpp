@@ -36,6 +36,7 @@ struct ModelSetup {
   const JobFile& job;
   std::vector<exec::KernelNeeds> training;   ///< by node of the graph
   std::vector<exec::KernelNeeds> inference;  ///< for evaluations; empty: the run has none
+  bool on_gpus = false;                      ///< gradients are not added shard by shard there
 };
 
 /// The ranks that a model is placed on.
@@ -68,6 +69,7 @@ struct PlacedModel {
                                       ///< shards
   int in_flight = 1;                  ///< shards that a worker may have between forward and backward
   int shards = 1;
+  bool streams_gradients = false;  ///< they are added shard by shard
   [[nodiscard]] bool is_cut() const { return parts.size() > 1; }
   [[nodiscard]] int ranks() const { return static_cast<int>(part_of_rank.size()); }
   [[nodiscard]] const PlacedPart& part_of(int rank) const {

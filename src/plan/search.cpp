@@ -112,11 +112,12 @@ std::int64_t Candidate::max_memory() const {
   return most;
 }
 
-std::vector<Choice> choices_of(const Graph& graph, int parts, bool may_divide) {
+std::vector<Choice> choices_of(const ModelSetup& model, int parts, bool may_divide) {
   std::vector<Recompute> recompute = {Recompute::never};
-  if (!Blocks(graph).all().empty()) recompute.push_back(Recompute::blocks);
+  if (!Blocks(model.graph).all().empty()) recompute.push_back(Recompute::blocks);
   std::vector<Sharding> sharding = {Sharding::none};
-  if (may_divide) sharding.insert(sharding.end(), {Sharding::optimizer, Sharding::gradients, Sharding::parameters});
+  if (may_divide) sharding.push_back(Sharding::optimizer);
+  if (may_divide && !model.on_gpus) sharding.insert(sharding.end(), {Sharding::gradients, Sharding::parameters});
   std::vector<Choice> list;
   for (int count = 1; count <= parts; ++count) {
     for (const Recompute how : recompute) {
@@ -149,7 +150,7 @@ SearchResult search(const SearchSetup& setup) {
   result.candidates.push_back(predict(setup, own));
   result.candidates.back().own = true;
   const int ranks = setup.ranks.count();
-  for (Choice& choice : choices_of(setup.model.graph, ranks, setup.may_divide && ranks > 1)) {
+  for (Choice& choice : choices_of(setup.model, ranks, setup.may_divide && ranks > 1)) {
     if (same(choice, own)) continue;
     choice.parallel.place = own.parallel.place;
     try {

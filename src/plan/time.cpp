@@ -225,7 +225,7 @@ class Step {
       const Rates& rates = speed(rank).rates;
       const comm::ReducePlan plan = placed_.reduce_plan(rank);
       const comm::Hosts hosts = placed_.hosts_of(part);
-      const comm::PlannedBytes sent = divides_gradients(placed_.choice.sharding())
+      const comm::PlannedBytes sent = placed_.streams_gradients
                                           ? comm::streamed_bytes_of(plan, hosts, static_cast<std::size_t>(shards(rank)))
                                           : comm::bytes_of(plan, hosts);
       of(rank).gradient_bytes = static_cast<std::int64_t>(sent.inside_host + sent.between_hosts);

@@ -75,7 +75,8 @@ std::vector<comm::ShardAssignment> Balancing::assign_shards() const {
   for (std::size_t part = 0; part < assignments_.size(); ++part) {
     const auto hosts = hosts_of_part(part);
     placed.push_back(comm::place_shards(parts_.of_part(part, counts_), assignments_[part], hosts));
-    if (divides_gradients(run_.job.parallel.sharding)) placed.back() = comm::interleave_shards(placed.back(), hosts);
+    if (streams_gradients(run_.device, run_.job.parallel.sharding))
+      placed.back() = comm::interleave_shards(placed.back(), hosts);
   }
   return placed;
 }

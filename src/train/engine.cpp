@@ -6,6 +6,7 @@
 #include "comm/transport/recorded.hpp"
 #include "exec/worker_pool.hpp"
 #include "graph/model_graph.hpp"
+#include "graph/weight_order.hpp"
 #include "lockstep/error.hpp"
 #include "train/agreed_algorithms.hpp"
 
@@ -35,13 +36,14 @@ void Engine::make_model() {
   const bool sharded = job.parallel.sharding != Sharding::none && group.size() > 1;
   const auto shared =
       run.parts.is_cut() ? optim::shared_weights(run.parts.parts(), run.parts.own()) : std::vector<std::size_t>();
-  buckets = exec::gradient_buckets(executor->program(), job.bucket_bytes, job.shards, sharded, shared);
+  buckets = exec::gradient_buckets(executor->program(), job.bucket_bytes, job.shards, sharded, shared,
+                                   stored_in_another_order(executor->graph()));
   buckets.spread_owners = run.context.device.spreads_owners();
-  LOCKSTEP_CHECK(!sharded || run.context.device.uses_host_memory(), "a model is divided in memory that ranks share");
   if (sharded) {
     slices = std::make_unique<optim::ModelSlices>(
         group, executor->graph(), executor->program(), buckets,
-        optim::ModelSlices::Options{.divides_parameters = divides_parameters(job.parallel.sharding),
+        optim::ModelSlices::Options{.keeps_parameters = run.context.device.uses_host_memory(),
+                                    .divides_parameters = divides_parameters(job.parallel.sharding),
                                     .unit_bytes = job.bucket_bytes,
                                     .workers = pool.size(),
                                     .timeout = run.context.timeout()});
@@ -61,7 +63,7 @@ void Engine::make_model() {
   const comm::ReducerOptions options{.exact = job.exact != Exactness::never,
                                      .timeout = run.context.timeout(),
                                      .scalars_per_shard = exec::scalars_per_shard(run.graph.metrics.size()),
-                                     .streamed = divides_gradients(job.parallel.sharding),
+                                     .streamed = streams_gradients(run.context.device, job.parallel.sharding),
                                      .workers = pool.size(),
                                      .open_elements = exec::max_open_elements(executor->program(), buckets)};
   auto step = run.backend->make_step(run.context, group, setup, buckets, options, pool);
@@ -130,7 +132,7 @@ double Engine::bytes_of_step(const comm::ShardAssignment& assignment) const {
   const int rank = run.parts.group().rank();
   const comm::ReducePlan plan = comm::reduce_plan(assignment, hosts, buckets, rank);
   const std::size_t shards = assignment.shards_of_rank[static_cast<std::size_t>(rank)].size();
-  const comm::PlannedBytes bytes = divides_gradients(run.job.parallel.sharding)
+  const comm::PlannedBytes bytes = streams_gradients(run.context.device, run.job.parallel.sharding)
                                        ? comm::streamed_bytes_of(plan, hosts, shards)
                                        : comm::bytes_of(plan, hosts);
   return static_cast<double>(bytes.inside_host + bytes.between_hosts);

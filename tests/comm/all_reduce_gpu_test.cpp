@@ -74,6 +74,43 @@ TEST(GpuAllReduce, HasTheTreesBitsAndTheFormulasBytesInAnyWay) {
   }
 }
 
+TEST(GpuAllReduce, LeavesTheSumsOfScatteredBucketsWithTheirOwners) {
+  for (const unsigned seed : seeds(kGpuSeeds)) {
+    Case c = random_case(seed, 2, 5);
+    std::mt19937 random(seed + 1);
+    for (auto& bucket : c.buckets.buckets) bucket.scattered = random() % 4 != 0;
+    run_in_threads(
+        c.ranks,
+        [&](Communicator& communicator) {
+          FakeSide side(communicator, c, kGpuOptions);
+          const int rank = communicator.rank();
+          for (std::size_t s = 0; s < c.assignments.size(); ++s) {
+            side.reducer().begin_step(c.step(s), c.assignments[s]);
+            compute(side, c, c.step(s), c.assignments[s].shards_of_rank[static_cast<std::size_t>(rank)], c.order);
+            side.reducer().finish();
+            for (int b = 0; b < c.buckets.count(); ++b) {
+              const auto found = side.read(b);
+              std::vector<float> expected = tree_sum(c.step(s), c.buckets.shards, b, c.buckets.at(b).elements);
+              if (c.buckets.at(b).scattered) {
+                std::vector<float> own;
+                for (const Slice& slice : slices_of(c.buckets, b, c.ranks)) {
+                  if (slice.owner != rank) continue;
+                  own.assign(expected.begin() + slice.first, expected.begin() + slice.first + slice.size);
+                  EXPECT_EQ(side.reducer().sum_at(b, slice.first), found.data());
+                }
+                expected = std::move(own);
+              }
+              EXPECT_EQ(std::vector<float>(found.begin(), found.end()), expected)
+                  << "rank " << rank << ", bucket " << b << ", seed " << seed << ": " << c.text() << "\n  "
+                  << rerun(seed, "comm_test");
+            }
+            side.have_read();
+          }
+        },
+        c.hosts);
+  }
+}
+
 TEST(GpuAllReduce, NotExactIsTheSumAllTheSame) {
   Case c;
   c.buckets = buckets_of({5000, 70}, 4);

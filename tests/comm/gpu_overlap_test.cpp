@@ -33,6 +33,7 @@ class NotingTransport final : public GpuTransport {
     const std::lock_guard lock(mutex_);
     done_.push_back(gpu_.done(whole));
   }
+  void broadcast(std::span<const Owned> list, Stream stream) override { transport_.broadcast(list, stream); }
   void all_reduce_sum(float* values, std::int64_t count, Stream stream) override {
     transport_.all_reduce_sum(values, count, stream);
   }

@@ -40,6 +40,10 @@ class FaultyTransport final : public GpuTransport {
     transport_->all_gather(bucket, bounds, stream);
     stall(stream);
   }
+  void broadcast(std::span<const Owned> list, Stream stream) override {
+    transport_->broadcast(list, stream);
+    stall(stream);
+  }
   void all_reduce_sum(float* values, std::int64_t count, Stream stream) override {
     transport_->all_reduce_sum(values, count, stream);
     stall(stream);

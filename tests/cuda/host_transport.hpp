@@ -48,6 +48,19 @@ class HostTransport final : public GpuTransport {
     });
     wait_for(transfers);
   }
+  void broadcast(std::span<const Owned> list, Stream stream) override {
+    std::vector<std::unique_ptr<Transfer>> transfers;
+    for (const Owned& of : list) {
+      if (of.owner != ranks_.rank()) {
+        transfers.push_back(get(of.memory, of.count, of.owner, kOwned, stream));
+        continue;
+      }
+      for (int other = 0; other < ranks_.size(); ++other) {
+        if (other != of.owner) transfers.push_back(put(of.memory, of.count, other, kOwned, stream));
+      }
+    }
+    wait_for(transfers);
+  }
   void all_reduce_sum(float* values, std::int64_t count, Stream stream) override {
     touch(stream, values, count, true);
     ranks_.all_reduce_sum(std::span(values, static_cast<std::size_t>(count)), operation());
@@ -56,7 +69,7 @@ class HostTransport final : public GpuTransport {
   void abort() noexcept override {}
 
  private:
-  static constexpr int kSlices = 71, kSums = 72;  // tags
+  static constexpr int kSlices = 71, kSums = 72, kOwned = 73;  // tags
 
   std::unique_ptr<Transfer> get(float* to, std::int64_t count, int from, int tag, Stream stream) {
     touch(stream, to, count, true);

@@ -237,6 +237,24 @@ TEST_F(NcclGroupTest, SlicesOfSeveralSizesAreOneGroupOfBroadcasts) {
   }
 }
 
+TEST_F(NcclGroupTest, WhatOwnersHaveGoesToAllInOneGroup) {
+  const auto ends = run(3, 60s, [&](Communicator& ranks, NcclGroup& group) {
+    std::vector<float> first(4, -1), second(3, -1);
+    if (ranks.rank() == 2) first = numbers(20, 4);
+    if (ranks.rank() == 1) second = numbers(10, 3);
+    const std::vector<GpuTransport::Owned> owned{{2, first.data(), 4}, {1, second.data(), 3}};
+    group.broadcast(owned, {});
+    group.broadcast({}, {});  // nothing to do: NCCL is not called
+    EXPECT_EQ(first, numbers(20, 4));
+    EXPECT_EQ(second, numbers(10, 3));
+  });
+  EXPECT_EQ(ends, Strings(3));
+  for (int rank = 0; rank < 3; ++rank) {
+    EXPECT_EQ(nccl.collectives(rank), (Strings{"ncclBroadcast 4 from 2", "ncclBroadcast 3 from 1"}));
+    EXPECT_EQ(nccl.count(rank, "ncclGroupEnd"), 1);
+  }
+}
+
 TEST_F(NcclGroupTest, MessagesBothWaysAreOneGroup) {
   const auto ends = run(2, 60s, [&](Communicator& ranks, NcclGroup& group) {
     const int other = 1 - ranks.rank();

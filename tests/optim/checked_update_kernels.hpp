@@ -59,10 +59,11 @@ class CheckedUpdateKernels final : public UpdateKernels {
     if (of.clip != nullptr) kernel_reads(stream, of.clip, 1);
     if (of.overflow != nullptr) kernel_reads(stream, of.overflow, 1);
     kernel_writes(stream, of.gradient, n);
-    kernel_writes(stream, of.parameter, n);
     for (std::int32_t s = 0; s < of.state_count; ++s) kernel_writes(stream, of.states[s], n);
     for (std::int64_t p = 0; p < n / exec::GpuTensors::kPart; ++p) {
-      if (const UpdatePart& part = of.parts[p]; part.copy != nullptr) kernel_writes(stream, part.copy, part.elements);
+      const UpdatePart& part = of.parts[p];
+      if (part.parameter != nullptr) kernel_writes(stream, part.parameter, part.elements);
+      if (part.copy != nullptr) kernel_writes(stream, part.copy, part.elements);
     }
     grids_.launch_optimizer(stream, n, of, name, settings, step);
   }

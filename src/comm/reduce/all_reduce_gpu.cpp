@@ -23,6 +23,20 @@ std::unique_ptr<GpuBufferMemory> gpu_buffer_memory(device::Gpu& gpu) {
   return std::make_unique<GpuBufferMemory>(gpu, gpu.make_kernel_stream());
 }
 
+/// The most elements of the sum that a rank keeps: all, or its slice of a scattered bucket.
+std::int64_t sum_elements(const GradientBuckets& buckets, int ranks) {
+  std::vector<std::int64_t> of_rank(static_cast<std::size_t>(ranks));
+  for (int b = 0; b < buckets.count(); ++b) {
+    if (buckets.at(b).scattered) {
+      for (const Slice& slice : slices_of(buckets, b, ranks))
+        of_rank[static_cast<std::size_t>(slice.owner)] += slice.size;
+    } else {
+      for (std::int64_t& elements : of_rank) elements += buckets.at(b).elements;
+    }
+  }
+  return *std::max_element(of_rank.begin(), of_rank.end());
+}
+
 GpuBufferMemory& as_gpu_memory(BufferMemory& memory) {
   return static_cast<GpuBufferMemory&>(memory);
 }
@@ -62,6 +76,7 @@ GpuAllReduce::GpuAllReduce(Communicator& communicator, GradientBuckets buckets, 
       whole_(gpu.make_event()),
       released_(gpu.make_event()),
       begun_(gpu.make_event()),
+      passed_(gpu.make_event()),
       roots_(buckets_.buckets.size()),
       roots_left_(buckets_.buckets.size()) {
   LOCKSTEP_CHECK(transport_ != nullptr || ranks() == 1, "several ranks have a transport between them");
@@ -105,7 +120,7 @@ std::size_t GpuAllReduce::bytes(const GradientBuckets& buckets, int shards, int 
   // The sum, and the receive memory for one bucket: this rank's slices (whole chunks each) of the partial sums of its
   // host's ranks, then of all hosts.
   const std::int64_t slices = std::min(ranks * largest, largest + ranks * kChunkElements);
-  const std::int64_t others = ranks > 1 ? gradient + slices * 2 * max_roots(buckets.shards) : 0;
+  const std::int64_t others = ranks > 1 ? sum_elements(buckets, ranks) + slices * 2 * max_roots(buckets.shards) : 0;
   return static_cast<std::size_t>(blocks * gradient + others) * sizeof(float);
 }
 
@@ -137,7 +152,10 @@ void GpuAllReduce::make_memory() {
   const auto block = [&](std::int64_t count) {
     return device::GpuBlock(gpu_, static_cast<std::size_t>(count) * sizeof(float));
   };
-  for (int b = static_cast<int>(reduced_.size()); b < bucket_count(); ++b) reduced_.push_back(block(elements(b)));
+  for (int b = static_cast<int>(reduced_.size()); b < bucket_count(); ++b) {
+    const bool scattered = buckets_.at(b).scattered;
+    reduced_.push_back(block(scattered ? rounds_[static_cast<std::size_t>(b)].own.count : elements(b)));
+  }
   if (receive <= received_elements_) return;
   received_ = {};              // frees it before the larger one is allocated
   received_ = block(receive);  // finish() has waited for all uses of the previous block
@@ -231,7 +249,9 @@ void GpuAllReduce::send(int bucket) {
   if (own_roots_ > 0) gpu_.wait(transport_stream_, summed_[b]);
   if (options_.exact) {
     reduce(bucket);
-    transport_->all_gather(reduced_[b].as<float>(), bounds_[b], transport_stream_);
+    if (!buckets_.at(bucket).scattered) {
+      transport_->all_gather(reduced_[b].as<float>(), bounds_[b], transport_stream_);
+    }
   } else {
     transport_->all_reduce_sum(root(0, bucket), elements(bucket), transport_stream_);
   }
@@ -254,7 +274,8 @@ void GpuAllReduce::reduce(int bucket) {
   run_round(rounds.inside);
   for (const auto& sum : rounds.gathered) add_slices(gpu_, transport_stream_, sum, memory);
   run_round(rounds.between);
-  add_slices(gpu_, transport_stream_, rounds.own, memory, reduced_[b].as<float>() + rounds.first);
+  const std::int64_t to = buckets_.at(bucket).scattered ? 0 : rounds.first;
+  add_slices(gpu_, transport_stream_, rounds.own, memory, reduced_[b].as<float>() + to);
 }
 
 // Bytes that must leave this rank according to the plan; NCCL may route them differently.
@@ -292,11 +313,11 @@ void GpuAllReduce::finish() {
   try {
     wait_until_issued();
     gpu_.record(whole_, transport_stream_);
-    wait_until_whole();
   } catch (...) {
     abort();
     throw;
   }
+  wait_for(whole_, "reduce", "slices of gradients");
   statistics_.seconds_waited += seconds_since(start);
 }
 
@@ -313,25 +334,52 @@ void GpuAllReduce::wait_until_issued() {
   if (error_) std::rethrow_exception(error_);
 }
 
-void GpuAllReduce::wait_until_whole() {
+void GpuAllReduce::wait_for(Event event, const char* name, const char* awaited) {
   const auto start = Clock::now();
-  const Operation operation = this->operation("reduce");
-  while (!gpu_.done(whole_)) {
-    transport_->check(operation);
-    communicator_.check_peers();
-    if (Clock::now() - start >= options_.timeout) {
-      recorder_->waits_for(-1, "slices of gradients on GPUs");
-      throw_deadline(communicator_.topology(), rank(), -1, operation, seconds_since(start),
-                     "slices of gradients have not come to its GPU");
+  const Operation operation = this->operation(name);
+  try {
+    while (!gpu_.done(event)) {
+      transport_->check(operation);
+      communicator_.check_peers();
+      if (Clock::now() - start >= options_.timeout) {
+        recorder_->waits_for(-1, std::string(awaited) + " on GPUs");
+        throw_deadline(communicator_.topology(), rank(), -1, operation, seconds_since(start),
+                       std::string(awaited) + " have not come to its GPU");
+      }
+      std::this_thread::sleep_for(kPoll);
     }
-    std::this_thread::sleep_for(kPoll);
+  } catch (...) {
+    abort();
+    throw;
+  }
+}
+
+void GpuAllReduce::broadcast(std::span<const GpuTransport::Owned> list, Stream stream) {
+  try {
+    gpu_.record(passed_, stream);
+    gpu_.wait(transport_stream_, passed_);
+    transport_->broadcast(list, transport_stream_);
+    gpu_.record(passed_, transport_stream_);
+    gpu_.wait(stream, passed_);
+  } catch (...) {
+    abort();
+    throw;
   }
 }
 
 std::span<const float> GpuAllReduce::reduced(int bucket) const {
   const bool gathered = transport_ && options_.exact;
-  const float* memory = gathered ? reduced_[static_cast<std::size_t>(bucket)].as<float>() : root(0, bucket);
-  return {memory, static_cast<std::size_t>(elements(bucket))};
+  const auto b = static_cast<std::size_t>(bucket);
+  const float* memory = gathered ? reduced_[b].as<float>() : root(0, bucket);
+  const bool is_slice = gathered && buckets_.at(bucket).scattered;
+  return {memory, static_cast<std::size_t>(is_slice ? rounds_[b].own.count : elements(bucket))};
+}
+
+const float* GpuAllReduce::sum_at(int bucket, std::int64_t element) const {
+  const std::span<const float> sums = reduced(bucket);
+  const std::int64_t first = std::ssize(sums) < elements(bucket) ? rounds_[static_cast<std::size_t>(bucket)].first : 0;
+  LOCKSTEP_CHECK(element >= first && element - first < std::ssize(sums), "a sum that this rank has");
+  return sums.data() + (element - first);
 }
 
 std::vector<float> GpuAllReduce::fetch(int bucket) const {

@@ -88,8 +88,16 @@ class GpuAllReduce final : public RankReducer {
   void finish() override;
   /// On the GPU, for streams that have waited for whole().
   [[nodiscard]] std::span<const float> reduced(int bucket) const override;
+  /// Address of the sum of an element; in a scattered bucket, of the own slice.
+  [[nodiscard]] const float* sum_at(int bucket, std::int64_t element) const;
   [[nodiscard]] ReducerStatistics statistics() const override;
 
+  /// After finish() and until the next step: gives every rank what each owner has (GpuTransport::broadcast), after
+  /// earlier work of the stream and before later work.
+  void broadcast(std::span<const GpuTransport::Owned> list, Stream stream);
+  /// Waits for work on the GPU that needs other ranks; throws if they or the messages fail, or at the deadline.
+  /// `awaited`: what has not come then, for the message.
+  void wait_for(Event event, const char* name, const char* awaited);
   /// After finish(): recorded when all of reduced() is written.
   [[nodiscard]] Event whole() const { return whole_; }
   /// Call when everything that reads reduced() is enqueued on this stream: the next step overwrites it only after that.
@@ -114,12 +122,11 @@ class GpuAllReduce final : public RankReducer {
   void reduce(int bucket);
   void count_traffic(int bucket);
   void wait_until_issued();
-  void wait_until_whole();
 
   device::Gpu& gpu_;
   std::unique_ptr<GpuTransport> transport_;
   Stream transport_stream_;
-  Event whole_, released_, begun_;
+  Event whole_, released_, begun_, passed_;
   std::vector<Event> summed_;  ///< by bucket: recorded when this rank's partial sums are written
 
   MergePlan merge_plan_;
@@ -130,7 +137,7 @@ class GpuAllReduce final : public RankReducer {
   std::vector<std::vector<float*>> roots_;         ///< by bucket, by root
   device::GpuBlock received_;                      ///< receive memory, of one bucket
   std::int64_t received_elements_ = 0;
-  std::vector<device::GpuBlock> reduced_;  ///< by bucket
+  std::vector<device::GpuBlock> reduced_;  ///< by bucket; of a scattered one, the own slice
 
   std::mutex mutex_;  ///< guards what follows
   std::condition_variable changed_;

@@ -43,8 +43,9 @@ class Cuts {
 
 }  // namespace
 
-void GradientBuckets::Bucket::append(std::int64_t tensor_elements) {
-  for (std::int64_t at = 0; at < tensor_elements; at += kChunkElements) cuts.push_back(elements + at);
+void GradientBuckets::Bucket::append(std::int64_t tensor_elements, bool uncut) {
+  const std::int64_t step = uncut ? std::max(tensor_elements, kChunkElements) : kChunkElements;
+  for (std::int64_t at = 0; at < tensor_elements; at += step) cuts.push_back(elements + at);
   elements += tensor_elements;
 }
 
@@ -67,7 +68,7 @@ GradientBuckets GradientBuckets::of_slots(std::span<const SlotShape> shapes, std
     }
     Bucket& bucket = all.buckets.back();
     all.slots.push_back({static_cast<std::int32_t>(all.buckets.size() - 1), bucket.elements});
-    bucket.append(shape.elements);
+    bucket.append(shape.elements, shape.uncut);
     bucket.elements = whole_lines(bucket.elements);
     bucket.last_slot = static_cast<std::int32_t>(slot) + 1;
   }
@@ -115,7 +116,8 @@ std::vector<Slice> slices_of(const GradientBuckets& buckets, int bucket, int ran
     slices.push_back({low, first, allowed.start(low + 1) - first});
     rank = low + 1;
   }
-  if (buckets.spread_owners && static_cast<int>(slices.size()) < ranks) {
+  const bool spreads = buckets.spread_owners || buckets.at(bucket).scattered;
+  if (spreads && static_cast<int>(slices.size()) < ranks) {
     const std::int64_t turn = buckets.at(bucket).turn < 0 ? bucket : buckets.at(bucket).turn;
     for (Slice& slice : slices) slice.owner = static_cast<int>((slice.owner + turn) % ranks);
   }

@@ -26,8 +26,8 @@ struct GradientBuckets {
     std::int32_t turn = -1;  ///< with spread_owners: by how many ranks the owners are shifted; -1: by the bucket's
                              ///< number
 
-    /// Appends a tensor. A slice may begin at each of its chunks.
-    void append(std::int64_t tensor_elements);
+    /// Appends a tensor. A slice may begin at each of its chunks; if it is `uncut`, only at its first element.
+    void append(std::int64_t tensor_elements, bool uncut = false);
   };
   struct Slot {
     std::int32_t bucket = 0;
@@ -37,7 +37,8 @@ struct GradientBuckets {
   std::vector<Bucket> buckets;
   int shards = 1;
   /// If a bucket has fewer slices than there are ranks, the next bucket's slices go to the next ranks, so that every
-  /// rank owns about the same amount in total. Not on GPUs, whose all-gather needs slices in rank order.
+  /// rank owns about the same amount in total. Not on GPUs, whose all-gather needs slices in rank order; scattered
+  /// buckets, which are not gathered, always do so.
   bool spread_owners = false;
   std::vector<Slot> slots = {};
 
@@ -47,6 +48,7 @@ struct GradientBuckets {
     bool scattered = false;  ///< see Bucket
     int alike = -1;          ///< if not negative: it has a bucket of its own, and all slots with this number have the
                              ///< same slices and owners
+    bool uncut = false;      ///< it has one owner
   };
   /// A bucket is closed when it reaches `bucket_bytes`, and where `scattered` changes; a slot is never split.
   [[nodiscard]] static GradientBuckets of_slots(std::span<const SlotShape> shapes, std::int64_t bucket_bytes,

@@ -92,7 +92,7 @@ class GradientReducer : public GradientSink {
     return scalars(own());
   }
   /// The sum over all shards, after finish(); for a scattered bucket, only in this rank's own slice. On a GPU it is
-  /// valid after GpuAllReduce::whole().
+  /// valid after GpuAllReduce::whole(), and of a scattered bucket it is that slice alone.
   [[nodiscard]] virtual std::span<const float> reduced(int bucket) const = 0;
   /// Copies it to host memory, waiting until it is complete.
   [[nodiscard]] virtual std::vector<float> fetch(int bucket) const {

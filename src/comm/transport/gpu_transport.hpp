@@ -34,6 +34,13 @@ class GpuTransport {
     std::int64_t count = 0;
   };
 
+  /// What one rank has and all others get.
+  struct Owned {
+    int owner = 0;
+    float* memory = nullptr;
+    std::int64_t count = 0;
+  };
+
   /// Sets the step that errors name. Called between steps, when nothing is under way.
   virtual void enter(std::uint64_t step) = 0;
 
@@ -41,6 +48,8 @@ class GpuTransport {
   virtual void send_receive(std::span<const Message> sends, std::span<const Message> receives, Stream stream) = 0;
   /// Gives every rank every owner's slice, in place. `bounds`: slice_bounds() of the bucket.
   virtual void all_gather(float* bucket, std::span<const std::int64_t> bounds, Stream stream) = 0;
+  /// Gives every rank what each owner has, in place. All ranks name the same owners and counts, in the same order.
+  virtual void broadcast(std::span<const Owned> list, Stream stream) = 0;
   /// Not exact: the association is the library's.
   virtual void all_reduce_sum(float* values, std::int64_t count, Stream stream) = 0;
 

@@ -227,6 +227,17 @@ void NcclGroup::all_gather(float* bucket, std::span<const std::int64_t> bounds, 
   });
 }
 
+void NcclGroup::broadcast(std::span<const Owned> list, Stream stream) {
+  if (list.empty()) return;
+  launch("the broadcast of slices", [&] {
+    for (const Owned& of : list) {
+      check_nccl(ncclBroadcast(of.memory, of.memory, static_cast<std::size_t>(of.count), ncclFloat, of.owner,
+                               communicator_, at(stream)),
+                 "ncclBroadcast", communicator_, place_);
+    }
+  });
+}
+
 void NcclGroup::all_reduce_sum(float* values, std::int64_t count, Stream stream) {
   launch("the all-reduce", [&] {
     const auto elements = static_cast<std::size_t>(count);

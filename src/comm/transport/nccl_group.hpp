@@ -31,6 +31,7 @@ class NcclGroup final : public GpuTransport {
   void enter(std::uint64_t step) override;
   void send_receive(std::span<const Message> sends, std::span<const Message> receives, Stream stream) override;
   void all_gather(float* bucket, std::span<const std::int64_t> bounds, Stream stream) override;
+  void broadcast(std::span<const Owned> list, Stream stream) override;
   void all_reduce_sum(float* values, std::int64_t count, Stream stream) override;
   void check(const Operation& operation) override;
   void abort() noexcept override;
