@@ -146,7 +146,7 @@ class OnACluster(unittest.TestCase):
         report = self.helm_test(run, 0)
         self.assertRegex(report, rf"(?m)^2 ranks on 2 hosts\n\nrank  host +computes on\n +0  {run.name}-test .*\n +1  {run.name}-test-1 ")
         self.assertRegex(report, r"(?m)^all-reduce  all sums right; .*\nclocks      at most .*\n\nno problems found$")
-        self.cluster.run(self.cluster.helm, "upgrade", run.name, CHART, "--reuse-values", "--set=network.leastBandwidth=100000")
+        self.cluster.run(self.cluster.helm, "upgrade", run.name, CHART, "--reuse-values", "--set=network.minBandwidth=100000")
         report = self.helm_test(run, 1)
         self.assertNotIn("no problems found", report)
         self.assertRegex(report, r"(?m)^lockstep: all-reduce: expected at least 1e\+05 GB/s, found ")

@@ -161,11 +161,10 @@ TEST_F(OpErrors, DataOutOfRange) {
       "data set has classes");
   for (const char* op : {"binary_cross_entropy", "f1"}) {
     EXPECT_EQ(data_refusal(op, {}, {f32({1, 1}), i32({1})}, 2),
-              "a label is 2, but the loss expects yes or no, 1 or 0; for more classes than two use the loss "
-              "cross_entropy");
+              "a label is 2, but the loss expects 0 or 1; for more than two classes use the loss cross_entropy");
   }
   EXPECT_EQ(share_refusal(1.5F),
-            "binary_cross_entropy: expected targets from 0, no, to 1, yes, found 1.5; for other "
+            "binary_cross_entropy: expected targets from 0 to 1, found 1.5; for other "
             "numbers use the loss mean_squared_error");
   const Attributes vocabulary({{"vocabulary", std::int64_t{65}}, {"width", std::int64_t{2}}});
   EXPECT_EQ(data_refusal("embedding", vocabulary, {i32({1, 1})}, 65),
