@@ -232,7 +232,10 @@ class ChangeShares(Fault):
         equal = {str(rank): SHARDS // ranks + (rank < SHARDS % ranks) for rank in range(ranks)}
         self.before = self.training.shares or equal
         # A rank with all shards shares them with no other: a single rank, or the only one of a part of the model.
-        shared = {rank: share for rank, share in self.before.items() if share < SHARDS} or self.before
+        shared = {rank: share for rank, share in self.before.items() if share < SHARDS}
+        if not shared:
+            self.add_ranks()
+            return False
         most = max(shared.values())
         self.rank = self.random.choice([int(rank) for rank, share in shared.items() if share == most])
         self.process = self.training.process_of_rank(self.rank)
@@ -240,6 +243,11 @@ class ChangeShares(Fault):
         self.slower = threading.Thread(target=self.slow)
         self.what = f"rank {self.rank} of {self.training.ranks()} slows down"
         return self.process is not None
+
+    def add_ranks(self):
+        since = len(self.training.events())
+        say_hosts(self.hosts, ",".join(f"{name}:1" for name in self.hosts.names))
+        self.training.wait_for_restart(since, ("resize",))
 
     def slow(self):
         try:
