@@ -7,3 +7,8 @@ lockstep_script_test(launch.many_ranks LABEL long TIMEOUT 3600
 lockstep_script_test(launch.chaos_verdict COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/chaos_test.py)
 lockstep_script_test(launch.chaos WAITS COMMAND ${CMAKE_SOURCE_DIR}/scripts/chaos.sh 1 25)
 lockstep_script_test(launch.chaos_long LABEL long TIMEOUT 3600 COMMAND ${CMAKE_SOURCE_DIR}/scripts/chaos.sh 2 200)
+foreach(HOW parts=2 sharding=optimizer sharding=gradients sharding=parameters)
+  string(REPLACE "=" "_" NAME ${HOW})
+  lockstep_script_test(launch.chaos_${NAME} LABEL long TIMEOUT 3600
+                       COMMAND ${CMAKE_SOURCE_DIR}/scripts/chaos.sh --set parallel.${HOW} 7 24)
+endforeach()
