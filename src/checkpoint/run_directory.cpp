@@ -168,14 +168,15 @@ std::deque<std::string> resume_candidates(const std::string& resume, const RunDi
   return {list.begin(), list.end()};
 }
 
-std::optional<Checkpoint> next_candidate(std::deque<std::string>& candidates, const CanonicalJob& job,
+std::optional<Checkpoint> next_candidate(std::deque<std::string>& candidates,
+                                         const std::function<void(const Checkpoint&)>& require_same_run,
                                          std::vector<std::string>& notes) {
   while (!candidates.empty()) {
     const std::string path = std::move(candidates.front());
     candidates.pop_front();
     try {
       auto checkpoint = open_checkpoint(path);
-      require_same_job(checkpoint, job);
+      require_same_run(checkpoint);
       return checkpoint;
     } catch (const Error& error) {
       if (error.code() != ExitCode::data) throw;  // intact, but not for this run

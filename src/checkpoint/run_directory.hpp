@@ -58,8 +58,9 @@ void require_shared(const std::string& directory, Communicator& communicator, st
 [[nodiscard]] std::deque<std::string> resume_candidates(const std::string& resume, const RunDirectory& directory);
 
 /// Takes candidates from the front until one has an intact manifest, and returns that one; its other files are not
-/// read. Damaged ones are skipped and named in `notes`. Throws Error(configuration) if it belongs to another job.
-[[nodiscard]] std::optional<Checkpoint> next_candidate(std::deque<std::string>& candidates, const CanonicalJob& job,
+/// read. Damaged ones are skipped and named in `notes`. `require_same_run` throws if it is of another run.
+[[nodiscard]] std::optional<Checkpoint> next_candidate(std::deque<std::string>& candidates,
+                                                       const std::function<void(const Checkpoint&)>& require_same_run,
                                                        std::vector<std::string>& notes);
 
 /// Throws Error(configuration) naming the differing keys if the checkpoint belongs to another job.

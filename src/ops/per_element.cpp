@@ -36,9 +36,10 @@ const float* ElementRows::target(const void* all, std::int64_t sample, void* wor
   auto* to = static_cast<float*>(workspace);
   for (std::int64_t i = 0; i < size; ++i) {
     if (from[i] != 0 && from[i] != 1) {
-      throw Error(ExitCode::data, fmt::format("a label is {}, but the loss expects 0 or 1; for more than two classes use "
-                                              "the loss cross_entropy",
-                                              from[i]));
+      throw Error(ExitCode::data,
+                  fmt::format("a label is {}, but the loss expects 0 or 1; for more than two classes use "
+                              "the loss cross_entropy",
+                              from[i]));
     }
     to[i] = static_cast<float>(from[i]);
   }
