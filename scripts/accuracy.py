@@ -30,6 +30,7 @@ EXAMPLES = {
     "mnist-cnn": (None, None, "accuracy", 0.97, True),
     "two-towers": (None, None, "accuracy", 0.95, True),
     "cifar10-resnet20": ("cifar10-train.tar.zst", "data.train.images", "accuracy", 0.81, True),
+    "shakespeare-llama": ("tinyshakespeare.txt", "data.train.text.path", "loss", 1.73, False),
     "shakespeare-gpt": ("tinyshakespeare.txt", "data.train.text.path", "loss", 1.92, False),
 }
 
