@@ -298,8 +298,7 @@ void add_nodes(const Graph& graph, const std::vector<NodeSeconds>& nodes, Sums& 
     const Cost cost = cost_of(graph, node);
     const bool goes_back = nodes[n].backward > 0;
     const double back = multiplies ? cost.backward_flops : amounts[n].backward;
-    sum.amount +=
-        (multiplies ? cost.forward_flops : amounts[n].forward) + (goes_back ? back : 0);
+    sum.amount += (multiplies ? cost.forward_flops : amounts[n].forward) + (goes_back ? back : 0);
     sum.seconds += nodes[n].forward + nodes[n].backward;
   }
 }

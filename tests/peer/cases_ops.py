@@ -199,8 +199,8 @@ def sequence_cases():
     yield text_case("attention: one head of keys, three inputs",
                     [{"linear": {"features": 12, "bias": False}, "inputs": "embedding1", "name": "q"}, *narrow,
                      {"attention": {"heads": 3, "kv_heads": 1, "inputs": ["q", "k", "v"]}}])
-    yield text_case("rope: text", [{"linear": 16}, {"rope": 2}, {"attention": {"heads": 2, "inputs": ["previous"] * 3}}],
-                    [{"model.layers.2.rope": 4}])
+    three = {"attention": {"heads": 2, "inputs": ["previous"] * 3}}
+    yield text_case("rope: text", [{"linear": 16}, {"rope": 2}, three], [{"model.layers.2.rope": 4}])
     yield text_case("rope: base", [{"linear": 16}, {"rope": {"heads": 2, "base": 100.0}}, "tanh"],
                     [{"model.layers.2.rope.base": 101.0}])
     for op in ("lstm", "gru"):

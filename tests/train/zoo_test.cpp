@@ -87,8 +87,7 @@ TEST_F(Zoo, VisionTransformers) {
 
 TEST_F(Zoo, SizesThatDoNotFitAreRefused) {
   const std::int64_t three = 3;
-  EXPECT_EQ(refusal("llama", {{"heads", three}}),
-            "llama: expected a width of 3 heads of an even size, found 128");
+  EXPECT_EQ(refusal("llama", {{"heads", three}}), "llama: expected a width of 3 heads of an even size, found 128");
   EXPECT_EQ(refusal("llama", {{"kv_heads", three}}), "llama: expected kv_heads that divide the 4 heads, found 3");
   EXPECT_EQ(refusal("gpt", {}), "gpt: vocabulary: the data set has none; train on text or tokens, or give it");
   EXPECT_EQ(refusal("vit", {}),

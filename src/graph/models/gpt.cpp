@@ -21,8 +21,8 @@ TransformerSize gpt_size(const Attributes& attributes) {
 ValueId build_gpt(GraphBuilder& b, const Attributes& attributes, const ModelContext& context) {
   const std::int64_t vocabulary = vocabulary_of(attributes, context, "gpt");
   const TransformerSize size = gpt_size(attributes);
-  Transformer transformer(
-      b, {.size = size, .bias = attributes.boolean("bias"), .dropout = attributes.number("dropout")});
+  Transformer transformer(b,
+                          {.size = size, .bias = attributes.boolean("bias"), .dropout = attributes.number("dropout")});
   ValueId x = b.apply("embedding", {only_input(context, "gpt")},
                       Attributes({{"vocabulary", vocabulary}, {"width", size.width}, {"std", 0.02}}), "tokens");
   x = transformer.drop(b.apply("position_embedding", {x}, Attributes({{"std", 0.02}}), "positions"), "embedding");

@@ -2,8 +2,8 @@
 // share keys and values in groups, and a feed-forward layer gated by silu (SwiGLU); no biases, and a head of its own.
 // Weights begin as gpt's: with a standard deviation of 0.02, and 0.02 / sqrt(2 * layers) for the projections into the
 // residual stream.
-// Sources: Touvron et al., "Llama 2: Open foundation and fine-tuned chat models", 2023; Grattafiori et al., "The Llama 3
-// herd of models", 2024; Shazeer, "GLU variants improve transformer", 2020.
+// Sources: Touvron et al., "Llama 2: Open foundation and fine-tuned chat models", 2023; Grattafiori et al., "The Llama
+// 3 herd of models", 2024; Shazeer, "GLU variants improve transformer", 2020.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -107,11 +107,13 @@ ModelDef llama() {
                           .choices = {"tiny", "small", "llama2-7b", "llama3-8b"}},
                          optional_size("layers", "blocks, instead of the size's"),
                          optional_size("heads", "attention heads, instead of the size's"),
-                         optional_size("kv_heads", "heads of keys and values, instead of the size's; `heads` if that "
-                                                   "is given"),
+                         optional_size("kv_heads",
+                                       "heads of keys and values, instead of the size's; `heads` if that "
+                                       "is given"),
                          optional_size("width", "width of the residual stream, instead of the size's"),
-                         optional_size("hidden", "features between the linear layers of a block, instead of the "
-                                                 "size's; 8 / 3 of `width` if that is given"),
+                         optional_size("hidden",
+                                       "features between the linear layers of a block, instead of the "
+                                       "size's; 8 / 3 of `width` if that is given"),
                          {.name = "rope_base",
                           .kind = AttributeKind::number,
                           .doc = "base of the rotary positions, instead of the size's: 10000, of llama3-8b 500000",

@@ -1,6 +1,6 @@
-// The blocks of a transformer with norms before them, as gpt and vit have them: norm, attention, residual addition, norm,
-// two linear layers with gelu between them, residual addition. Weights begin normal with a standard deviation of 0.02;
-// those before a residual addition with 0.02 / sqrt(2 * layers), as in GPT-2.
+// The blocks of a transformer with norms before them, as gpt and vit have them: norm, attention, residual addition,
+// norm, two linear layers with gelu between them, residual addition. Weights begin normal with a standard deviation of
+// 0.02; those before a residual addition with 0.02 / sqrt(2 * layers), as in GPT-2.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // vit: the vision transformer: patches of the image become tokens (a convolution), with learned positions, blocks that
 // see all tokens, and a linear layer over the mean of the tokens, which needs no class token.
-// Sources: Dosovitskiy et al., "An image is worth 16x16 words", 2021; the mean: Beyer, Zhai and Kolesnikov, "Better plain
-// ViT baselines for ImageNet-1k", 2022.
+// Sources: Dosovitskiy et al., "An image is worth 16x16 words", 2021; the mean: Beyer, Zhai and Kolesnikov, "Better
+// plain ViT baselines for ImageNet-1k", 2022.
 #include <fmt/format.h>
 
 #include <cmath>

@@ -36,9 +36,8 @@ class ActivationGrid final : public Kernel {
 
 template <class Grid, class Formula>
 std::unique_ptr<Kernel> make_grid_of(const KernelRequest& request) {
-  return make_for_elements(request, [&]<class T>(T /*element*/) {
-    return std::make_unique<ActivationGrid<Grid, Formula, T>>(request);
-  });
+  return make_for_elements(
+      request, [&]<class T>(T /*element*/) { return std::make_unique<ActivationGrid<Grid, Formula, T>>(request); });
 }
 
 #define LOCKSTEP_MAKE_GRID(Formula, op)                                    \

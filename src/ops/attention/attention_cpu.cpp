@@ -140,8 +140,8 @@ class AttentionCpu final : public Kernel {
     }
   }
 
-  /// The outer loop is over keys, the inner one over queries: dk and dv of a block of keys are summed over queries, after
-  /// those of the group's heads before; dq over blocks of keys; all in order.
+  /// The outer loop is over keys, the inner one over queries: dk and dv of a block of keys are summed over queries,
+  /// after those of the group's heads before; dq over blocks of keys; all in order.
   void backward_head(const Heads<const float>& in, const Heads<float>& gradients, const Head<const float>& dout,
                      const RowValues& rows, float* workspace) const {
     float *p = workspace, *d = workspace + kAttentionBlock * kAttentionBlock;

@@ -1,5 +1,5 @@
-// attention by cuDNN in bf16 and fp16, with one plan for the output and one for the gradients; if either has none, where
-// heads share keys (kv_heads), and in fp32, by the Grid kernel, for which low-precision tensors are upcast.
+// attention by cuDNN in bf16 and fp16, with one plan for the output and one for the gradients; if either has none,
+// where heads share keys (kv_heads), and in fp32, by the Grid kernel, for which low-precision tensors are upcast.
 #include "device/cuda/cuda_grid.cuh"
 #include "device/cuda/cudnn_attention.hpp"
 #include "device/layer_algorithms.hpp"

@@ -62,10 +62,7 @@ QueryKeyValue<Float> heads_of_inputs(std::span<Pointer const> tensors, const Att
 /// Row `i` of [batch, heads, positions], of queries or of keys.
 struct AttentionRow {
   LOCKSTEP_HOST_DEVICE AttentionRow(std::int64_t i, std::int64_t positions, std::int64_t heads, std::int64_t size)
-      : position(i % positions),
-        head(i / positions % heads),
-        sample(i / positions / heads),
-        channel(head * size) {}
+      : position(i % positions), head(i / positions % heads), sample(i / positions / heads), channel(head * size) {}
   std::int64_t position, head, sample;
   std::int64_t channel;  ///< of the head's first channel
 };

@@ -1,9 +1,9 @@
 // attention: softmax(scale * q k^T) v for each head, scale = 1 / sqrt(width / heads); with `causal`, position t sees
 // positions up to t. Inputs: one [b, T, 3 * width] with q, k, v side by side, or three: q [b, T, width] and k, v [b, S,
 // width]. The scores are computed block by block, never as a whole T x S matrix.
-// With fewer `kv_heads` each head of keys and values, of the same size, serves a group of neighbouring heads of queries,
-// and its gradient is the sum over the group, in order (Ainslie and others, "GQA", 2023); k and v are narrower then.
-// Saved: the logarithm of the sum of exponentials of each row of scores, [b, heads, T].
+// With fewer `kv_heads` each head of keys and values, of the same size, serves a group of neighbouring heads of
+// queries, and its gradient is the sum over the group, in order (Ainslie and others, "GQA", 2023); k and v are narrower
+// then. Saved: the logarithm of the sum of exponentials of each row of scores, [b, heads, T].
 #include <fmt/format.h>
 
 #include "lockstep/error.hpp"

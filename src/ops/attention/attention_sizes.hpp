@@ -14,7 +14,7 @@ struct AttentionSizes {
   std::int64_t heads = 1;     ///< of queries
   std::int64_t kv_heads = 1;  ///< of keys and values: each serves heads / kv_heads neighbouring heads of queries
   std::int64_t size = 0;      ///< of a head
-  std::int64_t offset = 0;  ///< position of query 0 among the keys; 0 as long as there is no cache of past keys
+  std::int64_t offset = 0;    ///< position of query 0 among the keys; 0 as long as there is no cache of past keys
   bool causal = true;
   bool packed = true;  ///< q, k, v are side by side in one input
 

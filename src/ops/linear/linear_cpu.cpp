@@ -39,7 +39,8 @@ class LinearCpu final : public Kernel {
 
   void forward(const ForwardCall& call) override {
     if (bias_) fill_rows(static_cast<const float*>(call.parameters[1]), output(call), rows_, out_);
-    forward_.multiply({input(call), in_}, weight(call.parameters), call.step->parameters_version, {output(call), out_, bias_});
+    forward_.multiply({input(call), in_}, weight(call.parameters), call.step->parameters_version,
+                      {output(call), out_, bias_});
   }
 
   void backward(const BackwardCall& call) override {

@@ -1,9 +1,10 @@
 // The cells of lstm and gru: one step of one unit, forward and backward. F is float, or the vectors of
-// device/cpu/lanes.hpp. x and h are what a gate gets of the input and of the unit's layer a step before, biases included;
-// the gates' order and the equations are PyTorch's.
+// device/cpu/lanes.hpp. x and h are what a gate gets of the input and of the unit's layer a step before, biases
+// included; the gates' order and the equations are PyTorch's.
 //
 // A cell keeps kKept values of each step for backward. `before` is what it remembers of the step before: LSTM's kept
-// cell state, GRU's output; 0 at the first step. The gradient of that is handed from a step to the one before in `carry`.
+// cell state, GRU's output; 0 at the first step. The gradient of that is handed from a step to the one before in
+// `carry`.
 #pragma once
 
 #include "device/float_math.hpp"
@@ -25,7 +26,7 @@ LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE F through_tanh(const F& y, const F& dy) {
 struct LstmCell {
   static constexpr int kGates = 4, kKept = 5, kCost = 150, kGradientCost = 60;
   static constexpr bool kRemembersOutput = false;
-  static constexpr int kMemory = 4;  ///< which kept value `before` is of
+  static constexpr int kMemory = 4;             ///< which kept value `before` is of
   static constexpr bool kSameGradients = true;  ///< dx and dh
 
   template <class F>

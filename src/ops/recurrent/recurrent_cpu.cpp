@@ -148,9 +148,8 @@ class RecurrentCpu final : public Kernel {
     std::fill_n(made.carry, sizes_.batch * sizes_.units, 0.0F);
     for (std::int64_t t = sizes_.steps - 1; t >= 0; --t) {
       if (t + 1 < sizes_.steps) {
-        recurrent_back_.multiply({made.dh + (t + 1) * gates_, sizes_.steps * gates_},
-                                 weights_of(call, sizes_.bias).hh, call.step->parameters_version,
-                                 {made.dy, sizes_.units});
+        recurrent_back_.multiply({made.dh + (t + 1) * gates_, sizes_.steps * gates_}, weights_of(call, sizes_.bias).hh,
+                                 call.step->parameters_version, {made.dy, sizes_.units});
       }
       for (std::int64_t b = 0; b < sizes_.batch; ++b) {
         const std::int64_t row = b * sizes_.steps + t, step = b * sizes_.units;

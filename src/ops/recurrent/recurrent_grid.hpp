@@ -105,8 +105,8 @@ struct RecurrentInputGradientFunctor {
   }
 };
 
-/// Element i of a weight [gates, columns]: the sum over rows of gates' gradients times `x` [batch, steps, columns] of the
-/// same step, or, with `shift` 1, of the step before.
+/// Element i of a weight [gates, columns]: the sum over rows of gates' gradients times `x` [batch, steps, columns] of
+/// the same step, or, with `shift` 1, of the step before.
 struct RecurrentWeightGradientFunctor {
   const float *gradients, *x;
   float* dw;

@@ -1,7 +1,7 @@
 // lstm and gru over the steps of x [b, T, in], to y [b, T, features]: the state begins at 0 for each sample, and every
-// step's output is there (`slice` takes the last). Parameters as in PyTorch: weight_ih [gates * features, in], weight_hh
-// [gates * features, features], bias_ih, bias_hh; recurrent_cells.hpp has the equations.
-// Saved: the gates of each step and what else backward needs, [b, T, gates + 1, features].
+// step's output is there (`slice` takes the last). Parameters as in PyTorch: weight_ih [gates * features, in],
+// weight_hh [gates * features, features], bias_ih, bias_hh; recurrent_cells.hpp has the equations. Saved: the gates of
+// each step and what else backward needs, [b, T, gates + 1, features].
 #include <fmt/format.h>
 
 #include <cmath>
@@ -20,8 +20,9 @@ namespace {
 template <class Cell>
 Signature infer_recurrent(const std::string& op, const Attributes& attributes, const TensorSpec& x) {
   if (x.dtype != DType::f32 || x.shape.size() != 3) {
-    throw Error(ExitCode::configuration, fmt::format("{}: expected an input [batch, time, width] of f32, found {} of {}",
-                                                     op, to_string(x.shape), name_of(x.dtype)));
+    throw Error(ExitCode::configuration,
+                fmt::format("{}: expected an input [batch, time, width] of f32, found {} of {}", op, to_string(x.shape),
+                            name_of(x.dtype)));
   }
   const std::int64_t units = attributes.integer("features"), gates = Cell::kGates * units;
   const Initializer uniform = Initializer::uniform(1 / std::sqrt(static_cast<double>(units)));

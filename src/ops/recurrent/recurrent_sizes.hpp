@@ -8,8 +8,8 @@
 
 namespace lockstep::ops {
 
-/// x [batch, steps, in], y [batch, steps, units], kept [batch, steps, kKept, units]; gradients of the gates [batch, steps,
-/// kGates, units]. Rows are [batch, steps].
+/// x [batch, steps, in], y [batch, steps, units], kept [batch, steps, kKept, units]; gradients of the gates [batch,
+/// steps, kGates, units]. Rows are [batch, steps].
 struct RecurrentSizes {
   std::int64_t batch = 0, steps = 0, in = 0, units = 0;
   bool bias = true;

@@ -66,10 +66,7 @@ struct RopeSizes {
   std::int64_t batch = 0, positions = 0, heads = 1, pairs = 0;
 
   RopeSizes(const Attributes& attributes, const Shape& x)
-      : batch(x[0]),
-        positions(x[1]),
-        heads(attributes.integer("heads")),
-        pairs(x[2] / heads / 2) {}
+      : batch(x[0]), positions(x[1]), heads(attributes.integer("heads")), pairs(x[2] / heads / 2) {}
   [[nodiscard]] std::int64_t all_pairs() const { return batch * positions * heads * pairs; }
 };
 
