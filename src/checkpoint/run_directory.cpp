@@ -17,6 +17,7 @@
 
 #include "config/config.hpp"
 #include "core/spans.hpp"
+#include "core/whole_file.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::checkpoint {
@@ -25,6 +26,15 @@ namespace fs = std::filesystem;
 
 void cannot_use(const std::string& directory, const std::string& why) {
   throw Error(ExitCode::cannot_create, fmt::format("{}: {}; choose another with run_directory=PATH", directory, why));
+}
+
+void require_launch(const std::string& directory, const std::string& launch) {
+  const std::string owner = read_whole_file(fmt::format("{}/{}", directory, kLaunchLock)).value_or("");
+  if (owner == launch) return;
+  throw Error(ExitCode::infrastructure,
+              fmt::format("{}: another launch has taken this directory ({}): this one was cut off from it or taken for "
+                          "lost, and writes nothing there any more; the other one continues the run",
+                          directory, owner.empty() ? "launch.lock cannot be read" : owner));
 }
 
 namespace {

@@ -55,7 +55,7 @@ class Supervisor {
       : options_(options),
         max_ranks_(static_cast<int>(job.shards)),
         directory_(job.run_directory),
-        record_(job.run_directory, canonical.text, options.json, options.lock_seconds),
+        record_(job.run_directory, canonical.text, mark_, options.json, options.lock_seconds),
         pool_(pool_options(options)),
         policy_(options.max_restarts) {
     if (options.ranks > 0) max_ranks_ = std::min(max_ranks_, options.ranks);

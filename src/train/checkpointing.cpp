@@ -126,6 +126,10 @@ void Checkpointing::prepare(std::vector<checkpoint::TensorSource> tensors, std::
   options.part_bytes = run_.job.checkpoint.part_bytes;
   options.timeout = run_.timeout();
   options.deadline = deadline;
+  if (const std::string launch = run_.options.watcher != nullptr ? run_.options.watcher->launch() : "";
+      !launch.empty()) {
+    options.may_write = [directory = run_.job.run_directory, launch] { checkpoint::require_launch(directory, launch); };
+  }
   writer_ =
       std::make_unique<checkpoint::CheckpointWriter>(run_.communicator, std::move(tensors), std::move(options), files_);
 }

@@ -5,6 +5,7 @@ import json
 import pathlib
 import sys
 import tempfile
+import time
 import unittest
 
 import yaml
@@ -15,6 +16,8 @@ from kube_tools import CHART, ROOT, programs
 sys.path.insert(0, str(ROOT / "tests/observability"))
 from servers import Prometheus  # noqa: E402
 
+TOLERATIONS = [f"tolerations[{i}].{key}={value}" for i, reason in enumerate(("unreachable", "not-ready")) for key, value in
+               {"key": f"node.kubernetes.io/{reason}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": "5"}.items()]
 STEPS = 1500  # enough for a pod to come back in time
 FEW = 300  # if no pod has to
 
@@ -39,10 +42,11 @@ class OnACluster(unittest.TestCase):
 
     def test_three_pods(self):
         run = self.install(steps=FEW, values=["cluster.replicas=3"])
+        run.wait_for_step(1)
+        self.assertEqual({node for _, node in run.nodes()}, {"node-0", "node-1"})
         self.check_bits(run)
         self.check_no_step_was_lost(run)
         self.assertEqual(run.ranks(), [3])
-        self.assertEqual({pod["spec"]["nodeName"] for pod in run.pods()}, {"node-0", "node-1"})
 
     def test_a_deleted_worker(self):
         run = self.install(values=["cluster.replicas=3"])
@@ -59,6 +63,28 @@ class OnACluster(unittest.TestCase):
         self.check_bits(run)
         self.check_no_step_was_lost(run)
         self.assertEqual(run.job()["status"].get("failed", 0), 0)
+
+    def test_the_lost_node_of_the_leader(self):
+        self.check_lost_node(0)
+
+    def test_the_lost_node_of_a_worker(self):
+        self.check_lost_node(1)
+
+    def check_lost_node(self, index):
+        """The node of the pod with this index loses its power. Nobody acts; its pods stay as they are, without an end."""
+        run = self.install(values=["cluster.replicas=2", "cluster.spread=required", *TOLERATIONS])
+        run.wait_for_step(50)
+        node = run.node(index)
+        self.addCleanup(self.cluster.revive, node)
+        self.cluster.lose(node)
+        self.cluster.kubectl("wait", "--for=condition=Ready=Unknown", f"--timeout={PATIENCE}s", "node", node)
+        not_ready = time.monotonic()
+        run.wait_for_step(1, ranks=1)
+        self.assertLess(time.monotonic() - not_ready, 60)
+        self.check_bits(run)
+        lost = self.cluster.get("pod", run.pod(index))
+        self.assertIn("deletionTimestamp", lost["metadata"])
+        self.assertEqual(lost["status"]["phase"], "Running", "Kubernetes knows no better")
 
     def test_a_drained_node(self):
         run = self.install(values=["cluster.replicas=3"])
@@ -119,11 +145,11 @@ class OnACluster(unittest.TestCase):
         """Two Jobs, one run: the leader belongs to the first, and the other ends when the first does."""
         node = "nodeSelector.kubernetes\\.io/hostname"
         run = self.install(steps=FEW, values=["groups[0].name=near", "groups[0].replicas=1", f"groups[0].{node}=node-0",
-                                              "groups[1].name=far", "groups[1].replicas=2", f"groups[1].{node}=node-1"])
+                                              "groups[1].name=far", "groups[1].replicas=2", f"groups[1].{node}=node-1"], group="near")
+        run.wait_for_step(1)
+        self.assertEqual(run.nodes(), [("far", "node-1"), ("far", "node-1"), ("near", "node-0")])
         self.check_bits(run)
         self.assertEqual(run.ranks(), [3])
-        where = sorted((pod["metadata"]["labels"]["lockstep/group"], pod["spec"]["nodeName"]) for pod in run.pods())
-        self.assertEqual(where, [("far", "node-1"), ("far", "node-1"), ("near", "node-0")])
         report = self.helm_test(run, 0)
         self.assertRegex(report, rf"(?m)^ +0  {run.name}-test .*\n +1  {run.name}-test-1 ")
         far = run.job_name.replace("-near-", "-far-")

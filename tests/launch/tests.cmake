@@ -2,6 +2,7 @@ lockstep_script_test(launch.faults ALONE COMMAND python3 ${CMAKE_CURRENT_LIST_DI
 lockstep_script_test(launch.emulated_hosts ALONE COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/emulated_hosts_test.py)
 lockstep_script_test(launch.ssh WAITS COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/ssh_test.py)
 lockstep_script_test(launch.pods WAITS COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/pods_test.py)
+lockstep_script_test(launch.succession WAITS COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/succession_test.py)
 lockstep_script_test(launch.many_ranks LABEL long TIMEOUT 3600
                      COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/many_ranks_test.py)
 lockstep_script_test(launch.chaos_verdict COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/chaos_test.py)
