@@ -21,11 +21,11 @@ namespace lockstep::launch {
 struct PoolOptions {
   std::function<Hosts()> list;  ///< reads a string or a file; if it throws, the list does not change
   std::string agent;            ///< command that runs another one on a host: "ssh"
-  std::string shell = {};       ///< words between host and command, where the agent starts no shell by itself: "sh -c"
   std::string program;          ///< path of this program on other hosts
   double read_again_seconds = 5;
   double ask_again_seconds = 30;
   std::string discover = {};  ///< a script that prints the list, run in the background instead of calling `list`
+  std::string shell = {};     ///< words between host and command, where the agent starts no shell by itself: "sh -c"
 };
 
 class HostPool {

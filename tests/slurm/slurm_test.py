@@ -32,7 +32,7 @@ class Slurm(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        cls.folder = tempfile.TemporaryDirectory(dir=".")  # on a disk that nodes share; /tmp may be a node's own
+        cls.folder = tempfile.TemporaryDirectory()
         cls.cluster = cls.enterClassContext(SlurmCluster(3))
 
     @classmethod
