@@ -16,9 +16,8 @@ constexpr const char *kNodes = "SLURM_JOB_NODELIST", *kTasks = "SLURM_TASKS_PER_
 constexpr std::size_t kMaxHosts = 1'000'000;  ///< more is a mistake, not a cluster
 
 [[noreturn]] void bad(const char* variable, const std::string& expected, const std::string& found) {
-  throw Error(ExitCode::usage,
-              fmt::format("{}: expected {}, found '{}'; --hosts a:2,b:2 names the hosts instead", variable, expected,
-                          found));
+  throw Error(ExitCode::usage, fmt::format("{}: expected {}, found '{}'; --hosts a:2,b:2 names the hosts instead",
+                                           variable, expected, found));
 }
 
 /// Text between commas that are not in brackets.

@@ -29,8 +29,8 @@ TEST(Allocation, HostsAreThoseOfSlurmsLists) {
 TEST(Allocation, MistakesNameTheVariable) {
   const std::string try_this = "; --hosts a:2,b:2 names the hosts instead";
   for (const char* nodes : {"a[1-", "a]1[", "a[3-1]", "a[x]", "a[]", "a[1-99999999]"}) {
-    EXPECT_EQ(usage_error(nodes, "1"), std::string("SLURM_JOB_NODELIST: expected hosts such as a[1-3,07],b, found '") +
-                                           nodes + "'" + try_this);
+    EXPECT_EQ(usage_error(nodes, "1"),
+              std::string("SLURM_JOB_NODELIST: expected hosts such as a[1-3,07],b, found '") + nodes + "'" + try_this);
   }
   for (const char* tasks : {"", "0", "2(x", "2(x0)", "2(3)", "x", "2(x2),"}) {
     EXPECT_EQ(usage_error("a[1-2]", tasks),
