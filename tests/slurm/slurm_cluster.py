@@ -62,7 +62,7 @@ JobCompType=jobcomp/none
 AccountingStorageType=accounting_storage/none
 JobAcctGatherType=jobacct_gather/none
 NodeName={nodes} CPUs={cpus} RealMemory=1024
-PartitionName=batch Nodes=ALL Default=YES PriorityTier=1 GraceTime=60 PreemptMode=REQUEUE State=UP MaxTime=INFINITE OverTimeLimit=0
+PartitionName=batch Nodes=ALL Default=YES PriorityTier=1 GraceTime=60 State=UP MaxTime=INFINITE
 PartitionName=urgent Nodes=ALL PriorityTier=10 PreemptMode=OFF State=UP MaxTime=INFINITE
 """
 
