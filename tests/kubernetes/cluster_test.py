@@ -75,16 +75,20 @@ class OnACluster(unittest.TestCase):
         run = self.install(values=["cluster.replicas=2", "cluster.spread=required", *TOLERATIONS])
         run.wait_for_step(50)
         node = run.node(index)
-        self.addCleanup(self.cluster.revive, node)
         self.cluster.lose(node)
+        self.addCleanup(lambda: run.condition() or self.cluster.revive(node))
         self.cluster.kubectl("wait", "--for=condition=Ready=Unknown", f"--timeout={PATIENCE}s", "node", node)
         not_ready = time.monotonic()
         run.wait_for_step(1, ranks=1)
         self.assertLess(time.monotonic() - not_ready, 60)
-        self.check_bits(run)
+        # The Job is complete only when the lost pod has ended, too.
+        self.cluster.kubectl("wait", "--for=condition=SuccessCriteriaMet", f"--timeout={PATIENCE}s", "job", run.job_name)
         lost = self.cluster.get("pod", run.pod(index))
         self.assertIn("deletionTimestamp", lost["metadata"])
         self.assertEqual(lost["status"]["phase"], "Running", "Kubernetes knows no better")
+        self.assertIsNone(run.condition())
+        self.cluster.revive(node)
+        self.check_bits(run)
 
     def test_a_drained_node(self):
         run = self.install(values=["cluster.replicas=3"])
