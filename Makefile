@@ -4,7 +4,7 @@ JOBS := $(shell nproc)
 RANKS := 2
 PREFIX := /usr/local
 
-.PHONY: build cuda run test test-long test-charts test-k8s fuzz lint format package portable install clean distclean help
+.PHONY: build cuda run test test-long test-charts test-k8s test-slurm fuzz lint format package portable install clean distclean help
 build:  ## build the release program: build/release/bin/lockstep
 	@scripts/install-dependencies.sh --build
 	@[ -f $(BUILD)/build.ninja ] && ! [ build/cuda-toolkit/stamp -nt $(BUILD)/build.ninja ] || cmake --preset release
@@ -33,6 +33,10 @@ test-charts:  ## the tests of the chart with the real Helm, which is built first
 test-k8s:  ## the tests of the chart, with the real Helm and a real Kubernetes, which are built first
 	@scripts/install-dependencies.sh --k8s
 	scripts/test.sh --k8s
+
+test-slurm:  ## the tests of the scripts for Slurm, on a real Slurm with emulated hosts; needs root
+	@scripts/install-dependencies.sh --slurm
+	scripts/test.sh --slurm
 
 SECONDS_EACH := 60
 fuzz:  ## fuzz every parser, SECONDS_EACH=60 each, from the corpora of tests/fuzz on

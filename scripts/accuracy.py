@@ -27,9 +27,12 @@ DIGITS = ["data.train.digits=60000", "data.validation.digits.first=1000000"]
 # example: the file it needs and the key for its path; the metric, the goal, and whether more is better
 EXAMPLES = {
     "digits": (None, None, "accuracy", 0.97, True),
+    "digits-vit": (None, None, "accuracy", 0.93, True),
     "mnist-cnn": (None, None, "accuracy", 0.97, True),
     "two-towers": (None, None, "accuracy", 0.95, True),
     "cifar10-resnet20": ("cifar10-train.tar.zst", "data.train.images", "accuracy", 0.81, True),
+    "shakespeare-llama": ("tinyshakespeare.txt", "data.train.text.path", "loss", 1.73, False),
+    "shakespeare-lstm": ("tinyshakespeare.txt", "data.train.text.path", "loss", 1.9, False),
     "shakespeare-gpt": ("tinyshakespeare.txt", "data.train.text.path", "loss", 1.92, False),
 }
 

@@ -2,11 +2,11 @@
 # Installs the Debian packages that lockstep needs. Asks for nothing; does nothing where all are there.
 # Debian 12 and 13; Ubuntu 24.04 has the same names and is expected to work, but is not tested.
 #
-#   scripts/install-dependencies.sh [--build] [--run] [--test] [--portable] [--long] [--k8s] [--fuzz] [--lint]
+#   scripts/install-dependencies.sh [--build] [--run] [--test] [--portable] [--long] [--k8s] [--slurm] [--fuzz] [--lint]
 #
 # --build (the default) compiles and runs lockstep, --run only runs one that is built, with Open MPI and sshd, --test
 # adds what the tests need, --portable what `make portable` needs, --long what the long ones need besides, --k8s what
-# `make test-k8s` needs, --fuzz what `make fuzz` needs, --lint what `make lint` needs.
+# `make test-k8s` needs, --slurm what `make test-slurm` needs, --fuzz what `make fuzz` needs, --lint what `make lint` needs.
 set -euo pipefail
 export LC_ALL=C
 
@@ -21,6 +21,9 @@ test=(python3 python3-venv iproute2 openssh-client patchelf)
 [ -d /run/systemd/system ] || test+=(openssh-server prometheus)
 long=(debootstrap)
 k8s=(openssl buildah debootstrap containerd runc containernetworking-plugins busybox-static iproute2 openssh-client zstd)
+# Installing slurm-wlm and munge starts their daemons; where services are run, they are left to the user.
+slurm=(iproute2)
+[ -d /run/systemd/system ] || slurm+=(slurm-wlm munge)
 fuzz=(clang libclang-rt-dev libomp-dev python3)  # libFuzzer and the sanitizers; an omp.h of clang's own
 lint=(clang-format clang-tidy libomp-dev shellcheck python3)  # clang needs an omp.h of its own
 
@@ -58,10 +61,11 @@ for option in "${@:---build}"; do
     --portable) wanted+=("${build[@]}" "${portable[@]}") ;;
     --long) wanted+=("${build[@]}" "${test[@]}" "${long[@]}") ;;
     --k8s) wanted+=("${build[@]}" "${test[@]}" "${k8s[@]}") ;;
+    --slurm) wanted+=("${build[@]}" "${test[@]}" "${slurm[@]}") ;;
     --fuzz) wanted+=("${build[@]}" "${fuzz[@]}") ;;
     --lint) wanted+=("${build[@]}" "${lint[@]}") ;;
     -h|--help) sed -n '2,11s/^# \{0,1\}//p' "$0"; exit 0 ;;
-    *) die "unknown option '$option'; expected --build, --run, --test, --portable, --long, --k8s, --fuzz or --lint" ;;
+    *) die "unknown option '$option'; expected --build, --run, --test, --portable, --long, --k8s, --slurm, --fuzz or --lint" ;;
   esac
 done
 

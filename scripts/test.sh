@@ -5,6 +5,7 @@
 #   scripts/test.sh --long   only the long ones
 #   scripts/test.sh --charts only those of the chart, with the real Helm
 #   scripts/test.sh --k8s    those, and Kubernetes itself
+#   scripts/test.sh --slurm  only those of Slurm, with a real one
 #
 # Exits 1 if a test fails. Tests that were skipped are counted and named.
 set -uo pipefail
@@ -53,12 +54,14 @@ if [ "${1:-}" = --long ]; then
   layers=(long)
 elif [ "${1:-}" = --k8s ]; then
   layers=(charts kubernetes)
+elif [ "${1:-}" = --slurm ]; then
+  layers=(slurm)
 elif [ "${1:-}" = --charts ]; then
   layers=(charts)
 elif [ $# -eq 0 ]; then
   layers=(units script outside)
 else
-  sed -n '2,9s/^# \{0,1\}//p' "$0"; exit 64
+  sed -n '2,10s/^# \{0,1\}//p' "$0"; exit 64
 fi
 
 layer toolkit toolkit
@@ -67,7 +70,7 @@ if layer build build_all; then
   mkdir -p "$reports"
   for name in "${layers[@]}"; do
     case $name in
-      units) layer units tests units "$jobs" -LE '^(script|outside|long|charts|kubernetes)$' ;;
+      units) layer units tests units "$jobs" -LE '^(script|outside|long|charts|kubernetes|slurm)$' ;;
       script | outside) layer "$name" tests "$name" "$jobs" -L "^$name\$" ;;
       *) layer "$name" tests "$name" 1 -L "^$name\$" ;;
     esac

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 namespace lockstep {
 
@@ -19,6 +20,8 @@ class RunWatcher {
   virtual ~RunWatcher() = default;
   virtual void step_done(std::int64_t step) = 0;               ///< `step`: steps done
   [[nodiscard]] virtual StopRequest stop_request() const = 0;  ///< a request on one rank is enough
+  /// The launch that started this rank, as it signs the run directory; empty: none. Called by any thread.
+  [[nodiscard]] virtual std::string launch() const { return {}; }
 };
 
 /// Steps to trace, counted from 1 as in the run's reports; last 0: none.

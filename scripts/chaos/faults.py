@@ -227,19 +227,27 @@ class ChangeShares(Fault):
     name = "change the shares"
 
     def choose(self):
+        self.stop, self.slower = threading.Event(), threading.Thread(target=self.slow)
         self.training.events()
-        ranks, self.attempt = self.training.ranks(), self.training.attempt
-        equal = {str(rank): SHARDS // ranks + (rank < SHARDS % ranks) for rank in range(ranks)}
+        self.attempt = self.training.attempt
+        parts = self.attempt.parts or [range(self.training.ranks())]
+        equal = {str(rank): SHARDS // len(ranks) + (i < SHARDS % len(ranks))
+                 for ranks in parts for i, rank in enumerate(ranks)}
         self.before = self.training.shares or equal
-        # A rank with all shards shares them with no other: a single rank, or the only one of a part of the model.
-        shared = {rank: share for rank, share in self.before.items() if share < SHARDS} or self.before
-        most = max(shared.values())
-        self.rank = self.random.choice([int(rank) for rank, share in shared.items() if share == most])
+        sharing = [rank for ranks in parts if len(ranks) > 1 for rank in ranks]
+        if not sharing:
+            self.add_ranks()
+            return False
+        most = max(self.before[str(rank)] for rank in sharing)
+        self.rank = self.random.choice([rank for rank in sharing if self.before[str(rank)] == most])
         self.process = self.training.process_of_rank(self.rank)
-        self.stop = threading.Event()
-        self.slower = threading.Thread(target=self.slow)
         self.what = f"rank {self.rank} of {self.training.ranks()} slows down"
         return self.process is not None
+
+    def add_ranks(self):
+        since = len(self.training.events())
+        say_hosts(self.hosts, ",".join(f"{name}:1" for name in self.hosts.names))
+        self.training.wait_for_restart(since, ("resize",))
 
     def slow(self):
         try:

@@ -22,6 +22,7 @@ FEW_STEPS, RECENT_STEPS, RECENT_SECONDS = 3, 5, 0.25
 class Attempt:
     launch: dict
     steps: list = dataclasses.field(default_factory=list)  # (step, time)
+    parts: list = dataclasses.field(default_factory=list)  # the ranks of each part; empty: the model is whole
     end: float = float("inf")
 
     def median_step(self):
@@ -62,6 +63,8 @@ class Training:
         elif event["event"] == "step":
             self.attempts[-1].steps.append((event["step"], event["time"]))
             self.step = event["step"]
+        elif event["event"] == "part":
+            self.attempts[-1].parts.append([int(rank) for rank in event["ranks"].split()])
         elif event["event"] == "balance":
             self.shares = event["shares_by_rank"]
         elif event["event"] == "restart" and "reason" in event:

@@ -17,6 +17,7 @@
 
 #include "config/config.hpp"
 #include "core/spans.hpp"
+#include "core/whole_file.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::checkpoint {
@@ -25,6 +26,15 @@ namespace fs = std::filesystem;
 
 void cannot_use(const std::string& directory, const std::string& why) {
   throw Error(ExitCode::cannot_create, fmt::format("{}: {}; choose another with run_directory=PATH", directory, why));
+}
+
+void require_launch(const std::string& directory, const std::string& launch) {
+  const std::string owner = read_whole_file(fmt::format("{}/{}", directory, kLaunchLock)).value_or("");
+  if (owner == launch) return;
+  throw Error(ExitCode::infrastructure,
+              fmt::format("{}: another launch has taken this directory ({}): this one was cut off from it or taken for "
+                          "lost, and writes nothing there any more; the other one continues the run",
+                          directory, owner.empty() ? "launch.lock cannot be read" : owner));
 }
 
 namespace {
@@ -168,14 +178,15 @@ std::deque<std::string> resume_candidates(const std::string& resume, const RunDi
   return {list.begin(), list.end()};
 }
 
-std::optional<Checkpoint> next_candidate(std::deque<std::string>& candidates, const CanonicalJob& job,
+std::optional<Checkpoint> next_candidate(std::deque<std::string>& candidates,
+                                         const std::function<void(const Checkpoint&)>& require_same_run,
                                          std::vector<std::string>& notes) {
   while (!candidates.empty()) {
     const std::string path = std::move(candidates.front());
     candidates.pop_front();
     try {
       auto checkpoint = open_checkpoint(path);
-      require_same_job(checkpoint, job);
+      require_same_run(checkpoint);
       return checkpoint;
     } catch (const Error& error) {
       if (error.code() != ExitCode::data) throw;  // intact, but not for this run

@@ -17,6 +17,15 @@ namespace lockstep::checkpoint {
 /// Throws Error(cannot_create): the run directory, why it cannot be used, and what to try.
 [[noreturn]] void cannot_use(const std::string& directory, const std::string& why);
 
+/// In the run directory: the launch that owns it holds a lock on this file, and has written its name into it.
+inline constexpr const char* kLaunchLock = "launch.lock";
+
+/// Throws Error(infrastructure) if the directory is signed by another launch than this one. A host that was cut off may
+/// come back when its lock has been given to another; what it still does must not reach the directory. The question and
+/// the write after it are two calls, so a process that is stopped in between may still write; its bytes are then those
+/// of the same step of the same run, or a checkpoint that its hashes show to be damaged.
+void require_launch(const std::string& directory, const std::string& launch);
+
 /// How long to wait for a lock that another process holds.
 struct LockWait {
   std::chrono::milliseconds limit{0};
@@ -58,8 +67,9 @@ void require_shared(const std::string& directory, Communicator& communicator, st
 [[nodiscard]] std::deque<std::string> resume_candidates(const std::string& resume, const RunDirectory& directory);
 
 /// Takes candidates from the front until one has an intact manifest, and returns that one; its other files are not
-/// read. Damaged ones are skipped and named in `notes`. Throws Error(configuration) if it belongs to another job.
-[[nodiscard]] std::optional<Checkpoint> next_candidate(std::deque<std::string>& candidates, const CanonicalJob& job,
+/// read. Damaged ones are skipped and named in `notes`. `require_same_run` throws if it is of another run.
+[[nodiscard]] std::optional<Checkpoint> next_candidate(std::deque<std::string>& candidates,
+                                                       const std::function<void(const Checkpoint&)>& require_same_run,
                                                        std::vector<std::string>& notes);
 
 /// Throws Error(configuration) naming the differing keys if the checkpoint belongs to another job.

@@ -277,6 +277,7 @@ WriteReport CheckpointWriter::write_own(const Task& task, const std::string& dir
   WriteReport report{.rank = communicator_.rank(), .failure = {}, .hashes = {}};
   std::vector<std::string> written;
   try {
+    options_.may_write();
     make_directories(files_, directory);
     std::span<const std::byte> rest(buffer_.data(), buffer_.size());
     for (const auto& part : parts_) {
@@ -310,6 +311,13 @@ CheckpointOutcome CheckpointWriter::conclude(const Task& task, WriteReport own) 
   auto reports = reports_.receive(task.progress.step, options_.deadline);
   reports.insert(reports.begin(), std::move(own));
   outcome.failure = failures_of(reports, communicator_.topology());
+  try {
+    options_.may_write();
+  } catch (const std::exception& error) {  // what stands there may be the other launch's
+    outcome.failure = error.what();
+    outcome.newest = options_.newest;
+    return outcome;
+  }
   try {
     if (outcome.failure.empty()) commit(task, reports, outcome.path);
   } catch (const std::exception& error) {

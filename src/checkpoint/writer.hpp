@@ -12,6 +12,7 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -41,6 +42,7 @@ struct WriterOptions {
   std::chrono::milliseconds timeout{60'000};     ///< for the ranks' agreement in begin()
   std::chrono::milliseconds deadline{600'000};   ///< for all ranks to write their files
   std::chrono::milliseconds after_error{5'000};  ///< the deadline while the run is being torn down
+  std::function<void()> may_write = [] {};       ///< throws if another launch owns the directory by now
 };
 
 /// The outcome of a checkpoint; on rank 0.

@@ -34,7 +34,7 @@ struct HostArguments : HostLimits {
   RankOptions ranks;
   std::string device = "cpu";
   std::string exact = "required";
-  double least_gigabytes = 0;  ///< per second
+  double min_gigabytes = 0;  ///< per second
 };
 
 /// "64KiB" -> "65536"
@@ -94,7 +94,7 @@ void add_all_reduce(CLI::App& bench, Action& run) {
 
 int run_hosts(HostArguments& arguments) {
   arguments.one_kind = arguments.exact == name_of(Exactness::required);
-  arguments.bytes_per_second = 1e9 * arguments.least_gigabytes;
+  arguments.bytes_per_second = 1e9 * arguments.min_gigabytes;
   return run_on_ranks(
       arguments.ranks,
       [&](Communicator& communicator) { return report_hosts(communicator, arguments, arguments.device); },
@@ -107,7 +107,7 @@ void add_hosts(CLI::App& bench, Action& run) {
                                          "how far the hosts' clocks are apart.");
   hosts->footer(
       "Examples:\n  lockstep bench hosts --ranks 2\n"
-      "  mpirun -n 8 --hostfile hosts lockstep bench hosts --least-bandwidth 5");
+      "  mpirun -n 8 --hostfile hosts lockstep bench hosts --min-bandwidth 5");
   auto arguments = std::make_shared<HostArguments>();
   arguments->ranks.add_to(*hosts);
   hosts
@@ -121,7 +121,7 @@ void add_hosts(CLI::App& bench, Action& run) {
   hosts->add_option("--max-skew", arguments->clock_seconds, "seconds that the hosts' clocks may be apart")
       ->check(at_least(0))
       ->capture_default_str();
-  hosts->add_option("--least-bandwidth", arguments->least_gigabytes, "GB/s that the all-reduce must reach")
+  hosts->add_option("--min-bandwidth", arguments->min_gigabytes, "GB/s that the all-reduce must reach")
       ->check(at_least(0))
       ->capture_default_str();
   hosts->callback([&run, arguments] { run = [arguments] { return run_hosts(*arguments); }; });

@@ -48,12 +48,15 @@ int run_launch(LaunchArguments& arguments) {
 }
 
 void add_host_options(CLI::App& command, launch::LaunchOptions& options) {
-  command.add_option("--hosts", options.hosts, "hosts and their slots: a:2,b:2");
+  command.add_option("--hosts", options.hosts,
+                     "hosts and their slots: a:2,b:2; by default those of the Slurm job, or this machine");
   command.add_option("--hostfile", options.hostfile,
                      "a file with one host per line, as in a slots=2; read again while the job runs");
   command.add_option("--discover", options.discover, "a script that prints such lines; run again while the job runs");
-  command.add_option("--agent", options.agent, "the program that runs a command on another host: AGENT HOST COMMAND")
-      ->capture_default_str();
+  command.add_option(
+      "--agent", options.agent,
+      "the program that runs a command on another host: AGENT HOST COMMAND; by default ssh, and srun on the "
+      "hosts of a Slurm job");
   command.add_option(
       "--listen", options.listen,
       "this machine's address for the control socket (0.0.0.0: all); by default found from the routes to the hosts");

@@ -1,6 +1,7 @@
 // lockstep pod: what every container of a job on Kubernetes runs.
 #include <CLI/CLI.hpp>
 #include <memory>
+#include <optional>
 
 #include "cli/commands.hpp"
 #include "cli/validators.hpp"
@@ -12,7 +13,8 @@ namespace {
 
 struct PodArguments {
   launch::PodOptions options;
-  bool end = false, probe = false;
+  std::optional<int> end;
+  bool probe = false;
 };
 
 void add_place_options(CLI::App& command, launch::PodOptions& options) {
@@ -47,6 +49,14 @@ void add_behavior_options(CLI::App& command, launch::PodOptions& options) {
                   "seconds that a worker waits for a missing leader; 0: forever")
       ->check(at_least(0))
       ->capture_default_str();
+  command.add_option(
+      "--leader-lock", options.leader_lock,
+      "a file that all pods share: the pod that holds it leads, and any may; by default, the first leads");
+  command
+      .add_option("--takeover", options.takeover_seconds,
+                  "with --leader-lock: seconds without a leader after which another pod leads")
+      ->check(at_least(0))
+      ->capture_default_str();
   command.add_flag("--keep-workers", options.keeps_workers, "do not end the workers when the job has ended");
   command.add_flag("--report", options.report, "instead of running the job, report on its hosts: lockstep bench hosts");
   command.add_option("--log", options.log, "people (on stderr) or json (one line per event on stdout)")
@@ -59,7 +69,7 @@ void add_behavior_options(CLI::App& command, launch::PodOptions& options) {
 }
 
 int run(const PodArguments& arguments) {
-  if (arguments.end) return launch::end_pod();
+  if (arguments.end) return launch::end_pod(*arguments.end);
   if (arguments.probe) return launch::probe_pod(arguments.options.port);
   return launch::run_pod(arguments.options);
 }
@@ -77,7 +87,7 @@ void add_pod(CLI::App& program, Action& run_later) {
   add_behavior_options(*command, arguments->options);
   command->add_flag("--probe", arguments->probe,
                     "check whether this pod's sshd accepts connections; exits with 0 or 1");
-  command->add_flag("--end", arguments->end, "")->group("");  // used by the leader on other pods
+  command->add_option("--end", arguments->end, "")->group("");  // used by the leader on other pods
   command->callback([&run_later, arguments] { run_later = [arguments] { return run(*arguments); }; });
 }
 

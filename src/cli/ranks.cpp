@@ -72,10 +72,11 @@ int rank_count(const std::string& text, int automatic) {
 }
 
 int run_under_mpirun(int ranks) {
-  auto command = launch::mpirun_command({.ranks = ranks, .hosts = {}, .agent = "", .environment = {}, .mark = ""});
+  const launch::MpirunOptions options{.ranks = ranks, .hosts = {}, .agent = "", .environment = {}, .mark = ""};
+  auto command = launch::mpirun_command(options);
   for (auto& word : launch::own_command_line()) command.push_back(std::move(word));
   launch::StopSignals signals;
-  launch::Child mpirun(command, {});
+  launch::Child mpirun(command, {"", launch::mpirun_environment(options)});
   int passed_on = 0;
   while (!mpirun.wait(std::chrono::milliseconds(5))) {
     (void)signals.sleep(0.01);

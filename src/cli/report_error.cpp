@@ -97,7 +97,8 @@ int report_parse_error(const CLI::App& program, const CLI::ParseError& error) {
     fmt::print("{}\n", error.what());
     return 0;
   }
-  if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) {
+  const bool asks_for_help = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success);
+  if (asks_for_help && program.remaining().empty()) {
     const CLI::App* parent = command.get_parent();
     fmt::print("{}", command.help(parent == nullptr ? "" : full_name(*parent)));
     return 0;

@@ -84,10 +84,15 @@ void flatten(const Json& value, const std::string& path, std::map<std::string, s
   }
 }
 
+/// What counts of a canonical form; null if the text is not one.
+Json counted(const std::string& text) {
+  const Json json = nests_too_deep(text) ? Json() : Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  return json.is_object() && json.contains("job") ? what_counts(json) : Json();
+}
+
 std::map<std::string, std::string> flat(const std::string& text) {
   std::map<std::string, std::string> values;
-  const Json json = nests_too_deep(text) ? Json() : Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (json.is_object() && json.contains("job")) flatten(what_counts(json), "job", values);
+  if (const Json job = counted(text); !job.is_null()) flatten(job, "job", values);
   return values;
 }
 
@@ -125,6 +130,17 @@ std::vector<std::string> differences(const std::string& text_a, const std::strin
     if (!a.contains(path)) found.push_back(fmt::format("{}: absent, now {}", path, value));
   }
   return found;
+}
+
+std::optional<RunLength> length_if_else_equal(const std::string& saved, const std::string& now) {
+  Json a = counted(saved), b = counted(now);
+  if (a.is_null()) return std::nullopt;
+  const RunLength length{a.value("steps", std::int64_t{0}), a.value("epochs", 0.0)};
+  for (Json* job : {&a, &b}) {
+    job->erase("steps");
+    job->erase("epochs");
+  }
+  return a == b ? std::optional(length) : std::nullopt;
 }
 
 }  // namespace lockstep::config

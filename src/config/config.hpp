@@ -100,4 +100,12 @@ struct FinerBatch {
 /// 0.9, now 0.8".
 [[nodiscard]] std::vector<std::string> differences(const std::string& text_a, const std::string& text_b);
 
+/// How long a run is, as its job says it: one of the two, the other is 0.
+struct RunLength {
+  std::int64_t steps = 0;
+  double epochs = 0;
+};
+/// The length of a saved canonical form, if the two differ in nothing else that the digest counts.
+[[nodiscard]] std::optional<RunLength> length_if_else_equal(const std::string& saved, const std::string& now);
+
 }  // namespace lockstep::config

@@ -47,9 +47,13 @@ bool HostPool::answered(const std::string& host) const {
 
 std::vector<std::string> HostPool::agent_command(const std::string& host, const std::string& arguments) const {
   std::vector<std::string> command;
-  std::istringstream words(options_.agent);
-  for (std::string word; words >> word;) command.push_back(word);
+  const auto add_words = [&](const std::string& text) {
+    std::istringstream words(text);
+    for (std::string word; words >> word;) command.push_back(word);
+  };
+  add_words(options_.agent);
   command.push_back(host);
+  add_words(options_.shell);
   command.push_back(shell_quoted(options_.program) + " " + arguments);
   return command;
 }

@@ -25,6 +25,7 @@ struct PoolOptions {
   double read_again_seconds = 5;
   double ask_again_seconds = 30;
   std::string discover = {};  ///< a script that prints the list, run in the background instead of calling `list`
+  std::string shell = {};     ///< words between host and command, where the agent starts no shell by itself: "sh -c"
 };
 
 class HostPool {

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "comm/transport/mpi_session.hpp"
+#include "launch/allocation.hpp"
 #include "launch/processes.hpp"
 
 namespace lockstep::launch {
@@ -66,6 +67,14 @@ std::map<std::string, std::string> mpirun_environment(const MpirunOptions& optio
   if (!options.agent.empty()) {
     environment["OMPI_MCA_plm_rsh_agent"] = options.agent;
     environment["PRTE_MCA_plm_ssh_agent"] = options.agent;
+  }
+  if (options.by_slurm) {
+    environment["SLURM_OVERLAP"] = "1";  // the daemons' step does not wait for other steps of the job to end
+  } else if (in_slurm_job()) {
+    // In a job of Slurm, mpirun would take all of its hosts, and reach them by srun, whatever it is told here.
+    for (const char* family : {"OMPI_MCA_", "PRTE_MCA_"}) {
+      environment[fmt::format("{}ras", family)] = environment[fmt::format("{}plm", family)] = "^slurm";
+    }
   }
   // Only this host must be able to reach the others.
   environment["OMPI_MCA_plm_rsh_no_tree_spawn"] = environment["PRTE_MCA_plm_ssh_no_tree_spawn"] = "1";

@@ -11,10 +11,11 @@ namespace lockstep::launch {
 
 struct MpirunOptions {
   int ranks = 1;
-  Hosts hosts;                                     ///< empty: all ranks on this machine
-  std::string agent;                               ///< runs a command on another host; empty: mpirun's own choice
-  std::map<std::string, std::string> environment;  ///< for the ranks
-  std::string mark;                                ///< on the command line of every helper process, to identify it
+  Hosts hosts = {};                                     ///< empty: all ranks on this machine
+  std::string agent = {};                               ///< runs a command on another host; empty: mpirun's own choice
+  std::map<std::string, std::string> environment = {};  ///< for the ranks
+  bool by_slurm = false;                                ///< mpirun starts its daemons by Slurm's srun
+  std::string mark = {};                                ///< on the command line of every helper process, to identify it
 };
 
 /// mpirun and its flags, without the program to run. `open_mpi_major`: 4 or 5.

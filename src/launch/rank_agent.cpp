@@ -117,6 +117,10 @@ void RankAgent::watch(std::shared_ptr<FlightRecorder> recorder) {
   recorder_ = std::move(recorder);
 }
 
+std::string RankAgent::launch() const {
+  return variable(kMarkVariable);
+}
+
 void RankAgent::step_done(std::int64_t step) {
   const auto now = Clock::now();
   const std::lock_guard lock(mutex_);

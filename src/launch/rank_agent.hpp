@@ -37,6 +37,7 @@ class RankAgent final : public RunWatcher {
   void watch(std::shared_ptr<FlightRecorder> recorder);
   void step_done(std::int64_t step) override;
   [[nodiscard]] StopRequest stop_request() const override { return stop_request_.load(); }
+  [[nodiscard]] std::string launch() const override;
   /// Forwards the run's events to the supervisor; for rank 0. Must not outlive the agent.
   [[nodiscard]] std::unique_ptr<events::Sink> make_sink();
   /// Dumps the recorder, reports the error to the supervisor, and waits a while for it to end all ranks.

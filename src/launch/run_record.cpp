@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -12,6 +11,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -38,28 +38,30 @@ int open_file(const std::string& directory, const char* name, int flags) {
 }
 
 // flock() itself has no timeout.
-bool lock_within(const std::string& directory, int file, double seconds) {
+std::unique_ptr<LockedFile> lock_within(const std::string& directory, const std::string& launch, double seconds) {
   const auto start = Clock::now();
-  while (::flock(file, LOCK_EX | LOCK_NB) != 0) {
-    if (errno != EWOULDBLOCK && errno != EINTR) {
-      checkpoint::cannot_use(directory, fmt::format("cannot lock launch.lock there: {}", std::strerror(errno)));
+  try {
+    auto lock = std::make_unique<LockedFile>(directory + "/" + checkpoint::kLaunchLock);
+    while (!lock->try_lock()) {
+      if (seconds_since(start) >= seconds) checkpoint::cannot_use(directory, "another launch uses this directory");
+      std::this_thread::sleep_for(kRunFilePoll);
     }
-    if (seconds_since(start) >= seconds) return false;
-    std::this_thread::sleep_for(kRunFilePoll);
+    lock->write(launch);
+    return lock;
+  } catch (const std::system_error& error) {
+    checkpoint::cannot_use(directory, fmt::format("cannot lock launch.lock there: {}", error.code().message()));
   }
-  return true;
 }
 
 }  // namespace
 
-RunRecord::RunRecord(const std::string& run_directory, const std::string& job, bool json, double lock_seconds)
-    : directory_(run_directory), json_(json) {
+RunRecord::RunRecord(const std::string& run_directory, const std::string& job, const std::string& launch, bool json,
+                     double lock_seconds)
+    : directory_(run_directory), launch_(launch), json_(json) {
   std::error_code error;
   fs::create_directories(directory_ + "/logs", error);
   if (error) checkpoint::cannot_use(directory_, "cannot create the run directory: " + error.message());
-  lock_ = open_file(directory_, "launch.lock", O_RDWR);
-  if (!lock_within(directory_, lock_, lock_seconds))
-    checkpoint::cannot_use(directory_, "another launch uses this directory");
+  lock_ = lock_within(directory_, launch_, lock_seconds);
   events_ = open_file(directory_, "events.jsonl", O_WRONLY | O_APPEND);
   std::ofstream(directory_ + "/job.yaml") << job;
   if (!json_) people_ = telemetry::make_progress(stderr, telemetry::progress_options_for(stderr));
@@ -75,7 +77,6 @@ RunRecord::~RunRecord() {
   changed_.notify_all();
   writer_.join();
   ::close(events_);
-  ::close(lock_);
 }
 
 void RunRecord::line(const std::string& line) {
@@ -123,6 +124,7 @@ void RunRecord::warn(const std::string& message) {
 }
 
 std::string RunRecord::next_attempt() {
+  checkpoint::require_launch(directory_, launch_);
   std::string folder = fs::absolute(fmt::format("{}/logs/attempt-{}", directory_, ++attempt_)).string();
   std::error_code error;
   fs::create_directories(folder, error);

@@ -1,6 +1,7 @@
 // The files that a launch writes into the run directory:
 //
 //   job.yaml                      the job with every default filled in
+//   launch.lock                   held by the launch, and signed by it
 //   events.jsonl                  every event of every attempt, one JSON object a line, with its time
 //   logs/attempt-<k>/rank-<n>.log what a rank printed; rank-<n>.json: its flight recorder, after a hang or an error
 //   logs/attempt-<k>/mpirun.log   what mpirun printed
@@ -13,6 +14,7 @@
 #include <string>
 #include <thread>
 
+#include "core/locked_file.hpp"
 #include "lockstep/events.hpp"
 #include "lockstep/job.hpp"
 
@@ -22,9 +24,11 @@ namespace lockstep::launch {
 /// must not miss heartbeats. Their order is kept, and all are written before the record is destroyed.
 class RunRecord {
  public:
-  /// Locks the directory against a second launch: Error(cannot_create) if another one holds it for `lock_seconds`.
-  /// `json`: lines also go to stdout; else to stderr, as text.
-  RunRecord(const std::string& run_directory, const std::string& job, bool json, double lock_seconds = 0);
+  /// Locks the directory against a second launch, and signs it with `launch`, which no other launch is called:
+  /// Error(cannot_create) if another one holds it for `lock_seconds`. `json`: lines also go to stdout; else to stderr,
+  /// as text.
+  RunRecord(const std::string& run_directory, const std::string& job, const std::string& launch, bool json,
+            double lock_seconds = 0);
   ~RunRecord();
   RunRecord(const RunRecord&) = delete;
   RunRecord& operator=(const RunRecord&) = delete;
@@ -35,14 +39,16 @@ class RunRecord {
   void warn(const std::string& message);
   /// Waits until all lines so far are written.
   void flush();
-  /// Folder of the next attempt; numbers continue where an earlier launch stopped.
+  /// Folder of the next attempt; numbers continue where an earlier launch stopped. Throws Error(infrastructure) if
+  /// another launch has signed the directory since: the file system took this one's host for lost.
   [[nodiscard]] std::string next_attempt();
   [[nodiscard]] int attempt() const { return attempt_; }
 
  private:
   void write_lines();
-  std::string directory_;
-  int lock_ = -1, events_ = -1;
+  std::string directory_, launch_;
+  std::unique_ptr<LockedFile> lock_;
+  int events_ = -1;
   int attempt_ = 0;
   bool json_;
   std::unique_ptr<events::Sink> people_;

@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <thread>
 
 #include "comm/transport/mpi_folder.hpp"
+#include "launch/allocation.hpp"
 #include "launch/attempt.hpp"
 #include "launch/host_pool.hpp"
 #include "launch/processes.hpp"
@@ -27,9 +29,17 @@ constexpr milliseconds kAnswerPatience{15'000}, kRemoteEndPatience{15'000};
 constexpr std::chrono::seconds kTellAgain{30};
 constexpr double kAskSeconds = 0.5;
 
-PoolOptions pool_options(const LaunchOptions& options) {
+// Slurm's allocation, where the hosts are left to it.
+std::optional<Hosts> slurm_hosts(const LaunchOptions& options) {
+  if (!options.hosts.empty() || !options.hostfile.empty() || !options.discover.empty()) return std::nullopt;
+  return allocated_hosts();
+}
+
+PoolOptions pool_options(const LaunchOptions& options, const std::optional<Hosts>& allocated) {
   PoolOptions pool;
-  pool.agent = options.agent;
+  const bool by_srun = allocated && options.agent.empty();
+  pool.agent = !options.agent.empty() ? options.agent : by_srun ? kSrunAgent : "ssh";
+  if (by_srun) pool.shell = kSrunShell;
   pool.program = own_command_line().front();
   pool.read_again_seconds = options.read_hosts_again_seconds;
   pool.ask_again_seconds = options.ask_hosts_again_seconds;
@@ -39,6 +49,8 @@ PoolOptions pool_options(const LaunchOptions& options) {
     pool.list = [path = options.hostfile] { return read_hostfile(path); };
   } else if (!options.discover.empty()) {
     pool.discover = options.discover;
+  } else if (allocated) {
+    pool.list = [hosts = *allocated] { return hosts; };
   } else {
     pool.list = [ranks = std::max(1, options.ranks)] { return Hosts{{"localhost", ranks}}; };
   }
@@ -55,8 +67,10 @@ class Supervisor {
       : options_(options),
         max_ranks_(static_cast<int>(job.shards)),
         directory_(job.run_directory),
-        record_(job.run_directory, canonical.text, options.json, options.lock_seconds),
-        pool_(pool_options(options)),
+        record_(job.run_directory, canonical.text, mark_, options.json, options.lock_seconds),
+        allocated_(slurm_hosts(options)),
+        pool_options_(pool_options(options, allocated_)),
+        pool_(pool_options_),
         policy_(options.max_restarts) {
     if (options.ranks > 0) max_ranks_ = std::min(max_ranks_, options.ranks);
   }
@@ -116,7 +130,7 @@ class Supervisor {
                "lockstep: none of the hosts listed ({}) has answered for {:.0f} s; see that they are up and that '{} "
                "HOST' reaches them, then run the same command again: it resumes from the newest checkpoint "
                "(--await-hosts sets how long to wait)\n",
-               to_text(pool_.listed()), options_.await_hosts_seconds, options_.agent);
+               to_text(pool_.listed()), options_.await_hosts_seconds, pool_options_.agent);
     return static_cast<int>(ExitCode::infrastructure);
   }
 
@@ -130,6 +144,7 @@ class Supervisor {
     if (!all_local(hosts_)) {
       attempt.mpirun.hosts = hosts_;
       if (options_.agent != "ssh") attempt.mpirun.agent = options_.agent;
+      attempt.mpirun.by_slurm = allocated_ && options_.agent.empty();
     }
     attempt.mpirun.mark = mark_;
     if (!restarts_.empty()) attempt.mpirun.environment[kRestartsVariable] = restarts_text();
@@ -256,6 +271,8 @@ class Supervisor {
   StopSignals signals_;
   RunRecord record_;
   int first_attempt_ = record_.attempt();
+  std::optional<Hosts> allocated_;
+  PoolOptions pool_options_;
   HostPool pool_;
   RestartPolicy policy_;
   Hosts hosts_;  ///< of the attempt

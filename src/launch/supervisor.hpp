@@ -15,10 +15,10 @@ struct LaunchOptions {
   std::string resume = "auto";            ///< for the first attempt; later ones resume from the newest checkpoint
   std::string profile;                    ///< steps to trace, for `train --profile`; empty: none
   int ranks = 0;                          ///< at most; 0: as many as there are slots
-  std::string hosts, hostfile, discover;  ///< where hosts come from; all empty: this machine
-  std::string agent = "ssh";
-  std::string listen;    ///< address of the control socket; empty: chosen by the routes to the hosts
-  int max_restarts = 3;  ///< without progress
+  std::string hosts, hostfile, discover;  ///< where hosts come from; all empty: Slurm's allocation, or this machine
+  std::string agent;                      ///< runs a command on another host; empty: srun in Slurm's allocation, or ssh
+  std::string listen;                     ///< address of the control socket; empty: chosen by the routes to the hosts
+  int max_restarts = 3;                   ///< without progress
   HangLimits limits;
   double read_hosts_again_seconds = 5;
   double lock_seconds = 0;              ///< to wait for another launch to release the run directory

@@ -1,4 +1,4 @@
-// Elementwise kernels on a Grid (device/gpu/grid.hpp): a formula is a type with static functions on floats.
+// Elementwise kernels on a Grid (device/gpu/grid.hpp): a formula is a type with functions on floats.
 #pragma once
 
 #include <cstdint>
@@ -10,22 +10,24 @@
 
 namespace lockstep::ops {
 
-/// y[i] = Function::of(x[i])
+/// y[i] = function.of(x[i])
 template <class Function, class T>
 struct MapFunctor {
   const T* x;
   T* y;
-  LOCKSTEP_HOST_DEVICE float value(std::int64_t i) const { return Function::of(float{x[i]}); }
+  Function function = {};
+  LOCKSTEP_HOST_DEVICE float value(std::int64_t i) const { return function.of(float{x[i]}); }
   LOCKSTEP_HOST_DEVICE void store(std::int64_t i, float value) const { y[i] = value; }
 };
 
-/// z[i] = Function::of(x[i], y[i]); z may be x or y if the types are equal.
+/// z[i] = function.of(x[i], y[i]); z may be x or y if the types are equal.
 template <class Function, class X, class Y = X, class Z = X>
 struct MapPairFunctor {
   const X* x;
   const Y* y;
   Z* z;
-  LOCKSTEP_HOST_DEVICE float value(std::int64_t i) const { return Function::of(x[i], y[i]); }
+  Function function = {};
+  LOCKSTEP_HOST_DEVICE float value(std::int64_t i) const { return function.of(x[i], y[i]); }
   LOCKSTEP_HOST_DEVICE void store(std::int64_t i, float value) const { z[i] = value; }
 };
 

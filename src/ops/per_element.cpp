@@ -36,9 +36,10 @@ const float* ElementRows::target(const void* all, std::int64_t sample, void* wor
   auto* to = static_cast<float*>(workspace);
   for (std::int64_t i = 0; i < size; ++i) {
     if (from[i] != 0 && from[i] != 1) {
-      throw Error(ExitCode::data, fmt::format("a label is {}, but the loss expects yes or no, 1 or 0; for more classes "
-                                              "than two use the loss cross_entropy",
-                                              from[i]));
+      throw Error(ExitCode::data,
+                  fmt::format("a label is {}, but the loss expects 0 or 1; for more than two classes use "
+                              "the loss cross_entropy",
+                              from[i]));
     }
     to[i] = static_cast<float>(from[i]);
   }
@@ -49,7 +50,7 @@ void ElementRows::require_shares(const std::string& op, const float* targets) co
   for (std::int64_t i = 0; i < size; ++i) {
     if (targets[i] >= 0 && targets[i] <= 1) continue;
     throw Error(ExitCode::data,
-                fmt::format("{}: expected targets from 0, no, to 1, yes, found {}; for other numbers use the loss "
+                fmt::format("{}: expected targets from 0 to 1, found {}; for other numbers use the loss "
                             "mean_squared_error",
                             op, targets[i]));
   }

@@ -293,13 +293,12 @@ void add_nodes(const Graph& graph, const std::vector<NodeSeconds>& nodes, Sums& 
   for (std::size_t n = 0; n < nodes.size(); ++n) {
     const Node& node = graph.nodes[n];
     if (node.op->view) continue;
-    const bool multiplies = node.op->multiplies || node.op->name == "attention";
+    const bool multiplies = multiplies_matrices(node);
     Sum& sum = node.op->name == "conv" ? sums.convolutions : multiplies ? sums.products : sums.elements;
     const Cost cost = cost_of(graph, node);
     const bool goes_back = nodes[n].backward > 0;
-    const double back = multiplies || node.op->name == "conv" ? cost.backward_flops : amounts[n].backward;
-    sum.amount +=
-        (multiplies || node.op->name == "conv" ? cost.forward_flops : amounts[n].forward) + (goes_back ? back : 0);
+    const double back = multiplies ? cost.backward_flops : amounts[n].backward;
+    sum.amount += (multiplies ? cost.forward_flops : amounts[n].forward) + (goes_back ? back : 0);
     sum.seconds += nodes[n].forward + nodes[n].backward;
   }
 }

@@ -40,6 +40,9 @@ struct NodeSeconds {
   double first = 0;  ///< additional time of a worker's first shard after an update: weights are packed again
 };
 
+/// Whether its time is that of products: linear, conv, attention, lstm, gru.
+[[nodiscard]] bool multiplies_matrices(const Node& node);
+
 /// By node.
 [[nodiscard]] std::vector<NodeSeconds> seconds_by_rates(const Graph& graph, const Rates& rates);
 

@@ -29,10 +29,10 @@ Checkpointing::Checkpointing(const RunContext& run, checkpoint::FileSystem& file
 }
 
 bool Checkpointing::resume(const std::vector<std::string>& state_names, optim::Model& model,
-                           checkpoint::Progress& progress) {
+                           checkpoint::Progress& progress, const RequireSameRun& require_same_run) {
   if (run_.job.checkpoint.never) return false;
   checkpoint::CheckpointReader reader(run_.communicator, run_.timeout());
-  const auto checkpoint = find(reader);
+  const auto checkpoint = find(reader, require_same_run);
   if (checkpoint) {
     progress = going_on(checkpoint->manifest.progress, progress, checkpoint->path);
     reader.load(*checkpoint, targets_of(state_names, model));
@@ -46,14 +46,15 @@ bool Checkpointing::resume(const std::vector<std::string>& state_names, optim::M
   return checkpoint.has_value();
 }
 
-std::optional<checkpoint::Checkpoint> Checkpointing::find(checkpoint::CheckpointReader& reader) const {
+std::optional<checkpoint::Checkpoint> Checkpointing::find(checkpoint::CheckpointReader& reader,
+                                                          const RequireSameRun& require_same_run) const {
   std::deque<std::string> candidates;
   std::vector<std::string> notes;
   for (bool first = true;; first = false) {
     std::optional<checkpoint::Checkpoint> checkpoint;
     comm::work_of_first_rank(run_.communicator, kStarting, [&] {
       if (first) candidates = checkpoint::resume_candidates(run_.options.resume, *directory_);
-      checkpoint = checkpoint::next_candidate(candidates, run_.canonical, notes);
+      checkpoint = checkpoint::next_candidate(candidates, require_same_run, notes);
     });
     checkpoint = checkpoint::broadcast_checkpoint(std::move(checkpoint), run_.communicator, run_.timeout());
     const auto faults = checkpoint ? reader.read(*checkpoint) : std::vector<std::string>{};
@@ -93,6 +94,8 @@ checkpoint::Progress Checkpointing::going_on(checkpoint::Progress saved, const c
   }
   if (now.exactness != kBitwise) saved.exactness = now.exactness;
   if (saved.loss_scale.scale == 0) saved.loss_scale = now.loss_scale;
+  saved.job_digest = now.job_digest;  // of another length, perhaps
+  saved.job = now.job;
   saved.fingerprint = fingerprint.value_or(now.fingerprint);
   saved.instructions = now.instructions;
   return saved;
@@ -123,6 +126,10 @@ void Checkpointing::prepare(std::vector<checkpoint::TensorSource> tensors, std::
   options.part_bytes = run_.job.checkpoint.part_bytes;
   options.timeout = run_.timeout();
   options.deadline = deadline;
+  if (const std::string launch = run_.options.watcher != nullptr ? run_.options.watcher->launch() : "";
+      !launch.empty()) {
+    options.may_write = [directory = run_.job.run_directory, launch] { checkpoint::require_launch(directory, launch); };
+  }
   writer_ =
       std::make_unique<checkpoint::CheckpointWriter>(run_.communicator, std::move(tensors), std::move(options), files_);
 }

@@ -2,6 +2,7 @@
 // manages the directory.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -21,10 +22,13 @@ class Checkpointing {
   /// then). Every rank makes one.
   explicit Checkpointing(const RunContext& run, checkpoint::FileSystem& files = checkpoint::real_files());
 
+  /// Throws if a checkpoint is of another run.
+  using RequireSameRun = std::function<void(const checkpoint::Checkpoint&)>;
   /// Resumes from the checkpoint that `--resume` selects: overwrites this rank's part of the model, and the progress
-  /// except for the fingerprint, and returns true; false if there is none. Collective. Throws if the checkpoint belongs
-  /// to another job or data set, or, if the job requires exact bits, to another fingerprint.
-  bool resume(const std::vector<std::string>& state_names, optim::Model& model, checkpoint::Progress& progress);
+  /// except for the job and the fingerprint, and returns true; false if there is none. Collective. Throws if the
+  /// checkpoint belongs to another run or data set, or, if the job requires exact bits, to another fingerprint.
+  bool resume(const std::vector<std::string>& state_names, optim::Model& model, checkpoint::Progress& progress,
+              const RequireSameRun& require_same_run);
 
   /// From here on, checkpoints of these tensors can be written; together, the ranks have all of the model. The tensors
   /// must not move. `keep_every`: steps; 0: none.
@@ -57,7 +61,8 @@ class Checkpointing {
   [[nodiscard]] checkpoint::Progress going_on(checkpoint::Progress saved, const checkpoint::Progress& now,
                                               const std::string& path) const;
   /// The checkpoint to resume from, read by `reader`.
-  [[nodiscard]] std::optional<checkpoint::Checkpoint> find(checkpoint::CheckpointReader& reader) const;
+  [[nodiscard]] std::optional<checkpoint::Checkpoint> find(checkpoint::CheckpointReader& reader,
+                                                           const RequireSameRun& require_same_run) const;
   void warn_of_damage(const std::string& notes) const;
   [[nodiscard]] static checkpoint::Targets targets_of(const std::vector<std::string>& state_names, optim::Model& model);
 

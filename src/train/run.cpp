@@ -2,22 +2,20 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
-
 #include "config/config.hpp"
 #include "optim/loss_scaling.hpp"
 #include "train/catalogue.hpp"
 #include "train/device_choice.hpp"
 #include "train/job_graph.hpp"
 #include "train/known_speeds.hpp"
+#include "train/same_run.hpp"
 
 namespace lockstep::train {
 
 namespace {
 
-std::int64_t total_steps(const JobFile& job, std::int64_t steps_per_epoch) {
-  if (job.steps > 0) return job.steps;
-  const std::int64_t steps = std::llround(job.epochs * static_cast<double>(steps_per_epoch));
+std::int64_t steps_of(const JobFile& job, std::int64_t steps_per_epoch) {
+  const std::int64_t steps = total_steps({job.steps, job.epochs}, steps_per_epoch);
   if (steps > 0) return steps;
   throw config::Problems({{job.place_of("job.epochs"),
                            fmt::format("expected epochs that are at least one step, found {} epochs of {} steps, which "
@@ -43,7 +41,7 @@ Run::Run(const JobFile& of_job, Communicator& ranks, const Registries& registrie
       parts(graph, job, backend->device(), communicator, options.lowered, speeds_of_ranks(context, graph)),
       targets_in_mean(optim::targets_in_mean(graph, job.shards)),
       steps_per_epoch(data.train->size() / job.batch_size),
-      steps(total_steps(job, steps_per_epoch)),
+      steps(steps_of(job, steps_per_epoch)),
       learning_rate(job.learning_rate, registries.schedules, job.batch_size, steps, steps_per_epoch) {}
 
 }  // namespace lockstep::train

@@ -8,6 +8,7 @@
 #include "train/agreed_algorithms.hpp"
 #include "train/known_speeds.hpp"
 #include "train/memory_check.hpp"
+#include "train/same_run.hpp"
 #include "train/start_check.hpp"
 #include "train/training.hpp"
 
@@ -52,7 +53,10 @@ void Training::begin_with_model() {
   }
   const auto state_names = engine_.updater->optimizer_state_names();
   checkpointing_ = std::make_unique<Checkpointing>(run_.context);
-  reached_.resumed = checkpointing_->resume(state_names, engine_.model, progress_);
+  const auto same_run = [&](const checkpoint::Checkpoint& checkpoint) {
+    require_same_run(run_.context, run_.steps, run_.steps_per_epoch, checkpoint);
+  };
+  reached_.resumed = checkpointing_->resume(state_names, engine_.model, progress_, same_run);
   if (!reached_.resumed && job.initialize) {
     const auto read = [&](comm::WorkProgress& /*progress*/) {
       reached_.initialized = checkpoint::initialize_from_file(*job.initialize, job.place_of("job.initialize.only"),

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "checkpoint/faulty_files.hpp"
+#include "checkpoint/run_directory.hpp"
 #include "checkpoint/support.hpp"
 #include "lockstep/error.hpp"
 
@@ -130,6 +131,48 @@ TEST(CheckpointFailure, OldOnesThatCannotBeRemovedAreNoFailure) {
   const auto outcomes = writer.finished();
   EXPECT_TRUE(outcomes.at(1).failure.empty());
   EXPECT_FALSE(outcomes.at(1).warning.empty());
+}
+
+// Another launch owns the directory: what this one has begun there must not touch the other one's files of the same
+// step.
+TEST(CheckpointFailure, ALaunchThatHasLostTheDirectoryWritesAndRemovesNothing) {
+  const Folder folder;
+  std::ofstream(folder / kLaunchLock) << "first";
+  const auto options = [&](const std::string& launch) {
+    auto made = keep_all(folder / "checkpoints");
+    made.may_write = [directory = folder.path(), launch] { require_launch(directory, launch); };
+    return made;
+  };
+  FaultyFiles files;
+  std::atomic<bool> take{false};
+  const auto alone = make_single_communicator();
+  SmallModel model;
+  model.set(1);
+  CheckpointWriter first(*alone, model.sources(), options("first"), files);
+  CheckpointWriter second(*alone, model.sources(), options("second"));
+  files.before = [&](const FileCall& call) {  // in the middle of the first one's step 2
+    if (!take || call.kind != FileCall::Kind::sync_directory) return;
+    take = false;
+    std::ofstream(folder / kLaunchLock) << "second";
+    ASSERT_TRUE(second.begin(progress_of(2), false));
+    ASSERT_EQ(second.finish(), "");
+  };
+  ASSERT_TRUE(first.begin(progress_of(1), false));
+  ASSERT_EQ(first.finish(), "");
+  take = true;
+  ASSERT_TRUE(first.begin(progress_of(2), false));
+  const std::string message = folder.path() +
+                              ": another launch has taken this directory (second): this one was cut off from it or "
+                              "taken for lost, and writes nothing there any more; the other one continues the run";
+  EXPECT_EQ(first.finish(), message);
+  ASSERT_TRUE(first.begin(progress_of(3), false));
+  EXPECT_EQ(first.finish(), message);
+  const auto list = list_checkpoints(folder / "checkpoints");
+  ASSERT_EQ(list.size(), 2u);
+  EXPECT_TRUE(list.front().ends_with("step-00000002"));
+  EXPECT_FALSE(fs::exists(folder / "checkpoints/step-00000003"));
+  std::string why;
+  EXPECT_TRUE(read_checkpoint(list.front(), why)) << why;
 }
 
 // Back-pressure: while the disk is slow, the second begin() waits on every rank; files of two steps are never mixed.

@@ -124,7 +124,7 @@ no problems found
 $""")
 
     def test_what_is_wrong_is_told_after_the_report(self):
-        done = self.report("--least-bandwidth", "1000000", code=1)
+        done = self.report("--min-bandwidth", "1000000", code=1)
         self.assertIn("\nclocks ", done.stdout)
         self.assertNotIn("no problems found", done.stdout)
         self.assertRegex(done.stderr, r"(?m)^lockstep: all-reduce: expected at least 1e\+06 GB/s, found \S+ GB/s; see which network the "

@@ -307,6 +307,8 @@ class Tables(unittest.TestCase):
     def test_help_and_version_in_other_words(self):
         self.assertEqual(run("help", "data", "info").stdout, run("data", "info", "--help").stdout)
         self.assertEqual(run("help").stdout, run("--help").stdout)
+        self.assertEqual(run("help", "trian", code=64).stderr,
+                         "lockstep: unknown command 'trian'; did you mean 'train'?\nTry: lockstep --help\n")
         self.assertEqual(run("--version").stdout, run("version").stdout.splitlines()[0] + "\n")
 
     def test_doctor(self):

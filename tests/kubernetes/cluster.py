@@ -104,6 +104,13 @@ class Cluster:
     def apply(self, *objects):
         self.kubectl("apply", "-f", "-", text=json.dumps({"apiVersion": "v1", "kind": "List", "items": list(objects)}))
 
+    def lose(self, node):
+        """The power of a node fails. Kubernetes hears nothing of it."""
+        self.run(SCRIPT, "lose", node.removeprefix("node-"))
+
+    def revive(self, node):
+        self.run(SCRIPT, "revive", node.removeprefix("node-"))
+
     def start_mpi_operator(self):
         program = programs("mpi-operator") / "mpi-operator"
         self.kubectl("apply", "--server-side", "-f", programs("definitions").parent / "definitions/mpi-operator.yaml")
@@ -130,11 +137,11 @@ class Cluster:
 
 
 class Run:
-    """A release of the chart. Its events are read from the shared volume. `job`: more overrides."""
+    """A release of the chart. Its events are read from the shared volume. `job`: more overrides; `group`: the first one."""
     kind = "job"
     verdicts = {"Complete": "Complete", "Failed": "Failed"}  # by condition of the Job
 
-    def __init__(self, cluster, name, steps, values=(), every=50, job=()):
+    def __init__(self, cluster, name, steps, values=(), every=50, job=(), group="worker"):
         self.cluster, self.name, self.steps = cluster, name, steps
         self.directory = pathlib.Path(cluster.runs.name) / "default" / name
         overrides = [*DATA, f"steps={steps}", f"checkpoint={{every: {every} steps}}", *job]
@@ -144,7 +151,7 @@ class Run:
         options = json.dumps([*overrides, "--ask-again", "1", "--hosts-every", "1"])
         cluster.run(cluster.helm, "install", name, CHART, *words, f"--set-json=cluster.launchOptions={options}")
         jobs = cluster.get(self.kind, "-l", self.selector)["items"]
-        leading = [job for job in jobs if len(jobs) == 1 or "successPolicy" in job["spec"]]
+        leading = [job for job in jobs if len(jobs) == 1 or f"-{group}-" in job["metadata"]["name"]]
         (self.job_name,) = (job["metadata"]["name"] for job in leading)
 
     @property
@@ -162,6 +169,14 @@ class Run:
         label = "batch.kubernetes.io/job-completion-index"
         mine = [pod for pod in self.pods() if pod["metadata"]["labels"][label] == str(index)]
         return max(mine, key=lambda pod: pod["metadata"]["creationTimestamp"])["metadata"]["name"]
+
+    def node(self, index):
+        """Where the newest pod with this index runs."""
+        return self.cluster.get("pod", self.pod(index))["spec"]["nodeName"]
+
+    def nodes(self):
+        """(group, node) of all pods."""
+        return sorted((pod["metadata"]["labels"]["lockstep/group"], pod["spec"].get("nodeName")) for pod in self.pods())
 
     def events(self, name=None):
         path = self.directory / "events.jsonl"

@@ -4,6 +4,8 @@
 #
 #   tests/kubernetes/cluster.sh probe          says why it cannot be done here, and exits 77
 #   tests/kubernetes/cluster.sh up IMAGE...    IMAGE: archives that the nodes import
+#   tests/kubernetes/cluster.sh lose NUMBER    the power of a node fails
+#   tests/kubernetes/cluster.sh revive NUMBER  it is back, without the containers that it had
 #   tests/kubernetes/cluster.sh down           leaves nothing behind
 #
 # BIN holds the programs (tools/build.sh kubernetes). All state is in $CLUSTER, a tmpfs (default /run/lockstep-cluster):
@@ -196,13 +198,22 @@ node() {
   containerd_config "$folder" >"$folder/containerd.toml"
   kubelet_config "$i" "$folder" >"$folder/kubelet.yaml"
   cgroup "node-$i"
-  start "containerd-$i" containerd -c "$folder/containerd.toml"
-  wait_for 60 ctr -a "$folder/containerd.sock" version
+  start_containerd "$i"
   for image; do
     ctr -a "$folder/containerd.sock" -n k8s.io images import "$image" >>"$R/log/import-$i.log"
   done
-  start "kubelet-$i" kubelet --config="$folder/kubelet.yaml" --kubeconfig="$R/node-$i.kubeconfig" \
-    --hostname-override="node-$i" --node-ip="$ADDRESS" --root-dir="$folder/kubelet" --cert-dir="$folder/pki"
+  start_kubelet "$i"
+}
+
+start_containerd() {
+  start "containerd-$1" containerd -c "$R/node-$1/containerd.toml"
+  wait_for 60 ctr -a "$R/node-$1/containerd.sock" version
+}
+
+start_kubelet() {
+  local folder=$R/node-$1
+  start "kubelet-$1" kubelet --config="$folder/kubelet.yaml" --kubeconfig="$R/node-$1.kubeconfig" \
+    --hostname-override="node-$1" --node-ip="$ADDRESS" --root-dir="$folder/kubelet" --cert-dir="$folder/pki"
 }
 
 # The process that holds a pod's namespaces, as an image of one layer.
@@ -248,6 +259,24 @@ end_containers() {
   for task in $("${client[@]}" task ls -q); do "${client[@]}" task rm -f "$task" >/dev/null 2>&1 || true; done
 }
 
+# Nothing of it says goodbye: the pods' links go down before their processes do.
+lose() {
+  local folder=$R/node-$1 process
+  stop "kubelet-$1"
+  for process in $(ctr -a "$folder/containerd.sock" -n k8s.io task ls | awk 'NR > 1 {print $2}'); do
+    nsenter -t "$process" -n ip link set eth0 down 2>/dev/null || true
+  done
+  end_containers "$folder"
+  stop "containerd-$1"
+}
+
+revive() {
+  ADDRESS=$(ip -4 -o addr show scope global | awk '{split($4, a, "/"); print a[1]; exit}')
+  start_containerd "$1"
+  start_kubelet "$1"
+  wait_for 120 all_ready
+}
+
 down() {
   [ -d "$R" ] || return 0
   local i name names=()
@@ -274,6 +303,8 @@ down() {
 case ${1:-} in
   probe) probe ;;
   up) shift; probe; up "$@" ;;
+  lose) lose "$2" ;;
+  revive) revive "$2" ;;
   down) down ;;
-  *) sed -n '2,11s/^# \{0,1\}//p' "$0"; exit 64 ;;
+  *) sed -n '2,13s/^# \{0,1\}//p' "$0"; exit 64 ;;
 esac

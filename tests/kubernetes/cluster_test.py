@@ -5,6 +5,7 @@ import json
 import pathlib
 import sys
 import tempfile
+import time
 import unittest
 
 import yaml
@@ -15,6 +16,8 @@ from kube_tools import CHART, ROOT, programs
 sys.path.insert(0, str(ROOT / "tests/observability"))
 from servers import Prometheus  # noqa: E402
 
+TOLERATIONS = [f"tolerations[{i}].{key}={value}" for i, reason in enumerate(("unreachable", "not-ready")) for key, value in
+               {"key": f"node.kubernetes.io/{reason}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": "5"}.items()]
 STEPS = 1500  # enough for a pod to come back in time
 FEW = 300  # if no pod has to
 
@@ -39,10 +42,11 @@ class OnACluster(unittest.TestCase):
 
     def test_three_pods(self):
         run = self.install(steps=FEW, values=["cluster.replicas=3"])
+        run.wait_for_step(1)
+        self.assertEqual({node for _, node in run.nodes()}, {"node-0", "node-1"})
         self.check_bits(run)
         self.check_no_step_was_lost(run)
         self.assertEqual(run.ranks(), [3])
-        self.assertEqual({pod["spec"]["nodeName"] for pod in run.pods()}, {"node-0", "node-1"})
 
     def test_a_deleted_worker(self):
         run = self.install(values=["cluster.replicas=3"])
@@ -59,6 +63,26 @@ class OnACluster(unittest.TestCase):
         self.check_bits(run)
         self.check_no_step_was_lost(run)
         self.assertEqual(run.job()["status"].get("failed", 0), 0)
+
+    def test_the_lost_node_of_the_leader(self):
+        """Its power fails. Nobody acts; for Kubernetes its pod stays as it is, without an end."""
+        run = self.install(values=["cluster.replicas=2", "cluster.spread=required", *TOLERATIONS])
+        run.wait_for_step(50)
+        node = run.node(0)
+        self.cluster.lose(node)
+        self.addCleanup(lambda: run.condition() or self.cluster.revive(node))
+        self.cluster.kubectl("wait", "--for=condition=Ready=Unknown", f"--timeout={PATIENCE}s", "node", node)
+        not_ready = time.monotonic()
+        run.wait_for_step(1, ranks=1)
+        self.assertLess(time.monotonic() - not_ready, 60)
+        # The Job is complete only when the lost pod has ended, too.
+        self.cluster.kubectl("wait", "--for=condition=SuccessCriteriaMet", f"--timeout={PATIENCE}s", "job", run.job_name)
+        lost = self.cluster.get("pod", run.pod(0))
+        self.assertIn("deletionTimestamp", lost["metadata"])
+        self.assertEqual(lost["status"]["phase"], "Running", "Kubernetes knows no better")
+        self.assertIsNone(run.condition())
+        self.cluster.revive(node)
+        self.check_bits(run)
 
     def test_a_drained_node(self):
         run = self.install(values=["cluster.replicas=3"])
@@ -119,11 +143,11 @@ class OnACluster(unittest.TestCase):
         """Two Jobs, one run: the leader belongs to the first, and the other ends when the first does."""
         node = "nodeSelector.kubernetes\\.io/hostname"
         run = self.install(steps=FEW, values=["groups[0].name=near", "groups[0].replicas=1", f"groups[0].{node}=node-0",
-                                              "groups[1].name=far", "groups[1].replicas=2", f"groups[1].{node}=node-1"])
+                                              "groups[1].name=far", "groups[1].replicas=2", f"groups[1].{node}=node-1"], group="near")
+        run.wait_for_step(1)
+        self.assertEqual(run.nodes(), [("far", "node-1"), ("far", "node-1"), ("near", "node-0")])
         self.check_bits(run)
         self.assertEqual(run.ranks(), [3])
-        where = sorted((pod["metadata"]["labels"]["lockstep/group"], pod["spec"]["nodeName"]) for pod in run.pods())
-        self.assertEqual(where, [("far", "node-1"), ("far", "node-1"), ("near", "node-0")])
         report = self.helm_test(run, 0)
         self.assertRegex(report, rf"(?m)^ +0  {run.name}-test .*\n +1  {run.name}-test-1 ")
         far = run.job_name.replace("-near-", "-far-")
@@ -146,7 +170,7 @@ class OnACluster(unittest.TestCase):
         report = self.helm_test(run, 0)
         self.assertRegex(report, rf"(?m)^2 ranks on 2 hosts\n\nrank  host +computes on\n +0  {run.name}-test .*\n +1  {run.name}-test-1 ")
         self.assertRegex(report, r"(?m)^all-reduce  all sums right; .*\nclocks      at most .*\n\nno problems found$")
-        self.cluster.run(self.cluster.helm, "upgrade", run.name, CHART, "--reuse-values", "--set=network.leastBandwidth=100000")
+        self.cluster.run(self.cluster.helm, "upgrade", run.name, CHART, "--reuse-values", "--set=network.minBandwidth=100000")
         report = self.helm_test(run, 1)
         self.assertNotIn("no problems found", report)
         self.assertRegex(report, r"(?m)^lockstep: all-reduce: expected at least 1e\+05 GB/s, found ")

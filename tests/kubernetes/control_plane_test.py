@@ -6,6 +6,7 @@ import concurrent.futures
 import json
 import shutil
 import sys
+import time
 import unittest
 
 from control_plane import ControlPlane, until
@@ -301,6 +302,27 @@ class Verdicts(unittest.TestCase):
         release.end_pod(pods[0], 0)
         until(lambda: release.conditions().get("Complete") == "SuccessPolicy", release.describe)
         self.assertEqual(release.pods(), [])
+
+    def test_where_any_pod_may_lead_the_success_of_any_ends_it(self):
+        cluster.volume("any")
+        release, pods = self.start("any-0", "persistence.enabled=true")
+        release.end_pod(pods[1], 0)
+        until(lambda: release.conditions().get("Complete") == "SuccessPolicy", release.describe)
+        self.assertEqual(release.pods(), [])
+
+    def test_each_index_has_a_wait_of_its_own(self):
+        """Four disruptions in a row of different pods: the last pod is replaced as soon as the first."""
+        release = release_of("waits", "cluster.replicas=4")
+        release.helm("install")
+        pods, waits = release.running(4), []
+        for pod in pods:
+            began = time.monotonic()
+            release.end_pod(pod, 75)
+            gone = pod["metadata"]["uid"]
+            until(lambda gone=gone: len(release.pods()) == 4 and gone not in {p["metadata"]["uid"] for p in release.pods()}, release.describe)
+            waits.append(time.monotonic() - began)
+        self.assertLess(waits[-1], 20, f"twice Kubernetes' first wait of 10 s: {waits}")
+        self.assertEqual(release.failed(), 0)
 
     def test_a_worker_s_success_does_not(self):
         release, pods = self.start("worker-0")

@@ -107,8 +107,9 @@ class Entrypoint(unittest.TestCase):
 
     def test_a_wrong_job_ends_all_pods_with_its_message(self):
         pods = RenderedPods(self.folder, options=["data.train={images: /nowhere}"])
-        self.assertEqual(pods.run(), [78, 0], pods.read("log-0"))
+        self.assertEqual(pods.run(), [78, 78], pods.read("log-0"))
         self.assertRegex(pods.read("message-0"), "^lockstep: .*/nowhere")
+        self.assertRegex(pods.read("log-1"), "lockstep pod: the job has ended with 78: see the log of its leader, run1-")
 
 
 if __name__ == "__main__":

@@ -134,6 +134,12 @@ TEST_F(Preflight, GoesOnWithEnoughOnceTheOthersHadTheirTime) {
   EXPECT_EQ(to_text(hosts.usable()), "a:1");
 }
 
+TEST_F(Preflight, AJobThatHasBegunGoesOnWithoutThoseThatDoNotCome) {
+  HostPool hosts = pool({{"a", 1}, {"absent-1", 1}});
+  EXPECT_TRUE(preflight(hosts, {0, 0.2, 60, false}, go_on));
+  EXPECT_EQ(to_text(hosts.usable()), "a:1");
+}
+
 TEST_F(Preflight, NamesWhoIsMissing) {
   HostPool hosts = pool({{"a", 1}, {"absent-1", 1}, {"absent-2", 1}});
   EXPECT_EQ(message_of(ExitCode::infrastructure,

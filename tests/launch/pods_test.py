@@ -142,7 +142,7 @@ class Ends(PodTest):
         self.assertRegex(text, r"^2 ranks on 2 hosts\n\nrank ")
         self.assertRegex(text, r"\nall-reduce  all sums right; .*\nclocks      at most .*\n\nno problems found\n$")
         self.assertFalse(pods.termination_log(0).exists())
-        self.report(pods, 1, "--least-bandwidth", "1000000")
+        self.report(pods, 1, "--min-bandwidth", "1000000")
         self.assertRegex(pods.termination_log(0).read_text(encoding="utf-8"),
                          "^lockstep: all-reduce: expected at least 1e\\+06 GB/s, found ")
 

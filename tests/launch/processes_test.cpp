@@ -26,7 +26,11 @@ bool holds(const std::vector<std::string>& words, const std::vector<std::string>
 }
 
 TEST(Mpirun, EachMajorGetsItsOwnFlags) {
-  const MpirunOptions options = {3, {{"a", 2}, {"b", 1}}, "my-agent", {{"NAME", "value"}}, "mark"};
+  const MpirunOptions options = {.ranks = 3,
+                                 .hosts = {{"a", 2}, {"b", 1}},
+                                 .agent = "my-agent",
+                                 .environment = {{"NAME", "value"}},
+                                 .mark = "mark"};
   const auto four = mpirun_command(options, 4), five = mpirun_command(options, 5);
   EXPECT_TRUE(holds(four, {"--oversubscribe"}));
   EXPECT_FALSE(holds(five, {"--oversubscribe"}));
@@ -42,6 +46,17 @@ TEST(Mpirun, EachMajorGetsItsOwnFlags) {
   EXPECT_EQ(environment.at("OMPI_MCA_plm_rsh_agent"), "my-agent");
   EXPECT_EQ(environment.at("PRTE_MCA_plm_ssh_agent"), "my-agent");
   EXPECT_EQ(environment.at("NAME"), "value");
+}
+
+TEST(Mpirun, InAJobOfSlurmItTakesTheHostsThatItIsTold) {
+  const MpirunOptions here, job{.ranks = 2, .hosts = {{"a", 2}}, .agent = "", .by_slurm = true};
+  EXPECT_FALSE(mpirun_environment(here).contains("OMPI_MCA_ras"));
+  setenv("SLURM_JOB_ID", "7", 1);
+  EXPECT_EQ(mpirun_environment(here).at("OMPI_MCA_ras"), "^slurm");
+  EXPECT_EQ(mpirun_environment(here).at("PRTE_MCA_plm"), "^slurm");
+  EXPECT_FALSE(mpirun_environment(job).contains("OMPI_MCA_ras"));
+  EXPECT_EQ(mpirun_environment(job).at("SLURM_OVERLAP"), "1");
+  unsetenv("SLURM_JOB_ID");
 }
 
 TEST(Mpirun, RanksOfOneHostNeedNoSockets) {

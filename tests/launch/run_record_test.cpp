@@ -26,14 +26,34 @@ using namespace std::chrono_literals;
 
 TEST(RunRecord, ASecondLaunchWaitsForTheFirstOne) {
   const std::string directory = testing::TempDir() + "run_record_lock-" + std::to_string(getpid());
-  auto first = std::make_unique<RunRecord>(directory, "", false);
-  EXPECT_THROW(RunRecord(directory, "", false), Error);
+  auto first = std::make_unique<RunRecord>(directory, "", "first", false);
+  EXPECT_THROW(RunRecord(directory, "", "second", false), Error);
   std::thread end([&] {
     std::this_thread::sleep_for(50ms);
     first.reset();
   });
-  EXPECT_NO_THROW(RunRecord(directory, "", false, 60));
+  EXPECT_NO_THROW(RunRecord(directory, "", "second", false, 60));
   end.join();
+  std::filesystem::remove_all(directory);
+}
+
+// A file server that takes the first one's host for lost gives its lock away; here the file is another one.
+TEST(RunRecord, ALaunchThatHasLostTheDirectoryBeginsNoAttempt) {
+  const std::string directory = testing::TempDir() + "run_record_lost-" + std::to_string(getpid());
+  RunRecord first(directory, "", "first", false);
+  (void)first.next_attempt();
+  std::filesystem::remove(directory + "/launch.lock");
+  RunRecord second(directory, "", "second", false);
+  try {
+    (void)first.next_attempt();
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::infrastructure);
+    EXPECT_EQ(error.what(), directory +
+                                ": another launch has taken this directory (second): this one was cut off from it or "
+                                "taken for lost, and writes nothing there any more; the other one continues the run");
+  }
+  EXPECT_TRUE(second.next_attempt().ends_with("/logs/attempt-2"));
   std::filesystem::remove_all(directory);
 }
 
@@ -48,7 +68,7 @@ TEST(RunRecord, AFileThatTakesNothingForAWhileHoldsNobodyUp) {
   constexpr int kLines = 5000;  // more than a pipe holds
   std::string text;
   {
-    RunRecord record(directory, "", true);
+    RunRecord record(directory, "", "launch", true);
     testing::internal::CaptureStdout();
     auto written = std::async(std::launch::async, [&] {
       for (int i = 0; i < kLines; ++i) record.line(R"({"event":"step","step":)" + std::to_string(i) + "}");
@@ -82,7 +102,7 @@ TEST(RunRecord, AFileThatTakesNothingForAWhileHoldsNobodyUp) {
 TEST(RunRecord, AFullDiskLeavesAGapAndNoHalfALine) {
   const std::string directory = testing::TempDir() + "run_record-" + std::to_string(getpid());
   const std::string file = directory + "/events.jsonl";
-  RunRecord record(directory, "", false);
+  RunRecord record(directory, "", "launch", false);
   record.line(R"({"event":"first"})");
   record.flush();
   const auto size = std::filesystem::file_size(file);

@@ -135,6 +135,25 @@ TEST_F(OpErrors, Text) {
       refusal("attention", three, {f32({2, 5, 6}), f32({2, 5, 6})}),
       "attention: expected one input (q, k, v side by side) or three (q, k, v), found [2, 5, 6] of f32, [2, 5, 6] "
       "of f32");
+  const Attributes grouped({{"heads", std::int64_t{6}}, {"kv_heads", std::int64_t{4}}});
+  EXPECT_EQ(refusal("attention", grouped, {f32({2, 5, 24})}),
+            "attention: expected kv_heads that divide the 6 heads, found 4");
+  const Attributes pairs({{"heads", std::int64_t{4}}, {"kv_heads", std::int64_t{2}}});
+  EXPECT_EQ(refusal("attention", pairs, {f32({2, 5, 12})}),
+            "attention: expected an input [batch, time, width] of 4 heads and twice 2 kv_heads, found [2, 5, 12] of "
+            "f32");
+  EXPECT_EQ(refusal("attention", pairs, {f32({2, 5, 12}), f32({2, 5, 12}), f32({2, 5, 12})}),
+            "attention: expected k and v of 2 heads of 3, found [2, 5, 12] of f32, [2, 5, 12] of f32, [2, 5, 12] of "
+            "f32");
+  EXPECT_EQ(refusal("rope", three, {f32({2, 15})}),
+            "rope: expected an input [batch, time, width] of f32, found [2, 15] of f32");
+  EXPECT_EQ(refusal("rope", three, {f32({2, 5, 15})}),
+            "rope: expected a width of 3 heads of an even size, at most 512, found [2, 5, 15] of f32");
+  const Attributes units({{"features", std::int64_t{4}}});
+  EXPECT_EQ(refusal("lstm", units, {f32({2, 15})}),
+            "lstm: expected an input [batch, time, width] of f32, found [2, 15] of f32");
+  EXPECT_EQ(refusal("gru", units, {i32({2, 15})}),
+            "gru: expected an input [batch, time, width] of f32, found [2, 15] of i32");
   EXPECT_EQ(refusal("position_embedding", Attributes({{"length", std::int64_t{4}}}), {f32({2, 5, 6})}),
             "position_embedding: expected at most 4 positions, found 5; raise `length`");
   EXPECT_EQ(
@@ -161,11 +180,10 @@ TEST_F(OpErrors, DataOutOfRange) {
       "data set has classes");
   for (const char* op : {"binary_cross_entropy", "f1"}) {
     EXPECT_EQ(data_refusal(op, {}, {f32({1, 1}), i32({1})}, 2),
-              "a label is 2, but the loss expects yes or no, 1 or 0; for more classes than two use the loss "
-              "cross_entropy");
+              "a label is 2, but the loss expects 0 or 1; for more than two classes use the loss cross_entropy");
   }
   EXPECT_EQ(share_refusal(1.5F),
-            "binary_cross_entropy: expected targets from 0, no, to 1, yes, found 1.5; for other "
+            "binary_cross_entropy: expected targets from 0 to 1, found 1.5; for other "
             "numbers use the loss mean_squared_error");
   const Attributes vocabulary({{"vocabulary", std::int64_t{65}}, {"width", std::int64_t{2}}});
   EXPECT_EQ(data_refusal("embedding", vocabulary, {i32({1, 1})}, 65),

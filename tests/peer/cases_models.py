@@ -29,6 +29,15 @@ def cases():
     own = {"size": "small", "layers": 1, "heads": 2, "width": 16}
     yield Case("gpt: small, but for its sizes", job({"gpt": own}, TEXT))
     yield Case("gpt: tiny, a vocabulary of its own", job({"gpt": {"size": "tiny", "vocabulary": 20}}, TEXT, steps=2))
+    size = {"layers": 2, "heads": 4, "width": 24}
+    yield Case("llama: two blocks", job({"llama": size | {"kv_heads": 2}}, TEXT, metrics=["perplexity"]), validation=16)
+    own = size | {"size": "small", "hidden": 40, "rope_base": 100.0}
+    yield Case("llama: every key a head", job({"llama": own}, TEXT), [{"model.llama.rope_base": 101.0}])
+    yield Case("llama: tiny, a vocabulary of its own", job({"llama": {"vocabulary": 20}}, TEXT, steps=2))
+    size = {"layers": 2, "heads": 3, "width": 24}
+    yield Case("vit: two blocks", job({"vit": size}, DIGITS), validation=16)
+    yield Case("vit: dropout, other patches", job({"vit": size | {"size": "base", "patch": 7, "dropout": 0.2}}, DIGITS),
+               [{"model.vit.dropout": 0.201}])
 
 
 CASES = list(cases())

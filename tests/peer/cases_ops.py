@@ -193,6 +193,20 @@ def sequence_cases():
     more = [{"linear": {"features": 24, "bias": False}, "inputs": "embedding1"}, {"reshape": [14, 12], "name": "more"}]
     yield text_case("attention: more keys than queries",
                     [query, *more, {"attention": {"heads": 2, "causal": False, "inputs": ["q", "more", "more"]}}])
+    yield text_case("attention: groups", [{"linear": 32}, {"attention": {"heads": 4, "kv_heads": 2}}],
+                    [{path + "kv_heads": 1, path + "heads": 6}])
+    narrow = ({"linear": {"features": 4, "bias": False}, "inputs": "embedding1", "name": name} for name in "kv")
+    yield text_case("attention: one head of keys, three inputs",
+                    [{"linear": {"features": 12, "bias": False}, "inputs": "embedding1", "name": "q"}, *narrow,
+                     {"attention": {"heads": 3, "kv_heads": 1, "inputs": ["q", "k", "v"]}}])
+    three = {"attention": {"heads": 2, "inputs": ["previous"] * 3}}
+    yield text_case("rope: text", [{"linear": 16}, {"rope": 2}, three], [{"model.layers.2.rope": 4}])
+    yield text_case("rope: base", [{"linear": 16}, {"rope": {"heads": 2, "base": 100.0}}, "tanh"],
+                    [{"model.layers.2.rope.base": 101.0}])
+    for op in ("lstm", "gru"):
+        yield text_case(f"{op}: text", [{op: 14}])
+        yield text_case(f"{op}: two layers", [{op: 9}, {op: 14}])
+        yield text_case(f"{op}: no bias", [{op: {"features": 14, "bias": False}}])
     yield text_case("attention: large scores", [{"linear": 36}, {"scale": 5.0}, {"attention": 2}])
     long = {"tokens": 11, "context": 70, "samples": 16}
     yield text_case("attention: longer than a block", [{"linear": 36}, {"attention": 2}], data=long, batch_size=8)

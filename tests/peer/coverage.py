@@ -4,7 +4,8 @@ import network
 # These only affect initial values: the cases use their own weights.
 FIRST_VALUES = {"init", "std", "zero_init"}
 # Numbers of outputs, which the cases derive from the data.
-OF_THE_DATA = {("model", "mlp", "classes"), ("model", "lenet", "classes"), ("model", "resnet", "classes")}
+OF_THE_DATA = {("model", "mlp", "classes"), ("model", "lenet", "classes"), ("model", "resnet", "classes"),
+               ("model", "vit", "classes")}
 
 
 def used(case, forms):

@@ -107,10 +107,36 @@ def position_embedding(layer, x):
 
 
 def attention(layer, *inputs):
-    q, k, v = inputs if len(inputs) == 3 else inputs[0].chunk(3, -1)
     heads = layer["heads"]
-    split = [x.unflatten(-1, (heads, x.shape[-1] // heads)).transpose(1, 2) for x in (q, k, v)]
-    return F.scaled_dot_product_attention(*split, is_causal=layer["causal"]).transpose(1, 2).flatten(2)
+    kv_heads = layer.settings.get("kv_heads", heads)
+    if len(inputs) == 1:
+        size = inputs[0].shape[-1] // (heads + 2 * kv_heads)
+        inputs = inputs[0].split([heads * size, kv_heads * size, kv_heads * size], -1)
+    split = [x.unflatten(-1, (count, x.shape[-1] // count)).transpose(1, 2)
+             for x, count in zip(inputs, (heads, kv_heads, kv_heads))]
+    y = F.scaled_dot_product_attention(*split, is_causal=layer["causal"], enable_gqa=kv_heads != heads)
+    return y.transpose(1, 2).flatten(2)
+
+
+def rope(layer, x):
+    """As in transformers' Llama: x * cos + rotate_half(x) * sin."""
+    heads = x.unflatten(-1, (layer["heads"], x.shape[-1] // layer["heads"]))
+    size = heads.shape[-1]
+    frequencies = layer["base"] ** (-torch.arange(0, size, 2, dtype=torch.float64) / size)
+    angles = torch.outer(torch.arange(x.shape[1], dtype=torch.float64), frequencies).repeat(1, 2)[:, None]
+    first, second = heads.chunk(2, -1)
+    turned = heads * angles.cos().to(x.dtype) + torch.cat([-second, first], -1) * angles.sin().to(x.dtype)
+    return turned.flatten(2)
+
+
+def recurrent(layer, x, run, gates, states):
+    size = layer["features"]
+    weights = [layer.parameter("weight_ih", [gates * size, x.shape[-1]]),
+               layer.parameter("weight_hh", [gates * size, size])]
+    if layer["bias"]:
+        weights += [layer.parameter(name, [gates * size]) for name in ("bias_ih", "bias_hh")]
+    start = [x.new_zeros(1, x.shape[0], size)] * states
+    return run(x, start if states > 1 else start[0], weights, layer["bias"], 1, 0.0, layer.training, False, True)[0]
 
 
 def dropout(layer, x):
@@ -148,17 +174,20 @@ OPS = {
     "gelu": lambda layer, x: F.gelu(x, approximate=layer["approximate"]),
     "global_pool": global_pool,
     "group_norm": lambda layer, x: norm_of_groups(layer, x, layer["groups"]),
+    "gru": lambda layer, x: recurrent(layer, x, torch.gru, 3, 1),
     "hardswish": lambda layer, x: F.hardswish(x),
     "instance_norm": lambda layer, x: norm_of_groups(layer, x, x.shape[-1]),
     "layer_norm": layer_norm,
     "leaky_relu": lambda layer, x: F.leaky_relu(x, layer["slope"]),
     "linear": linear,
+    "lstm": lambda layer, x: recurrent(layer, x, torch.lstm, 4, 2),
     "max_pool": max_pool,
     "mul": lambda layer, *inputs: functools.reduce(torch.mul, inputs),
     "position_embedding": position_embedding,
     "relu": lambda layer, x: F.relu(x),
     "reshape": lambda layer, x: x.reshape(x.shape[0], *layer["shape"]),
     "rms_norm": rms_norm,
+    "rope": rope,
     "scale": lambda layer, x: layer["factor"] * x,
     "sigmoid": lambda layer, x: torch.sigmoid(x),
     "silu": lambda layer, x: F.silu(x),

@@ -99,4 +99,75 @@ def gpt(settings, vocabulary):
     return net.layers
 
 
-MODELS = {"mlp": mlp, "lenet": lenet, "resnet": resnet, "gpt": gpt}
+LLAMAS = {"tiny": (4, 4, 2, 128, 352, 1e4), "small": (6, 6, 2, 384, 1024, 1e4),
+          "llama2-7b": (32, 32, 32, 4096, 11008, 1e4), "llama3-8b": (32, 32, 8, 4096, 14336, 5e5)}
+
+
+def llama(settings, vocabulary):
+    layers, heads, kv_heads, width, hidden, base = LLAMAS[settings["size"]]
+    layers, heads = settings.get("layers", layers), settings.get("heads", heads)
+    kv_heads = settings.get("kv_heads", settings.get("heads", kv_heads))
+    if "width" in settings:
+        width = settings["width"]
+        hidden = -(-(8 * width // 3) // 32) * 32
+    hidden, base, net = settings.get("hidden", hidden), settings.get("rope_base", base), List()
+
+    def linear(name, x, features):
+        return net.add("linear", name, [x], features=features, bias=False)
+
+    net.add("embedding", "tokens", ["tokens"], vocabulary=vocabulary, width=width)
+    x = "tokens"
+    for block in (f"block{i}" for i in range(1, layers + 1)):
+        y = net.add("rms_norm", block + ".norm1", [x])
+        query = linear(block + ".query", y, width)
+        query = net.add("rope", block + ".query_rope", [query], heads=heads, base=base)
+        key = linear(block + ".key", y, width // heads * kv_heads)
+        key = net.add("rope", block + ".key_rope", [key], heads=kv_heads, base=base)
+        value = linear(block + ".value", y, width // heads * kv_heads)
+        y = net.add("attention", block + ".attention", [query, key, value], heads=heads, kv_heads=kv_heads)
+        x = net.add("add", block + ".add1", [x, linear(block + ".projection", y, width)])
+        y = net.add("rms_norm", block + ".norm2", [x])
+        linear(block + ".gate", y, hidden)
+        gate = net.add("silu", block + ".silu")
+        y = net.add("mul", block + ".gated", [gate, linear(block + ".up", y, hidden)])
+        x = net.add("add", block + ".add2", [x, linear(block + ".down", y, width)])
+    net.add("rms_norm", "norm", [x])
+    net.add("linear", "head", features=vocabulary, bias=False)
+    return net.layers
+
+
+VITS = {"tiny": (6, 4, 64, 4), "small": (12, 6, 384, 16), "base": (12, 12, 768, 16), "large": (24, 16, 1024, 16)}
+
+
+def vit(settings, classes, image=28):
+    layers, heads, width, patch = (settings.get(key, size) for key, size
+                                   in zip(("layers", "heads", "width", "patch"), VITS[settings["size"]]))
+    side = image // patch
+    rate, net = settings["dropout"], List()
+
+    def drop(name):
+        return net.add("dropout", name + ".dropout", rate=rate) if rate > 0 else name
+
+    net.add("conv", "patches", ["image"], filters=width, kernel=patch, stride=patch, padding="valid")
+    net.add("reshape", "tokens", shape=[side * side, width])
+    net.add("position_embedding", "positions")
+    x = net.add("dropout", "embedding.dropout", rate=rate) if rate > 0 else "positions"
+    for block in (f"block{i}" for i in range(1, layers + 1)):
+        net.add("layer_norm", block + ".norm1", [x])
+        net.add("linear", block + ".qkv", features=3 * width)
+        net.add("attention", block + ".attention", heads=heads, causal=False)
+        net.add("linear", block + ".projection", features=width)
+        x = net.add("add", block + ".add1", [x, drop(block + ".projection")])
+        net.add("layer_norm", block + ".norm2", [x])
+        net.add("linear", block + ".expand", features=4 * width)
+        net.add("gelu", block + ".gelu", approximate="none")
+        net.add("linear", block + ".contract", features=width)
+        x = net.add("add", block + ".add2", [x, drop(block + ".contract")])
+    net.add("layer_norm", "norm", [x])
+    net.add("reshape", "grid", shape=[side, side, width])
+    net.add("global_pool", "pool")
+    net.add("linear", "head", features=classes)
+    return net.layers
+
+
+MODELS = {"mlp": mlp, "lenet": lenet, "resnet": resnet, "gpt": gpt, "llama": llama, "vit": vit}

@@ -133,7 +133,7 @@ checkpoint::Progress go_on(const Folder& folder, int ranks, const std::string& n
     progress.fingerprint = now;
     progress.exactness = kBitwise;
     Checkpointing checkpointing({{job, canonical, communicator, device, sinks}, registries, options});
-    const bool resumed = checkpointing.resume({}, model, progress);
+    const bool resumed = checkpointing.resume({}, model, progress, [](const auto&) {});
     for (std::size_t i = 0; i < model.parameters.size(); ++i) {
       for (float& value : model.parameters.at(i)) {
         EXPECT_EQ(value, static_cast<float>(progress.step));

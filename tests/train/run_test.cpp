@@ -141,6 +141,66 @@ TEST(Run, MetricsThatAreNoNumbersDoNotSpoilACheckpoint) {
   }
 }
 
+namespace {
+
+/// The refusal of a run that goes on in this directory.
+std::string refusal(const Folder& folder, std::vector<std::string> overrides) {
+  Events events;
+  try {
+    (void)run(folder.path(), std::move(overrides), events);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::configuration);
+    return error.what();
+  }
+  return "it went on";
+}
+
+}  // namespace
+
+TEST(Run, TrainsLonger) {
+  for (const std::string schedule : {"constant", "{steps: {milestones: [5 steps]}}", "{wsd: {decay: 0.4}}"}) {
+    const bool decays = schedule == "{wsd: {decay: 0.4}}";
+    const std::string rate = "learning_rate={peak: 0.01, schedule: " + schedule + "}";
+    const Folder whole, longer;
+    Events events;
+    const TrainResult unbroken = run(whole.path(), {rate, "steps=20"}, events);
+    TrainerOptions options;
+    if (decays) options.stop_at = 8;  // of 12, whose rates fall from the ninth step on
+    (void)run(longer.path(), {rate}, events, options);
+    Events after;
+    const TrainResult result = run(longer.path(), {rate, "steps=20"}, after);
+    EXPECT_EQ(result.parameters_sha256, unbroken.parameters_sha256) << schedule;
+    EXPECT_EQ(after.count<events::Step>(), decays ? 12 : 8) << schedule;
+    (void)run(longer.path(), {rate, "steps=20"}, after);  // the length that it has now is saved
+  }
+}
+
+TEST(Run, DoesNotTrainLongerWithOtherLearningRates) {
+  const Folder folder;
+  const std::string rate = "learning_rate={peak: 0.01, schedule: cosine}", where = folder.path() + "/checkpoints/step-";
+  Events events;
+  (void)run(folder.path(), {rate}, events);
+  EXPECT_EQ(refusal(folder, {rate, "steps=20"}),
+            where +
+                "00000012: this run began with 12 steps, and with 20 the schedule 'cosine' has other learning rates "
+                "for what it has done (step 2: 0.00982963, now 0.00993844); restore its length, or begin a new run "
+                "with its weights (lockstep checkpoint export, then initialize)");
+  EXPECT_EQ(refusal(folder, {rate, "steps=20", "batch_size=8"}),
+            where +
+                "00000012: this checkpoint is of another job: job.batch_size: 16, now 8; job.steps: 12, now 20; "
+                "restore the old values, or choose a new run_directory");
+}
+
+TEST(Run, DoesNotGetShorterThanItIs) {
+  const Folder folder;
+  Events events;
+  (void)run(folder.path(), {}, events);
+  EXPECT_EQ(refusal(folder, {"steps=8"}), folder.path() +
+                                              "/checkpoints/step-00000012: the run has done 12 steps, more "
+                                              "than the 8 that the job now has; restore its length, or "
+                                              "choose a new run_directory");
+}
+
 // The variance of one value is 0.
 TEST(Start, BatchNormOverOneValueIsRefused) {
   const Registries registries = Registries::built_in();

@@ -27,6 +27,18 @@ class Zoo : public testing::Test {
     return parameters("resnet", {{"depth", depth}}, {DType::f32, {side, side, 3}}, classes);
   }
 
+  /// The message with which a model refuses its settings, for images of 28 x 30 or 8 tokens.
+  std::string refusal(const std::string& model, std::map<std::string, Attribute> settings) {
+    const TensorSpec sample = model == "vit" ? TensorSpec{DType::f32, {28, 30, 3}} : TensorSpec{DType::i32, {8}};
+    try {
+      parameters(model, std::move(settings), sample, 10, model == "llama" ? 65 : 0);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::configuration);
+      return error.what();
+    }
+    return "";
+  }
+
   Registries registries_ = Registries::built_in();
 };
 
@@ -57,6 +69,30 @@ TEST_F(Zoo, Gpt2) {
   EXPECT_EQ(gpt2("gpt2-xl"), 1557611200);
   // A character model without biases: 65 characters, context 64.
   EXPECT_EQ(parameters("gpt", {{"bias", false}}, {DType::i32, {64}}, 0, 65), 804096);
+}
+
+TEST_F(Zoo, Llama) {
+  const TensorSpec window{DType::i32, {4096}};
+  EXPECT_EQ(parameters("llama", {{"size", "llama2-7b"}}, window, 0, 32000), 6738415616);
+  EXPECT_EQ(parameters("llama", {{"size", "llama3-8b"}}, window, 0, 128256), 8030261248);
+}
+
+TEST_F(Zoo, VisionTransformers) {
+  // The published ones have a class token and its position, two more rows of the width.
+  const TensorSpec image{DType::f32, {224, 224, 3}};
+  EXPECT_EQ(parameters("vit", {{"size", "small"}}, image, 1000), 22050664 - 2 * 384);
+  EXPECT_EQ(parameters("vit", {{"size", "base"}}, image, 1000), 86567656 - 2 * 768);
+  EXPECT_EQ(parameters("vit", {{"size", "large"}}, image, 1000), 304326632 - 2 * 1024);
+}
+
+TEST_F(Zoo, SizesThatDoNotFitAreRefused) {
+  const std::int64_t three = 3;
+  EXPECT_EQ(refusal("llama", {{"heads", three}}), "llama: expected a width of 3 heads of an even size, found 128");
+  EXPECT_EQ(refusal("llama", {{"kv_heads", three}}), "llama: expected kv_heads that divide the 4 heads, found 3");
+  EXPECT_EQ(refusal("gpt", {}), "gpt: vocabulary: the data set has none; train on text or tokens, or give it");
+  EXPECT_EQ(refusal("vit", {}),
+            "vit: expected images [batch, height, width, channels] whose sides are multiples of 4, found [1, 28, 30, "
+            "3]; set `patch`");
 }
 
 TEST_F(Zoo, AnUnknownDepthIsNamed) {

@@ -81,6 +81,13 @@ embedded digits. `auto` is the CPU. */}}
 {{- concat $words .Values.cluster.launchOptions | toJson -}}
 {{- end -}}
 
+{{/* Whether any pod may lead, and not only index 0 of the first group: a lock in the run directory decides. Parts of a model
+that are tied to groups cannot go on without a pod. */}}
+{{- define "lockstep.anyLeads" -}}
+{{- $tied := kindIs "slice" (dig "parallel" "parts" 1 (.Values.job | default dict)) -}}
+{{- if and (include "lockstep.persistent" .) (gt (int .Values.cluster.takeoverSeconds) 0) (ne .Values.mode "mpijob") (not $tied) }}yes{{ end -}}
+{{- end -}}
+
 {{/* Eight digits over all that a Job cannot change while it exists, and over the job itself. The number of an elastic
 job's pods is no part of it, nor is anything that two renders could see differently. */}}
 {{- define "lockstep.hash" -}}
@@ -117,11 +124,17 @@ completionMode: Indexed
 completions: {{ int .group.replicas }}
 parallelism: {{ int .group.replicas }}
 backoffLimit: {{ int .root.Values.cluster.backoffLimit }}
+# Else the wait for a replacement would double with each disruption of any pod.
+backoffLimitPerIndex: {{ int .root.Values.cluster.backoffLimit }}
+maxFailedIndexes: 0
 podReplacementPolicy: Failed
 {{- with .limits }}
 {{ . }}
 {{- end }}
-{{- if eq (int .index) 0 }}
+{{- if include "lockstep.anyLeads" .root }}
+successPolicy:
+  rules: [{succeededCount: 1}]  # the leader's; the others end after it
+{{- else if eq (int .index) 0 }}
 successPolicy:
   rules: [{succeededIndexes: "0", succeededCount: 1}]
 {{- end }}

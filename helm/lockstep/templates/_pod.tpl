@@ -117,6 +117,10 @@ volumes:
 {{- $its := dict "name" (printf "%s-$(JOB_COMPLETION_INDEX)" .job) "hosts" (include "lockstep.expectHosts" .root)
   "leaderSeconds" $v.cluster.leaderSeconds "options" (ternary (list "--keep-workers") list (eq $v.mode "mpijob"))
   "words" (include "lockstep.launchWords" .root | fromJsonArray) -}}
+{{- if include "lockstep.anyLeads" .root -}}
+  {{- $lock := printf "%s/leader/%s" (include "lockstep.runDirectory" .root) .config -}}
+  {{- $_ := set $its "options" (list "--leader-lock" $lock "--takeover" (printf "%d" (int $v.cluster.takeoverSeconds))) -}}
+{{- end -}}
 {{- if hasKey . "test" -}}
   {{- /* A pod whose leader is not there gives up when the leader would. */}}
   {{- $its = dict "name" .test "hosts" .hosts "leaderSeconds" $v.cluster.preflightSeconds "options" (list "--report") "words" .words -}}

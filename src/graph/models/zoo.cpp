@@ -11,12 +11,25 @@ void add_built_in(ModelRegistry& registry) {
   registry.add(lenet());
   registry.add(resnet());
   registry.add(gpt());
+  registry.add(llama());
+  registry.add(vit());
 }
 
 std::int64_t classes_of(const Attributes& attributes, const ModelContext& context) {
   if (attributes.has("classes")) return attributes.integer("classes");
   if (context.classes > 0) return context.classes;
   throw Error(ExitCode::configuration, "classes: the data set names no classes; say how many the model has");
+}
+
+std::int64_t vocabulary_of(const Attributes& attributes, const ModelContext& context, const std::string& model) {
+  if (attributes.has("vocabulary")) return attributes.integer("vocabulary");
+  if (context.vocabulary > 0) return context.vocabulary;
+  throw Error(ExitCode::configuration,
+              model + ": vocabulary: the data set has none; train on text or tokens, or give it");
+}
+
+AttributeSpec optional_size(const std::string& name, const std::string& doc) {
+  return {.name = name, .doc = doc, .optional = true, .minimum = 1};
 }
 
 ValueId only_input(const ModelContext& context, const std::string& model) {

@@ -44,16 +44,18 @@ int supervise(const LeaderOptions& options, StopSignals& signals) {
 int lead(const LeaderOptions& options, StopSignals& signals) {
   HostPool pool(options.pool);
   const auto stop = [&] { return signals.sleep(kLeaderPoll) && signals.count() > 0; };
-  if (!preflight(pool, options.preflight, stop)) {
+  if (!options.took_over && !preflight(pool, options.preflight, stop)) {
     fmt::print(stderr, "lockstep pod: stopped by a signal before the job was started\n");
     return static_cast<int>(ExitCode::interrupted);
   }
+  options.begins();
   const int code = supervise(options, signals);
   // With any other code, this leader or its replacement continues, so workers must wait for it.
   const bool over = options.once || code == 0 || is_permanent(code);
   if (over && !options.keeps_workers) {
-    pool.settle(kNotifyPatience);  // includes hosts that came late
-    for (const auto& host : pool.run_everywhere(pool.usable(), "pod --end", kNotifyPatience)) {
+    pool.ask_all_again(kNotifyPatience);  // includes hosts that came late, or were away at the start
+    const std::string end = fmt::format("pod --end {}", options.once ? 0 : code);
+    for (const auto& host : pool.run_everywhere(pool.usable(), end, kNotifyPatience)) {
       fmt::print(stderr, "lockstep pod: {} could not be notified that the job has ended\n", host);
     }
   }

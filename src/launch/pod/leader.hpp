@@ -2,6 +2,7 @@
 // the hosts instead.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -18,8 +19,10 @@ struct LeaderOptions {
   std::vector<std::string> command;                ///< the supervisor's
   std::map<std::string, std::string> environment;  ///< its own, besides the pod's
   std::string termination_log;
-  bool once = false;           ///< no other leader replaces this one, however it ends
-  bool keeps_workers = false;  ///< workers are ended by something else
+  bool took_over = false;                ///< the job was running: those who answer go on at once
+  std::function<void()> begins = [] {};  ///< called when the hosts are there
+  bool once = false;                     ///< no other leader replaces this one, however it ends
+  bool keeps_workers = false;            ///< workers are ended by something else
 };
 
 /// Returns the command's exit code, or 75 if a signal came before it was started. Signals are forwarded to it: the

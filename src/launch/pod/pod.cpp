@@ -18,6 +18,7 @@
 #include "launch/pod/leader.hpp"
 #include "launch/pod/ssh_files.hpp"
 #include "launch/pod/sshd.hpp"
+#include "launch/pod/succession.hpp"
 #include "launch/pod/worker.hpp"
 #include "lockstep/error.hpp"
 
@@ -140,13 +141,25 @@ WorkerOptions worker_options(const PodOptions& options, const std::string& leade
 int take_part(const PodOptions& options) {
   StopSignals signals;
   const Hosts hosts = read_hostfile(options.hostfile);
-  const PodRole role = role_of(hosts, options.name.empty() ? own_host_name() : options.name, options.hostfile);
+  const std::string name = options.name.empty() ? own_host_name() : options.name;
+  const PodRole role = role_of(hosts, name, options.hostfile);
   const SshSettings ssh{std::filesystem::absolute(options.state).string(), own_user(), options.port};
   settle_in(ssh.folder);
   write_ssh_files(ssh, options.key, hosts, own_environment());
   Sshd sshd(ssh.folder);
-  if (role == PodRole::leader) return lead(leader_options(options, hosts, ssh_agent_command(ssh)), signals);
-  return work(sshd, signals, worker_options(options, hosts.front().name, ssh));
+  WorkerOptions worker = worker_options(options, hosts.front().name, ssh);
+  LeaderOptions leader = leader_options(options, hosts, ssh_agent_command(ssh));
+  if (options.leader_lock.empty()) {
+    return role == PodRole::leader ? lead(leader, signals) : work(sshd, signals, worker).value();
+  }
+  Succession succession(
+      {options.leader_lock, name, role == PodRole::leader, options.takeover_seconds, options.preflight.seconds});
+  worker.succession = &succession;
+  if (const auto code = work(sshd, signals, worker)) return *code;
+  leader.took_over = succession.begun() && succession.has_seen_a_leader();
+  leader.preflight.required = !succession.begun();
+  leader.begins = [&] { succession.begin(); };
+  return lead(leader, signals);
 }
 
 }  // namespace
@@ -161,12 +174,12 @@ int run_pod(const PodOptions& options) {
   }
 }
 
-int end_pod() {
+int end_pod(int code) {
   const char* state = std::getenv(kStateVariable);
   if (state == nullptr) {
     throw Error(ExitCode::usage, fmt::format("pod --end: expected to be run in a pod, found no {}", kStateVariable));
   }
-  const std::string problem = replace_whole_file(std::string(state) + kEndedFile, "");
+  const std::string problem = replace_whole_file(std::string(state) + kEndedFile, fmt::format("{}", code));
   if (!problem.empty()) throw Error(ExitCode::cannot_create, fmt::format("pod --end: cannot write {}", problem));
   return static_cast<int>(ExitCode::done);
 }

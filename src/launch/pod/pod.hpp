@@ -30,6 +30,8 @@ struct PodOptions {
   PreflightLimits preflight;
   double grace_seconds = 3600;   ///< for the ranks when a worker is stopped
   double leader_seconds = 3600;  ///< how long a worker waits for a missing leader; 0: forever
+  std::string leader_lock;       ///< a file that all pods share: any of them may lead; empty: the first host only
+  double takeover_seconds = 5;   ///< how long nobody leads until another pod does
   bool report = false;           ///< run a report on the hosts instead of the job
   bool keeps_workers = false;    ///< workers are not notified that the job has ended
 };
@@ -38,8 +40,8 @@ struct PodOptions {
 /// log.
 int run_pod(const PodOptions& options);
 
-/// `lockstep pod --end`, which the leader runs on the others: notifies this pod that the job has ended.
-int end_pod();
+/// `lockstep pod --end CODE`, which the leader runs on the others: notifies this pod that the job has ended, and how.
+int end_pod(int code);
 
 /// `lockstep pod --probe`: 0 if the sshd of this pod accepts connections, else 1.
 int probe_pod(int port);

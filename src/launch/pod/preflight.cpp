@@ -58,7 +58,10 @@ bool preflight(HostPool& pool, const PreflightLimits& limits, const std::functio
     const std::size_t wanted = limits.hosts > 0 ? std::min(static_cast<std::size_t>(limits.hosts), all) : all;
     if (there.size() < wanted) {
       enough.reset();
-      if (seconds_since(start) >= limits.seconds) missing(pool, there, wanted, limits.seconds);
+      if (seconds_since(start) >= limits.seconds) {
+        if (!limits.required && !there.empty()) return true;
+        missing(pool, there, wanted, limits.seconds);
+      }
     } else if (!enough) {
       enough = Clock::now();
     } else if (seconds_since(*enough) >= limits.settle_seconds) {

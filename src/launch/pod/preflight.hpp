@@ -11,6 +11,7 @@ struct PreflightLimits {
   int hosts = 0;               ///< number that must answer, including this one; 0: all
   double seconds = 300;        ///< time limit for these
   double settle_seconds = 10;  ///< for the others after that; hosts that are later still join at a checkpoint
+  bool required = true;        ///< else the job, which has had them all before, goes on without those that are missing
 };
 
 /// Waits until the hosts answer; `stop` is polled, and ends the wait with false. Throws Error(infrastructure) that

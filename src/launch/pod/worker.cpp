@@ -4,12 +4,14 @@
 
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <set>
 #include <utility>
 
 #include "core/spans.hpp"
 #include "core/trace.hpp"
+#include "core/whole_file.hpp"
 #include "launch/processes.hpp"
 #include "lockstep/error.hpp"
 
@@ -43,7 +45,9 @@ void LeaderWatch::look(double now) {
 
 namespace {
 
-constexpr double kWorkerPoll = 0.1;  ///< seconds
+constexpr double kWorkerPoll = 0.1;            ///< seconds
+constexpr double kAfterTheLeader = 3;          ///< seconds until Kubernetes knows how the leader's container ended
+constexpr double kLongestEndOfTheLeader = 30;  ///< seconds
 
 // The daemon of a launch that is just starting is here first, and its ranks a moment later: they are signalled, too.
 int leave(Sshd& sshd, StopSignals& signals, double grace_seconds) {
@@ -73,14 +77,39 @@ int leave(Sshd& sshd, StopSignals& signals, double grace_seconds) {
                           options.leader, options.leader_seconds));
 }
 
+// The first pod of a Job that ends decides how the Job ends, and Kubernetes then deletes those that still run. So the
+// leader, whose log and message people look for, must be the first.
+int end_after_leader(StopSignals& signals, const WorkerOptions& options) {
+  const int code = std::atoi(read_whole_file(options.ended).value_or("").c_str());
+  const auto start = Clock::now();
+  auto leads = start;
+  while (signals.count() == 0 && seconds_since(leads) < kAfterTheLeader &&
+         seconds_since(start) < kLongestEndOfTheLeader) {
+    if (!options.succession->is_vacant()) leads = Clock::now();
+    (void)signals.sleep(kWorkerPoll);
+  }
+  if (code != 0) {
+    fmt::print(stderr, "lockstep pod: the job has ended with {}: see the log of its leader, {}\n", code,
+               options.succession->leader());
+  }
+  return code;
+}
+
 }  // namespace
 
-int work(Sshd& sshd, StopSignals& signals, const WorkerOptions& options) {
-  LeaderWatch watch(options.probe, options.leader_seconds);
+std::optional<int> work(Sshd& sshd, StopSignals& signals, const WorkerOptions& options) {
+  LeaderWatch watch(options.probe, options.succession == nullptr ? options.leader_seconds : 0);
+  const auto lost = [&] {
+    if (options.succession == nullptr) return watch.lost();
+    return options.leader_seconds > 0 && options.succession->vacant_seconds() > options.leader_seconds;
+  };
   while (signals.count() == 0) {
-    if (std::filesystem::exists(options.ended)) return static_cast<int>(ExitCode::done);
+    if (std::filesystem::exists(options.ended)) {
+      return options.succession == nullptr ? static_cast<int>(ExitCode::done) : end_after_leader(signals, options);
+    }
     sshd.check();
-    if (watch.lost()) give_up(options);
+    if (options.succession != nullptr && options.succession->leads()) return std::nullopt;
+    if (lost()) give_up(options);
     (void)signals.sleep(kWorkerPoll);
   }
   return leave(sshd, signals, options.grace_seconds);

@@ -1,4 +1,4 @@
-// A pod that runs ranks: it waits until the job has ended, a signal stops it, or its leader is lost.
+// A pod that runs ranks: it waits until the job has ended, a signal stops it, its leader is lost, or it leads itself.
 #pragma once
 
 #include <optional>
@@ -7,6 +7,7 @@
 
 #include "launch/child.hpp"
 #include "launch/pod/sshd.hpp"
+#include "launch/pod/succession.hpp"
 #include "launch/stop_signals.hpp"
 
 namespace lockstep::launch {
@@ -47,16 +48,18 @@ class LeaderWatch {
 };
 
 struct WorkerOptions {
-  std::string ended;  ///< a file that is created when the job has ended
+  std::string ended;  ///< a file with the job's exit code, which is created when the job has ended
   double grace_seconds = 0;
-  std::string leader;              ///< the leader's name
-  std::vector<std::string> probe;  ///< a command that ends with 0 if the leader is there
-  double leader_seconds = 0;       ///< how long it may be missing; 0: forever
+  std::string leader;                ///< the leader's name
+  std::vector<std::string> probe;    ///< a command that ends with 0 if the leader is there
+  double leader_seconds = 0;         ///< how long it may be missing; 0: forever
+  Succession* succession = nullptr;  ///< where any pod may lead; null: the first host only, which `probe` asks
 };
 
-/// Returns 0 when the job has ended. After a signal, no new rank is accepted, and the ranks that are here are asked for
-/// a checkpoint; then it returns 75 when all are gone, after `grace_seconds`, or immediately after a second signal.
-/// Throws Error(infrastructure) if sshd ends, or if the leader is away for too long.
-[[nodiscard]] int work(Sshd& sshd, StopSignals& signals, const WorkerOptions& options);
+/// Returns 0 when the job has ended, or where any pod may lead its exit code, nullopt as soon as this pod leads. After
+/// a signal, no new rank is accepted, and the ranks that are here are asked for a checkpoint; then it returns 75 when
+/// all are gone, after `grace_seconds`, or immediately after a second signal. Throws Error(infrastructure) if sshd
+/// ends, or if the leader is away for too long.
+[[nodiscard]] std::optional<int> work(Sshd& sshd, StopSignals& signals, const WorkerOptions& options);
 
 }  // namespace lockstep::launch

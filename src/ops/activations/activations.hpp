@@ -1,16 +1,22 @@
-// Activations given by a formula without settings. Each is a struct here and a line in the list below; CMake and the
-// files beside this one generate its op, its kernels for CPUs and GPUs, and its cases. (gelu has settings, and saves
-// its slope, so it has a folder of its own.)
+// Activations given by a formula. Each is a struct here and a line in the list below; CMake and the files beside this
+// one generate its op, its kernels for CPUs and GPUs, and its cases. (gelu saves its slope, so it has a folder of its
+// own.)
 //
 // F is float, or, if kOverLanes, also the vectors of device/cpu/lanes.hpp. gradient() gets the output if kReadsOutput,
-// else the input. kCost and kGradientCost are operations per element.
+// else the input. kCost and kGradientCost are operations per element. A formula with a setting is constructed from the
+// op's attributes, and setting() declares it.
 #pragma once
 
+#include <type_traits>
+
 #include "device/float_math.hpp"
+#include "lockstep/attributes.hpp"
 
 /// USE(struct, op) for each activation.
 #define LOCKSTEP_ACTIVATIONS(USE) \
+  USE(Elu, elu)                   \
   USE(Hardswish, hardswish)       \
+  USE(LeakyRelu, leaky_relu)      \
   USE(Relu, relu)                 \
   USE(Sigmoid, sigmoid)           \
   USE(Silu, silu)                 \
@@ -18,6 +24,43 @@
   USE(Tanh, tanh)
 
 namespace lockstep::ops {
+
+/// Whether an op's attributes set something in the formula.
+template <class Formula>
+inline constexpr bool kHasSetting = std::is_constructible_v<Formula, const Attributes&>;
+
+template <class Formula>
+Formula formula_of(const Attributes& attributes) {
+  if constexpr (kHasSetting<Formula>) {
+    return Formula(attributes);
+  } else {
+    return {};
+  }
+}
+
+/// Clevert, Unterthiner and Hochreiter, "Fast and Accurate Deep Network Learning by Exponential Linear Units", 2015.
+struct Elu {
+  static constexpr const char* kDoc = "x above 0, below it alpha (e^x - 1)";
+  static constexpr bool kReadsOutput = false, kOverLanes = true;
+  static constexpr int kCost = 40, kGradientCost = 25;
+  float alpha;
+  explicit Elu(const Attributes& attributes) : alpha(static_cast<float>(attributes.number("alpha"))) {}
+  static AttributeSpec setting() {
+    return {.name = "alpha",
+            .kind = AttributeKind::number,
+            .doc = "minus this is where it ends",
+            .default_value = 1.0,
+            .minimum = 0};
+  }
+  template <class F>
+  LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE F of(const F& x) const {
+    return device::choose(device::is_positive(x), x, alpha * device::vector_expm1(x));
+  }
+  template <class F>
+  LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE F gradient(const F& x, const F& dy) const {
+    return device::choose(device::is_positive(x), dy, dy * (alpha * device::vector_exp(x)));
+  }
+};
 
 /// Howard and others, "Searching for MobileNetV3", 2019: silu made of straight lines and a parabola.
 struct Hardswish {
@@ -31,6 +74,31 @@ struct Hardswish {
   static LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE float gradient(float x, float dy) {
     const float slope = x * (1.0F / 3.0F) + 0.5F;
     return dy * (x < -3.0F ? 0.0F : x > 3.0F ? 1.0F : slope);
+  }
+};
+
+/// Maas, Hannun and Ng, "Rectifier Nonlinearities Improve Neural Network Acoustic Models", 2013. The gradient at 0 is
+/// the slope, as in every framework.
+struct LeakyRelu {
+  static constexpr const char* kDoc = "x above 0, below it a share of x";
+  static constexpr bool kReadsOutput = true, kOverLanes = true;
+  static constexpr int kCost = 2, kGradientCost = 2;
+  float slope;
+  explicit LeakyRelu(const Attributes& attributes) : slope(static_cast<float>(attributes.number("slope"))) {}
+  static AttributeSpec setting() {
+    return {.name = "slope",
+            .kind = AttributeKind::number,
+            .doc = "what x below 0 is multiplied by; Keras has 0.3",
+            .default_value = 0.01,
+            .minimum = 0};
+  }
+  template <class F>
+  LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE F of(const F& x) const {
+    return device::choose(device::is_positive(x), x, slope * x);
+  }
+  template <class F>
+  LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE F gradient(const F& y, const F& dy) const {
+    return device::choose(device::is_positive(y), dy, slope * dy);
   }
 };
 

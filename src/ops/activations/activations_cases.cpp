@@ -8,8 +8,14 @@ namespace lockstep::ops {
 
 namespace {
 
+double reference(Elu formula, double x) {
+  return x > 0 ? x : double{formula.alpha} * std::expm1(x);
+}
 double reference(Hardswish /*formula*/, double x) {
   return x * std::min(std::max(x + 3, 0.0), 6.0) / 6;
+}
+double reference(LeakyRelu formula, double x) {
+  return x > 0 ? x : double{formula.slope} * x;
 }
 double reference(Relu /*formula*/, double x) {
   return x > 0 ? x : 0;
@@ -27,27 +33,62 @@ double reference(Tanh /*formula*/, double x) {
   return std::tanh(x);
 }
 
-/// Without the wide inputs: some are so close to relu's kink that finite differences would cross it.
-std::vector<OpCase> cases(Relu /*formula*/) {
-  return {
-      {.name = "odd", .attributes = {}, .inputs = {{DType::f32, {3, 7}}}},
-      {.name = "empty", .attributes = {}, .inputs = {{DType::f32, {0, 7}}}},
-      {.name = "image", .attributes = {}, .inputs = {{DType::f32, {2, 5, 3, 4}}}},
-      {.name = "speed", .attributes = {}, .inputs = {{DType::f32, {16, 32, 32, 16}}}, .benchmark = true},
-  };
+/// leaky_relu and relu have a bend at 0: nothing that is so near to it that finite differences cross it.
+void fill_off_the_bend(int /*index*/, Tensor& tensor) {
+  float x = -2.05F;
+  for (auto& value : tensor.as<float>()) value = (x = x > 2 ? x - 4.1F : x + 0.1F);
 }
+
+/// By type: the formula of a case is constructed from its attributes.
 template <class Formula>
-std::vector<OpCase> cases(Formula /*formula*/) {
-  return activation_cases();
-}
+struct CasesOf {
+  static std::vector<OpCase> all() { return activation_cases(); }
+};
+template <>
+struct CasesOf<Elu> {
+  static std::vector<OpCase> all() {
+    auto cases = activation_cases();
+    cases.push_back({.name = "small",
+                     .attributes = Attributes({{"alpha", 0.4}}),
+                     .inputs = {{DType::f32, {3, 37}}},
+                     .fill = fill_wide});
+    return cases;
+  }
+};
+template <>
+struct CasesOf<LeakyRelu> {
+  static std::vector<OpCase> all() {
+    const std::vector<TensorSpec> odd = {{DType::f32, {3, 37}}};
+    return {
+        {.name = "odd", .attributes = {}, .inputs = odd, .fill = fill_off_the_bend},
+        {.name = "empty", .attributes = {}, .inputs = {{DType::f32, {0, 7}}}},
+        {.name = "steep", .attributes = Attributes({{"slope", 0.3}}), .inputs = odd, .fill = fill_off_the_bend},
+        {.name = "flat", .attributes = Attributes({{"slope", 0.0}}), .inputs = odd, .fill = fill_off_the_bend},
+        {.name = "speed", .attributes = {}, .inputs = {{DType::f32, {16, 32, 32, 16}}}, .benchmark = true},
+    };
+  }
+};
+/// Without the wide inputs: some are too close to the bend.
+template <>
+struct CasesOf<Relu> {
+  static std::vector<OpCase> all() {
+    return {
+        {.name = "odd", .attributes = {}, .inputs = {{DType::f32, {3, 7}}}},
+        {.name = "empty", .attributes = {}, .inputs = {{DType::f32, {0, 7}}}},
+        {.name = "image", .attributes = {}, .inputs = {{DType::f32, {2, 5, 3, 4}}}},
+        {.name = "speed", .attributes = {}, .inputs = {{DType::f32, {16, 32, 32, 16}}}, .benchmark = true},
+    };
+  }
+};
 
 template <class Formula>
 OpCases cases_of(const std::string& op) {
   return {op,
           [](const ReferenceCall& call) {
-            return elementwise_reference(call, [](double x) { return reference(Formula{}, x); });
+            const auto formula = formula_of<Formula>(call.attributes);
+            return elementwise_reference(call, [&](double x) { return reference(formula, x); });
           },
-          cases(Formula{})};
+          CasesOf<Formula>::all()};
 }
 
 }  // namespace

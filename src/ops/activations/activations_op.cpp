@@ -13,39 +13,42 @@ namespace {
 using device::Lanes;
 
 template <class Formula>
-LOCKSTEP_VECTORIZED void apply(const float* x, float* y, std::int64_t n) {
+LOCKSTEP_VECTORIZED void apply(Formula formula, const float* x, float* y, std::int64_t n) {
   if constexpr (Formula::kOverLanes) {
-    device::map(x, y, n, [](const Lanes& v) LOCKSTEP_INLINE_LAMBDA -> Lanes { return Formula::of(v); });
+    device::map(x, y, n, [formula](const Lanes& v) LOCKSTEP_INLINE_LAMBDA -> Lanes { return formula.of(v); });
   } else {
-    for (std::int64_t i = 0; i < n; ++i) y[i] = Formula::of(x[i]);
+    for (std::int64_t i = 0; i < n; ++i) y[i] = formula.of(x[i]);
   }
 }
 
 /// `seen`: the output or the input.
 template <class Formula>
-LOCKSTEP_VECTORIZED void apply_gradient(const float* seen, const float* dy, float* dx, std::int64_t n) {
+LOCKSTEP_VECTORIZED void apply_gradient(Formula formula, const float* seen, const float* dy, float* dx,
+                                        std::int64_t n) {
   if constexpr (Formula::kOverLanes) {
-    device::map(seen, dy, dx, n, [](const Lanes& v, const Lanes& dv) LOCKSTEP_INLINE_LAMBDA -> Lanes {
-      return Formula::gradient(v, dv);
+    device::map(seen, dy, dx, n, [formula](const Lanes& v, const Lanes& dv) LOCKSTEP_INLINE_LAMBDA -> Lanes {
+      return formula.gradient(v, dv);
     });
   } else {
-    for (std::int64_t i = 0; i < n; ++i) dx[i] = Formula::gradient(seen[i], dy[i]);
+    for (std::int64_t i = 0; i < n; ++i) dx[i] = formula.gradient(seen[i], dy[i]);
   }
 }
 
 template <class Formula>
 class ActivationCpu final : public Kernel {
  public:
-  explicit ActivationCpu(std::int64_t n) : n_(n) {}
+  explicit ActivationCpu(const KernelRequest& request)
+      : formula_(formula_of<Formula>(*request.attributes)), n_(request.outputs[0].elements()) {}
 
-  void forward(const ForwardCall& call) override { apply<Formula>(input(call), output(call), n_); }
+  void forward(const ForwardCall& call) override { apply(formula_, input(call), output(call), n_); }
   void backward(const BackwardCall& call) override {
     if (input_gradient(call) == nullptr) return;
     const float* seen = Formula::kReadsOutput ? static_cast<const float*>(call.outputs[0]) : input(call);
-    apply_gradient<Formula>(seen, output_gradient(call), input_gradient(call), n_);
+    apply_gradient(formula_, seen, output_gradient(call), input_gradient(call), n_);
   }
 
  private:
+  Formula formula_;
   std::int64_t n_;
 };
 
@@ -54,13 +57,15 @@ OpDef make_activation(const std::string& name) {
   OpDef op;
   op.name = name;
   op.doc = Formula::kDoc;
+  if constexpr (kHasSetting<Formula>) {
+    op.attributes = {Formula::setting()};
+    op.shorthand = op.attributes[0].name;
+  }
   op.backward_reads = {.inputs = !Formula::kReadsOutput, .outputs = Formula::kReadsOutput};
   op.in_place = {.forward = true, .over_gradient = true, .over_input = !Formula::kReadsOutput};
   op.infer = [name](const Attributes&, std::span<const TensorSpec> inputs) { return same_floats(name, inputs[0]); };
   op.cost = elementwise_cost<Formula::kCost, Formula::kGradientCost>;
-  op.kernels[DeviceKind::cpu] = [](const KernelRequest& request) {
-    return std::make_unique<ActivationCpu<Formula>>(request.outputs[0].elements());
-  };
+  op.kernels[DeviceKind::cpu] = kernel_of<ActivationCpu<Formula>>;
   return op;
 }
 

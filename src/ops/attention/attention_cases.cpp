@@ -7,14 +7,16 @@ namespace lockstep::ops {
 
 namespace {
 
-/// Element (sample, position, channel) of q (0), k (1) or v (2).
-double element(const ReferenceCall& call, std::size_t which, std::int64_t sample, std::int64_t position,
-               std::int64_t channel) {
+/// Element (sample, position, channel) of q (0), k (1) or v (2); `channel` is one of q.
+double element(const ReferenceCall& call, const AttentionSizes& sizes, std::size_t which, std::int64_t sample,
+               std::int64_t position, std::int64_t channel) {
   const bool packed = call.inputs.size() == 1;
   const DoubleTensor& tensor = call.inputs[packed ? 0 : which];
-  const std::int64_t width = tensor.shape[2];
-  const std::int64_t column = packed ? static_cast<std::int64_t>(which) * width / 3 + channel : channel;
-  return tensor.values[static_cast<std::size_t>((sample * tensor.shape[1] + position) * width + column)];
+  const std::int64_t head = channel / sizes.size;
+  if (which != 0) channel = head / (sizes.heads / sizes.kv_heads) * sizes.size + channel % sizes.size;
+  if (packed && which > 0) channel += sizes.heads * sizes.size;
+  if (packed && which > 1) channel += sizes.kv_heads * sizes.size;
+  return tensor.values[static_cast<std::size_t>((sample * tensor.shape[1] + position) * tensor.shape[2] + channel)];
 }
 
 /// Adds the result for query t of the head whose first channel is `channel` to y.
@@ -26,14 +28,14 @@ void attend(const ReferenceCall& call, const AttentionSizes& sizes, std::int64_t
   for (std::int64_t s = 0; s < seen; ++s) {
     double score = 0;
     for (std::int64_t i = 0; i < sizes.size; ++i) {
-      score += element(call, 0, sample, t, channel + i) * element(call, 1, sample, s, channel + i);
+      score += element(call, sizes, 0, sample, t, channel + i) * element(call, sizes, 1, sample, s, channel + i);
     }
     weights.push_back(std::exp(score / std::sqrt(static_cast<double>(sizes.size))));
     total += weights.back();
   }
   for (std::int64_t s = 0; s < seen; ++s) {
     for (std::int64_t i = 0; i < sizes.size; ++i) {
-      y[channel + i] += weights[static_cast<std::size_t>(s)] / total * element(call, 2, sample, s, channel + i);
+      y[channel + i] += weights[static_cast<std::size_t>(s)] / total * element(call, sizes, 2, sample, s, channel + i);
     }
   }
 }
@@ -57,6 +59,10 @@ Attributes heads(std::int64_t count, bool causal = true) {
   return Attributes({{"heads", count}, {"causal", causal}});
 }
 
+Attributes grouped(std::int64_t heads, std::int64_t kv_heads, bool causal = true) {
+  return Attributes({{"heads", heads}, {"kv_heads", kv_heads}, {"causal", causal}});
+}
+
 }  // namespace
 
 OpCases make_attention_cases() {
@@ -77,6 +83,17 @@ OpCases make_attention_cases() {
            .attributes = heads(2, false),
            .inputs = {{DType::f32, {1, 9, 16}}, {DType::f32, {1, 17, 16}}, {DType::f32, {1, 17, 16}}}},
           {.name = "heads_of_16", .attributes = heads(1), .inputs = {{DType::f32, {1, 40, 48}}}},
+          {.name = "groups", .attributes = grouped(6, 2), .inputs = {{DType::f32, {2, 5, 3 * 10}}}},
+          {.name = "one_group_full", .attributes = grouped(3, 1, false), .inputs = {{DType::f32, {2, 5, 4 * 5}}}},
+          {.name = "groups_of_three_inputs",
+           .attributes = grouped(4, 2),
+           .inputs = {{DType::f32, {2, 7, 12}}, {DType::f32, {2, 7, 6}}, {DType::f32, {2, 7, 6}}}},
+          {.name = "groups_other_length",
+           .attributes = grouped(4, 1, false),
+           .inputs = {{DType::f32, {2, 5, 8}}, {DType::f32, {2, 7, 2}}, {DType::f32, {2, 7, 2}}}},
+          {.name = "groups_of_two_blocks", .attributes = grouped(2, 1), .inputs = {{DType::f32, {1, 70, 16}}}},
+          {.name = "groups_of_none", .attributes = grouped(2, 2), .inputs = {{DType::f32, {2, 5, 12}}}},
+          {.name = "groups_empty", .attributes = grouped(2, 1), .inputs = {{DType::f32, {0, 5, 12}}}},
           {.name = "one_position", .attributes = heads(2), .inputs = {{DType::f32, {2, 1, 12}}}},
           {.name = "empty", .attributes = heads(2), .inputs = {{DType::f32, {0, 5, 12}}}},
           {.name = "speed_gpt", .attributes = heads(4), .inputs = {{DType::f32, {1, 64, 384}}}, .benchmark = true},

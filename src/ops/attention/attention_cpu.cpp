@@ -64,40 +64,46 @@ class AttentionCpu final : public Kernel {
       float* dots = workspace + 2 * kAttentionBlock * kAttentionBlock;
       row_dots(output_head(static_cast<const float*>(call.outputs[0]), i).data, dout.data, dout.stride, dots,
                sizes_.queries, sizes_.size);
-      backward_head(in, gradients, dout, {log_sums, dots}, workspace);
+      backward_head(in, gradients, dout, {log_sums, dots, i % sizes_.group() == 0}, workspace);
     }
   }
 
  private:
   struct RowValues {
     const float *log_sums, *dots;
+    bool first_of_group;  ///< the gradients of its keys and values are not begun
   };
-
-  [[nodiscard]] std::int64_t width() const { return sizes_.heads * sizes_.size; }
 
   template <class Float>
   [[nodiscard]] Head<Float> output_head(Float* tensor, std::int64_t index) const {
-    return head(tensor, index, sizes_.queries, width());
+    return head(tensor, {index / sizes_.heads, index % sizes_.heads}, sizes_.queries, sizes_.width());
   }
 
+  struct HeadNumber {
+    std::int64_t sample, head;
+  };
+
   template <class Float>
-  [[nodiscard]] Head<Float> head(Float* tensor, std::int64_t index, std::int64_t positions, std::int64_t stride) const {
+  [[nodiscard]] Head<Float> head(Float* tensor, HeadNumber of, std::int64_t positions, std::int64_t stride) const {
     if (tensor == nullptr) return {};
-    const std::int64_t sample = index / sizes_.heads, number = index % sizes_.heads;
-    return {tensor + sample * positions * stride + number * sizes_.size, stride};
+    return {tensor + of.sample * positions * stride + of.head * sizes_.size, stride};
   }
 
   template <class Float, class Pointer>
   [[nodiscard]] Heads<Float> heads(std::span<Pointer const> tensors, std::int64_t index) const {
+    const HeadNumber query{index / sizes_.heads, index % sizes_.heads};
+    const HeadNumber key{query.sample, query.head / sizes_.group()};
     auto* first = static_cast<Float*>(tensors[0]);
     if (sizes_.packed) {
-      const auto packed = head(first, index, sizes_.queries, 3 * width());
-      if (packed.data == nullptr) return {};
-      return {packed, {packed.data + width(), packed.stride}, {packed.data + 2 * width(), packed.stride}};
+      if (first == nullptr) return {};
+      const std::int64_t stride = sizes_.width() + 2 * sizes_.kv_width();
+      Float *keys = first + sizes_.width(), *values = keys + sizes_.kv_width();
+      return {head(first, query, sizes_.queries, stride), head(keys, key, sizes_.keys, stride),
+              head(values, key, sizes_.keys, stride)};
     }
-    return {head(first, index, sizes_.queries, width()),
-            head(static_cast<Float*>(tensors[1]), index, sizes_.keys, width()),
-            head(static_cast<Float*>(tensors[2]), index, sizes_.keys, width())};
+    return {head(first, query, sizes_.queries, sizes_.width()),
+            head(static_cast<Float*>(tensors[1]), key, sizes_.keys, sizes_.kv_width()),
+            head(static_cast<Float*>(tensors[2]), key, sizes_.keys, sizes_.kv_width())};
   }
 
   [[nodiscard]] AttentionBlock shape_of(const Block& block) const {
@@ -134,13 +140,13 @@ class AttentionCpu final : public Kernel {
     }
   }
 
-  /// The outer loop is over keys, the inner one over queries: dk and dv of a block of keys are summed over queries, dq
-  /// over blocks of keys, both in order.
+  /// The outer loop is over keys, the inner one over queries: dk and dv of a block of keys are summed over queries,
+  /// after those of the group's heads before; dq over blocks of keys; all in order.
   void backward_head(const Heads<const float>& in, const Heads<float>& gradients, const Head<const float>& dout,
                      const RowValues& rows, float* workspace) const {
     float *p = workspace, *d = workspace + kAttentionBlock * kAttentionBlock;
     for (std::int64_t key = 0; key < sizes_.keys; key += kAttentionBlock) {
-      bool first = true;  // among the queries that see this block
+      bool first = rows.first_of_group;  // among the queries that see this block
       for (std::int64_t query = 0; query < sizes_.queries; query += kAttentionBlock) {
         const std::int64_t queries = std::min(kAttentionBlock, sizes_.queries - query);
         const std::int64_t seen = sizes_.seen(query + queries);

@@ -1,5 +1,5 @@
-// attention by cuDNN in bf16 and fp16, with one plan for the output and one for the gradients; if either has none, and
-// in fp32, by the Grid kernel, for which low-precision tensors are upcast.
+// attention by cuDNN in bf16 and fp16, with one plan for the output and one for the gradients; if either has none,
+// where heads share keys (kv_heads), and in fp32, by the Grid kernel, for which low-precision tensors are upcast.
 #include "device/cuda/cuda_grid.cuh"
 #include "device/cuda/cudnn_attention.hpp"
 #include "device/layer_algorithms.hpp"
@@ -37,7 +37,8 @@ std::unique_ptr<Kernel> make_attention_cuda(const KernelRequest& request) {
   const auto element = common_element(request);
   if (request.gpu != nullptr && element && is_low_precision(*element)) {
     const AttentionSizes sizes(*request.attributes, request.inputs);
-    return sizes.batch == 0 || sizes.queries == 0 ? nullptr : make_cudnn_attention(request, sizes);
+    const bool library = sizes.batch != 0 && sizes.queries != 0 && sizes.group() == 1;
+    return library ? make_cudnn_attention(request, sizes) : nullptr;
   }
   const std::string own(device::kOwnKernel);
   return make_attention_grid_of<device::CudaGrid>(request, device::LayerAlgorithms{own, own, ""}.text());

@@ -39,37 +39,41 @@ struct QueryKeyValue {
 /// For a tensor with the output's shape.
 template <class Float>
 HeadTensor<Float> heads_of_output(Float* data, const AttentionSizes& sizes) {
-  return {data, sizes.queries, sizes.heads * sizes.size};
+  return {data, sizes.queries, sizes.width()};
 }
 
 /// For the inputs, or their gradients: one tensor or three.
 template <class Float, class Pointer>
 QueryKeyValue<Float> heads_of_inputs(std::span<Pointer const> tensors, const AttentionSizes& sizes) {
-  const std::int64_t width = sizes.heads * sizes.size;
+  const std::int64_t width = sizes.width(), kv_width = sizes.kv_width();
   auto* first = static_cast<Float*>(tensors[0]);
   if (!sizes.packed) {
     return {heads_of_output(first, sizes),
-            {static_cast<Float*>(tensors[1]), sizes.keys, width},
-            {static_cast<Float*>(tensors[2]), sizes.keys, width}};
+            {static_cast<Float*>(tensors[1]), sizes.keys, kv_width},
+            {static_cast<Float*>(tensors[2]), sizes.keys, kv_width}};
   }
   if (first == nullptr) return {};
-  const HeadTensor<Float> packed{first, sizes.queries, 3 * width};
-  return {
-      packed, {first + width, packed.positions, packed.stride}, {first + 2 * width, packed.positions, packed.stride}};
+  const HeadTensor<Float> packed{first, sizes.queries, width + 2 * kv_width};
+  return {packed,
+          {first + width, packed.positions, packed.stride},
+          {first + width + kv_width, packed.positions, packed.stride}};
 }
 
-/// Row `i` of [batch, heads, positions].
+/// Row `i` of [batch, heads, positions], of queries or of keys.
 struct AttentionRow {
-  LOCKSTEP_HOST_DEVICE AttentionRow(std::int64_t i, std::int64_t positions, const AttentionSizes& sizes)
-      : position(i % positions),
-        head(i / positions % sizes.heads),
-        sample(i / positions / sizes.heads),
-        channel(head * sizes.size),
-        first_query((sample * sizes.heads + head) * sizes.queries) {}
+  LOCKSTEP_HOST_DEVICE AttentionRow(std::int64_t i, std::int64_t positions, std::int64_t heads, std::int64_t size)
+      : position(i % positions), head(i / positions % heads), sample(i / positions / heads), channel(head * size) {}
   std::int64_t position, head, sample;
-  std::int64_t channel;      ///< of the head's first channel
-  std::int64_t first_query;  ///< row of the head's query 0 in [batch, heads, queries]
+  std::int64_t channel;  ///< of the head's first channel
 };
+
+LOCKSTEP_HOST_DEVICE inline AttentionRow query_row(std::int64_t i, const AttentionSizes& sizes) {
+  return {i, sizes.queries, sizes.heads, sizes.size};
+}
+/// The first channel of the keys and values that a head of queries sees.
+LOCKSTEP_HOST_DEVICE inline std::int64_t kv_channel(const AttentionRow& query, const AttentionSizes& sizes) {
+  return query.head / sizes.group() * sizes.size;
+}
 
 /// Sums in channel order.
 LOCKSTEP_HOST_DEVICE inline float dot_of_heads(const float* a, const float* b, std::int64_t size) {
@@ -91,15 +95,15 @@ struct AttentionForwardFunctor {
   float scale = 0;
   template <class Group>
   LOCKSTEP_HOST_DEVICE void operator()(Group& group, std::int64_t i) const {
-    const AttentionRow row(i, sizes.queries, sizes);
-    const std::int64_t size = sizes.size, seen = sizes.seen(row.position + 1);
+    const AttentionRow row = query_row(i, sizes);
+    const std::int64_t size = sizes.size, seen = sizes.seen(row.position + 1), channel = kv_channel(row, sizes);
     const float* q = in.q.row(row.sample, row.position, row.channel);
     float *y = out.row(row.sample, row.position, row.channel), *p = scratch + i * kAttentionBlock;
     group.each(size, [=](std::int64_t c) { y[c] = 0; });
     float maximum = -__builtin_inff(), total = 0;
     for (std::int64_t first = 0; first < seen; first += kAttentionBlock) {
       const std::int64_t keys = block_from(first, seen), stride = in.k.stride;
-      const float *k = in.k.row(row.sample, first, row.channel), *v = in.v.row(row.sample, first, row.channel);
+      const float *k = in.k.row(row.sample, first, channel), *v = in.v.row(row.sample, first, channel);
       const float factor_of_scores = scale;
       const float largest = group.maximum(
           keys, [=](std::int64_t s) { return p[s] = dot_of_heads(q, k + s * stride, size) * factor_of_scores; });
@@ -155,7 +159,7 @@ struct AttentionDotsFunctor {
   float* dots = nullptr;  ///< [batch, heads, queries]
   template <class Group>
   LOCKSTEP_HOST_DEVICE void operator()(Group& group, std::int64_t i) const {
-    const AttentionRow row(i, seen.sizes.queries, seen.sizes);
+    const AttentionRow row = query_row(i, seen.sizes);
     const float* y = seen.out.row(row.sample, row.position, row.channel);
     const float* dy = seen.dout.row(row.sample, row.position, row.channel);
     const float dot = group.sum(seen.sizes.size, [=](std::int64_t c) { return y[c] * dy[c]; });
@@ -172,7 +176,8 @@ struct AttentionQueryGradientFunctor {
   template <class Group>
   LOCKSTEP_HOST_DEVICE void operator()(Group& group, std::int64_t i) const {
     const AttentionSeen from = seen;
-    const AttentionRow row(i, from.sizes.queries, from.sizes);
+    const AttentionRow row = query_row(i, from.sizes);
+    const std::int64_t channel = kv_channel(row, from.sizes);
     const float* q = from.in.q.row(row.sample, row.position, row.channel);
     const float* dy = from.dout.row(row.sample, row.position, row.channel);
     float *dx = dq.row(row.sample, row.position, row.channel), *g = scratch + i * kAttentionBlock;
@@ -181,8 +186,8 @@ struct AttentionQueryGradientFunctor {
     const std::int64_t end = from.sizes.seen(row.position + 1), stride = from.in.k.stride;
     for (std::int64_t first = 0; first < end; first += kAttentionBlock) {
       const std::int64_t keys = block_from(first, end);
-      const float* k = from.in.k.row(row.sample, first, row.channel);
-      const float* v = from.in.v.row(row.sample, first, row.channel);
+      const float* k = from.in.k.row(row.sample, first, channel);
+      const float* v = from.in.v.row(row.sample, first, channel);
       group.each(keys, [=](std::int64_t s) {
         g[s] = from.gradient(from.probability(q, k + s * stride, log_sum), dy, v + s * stride, dot);
       });
@@ -197,34 +202,39 @@ struct AttentionQueryGradientFunctor {
   }
 };
 
+/// Sums over the heads of the group, and over each one's queries, in order.
 struct AttentionKeyGradientFunctor {
   AttentionSeen seen;
   const float* dots = nullptr;
   HeadTensor<float> dk, dv;  ///< either may be null: not wanted
-  float* scratch = nullptr;  ///< [batch, heads, keys, 2, kAttentionBlock]
+  float* scratch = nullptr;  ///< [batch, kv_heads, keys, 2, kAttentionBlock]
   template <class Group>
   LOCKSTEP_HOST_DEVICE void operator()(Group& group, std::int64_t i) const {
     const AttentionSeen from = seen;
-    const AttentionRow row(i, from.sizes.keys, from.sizes);
+    const AttentionRow row(i, from.sizes.keys, from.sizes.kv_heads, from.sizes.size);
     const float* k = from.in.k.row(row.sample, row.position, row.channel);
     const float* v = from.in.v.row(row.sample, row.position, row.channel);
     float *p = scratch + 2 * i * kAttentionBlock, *g = p + kAttentionBlock;
     clear(group, dk, row);
     clear(group, dv, row);
-    const std::int64_t end = from.sizes.queries;
-    for (std::int64_t first = from.sizes.first_seeing(row.position); first < end; first += kAttentionBlock) {
-      const std::int64_t queries = block_from(first, end);
-      const float* q = from.in.q.row(row.sample, first, row.channel);
-      const float* dy = from.dout.row(row.sample, first, row.channel);
-      const float *log_sums = from.log_sums + row.first_query + first, *of_rows = dots + row.first_query + first;
-      group.each(queries, [=](std::int64_t t) {
-        p[t] = from.probability(q + t * from.in.q.stride, k, log_sums[t]);
-        g[t] = from.gradient(p[t], dy + t * from.dout.stride, v, of_rows[t]);
-      });
-      group.barrier();
-      add(group, dk, row, g, HeadRows{q, from.in.q.stride, queries});
-      add(group, dv, row, p, HeadRows{dy, from.dout.stride, queries});
-      group.barrier();
+    const std::int64_t heads = from.sizes.group(), end = from.sizes.queries;
+    for (std::int64_t head = row.head * heads; head < (row.head + 1) * heads; ++head) {
+      const std::int64_t channel = head * from.sizes.size;
+      const std::int64_t first_query = (row.sample * from.sizes.heads + head) * end;
+      for (std::int64_t first = from.sizes.first_seeing(row.position); first < end; first += kAttentionBlock) {
+        const std::int64_t queries = block_from(first, end);
+        const float* q = from.in.q.row(row.sample, first, channel);
+        const float* dy = from.dout.row(row.sample, first, channel);
+        const float *log_sums = from.log_sums + first_query + first, *of_rows = dots + first_query + first;
+        group.each(queries, [=](std::int64_t t) {
+          p[t] = from.probability(q + t * from.in.q.stride, k, log_sums[t]);
+          g[t] = from.gradient(p[t], dy + t * from.dout.stride, v, of_rows[t]);
+        });
+        group.barrier();
+        add(group, dk, row, g, HeadRows{q, from.in.q.stride, queries});
+        add(group, dv, row, p, HeadRows{dy, from.dout.stride, queries});
+        group.barrier();
+      }
     }
   }
 
@@ -299,7 +309,7 @@ class AttentionGrid final : public Kernel {
 
  private:
   [[nodiscard]] std::int64_t query_rows() const { return sizes_.batch * sizes_.heads * sizes_.queries; }
-  [[nodiscard]] std::int64_t key_rows() const { return sizes_.batch * sizes_.heads * sizes_.keys; }
+  [[nodiscard]] std::int64_t key_rows() const { return sizes_.batch * sizes_.kv_heads * sizes_.keys; }
 
   AttentionSizes sizes_;
   float scale_;

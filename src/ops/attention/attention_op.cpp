@@ -1,7 +1,9 @@
 // attention: softmax(scale * q k^T) v for each head, scale = 1 / sqrt(width / heads); with `causal`, position t sees
 // positions up to t. Inputs: one [b, T, 3 * width] with q, k, v side by side, or three: q [b, T, width] and k, v [b, S,
 // width]. The scores are computed block by block, never as a whole T x S matrix.
-// Saved: the logarithm of the sum of exponentials of each row of scores, [b, heads, T].
+// With fewer `kv_heads` each head of keys and values, of the same size, serves a group of neighbouring heads of
+// queries, and its gradient is the sum over the group, in order (Ainslie and others, "GQA", 2023); k and v are narrower
+// then. Saved: the logarithm of the sum of exponentials of each row of scores, [b, heads, T].
 #include <fmt/format.h>
 
 #include "lockstep/error.hpp"
@@ -27,16 +29,32 @@ void check_inputs(const Attributes& attributes, std::span<const TensorSpec> inpu
     if (input.dtype != DType::f32 || input.shape.size() != 3) fail("inputs [batch, time, width] of f32", inputs);
   }
   if (inputs.size() == 2) fail("one input (q, k, v side by side) or three (q, k, v)", inputs);
-  const std::int64_t width = inputs[0].shape[2];
-  if (inputs.size() == 1 && width % 3 != 0) fail("an input [batch, time, 3 * width]", inputs);
+  const std::int64_t width = inputs[0].shape[2], heads = attributes.integer("heads");
+  const std::int64_t kv_heads = attributes.has("kv_heads") ? attributes.integer("kv_heads") : heads;
+  if (heads % kv_heads != 0) {
+    throw Error(ExitCode::configuration,
+                fmt::format("attention: expected kv_heads that divide the {} heads, found {}", heads, kv_heads));
+  }
+  const bool grouped = kv_heads != heads;
+  if (inputs.size() == 1 && !grouped && width % 3 != 0) fail("an input [batch, time, 3 * width]", inputs);
   if (inputs.size() == 3) {
     const Shape &q = inputs[0].shape, &k = inputs[1].shape;
-    if (k != inputs[2].shape || q[0] != k[0] || q[2] != k[2]) fail("q, k and v of one batch and width", inputs);
+    if (k != inputs[2].shape || q[0] != k[0] || (!grouped && q[2] != k[2])) {
+      fail("q, k and v of one batch and width", inputs);
+    }
     if (attributes.boolean("causal") && q[1] != k[1]) fail("q, k and v of one length where causal", inputs);
     if (k[1] == 0 && q[1] != 0) fail("at least one key", inputs);
   }
-  const std::int64_t heads = attributes.integer("heads"), all = inputs.size() == 1 ? width / 3 : width;
-  if (all % heads != 0) fail(fmt::format("a width that is a multiple of {} heads", heads), inputs);
+  if (grouped && inputs.size() == 1 && width % (heads + 2 * kv_heads) != 0) {
+    fail(fmt::format("an input [batch, time, width] of {} heads and twice {} kv_heads", heads, kv_heads), inputs);
+  }
+  if (inputs.size() == 3 || !grouped) {
+    const std::int64_t all = inputs.size() == 1 ? width / 3 : width;
+    if (all % heads != 0) fail(fmt::format("a width that is a multiple of {} heads", heads), inputs);
+  }
+  if (grouped && inputs.size() == 3 && inputs[1].shape[2] != width / heads * kv_heads) {
+    fail(fmt::format("k and v of {} heads of {}", kv_heads, width / heads), inputs);
+  }
 }
 
 Signature infer_attention(const Attributes& attributes, std::span<const TensorSpec> inputs) {
@@ -62,6 +80,12 @@ OpDef make_attention() {
   op.name = "attention";
   op.doc = "scaled dot product attention of several heads";
   op.attributes = {{.name = "heads", .kind = AttributeKind::integer, .doc = "number of heads", .minimum = 1},
+                   {.name = "kv_heads",
+                    .kind = AttributeKind::integer,
+                    .doc = "heads of keys and values, each for as many neighbouring heads of queries (grouped-query "
+                           "attention; 1: multi-query); default: `heads`",
+                    .optional = true,
+                    .minimum = 1},
                    {.name = "causal",
                     .kind = AttributeKind::boolean,
                     .doc = "a position sees itself and what is before",

@@ -10,9 +10,11 @@
 namespace lockstep::ops {
 
 struct AttentionSizes {
-  std::int64_t batch = 0, queries = 0, keys = 0, heads = 1;
-  std::int64_t size = 0;    ///< of a head
-  std::int64_t offset = 0;  ///< position of query 0 among the keys; 0 as long as there is no cache of past keys
+  std::int64_t batch = 0, queries = 0, keys = 0;
+  std::int64_t heads = 1;     ///< of queries
+  std::int64_t kv_heads = 1;  ///< of keys and values: each serves heads / kv_heads neighbouring heads of queries
+  std::int64_t size = 0;      ///< of a head
+  std::int64_t offset = 0;    ///< position of query 0 among the keys; 0 as long as there is no cache of past keys
   bool causal = true;
   bool packed = true;  ///< q, k, v are side by side in one input
 
@@ -21,10 +23,14 @@ struct AttentionSizes {
         queries(inputs[0].shape[1]),
         keys(inputs.size() == 1 ? queries : inputs[1].shape[1]),
         heads(attributes.integer("heads")),
-        size(inputs[0].shape[2] / (inputs.size() == 1 ? 3 : 1) / heads),
+        kv_heads(attributes.has("kv_heads") ? attributes.integer("kv_heads") : heads),
+        size(inputs[0].shape[2] / (inputs.size() == 1 ? heads + 2 * kv_heads : heads)),
         causal(attributes.boolean("causal")),
         packed(inputs.size() == 1) {}
 
+  [[nodiscard]] LOCKSTEP_HOST_DEVICE std::int64_t group() const { return heads / kv_heads; }
+  [[nodiscard]] std::int64_t width() const { return heads * size; }  ///< of queries and of the output
+  [[nodiscard]] std::int64_t kv_width() const { return kv_heads * size; }
   /// How many keys are visible to the first `queries_end` queries.
   [[nodiscard]] LOCKSTEP_HOST_DEVICE std::int64_t seen(std::int64_t queries_end) const {
     return causal && offset + queries_end < keys ? offset + queries_end : keys;

@@ -1,12 +1,12 @@
 #include <algorithm>
 #include <memory>
-#include <optional>
 
 #include "core/vectorize.hpp"
 #include "device/cpu/dnnl_layer.hpp"
 #include "device/cpu/gemm.hpp"
 #include "ops/dnnl_layer_cpu.hpp"
 #include "ops/elementwise.hpp"
+#include "ops/kept_weight.hpp"
 #include "ops/linear/linear_sizes.hpp"
 #include "ops/rows.hpp"
 #include "ops/upcast.hpp"
@@ -22,41 +22,6 @@ LOCKSTEP_VECTORIZED void fill_rows(const float* bias, float* y, std::int64_t row
     for (std::int64_t i = 0; i < n; ++i) y[row * n + i] = bias[i];
   }
 }
-
-/// The weight as the right factor of a product. Packed once per version of the parameters, unless nothing may be kept,
-/// or each call uses it for so many rows that the cost of packing is negligible.
-class Weight {
- public:
-  Weight(std::int64_t in, std::int64_t out, std::int64_t rows, bool keeps, bool transposed)
-      : is_kept_(keeps && rows <= kFewRows),
-        rows_(rows),
-        k_(transposed ? in : out),
-        n_(transposed ? out : in),
-        in_(in),
-        transposed_(transposed) {}
-
-  [[nodiscard]] std::size_t bytes() const { return is_kept_ ? device::PackedMatrix::bytes(k_, n_) : 0; }
-
-  /// result[rows, n] = x[rows, k] * weight
-  void multiply(const float* x, const float* weight, std::uint64_t version, device::MatrixResult result) {
-    const device::MatrixView view{weight, in_, transposed_};
-    if (!is_kept_) return gemm(rows_, n_, k_, {x, k_}, view, result);
-    if (version_ != version) {
-      if (!version_) packed_ = device::PackedMatrix(k_, n_);
-      packed_.pack(view);
-      version_ = version;
-    }
-    gemm(rows_, {x, k_}, packed_, result);
-  }
-
- private:
-  static constexpr std::int64_t kFewRows = 1024;
-  bool is_kept_;
-  std::int64_t rows_, k_, n_, in_;
-  bool transposed_;
-  device::PackedMatrix packed_;
-  std::optional<std::uint64_t> version_;
-};
 
 class LinearCpu final : public Kernel {
  public:
@@ -74,13 +39,14 @@ class LinearCpu final : public Kernel {
 
   void forward(const ForwardCall& call) override {
     if (bias_) fill_rows(static_cast<const float*>(call.parameters[1]), output(call), rows_, out_);
-    forward_.multiply(input(call), weight(call.parameters), call.step->parameters_version, {output(call), out_, bias_});
+    forward_.multiply({input(call), in_}, weight(call.parameters), call.step->parameters_version,
+                      {output(call), out_, bias_});
   }
 
   void backward(const BackwardCall& call) override {
     const float* dy = output_gradient(call);
     if (float* dx = input_gradient(call); dx != nullptr) {
-      backward_.multiply(dy, weight(call.parameters), call.step->parameters_version, {dx, in_});
+      backward_.multiply({dy, out_}, weight(call.parameters), call.step->parameters_version, {dx, in_});
     }
     if (float* dw = call.parameter_gradients[0]; dw != nullptr) {
       gemm(out_, in_, rows_, {dy, out_, true}, {input(call), in_}, {dw, in_, (call.add_to & 1U) != 0});
@@ -102,7 +68,7 @@ class LinearCpu final : public Kernel {
 
   std::int64_t rows_, in_, out_;
   bool bias_, trains_;
-  Weight forward_, backward_;
+  KeptWeight forward_, backward_;
 };
 
 /// In bfloat16 by oneDNN's inner product; float32 uses gemm. For requests that multiplies_natively().

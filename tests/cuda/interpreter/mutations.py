@@ -32,6 +32,8 @@ OF_OPS = ("ops", "two_bytes", "libraries")  # can be restricted to some ops
 # Functors of no op's own: some ops that have them.
 SHARED = {"CopyRowsFunctor": ("linear", "linear_gelu", "gelu_linear", "conv"), "ScaleGradients": ("layer_norm", "rms_norm"),
           "RowElements": ("linear", "conv", "position_embedding"), "FilterSizes": ("conv",), "Product": ("gelu", "dropout")}
+ACTIVATIONS = {"Elu": "elu", "Hardswish": "hardswish", "LeakyRelu": "leaky_relu", "Relu": "relu", "Sigmoid": "sigmoid",
+               "Silu": "silu", "Softplus": "softplus", "Tanh": "tanh"}
 OF_SCRIPT = {"libraries": "Ops", "ranks": "Bits"}  # the tests that are taken of it; else all
 
 
@@ -135,7 +137,7 @@ def ops_of(kernel, texts):
     users = [text for path, text in texts.items()
              if path.parent.name in folders or (included and re.search(f'#include "ops/.*({included})"', text))]
     ops = set(re.findall(r"> make_(\w+)_grid\(const KernelRequest", "\n".join(users)))
-    ops |= {name.lower() for name in names if name in ("Relu", "Silu", "Sigmoid", "Tanh")}
+    ops |= {ACTIVATIONS[name] for name in names if name in ACTIVATIONS}
     for name in names:
         ops |= set(SHARED.get(name, ()))
     return ",".join(sorted(ops))

@@ -1,0 +1,81 @@
+// lstm and gru over the steps of x [b, T, in], to y [b, T, features]: the state begins at 0 for each sample, and every
+// step's output is there (`slice` takes the last). Parameters as in PyTorch: weight_ih [gates * features, in],
+// weight_hh [gates * features, features], bias_ih, bias_hh; recurrent_cells.hpp has the equations. Saved: the gates of
+// each step and what else backward needs, [b, T, gates + 1, features].
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "lockstep/error.hpp"
+#include "lockstep/op.hpp"
+#include "ops/recurrent/recurrent_cells.hpp"
+
+namespace lockstep::ops {
+
+std::unique_ptr<Kernel> make_lstm_cpu(const KernelRequest& request);
+std::unique_ptr<Kernel> make_gru_cpu(const KernelRequest& request);
+
+namespace {
+
+template <class Cell>
+Signature infer_recurrent(const std::string& op, const Attributes& attributes, const TensorSpec& x) {
+  if (x.dtype != DType::f32 || x.shape.size() != 3) {
+    throw Error(ExitCode::configuration,
+                fmt::format("{}: expected an input [batch, time, width] of f32, found {} of {}", op, to_string(x.shape),
+                            name_of(x.dtype)));
+  }
+  const std::int64_t units = attributes.integer("features"), gates = Cell::kGates * units;
+  const Initializer uniform = Initializer::uniform(1 / std::sqrt(static_cast<double>(units)));
+  Signature signature;
+  signature.outputs = {{DType::f32, {x.shape[0], x.shape[1], units}}};
+  signature.parameters = {{"weight_ih", {gates, x.shape[2]}, uniform}, {"weight_hh", {gates, units}, uniform}};
+  if (attributes.boolean("bias")) {
+    signature.parameters.push_back({"bias_ih", {gates}, uniform, false});
+    signature.parameters.push_back({"bias_hh", {gates}, uniform, false});
+  }
+  signature.saved = {{DType::f32, {x.shape[0], x.shape[1], Cell::kKept, units}}};
+  return signature;
+}
+
+template <class Cell>
+Cost recurrent_cost(const Attributes& /*attributes*/, std::span<const TensorSpec> inputs, const Signature& signature) {
+  const auto outputs = static_cast<double>(signature.outputs[0].elements());
+  const auto terms = static_cast<double>(inputs[0].shape[2] + signature.outputs[0].shape[2]);
+  const double products = 2 * outputs * Cell::kGates * terms;
+  return {products + outputs * Cell::kCost, 2 * products + outputs * Cell::kGradientCost};
+}
+
+template <class Cell>
+OpDef make_recurrent(const std::string& name, const std::string& doc, KernelFactory cpu) {
+  OpDef op;
+  op.name = name;
+  op.doc = doc;
+  op.attributes = {{.name = "features",
+                    .kind = AttributeKind::integer,
+                    .doc = "size of the output's last dimension: units of the layer",
+                    .minimum = 1},
+                   {.name = "bias",
+                    .kind = AttributeKind::boolean,
+                    .doc = "add the two biases of each gate",
+                    .default_value = true}};
+  op.shorthand = "features";
+  op.backward_reads = {.inputs = true, .outputs = true};
+  op.infer = [name](const Attributes& attributes, std::span<const TensorSpec> inputs) {
+    return infer_recurrent<Cell>(name, attributes, inputs[0]);
+  };
+  op.cost = recurrent_cost<Cell>;
+  op.kernels[DeviceKind::cpu] = std::move(cpu);
+  return op;
+}
+
+}  // namespace
+
+OpDef make_lstm() {
+  return make_recurrent<LstmCell>("lstm", "long short-term memory over the steps of a sequence", make_lstm_cpu);
+}
+
+OpDef make_gru() {
+  return make_recurrent<GruCell>("gru", "gated recurrent units over the steps of a sequence", make_gru_cpu);
+}
+
+}  // namespace lockstep::ops

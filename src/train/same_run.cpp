@@ -1,0 +1,47 @@
+#include "train/same_run.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "checkpoint/run_directory.hpp"
+#include "lockstep/error.hpp"
+#include "optim/learning_rate.hpp"
+
+namespace lockstep::train {
+
+std::int64_t total_steps(const config::RunLength& length, std::int64_t steps_per_epoch) {
+  return length.steps > 0 ? length.steps : std::llround(length.epochs * static_cast<double>(steps_per_epoch));
+}
+
+void require_same_run(const RunContext& run, std::int64_t steps, std::int64_t steps_per_epoch,
+                      const checkpoint::Checkpoint& checkpoint) {
+  const checkpoint::Progress& progress = checkpoint.manifest.progress;
+  if (progress.job_digest == run.canonical.digest) return;
+  const auto saved = config::length_if_else_equal(progress.job, run.canonical.text);
+  if (!saved) return checkpoint::require_same_job(checkpoint, run.canonical);
+  if (progress.step > steps) {
+    throw Error(ExitCode::configuration,
+                fmt::format("{}: the run has done {} steps, more than the {} that the job now has; restore its length, "
+                            "or choose a new run_directory",
+                            checkpoint.path, progress.step, steps));
+  }
+  const auto rates_of = [&](std::int64_t of_steps) {
+    return optim::LearningRate(run.job.learning_rate, run.registries.schedules, run.job.batch_size, of_steps,
+                               steps_per_epoch);
+  };
+  const auto saved_steps = total_steps(*saved, steps_per_epoch);
+  const auto then = rates_of(saved_steps), now = rates_of(steps);
+  for (std::int64_t step = 0; step < progress.step; ++step) {
+    if (then.at(step) == now.at(step)) continue;
+    throw Error(
+        ExitCode::configuration,
+        fmt::format("{}: this run began with {} steps, and with {} the schedule '{}' has other learning rates for "
+                    "what it has done (step {}: {:.6g}, now {:.6g}); restore its length, or begin a new run with "
+                    "its weights (lockstep checkpoint export, then initialize)",
+                    checkpoint.path, saved_steps, steps, run.job.learning_rate.schedule.kind, step + 1, then.at(step),
+                    now.at(step)));
+  }
+}
+
+}  // namespace lockstep::train

@@ -1,0 +1,22 @@
+// Whether a checkpoint is of this run, so that the run may go on from it.
+#pragma once
+
+#include <cstdint>
+
+#include "checkpoint/checkpoint.hpp"
+#include "config/config.hpp"
+#include "train/run_context.hpp"
+
+namespace lockstep::train {
+
+/// Steps of a run of this length; 0 if it rounds to none.
+[[nodiscard]] std::int64_t total_steps(const config::RunLength& length, std::int64_t steps_per_epoch);
+
+/// Throws Error(configuration) that names the differences if the checkpoint's job computes other bits than `run`, whose
+/// length is `steps`. A job of another length computes the same up to the checkpoint if the schedule has the same
+/// learning rate for each step until then: always where the rate does not depend on the length, as with `constant`,
+/// and before the decay begins with `wsd`.
+void require_same_run(const RunContext& run, std::int64_t steps, std::int64_t steps_per_epoch,
+                      const checkpoint::Checkpoint& checkpoint);
+
+}  // namespace lockstep::train

@@ -1,0 +1,168 @@
+#!/usr/bin/env python3
+"""The scripts of examples/slurm on a real Slurm: srun and launch, time limits, preemption, arrays, hosts that die. Each
+job ends with the hash of the same job on one rank of this machine."""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+from slurm_cluster import SlurmCluster, missing
+
+if missing():
+    print(f"skipped: {missing()}")
+    sys.exit(77)
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "launch"))
+from launches import PROGRAM, wait_until  # noqa: E402  pylint: disable=wrong-import-position
+
+SCRIPTS = pathlib.Path(__file__).resolve().parents[2] / "examples/slurm"
+# Small batches: a step costs little, and the messages between ranks take time.
+SMALL = ["data.train.digits.count=64", "data.validation.digits.count=16", "batch_size=8",
+         "shards=8", "threads=1", "learning_rate=0.002", "evaluate=never"]
+
+
+def words(steps):
+    return [*SMALL, f"steps={steps}", "checkpoint={every: 10 steps}"]
+
+
+class Slurm(unittest.TestCase):
+    hashes = {}
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.cluster = cls.enterClassContext(SlurmCluster(3))
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def setUp(self):
+        self.directory = pathlib.Path(self.folder.name).resolve() / self.id().rsplit(".", 1)[-1]
+
+    def local_hash(self, *changes):
+        if changes not in self.hashes:
+            done = subprocess.run([PROGRAM, "train", *changes, "checkpoint=never", "--log", "json",
+                                   f"run_directory={self.directory}-local"], capture_output=True, text=True, check=True)
+            self.hashes[changes] = json.loads(done.stdout.splitlines()[-1])["parameters_sha256"]
+        return self.hashes[changes]
+
+    def submit(self, script, *arguments, options=(), cluster=None):
+        return (cluster or self.cluster).submit(
+            f"--output={self.directory}.log", *options, SCRIPTS / script, *arguments,
+            environment={"LOCKSTEP": PROGRAM, "RUN_DIRECTORY": str(self.directory)})
+
+    def events(self, name, directory=None):
+        file = (directory or self.directory) / "events.jsonl"
+        lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
+        return [event for event in map(json.loads, lines) if event["event"] == name]
+
+    def wait_for_step(self, step):
+        wait_until(lambda: any(event["step"] >= step for event in self.events("step")), f"step {step}: {self.log()}")
+
+    def log(self):
+        file = pathlib.Path(f"{self.directory}.log")
+        return file.read_text(encoding="utf-8", errors="replace") if file.exists() else ""
+
+    def completed(self, job, cluster=None):
+        shown = (cluster or self.cluster).wait(job, "COMPLETED|FAILED|TIMEOUT|NODE_FAIL|CANCELLED")
+        self.assertEqual((shown["JobState"], shown["ExitCode"]), ("COMPLETED", "0:0"), self.log())
+        return shown
+
+    def ends_with(self, expected, ranks):
+        *interrupted, end = self.events("end")
+        self.assertEqual(end["parameters_sha256"], expected)
+        self.assertEqual(len(end["shards_by_rank"]), ranks)
+        return interrupted
+
+    def test_srun_on_two_nodes(self):
+        shown = self.completed(self.submit("srun.sbatch", *words(100)))
+        self.assertEqual(self.ends_with(self.local_hash(*SMALL, "steps=100"), 4), [])
+        self.assertEqual(shown["NumNodes"], "2")
+        self.assertRegex(shown["Comment"], r"^step 100, 0\.\d{4} device-hours$")
+
+    def test_launch_on_the_allocations_hosts(self):
+        shown = self.completed(self.submit("launch.sbatch", *words(100)))
+        self.assertEqual(self.ends_with(self.local_hash(*SMALL, "steps=100"), 4), [])
+        launched, = self.events("launch")
+        self.assertEqual(launched["on"], f"{self.cluster.names[0]}:2,{self.cluster.names[1]}:2", shown["NodeList"])
+        self.assertRegex(shown["Comment"], r"^step 100, 0\.\d{4} device-hours$")
+
+    def test_ranks_on_this_machine_leave_the_other_hosts_alone(self):
+        script = self.directory.with_suffix(".sh")
+        script.write_text(f"#!/bin/sh\nexec {PROGRAM} train --ranks 3 {' '.join(SMALL)} steps=20 'checkpoint={{every: "
+                          f"10 steps}}' run_directory={self.directory}\n", encoding="utf-8")
+        self.completed(self.cluster.submit(f"--output={self.directory}.log", "--nodes=2", script))
+        self.ends_with(self.local_hash(*SMALL, "steps=20"), 3)
+
+    def test_a_job_at_its_time_limit_goes_on_with_the_same_bits_on_other_nodes(self):
+        # Slurm looks at limits every 30 s: the job must take longer than that.
+        expected = self.local_hash(*SMALL, "steps=5000")
+        job = self.submit("launch.sbatch", *words(5000), options=("--time=1", "--signal=B:TERM@55"))
+        self.wait_for_step(20)
+        before = self.cluster.job(job)["NodeList"]
+        self.cluster.command("scontrol", "update", f"NodeName={before}", "State=DRAIN", "Reason=test")
+        self.addCleanup(self.cluster.command, "scontrol", "update", f"NodeName={before}", "State=RESUME")
+        self.cluster.wait(job, "PENDING")
+        self.cluster.command("scontrol", "update", f"JobId={job}", "TimeLimit=30", "NumNodes=1", "NumTasks=2")
+        shown = self.completed(job)
+        self.assertEqual(shown["NodeList"], self.cluster.names[2])
+        self.assertGreaterEqual(int(shown["Restarts"]), 1)
+        interrupted = self.ends_with(expected, 2)
+        self.assertGreaterEqual(len(interrupted), 1)
+        self.assertTrue(all(end["interrupted"] for end in interrupted))
+
+    def preempted(self, script):
+        expected = self.local_hash(*SMALL, "steps=1000")
+        job = self.submit(script, *words(1000))
+        self.wait_for_step(20)
+        urgent = self.cluster.submit("--partition=urgent", "--nodes=3", "--exclusive", f"--output={self.directory}.urgent",
+                                     "--wrap", "sleep 1")
+        self.cluster.wait(urgent, "COMPLETED")
+        shown = self.completed(job)
+        self.assertEqual(shown["Restarts"], "1")
+        first, = self.ends_with(expected, 4)
+        self.assertTrue(first["interrupted"], "it had the time to write a checkpoint")
+
+    def test_srun_gives_way_to_a_job_of_higher_priority(self):
+        self.preempted("srun.sbatch")
+
+    def test_launch_gives_way_to_a_job_of_higher_priority(self):
+        self.preempted("launch.sbatch")
+
+    def test_an_array_of_three_trials(self):
+        job_file = self.directory.with_suffix(".yaml")
+        job_file.write_text((SCRIPTS.parent / "houses.yaml").read_text(encoding="utf-8").replace(
+            "houses.csv", str(SCRIPTS.parent / "houses.csv")), encoding="utf-8")
+        job = self.submit("array.sbatch", job_file, "seed", "1", "2", "3", options=("--array=0-2",))
+        for index in range(3):
+            self.cluster.wait(f"{job}_{index}", "COMPLETED")
+            end = self.events("end", self.directory / str(index))[-1]
+            self.assertEqual(end["parameters_sha256"], self.local_hash(str(job_file), f"seed={index + 1}"))
+        self.assertEqual(len(set(self.hashes[(str(job_file), f"seed={i}")] for i in (1, 2, 3))), 3)
+
+    def test_a_host_that_dies_under_srun_has_the_job_requeued(self):
+        with SlurmCluster(3) as cluster:
+            job = self.submit("srun.sbatch", *words(1000), cluster=cluster)
+            self.wait_for_step(50)
+            cluster.fail(1)
+            shown = self.completed(job, cluster)
+            self.assertEqual(shown["NodeList"], f"{cluster.names[0]},{cluster.names[2]}")
+        self.assertGreaterEqual(int(shown["Restarts"]), 1)
+        self.ends_with(self.local_hash(*SMALL, "steps=1000"), 4)
+
+    def test_a_host_that_dies_under_launch_is_left_out(self):
+        with SlurmCluster(2) as cluster:
+            job = self.submit("launch.sbatch", *words(1000), "--hang-limit", "5", cluster=cluster)
+            self.wait_for_step(50)
+            cluster.fail(1)
+            shown = self.completed(job, cluster)
+        self.assertEqual(shown["Restarts"], "0", "the same Slurm job went on")
+        self.ends_with(self.local_hash(*SMALL, "steps=1000"), 2)
+        self.assertEqual([event["ranks"] for event in self.events("launch")], [4, 2])
+
+
+if __name__ == "__main__":
+    unittest.main()
