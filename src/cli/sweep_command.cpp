@@ -104,8 +104,9 @@ int run_sweep(SweepArguments& arguments) {
 void add_sweep(CLI::App& program, Action& run) {
   CLI::App* command = program.add_subcommand(
       "sweep", "Search settings of a job: train trials of it beside each other, and keep the best.");
-  command->footer("Examples:\n  lockstep sweep examples/digits-sweep.yaml\n"
-                  "  lockstep sweep sweep.yaml --ranks 4 --ranks-per-trial 2");
+  command->footer(
+      "Examples:\n  lockstep sweep examples/digits-sweep.yaml\n"
+      "  lockstep sweep sweep.yaml --ranks 4 --ranks-per-trial 2");
   auto arguments = std::make_shared<SweepArguments>();
   command
       ->add_option("FILE", arguments->words,

@@ -182,7 +182,9 @@ of defaults marks alternatives.
 std::string schema(const Catalogue& catalogue) {
   Json json = {{"$schema", "http://json-schema.org/draft-07/schema#"},
                {"title", "lockstep job"},
-               {"description", "One training run, or a search over its settings. Root keys other than `job` and `sweep` belong to the Helm chart."},
+               {"description",
+                "One training run, or a search over its settings. Root keys other than `job` and `sweep` belong to the "
+                "Helm chart."},
                {"type", "object"},
                {"additionalProperties", false},
                {"required", Json::array({"job"})},

@@ -70,15 +70,15 @@ namespace lockstep::config {
 struct SweepFile : SweepOptions {
   std::string file, job_file, job_text;
   std::vector<std::string> overrides;  ///< of the job, for all trials
-  std::string canonical;  ///< the sweep as JSON with every default, without its name, directory and budget
+  std::string canonical;               ///< the sweep as JSON with every default, without its name, directory and budget
 };
 
 /// Reads a sweep file and checks it against its job. `overrides` are of the job. Throws Problems.
 [[nodiscard]] SweepFile load_sweep(const std::string& path, const std::vector<std::string>& overrides,
                                    const Catalogue& catalogue, bool need_data);
 
-/// The job of a trial: the sweep's job with these overrides ("learning_rate=0.1") in addition. Throws Problems; one in a
-/// parameter's value is reported at the parameter's place in the sweep file.
+/// The job of a trial: the sweep's job with these overrides ("learning_rate=0.1") in addition. Throws Problems; one in
+/// a parameter's value is reported at the parameter's place in the sweep file.
 [[nodiscard]] JobFile load_trial(const SweepFile& sweep, const std::vector<std::string>& settings,
                                  const Catalogue& catalogue, bool need_data);
 

@@ -35,10 +35,8 @@ void check_job(const SweepFile& sweep, const JobFile& job, Session& session) {
     if (place.file.empty()) place.file = sweep.job_file;
     session.problems.push_back({place, std::move(message)});
   };
-  if (sweep.metric != "loss" &&
-      std::find(job.metrics.begin(), job.metrics.end(), sweep.metric) == job.metrics.end()) {
-    problem("metrics",
-            fmt::format("expected '{}', by which the sweep judges trials; add it to metrics", sweep.metric));
+  if (sweep.metric != "loss" && std::find(job.metrics.begin(), job.metrics.end(), sweep.metric) == job.metrics.end()) {
+    problem("metrics", fmt::format("expected '{}', by which the sweep judges trials; add it to metrics", sweep.metric));
   }
   const DataOptions& data = job.data;
   if (!data.validation && data.validation_fraction == 0 && data.validation_list.empty()) {

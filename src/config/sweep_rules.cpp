@@ -134,8 +134,8 @@ Is<std::vector<SweepParameter>> parameters(Is<SweepParameter> parameter) {
   return {std::make_shared<ParametersRule>(std::move(parameter.rule))};
 }
 
-void at_parameter(const Scope& scope, const SweepParameter& parameter, const std::string& key,
-                  const std::string& inner, std::string message) {
+void at_parameter(const Scope& scope, const SweepParameter& parameter, const std::string& key, const std::string& inner,
+                  std::string message) {
   const YamlNode* node = &scope.cursor().node();
   std::string path = scope.cursor().path();
   for (const std::string& step : {std::string("parameters"), parameter.path, key, inner}) {

@@ -20,7 +20,7 @@ namespace lockstep::config {
 
 /// Reports a problem at a key of a parameter, or at `inner` below that key if it is not empty. Paths contain dots, so
 /// Scope::problem() cannot find them.
-void at_parameter(const Scope& scope, const SweepParameter& parameter, const std::string& key,
-                  const std::string& inner, std::string message);
+void at_parameter(const Scope& scope, const SweepParameter& parameter, const std::string& key, const std::string& inner,
+                  std::string message);
 
 }  // namespace lockstep::config

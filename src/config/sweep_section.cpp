@@ -79,9 +79,7 @@ Is<SweepBudget> budget_section() {
 
 Is<SweepOptions> method_section() {
   using Options = SweepOptions;
-  return Section<Options>()
-      .word(SearchMethod::grid, &Options::method)
-      .word(SearchMethod::random, &Options::method);
+  return Section<Options>().word(SearchMethod::grid, &Options::method).word(SearchMethod::random, &Options::method);
 }
 
 /// `when` may name parameters further up only, so that values can be drawn in the order of the file.
@@ -127,8 +125,9 @@ void check_grid(const SweepOptions& sweep, const Scope& scope) {
 void check_budget(const SweepOptions& sweep, const Scope& scope) {
   const SweepBudget& budget = sweep.budget;
   if (sweep.method == SearchMethod::grid || budget.trials > 0 || budget.steps > 0 || budget.device_seconds > 0) return;
-  scope.problem("budget", "expected a limit, without which the search has no end, found none; set budget: 20, for 20 "
-                          "trials");
+  scope.problem("budget",
+                "expected a limit, without which the search has no end, found none; set budget: 20, for 20 "
+                "trials");
 }
 
 }  // namespace

@@ -104,10 +104,11 @@ void Journal::read() {
       }
       const auto keys = differing(json.at("sweep"), own);
       if (keys.empty()) continue;
-      throw Error(ExitCode::configuration,
-                  fmt::format("{}: expected the sweep that was begun in this directory, found another: it differs in {}; "
-                              "choose another directory with --directory",
-                              path_, fmt::join(keys, ", ")));
+      throw Error(
+          ExitCode::configuration,
+          fmt::format("{}: expected the sweep that was begun in this directory, found another: it differs in {}; "
+                      "choose another directory with --directory",
+                      path_, fmt::join(keys, ", ")));
     } catch (const Json::exception&) {
     } catch (const std::out_of_range&) {
     }

@@ -18,8 +18,9 @@ namespace lockstep::sweep {
 
 class Journal {
  public:
-  /// Opens or creates the file. A last line that was not written to its end is dropped. Throws Error(configuration) if it
-  /// is another sweep's, Error(data) for a line that is no record, Error(infrastructure) if it cannot be read or written.
+  /// Opens or creates the file. A last line that was not written to its end is dropped. Throws Error(configuration) if
+  /// it is another sweep's, Error(data) for a line that is no record, Error(infrastructure) if it cannot be read or
+  /// written.
   Journal(std::string path, const config::SweepFile& sweep);
   ~Journal();
   Journal(const Journal&) = delete;

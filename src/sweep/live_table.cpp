@@ -28,8 +28,8 @@ std::string headline(const Study& study, std::size_t running, double seconds) {
   line.add(fmt::format("{} running", running));
   if (failed > 0) line.add(fmt::format("{} failed", failed));
   if (const Trial* best = study.best(); best != nullptr) {
-    line.add(fmt::format("best {} {} (trial {})", options.metric,
-                         telemetry::fixed_number(best->reports.back().value), best->number));
+    line.add(fmt::format("best {} {} (trial {})", options.metric, telemetry::fixed_number(best->reports.back().value),
+                         best->number));
   }
   line.add(telemetry::clock_time(seconds));
   return line.text();
@@ -100,8 +100,9 @@ std::string LiveTable::change(const Study& study, int number) {
   const std::string name = fmt::format("trial {} ", number);
   if (trial.state == TrialState::failed) return name + "failed: " + trial.message + settings;
   if (trial.state == TrialState::waiting) return name + "is tried again: " + trial.message;
-  return name + fmt::format("{}: {} {} after {} steps", trial.state == TrialState::paused ? "paused" : trial.outcome,
-                            study.options().metric, telemetry::fixed_number(trial.reports.back().value), trial.steps) +
+  return name +
+         fmt::format("{}: {} {} after {} steps", trial.state == TrialState::paused ? "paused" : trial.outcome,
+                     study.options().metric, telemetry::fixed_number(trial.reports.back().value), trial.steps) +
          settings;
 }
 

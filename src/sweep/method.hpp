@@ -1,5 +1,5 @@
-// Method: decides which trial is trained next. Pure: a function of the study, so a sweep that was killed decides the same
-// when its journal has been read, and methods are tested without processes.
+// Method: decides which trial is trained next. Pure: a function of the study, so a sweep that was killed decides the
+// same when its journal has been read, and methods are tested without processes.
 #pragma once
 
 #include <memory>

@@ -103,8 +103,8 @@ std::string trials_json(const Study& study) {
 
 std::string best_yaml(const Study& study, const Trial& best, const std::string& job) {
   return fmt::format("# Trial {} of the sweep {}: validation {} {} after {} steps.\n# {}\n{}", best.number,
-                     study.options().name, study.options().metric, best.reports.back().value,
-                     best.reports.back().steps, text(best.settings), job);
+                     study.options().name, study.options().metric, best.reports.back().value, best.reports.back().steps,
+                     text(best.settings), job);
 }
 
 std::string trial_directory(const std::string& sweep_directory, int trial) {

@@ -14,7 +14,7 @@ namespace lockstep::sweep {
 
 namespace {
 
-constexpr std::size_t kMaxGrid = 1'000'000;
+constexpr std::size_t kMaxGrid = 100'000;
 
 std::int64_t count_of(const SweepParameter& p) {
   if (p.distribution == Distribution::choice) return static_cast<std::int64_t>(p.choices.size());

@@ -41,8 +41,8 @@ using Settings = std::vector<Setting>;
 
 /// The values of a parameter in a grid.
 [[nodiscard]] std::vector<std::string> grid_values(const SweepParameter& parameter);
-/// All points of the grid; the last parameter varies fastest. Throws Error(configuration) if there are more than a
-/// million.
+/// All points of the grid; the last parameter varies fastest. Throws Error(configuration) if there are more than
+/// 100,000.
 [[nodiscard]] std::vector<Settings> grid(const std::vector<SweepParameter>& parameters);
 
 /// "learning_rate=0.1", as the command line takes it.

@@ -74,8 +74,7 @@ bool Study::may_begin() const {
     seconds += trial.device_seconds;
   }
   return (budget.trials == 0 || static_cast<std::int64_t>(trials_.size()) < budget.trials) &&
-         (budget.steps == 0 || steps < budget.steps) &&
-         (budget.device_seconds == 0 || seconds < budget.device_seconds);
+         (budget.steps == 0 || steps < budget.steps) && (budget.device_seconds == 0 || seconds < budget.device_seconds);
 }
 
 }  // namespace lockstep::sweep

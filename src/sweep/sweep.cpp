@@ -80,7 +80,8 @@ class Sweep {
       handle_signals();
       const bool busy = poll_slots();
       const bool more = !stopping_ && fill_slots();
-      if (!busy && !more && std::none_of(slots_.begin(), slots_.end(), [](const auto& slot) { return slot.has_value(); }))
+      if (!busy && !more &&
+          std::none_of(slots_.begin(), slots_.end(), [](const auto& slot) { return slot.has_value(); }))
         break;
       table_.show(study(), running());
       (void)signals_.sleep(kPollSeconds);
@@ -211,8 +212,7 @@ class Sweep {
       if (!slot) continue;
       const TrialEvents& events = slot->events();
       const auto& evaluations = events.evaluations();
-      const auto value =
-          evaluations.empty() ? std::nullopt : value_in(evaluations.rbegin()->second, sweep_.metric);
+      const auto value = evaluations.empty() ? std::nullopt : value_in(evaluations.rbegin()->second, sweep_.metric);
       list.push_back({slot->trial(), events.step(), slot->until() > 0 ? slot->until() : events.steps(),
                       value.value_or(std::numeric_limits<double>::quiet_NaN()), slot->seconds()});
     }

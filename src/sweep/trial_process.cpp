@@ -85,9 +85,9 @@ TrialProcess::Outcome TrialProcess::outcome(int code) {
     return Failure{reason(code), device_seconds, launch::is_permanent(code)};
   }
   if (evaluations.empty() || !events_.end()) {
-    return Failure{fmt::format("it ended with code {}, but {}/events.jsonl has no evaluation or no end", code,
-                               place_.directory),
-                   device_seconds, true};
+    return Failure{
+        fmt::format("it ended with code {}, but {}/events.jsonl has no evaluation or no end", code, place_.directory),
+        device_seconds, true};
   }
   const events::Evaluation& last = paused ? evaluations.at(until_) : evaluations.rbegin()->second;
   const auto value = value_in(last, metric_);

@@ -17,10 +17,10 @@
 namespace lockstep::sweep {
 
 struct TrialPlace {
-  std::string directory;             ///< the trial's run directory; its job is job.yaml there
-  std::string mark;                  ///< the sweep's
+  std::string directory;  ///< the trial's run directory; its job is job.yaml there
+  std::string mark;       ///< the sweep's
   int ranks = 1;
-  std::vector<std::string> words;    ///< overrides that change where it runs and not what it computes
+  std::vector<std::string> words;  ///< overrides that change where it runs and not what it computes
 };
 
 class TrialProcess {
