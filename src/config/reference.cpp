@@ -93,7 +93,7 @@ class Page {
       const std::string below = fmt::format("{}.{}{}", path, key, list ? "[]" : "");
       if (shown(value, below)) section(below, value, value.value("description", ""));
       const Json each = value.value("additionalProperties", Json());  // of a map with names that the user chooses
-      if (map_of(each) != nullptr) section(below + ".PATH", each, "");
+      if (map_of(each) != nullptr) section(below + ".path", each, "");
     }
   }
   [[nodiscard]] std::string take() { return std::move(text_); }
