@@ -68,6 +68,16 @@ TEST_F(KernelChecks, MisalignedAddresses) {
       "planted (planted.ptx:21: st.global.u32 [%rd3], %r1) writes at a misaligned address; block 0, thread 0: 4 bytes");
 }
 
+TEST_F(KernelChecks, AVectorIsAlignedAsAWhole) {
+  const Block block(256);
+  kernel("st.global.v2.u32 [%rd3], {%r1, %r2};\n");
+  EXPECT_EQ(run(block.at(4), 0, 1, 1), cudaSuccess);
+  ASSERT_EQ(found().size(), 1U);
+  EXPECT_EQ(found()[0].substr(0, found()[0].find(" at 0x")),
+            "planted (planted.ptx:21: st.global.v2.u32 [%rd3], {%r1, %r2}) writes at a misaligned address; block 0, "
+            "thread 0: 8 bytes");
+}
+
 TEST_F(KernelChecks, MemoryThatNobodyWrote) {
   const Block block(128), copy(128);
   clear(block.get(), 124);
