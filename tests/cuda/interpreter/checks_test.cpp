@@ -215,7 +215,7 @@ TEST_F(KernelChecks, WhatIsNotKnownIsNamed) {
       {"fma.rn.f32 %f1, %f1, %f2, %f3;\n", "instruction fma.rn.f32 isn't known"},
       {"add.rn.ftz.f32 %f1, %f1, %f2;\n", "instruction add.rn.ftz.f32 isn't known"},
       {"ld.global.nc.u32 %r3, [%rd3];\n", "instruction ld.global.nc.u32 isn't known"},
-      {"st.global.v2.u32 [%rd3], {%r3, %r4};\n", "instruction st.global.v2.u32 isn't known"},
+      {"st.global.v8.u32 [%rd3], {%r3, %r4};\n", "instruction st.global.v8.u32 isn't known"},
       {"ld.shared.u32 %r3, [%rd3];\n", "instruction ld.shared.u32 isn't known"},
       {"bar.sync 0;\n", "instruction bar.sync isn't known"},
       {"mov.u32 %r3, %laneid;\n", "register %laneid isn't known"},

@@ -139,7 +139,7 @@ TEST_F(Meanings, Vectors) {
   for (u32 lane = 0; lane < 8; ++lane) {
     EXPECT_EQ((std::vector(found.begin() + 4 * lane, found.begin() + 4 * lane + 4)), (std::vector<u32>{lane, 7, 0, 9}));
   }
-  EXPECT_EQ(result("setp.eq.u32 %p1, %r1, 0;\n@%p1 st.global.v2.u32 [%rd3], {5, 6};\n"
+  EXPECT_EQ(result("setp.lt.u32 %p1, %r1, 1;\n@%p1 st.global.v2.u32 [%rd3], {5, 6};\n"
                    "@%p1 ld.global.v2.u32 {%r4, %r3}, [%rd3];\nbar.warp.sync -1;\n"),
             6U);
 }
