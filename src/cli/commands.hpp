@@ -15,6 +15,7 @@ using Action = std::function<int()>;
 /// `run` is set if the subcommand was named on the command line.
 void add_train(CLI::App& program, Action& run);
 void add_launch(CLI::App& program, Action& run);
+void add_sweep(CLI::App& program, Action& run);
 void add_pod(CLI::App& program, Action& run);
 void add_eval(CLI::App& program, Action& run);
 void add_predict(CLI::App& program, Action& run);

@@ -10,6 +10,7 @@
 #include "config/overrides.hpp"
 #include "config/sections.hpp"
 #include "config/shards.hpp"
+#include "config/sweep_rules.hpp"
 #include "config/yaml_reader.hpp"
 #include "core/nearest.hpp"
 
@@ -41,16 +42,23 @@ YamlNode* job_of(YamlNode& root, Session& session, bool overridden) {
     return nullptr;
   }
   std::vector<std::string> known = chart_keys();
-  known.insert(known.begin(), "job");
+  known.insert(known.begin(), {"job", "sweep"});
   for (const auto& entry : root.entries) {
     if (std::find(known.begin(), known.end(), entry.key) != known.end()) continue;
     session.problem(entry.mark, entry.key,
-                    fmt::format("expected 'job' or a root key of the Helm chart, found '{}'{}", entry.key,
+                    fmt::format("expected 'job', 'sweep' or a root key of the Helm chart, found '{}'{}", entry.key,
                                 did_you_mean(entry.key, known)));
   }
   Entry* job = root.find("job");
   if (job == nullptr) session.problem(root.mark, "job", "expected a map, found nothing: this key is required");
   return job == nullptr ? nullptr : &job->value;
+}
+
+/// A sweep beside the job is not needed for the job, but its mistakes are reported.
+void check_sweep(const YamlNode& root, Session& session, const Catalogue& catalogue) {
+  const Entry* entry = root.find("sweep");
+  SweepOptions ignored;
+  if (entry != nullptr) sweep_section(catalogue).rule->read(Cursor(entry->value, "sweep", session), &ignored);
 }
 
 void finish(JobFile& job, const Session& session, const Catalogue& catalogue) {
@@ -81,6 +89,7 @@ JobFile load_text(const std::string& text, const std::string& file_name, const s
     apply_overrides(*node, *section.rule, overrides, session);
     section.rule->read(Cursor(*node, "job", session), static_cast<Job*>(&job));
   }
+  check_sweep(root, session, catalogue);
   if (!session.problems.empty()) throw Problems(session.problems);
   finish(job, session, catalogue);
   return job;

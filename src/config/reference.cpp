@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "config/sections.hpp"
+#include "config/sweep_rules.hpp"
 
 namespace lockstep::config {
 namespace {
@@ -91,6 +92,8 @@ class Page {
       const bool list = value.value("type", "") == "array";
       const std::string below = fmt::format("{}.{}{}", path, key, list ? "[]" : "");
       if (shown(value, below)) section(below, value, value.value("description", ""));
+      const Json each = value.value("additionalProperties", Json());  // of a map with names that the user chooses
+      if (map_of(each) != nullptr) section(below + ".path", each, "");
     }
   }
   [[nodiscard]] std::string take() { return std::move(text_); }
@@ -158,7 +161,8 @@ constexpr const char* kHead = R"(# The job file
 Written by `lockstep schema --markdown`, from the declarations that parse the file. `lockstep schema` prints the
 same as a JSON Schema (draft-07), for editors.
 
-A job is one YAML file with the root key `job`. Root keys other than `job` belong to the Helm chart. Where a section
+A job is one YAML file with the root key `job`. The root key `sweep` is a [search](sweeps.md) over its settings; other
+root keys belong to the Helm chart. Where a section
 holds one of several alternatives it is a map with one key (`optimizer: {sgd: {momentum: 0.9}}`); an alternative
 whose settings all have defaults may be written as a bare word (`optimizer: sgd`). "One of these" in the column
 of defaults marks alternatives.
@@ -178,13 +182,17 @@ of defaults marks alternatives.
 std::string schema(const Catalogue& catalogue) {
   Json json = {{"$schema", "http://json-schema.org/draft-07/schema#"},
                {"title", "lockstep job"},
-               {"description", "One training run. Root keys other than `job` belong to the Helm chart."},
+               {"description",
+                "One training run, or a search over its settings. Root keys other than `job` and `sweep` belong to the "
+                "Helm chart."},
                {"type", "object"},
                {"additionalProperties", false},
                {"required", Json::array({"job"})},
                {"properties", Json::object()}};
   json["properties"]["job"] = job_section(catalogue).rule->schema();
   json["properties"]["job"]["description"] = "the training run";
+  json["properties"]["sweep"] = sweep_section(catalogue).rule->schema();
+  json["properties"]["sweep"]["description"] = "a search over settings of the job, for `lockstep sweep`";
   for (const auto& key : chart_keys()) {
     json["properties"][key] = Json{{"description", "of the Helm chart; `lockstep` does not read it"}};
   }
@@ -194,6 +202,8 @@ std::string schema(const Catalogue& catalogue) {
 std::string reference_markdown(const Catalogue& catalogue) {
   Page page;
   page.section("job", job_section(catalogue).rule->schema(), "");
+  page.section("sweep", sweep_section(catalogue).rule->schema(),
+               "a search over settings of the job, for `lockstep sweep`");
   std::string text = kHead + page.take();
   while (text.back() == '\n') text.pop_back();
   return text;

@@ -68,6 +68,16 @@ TEST_F(KernelChecks, MisalignedAddresses) {
       "planted (planted.ptx:21: st.global.u32 [%rd3], %r1) writes at a misaligned address; block 0, thread 0: 4 bytes");
 }
 
+TEST_F(KernelChecks, AVectorIsAlignedAsAWhole) {
+  const Block block(256);
+  kernel("st.global.v2.u32 [%rd3], {%r1, %r2};\n");
+  EXPECT_EQ(run(block.at(4), 0, 1, 1), cudaSuccess);
+  ASSERT_EQ(found().size(), 1U);
+  EXPECT_EQ(found()[0].substr(0, found()[0].find(" at 0x")),
+            "planted (planted.ptx:21: st.global.v2.u32 [%rd3], {%r1, %r2}) writes at a misaligned address; block 0, "
+            "thread 0: 8 bytes");
+}
+
 TEST_F(KernelChecks, MemoryThatNobodyWrote) {
   const Block block(128), copy(128);
   clear(block.get(), 124);
@@ -205,7 +215,7 @@ TEST_F(KernelChecks, WhatIsNotKnownIsNamed) {
       {"fma.rn.f32 %f1, %f1, %f2, %f3;\n", "instruction fma.rn.f32 isn't known"},
       {"add.rn.ftz.f32 %f1, %f1, %f2;\n", "instruction add.rn.ftz.f32 isn't known"},
       {"ld.global.nc.u32 %r3, [%rd3];\n", "instruction ld.global.nc.u32 isn't known"},
-      {"st.global.v2.u32 [%rd3], {%r3, %r4};\n", "instruction st.global.v2.u32 isn't known"},
+      {"st.global.v8.u32 [%rd3], {%r3, %r4};\n", "instruction st.global.v8.u32 isn't known"},
       {"ld.shared.u32 %r3, [%rd3];\n", "instruction ld.shared.u32 isn't known"},
       {"bar.sync 0;\n", "instruction bar.sync isn't known"},
       {"mov.u32 %r3, %laneid;\n", "register %laneid isn't known"},

@@ -58,6 +58,10 @@ cudaError_t cudaInterpreterLaunch(cudaStream_t stream, const char* call,
   auto* const on = lockstep::ptx::stream_of(stream, call);
   if (on == nullptr || !lockstep::ptx::is_on_its_gpu(call)) return cudaErrorInvalidResourceHandle;
   machine().streams.put(*on, [kernel](const lockstep::ptx::Work& work) {
+    if (machine().costs != nullptr) {
+      machine().costs->add(kernel->cost());
+      return;
+    }
     lockstep::ptx::MemoryOfWork memory(work);
     (void)kernel->run(memory);
   });

@@ -241,6 +241,20 @@ void add_broadcast(Values& to, const CudnnTensor& sums, const Values& other, con
 
 }  // namespace
 
+LibraryCost CudnnKernel::cost() const {
+  const CudnnOperation& first = program_->operations[0];
+  // The window and a group's channels stand in the weight: [filters, channels of a group, height, width].
+  const bool of_weight = first.kind == Kind::weight_gradient;
+  const CudnnTensor& weight = of_weight ? program_->sums() : program_->tensors.at(first.second);
+  const CudnnTensor& output = first.kind == Kind::output ? program_->sums() : program_->tensors.at(first.first);
+  f64 bytes = 0;
+  for (const auto& [uid, tensor] : program_->tensors) {
+    if (!tensor.is_virtual) bytes += static_cast<f64>(tensor.elements()) * static_cast<f64>(bytes_of(tensor.element));
+  }
+  const f64 window = static_cast<f64>(weight.elements()) / static_cast<f64>(weight.sizes[0]);
+  return {"cuDNN", 2 * static_cast<f64>(output.elements()) * window, bytes};
+}
+
 bool CudnnKernel::run(LibraryMemory& memory) {
   LibraryOperands on(memory, kCudnnWho);
   const auto operand = [&](std::int64_t uid) { return read_tensor(on, program_->tensors.at(uid), memory_.at(uid)); };

@@ -91,6 +91,7 @@ class CudnnKernel final : public LibraryKernel {
               void* workspace)
       : program_(std::move(program)), engine_(engine), memory_(std::move(memory)), workspace_(workspace) {}
   bool run(LibraryMemory& memory) override;
+  [[nodiscard]] LibraryCost cost() const override;
 
  private:
   std::shared_ptr<const CudnnProgram> program_;

@@ -127,7 +127,8 @@ class Decoder {
 
   void memory(Instruction& one, const std::string& name, const std::vector<std::string>& operands) {
     const bool stores = name.starts_with("st.");
-    const std::string& value = operands.at(stores ? 1 : 0);
+    const std::vector<std::string> values = elements(operands.at(stores ? 1 : 0));
+    const std::string& value = values.at(0);
     const std::string type = name.substr(name.rfind('.') + 1);
     const Width of_constant = type.ends_with("64")   ? Width::bits64
                               : type.ends_with("32") ? Width::bits32
@@ -137,16 +138,26 @@ class Decoder {
     if (meaning.run == nullptr) throw std::runtime_error("instruction " + name + " isn't known");
     one.run = meaning.run;
     std::tie(one.from[0], one.offset) = operands_.address(operands.at(stores ? 0 : 1));
+    if (meaning.elements > 1) {
+      if (values.size() != meaning.elements) throw std::runtime_error("another number of operands than is known");
+      for (std::size_t i = 0; i < values.size(); ++i) one.vector[i] = operands_.of_width(values[i], width);
+      return;
+    }
     (stores ? one.from[1] : one.to) = operands_.of_width(value, width);
     if (meaning.form == MemoryMeaning::Form::update) one.from[1] = operands_.of_width(operands.at(2), width);
   }
 
-  /// "ld.param.v2.f32 {%f1, %f2}, [p]" is decoded as several loads in a row. Only for parameters: the alignment that a
-  /// wider access of memory needs is not checked here.
+  /// Of "{%f1, %f2}", or of one that stands alone.
+  static std::vector<std::string> elements(const std::string& operand) {
+    if (!operand.starts_with('{')) return {operand};
+    return split_operands(std::string_view(operand).substr(1, operand.size() - 2));
+  }
+
+  /// "ld.param.v2.f32 {%f1, %f2}, [p]" is decoded as several loads in a row.
   void vector(const Statement& statement, const std::string& name, const std::vector<std::string>& operands) {
     const std::string type = name.substr(name.rfind('.'));
     const s64 bytes = std::stoll(type.substr(2)) / 8;
-    const auto values = split_operands(std::string_view(operands.at(0)).substr(1, operands[0].size() - 2));
+    const auto values = elements(operands.at(0));
     for (std::size_t i = 0; i < values.size(); ++i) {
       Instruction one;
       memory(one, "ld.param" + type, {values[i], operands.at(1)});

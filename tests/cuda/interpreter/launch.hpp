@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "cuda/interpreter/costs.hpp"
 #include "cuda/interpreter/draw.hpp"
 #include "cuda/interpreter/memory.hpp"
 #include "cuda/interpreter/order.hpp"
@@ -28,9 +29,10 @@ struct Launch {
   Draw& draw;
   const Order& order;
   const Work& work;
+  Costs* costs = nullptr;  ///< null: nothing is counted
 };
 
-/// Runs the whole grid.
+/// Runs the whole grid, or the blocks that costs are counted of.
 void execute(const Launch& launch);
 
 }  // namespace lockstep::ptx

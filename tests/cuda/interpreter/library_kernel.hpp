@@ -9,6 +9,7 @@
 #include <mutex>
 #include <string>
 
+#include "cuda/interpreter/costs.hpp"
 #include "cuda/interpreter/types.hpp"
 
 namespace lockstep::ptx {
@@ -34,6 +35,8 @@ class LibraryKernel {
   virtual ~LibraryKernel() = default;
   /// Makes as much progress as it can; called repeatedly while it is the next on its stream. True: it is done.
   virtual bool run(LibraryMemory& memory) = 0;
+  /// What it is and does, for an estimate of its time: floating-point operations, and bytes of its operands.
+  [[nodiscard]] virtual LibraryCost cost() const { return {}; }
 };
 
 }  // namespace lockstep::ptx

@@ -95,6 +95,15 @@ void LtKernel::finish(LibraryOperands& on, std::vector<float> sums, const std::v
   on.write(problem_.vector, of_.vector, 0, columns);
 }
 
+LibraryCost LtKernel::cost() const {
+  const auto bytes = [](const LtMatrix& one) {
+    return static_cast<f64>(one.rows * one.columns) * static_cast<f64>(bytes_of(one.element));
+  };
+  const f64 all = bytes(problem_.a) + bytes(problem_.b) + (problem_.has_aux() ? 2 : 1) * bytes(problem_.d);
+  const f64 results = static_cast<f64>(problem_.d.rows) * static_cast<f64>(problem_.d.columns);
+  return {"cuBLASLt", 2 * results * static_cast<f64>(problem_.k()), all};
+}
+
 bool LtKernel::run(LibraryMemory& memory) {
   LibraryOperands on(memory, kLtWho);
   auto a = factor(on, problem_.a, of_.a, problem_.a_transposed);

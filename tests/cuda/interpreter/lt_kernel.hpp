@@ -52,6 +52,7 @@ class LtKernel final : public LibraryKernel {
   LtKernel(LtProblem problem, LtAlgorithm algorithm, const LtOperands& operands)
       : problem_(std::move(problem)), algorithm_(algorithm), of_(operands) {}
   bool run(LibraryMemory& memory) override;
+  [[nodiscard]] LibraryCost cost() const override;
 
  private:
   /// [columns, rows] as the product reads it: without its gaps, and as its transpose where that is wanted.

@@ -22,7 +22,12 @@ u32 number_in(const char* variable, u32 otherwise) {
 
 }  // namespace
 
-Machine::Machine() : draw(number_in("INTERPRETED_GPU_SEED", 1)), lost_(number_in("INTERPRETED_GPU_LOSES", 0)) {}
+Machine::Machine()
+    : draw(number_in("INTERPRETED_GPU_SEED", 1)),
+      costs(Costs::asked_for()),
+      lost_(number_in("INTERPRETED_GPU_LOSES", 0)) {
+  if (costs != nullptr) memory.make_sparse();
+}
 
 Machine::~Machine() {
   look_for_leaks();
@@ -82,7 +87,7 @@ cudaError_t Machine::launch(const std::string& kernel, dim3 blocks, dim3 threads
   }
   streams.put(stream, [this, &loaded, blocks, threads, parameters](const Work& work) {
     execute({*loaded.decoded, blocks.x, threads.x, parameters, loaded.counts, memory, problems, draw, streams.order(),
-             work});
+             work, costs.get()});
   });
   return cudaSuccess;
 }

@@ -51,10 +51,11 @@ class Machine {
   std::mutex mutex;
   Problems problems;
   Draw draw;
-  Memory memory;
+  Memory memory;  ///< sparse where costs are counted
   Streams streams{draw, mutex};
   std::set<Event*> events;
   std::set<Graph*> graphs;
+  std::unique_ptr<Costs> costs;                  ///< null: whole grids run
   std::map<const void*, std::string> functions;  ///< kernels, by their stubs on the host
   std::map<std::string, LoadedKernel> kernels;
   u64 graph_launches = 0, copies = 0, waits = 0;

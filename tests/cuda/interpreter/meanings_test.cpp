@@ -132,6 +132,18 @@ TEST_F(Meanings, WhatIsNarrowIsExtended) {
   EXPECT_EQ(result("ld.param.v2.u32 {%r4, %r5}, [planted_param_1];\nadd.s32 %r3, %r4, %r5;\n", 0x300000004U), 7U);
 }
 
+TEST_F(Meanings, Vectors) {
+  const auto found = results(
+      "setp.lt.u32 %p1, %r1, 8;\nmul.wide.u32 %rd4, %r1, 16;\nadd.s64 %rd4, %rd1, %rd4;\n"
+      "@%p1 st.global.v4.u32 [%rd4], {%r1, 7, %r2, 9};\n");
+  for (u32 lane = 0; lane < 8; ++lane) {
+    EXPECT_EQ((std::vector(found.begin() + 4 * lane, found.begin() + 4 * lane + 4)), (std::vector<u32>{lane, 7, 0, 9}));
+  }
+  EXPECT_EQ(result("setp.lt.u32 %p1, %r1, 1;\n@%p1 st.global.v2.u32 [%rd3], {5, 6};\n"
+                   "@%p1 ld.global.v2.u32 {%r4, %r3}, [%rd3];\nbar.warp.sync -1;\n"),
+            6U);
+}
+
 TEST_F(Meanings, ABlockThatIsNotWholeWarps) {
   const auto found = results("mov.u32 %r4, %ntid.x;\nst.global.u32 [%rd3], %r4;\n", 0, 37);
   EXPECT_EQ(found[36], 37U);

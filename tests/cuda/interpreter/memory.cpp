@@ -51,15 +51,18 @@ void* Memory::allocate(std::size_t bytes, Space space) {
   if (size > kReserved || from.next + size + unit > from.first + kReserved) return nullptr;
   const u64 address = from.next;
   from.next += size + unit;
-  Allocation one{address, bytes, space, static_cast<u32>(allocations_.size() + 1), false, nullptr, Shadow(bytes)};
+  Allocation one{address,      bytes, space, static_cast<u32>(allocations_.size() + 1), false, {nullptr, std::free},
+                 Shadow(bytes)};
+  if (sparse_) one.shadow.leave_unchecked();
   if (space == Space::gpu) {
-    one.storage = std::make_unique_for_overwrite<u8[]>(bytes);
+    one.storage.reset(static_cast<u8*>(sparse_ ? std::calloc(bytes, 1) : std::malloc(bytes)));
+    if (one.storage == nullptr) return nullptr;
     used_ += bytes;
   } else {
     if (mprotect(reinterpret_cast<void*>(address), size, PROT_READ | PROT_WRITE) != 0) return nullptr;
     one.shadow.assume_written();
   }
-  std::memset(one.data(address), kJunk, bytes);
+  if (!sparse_) std::memset(one.data(address), kJunk, bytes);
   allocations_.emplace(address, std::move(one));
   return reinterpret_cast<void*>(address);
 }

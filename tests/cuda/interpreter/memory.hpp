@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdlib>
 #include <map>
 #include <memory>
 #include <string>
@@ -20,7 +21,7 @@ struct Allocation {
   Space space = Space::gpu;
   u32 number = 0;  ///< from 1, in order
   bool freed = false;
-  std::unique_ptr<u8[]> storage;  ///< contents of GPU memory
+  std::unique_ptr<u8[], void (*)(void*)> storage{nullptr, std::free};  ///< contents of GPU memory
   Shadow shadow;
 
   [[nodiscard]] bool holds(u64 at, std::size_t count) const {
@@ -36,6 +37,8 @@ class Memory {
   Memory& operator=(const Memory&) = delete;
   ~Memory();
 
+  /// From now on memory is zeros that take no room before they are written, and counts as written by what precedes.
+  void make_sparse() { sparse_ = true; }
   /// Filled with junk. Null: no addresses are left.
   void* allocate(std::size_t bytes, Space space);
   /// Returns what is wrong with the call; empty: nothing.
@@ -63,6 +66,7 @@ class Memory {
   std::map<u64, Allocation> allocations_;  ///< including freed ones
   Allocation* last_ = nullptr;
   std::size_t used_ = 0;  ///< of the GPU's
+  bool sparse_ = false;
 };
 
 }  // namespace lockstep::ptx

@@ -1,5 +1,6 @@
 #include "cuda/interpreter/memory_instructions.hpp"
 
+#include <array>
 #include <cstring>
 #include <map>
 #include <string_view>
@@ -46,6 +47,42 @@ void store_global(Warp& warp, const Instruction& instruction, u32 active) {
   });
 }
 
+/// The elements of a vector are one access, aligned to its whole size.
+template <class Value>
+std::size_t vector_bytes(const Instruction& instruction) {
+  return (instruction.vector[2] == kNoRow ? 2 : 4) * sizeof(Value);
+}
+
+template <class Register, class Value>
+void load_vector(Warp& warp, const Instruction& instruction, u32 active) {
+  const std::size_t bytes = vector_bytes<Value>(instruction);
+  // The address may stand in a register that is loaded.
+  std::array<u64, kLanes> addresses{};
+  std::memcpy(addresses.data(), warp.row<u64>(instruction.from[0]), sizeof addresses);
+  each_active(active, [&](u32 lane) {
+    const u64 address = addresses[lane] + static_cast<u64>(instruction.offset);
+    const u8* const from = warp.readable(instruction, lane, address, bytes);
+    for (std::size_t i = 0; i < bytes / sizeof(Value); ++i) {
+      const u8* const element = from == nullptr ? nullptr : from + i * sizeof(Value);
+      warp.row<Register>(instruction.vector[i])[lane] = extended<Register, Value>(element);
+    }
+  });
+}
+
+template <class Register, class Value>
+void store_vector(Warp& warp, const Instruction& instruction, u32 active) {
+  const std::size_t bytes = vector_bytes<Value>(instruction);
+  const u64* const addresses = warp.row<u64>(instruction.from[0]);
+  each_active(active, [&](u32 lane) {
+    const u64 address = addresses[lane] + static_cast<u64>(instruction.offset);
+    u8* const to = warp.writable(instruction, lane, address, bytes);
+    for (std::size_t i = 0; to != nullptr && i < bytes / sizeof(Value); ++i) {
+      const auto value = static_cast<Value>(warp.row<Register>(instruction.vector[i])[lane]);
+      std::memcpy(to + i * sizeof value, &value, sizeof value);
+    }
+  });
+}
+
 /// The old value goes to the register.
 template <class Function>
 void update_global(Warp& warp, const Instruction& instruction, u32 active, const Function& function) {
@@ -62,12 +99,12 @@ void update_global(Warp& warp, const Instruction& instruction, u32 active, const
 }
 
 struct Runs {
-  Run load_global, load_parameter, store_global;
+  Run load_global, load_parameter, store_global, load_vector, store_vector;
 };
 template <class Register, class Value>
 constexpr Runs runs_of() {
   return {load<Register, Value, &Warp::readable>, load<Register, Value, &Warp::parameter>,
-          store_global<Register, Value>};
+          store_global<Register, Value>, load_vector<Register, Value>, store_vector<Register, Value>};
 }
 
 /// A register is at least as wide as the value ("Operand Size Exceeding Instruction-Type Size").
@@ -128,9 +165,19 @@ MemoryMeaning memory_meaning(const std::string& name, Width of_register) {
             Form::update};
   }
   const auto dot = name.rfind('.');
-  const std::string access = name.substr(0, dot);
+  std::string access = name.substr(0, dot);
+  std::size_t elements = 1;
+  if (access.ends_with(".v2") || access.ends_with(".v4")) {
+    elements = access.back() == '2' ? 2 : 4;
+    access.resize(access.size() - 3);
+  }
   const Runs* const runs = runs_for(std::string_view(name).substr(dot + 1), of_register);
   if (runs == nullptr) return {};
+  if (elements > 1) {
+    if (access == "ld.global") return {runs->load_vector, Form::load, elements};
+    if (access == "st.global") return {runs->store_vector, Form::store, elements};
+    return {};
+  }
   if (access == "ld.global" || access == "ld") return {runs->load_global, Form::load};
   if (access == "ld.param") return {runs->load_parameter, Form::load};
   if (access == "st.global") return {runs->store_global, Form::store};

@@ -12,6 +12,7 @@ namespace lockstep::ptx {
 struct MemoryMeaning {
   Run run = nullptr;  ///< null: unknown
   enum class Form : u8 { load, store, update } form = Form::load;
+  std::size_t elements = 1;  ///< of a vector: 2 or 4
 };
 
 /// Whether the instruction with this name accesses memory at all.

@@ -5,9 +5,10 @@ them finds has survived: either a test is missing, or the edit changes nothing t
 
     mutations.py BUILD_FOLDER [--edits N] [--waits N] [--seed N] [--kind KIND] [--kernel PART_OF_ITS_NAME] [--smoke]
 
-Prints each edit with what found it, and the survivors again at the end; exits 0 whatever survives. What is executed it
-takes from the reports of the tests, which must have run (cuda.interpreted). --smoke: three edits that must be found;
-exits 1 where one survives.
+Prints each edit with what found it, and the survivors again at the end; exits 0 whatever survives. A test that takes too
+long has found nothing: it may hang by the edit, or because the machine is busy; where no other test finds the edit, it is
+counted apart. What is executed it takes from the reports of the tests, which must have run (cuda.interpreted). --smoke:
+three edits that must be found; exits 1 where one is not.
 """
 import argparse
 import collections
@@ -26,7 +27,8 @@ import ptx_edits
 
 HERE = pathlib.Path(__file__).resolve().parent
 SOURCES = HERE.parents[2]
-PATIENCE = 400  # s: what takes longer hangs
+PATIENCE = 400  # s for a test
+TOO_LONG = f"took longer than {PATIENCE} s"  # it hangs, or the machine is busy: neither found nor survived
 SCRIPTS = ("step", "ops", "two_bytes", "libraries", "jobs", "ranks")  # the cheapest first
 OF_OPS = ("ops", "two_bytes", "libraries")  # can be restricted to some ops
 # Functors of no op's own: some ops that have them.
@@ -82,7 +84,7 @@ class Bench:
             except subprocess.TimeoutExpired:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.communicate()
-                return "hangs"
+                return TOO_LONG
         return "" if process.returncode == 0 else reason(said)
 
     def run_edited(self, edit, probe):
@@ -180,16 +182,25 @@ def describe(edit):
 
 
 def try_edit(bench, edit, instructions, texts):
-    """Who found it and how; None: nobody. Whole jobs are only asked where no test of kernels executes the place."""
-    ops = ops_of(edit.kernel, texts)
+    """Who found it and how; TOO_LONG: nobody, but a test took too long; None: nobody. Whole jobs are only asked where no
+    test of kernels executes the place."""
+    ops, outcome = ops_of(edit.kernel, texts), None
     able = [script for script in SCRIPTS if edit.instruction in instructions[script].get(edit.kernel, ())]
     for script in [script for script in able if script not in ("jobs", "ranks")] or able:
         probe = Probe(script, ops if script in OF_OPS else "")
         found = bench.run_edited(edit, probe)
-        if found:
+        if found == TOO_LONG:
+            outcome = TOO_LONG
+        elif found:
             bench.require(probe)
             return f"{probe.name}: {found}"
-    return None
+    return outcome
+
+
+def verdict(found):
+    if found == TOO_LONG:
+        return "TOO LONG"
+    return "found" if found else "SURVIVED"
 
 
 def lost_waits(waits, count, seed):
@@ -204,15 +215,15 @@ def smoke(bench):
     wanted = [("shuffle left out", "run_rows.*LayerNormFunctorIf", "layer_norm"),
               ("store beside its place", "MapFunctor.*4ReluEf", "relu"),
               ("guard left out", "run_rows.*SoftmaxFunctorIf", "softmax")]
-    survived = 0
+    left = 0
     edits = ptx_edits.edits_of_folder(bench.folder / "ptx")
     for kind, kernel, op in wanted:
         edit = next(edit for edit in edits if edit.kind == kind and re.search(kernel, edit.kernel))
         bench.require(Probe("ops", op))
         found = bench.run_edited(edit, Probe("ops", op))
-        print(f"{'found' if found else 'SURVIVED'}: {describe(edit)}: {found}", flush=True)
-        survived += not found
-    return 1 if survived else 0
+        print(f"{verdict(found)}: {describe(edit)}: {found}", flush=True)
+        left += verdict(found) != "found"
+    return 1 if left else 0
 
 
 def main():
@@ -233,13 +244,14 @@ def main():
         edits = [edit for edit in ptx_edits.edits_of_folder(bench.folder / "ptx")
                  if any(edit.instruction in of_script.get(edit.kernel, ()) for of_script in instructions.values())
                  and words.kind in edit.kind and words.kernel in edit.kernel]
-        texts, survivors, of_kind = headers(), [], collections.Counter()
+        texts, survivors, late, of_kind = headers(), [], [], collections.Counter()
 
         def say(kind, text, found):
-            print(f"{'found' if found else 'SURVIVED'}: {text}: {found}", flush=True)
-            of_kind[kind, bool(found)] += 1
-            if not found:
-                survivors.append(text)
+            outcome = verdict(found)
+            print(f"{outcome}: {text}: {found}", flush=True)
+            of_kind[kind, outcome] += 1
+            if outcome != "found":
+                (late if outcome == "TOO LONG" else survivors).append(text)
 
         for edit in draw(edits, words.edits, words.seed):
             say(edit.kind, describe(edit), try_edit(bench, edit, instructions, texts))
@@ -247,8 +259,10 @@ def main():
             found = bench.run(probe, INTERPRETED_GPU_LOSES=str(number))
             say("wait lost", f"the {number}. wait for an event of each process of {probe.name}", found)
         for kind in sorted({kind for kind, _ in of_kind}):
-            print(f"{kind}: {of_kind[kind, True]} found, {of_kind[kind, False]} survived")
+            print(f"{kind}: {of_kind[kind, 'found']} found, {of_kind[kind, 'TOO LONG']} took too long, "
+                  f"{of_kind[kind, 'SURVIVED']} survived")
         print(f"{sum(of_kind.values())} edits, {len(survivors)} survived", *survivors, sep="\n")
+        print(f"{len(late)} took too long", *late, sep="\n")
     return 0
 
 

@@ -33,8 +33,10 @@ struct Instruction {
   Row to = kNoRow;                                          ///< the destination
   Row found = kNoRow;                                       ///< a shuffle's second destination
   std::array<Row, 4> from{kNoRow, kNoRow, kNoRow, kNoRow};  ///< the sources, in PTX's order
-  s64 offset = 0;                                           ///< of a memory access
-  u32 target = 0;                                           ///< of a branch: the instruction's index
+  std::array<Row, 4> vector{kNoRow, kNoRow, kNoRow,
+                            kNoRow};  ///< what a vector access loads or stores, element by element
+  s64 offset = 0;                     ///< of a memory access
+  u32 target = 0;                     ///< of a branch: the instruction's index
 };
 
 struct Statement {

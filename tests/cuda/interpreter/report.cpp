@@ -2,6 +2,7 @@
 //
 //   problem <times> <text>
 //   kernel <launches> <instructions of lanes> <executed at least once: a digit 0 or 1 per instruction> <name>
+//   launch, library: see Costs
 //   works <graph launches> <copies> <waits for events>
 #include <fmt/format.h>
 #include <fmt/os.h>
@@ -23,6 +24,9 @@ void Machine::write_report() const {
     std::string executed;
     for (std::size_t i = 0; i + 1 < kernel.counts.hits.size(); ++i) executed += kernel.counts.hits[i] > 0 ? '1' : '0';
     file.print("kernel\t{}\t{}\t{}\t{}\n", kernel.counts.launches, kernel.counts.instructions, executed, name);
+  }
+  if (costs != nullptr) {
+    for (const std::string& line : costs->lines()) file.print("{}\n", line);
   }
   file.print("works\t{}\t{}\t{}\n", graph_launches, copies, waits);
 }

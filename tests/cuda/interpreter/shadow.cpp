@@ -128,6 +128,7 @@ Shadow::Page& Shadow::page(std::size_t at, std::size_t bytes) {
 }
 
 const char* Shadow::touch(std::size_t at, std::size_t bytes, Touch how, const Toucher& toucher) {
+  if (unchecked_) return nullptr;
   const char* wrong = nullptr;
   const bool writes = how == Touch::write || how == Touch::atomic;
   if ((how == Touch::read || how == Touch::atomic) && !is_written(at, bytes)) wrong = kUnwritten;
@@ -157,6 +158,7 @@ void Shadow::set_written(std::size_t at, std::size_t bytes, bool written) {
 }
 
 void Shadow::copy_written(std::size_t at, const Shadow& from, std::size_t from_at, std::size_t bytes) {
+  if (all_written_) return;
   for (std::size_t i = 0; i < bytes; ++i) set_written(at + i, 1, from.is_written(from_at + i, 1));
 }
 

@@ -58,6 +58,8 @@ class Shadow {
   const char* touch(std::size_t at, std::size_t bytes, Touch how, const Toucher& toucher);
   /// For memory that the host may write, too: all of it counts as written.
   void assume_written() { all_written_ = true; }
+  /// Every access is right.
+  void leave_unchecked() { unchecked_ = all_written_ = true; }
   [[nodiscard]] bool is_written(std::size_t at, std::size_t bytes) const;
   void set_written(std::size_t at, std::size_t bytes, bool written = true);
   /// A copy of unwritten memory is unwritten.
@@ -84,7 +86,7 @@ class Shadow {
   static bool is_after_reads(const Cell& cell, const Toucher& toucher);
 
   std::size_t bytes_;
-  bool all_written_ = false;
+  bool all_written_ = false, unchecked_ = false;
   std::unique_ptr<u8[]> written_;
   std::vector<Page> pages_;
 };

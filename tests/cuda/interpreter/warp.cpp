@@ -82,6 +82,7 @@ void Warp::start(u32 block, u32 number) {
 }
 
 void Warp::run(u32 block, u32 number) {
+  if (launch_.costs != nullptr) launch_.costs->begin_warp(block);
   start(block, number);
   while (!fragments_.empty()) {
     const int chosen = next();
@@ -157,8 +158,10 @@ void Warp::go_on(std::size_t fragment) {
     }
     ++hits[at];
     executed += static_cast<u64>(std::popcount(active));
+    if (launch_.costs != nullptr) launch_.costs->begin_instruction(instruction);
     if (instruction.flow == Flow::straight) {
       instruction.run(*this, instruction, active);
+      if (launch_.costs != nullptr) launch_.costs->end_instruction();
       ++at;
       continue;
     }
@@ -207,6 +210,10 @@ u8* Warp::touch(const Instruction& instruction, u32 lane, u64 address, std::size
            fmt::format("{} bytes {}", bytes, launch_.memory.describe(address, bytes)));
     launch_.problems.break_gpu();
     return nullptr;
+  }
+  if (launch_.costs != nullptr) {
+    launch_.costs->access(address, bytes, how != Touch::read);
+    return found->data(address);
   }
   toucher_.lane = lane;
   const char* const wrong = found->shadow.touch(address - found->address, bytes, how, toucher_);

@@ -1,0 +1,134 @@
+// lockstep sweep: a search over the settings of a job.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <numeric>
+
+#include "cli/commands.hpp"
+#include "cli/job_argument.hpp"
+#include "cli/ranks.hpp"
+#include "cli/validators.hpp"
+#include "config/sweep.hpp"
+#include "device/gpu/driver.hpp"
+#include "device/threads.hpp"
+#include "lockstep/error.hpp"
+#include "sweep/method.hpp"
+#include "sweep/sweep.hpp"
+
+namespace lockstep::cli {
+
+namespace {
+
+struct SweepArguments {
+  std::vector<std::string> words;
+  std::string ranks = "auto", directory, log = "people";
+  sweep::SweepRunOptions options;
+};
+
+Direction better_direction(const std::string& metric, const Registries& registries) {
+  const OpDef* op = metric == "loss" ? nullptr : registries.ops.find(metric);
+  return op != nullptr && op->higher_is_better ? Direction::maximize : Direction::minimize;
+}
+
+config::SweepFile load(const SweepArguments& arguments, const Registries& registries,
+                       const config::Catalogue& catalogue) {
+  std::string file;
+  std::vector<std::string> overrides;
+  for (const auto& word : arguments.words) {
+    if (is_override(word)) {
+      overrides.push_back(word);
+    } else if (file.empty()) {
+      file = word;
+    } else {
+      throw Error(ExitCode::usage,
+                  fmt::format("expected one sweep file and overrides key=value, found '{}' and '{}'", file, word));
+    }
+  }
+  if (file.empty()) throw Error(ExitCode::usage, "expected a sweep file, found none");
+  config::SweepFile sweep = config::load_sweep(file, overrides, catalogue, true);
+  if (!arguments.directory.empty()) sweep.directory = arguments.directory;
+  if (sweep.direction == Direction::automatic) sweep.direction = better_direction(sweep.metric, registries);
+  return sweep;
+}
+
+/// Settings that no trial could have are reported before any trial starts.
+void check_first_trials(const config::SweepFile& sweep, const config::Catalogue& catalogue) {
+  constexpr int kTried = 20;
+  for (int trial = 0; trial < kTried; ++trial) {
+    (void)config::load_trial(sweep, sweep::overrides(sweep::random_settings(sweep, trial)), catalogue, true);
+  }
+}
+
+std::vector<std::int64_t> gpus(const JobFile& job) {
+  if (job.device != DeviceChoice::cuda) return {};
+  if (!job.devices.empty()) return job.devices;
+  std::vector<std::int64_t> all(device::ask_driver().gpus.size());
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
+
+/// On the CPU a rank is a core, or as many as the job says that a rank has threads; with device: cuda it is a GPU.
+void place(const JobFile& job, const std::string& ranks, sweep::SweepRunOptions& options) {
+  options.devices = gpus(job);
+  const int cores = device::available_cores();
+  const bool cpu = job.device != DeviceChoice::cuda;
+  const int automatic = cpu ? cores / std::max(1, job.threads) : static_cast<int>(options.devices.size());
+  options.ranks = rank_count(ranks, std::max(automatic, options.ranks_per_trial));
+  if (options.ranks < options.ranks_per_trial) {
+    throw Error(ExitCode::usage, fmt::format("--ranks: expected at least the {} of --ranks-per-trial, found {}",
+                                             options.ranks_per_trial, options.ranks));
+  }
+  if (!cpu && options.devices.size() < static_cast<std::size_t>(options.ranks)) {
+    throw Error(ExitCode::usage, fmt::format("--ranks: expected at most the {} GPUs of this machine, found {}",
+                                             options.devices.size(), options.ranks));
+  }
+  if (cpu && job.threads == 0) options.threads = std::max(1, cores / options.ranks);
+}
+
+int run_sweep(SweepArguments& arguments) {
+  const Registries registries = Registries::built_in();
+  const config::Catalogue catalogue = train::catalogue_of(registries);
+  (void)rank_count(arguments.ranks, 1);  // a mistake here is reported before those in the file
+  const config::SweepFile sweep = load(arguments, registries, catalogue);
+  const JobFile job = config::load_trial(sweep, {}, catalogue, true);
+  check_first_trials(sweep, catalogue);
+  config::check_world_size(job, arguments.options.ranks_per_trial);
+  place(job, arguments.ranks, arguments.options);
+  arguments.options.json = arguments.log == "json";
+  return sweep::run_sweep(sweep, arguments.options, catalogue);
+}
+
+}  // namespace
+
+void add_sweep(CLI::App& program, Action& run) {
+  CLI::App* command = program.add_subcommand(
+      "sweep", "Search settings of a job: train trials of it beside each other, and keep the best.");
+  command->footer(
+      "Examples:\n  lockstep sweep examples/digits-sweep.yaml\n"
+      "  lockstep sweep sweep.yaml --ranks 4 --ranks-per-trial 2");
+  auto arguments = std::make_shared<SweepArguments>();
+  command
+      ->add_option("FILE", arguments->words,
+                   "a sweep file, then any number of overrides of its job key=value (batch_size=256)")
+      ->required();
+  sweep::SweepRunOptions& options = arguments->options;
+  command
+      ->add_option("--ranks", arguments->ranks,
+                   "ranks of all trials that run at the same time; auto: one for each GPU, or core")
+      ->capture_default_str();
+  command->add_option("--ranks-per-trial", options.ranks_per_trial, "ranks that train a trial")
+      ->check(at_least(1))
+      ->capture_default_str();
+  command->add_option("--retries", options.retries, "how often a trial that ends with an error is tried again")
+      ->check(at_least(0))
+      ->capture_default_str();
+  command->add_option("--directory", arguments->directory,
+                      "for trials and results; the file's `directory`, or sweeps/<name>, by default");
+  command->add_option("--log", arguments->log, "people (on stderr) or json (the journal's lines on stdout)")
+      ->check(one_of({"people", "json"}))
+      ->capture_default_str();
+  command->callback([&run, arguments] { run = [arguments] { return run_sweep(*arguments); }; });
+}
+
+}  // namespace lockstep::cli

@@ -1,0 +1,85 @@
+// The sweep file: a search over the settings of a job, `sweep:` beside `job:` in one file, or with `sweep.job: PATH`.
+// Read by rules as job files are; mistakes are thrown together, as one Problems.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "config/config.hpp"
+
+namespace lockstep {
+
+/// How the settings of trials are chosen.
+enum class SearchMethod : std::uint8_t { grid, random };
+template <>
+inline constexpr std::array<std::string_view, 2> kNames<SearchMethod>{"grid", "random"};
+
+/// What a parameter's values are drawn from.
+enum class Distribution : std::uint8_t { choice, uniform, log_uniform, integers };
+template <>
+inline constexpr std::array<std::string_view, 4> kNames<Distribution>{"choice", "uniform", "log_uniform", "integers"};
+
+enum class Direction : std::uint8_t { automatic, minimize, maximize };
+template <>
+inline constexpr std::array<std::string_view, 3> kNames<Direction>{"auto", "minimize", "maximize"};
+
+/// A parameter is drawn only if an earlier one has one of these values.
+struct SweepCondition {
+  std::string parameter;
+  std::vector<std::string> values;  ///< as JSON
+};
+
+struct SweepParameter {
+  std::string path;  ///< as overrides write it: "optimizer.sgd.momentum"
+  Distribution distribution = Distribution::choice;
+  std::vector<std::string> choices;  ///< as JSON
+  double low = 0, high = 0;          ///< both may be drawn
+  std::int64_t step = 1;             ///< integers: low, low + step, ...
+  std::int64_t points = 0;           ///< uniform, log_uniform: values of a grid; 0: not for a grid
+  std::vector<SweepCondition> when;  ///< all must hold
+  Place place;
+};
+
+/// 0: no limit. When one is reached, no more trials begin.
+struct SweepBudget {
+  std::int64_t trials = 0;
+  std::int64_t steps = 0;     ///< over all trials
+  double device_seconds = 0;  ///< over all trials: seconds times ranks
+};
+
+struct SweepOptions {
+  std::string name;       ///< the file's by default
+  std::string directory;  ///< sweeps/<name> by default
+  std::string job;        ///< a job file; empty: the job in the sweep file
+  SearchMethod method = SearchMethod::random;
+  std::string metric;
+  Direction direction = Direction::automatic;
+  SweepBudget budget;
+  std::uint64_t seed = 1;
+  std::vector<SweepParameter> parameters;
+};
+
+}  // namespace lockstep
+
+namespace lockstep::config {
+
+/// A sweep file, and the text of its job, from which trials are loaded with `load_text(job_text, job_file, ...)`.
+struct SweepFile : SweepOptions {
+  std::string file, job_file, job_text;
+  std::vector<std::string> overrides;  ///< of the job, for all trials
+  std::string canonical;               ///< the sweep as JSON with every default, without its name, directory and budget
+};
+
+/// Reads a sweep file and checks it against its job. `overrides` are of the job. Throws Problems.
+[[nodiscard]] SweepFile load_sweep(const std::string& path, const std::vector<std::string>& overrides,
+                                   const Catalogue& catalogue, bool need_data);
+
+/// The job of a trial: the sweep's job with these overrides ("learning_rate=0.1") in addition. Throws Problems; one in
+/// a parameter's value is reported at the parameter's place in the sweep file.
+[[nodiscard]] JobFile load_trial(const SweepFile& sweep, const std::vector<std::string>& settings,
+                                 const Catalogue& catalogue, bool need_data);
+
+}  // namespace lockstep::config

@@ -1,0 +1,112 @@
+// From a sweep file to SweepFile, and from its settings to the jobs of trials.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "config/sections.hpp"
+#include "config/sweep.hpp"
+#include "config/sweep_rules.hpp"
+#include "config/yaml_reader.hpp"
+#include "core/whole_file.hpp"
+
+namespace lockstep::config {
+namespace {
+
+std::string text_of(const std::string& path, const char* what) {
+  auto text = std::filesystem::is_directory(path) ? std::nullopt : read_whole_file(path);
+  if (text) return std::move(*text);
+  throw Problems(
+      {{Place{.file = path}, fmt::format("expected a {} file, found none that can be read; check the path", what)}});
+}
+
+/// Everything that the trials depend on: a sweep directory belongs to a sweep with this form.
+std::string canonical_sweep(const SweepOptions& sweep, const Catalogue& catalogue, const CanonicalJob& job) {
+  Json json = sweep_section(catalogue).rule->write(&sweep);
+  for (const auto* key : {"name", "directory", "budget", "job"}) json.erase(key);
+  json["job_sha256"] = job.digest;
+  return json.dump();
+}
+
+void check_job(const SweepFile& sweep, const JobFile& job, Session& session) {
+  const auto problem = [&](const char* key, std::string message) {
+    Place place = job.place_of(std::string("job.") + key);
+    if (place.file.empty()) place.file = sweep.job_file;
+    session.problems.push_back({place, std::move(message)});
+  };
+  if (sweep.metric != "loss" && std::find(job.metrics.begin(), job.metrics.end(), sweep.metric) == job.metrics.end()) {
+    problem("metrics", fmt::format("expected '{}', by which the sweep judges trials; add it to metrics", sweep.metric));
+  }
+  const DataOptions& data = job.data;
+  if (!data.validation && data.validation_fraction == 0 && data.validation_list.empty()) {
+    problem("data", fmt::format("expected data.validation, by which the sweep judges trials, found none"));
+  }
+  if (job.evaluate.never) {
+    problem("evaluate", "expected evaluations, by which the sweep judges trials, found 'never'");
+  }
+  if (job.checkpoint.never) {
+    problem("checkpoint", "expected checkpoints, from which interrupted trials go on, found 'never'");
+  }
+}
+
+}  // namespace
+
+SweepFile load_sweep(const std::string& path, const std::vector<std::string>& overrides, const Catalogue& catalogue,
+                     bool need_data) {
+  const std::string text = text_of(path, "sweep");
+  const Is<SweepOptions> section = sweep_section(catalogue);
+  Session session;
+  session.file = path;
+  session.folder = std::filesystem::path(path).parent_path().string();
+  session.need_data = true;
+  session.root = section.rule.get();
+  YamlNode root = parse_yaml(text, session);
+  if (session.broken) throw Problems(session.problems);
+  SweepFile sweep;
+  const Entry* found = root.find("sweep");
+  if (!root.is(YamlNode::Kind::mapping) || found == nullptr) {
+    session.problem(root.mark.line == 0 ? Mark{1, 1, false} : root.mark, "",
+                    fmt::format("expected a map with the key 'sweep', found {}",
+                                root.is(YamlNode::Kind::mapping) ? "none" : describe(root)));
+    throw Problems(session.problems);
+  }
+  section.rule->read(Cursor(found->value, "sweep", session), static_cast<SweepOptions*>(&sweep));
+  if (!sweep.job.empty() && root.find("job") != nullptr) {
+    session.problem(found->value.find("job")->value.mark, "sweep.job",
+                    "expected one job, found this file and the key 'job' at the root; remove one");
+  }
+  if (!session.problems.empty()) throw Problems(session.problems);
+  sweep.file = path;
+  if (sweep.name.empty()) sweep.name = std::filesystem::path(path).stem().string();
+  if (sweep.directory.empty()) sweep.directory = "sweeps/" + sweep.name;
+  sweep.job_file = sweep.job.empty() ? path : sweep.job;
+  sweep.job_text = sweep.job.empty() ? text : text_of(sweep.job, "job");
+  sweep.overrides = overrides;
+  const JobFile job = load_text(sweep.job_text, sweep.job_file, overrides, catalogue, need_data);
+  check_job(sweep, job, session);
+  if (!session.problems.empty()) throw Problems(session.problems);
+  sweep.canonical = canonical_sweep(sweep, catalogue, canonical(job, catalogue));
+  return sweep;
+}
+
+JobFile load_trial(const SweepFile& sweep, const std::vector<std::string>& settings, const Catalogue& catalogue,
+                   bool need_data) {
+  std::vector<std::string> overrides = sweep.overrides;
+  overrides.insert(overrides.end(), settings.begin(), settings.end());
+  try {
+    return load_text(sweep.job_text, sweep.job_file, overrides, catalogue, need_data);
+  } catch (const Problems& problems) {
+    std::vector<Problem> list = problems.list();
+    for (auto& problem : list) {
+      if (problem.place.line != 0) continue;
+      const auto of = std::find_if(sweep.parameters.begin(), sweep.parameters.end(), [&](const auto& parameter) {
+        return (problem.place.path + ".").starts_with(parameter.path + ".");
+      });
+      if (of != sweep.parameters.end()) problem.place = of->place;
+    }
+    throw Problems(list);
+  }
+}
+
+}  // namespace lockstep::config

@@ -1,0 +1,161 @@
+// sweep: the declarations of a sweep file.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "config/advice.hpp"
+#include "config/list_rules.hpp"
+#include "config/overrides.hpp"
+#include "config/scalar_rules.hpp"
+#include "config/sections.hpp"
+#include "config/sweep_rules.hpp"
+#include "core/nearest.hpp"
+
+namespace lockstep::config {
+namespace {
+
+void check_range(const SweepParameter& p, const Scope& scope) {
+  if (p.low < p.high) return;
+  scope.problem("high", fmt::format("expected a number above low, which is {}, found {}", p.low, p.high));
+}
+
+Is<SweepParameter> range_section(bool positive) {
+  Number low = positive ? number().above(0) : number();
+  return Section<SweepParameter>()
+      .field("low", &SweepParameter::low, std::move(low), "smallest value")
+      .required()
+      .field("high", &SweepParameter::high, number(), "largest value")
+      .required()
+      .field("points", &SweepParameter::points, number().at_least(2).word("none", 0),
+             "for a grid: how many values, evenly spaced (on the logarithmic scale, for log_uniform), with both ends")
+      .called("a map with low and high")
+      .check({"low", "high"}, check_range);
+}
+
+void check_integers(const SweepParameter& p, const Scope& scope) {
+  for (const auto& [key, value] : {std::pair{"low", p.low}, std::pair{"high", p.high}}) {
+    if (value != std::floor(value)) scope.problem(key, fmt::format("expected an integer, found {}", value));
+  }
+  check_range(p, scope);
+}
+
+Is<SweepParameter> integers_section() {
+  return Section<SweepParameter>()
+      .field("low", &SweepParameter::low, number(), "smallest value")
+      .required()
+      .field("high", &SweepParameter::high, number(), "no value is larger")
+      .required()
+      .field("step", &SweepParameter::step, number().at_least(1), "from one value to the next")
+      .called("a map with low and high")
+      .check({"low", "high"}, check_integers);
+}
+
+Is<SweepParameter> parameter_section() {
+  using P = SweepParameter;
+  return Section<P>()
+      .placed(&P::place)
+      .field("choice", &P::choices, list_of<std::string>(any_value(), {.least = 1, .single = false, .unique = true}),
+             "one of these values, of any type, each as likely")
+      .alternative(Distribution::choice, &P::distribution)
+      .option(Distribution::uniform, &P::distribution, range_section(false), "a real number")
+      .option(Distribution::log_uniform, &P::distribution, range_section(true),
+              "a real number whose logarithm is uniform")
+      .option(Distribution::integers, &P::distribution, integers_section(), "an integer, each as likely")
+      .field("when", &P::when, conditions(),
+             "only if parameters further up have these values (one value, or a list of them)")
+      .called("a map with one of choice, uniform, log_uniform, integers");
+}
+
+Is<SweepBudget> budget_section() {
+  return Section<SweepBudget>()
+      .field("trials", &SweepBudget::trials, number().at_least(1).word("unlimited", 0), "trials in all")
+      .field("steps", &SweepBudget::steps, number().at_least(1).word("unlimited", 0), "steps of all trials together")
+      .field("device_seconds", &SweepBudget::device_seconds, number().above(0).word("unlimited", 0),
+             "time of all trials together: seconds times ranks. How many trials that is depends on the machine")
+      .shorthand("trials");
+}
+
+Is<SweepOptions> method_section() {
+  using Options = SweepOptions;
+  return Section<Options>().word(SearchMethod::grid, &Options::method).word(SearchMethod::random, &Options::method);
+}
+
+/// `when` may name parameters further up only, so that values can be drawn in the order of the file.
+void check_conditions(const SweepOptions& sweep, const Scope& scope) {
+  std::vector<std::string> above;
+  for (const auto& parameter : sweep.parameters) {
+    for (const auto& condition : parameter.when) {
+      if (std::find(above.begin(), above.end(), condition.parameter) != above.end()) continue;
+      at_parameter(scope, parameter, "when", condition.parameter,
+                   fmt::format("expected a parameter further up, found '{}'{}", condition.parameter,
+                               did_you_mean(condition.parameter, above)));
+    }
+    above.push_back(parameter.path);
+  }
+}
+
+void check_choices_of_conditions(const SweepOptions& sweep, const Scope& scope) {
+  for (const auto& parameter : sweep.parameters) {
+    for (const auto& condition : parameter.when) {
+      const auto named = std::find_if(sweep.parameters.begin(), sweep.parameters.end(),
+                                      [&](const auto& other) { return other.path == condition.parameter; });
+      if (named == sweep.parameters.end() || named->distribution != Distribution::choice) continue;
+      for (const auto& value : condition.values) {
+        if (std::find(named->choices.begin(), named->choices.end(), value) != named->choices.end()) continue;
+        at_parameter(scope, parameter, "when", condition.parameter,
+                     fmt::format("expected one of the choices of '{}', found {}", condition.parameter, value));
+      }
+    }
+  }
+}
+
+void check_grid(const SweepOptions& sweep, const Scope& scope) {
+  if (sweep.method != SearchMethod::grid) return;
+  for (const auto& parameter : sweep.parameters) {
+    const bool real =
+        parameter.distribution == Distribution::uniform || parameter.distribution == Distribution::log_uniform;
+    if (!real || parameter.points > 0) continue;
+    at_parameter(scope, parameter, std::string(name_of(parameter.distribution)), "",
+                 "expected points, the number of values in a grid, found none; set points, or method: random");
+  }
+}
+
+void check_budget(const SweepOptions& sweep, const Scope& scope) {
+  const SweepBudget& budget = sweep.budget;
+  if (sweep.method == SearchMethod::grid || budget.trials > 0 || budget.steps > 0 || budget.device_seconds > 0) return;
+  scope.problem("budget",
+                "expected a limit, without which the search has no end, found none; set budget: 20, for 20 "
+                "trials");
+}
+
+}  // namespace
+
+Is<SweepOptions> sweep_section(const Catalogue& catalogue) {
+  using Options = SweepOptions;
+  std::vector<std::string> metrics = catalogue.metrics;
+  metrics.emplace_back("loss");
+  return Section<Options>()
+      .field("name", &Options::name, text(), "of the sweep; the file's name by default")
+      .field("directory", &Options::directory, text(), "for trials and results; sweeps/<name> by default")
+      .field("job", &Options::job, existing_file(), "the job file, if the job is not in this file")
+      .field("seed", &Options::seed, number().at_least(0), "of the search; trials have the job's seed")
+      .part("method", method_section(), "how the settings of a trial are chosen")
+      .field("metric", &Options::metric, text().one_of(metrics),
+             "of the validation set, by which trials are judged: its value in the last evaluation")
+      .required()
+      .field("direction", &Options::direction, choice<Direction>(), "auto: as is better for that metric")
+      .field("budget", &Options::budget, budget_section(),
+             "when no more trials begin; a number is a number of trials. A grid ends by itself")
+      .field("parameters", &Options::parameters, parameters(parameter_section()),
+             "what is searched: paths of the job, as overrides write them, and what their values are drawn from")
+      .required()
+      .called("a map")
+      .check({"parameters"}, check_conditions)
+      .check({"parameters"}, check_choices_of_conditions)
+      .check({"method", "parameters"}, check_grid)
+      .check({"method", "budget"}, check_budget);
+}
+
+}  // namespace lockstep::config

@@ -1,0 +1,166 @@
+#include "sweep/journal.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "core/whole_file.hpp"
+#include "lockstep/error.hpp"
+
+namespace lockstep::sweep {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json settings_json(const Settings& settings) {
+  Json json = Json::object();
+  for (const auto& [path, value] : settings) json[path] = Json::parse(value);
+  return json;
+}
+
+Settings settings_of(const Json& json) {
+  Settings settings;
+  for (const auto& [path, value] : json.items()) settings.push_back({path, value.dump()});
+  return settings;
+}
+
+Result result_of(const Json& json) {
+  return {.steps = json.at("steps"),
+          .value = json.at("value"),
+          .metrics = json.at("metrics"),
+          .outcome = json.at("outcome"),
+          .parameters_sha256 = json.at("parameters_sha256"),
+          .device_seconds = json.at("device_seconds"),
+          .finished = json.at("finished")};
+}
+
+void apply(Study& study, const Json& json) {
+  const std::string kind = json.at("record");
+  const int trial = json.at("trial");
+  if (trial < 0 || trial > static_cast<int>(study.trials().size())) throw std::out_of_range("trial");
+  if (kind == "begin") return study.begin(settings_of(json.at("settings")), json.at("until"));
+  if (kind == "promote") return study.promote(trial, json.at("until"));
+  if (kind == "result") return study.tell(trial, result_of(json));
+  if (kind != "failure") throw std::out_of_range("record");
+  study.fail(trial, {json.at("message"), json.at("device_seconds"), json.at("final")});
+}
+
+/// The keys in which two sweeps differ.
+std::vector<std::string> differing(const Json& was, const Json& is) {
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : was.items()) {
+    if (!is.contains(key) || is.at(key) != value) keys.push_back(key == "job_sha256" ? "job" : "sweep." + key);
+  }
+  for (const auto& [key, value] : is.items()) {
+    if (!was.contains(key)) keys.push_back("sweep." + key);
+  }
+  return keys;
+}
+
+[[noreturn]] void cannot(const std::string& path, const char* what) {
+  throw Error(ExitCode::infrastructure, fmt::format("{}: cannot {} it: {}", path, what, std::strerror(errno)));
+}
+
+}  // namespace
+
+Journal::Journal(std::string path, const config::SweepFile& sweep)
+    : path_(std::move(path)), study_(sweep), canonical_(sweep.canonical) {
+  file_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  if (file_ < 0) cannot(path_, "open");
+  try {
+    read();
+  } catch (...) {
+    ::close(file_);
+    throw;
+  }
+}
+
+Journal::~Journal() {
+  ::close(file_);
+}
+
+void Journal::read() {
+  const std::string text = read_whole_file(path_).value_or("");
+  const std::size_t whole = text.rfind('\n') + 1;  // 0 if there is no line
+  if (whole < text.size() && ::ftruncate(file_, static_cast<off_t>(whole)) != 0) cannot(path_, "shorten");
+  const Json own = Json::parse(canonical_);
+  if (whole == 0) return append(Json{{"record", "sweep"}, {"sweep", own}}.dump());
+  int number = 0;
+  for (std::size_t from = 0, to = 0; from < whole; from = to + 1) {
+    to = text.find('\n', from);
+    const Json json = Json::parse(text.substr(from, to - from), nullptr, /*allow_exceptions=*/false);
+    ++number;
+    try {
+      if (number > 1) {
+        apply(study_, json);
+        continue;
+      }
+      const auto keys = differing(json.at("sweep"), own);
+      if (keys.empty()) continue;
+      throw Error(
+          ExitCode::configuration,
+          fmt::format("{}: expected the sweep that was begun in this directory, found another: it differs in {}; "
+                      "choose another directory with --directory",
+                      path_, fmt::join(keys, ", ")));
+    } catch (const Json::exception&) {
+    } catch (const std::out_of_range&) {
+    }
+    throw Error(ExitCode::data, fmt::format("{}:{}: expected a record of a sweep, found none; the file is damaged. "
+                                            "Choose another directory with --directory",
+                                            path_, number));
+  }
+}
+
+void Journal::append(const std::string& line) {
+  const std::string text = line + "\n";
+  if (::write(file_, text.data(), text.size()) != static_cast<ssize_t>(text.size())) cannot(path_, "append to");
+  if (::fsync(file_) != 0) cannot(path_, "sync");
+  if (on_line_) on_line_(line);
+}
+
+void Journal::begin(const Begin& decision) {
+  append(Json{{"record", "begin"},
+              {"trial", study_.trials().size()},
+              {"settings", settings_json(decision.settings)},
+              {"until", decision.until}}
+             .dump());
+  study_.begin(decision.settings, decision.until);
+}
+
+void Journal::promote(const Promote& decision) {
+  append(Json{{"record", "promote"}, {"trial", decision.trial}, {"until", decision.until}}.dump());
+  study_.promote(decision.trial, decision.until);
+}
+
+void Journal::result(int trial, const Result& result) {
+  append(Json{{"record", "result"},
+              {"trial", trial},
+              {"steps", result.steps},
+              {"value", result.value},
+              {"metrics", result.metrics},
+              {"outcome", result.outcome},
+              {"parameters_sha256", result.parameters_sha256},
+              {"device_seconds", result.device_seconds},
+              {"finished", result.finished}}
+             .dump());
+  study_.tell(trial, result);
+}
+
+void Journal::failure(int trial, const Failure& failure) {
+  append(Json{{"record", "failure"},
+              {"trial", trial},
+              {"message", failure.message},
+              {"device_seconds", failure.device_seconds},
+              {"final", failure.final}}
+             .dump(-1, ' ', false, Json::error_handler_t::replace));
+  study_.fail(trial, failure);
+}
+
+}  // namespace lockstep::sweep

@@ -1,0 +1,48 @@
+// Journal: what has been decided and what came of it, one JSON object a line, appended and synced before anything
+// follows from it. Reading it gives the study as it was, so a sweep that was killed goes on from there.
+//
+//   {"record":"sweep", ...}     the first line: the sweep that the directory belongs to
+//   {"record":"begin", ...}     a new trial and its settings
+//   {"record":"promote", ...}   a paused trial is trained further
+//   {"record":"result", ...}    a trial got to where it was to go
+//   {"record":"failure", ...}   an attempt ended with an error
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "config/sweep.hpp"
+#include "sweep/method.hpp"
+
+namespace lockstep::sweep {
+
+class Journal {
+ public:
+  /// Opens or creates the file. A last line that was not written to its end is dropped. Throws Error(configuration) if
+  /// it is another sweep's, Error(data) for a line that is no record, Error(infrastructure) if it cannot be read or
+  /// written.
+  Journal(std::string path, const config::SweepFile& sweep);
+  ~Journal();
+  Journal(const Journal&) = delete;
+  Journal& operator=(const Journal&) = delete;
+
+  void begin(const Begin& decision);
+  void promote(const Promote& decision);
+  void result(int trial, const Result& result);
+  void failure(int trial, const Failure& failure);
+
+  [[nodiscard]] const Study& study() const { return study_; }
+  /// Called with each line from now on.
+  void on_line(std::function<void(const std::string&)> call) { on_line_ = std::move(call); }
+
+ private:
+  void read();
+  void append(const std::string& line);
+  std::string path_;
+  int file_ = -1;
+  Study study_;
+  std::string canonical_;
+  std::function<void(const std::string&)> on_line_;
+};
+
+}  // namespace lockstep::sweep

@@ -1,0 +1,109 @@
+#include "sweep/live_table.hpp"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "telemetry/text.hpp"
+
+namespace lockstep::sweep {
+
+namespace {
+
+constexpr double kRedrawSeconds = 0.5;
+
+std::string headline(const Study& study, std::size_t running, double seconds) {
+  std::int64_t done = 0, failed = 0;
+  for (const auto& trial : study.trials()) {
+    done += trial.state == TrialState::done ? 1 : 0;
+    failed += trial.state == TrialState::failed ? 1 : 0;
+  }
+  const SweepOptions& options = study.options();
+  telemetry::Line line;
+  line.add(fmt::format("{}  {}", options.name, name_of(options.method)));
+  const std::string of = options.budget.trials > 0 ? fmt::format("/{}", options.budget.trials) : "";
+  line.add(fmt::format("{}{} trials done", done, of));
+  line.add(fmt::format("{} running", running));
+  if (failed > 0) line.add(fmt::format("{} failed", failed));
+  if (const Trial* best = study.best(); best != nullptr) {
+    line.add(fmt::format("best {} {} (trial {})", options.metric, telemetry::fixed_number(best->reports.back().value),
+                         best->number));
+  }
+  line.add(telemetry::clock_time(seconds));
+  return line.text();
+}
+
+std::string running_row(const Study& study, const RunningTrial& running) {
+  const Trial& trial = study.trials().at(static_cast<std::size_t>(running.trial));
+  const std::string steps = running.steps > 0 ? fmt::format("{}/{}", running.step, running.steps) : "starting";
+  const std::string value = std::isnan(running.value) ? "" : telemetry::fixed_number(running.value);
+  return fmt::format("{:>6}  {:<8}{:>13}{:>10}  {}", running.trial, "running", steps, value, text(trial.settings));
+}
+
+std::string best_row(const Trial& trial) {
+  return fmt::format("{:>6}  {:<8}{:>13}{:>10}  {}", trial.number, name_of(trial.state), trial.steps,
+                     telemetry::fixed_number(trial.reports.back().value), text(trial.settings));
+}
+
+}  // namespace
+
+std::vector<std::string> table_rows(const Study& study, const std::vector<RunningTrial>& running, double seconds,
+                                    std::size_t columns, std::size_t rows) {
+  std::vector<std::string> lines = {
+      headline(study, running.size(), seconds),
+      fmt::format("{:>6}  {:<8}{:>13}{:>10}  settings", "trial", "state", "steps", study.options().metric)};
+  for (const auto& one : running) lines.push_back(running_row(study, one));
+  std::vector<const Trial*> ranked;
+  for (const auto& trial : study.trials()) {
+    if (trial.state == TrialState::done || trial.state == TrialState::paused) ranked.push_back(&trial);
+  }
+  std::stable_sort(ranked.begin(), ranked.end(), [&](const Trial* a, const Trial* b) {
+    if (a->state != b->state) return a->state == TrialState::done;
+    return study.is_better(a->reports.back().value, b->reports.back().value);
+  });
+  for (const Trial* trial : ranked) lines.push_back(best_row(*trial));
+  if (lines.size() > rows + 2) lines.resize(rows + 2);
+  for (auto& line : lines) line = line.substr(0, columns);
+  return lines;
+}
+
+void LiveTable::clear() {
+  if (drawn_ > 0) fmt::print(file_, "\x1b[{}A\x1b[J", drawn_);
+  drawn_ = 0;
+}
+
+void LiveTable::line(const std::string& text) {
+  clear();
+  fmt::print(file_, "{}\n", text);
+  std::fflush(file_);
+  shown_ = {};
+}
+
+void LiveTable::show(const Study& study, const std::vector<RunningTrial>& running) {
+  if (!terminal_ || seconds_since(shown_) < kRedrawSeconds) return;
+  winsize size{};
+  const bool known = ioctl(fileno(file_), TIOCGWINSZ, &size) == 0 && size.ws_col > 0 && size.ws_row > 4;
+  const std::size_t columns = known ? size.ws_col - 1U : 100, rows = known ? std::min(size.ws_row - 4U, 20U) : 15;
+  clear();
+  const auto lines = table_rows(study, running, seconds_since(start_), columns, rows);
+  for (const auto& line : lines) fmt::print(file_, "{}\n", line);
+  std::fflush(file_);
+  drawn_ = lines.size();
+  shown_ = Clock::now();
+}
+
+std::string LiveTable::change(const Study& study, int number) {
+  const Trial& trial = study.trials().at(static_cast<std::size_t>(number));
+  const std::string settings = " (" + text(trial.settings) + ")";
+  const std::string name = fmt::format("trial {} ", number);
+  if (trial.state == TrialState::failed) return name + "failed: " + trial.message + settings;
+  if (trial.state == TrialState::waiting) return name + "is tried again: " + trial.message;
+  return name +
+         fmt::format("{}: {} {} after {} steps", trial.state == TrialState::paused ? "paused" : trial.outcome,
+                     study.options().metric, telemetry::fixed_number(trial.reports.back().value), trial.steps) +
+         settings;
+}
+
+}  // namespace lockstep::sweep

@@ -1,0 +1,45 @@
+// The sweep for people: on a terminal a table that is redrawn in place, elsewhere a line for each change.
+#pragma once
+
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "core/spans.hpp"
+#include "sweep/study.hpp"
+
+namespace lockstep::sweep {
+
+/// A trial that is being trained.
+struct RunningTrial {
+  int trial = 0;
+  std::int64_t step = 0, steps = 0;  ///< steps 0: not known yet
+  double value = 0;                  ///< the objective in the newest evaluation; NaN: none yet
+  double seconds = 0;
+};
+
+/// Rows without escape codes, cut to `columns`: what runs, then the best trials, at most `rows` of both.
+[[nodiscard]] std::vector<std::string> table_rows(const Study& study, const std::vector<RunningTrial>& running,
+                                                  double seconds, std::size_t columns, std::size_t rows);
+
+class LiveTable {
+ public:
+  /// `terminal`: whether `file` is one that can be redrawn.
+  LiveTable(std::FILE* file, bool terminal) : file_(file), terminal_(terminal) {}
+  /// A lasting line, above the table.
+  void line(const std::string& text);
+  /// Redraws the table if it is due; nothing where there is no terminal.
+  void show(const Study& study, const std::vector<RunningTrial>& running);
+  /// Takes the table away.
+  void clear();
+  /// "trial 7 done: accuracy 0.934 after 200 steps (learning_rate 0.01)"
+  [[nodiscard]] static std::string change(const Study& study, int trial);
+
+ private:
+  std::FILE* file_;
+  bool terminal_;
+  std::size_t drawn_ = 0;  ///< rows on the screen
+  Clock::time_point start_ = Clock::now(), shown_{};
+};
+
+}  // namespace lockstep::sweep

@@ -1,0 +1,15 @@
+#include "sweep/method.hpp"
+
+namespace lockstep::sweep {
+
+std::unique_ptr<Method> make_method(const SweepOptions& options) {
+  switch (options.method) {
+    case SearchMethod::grid:
+      return make_grid(options);
+    case SearchMethod::random:
+      break;
+  }
+  return make_random();
+}
+
+}  // namespace lockstep::sweep

@@ -1,0 +1,80 @@
+#include "sweep/study.hpp"
+
+namespace lockstep::sweep {
+
+const char* name_of(TrialState state) {
+  switch (state) {
+    case TrialState::waiting:
+      return "unfinished";
+    case TrialState::paused:
+      return "paused";
+    case TrialState::done:
+      return "done";
+    case TrialState::failed:
+      break;
+  }
+  return "failed";
+}
+
+void Study::begin(Settings settings, std::int64_t until) {
+  Trial trial;
+  trial.number = static_cast<int>(trials_.size());
+  trial.settings = std::move(settings);
+  trial.until = until;
+  trials_.push_back(std::move(trial));
+}
+
+void Study::promote(int trial, std::int64_t until) {
+  Trial& promoted = trials_.at(static_cast<std::size_t>(trial));
+  promoted.state = TrialState::waiting;
+  promoted.until = until;
+}
+
+void Study::tell(int trial, const Result& result) {
+  Trial& told = trials_.at(static_cast<std::size_t>(trial));
+  told.state = result.finished ? TrialState::done : TrialState::paused;
+  told.reports.push_back({result.steps, result.value});
+  told.steps = result.steps;
+  told.metrics = result.metrics;
+  told.outcome = result.outcome;
+  told.parameters_sha256 = result.parameters_sha256;
+  told.device_seconds += result.device_seconds;
+}
+
+void Study::fail(int trial, const Failure& failure) {
+  Trial& failed = trials_.at(static_cast<std::size_t>(trial));
+  ++failed.failures;
+  failed.message = failure.message;
+  failed.device_seconds += failure.device_seconds;
+  if (failure.final) failed.state = TrialState::failed;
+}
+
+bool Study::is_better(double value, double than) const {
+  return options_.direction == Direction::maximize ? value > than : value < than;
+}
+
+const Trial* Study::best() const {
+  const Trial* best = nullptr;
+  for (const auto state : {TrialState::done, TrialState::paused}) {
+    for (const auto& trial : trials_) {
+      if (trial.state != state) continue;
+      if (best == nullptr || is_better(trial.reports.back().value, best->reports.back().value)) best = &trial;
+    }
+    if (best != nullptr) return best;
+  }
+  return nullptr;
+}
+
+bool Study::may_begin() const {
+  const SweepBudget& budget = options_.budget;
+  std::int64_t steps = 0;
+  double seconds = 0;
+  for (const auto& trial : trials_) {
+    steps += trial.steps;
+    seconds += trial.device_seconds;
+  }
+  return (budget.trials == 0 || static_cast<std::int64_t>(trials_.size()) < budget.trials) &&
+         (budget.steps == 0 || steps < budget.steps) && (budget.device_seconds == 0 || seconds < budget.device_seconds);
+}
+
+}  // namespace lockstep::sweep

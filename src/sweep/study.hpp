@@ -1,0 +1,79 @@
+// Study: all trials of a sweep and what is known of them. Pure: it is what the journal's records add up to.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "config/sweep.hpp"
+#include "sweep/space.hpp"
+
+namespace lockstep::sweep {
+
+/// waiting: begun, but its training has not got to where it is to go; paused: got there, and may be trained further.
+enum class TrialState : std::uint8_t { waiting, paused, done, failed };
+[[nodiscard]] const char* name_of(TrialState state);
+
+/// The objective after some steps.
+struct Report {
+  std::int64_t steps = 0;
+  double value = 0;
+};
+
+struct Trial {
+  int number = 0;
+  Settings settings;
+  TrialState state = TrialState::waiting;
+  std::int64_t until = 0;                 ///< steps to train to; 0: to the job's end
+  std::vector<Report> reports;            ///< one for each time that it got there
+  std::int64_t steps = 0;                 ///< trained so far
+  std::map<std::string, double> metrics;  ///< of the last report: all metrics and the loss of the validation set
+  std::string outcome;                    ///< of the training: "done", "stopped early"
+  std::string parameters_sha256;          ///< of the trained model
+  double device_seconds = 0;
+  int failures = 0;     ///< attempts that ended with an error
+  std::string message;  ///< of the last failure
+};
+
+/// What a trial's training has come to.
+struct Result {
+  std::int64_t steps = 0;
+  double value = 0;
+  std::map<std::string, double> metrics;
+  std::string outcome, parameters_sha256;
+  double device_seconds = 0;
+  bool finished = true;  ///< the job is at its end; false: it may be trained further
+};
+
+struct Failure {
+  std::string message;
+  double device_seconds = 0;
+  bool final = false;  ///< it is not tried again
+};
+
+class Study {
+ public:
+  explicit Study(SweepOptions options) : options_(std::move(options)) {}
+
+  // What the journal records. The trial must exist.
+  void begin(Settings settings, std::int64_t until);
+  void promote(int trial, std::int64_t until);
+  void tell(int trial, const Result& result);
+  void fail(int trial, const Failure& failure);
+
+  [[nodiscard]] const SweepOptions& options() const { return options_; }
+  [[nodiscard]] const std::vector<Trial>& trials() const { return trials_; }
+  [[nodiscard]] bool is_better(double value, double than) const;
+  /// The one with the best last report among those that are done, or paused if none is done; of equal ones the first.
+  [[nodiscard]] const Trial* best() const;
+  /// Whether the budget lets another trial begin.
+  [[nodiscard]] bool may_begin() const;
+
+ private:
+  SweepOptions options_;  ///< its direction is not `automatic`
+  std::vector<Trial> trials_;
+};
+
+}  // namespace lockstep::sweep

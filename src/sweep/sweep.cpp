@@ -1,0 +1,272 @@
+#include "sweep/sweep.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "checkpoint/run_directory.hpp"
+#include "comm/transport/mpi_folder.hpp"
+#include "core/digest.hpp"
+#include "core/whole_file.hpp"
+#include "launch/processes.hpp"
+#include "launch/stop_signals.hpp"
+#include "lockstep/error.hpp"
+#include "sweep/journal.hpp"
+#include "sweep/live_table.hpp"
+#include "sweep/results.hpp"
+#include "sweep/trial_process.hpp"
+
+namespace lockstep::sweep {
+
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr double kPollSeconds = 0.02;
+constexpr std::chrono::seconds kFormerPatience{60}, kKillPatience{10};
+
+bool is_terminal() {
+  const char* term = std::getenv("TERM");
+  return isatty(STDERR_FILENO) != 0 && term != nullptr && std::string(term) != "dumb";
+}
+
+std::string mark_of(const std::string& directory) {
+  return "lockstep-sweep-" + sha256(std::filesystem::absolute(directory).lexically_normal().string()).substr(0, 16);
+}
+
+void write(const std::string& path, const std::string& text) {
+  const std::string problem = replace_whole_file(path, text);
+  if (!problem.empty()) throw Error(ExitCode::infrastructure, fmt::format("{}: cannot write it: {}", path, problem));
+}
+
+std::string quoted(const std::string& text) {
+  return nlohmann::json(text).dump();
+}
+
+class Sweep {
+ public:
+  Sweep(const config::SweepFile& sweep, const SweepRunOptions& options, const config::Catalogue& catalogue)
+      : sweep_(sweep),
+        options_(options),
+        catalogue_(catalogue),
+        method_(make_method(sweep)),
+        lock_(sweep.directory),
+        mark_(mark_of(sweep.directory)),
+        table_(stderr, is_terminal() && !options.json),
+        slots_(static_cast<std::size_t>(options.ranks / options.ranks_per_trial)) {
+    await_former();
+    journal_.emplace(sweep.directory + "/journal.jsonl", sweep);
+    if (options.json) {
+      journal_->on_line([](const std::string& line) {
+        fmt::print("{}\n", line);
+        std::fflush(stdout);
+      });
+    }
+  }
+
+  int run() {
+    if (!study().trials().empty()) {
+      say(fmt::format("{}: goes on with {} trials", sweep_.directory, study().trials().size()));
+    }
+    while (true) {
+      handle_signals();
+      const bool busy = poll_slots();
+      const bool more = !stopping_ && fill_slots();
+      if (!busy && !more &&
+          std::none_of(slots_.begin(), slots_.end(), [](const auto& slot) { return slot.has_value(); }))
+        break;
+      table_.show(study(), running());
+      (void)signals_.sleep(kPollSeconds);
+    }
+    return finish();
+  }
+
+ private:
+  [[nodiscard]] const Study& study() const { return journal_->study(); }
+
+  void say(const std::string& text) {
+    if (!options_.json) table_.line(text);
+  }
+
+  /// Trials of a sweep that was killed write a checkpoint and end by themselves; what does not is killed.
+  void await_former() const {
+    const auto start = Clock::now();
+    while (!launch::marked_processes(mark_).empty() && Clock::now() - start < kFormerPatience) {
+      std::this_thread::sleep_for(milliseconds(50));
+    }
+    (void)launch::kill_marked(mark_, 0, kKillPatience);
+    comm::remove_dead_mpi_folders();
+  }
+
+  void handle_signals() {
+    for (const int count = signals_.count(); signals_seen_ < count; ++signals_seen_) {
+      if (signals_seen_ == 0) say("stopping: the trials that run write checkpoints; a second signal ends them at once");
+      stopping_ = true;
+      for (auto& slot : slots_) {
+        if (slot) slot->stop();
+      }
+      if (signals_seen_ > 0) (void)launch::kill_marked(mark_, 0, kKillPatience);
+    }
+  }
+
+  /// Takes what has ended out of its slot. Returns whether something has.
+  bool poll_slots() {
+    bool changed = false;
+    for (auto& slot : slots_) {
+      const auto outcome = slot ? slot->poll() : std::nullopt;
+      if (!outcome) continue;
+      const int trial = slot->trial();
+      slot.reset();
+      changed = true;
+      if (const auto* result = std::get_if<Result>(&*outcome)) journal_->result(trial, *result);
+      if (const auto* failure = std::get_if<Failure>(&*outcome)) note_failure(trial, *failure);
+      if (!std::holds_alternative<TrialProcess::Stopped>(*outcome)) say(LiveTable::change(study(), trial));
+      write_results();
+    }
+    return changed;
+  }
+
+  void note_failure(int trial, Failure failure) {
+    failure.final = failure.final || study().trials().at(static_cast<std::size_t>(trial)).failures >= options_.retries;
+    journal_->failure(trial, failure);
+  }
+
+  /// Returns whether anything was begun, or was refused, so that the method may have more to say.
+  bool fill_slots() {
+    bool begun = false;
+    for (std::size_t i = 0; i < slots_.size(); ++i) {
+      if (slots_[i]) continue;
+      const auto trial = next_trial();
+      if (!trial) return begun;
+      begun = true;
+      start(i, study().trials().at(static_cast<std::size_t>(*trial)));
+    }
+    return begun;
+  }
+
+  /// A trial that was interrupted or is to be tried again, else the method's next one.
+  std::optional<int> next_trial() {
+    for (const auto& trial : study().trials()) {
+      const bool runs = std::any_of(slots_.begin(), slots_.end(),
+                                    [&](const auto& slot) { return slot && slot->trial() == trial.number; });
+      if (trial.state == TrialState::waiting && !runs) return trial.number;
+    }
+    const Decision decision = method_->ask(study());
+    if (const auto* begin = std::get_if<Begin>(&decision)) {
+      journal_->begin(*begin);
+      return study().trials().back().number;
+    }
+    if (const auto* promote = std::get_if<Promote>(&decision)) {
+      journal_->promote(*promote);
+      return promote->trial;
+    }
+    return std::nullopt;
+  }
+
+  [[nodiscard]] std::string directory_of(int trial) const { return trial_directory(sweep_.directory, trial); }
+
+  [[nodiscard]] CanonicalJob job_of(const Settings& settings, const std::string& name,
+                                    const std::string& run_directory) const {
+    auto words = overrides(settings);
+    words.push_back("name=" + quoted(name));
+    words.push_back("run_directory=" + quoted(run_directory));
+    return config::canonical(config::load_trial(sweep_, words, catalogue_, true), catalogue_);
+  }
+
+  void start(std::size_t slot, const Trial& trial) {
+    const std::string directory = directory_of(trial.number);
+    try {
+      write(directory + "/job.yaml",
+            job_of(trial.settings, fmt::format("{}-{:04}", sweep_.name, trial.number), directory).text);
+    } catch (const config::Problems& problems) {
+      journal_->failure(trial.number, {problems.what(), 0, true});
+      say(LiveTable::change(study(), trial.number));
+      return write_results();
+    }
+    slots_[slot].emplace(trial, TrialPlace{directory, mark_, options_.ranks_per_trial, words_of(slot)}, sweep_.metric);
+  }
+
+  /// Where a slot computes: which GPUs, how many threads. Neither changes a bit of the result.
+  [[nodiscard]] std::vector<std::string> words_of(std::size_t slot) const {
+    std::vector<std::string> words;
+    if (options_.threads > 0) words.push_back(fmt::format("threads={}", options_.threads));
+    if (!options_.devices.empty()) {
+      const auto ranks = static_cast<std::size_t>(options_.ranks_per_trial);
+      const auto first = options_.devices.begin() + static_cast<std::ptrdiff_t>(slot * ranks);
+      words.push_back(fmt::format("devices=[{}]", fmt::join(first, first + static_cast<std::ptrdiff_t>(ranks), ",")));
+    }
+    return words;
+  }
+
+  std::vector<RunningTrial> running() {
+    std::vector<RunningTrial> list;
+    for (auto& slot : slots_) {
+      if (!slot) continue;
+      const TrialEvents& events = slot->events();
+      const auto& evaluations = events.evaluations();
+      const auto value = evaluations.empty() ? std::nullopt : value_in(evaluations.rbegin()->second, sweep_.metric);
+      list.push_back({slot->trial(), events.step(), slot->until() > 0 ? slot->until() : events.steps(),
+                      value.value_or(std::numeric_limits<double>::quiet_NaN()), slot->seconds()});
+    }
+    return list;
+  }
+
+  void write_results() {
+    write(sweep_.directory + "/trials.csv", trials_csv(study()));
+    write(sweep_.directory + "/trials.json", trials_json(study()));
+    const Trial* best = study().best();
+    if (best == nullptr) return;
+    const std::string name = sweep_.name + "-best";
+    write(sweep_.directory + "/best.yaml",
+          best_yaml(study(), *best, job_of(best->settings, name, "runs/" + name).text));
+  }
+
+  int finish() {
+    write_results();
+    table_.clear();
+    if (signals_seen_ > 1) return 128 + signals_.last();
+    if (stopping_) {
+      say("stopped; the same command goes on from here");
+      return static_cast<int>(ExitCode::interrupted);
+    }
+    const Trial* best = study().best();
+    if (best == nullptr) {
+      throw Error(ExitCode::infrastructure,
+                  fmt::format("{}: no trial has come to its end; trials.csv there says why", sweep_.directory));
+    }
+    if (!options_.json) {
+      for (const auto& row : table_rows(study(), {}, 0, 120, 5)) table_.line(row);
+      table_.line(fmt::format("the best trial's job is {}/best.yaml", sweep_.directory));
+    }
+    return 0;
+  }
+
+  const config::SweepFile& sweep_;
+  const SweepRunOptions& options_;
+  const config::Catalogue& catalogue_;
+  std::unique_ptr<Method> method_;
+  launch::StopSignals signals_;
+  checkpoint::RunDirectory lock_;
+  std::string mark_;
+  LiveTable table_;
+  std::optional<Journal> journal_;
+  std::vector<std::optional<TrialProcess>> slots_;
+  int signals_seen_ = 0;
+  bool stopping_ = false;
+};
+
+}  // namespace
+
+int run_sweep(const config::SweepFile& sweep, const SweepRunOptions& options, const config::Catalogue& catalogue) {
+  return Sweep(sweep, options, catalogue).run();
+}
+
+}  // namespace lockstep::sweep

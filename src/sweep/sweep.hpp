@@ -1,0 +1,25 @@
+// A sweep, run to its end: asks the method for trials, trains them in slots at the same time, notes everything in the
+// journal, and keeps the results' files current.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "config/sweep.hpp"
+
+namespace lockstep::sweep {
+
+struct SweepRunOptions {
+  int ranks = 1;                      ///< of all trials that run at the same time: devices in use
+  int ranks_per_trial = 1;            ///< so ranks / ranks_per_trial trials run at the same time
+  int retries = 2;                    ///< of a trial that ended with an error
+  int threads = 0;                    ///< of each rank; 0: as the job says
+  std::vector<std::int64_t> devices;  ///< GPUs of this machine, one for each rank; empty: trials compute on the CPU
+  bool json = false;                  ///< the journal's lines go to stdout, instead of the table to stderr
+};
+
+/// Returns the exit code: 0 also if trials have failed, as long as one has not.
+int run_sweep(const config::SweepFile& sweep, const SweepRunOptions& options, const config::Catalogue& catalogue);
+
+}  // namespace lockstep::sweep

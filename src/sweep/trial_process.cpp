@@ -1,0 +1,116 @@
+#include "sweep/trial_process.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <csignal>
+#include <fstream>
+
+#include "launch/mpirun.hpp"
+#include "launch/processes.hpp"
+#include "launch/restart_policy.hpp"
+#include "lockstep/error.hpp"
+
+namespace lockstep::sweep {
+
+namespace {
+
+std::string log_of(const TrialPlace& place) {
+  return place.directory + "/log.txt";
+}
+
+launch::Child start(const Trial& trial, const TrialPlace& place) {
+  std::vector<std::string> command;
+  launch::ChildOptions options{log_of(place), {{launch::kMarkVariable, place.mark}}};
+  if (place.ranks > 1) {
+    const launch::MpirunOptions mpirun{.ranks = place.ranks,
+                                       .hosts = {},
+                                       .agent = "",
+                                       .environment = {{launch::kMarkVariable, place.mark}},
+                                       .mark = place.mark};
+    command = launch::mpirun_command(mpirun);
+    options.environment = launch::mpirun_environment(mpirun);
+  }
+  command.push_back(launch::own_command_line().front());
+  command.insert(command.end(), {"train", place.directory + "/job.yaml"});
+  command.insert(command.end(), place.words.begin(), place.words.end());
+  if (trial.until > 0) command.insert(command.end(), {"--stop-at", fmt::format("{}", trial.until)});
+  return {command, options};
+}
+
+/// The last message of the program, or the last line of its log.
+std::string last_message(const std::string& log) {
+  std::ifstream file(log);
+  std::string last, message;
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("lockstep: ")) message = line.substr(10);
+    if (!line.empty()) last = line;
+  }
+  return message.empty() ? last : message;
+}
+
+}  // namespace
+
+TrialProcess::TrialProcess(const Trial& trial, TrialPlace place, std::string metric)
+    : trial_(trial.number),
+      until_(trial.until),
+      place_(std::move(place)),
+      metric_(std::move(metric)),
+      events_(place_.directory),
+      start_(Clock::now()),
+      child_(start(trial, place_)) {}
+
+const TrialEvents& TrialProcess::events() {
+  events_.read();
+  return events_;
+}
+
+void TrialProcess::stop() {
+  child_.signal(stops_++ == 0 ? SIGUSR1 : SIGTERM);  // mpirun passes SIGUSR1 on, and ends its ranks at a SIGTERM
+}
+
+std::optional<TrialProcess::Outcome> TrialProcess::poll() {
+  const auto code = child_.poll();
+  if (!code) return std::nullopt;
+  events_.read();
+  return outcome(*code);
+}
+
+TrialProcess::Outcome TrialProcess::outcome(int code) {
+  const double device_seconds = seconds() * place_.ranks;
+  const auto& evaluations = events_.evaluations();
+  const bool paused = code == static_cast<int>(ExitCode::interrupted) && until_ > 0 && evaluations.contains(until_);
+  if (code != 0 && !paused) {
+    if (is_stopping()) return Stopped{};
+    return Failure{reason(code), device_seconds, launch::is_permanent(code)};
+  }
+  if (evaluations.empty() || !events_.end()) {
+    return Failure{
+        fmt::format("it ended with code {}, but {}/events.jsonl has no evaluation or no end", code, place_.directory),
+        device_seconds, true};
+  }
+  const events::Evaluation& last = paused ? evaluations.at(until_) : evaluations.rbegin()->second;
+  const auto value = value_in(last, metric_);
+  if (!value || !std::isfinite(*value)) {
+    return Failure{fmt::format("its validation {} after step {} is not a finite number", metric_, last.step),
+                   device_seconds, true};
+  }
+  Result result{.steps = last.step,
+                .value = *value,
+                .metrics = last.metrics,
+                .outcome = events_.end()->outcome,
+                .parameters_sha256 = events_.end()->parameters_sha256,
+                .device_seconds = device_seconds,
+                .finished = !paused};
+  if (result.outcome == "already finished") result.outcome = "done";  // the sweep was killed before it could note that
+  result.metrics["loss"] = last.loss;
+  return result;
+}
+
+std::string TrialProcess::reason(int code) const {
+  const std::string message = last_message(log_of(place_));
+  if (child_.killed()) return fmt::format("killed by signal {}", code - 128);
+  return fmt::format("code {}: {}", code, message.empty() ? "no message" : message);
+}
+
+}  // namespace lockstep::sweep

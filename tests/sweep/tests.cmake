@@ -1,0 +1,1 @@
+lockstep_script_test(sweep.sweep WAITS COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/sweep_test.py)
