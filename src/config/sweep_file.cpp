@@ -45,6 +45,12 @@ void check_job(const SweepFile& sweep, const JobFile& job, Session& session) {
   if (job.evaluate.never) {
     problem("evaluate", "expected evaluations, by which the sweep judges trials, found 'never'");
   }
+  if (sweep.method == SearchMethod::halving && job.steps <= sweep.halving.min_steps) {
+    problem(job.steps == 0 ? "epochs" : "steps",
+            fmt::format("expected more than {} steps, the min_steps of the sweep's halving, found {}; set steps",
+                        sweep.halving.min_steps,
+                        job.steps == 0 ? fmt::format("{} epochs", job.epochs) : fmt::format("{}", job.steps)));
+  }
   if (job.checkpoint.never) {
     problem("checkpoint", "expected checkpoints, from which interrupted trials go on, found 'never'");
   }
@@ -84,6 +90,7 @@ SweepFile load_sweep(const std::string& path, const std::vector<std::string>& ov
   sweep.job_text = sweep.job.empty() ? text : text_of(sweep.job, "job");
   sweep.overrides = overrides;
   const JobFile job = load_text(sweep.job_text, sweep.job_file, overrides, catalogue, need_data);
+  sweep.job_steps = job.steps;
   check_job(sweep, job, session);
   if (!session.problems.empty()) throw Problems(session.problems);
   sweep.canonical = canonical_sweep(sweep, catalogue, canonical(job, catalogue));

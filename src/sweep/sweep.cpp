@@ -178,6 +178,9 @@ class Sweep {
     auto words = overrides(settings);
     words.push_back("name=" + quoted(name));
     words.push_back("run_directory=" + quoted(run_directory));
+    if (sweep_.method == SearchMethod::halving) {  // trials are compared where they are paused
+      words.push_back(fmt::format("evaluate={{every: {} steps}}", sweep_.halving.min_steps));
+    }
     return config::canonical(config::load_trial(sweep_, words, catalogue_, true), catalogue_);
   }
 

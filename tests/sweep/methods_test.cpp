@@ -1,6 +1,11 @@
 // Methods without processes: which trials they ask for, given what has become of the earlier ones.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <string>
+
 #include "sweep/method.hpp"
 #include "sweep/sweeps.hpp"
 
@@ -49,6 +54,85 @@ TEST(Random, ABudgetOfStepsEndsTheSearch) {
   SweepOptions sweep = small_sweep();
   sweep.budget = {.trials = 0, .steps = 25, .device_seconds = 0};
   EXPECT_EQ(search(sweep, [](const auto&) { return 0.0; }).size(), 3u);  // of 10 steps
+}
+
+/// A halving with one slot, of trials that are as good as their learning rate at any step.
+Study halve(const SweepOptions& options) {
+  const auto method = make_method(options);
+  Study study(options);
+  const auto train = [&](int number, std::int64_t until) {
+    const auto& settings = study.trials().at(static_cast<std::size_t>(number)).settings;
+    const double rate = std::stod(*value_of(settings, "learning_rate"));
+    study.tell(number, {.steps = until > 0 ? until : options.job_steps, .value = rate, .finished = until == 0});
+  };
+  while (true) {
+    const Decision decision = method->ask(study);
+    if (const auto* begin = std::get_if<Begin>(&decision)) {
+      study.begin(begin->settings, begin->until);
+      train(static_cast<int>(study.trials().size()) - 1, begin->until);
+    } else if (const auto* promote = std::get_if<Promote>(&decision)) {
+      study.promote(promote->trial, promote->until);
+      train(promote->trial, promote->until);
+    } else {
+      EXPECT_TRUE(std::holds_alternative<Stop>(decision));
+      return study;
+    }
+  }
+}
+
+SweepOptions small_halving(std::int64_t trials) {
+  SweepOptions sweep = small_sweep();
+  sweep.method = SearchMethod::halving;
+  sweep.halving.min_steps = 10;
+  sweep.job_steps = 80;
+  sweep.budget.trials = trials;
+  return sweep;
+}
+
+TEST(Halving, TheBestThirdOfEachRungIsTrainedFurther) {
+  const Study study = halve(small_halving(27));
+  std::map<std::size_t, int> reached;
+  for (const auto& trial : study.trials()) {
+    for (std::size_t rung = 0; rung < trial.reports.size(); ++rung) ++reached[rung];
+  }
+  EXPECT_EQ(reached[0], 27);
+  EXPECT_GE(reached[1], 9);  // more than a third: some were among the best when they were promoted
+  EXPECT_LT(reached[1], 18);
+  const Trial& best = *study.best();
+  ASSERT_EQ(best.reports.size(), 3u);
+  EXPECT_EQ(best.reports[1].steps, 30);
+  EXPECT_EQ(best.reports[2].steps, 80);
+  for (const auto& trial : study.trials()) EXPECT_LE(trial.reports.back().value, best.reports.back().value);
+}
+
+TEST(Halving, WaitsForTrialsThatMayBePromoted) {
+  const SweepOptions sweep = small_halving(1);
+  Study study(sweep);
+  study.begin({}, 10);
+  EXPECT_TRUE(std::holds_alternative<Wait>(make_method(sweep)->ask(study)));
+  study.fail(0, {"killed", 1, true});
+  EXPECT_TRUE(std::holds_alternative<Stop>(make_method(sweep)->ask(study)));
+}
+
+TEST(Tpe, ComesCloserThanRandomSearch) {
+  SweepOptions sweep = small_sweep();
+  sweep.direction = Direction::minimize;
+  sweep.budget.trials = 60;
+  const auto distance = [](const Settings& settings) {
+    const double rate = std::log10(std::stod(*value_of(settings, "learning_rate")) / 0.02);
+    return rate * rate + (*value_of(settings, "optimizer") == "\"adam\"" ? 0 : 0.3);
+  };
+  const auto mean_of_last = [&](const std::vector<Settings>& trials) {
+    double sum = 0;
+    for (std::size_t i = trials.size() - 20; i < trials.size(); ++i) sum += distance(trials[i]) / 20;
+    return sum;
+  };
+  const auto random = search(sweep, distance);
+  sweep.method = SearchMethod::tpe;
+  const auto tpe = search(sweep, distance);
+  EXPECT_TRUE(std::equal(tpe.begin(), tpe.begin() + 10, random.begin()));
+  EXPECT_LT(mean_of_last(tpe), 0.5 * mean_of_last(random));
+  EXPECT_EQ(search(sweep, distance), tpe);
 }
 
 TEST(Grid, EndsByItself) {
