@@ -45,11 +45,16 @@ void check_job(const SweepFile& sweep, const JobFile& job, Session& session) {
   if (job.evaluate.never) {
     problem("evaluate", "expected evaluations, by which the sweep judges trials, found 'never'");
   }
-  if (sweep.method == SearchMethod::halving && job.steps <= sweep.halving.min_steps) {
-    problem(job.steps == 0 ? "epochs" : "steps",
-            fmt::format("expected more than {} steps, the min_steps of the sweep's halving, found {}; set steps",
-                        sweep.halving.min_steps,
-                        job.steps == 0 ? fmt::format("{} epochs", job.epochs) : fmt::format("{}", job.steps)));
+  const std::int64_t min_steps = sweep.halving.min_steps;
+  if (sweep.method == SearchMethod::halving && job.steps == 0) {
+    problem(
+        "epochs",
+        fmt::format("expected steps, which the sweep's halving divides, found epochs; set steps, above {}", min_steps));
+  } else if (sweep.method == SearchMethod::halving && job.steps <= min_steps) {
+    problem("steps",
+            fmt::format("expected more than {}, the min_steps of the sweep's halving, found {}; raise steps or "
+                        "lower min_steps",
+                        min_steps, job.steps));
   }
   if (job.checkpoint.never) {
     problem("checkpoint", "expected checkpoints, from which interrupted trials go on, found 'never'");

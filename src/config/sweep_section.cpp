@@ -145,7 +145,9 @@ void check_halving(const SweepOptions& sweep, const Scope& scope) {
     for (const auto* key : {"steps", "epochs", "evaluate"}) {
       if (parameter.path != key && !parameter.path.starts_with(std::string(key) + ".")) continue;
       at_parameter(scope, parameter, "", "",
-                   fmt::format("expected a parameter other than {}, which halving sets, found it; leave it out", key));
+                   fmt::format("expected a parameter other than {}, which must be the same in all trials of a halving; "
+                               "leave it out",
+                               key));
     }
   }
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <string>
 
@@ -12,7 +13,7 @@
 namespace lockstep::sweep {
 namespace {
 
-/// Trials of a method that are begun one after the other; `value` is what each comes to.
+/// Trials of a method that are begun one after the other; `value` is what each comes to, NaN where it fails.
 template <class Value>
 std::vector<Settings> search(const SweepOptions& options, Value value) {
   const auto method = make_method(options);
@@ -22,7 +23,13 @@ std::vector<Settings> search(const SweepOptions& options, Value value) {
     const auto* begin = std::get_if<Begin>(&decision);
     if (begin == nullptr) break;
     study.begin(begin->settings, begin->until);
-    study.tell(static_cast<int>(study.trials().size()) - 1, {.steps = 10, .value = value(begin->settings)});
+    const int trial = static_cast<int>(study.trials().size()) - 1;
+    const double found = value(begin->settings);
+    if (std::isnan(found)) {
+      study.fail(trial, {"the loss is nan", 1, true});
+    } else {
+      study.tell(trial, {.steps = 10, .value = found});
+    }
   }
   std::vector<Settings> found;
   for (const auto& trial : study.trials()) found.push_back(trial.settings);
@@ -114,6 +121,13 @@ TEST(Halving, WaitsForTrialsThatMayBePromoted) {
   EXPECT_TRUE(std::holds_alternative<Stop>(make_method(sweep)->ask(study)));
 }
 
+TEST(Halving, AReductionBeyondTheJobsLengthPromotesNone) {
+  SweepOptions sweep = small_halving(2);
+  sweep.halving.reduction = std::numeric_limits<std::int64_t>::max();  // times min_steps it does not fit in 64 bits
+  const Study study = halve(sweep);
+  for (const auto& trial : study.trials()) EXPECT_EQ(trial.steps, 10);
+}
+
 TEST(Tpe, ComesCloserThanRandomSearch) {
   SweepOptions sweep = small_sweep();
   sweep.direction = Direction::minimize;
@@ -133,6 +147,22 @@ TEST(Tpe, ComesCloserThanRandomSearch) {
   EXPECT_TRUE(std::equal(tpe.begin(), tpe.begin() + 10, random.begin()));
   EXPECT_LT(mean_of_last(tpe), 0.5 * mean_of_last(random));
   EXPECT_EQ(search(sweep, distance), tpe);
+}
+
+TEST(Tpe, AvoidsSettingsThatFail) {
+  SweepOptions sweep = small_sweep();
+  sweep.budget.trials = 60;
+  const auto rate = [](const Settings& settings) { return std::stod(*value_of(settings, "learning_rate")); };
+  const auto diverges = [&](const Settings& settings) { return rate(settings) > 0.01; };
+  const auto value = [&](const Settings& settings) {  // best at 0.005
+    return diverges(settings) ? std::nan("") : -std::abs(std::log(rate(settings) / 0.005));
+  };
+  const auto failed = [&](const std::vector<Settings>& trials) {
+    return std::count_if(trials.begin() + 20, trials.end(), diverges);
+  };
+  const auto random = failed(search(sweep, value));
+  sweep.method = SearchMethod::tpe;
+  EXPECT_LT(failed(search(sweep, value)), random);
 }
 
 TEST(Grid, EndsByItself) {

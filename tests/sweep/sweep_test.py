@@ -34,7 +34,7 @@ sweep:
     optimizer: {choice: [sgd, adam]}
     optimizer.sgd.momentum: {uniform: {low: 0, high: 0.9}, when: {optimizer: sgd}}
 """
-HALVING = RANDOM.replace("metric: accuracy", "metric: accuracy\n  method: {halving: {min_steps: 20, reduction: 2}}")
+HALVING = RANDOM.replace("metric: accuracy", "metric: accuracy\n  method: {halving: {min_steps: 25, reduction: 2}}")
 DIVERGING = """
 sweep: {method: grid, metric: loss, parameters: {learning_rate: {choice: [0.1, 1.0e+30]}, seed: {choice: [1, 2]}}}
 """

@@ -4,7 +4,8 @@
 //
 // Rung k is after min_steps * reduction^k steps; the last one is the job's end. A promoted trial goes on from its
 // checkpoint, and its learning rate follows the schedule of the whole job from its first step, so a trial that gets to
-// the end has the bits of one that was never paused.
+// the end has the bits of one that was never paused. A trial that fails counts at the rungs that it
+// came to and at no other.
 #include <algorithm>
 
 #include "sweep/method.hpp"
@@ -16,8 +17,11 @@ namespace {
 /// Steps of each rung; 0: the job's end.
 std::vector<std::int64_t> rungs_of(const SweepOptions& options) {
   std::vector<std::int64_t> rungs;
-  for (std::int64_t steps = options.halving.min_steps; steps < options.job_steps; steps *= options.halving.reduction) {
+  std::int64_t steps = options.halving.min_steps;
+  while (steps < options.job_steps) {
     rungs.push_back(steps);
+    if (steps > options.job_steps / options.halving.reduction) break;  // the product may not fit in 64 bits
+    steps *= options.halving.reduction;
   }
   rungs.push_back(0);
   return rungs;

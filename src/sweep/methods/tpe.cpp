@@ -1,12 +1,16 @@
 // Tree-structured Parzen estimator: a density l of the good trials' values and one, g, of all others'; of some values
 // drawn from l the one with the largest l / g is tried.
-// Source: Bergstra et al., "Algorithms for hyper-parameter optimization", NIPS 2011, section 4.
+// Source: Bergstra et al., "Algorithms for hyper-parameter optimization", NIPS 2011, section 4. Each parameter is
+// estimated alone. All densities are over quantiles of the parameter's distribution, from 0 to 1, where the prior is
+// uniform.
 //
-// The defaults are those of Optuna's TPESampler: 10 random trials first, 24 candidates, the best tenth is good (at most 25), and beyond 25
-// trials older ones count less. Each parameter is estimated alone. All densities are over quantiles of the parameter's
-// distribution, from 0 to 1, which is where the prior is uniform: a wide normal around the middle.
+// The paper leaves the numbers open or sets them for its own problems; here they are the defaults of Optuna's
+// TPESampler: 10 random trials first, 24 candidates, the best tenth is good (at most 25), and of more than 25 trials
+// older ones count less. A failed trial counts as one that is not good: most fail because of their settings, and
+// without them the settings where training diverges would look as if nobody had tried them.
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "sweep/method.hpp"
 
@@ -31,21 +35,23 @@ std::vector<double> weights_of(std::size_t count) {
   return weights;
 }
 
-/// A mixture of normals, cut to [0, 1]: one around each observation, as wide as the gap to its farther neighbour, and
-/// the prior.
+/// A mixture of normals, cut to [0, 1]: one around each observation, as wide as the gap to its farther neighbour (0 and
+/// 1 are neighbours too), and the prior, a wide one around the middle.
 class Numbers {
  public:
   explicit Numbers(std::vector<double> observations)
       : means_(std::move(observations)), weights_(weights_of(means_.size())) {
     means_.push_back(0.5);
     weights_.push_back(1);
-    std::vector<double> sorted = means_;
-    std::sort(sorted.begin(), sorted.end());
+    std::vector<std::size_t> order(means_.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return means_[a] < means_[b]; });
     const double narrowest = 1 / std::min(100.0, 1 + static_cast<double>(means_.size()));
-    for (const double mean : means_) {
-      const auto at = std::lower_bound(sorted.begin(), sorted.end(), mean);
-      const double left = at == sorted.begin() ? 0 : *(at - 1), right = at + 1 == sorted.end() ? 1 : *(at + 1);
-      widths_.push_back(std::clamp(std::max(mean - left, right - mean), narrowest, 1.0));
+    widths_.resize(means_.size());
+    for (std::size_t k = 0; k < order.size(); ++k) {
+      const double mean = means_[order[k]], left = k == 0 ? 0 : means_[order[k - 1]],
+                   right = k + 1 == order.size() ? 1 : means_[order[k + 1]];
+      widths_[order[k]] = std::clamp(std::max(mean - left, right - mean), narrowest, 1.0);
     }
     widths_.back() = 1;
   }
@@ -84,11 +90,10 @@ class Numbers {
   std::vector<double> means_, weights_, widths_;
 };
 
-/// Of a choice: how often each was observed, and the prior, which is 1 in all.
+/// Of a choice: how often each was observed, and the prior, which is 1 for each.
 class Choices {
  public:
-  Choices(const std::vector<double>& observations, std::size_t count)
-      : weights_(count, 1 / static_cast<double>(count)) {
+  Choices(const std::vector<double>& observations, std::size_t count) : weights_(count, 1) {
     const auto weights = weights_of(observations.size());
     for (std::size_t i = 0; i < observations.size(); ++i) weights_[index(observations[i])] += weights[i];
   }
@@ -132,18 +137,20 @@ class Tpe : public Method {
   [[nodiscard]] Decision ask(const Study& study) const override {
     if (!study.may_begin()) return Stop{};
     const int number = static_cast<int>(study.trials().size());
-    std::vector<const Trial*> done;
+    std::vector<const Trial*> ranked, failed;
     for (const auto& trial : study.trials()) {
-      if (trial.state == TrialState::done) done.push_back(&trial);
+      if (trial.state == TrialState::done) ranked.push_back(&trial);
+      if (trial.state == TrialState::failed) failed.push_back(&trial);
     }
-    if (done.size() < kStartupTrials) return Begin{random_settings(study.options(), number), 0};
-    std::stable_sort(done.begin(), done.end(), [&](const Trial* a, const Trial* b) {
+    if (ranked.size() < kStartupTrials) return Begin{random_settings(study.options(), number), 0};
+    std::stable_sort(ranked.begin(), ranked.end(), [&](const Trial* a, const Trial* b) {
       return study.is_better(a->reports.back().value, b->reports.back().value);
     });
-    const std::size_t good = std::min((done.size() + 9) / 10, kMostGood);
+    const std::size_t good = std::min((ranked.size() + 9) / 10, kMostGood);
+    ranked.insert(ranked.end(), failed.begin(), failed.end());
     return Begin{draw(study.options().parameters,
                       [&](const SweepParameter& parameter) {
-                        return quantile(study.options(), parameter, done, good, static_cast<std::uint64_t>(number));
+                        return quantile(study.options(), parameter, ranked, good, static_cast<std::uint64_t>(number));
                       }),
                  0};
   }
