@@ -13,9 +13,9 @@
 namespace lockstep {
 
 /// How the settings of trials are chosen.
-enum class SearchMethod : std::uint8_t { grid, random };
+enum class SearchMethod : std::uint8_t { grid, random, halving, tpe };
 template <>
-inline constexpr std::array<std::string_view, 2> kNames<SearchMethod>{"grid", "random"};
+inline constexpr std::array<std::string_view, 4> kNames<SearchMethod>{"grid", "random", "halving", "tpe"};
 
 /// What a parameter's values are drawn from.
 enum class Distribution : std::uint8_t { choice, uniform, log_uniform, integers };
@@ -50,16 +50,23 @@ struct SweepBudget {
   double device_seconds = 0;  ///< over all trials: seconds times ranks
 };
 
+struct HalvingOptions {
+  std::int64_t min_steps = 0;  ///< of the first rung
+  std::int64_t reduction = 3;  ///< of trials from rung to rung, and growth of their steps
+};
+
 struct SweepOptions {
   std::string name;       ///< the file's by default
   std::string directory;  ///< sweeps/<name> by default
   std::string job;        ///< a job file; empty: the job in the sweep file
   SearchMethod method = SearchMethod::random;
+  HalvingOptions halving;
   std::string metric;
   Direction direction = Direction::automatic;
   SweepBudget budget;
   std::uint64_t seed = 1;
   std::vector<SweepParameter> parameters;
+  std::int64_t job_steps = 0;  ///< of the job, which is read later; 0: it counts epochs
 };
 
 }  // namespace lockstep

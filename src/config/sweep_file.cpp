@@ -45,6 +45,17 @@ void check_job(const SweepFile& sweep, const JobFile& job, Session& session) {
   if (job.evaluate.never) {
     problem("evaluate", "expected evaluations, by which the sweep judges trials, found 'never'");
   }
+  const std::int64_t min_steps = sweep.halving.min_steps;
+  if (sweep.method == SearchMethod::halving && job.steps == 0) {
+    problem(
+        "epochs",
+        fmt::format("expected steps, which the sweep's halving divides, found epochs; set steps, above {}", min_steps));
+  } else if (sweep.method == SearchMethod::halving && job.steps <= min_steps) {
+    problem("steps",
+            fmt::format("expected more than {}, the min_steps of the sweep's halving, found {}; raise steps or "
+                        "lower min_steps",
+                        min_steps, job.steps));
+  }
   if (job.checkpoint.never) {
     problem("checkpoint", "expected checkpoints, from which interrupted trials go on, found 'never'");
   }
@@ -84,6 +95,7 @@ SweepFile load_sweep(const std::string& path, const std::vector<std::string>& ov
   sweep.job_text = sweep.job.empty() ? text : text_of(sweep.job, "job");
   sweep.overrides = overrides;
   const JobFile job = load_text(sweep.job_text, sweep.job_file, overrides, catalogue, need_data);
+  sweep.job_steps = job.steps;
   check_job(sweep, job, session);
   if (!session.problems.empty()) throw Problems(session.problems);
   sweep.canonical = canonical_sweep(sweep, catalogue, canonical(job, catalogue));

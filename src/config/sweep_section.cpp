@@ -77,9 +77,25 @@ Is<SweepBudget> budget_section() {
       .shorthand("trials");
 }
 
+Is<HalvingOptions> halving_section() {
+  return Section<HalvingOptions>()
+      .field("min_steps", &HalvingOptions::min_steps, number().at_least(1),
+             "steps after which trials are first compared")
+      .required()
+      .field("reduction", &HalvingOptions::reduction, number().at_least(2),
+             "one in so many trials is trained further, for so many times the steps");
+}
+
 Is<SweepOptions> method_section() {
   using Options = SweepOptions;
-  return Section<Options>().word(SearchMethod::grid, &Options::method).word(SearchMethod::random, &Options::method);
+  return Section<Options>()
+      .word(SearchMethod::grid, &Options::method)
+      .word(SearchMethod::random, &Options::method)
+      .word(SearchMethod::tpe, &Options::method)
+      .field("halving", &Options::halving, halving_section(),
+             "asynchronous successive halving: the best trials are trained further")
+      .alternative(SearchMethod::halving, &Options::method)
+      .called("grid, random, tpe, or a map with halving");
 }
 
 /// `when` may name parameters further up only, so that values can be drawn in the order of the file.
@@ -122,6 +138,20 @@ void check_grid(const SweepOptions& sweep, const Scope& scope) {
   }
 }
 
+/// All trials of a halving have the same length, of which the rungs are parts.
+void check_halving(const SweepOptions& sweep, const Scope& scope) {
+  if (sweep.method != SearchMethod::halving) return;
+  for (const auto& parameter : sweep.parameters) {
+    for (const auto* key : {"steps", "epochs", "evaluate"}) {
+      if (parameter.path != key && !parameter.path.starts_with(std::string(key) + ".")) continue;
+      at_parameter(scope, parameter, "", "",
+                   fmt::format("expected a parameter other than {}, which must be the same in all trials of a halving; "
+                               "leave it out",
+                               key));
+    }
+  }
+}
+
 void check_budget(const SweepOptions& sweep, const Scope& scope) {
   const SweepBudget& budget = sweep.budget;
   if (sweep.method == SearchMethod::grid || budget.trials > 0 || budget.steps > 0 || budget.device_seconds > 0) return;
@@ -155,6 +185,7 @@ Is<SweepOptions> sweep_section(const Catalogue& catalogue) {
       .check({"parameters"}, check_conditions)
       .check({"parameters"}, check_choices_of_conditions)
       .check({"method", "parameters"}, check_grid)
+      .check({"method", "parameters"}, check_halving)
       .check({"method", "budget"}, check_budget);
 }
 

@@ -6,6 +6,10 @@ std::unique_ptr<Method> make_method(const SweepOptions& options) {
   switch (options.method) {
     case SearchMethod::grid:
       return make_grid(options);
+    case SearchMethod::halving:
+      return make_halving(options);
+    case SearchMethod::tpe:
+      return make_tpe();
     case SearchMethod::random:
       break;
   }

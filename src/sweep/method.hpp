@@ -38,6 +38,8 @@ class Method {
 // One file each in methods/.
 [[nodiscard]] std::unique_ptr<Method> make_grid(const SweepOptions& options);
 [[nodiscard]] std::unique_ptr<Method> make_random();
+[[nodiscard]] std::unique_ptr<Method> make_halving(const SweepOptions& options);
+[[nodiscard]] std::unique_ptr<Method> make_tpe();
 
 /// Trial number `trial` of a random search with this sweep's seed.
 [[nodiscard]] Settings random_settings(const SweepOptions& options, int trial);

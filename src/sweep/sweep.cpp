@@ -178,6 +178,9 @@ class Sweep {
     auto words = overrides(settings);
     words.push_back("name=" + quoted(name));
     words.push_back("run_directory=" + quoted(run_directory));
+    if (sweep_.method == SearchMethod::halving) {  // trials are compared where they are paused
+      words.push_back(fmt::format("evaluate={{every: {} steps}}", sweep_.halving.min_steps));
+    }
     return config::canonical(config::load_trial(sweep_, words, catalogue_, true), catalogue_);
   }
 
@@ -243,7 +246,7 @@ class Sweep {
                   fmt::format("{}: no trial has come to its end; trials.csv there says why", sweep_.directory));
     }
     if (!options_.json) {
-      for (const auto& row : table_rows(study(), {}, 0, 120, 5)) table_.line(row);
+      for (const auto& row : table_rows(study(), {}, seconds_since(start_), 120, 5)) table_.line(row);
       table_.line(fmt::format("the best trial's job is {}/best.yaml", sweep_.directory));
     }
     return 0;
@@ -259,6 +262,7 @@ class Sweep {
   LiveTable table_;
   std::optional<Journal> journal_;
   std::vector<std::optional<TrialProcess>> slots_;
+  Clock::time_point start_ = Clock::now();
   int signals_seen_ = 0;
   bool stopping_ = false;
 };

@@ -99,7 +99,7 @@ TrialProcess::Outcome TrialProcess::outcome(int code) {
                 .value = *value,
                 .metrics = last.metrics,
                 .outcome = events_.end()->outcome,
-                .parameters_sha256 = events_.end()->parameters_sha256,
+                .parameters_sha256 = events_.end()->steps == last.step ? events_.end()->parameters_sha256 : "",
                 .device_seconds = device_seconds,
                 .finished = !paused};
   if (result.outcome == "already finished") result.outcome = "done";  // the sweep was killed before it could note that

@@ -120,7 +120,10 @@ inline Catalogue test_catalogue() {
       entry("global_pool", {choice_attribute("kind", {"average", "max"})}, "kind"),
       entry("batch_norm", {number_attribute("momentum", 0.1, 0, 1)}),
       entry("dropout", {number_attribute("rate", 0.5, 0, 1)}, "rate"),
-      entry("linear", {integer_attribute("features", std::nullopt, 1), flag_attribute("bias", true)}),
+      entry("linear", {integer_attribute("features", std::nullopt, 1), flag_attribute("bias", true)}, "features"),
+      entry("embedding",
+            {integer_attribute("vocabulary", std::nullopt, 1), integer_attribute("width", std::nullopt, 1)}),
+      entry("lstm", {integer_attribute("features", std::nullopt, 1)}, "features"),
       entry("scale", {number_attribute("factor", 1, -1e9, 1e9)}),
       joining("add"),
       joining("concat"),
@@ -134,10 +137,17 @@ inline Catalogue test_catalogue() {
              number_attribute("dropout", 0, 0, 1), flag_attribute("bias", true), optional_attribute("vocabulary")},
             "size"),
       entry("lenet"),
+      entry("llama", {integer_attribute("layers", 4, 1), integer_attribute("heads", 4, 1),
+                      integer_attribute("kv_heads", 4, 1), integer_attribute("width", 128, 1)}),
       entry("mlp", {sizes_attribute("hidden", std::vector<std::int64_t>{64})}, "hidden"),
       entry("resnet", {integer_attribute("depth", 20, 18), optional_attribute("classes")}),
   };
   known.models.back().batch_statistics = true;
+  known.models.push_back(
+      entry("vit",
+            {choice_attribute("size", {"tiny", "small"}), integer_attribute("patch", 4, 1),
+             integer_attribute("layers", 12, 1), integer_attribute("heads", 3, 1), integer_attribute("width", 192, 1)},
+            "size"));
   known.losses = {entry("cross_entropy", {number_attribute("label_smoothing", 0, 0, 1)}), entry("mean_squared_error")};
   known.metrics = {"accuracy", "mae", "perplexity", "rmse", "top5"};
   known.optimizers = {sgd_entry(), adam_entry("adam", 0), adam_entry("adamw", 0.01)};

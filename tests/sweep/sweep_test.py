@@ -34,6 +34,7 @@ sweep:
     optimizer: {choice: [sgd, adam]}
     optimizer.sgd.momentum: {uniform: {low: 0, high: 0.9}, when: {optimizer: sgd}}
 """
+HALVING = RANDOM.replace("metric: accuracy", "metric: accuracy\n  method: {halving: {min_steps: 25, reduction: 2}}")
 DIVERGING = """
 sweep: {method: grid, metric: loss, parameters: {learning_rate: {choice: [0.1, 1.0e+30]}, seed: {choice: [1, 2]}}}
 """
@@ -179,6 +180,23 @@ class Sweeps(unittest.TestCase):
         rows = sweep.rows()
         self.assertEqual([row["state"] for row in rows], ["done", "done", "failed", "failed"])
         self.assertEqual([row["failures"] for row in rows], ["0", "0", "1", "1"])  # 76 is permanent
+
+    def test_halving_trains_the_best_further_from_their_checkpoints(self):
+        quiet, killed = self.sweep(HALVING), Sweep(f"{self.folder}/killed_halving", HALVING)
+        quiet.run("--ranks", "1")
+        process = killed.start("--ranks", "1")
+        wait_until(lambda: (killed.directory / "journal.jsonl").exists() and killed.records("promote"), "a promotion")
+        process.kill()
+        process.communicate()
+        killed.run("--ranks", "1")
+        steps = [int(row["steps"]) for row in quiet.rows()]
+        self.assertIn(100, steps)
+        self.assertLess(sum(steps), 400)
+        columns = ["state", "value", "steps", "learning_rate"]
+        self.assertEqual(*([[row[column] for column in columns] for row in one.rows()] for one in (quiet, killed)))
+        for row, same in zip(quiet.rows(), self.quiet.rows()):  # the same settings, never paused
+            if row["state"] == "done":
+                self.assertEqual(row["parameters_sha256"], same["parameters_sha256"])
 
     def test_two_sweeps_do_not_share_a_directory(self):
         sweep = self.sweep()
