@@ -65,10 +65,18 @@ class OnACluster(unittest.TestCase):
         self.assertEqual(run.job()["status"].get("failed", 0), 0)
 
     def test_the_lost_node_of_the_leader(self):
-        """Its power fails. Nobody acts; for Kubernetes its pod stays as it is, without an end."""
+        """Another pod leads."""
+        self.check_a_lost_node(0)
+
+    def test_the_lost_node_of_a_worker(self):
+        """The leader goes on without it."""
+        self.check_a_lost_node(1)
+
+    def check_a_lost_node(self, index):
+        """The power of a pod's node fails. Nobody acts; for Kubernetes the pod stays as it is, without an end."""
         run = self.install(values=["cluster.replicas=2", "cluster.spread=required", *TOLERATIONS])
         run.wait_for_step(50)
-        node = run.node(0)
+        node = run.node(index)
         self.cluster.lose(node)
         self.addCleanup(lambda: run.condition() or self.cluster.revive(node))
         self.cluster.kubectl("wait", "--for=condition=Ready=Unknown", f"--timeout={PATIENCE}s", "node", node)
@@ -77,7 +85,7 @@ class OnACluster(unittest.TestCase):
         self.assertLess(time.monotonic() - not_ready, 60)
         # The Job is complete only when the lost pod has ended, too.
         self.cluster.kubectl("wait", "--for=condition=SuccessCriteriaMet", f"--timeout={PATIENCE}s", "job", run.job_name)
-        lost = self.cluster.get("pod", run.pod(0))
+        lost = self.cluster.get("pod", run.pod(index))
         self.assertIn("deletionTimestamp", lost["metadata"])
         self.assertEqual(lost["status"]["phase"], "Running", "Kubernetes knows no better")
         self.assertIsNone(run.condition())

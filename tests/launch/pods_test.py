@@ -213,7 +213,7 @@ class FirstProcess(PodTest):
 
     def test_the_end_of_the_job_ends_it(self):
         environment = f"LOCKSTEP_POD_STATE={self.folder}/state"
-        self.assertEqual(self.run_inside("env", environment, PROGRAM, "pod", "--end").returncode, 0)
+        self.assertEqual(self.run_inside("env", environment, PROGRAM, "pod", "--end", "0").returncode, 0)
         self.worker.end(0)
 
 
