@@ -212,6 +212,7 @@ constexpr Meaning kMeanings[] = {
     meaning<selp<u64>>("selp.u64"),
     meaning<eq<u16>>("setp.eq.s16"),
     meaning<ne<u16>>("setp.ne.s16"),
+    meaning<eq<u32>>("setp.eq.b32"),
     meaning<eq<u32>>("setp.eq.s32"),
     meaning<ne<u32>>("setp.ne.s32"),
     meaning<lt<s32>>("setp.lt.s32"),

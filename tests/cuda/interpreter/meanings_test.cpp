@@ -83,6 +83,8 @@ TEST_F(Meanings, EndsOfRanges) {
   EXPECT_EQ(result("cvt.rzi.s64.f32 %rd4, 0fC0200000;\ncvt.u32.u64 %r3, %rd4;\n"), static_cast<u32>(-2)) << "of -2.5";
   EXPECT_EQ(result("cvt.rzi.s64.f32 %rd4, 0f7F800000;\nshr.u64 %rd4, %rd4, 32;\ncvt.u32.u64 %r3, %rd4;\n"),
             0x7fffffffU);
+  EXPECT_EQ(result("cvt.rzi.s32.f64 %r3, 0dC004000000000000;\n"), static_cast<u32>(-2)) << "of -2.5";
+  EXPECT_EQ(result("cvt.rzi.s32.f64 %r3, 0d7FF0000000000000;\n"), 0x7fffffffU) << "of infinity";
   EXPECT_EQ(result("bfi.b64 %rd4, 255, 0, 8, 4;\ncvt.u32.u64 %r3, %rd4;\n"), 0xf00U);
 }
 

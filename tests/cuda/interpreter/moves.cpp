@@ -30,12 +30,13 @@ u32 prmt(u32 a, u32 b, u32 selector) {
   }
   return result;
 }
-/// Rounds towards zero; values that are too large become the largest. NaN becomes the smallest, 0x8000000000000000: the
-/// manual leaves it open.
-s64 cvt_rzi_s64_f32(f32 a) {
-  constexpr f32 kEnd = 9223372036854775808.0F;
-  if (a != a || a < -kEnd) return std::numeric_limits<s64>::min();
-  return a >= kEnd ? std::numeric_limits<s64>::max() : static_cast<s64>(a);
+/// Rounds towards zero; values that are too large become the largest. NaN becomes the smallest, in which only the
+/// highest bit is set, as the manual has it where either type has 64 bits.
+template <class To, class From>
+To cvt_rzi(From a) {
+  constexpr From kEnd = -static_cast<From>(std::numeric_limits<To>::min());
+  if (a != a || a < -kEnd) return std::numeric_limits<To>::min();
+  return a >= kEnd ? std::numeric_limits<To>::max() : static_cast<To>(a);
 }
 
 constexpr Meaning kMeanings[] = {
@@ -66,7 +67,8 @@ constexpr Meaning kMeanings[] = {
     meaning<cvt<f64, s64>>("cvt.rn.f64.s64"),
     meaning<cvt<f64, f32>>("cvt.f64.f32"),
     meaning<cvt<f32, f64>>("cvt.rn.f32.f64"),
-    meaning<cvt_rzi_s64_f32>("cvt.rzi.s64.f32"),
+    meaning<cvt_rzi<s64, f32>>("cvt.rzi.s64.f32"),
+    meaning<cvt_rzi<s32, f64>>("cvt.rzi.s32.f64"),
     meaning<prmt>("prmt.b32"),
 };
 
