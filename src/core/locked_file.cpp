@@ -27,7 +27,7 @@ LockedFile::~LockedFile() {
   ::close(file_);
 }
 
-bool LockedFile::lock(int how) {
+bool LockedFile::lock(int how) {  // NOLINT(readability-make-member-function-const): it changes the lock
   while (::flock(file_, how | LOCK_NB) != 0) {
     if (errno == EWOULDBLOCK) return false;
     if (errno != EINTR) fail("flock");
@@ -46,6 +46,7 @@ bool LockedFile::is_free() {
   return true;
 }
 
+// NOLINTNEXTLINE(readability-make-member-function-const): it changes the file
 void LockedFile::write(const std::string& text) {
   if (::ftruncate(file_, 0) != 0) fail("ftruncate");
   if (::pwrite(file_, text.data(), text.size(), 0) != static_cast<ssize_t>(text.size())) fail("write");

@@ -42,6 +42,26 @@ State& state() {
   return *it;
 }
 
+/// Locks the state. Signals wait meanwhile: the handlers of mpirun write, too, and would wait for their own thread.
+class Locked {
+ public:
+  Locked() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+    state().mutex.lock();
+  }
+  ~Locked() {
+    state().mutex.unlock();
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+  Locked(const Locked&) = delete;
+  Locked& operator=(const Locked&) = delete;
+
+ private:
+  sigset_t before_{};
+};
+
 long number(const char* name, long otherwise) {
   const char* text = std::getenv(name);
   return text == nullptr ? otherwise : std::atol(text);
@@ -111,7 +131,7 @@ int open(const char* path, int flags, ...) {
   const auto mode = (flags & O_CREAT) != 0 ? va_arg(rest, mode_t) : mode_t{0};
   va_end(rest);
   if ((flags & O_CREAT) == 0 && read_fails(path)) return -1;
-  const std::lock_guard lock(state().mutex);
+  const Locked lock;
   if (watched(path) && (flags & O_CREAT) != 0 && counted()) return -1;
   return opened(real<int (*)(const char*, int, ...)>("open")(path, flags, mode), path, flags);
 }
@@ -132,7 +152,7 @@ DIR* opendir(const char* path) {
 
 int close(int fd) {
   {
-    const std::lock_guard lock(state().mutex);
+    const Locked lock;
     state().open.erase(fd);
   }
   return real<int (*)(int)>("close")(fd);
@@ -140,7 +160,7 @@ int close(int fd) {
 
 ssize_t write(int fd, const void* bytes, size_t size) {
   const auto call = real<ssize_t (*)(int, const void*, size_t)>("write");
-  const std::lock_guard lock(state().mutex);
+  const Locked lock;
   const auto found = state().open.find(fd);
   if (found == state().open.end()) return call(fd, bytes, size);
   if (counted()) return -1;
@@ -151,7 +171,7 @@ ssize_t write(int fd, const void* bytes, size_t size) {
 
 int fsync(int fd) {
   const auto call = real<int (*)(int)>("fsync");
-  const std::lock_guard lock(state().mutex);
+  const Locked lock;
   if (counted()) return -1;
   const auto found = state().open.find(fd);
   if (found != state().open.end()) state().safe[found->second.path] = found->second.written;
@@ -160,7 +180,7 @@ int fsync(int fd) {
 
 int rename(const char* from, const char* to) {
   const auto call = real<int (*)(const char*, const char*)>("rename");
-  const std::lock_guard lock(state().mutex);
+  const Locked lock;
   if (!watched(from)) return call(from, to);
   if (counted()) return -1;
   const int done = call(from, to);
@@ -181,14 +201,14 @@ int flock(int fd, int operation) {
 
 int mkdir(const char* path, mode_t mode) {
   const auto call = real<int (*)(const char*, mode_t)>("mkdir");
-  const std::lock_guard lock(state().mutex);
+  const Locked lock;
   if (watched(path) && counted()) return -1;
   return call(path, mode);
 }
 
 int remove(const char* path) {
   const auto call = real<int (*)(const char*)>("remove");
-  const std::lock_guard lock(state().mutex);
+  const Locked lock;
   if (watched(path)) {
     if (counted()) return -1;
     state().safe.erase(path);
