@@ -40,7 +40,8 @@ def verdicts(jobs):
 
 class Corpus(unittest.TestCase):
     def test_good_jobs(self):
-        jobs = sorted((ROOT / "examples").glob("*.yaml"))
+        # A sweep is no job: the chart does not run it.
+        jobs = sorted(job for job in (ROOT / "examples").glob("*.yaml") if "\nsweep:" not in job.read_text(encoding="utf-8"))
         self.assertGreater(len(jobs), 4)
         for job, (taken, why), (rendered, refusal) in verdicts(jobs):
             with self.subTest(job=job.name):
