@@ -63,7 +63,8 @@ class Plan(unittest.TestCase):
                       "memory's bandwidth, 60 % of the links', 8 GB/s from part to part through the host's "
                       "memory, one host", text)
         self.assertRegex(text, r"\n  [23] parts, \d shards in flight, recompute: never +[\d.]+ ms +[\d.]+ MiB\n")
-        self.assertNotIn("sharding", text)  # not available on GPUs
+        self.assertIn("sharding: optimizer", text)
+        self.assertNotIn("sharding: parameters", text)  # not available on GPUs
 
     def test_profile_of_this_machine(self):
         with tempfile.TemporaryDirectory() as folder:
