@@ -71,7 +71,7 @@ std::vector<std::string> differing(const Json& was, const Json& is) {
 }  // namespace
 
 Journal::Journal(std::string path, const config::SweepFile& sweep)
-    : path_(std::move(path)), study_(sweep), canonical_(sweep.canonical) {
+    : path_(std::move(path)), study_(static_cast<const SweepOptions&>(sweep)), canonical_(sweep.canonical) {
   file_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   if (file_ < 0) cannot(path_, "open");
   try {

@@ -33,7 +33,7 @@ class LiveTable {
   /// Takes the table away.
   void clear();
   /// "trial 7 done: accuracy 0.934 after 200 steps (learning_rate 0.01)"
-  [[nodiscard]] static std::string change(const Study& study, int trial);
+  [[nodiscard]] static std::string change(const Study& study, int number);
 
  private:
   std::FILE* file_;
