@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <charconv>
 #include <filesystem>
+#include <utility>
 
 #include "checkpoint/saved_model.hpp"
 #include "lockstep/error.hpp"
@@ -17,6 +18,21 @@ bool is_override(const std::string& word) {
   return word.find('=') != std::string::npos && word.find('/') > word.find('=');
 }
 
+FileAndOverrides split_words(const std::vector<std::string>& words, const std::string& kind) {
+  FileAndOverrides split;
+  for (const auto& word : words) {
+    if (is_override(word)) {
+      split.overrides.push_back(word);
+    } else if (split.file.empty()) {
+      split.file = word;
+    } else {
+      throw Error(ExitCode::usage,
+                  fmt::format("expected one {} and overrides key=value, found '{}' and '{}'", kind, split.file, word));
+    }
+  }
+  return split;
+}
+
 void JobArgument::add_to(CLI::App& command) {
   command
       .add_option("JOB", words,
@@ -25,19 +41,10 @@ void JobArgument::add_to(CLI::App& command) {
 }
 
 JobFile JobArgument::load(const config::Catalogue& catalogue, bool need_data) {
-  file.clear();
   checkpoint.clear();
-  overrides.clear();
-  for (const auto& word : words) {
-    if (is_override(word)) {
-      overrides.push_back(word);
-    } else if (file.empty()) {
-      file = word;
-    } else {
-      throw Error(ExitCode::usage,
-                  fmt::format("expected one job file and overrides key=value, found '{}' and '{}'", file, word));
-    }
-  }
+  FileAndOverrides split = split_words(words, "job file");
+  file = std::move(split.file);
+  overrides = std::move(split.overrides);
   if (file.empty()) return config::default_job(overrides, catalogue, need_data);
   if (!is_saved()) return config::load(file, overrides, catalogue, need_data);
   if (fs::exists(file + "/manifest.json")) checkpoint = file;

@@ -20,6 +20,14 @@ inline constexpr const char* kCheckpointHelp =
 /// A word such as `batch_size=256`; a path may contain a `=` after its first `/`.
 [[nodiscard]] bool is_override(const std::string& word);
 
+/// The words of a command that takes one file and overrides.
+struct FileAndOverrides {
+  std::string file;                    ///< empty: none was given
+  std::vector<std::string> overrides;  ///< key=value
+};
+/// `kind`: "job file". Throws Error(usage) for a second file.
+[[nodiscard]] FileAndOverrides split_words(const std::vector<std::string>& words, const std::string& kind);
+
 struct JobArgument {
   std::string file;                    ///< empty: the embedded digits job; else a job file, or a run directory
   std::vector<std::string> overrides;  ///< key=value

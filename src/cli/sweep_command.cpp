@@ -33,18 +33,7 @@ Direction better_direction(const std::string& metric, const Registries& registri
 
 config::SweepFile load(const SweepArguments& arguments, const Registries& registries,
                        const config::Catalogue& catalogue) {
-  std::string file;
-  std::vector<std::string> overrides;
-  for (const auto& word : arguments.words) {
-    if (is_override(word)) {
-      overrides.push_back(word);
-    } else if (file.empty()) {
-      file = word;
-    } else {
-      throw Error(ExitCode::usage,
-                  fmt::format("expected one sweep file and overrides key=value, found '{}' and '{}'", file, word));
-    }
-  }
+  const auto [file, overrides] = split_words(arguments.words, "sweep file");
   if (file.empty()) throw Error(ExitCode::usage, "expected a sweep file, found none");
   config::SweepFile sweep = config::load_sweep(file, overrides, catalogue, true);
   if (!arguments.directory.empty()) sweep.directory = arguments.directory;
