@@ -5,7 +5,11 @@
 
 BUILD holds compile_commands.json. A file is checked again only if it, a header of ours that it includes, its flags,
 .clang-tidy or clang-tidy itself has changed since it was last clean. Exits with 1 if there is anything to fix.
+
+Most of the time goes into the headers that a file includes. So the files of a room are read as one translation unit,
+which check_units.py holds to be possible, a dozen at a time; only where that finds something are they read one by one.
 """
+import collections
 import concurrent.futures
 import hashlib
 import json
@@ -19,6 +23,8 @@ from check_includes import includes_of
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 DATABASE = ROOT / "build" / "lint" / "database"
 STAMPS = ROOT / "build" / "lint" / "clean"
+UNITS = ROOT / "build" / "lint" / "units"
+UNIT_SIZE = 12
 GCC_ONLY = ("-mmove-max=", "-mstore-max=")  # clang stops at an unknown flag
 
 
@@ -47,35 +53,74 @@ def lint(path):
     return done.returncode, done.stdout if done.stdout.strip() or done.returncode == 0 else done.stderr
 
 
+def flags_of(command):
+    return command["command"].split(" -o ")[0]
+
+
+def units_of(commands):
+    """Lists of the commands that are read together: files of one folder that are compiled with the same flags."""
+    alike = collections.defaultdict(list)
+    for command in commands:
+        alike[flags_of(command), pathlib.Path(command["file"]).parent].append(command)
+    rooms = collections.defaultdict(list)  # a room's folders in turn, so that a small one does not stand alone
+    for (flags, folder), found in sorted(alike.items()):
+        rooms[flags, folder.relative_to(ROOT).parts[:2]] += found
+    return [files[i:i + UNIT_SIZE] for files in rooms.values() for i in range(0, len(files), UNIT_SIZE)]
+
+
+def write_unit(number, commands):
+    """Returns the compile command of a source that includes those of `commands`."""
+    source = UNITS / f"{number}.cpp"
+    source.write_text("".join(f'#include "{command["file"]}"  // NOLINT(bugprone-suspicious-include)\n'
+                              for command in commands))
+    return {"directory": commands[0]["directory"], "file": str(source),
+            "command": f"{flags_of(commands[0])} -c {source}"}
+
+
+def lint_unit(unit, files):
+    """The findings, as text, by file: of the unit as a whole first, and of each file where it is not clean."""
+    if len(files) > 1 and lint(unit)[0] == 0:
+        return []
+    return [(file, *lint(file)) for file in files]
+
+
 def main():
     build = sys.argv[1]
     wanted = {pathlib.Path(name).resolve() for name in sys.argv[2:]}
     commands = json.loads(pathlib.Path(build, "compile_commands.json").read_text())
     version = subprocess.run(["clang-tidy", "--version"], capture_output=True, check=True).stdout
     base = version + (ROOT / ".clang-tidy").read_bytes()
-    for folder in (STAMPS, DATABASE):
+    for folder in (STAMPS, DATABASE, UNITS):
         folder.mkdir(parents=True, exist_ok=True)
+    todo, seen = {}, set()
     for command in commands:
         command["command"] = " ".join(word for word in command["command"].split(" ") if not word.startswith(GCC_ONLY))
-    (DATABASE / "compile_commands.json").write_text(json.dumps(commands))
-    todo = {}
-    for command in commands:
         path = pathlib.Path(command["file"])
         ours = ROOT / "src" in path.parents and path.suffix == ".cpp"  # clang does not support this CUDA version
-        if ours and path.is_file() and (not wanted or path in wanted):
+        if ours and path not in seen and path.is_file() and (not wanted or path in wanted):
+            seen.add(path)  # two targets may have a file; one reading is enough
             key = key_of(path, command["command"], base)
             if not (STAMPS / key).exists():
-                todo[path] = key
+                todo[path] = key, command
+    units = units_of([command for _, command in todo.values()])
+    written = [write_unit(number, unit) for number, unit in enumerate(units)]
+    (DATABASE / "compile_commands.json").write_text(json.dumps(commands + written))
     failed = 0
     with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-        jobs = {pool.submit(lint, path): path for path in todo}
+        jobs = {pool.submit(lint_unit, source["file"], [pathlib.Path(command["file"]) for command in unit]): unit
+                for source, unit in zip(written, units, strict=True)}
         for job in concurrent.futures.as_completed(jobs):
-            path, (status, output) = jobs[job], job.result()
-            if status == 0:
-                (STAMPS / todo[path]).touch()
-            else:
-                failed += 1
-                print(output.rstrip(), flush=True)
+            unclean = {}
+            for path, status, output in job.result():
+                if status != 0:
+                    unclean[str(path)] = output
+            for command in jobs[job]:
+                output = unclean.get(command["file"])
+                if output is None:
+                    (STAMPS / todo[pathlib.Path(command["file"])][0]).touch()
+                else:
+                    failed += 1
+                    print(output.rstrip(), flush=True)
     print(f"clang-tidy: {len(todo)} files read, {failed} to mend")
     return 1 if failed else 0
 

@@ -37,9 +37,9 @@ OpCases make_rope_cases() {
           rope_reference,
           {
               {.name = "one_head", .attributes = rope_of(1), .inputs = {{DType::f32, {2, 5, 14}}}},
-              {.name = "heads", .attributes = rope_of(3), .inputs = {{DType::f32, {2, 7, 3 * 8}}}},
-              {.name = "other_base", .attributes = rope_of(2, 100), .inputs = {{DType::f32, {1, 9, 2 * 6}}}},
-              {.name = "base_of_1", .attributes = rope_of(2, 1), .inputs = {{DType::f32, {2, 9, 2 * 4}}}},
+              {.name = "heads", .attributes = rope_of(3), .inputs = {{DType::f32, {2, 7, 24}}}},
+              {.name = "other_base", .attributes = rope_of(2, 100), .inputs = {{DType::f32, {1, 9, 12}}}},
+              {.name = "base_of_1", .attributes = rope_of(2, 1), .inputs = {{DType::f32, {2, 9, 8}}}},
               {.name = "far", .attributes = rope_of(1), .inputs = {{DType::f32, {1, 5000, 4}}}},
               {.name = "largest_head", .attributes = rope_of(1), .inputs = {{DType::f32, {1, 3, 512}}}},
               {.name = "empty", .attributes = rope_of(2), .inputs = {{DType::f32, {0, 5, 8}}}},
