@@ -88,6 +88,7 @@ CONFIGURATIONS = [
     ("gpt 0.8M", 2, ["parallel.parts=2", "recompute=blocks"]), ("gpt 0.8M", 3, ["parallel.parts=3"]),
     ("gpt 4.8M", 1, []), ("gpt 4.8M", 2, []), ("gpt 4.8M", 2, ["parallel.parts=2"]), ("gpt 4.8M", 1, ["recompute=blocks"]),
     ("gpt 4.8M", 2, ["parallel.sharding=optimizer"]), ("gpt 4.8M", 2, ["parallel.sharding=gradients"]),
+    ("gpt 4.8M", 2, ["parallel.sharding=parameters"]),
     ("mlp 1.9M", 1, []), ("mlp 1.9M", 2, []), ("mlp 5.8M", 1, []), ("mlp 5.8M", 2, []), ("mlp 5.8M", 2, ["parallel.parts=2"]),
 ]
 

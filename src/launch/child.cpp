@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <fstream>
 #include <thread>
 #include <utility>
 
@@ -172,6 +173,16 @@ std::optional<BackgroundCommand::Result> BackgroundCommand::poll() {
   std::optional<int> code = child_->poll();
   if (!code && Clock::now() < end_) return std::nullopt;
   return Result{code.value_or(124), content_of(output_), content_of(errors_)};
+}
+
+std::string message_in_log(const std::string& output) {
+  std::ifstream file(output);
+  std::string last, message;
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("lockstep: ")) message = line.substr(10);
+    if (!line.empty()) last = line;
+  }
+  return message.empty() ? last : message;
 }
 
 std::vector<std::string> own_command_line() {

@@ -73,6 +73,10 @@ class BackgroundCommand {
   std::optional<Child> child_;
 };
 
+/// What a child of this program left in the file of its output: its last message, without "lockstep: ", or else its
+/// last line.
+[[nodiscard]] std::string message_in_log(const std::string& output);
+
 /// This program's own command line, the program by its full path.
 [[nodiscard]] std::vector<std::string> own_command_line();
 

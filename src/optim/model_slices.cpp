@@ -55,8 +55,7 @@ ModelSlices::ModelSlices(Communicator& group, const Graph& graph, const Program&
       graph_(graph),
       hosts_(group.topology()),
       timeout_(options.timeout),
-      owned_(graph.parameters.size()) {
-  find_owners(program, buckets);
+      owned_(owned_by(group.size(), graph, program, buckets)) {
   find_transfers();
   if (options.keeps_parameters) map_memory(program, options);
 }
@@ -90,9 +89,12 @@ void ModelSlices::map_memory(const Program& program, const Options& options) {
 }
 
 // All uses of a parameter have the same owners (exec::gradient_buckets), so one of them tells the owners.
-void ModelSlices::find_owners(const Program& program, const comm::GradientBuckets& buckets) {
+std::vector<std::vector<ModelSlices::Owned>> ModelSlices::owned_by(int ranks, const Graph& graph,
+                                                                   const Program& program,
+                                                                   const comm::GradientBuckets& buckets) {
   std::vector<std::vector<comm::Slice>> slices;
-  for (int b = 0; b < buckets.count(); ++b) slices.push_back(comm::slices_of(buckets, b, group_.size()));
+  for (int b = 0; b < buckets.count(); ++b) slices.push_back(comm::slices_of(buckets, b, ranks));
+  std::vector<std::vector<Owned>> all(graph.parameters.size());
   for (std::size_t s = 0; s < program.slots.size(); ++s) {
     const Slot& slot = program.slots[s];
     if (slot.kind != Slot::Kind::gradient) continue;
@@ -103,19 +105,20 @@ void ModelSlices::find_owners(const Program& program, const comm::GradientBucket
                          end = std::min(slice.first + slice.size - offset, slot.elements);
       if (begin < end) append(list, {{begin, end}, slice.owner});
     }
-    auto& owned = owned_[static_cast<std::size_t>(slot.target)];
+    auto& owned = all[static_cast<std::size_t>(slot.target)];
     const bool same =
         std::equal(list.begin(), list.end(), owned.begin(), owned.end(),
                    [](const Owned& a, const Owned& b) { return a.extent == b.extent && a.owner == b.owner; });
     LOCKSTEP_CHECK(owned.empty() || same, "all uses of a parameter have the same owners");
     owned = std::move(list);
   }
-  for (std::size_t p = 0; p < owned_.size(); ++p) {
-    const std::int64_t elements = graph_.at(graph_.parameters[p]).spec.elements();
-    if (owned_[p].empty() && elements > 0) {
-      owned_[p].push_back({{0, elements}, static_cast<int>(p % static_cast<std::size_t>(group_.size()))});
+  for (std::size_t p = 0; p < all.size(); ++p) {
+    const std::int64_t elements = graph.at(graph.parameters[p]).spec.elements();
+    if (all[p].empty() && elements > 0) {
+      all[p].push_back({{0, elements}, static_cast<int>(p % static_cast<std::size_t>(ranks))});
     }
   }
+  return all;
 }
 
 // Tensors that are adjacent in the block and have one owner go in one message, including the gaps between them.

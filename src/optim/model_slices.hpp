@@ -46,6 +46,9 @@ class ModelSlices {
   };
   /// How many units of other hosts' parameters a host keeps at a time.
   [[nodiscard]] static int units_kept(int workers, int local_ranks) { return workers * local_ranks + kUnitsAhead; }
+  /// By parameter, ascending, covering all elements: the owners among so many ranks.
+  [[nodiscard]] static std::vector<std::vector<Owned>> owned_by(int ranks, const Graph& graph, const Program& program,
+                                                                const comm::GradientBuckets& buckets);
   /// Collective over `group`: the ranks that have the model, or this part of it. Group and graph must outlive it.
   ModelSlices(Communicator& group, const Graph& graph, const Program& program, const comm::GradientBuckets& buckets,
               const Options& options);
@@ -80,7 +83,6 @@ class ModelSlices {
 
  private:
   static constexpr int kUnitsAhead = 2;
-  void find_owners(const Program& program, const comm::GradientBuckets& buckets);
   void find_transfers();
   void map_memory(const Program& program, const Options& options);
   [[nodiscard]] std::vector<std::vector<exec::Extent>> own() const;

@@ -6,7 +6,6 @@
 #include <deque>
 #include <set>
 
-#include "checkpoint/layout.hpp"
 #include "comm/reduce/gradient_rings.hpp"
 #include "comm/reduce/tree_sums.hpp"
 #include "core/round_up.hpp"
@@ -15,6 +14,7 @@
 #include "exec/worker.hpp"
 #include "graph/gradient_flow.hpp"
 #include "optim/model_slices.hpp"
+#include "plan/checkpoint_memory.hpp"
 
 namespace lockstep::plan {
 
@@ -271,39 +271,6 @@ class Counter {
   RankMemory memory_;
 };
 
-// Tensors by name, with the ranks that have them, which determine a checkpoint's files.
-std::vector<checkpoint::TensorSource> tensors_of(const PlacedModel& placed, const MemorySetup& setup) {
-  const Graph& whole = setup.model.graph;
-  std::vector<checkpoint::TensorSource> tensors;
-  const auto ranks_of = [&](const std::string& name) {
-    std::vector<int> ranks;
-    for (const PlacedPart& part : placed.parts) {
-      const Graph& graph = part.graph();
-      const bool has = std::any_of(graph.values.begin(), graph.values.end(), [&](const Value& value) {
-        return value.role != Role::activation && value.name == name;
-      });
-      if (has) ranks.insert(ranks.end(), part.ranks.begin(), part.ranks.end());
-    }
-    return ranks;
-  };
-  const auto add = [&](const std::vector<ValueId>& ids, const std::string& suffix, bool optimizer) {
-    for (const ValueId id : ids) {
-      const Value& value = whole.at(id);
-      tensors.push_back({value.name + suffix,
-                         value.spec.shape,
-                         {},
-                         optimizer,
-                         placed.is_cut()
-                             ? std::vector<checkpoint::Holding>{{{0, value.spec.elements()}, ranks_of(value.name)}}
-                             : std::vector<checkpoint::Holding>{}});
-    }
-  };
-  add(whole.parameters, "", false);
-  add(whole.states, "", false);
-  for (int s = 0; s < setup.optimizer_states; ++s) add(whole.parameters, "/" + std::to_string(s), true);
-  return tensors;
-}
-
 // At the end, rank 0 hashes the whole model, holding one weight of other parts at a time.
 void add_hash(const PlacedModel& placed, std::vector<RankMemory>& ranks) {
   std::int64_t most = 0;
@@ -314,17 +281,6 @@ void add_hash(const PlacedModel& placed, std::vector<RankMemory>& ranks) {
     }
   }
   ranks.front().messages += most;
-}
-
-void add_checkpoints(const PlacedModel& placed, const MemorySetup& setup, std::vector<RankMemory>& ranks) {
-  const JobFile& job = setup.model.job;
-  if (job.checkpoint.never) return;
-  std::vector<std::string> hosts;
-  for (const int host : placed.host_of) hosts.push_back(std::to_string(host));
-  for (const auto& file :
-       checkpoint::plan_parts(tensors_of(placed, setup), job.checkpoint.part_bytes, comm::make_topology(hosts))) {
-    ranks[static_cast<std::size_t>(file.rank)].checkpoint += static_cast<std::int64_t>(file.bytes);
-  }
 }
 
 }  // namespace
@@ -369,7 +325,7 @@ std::vector<RankMemory> memory_of(const PlacedModel& placed, const MemorySetup& 
   std::vector<RankMemory> ranks;
   for (int rank = 0; rank < placed.ranks(); ++rank) ranks.push_back(Counter(placed, setup, rank).count());
   add_hash(placed, ranks);
-  add_checkpoints(placed, setup, ranks);
+  add_checkpoint_memory(placed, setup, ranks);
   return ranks;
 }
 

@@ -4,7 +4,6 @@
 
 #include <cmath>
 #include <csignal>
-#include <fstream>
 
 #include "launch/mpirun.hpp"
 #include "launch/processes.hpp"
@@ -36,17 +35,6 @@ launch::Child start(const Trial& trial, const TrialPlace& place) {
   command.insert(command.end(), place.words.begin(), place.words.end());
   if (trial.until > 0) command.insert(command.end(), {"--stop-at", fmt::format("{}", trial.until)});
   return {command, options};
-}
-
-/// The last message of the program, or the last line of its log.
-std::string last_message(const std::string& log) {
-  std::ifstream file(log);
-  std::string last, message;
-  for (std::string line; std::getline(file, line);) {
-    if (line.starts_with("lockstep: ")) message = line.substr(10);
-    if (!line.empty()) last = line;
-  }
-  return message.empty() ? last : message;
 }
 
 }  // namespace
@@ -108,7 +96,7 @@ TrialProcess::Outcome TrialProcess::outcome(int code) {
 }
 
 std::string TrialProcess::reason(int code) const {
-  const std::string message = last_message(log_of(place_));
+  const std::string message = launch::message_in_log(log_of(place_));
   if (child_.killed()) return fmt::format("killed by signal {}", code - 128);
   return fmt::format("code {}: {}", code, message.empty() ? "no message" : message);
 }

@@ -15,9 +15,9 @@ ScheduleDef make_exponential() {
   exponential.attributes = {
       {.name = "factor",
        .kind = AttributeKind::number,
-       .doc = "what a period multiplies the rate by",
+       .doc = "what a period multiplies the rate by; above 1 the rate rises",
        .minimum = 0,
-       .maximum = 1,
+       .maximum = 1000,
        .above_minimum = true},
       {.name = "every", .kind = AttributeKind::span, .doc = "the period", .default_value = Span{1, true}},
       {.name = "staircase",
