@@ -1,4 +1,4 @@
-// lockstep report: a run as one HTML page.
+// lockstep report: a run, or a sweep, as one HTML page.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -21,6 +21,7 @@
 #include "cli/report_style.hpp"
 #include "cli/run_events.hpp"
 #include "cli/svg_chart.hpp"
+#include "cli/sweep_report.hpp"
 #include "core/whole_file.hpp"
 #include "lockstep/error.hpp"
 #include "telemetry/diagnosis.hpp"
@@ -300,9 +301,10 @@ std::string report_page(const std::string& run_directory, const RunEvents& run) 
   return page + "</body></html>\n";
 }
 
-int report(const std::string& run_directory, const std::string& output) {
-  const std::string path = output.empty() ? run_directory + "/report.html" : output;
-  const std::string page = report_page(run_directory, read_run_events(run_directory));
+int report(const std::string& directory, const std::string& output) {
+  const std::string path = output.empty() ? directory + "/report.html" : output;
+  const std::string page =
+      is_sweep(directory) ? sweep_report_page(directory) : report_page(directory, read_run_events(directory));
   std::ofstream file(path, std::ios::binary | std::ios::trunc);
   if (!(file << page).flush()) {
     throw Error(ExitCode::cannot_create, fmt::format("{}: cannot write the report: {}", path, std::strerror(errno)));
@@ -314,11 +316,12 @@ int report(const std::string& run_directory, const std::string& output) {
 }  // namespace
 
 void add_report(CLI::App& program, Action& run) {
-  CLI::App* command = program.add_subcommand("report", "Write a report on a run as one self-contained HTML page.");
-  command->footer("Example:\n  lockstep report runs/digits");
+  CLI::App* command =
+      program.add_subcommand("report", "Write a report on a run, or a sweep, as one self-contained HTML page.");
+  command->footer("Examples:\n  lockstep report runs/digits\n  lockstep report sweeps/digits-sweep");
   auto directory = std::make_shared<std::string>(), output = std::make_shared<std::string>();
-  command->add_option("RUN_DIRECTORY", *directory, "of a run that has started")->required();
-  command->add_option("--output", *output, "the page; report.html in the run directory by default");
+  command->add_option("DIRECTORY", *directory, "of a run that has started, or of a sweep")->required();
+  command->add_option("--output", *output, "the page; report.html in the directory by default");
   command->callback([&run, directory, output] { run = [directory, output] { return report(*directory, *output); }; });
 }
 

@@ -137,6 +137,40 @@ class Report(unittest.TestCase):
         self.assertNotIn("script", page.counts)
         self.assertIn("<script>x</script>&", page.texts)
 
+    def made_up_sweep(self, trials):
+        (self.folder / "journal.jsonl").write_text('{"record":"sweep"}\n')
+        (self.folder / "trials.json").write_text(json.dumps(
+            {"sweep": "<b>search</b>", "method": "random", "metric": "accuracy", "direction": "maximize", "best": 7,
+             "trials": trials}))
+
+    def test_a_sweep(self):
+        """Eight trials whose accuracy depends on the optimizer alone, and one that failed."""
+        trials = [{"trial": i, "state": "done", "value": (0.9 if i % 2 else 0.4) + i / 1000, "steps": 1000, "message": "",
+                   "settings": {"optimizer": "adam" if i % 2 else "sgd", "learning_rate": 10 ** (-i // 2)},
+                   "device_seconds": 30} for i in range(8)]
+        trials.append({"trial": 8, "state": "failed", "value": None, "steps": 3, "message": "the <loss> is nan",
+                       "settings": {"optimizer": "sgd", "learning_rate": 9}, "device_seconds": 1})
+        self.made_up_sweep(trials)
+        page = Page(self.page_of(self.folder))
+        texts = [text for text in page.texts if text.strip()]
+        self.assertEqual(page.fetched, [])
+        self.assertIn("<b>search</b>", texts)
+        self.assertEqual([texts[texts.index(word) - 1] for word in ("trials", "done", "failed", "of devices")],
+                         ["9", "8", "1", "4:01"])
+        self.assertEqual(texts[texts.index("best accuracy, of trial 7") - 1], "0.9070")
+        self.assertEqual(page.counts["path"], 8)
+        # Ranks 1 to 4 and 5 to 8: 42 in all, 10 within, of which 10 / 6 would be noise beside the 32 between.
+        self.assertEqual(texts[texts.index("What mattered") + 1:][:2], ["optimizer", "72 %"])
+        self.assertIn("failed: the <loss> is nan", texts)
+
+    def test_a_sweep_that_has_just_begun(self):
+        self.made_up_sweep([])
+        self.assertNotIn("What mattered", Page(self.page_of(self.folder)).texts)
+        (self.folder / "trials.json").unlink()
+        done = run("report", self.folder)
+        self.assertEqual((done.returncode, done.stderr), (
+            65, f"lockstep: {self.folder}/trials.json: expected the trials of a sweep, found no such file\n"))
+
     def test_no_run(self):
         done = run("report", self.folder)
         self.assertEqual((done.returncode, done.stderr), (
