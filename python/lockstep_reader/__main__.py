@@ -13,8 +13,7 @@ def summary(path: str) -> str:
     validation = run.validation().last()
     rows = [("run", f"{run.path}: {start.get('job', 'no job yet')}"),
             ("state", f"{status.state}, step {status.step:,} of {status.steps:,}{_age(status)}"),
-            ("ranks", f"{start.get('ranks', 0)} with {start.get('threads', 0)} threads, {start.get('shards', 0)} shards "
-                      f"of a batch of {start.get('batch_size', 0)}") if start else ("ranks", "none yet")]
+            ("ranks", _ranks(start) if start else "none yet")]
     rows += [("training", f"loss {status.loss:.4f}, epoch {status.epoch}")] if status.step else []
     if validation:
         rows.append(("validation", "  ".join(f"{name} {_number(value)}" for name, value in validation.items()
@@ -26,8 +25,13 @@ def summary(path: str) -> str:
     if status.warnings:
         rows.append(("warnings", str(status.warnings)))
     if steps or status.is_over:
-        rows.append(("sha256", run.parameters_sha256))
+        rows.append(("sha256", run.parameters_sha256 + ("" if status.is_over else ", of the newest checkpoint")))
     return "\n".join(f"{name:<12} {text}" for name, text in rows)
+
+
+def _ranks(start) -> str:
+    counts = [f"{start.get(name, 0)} {name[:-1] if start.get(name) == 1 else name}" for name in ("hosts", "threads", "shards")]
+    return f"{start.get('ranks', 0)} on {counts[0]}, {counts[1]} each; a batch of {start.get('batch_size', 0)} in {counts[2]}"
 
 
 def _number(value) -> str:

@@ -55,8 +55,9 @@ def columns_of(events: list[dict]) -> Columns:
     """Steps or evaluations, each once, a metric as a column of its own."""
     rows = []
     for event in once(events):
-        row = {name: value for name, value in event.items() if name not in ("event", "metrics", "set")}
-        rows.append(row | event.get("metrics", {}))
+        first = {name: event[name] for name in ("step", "epoch", "loss") if name in event} | event.get("metrics", {})
+        rows.append(first | {name: value for name, value in event.items()
+                             if name not in ("event", "metrics", "set", *first)})
     return Columns(rows)
 
 

@@ -45,7 +45,8 @@ class Sweep:
 
     def table(self) -> Columns:
         """A row for each trial: number, state, value, steps, its settings, and validation_<metric>."""
-        return Columns([_row(trial) for trial in self.trials])
+        settings = dict.fromkeys(name for trial in self.trials for name in trial.settings)
+        return Columns([_row(trial, settings) for trial in self.trials])
 
     def ranked(self) -> list[Trial]:
         """Trials with a value, the best first. A paused trial was trained less than one that is done."""
@@ -53,8 +54,9 @@ class Sweep:
         return sorted(found, key=lambda trial: trial.value, reverse=self.direction == "maximize")
 
 
-def _row(trial: Trial) -> dict:
-    return {"trial": trial.number, "state": trial.state, "value": trial.value, "steps": trial.steps, **trial.settings,
+def _row(trial: Trial, settings) -> dict:
+    return {"trial": trial.number, "state": trial.state, "value": trial.value, "steps": trial.steps,
+            **{name: trial.settings.get(name) for name in settings},
             **{f"validation_{name}": value for name, value in trial.metrics.items()},
             "device_seconds": trial.device_seconds, "failures": trial.failures,
             "parameters_sha256": trial.parameters_sha256}

@@ -29,8 +29,8 @@ def load_into(module, source: Tensors, names: Names = None, *, flattened: Mappin
     fit = fit_of(source.path, {name: tuple(entry.shape) for name, entry in entries.items()}, buffers, weights, states, names)
     if not fit.pairs or (strict and not fit.is_whole):
         raise FitError(source.path, f"weights for all of {type(module).__name__}, and no others",
-                       f"{len(fit.pairs)} that fit, and {len(fit.problems())} problems:\n  " + "\n  ".join(fit.problems())
-                       + "\n", "say names=, or strict=False to load what fits", fit)
+                       f"{len(fit.pairs)} that fit and {len(fit.problems())} problems",
+                       "\n  ".join(["say names=, or strict=False to load what fits:", *fit.problems()]), fit)
     channels = _channels(source, flattened, weights)
     with torch.no_grad():
         for name, of in fit.pairs.items():

@@ -73,7 +73,7 @@ class AFinishedRun(InFolder):
         last, best = self.run_.validation().last(), self.run_.best()
         self.assertEqual(done.stdout.splitlines(), [
             f"run          {self.path}: digits", "state        done, step 30 of 30",
-            "ranks        2 with 1 threads, 4 shards of a batch of 32",
+            "ranks        2 on 1 host, 1 thread each; a batch of 32 in 4 shards",
             f"training     loss {self.run_.status().loss:.4f}, epoch 4",
             f"validation   loss {last['loss']:.4f}  accuracy {last['accuracy']:.4f}  at step 30",
             f"best         accuracy {best.value:.4f} at step {best.step}", "checkpoints  30, 20, 10",

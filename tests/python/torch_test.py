@@ -85,11 +85,11 @@ class WithTorch(InFolder):
         module = nn.Sequential(nn.Conv2d(1, 16, 3), nn.Conv2d(16, 8, 3))
         before = {name: value.clone() for name, value in module.state_dict().items()}
         error = self.says(
-            reader.FitError, f"{checkpoint.path}: expected weights for all of Sequential, and no others, found 2 that fit, "
-            "and 4 problems:\n  '1.weight': [8, 16, 3, 3] here, [32, 16, 3, 3] in 'conv2.weight'\n"
-            "  '1.bias': [8] here, [32] in 'conv2.bias'\n  nobody takes 'linear1.weight'\n  nobody takes 'linear1.bias'\n; "
-            "say names=, or strict=False to load what fits", reader.load_into, module, checkpoint,
-            {"0": "conv1", "1": "conv2"})
+            reader.FitError, f"{checkpoint.path}: expected weights for all of Sequential, and no others, found 2 that fit "
+            "and 4 problems; say names=, or strict=False to load what fits:\n"
+            "  '1.weight': [8, 16, 3, 3] here, [32, 16, 3, 3] in 'conv2.weight'\n"
+            "  '1.bias': [8] here, [32] in 'conv2.bias'\n  nobody takes 'linear1.weight'\n  nobody takes 'linear1.bias'",
+            reader.load_into, module, checkpoint, {"0": "conv1", "1": "conv2"})
         self.assertEqual(error.fit.pairs, {"0.weight": "conv1.weight", "0.bias": "conv1.bias"})
         for name, value in module.state_dict().items():
             self.assertTrue(torch.equal(value, before[name]))  # nothing was copied
