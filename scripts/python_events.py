@@ -19,7 +19,28 @@ TYPES = {"text": "str", "integer": "int", "number": "float", "boolean": "bool", 
          "numbers by name": "dict[str, float]"}
 WIDTH = 125  # of a line
 HEAD = '''"""The events of a run. Written by scripts/python_events.py from `lockstep events --markdown`."""
-from typing import Literal, NotRequired, TypedDict
+from collections.abc import Iterator
+from typing import Literal, NotRequired, TypedDict, overload
+'''
+SOURCE = '''
+
+class EventSource:
+    """Whatever has events: for a type checker, events("step") gives steps."""
+
+    def _iterate(self, kinds: tuple[str, ...], strict: bool) -> Iterator[Event]:
+        raise NotImplementedError
+{overloads}
+    @overload
+    def events(self, *kinds: str, strict: bool = ...) -> Iterator[Event]: ...
+
+    def events(self, *kinds, strict=False):
+        """All events so far in the order of the file, or those of some kinds; repeated steps are in it twice. Lines that
+        are damaged are left out, or raise DamagedError with `strict`."""
+        return self._iterate(kinds, strict)
+'''
+OVERLOAD = '''
+    @overload
+    def events(self, kind: Literal["{event}"], /, *, strict: bool = ...) -> Iterator[{name}]: ...
 '''
 
 
@@ -61,7 +82,8 @@ def text_of(table):
         text += field_of(field, f"NotRequired[{python}]" if found[2] else python, f"{unit}; {meaning}" if unit else meaning)
     text += "    time: NotRequired[float]  # Unix seconds; in events.jsonl only\n"
     union = " | ".join(names).replace(" | Checkpoint", "\n         | Checkpoint")
-    return f"{text}\n\nEvent = ({union})\n"
+    overloads = "".join(OVERLOAD.format(event=event, name=class_name(event)) for event in dict.fromkeys(row[0] for row in table))
+    return f"{text}\n\nEvent = ({union})\n" + SOURCE.format(overloads=overloads)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,9 @@
 """python -m lockstep_reader summary RUN: what a run has come to, in a few lines. Exits with 65 where it cannot be read."""
 import argparse
+import math
 import sys
 import time
+from typing import Any
 
 from .errors import ReaderError
 from .run import open_run
@@ -9,7 +11,9 @@ from .run import open_run
 
 def summary(path: str) -> str:
     run = open_run(path)
-    status, start = run.status(), next(iter(run.log().new("start")[-1:]), {})
+    status = run.status()
+    starts = list(run.events("start"))
+    start: Any = starts[-1] if starts else {}
     validation = run.validation().last()
     rows = [("run", f"{run.path}: {start.get('job', 'no job yet')}"),
             ("state", f"{status.state}, step {status.step:,} of {status.steps:,}{_age(status)}"),
@@ -30,8 +34,9 @@ def summary(path: str) -> str:
 
 
 def _ranks(start) -> str:
-    counts = [f"{start.get(name, 0)} {name[:-1] if start.get(name) == 1 else name}" for name in ("hosts", "threads", "shards")]
-    return f"{start.get('ranks', 0)} on {counts[0]}, {counts[1]} each; a batch of {start.get('batch_size', 0)} in {counts[2]}"
+    hosts, threads, shards = (f"{start.get(name, 0)} {name[:-1] if start.get(name) == 1 else name}"
+                              for name in ("hosts", "threads", "shards"))
+    return f"{start.get('ranks', 0)} on {hosts}, {threads} each; a batch of {start.get('batch_size', 0)} in {shards}"
 
 
 def _number(value) -> str:
@@ -40,7 +45,7 @@ def _number(value) -> str:
 
 def _age(status) -> str:
     age = time.time() - status.last_event
-    return "" if status.is_over or age != age else f", last heard of {age:.0f} s ago"
+    return "" if status.is_over or math.isnan(age) else f", last heard of {age:.0f} s ago"
 
 
 def main() -> int:

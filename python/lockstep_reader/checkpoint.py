@@ -7,7 +7,7 @@ import re
 
 from .errors import DamagedError, MissingError
 from .manifest import REMEDY, Piece, Saved, kind_of, parse_manifest
-from .safetensors import Header, Tensors, no_tensor, open_file, read_bytes, read_header
+from .safetensors import Entry, Header, Tensors, no_tensor, open_file, read_bytes, read_header
 from .tensor import Tensor, elements
 
 GONE = "it may have been removed meanwhile (checkpoint.keep): take a newer one"
@@ -154,7 +154,7 @@ class Checkpoint(Tensors):
                     self._read_piece(piece, tensor, memoryview(bytearray(4 * (piece.end - piece.begin))))
 
     def _tensors_of_files(self) -> dict[str, Saved]:
-        entries = {}
+        entries: dict[str, tuple[str, Entry]] = {}
         for file in self.manifest.files:
             with open_file(f"{self.path}/{file}", GONE) as opened:
                 entries |= {name: (file, entry) for name, entry in self._header(file, opened).entries.items()}
@@ -176,10 +176,10 @@ def step_of(name: str) -> int | None:
 def list_checkpoints(folder: str) -> list[str]:
     """Folders in a run's `checkpoints` that have a manifest, newest first; none if there is no such folder."""
     try:
-        names = [name for name in os.listdir(folder) if step_of(name) is not None]
+        steps = {name: step for name in os.listdir(folder) if (step := step_of(name)) is not None}
     except (FileNotFoundError, NotADirectoryError):
         return []
-    return [f"{folder}/{name}" for name in sorted(names, key=step_of, reverse=True)
+    return [f"{folder}/{name}" for name in sorted(steps, key=steps.__getitem__, reverse=True)
             if os.path.exists(f"{folder}/{name}/manifest.json")]
 
 

@@ -1,5 +1,6 @@
 """The events of a run. Written by scripts/python_events.py from `lockstep events --markdown`."""
-from typing import Literal, NotRequired, TypedDict
+from collections.abc import Iterator
+from typing import Literal, NotRequired, TypedDict, overload
 
 
 class Start(TypedDict):
@@ -205,3 +206,54 @@ class End(TypedDict):
 
 Event = (Start | Part | Gpu | Step | Eval
          | Checkpoint | Balance | BadSample | Restart | Warning | Launch | End)
+
+
+class EventSource:
+    """Whatever has events: for a type checker, events("step") gives steps."""
+
+    def _iterate(self, kinds: tuple[str, ...], strict: bool) -> Iterator[Event]:
+        raise NotImplementedError
+
+    @overload
+    def events(self, kind: Literal["start"], /, *, strict: bool = ...) -> Iterator[Start]: ...
+
+    @overload
+    def events(self, kind: Literal["part"], /, *, strict: bool = ...) -> Iterator[Part]: ...
+
+    @overload
+    def events(self, kind: Literal["gpu"], /, *, strict: bool = ...) -> Iterator[Gpu]: ...
+
+    @overload
+    def events(self, kind: Literal["step"], /, *, strict: bool = ...) -> Iterator[Step]: ...
+
+    @overload
+    def events(self, kind: Literal["eval"], /, *, strict: bool = ...) -> Iterator[Eval]: ...
+
+    @overload
+    def events(self, kind: Literal["checkpoint"], /, *, strict: bool = ...) -> Iterator[Checkpoint]: ...
+
+    @overload
+    def events(self, kind: Literal["balance"], /, *, strict: bool = ...) -> Iterator[Balance]: ...
+
+    @overload
+    def events(self, kind: Literal["bad_sample"], /, *, strict: bool = ...) -> Iterator[BadSample]: ...
+
+    @overload
+    def events(self, kind: Literal["restart"], /, *, strict: bool = ...) -> Iterator[Restart]: ...
+
+    @overload
+    def events(self, kind: Literal["warning"], /, *, strict: bool = ...) -> Iterator[Warning]: ...
+
+    @overload
+    def events(self, kind: Literal["launch"], /, *, strict: bool = ...) -> Iterator[Launch]: ...
+
+    @overload
+    def events(self, kind: Literal["end"], /, *, strict: bool = ...) -> Iterator[End]: ...
+
+    @overload
+    def events(self, *kinds: str, strict: bool = ...) -> Iterator[Event]: ...
+
+    def events(self, *kinds, strict=False):
+        """All events so far in the order of the file, or those of some kinds; repeated steps are in it twice. Lines that
+        are damaged are left out, or raise DamagedError with `strict`."""
+        return self._iterate(kinds, strict)

@@ -4,18 +4,22 @@ A line is taken when its end is there, so a run may be writing while it is read.
 file has as texts, become float('nan'), float('inf') or -float('inf'); numbers by rank have ranks as keys. Kinds and fields
 that this version does not know are passed on as they are. docs/events.md lists all.
 """
+import contextlib
 import json
 import os
+import re
 import typing
 from collections.abc import Iterator
 
 from . import event_types
 from .errors import DamagedError, MissingError
 
-KINDS = {typing.get_type_hints(kind)["event"].__args__[0]: typing.get_type_hints(kind)
-         for kind in typing.get_args(event_types.Event)}
+KINDS: dict[str, dict[str, typing.Any]] = {
+    typing.get_type_hints(kind)["event"].__args__[0]: typing.get_type_hints(kind)
+    for kind in typing.get_args(event_types.Event)}
 _NOT_FINITE = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf")}
-_FORMER_NAMES = {"exchange": "reduce", "exchange_seconds": "reduce_seconds",
+_BEGINNING = re.compile(rb'\{"event":"(\w+)"')
+_FORMER_NAMES: dict[str, str] = {"exchange": "reduce", "exchange_seconds": "reduce_seconds",
                  "exchange_seconds_by_rank": "reduce_seconds_by_rank"}
 _ARTICLES = {bool: "a boolean", int: "an integer", float: "a number", str: "a text", dict[str, float]: "numbers by name",
              dict[int, float]: "numbers by rank"}
@@ -51,20 +55,19 @@ def _read_field(value, kind):
 
 def parse_event(line: str | bytes, place: str = "an event") -> event_types.Event:
     """The event of a line. Raises DamagedError, which names `place`, if it is none."""
-    try:
+    found: typing.Any = None
+    with contextlib.suppress(ValueError, RecursionError):
         found = json.loads(line)
-    except (ValueError, RecursionError):
-        found = None
     if not isinstance(found, dict) or not isinstance(found.get("event"), str):
         text = line if isinstance(line, str) else line.decode("utf-8", "replace")
         raise DamagedError(place, "an event, a JSON object with the key 'event'", repr(text.strip()[:60]),
                            "leave the line out (strict=False)")
     fields = KINDS.get(found["event"])
     if fields is None:
-        return found
-    event = {}
-    for name, value in found.items():
-        name = _FORMER_NAMES.get(name, name)
+        return typing.cast(event_types.Event, found)
+    event: typing.Any = {}
+    for former, value in found.items():
+        name = _FORMER_NAMES.get(former) or former
         try:
             event[name] = value if name == "event" or name not in fields else _read_field(value, fields[name])
         except ValueError:
@@ -106,6 +109,9 @@ class EventLog:
                     return  # is still being written
                 self._offset += len(line)
                 self._line += 1
+                begins = _BEGINNING.match(line)
+                if kinds and begins and begins[1].decode() not in kinds and not self.strict:
+                    continue  # as the program writes them: it need not be parsed
                 try:
                     event = parse_event(line, f"{self.path}:{self._line}")
                 except DamagedError:

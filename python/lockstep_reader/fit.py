@@ -16,7 +16,8 @@ class Fit:
     place: str
     pairs: dict[str, str] = dataclasses.field(default_factory=dict)  # by the module's name: the checkpoint's
     missing: dict[str, str] = dataclasses.field(default_factory=dict)  # likewise; the checkpoint does not have it
-    other_shapes: dict[str, tuple[str, tuple, tuple]] = dataclasses.field(default_factory=dict)  # (name, module's, checkpoint's)
+    # the checkpoint's name, the module's shape, the checkpoint's
+    other_shapes: dict[str, tuple[str, tuple, tuple]] = dataclasses.field(default_factory=dict)
     unused: list[str] = dataclasses.field(default_factory=list)  # of the checkpoint
     turned: list[str] = dataclasses.field(default_factory=list)  # of the module: put into the order of PyTorch's flatten
 
@@ -60,7 +61,7 @@ def fit_of(place: str, module: dict[str, tuple[int, ...]], buffers: set[str], we
 
 
 def _in_order(module, buffers, weights, states) -> dict[str, str]:
-    pairs = {}
+    pairs: dict[str, str] = {}
     for mine, theirs in (([n for n in module if n not in buffers], [n for n in weights if n not in states]),
                          ([n for n in module if n in buffers], [n for n in weights if n in states])):
         pairs |= {name: theirs[i] if i < len(theirs) else "the next one" for i, name in enumerate(mine)}

@@ -1,6 +1,8 @@
 """What the events of a run add up to, over all of its starts: pure functions of a list of events."""
 import dataclasses
 import math
+from collections.abc import Iterable
+from typing import Any
 
 from .columns import Columns
 from .errors import MissingError
@@ -41,17 +43,20 @@ class Status:
         return self.state not in ("not started", "running", "unfinished")
 
 
-def once(events: list[dict]) -> list[dict]:
-    """Steps or evaluations without those that were done again after a restart: the last report of each counts."""
-    kept = []
+def once(events: Iterable[Any]) -> list[dict]:
+    """Steps or evaluations without those that were done again after a restart: the last report of each counts. One that
+    does not say its step is damaged, and left out."""
+    kept: list[dict] = []
     for event in events:
+        if "step" not in event:
+            continue
         while kept and kept[-1]["step"] >= event["step"]:
             kept.pop()
         kept.append(event)
     return kept
 
 
-def columns_of(events: list[dict]) -> Columns:
+def columns_of(events: Iterable[Any]) -> Columns:
     """Steps or evaluations, each once, a metric as a column of its own."""
     rows = []
     for event in once(events):
@@ -82,14 +87,16 @@ def best_of(validation: Columns, metric: str, direction: str, place: str) -> Bes
     return best
 
 
-def is_end(event: dict) -> bool:
+def is_end(event: Any) -> bool:
     """Whether nothing follows by itself: the run has ended, or its launch has given up."""
     return event["event"] == "end" or (event["event"] == "restart" and event.get("reason") == "given up")
 
 
-def status_of(events: list[dict], locked: bool | None) -> Status:
+def status_of(events: list[Any], locked: bool | None) -> Status:
     """`locked`: whether somebody is known to hold the run directory."""
-    state, start, step, starts, warnings = "", {}, {}, 0, 0
+    state, starts, warnings = "", 0, 0
+    start: dict = {}
+    step: dict = {}
     for event in events:
         kind = event["event"]
         if kind in ("start", "launch"):
@@ -115,7 +122,7 @@ def _step_reached(events) -> int:
     step = 0
     for event in events:
         if event["event"] == "step" or (event["event"] == "restart" and "path" in event):
-            step = event["step"]
+            step = event.get("step", step)
         elif event["event"] == "end":
-            step = event["steps"]
+            step = event.get("steps", step)
     return step

@@ -11,20 +11,20 @@ from . import history
 from .checkpoint import Checkpoint, list_checkpoints
 from .columns import Columns
 from .errors import DamagedError, MissingError, ReaderError
-from .event_types import Event
+from .event_types import Event, EventSource
 from .events import EventLog, require_known
 from .locks import is_locked
 
 _SIGNS = ("events.jsonl", "checkpoints", "lock", "launch.lock", "job.yaml")
 
 
-class Run:
+class Run(EventSource):
     def __init__(self, path: str | os.PathLike):
         """Raises MissingError if it is not a run directory."""
         self.path = os.fspath(path).rstrip("/") or "/"
         if not os.path.isdir(self.path):
-            raise MissingError(self.path, "a run directory", "no such folder", "name the job's run_directory, runs/<name> by "
-                               "default")
+            raise MissingError(self.path, "a run directory", "no such folder",
+                               "name the job's run_directory, runs/<name> by default")
         if not any(os.path.exists(f"{self.path}/{sign}") for sign in _SIGNS):
             raise MissingError(self.path, f"a run directory, with {' or '.join(_SIGNS[:2])}", "a folder without them",
                                "name the job's run_directory; a job with checkpoint: never leaves nothing there")
@@ -35,9 +35,7 @@ class Run:
         """Its events, from the first on; log().new() can be asked again and again."""
         return EventLog(f"{self.path}/events.jsonl", strict)
 
-    def events(self, *kinds: str, strict: bool = False) -> Iterator[Event]:
-        """All events so far in the order of the file, or those of some kinds; repeated steps are in it twice. Lines that
-        are damaged are left out, or raise DamagedError with `strict`."""
+    def _iterate(self, kinds: tuple[str, ...], strict: bool) -> Iterator[Event]:
         return self.log(strict).iterate(*kinds)
 
     def follow(self, *kinds: str, every: float = 1.0, timeout: float | None = None) -> Iterator[Event]:
@@ -66,11 +64,11 @@ class Run:
     def training(self) -> Columns:
         """A row for each step that was reported: step, epoch, loss, learning_rate, each metric, and what the event has
         besides. Steps that were done again after a restart are there once."""
-        return history.columns_of(list(self.events("step")))
+        return history.columns_of(self.events("step"))
 
     def validation(self, name: str = "validation") -> Columns:
         """A row for each evaluation of a set: step, loss, each metric."""
-        return history.columns_of([event for event in self.events("eval") if event.get("set", name) == name])
+        return history.columns_of(event for event in self.events("eval") if event.get("set", name) == name)
 
     def best(self, metric: str | None = None, direction: str = "auto") -> history.Best:
         """The best evaluation by a metric: checkpoint.best of the job, else its first metric, else the loss. `direction`
@@ -81,8 +79,8 @@ class Run:
     def parameters_sha256(self) -> str:
         """The hash of the trained parameters, which is the run's result: of the last `end`, else of the newest checkpoint.
         """
-        status, ends = self.status(), list(self.events("end"))
-        if status.is_over and ends:
+        ends = list(self.events("end"))
+        if ends and "parameters_sha256" in ends[-1] and self.status().is_over:
             return ends[-1]["parameters_sha256"]
         return self.checkpoint().parameters_sha256()
 
@@ -95,11 +93,12 @@ class Run:
                 return Checkpoint(path).job
             except ReaderError:
                 continue
+        found = "none"
         try:
             with open(f"{self.path}/job.yaml", encoding="utf-8") as file:
                 return json.load(file)["job"]
         except FileNotFoundError:
-            found = "none"
+            pass
         except (ValueError, KeyError, TypeError):
             found = "a job.yaml that is not JSON"
         raise MissingError(self.path, "a checkpoint or a job.yaml of 'lockstep launch', which have the job", found,

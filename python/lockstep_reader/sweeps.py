@@ -50,8 +50,9 @@ class Sweep:
 
     def ranked(self) -> list[Trial]:
         """Trials with a value, the best first. A paused trial was trained less than one that is done."""
-        found = [trial for trial in self.trials if trial.value is not None]
-        return sorted(found, key=lambda trial: trial.value, reverse=self.direction == "maximize")
+        sign = -1 if self.direction == "maximize" else 1
+        found = [(sign * trial.value, trial.number) for trial in self.trials if trial.value is not None]
+        return [self.trials[number] for _, number in sorted(found)]
 
 
 def _row(trial: Trial, settings) -> dict:

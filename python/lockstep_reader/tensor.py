@@ -3,6 +3,7 @@ import array
 import dataclasses
 import math
 import struct
+import typing
 
 from .errors import UnsupportedError, optional_module
 
@@ -37,7 +38,7 @@ class Tensor:
         """The values in their shape, without a copy: view[2, 0]. tolist() makes nested lists of it."""
         if self.dtype in ("F16", "BF16"):
             raise UnsupportedError(f"tensor '{self.name}'", "a type that Python has", self.dtype, "take array() or numpy()")
-        code = DTYPES[self.dtype][1]
+        code: typing.Any = DTYPES[self.dtype][1]
         view = memoryview(self.data)
         return view.cast(code, self.shape) if self.shape and elements(self.shape) else view.cast(code)
 

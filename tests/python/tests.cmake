@@ -1,5 +1,5 @@
 # python/lockstep_reader, on what the program writes. All but `numpy` and `torch` use Python alone.
-foreach(WHAT run events checkpoint fit sweeps package page)
+foreach(WHAT run events checkpoint damage fit sweeps package page)
   lockstep_script_test(python.${WHAT} COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/${WHAT}_test.py)
 endforeach()
 lockstep_script_test(python.numpy COMMAND ${TEST_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/numpy_test.py)
