@@ -82,7 +82,8 @@ def text_of(table):
         text += field_of(field, f"NotRequired[{python}]" if found[2] else python, f"{unit}; {meaning}" if unit else meaning)
     text += "    time: NotRequired[float]  # Unix seconds; in events.jsonl only\n"
     union = " | ".join(names).replace(" | Checkpoint", "\n         | Checkpoint")
-    overloads = "".join(OVERLOAD.format(event=event, name=class_name(event)) for event in dict.fromkeys(row[0] for row in table))
+    events = dict.fromkeys(row[0] for row in table)
+    overloads = "".join(OVERLOAD.format(event=event, name=class_name(event)) for event in events)
     return f"{text}\n\nEvent = ({union})\n" + SOURCE.format(overloads=overloads)
 
 

@@ -114,6 +114,9 @@ class Run(EventSource):
         Raises MissingError or DamagedError."""
         if which == "newest":
             return self._newest(verify)
+        if isinstance(which, str) and which != "best":
+            raise MissingError(f"{self.path}: checkpoint", "'newest', 'best' or a step", repr(which),
+                               "open_checkpoint() takes a folder")
         name = self._best_name() if which == "best" else f"step-{which:08}"
         path = f"{self.path}/checkpoints/{name}"
         if not os.path.exists(f"{path}/manifest.json"):

@@ -89,6 +89,8 @@ class AFinishedRun(InFolder):
                   "run_directory, runs/<name> by default", reader.open_run, self.own / "no")
         self.says(reader.MissingError, f"{self.path}: expected the checkpoint step-00000025, found those of steps 30, 20, "
                   "10; checkpoint.keep says how many stay", self.run_.checkpoint, 25)
+        self.says(reader.MissingError, f"{self.path}: checkpoint: expected 'newest', 'best' or a step, found '20'; "
+                  "open_checkpoint() takes a folder", self.run_.checkpoint, "20")
         self.says(reader.MissingError, f"{self.path}: expected an evaluation with a finite 'rmse', found loss, accuracy; "
                   "name one of the job's metrics, and a job with evaluate", self.run_.best, "rmse")
         self.says(reader.MissingError, "metric 'speed': expected a metric of lockstep's own, found another; say "
@@ -131,16 +133,15 @@ class ARunThatGoesOn(InFolder):
         path = self.own / "run"
         process = self.start(path, "checkpoint={every: 5 steps, keep: 1}")
         wait_until((path / "events.jsonl").exists, "the first event")
-        run, steps, read, newest = reader.open_run(path), [], 0, 0
+        run, steps, read = reader.open_run(path), [], 0
         for event in run.follow("step", "end", every=0.01, timeout=PATIENCE):
             if event["event"] == "end":
                 self.assertEqual(event["outcome"], "interrupted")
                 break
             steps.append(event["step"])
-            if event["step"] % 10 == 0 and process.poll() is None:
+            if event["step"] % 10 == 0 and event["step"] < 400:
                 self.assertEqual(run.status().state, "running")
                 read += self.checkpoint_is_whole(run)
-                newest = max(newest, event["step"])
             if event["step"] == 400:
                 process.send_signal(signal.SIGTERM)
         self.assertEqual(steps, list(range(1, len(steps) + 1)))
