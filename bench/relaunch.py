@@ -8,7 +8,6 @@ Times are seconds from the kill. Prints a table of the kills, then median and wo
 digits.
 """
 import argparse
-import json
 import os
 import pathlib
 import random
@@ -22,11 +21,7 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tests" / "launch"))
 os.environ.setdefault("LOCKSTEP", "build/release/bin/lockstep")
 from launches import PROGRAM, processes_of, wait_until  # noqa: E402  pylint: disable=wrong-import-position
-
-
-def events_of(directory):
-    file = pathlib.Path(directory) / "events.jsonl"
-    return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+from run_events import events_of  # noqa: E402  pylint: disable=wrong-import-position
 
 
 def ready_for_a_kill(directory, launches):

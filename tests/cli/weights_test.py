@@ -6,8 +6,12 @@ import os
 import pathlib
 import struct
 import subprocess
+import sys
 import tempfile
 import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "python"))
+from lockstep_reader import open_weights  # noqa: E402  pylint: disable=wrong-import-position
 
 PROGRAM = os.environ["LOCKSTEP"]
 JOB = """
@@ -39,15 +43,8 @@ OF_TORCH = [(h * SIDE + w) * CHANNELS + c for c in range(CHANNELS) for h in rang
 
 def read(path):
     """The metadata, and for each name its shape and values."""
-    data = path.read_bytes()
-    size = struct.unpack_from("<Q", data)[0]
-    header = json.loads(data[8:8 + size])
-    metadata = header.pop("__metadata__", None)
-    tensors = {}
-    for name, entry in header.items():
-        begin, end = (8 + size + at for at in entry["data_offsets"])
-        tensors[name] = (entry["shape"], array.array("f", data[begin:end]))
-    return metadata, tensors
+    file = open_weights(path)
+    return file.metadata, {name: (list(tensor.shape), tensor.array()) for name, tensor in file.items()}
 
 
 def write(path, tensors, metadata=None, dtype="F32"):

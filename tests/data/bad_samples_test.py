@@ -4,7 +4,6 @@ without it.
 
 Sets above 64 MiB are not decoded when they are indexed; this one is not, either.
 """
-import json
 import os
 import pathlib
 import struct
@@ -16,6 +15,7 @@ import zlib
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from free_ports import free_port  # noqa: E402  pylint: disable=wrong-import-position
+from run_events import events_of  # noqa: E402  pylint: disable=wrong-import-position
 
 PROGRAM = os.environ["LOCKSTEP"]
 COUNT, SIZE = 160, 400
@@ -62,16 +62,14 @@ class BadSamples(unittest.TestCase):
         return done
 
     def events(self, run, name):
-        lines = (self.folder / run / "events.jsonl").read_text().splitlines()
-        return [event for event in map(json.loads, lines) if event["event"] == name]
+        return events_of(self.folder / run, name)
 
     def hash_of(self, run):
         return self.events(run, "end")[-1]["parameters_sha256"]
 
     def reported(self, run):
         """From the last start."""
-        lines = (self.folder / run / "events.jsonl").read_text().splitlines()
-        events = list(map(json.loads, lines))
+        events = events_of(self.folder / run)
         begin = max(i for i, event in enumerate(events) if event["event"] == "start")
         return [event for event in events[begin:] if event["event"] == "bad_sample"]
 

@@ -11,6 +11,9 @@ import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests"))
+from run_events import events_of  # noqa: E402  pylint: disable=wrong-import-position
+
 PROGRAM = os.environ["LOCKSTEP"]
 JOB = """job:
   name: flowers
@@ -50,8 +53,7 @@ class Tables(unittest.TestCase):
         return done
 
     def events(self, run, name):
-        lines = (self.folder / run / "events.jsonl").read_text().splitlines()
-        return [event for event in map(json.loads, lines) if event["event"] == name]
+        return events_of(self.folder / run, name)
 
     def evaluated(self, run):
         out = self.run_it("eval", run, "--set", "train").stdout

@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """Any pod may lead (`lockstep pod --leader-lock`): the leader's host is lost, leaves, is cut off, or loses its lock."""
 import contextlib
-import json
 import os
 import pathlib
 import signal
@@ -13,6 +12,7 @@ import unittest
 from emulated_hosts import EmulatedHosts
 from launches import OPEN_MPI, SMALL, quiet_hash, wait_until
 from pods import Pods, missing
+from run_events import events_of
 
 STEPS, LONG = 300, 1500
 
@@ -39,9 +39,7 @@ class Run:
         return started
 
     def events(self, name):
-        path = self.directory / "events.jsonl"
-        lines = path.read_text(encoding="utf-8").split("\n")[:-1] if path.exists() else []
-        return [event for event in map(json.loads, lines) if event["event"] == name]
+        return events_of(self.directory, name)
 
     def ranks(self):
         return [event["ranks"] for event in self.events("launch")]

@@ -18,11 +18,14 @@ import urllib.request
 
 import numpy
 from PIL import Image
-from safetensors import safe_open
 from tensorboard import program
 from tensorboard.backend.event_processing import event_accumulator, event_file_loader
 from tensorboard.plugins.hparams import metadata, plugin_data_pb2
 from tensorboard.util import tensor_util
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from run_events import events_of  # noqa: E402  pylint: disable=wrong-import-position
+from lockstep_reader import open_run  # noqa: E402  pylint: disable=wrong-import-position,wrong-import-order
 
 PROGRAM = os.environ["LOCKSTEP"]
 JOB = ["model=lenet", "data.train.digits.count=320", "data.validation.digits.count=64", "batch_size=32", "shards=4",
@@ -58,16 +61,12 @@ class Board(unittest.TestCase):
 
     @classmethod
     def weights_at(cls, step):
-        tensors = {}
-        for path in (cls.run_directory / f"checkpoints/step-{step:08}").glob("*.safetensors"):
-            with safe_open(path, framework="numpy") as file:
-                tensors |= {name: file.get_tensor(name) for name in file.keys()}
-        return tensors
+        checkpoint = open_run(cls.run_directory).checkpoint(step)
+        return {name: tensor.numpy() for name, tensor in checkpoint.items()}
 
     @classmethod
     def events(cls, name):
-        lines = (cls.run_directory / "events.jsonl").read_text().splitlines()
-        return [event for event in map(json.loads, lines) if event["event"] == name]
+        return events_of(cls.run_directory, name)
 
     def scalars(self, board, tag):
         return [(event.step, event.value) for event in board.Scalars(tag)]
@@ -78,7 +77,7 @@ class Board(unittest.TestCase):
                            "train/learning_rate": lambda e: e["learning_rate"],
                            "train/gradient_norm": lambda e: e["gradient_norm"],
                            "speed/samples_per_second": lambda e: e["samples_per_second"],
-                           "compute_seconds_per_shard/rank_1": lambda e: e["shard_seconds"]["1"]}.items():
+                           "compute_seconds_per_shard/rank_1": lambda e: e["shard_seconds"][1]}.items():
             self.assertEqual(self.scalars(self.once, tag),
                              [(e["step"], float(numpy.float32(value(e)))) for e in steps], tag)
         seconds = [value for _, value in self.scalars(self.once, "speed/step_seconds")]

@@ -2,11 +2,15 @@
 import json
 import os
 import subprocess
+import sys
 
 import yaml
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 
 import forms
+
+sys.path.insert(0, str(forms.ROOT / "python"))
+from lockstep_reader import open_checkpoint  # noqa: E402  pylint: disable=wrong-import-position
 
 FROM_EVENT = ("loss", "learning_rate", "gradient_norm")
 
@@ -36,12 +40,9 @@ def train(folder, *words):
 
 def checkpoint(folder):
     """Parameters, running statistics and the optimizer's state, in fp64."""
-    tensors, optimizer = {}, {}
-    for file in sorted(folder.glob("*.safetensors")):
-        into = optimizer if file.name.startswith("optimizer") else tensors
-        into |= {name: values.double() for name, values in load_file(file).items()}
-    statistics = {name: tensors.pop(name) for name in list(tensors) if ".running_" in name}
-    return {"parameters": tensors, "statistics": statistics, "optimizer": optimizer}
+    found = open_checkpoint(folder)
+    return {name: {tensor: found[tensor].torch().double() for tensor in found.shapes(kind)}
+            for name, kind in (("parameters", "parameter"), ("statistics", "state"), ("optimizer", "optimizer"))}
 
 
 def run(case, folder, data, validation, weights):

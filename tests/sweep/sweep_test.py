@@ -11,6 +11,7 @@ import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from run_events import events_of  # noqa: E402  pylint: disable=wrong-import-position
 from shared import PATIENCE, wait_until  # noqa: E402  pylint: disable=wrong-import-position
 
 PROGRAM = os.environ["LOCKSTEP"]
@@ -71,9 +72,7 @@ class Sweep:
         return [record for record in map(json.loads, lines) if record["record"] == kind]
 
     def events(self, trial, name):
-        path = self.directory / f"trials/{trial:04}/events.jsonl"
-        lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-        return [event for event in map(json.loads, lines) if event["event"] == name]
+        return events_of(self.directory / f"trials/{trial:04}", name)
 
     def wait_for_step(self, trial, step):
         wait_until(lambda: any(event["step"] >= step for event in self.events(trial, "step")), f"step {step}")
