@@ -68,7 +68,8 @@ inline constexpr std::array<std::string_view, 4> kNames<Sharding>{"none", "optim
 [[nodiscard]] constexpr bool divides_gradients(Sharding sharding) {
   return sharding >= Sharding::gradients;
 }
-/// Whether each host keeps only its slices of the parameters, and workers keep no packed or rounded weights.
+/// Whether each host, or rank on a GPU, keeps only its slices of the parameters, and workers keep no packed or rounded
+/// weights.
 [[nodiscard]] constexpr bool divides_parameters(Sharding sharding) {
   return sharding == Sharding::parameters;
 }

@@ -98,12 +98,6 @@ void check_parts(const Job& job, const Scope& scope) {
 void check_sharding(const Job& job, const Scope& scope) {
   if (job.parallel.sharding == Sharding::none) return;
   const auto found = name_of(job.parallel.sharding);
-  if (job.device == DeviceChoice::cuda && divides_parameters(job.parallel.sharding)) {
-    scope.problem("parallel.sharding",
-                  fmt::format("expected none, optimizer or gradients, since ranks on GPUs each keep all parameters in "
-                              "this build, found {} and device: cuda; set device: cpu, or one of these",
-                              found));
-  }
   if (job.exact == Exactness::never) {
     scope.problem("parallel.sharding", fmt::format("expected none, since exact: never has no owners of a gradient's "
                                                    "slices, found {}; set exact: required, or none",
@@ -219,7 +213,7 @@ Is<Job> job_section(const Catalogue& catalogue) {
       .check({"device", "precision"}, check_tf32)
       .check({"device", "data"}, check_cache)
       .check({"device", "model", "parallel"}, check_parts)
-      .check({"device", "exact", "parallel"}, check_sharding)
+      .check({"exact", "parallel"}, check_sharding)
       .check({"metrics", "early_stop", "data", "evaluate"},
              [](const Job& job, const Scope& scope) {
                if (job.early_stop) check_metric(job, scope, "early_stop.metric", job.early_stop->metric);

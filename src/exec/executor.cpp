@@ -6,6 +6,8 @@
 #include "core/spans.hpp"
 #include "exec/compiled.hpp"
 #include "exec/device.hpp"
+#include "exec/gather_layout.hpp"
+#include "exec/parameter_gathers.hpp"
 #include "graph/weight_order.hpp"
 #include "lockstep/error.hpp"
 
@@ -102,6 +104,7 @@ void Executor::use(const ModelValues& model) {
   LOCKSTEP_CHECK(model_->channels_last == kept_channels_last(graph_),
                  "a device keeps weights as its kernels read them");
   if (seats_.empty()) make_workers();
+  if (model_->gathers != nullptr) gathered_uses_ = model_->gathers->prepare(program_, pool_.size());
 }
 
 // Called with the first model, not earlier: the memory that a GPU's program needs is counted first.
@@ -120,6 +123,14 @@ void Executor::make_workers() {
 
 StepContext Executor::context(std::uint64_t step, int shard) const {
   return {.seed = seed_, .step = step, .first_position = shard * shard_samples(), .parameters_version = version_};
+}
+
+void Executor::begin_gathers(int waves, std::size_t shards, const comm::GradientBuckets* buckets) {
+  if (model_->gathers == nullptr) return;
+  LOCKSTEP_CHECK(part_ == nullptr, "ranks on GPUs divide the parameters of whole models");
+  model_->gathers->begin(
+      {&gathered_uses_, waves, static_cast<int>(shards), pool_.size(), &pool_.failed()},
+      buckets == nullptr ? std::vector<int>() : gathers_before_buckets(program_, gathered_uses_, *buckets, waves));
 }
 
 // Parameters that were fetched ahead but never read may still be under way.
@@ -145,12 +156,13 @@ const std::vector<ShardScalars>& Executor::train(const TrainStep& step, InputSou
   results_.resize(step.shards.size());
   shard_seconds_.resize(step.shards.size());
   ++version_;
+  begin_gathers(step.waves, step.shards.size(), &buckets);
   if (part_ != nullptr) {
     train_part(step, source, buckets, reducer);
   } else {
     pool_.run(static_cast<int>(step.shards.size()), [&](int worker, int task) {
       const auto i = static_cast<std::size_t>(task);
-      train_shard(worker, step, source, {reducer, buckets, step.shards[i], step.loss_scale}, results_[i],
+      train_shard(worker, wave_of(task), step, source, {reducer, buckets, step.shards[i], step.loss_scale}, results_[i],
                   shard_seconds_[i]);
     });
   }
@@ -167,7 +179,7 @@ const std::vector<ShardScalars>& Executor::train(const TrainStep& step, InputSou
   return results_;
 }
 
-void Executor::train_shard(int worker, const TrainStep& step, InputSource& source, GradientTarget target,
+void Executor::train_shard(int worker, int wave, const TrainStep& step, InputSource& source, GradientTarget target,
                            ShardScalars& sums, double& seconds) {
   Seat& seat = seats_[static_cast<std::size_t>(worker)];
   const int track = worker_track(worker);
@@ -185,6 +197,7 @@ void Executor::train_shard(int worker, const TrainStep& step, InputSource& sourc
                                                 .gradients = &target,
                                                 .trace = trace_,
                                                 .track = track,
+                                                .wave = wave,
                                                 .kernel_seconds = span.kernel_seconds()});
   seconds = seconds_since(mark);
   seat.times.compute_seconds += seconds - handing_over;
@@ -243,10 +256,12 @@ std::vector<double> Executor::try_shards(int count, const comm::GradientBuckets&
   std::deque<ScratchGradients> gradients;  // by worker
   for (int worker = 0; worker < pool_.size(); ++worker) gradients.emplace_back(device_, buckets);
   std::vector<double> seconds(static_cast<std::size_t>(count));
+  // Other ranks do not take part.
+  const auto model = model_->gathers == nullptr ? model_ : model_->gathers->trial(*model_);
   pool_.run(count, [&](int worker, int task) {
     const GradientTarget target{gradients[static_cast<std::size_t>(worker)], buckets};
     const StepContext first = context(0, 0);
-    const ShardCall call{.inputs = inputs, .model = *model_, .context = first, .gradients = &target};
+    const ShardCall call{.inputs = inputs, .model = *model, .context = first, .gradients = &target};
     Seat& seat = seats_[static_cast<std::size_t>(worker)];
     const auto start = Clock::now();
     seat.part_worker ? (void)seat.part_worker->try_shard(call) : (void)seat.worker->run(call);
@@ -257,18 +272,20 @@ std::vector<double> Executor::try_shards(int count, const comm::GradientBuckets&
 }
 
 void Executor::evaluate(std::uint64_t number, const std::vector<int>& shards, InputSource& source,
-                        const std::function<void(const EvaluatedShard&)>& sink) {
+                        const std::function<void(const EvaluatedShard&)>& sink, int waves) {
   ++version_;
+  begin_gathers(waves, shards.size(), nullptr);
   pool_.run(static_cast<int>(shards.size()), [&](int worker, int task) {
     Seat& seat = seats_[static_cast<std::size_t>(worker)];
     const int shard = shards[static_cast<std::size_t>(task)];
     source.get(number, shard, seat.inputs);
-    seat.worker->run({.inputs = seat.inputs, .model = *model_, .context = context(0, shard)});
+    seat.worker->run({.inputs = seat.inputs, .model = *model_, .context = context(0, shard), .wave = wave_of(task)});
     show([&](const Location& location) { return seat.worker->result(location); }, shard, seat.inputs.valid,
          seat.evaluated);
     sink(seat.evaluated);
     source.release(number, shard);
   });
+  if (model_->gathers != nullptr) model_->gathers->end();
   settle(number);
 }
 

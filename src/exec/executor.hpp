@@ -61,6 +61,7 @@ struct TrainStep {
   std::span<const int> shards;            ///< computed in this order
   float loss_scale = 1;                   ///< a power of two; the loss's gradients are multiplied by it
   const PartSchedule* of_part = nullptr;  ///< null: this rank has the whole model
+  int waves = 0;                          ///< waves_of() all ranks, if they divide parameters on GPUs
 };
 
 /// Seconds, summed over workers.
@@ -128,9 +129,10 @@ class Executor {
   [[nodiscard]] std::vector<double> try_shards(int count, const comm::GradientBuckets& buckets);
 
   /// Inference: `sink` is called for each shard, concurrently by several workers. `number`: passed to the source as the
-  /// step; increases by one per call, so that a source that loads ahead has the next inputs ready.
+  /// step; increases by one per call, so that a source that loads ahead has the next inputs ready. `waves`: as in
+  /// TrainStep; then it is collective.
   void evaluate(std::uint64_t number, const std::vector<int>& shards, InputSource& source,
-                const std::function<void(const EvaluatedShard&)>& sink);
+                const std::function<void(const EvaluatedShard&)>& sink, int waves = 0);
   /// The same for a part. If it has no loss, its shards have no results.
   void evaluate(std::uint64_t number, const PartSchedule& schedule, InputSource& source,
                 const std::function<void(const EvaluatedShard&)>& sink);
@@ -148,12 +150,15 @@ class Executor {
   void compile_with(const ExecutorOptions& options, Mode mode);
   void make_workers();
   [[nodiscard]] StepContext context(std::uint64_t step, int shard) const;
-  void train_shard(int worker, const TrainStep& step, InputSource& source, GradientTarget target, ShardScalars& sums,
-                   double& seconds);
+  void train_shard(int worker, int wave, const TrainStep& step, InputSource& source, GradientTarget target,
+                   ShardScalars& sums, double& seconds);
   void train_part(const TrainStep& step, InputSource& source, const comm::GradientBuckets& buckets,
                   comm::GradientReducer& reducer);
   [[nodiscard]] PartCalls part_calls(std::uint64_t step, const PartSchedule& schedule, InputSource& source) const;
   void settle(std::uint64_t step) const;
+  /// If ranks divide parameters on GPUs: begins the gathers of a step (`buckets`), or of an evaluation (null).
+  void begin_gathers(int waves, std::size_t shards, const comm::GradientBuckets* buckets);
+  [[nodiscard]] int wave_of(int task) const { return task / pool_.size(); }
   template <class Result>
   void add_up(const Result& result, std::int64_t valid, ShardScalars& sums) const;
   template <class Result>
@@ -170,6 +175,7 @@ class Executor {
   std::shared_ptr<const InputFiller> filler_;  ///< null: inputs are copied
   std::vector<Seat> seats_;                    ///< by worker; empty before the first use()
   std::shared_ptr<const ModelView> model_;
+  std::vector<UnitUse> gathered_uses_;  ///< of model_->gathers
   std::uint64_t version_ = 0;  ///< of the parameters: increases at the start of each step and evaluation, as they may
                                ///< have changed
   TraceRecorder* trace_ = nullptr;

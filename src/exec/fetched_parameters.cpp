@@ -1,7 +1,6 @@
 #include "exec/fetched_parameters.hpp"
 
 #include <algorithm>
-#include <set>
 
 #include "core/spans.hpp"
 
@@ -12,17 +11,19 @@ namespace {
 constexpr std::size_t kAhead = 2;  // number of unit uses that are fetched ahead
 constexpr const char* kName = "all-gather of parameters";
 
+}  // namespace
+
 std::set<int> units_of(const Instruction& instruction, const std::vector<int>& unit_of) {
   std::set<int> units;
   for (const Location& location : instruction.parameters) {
-    if (location.space == Space::parameter) units.insert(unit_of[static_cast<std::size_t>(location.index)]);
+    if (location.space != Space::parameter && location.space != Space::low_precision) continue;
+    units.insert(unit_of[static_cast<std::size_t>(location.index)]);
   }
   return units;
 }
 
-}  // namespace
-
-std::vector<UnitUse> unit_uses(const Program& program, const std::vector<int>& unit_of, bool divided) {
+std::vector<UnitUse> unit_uses(const Program& program, const std::vector<int>& unit_of, bool divided,
+                               std::size_t within) {
   std::vector<UnitUse> uses;
   std::vector<std::size_t> current;  // the uses of the last instruction that had any
   for (std::size_t i = 0; i < program.instructions.size(); ++i) {
@@ -31,8 +32,9 @@ std::vector<UnitUse> unit_uses(const Program& program, const std::vector<int>& u
     if (units.empty()) continue;
     std::vector<std::size_t> now;
     for (const int unit : units) {
-      const auto going_on =
-          std::find_if(current.begin(), current.end(), [&](std::size_t use) { return uses[use].unit == unit; });
+      const auto going_on = std::find_if(current.begin(), current.end(), [&](std::size_t use) {
+        return uses[use].unit == unit && uses.size() + units.size() - use <= within;
+      });
       if (going_on == current.end()) {
         now.push_back(uses.size());
         uses.push_back({unit, i, i});

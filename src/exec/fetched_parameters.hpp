@@ -5,6 +5,8 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
+#include <set>
 #include <vector>
 
 #include "comm/transport/fetched_memory.hpp"
@@ -26,9 +28,14 @@ struct UnitUse {
   bool operator==(const UnitUse&) const = default;
 };
 
+/// The units whose parameters, or their low-precision copies, an instruction reads.
+[[nodiscard]] std::set<int> units_of(const Instruction& instruction, const std::vector<int>& unit_of);
+
 /// The uses of a program, ordered by first instruction. `divided`: none extends from forward into backward, since a
-/// worker has other shards between the two.
-[[nodiscard]] std::vector<UnitUse> unit_uses(const Program& program, const std::vector<int>& unit_of, bool divided);
+/// worker has other shards between the two. `within`: a use ends, and another one of its unit begins, rather than that
+/// as many or more uses begin after it while it goes on; at least the number of units that an instruction reads.
+[[nodiscard]] std::vector<UnitUse> unit_uses(const Program& program, const std::vector<int>& unit_of, bool divided,
+                                             std::size_t within = std::numeric_limits<std::size_t>::max());
 
 /// For one worker: holds the units that its current instructions read, and fetches the next ones.
 class ParameterReader {

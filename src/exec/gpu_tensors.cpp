@@ -39,13 +39,22 @@ std::vector<std::int64_t> starts_of(const std::vector<GpuTensors::Run>& runs, st
   return starts;
 }
 
+/// By tensor: elements from the start of its first run to the end of its last one.
+std::vector<std::int64_t> extents_of(const std::vector<GpuTensors::Run>& runs, std::size_t tensors) {
+  const std::vector<std::int64_t> starts = starts_of(runs, tensors);
+  std::vector<std::int64_t> extents(tensors);
+  for (const GpuTensors::Run& run : runs) extents[run.tensor] = run.start + run.elements() - starts[run.tensor];
+  return extents;
+}
+
 std::size_t lay_out_copies(const TensorBlock& parameters, const std::vector<DType>& types,
                            std::vector<std::size_t>& starts) {
+  const std::vector<std::int64_t> extents = extents_of(lay_out(parameters), parameters.size());
   std::size_t at = 0;
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     starts.push_back(at);
     if (types.at(i) == DType::f32) continue;
-    at += round_up(parameters.at(i).size() * size_of(types[i]), kCopyAlignment);
+    at += round_up(static_cast<std::size_t>(extents[i]) * size_of(types[i]), kCopyAlignment);
   }
   return at;
 }
@@ -80,6 +89,7 @@ GpuTensors::GpuTensors(Gpu& gpu, Gpu::Stream stream, const TensorBlock& like, co
       copied_(gpu.make_event()),
       runs_(lay_out(like)),
       starts_(starts_of(runs_, like.size())),
+      extents_(extents_of(runs_, like.size())),
       orders_(orders_of(like, channels_last)),
       elements_(elements_of(runs_)),
       device_(gpu, static_cast<std::size_t>(elements_) * sizeof(float)) {
@@ -88,6 +98,14 @@ GpuTensors::GpuTensors(Gpu& gpu, Gpu::Stream stream, const TensorBlock& like, co
     LOCKSTEP_CHECK(all || !orders_[run.tensor].orders_differ(), "a weight in another order is kept as a whole");
   }
   if (elements_ > 0) gpu.clear(stream, device_.get(), static_cast<std::size_t>(elements_) * sizeof(float));
+}
+
+std::int64_t GpuTensors::offset(std::size_t i, std::int64_t place) const {
+  const auto run = std::partition_point(runs_.begin(), runs_.end(), [&](const Run& before) {
+    return before.tensor < i || (before.tensor == i && before.extent.end <= place);
+  });
+  LOCKSTEP_CHECK(run != runs_.end() && run->tensor == i && run->extent.begin <= place, "an element that is here");
+  return run->start + place - run->extent.begin;
 }
 
 GpuTensors::~GpuTensors() {
@@ -149,7 +167,7 @@ LowPrecisionWeights::LowPrecisionWeights(device::Gpu& gpu, const TensorBlock& pa
 
 void LowPrecisionWeights::make(std::size_t parameter, device::Gpu::Stream stream, const float* from,
                                std::int64_t elements) const {
-  if (std::byte* const copy = at(parameter); copy != nullptr) {
+  if (std::byte* const copy = at(parameter); copy != nullptr && elements > 0) {
     gpu_.cast(stream, device::Cast::downcast, type(parameter), from, copy, elements);
   }
 }
@@ -176,7 +194,7 @@ void GpuParameters::upload(const TensorBlock& parameters, const TensorBlock& sta
   parameters_.upload(parameters);
   states_.upload(states);
   for (std::size_t i = 0; i < parameters.size(); ++i) {
-    copies_.make(i, stream_, parameters_.at(i), std::ssize(parameters.at(i)));
+    copies_.make(i, stream_, parameters_.at(i), parameters_.extent(i));
   }
   record_change();
 }

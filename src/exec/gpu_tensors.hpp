@@ -47,6 +47,10 @@ class GpuTensors {
   [[nodiscard]] const std::vector<Run>& runs() const { return runs_; }
   /// Offset of tensor i, in floats; of its first element here.
   [[nodiscard]] std::int64_t start(std::size_t i) const { return starts_[i]; }
+  /// Offset of the element that has this place in tensor i; it must be here.
+  [[nodiscard]] std::int64_t offset(std::size_t i, std::int64_t place) const;
+  /// Elements from start(i) to the end of its last run, including the gaps between its runs.
+  [[nodiscard]] std::int64_t extent(std::size_t i) const { return extents_[i]; }
   /// Element e of tensor i on the host is element order(i).place(e) here.
   [[nodiscard]] const FilterSizes& order(std::size_t i) const { return orders_[i]; }
   [[nodiscard]] float* data() const { return device_.as<float>(); }
@@ -64,14 +68,15 @@ class GpuTensors {
   device::Gpu::Stream stream_;
   device::Gpu::Event copied_;
   std::vector<Run> runs_;
-  std::vector<std::int64_t> starts_;  ///< by tensor
+  std::vector<std::int64_t> starts_, extents_;  ///< by tensor
   std::vector<FilterSizes> orders_;
   std::int64_t elements_ = 0;
   device::GpuBlock device_;
 };
 
 /// Rounded copies of those parameters on a GPU that enter matrix multiplications in a low-precision type. They are made
-/// when parameters come from the host, and updated together with the parameters.
+/// when parameters come from the host, and updated together with the parameters. If a rank keeps some elements of them,
+/// it has copies of these, with gaps where GpuTensors has gaps.
 class LowPrecisionWeights {
  public:
   /// `types`: per parameter; f32: it has no copy. The Gpu must outlive it.
@@ -118,6 +123,8 @@ class GpuParameters {
   void record_change() { gpu_.record(changed_, stream_); }
   [[nodiscard]] static std::vector<MemoryNeed> needs(const Graph& graph, const TensorBlock& parameters,
                                                      const TensorBlock& states);
+  /// If the blocks have this rank's slices only: what gathers the others for kernels. Must outlive the kernels' use.
+  void gather_with(ParameterGathers& gathers) { view_.gathers = &gathers; }
   /// For kernels that read them; shares ownership.
   [[nodiscard]] static std::shared_ptr<const ModelView> view(const std::shared_ptr<const GpuParameters>& of) {
     return {of, &of->view_};

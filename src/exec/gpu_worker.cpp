@@ -6,6 +6,14 @@
 
 namespace lockstep::exec {
 
+namespace {
+
+GpuGathers* gathers_of(const ModelView& model) {
+  return static_cast<GpuGathers*>(model.gathers);
+}
+
+}  // namespace
+
 void GpuGraphs::begin(std::vector<const void*> addresses) {
   if (addresses == addresses_) return;
   recorded_.clear();
@@ -28,6 +36,7 @@ GpuWorker::GpuWorker(const ProgramSetup& setup, std::shared_ptr<GpuWorkerStream>
       gpu_(stream_->gpu),
       runner_(program_, std::move(kernels)),
       gradients_(program_),
+      parameters_(program_),
       graphs_(graphs ? std::make_unique<GpuGraphs>(gpu_, stream_->stream) : nullptr),
       inputs_(setup.graph, *stream_, std::move(filler)),
       results_(setup, *stream_) {}
@@ -38,12 +47,13 @@ std::vector<const void*> GpuWorker::addresses(const ModelView& model, const std:
   addresses.insert(addresses.end(), model.parameters.begin(), model.parameters.end());
   addresses.insert(addresses.end(), model.low_precision.begin(), model.low_precision.end());
   addresses.insert(addresses.end(), model.states.begin(), model.states.end());
+  if (model.gathers != nullptr) gathers_of(model)->add_addresses(addresses);
   return addresses;
 }
 
 void GpuWorker::launch_program(const ShardCall& call) {
   const ShardOperands operands{.inputs = inputs_.tensors(),
-                               .model = call.model,
+                               .model = call.model.gathers != nullptr ? parameters_.view() : call.model,
                                .slots = gradients_.slots(),
                                .context = inputs_.context(),
                                .step = call.context.step,
@@ -57,7 +67,8 @@ void GpuWorker::launch_program(const ShardCall& call) {
   if (in_graphs) graphs_->begin(addresses(call.model, arena));
   const std::size_t all = program_.instructions.size();
   for (std::size_t first = 0, last = 0; first < all; first = last) {
-    last = gradients_.end_of_part(first);
+    last = std::min(gradients_.end_of_part(first), parameters_.end_of_part(first));
+    parameters_.before(first, stream);
     for (std::size_t i = first; i < last; ++i) {
       gradients_.before(i, [&](const comm::GradientBuffer& buffer) { gpu_.wait(stream, buffer.free); });
     }
@@ -69,6 +80,7 @@ void GpuWorker::launch_program(const ShardCall& call) {
     for (std::size_t i = first; i < last; ++i) {
       gradients_.after(i, [&](const comm::GradientBuffer& buffer) { gpu_.record(buffer.written, stream); });
     }
+    parameters_.after(last - 1, stream);
   }
 }
 
@@ -77,13 +89,19 @@ double GpuWorker::run(const ShardCall& call) {
                  "a GPU scales the loss of float16 only");
   gpu_.make_current();
   gradients_.begin(call);
+  parameters_.begin({gathers_of(call.model), call.wave, call.context.step, call.trace, call.track}, call.model);
   inputs_.put(call);
   gpu_.wait(stream_->stream, call.model.changed);
-  launch_program(call);
+  try {
+    launch_program(call);
+  } catch (...) {
+    if (call.model.gathers != nullptr) gathers_of(call.model)->abandon(stream_->stream);
+    throw;
+  }
   inputs_.release();
   stream_->arena.used_by(stream_->stream);
   results_.take(runner_);
-  return gradients_.seconds();
+  return gradients_.seconds() + parameters_.seconds();
 }
 
 }  // namespace lockstep::exec

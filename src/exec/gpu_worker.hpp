@@ -10,6 +10,7 @@
 #include "device/gpu/gpu.hpp"
 #include "exec/device.hpp"
 #include "exec/gpu_device.hpp"
+#include "exec/gpu_gathers.hpp"
 #include "exec/gpu_shard_io.hpp"
 #include "exec/shard_runner.hpp"
 #include "exec/worker.hpp"
@@ -76,9 +77,11 @@ class GpuWorker final : public Worker {
   [[nodiscard]] const float* result(const Location& location) const override { return results_.at(location); }
 
  private:
-  /// Launches all kernels of the shard, part by part: a part ends where a bucket does.
+  /// Launches all kernels of the shard, part by part: a part ends where a bucket does, and where gathered parameters
+  /// are read first or last.
   void launch_program(const ShardCall& call);
-  /// All addresses that a shard's kernels are given, except those of gradients.
+  /// All addresses that a shard's kernels are given, except those of gradients. Gathered parameters have theirs in
+  /// slots, each part of the program always the same.
   [[nodiscard]] std::vector<const void*> addresses(const ModelView& model, const std::byte* arena) const;
 
   const Program& program_;
@@ -86,6 +89,7 @@ class GpuWorker final : public Worker {
   device::Gpu& gpu_;
   ShardRunner runner_;
   ShardGradients gradients_;
+  GatherReader parameters_;
   std::unique_ptr<GpuGraphs> graphs_;  ///< null: kernels are launched one by one
   GpuInputs inputs_;
   GpuResults results_;  ///< last, because its destructor waits for what uses the others

@@ -20,6 +20,12 @@ struct Extent {
   bool operator==(const Extent&) const = default;
 };
 
+/// Elements of a tensor, and the rank that owns them.
+struct OwnedExtent {
+  Extent extent;
+  int owner = 0;
+};
+
 /// Named fp32 tensors in one allocation, each 64-byte aligned, in the order given.
 class TensorBlock {
  public:
@@ -71,6 +77,7 @@ class TensorBlock {
 };
 
 struct FetchedParameters;
+class ParameterGathers;
 
 /// The addresses at which kernels read a model.
 struct ModelView {
@@ -78,7 +85,9 @@ struct ModelView {
   std::vector<const void*> low_precision;        ///< on a GPU, per parameter: its copy (graph/precision.hpp), or null
   std::vector<bool> channels_last;               ///< per parameter: its layout (graph/weight_order.hpp)
   device::Event changed{};                       ///< on a GPU: streams that read wait for it
-  const FetchedParameters* fetched = nullptr;    ///< null: all parameters are in memory
+  const FetchedParameters* fetched = nullptr;    ///< null: no host fetches parameters
+  ParameterGathers* gathers = nullptr;           ///< on a GPU: of parameters that ranks divide, whose addresses are not
+                                                 ///< set here; null: all are in its memory
 };
 
 /// For kernels that read the model in host memory. Both blocks must outlive it.

@@ -36,6 +36,7 @@ struct ShardCall {
   const GradientTarget* gradients = nullptr;  ///< null: no training
   TraceRecorder* trace = nullptr;             ///< where spans are recorded; null: nowhere
   int track = 0;                              ///< of the timeline
+  int wave = 0;                               ///< on a GPU, if ranks divide parameters (exec/gather_layout.hpp)
   double* kernel_seconds = nullptr;           ///< seconds inside kernels are added to it, if the worker can measure
                                               ///< them
 };
@@ -48,7 +49,7 @@ class Worker {
   virtual ~Worker() = default;
 
   /// Returns when the shard's results are available and its gradients are handed over. Returns the seconds spent
-  /// handing them over and waiting for parameters of other hosts.
+  /// handing them over and waiting for parameters of other hosts or ranks.
   virtual double run(const ShardCall& call) = 0;
   /// A result of the last shard, in host memory; null if the program has none.
   [[nodiscard]] virtual const float* result(const Location& location) const = 0;

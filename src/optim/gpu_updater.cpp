@@ -49,13 +49,17 @@ std::vector<exec::MemoryNeed> GpuUpdater::memory_needs(const Model& model) const
   auto needs = exec::GpuParameters::needs(graph_, model.parameters, model.states);
   needs.push_back({"gradient", each});
   if (other_parts_) needs.push_back({"sums of other parts", GpuOtherParts::bytes(*other_parts_)});
-  if (gathers()) needs.push_back({"numbers of other ranks", GpuChunkNumbers::bytes(all_chunks())});
+  if (gathers_numbers()) needs.push_back({"numbers of other ranks", GpuChunkNumbers::bytes(all_chunks())});
+  if (divides_parameters()) {
+    needs.push_back({"gathered parameters", exec::GpuGathers::bytes(gather_layout(), program_)});
+  }
   if (!model.optimizer.empty()) needs.push_back({"optimizer", each, static_cast<int>(model.optimizer.size())});
   return needs;
 }
 
 void GpuUpdater::begin(const Model& model) {
   gpu_.make_current();
+  gathers_.reset();
   parameters_ = std::make_shared<exec::GpuParameters>(gpu_, graph_, model.parameters, model.states);
   const std::vector<bool> channels_last = kept_channels_last(graph_);
   optimizer_state_.clear();
@@ -68,7 +72,12 @@ void GpuUpdater::begin(const Model& model) {
   };
   if (slices_ == nullptr) return make_gradient(model.parameters);
   make_gradient(make_state());
-  owned_runs_ = owned_runs();
+  if (!divides_parameters()) {
+    owned_runs_ = owned_runs();
+    return;
+  }
+  gathers_ = std::make_unique<exec::GpuGathers>(gpu_, reducer_, *parameters_, gather_layout());
+  parameters_->gather_with(*gathers_);
 }
 
 void GpuUpdater::fetch(Model& model) {
@@ -106,13 +115,14 @@ std::vector<UpdatePart> GpuUpdater::update_parts(std::vector<const float*>& uses
     const std::size_t p = run.tensor;
     if (uses_[p].empty()) continue;  // frozen
     for_parts(parts, run, [&](UpdatePart& part, std::int64_t at) {
-      part.parameter = parameters_->parameters().at(p) + at;
+      const std::int64_t offset = parameters_->parameters().offset(p, at);
+      part.parameter = parameters_->parameters().data() + offset;
       part.use = std::ssize(uses);
       part.uses = static_cast<std::int32_t>(uses_[p].size());
       part.decay = decays(p);
       if (copies.at(p) != nullptr) {
         part.low_precision = copies.type(p);
-        part.copy = reinterpret_cast<std::uint16_t*>(copies.at(p)) + at;
+        part.copy = reinterpret_cast<std::uint16_t*>(copies.at(p)) + offset - parameters_->parameters().start(p);
       }
       for (const Use& use : uses_[p]) uses.push_back(sum_of(use, at));
     });
@@ -179,7 +189,7 @@ void GpuUpdater::make_tables() {
   if (other_parts_) {
     gpu_other_parts_.emplace(*other_parts_, program_, buckets_, gpu_, parameters_->stream(), reducer_);
   }
-  if (gathers()) {
+  if (gathers_numbers()) {
     numbers_.emplace(gpu_, parameters_->stream(), GpuChunkNumbers::Chunks{own_chunks_, chunks_.size(), all_chunks()},
                      [this](std::vector<double>& here, std::uint64_t step) { return gather_numbers(here, step); });
   }
@@ -226,7 +236,7 @@ UpdateResult GpuUpdater::update(Model& /*model*/, double count, const UpdateScal
   parameters_->record_change();
   gpu_.record(done_, stream);
   const UpdateResult result = clip_norm_ > 0 || scales_loss_ ? read_verdict() : UpdateResult{};
-  if (slices_ != nullptr && !result.skipped) gather_parameters();
+  if (slices_ != nullptr && !gathers_ && !result.skipped) gather_parameters();
   return result;
 }
 

@@ -2,7 +2,8 @@
 // the host's copies are from the last begin() or fetch().
 //
 // If ranks divide updates (ModelSlices), the optimizer's state and the gradient are those of the rank's own slices.
-// Parameters are all there: after an update, each rank gets the new ones from their owners.
+// Parameters are all there: after an update, each rank gets the new ones from their owners. Or ranks divide them, too:
+// then each has its own, and gathers the others' while kernels read them (exec/gpu_gathers.hpp).
 #pragma once
 
 #include <memory>
@@ -11,6 +12,8 @@
 
 #include "comm/reduce/all_reduce_gpu.hpp"
 #include "device/gpu/gpu_memory.hpp"
+#include "exec/gather_layout.hpp"
+#include "exec/gpu_gathers.hpp"
 #include "exec/gpu_tensors.hpp"
 #include "optim/gpu_chunk_numbers.hpp"
 #include "optim/gpu_other_parts.hpp"
@@ -45,7 +48,9 @@ class GpuUpdater final : public Updater {
   [[nodiscard]] std::vector<StatePart> state_parts() const;
   [[nodiscard]] std::vector<NormChunk> norm_chunks() const;
   /// Whether other ranks update chunks that this one does not.
-  [[nodiscard]] bool gathers() const { return slices_ != nullptr || other_parts_; }
+  [[nodiscard]] bool gathers_numbers() const { return slices_ != nullptr || other_parts_; }
+  [[nodiscard]] bool divides_parameters() const { return slices_ != nullptr && slices_->divides_parameters(); }
+  [[nodiscard]] exec::GatherLayout gather_layout() const { return {graph_, slices_->unit_of(), slices_->owned()}; }
   /// Address of the sum of an element.
   [[nodiscard]] const float* sum_of(const Use& use, std::int64_t element) const;
   /// Runs of the parameters' block, each with the rank that updates it.
@@ -60,6 +65,7 @@ class GpuUpdater final : public Updater {
   comm::GpuAllReduce& reducer_;
   std::unique_ptr<const UpdateKernels> kernels_;
   std::shared_ptr<exec::GpuParameters> parameters_;
+  std::unique_ptr<exec::GpuGathers> gathers_;  // null: all parameters are there
   std::vector<std::unique_ptr<exec::GpuTensors>> optimizer_state_;
   std::unique_ptr<exec::GpuTensors> device_gradient_;
   std::optional<GpuOtherParts> gpu_other_parts_;

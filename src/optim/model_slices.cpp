@@ -40,7 +40,8 @@ std::vector<int> units_of(const Graph& graph, const Program& program, std::int64
   };
   for (const Instruction& instruction : program.instructions) {
     for (const Location& location : instruction.parameters) {
-      if (location.space == Space::parameter) add(static_cast<std::size_t>(location.index));
+      const bool is_parameter = location.space == Space::parameter || location.space == Space::low_precision;
+      if (is_parameter) add(static_cast<std::size_t>(location.index));
     }
   }
   for (std::size_t p = 0; p < units.size(); ++p) add(p);  // those that nothing reads
@@ -57,7 +58,11 @@ ModelSlices::ModelSlices(Communicator& group, const Graph& graph, const Program&
       timeout_(options.timeout),
       owned_(owned_by(group.size(), graph, program, buckets)) {
   find_transfers();
-  if (options.keeps_parameters) map_memory(program, options);
+  if (options.keeps_parameters) {
+    map_memory(program, options);
+  } else if (options.divides_parameters) {
+    unit_of_ = units_of(graph_, program, options.unit_bytes);
+  }
 }
 
 void ModelSlices::map_memory(const Program& program, const Options& options) {
@@ -159,6 +164,7 @@ std::vector<std::vector<Extent>> ModelSlices::own() const {
 }
 
 exec::TensorBlock ModelSlices::make_parameters() const {
+  if (!unit_of_.empty()) return make_state();
   if (!fetched_ && !memory_) return {graph_, graph_.parameters};
   auto memory = fetched_ ? std::shared_ptr<std::byte>(fetched_, fetched_->data())
                          : std::shared_ptr<std::byte>(memory_, memory_->block(0));

@@ -6,8 +6,9 @@
 // reduce-scatter. Only the owner keeps the optimizer's state for these elements and updates them; then all ranks get
 // the new parameters by an all-gather. On CPUs parameters are in memory once per host: owners write their slices in
 // place, and only other hosts get messages. (On GPUs each rank has them all; optim/gpu_updater.hpp.) If parameters are
-// divided, too, a host has those of other hosts only while it reads them (exec/fetched_parameters.hpp). Slices are cut
-// at chunks, the units of an update, so no bit depends on which rank owns what.
+// divided, too, a host has those of other hosts only while it reads them (exec/fetched_parameters.hpp), and on GPUs a
+// rank those of other ranks (exec/gpu_gathers.hpp). Slices are cut at chunks, the units of an update, so no bit depends
+// on which rank owns what.
 #pragma once
 
 #include <chrono>
@@ -32,10 +33,7 @@ namespace lockstep::optim {
 class ModelSlices {
  public:
   /// Elements of a parameter, and the rank of the group that owns them.
-  struct Owned {
-    exec::Extent extent;
-    int owner = 0;
-  };
+  using Owned = exec::OwnedExtent;
 
   struct Options {
     bool keeps_parameters = true;  ///< in host memory that ranks share; false: each rank has them on its GPU
@@ -58,16 +56,19 @@ class ModelSlices {
   /// The owner of the chunk of a parameter that begins at element `first`.
   [[nodiscard]] int owner(std::size_t parameter, std::int64_t first) const;
   [[nodiscard]] int rank() const { return group_.rank(); }
-  /// Whether hosts have other hosts' parameters only while they read them.
-  [[nodiscard]] bool divides_parameters() const { return fetched_ != nullptr; }
-  /// Null if parameters are not divided.
+  /// Whether hosts, or on GPUs ranks, have others' parameters only while they read them.
+  [[nodiscard]] bool divides_parameters() const { return fetched_ != nullptr || !unit_of_.empty(); }
+  /// If ranks on GPUs divide parameters: the unit of each, which is gathered as a whole. Else empty.
+  [[nodiscard]] const std::vector<int>& unit_of() const { return unit_of_; }
+  /// Null if hosts do not divide parameters.
   [[nodiscard]] const exec::FetchedParameters* fetched() const { return fetched_parameters_.get(); }
   /// Bytes that other hosts have fetched of what this rank owns.
   [[nodiscard]] std::uint64_t bytes_fetched_by_others() const { return fetched_ ? fetched_->bytes_sent() : 0; }
   /// The number, among all ranks, of a rank of the group.
   [[nodiscard]] int number_of(int owner) const { return group_.topology().number(owner); }
 
-  /// Makes the block of parameters, in host memory; to be called once. If they are on GPUs, it is this rank's own.
+  /// Makes the block of parameters, in host memory; to be called once. If they are on GPUs, it is this rank's own, and
+  /// has its own elements only if they are divided.
   [[nodiscard]] exec::TensorBlock make_parameters() const;
   /// Makes a block for a state of the optimizer, or for gradients: only this rank's elements.
   [[nodiscard]] exec::TensorBlock make_state() const;
@@ -99,6 +100,7 @@ class ModelSlices {
   std::shared_ptr<comm::HostMemory> memory_;  ///< of the parameters; null if hosts divide them, or GPUs have them
   std::shared_ptr<comm::FetchedMemory> fetched_;
   std::unique_ptr<exec::FetchedParameters> fetched_parameters_;
+  std::vector<int> unit_of_;
 };
 
 }  // namespace lockstep::optim

@@ -9,6 +9,7 @@
 #include "comm/reduce/gradient_rings.hpp"
 #include "comm/reduce/tree_sums.hpp"
 #include "core/round_up.hpp"
+#include "exec/gather_layout.hpp"
 #include "exec/parameters.hpp"
 #include "exec/shard_runner.hpp"
 #include "exec/worker.hpp"
@@ -118,16 +119,20 @@ class Counter {
     }));
   }
 
-  /// All of them; or, if hosts divide them, those of this host's owners plus the units of other hosts that are kept at
-  /// a time.
+  /// All of them; or, if hosts divide them, or ranks on GPUs, those of this host's owners plus the units of others that
+  /// are kept at a time.
   [[nodiscard]] std::int64_t parameters() const {
     const std::int64_t all = block_bytes(part_.graph(), part_.graph().parameters);
-    if (!divides_parameters(placed_.choice.sharding()) || local_ranks() == std::ssize(part_.ranks)) return all;
+    const bool on_gpus = setup_.model.on_gpus;
+    const auto ranks = std::ssize(part_.ranks);
+    if (!divides_parameters(placed_.choice.sharding()) || (on_gpus ? 1 : local_ranks()) == ranks) return all;
     std::int64_t unit = setup_.model.job.bucket_bytes;
     for (const ValueId id : part_.graph().parameters) {
       unit = std::max(unit, static_cast<std::int64_t>(part_.graph().at(id).spec.bytes()));
     }
-    const double share = static_cast<double>(local_ranks()) / static_cast<double>(part_.ranks.size());
+    // Workers of a GPU share what is gathered.
+    if (on_gpus) return all / ranks + std::min(all, static_cast<std::int64_t>(1 + exec::GatherLayout::kAhead) * unit);
+    const double share = static_cast<double>(local_ranks()) / static_cast<double>(ranks);
     return std::min(all, part_of(all, share) + optim::ModelSlices::units_kept(workers(), local_ranks()) * unit);
   }
 

@@ -117,11 +117,13 @@ std::vector<Choice> choices_of(const ModelSetup& model, int parts, bool may_divi
   if (!Blocks(model.graph).all().empty()) recompute.push_back(Recompute::blocks);
   std::vector<Sharding> sharding = {Sharding::none};
   if (may_divide) sharding.push_back(Sharding::optimizer);
-  if (may_divide && !model.on_gpus) sharding.insert(sharding.end(), {Sharding::gradients, Sharding::parameters});
+  if (may_divide && !model.on_gpus) sharding.push_back(Sharding::gradients);
+  if (may_divide) sharding.push_back(Sharding::parameters);
   std::vector<Choice> list;
   for (int count = 1; count <= parts; ++count) {
     for (const Recompute how : recompute) {
       for (const Sharding what : sharding) {
+        if (model.on_gpus && count > 1 && divides_parameters(what)) continue;
         Choice& choice = list.emplace_back();
         choice.parallel.parts = count;
         choice.parallel.sharding = what;

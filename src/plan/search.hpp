@@ -40,7 +40,8 @@ struct SearchResult {
 };
 
 /// Numbers of parts from 1 to `parts`, each with and without recomputed blocks (if the graph has blocks), and with each
-/// kind of sharding if ranks `may_divide`; on GPUs only `optimizer`, since `gradients` is the same there.
+/// kind of sharding if ranks `may_divide`; on GPUs without `gradients`, which is `optimizer` there, and of several
+/// parts without `parameters`.
 [[nodiscard]] std::vector<Choice> choices_of(const ModelSetup& model, int parts, bool may_divide);
 
 /// The job's own choice, plus choices_of() for as many parts as ranks.

@@ -187,15 +187,17 @@ class Step {
     result_.seconds = end;
   }
 
-  /// If hosts divide the parameters, those of other hosts are received in forward and in backward of each shard, once
-  /// for all workers of the host, while earlier layers compute; only time beyond that compute is waiting.
+  /// If hosts divide the parameters, or ranks on GPUs, those of others are received in forward and in backward of each
+  /// shard, once for all workers of the host or rank, while earlier layers compute; only time beyond that compute is
+  /// waiting.
   void gather_parameters() {
     if (!divides_parameters(placed_.choice.sharding())) return;
     double most = 0;
     for (int rank = 0; rank < placed_.ranks(); ++rank) {
       const PlacedPart& part = placed_.part_of(rank);
       const comm::Hosts hosts = placed_.hosts_of(part);
-      const auto local = hosts.ranks(hosts.host_of(placed_.number_in_part(rank))).size();
+      const bool on_cpu = speed(rank).rates.uses_host_cores;
+      const auto local = on_cpu ? hosts.ranks(hosts.host_of(placed_.number_in_part(rank))).size() : 1;
       const double foreign = 1 - static_cast<double>(local) / static_cast<double>(part.ranks.size());
       const int own = shards(rank), rounds = divide_up(own, std::max(1, workers(rank)));
       const auto all = static_cast<double>(exec::TensorBlock::bytes_of(part.graph(), part.graph().parameters));

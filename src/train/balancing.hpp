@@ -53,6 +53,8 @@ class Balancing {
   /// By part.
   [[nodiscard]] const std::vector<comm::ShardAssignment>& assignments() const { return assignments_; }
   [[nodiscard]] const std::vector<int>& own_shards() const;
+  /// The number of shards of each rank.
+  [[nodiscard]] const std::vector<int>& counts() const { return counts_; }
   /// Threads that compute on this rank: `threads`, or its share of this host's cores, but no more than it may have
   /// shards.
   [[nodiscard]] int workers() const { return workers_; }

@@ -8,6 +8,7 @@
 #include "comm/reduce/shard_assignment.hpp"
 #include "comm/transport/recorded.hpp"
 #include "core/round_up.hpp"
+#include "exec/gather_layout.hpp"
 #include "exec/worker_pool.hpp"
 #include "graph/model_graph.hpp"
 #include "lockstep/error.hpp"
@@ -187,7 +188,9 @@ void Evaluation::compute(std::vector<float>& rows, comm::WorkProgress& progress)
     }
     progress.advance();
   };
-  is_cut() ? executor_->evaluate(runs_, schedule_, loader_, take) : executor_->evaluate(runs_, mine(), loader_, take);
+  if (is_cut()) return executor_->evaluate(runs_, schedule_, loader_, take);
+  const int waves = options_.workers.empty() ? 0 : exec::waves_of(counts(), options_.workers);
+  executor_->evaluate(runs_, mine(), loader_, take, waves);
 }
 
 // Gathers in rounds of as many shards per rank as an equal assignment has, so that memory does not grow with an unequal

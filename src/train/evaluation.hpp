@@ -26,7 +26,7 @@ struct EvaluationOptions {
   bool keeps_weights = true;                             ///< see exec::ExecutorOptions
   bool once = false;                  ///< run() is called only once: nothing is loaded ahead for another run
   const ModelParts* parts = nullptr;  ///< if the model is cut; null: each rank has the whole
-  std::vector<int> workers = {};      ///< if the model is cut: by rank
+  std::vector<int> workers = {};      ///< by rank; empty: ranks neither have parts nor divide parameters
 };
 
 class Evaluation {

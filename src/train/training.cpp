@@ -7,6 +7,7 @@
 #include <span>
 #include <utility>
 
+#include "exec/gather_layout.hpp"
 #include "lockstep/error.hpp"
 #include "optim/loss_scaling.hpp"
 #include "train/known_speeds.hpp"
@@ -81,7 +82,8 @@ exec::TrainStep Training::feed() {
   return {.number = static_cast<std::uint64_t>(progress_.step),
           .shards = balancing_.own_shards(),
           .loss_scale = static_cast<float>(last_.gradient_scale),
-          .of_part = run_.parts.is_cut() ? &part_schedule_ : nullptr};
+          .of_part = run_.parts.is_cut() ? &part_schedule_ : nullptr,
+          .waves = exec::waves_of(balancing_.counts(), balancing_.workers_of_ranks())};
 }
 
 // Forward and backward of this rank's shards. Finished gradient buckets are already being reduced meanwhile.

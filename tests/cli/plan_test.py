@@ -64,7 +64,8 @@ class Plan(unittest.TestCase):
                       "memory, one host", text)
         self.assertRegex(text, r"\n  [23] parts, \d shards in flight, recompute: never +[\d.]+ ms +[\d.]+ MiB\n")
         self.assertIn("sharding: optimizer", text)
-        self.assertNotIn("sharding: parameters", text)  # not available on GPUs
+        self.assertRegex(text, r"\n  1 part, recompute: never, sharding: parameters +[\d.]+ ms")
+        self.assertNotRegex(text, r"\n  [23] parts.*sharding: parameters")  # not available on GPUs
 
     def test_profile_of_this_machine(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -1,12 +1,13 @@
-"""Ranks on GPUs that divide the optimizer's states and updates end with the bits of one rank, on stand-ins for the driver
+"""Ranks on GPUs that divide the optimizer's states and updates, and parameters, end with the bits of one rank, on stand-ins for the driver
 and the CUDA module that know what orders each access. Arguments: see gpu_jobs.py.
 """
+import json
 import re
 
 from gpu_jobs import CHECKED, GPT, GRIDS, JOB, Place, main
 from pretended_hosts import TWO_HOSTS
 
-OPTIMIZER, GRADIENTS = "parallel.sharding=optimizer", "parallel.sharding=gradients"
+OPTIMIZER, GRADIENTS, PARAMETERS = (f"parallel.sharding={what}" for what in ("optimizer", "gradients", "parameters"))
 
 
 class Sharding(Place):
@@ -21,7 +22,7 @@ class Sharding(Place):
         """With and without clipping, for which the host waits: without it more work is in flight."""
         for norm in ("1.0", "never"):
             expected = self.hash(*self.STEPS, f"clip_norm={norm}")
-            for ranks, sharding in ((2, OPTIMIZER), (3, GRADIENTS)):
+            for ranks, sharding in ((2, OPTIMIZER), (3, GRADIENTS), (1, PARAMETERS), (2, PARAMETERS), (3, PARAMETERS)):
                 with self.subTest(norm=norm, ranks=ranks, sharding=sharding):
                     end = self.train(*self.STEPS, f"clip_norm={norm}", "device=cuda", sharding, "--ranks", str(ranks),
                                      module=CHECKED)["end"]
@@ -30,63 +31,104 @@ class Sharding(Place):
 
     def test_two_hosts(self):
         expected = self.hash(*self.STEPS)
-        end = self.train(*self.STEPS, "device=cuda", OPTIMIZER, module=CHECKED, prefix=TWO_HOSTS)["end"]
-        self.assertEqual(end["parameters_sha256"], expected)
-        self.assertEqual(end["bytes_sent_by_rank"], end["bytes_by_formula_by_rank"])
+        for sharding in (OPTIMIZER, PARAMETERS):
+            end = self.train(*self.STEPS, "device=cuda", sharding, module=CHECKED, prefix=TWO_HOSTS)["end"]
+            self.assertEqual(end["parameters_sha256"], expected)
+            self.assertEqual(end["bytes_sent_by_rank"], end["bytes_by_formula_by_rank"])
+
+    def test_parameters_in_waves(self):
+        """Units of about one parameter, and one unit of all; one worker and more, so that ranks with 6, 5 and 5 shards make
+        unequally many waves; kernels in graphs and one by one."""
+        expected = self.hash(*self.STEPS)
+        for words in (("threads=5", "bucket_bytes=1000"), ("threads=1", "cuda_graphs=false"), ("bucket_bytes=1000000",)):
+            with self.subTest(words=words):
+                self.assertEqual(self.hash(*self.STEPS, *words, "device=cuda", PARAMETERS, "--ranks", "3", module=CHECKED),
+                                 expected)
+
+    def test_parameters_for_unequal_shares(self):
+        """A rank with few shards gathers for the others, in training and in evaluations."""
+        expected = self.hash(*self.STEPS, "steps=4")
+        words = (*self.STEPS, "steps=4", "checkpoint.every=1 step", "balance=auto", "run_directory=run", "device=cuda",
+                 PARAMETERS, "--ranks", "3")
+        self.train(*words, "--stop-at", "1", module=CHECKED, code=75)
+        record = self.folder / "run" / "balance.json"
+        record.write_text(json.dumps({**json.loads(record.read_text()), "seconds_per_shard": [1, 0.1, 0.3]}))
+        events = self.train(*words, module=CHECKED)
+        shares = events["balance"]["shares_by_rank"]
+        self.assertGreater(shares["1"], 3 * shares["0"])
+        self.assertEqual(events["end"]["parameters_sha256"], expected)
 
     def test_a_tied_weight_and_frozen_ones(self):
         for words in ((), ("model.freeze=['positions*', 'block1.*']",)):
             expected = self.gpt("device=cpu", *words)
-            for more in ((), ("parallel.parts=2",)):
+            for more in ((OPTIMIZER,), (OPTIMIZER, "parallel.parts=2"), (PARAMETERS,), (PARAMETERS, "bucket_bytes=4096")):
                 with self.subTest(words=words, more=more):
-                    self.assertEqual(self.gpt(OPTIMIZER, *words, *more, "--ranks", "3", module=CHECKED), expected)
+                    self.assertEqual(self.gpt(*words, *more, "--ranks", "3", module=CHECKED), expected)
 
     def test_skipped_updates_of_float16(self):
         words = ("steps=6", "precision={fp16: {initial_scale: 16777216, growth_interval: 2}}", "evaluate=never",
                  "data.train.digits.count=400")
         for clip in ("1.0", "never"):
             expected = self.hash(*words, f"clip_norm={clip}")
-            for more in ((), ("parallel.parts=2",)):
+            for more in ((OPTIMIZER,), (OPTIMIZER, "parallel.parts=2"), (PARAMETERS,)):
                 with self.subTest(clip=clip, more=more):
-                    self.assertEqual(self.hash(*words, f"clip_norm={clip}", "device=cuda", OPTIMIZER, *more, "--ranks", "3",
+                    self.assertEqual(self.hash(*words, f"clip_norm={clip}", "device=cuda", *more, "--ranks", "3",
                                                module=CHECKED), expected)
 
     def test_kernels_made_for_gpus(self):
-        """In bfloat16, each rank casts the weights that it has received."""
+        """In bfloat16, each rank casts the weights that it has received, or what is gathered is cast already."""
         for precision in ("fp32", "bf16"):
             hashes = {self.gpt(f"precision={precision}", *words, module=GRIDS)
-                      for words in ((), (OPTIMIZER, "--ranks", "2"), (OPTIMIZER, "--ranks", "3"))}
+                      for words in ((), (OPTIMIZER, "--ranks", "2"), (OPTIMIZER, "--ranks", "3"),
+                                    (PARAMETERS, "--ranks", "2"), (PARAMETERS, "bucket_bytes=1000", "--ranks", "3"))}
             with self.subTest(precision=precision):
                 self.assertEqual(len(hashes), 1)
 
     def test_checkpoints_are_of_the_whole_model(self):
         """Stopped and resumed with another sharding, on other ranks; and so is the checkpoint itself."""
-        words = (*self.STEPS, "steps=4", "checkpoint={every: 1 step, keep: 10}")
+        words = (*self.STEPS, "steps=6", "checkpoint={every: 1 step, keep: 10}")
         expected = self.hash(*words, "run_directory=cpu")
         words = (*words, "device=cuda", "run_directory=gpu")
         self.run_program("train", str(JOB), *words, "--stop-at", "1", OPTIMIZER, "--ranks", "3", module=CHECKED, code=75)
         self.run_program("train", str(JOB), *words, "--stop-at", "2", module=CHECKED, code=75)
         self.run_program("train", str(JOB), *words, "--stop-at", "3", GRADIENTS, "--ranks", "2", module=CHECKED, code=75)
+        self.run_program("train", str(JOB), *words, "--stop-at", "4", PARAMETERS, "--ranks", "3", module=CHECKED, code=75)
+        self.run_program("train", str(JOB), *words, "--stop-at", "5", PARAMETERS, "--ranks", "2", module=CHECKED, code=75)
         self.assertEqual(self.hash(*words, OPTIMIZER, "--ranks", "3", "parallel.parts=2", module=CHECKED), expected)
 
     def test_memory_is_that_of_the_slices(self):
-        """What a rank says that it would store, if it does not fit: of the optimizer a third."""
+        """What a rank says that it would store, if it does not fit: of the optimizer a third, and of the parameters, if they
+        are divided, too; then some of others besides, the largest of which is the vocabulary's."""
         (self.folder / "text.txt").write_text("To be, or not to be, that is the question.\n" * 40)
         (self.folder / "job.yaml").write_text(GPT)
 
         def needs(*words):
-            done = self.run_program("train", "job.yaml", "model={gpt: {layers: 2, heads: 2, width: 256}}", *words, "--ranks",
+            done = self.run_program("train", "job.yaml", "model={gpt: {layers: 8, heads: 2, width: 256}}", *words, "--ranks",
                                     "3", STAND_IN_FREE="16000000", code=78)
-            return [float(re.search(rf"\n  {what} +([0-9.]+) MiB", done.stderr).group(1))
-                    for what in ("gradient", "optimizer")]
-        for whole, of_slices in zip(needs(), needs(OPTIMIZER)):
-            self.assertLess(of_slices, 0.5 * whole)
+            return {what: float(size) for what, size in re.findall(r"\n  ([a-z 0-9]+[a-z]) +([0-9.]+) MiB", done.stderr)}
+        none, optimizer, parameters = needs(), needs(OPTIMIZER), needs(PARAMETERS, "bucket_bytes=100000")
+        for what in ("gradient", "optimizer"):
+            self.assertLess(optimizer[what], 0.5 * none[what])
+        everything = none["parameters and states"]
+        self.assertEqual(optimizer["parameters and states"], everything)
+        self.assertLess(parameters["parameters and states"], 0.36 * everything)
+        self.assertLess(parameters["gathered parameters"], 0.2 * everything)
+
+    def test_parts_keep_their_parameters(self):
+        done = self.run_program("train", str(JOB), *self.STEPS, "device=cuda", PARAMETERS, "parallel.parts=2", "--ranks", "3",
+                                code=78)
+        self.assertIn("lockstep: command line: parallel.sharding: expected none, optimizer or gradients, since ranks on GPUs "
+                      "that have the same part of a model each keep all of its parameters in this build, found parameters; "
+                      "set one of these, leave out the parts, or set device: cpu\n", done.stderr)
 
     def test_a_rank_that_hangs(self):
         """The others do not wait for ever for the parameters that it owns."""
-        done = self.run_program("train", str(JOB), *self.STEPS, "device=cuda", OPTIMIZER, "--ranks", "2", "timeout=3",
-                                STAND_IN_HANGS="1:1", code=1)
-        self.assertRegex(done.stderr, r"waited [0-9.]+ s for rank 1 \(host \S+\) in '[a-z -]+' of step 1")
+        for sharding in (OPTIMIZER, PARAMETERS):
+            with self.subTest(sharding=sharding):
+                done = self.run_program("train", str(JOB), *self.STEPS, "device=cuda", sharding, "--ranks", "2", "timeout=3",
+                                        STAND_IN_HANGS="1:1", code=1)
+                self.assertRegex(done.stderr, r"waited [0-9.]+ s for (rank 1 \(host \S+\)|the other ranks) in '[A-Za-z -]+' of "
+                                 "step 1")
 
 
 if __name__ == "__main__":

@@ -36,5 +36,14 @@ TEST(UnitUses, OverlapWhereOneInstructionReadsTwoUnits) {
   EXPECT_EQ(unit_uses(program, kUnits, false), (std::vector<UnitUse>{{0, 0, 1}, {1, 1, 2}, {2, 2, 2}, {0, 3, 3}}));
 }
 
+TEST(UnitUses, EndBeforeTooManyOthersBegin) {
+  const Program program = program_of({{0, 2}, {0, 3}, {0, 2}, {0, 3}}, 4);
+  EXPECT_EQ(unit_uses(program, kUnits, false),
+            (std::vector<UnitUse>{{0, 0, 3}, {1, 0, 0}, {2, 1, 1}, {1, 2, 2}, {2, 3, 3}}));
+  // Of four slots, the first one's use would end after the fifth has begun.
+  EXPECT_EQ(unit_uses(program, kUnits, false, 4),
+            (std::vector<UnitUse>{{0, 0, 1}, {1, 0, 0}, {2, 1, 1}, {0, 2, 3}, {1, 2, 2}, {2, 3, 3}}));
+}
+
 }  // namespace
 }  // namespace lockstep::exec

@@ -189,7 +189,7 @@ void GpuAllReduce::begin_step(std::uint64_t step, const ShardAssignment& assignm
     const std::lock_guard lock(mutex_);
     std::fill(roots_left_.begin(), roots_left_.end(), own_roots_);
     next_ = 0;
-    running_ = true;
+    running_ = turns_ == nullptr;
   }
   changed_.notify_all();
 }
@@ -215,27 +215,28 @@ void GpuAllReduce::ready(int shard, int bucket) {
 
 void GpuAllReduce::run_transport_thread() {
   std::unique_lock lock(mutex_);
-  const auto complete = [&] {
-    return running_ && next_ < bucket_count() && roots_left_[static_cast<std::size_t>(next_)] == 0;
-  };
+  std::optional<Next> now;
   while (true) {
-    changed_.wait(lock, [&] { return stop_ || complete(); });
+    changed_.wait(lock, [&] { return stop_ || (now = next()).has_value(); });
     if (stop_) return;
-    const int bucket = next_;
+    GpuTurns* const turns = turns_;
+    is_sending_ = true;
     lock.unlock();
     std::exception_ptr error;
     try {
       gpu_.make_current();
-      send(bucket);
+      now->is_turn ? turns->enqueue(now->number, *transport_, transport_stream_) : send(now->number);
     } catch (...) {
       error = std::current_exception();
     }
+    if (error && turns != nullptr) turns->failed(error);
     lock.lock();
+    is_sending_ = false;
     if (error) {
       error_ = error;
       running_ = false;
     }
-    ++next_;
+    ++(now->is_turn ? next_turn_ : next_);
     changed_.notify_all();
   }
 }
@@ -291,7 +292,7 @@ void GpuAllReduce::count_traffic(int bucket) {
 }
 
 void GpuAllReduce::abort() noexcept {
-  if (std::exchange(aborted_, true)) return;
+  if (aborted_.exchange(true)) return;
   try {
     if (before_abort_) before_abort_();
   } catch (...) {  // NOLINT(bugprone-empty-catch): it must not hide the error that led here
@@ -326,7 +327,7 @@ void GpuAllReduce::wait_until_issued() {
   for (int b = next_; b < bucket_count(); ++b) {
     LOCKSTEP_CHECK(roots_left_[static_cast<std::size_t>(b)] == 0, "finish() comes after ready() of every shard");
   }
-  while (next_ < bucket_count() && !error_) {
+  while (!all_issued() && !error_) {
     changed_.wait_for(lock, kCheckGpuPeers);
     communicator_.check_peers();
   }

@@ -11,14 +11,19 @@
 // alone. A thread of its own enqueues them, so that no worker waits for such a library; the thread that called finish()
 // watches for errors until the last bucket is whole.
 //
+// If the ranks divide the parameters, too, these are gathered on the same stream: such gathers have turns at fixed
+// places among the buckets (GpuTurns), so that all ranks still have one order of everything that NCCL does.
+//
 // Scalars go through the host: they are few, and the host needs them.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <exception>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <unordered_map>
 #include <utility>
@@ -66,6 +71,21 @@ class GpuBufferMemory final : public BufferMemory {
   std::unordered_map<float*, Block> blocks_;
 };
 
+/// Messages that have their turns among the buckets on the transport's stream. Called by a thread of the reducer.
+class GpuTurns {
+ public:
+  GpuTurns() = default;
+  GpuTurns(const GpuTurns&) = delete;
+  GpuTurns& operator=(const GpuTurns&) = delete;
+  virtual ~GpuTurns() = default;
+
+  /// Whether everything on this rank that the turn waits for is on streams; must not block.
+  [[nodiscard]] virtual bool ready(int turn) = 0;
+  virtual void enqueue(int turn, GpuTransport& transport, device::Gpu::Stream stream) = 0;
+  /// No more turns will be enqueued.
+  virtual void failed(std::exception_ptr error) noexcept = 0;
+};
+
 class GpuAllReduce final : public RankReducer {
  public:
   using Event = device::Gpu::Event;
@@ -95,6 +115,22 @@ class GpuAllReduce final : public RankReducer {
   /// After finish() and until the next step: gives every rank what each owner has (GpuTransport::broadcast), after
   /// earlier work of the stream and before later work.
   void broadcast(std::span<const GpuTransport::Owned> list, Stream stream);
+  // Turns of other messages (all_reduce_gpu_turns.cpp). The turns of a step are at the same places on every rank.
+
+  /// To be called once: from now on, a step's buckets wait for begin_turns(). Null: there are no more turns; then it
+  /// returns when nothing of them is under way any more, and aborts the transport if they have not all been enqueued.
+  void use_turns(GpuTurns* turns);
+  /// Begins so many turns. `before`: by bucket, ascending, how many of them precede it. Empty: this is outside of a
+  /// step, and has an end_turns().
+  void begin_turns(int count, std::vector<int> before);
+  /// A turn may have become ready.
+  void turn_may_be_ready();
+  /// Returns when all turns are done.
+  void end_turns(const char* name, const char* awaited);
+  /// Aborts the transport, once: otherwise work on the GPU would wait for ever, and so would the threads that wait for
+  /// it.
+  void abort() noexcept;
+
   /// Waits for work on the GPU that needs other ranks; throws if they or the messages fail, or at the deadline.
   /// `awaited`: what has not come then, for the message.
   void wait_for(Event event, const char* name, const char* awaited);
@@ -114,9 +150,14 @@ class GpuAllReduce final : public RankReducer {
   void make_memory();
   [[nodiscard]] float* root(int number, int bucket) const;
   void run_transport_thread();
-  /// Aborts the transport, once: otherwise work on the GPU would wait for ever, and so would the threads that wait for
-  /// it.
-  void abort() noexcept;
+  /// What the transport's thread enqueues next: a turn, or a bucket.
+  struct Next {
+    bool is_turn = false;
+    int number = 0;
+  };
+  /// None if it has to wait for something on this rank.
+  [[nodiscard]] std::optional<Next> next() const;
+  [[nodiscard]] bool all_issued() const;
   /// Enqueues a bucket that is complete on this rank on the transport's stream.
   void send(int bucket);
   void reduce(int bucket);
@@ -143,13 +184,17 @@ class GpuAllReduce final : public RankReducer {
   std::condition_variable changed_;
   std::vector<int> roots_left_;  ///< by bucket
   int next_ = 0;                 ///< the next bucket to be put on the transport's stream
+  GpuTurns* turns_ = nullptr;    ///< null: there are none
+  int next_turn_ = 0, turn_count_ = 0;
+  std::vector<int> turns_before_;  ///< by bucket
   bool running_ = false, stop_ = false;
+  bool is_sending_ = false;  ///< the thread is enqueuing something
   std::exception_ptr error_;
 
   ReducerStatistics statistics_;
   int exceptions_ = std::uncaught_exceptions();  ///< when the reducer was made
   std::function<void()> before_abort_;
-  bool aborted_ = false;
+  std::atomic<bool> aborted_ = false;
   std::thread transport_thread_;
 };
 

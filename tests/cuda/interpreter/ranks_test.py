@@ -140,16 +140,19 @@ class Bits(Ranks):
 
     def test_divided_state(self):
         """Of the GPT and of convolutions, whose weights are in another order on GPUs; with two hosts, with float16's skipped
-        updates, and beside parts."""
+        updates, and beside parts; and divided parameters, which kernels in graphs read from slots."""
         expected = self.end_with_grids("gpt")["parameters_sha256"]
         self.assertEqual(self.hash(2, "gpt", "parallel.sharding=optimizer"), expected)
         end = self.train(3, "gpt", "parallel.sharding=gradients", hosts=2)["end"]
         self.assertEqual(end["parameters_sha256"], expected)
         self.assertEqual(end["bytes_sent_by_rank"], end["bytes_by_formula_by_rank"])
         self.assertEqual(self.hash(3, "gpt", "parallel={parts: 2, sharding: optimizer}"), expected)
+        for ranks, words in ((2, ("bucket_bytes=4096",)), (3, ("threads=1",))):
+            self.assertEqual(self.hash(ranks, "gpt", "parallel.sharding=parameters", *words), expected)
         words = ("precision={fp16: {initial_scale: 16777216, growth_interval: 2}}", "steps=6", "clip_norm=1")
         expected = self.end_with_grids("convolutions", *words)["parameters_sha256"]
-        self.assertEqual(self.hash(3, "convolutions", *words, "parallel.sharding=optimizer"), expected)
+        for sharding in ("optimizer", "parameters"):
+            self.assertEqual(self.hash(3, "convolutions", *words, f"parallel.sharding={sharding}"), expected)
 
     def test_sums_that_are_not_exact(self):
         end = self.train(2, "convolutions", "exact=never", "steps=1")["end"]

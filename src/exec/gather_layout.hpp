@@ -1,0 +1,84 @@
+// Where gathered parameters lie: if ranks on GPUs divide the parameters among them, units of neighbouring parameters
+// are gathered into slots of each GPU's memory before the instructions that read them (exec/gpu_gathers.hpp), in
+// forward and again in backward. The u-th use of a program has slot u modulo the number of slots: always the same one,
+// so that kernels are given the same addresses for each shard.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "comm/reduce/gradient_buckets.hpp"
+#include "exec/fetched_parameters.hpp"
+#include "exec/parameters.hpp"
+#include "graph/program.hpp"
+#include "lockstep/graph.hpp"
+
+namespace lockstep::exec {
+
+class GatherLayout {
+ public:
+  /// Where an area begins in a slot: at a multiple of so many bytes.
+  static constexpr std::size_t kAlignment = 256;
+  /// How many uses are gathered ahead of the one that is being read.
+  static constexpr std::size_t kAhead = 2;
+
+  /// A parameter in its unit's slot: in float32, or the low-precision copy that products read (graph/precision.hpp);
+  /// both, if both are read.
+  struct Area {
+    std::size_t parameter = 0;
+    bool low_precision = false;
+    std::size_t element_bytes = 0;
+    std::size_t offset = 0;  ///< in the slot, in bytes
+  };
+  /// Bytes of a slot that come from one rank.
+  struct Slice {
+    int owner = 0;
+    std::size_t offset = 0, bytes = 0;  ///< multiples of a float's
+  };
+  struct Unit {
+    std::vector<Area> areas;
+    std::vector<Slice> slices;  ///< ascending; adjacent areas with one owner are one, with the gap between them
+    std::size_t bytes = 0;
+  };
+
+  /// `graph`: as a device computes it. `unit_of`: by parameter. `owned`: by parameter, ascending, all of its elements;
+  /// extents begin at even elements.
+  GatherLayout(const Graph& graph, std::vector<int> unit_of, const std::vector<std::vector<OwnedExtent>>& owned);
+
+  [[nodiscard]] const std::vector<Unit>& units() const { return units_; }
+  [[nodiscard]] const Unit& unit(int number) const { return units_[static_cast<std::size_t>(number)]; }
+  /// How many slots a program needs: for the most units that one of its instructions reads, and for those ahead.
+  [[nodiscard]] std::size_t slots(const Program& program) const;
+  /// A program's uses if there are so many slots: the u-th may be gathered when that before it in its slot has ended,
+  /// which needs no later one.
+  [[nodiscard]] std::vector<UnitUse> uses(const Program& program, std::size_t slots) const;
+  /// By slot: bytes for these uses.
+  [[nodiscard]] static std::vector<std::size_t> slot_bytes(const std::vector<Unit>& units,
+                                                           const std::vector<UnitUse>& uses, std::size_t slots);
+  /// Bytes of the largest area.
+  [[nodiscard]] std::size_t max_area_bytes() const { return max_area_bytes_; }
+  /// Bytes on each GPU for a program.
+  [[nodiscard]] std::size_t bytes(const Program& program) const;
+
+ private:
+  void add_areas(const Graph& graph);
+  void add_slices(const std::vector<std::vector<OwnedExtent>>& owned);
+
+  std::vector<int> unit_of_;
+  std::vector<Unit> units_;
+  std::size_t max_area_bytes_ = 0;
+};
+
+/// The gathers of a step, or of an evaluation. A rank's workers go through the program together, each with a shard of
+/// its own: that is a wave. All ranks make as many waves; one that has fewer shards takes part in the gathers of the
+/// others without computing.
+[[nodiscard]] int waves_of(std::span<const int> shards_of_ranks, std::span<const int> workers_of_ranks);
+
+/// By bucket: how many of all gathers of a step precede its exchange, on every rank: all that its last shard needs up
+/// to there, and those ahead.
+[[nodiscard]] std::vector<int> gathers_before_buckets(const Program& program, const std::vector<UnitUse>& uses,
+                                                      const comm::GradientBuckets& buckets, int waves);
+
+}  // namespace lockstep::exec

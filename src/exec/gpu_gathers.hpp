@@ -1,0 +1,139 @@
+// GpuGathers: the parameters that a rank's GPU reads, if the ranks divide them (unsharding and resharding of ZeRO's
+// third stage, or fully sharded data parallelism). Each rank keeps its own slices. Units of parameters are gathered
+// into slots (exec/gather_layout.hpp) on the reducer's stream, while kernels read units that were gathered before; a
+// slot is used again when they have read it.
+//
+// NCCL matches messages by their order alone, while ranks have unequal numbers of shards. So gathers are numbered: wave
+// by wave, in a wave use by use. In wave w each worker of a rank has at most one shard, and its workers share what is
+// gathered; a rank that has no shard left takes part without reading.
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "comm/reduce/all_reduce_gpu.hpp"
+#include "device/gpu/gpu.hpp"
+#include "device/gpu/gpu_memory.hpp"
+#include "exec/gather_layout.hpp"
+#include "exec/gpu_tensors.hpp"
+#include "exec/parameter_gathers.hpp"
+#include "exec/parameters.hpp"
+
+namespace lockstep::exec {
+
+class GpuGathers final : public ParameterGathers, public comm::GpuTurns {
+ public:
+  using Stream = device::Gpu::Stream;
+
+  /// `own`: this rank's slices of the parameters, and their low-precision copies. All references must outlive it.
+  GpuGathers(device::Gpu& gpu, comm::GpuAllReduce& reducer, GpuParameters& own, GatherLayout layout);
+  /// Waits until nothing is under way; after an error, aborts what is.
+  ~GpuGathers() override;
+  GpuGathers(const GpuGathers&) = delete;
+  GpuGathers& operator=(const GpuGathers&) = delete;
+
+  /// Bytes on the GPU, with what trial() allocates.
+  [[nodiscard]] static std::size_t bytes(const GatherLayout& layout, const Program& program) {
+    return layout.bytes(program) + layout.max_area_bytes();
+  }
+
+  [[nodiscard]] std::vector<UnitUse> prepare(const Program& program, int workers) override;
+  void begin(const Round& round, std::vector<int> before) override;
+  void end() override;
+  [[nodiscard]] std::shared_ptr<const ModelView> trial(const ModelView& model) const override;
+
+  // For a worker, which has one shard of a wave, in the order of the uses.
+
+  [[nodiscard]] const std::vector<UnitUse>& uses() const { return *round_.uses; }
+  /// Returns when the parameters are there; sets their addresses in `view`. Throws if they do not come.
+  void acquire(int wave, std::size_t use, Stream stream, ModelView& view);
+  /// Call when all that reads them is on the stream.
+  void release(int wave, std::size_t use, Stream stream);
+  /// After an error: aborts the transport, and returns when nothing runs on the stream any more.
+  void abandon(Stream stream) noexcept;
+  /// Memory of each slot.
+  void add_addresses(std::vector<const void*>& addresses) const;
+
+  // For the reducer's thread.
+  [[nodiscard]] bool ready(int turn) override;
+  void enqueue(int turn, comm::GpuTransport& transport, Stream stream) override;
+  void failed(std::exception_ptr error) noexcept override;
+
+ private:
+  struct Slot {
+    device::GpuBlock memory;
+    std::size_t bytes = 0;
+    device::Gpu::Event gathered{};
+    std::vector<device::Gpu::Event> read;  ///< by reader of a wave
+    // Guarded by the mutex:
+    int turn = -1;    ///< whose unit it has, or gets; -1: none of this round
+    int readers = 0;  ///< that have released it
+  };
+  /// From this rank's slices to a slot.
+  struct Copy {
+    const std::byte* from = nullptr;
+    std::size_t offset = 0, bytes = 0;
+  };
+  void find_copies();
+  void make_room(const std::vector<UnitUse>& uses, int workers);
+  [[nodiscard]] int turn_of(int wave, std::size_t use) const {
+    return wave * static_cast<int>(round_.uses->size()) + static_cast<int>(use);
+  }
+  [[nodiscard]] std::size_t use_of(int turn) const { return static_cast<std::size_t>(turn) % round_.uses->size(); }
+  [[nodiscard]] int readers_of(int turn) const;
+  [[nodiscard]] Slot& slot_of(std::size_t use) { return slots_[use % slots_.size()]; }
+  void wait_until_enqueued(int turn);
+
+  device::Gpu& gpu_;
+  comm::GpuAllReduce& reducer_;
+  GpuParameters& own_;
+  GatherLayout layout_;
+  std::vector<std::vector<Copy>> copies_;  ///< by unit
+  std::vector<Slot> slots_;
+  Round round_;
+
+  std::mutex mutex_;
+  std::condition_variable enqueued_changed_;
+  int enqueued_ = 0;  ///< turns of this round
+  std::exception_ptr error_;
+};
+
+/// For one worker: holds the units that its current instructions read.
+class GatherReader {
+ public:
+  explicit GatherReader(const Program& program) : begins_(program.instructions.size() + 1), ends_(begins_.size()) {}
+
+  struct Call {
+    GpuGathers* gathers = nullptr;  ///< null: all parameters are in memory
+    int wave = 0;
+    std::uint64_t step = 0;
+    TraceRecorder* trace = nullptr;
+    int track = 0;
+  };
+  /// Call before a shard's first instruction.
+  void begin(const Call& call, const ModelView& model);
+  /// Where kernels read the model, if there are gathers.
+  [[nodiscard]] const ModelView& view() const { return view_; }
+  /// End of the instructions, from `first` on, that read the same units.
+  [[nodiscard]] std::size_t end_of_part(std::size_t first) const;
+  /// Before the first instruction of such a part is launched, and after its last.
+  void before(std::size_t first, device::Gpu::Stream stream);
+  void after(std::size_t last, device::Gpu::Stream stream);
+  /// Seconds of waiting since begin().
+  [[nodiscard]] double seconds() const { return seconds_; }
+
+ private:
+  Call call_;
+  const std::vector<UnitUse>* uses_ = nullptr;
+  std::vector<bool> begins_, ends_;  ///< by instruction: whether a use does
+  std::vector<std::size_t> held_;    ///< indices into uses
+  std::size_t next_ = 0;
+  ModelView view_;
+  double seconds_ = 0;
+};
+
+}  // namespace lockstep::exec
