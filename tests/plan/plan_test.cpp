@@ -162,6 +162,12 @@ TEST(Memory, HostsHaveTheirShareOfDividedParametersAndWhatIsReadAtATime) {
   EXPECT_EQ(of({0, 0, 0, 0}).parameters, 16 * kWeight);
   EXPECT_EQ(of({0, 0, 1, 1}).parameters, (8 + 2 + 2) * kWeight);
   EXPECT_EQ(of({0, 1, 2, 3}).parameters, (4 + 1 + 2) * kWeight);
+  // GPUs share nothing, and have slots for a unit and two more, whatever the number of workers.
+  ModelSetup on_gpus = model;
+  on_gpus.on_gpus = true;
+  const MemorySetup gpu_memory{on_gpus, 2, {}, 0, false};
+  const RankSetup gpus{{0, 0, 0, 0}, std::vector<int>(4, 2), {}};
+  EXPECT_EQ(memory_of(place_model(on_gpus, gpus, choice), gpu_memory).front().parameters, (4 + 3) * kWeight);
   // Weights are packed one at a time, instead of all being kept.
   EXPECT_EQ(memory_of(planned.place(4, 1), *planned.memory).front().kernels, 16 * of({0, 1, 2, 3}).kernels);
 }
