@@ -45,8 +45,8 @@ ReferenceResult conv_transpose_reference(const ReferenceCall& call) {
   return {{y}, {}};
 }
 
-OpCase transposed(std::string name, Extent filters, Attribute kernel, std::map<std::string, Attribute> more,
-                  Shape image) {
+OpCase transposed_case(std::string name, Extent filters, Attribute kernel, std::map<std::string, Attribute> more,
+                       Shape image) {
   more["filters"] = filters;
   more["kernel"] = std::move(kernel);
   return {
@@ -60,24 +60,25 @@ OpCases make_conv_transpose_cases() {
   const std::vector<Extent> tall{3, 2}, wide{1, 2};
   const Attribute valid = std::string("valid");
   std::vector<OpCase> cases = {
-      transposed("same", 4, three, {}, {2, 5, 7, 3}),
-      transposed("twice", 4, two, {{"stride", two}}, {2, 3, 4, 3}),
-      transposed("twice_overlapping", 5, four, {{"stride", two}}, {2, 4, 3, 3}),
-      transposed("twice_odd", 3, three, {{"stride", two}}, {2, 4, 3, 4}),
-      transposed("no_bias", 16, three, {{"stride", two}, {"bias", false}}, {2, 4, 4, 16}),
-      transposed("valid", 3, three, {{"stride", two}, {"padding", valid}}, {1, 4, 5, 2}),
-      transposed("kernel_below_stride", 3, two, {{"stride", three}, {"padding", valid}}, {1, 3, 3, 2}),
-      transposed("output_padding", 3, three, {{"stride", two}, {"padding", one}, {"output_padding", one}},
-                 {2, 3, 4, 2}),
-      transposed("sides", 2, tall, {{"stride", wide}, {"padding", wide}, {"output_padding", std::vector<Extent>{0, 1}}},
-                 {1, 4, 4, 3}),
-      transposed("dilated", 3, three, {{"stride", two}, {"dilation", two}}, {1, 4, 4, 2}),
-      transposed("groups", 6, three, {{"stride", two}, {"groups", two}}, {2, 3, 3, 4}),
-      transposed("depthwise", 8, four, {{"stride", two}, {"groups", Extent{8}}}, {2, 3, 3, 8}),
-      transposed("single_pixel", 3, two, {{"stride", two}}, {1, 1, 1, 2}),
-      transposed("empty", 3, two, {{"stride", two}}, {0, 3, 3, 2}),
-      transposed("inference", 16, two, {{"stride", two}}, {2, 4, 4, 16}),
-      transposed("speed", 16, two, {{"stride", two}}, {16, 16, 16, 32}),
+      transposed_case("same", 4, three, {}, {2, 5, 7, 3}),
+      transposed_case("twice", 4, two, {{"stride", two}}, {2, 3, 4, 3}),
+      transposed_case("twice_overlapping", 5, four, {{"stride", two}}, {2, 4, 3, 3}),
+      transposed_case("twice_odd", 3, three, {{"stride", two}}, {2, 4, 3, 4}),
+      transposed_case("no_bias", 16, three, {{"stride", two}, {"bias", false}}, {2, 4, 4, 16}),
+      transposed_case("valid", 3, three, {{"stride", two}, {"padding", valid}}, {1, 4, 5, 2}),
+      transposed_case("kernel_below_stride", 3, two, {{"stride", three}, {"padding", valid}}, {1, 3, 3, 2}),
+      transposed_case("output_padding", 3, three, {{"stride", two}, {"padding", one}, {"output_padding", one}},
+                      {2, 3, 4, 2}),
+      transposed_case("sides", 2, tall,
+                      {{"stride", wide}, {"padding", wide}, {"output_padding", std::vector<Extent>{0, 1}}},
+                      {1, 4, 4, 3}),
+      transposed_case("dilated", 3, three, {{"stride", two}, {"dilation", two}}, {1, 4, 4, 2}),
+      transposed_case("groups", 6, three, {{"stride", two}, {"groups", two}}, {2, 3, 3, 4}),
+      transposed_case("depthwise", 8, four, {{"stride", two}, {"groups", Extent{8}}}, {2, 3, 3, 8}),
+      transposed_case("single_pixel", 3, two, {{"stride", two}}, {1, 1, 1, 2}),
+      transposed_case("empty", 3, two, {{"stride", two}}, {0, 3, 3, 2}),
+      transposed_case("inference", 16, two, {{"stride", two}}, {2, 4, 4, 16}),
+      transposed_case("speed", 16, two, {{"stride", two}}, {16, 16, 16, 32}),
   };
   cases[cases.size() - 2].mode = Mode::inference;
   cases.back().benchmark = true;
