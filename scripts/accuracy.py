@@ -28,6 +28,9 @@ DIGITS = ["data.train.digits=60000", "data.validation.digits.first=1000000"]
 EXAMPLES = {
     "digits": (None, None, "accuracy", 0.97, True),
     "digits-vit": (None, None, "accuracy", 0.93, True),
+    "digits-mobilenet": (None, None, "accuracy", 0.98, True),
+    "digits-unet": (None, None, "iou", 0.9, True),
+    "digits-autoencoder": (None, None, "rmse", 0.11, False),
     "mnist-cnn": (None, None, "accuracy", 0.97, True),
     "two-towers": (None, None, "accuracy", 0.95, True),
     "cifar10-resnet20": ("cifar10-train.tar.zst", "data.train.images", "accuracy", 0.81, True),

@@ -53,6 +53,7 @@ struct SourceOptions {
   std::int64_t count = 0;                       ///< digits: number of samples; other kinds: 0 = all
   std::int64_t first = 0;                       ///< digits: index of the first digit
   bool pairs = false;                           ///< digits: two digits and whether they are equal (left, right, label)
+  bool masks = false;                           ///< digits: also where the ink is (image, mask, label)
   SourcePart part = SourcePart::automatic;      ///< idx, cifar
   Tokenizer tokenizer = Tokenizer::characters;  ///< text
   std::int64_t context = 0;                     ///< text, tokens: window length
@@ -86,9 +87,18 @@ struct DataOptions {
   int depth = 0;    ///< 0: tuned while running
 };
 
+/// Parameters that are updated otherwise than the optimizer's settings say. One in several groups is of the first.
+struct ParameterGroup {
+  std::vector<std::string> match;                     ///< glob patterns over parameter names
+  double rate = 1;                                    ///< factor of the learning rate
+  std::optional<double> weight_decay = std::nullopt;  ///< of all of them, norms and biases too; none: as without group
+  Place place = {};
+};
+
 struct OptimizerOptions {
   std::string kind = "sgd";  ///< sgd, adam, adamw, or a user's own
   Attributes attributes;
+  std::vector<ParameterGroup> groups = {};
 };
 
 /// How the learning rate develops after the warm-up.

@@ -146,7 +146,8 @@ struct InPlace {
 enum class OpKind : std::uint8_t {
   layer,   ///< tensors in, tensors out; may be an entry of a `layers:` list
   loss,    ///< inputs (prediction, target); outputs (loss [b] f32, count [b] f32), both sums over a sample
-  metric,  ///< inputs and outputs as a loss, without a gradient; reported as sum of values / sum of counts
+  metric,  ///< inputs and outputs as a loss, without a gradient; reported as sum of values / sum of counts. With
+           ///< `report` the first output may be [b, k], k values of a sample
   fused,   ///< a layer that only lowering makes, of several others; no model can name it
 };
 
@@ -166,8 +167,11 @@ class OpDef {
   std::vector<int> constant_inputs;  ///< these inputs never get a gradient (indices, labels)
   BackwardReads backward_reads;
   InPlace in_place;
-  bool exponential = false;      ///< metrics: reported as exp(sum / sum) (perplexity)
-  bool root = false;             ///< metrics: reported as the root of sum / sum (rmse)
+  bool exponential = false;  ///< metrics: reported as exp(sum / sum) (perplexity)
+  bool root = false;         ///< metrics: reported as the root of sum / sum (rmse)
+  /// Metrics: what is reported of the sums over all samples, of each value and, last, of the count (r2, mean_iou).
+  std::function<double(std::span<const double> sums)> report;
+  bool whole_numbers = false;    ///< metrics: values and counts are whole numbers, whose sums need no order
   bool higher_is_better = true;  ///< metrics: for `best` and `early_stop`
 
   /// Shape inference; dimension 0 of the inputs is the shard's batch. Throws Error(configuration) that says what was

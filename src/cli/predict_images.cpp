@@ -83,14 +83,6 @@ std::vector<std::string> names_of(const std::vector<Feature>& features) {
   return names;
 }
 
-std::vector<Feature> image_features(const DataSetInfo& info) {
-  std::vector<Feature> images;
-  for (const Feature& feature : info.features) {
-    if (feature.kind == Feature::Kind::image) images.push_back(feature);
-  }
-  return images;
-}
-
 Tensor decode(const std::string& path, const Feature& feature) {
   const auto bytes = read_whole_file(path);
   if (!bytes) throw Error(ExitCode::data, fmt::format("{}: cannot open; expected a JPEG or PNG file", path));
@@ -112,8 +104,8 @@ Tensor decode(const std::string& path, const Feature& feature) {
 /// Decodes the files of a sample when it is read.
 class ImageFiles final : public DataSet {
  public:
-  ImageFiles(const std::vector<std::string>& files, const DataSetInfo& of_training) {
-    info_.features = image_features(of_training);
+  ImageFiles(const std::vector<std::string>& files, const std::vector<Feature>& inputs) {
+    info_.features = inputs;
     files_ = sample_files(files, names_of(info_.features));
   }
   [[nodiscard]] const DataSetInfo& info() const override { return info_; }
@@ -138,6 +130,12 @@ void require_images(const train::LoadedModel& model) {
     throw Error(ExitCode::usage, fmt::format("predict: the model reads '{}', which is not an image; only images and "
                                              "text are supported",
                                              input.name));
+  }
+  if (model.prediction_shape().size() > 1) {
+    throw Error(ExitCode::usage, fmt::format("predict: expected a model that predicts classes or numbers, found one "
+                                             "that predicts {} for each sample; a C++ program can have them "
+                                             "(TrainedModel::predict)",
+                                             to_string(model.prediction_shape())));
   }
 }
 
@@ -169,7 +167,7 @@ void print_sample(const train::LoadedModel& model, const PredictOptions& options
 
 void predict_images(train::LoadedModel& model, const PredictOptions& options) {
   require_images(model);
-  const ImageFiles samples(options.files, model.data());
+  const ImageFiles samples(options.files, model.inputs());
   const bool classes = model.job().loss.kind == "cross_entropy";
   std::vector<Scores> scores(static_cast<std::size_t>(samples.size()));
   model.predict(samples, [&](std::int64_t id, std::span<const float> prediction) {

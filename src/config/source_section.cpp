@@ -101,6 +101,9 @@ Section<Source> digits() {
       .field("count", &Source::count, number().at_least(1), "how many samples")
       .field("first", &Source::first, number().at_least(0), "index of the first; other indices are other samples")
       .field("pairs", &Source::pairs, boolean(), "two digits a sample, left and right, and whether they are equal")
+      .field("masks", &Source::masks, boolean(),
+             "beside each image a mask: an image of where the ink is, 1, and is not, 0")
+      .written_if([](const Source& source) { return source.masks; })
       .shorthand("count")
       .placed(&Source::place);
 }

@@ -136,7 +136,8 @@ void draw_stroke(const Stroke& stroke, const Hand& hand, RandomStream& random, C
 
 }  // namespace
 
-void draw_digit(int digit, std::uint64_t key, std::uint64_t index, std::span<std::uint8_t> pixels) {
+void draw_digit(int digit, std::uint64_t key, std::uint64_t index, std::span<std::uint8_t> pixels,
+                std::span<std::uint8_t> mask) {
   RandomStream random(key, index);
   const auto styles = digit_styles(digit);
   const DigitStyle& style = styles[random.below(static_cast<std::uint32_t>(styles.size()))];
@@ -153,6 +154,7 @@ void draw_digit(int digit, std::uint64_t key, std::uint64_t index, std::span<std
       const float speckle = static_cast<float>((word >> (8 * k)) & 255U) * (1.0F / 128.0F) - 1.0F;
       const float value = std::clamp(ink * cover + noise * speckle, 0.0F, 255.0F);
       pixels[static_cast<std::size_t>(i + k)] = static_cast<std::uint8_t>(value);
+      if (!mask.empty()) mask[static_cast<std::size_t>(i + k)] = cover >= 0.5F ? 255 : 0;
     }
   }
 }

@@ -66,8 +66,11 @@ class Digits : public DataSet {
 
 class SingleDigits final : public Digits {
  public:
-  SingleDigits(std::int64_t count, std::int64_t first) : Digits(count, first) {
-    describe({image_feature("image")}, {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"}, "digits");
+  SingleDigits(std::int64_t count, std::int64_t first, bool masks) : Digits(count, first), masks_(masks) {
+    std::vector<Feature> images = {image_feature("image")};
+    if (masks) images.push_back(image_feature("mask"));
+    describe(std::move(images), {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"},
+             masks ? "digits with masks" : "digits");
   }
 
   [[nodiscard]] std::int64_t label(std::int64_t id) const override { return class_of(kSingleKey, index_of(id)); }
@@ -75,9 +78,13 @@ class SingleDigits final : public Digits {
   void read(std::int64_t id, Sample& out) const override {
     start(out);
     const int digit = class_of(kSingleKey, index_of(id));
-    draw_digit(digit, kSingleKey, index_of(id), out[0].tensor.as<std::uint8_t>());
-    out[1].tensor.as<std::int32_t>()[0] = digit;
+    draw_digit(digit, kSingleKey, index_of(id), out[0].tensor.as<std::uint8_t>(),
+               masks_ ? out[1].tensor.as<std::uint8_t>() : std::span<std::uint8_t>());
+    out.back().tensor.as<std::int32_t>()[0] = digit;
   }
+
+ private:
+  bool masks_;
 };
 
 class DigitPairs final : public Digits {
@@ -112,14 +119,18 @@ class DigitPairs final : public Digits {
 
 }  // namespace
 
-std::unique_ptr<DataSet> make_digits(std::int64_t count, std::int64_t first, bool pairs) {
+std::unique_ptr<DataSet> make_digits(std::int64_t count, std::int64_t first, const DigitForm& form) {
   if (count < 1 || first < 0) {
     throw Error(
         ExitCode::configuration,
         fmt::format("digits: expected a count of at least 1 and a first of at least 0, found {} and {}", count, first));
   }
-  if (pairs) return std::make_unique<DigitPairs>(count, first);
-  return std::make_unique<SingleDigits>(count, first);
+  if (form.pairs && form.masks) {
+    throw Error(ExitCode::configuration,
+                "digits: expected pairs or masks, found both; a mask belongs to a sample of one image");
+  }
+  if (form.pairs) return std::make_unique<DigitPairs>(count, first);
+  return std::make_unique<SingleDigits>(count, first, form.masks);
 }
 
 }  // namespace lockstep::data

@@ -16,12 +16,20 @@ namespace lockstep::data {
 inline constexpr int kDigitsVersion = 1;
 inline constexpr std::int64_t kDigitSide = 28;
 
+struct DigitForm {
+  bool pairs = false;  ///< two digits a sample
+  bool masks = false;  ///< beside the image where its ink is
+};
+
 /// Samples first ... first + count - 1. Features image u8 [28, 28, 1] and label 0 ... 9; with `pairs` left,
-/// right and label, which is 1 when both show the same digit (half of them do).
-/// Throws Error(configuration) for a count below 1 or a negative first.
-[[nodiscard]] std::unique_ptr<DataSet> make_digits(std::int64_t count, std::int64_t first = 0, bool pairs = false);
+/// right and label, which is 1 when both show the same digit (half of them do); with `masks` image, mask and label.
+/// Throws Error(configuration) for a count below 1, a negative first, or pairs with masks.
+[[nodiscard]] std::unique_ptr<DataSet> make_digits(std::int64_t count, std::int64_t first = 0,
+                                                   const DigitForm& form = {});
 
 /// Draws `digit` into 28 x 28 bytes, ink bright on dark; `key` and `index` determine the handwriting and the noise.
-void draw_digit(int digit, std::uint64_t key, std::uint64_t index, std::span<std::uint8_t> pixels);
+/// `mask`, if it is not empty: 255 for each pixel at least half of which is ink, else 0.
+void draw_digit(int digit, std::uint64_t key, std::uint64_t index, std::span<std::uint8_t> pixels,
+                std::span<std::uint8_t> mask = {});
 
 }  // namespace lockstep::data

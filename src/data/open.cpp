@@ -46,7 +46,9 @@ std::unique_ptr<DataSet> limit(std::unique_ptr<DataSet> whole, std::int64_t coun
 }
 
 std::unique_ptr<DataSet> open_source(const SourceOptions& source, const IndexOptions& options) {
-  if (source.kind == SourceKind::digits) return make_digits(source.count, source.first, source.pairs);
+  if (source.kind == SourceKind::digits) {
+    return make_digits(source.count, source.first, {.pairs = source.pairs, .masks = source.masks});
+  }
   if (source.paths.empty()) {
     throw Error(ExitCode::data, fmt::format("no path; expected one for a data set of kind '{}'", name_of(source.kind)));
   }

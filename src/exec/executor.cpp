@@ -15,9 +15,10 @@ namespace lockstep::exec {
 
 namespace {
 
-double sum_in_order(const float* values, std::int64_t n) {
+/// Of `n` values that are `step` apart.
+double sum_in_order(const float* values, std::int64_t n, std::size_t step) {
   double sum = 0;
-  for (std::int64_t i = 0; i < n; ++i) sum += static_cast<double>(values[i]);
+  for (std::size_t i = 0; i < static_cast<std::size_t>(n); ++i) sum += static_cast<double>(values[i * step]);
   return sum;
 }
 
@@ -50,22 +51,31 @@ std::vector<double> scalars_of(const std::vector<ShardScalars>& shards) {
   std::vector<double> scalars;
   for (const ShardScalars& shard : shards) {
     scalars.insert(scalars.end(), {shard.loss, shard.count});
-    for (const auto& [value, count] : shard.metrics) scalars.insert(scalars.end(), {value, count});
+    scalars.insert(scalars.end(), shard.metrics.begin(), shard.metrics.end());
   }
   return scalars;
 }
 
-StepSums sums_of(comm::Scalars gathered, std::size_t metrics) {
-  const auto columns = static_cast<std::size_t>(scalars_per_shard(metrics));
+std::size_t metric_values(const Graph& graph, std::size_t metric) {
+  const Node& node = graph.nodes[static_cast<std::size_t>(graph.metrics[metric])];
+  const Shape& values = graph.at(node.outputs[0]).spec.shape;
+  return values.size() > 1 ? static_cast<std::size_t>(values[1]) : 1;
+}
+
+int scalars_per_shard(const Graph& graph) {
+  std::size_t scalars = 2;
+  for (std::size_t m = 0; m < graph.metrics.size(); ++m) scalars += metric_values(graph, m) + 1;
+  return static_cast<int>(scalars);
+}
+
+StepSums sums_of(comm::Scalars gathered, int columns) {
+  const auto width = static_cast<std::size_t>(columns), metrics = width - 2;
   StepSums sums;
   sums.metrics.resize(metrics);
-  for (std::size_t row = 0; row + columns <= gathered.values.size(); row += columns) {
+  for (std::size_t row = 0; row + width <= gathered.values.size(); row += width) {
     sums.loss += gathered.values[row];
     sums.count += gathered.values[row + 1];
-    for (std::size_t m = 0; m < metrics; ++m) {
-      sums.metrics[m].first += gathered.values[row + 2 + 2 * m];
-      sums.metrics[m].second += gathered.values[row + 3 + 2 * m];
-    }
+    for (std::size_t m = 0; m < metrics; ++m) sums.metrics[m] += gathered.values[row + 2 + m];
   }
   sums.flags = gathered.flags;
   sums.rank_values = std::move(gathered.rank_values);
@@ -144,11 +154,17 @@ template <class Result>
 void Executor::add_up(const Result& result, std::int64_t valid, ShardScalars& sums) const {
   sums = {};
   if (graph_.loss < 0) return;  // another part computes the loss
-  const auto sum = [&](const Location& location) { return sum_in_order(result(location), valid); };
+  const auto sum = [&](const Location& location, std::size_t column = 0, std::size_t columns = 1) {
+    return sum_in_order(result(location) + column, valid, columns);
+  };
   const Results& results = program_.results;
   sums.loss = sum(results.loss);
   sums.count = sum(results.count);
-  for (const auto& [value, count] : results.metrics) sums.metrics.emplace_back(sum(value), sum(count));
+  for (std::size_t m = 0; m < results.metrics.size(); ++m) {
+    const std::size_t columns = metric_values(graph_, m);
+    for (std::size_t c = 0; c < columns; ++c) sums.metrics.push_back(sum(results.metrics[m].first, c, columns));
+    sums.metrics.push_back(sum(results.metrics[m].second));
+  }
 }
 
 const std::vector<ShardScalars>& Executor::train(const TrainStep& step, InputSource& source,

@@ -28,26 +28,26 @@ namespace lockstep::exec {
 /// Sums over a shard's samples, in sample order.
 struct ShardScalars {
   double loss = 0, count = 0;
-  std::vector<std::pair<double, double>> metrics;  ///< (value, count), in the graph's order
+  std::vector<double> metrics;  ///< the values and the count of each metric, in the graph's order
 };
 
-/// Scalars per shard that the reducer gathers: the loss and each metric, with their counts.
-[[nodiscard]] constexpr int scalars_per_shard(std::size_t metrics) {
-  return 2 + 2 * static_cast<int>(metrics);
-}
+/// Values of a sample, without the count, that the graph's metric number `metric` has.
+[[nodiscard]] std::size_t metric_values(const Graph& graph, std::size_t metric);
+/// Scalars per shard that the reducer gathers: the loss and the values of each metric, with their counts.
+[[nodiscard]] int scalars_per_shard(const Graph& graph);
 [[nodiscard]] std::vector<double> scalars_of(const std::vector<ShardScalars>& shards);
 
 /// The numbers of a step that every rank needs: sums of loss and metrics over all shards, and the ranks' flags and
 /// values.
 struct StepSums {
   double loss = 0, count = 0;
-  std::vector<std::pair<double, double>> metrics;  ///< (value, count), in the graph's order
+  std::vector<double> metrics;  ///< the values and the count of each metric, in the graph's order
   std::uint32_t flags = 0;
   std::vector<double> rank_values;  ///< the same number of values from each rank, rank by rank
 };
 
-/// Adds up what the reducer gathered, in shard order.
-[[nodiscard]] StepSums sums_of(comm::Scalars gathered, std::size_t metrics);
+/// Adds up what the reducer gathered, in shard order; `columns`: scalars_per_shard().
+[[nodiscard]] StepSums sums_of(comm::Scalars gathered, int columns);
 
 /// For a part of a model: the order in which this rank's workers compute, and which ranks compute the other parts.
 struct PartSchedule {
@@ -78,8 +78,8 @@ struct EvaluatedShard {
   std::int64_t valid = 0;
   const float* loss = nullptr;  ///< [b]; null if the graph has no loss
   const float* count = nullptr;
-  std::vector<std::pair<const float*, const float*>> metrics;
-  const float* prediction = nullptr;  ///< null if the graph has a loss
+  std::vector<std::pair<const float*, const float*>> metrics;  ///< values [b] or [b, k], and counts [b]
+  const float* prediction = nullptr;                           ///< null if the graph has a loss
 };
 
 struct ExecutorOptions {

@@ -84,8 +84,10 @@ GpuResults::GpuResults(const ProgramSetup& setup, GpuWorkerStream& stream)
   const std::size_t column = static_cast<std::size_t>(setup.shard_samples()) * sizeof(float);
   want(results.loss, column);
   want(results.count, column);
-  for (const auto& [value, count] : results.metrics) {
-    want(value, column);
+  for (std::size_t m = 0; m < results.metrics.size(); ++m) {
+    const auto& [values, count] = results.metrics[m];
+    const Node& node = setup.graph.nodes[static_cast<std::size_t>(setup.graph.metrics[m])];
+    want(values, setup.graph.at(node.outputs[0]).spec.bytes());
     want(count, column);
   }
   if (setup.graph.output >= 0) want(results.prediction, setup.graph.at(setup.graph.output).spec.bytes());

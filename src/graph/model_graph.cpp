@@ -152,16 +152,16 @@ Graph build_model_graph(const ModelGraphRequest& request, const OpRegistry& ops,
   ModelContext context{.inputs = {}, .classes = request.classes, .vocabulary = request.vocabulary, .context = 0};
   const std::string target = request.loss == nullptr ? "" : target_feature(request.loss->target, request.features);
   ValueId target_id = -1;
+  const std::vector<std::string>& named = request.model->inputs;
   for (const auto& feature : request.features) {
     const bool is_target =
         request.loss == nullptr ? feature.name == "label" || feature.name == "target" : feature.name == target;
     if (is_target && request.loss == nullptr) continue;
+    // An autoencoder's target is its input; then `inputs` says so.
+    const bool is_input = !is_target || std::find(named.begin(), named.end(), feature.name) != named.end();
     const ValueId id = builder.input(feature.name, feature.spec);
-    if (is_target) {
-      target_id = id;
-    } else {
-      context.inputs.emplace_back(feature.name, id);
-    }
+    if (is_target) target_id = id;
+    if (is_input) context.inputs.emplace_back(feature.name, id);
     if (feature.kind == Feature::Kind::tokens && !feature.spec.shape.empty()) context.context = feature.spec.shape[0];
   }
   select_inputs(*request.model, context);

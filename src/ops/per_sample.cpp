@@ -60,4 +60,16 @@ AttributeSpec ignored_index_attribute() {
           .maximum = 2147483647.0};
 }
 
+AttributeSpec focal_attribute() {
+  return {.name = "focal",
+          .kind = AttributeKind::number,
+          .doc = "gamma of the focal loss: terms are multiplied by (1 - p)^gamma, so that what is easy counts less",
+          .optional = true,
+          .minimum = 0};
+}
+
+double focal_of(const Attributes& attributes) {
+  return attributes.has("focal") ? attributes.number("focal") : 0;
+}
+
 }  // namespace lockstep::ops

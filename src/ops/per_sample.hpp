@@ -36,5 +36,8 @@ struct ClassRows {
 
 /// The attribute `ignored_index`.
 [[nodiscard]] AttributeSpec ignored_index_attribute();
+/// The attribute `focal`, and its value; 0 where it is not given.
+[[nodiscard]] AttributeSpec focal_attribute();
+[[nodiscard]] double focal_of(const Attributes& attributes);
 
 }  // namespace lockstep::ops

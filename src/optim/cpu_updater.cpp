@@ -125,7 +125,11 @@ bool CpuUpdater::overflowed(std::uint64_t step) {
 // A chunk's gradient is computed from its sums wherever it is needed: for the norm, and again for the update.
 UpdateResult CpuUpdater::update(Model& model, double count, const UpdateScalars& scalars) {
   using Gradient = std::array<float, comm::kChunkElements>;
-  const ParameterUpdate update_elements = optimizer_.update(settings_, {scalars.learning_rate, scalars.update});
+  std::vector<ParameterUpdate> updates;  // by group
+  for (std::size_t group = 0; group < groups_.count(); ++group) {
+    updates.push_back(
+        optimizer_.update(groups_.settings(group), {scalars.learning_rate * groups_.rate(group), scalars.update}));
+  }
   const auto step = static_cast<std::uint64_t>(scalars.step);
   scaling_ = {.divisor = static_cast<float>(count * scalars.loss_scale)};
   if (other_parts_) {
@@ -153,10 +157,10 @@ UpdateResult CpuUpdater::update(Model& model, double count, const UpdateScalars&
     std::array<float*, kMaxOptimizerStates> states{};
     for (std::size_t s = 0; s < model.optimizer.size(); ++s) states.at(s) = at(model.optimizer[s]);
     const auto n = static_cast<std::size_t>(chunk.elements);
-    update_elements({{at(model.parameters), n},
-                     {gradient.data(), n},
-                     {states.data(), model.optimizer.size()},
-                     decays(chunk.parameter)});
+    updates[groups_.of(chunk.parameter)]({{at(model.parameters), n},
+                                          {gradient.data(), n},
+                                          {states.data(), model.optimizer.size()},
+                                          groups_.decays(chunk.parameter)});
   });
   update_states(model);
   if (slices_ != nullptr) slices_->gather_updated(model.parameters, step);

@@ -119,7 +119,8 @@ std::vector<UpdatePart> GpuUpdater::update_parts(std::vector<const float*>& uses
       part.parameter = parameters_->parameters().data() + offset;
       part.use = std::ssize(uses);
       part.uses = static_cast<std::int32_t>(uses_[p].size());
-      part.decay = decays(p);
+      part.decay = groups_.decays(p);
+      part.group = static_cast<std::int32_t>(groups_.of(p));
       if (copies.at(p) != nullptr) {
         part.low_precision = copies.type(p);
         part.copy = reinterpret_cast<std::uint16_t*>(copies.at(p)) + offset - parameters_->parameters().start(p);
@@ -276,12 +277,16 @@ void GpuUpdater::launch_optimizer(GpuStream* stream, const UpdateScalars& scalar
   UpdateOperands of{.parts = parts_.as<UpdatePart>(),
                     .gradient = device_gradient_->data(),
                     .states = {},
+                    .group = 0,
                     .state_count = static_cast<std::int32_t>(optimizer_state_.size()),
                     .clip = clip_norm_ > 0 ? verdict_.as<Verdict>() : nullptr,
                     .overflow = scales_loss_ ? &verdict_.as<Verdict>()->overflow : nullptr};
   for (std::size_t s = 0; s < optimizer_state_.size(); ++s) of.states[s] = optimizer_state_[s]->data();
-  kernels_->launch_optimizer(stream, device_gradient_->elements(), of, optimizer_.name, settings_,
-                             {scalars.learning_rate, scalars.update});
+  for (std::size_t group = 0; group < groups_.count(); ++group) {
+    of.group = static_cast<std::int32_t>(group);
+    kernels_->launch_optimizer(stream, device_gradient_->elements(), of, optimizer_.name, groups_.settings(group),
+                               {scalars.learning_rate * groups_.rate(group), scalars.update});
+  }
 }
 
 UpdateResult GpuUpdater::read_verdict() {

@@ -27,6 +27,7 @@ struct UpdatePart {
   std::int32_t uses = 0;       ///< 0: frozen
   std::int32_t elements = 0;   ///< of its kPart floats; the rest is padding
   bool decay = false;
+  std::int32_t group = 0;            ///< see ParameterGroups
   DType low_precision = DType::f32;  ///< type of the low-precision copy; f32: none
   std::uint16_t* copy = nullptr;     ///< address of its first element
 };
@@ -136,6 +137,7 @@ struct UpdateOperands {
   const UpdatePart* parts;
   float* gradient;
   float* states[kMaxOptimizerStates];
+  std::int32_t group;  ///< the one whose parameters are updated
   std::int32_t state_count;
   const Verdict* clip;            ///< null: gradients are not clipped
   const std::uint32_t* overflow;  ///< null: no update is skipped
@@ -144,7 +146,8 @@ struct UpdateOperands {
   LOCKSTEP_HOST_DEVICE const UpdatePart* part(std::int64_t i) const {
     if (is_set(overflow)) return nullptr;
     const UpdatePart& part = parts[i / exec::GpuTensors::kPart];
-    return i % exec::GpuTensors::kPart < part.elements && part.uses > 0 ? &part : nullptr;
+    const bool updated = i % exec::GpuTensors::kPart < part.elements && part.uses > 0 && part.group == group;
+    return updated ? &part : nullptr;
   }
   /// Renews the low-precision copy of a parameter that has changed.
   LOCKSTEP_HOST_DEVICE static void renew_copy(const UpdatePart& part, std::int64_t at) {

@@ -22,6 +22,7 @@
 #include "lockstep/optimizer.hpp"
 #include "optim/model_slices.hpp"
 #include "optim/other_parts.hpp"
+#include "optim/parameter_groups.hpp"
 
 namespace lockstep::optim {
 
@@ -73,7 +74,7 @@ class Updater {
 
   [[nodiscard]] Model make_model(std::uint64_t seed) const;
   [[nodiscard]] std::vector<std::string> optimizer_state_names() const {
-    return optimizer_.states ? optimizer_.states(settings_) : std::vector<std::string>();
+    return optimizer_.states ? optimizer_.states(groups_.settings(0)) : std::vector<std::string>();
   }
 
   /// What begin() will allocate on the device; nothing on a CPU.
@@ -102,16 +103,12 @@ class Updater {
   [[nodiscard]] std::span<const double> gather_numbers(std::vector<double>& values, std::uint64_t step);
   /// The number of chunks of the whole model.
   [[nodiscard]] std::size_t all_chunks() const { return other_parts_ ? other_parts_->chunks() : chunks_.size(); }
-  [[nodiscard]] bool decays(std::size_t parameter) const {
-    return decay_all_ || graph_.at(graph_.parameters[parameter]).decay;
-  }
 
   const Graph& graph_;
   const Program& program_;
   const comm::GradientBuckets& buckets_;
   const OptimizerDef& optimizer_;
-  Attributes settings_;  // the optimizer's
-  bool decay_all_;
+  ParameterGroups groups_;
   double clip_norm_;
   int shards_;
   bool scales_loss_;

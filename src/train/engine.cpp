@@ -82,7 +82,7 @@ void Engine::make_model() {
                                   slices.get()};
   const comm::ReducerOptions options{.exact = job.exact != Exactness::never,
                                      .timeout = run.context.timeout(),
-                                     .scalars_per_shard = exec::scalars_per_shard(run.graph.metrics.size()),
+                                     .scalars_per_shard = exec::scalars_per_shard(run.graph),
                                      .streamed = streams_gradients(run.context.device, job.parallel.sharding),
                                      .workers = pool.size(),
                                      .open_elements = exec::max_open_elements(executor->program(), buckets)};

@@ -78,8 +78,9 @@ std::chrono::milliseconds stalled_after(const EvaluationOptions& options) {
 
 }  // namespace
 
-double metric_value(const OpDef& metric, double sum, double count) {
-  const double mean = count > 0 ? sum / count : 0;
+double metric_value(const OpDef& metric, std::span<const double> sums) {
+  if (metric.report) return metric.report(sums);
+  const double mean = sums[1] > 0 ? sums[0] / sums[1] : 0;
   if (metric.root) return std::sqrt(mean);
   return metric.exponential ? std::exp(mean) : mean;
 }
@@ -98,6 +99,16 @@ Evaluation::Evaluation(const Graph& graph, const DataSet& set, data::Pipeline pi
       executor_(make_executor(graph, communicator, device, pool, options)),
       loader_(set, std::move(pipeline), loader_options(graph, shards_, options, communicator)) {
   executor_->fill_inputs(options.filler);
+  for (std::size_t m = 0; m < graph.metrics.size(); ++m) {
+    const Node& node = graph.nodes[static_cast<std::size_t>(graph.metrics[m])];
+    const std::size_t values = exec::metric_values(graph, m);
+    places_.push_back({node.op->whole_numbers, node.op->whole_numbers ? whole_sums_.size() : columns_, values});
+    if (node.op->whole_numbers) {
+      whole_sums_.resize(whole_sums_.size() + values + 1);
+    } else {
+      columns_ += values + 1;
+    }
+  }
   std::vector<int> equal(static_cast<std::size_t>(communicator.size()));
   for (const auto& ranks : ranks_of_parts()) {
     const std::vector<int> counts = comm::equal_counts(shards_, static_cast<int>(ranks.size()));
@@ -155,16 +166,19 @@ std::map<std::string, double> Evaluation::run(const exec::ModelValues& model, st
   const Operation operation{"evaluation", step, options_.timeout};
   std::vector<float> rows(static_cast<std::size_t>(shards_ * options_.shard_samples) * columns());
   executor_->use(model);
+  std::fill(whole_sums_.begin(), whole_sums_.end(), 0.0);
   const auto work = [&](comm::WorkProgress& progress) {
     compute(rows, progress);
     return true;
   };
   (void)comm::work_together(communicator_, operation, work, stalled_after(options_));
   ++runs_;
-  std::vector<double> sums(columns());
+  std::vector<double> sums(columns() + whole_sums_.size());
   if (!is_cut() || options_.parts->own() == options_.parts->of_loss()) {
     gather(rows, operation);
+    gather_whole_numbers(operation);
     sums = sums_of(rows);
+    sums.insert(sums.end(), whole_sums_.begin(), whole_sums_.end());
   }
   if (is_cut()) {
     const auto loss = static_cast<std::size_t>(options_.parts->of_loss());
@@ -173,7 +187,8 @@ std::map<std::string, double> Evaluation::run(const exec::ModelValues& model, st
   return metrics_of(sums);
 }
 
-// Row s has the values of sample s: (loss, count, metric, count, ...). Only the rows of this rank's samples are filled.
+// Row s has the values of sample s: (loss, count, a metric's values, its count, ...). Only the rows of this rank's
+// samples are filled.
 void Evaluation::compute(std::vector<float>& rows, comm::WorkProgress& progress) {
   const auto take = [&](const exec::EvaluatedShard& shard) {
     const std::int64_t first = shard.shard * options_.shard_samples;
@@ -182,15 +197,40 @@ void Evaluation::compute(std::vector<float>& rows, comm::WorkProgress& progress)
       row[0] = shard.loss[s];
       row[1] = shard.count[s];
       for (std::size_t m = 0; m < shard.metrics.size(); ++m) {
-        row[2 + 2 * m] = shard.metrics[m].first[s];
-        row[3 + 2 * m] = shard.metrics[m].second[s];
+        const auto& [whole, place, values] = places_[m];
+        if (whole) continue;
+        std::copy_n(shard.metrics[m].first + static_cast<std::size_t>(s) * values, values, row + place);
+        row[place + values] = shard.metrics[m].second[s];
       }
     }
+    add_whole_numbers(shard);
     progress.advance();
   };
   if (is_cut()) return executor_->evaluate(runs_, schedule_, loader_, take);
   const int waves = options_.workers.empty() ? 0 : exec::waves_of(counts(), options_.workers);
   executor_->evaluate(runs_, mine(), loader_, take, waves);
+}
+
+void Evaluation::add_whole_numbers(const exec::EvaluatedShard& shard) {
+  if (whole_sums_.empty() || shard.loss == nullptr) return;
+  const std::lock_guard lock(whole_mutex_);
+  for (std::size_t m = 0; m < shard.metrics.size(); ++m) {
+    const auto& [whole, place, values] = places_[m];
+    for (std::size_t s = 0; whole && s < static_cast<std::size_t>(shard.valid); ++s) {
+      double* const sums = whole_sums_.data() + place;
+      for (std::size_t v = 0; v < values; ++v) sums[v] += static_cast<double>(shard.metrics[m].first[s * values + v]);
+      sums[values] += static_cast<double>(shard.metrics[m].second[s]);
+    }
+  }
+}
+
+void Evaluation::gather_whole_numbers(const Operation& operation) {
+  Communicator& communicator = is_cut() ? options_.parts->group() : communicator_;
+  if (communicator.size() == 1 || whole_sums_.empty()) return;
+  std::vector<double> all(whole_sums_.size() * static_cast<std::size_t>(communicator.size()));
+  communicator.all_gather(std::as_bytes(std::span(whole_sums_)), std::as_writable_bytes(std::span(all)), operation);
+  std::fill(whole_sums_.begin(), whole_sums_.end(), 0.0);
+  for (std::size_t i = 0; i < all.size(); ++i) whole_sums_[i % whole_sums_.size()] += all[i];
 }
 
 // Gathers in rounds of as many shards per rank as an equal assignment has, so that memory does not grow with an unequal
@@ -231,11 +271,13 @@ std::vector<double> Evaluation::sums_of(const std::vector<float>& rows) const {
   return sums;
 }
 
-std::map<std::string, double> Evaluation::metrics_of(const std::vector<double>& sums) const {
+std::map<std::string, double> Evaluation::metrics_of(std::span<const double> sums) const {
   std::map<std::string, double> metrics{{"loss", sums[0] / sums[1]}};
   for (std::size_t m = 0; m < graph_.metrics.size(); ++m) {
     const Node& node = graph_.nodes[static_cast<std::size_t>(graph_.metrics[m])];
-    metrics[metric_name(node)] = metric_value(*node.op, sums[2 + 2 * m], sums[3 + 2 * m]);
+    const MetricPlace& place = places_[m];
+    const std::size_t first = place.whole ? columns() + place.first : place.first;
+    metrics[metric_name(node)] = metric_value(*node.op, sums.subspan(first, place.values + 1));
   }
   return metrics;
 }

@@ -1,10 +1,13 @@
 // Evaluation: every sample exactly once, with the same bits for any number of ranks and threads and any shard
-// assignment: per-sample values are gathered and added in order of the sample ids, in double. A rank may be arbitrarily
+// assignment: per-sample values are gathered and added in order of the sample ids, in double; those of metrics that are
+// whole numbers, of which there can be some for each class, are added where they are. A rank may be arbitrarily
 // slower than the others (work_together.hpp); only one that finishes no shard for a while is considered hung.
 #pragma once
 
 #include <map>
 #include <memory>
+#include <mutex>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -53,16 +56,29 @@ class Evaluation {
   [[nodiscard]] bool is_cut() const { return options_.parts != nullptr; }
   [[nodiscard]] std::vector<std::vector<int>> ranks_of_parts() const;
   [[nodiscard]] std::vector<comm::ShardAssignment> assignments() const;
-  [[nodiscard]] std::size_t columns() const { return 2 * (1 + graph_.metrics.size()); }
+  [[nodiscard]] std::size_t columns() const { return columns_; }
   void compute(std::vector<float>& rows, comm::WorkProgress& progress);
+  void add_whole_numbers(const exec::EvaluatedShard& shard);
   void gather(std::vector<float>& rows, const Operation& operation) const;
+  void gather_whole_numbers(const Operation& operation);
   [[nodiscard]] std::vector<double> sums_of(const std::vector<float>& rows) const;
-  [[nodiscard]] std::map<std::string, double> metrics_of(const std::vector<double>& sums) const;
+  /// `sums`: of the columns, then of the whole numbers.
+  [[nodiscard]] std::map<std::string, double> metrics_of(std::span<const double> sums) const;
+
+  /// A metric's place among the columns of a sample, or, if its values are whole numbers, among the sums of those.
+  struct MetricPlace {
+    bool whole = false;
+    std::size_t first = 0, values = 1;
+  };
 
   const Graph& graph_;
   Communicator& communicator_;
   EvaluationOptions options_;
   std::int64_t samples_;
+  std::vector<MetricPlace> places_;  ///< by metric
+  std::size_t columns_ = 2;          ///< of a sample: loss, count, and the metrics that are not whole numbers
+  std::vector<double> whole_sums_;   ///< sums of whole numbers, which are the same in any order
+  std::mutex whole_mutex_;           ///< guards whole_sums_: workers add shards to it
   int shards_;
   std::vector<std::vector<int>> shards_of_rank_;
   exec::PartSchedule schedule_;  ///< if the model is cut
@@ -71,8 +87,9 @@ class Evaluation {
   data::Loader loader_;
 };
 
-/// sum / count, or its exp or root, depending on the metric.
-[[nodiscard]] double metric_value(const OpDef& metric, double sum, double count);
+/// Of the sums of a metric's values and, last, of its count: sum / count, or its exp or root, or what the metric
+/// reports.
+[[nodiscard]] double metric_value(const OpDef& metric, std::span<const double> sums);
 /// "metric.accuracy" -> "accuracy"
 [[nodiscard]] std::string metric_name(const Node& node);
 

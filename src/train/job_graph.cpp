@@ -8,6 +8,7 @@
 #include "graph/blocks.hpp"
 #include "graph/model_graph.hpp"
 #include "graph/precision.hpp"
+#include "optim/parameter_groups.hpp"
 
 namespace lockstep::train {
 
@@ -41,6 +42,27 @@ void require_blocks(const Graph& graph, const JobFile& job) {
         "`block: NAME`, or set recompute to cheap or never"}});
 }
 
+// The steps of augmentation draw for each image of a sample by itself; a target that is an image of its own would be
+// moved to another place than what it is the target of.
+void require_unmoved_target(const JobFile& job, const input::PreparedData& data, const Registries& registries) {
+  if (data.train == nullptr) return;
+  const std::string target = target_feature(job.loss.target, data.features);
+  const auto& inputs = job.model.inputs;
+  const auto& source = data.train->info().features;
+  const auto is_image = [&](const Feature& f) { return f.name == target && f.kind == Feature::Kind::image; };
+  if (std::none_of(source.begin(), source.end(), is_image)) return;
+  if (std::find(inputs.begin(), inputs.end(), target) != inputs.end()) return;
+  for (const AugmentOptions& step : job.data.augment) {
+    const AugmentDef* const def = registries.augmentations.find(step.name);
+    if (def != nullptr && !def->random) continue;
+    throw config::Problems(
+        {{job.place_of("job.data.augment"),
+          fmt::format("expected no step that draws, since the target '{}' is an image, for which it would draw "
+                      "something else, found '{}'; leave it out, or augment the files",
+                      target, step.name)}});
+  }
+}
+
 }  // namespace
 
 DType precision_of(const Job& job) {
@@ -58,6 +80,8 @@ Graph make_job_graph(const JobFile& job, const input::PreparedData& data, const 
                                                     registries.ops, registries.models));
   require_batch_statistics(graph, job);
   require_blocks(graph, job);
+  optim::require_matches(job.optimizer, graph);
+  require_unmoved_target(job, data, registries);
   return graph;
 }
 
@@ -65,7 +89,9 @@ Graph make_prediction_graph(const Job& job, const input::PreparedData& data, con
                             std::int64_t batch) {
   auto features = data.features;
   const std::string target = target_feature(job.loss.target, features);
-  std::erase_if(features, [&](const Feature& feature) { return feature.name == target; });
+  const std::vector<std::string>& inputs = job.model.inputs;  // an autoencoder's target is one of them
+  const bool is_input = std::find(inputs.begin(), inputs.end(), target) != inputs.end();
+  std::erase_if(features, [&](const Feature& feature) { return feature.name == target && !is_input; });
   return in_precision(job, build_model_graph({.model = &job.model,
                                               .loss = nullptr,
                                               .metrics = {},

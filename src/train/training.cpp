@@ -105,9 +105,9 @@ exec::StepSums Training::reduce(observe::StepScope& step, const std::vector<exec
                               .gpu = observers_.gpu_cause(),
                               .joules = observers_.energy()});
     const std::uint32_t flags = stop_requests() | mine.flags | bad_samples_.flags();
-    return comm::OwnScalars{of_shards, exec::scalars_per_shard(run_.graph.metrics.size()), mine.values, flags};
+    return comm::OwnScalars{of_shards, exec::scalars_per_shard(run_.graph), mine.values, flags};
   });
-  exec::StepSums sums = exec::sums_of(std::move(gathered), run_.graph.metrics.size());
+  exec::StepSums sums = exec::sums_of(std::move(gathered), exec::scalars_per_shard(run_.graph));
   last_.loss = checked_loss(sums);
   return sums;
 }

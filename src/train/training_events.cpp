@@ -103,9 +103,12 @@ void Training::emit_start() const {
 
 std::map<std::string, double> Training::metrics_of(const exec::StepSums& sums) const {
   std::map<std::string, double> metrics;
-  for (std::size_t m = 0; m < sums.metrics.size(); ++m) {
+  std::span<const double> left(sums.metrics);
+  for (std::size_t m = 0; m < run_.graph.metrics.size(); ++m) {
     const Node& node = run_.graph.nodes[static_cast<std::size_t>(run_.graph.metrics[m])];
-    metrics[metric_name(node)] = metric_value(*node.op, sums.metrics[m].first, sums.metrics[m].second);
+    const std::size_t own = exec::metric_values(run_.graph, m) + 1;
+    metrics[metric_name(node)] = metric_value(*node.op, left.first(own));
+    left = left.subspan(own);
   }
   return metrics;
 }

@@ -226,6 +226,21 @@ class WithoutData(unittest.TestCase):
         error = run("predict", "run", "moved/odd.csv", code=65, folder=self.folder).stderr
         self.assertEqual(error, "lockstep: moved/odd.csv:1: expected a column 'right', found left, rihgt\n")
 
+    def test_a_target_that_is_an_image(self):
+        job = ("job: {model: {unet: {width: 4, depth: 1}, inputs: image}, data: {train: {digits: {count: 64, masks: true}}, "
+               "validation: {fraction: 0.25}, normalize: never}, batch_size: 16, shards: 4, steps: 3, metrics: [iou, r2], "
+               "loss: {binary_cross_entropy: {}, target: mask}, learning_rate: 0.01}\n")
+        self.train(job)
+        lines = [json.loads(run("eval", "run", "--ranks", ranks, "--log", "json", folder=self.folder).stdout)
+                 for ranks in ("1", "3")]
+        self.assertEqual(sorted(lines[0]["metrics"]), ["iou", "r2"])
+        self.assertEqual(lines[0]["metrics"], lines[1]["metrics"])
+        (self.folder / "data" / "0.png").write_bytes(load_bad_data().png(28, 28))
+        error = run("predict", "run", "data/0.png", code=64, folder=self.folder).stderr
+        self.assertEqual(error, "lockstep: predict: expected a model that predicts classes or numbers, found one that "
+                                "predicts [28, 28, 1] for each sample; a C++ program can have them "
+                                "(TrainedModel::predict)\n")
+
     def test_evaluation_needs_the_set_alone(self):
         self.images(6)
         for name in ("train", "test"):

@@ -97,11 +97,26 @@ TEST(Digest, IgnoresWhatChangesNoBit) {
 
 TEST(Digest, SeesWhatChangesTheResult) {
   const std::string digest = canonical_with({}).digest;
-  for (const auto* other :
-       {"seed=2", "epochs=4", "steps=3", "batch_size=128", "shards=16", "optimizer.sgd.momentum=0.5", "optimizer=adam",
-        "learning_rate=0.1", "clip_norm=1", "exact=never", "model.layers[0].conv.filters=9", "data.augment=[]",
-        "data.train.images=data/other.tar", "data.validation.fraction=0.2", "data.normalize=never", "loss.target=kind",
-        "loss.cross_entropy.label_smoothing=0.1", "initialize=w.safetensors", "early_stop.metric=loss"}) {
+  for (const auto* other : {"seed=2",
+                            "epochs=4",
+                            "steps=3",
+                            "batch_size=128",
+                            "shards=16",
+                            "optimizer.sgd.momentum=0.5",
+                            "optimizer=adam",
+                            "optimizer={sgd: {}, groups: [{match: stem.*, rate: 2}]}",
+                            "learning_rate=0.1",
+                            "clip_norm=1",
+                            "exact=never",
+                            "model.layers[0].conv.filters=9",
+                            "data.augment=[]",
+                            "data.train.images=data/other.tar",
+                            "data.validation.fraction=0.2",
+                            "data.normalize=never",
+                            "loss.target=kind",
+                            "loss.cross_entropy.label_smoothing=0.1",
+                            "initialize=w.safetensors",
+                            "early_stop.metric=loss"}) {
     EXPECT_NE(canonical_with({other}).digest, digest) << other;
   }
 }

@@ -148,8 +148,12 @@ inline Catalogue test_catalogue() {
             {choice_attribute("size", {"tiny", "small"}), integer_attribute("patch", 4, 1),
              integer_attribute("layers", 12, 1), integer_attribute("heads", 3, 1), integer_attribute("width", 192, 1)},
             "size"));
-  known.losses = {entry("cross_entropy", {number_attribute("label_smoothing", 0, 0, 1)}), entry("mean_squared_error")};
-  known.metrics = {"accuracy", "mae", "perplexity", "rmse", "top5"};
+  known.models.push_back(entry("autoencoder", {integer_attribute("code", 32, 1), integer_attribute("width", 16, 1)}));
+  known.models.push_back(entry("mobilenet", {number_attribute("width", 1, 0.1, 4), flag_attribute("small", false)}));
+  known.models.push_back(entry("unet", {integer_attribute("width", 64, 1), integer_attribute("depth", 4, 1)}));
+  known.losses = {entry("cross_entropy", {number_attribute("label_smoothing", 0, 0, 1)}), entry("mean_squared_error"),
+                  entry("binary_cross_entropy")};
+  known.metrics = {"accuracy", "binary_accuracy", "iou", "macro_f1", "mae", "perplexity", "r2", "rmse", "top5"};
   known.optimizers = {sgd_entry(), adam_entry("adam", 0), adam_entry("adamw", 0.01)};
   known.schedules = schedule_entries();
   known.augmentations = {entry("flip"), entry("crop", {integer_attribute("padding", 4, 0)}, "padding"),

@@ -58,7 +58,7 @@ TEST(ContactSheet, ShowsSamplesAndLabels) {
 }
 
 TEST(ContactSheet, PutsTwoImagesSideBySide) {
-  const auto set = make_digits(3, 0, true);
+  const auto set = make_digits(3, 0, {.pairs = true});
   EXPECT_EQ(sheet_of(*set, {.columns = 3, .rows = 1, .cell = 57}).shape(), (Shape{28 + 15 + 4, 3 * (57 + 4) + 4, 3}));
 }
 

@@ -29,19 +29,19 @@ TEST(Digits, BitsAreKnown) {
   EXPECT_EQ(digest_of(*set, 1), "127df3591c82814e");
   EXPECT_EQ(digest_of(*set, 59999), "ee8fe1a832c0e513");
   EXPECT_EQ(digest_of(*make_digits(1, std::int64_t{1} << 40), 0), "3f3732fae48e7f03");
-  EXPECT_EQ(digest_of(*make_digits(1, 0, true), 0), "84435336c18b64a8");
+  EXPECT_EQ(digest_of(*make_digits(1, 0, {.pairs = true}), 0), "84435336c18b64a8");
 }
 
 TEST(Digits, SampleDependsOnItsNumberOnly) {
   EXPECT_EQ(digest_of(*make_digits(100, 0), 70), digest_of(*make_digits(40, 50), 20));
   EXPECT_NE(digest_of(*make_digits(100, 0), 70), digest_of(*make_digits(100, 0), 71));
-  EXPECT_EQ(digest_of(*make_digits(100, 0, true), 70), digest_of(*make_digits(40, 50, true), 20));
+  EXPECT_EQ(digest_of(*make_digits(100, 0, {.pairs = true}), 70), digest_of(*make_digits(40, 50, {.pairs = true}), 20));
 }
 
 TEST(Digits, DigestNamesTheSet) {
   EXPECT_EQ(make_digits(10)->info().digest, make_digits(10)->info().digest);
   EXPECT_NE(make_digits(10)->info().digest, make_digits(10, 1)->info().digest);
-  EXPECT_NE(make_digits(10)->info().digest, make_digits(10, 0, true)->info().digest);
+  EXPECT_NE(make_digits(10)->info().digest, make_digits(10, 0, {.pairs = true})->info().digest);
 }
 
 TEST(Digits, ClassesAreBalancedAndCounted) {
@@ -67,7 +67,7 @@ TEST(Digits, HaveInkAndLabel) {
 }
 
 TEST(Digits, HalfOfThePairsAreEqual) {
-  const auto set = make_digits(4000, 0, true);
+  const auto set = make_digits(4000, 0, {.pairs = true});
   EXPECT_EQ(set->info().features.size(), 3U);
   EXPECT_NEAR(static_cast<double>(set->info().class_counts[1]), 2000, 150);
   Sample sample;
@@ -75,6 +75,39 @@ TEST(Digits, HalfOfThePairsAreEqual) {
   EXPECT_EQ(sample[0].name, "left");
   EXPECT_EQ(sample[1].name, "right");
   EXPECT_EQ(sample[2].tensor.as<std::int32_t>()[0], set->label(7));
+}
+
+TEST(Digits, MasksAreWhereTheInkIs) {
+  const auto plain = make_digits(40), masked = make_digits(40, 0, {.masks = true});
+  EXPECT_EQ(masked->info().features.size(), 3U);
+  EXPECT_EQ(digest_of(*masked, 0), "647acb30187f6c2f");
+  Sample without, with;
+  for (std::int64_t id = 0; id < masked->size(); ++id) {
+    plain->read(id, without);
+    masked->read(id, with);
+    EXPECT_EQ(with[1].name, "mask");
+    EXPECT_EQ(with[2].tensor.as<std::int32_t>()[0], masked->label(id));
+    const auto pixels = with[0].tensor.as<std::uint8_t>(), mask = with[1].tensor.as<std::uint8_t>();
+    ASSERT_TRUE(std::equal(pixels.begin(), pixels.end(), without[0].tensor.as<std::uint8_t>().begin()));
+    double ink = 0, paper = 0, inked = 0;
+    for (std::size_t i = 0; i < mask.size(); ++i) {
+      ASSERT_TRUE(mask[i] == 0 || mask[i] == 255);
+      (mask[i] == 255 ? ink : paper) += pixels[i];
+      inked += mask[i] == 255 ? 1 : 0;
+    }
+    ASSERT_GT(inked, 5) << id;
+    EXPECT_GT(ink / inked, 3 * paper / (784 - inked)) << id;
+  }
+}
+
+TEST(Digits, PairsHaveNoMasks) {
+  try {
+    static_cast<void>(make_digits(1, 0, {.pairs = true, .masks = true}));
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::configuration);
+    EXPECT_STREQ(error.what(), "digits: expected pairs or masks, found both; a mask belongs to a sample of one image");
+  }
 }
 
 TEST(Digits, RefusesAnEmptySet) {

@@ -1,7 +1,9 @@
 // The messages for shapes, targets or ids that do not fit. The builder puts the layer's name and place before them.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -102,7 +104,89 @@ TEST_F(OpErrors, ShapesThatDiffer) {
             "of f32 and [2] of i32");
 }
 
+TEST_F(OpErrors, Padding) {
+  const std::vector<std::int64_t> three{1, 2, 3};
+  EXPECT_EQ(refusal("pad", Attributes({{"sides", three}}), {f32({2, 5, 5, 3})}),
+            "pad: sides: expected one integer, [rows, columns] or [top, bottom, left, right], found 3 integers");
+  EXPECT_EQ(refusal("pad", Attributes({{"sides", std::int64_t{1}}}), {f32({2, 5})}),
+            "pad: expected images [batch, height, width, channels] of f32, found [2, 5] of f32");
+  EXPECT_EQ(refusal("pad", Attributes({{"sides", std::vector<std::int64_t>{1, 5}}, {"mode", std::string("reflect")}}),
+                    {f32({2, 4, 5, 3})}),
+            "pad: expected fewer columns to mirror than the image has, 5, found 5; take mode zero, or less");
+}
+
+TEST_F(OpErrors, TransposedConvolutions) {
+  const auto of = [&](std::map<std::string, Attribute> more, Shape image = {2, 4, 4, 3}) {
+    more["filters"] = std::int64_t{4};
+    if (!more.contains("kernel")) more["kernel"] = std::int64_t{3};
+    return refusal("conv_transpose", Attributes(std::move(more)), {f32(std::move(image))});
+  };
+  EXPECT_EQ(of({{"stride", std::int64_t{4}}}),
+            "conv_transpose: padding same: expected a kernel at least as high as the stride 4, found 3");
+  EXPECT_EQ(
+      of({{"stride", std::int64_t{2}}, {"output_padding", std::int64_t{1}}}),
+      "conv_transpose: output_padding: padding same gives the input's size times the stride; leave it out, or give "
+      "the padding in pixels");
+  EXPECT_EQ(of({{"padding", std::int64_t{1}}, {"output_padding", std::int64_t{2}}}),
+            "conv_transpose: output_padding: expected less than the stride 1 or the dilation 1, found 2");
+  EXPECT_EQ(of({{"padding", std::int64_t{0}}, {"output_padding", std::vector<std::int64_t>{0, 0, 0}}}),
+            "conv_transpose: output_padding: expected one integer or [height, width], found 3 integers");
+  EXPECT_EQ(of({{"padding", std::int64_t{4}}}),
+            "conv_transpose: expected an output at least one pixel high, found -2 of 4 pixels; take less padding");
+  EXPECT_EQ(of({{"groups", std::int64_t{2}}}),
+            "conv_transpose: expected input channels divisible by groups 2, found 3");
+  EXPECT_EQ(of({{"groups", std::int64_t{3}}}), "conv_transpose: expected filters divisible by groups 3, found 4");
+}
+
+TEST_F(OpErrors, ReportsOfSums) {
+  // Four targets around 1e4, one of them a residual of 2: 1 - 4 / 20.
+  const auto r2 = [&](const std::vector<float>& targets, float residual) {
+    const OpDef& def = registry_.at("r2");
+    const std::int64_t n = static_cast<std::int64_t>(targets.size());
+    const std::vector<TensorSpec> inputs = {f32({n, 1}), f32({n})};
+    const Attributes none;
+    const Signature signature = def.infer(none, inputs);
+    Tensor x(inputs[0]), t(inputs[1]), values(signature.outputs[0]), count(signature.outputs[1]);
+    std::copy(targets.begin(), targets.end(), x.as<float>().begin());
+    std::copy(targets.begin(), targets.end(), t.as<float>().begin());
+    x.as<float>()[0] += residual;
+    const std::vector<const void*> in = {x.bytes(), t.bytes()};
+    const std::vector<void*> out = {values.bytes(), count.bytes()};
+    const auto kernel =
+        def.kernels.at(DeviceKind::cpu)({"r2", &none, Mode::inference, inputs, {}, {}, signature.outputs, {}});
+    kernel->forward({in, {}, {}, {}, out, {}, nullptr, nullptr});
+    std::vector<double> sums(7);
+    for (std::size_t i = 0; i < values.as<float>().size(); ++i) {
+      sums[i % 6] += static_cast<double>(values.as<float>()[i]);
+    }
+    for (const float counted : count.as<float>()) sums[6] += static_cast<double>(counted);
+    return def.report(sums);
+  };
+  EXPECT_NEAR(r2({9997, 9999, 10001, 10003}, 2), 0.8, 1e-5);
+  EXPECT_EQ(r2({5, 5, 5}, 0), 1);
+  EXPECT_EQ(r2({5, 5, 5}, 1), 0);
+  EXPECT_EQ(registry_.at("r2").report(std::vector<double>(7)), 0);
+  // Of three classes: 3 of 4 predictions right, 1 of 1, and none of one that nobody predicts or is.
+  const std::vector<double> counts = {3, 1, 0, 4, 1, 0, 3, 2, 0, 5};
+  EXPECT_EQ(registry_.at("macro_precision").report(counts), (0.75 + 1) / 2);
+  EXPECT_EQ(registry_.at("macro_recall").report(counts), (1 + 0.5) / 2);
+  EXPECT_EQ(registry_.at("macro_f1").report(counts), (3 / 3.5 + 1 / 1.5) / 2);
+  EXPECT_EQ(registry_.at("mean_iou").report(counts), (0.75 + 0.5) / 2);
+  EXPECT_EQ(registry_.at("mean_iou").report(std::vector<double>(10)), 0);
+}
+
+TEST_F(OpErrors, KlDivergenceWantsProbabilities) {
+  EXPECT_EQ(
+      refusal("kl_divergence", {}, {f32({5, 3}), i32({5})}),
+      "kl_divergence: for a prediction [5, 3] expected a target of its shape, of probabilities in f32, found [5] of "
+      "i32; for class numbers use cross_entropy");
+}
+
 TEST_F(OpErrors, Axes) {
+  EXPECT_EQ(refusal("mean", Attributes({{"axis", std::int64_t{0}}}), {f32({2, 3})}),
+            "mean: expected an axis from 1 to 1, or from the end -1 to -1, found 0");
+  EXPECT_EQ(refusal("max", {}, {f32({2, 3, 0})}),
+            "max: expected 1 to 2^31 - 1 elements of dimension 2 of [2, 3, 0], found 0");
   EXPECT_EQ(refusal("concat", Attributes({{"axis", std::int64_t{0}}}), {f32({2, 3}), f32({2, 3})}),
             "concat: expected an axis from 1 to 1, or from the end -1 to -1, found 0");
   EXPECT_EQ(refusal("slice", Attributes({{"axis", std::int64_t{0}}}), {f32({2, 3})}),

@@ -47,6 +47,44 @@ TEST(GpuUpdater, HasTheBitsOfTheCpusForEachOptimizerWithClippingAndWithout) {
   }
 }
 
+TEST(GpuUpdater, UpdatesGroupsOfParametersAsTheCpuDoes) {
+  for (const OptimizerOptions& plain : {sgd(0.9, true, 0.1), decaying("adamw"), rmsprop(0, true)}) {
+    OptimizerOptions options = plain;
+    options.groups = {{.match = {"twice.*", "batch_norm1.bias"}, .rate = 10, .weight_decay = 0.5},
+                      {.match = {"*.bias"}, .rate = 0.25},
+                      {.match = {"conv1.weight"}, .weight_decay = 0}};
+    for (const double clip_norm : {0.0, 0.5}) {
+      FakeBench bench;
+      const auto expected = bench.on_host(options, clip_norm), found = bench.on_fake(options, clip_norm);
+      EXPECT_TRUE(found == expected) << text_of(options) << ", clip_norm " << clip_norm;
+      EXPECT_FALSE(bench.on_host(plain, clip_norm) == expected) << "groups change something";
+    }
+  }
+}
+
+// A group of everything is the same as other settings of the optimizer and another rate.
+TEST(ParameterGroups, OfEverythingAreOtherSettings) {
+  for (const std::string optimizer : {"sgd", "adamw"}) {
+    UpdaterBench bench;
+    OptimizerOptions grouped{optimizer, Attributes({{"weight_decay", 0.1}})};
+    grouped.groups = {{.match = {"*"}, .weight_decay = 0.3}};
+    const OptimizerOptions plain{optimizer, Attributes({{"weight_decay", 0.3}, {"decay_all", true}})};
+    EXPECT_TRUE(bench.on_host(grouped, 0.5) == bench.on_host(plain, 0.5)) << optimizer;
+  }
+}
+
+TEST(ParameterGroups, WeightDecayNeedsAnOptimizerThatHasOne) {
+  OptimizerOptions options{"own", {}};
+  options.groups = {{.match = {"*"}, .weight_decay = 0.3}};
+  try {
+    const ParameterGroups groups(options, {}, {});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::configuration);
+    EXPECT_STREQ(error.what(), "weight_decay: the optimizer 'own' has none; leave it out of the group");
+  }
+}
+
 // The largest tensor alone has 88 chunks: more than one block of them.
 TEST(GpuUpdater, AddsTheSquaresOfManyChunksAsTheCpuDoes) {
   constexpr Int kWidth = 600, kStatistics = 2 * kWidth;

@@ -20,6 +20,22 @@ def cases():
     for depth in (18, 34, 50):
         yield Case(f"resnet {depth}", job({"resnet": depth}, LARGE, steps=1, batch_size=8, shards=1,
                                           learning_rate=0.05), deep=True)
+    for name, settings in (("small", {"width": 0.35, "small": True}), ("wide", {"width": 1.4, "small": True})):
+        yield Case(f"mobilenet: {name}", job({"mobilenet": settings}, COLOUR, steps=1, batch_size=8, shards=1,
+                                             learning_rate=0.05), validation=16, deep=True)
+    yield Case("mobilenet: large images", job({"mobilenet": {"width": 0.5}}, LARGE, steps=1, batch_size=8, shards=1,
+                                              learning_rate=0.05), deep=True)
+    yield Case("mobilenet: dropout", job({"mobilenet": {"width": 0.35, "small": True, "dropout": 0.2}}, COLOUR, steps=1,
+                                         batch_size=8, shards=1, learning_rate=0.05),
+               [{"model.mobilenet.dropout": 0.21}], deep=True)
+    pairs, to_right = {"pairs": [[8, 8, 3], [8, 8, 3]], "samples": 32}, {"mean_squared_error": {}, "target": "right"}
+    for name, settings in (("two levels", {"width": 6, "depth": 2}), ("one level", {"width": 8, "depth": 1})):
+        yield Case(f"unet: {name}", job({"unet": settings | {"outputs": 3}, "inputs": "left"}, pairs, loss=to_right),
+                   validation=16)
+    to_image = {"mean_squared_error": {}, "target": "image"}
+    for name, settings in (("three levels", {"width": 4, "depth": 3, "code": 7}), ("one level", {"depth": 1})):
+        yield Case(f"autoencoder: {name}", job({"autoencoder": settings, "inputs": "image"}, COLOUR, loss=to_image),
+                   validation=16)
     size = {"layers": 2, "heads": 3, "width": 24}
     yield Case("gpt: two blocks", job({"gpt": size}, TEXT, metrics=["perplexity"]), validation=16)
     yield Case("gpt: no biases, adamw",

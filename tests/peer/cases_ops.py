@@ -44,6 +44,25 @@ def conv_cases():
                      data={"images": [7, 7], "samples": 32})
 
 
+def conv_transpose_cases():
+    def of(name, **settings):
+        settings = {"filters": 4, "kernel": 3} | settings
+        first = {"conv": {"filters": 6, "kernel": 3, "stride": 2}}
+        return image_case(f"conv_transpose: {name}", [first, "tanh", {"conv_transpose": settings}, *HEAD])
+
+    yield of("3 x 3, same")
+    yield of("twice as large", kernel=4, stride=2)
+    yield of("twice as large, odd", stride=2)
+    yield of("no bias", kernel=2, stride=2, bias=False)
+    yield of("valid", padding="valid", stride=2)
+    yield of("stride beyond the kernel", kernel=2, stride=3, padding="valid")
+    yield of("output padding", stride=2, padding=1, output_padding=[1, 0])
+    yield of("dilation 2, 1", dilation=[2, 1], stride=[1, 2])
+    yield of("groups 2", groups=2, stride=2)
+    yield image_case("conv_transpose: depthwise", [CONV, "tanh", {"conv_transpose": {
+        "filters": 6, "kernel": 4, "stride": 2, "groups": 6}}, *HEAD])
+
+
 def pool_cases():
     def of(op, name, mutants=(), **settings):
         return image_case(f"{op}: {name}", [CONV, "tanh", {op: {"kernel": 2} | settings}, *HEAD], mutants)
@@ -63,6 +82,10 @@ def pool_cases():
     for kind, other in (("average", "max"), ("max", "average")):
         yield image_case(f"global_pool: {kind}", [CONV, "tanh", {"global_pool": kind}, {"linear": 5}],
                          [{"model.layers.2.global_pool": other}])
+    for op in ("mean", "max"):
+        yield image_case(f"{op}: rows", [CONV, "tanh", {op: 1}, *HEAD])
+        yield image_case(f"{op}: channels", [CONV, "tanh", op, *HEAD])
+        yield text_case(f"{op}: width", [{"linear": 60}, {"reshape": [7, 5, 12]}, {op: 2}])
 
 
 def norm_cases():
@@ -108,7 +131,8 @@ def norm_cases():
 
 
 def activation_cases():
-    for op in ("relu", "gelu", "sigmoid", "silu", "tanh", "softmax", "softplus", "hardswish", "leaky_relu", "elu"):
+    for op in ("relu", "gelu", "sigmoid", "silu", "tanh", "softmax", "softplus", "hardswish", "leaky_relu", "elu", "relu6",
+               "prelu"):
         yield image_case(f"{op}: images", [CONV, {"scale": 3.0}, op, *HEAD])
     for form, other in (("tanh", "none"), ("none", "tanh")):
         yield image_case(f"gelu: {form}", ["flatten", {"linear": 12}, {"scale": 2.0}, {"gelu": form}, {"linear": 5}],
@@ -118,6 +142,10 @@ def activation_cases():
                          [{"model.layers.2.gelu": other}], IMAGES)
     yield text_case("softmax: text", ["softmax"])
     yield image_case("leaky_relu: slope", [CONV, {"leaky_relu": 0.3}, *HEAD], [{"model.layers.1.leaky_relu": 0.301}])
+    yield image_case("relu6: up to 6", [CONV, {"scale": 12.0}, "relu6", *HEAD], learning_rate=0.001)
+    yield image_case("prelu: one slope", [CONV, {"prelu": {"shared": True}}, *HEAD])
+    yield image_case("prelu: decay", [CONV, "prelu", *HEAD], [{"convention.bias_decays": True}],
+                     optimizer={"sgd": {"weight_decay": 0.1}})
     yield image_case("elu: alpha", [CONV, {"elu": 0.4}, *HEAD], [{"model.layers.1.elu": 0.401}])
     for op in ("gelu", "sigmoid", "silu", "tanh", "softmax", "softplus", "elu"):
         yield image_case(f"{op}: large inputs", [CONV, {"scale": 40.0}, op, *HEAD], learning_rate=0.001)
@@ -166,6 +194,10 @@ def joining_cases():
             "conv": {"filters": 3, "kernel": 3, "stride": 3}}, *HEAD], [{"model.layers.1.upsample.mode": other}])
     yield image_case("upsample: two factors", [CONV, {"upsample": {"factor": [1, 3], "mode": "bilinear"}}, {
         "conv": {"filters": 3, "kernel": 3, "stride": 3}}, *HEAD])
+    yield image_case("pad: zero", [CONV, {"pad": [1, 2]}, *HEAD])
+    yield image_case("pad: four sides", [CONV, {"pad": [0, 1, 2, 3]}, *HEAD], [{"model.layers.1.pad": [1, 0, 2, 3]}])
+    yield image_case("pad: reflect", [CONV, {"pad": {"sides": [2, 1, 0, 3], "mode": "reflect"}}, *HEAD],
+                     [{"model.layers.1.pad.mode": "zero"}])
     yield image_case("flatten: images", [CONV, "flatten", {"linear": 5}])
     yield image_case("reshape: rows", [CONV, {"reshape": [-1, 8]}, {"linear": 3}, "tanh", *HEAD])
     yield image_case("transpose: channels first", [CONV, {"transpose": [3, 1, 2]}, {"linear": 3}, "tanh", *HEAD],
@@ -215,5 +247,5 @@ def sequence_cases():
     yield image_case("dropout: images", [CONV, {"dropout": 0.5}, "tanh", *HEAD])
 
 
-CASES = [case for family in (conv_cases, pool_cases, norm_cases, activation_cases, linear_cases, joining_cases,
+CASES = [case for family in (conv_cases, conv_transpose_cases, pool_cases, norm_cases, activation_cases, linear_cases, joining_cases,
                              sequence_cases) for case in family()]

@@ -12,7 +12,7 @@ def loss_cases():
         return Case(f"loss: {name}", job(layers, data, loss=loss, **others), list(mutants), validation=16)
 
     yield of("cross_entropy, metrics", MLP, IMAGES | {"classes": 5}, "cross_entropy", [{"seed": 4}],
-             metrics=["accuracy", "top5", "perplexity"])
+             metrics=["accuracy", "top5", "perplexity", "macro_precision", "macro_recall", "macro_f1", "mean_iou"])
     yield of("cross_entropy of seven classes, metrics", [*MLP[:-1], {"linear": 7}], IMAGES | {"classes": 7},
              "cross_entropy", metrics=["accuracy", "top5"])
     smooth = "loss.cross_entropy.label_smoothing"
@@ -20,7 +20,7 @@ def loss_cases():
     yield of("label smoothing of 1", MLP, IMAGES, {"cross_entropy": {"label_smoothing": 1.0}})
     ignored = "loss.cross_entropy.ignored_index"
     yield of("an ignored label", MLP, IMAGES, {"cross_entropy": {"ignored_index": 3}}, [{ignored: 2}, {ignored: -1}],
-             metrics=["accuracy", "perplexity"])
+             metrics=["accuracy", "perplexity", "macro_f1", "mean_iou"])
     yield of("ignored tokens, smoothing", WORDS, TEXT,
              {"cross_entropy": {"ignored_index": 4, "label_smoothing": 0.2}}, [{ignored: 5}, {smooth: 0.2002}])
     yield of("tokens", WORDS, TEXT, "cross_entropy", metrics=["accuracy", "perplexity"])
@@ -32,14 +32,26 @@ def loss_cases():
     yield of("mean_squared_error", {"layers": soft, "inputs": "left"}, PAIRS,
              {"mean_squared_error": {}, "target": "right"}, [{"convention.gradient": 1.0001}])
     model = {"layers": soft, "inputs": "left"}
+    focal = "loss.cross_entropy.focal"
+    yield of("focal", MLP, IMAGES, {"cross_entropy": {"focal": 2.0}}, [{focal: 2.002}], metrics=["accuracy"])
+    yield of("focal below 1, ignored tokens, smoothing", WORDS, TEXT,
+             {"cross_entropy": {"focal": 0.5, "ignored_index": 4, "label_smoothing": 0.2}}, [{focal: 0.501}])
+    yield of("focal, soft targets", model, PAIRS, {"cross_entropy": {"focal": 1.5}, "target": "right"},
+             [{focal: 1.502}])
+    yield of("kl_divergence", model, PAIRS, {"kl_divergence": {}, "target": "right"}, [{"convention.gradient": 1.0001}])
+    yield of("binary focal", model, PAIRS, {"binary_cross_entropy": {"focal": 2.0}, "target": "right"},
+             [{"loss.binary_cross_entropy.focal": 2.002}])
+    yield of("binary focal of labels", [*MLP[:-1], {"linear": 1}], IMAGES | {"classes": 2},
+             {"binary_cross_entropy": {"focal": 1.0, "positive_weight": 3.0, "label_smoothing": 0.1}},
+             [{"loss.binary_cross_entropy.focal": 1.001}])
     yield of("mean_absolute_error", model, PAIRS, {"mean_absolute_error": {}, "target": "right"},
-             [{"convention.gradient": 1.0001}], metrics=["mae", "rmse"])
+             [{"convention.gradient": 1.0001}], metrics=["mae", "rmse", "r2"])
     for delta in (1.0, 0.2):
         yield of(f"huber, delta {delta}", model, PAIRS, {"huber": delta, "target": "right"},
                  [{"loss.huber": delta * 0.5}], metrics=["rmse"])
     yield of("binary_cross_entropy", model, PAIRS, {"binary_cross_entropy": {}, "target": "right"},
              [{"loss.binary_cross_entropy.label_smoothing": 1e-4}],
-             metrics=["binary_accuracy", "precision", "recall", "f1", "mae"])
+             metrics=["binary_accuracy", "precision", "recall", "f1", "iou", "mae"])
     settings = {"positive_weight": 2.5, "label_smoothing": 0.1}
     yield of("binary_cross_entropy of labels", [*MLP[:-1], {"linear": 1}], IMAGES | {"classes": 2},
              {"binary_cross_entropy": settings}, [{"loss.binary_cross_entropy.positive_weight": 2.501},
@@ -100,6 +112,17 @@ def optimizer_cases():
     yield of("initial", "adagrad", {"initial": 0.1, "epsilon": 0.01}, ("initial", 0.1002), ("epsilon", 0.01002))
     yield of("decay", "adagrad", {"weight_decay": 0.1}, ("weight_decay", 0.1002), {"convention.bias_decays": True})
     yield of("decay of everything", "adagrad", {"weight_decay": 0.1, "decay_all": True}, ("decay_all", False))
+
+
+def group_cases():
+    groups = [{"match": ["conv1.*", "batch_norm1.bias"], "rate": 3, "weight_decay": 0.2}, {"match": ["*.bias"], "rate": 0.5},
+              {"match": ["batch_norm1.weight"], "weight_decay": 0.3}]
+    for kind, settings in (("sgd", {"momentum": 0.9, "weight_decay": 0.05}), ("adamw", {"weight_decay": 0.1})):
+        optimizer = {kind: settings, "groups": groups}
+        yield Case(f"groups of parameters, {kind}",
+                   job(NORMED, optimizer=optimizer, steps=6, learning_rate={"peak": 0.01, "schedule": "linear"}),
+                   [{"optimizer.groups.0.rate": 3.01}, {"optimizer.groups.0.weight_decay": 0.21},
+                    {"optimizer.groups.1.rate": 0.502}])
 
 
 def schedule_cases():
@@ -201,5 +224,5 @@ def precision_cases():
                                              learning_rate=0.001, optimizer={"adam": {"epsilon": 0.01}}))
 
 
-CASES = [case for family in (loss_cases, optimizer_cases, schedule_cases, clip_cases, run_cases, precision_cases)
+CASES = [case for family in (loss_cases, optimizer_cases, group_cases, schedule_cases, clip_cases, run_cases, precision_cases)
          for case in family()]

@@ -39,6 +39,36 @@ def conv(layer, x):
     return y.movedim(1, -1)
 
 
+def conv_transpose(layer, x):
+    """`same` cuts what is more than the input's size times the stride: of an odd number the larger half behind."""
+    filters, groups, stride, kernel = layer["filters"], layer["groups"], pair(layer["stride"]), pair(layer["kernel"])
+    weight = layer.parameter("weight", [x.shape[-1], filters // groups, *kernel])
+    bias = layer.parameter("bias", [filters]) if layer["bias"] else None
+    dilation, padding = pair(layer["dilation"]), layer["padding"]
+    x = x.movedim(-1, 1)
+    if padding != "same":
+        padding = 0 if padding == "valid" else pair(padding)
+        return F.conv_transpose2d(x, weight, bias, stride, padding, pair(layer["output_padding"]), groups,
+                                  dilation).movedim(1, -1)
+    y = F.conv_transpose2d(x, weight, bias, stride, 0, 0, groups, dilation)
+    for axis in (0, 1):
+        first = (dilation[axis] * (kernel[axis] - 1) + 1 - stride[axis]) // 2
+        y = y.narrow(2 + axis, first, x.shape[2 + axis] * stride[axis])
+    return y.movedim(1, -1)
+
+
+def pad(layer, x):
+    sides = layer["sides"] if isinstance(layer["sides"], list) else [layer["sides"]]
+    top, bottom, left, right = sides if len(sides) == 4 else [sides[0], sides[0], sides[-1], sides[-1]]
+    mode = {"zero": "constant", "reflect": "reflect"}[layer["mode"]]
+    return F.pad(x.movedim(-1, 1), (left, right, top, bottom), mode).movedim(1, -1)
+
+
+def prelu(layer, x):
+    weight = layer.parameter("weight", [1 if layer["shared"] else x.shape[-1]])
+    return F.prelu(x.movedim(-1, 1), weight).movedim(1, -1)
+
+
 def max_pool(layer, x):
     stride = layer.settings.get("stride", layer["kernel"])
     return F.max_pool2d(windows(layer, x, -torch.inf), pair(layer["kernel"]), pair(stride)).movedim(1, -1)
@@ -167,6 +197,7 @@ OPS = {
     "batch_norm": batch_norm,
     "concat": lambda layer, *inputs: torch.cat(inputs, layer["axis"]),
     "conv": conv,
+    "conv_transpose": conv_transpose,
     "dropout": dropout,
     "elu": lambda layer, x: F.elu(x, layer["alpha"]),
     "embedding": embedding,
@@ -181,10 +212,15 @@ OPS = {
     "leaky_relu": lambda layer, x: F.leaky_relu(x, layer["slope"]),
     "linear": linear,
     "lstm": lambda layer, x: recurrent(layer, x, torch.lstm, 4, 2),
+    "max": lambda layer, x: x.max(layer["axis"]).values,
     "max_pool": max_pool,
+    "mean": lambda layer, x: x.mean(layer["axis"]),
     "mul": lambda layer, *inputs: functools.reduce(torch.mul, inputs),
+    "pad": pad,
     "position_embedding": position_embedding,
+    "prelu": prelu,
     "relu": lambda layer, x: F.relu(x),
+    "relu6": lambda layer, x: F.relu6(x),
     "reshape": lambda layer, x: x.reshape(x.shape[0], *layer["shape"]),
     "rms_norm": rms_norm,
     "rope": rope,

@@ -16,12 +16,32 @@ CONVENTIONS = {"dampening": 0.0, "shard_statistics": True, "gradient": 1.0, "bia
 
 def cross_entropy(prediction, target, settings):
     """(sum over the rows that count, number of these rows)."""
+    if settings.get("focal", 0) > 0:
+        return focal_cross_entropy(prediction, target, settings)
     ignored = settings.get("ignored_index", -100)
     soft = target.is_floating_point()
     rows, targets = prediction.flatten(0, -2), target.flatten(0, -2) if soft else target.flatten()
     total = F.cross_entropy(rows, targets, reduction="sum", label_smoothing=settings["label_smoothing"],
                             **({} if soft else {"ignore_index": ignored}))
     return total, len(rows) if soft else int((targets != ignored).sum())
+
+
+def focal_cross_entropy(prediction, target, settings):
+    """-sum q (1 - p)^gamma log p over classes; F.cross_entropy has no such setting."""
+    rows, classes = prediction.flatten(0, -2), prediction.shape[-1]
+    soft = target.is_floating_point()
+    counts = torch.ones(len(rows), dtype=torch.bool) if soft else target.flatten() != settings.get("ignored_index", -100)
+    targets = target.flatten(0, -2) if soft else F.one_hot(target.flatten().long().clamp(0), classes).to(rows.dtype)
+    smoothing = settings["label_smoothing"]
+    log_p = F.log_softmax(rows, -1)
+    missing = -torch.expm1(log_p).clamp(max=-1e-30)
+    terms = (targets * (1 - smoothing) + smoothing / classes) * missing ** settings["focal"] * log_p
+    return -terms[counts].sum(), int(counts.sum())
+
+
+def kl_divergence(prediction, target, settings):
+    rows = prediction.flatten(0, -2)
+    return F.kl_div(F.log_softmax(rows, -1), target.flatten(0, -2), reduction="sum"), len(rows)
 
 
 def mean_squared_error(prediction, target, settings):
@@ -40,10 +60,15 @@ def binary_cross_entropy(prediction, target, settings):
     smoothing = settings["label_smoothing"]
     target = target.view_as(prediction).to(prediction.dtype) * (1 - smoothing) + smoothing / 2
     weight = torch.tensor(settings["positive_weight"], dtype=prediction.dtype)
+    if settings.get("focal", 0) > 0:  # of labels, as torchvision's sigmoid_focal_loss
+        p, power = torch.sigmoid(prediction), settings["focal"]
+        terms = weight * target * (1 - p) ** power * F.logsigmoid(prediction)
+        terms += (1 - target) * p ** power * F.logsigmoid(-prediction)
+        return -terms.sum(), target.numel()
     return F.binary_cross_entropy_with_logits(prediction, target, reduction="sum", pos_weight=weight), target.numel()
 
 
-LOSSES = {"cross_entropy": cross_entropy, "mean_squared_error": mean_squared_error,
+LOSSES = {"cross_entropy": cross_entropy, "kl_divergence": kl_divergence, "mean_squared_error": mean_squared_error,
           "mean_absolute_error": mean_absolute_error, "huber": huber, "binary_cross_entropy": binary_cross_entropy}
 
 
@@ -205,6 +230,23 @@ METRICS = {
 }
 
 
+def over_classes(share):
+    """The mean over classes of what is right over a share of what is predicted and what is."""
+    def of(rows, labels, loss):
+        classes = torch.arange(rows.shape[-1])[:, None]
+        said, is_of = rows.argmax(-1) == classes, labels == classes
+        counts = [n.double() for n in ((said & is_of).sum(1), said.sum(1), is_of.sum(1))]
+        seen = counts[1] + counts[2] > 0
+        return torch.nan_to_num(counts[0] / share(*counts))[seen].mean().item()
+    return of
+
+
+METRICS |= {"macro_precision": over_classes(lambda right, said, is_of: said),
+            "macro_recall": over_classes(lambda right, said, is_of: is_of),
+            "macro_f1": over_classes(lambda right, said, is_of: (said + is_of) / 2),
+            "mean_iou": over_classes(lambda right, said, is_of: said + is_of - right)}
+
+
 def yes_or_no(score):
     """`score` of how often yes was said rightly, said, and right, and of how many elements."""
     def of(values, targets):
@@ -220,6 +262,9 @@ ELEMENT_METRICS = {
     "precision": yes_or_no(lambda both, said, right, count: both / said if said else 0.0),
     "recall": yes_or_no(lambda both, said, right, count: both / right if right else 0.0),
     "f1": yes_or_no(lambda both, said, right, count: 2 * both / (said + right) if both else 0.0),
+    "iou": yes_or_no(lambda both, said, right, count: both / (said + right - both) if both else 0.0),
+    "r2": lambda values, targets: (1 - (values - targets).double().square().sum()
+                                   / (targets.double() - targets.double().mean()).square().sum()).item(),
 }
 
 
@@ -254,14 +299,26 @@ class Peer:
         name, settings, _ = forms.chosen("optimizer", self.job.get("optimizer", "sgd"))
         trained = {name: p for name, p in self.net.parameters.items() if p.requires_grad}
         decaying = set(trained) if settings["decay_all"] or CONVENTIONS["bias_decays"] else self.net.decaying
-        groups = [{"params": [p for name, p in trained.items() if name in decaying],
-                   "weight_decay": settings["weight_decay"]},
-                  {"params": [p for name, p in trained.items() if name not in decaying], "weight_decay": 0.0}]
-        groups = [group for group in groups if group["params"]]
         peak = rate_settings(self.job, forms)[0]
+        groups, left = [], dict(trained)
+        for own in self.own_groups():
+            matched = {key: p for key, p in left.items() if any(fnmatch.fnmatchcase(key, m) for m in own["match"])}
+            left = {key: p for key, p in left.items() if key not in matched}
+            for decays in (True, False):
+                decay = own.get("weight_decay", settings["weight_decay"] if decays else 0.0)
+                groups.append({"params": [p for key, p in matched.items() if (key in decaying) == decays],
+                               "weight_decay": decay, "lr": peak * own.get("rate", 1)})
+        groups = [{"params": [p for key, p in left.items() if (key in decaying) == decays],
+                   "weight_decay": settings["weight_decay"] if decays else 0.0} for decays in (True, False)] + groups
+        groups = [group for group in groups if group["params"]]
         self.state_names = states_of(name, settings)
         self.trained, self.optimizer = trained, OPTIMIZERS[name](groups, peak, settings)
         self.scheduler = scheduler(self.optimizer, self.job, forms, Course(self.per_epoch, self.job["steps"]))
+
+    def own_groups(self):
+        """The job's groups of parameters."""
+        optimizer = self.job.get("optimizer", "sgd")
+        return optimizer.get("groups", []) if isinstance(optimizer, dict) else []
 
     def samples(self, arrays):
         tensors = {name: torch.from_numpy(values) for name, values in arrays.items()}

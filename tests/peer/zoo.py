@@ -66,6 +66,86 @@ def resnet(settings, classes):
     return net.layers
 
 
+def conv_norm_act(net, name, x, act, **settings):
+    """A convolution without bias, its norm, and an activation, if there is one."""
+    net.add("conv", name + ".conv", [x], bias=False, **settings)
+    out = net.add("batch_norm", name + ".norm")
+    return net.add(act, f"{name}.{act}") if act else out
+
+
+# Expansion, channels, blocks, stride of each stage: table 2 of the paper.
+STAGES = [(1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1)]
+
+
+def mobilenet(settings, classes):
+    """As torchvision's mobilenet_v2; `small` leaves out two of its strides."""
+    factor, small, net = settings["width"], settings["small"], List()
+
+    def scaled(channels):
+        by_8 = max(8, int(channels * factor + 4) // 8 * 8)
+        return by_8 + 8 if by_8 < 0.9 * channels * factor else by_8
+
+    channels = scaled(32)
+    x = conv_norm_act(net, "stem", "image", "relu6", filters=channels, kernel=3, stride=1 if small else 2)
+    for stage, (expansion, width, count, stride) in enumerate(STAGES, 1):
+        out = scaled(width)
+        for number in range(1, count + 1):
+            name, step = f"stage{stage}.block{number}", stride if number == 1 and not (small and stage == 2) else 1
+            y, wide = x, channels * expansion
+            if expansion > 1:
+                y = conv_norm_act(net, name + ".expand", y, "relu6", filters=wide, kernel=1)
+            y = conv_norm_act(net, name + ".depthwise", y, "relu6", filters=wide, kernel=3, stride=step, groups=wide)
+            y = conv_norm_act(net, name + ".project", y, None, filters=out, kernel=1)
+            x = net.add("add", name + ".add", [x, y]) if step == 1 and channels == out else y
+            channels = out
+    conv_norm_act(net, "last", x, "relu6", filters=max(1280, scaled(1280)), kernel=1)
+    net.add("global_pool", "pool")
+    if settings["dropout"] > 0:
+        net.add("dropout", "dropout", rate=settings["dropout"])
+    net.add("linear", "head", features=classes)
+    return net.layers
+
+
+def unet(settings, classes):  # pylint: disable=unused-argument
+    width, depth, net = settings["width"], settings["depth"], List()
+
+    def double(name, x, filters):
+        x = conv_norm_act(net, name + ".1", x, "relu", filters=filters, kernel=3)
+        return conv_norm_act(net, name + ".2", x, "relu", filters=filters, kernel=3)
+
+    x, skips = "left", []
+    for level in range(1, depth + 1):
+        skips.append(double(f"down{level}", x, width * 2 ** (level - 1)))
+        x = net.add("max_pool", f"down{level}.pool", kernel=2)
+    x = double("bottom", x, width * 2 ** depth)
+    for level in range(depth, 0, -1):
+        filters = width * 2 ** (level - 1)
+        x = net.add("conv_transpose", f"up{level}.conv", [x], filters=filters, kernel=2, stride=2)
+        x = net.add("concat", f"up{level}.concat", [skips[level - 1], x])
+        x = double(f"up{level}", x, filters)
+    net.add("conv", "head", filters=settings["outputs"], kernel=1)
+    return net.layers
+
+
+def autoencoder(settings, classes, image=(8, 8, 3)):  # pylint: disable=unused-argument
+    width, depth, net = settings["width"], settings["depth"], List()
+    for level in range(1, depth + 1):
+        net.add("conv", f"encoder{level}.conv", ["image" if level == 1 else "previous"],
+                filters=width * 2 ** (level - 1), kernel=3, stride=2)
+        net.add("relu", f"encoder{level}.relu")
+    small = [image[0] >> depth, image[1] >> depth, width * 2 ** (depth - 1)]
+    net.add("flatten", "flat")
+    net.add("linear", "code", features=settings["code"])
+    net.add("linear", "expand", features=small[0] * small[1] * small[2])
+    net.add("relu", "expand.relu")
+    net.add("reshape", "grid", shape=small)
+    for level in range(depth, 1, -1):
+        net.add("conv_transpose", f"decoder{level}.conv", filters=width * 2 ** (level - 2), kernel=4, stride=2)
+        net.add("relu", f"decoder{level}.relu")
+    net.add("conv_transpose", "head", filters=image[2], kernel=4, stride=2)
+    return net.layers
+
+
 SIZES = {"tiny": (4, 4, 128), "small": (6, 6, 384), "gpt2": (12, 12, 768), "gpt2-medium": (24, 16, 1024),
          "gpt2-large": (36, 20, 1280), "gpt2-xl": (48, 25, 1600)}
 
@@ -170,4 +250,5 @@ def vit(settings, classes, image=28):
     return net.layers
 
 
-MODELS = {"mlp": mlp, "lenet": lenet, "resnet": resnet, "gpt": gpt, "llama": llama, "vit": vit}
+MODELS = {"mlp": mlp, "lenet": lenet, "resnet": resnet, "mobilenet": mobilenet, "unet": unet,
+          "autoencoder": autoencoder, "gpt": gpt, "llama": llama, "vit": vit}

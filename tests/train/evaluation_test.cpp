@@ -106,6 +106,26 @@ TEST(Evaluation, AnySharesGiveTheBitsOfOneRank) {
   });
 }
 
+TEST(Evaluation, MetricsOfSeveralSumsHaveTheBitsOfOneRank) {
+  const std::vector<std::vector<std::string>> jobs = {
+      {"data.validation.digits.count=45",
+       "metrics=[macro_precision, accuracy, macro_recall, macro_f1, mean_iou, perplexity]"},
+      {"data.validation.digits.count=45", "metrics=[r2, rmse]", "model.inputs=image",
+       "model.layers=[flatten, {linear: 784}, {reshape: [28, 28, 1]}]", "data.normalize=never",
+       "loss={mean_squared_error: {}, target: image}"}};
+  for (const auto& job : jobs) {
+    const Metrics alone = Rank(*make_single_communicator(), job).run();
+    run_in_threads(3, [&](Communicator& communicator) {
+      Rank rank(communicator, job);
+      for (const std::vector<int>& counts : std::vector<std::vector<int>>{{4, 4, 4}, {9, 1, 2}, {0, 0, 12}}) {
+        rank.evaluation->use_counts(counts);
+        EXPECT_EQ(rank.run(), alone);
+        EXPECT_EQ(rank.run(), alone) << "nothing is left of the run before";
+      }
+    });
+  }
+}
+
 TEST(Evaluation, LoadsAheadForTheNextOneAndHoldsNoBatch) {
   const auto alone = make_single_communicator();
   Rank rank(*alone, {"data.validation.digits.count=16"});  // 4 shards, and at least 4 batches are prefetched

@@ -29,7 +29,8 @@ class Zoo : public testing::Test {
 
   /// The message with which a model refuses its settings, for images of 28 x 30 or 8 tokens.
   std::string refusal(const std::string& model, std::map<std::string, Attribute> settings) {
-    const TensorSpec sample = model == "vit" ? TensorSpec{DType::f32, {28, 30, 3}} : TensorSpec{DType::i32, {8}};
+    const bool text = model == "gpt" || model == "llama";
+    const TensorSpec sample = !text ? TensorSpec{DType::f32, {28, 30, 3}} : TensorSpec{DType::i32, {8}};
     try {
       parameters(model, std::move(settings), sample, 10, model == "llama" ? 65 : 0);
     } catch (const Error& error) {
@@ -58,6 +59,25 @@ TEST_F(Zoo, ResNetsForImageNet) {
   EXPECT_EQ(resnet(18, 224, 1000), 11689512);
   EXPECT_EQ(resnet(34, 224, 1000), 21797672);
   EXPECT_EQ(resnet(50, 224, 1000), 25557032);
+}
+
+TEST_F(Zoo, MobileNets) {
+  const TensorSpec image{DType::f32, {224, 224, 3}};
+  EXPECT_EQ(parameters("mobilenet", {}, image, 1000), 3504872);  // as torchvision's mobilenet_v2
+  EXPECT_EQ(parameters("mobilenet", {{"width", 0.5}}, image, 1000), 1968680);
+  EXPECT_EQ(parameters("mobilenet", {{"width", 0.35}, {"small", true}}, {DType::f32, {28, 28, 1}}, 10), 408650);
+}
+
+TEST_F(Zoo, UNet) {
+  // As the common implementation of PyTorch with transposed convolutions, of three channels and two classes.
+  EXPECT_EQ(parameters("unet", {{"outputs", std::int64_t{2}}}, {DType::f32, {96, 96, 3}}, 0), 31037698);
+}
+
+TEST_F(Zoo, Autoencoder) {
+  // Convolutions, linear layers around the code, and transposed convolutions of 4 x 4.
+  const std::int64_t down = 9 * 16 + 16 + 9 * 16 * 32 + 32, flat = 7 * 7 * 32;
+  const std::int64_t up = 16 * 32 * 16 + 16 + 16 * 16 + 1;
+  EXPECT_EQ(parameters("autoencoder", {}, {DType::f32, {28, 28, 1}}, 0), down + 32 * flat + 32 + 33 * flat + up);
 }
 
 TEST_F(Zoo, Gpt2) {
@@ -93,6 +113,12 @@ TEST_F(Zoo, SizesThatDoNotFitAreRefused) {
   EXPECT_EQ(refusal("vit", {}),
             "vit: expected images [batch, height, width, channels] whose sides are multiples of 4, found [1, 28, 30, "
             "3]; set `patch`");
+  EXPECT_EQ(refusal("unet", {}),
+            "unet: expected images [batch, height, width, channels] whose sides are multiples of 16, for a depth of 4, "
+            "found [1, 28, 30, 3]; set `depth`, or resize the images");
+  EXPECT_EQ(refusal("autoencoder", {}),
+            "autoencoder: expected images [batch, height, width, channels] whose sides are multiples of 4, for a depth "
+            "of 2, found [1, 28, 30, 3]; set `depth`, or resize the images");
 }
 
 TEST_F(Zoo, AnUnknownDepthIsNamed) {

@@ -23,6 +23,7 @@ struct ConvolutionSpec {
   DnnlTensors tensors;
   dnnl::memory::dims strides, dilations, padding_before, padding_after;  ///< oneDNN's dilations: 0 is dense
   bool training = true;
+  bool transposed = false;  ///< the layer whose output is the image gradient of such a convolution
 };
 
 /// y [rows, out] = x [rows, in] * weight [out, in]^T + bias

@@ -10,6 +10,9 @@ void add_built_in(ModelRegistry& registry) {
   registry.add(mlp());
   registry.add(lenet());
   registry.add(resnet());
+  registry.add(mobilenet());
+  registry.add(unet());
+  registry.add(autoencoder());
   registry.add(gpt());
   registry.add(llama());
   registry.add(vit());
@@ -26,6 +29,15 @@ std::int64_t vocabulary_of(const Attributes& attributes, const ModelContext& con
   if (context.vocabulary > 0) return context.vocabulary;
   throw Error(ExitCode::configuration,
               model + ": vocabulary: the data set has none; train on text or tokens, or give it");
+}
+
+void require_sides(const std::string& model, const TensorSpec& image, std::int64_t multiple, std::int64_t depth) {
+  const Shape& shape = image.shape;
+  if (shape.size() == 4 && shape[1] > 0 && shape[2] > 0 && shape[1] % multiple == 0 && shape[2] % multiple == 0) return;
+  throw Error(ExitCode::configuration,
+              fmt::format("{}: expected images [batch, height, width, channels] whose sides are multiples of {}, for a "
+                          "depth of {}, found {}; set `depth`, or resize the images",
+                          model, multiple, depth, to_string(shape)));
 }
 
 AttributeSpec optional_size(const std::string& name, const std::string& doc) {

@@ -8,6 +8,9 @@ namespace lockstep::models {
 [[nodiscard]] ModelDef mlp();
 [[nodiscard]] ModelDef lenet();
 [[nodiscard]] ModelDef resnet();
+[[nodiscard]] ModelDef mobilenet();
+[[nodiscard]] ModelDef unet();
+[[nodiscard]] ModelDef autoencoder();
 [[nodiscard]] ModelDef gpt();
 [[nodiscard]] ModelDef llama();
 [[nodiscard]] ModelDef vit();
@@ -19,6 +22,8 @@ void add_built_in(ModelRegistry& registry);
 /// The data set's vocabulary, unless the model's attribute `vocabulary` sets it; throws if neither is known.
 [[nodiscard]] std::int64_t vocabulary_of(const Attributes& attributes, const ModelContext& context,
                                          const std::string& model);
+/// Throws Error(configuration) unless `image` is one whose sides are multiples of `multiple`, that of `depth` halvings.
+void require_sides(const std::string& model, const TensorSpec& image, std::int64_t multiple, std::int64_t depth);
 /// An integer, at least 1, that may be left out.
 [[nodiscard]] AttributeSpec optional_size(const std::string& name, const std::string& doc);
 /// The only input; throws Error(configuration) if the data set has several.

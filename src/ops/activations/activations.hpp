@@ -18,6 +18,7 @@
   USE(Hardswish, hardswish)       \
   USE(LeakyRelu, leaky_relu)      \
   USE(Relu, relu)                 \
+  USE(Relu6, relu6)               \
   USE(Sigmoid, sigmoid)           \
   USE(Silu, silu)                 \
   USE(Softplus, softplus)         \
@@ -110,6 +111,21 @@ struct Relu {
   static constexpr int kCost = 1, kGradientCost = 1;
   static LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE float of(float x) { return x > 0 ? x : 0; }
   static LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE float gradient(float y, float dy) { return y > 0 ? dy : 0; }
+};
+
+/// Krizhevsky, "Convolutional Deep Belief Networks on CIFAR-10", 2010. The gradient at both bends is 0.
+struct Relu6 {
+  static constexpr const char* kDoc = "x cut to 0 ... 6";
+  static constexpr bool kReadsOutput = true, kOverLanes = false;
+  static constexpr int kCost = 2, kGradientCost = 2;
+  static LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE float of(float x) {
+    const float positive = x > 0 ? x : 0;
+    return positive < 6 ? positive : 6;
+  }
+  static LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE float gradient(float y, float dy) {
+    const float above = y > 0 ? dy : 0;
+    return y < 6 ? above : 0;
+  }
 };
 
 struct Sigmoid {

@@ -20,6 +20,9 @@ double reference(LeakyRelu formula, double x) {
 double reference(Relu /*formula*/, double x) {
   return x > 0 ? x : 0;
 }
+double reference(Relu6 /*formula*/, double x) {
+  return std::min(std::max(x, 0.0), 6.0);
+}
 double reference(Sigmoid /*formula*/, double x) {
   return 1 / (1 + std::exp(-x));
 }
@@ -33,7 +36,7 @@ double reference(Tanh /*formula*/, double x) {
   return std::tanh(x);
 }
 
-/// leaky_relu and relu have a bend at 0: nothing that is so near to it that finite differences cross it.
+/// leaky_relu, relu and relu6 have a bend at 0: nothing that is so near to it that finite differences cross it.
 void fill_off_the_bend(int /*index*/, Tensor& tensor) {
   float x = -2.05F;
   for (auto& value : tensor.as<float>()) value = (x = x > 2 ? x - 4.1F : x + 0.1F);
@@ -76,6 +79,25 @@ struct CasesOf<Relu> {
         {.name = "odd", .attributes = {}, .inputs = {{DType::f32, {3, 7}}}},
         {.name = "empty", .attributes = {}, .inputs = {{DType::f32, {0, 7}}}},
         {.name = "image", .attributes = {}, .inputs = {{DType::f32, {2, 5, 3, 4}}}},
+        {.name = "speed", .attributes = {}, .inputs = {{DType::f32, {16, 32, 32, 16}}}, .benchmark = true},
+    };
+  }
+};
+
+/// Far enough out to see both bends.
+template <>
+struct CasesOf<Relu6> {
+  static std::vector<OpCase> all() {
+    return {
+        {.name = "odd",
+         .attributes = {},
+         .inputs = {{DType::f32, {3, 37}}},
+         .fill =
+             [](int index, Tensor& tensor) {
+               fill_off_the_bend(index, tensor);
+               for (auto& value : tensor.as<float>()) value *= 5;
+             }},
+        {.name = "empty", .attributes = {}, .inputs = {{DType::f32, {0, 7}}}},
         {.name = "speed", .attributes = {}, .inputs = {{DType::f32, {16, 32, 32, 16}}}, .benchmark = true},
     };
   }

@@ -65,6 +65,7 @@ struct ConvInputGradientFunctor {
   const T *dy = nullptr, *weight = nullptr;
   In* dx = nullptr;
   ConvShape shape;
+  const float* bias = nullptr;  ///< of conv_transpose, whose output this is; null: none
   LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const {
     const WindowShape& image = shape.image;
     const Window& window = shape.window;
@@ -81,6 +82,7 @@ struct ConvInputGradientFunctor {
         sum += pixel[f] * weight[group.weight(f, channel, tap)];
       }
     }
+    if (bias != nullptr) sum += bias[at.channel];
     dx[i] = sum;
   }
 };

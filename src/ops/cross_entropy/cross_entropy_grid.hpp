@@ -8,6 +8,7 @@
 #include "core/divisor.hpp"
 #include "device/float_math.hpp"
 #include "device/gpu/grid.hpp"
+#include "ops/cross_entropy/class_terms_grid.hpp"
 #include "ops/element_grid.hpp"
 #include "ops/elementwise.hpp"
 #include "ops/per_sample_grid.hpp"
@@ -153,7 +154,16 @@ std::unique_ptr<Kernel> make_log_loss_of(const KernelRequest& request, double la
 
 template <class Grid>
 std::unique_ptr<Kernel> make_cross_entropy_grid(const KernelRequest& request) {
+  if (focal_of(*request.attributes) > 0) {
+    return make_class_terms_of<Grid>(request, request.attributes->number("label_smoothing"),
+                                     FocalTerm(focal_of(*request.attributes)));
+  }
   return make_log_loss_of<Grid>(request, request.attributes->number("label_smoothing"));
+}
+
+template <class Grid>
+std::unique_ptr<Kernel> make_kl_divergence_grid(const KernelRequest& request) {
+  return make_class_terms_of<Grid>(request, 0, DivergenceTerm{});
 }
 
 template <class Grid>

@@ -88,4 +88,33 @@ struct BinaryCrossEntropy {
   }
 };
 
+/// Lin, Goyal, Girshick, He and Dollár, "Focal Loss for Dense Object Detection", 2017: binary cross entropy whose terms
+/// are multiplied by a power, the focal setting, of what is missing to 1: -(w q (1 - s)^f log s + (1 - q) s^f log(1 -
+/// s)). The powers are made of the logarithms.
+struct FocalBinaryCrossEntropy {
+  static constexpr bool kBinary = true;
+  static constexpr int kCost = 95, kGradientCost = 130;
+  BinaryCrossEntropy plain;
+  float power;
+  explicit FocalBinaryCrossEntropy(const Attributes& settings)
+      : plain(settings), power(static_cast<float>(settings.number("focal"))) {}
+
+  template <class F>
+  LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE F of(const F& x, const F& t) const {
+    const F q = plain.keep * t + plain.spread;
+    const F log_positive = device::vector_softplus(-x), log_negative = device::vector_softplus(x);
+    return plain.weight * q * (device::vector_exp(-power * log_negative) * log_positive) +
+           (1.0F - q) * (device::vector_exp(-power * log_positive) * log_negative);
+  }
+  template <class F>
+  LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE F gradient(const F& x, const F& t) const {
+    const F q = plain.keep * t + plain.spread;
+    const F s = device::vector_sigmoid(x), rest = device::vector_sigmoid(-x);
+    const F log_positive = device::vector_softplus(-x), log_negative = device::vector_softplus(x);
+    const F of_positive = device::vector_exp(-power * log_negative) * (power * s * log_positive + rest);
+    const F of_negative = device::vector_exp(-power * log_positive) * (power * rest * log_negative + s);
+    return (1.0F - q) * of_negative - plain.weight * q * of_positive;
+  }
+};
+
 }  // namespace lockstep::ops

@@ -39,10 +39,15 @@ std::vector<OpCase> element_loss_cases(const Attributes& attributes = {}, const 
   };
 }
 
-double binary_cross_entropy(double x, double t, double weight, double smoothing) {
+double binary_cross_entropy(double x, double t, const Attributes& settings) {
+  const double smoothing = settings.number("label_smoothing"),
+               focal = settings.has("focal") ? settings.number("focal") : 0;
   const double q = (1 - smoothing) * t + smoothing / 2;
-  const auto minus_log_sigmoid = [](double v) { return std::log1p(std::exp(-std::fabs(v))) + std::max(-v, 0.0); };
-  return weight * q * minus_log_sigmoid(x) + (1 - q) * minus_log_sigmoid(-x);
+  const auto term = [focal](double v) {
+    const double minus_log_sigmoid = std::log1p(std::exp(-std::fabs(v))) + std::max(-v, 0.0);
+    return std::pow(1 / (1 + std::exp(v)), focal) * minus_log_sigmoid;
+  };
+  return settings.number("positive_weight") * q * term(x) + (1 - q) * term(-x);
 }
 
 /// Logits on both sides and far out, and targets that are 0, 1 or between.
@@ -103,16 +108,24 @@ OpCases make_binary_cross_entropy_cases() {
   labelled("no_labels", {0, 1}, {0});
   labelled("weighted_labels", {5, 19}, {5, 19}, Attributes({{"positive_weight", 2.5}}));
   cases.push_back({.name = "far", .attributes = {}, .inputs = pair({5, 29}, {5, 29}), .fill = fill_logits});
+  labelled("focal_labels", {5, 19}, {5, 19}, Attributes({{"focal", 2.0}}));
+  cases.push_back({.name = "focal_weighted_smooth",
+                   .attributes = Attributes({{"focal", 0.5}, {"positive_weight", 0.4}, {"label_smoothing", 0.2}}),
+                   .inputs = pair({5, 29}, {5, 29}),
+                   .fill = fill_logits});
+  cases.push_back({.name = "focal_speed",
+                   .attributes = Attributes({{"focal", 2.0}}),
+                   .inputs = pair({128, 1000}, {128, 1000}),
+                   .benchmark = true,
+                   .fill = fill_shares});
   cases.push_back({.name = "weighted_smooth",
                    .attributes = Attributes({{"positive_weight", 0.4}, {"label_smoothing", 0.2}}),
                    .inputs = pair({5, 29}, {5, 29}),
                    .fill = fill_logits});
   return {"binary_cross_entropy",
           [](const ReferenceCall& call) {
-            const double weight = call.attributes.number("positive_weight");
-            const double smoothing = call.attributes.number("label_smoothing");
             return element_loss_reference(
-                call, [&](double x, double t) { return binary_cross_entropy(x, t, weight, smoothing); });
+                call, [&](double x, double t) { return binary_cross_entropy(x, t, call.attributes); });
           },
           cases};
 }

@@ -9,6 +9,7 @@
 #include "ops/element_losses/element_losses.hpp"
 #include "ops/elementwise.hpp"
 #include "ops/per_element_grid.hpp"
+#include "ops/per_sample.hpp"
 
 namespace lockstep::ops {
 
@@ -93,6 +94,7 @@ std::unique_ptr<Kernel> make_huber_grid(const KernelRequest& request) {
 
 template <class Grid>
 std::unique_ptr<Kernel> make_binary_cross_entropy_grid(const KernelRequest& request) {
+  if (focal_of(*request.attributes) > 0) return make_element_loss_of<Grid, FocalBinaryCrossEntropy>(request);
   return make_element_loss_of<Grid, BinaryCrossEntropy>(request);
 }
 

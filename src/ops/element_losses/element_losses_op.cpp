@@ -8,6 +8,7 @@
 #include "ops/element_losses/element_losses.hpp"
 #include "ops/elementwise.hpp"
 #include "ops/per_element.hpp"
+#include "ops/per_sample.hpp"
 
 namespace lockstep::ops {
 
@@ -120,7 +121,14 @@ OpDef make_binary_cross_entropy() {
                     .doc = "share of the target that is spread over both classes",
                     .default_value = 0.0,
                     .minimum = 0,
-                    .maximum = 1}};
+                    .maximum = 1},
+                   focal_attribute()};
+  op.kernels[DeviceKind::cpu] = [](const KernelRequest& request) -> std::unique_ptr<Kernel> {
+    if (focal_of(*request.attributes) > 0) {
+      return std::make_unique<ElementLossCpu<FocalBinaryCrossEntropy>>(request);
+    }
+    return std::make_unique<ElementLossCpu<BinaryCrossEntropy>>(request);
+  };
   return op;
 }
 

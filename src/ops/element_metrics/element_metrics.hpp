@@ -1,7 +1,7 @@
 // Metrics that go element by element: what an element x of the prediction with the target t adds to the value and to
-// the count. A metric is the one over the other, of all samples: so precision, recall and f1 are those of all elements
-// together (micro), whatever the ranks and shards. For
-// binary metrics x is a logit, positive above 0, and t is positive above 0.5.
+// the count. A metric is the one over the other, of all samples: so precision, recall, f1 and iou are those of all
+// elements together (micro), whatever the ranks and shards. For binary metrics x is a logit, positive above 0, and t is
+// positive above 0.5.
 #pragma once
 
 #include "device/float_math.hpp"
@@ -61,6 +61,15 @@ struct F1Score {
   static LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE ElementScore of(float x, float t) {
     const BinaryAnswer answer(x, t);
     return {2 * answer.predicted * answer.actual, answer.predicted + answer.actual};
+  }
+};
+
+/// Intersection over union (Jaccard's index): of what is predicted to be positive or is, the share that is both.
+struct IouScore {
+  static LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE ElementScore of(float x, float t) {
+    const BinaryAnswer answer(x, t);
+    const float both = answer.predicted * answer.actual;
+    return {both, answer.predicted + answer.actual - both};
   }
 };
 

@@ -98,6 +98,11 @@ OpCases make_recall_cases() {
                          [](bool said, bool is) { return std::pair(said && is ? 1.0 : 0.0, is ? 1.0 : 0.0); });
 }
 
+OpCases make_iou_cases() {
+  return yes_or_no_cases("iou",
+                         [](bool said, bool is) { return std::pair(said && is ? 1.0 : 0.0, said || is ? 1.0 : 0.0); });
+}
+
 OpCases make_f1_cases() {
   return yes_or_no_cases("f1", [](bool said, bool is) {
     const double right = said && is ? 1 : 0, wrong = said != is ? 1 : 0;

@@ -80,6 +80,11 @@ std::unique_ptr<Kernel> make_recall_grid(const KernelRequest& request) {
 }
 
 template <class Grid>
+std::unique_ptr<Kernel> make_iou_grid(const KernelRequest& request) {
+  return make_element_metric_of<Grid, IouScore>(request);
+}
+
+template <class Grid>
 std::unique_ptr<Kernel> make_f1_grid(const KernelRequest& request) {
   return make_element_metric_of<Grid, F1Score>(request);
 }

@@ -1,5 +1,5 @@
 // The metrics that go element by element, and their kernels for CPUs: mae, rmse, and the binary ones: accuracy,
-// precision, recall and f1.
+// precision, recall, f1 and iou.
 #include <memory>
 #include <string>
 
@@ -87,6 +87,10 @@ OpDef make_precision() {
 
 OpDef make_recall() {
   return element_metric<RecallScore>("recall", "share of the positives that are predicted", true);
+}
+
+OpDef make_iou() {
+  return element_metric<IouScore>("iou", "intersection over union of the predicted and the actual positives", true);
 }
 
 OpDef make_f1() {

@@ -25,7 +25,52 @@ ReferenceResult global_pool_reference(const ReferenceCall& call) {
   return {{y}, {}};
 }
 
+ReferenceResult over_axis_reference(const ReferenceCall& call, bool maximum) {
+  const DoubleTensor& x = call.inputs[0];
+  const auto rank = static_cast<std::int64_t>(x.shape.size()), given = call.attributes.integer("axis");
+  const auto axis = static_cast<std::size_t>(given < 0 ? given + rank : given);
+  std::int64_t outer = 1, inner = 1;
+  for (std::size_t i = 0; i < axis; ++i) outer *= x.shape[i];
+  for (std::size_t i = axis + 1; i < x.shape.size(); ++i) inner *= x.shape[i];
+  DoubleTensor y{x.shape, {}};
+  y.shape.erase(y.shape.begin() + static_cast<std::ptrdiff_t>(axis));
+  for (std::int64_t o = 0; o < outer; ++o) {
+    for (std::int64_t i = 0; i < inner; ++i) {
+      std::vector<double> line;
+      for (std::int64_t k = 0; k < x.shape[axis]; ++k) {
+        line.push_back(x.values[static_cast<std::size_t>((o * x.shape[axis] + k) * inner + i)]);
+      }
+      double sum = 0;
+      for (const double value : line) sum += value;
+      y.values.push_back(maximum ? *std::max_element(line.begin(), line.end())
+                                 : sum / static_cast<double>(line.size()));
+    }
+  }
+  return {{y}, {}};
+}
+
+OpCases over_axis_cases(const std::string& op, bool maximum) {
+  const auto of = [](const std::string& name, std::int64_t axis, Shape shape) {
+    return OpCase{.name = name, .attributes = Attributes({{"axis", axis}}), .inputs = {{DType::f32, std::move(shape)}}};
+  };
+  std::vector<OpCase> cases = {of("last", -1, {3, 5, 7}),     of("first", 1, {2, 9, 3, 4}),
+                               of("middle", 2, {2, 3, 5, 4}), of("of_features", 1, {5, 6}),
+                               of("empty", 1, {0, 4, 3}),     of("inference", 1, {2, 4, 3}),
+                               of("speed", 1, {64, 64, 128})};
+  cases[5].mode = Mode::inference;
+  cases.back().benchmark = true;
+  return {op, [maximum](const ReferenceCall& call) { return over_axis_reference(call, maximum); }, cases};
+}
+
 }  // namespace
+
+OpCases make_mean_cases() {
+  return over_axis_cases("mean", false);
+}
+
+OpCases make_max_cases() {
+  return over_axis_cases("max", true);
+}
 
 OpCases make_global_pool_cases() {
   const Attributes maximum({{"kind", std::string("max")}});

@@ -1,5 +1,5 @@
-// global_pool on a Grid, one thread per channel of a sample, which visits the pixels in order; of equal maxima the
-// first one wins.
+// global_pool, mean and max on a Grid, one thread per channel of a sample, which visits the pixels in order; of equal
+// maxima the first one wins.
 #pragma once
 
 #include <memory>
@@ -7,17 +7,9 @@
 #include "device/gpu/grid.hpp"
 #include "ops/element_grid.hpp"
 #include "ops/elementwise.hpp"
+#include "ops/global_pool/pixel_shape.hpp"
 
 namespace lockstep::ops {
-
-/// x is [batch, pixels, channels].
-struct PixelShape {
-  std::int64_t pixels, channels;
-  /// Pixel 0 of output i.
-  [[nodiscard]] LOCKSTEP_HOST_DEVICE std::int64_t first(std::int64_t i) const {
-    return i / channels * pixels * channels + i % channels;
-  }
-};
 
 template <class T>
 struct MeanOfPixelsFunctor {
@@ -80,14 +72,11 @@ struct LargestGradientFunctor {
 template <class Grid, class T>
 class GlobalPoolGrid final : public Kernel {
  public:
-  explicit GlobalPoolGrid(const KernelRequest& request)
-      : maximum_(request.attributes->text("kind") == "max"),
+  GlobalPoolGrid(const KernelRequest& request, bool maximum, const PixelShape& shape)
+      : maximum_(maximum),
         training_(request.mode == Mode::training),
         outputs_(request.outputs[0].elements()),
-        shape_{1, request.outputs[0].shape[1]} {
-    const Shape& x = request.inputs[0].shape;
-    for (std::size_t i = 1; i + 1 < x.size(); ++i) shape_.pixels *= x[i];
-  }
+        shape_(shape) {}
 
   void forward(const ForwardCall& call) override {
     if (maximum_) {
@@ -116,9 +105,25 @@ class GlobalPoolGrid final : public Kernel {
 };
 
 template <class Grid>
+std::unique_ptr<Kernel> make_pool_of(const KernelRequest& request, bool maximum, const PixelShape& shape) {
+  return make_for_elements(request, [&]<class T>(T /*element*/) {
+    return std::make_unique<GlobalPoolGrid<Grid, T>>(request, maximum, shape);
+  });
+}
+
+template <class Grid>
 std::unique_ptr<Kernel> make_global_pool_grid(const KernelRequest& request) {
-  return make_for_elements(request,
-                           [&]<class T>(T /*element*/) { return std::make_unique<GlobalPoolGrid<Grid, T>>(request); });
+  return make_pool_of<Grid>(request, request.attributes->text("kind") == "max", shape_of_pixels(request));
+}
+
+template <class Grid>
+std::unique_ptr<Kernel> make_mean_grid(const KernelRequest& request) {
+  return make_pool_of<Grid>(request, false, shape_over_axis("mean", request));
+}
+
+template <class Grid>
+std::unique_ptr<Kernel> make_max_grid(const KernelRequest& request) {
+  return make_pool_of<Grid>(request, true, shape_over_axis("max", request));
 }
 
 }  // namespace lockstep::ops

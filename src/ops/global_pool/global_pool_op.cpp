@@ -1,4 +1,6 @@
-// global_pool: one value per channel from a whole image; [batch, ..., channels] becomes [batch, channels].
+// global_pool: one value per channel from a whole image; [batch, ..., channels] becomes [batch, channels]. mean and
+// max: the same over one dimension, which is then gone; those before it are the samples here, those behind it the
+// channels.
 //
 // Pixels are visited in order; of equal maxima the first one wins.
 #include <fmt/format.h>
@@ -9,7 +11,9 @@
 
 #include "core/vectorize.hpp"
 #include "lockstep/error.hpp"
+#include "ops/axis.hpp"
 #include "ops/elementwise.hpp"
+#include "ops/global_pool/pixel_shape.hpp"
 
 namespace lockstep::ops {
 
@@ -49,14 +53,12 @@ LOCKSTEP_VECTORIZED void largest_of_pixels(const float* x, float* y, std::int32_
 
 class GlobalPoolCpu final : public Kernel {
  public:
-  explicit GlobalPoolCpu(const KernelRequest& request)
-      : maximum_(request.attributes->text("kind") == "max"),
+  GlobalPoolCpu(const KernelRequest& request, bool maximum, const PixelShape& shape)
+      : maximum_(maximum),
         training_(request.mode == Mode::training),
-        batch_(request.outputs[0].shape[0]),
-        channels_(request.outputs[0].shape[1]) {
-    const Shape& x = request.inputs[0].shape;
-    for (std::size_t i = 1; i + 1 < x.size(); ++i) pixels_ *= x[i];
-  }
+        batch_(shape.channels == 0 ? 0 : request.outputs[0].elements() / shape.channels),
+        channels_(shape.channels),
+        pixels_(shape.pixels) {}
 
   [[nodiscard]] std::size_t workspace_bytes() const override {
     return training_ ? 0 : static_cast<std::size_t>(channels_) * sizeof(std::int32_t);
@@ -97,7 +99,7 @@ class GlobalPoolCpu final : public Kernel {
   }
 
   bool maximum_, training_;
-  std::int64_t batch_, channels_, pixels_ = 1;
+  std::int64_t batch_, channels_, pixels_;
 };
 
 bool is_maximum(const Attributes& attributes) {
@@ -130,7 +132,64 @@ Cost global_pool_cost(const Attributes& /*attributes*/, std::span<const TensorSp
   return {n, n};
 }
 
+Signature infer_over_axis(const std::string& op, bool maximum, const Attributes& attributes, const TensorSpec& input) {
+  Signature signature = same_floats(op, input);
+  const std::size_t axis = axis_of(op, attributes, input.shape);
+  const std::int64_t size = input.shape[axis];
+  if (size < 1 || size > std::numeric_limits<std::int32_t>::max()) {
+    throw Error(ExitCode::configuration,
+                fmt::format("{}: expected 1 to 2^31 - 1 elements of dimension {} of {}, found {}", op, axis,
+                            to_string(input.shape), size));
+  }
+  Shape& out = signature.outputs[0].shape;
+  out.erase(out.begin() + static_cast<std::ptrdiff_t>(axis));
+  if (maximum) signature.saved.push_back({DType::i32, out});  // index of the winner
+  return signature;
+}
+
+OpDef over_axis(const std::string& name, const std::string& doc, bool maximum) {
+  OpDef op;
+  op.name = name;
+  op.doc = doc;
+  op.attributes = {{.name = "axis",
+                    .kind = AttributeKind::integer,
+                    .doc = "the dimension, with the batch as 0; -1: the last",
+                    .default_value = std::int64_t{-1}}};
+  op.shorthand = "axis";
+  op.infer = [name, maximum](const Attributes& attributes, std::span<const TensorSpec> inputs) {
+    return infer_over_axis(name, maximum, attributes, inputs[0]);
+  };
+  op.cost = global_pool_cost;
+  op.kernels[DeviceKind::cpu] = [name, maximum](const KernelRequest& request) {
+    return std::make_unique<GlobalPoolCpu>(request, maximum, shape_over_axis(name, request));
+  };
+  return op;
+}
+
 }  // namespace
+
+PixelShape shape_of_pixels(const KernelRequest& request) {
+  const Shape& x = request.inputs[0].shape;
+  PixelShape shape{1, x.back()};
+  for (std::size_t i = 1; i + 1 < x.size(); ++i) shape.pixels *= x[i];
+  return shape;
+}
+
+PixelShape shape_over_axis(const std::string& op, const KernelRequest& request) {
+  const Shape& x = request.inputs[0].shape;
+  const std::size_t axis = axis_of(op, *request.attributes, x);
+  PixelShape shape{x[axis], 1};
+  for (std::size_t i = axis + 1; i < x.size(); ++i) shape.channels *= x[i];
+  return shape;
+}
+
+OpDef make_mean() {
+  return over_axis("mean", "the mean over one dimension", false);
+}
+
+OpDef make_max() {
+  return over_axis("max", "the largest element along one dimension", true);
+}
 
 OpDef make_global_pool() {
   OpDef op;
@@ -144,7 +203,9 @@ OpDef make_global_pool() {
   op.shorthand = "kind";
   op.infer = infer_global_pool;
   op.cost = global_pool_cost;
-  op.kernels[DeviceKind::cpu] = kernel_of<GlobalPoolCpu>;
+  op.kernels[DeviceKind::cpu] = [](const KernelRequest& request) {
+    return std::make_unique<GlobalPoolCpu>(request, is_maximum(*request.attributes), shape_of_pixels(request));
+  };
   return op;
 }
 

@@ -1,0 +1,34 @@
+// r2, the coefficient of determination of all elements of all samples together: 1 - (sum of (x - t)^2) / (sum of (t -
+// mean of t)^2), as scikit-learn's r2_score of one output. The mean is known only when all samples are; so a sample
+// leaves what the second sum can be made of afterwards. The square of a sum is left in two floats, of which the first
+// is exact: targets may be far from 0, compared with how much they differ.
+#pragma once
+
+#include <cstdint>
+
+#include "device/float_math.hpp"
+
+namespace lockstep::ops {
+
+/// The values of a sample, in their order.
+enum R2Value : std::uint8_t {
+  kResidual,    ///< sum of (x - t)^2
+  kSum,         ///< sum of t
+  kSquare,      ///< of that sum, its leading part
+  kSquareRest,  ///< and the rest
+  kSpread,      ///< sum of (t - the sample's mean)^2
+  kSample,      ///< 1
+  kR2Values
+};
+
+struct SplitSquare {
+  float leading, rest;
+};
+
+/// x * x within 2^-34 of it: the leading 12 bits of x have an exact square.
+LOCKSTEP_HOST_DEVICE inline SplitSquare split_square(float x) {
+  const auto leading = device::bits_as<float>(device::bits_as<std::int32_t>(x) & static_cast<std::int32_t>(0xfffff000));
+  return {leading * leading, (x + leading) * (x - leading)};
+}
+
+}  // namespace lockstep::ops
