@@ -55,19 +55,23 @@ class FaultyTransport final : public GpuTransport {
   }
   void abort() noexcept override {
     ++fault_->aborts;
+    aborted_ = true;
     transport_->abort();
     gpu_.resume();
   }
 
  private:
   void stall(Stream stream) {
-    if (broken_) gpu_.stall(stream);
+    if (!broken_ || aborted_) return;
+    gpu_.stall(stream);
+    if (aborted_) gpu_.resume();  // meanwhile, by another thread
   }
 
   std::unique_ptr<GpuTransport> transport_;
   Fake& gpu_;
   std::shared_ptr<TransportFault> fault_;
   bool broken_ = false;
+  std::atomic<bool> aborted_ = false;
 };
 
 }  // namespace lockstep::comm

@@ -4,7 +4,7 @@ and the CUDA module that know what orders each access. Arguments: see gpu_jobs.p
 import json
 import re
 
-from gpu_jobs import CHECKED, GPT, GRIDS, JOB, Place, main
+from gpu_jobs import CHECKED, GPT, GRIDS, HOST, JOB, Place, main
 from pretended_hosts import TWO_HOSTS
 
 OPTIMIZER, GRADIENTS, PARAMETERS = (f"parallel.sharding={what}" for what in ("optimizer", "gradients", "parameters"))
@@ -129,6 +129,15 @@ class Sharding(Place):
                                         STAND_IN_HANGS="1:1", code=1)
                 self.assertRegex(done.stderr, r"waited [0-9.]+ s for (rank 1 \(host \S+\)|the other ranks) in '[A-Za-z -]+' of "
                                  "step 1")
+
+    def test_messages_that_fail(self):
+        """While workers wait for parameters, some of which are still on their way: nothing of them is in use any more when
+        their memory is freed."""
+        for step in (1, 2):
+            done = self.run_program("train", str(JOB), *self.STEPS, "device=cuda", PARAMETERS, "--ranks", "2", "timeout=100",
+                                    module=CHECKED, STAND_IN_FAILS=f"0:{step}", code=1)
+            self.assertRegex(done.stderr, rf"(?m)^lockstep: {HOST}, rank 0, GPU 0 \(Stand-in, \S+\): the messages of step "
+                             rf"{step} failed$")
 
 
 if __name__ == "__main__":
