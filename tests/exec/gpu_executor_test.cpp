@@ -164,7 +164,7 @@ struct GpuBench {
     for (std::uint64_t step = 0; step < 3; ++step) {
       reducer->begin_step(step, assignment);
       for (const auto& shard : training.train({step, assignment.shards_of_rank[0]}, source, buckets, *reducer)) {
-        results.scalars.insert(results.scalars.end(), {shard.loss, shard.count, shard.metrics.at(0).first});
+        results.scalars.insert(results.scalars.end(), {shard.loss, shard.count, shard.metrics.at(0)});
       }
       reducer->finish();
       for (std::size_t s = 0; s < buckets.slots.size(); ++s) {

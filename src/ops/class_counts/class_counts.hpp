@@ -9,6 +9,6 @@
 namespace lockstep::ops {
 
 /// The counts of a sample, each for all classes.
-enum ClassCount : std::uint8_t { kRight, kPredicted, kActual, kClassCounts };
+inline constexpr std::int64_t kRight = 0, kPredicted = 1, kActual = 2, kClassCounts = 3;
 
 }  // namespace lockstep::ops

@@ -52,11 +52,11 @@ class ClassCountsCpu final : public Kernel {
 
 /// The mean over the classes that are predicted or actual anywhere, as scikit-learn has it.
 double mean_over_classes(std::span<const double> sums, ClassShare share) {
-  const std::size_t classes = (sums.size() - 1) / kClassCounts;
+  const std::int64_t classes = (std::ssize(sums) - 1) / kClassCounts;
   double total = 0, seen = 0;
-  for (std::size_t k = 0; k < classes; ++k) {
-    const double right = sums[kRight * classes + k], predicted = sums[kPredicted * classes + k],
-                 actual = sums[kActual * classes + k];
+  for (std::int64_t k = 0; k < classes; ++k) {
+    const auto count = [&](std::int64_t which) { return sums[static_cast<std::size_t>(which * classes + k)]; };
+    const double right = count(kRight), predicted = count(kPredicted), actual = count(kActual);
     if (predicted + actual == 0) continue;
     const double whole = share(right, predicted, actual);
     total += whole > 0 ? right / whole : 0;

@@ -95,13 +95,12 @@ Signature infer_conv_transpose(const Attributes& attributes, std::span<const Ten
   const WindowAxis &h = s.window.height, &w = s.window.width;
   const auto taps = static_cast<double>(h.kernel * w.kernel), strides = static_cast<double>(h.stride * w.stride);
   // How many products a pixel of the output sums, on average, and in how many a pixel of the input is.
-  const double fan_in = static_cast<double>(s.filters / s.groups) * taps / strides;
-  const double fan_out = static_cast<double>(s.image.channels / s.groups) * taps;
+  const std::int64_t in = s.filters / s.groups, out = s.image.channels / s.groups;
+  const double fan_in = static_cast<double>(in) * taps / strides, fan_out = static_cast<double>(out) * taps;
   Signature signature;
   signature.outputs.push_back({DType::f32, {s.image.batch, s.image.height, s.image.width, s.image.channels}});
-  signature.parameters.push_back({"weight",
-                                  {s.filters, s.image.channels / s.groups, h.kernel, w.kernel},
-                                  initializer_of(attributes, fan_in, fan_out)});
+  signature.parameters.push_back(
+      {"weight", {s.filters, out, h.kernel, w.kernel}, initializer_of(attributes, fan_in, fan_out)});
   if (s.bias) {
     signature.parameters.push_back({"bias", {s.image.channels}, bias_initializer_of(attributes, fan_in), false});
   }

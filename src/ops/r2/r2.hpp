@@ -11,15 +11,13 @@
 namespace lockstep::ops {
 
 /// The values of a sample, in their order.
-enum R2Value : std::uint8_t {
-  kResidual,    ///< sum of (x - t)^2
-  kSum,         ///< sum of t
-  kSquare,      ///< of that sum, its leading part
-  kSquareRest,  ///< and the rest
-  kSpread,      ///< sum of (t - the sample's mean)^2
-  kSample,      ///< 1
-  kR2Values
-};
+inline constexpr std::int64_t kResidual = 0;    ///< sum of (x - t)^2
+inline constexpr std::int64_t kSum = 1;         ///< sum of t
+inline constexpr std::int64_t kSquare = 2;      ///< of that sum, its leading part
+inline constexpr std::int64_t kSquareRest = 3;  ///< and the rest
+inline constexpr std::int64_t kSpread = 4;      ///< sum of (t - the sample's mean)^2
+inline constexpr std::int64_t kSample = 5;      ///< 1
+inline constexpr std::int64_t kR2Values = 6;
 
 struct SplitSquare {
   float leading, rest;

@@ -56,7 +56,8 @@ class R2Cpu final : public Kernel {
 
 /// Every sample has as many elements: their squares of sums are divided by that number here. Where all targets are
 /// equal, 1 if the predictions are, too, else 0.
-double r2_of(std::span<const double> sums) {
+double r2_of(std::span<const double> all) {
+  const double* const sums = all.data();
   const double count = sums[kR2Values], samples = sums[kSample];
   if (!(count > 0)) return 0;
   const double squares = (sums[kSquare] + sums[kSquareRest]) * (samples / count);
