@@ -45,6 +45,7 @@ OpDef make_cross_entropy() {
   op.infer = infer_cross_entropy;
   op.cost = cross_entropy_cost;
   op.kernels[DeviceKind::cpu] = make_cross_entropy_cpu;
+  op.rounds_gradient = {DeviceKind::cuda};
   return op;
 }
 
