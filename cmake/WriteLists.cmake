@@ -100,7 +100,7 @@ foreach(UNIT RANGE 1 ${KERNEL_UNITS})
 endforeach()
 list(SORT CUDA_NAMES)
 lines(DECLARATIONS "std::unique_ptr<Kernel> make_@_cuda(const KernelRequest& request);" ${CUDA_NAMES})
-lines(CALLS "  registry.add_kernel(\"@\", DeviceKind::cuda, make_@_cuda, true);" ${CUDA_NAMES})
+lines(CALLS "  registry.add_kernel(\"@\", DeviceKind::cuda, make_@_cuda, true, true);" ${CUDA_NAMES})
 write(cuda.cpp ops "#include \"lockstep/op.hpp\"\n" "${DECLARATIONS}
 extern \"C\" __attribute__((visibility(\"default\"))) void lockstep_cuda_register(OpRegistry& registry) {
 ${CALLS}}

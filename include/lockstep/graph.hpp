@@ -37,6 +37,15 @@ enum class Role : std::uint8_t {
   activation,  ///< made by a node
 };
 
+/// How a value's gradient is stored if not like the value itself: rounded, with a gap after each row (the last
+/// dimension).
+struct RoundedGradient {
+  DType dtype = DType::f32;  ///< f32: it is stored like the value
+  std::int64_t gap = 0;      ///< elements
+  [[nodiscard]] bool rounds() const { return dtype != DType::f32; }
+  bool operator==(const RoundedGradient&) const = default;
+};
+
 struct Value {
   /// Unique. Inputs, parameters and states: "stem.weight"; activations: "<node>" or "<node>:<output>".
   std::string name;
@@ -47,7 +56,8 @@ struct Value {
   bool decay = true;           ///< parameters: weight decay applies by default (not for norms and biases)
   bool frozen = false;         ///< parameters: no gradient, no update
   bool channels_last = false;  ///< parameters [f, c, h, w]: these and their gradients are [f, h, w, c] in memory
-  double momentum = 0;         ///< states: new = (1 - momentum) * old + momentum * mean over shards
+  RoundedGradient rounded_gradient = {};  ///< activations; set by lowering
+  double momentum = 0;                    ///< states: new = (1 - momentum) * old + momentum * mean over shards
 };
 
 struct Node {

@@ -76,6 +76,8 @@ struct KernelRequest {
   /// Parameter 0 and its gradient have channels last in memory (Value::channels_last). `parameters` still has the
   /// model's shape.
   bool channels_last = false;
+  /// How the gradient is stored of a loss's input 0, or of another op's output 0; see OpDef::rounds_gradient.
+  RoundedGradient rounded_gradient = {};
   /// Whether the kernel may keep a packed or rounded weight from one call to the next.
   bool keeps_weights = true;
   const GpuKernelOptions* gpu = nullptr;  ///< null on the CPU
@@ -102,6 +104,12 @@ struct BackwardCall {
   void* workspace = nullptr;          ///< as in ForwardCall
   const StepContext* step = nullptr;  ///< as in ForwardCall
   void* stream = nullptr;             ///< as in ForwardCall
+  /// Not null: the gradient of input 0 is the sum of this tensor, which is like it, and of what the kernel computes,
+  /// rounded to the tensor's type first. Only set where Kernel::adds_input_gradient() is true.
+  const void* input_gradient_term = nullptr;
+  /// Not null: the gradient of output 0 is the sum of output_gradients[0] and of this tensor, rounded to its type. Only
+  /// set where Kernel::adds_output_gradients() is true.
+  const void* output_gradient_term = nullptr;
 };
 
 /// The code of one node on one worker: made once for fixed shapes, called for one shard after another. It is
@@ -126,6 +134,11 @@ class Kernel {
   /// bits must be the same as if it were written elsewhere and then added: each element is rounded to float32 once,
   /// before it is added.
   [[nodiscard]] virtual bool adds_gradient(std::size_t /*parameter*/) const { return false; }
+  /// Whether backward() can add the gradient of input 0 to another one (BackwardCall::input_gradient_term), which may
+  /// be where the sum is written.
+  [[nodiscard]] virtual bool adds_input_gradient() const { return false; }
+  /// Whether backward() can take the gradient of output 0 as two terms (BackwardCall::output_gradient_term).
+  [[nodiscard]] virtual bool adds_output_gradients() const { return false; }
 };
 
 using KernelFactory = std::function<std::unique_ptr<Kernel>(const KernelRequest&)>;
@@ -186,6 +199,9 @@ class OpDef {
   /// On these devices the kernel is faster if parameter 0, a weight [f, c, h, w], and its gradient have channels last.
   /// It must work with both orders.
   std::set<DeviceKind> channels_last;
+  /// On these devices the kernel of a loss can round the gradient of input 0, and that of another op can read such a
+  /// gradient of output 0 (Value::rounded_gradient).
+  std::set<DeviceKind> rounds_gradient;
   /// Names of ops that the kernel can apply to output 0 while it writes it, with the bits of running both kernels one
   /// after the other. backward() then gets the epilogue's output as output 0, and that output's gradient. If the op
   /// also has `passes_gradient`, its backward() is called after all, and computes the gradient of input 0, which is
@@ -198,8 +214,9 @@ class OpRegistry {
  public:
   OpDef& add(OpDef op);  ///< throws Error(usage) if the name is taken
   /// Adds a kernel for a device, or replaces the op's own. It gets no epilogues, and weights in the model's order.
-  /// `takes_low_precision`: see OpDef. Throws as at() does.
-  void add_kernel(const std::string& op, DeviceKind device, KernelFactory factory, bool takes_low_precision = false);
+  /// `takes_low_precision`, `rounds_gradient`: see OpDef. Throws as at() does.
+  void add_kernel(const std::string& op, DeviceKind device, KernelFactory factory, bool takes_low_precision = false,
+                  bool rounds_gradient = false);
   [[nodiscard]] const OpDef* find(const std::string& name) const;  ///< null if absent
   [[nodiscard]] const OpDef& at(const std::string& name) const;    ///< throws Error(internal) if absent
   [[nodiscard]] std::vector<const OpDef*> all() const;             ///< by name

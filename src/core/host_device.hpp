@@ -1,9 +1,16 @@
 // LOCKSTEP_HOST_DEVICE before a function: nvcc compiles it for both the CPU and GPUs. For other compilers it is empty,
-// so that the functors of GPU kernels can be tested on the CPU.
+// so that the functors of GPU kernels can be tested on the CPU. LOCKSTEP_UNROLL before a loop whose number of rounds is
+// constant: nvcc unrolls it, so that an array indexed by its counter can be kept in registers.
 #pragma once
 
 #ifdef __CUDACC__
 #define LOCKSTEP_HOST_DEVICE __host__ __device__
 #else
 #define LOCKSTEP_HOST_DEVICE
+#endif
+
+#ifdef __CUDA_ARCH__
+#define LOCKSTEP_UNROLL _Pragma("unroll")
+#else
+#define LOCKSTEP_UNROLL
 #endif

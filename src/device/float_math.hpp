@@ -53,22 +53,35 @@ LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE IntegerOf<F> sign_mask(const F& x) {
   return bits_as<IntegerOf<F>>(x) >> 31;
 }
 
-/// Nonzero where x < bound; meaningless where x is NaN.
+/// Nonzero where x < bound; meaningless where x is NaN. A GPU has floats only, and its compiler makes one instruction
+/// of a mask that is a comparison and of the choose() that it is for.
 template <class F>
 LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE IntegerOf<F> is_below(const F& x, float bound) {
+#ifdef __CUDA_ARCH__
+  return x < bound ? -1 : 0;
+#else
   return sign_mask(x - bound);
+#endif
 }
 /// Nonzero where x > bound; see is_below().
 template <class F>
 LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE IntegerOf<F> is_above(const F& x, float bound) {
+#ifdef __CUDA_ARCH__
+  return x > bound ? -1 : 0;
+#else
   return sign_mask(bound - x);
+#endif
 }
 
 constexpr std::int32_t kInfinityBits = 0x7f800000, kMagnitudeBits = 0x7fffffff;
 
 template <class F>
 LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE IntegerOf<F> is_nan(const F& x) {
+#ifdef __CUDA_ARCH__
+  return x != x ? -1 : 0;
+#else
   return (kInfinityBits - (bits_as<IntegerOf<F>>(x) & kMagnitudeBits)) >> 31;
+#endif
 }
 template <class F>
 LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE IntegerOf<F> is_finite(const F& x) {

@@ -14,7 +14,16 @@
 namespace lockstep::device {
 
 inline constexpr std::int64_t kBlockRows = 64;
+/// Rows that a thread reads before it adds the first one; terms that need few registers may say more (kRowsAtOnce).
 inline constexpr int kRowsAhead = 8;
+template <class Terms>
+constexpr int rows_ahead() {
+  if constexpr (requires { Terms::kRowsAtOnce; }) {
+    return Terms::kRowsAtOnce;
+  } else {
+    return kRowsAhead;
+  }
+}
 
 /// The rows of one level. Zero rows are one block, whose sum is 0.
 struct RowBlocks {
@@ -69,30 +78,40 @@ void for_levels_of(const T* x, std::int64_t rows, std::int64_t columns, T* total
 /// Rows in memory. Other terms need a function `of` like this one.
 template <class T>
 struct RowElements {
+  static constexpr int kRowsAtOnce = 16;
   const T* x;
   std::int64_t step;  ///< elements from one row to the next
   LOCKSTEP_HOST_DEVICE T of(std::int64_t row, std::int64_t column) const { return x[row * step + column]; }
 };
 
+/// Sums in memory. Another place for them needs a function like this one.
+template <class T>
+LOCKSTEP_HOST_DEVICE void put_sum(T* to, std::int64_t i, const T& sum) {
+  to[i] = sum;
+}
+
 /// One level, with one thread per column of a block. Neighbouring threads read neighbouring columns; a thread reads
-/// kRowsAhead rows before it adds the first, so that it waits for memory only once for all of them.
-template <class Terms, class T>
+/// rows_ahead() rows before it adds the first, so that it waits for memory only once for all of them.
+template <class Terms, class T, class To = T*>
 struct SumBlocksFunctor {
   Terms terms;
   RowBlocks blocks;
   std::int64_t columns = 0;
-  T* to = nullptr;  ///< [blocks, columns]
+  To to{};  ///< [blocks, columns]
   LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const {
     const std::int64_t column = i % columns, block = i / columns, end = blocks.end(block);
     std::int64_t row = blocks.begin(block);
     T sum{};
-    for (; row + kRowsAhead <= end; row += kRowsAhead) {
-      T next[kRowsAhead];
-      for (int k = 0; k < kRowsAhead; ++k) next[k] = terms.of(row + k, column);
-      for (const T& term : next) sum += term;
+    constexpr int kRowsAtOnce = rows_ahead<Terms>();
+    for (; row + kRowsAtOnce <= end; row += kRowsAtOnce) {
+      T next[kRowsAtOnce];
+      LOCKSTEP_UNROLL
+      for (int k = 0; k < kRowsAtOnce; ++k) next[k] = terms.of(row + k, column);
+      LOCKSTEP_UNROLL
+      for (int k = 0; k < kRowsAtOnce; ++k) sum += next[k];
     }
     for (; row < end; ++row) sum += terms.of(row, column);
-    to[i] = sum;
+    put_sum(to, i, sum);
   }
 };
 

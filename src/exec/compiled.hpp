@@ -19,6 +19,7 @@ struct KernelNeeds {
   std::size_t workspace = 0;  ///< bytes of scratch memory while it runs
   std::size_t kept = 0;       ///< bytes that it keeps between calls
   bool can_recompute = false;
+  bool adds_input_gradient = false, adds_output_gradients = false;  ///< see Kernel
   std::uint64_t adds = 0;  ///< bit i: it can add to an existing gradient of parameter i
 };
 

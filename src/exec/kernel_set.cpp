@@ -46,6 +46,8 @@ KernelRequest request_of(const Graph& graph, const Node& node, Mode mode, bool k
   request.compute_type = node.compute_type;
   request.keeps_weights = keeps_weights;
   request.channels_last = !node.parameters.empty() && graph.at(node.parameters[0]).channels_last;
+  const auto& with_gradient = node.op->kind == OpKind::loss ? node.inputs : node.outputs;
+  if (!with_gradient.empty()) request.rounded_gradient = graph.at(with_gradient[0]).rounded_gradient;
   return request;
 }
 

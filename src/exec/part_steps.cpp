@@ -15,7 +15,8 @@ bool has(const std::vector<Location>& list, const Location& location) {
 
 bool reads(const Instruction& instruction, const Location& location) {
   return has(instruction.inputs, location) || has(instruction.outputs, location) || has(instruction.saved, location) ||
-         has(instruction.output_gradients, location);
+         has(instruction.output_gradients, location) || instruction.input_gradient_term == location ||
+         instruction.output_gradient_term == location;
 }
 
 bool writes(const Instruction& instruction, const Location& location) {

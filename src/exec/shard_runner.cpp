@@ -206,7 +206,9 @@ void ShardRunner::run_backward(const Instruction& instruction, const ShardOperan
                    .add_to = add_to,
                    .workspace = pointer(instruction.workspace, operands),
                    .step = operands.context,
-                   .stream = stream_.of_kernels()});
+                   .stream = stream_.of_kernels(),
+                   .input_gradient_term = pointer(instruction.input_gradient_term, operands),
+                   .output_gradient_term = pointer(instruction.output_gradient_term, operands)});
   scale_loss(instruction.node, operands.loss_scale);
   add_scratch();
 }

@@ -22,6 +22,13 @@ namespace lockstep {
 
 namespace {
 
+std::size_t gradient_bytes(const Value& value) {
+  const auto& [dtype, gap] = value.rounded_gradient;
+  const std::int64_t elements = value.spec.elements();
+  if (!value.rounded_gradient.rounds() || elements == 0) return value.spec.bytes();
+  return static_cast<std::size_t>(elements + elements / value.spec.shape.back() * gap) * size_of(dtype);
+}
+
 std::vector<ValueId> sent_by(const CompileOptions& options) {
   return options.boundary == nullptr ? std::vector<ValueId>() : options.boundary->sent;
 }
@@ -263,6 +270,11 @@ class Compiler {
       gradient = contribution;
       return;
     }
+    LOCKSTEP_CHECK(!graph_.at(id).rounded_gradient.rounds(), "nothing is added to a rounded gradient");
+    if (addable_.space != Space::none && contribution == addable_) {
+      program_.instructions.back().input_gradient_term = std::exchange(gradient, contribution);
+      return;
+    }
     Instruction add;
     add.kind = Instruction::Kind::add;
     add.inputs = {gradient, contribution};
@@ -291,7 +303,10 @@ class Compiler {
     Instruction instruction;
     instruction.kind = Instruction::Kind::backward;
     instruction.node = index;
-    if (!is_loss) instruction.output_gradients = {gradient};
+    if (!is_loss) {
+      instruction.output_gradients = {gradient};
+      if (options_.adds_output_gradients && options_.adds_output_gradients(index)) take_terms(instruction);
+    }
     bind_forward_tensors(node, index, instruction);
     const auto contributions = make_input_gradients(node, index, instruction);
     for (const ValueId id : node.parameters) {
@@ -299,7 +314,26 @@ class Compiler {
           needs(id) ? new_slot(Slot::Kind::gradient, place_at(id).index, graph_.at(id).spec.elements()) : Location{});
     }
     emit(std::move(instruction));
+    if (contributions.size() == 1 && options_.adds_input_gradient && options_.adds_input_gradient(index)) {
+      addable_ = program_.instructions.back().input_gradients[0];
+    }
     for (const auto& [id, place] : contributions) contribute(index, id, place);
+    addable_ = {};
+  }
+
+  // If the output's gradient is a sum that nothing else reads, the instruction gets its terms, and the sum is not made.
+  void take_terms(Instruction& instruction) {
+    const Location sum = instruction.output_gradients[0];
+    auto& before = program_.instructions;
+    const auto makes = [&](const Instruction& other) {
+      return other.kind == Instruction::Kind::add && other.outputs[0] == sum;
+    };
+    const auto found = std::find_if(before.begin(), before.end(), makes);
+    if (found == before.end() || std::count(gradient_.begin(), gradient_.end(), sum) != 1) return;
+    instruction.output_gradients = {found->inputs[0]};
+    instruction.output_gradient_term = found->inputs[1];
+    tensors_[static_cast<std::size_t>(sum.index)].bytes = 0;
+    before.erase(found);
   }
 
   // Pairs of values and the gradients that the node's backward contributes to them.
@@ -318,7 +352,7 @@ class Compiler {
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       Location place;
       if (adds_gradient(graph_, flow_, index, i)) {
-        place = new_tensor(graph_.at(node.inputs[i]).spec.bytes());
+        place = new_tensor(gradient_bytes(graph_.at(node.inputs[i])));
         contributions.emplace_back(node.inputs[i], place);
       }
       instruction.input_gradients.push_back(place);
@@ -362,7 +396,8 @@ class Compiler {
   std::vector<std::int32_t> received_;        // by value: the entry of the boundary; -1: none. Empty: the graph is no
                                               // part
   GradientFlow flow_;
-  Blocks blocks_;                      // to be recomputed
+  Location addable_;  // the gradient of input 0 that the instruction just emitted writes, if it can add another to it
+  Blocks blocks_;     // to be recomputed
   const Block* recomputed_ = nullptr;  // the latest recomputed one
 };
 

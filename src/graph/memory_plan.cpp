@@ -36,8 +36,12 @@ std::vector<Pair> pairs_of(const Graph& graph, const Instruction& instruction) {
   const Location& written = instruction.input_gradients[0];
   if (in_place.over_gradient && !instruction.output_gradients.empty()) {
     pairs.push_back({instruction.output_gradients[0], written});
+    pairs.push_back({instruction.output_gradient_term, written});
   }
-  if (in_place.over_input) pairs.push_back({instruction.inputs[0], written});
+  const Node& node = graph.nodes[static_cast<std::size_t>(instruction.node)];
+  const bool apart = graph.at(node.inputs[0]).rounded_gradient.rounds();  // its elements lie elsewhere than the input's
+  pairs.push_back({instruction.input_gradient_term, written});
+  if (in_place.over_input && !apart) pairs.push_back({instruction.inputs[0], written});
   return pairs;
 }
 
@@ -74,6 +78,9 @@ class Sharing {
         if (location.space == Space::arena && owner_of(location) == owner) ++uses;
       }
     }
+    for (const Location& term : {instruction.input_gradient_term, instruction.output_gradient_term}) {
+      if (term.space == Space::arena && owner_of(term) == owner) ++uses;
+    }
     return uses;
   }
 
@@ -100,6 +107,8 @@ void for_operands(Instruction& instruction, Use use) {
                      &instruction.output_gradients, &instruction.input_gradients}) {
     for (Location& location : *list) use(location);
   }
+  use(instruction.input_gradient_term);
+  use(instruction.output_gradient_term);
   use(instruction.workspace);
 }
 

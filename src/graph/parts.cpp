@@ -42,6 +42,7 @@ class Splitter {
 
  private:
   GraphPart& part(int number) { return parts_[static_cast<std::size_t>(number)]; }
+  static Value& value_of(GraphPart& part, ValueId id) { return part.graph.values[static_cast<std::size_t>(id)]; }
   [[nodiscard]] int part_of(std::int32_t node) const { return part_of_node_[static_cast<std::size_t>(node)]; }
   ValueId& local(int part, ValueId id) { return local_[static_cast<std::size_t>(part)][static_cast<std::size_t>(id)]; }
 
@@ -145,6 +146,9 @@ class Splitter {
     for (std::size_t p = 0; p < parts_.size(); ++p) {
       const ValueId theirs = local(static_cast<int>(p), id);
       if (theirs < 0 || static_cast<int>(p) == number) continue;
+      for (Value* value : {&value_of(from, local(number, id)), &value_of(parts_[p], theirs)}) {
+        value->rounded_gradient = {};  // what is sent is like the value
+      }
       if (from.boundary.sent.empty() || from.boundary.sent.back() != local(number, id)) {
         from.boundary.sent.push_back(local(number, id));
       }

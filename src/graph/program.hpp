@@ -46,6 +46,7 @@ struct Instruction {
   std::vector<Location> inputs, parameters, states, outputs, saved;
   std::vector<Location> statistics;                                              ///< forward in training
   std::vector<Location> output_gradients, input_gradients, parameter_gradients;  ///< backward
+  Location input_gradient_term, output_gradient_term;  ///< backward: see BackwardCall; none: there is no such term
   Location workspace;
   std::int64_t elements = 0;    ///< add: outputs[0] = inputs[0] + inputs[1]
   DType dtype = DType::f32;     ///< of an add: f32, or a low-precision type, whose sums are computed in f32 and rounded
@@ -83,6 +84,10 @@ struct CompileOptions {
   /// Nodes whose kernel recomputes output 0 right before backward first reads it, instead of keeping it since forward;
   /// empty: none.
   std::function<bool(std::int32_t node)> can_recompute = {};
+  /// Nodes whose kernel can add the gradient of input 0 to another one of the same value; empty: none.
+  std::function<bool(std::int32_t node)> adds_input_gradient = {};
+  /// Nodes whose kernel can take the gradient of output 0 as two terms; empty: none.
+  std::function<bool(std::int32_t node)> adds_output_gradients = {};
   /// Only those values of a block (Node::block) are kept that other nodes read: its forward runs again before its
   /// backward.
   bool recompute_blocks = false;

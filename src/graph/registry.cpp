@@ -19,18 +19,23 @@ OpDef& OpRegistry::add(OpDef op) {
   return reference;
 }
 
-void OpRegistry::add_kernel(const std::string& op, DeviceKind device, KernelFactory factory, bool takes_low_precision) {
+void OpRegistry::add_kernel(const std::string& op, DeviceKind device, KernelFactory factory, bool takes_low_precision,
+                            bool rounds_gradient) {
   const auto found = ops_.find(op);
   LOCKSTEP_CHECK(found != ops_.end(), "no op '" + op + "'");
   OpDef& def = *found->second;
   def.kernels[device] = std::move(factory);
   def.epilogues.erase(device);
   def.channels_last.erase(device);
-  if (takes_low_precision) {
-    def.takes_low_precision.insert(device);
-  } else {
-    def.takes_low_precision.erase(device);
-  }
+  const auto set = [&](std::set<DeviceKind>& devices, bool does) {
+    if (does) {
+      devices.insert(device);
+    } else {
+      devices.erase(device);
+    }
+  };
+  set(def.takes_low_precision, takes_low_precision);
+  set(def.rounds_gradient, rounds_gradient);
 }
 
 const OpDef* OpRegistry::find(const std::string& name) const {

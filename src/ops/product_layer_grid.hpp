@@ -97,7 +97,7 @@ class ProductLayer : public Kernel {
   ProductLayer(const KernelRequest& request, std::unique_ptr<Products> products)
       : products_(std::move(products)),
         x_(request.inputs[0], request.compute_type, copies_),
-        dy_(request.outputs[0], request.compute_type, copies_, !request.epilogue.empty(), products_->gradient_gap()),
+        dy_(gradient_operand(request, *products_, copies_)),
         bias_(request.parameters.size() > 1) {}
 
   [[nodiscard]] std::size_t workspace_bytes() const override { return copies_ + products_->workspace_bytes(); }
@@ -129,6 +129,17 @@ class ProductLayer : public Kernel {
   }
 
  private:
+  static ProductOperand<Grid> gradient_operand(const KernelRequest& request, const Products& products,
+                                               std::size_t& at) {
+    TensorSpec spec = request.outputs[0];
+    if (!request.rounded_gradient.rounds()) {
+      return {spec, request.compute_type, at, !request.epilogue.empty(), products.gradient_gap()};
+    }
+    const RoundedGradient read{request.compute_type, products.gradient_gap()};
+    LOCKSTEP_CHECK(request.rounded_gradient == read, "a gradient as the products read it");
+    spec.dtype = request.compute_type;
+    return {spec, request.compute_type, at};
+  }
   virtual void make_output(const ProductCall& to, const ForwardCall& call, const void* x, const float* bias) {
     products_->output(to, x, call.parameters[0], bias, call.outputs[0]);
   }

@@ -36,4 +36,57 @@ struct ScaleGradients {
   }
 };
 
+/// Terms of the gradients of a norm's weight and bias, which are added side by side: dy is read once for both.
+struct alignas(8) WeightAndBias {
+  float weight = 0, bias = 0;
+  LOCKSTEP_HOST_DEVICE WeightAndBias& operator+=(const WeightAndBias& other) {
+    weight += other.weight;
+    bias += other.bias;
+    return *this;
+  }
+};
+
+template <class T>
+struct WeightAndBiasTerms {
+  ScaleGradients<T> of_weight;
+  LOCKSTEP_HOST_DEVICE WeightAndBias of(std::int64_t row, std::int64_t column) const {
+    return {of_weight.of(row, column), of_weight.dy[row * of_weight.columns + column]};
+  }
+};
+
+/// Where their sums over all rows go; null: not wanted.
+struct WeightAndBiasGradients {
+  float *weight, *bias;  ///< [columns]
+};
+LOCKSTEP_HOST_DEVICE inline void put_sum(const WeightAndBiasGradients& to, std::int64_t i, const WeightAndBias& sum) {
+  if (to.weight != nullptr) to.weight[i] = sum.weight;
+  if (to.bias != nullptr) to.bias[i] = sum.bias;
+}
+
+/// Scratch is [scratch_rows(rows), columns].
+template <class Grid, class T>
+void launch_weight_and_bias_sums(GpuStream* stream, const ScaleGradients<T>& gradients, std::int64_t rows,
+                                 const WeightAndBiasGradients& to, WeightAndBias* scratch) {
+  using device::RowBlocks;
+  const std::int64_t columns = gradients.columns;
+  const auto launch = [&]<class Added>(const Added& added, const RowBlocks& blocks, WeightAndBias* between) {
+    if (blocks.count() > 1) {
+      Grid::each(stream, blocks.count() * columns,
+                 device::SumBlocksFunctor<Added, WeightAndBias>{added, blocks, columns, between});
+    } else {
+      Grid::each(stream, columns,
+                 device::SumBlocksFunctor<Added, WeightAndBias, WeightAndBiasGradients>{added, blocks, columns, to});
+    }
+  };
+  WeightAndBias* const nowhere = nullptr;  // the last level's sums go to `to`
+  device::for_levels(
+      rows, columns, nowhere, scratch,
+      [&](const RowBlocks& blocks, WeightAndBias* between) {
+        launch(WeightAndBiasTerms<T>{gradients}, blocks, between);
+      },
+      [&](const WeightAndBias* from, const RowBlocks& blocks, WeightAndBias* between) {
+        launch(device::RowElements<WeightAndBias>{from, columns}, blocks, between);
+      });
+}
+
 }  // namespace lockstep::ops

@@ -216,6 +216,7 @@ bool needs_upcast(const KernelRequest& request) {
 
 std::unique_ptr<Kernel> make_upcast_kernel(const KernelFactory& make, const KernelRequest& request,
                                            const std::shared_ptr<const Casts>& casts) {
+  LOCKSTEP_CHECK(!request.rounded_gradient.rounds(), "a gradient that a kernel reads by itself");
   return std::make_unique<UpcastKernel>(make, request, casts);
 }
 

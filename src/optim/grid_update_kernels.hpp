@@ -12,7 +12,7 @@ template <class Grid>
 class GridUpdateKernels final : public UpdateKernels {
  public:
   void launch(GpuStream* stream, std::int64_t n, const GatherFunctor& functor) const override {
-    Grid::each(stream, n, functor);
+    Grid::each(stream, n / kPack, functor);
   }
   void launch(GpuStream* stream, std::int64_t n, const SquaresFunctor& functor) const override {
     Grid::rows(stream, n, functor);
@@ -40,7 +40,7 @@ class GridUpdateKernels final : public UpdateKernels {
       using Formula = typename decltype(make())::Formula;
       const Formula decayed(settings, step, true), plain(settings, step, false);
       const auto launch_with = [&]<std::size_t... kState>(std::index_sequence<kState...> /*states*/) {
-        Grid::each(stream, n, UpdateFunctor<Formula, kState...>{of, decayed, plain});
+        Grid::each(stream, n / kPack, UpdateFunctor<Formula, kState...>{of, decayed, plain});
       };
       with_states<Formula>(static_cast<std::size_t>(of.state_count), launch_with);
     });

@@ -14,6 +14,7 @@
 #include "core/low_precision.hpp"
 #include "device/float_math.hpp"
 #include "device/gpu/grid.hpp"
+#include "device/gpu/pack.hpp"
 #include "device/row_blocks.hpp"
 #include "exec/gpu_tensors.hpp"
 #include "lockstep/optimizer.hpp"
@@ -59,6 +60,11 @@ LOCKSTEP_HOST_DEVICE inline void set_flag(std::uint32_t* flag) {
 #endif
 }
 
+/// Kernels move neighbouring floats of a part at once: where tensors and their sums begin is a multiple of 16 bytes.
+inline constexpr int kPack = device::kPacked<float>;
+inline constexpr std::int64_t kPacksOfPart = exec::GpuTensors::kPart / kPack;
+using FloatPack = device::Pack<float, kPack>;
+
 /// gradient[i] = the sum over the uses of its parameter, in order, divided once. Threads that find a non-finite
 /// gradient set `overflow`.
 struct GatherFunctor {
@@ -67,12 +73,38 @@ struct GatherFunctor {
   float* gradient;
   float divisor;
   std::uint32_t* overflow;  ///< null: not checked
+  /// Of pack i. Behind a tensor's last element sums are of no meaning, and nothing is written.
   LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const {
-    const UpdatePart& part = parts[i / exec::GpuTensors::kPart];
-    const std::int64_t at = i % exec::GpuTensors::kPart;
-    if (at >= part.elements || part.uses == 0) return;
+    const UpdatePart& part = parts[i / kPacksOfPart];
+    const std::int64_t at = i % kPacksOfPart * kPack, left = part.elements - at;
+    if (left <= 0 || part.uses == 0 || part.group != of.group) return;
+    if (left < kPack) {
+      for (std::int64_t k = at; k < part.elements; ++k) store(i * kPack + k - at, sum_of(part, k));
+      return;
+    }
+    FloatPack sum = device::read_pack<kPack>(uses[part.use] + at);
+    for (std::int64_t use = part.use + 1; use < part.use + part.uses; ++use) {
+      const FloatPack more = device::read_pack<kPack>(uses[use] + at);
+      LOCKSTEP_UNROLL
+      for (int k = 0; k < kPack; ++k) sum.at[k] += more.at[k];
+    }
+    bool finite = true;
+    LOCKSTEP_UNROLL
+    for (float& one : sum.at) {
+      one /= divisor;
+      finite = finite && device::is_finite(one) != 0;
+    }
+    device::write_pack(gradient + i * kPack, sum);
+    if (overflow != nullptr && !finite) set_flag(overflow);
+  }
+
+ private:
+  [[nodiscard]] LOCKSTEP_HOST_DEVICE float sum_of(const UpdatePart& part, std::int64_t at) const {
     float sum = uses[part.use][at];
     for (std::int64_t use = part.use + 1; use < part.use + part.uses; ++use) sum += uses[use][at];
+    return sum;
+  }
+  LOCKSTEP_HOST_DEVICE void store(std::int64_t i, float sum) const {
     gradient[i] = sum / divisor;
     if (overflow != nullptr && device::is_finite(gradient[i]) == 0) set_flag(overflow);
   }
@@ -101,13 +133,12 @@ struct SquaresFunctor {
   LOCKSTEP_HOST_DEVICE void operator()(const Group& group, std::int64_t c) const {
     const NormChunk& chunk = chunks[c];
     double* mine = lanes + c * kLanes;
+    // Most tensors lie as in the model: their addresses are found without a branch.
+    const float* const together = chunk.order.orders_differ() ? nullptr : gradient + chunk.place(0);
     group.each(kLanes, [&](std::int64_t lane) {
-      double sum = 0;
-      for (std::int64_t i = lane; i < chunk.elements; i += kLanes) {
-        const auto value = static_cast<double>(gradient[chunk.place(i)]);
-        sum += value * value;
-      }
-      mine[lane] = sum;
+      mine[lane] = together != nullptr
+                       ? sum_of_lane(lane, chunk.elements, [=](std::int64_t i) { return together[i]; })
+                       : sum_of_lane(lane, chunk.elements, [&](std::int64_t i) { return gradient[chunk.place(i)]; });
     });
     group.barrier();
     group.once([&] {
@@ -115,6 +146,27 @@ struct SquaresFunctor {
       for (int lane = 0; lane < kLanes; ++lane) sum += mine[lane];
       squares[c] = sum;
     });
+  }
+
+ private:
+  /// A lane reads several elements before it adds the first.
+  template <class Value>
+  static LOCKSTEP_HOST_DEVICE double sum_of_lane(std::int64_t lane, std::int64_t n, const Value& value) {
+    constexpr int kTermsAtOnce = 16;
+    double sum = 0;
+    std::int64_t i = lane;
+    for (; i + (kTermsAtOnce - 1) * kLanes < n; i += kTermsAtOnce * kLanes) {
+      float values[kTermsAtOnce];
+      LOCKSTEP_UNROLL
+      for (int k = 0; k < kTermsAtOnce; ++k) values[k] = value(i + k * kLanes);
+      LOCKSTEP_UNROLL
+      for (int k = 0; k < kTermsAtOnce; ++k) sum += static_cast<double>(values[k]) * static_cast<double>(values[k]);
+    }
+    for (; i < n; i += kLanes) {
+      const auto one = static_cast<double>(value(i));
+      sum += one * one;
+    }
+    return sum;
   }
 };
 
@@ -142,22 +194,10 @@ struct UpdateOperands {
   const Verdict* clip;            ///< null: gradients are not clipped
   const std::uint32_t* overflow;  ///< null: no update is skipped
 
-  /// The part of element i; null if it is not updated.
-  LOCKSTEP_HOST_DEVICE const UpdatePart* part(std::int64_t i) const {
-    if (is_set(overflow)) return nullptr;
-    const UpdatePart& part = parts[i / exec::GpuTensors::kPart];
-    const bool updated = i % exec::GpuTensors::kPart < part.elements && part.uses > 0 && part.group == group;
-    return updated ? &part : nullptr;
-  }
-  /// Renews the low-precision copy of a parameter that has changed.
-  LOCKSTEP_HOST_DEVICE static void renew_copy(const UpdatePart& part, std::int64_t at) {
-    if (part.low_precision == DType::f32) return;
-    const float value = part.parameter[at];
-    part.copy[at] = part.low_precision == DType::f16 ? Float16::from_float(value) : Bfloat16::from_float(value);
-  }
-  LOCKSTEP_HOST_DEVICE float clipped(std::int64_t i) const {
-    if (clip != nullptr && clip->factor < 1) gradient[i] *= clip->factor;
-    return gradient[i];
+  /// The factor of the gradients; 1 and more: they stay.
+  [[nodiscard]] LOCKSTEP_HOST_DEVICE float factor() const { return clip == nullptr ? 1 : clip->factor; }
+  LOCKSTEP_HOST_DEVICE static std::uint16_t rounded(const UpdatePart& part, float value) {
+    return part.low_precision == DType::f16 ? Float16::from_float(value) : Bfloat16::from_float(value);
   }
 };
 
@@ -165,13 +205,45 @@ template <class Formula, std::size_t... kState>
 struct UpdateFunctor {
   UpdateOperands of;
   Formula decayed, plain;
+  /// Of pack i; of a tensor's last pack perhaps only the first elements.
   LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const {
-    const UpdatePart* part = of.part(i);
-    if (part == nullptr) return;
-    const Formula formula = part->decay ? decayed : plain;
-    const std::int64_t at = i % exec::GpuTensors::kPart;
-    formula(part->parameter[at], of.clipped(i), of.states[kState][i]...);
-    UpdateOperands::renew_copy(*part, at);
+    if (is_set(of.overflow)) return;
+    const float factor = of.factor();
+    const UpdatePart part = of.parts[i / kPacksOfPart];
+    const std::int64_t at = i % kPacksOfPart * kPack, left = part.elements - at;
+    if (left <= 0 || part.uses == 0 || part.group != of.group) return;
+    const Formula formula = part.decay ? decayed : plain;
+    if (left >= kPack) return update(formula, factor, part, at, i * kPack);
+    for (std::int64_t k = 0; k < left; ++k) update_one(formula, factor, part, at + k, i * kPack + k);
+  }
+
+ private:
+  /// Elements at ... of the part, i ... of all.
+  LOCKSTEP_HOST_DEVICE void update(const Formula& formula, float factor, const UpdatePart& part, std::int64_t at,
+                                   std::int64_t i) const {
+    FloatPack parameter = device::read_pack<kPack>(part.parameter + at);
+    FloatPack gradient = device::read_pack<kPack>(of.gradient + i);
+    [[maybe_unused]] FloatPack states[sizeof...(kState) + 1] = {device::read_pack<kPack>(of.states[kState] + i)...};
+    if (factor < 1) {
+      LOCKSTEP_UNROLL
+      for (float& one : gradient.at) one *= factor;
+      device::write_pack(of.gradient + i, gradient);
+    }
+    LOCKSTEP_UNROLL
+    for (int k = 0; k < kPack; ++k) formula(parameter.at[k], gradient.at[k], states[kState].at[k]...);
+    device::write_pack(part.parameter + at, parameter);
+    (device::write_pack(of.states[kState] + i, states[kState]), ...);
+    if (part.low_precision == DType::f32) return;
+    device::Pack<std::uint16_t, kPack> copy;
+    LOCKSTEP_UNROLL
+    for (int k = 0; k < kPack; ++k) copy.at[k] = UpdateOperands::rounded(part, parameter.at[k]);
+    device::write_pack(part.copy + at, copy);
+  }
+  LOCKSTEP_HOST_DEVICE void update_one(const Formula& formula, float factor, const UpdatePart& part, std::int64_t at,
+                                       std::int64_t i) const {
+    if (factor < 1) of.gradient[i] *= factor;
+    formula(part.parameter[at], of.gradient[i], of.states[kState][i]...);
+    if (part.low_precision != DType::f32) part.copy[at] = UpdateOperands::rounded(part, part.parameter[at]);
   }
 };
 
@@ -198,16 +270,17 @@ class UpdateKernels {
   UpdateKernels& operator=(const UpdateKernels&) = delete;
   virtual ~UpdateKernels() = default;
 
-  /// functor(i) for i = 0 ... n - 1
+  /// For n elements, whole parts.
   virtual void launch(GpuStream* stream, std::int64_t n, const GatherFunctor& functor) const = 0;
   /// functor(group, c) for c = 0 ... chunks - 1
   virtual void launch(GpuStream* stream, std::int64_t chunks, const SquaresFunctor& functor) const = 0;
   virtual void launch(GpuStream* stream, std::int64_t sums, const SumSquaresFunctor& functor) const = 0;
   virtual void launch(GpuStream* stream, std::int64_t one, const ClipFunctor& functor) const = 0;
+  /// functor(i) for i = 0 ... n - 1
   virtual void launch(GpuStream* stream, std::int64_t n, const BlendFunctor& functor) const = 0;
   /// Whether there is a kernel for the optimizer with this name, as there is for all built-in ones.
   [[nodiscard]] virtual bool has_optimizer(const std::string& name) const = 0;
-  /// Launches the UpdateFunctor of its formula, for each element.
+  /// Launches the UpdateFunctor of its formula, for n elements, whole parts.
   virtual void launch_optimizer(GpuStream* stream, std::int64_t n, const UpdateOperands& of, const std::string& name,
                                 const Attributes& settings, const UpdateStep& step) const = 0;
 };

@@ -58,7 +58,7 @@ extern "C" void lockstep_cuda_register(lockstep::OpRegistry& registry) {
   OpRegistry cpu;
   ops::add_built_in(cpu);
   const std::map<std::string, KernelFactory> given = STAND_IN_KERNELS;
-  for (const auto& [op, kernel] : given) registry.add_kernel(op, DeviceKind::cuda, kernel, true);
+  for (const auto& [op, kernel] : given) registry.add_kernel(op, DeviceKind::cuda, kernel, true, true);
   for (const OpDef* op : cpu.all()) {
     if (!op->kernels.contains(DeviceKind::cpu) || registry.at(op->name).kernels.contains(DeviceKind::cuda)) continue;
     const KernelFactory of_cpu = ops::by_models_order(ops::with_epilogues_of_gpus(*op));

@@ -68,6 +68,8 @@ class CheckedKernel final : public Kernel {
     read(stream_of(call), call.outputs, request_.outputs);
     read(stream_of(call), call.saved, request_.saved);
     read(stream_of(call), call.output_gradients, request_.outputs);
+    LOCKSTEP_CHECK(call.input_gradient_term == nullptr && call.output_gradient_term == nullptr,
+                   "the CPU's kernels add no gradients");
     write(stream_of(call), call.input_gradients, request_.inputs);
     write(stream_of(call), call.parameter_gradients, request_.parameters);
     write(stream_of(call), call.workspace, workspace_bytes());
@@ -143,6 +145,7 @@ inline std::shared_ptr<const OpRegistry> checked_kernels(const OpRegistry& cpu) 
   for (const OpDef* op : cpu.all()) {
     OpDef& copy = kernels->add(*op);
     if (!op->kernels.contains(DeviceKind::cpu)) continue;
+    copy.rounds_gradient.clear();
     copy.kernels[DeviceKind::cuda] = checked(ops::by_models_order(ops::with_epilogues_of_gpus(*op)));
   }
   return kernels;

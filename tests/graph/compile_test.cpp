@@ -87,6 +87,76 @@ TEST(Compile, ResidualGradientIsSummedOnce) {
   EXPECT_EQ(program.instructions.back().input_gradients.at(0).space, Space::none);
 }
 
+TEST(Compile, AKernelThatCanAddsItsGradientToTheOthers) {
+  const OpRegistry ops = compiled_toys();
+  GraphBuilder b(ops, 4);
+  const ValueId x = b.apply("scale", {b.input("x", {DType::f32, {8}})});
+  const ValueId branch = b.apply("scale", {b.apply("act", {x})});
+  b.graph().output = b.apply("sum", {branch, x});
+  b.graph().loss = b.add_node("loss", {b.graph().output, b.input("y", {DType::f32, {8}})}, {}, "loss");
+  const auto is_act = [&](std::int32_t node) {
+    return b.graph().nodes[static_cast<std::size_t>(node)].op->name == "act";
+  };
+  const Program program = compile(b.graph(), Mode::training, none, {.adds_input_gradient = is_act});
+  EXPECT_EQ(count(program, Instruction::Kind::add), 0);
+  ASSERT_EQ(count(program, Instruction::Kind::backward), 4);  // loss, scale2, act, scale1
+  const Instruction& act = program.instructions[program.instructions.size() - 2];
+  const Instruction& loss = program.instructions[program.instructions.size() - 4];
+  EXPECT_EQ(act.input_gradient_term, loss.input_gradients[0]);
+  EXPECT_EQ(program.instructions.back().output_gradients[0], act.input_gradients[0]);
+  EXPECT_EQ(act.input_gradients[0], act.input_gradient_term) << "in place, where that is read for the last time";
+}
+
+// What act makes is the gradient of both terms of a sum: nothing may be added to it for one of them.
+TEST(Compile, AGradientThatOthersShareStays) {
+  const OpRegistry ops = compiled_toys();
+  GraphBuilder b(ops, 4);
+  const ValueId x = b.apply("scale", {b.input("x", {DType::f32, {8}})});
+  const ValueId y = b.apply("scale", {x});
+  const ValueId act = b.apply("act", {b.apply("sum", {x, y})});
+  b.graph().output = b.apply("sum", {act, x});
+  b.graph().loss = b.add_node("loss", {b.graph().output, b.input("y", {DType::f32, {8}})}, {}, "loss");
+  const auto all = [](std::int32_t /*node*/) { return true; };
+  const Program program = compile(b.graph(), Mode::training, none, {.adds_input_gradient = all});
+  EXPECT_EQ(count(program, Instruction::Kind::add), 1) << "act's gradient and the loss's, for x alone";
+  const Instruction& scale = program.instructions[program.instructions.size() - 2];
+  EXPECT_NE(scale.input_gradient_term.space, Space::none) << "y's own";
+}
+
+TEST(Compile, AKernelThatCanTakesTheTermsOfItsGradient) {
+  const OpRegistry ops = compiled_toys();
+  GraphBuilder b(ops, 4);
+  const ValueId x = b.apply("act", {b.apply("scale", {b.input("x", {DType::f32, {8}})})});
+  const ValueId branch = b.apply("scale", {x});
+  b.graph().output = b.apply("sum", {branch, x});
+  b.graph().loss = b.add_node("loss", {b.graph().output, b.input("y", {DType::f32, {8}})}, {}, "loss");
+  const auto is_act = [&](std::int32_t node) {
+    return b.graph().nodes[static_cast<std::size_t>(node)].op->name == "act";
+  };
+  const Program program = compile(b.graph(), Mode::training, none, {.adds_output_gradients = is_act});
+  EXPECT_EQ(count(program, Instruction::Kind::add), 0);
+  ASSERT_EQ(count(program, Instruction::Kind::backward), 4);  // loss, scale2, act, scale1
+  const auto end = program.instructions.end();
+  const Instruction &loss = end[-4], &scale = end[-3], &act = end[-2];
+  EXPECT_EQ(act.output_gradients[0], loss.input_gradients[0]);
+  EXPECT_EQ(act.output_gradient_term, scale.input_gradients[0]);
+}
+
+// The sum is the gradient of both terms of an addition.
+TEST(Compile, ASumThatOthersReadIsMade) {
+  const OpRegistry ops = compiled_toys();
+  GraphBuilder b(ops, 4);
+  const ValueId x = b.apply("scale", {b.input("x", {DType::f32, {8}})});
+  const ValueId sum = b.apply("sum", {b.apply("act", {x}), b.apply("act", {x})});
+  b.graph().output = b.apply("sum", {b.apply("scale", {sum}), sum});
+  b.graph().loss = b.add_node("loss", {b.graph().output, b.input("y", {DType::f32, {8}})}, {}, "loss");
+  const auto is_act = [&](std::int32_t node) {
+    return b.graph().nodes[static_cast<std::size_t>(node)].op->name == "act";
+  };
+  const Program program = compile(b.graph(), Mode::training, none, {.adds_output_gradients = is_act});
+  EXPECT_EQ(count(program, Instruction::Kind::add), 2);
+}
+
 TEST(Compile, TiedWeightHasOneSlotAUse) {
   const OpRegistry ops = compiled_toys();
   GraphBuilder b(ops, 4);

@@ -40,4 +40,21 @@ LOCKSTEP_INLINE float sum_of_exponentials(const float* x, std::int64_t n, float 
   return combine(total);
 }
 
+/// The sum of x[i] * e^(exponents[i] - shift).
+LOCKSTEP_INLINE float sum_of_scaled_exponentials(const float* x, const float* exponents, std::int64_t n, float shift) {
+  Lanes total = {}, factor, part;
+  std::int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    load(factor, x + i);
+    load(part, exponents + i);
+    total += factor * vector_exp(part - shift);
+  }
+  if (i < n) {
+    load_part(factor, x + i, n - i, 0);
+    load_part(part, exponents + i, n - i, shift);
+    total += factor * vector_exp(part - shift);
+  }
+  return combine(total);
+}
+
 }  // namespace lockstep::device

@@ -12,6 +12,10 @@ namespace lockstep::device {
 /// Sixteen neighbouring threads of a warp: half of it, so a mask says which threads take part in shuffles.
 class CudaGroup {
  public:
+  /// Of one lane: LaneElements.
+  template <class Elements>
+  using Row = Elements;
+
   __device__ explicit CudaGroup(int thread)
       : lane_(thread % kGroupLanes), mask_(0xffffU << (thread % 32 / kGroupLanes * kGroupLanes)) {}
 
@@ -19,18 +23,39 @@ class CudaGroup {
   __device__ void each(std::int64_t n, const Function& function) const {
     for_lane(lane_, n, function);
   }
+  template <class Value, class Store>
+  __device__ void each(std::int64_t n, const Value& value, const Store& store) const {
+    for_lane(lane_, n, value, store);
+  }
+  template <class Elements, class Read>
+  __device__ void read(Elements& row, int n, const Read& read) const {
+    row.read(lane_, n, read);
+  }
+  template <class Elements, class Map>
+  __device__ void map(Elements& row, int n, const Map& map) const {
+    row.map(lane_, n, map);
+  }
+  template <class Elements, class Store>
+  __device__ void store(const Elements& row, int n, const Store& store) const {
+    row.store(lane_, n, store);
+  }
+  template <class Elements, class Term>
+  __device__ float sum(const Elements& row, int n, const Term& term) const {
+    return sum_of_lanes(row.sum(lane_, n, term));
+  }
+  template <class Elements, class Term>
+  __device__ float maximum(const Elements& row, int n, const Term& term) const {
+    return maximum_of_lanes(row.maximum(lane_, n, term, larger));
+  }
   template <class Function>
   __device__ float sum(std::int64_t n, const Function& function) const {
-    float total = sum_for_lane(lane_, n, function);
-    for (int distance = kGroupLanes / 2; distance > 0; distance /= 2) total += from_lane(total, distance);
-    return total;
+    return sum_of_lanes(sum_for_lane(lane_, n, function));
   }
   template <class Function>
   __device__ float maximum(std::int64_t n, const Function& function) const {
     float best = -__builtin_inff();
     for_lane(lane_, n, [&](std::int64_t i) { best = larger(function(i), best); });
-    for (int distance = kGroupLanes / 2; distance > 0; distance /= 2) best = larger(best, from_lane(best, distance));
-    return __shfl_sync(mask_, best, 0, kGroupLanes);  // +0 and -0 compare equal: all lanes get lane 0's
+    return maximum_of_lanes(best);
   }
   __device__ void barrier() const { __syncwarp(mask_); }
   template <class Function>
@@ -40,6 +65,14 @@ class CudaGroup {
 
  private:
   static __device__ float larger(float a, float b) { return a > b ? a : b; }
+  __device__ float sum_of_lanes(float total) const {
+    for (int distance = kGroupLanes / 2; distance > 0; distance /= 2) total += from_lane(total, distance);
+    return total;
+  }
+  __device__ float maximum_of_lanes(float best) const {
+    for (int distance = kGroupLanes / 2; distance > 0; distance /= 2) best = larger(best, from_lane(best, distance));
+    return __shfl_sync(mask_, best, 0, kGroupLanes);  // +0 and -0 compare equal: all lanes get lane 0's
+  }
   __device__ float from_lane(float value, int distance) const {
     return __shfl_xor_sync(mask_, value, distance, kGroupLanes);
   }

@@ -114,13 +114,108 @@ LOCKSTEP_HOST_DEVICE float sum_for_lane(int lane, std::int64_t n, const Function
   return total;
 }
 
+/// Calls store(i, value(i)) for this lane's elements of a row of n. A lane reads several elements before it writes the
+/// first; see ReadsAhead.
+template <class Value, class Store>
+LOCKSTEP_HOST_DEVICE void for_lane(int lane, std::int64_t n, const Value& value, const Store& store) {
+  constexpr std::int64_t kLanes = kGroupLanes;
+  std::int64_t i = lane;
+  for (; i + (kAhead - 1) * kLanes < n; i += kAhead * kLanes) {
+    decltype(value(i)) values[kAhead];
+    LOCKSTEP_UNROLL
+    for (int k = 0; k < kAhead; ++k) values[k] = value(i + k * kLanes);
+    LOCKSTEP_UNROLL
+    for (int k = 0; k < kAhead; ++k) store(i + k * kLanes, values[k]);
+  }
+  for (; i < n; i += kLanes) store(i, value(i));
+}
+
+/// A lane's elements of a row that is kept in registers, so that memory is read once, and all of it before the first
+/// element is used: element k is that of the row at lane + k * kGroupLanes. A row of n elements, 0 < n <= kMost *
+/// kGroupLanes; `kWhole`: n is the largest. Sums have the order of sum_for_lane().
+template <class T, int kMost, bool kWhole>
+struct LaneElements {
+  T values[kMost];
+
+  [[nodiscard]] static LOCKSTEP_HOST_DEVICE bool has(int lane, int n, int k) {
+    return kWhole || lane + k * kGroupLanes < n;
+  }
+  /// values[k] = read(i). Behind the row's end it is the last element that is read: no load depends on a branch.
+  template <class Read>
+  LOCKSTEP_HOST_DEVICE void read(int lane, int n, const Read& read) {
+    LOCKSTEP_UNROLL
+    for (int k = 0; k < kMost; ++k) values[k] = read(has(lane, n, k) ? lane + k * kGroupLanes : n - 1);
+  }
+  /// values[k] = map(i, values[k])
+  template <class Map>
+  LOCKSTEP_HOST_DEVICE void map(int lane, int n, const Map& map) {
+    LOCKSTEP_UNROLL
+    for (int k = 0; k < kMost; ++k) values[k] = map(has(lane, n, k) ? lane + k * kGroupLanes : n - 1, values[k]);
+  }
+  template <class Term>
+  [[nodiscard]] LOCKSTEP_HOST_DEVICE float sum(int lane, int n, const Term& term) const {
+    float total = 0;
+    LOCKSTEP_UNROLL
+    for (int k = 0; k < kMost; ++k) total += has(lane, n, k) ? term(values[k]) : 0.0F;
+    return total;
+  }
+  template <class Term, class Larger>
+  [[nodiscard]] LOCKSTEP_HOST_DEVICE float maximum(int lane, int n, const Term& term, const Larger& larger) const {
+    float best = -__builtin_inff();
+    LOCKSTEP_UNROLL
+    for (int k = 0; k < kMost; ++k) best = has(lane, n, k) ? larger(term(values[k]), best) : best;
+    return best;
+  }
+  template <class Store>
+  LOCKSTEP_HOST_DEVICE void store(int lane, int n, const Store& store) const {
+    LOCKSTEP_UNROLL
+    for (int k = 0; k < kMost; ++k) {
+      if (has(lane, n, k)) store(lane + k * kGroupLanes, values[k]);
+    }
+  }
+};
+
 /// Runs one group after another, and lane after lane.
 class HostGroup {
  public:
+  /// Of all lanes: LaneElements.
+  template <class Elements>
+  using Row = std::array<Elements, kGroupLanes>;
+
   /// Calls function(i) for each element of a row, lane by lane.
   template <class Function>
   void each(std::int64_t n, const Function& function) const {
     for (int lane = 0; lane < kGroupLanes; ++lane) for_lane(lane, n, function);
+  }
+  /// Calls store(i, value(i)) for each element of a row.
+  template <class Value, class Store>
+  void each(std::int64_t n, const Value& value, const Store& store) const {
+    for (int lane = 0; lane < kGroupLanes; ++lane) for_lane(lane, n, value, store);
+  }
+  /// The same with a row that lanes keep: see LaneElements.
+  template <class Elements, class Read>
+  void read(Row<Elements>& row, int n, const Read& read) const {
+    for (int lane = 0; lane < kGroupLanes; ++lane) of(row, lane).read(lane, n, read);
+  }
+  template <class Elements, class Map>
+  void map(Row<Elements>& row, int n, const Map& map) const {
+    for (int lane = 0; lane < kGroupLanes; ++lane) of(row, lane).map(lane, n, map);
+  }
+  template <class Elements, class Store>
+  void store(const Row<Elements>& row, int n, const Store& store) const {
+    for (int lane = 0; lane < kGroupLanes; ++lane) of(row, lane).store(lane, n, store);
+  }
+  template <class Elements, class Term>
+  float sum(const Row<Elements>& row, int n, const Term& term) const {
+    std::array<float, kGroupLanes> lanes{};
+    for (int lane = 0; lane < kGroupLanes; ++lane) of(lanes, lane) = of(row, lane).sum(lane, n, term);
+    return combine(lanes, [](float a, float b) { return a + b; });
+  }
+  template <class Elements, class Term>
+  float maximum(const Row<Elements>& row, int n, const Term& term) const {
+    std::array<float, kGroupLanes> lanes{};
+    for (int lane = 0; lane < kGroupLanes; ++lane) of(lanes, lane) = of(row, lane).maximum(lane, n, term, larger);
+    return combine(lanes, larger);
   }
   /// Sum of function(i) over a row of n; every lane gets it.
   template <class Function>
@@ -152,6 +247,10 @@ class HostGroup {
 
  private:
   static float larger(float a, float b) { return a > b ? a : b; }
+  template <class Lanes>
+  static auto& of(Lanes& lanes, int lane) {
+    return lanes[static_cast<std::size_t>(lane)];
+  }
   // Lane l is combined with lane l ^ 8, then 4, 2, 1, as a GPU's shuffles do in all lanes at once.
   template <class Combine>
   static float combine(std::array<float, kGroupLanes> lanes, const Combine& both) {

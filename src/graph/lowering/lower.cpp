@@ -11,6 +11,8 @@ const std::vector<LoweringPass>& lowering_passes() {
       {"fuse_gelu", "gelu between two linear layers is computed by their kernels, on GPUs", fuse_gelu},
       {"order_weights", "weights lie as the device's convolutions want them, on GPUs with channels last",
        order_weights},
+      {"round_loss_gradient", "the loss rounds its gradient for the products of the last layer, on GPUs in bf16",
+       round_loss_gradient},
   };
   return kPasses;
 }

@@ -33,6 +33,7 @@ struct LoweringPass {
 int fuse_epilogues(Graph& graph, const LoweringTarget& target);
 int fuse_gelu(Graph& graph, const LoweringTarget& target);
 int order_weights(Graph& graph, const LoweringTarget& target);
+int round_loss_gradient(Graph& graph, const LoweringTarget& target);
 
 // Shared by passes.
 

@@ -10,6 +10,19 @@ struct AddRelu {
   static LOCKSTEP_HOST_DEVICE float of(float left, float right) { return Relu::of(left + right); }
 };
 
+/// relu's backward, where dy is the sum of two terms, rounded as if it had been stored. dx may be any of them.
+template <class T>
+struct SumReluGradientFunctor {
+  const T *y, *left, *right;
+  T* dx;
+  LOCKSTEP_HOST_DEVICE float value(std::int64_t i) const {
+    T dy{};
+    dy = left[i] + right[i];
+    return Relu::gradient(y[i], dy);
+  }
+  LOCKSTEP_HOST_DEVICE void store(std::int64_t i, float value) const { dx[i] = value; }
+};
+
 template <class Grid, class T>
 class AddGrid final : public Kernel {
  public:
@@ -25,10 +38,15 @@ class AddGrid final : public Kernel {
       }
     }
   }
+  [[nodiscard]] bool adds_output_gradients() const override { return relu_; }
   /// With relu, the gradient that all inputs share is computed once, in the first input's gradient.
   void backward(const BackwardCall& call) override {
     if (relu_) {
       const auto* y = static_cast<const T*>(call.outputs[0]);
+      if (const auto* term = static_cast<const T*>(call.output_gradient_term); term != nullptr) {
+        return Grid::each(stream_of(call), n_,
+                          SumReluGradientFunctor<T>{y, output_gradient<T>(call), term, input_gradient<T>(call)});
+      }
       return Grid::each(
           stream_of(call), n_,
           MapPairFunctor<ActivationGradientOf<Relu>, T>{y, output_gradient<T>(call), input_gradient<T>(call)});

@@ -72,6 +72,7 @@ LOCKSTEP_HOST_DEVICE inline float inverse_stddev(double variance, double epsilon
 
 /// The results of the functors above, as rows to be added.
 struct BlockMoments {
+  static constexpr int kRowsAtOnce = 16;
   const float *means, *squares;  ///< [blocks, channels]
   CacheBlocks blocks;
   std::int64_t channels;
@@ -175,6 +176,7 @@ struct BlockGradientSumsFunctor {
 
 /// These sums, as rows to be added.
 struct BlockGradients {
+  static constexpr int kRowsAtOnce = 16;
   const float *sums, *products;  ///< [blocks, channels]
   std::int64_t channels;
   LOCKSTEP_HOST_DEVICE GradientTotals of(std::int64_t number, std::int64_t channel) const {

@@ -58,18 +58,26 @@ struct ClassTermsFunctor {
   }
 };
 
-template <class Term>
+/// Where the gradient is written: rows of T, `step` elements apart (Value::rounded_gradient).
+template <class T>
+struct GradientRows {
+  T* dx;
+  std::int64_t step;
+  [[nodiscard]] LOCKSTEP_HOST_DEVICE T* row(std::int64_t i) const { return dx + i * step; }
+};
+
+template <class Term, class T>
 struct ClassTermsGradientFunctor {
   Term term;
   ClassTermRows rows;
   const float *maximum, *log_sum;
-  float* dx;
+  GradientRows<T> gradient;
   template <class Group>
   LOCKSTEP_HOST_DEVICE void operator()(Group& group, std::int64_t row) const {
     const std::int64_t n = rows.target.classes;
-    float* to = dx + row * n;
+    T* to = gradient.row(row);
     if (!rows.target.counts(row)) {
-      group.each(n, [=](std::int64_t i) { to[i] = 0; });
+      group.each(n, [=](std::int64_t i) { to[i] = 0.0F; });
       return;
     }
     const float *x = rows.x + row * n, largest = maximum[row], log_sum_of_row = log_sum[row];
@@ -84,12 +92,16 @@ struct ClassTermsGradientFunctor {
   }
 };
 
-/// Its workspace holds the rows' losses.
-template <class Grid, class Term>
+/// Its workspace holds the rows' losses. T: what the gradient is stored in, with `gap` elements between its rows.
+template <class Grid, class Term, class T>
 class ClassTermsGrid final : public Kernel {
  public:
-  ClassTermsGrid(const ClassRows& rows, float smoothing, Term term)
-      : rows_(rows), keep_(1 - smoothing), spread_(smoothing / static_cast<float>(rows.classes)), term_(term) {}
+  ClassTermsGrid(const ClassRows& rows, float smoothing, Term term, std::int64_t gap)
+      : rows_(rows),
+        keep_(1 - smoothing),
+        spread_(smoothing / static_cast<float>(rows.classes)),
+        term_(term),
+        gap_(gap) {}
 
   [[nodiscard]] std::size_t workspace_bytes() const override {
     return static_cast<std::size_t>(rows_.rows()) * sizeof(float);
@@ -106,8 +118,9 @@ class ClassTermsGrid final : public Kernel {
   void backward(const BackwardCall& call) override {
     if (input_gradient(call) == nullptr) return;
     Grid::rows(stream_of(call), rows_.rows(),
-               ClassTermsGradientFunctor<Term>{term_, rows_of(call), static_cast<const float*>(call.saved[0]),
-                                               static_cast<const float*>(call.saved[1]), input_gradient(call)});
+               ClassTermsGradientFunctor<Term, T>{term_, rows_of(call), static_cast<const float*>(call.saved[0]),
+                                                  static_cast<const float*>(call.saved[1]),
+                                                  GradientRows<T>{input_gradient<T>(call), rows_.classes + gap_}});
   }
 
  private:
@@ -119,12 +132,19 @@ class ClassTermsGrid final : public Kernel {
   ClassRows rows_;
   float keep_, spread_;
   Term term_;
+  std::int64_t gap_;
 };
 
 template <class Grid, class Term>
 std::unique_ptr<Kernel> make_class_terms_of(const KernelRequest& request, double label_smoothing, const Term& term) {
   return make_for_float32(request, [&] {
-    return std::make_unique<ClassTermsGrid<Grid, Term>>(ClassRows(request), static_cast<float>(label_smoothing), term);
+    const RoundedGradient& gradient = request.rounded_gradient;
+    LOCKSTEP_CHECK(gradient.dtype != DType::f16, "a gradient of fp16 is scaled before it is rounded");
+    const auto make = [&]<class T>(T /*element*/) -> std::unique_ptr<Kernel> {
+      return std::make_unique<ClassTermsGrid<Grid, Term, T>>(ClassRows(request), static_cast<float>(label_smoothing),
+                                                             term, gradient.gap);
+    };
+    return gradient.rounds() ? make(device::Element<Bfloat16>{}) : make(float{});
   });
 }
 

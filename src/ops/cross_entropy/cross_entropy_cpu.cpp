@@ -6,6 +6,7 @@
 
 #include "core/vectorize.hpp"
 #include "device/cpu/softmax.hpp"
+#include "ops/cross_entropy/class_blocks.hpp"
 #include "ops/elementwise.hpp"
 #include "ops/per_sample.hpp"
 
@@ -17,9 +18,29 @@ struct RowSums {
   float maximum, exponentials, total;  ///< total: sum of x - maximum
 };
 
-LOCKSTEP_VECTORIZED RowSums row_sums(const float* x, std::int64_t n, bool with_total) {
-  const float maximum = device::maximum(x, n);
-  return {maximum, device::sum_of_exponentials(x, n, maximum), with_total ? device::shifted_sum(x, n, maximum) : 0};
+/// By block (class_blocks.hpp).
+struct BlockSums {
+  float *maxima, *exponentials;
+};
+
+LOCKSTEP_VECTORIZED RowSums row_sums(const float* x, const ClassBlocks& blocks, const BlockSums& of, bool with_total) {
+  const std::int64_t n = blocks.classes;
+  RowSums sums{};
+  if (blocks.several()) {
+    const std::int64_t count = blocks.count();
+    for (std::int64_t b = 0; b < count; ++b) {
+      const float* from = x + b * kClassBlock;
+      of.maxima[b] = device::maximum(from, blocks.size(b));
+      of.exponentials[b] = device::sum_of_exponentials(from, blocks.size(b), block_reference(of.maxima[b]));
+    }
+    sums.maximum = device::maximum(of.maxima, count);
+    sums.exponentials = device::sum_of_scaled_exponentials(of.exponentials, of.maxima, count, sums.maximum);
+  } else {
+    sums.maximum = device::maximum(x, n);
+    sums.exponentials = device::sum_of_exponentials(x, n, sums.maximum);
+  }
+  if (with_total) sums.total = device::shifted_sum(x, n, sums.maximum);
+  return sums;
 }
 
 LOCKSTEP_VECTORIZED float soft_product(const float* t, const float* x, std::int64_t n, float maximum) {
@@ -50,11 +71,14 @@ LOCKSTEP_VECTORIZED void subtract_scaled(const float* t, float scale, float* dx,
 class CrossEntropyCpu final : public Kernel {
  public:
   CrossEntropyCpu(const ClassRows& rows, float smoothing)
-      : rows_(rows), keep_(1 - smoothing), spread_(smoothing / static_cast<float>(rows.classes)) {}
+      : rows_(rows),
+        blocks_{rows.classes},
+        keep_(1 - smoothing),
+        spread_(smoothing / static_cast<float>(rows.classes)) {}
 
-  /// Holds the losses of a sample's rows.
+  /// Holds the losses of a sample's rows, and a row's sums by block.
   [[nodiscard]] std::size_t workspace_bytes() const override {
-    return static_cast<std::size_t>(rows_.per_sample) * sizeof(float);
+    return static_cast<std::size_t>(rows_.per_sample + 2 * blocks_.count()) * sizeof(float);
   }
 
   void forward(const ForwardCall& call) override {
@@ -66,7 +90,7 @@ class CrossEntropyCpu final : public Kernel {
         const std::int64_t row = sample * rows_.per_sample + i;
         losses[i] = 0;
         if (!rows_.counts(call.inputs[1], row)) continue;
-        const RowLoss of_row = row_loss(call, row);
+        const RowLoss of_row = row_loss(call, row, losses + rows_.per_sample);
         losses[i] = of_row.loss;
         if (training) {
           static_cast<float*>(call.saved[0])[row] = of_row.normalizer.maximum;
@@ -93,10 +117,11 @@ class CrossEntropyCpu final : public Kernel {
   [[nodiscard]] float weight_of(const float* t) const {
     return keep_ * sum_of(t, rows_.classes) + spread_ * static_cast<float>(rows_.classes);
   }
-  [[nodiscard]] RowLoss row_loss(const ForwardCall& call, std::int64_t row) const {
+  /// `scratch`: two floats a block.
+  [[nodiscard]] RowLoss row_loss(const ForwardCall& call, std::int64_t row, float* scratch) const {
     const std::int64_t n = rows_.classes;
     const float* x = input(call) + row * n;
-    const auto [maximum, exponentials, total] = row_sums(x, n, spread_ > 0);
+    const auto [maximum, exponentials, total] = row_sums(x, blocks_, {scratch, scratch + blocks_.count()}, spread_ > 0);
     const float log_sum = device::vector_log(exponentials);
     float weight = 1, product = 0;
     if (rows_.soft) {
@@ -130,6 +155,7 @@ class CrossEntropyCpu final : public Kernel {
   }
 
   ClassRows rows_;
+  ClassBlocks blocks_;
   float keep_, spread_;
 };
 

@@ -1,6 +1,6 @@
-// The negative log likelihood on a Grid, in forward one group per row of scores; the formulas are those of
-// cross_entropy_cpu.cpp. A label that is no class gives NaN, and the run ends as diverged, because a kernel cannot
-// throw.
+// The negative log likelihood on a Grid, one group per row of scores, or per block of a long row; the formulas are
+// those of cross_entropy_cpu.cpp. A label that is no class gives NaN, and the run ends as diverged, because a kernel
+// cannot throw.
 #pragma once
 
 #include <memory>
@@ -8,6 +8,7 @@
 #include "core/divisor.hpp"
 #include "device/float_math.hpp"
 #include "device/gpu/grid.hpp"
+#include "ops/cross_entropy/class_blocks.hpp"
 #include "ops/cross_entropy/class_terms_grid.hpp"
 #include "ops/element_grid.hpp"
 #include "ops/elementwise.hpp"
@@ -39,17 +40,76 @@ struct RowNormalizers {
   float *maximum, *log_sum;  ///< [rows]; null in inference
 };
 
+/// Block i of all blocks of all rows.
+struct RowBlock {
+  std::int64_t row, number;
+  LOCKSTEP_HOST_DEVICE RowBlock(std::int64_t i, const Divisor& blocks) : row(i / blocks), number(i % blocks) {}
+  [[nodiscard]] LOCKSTEP_HOST_DEVICE std::int64_t first() const { return number * kClassBlock; }  ///< class
+};
+
+/// [rows, blocks]
+struct BlockExponentials {
+  float *maxima, *sums;
+};
+
+/// Reads a block of scores once, into registers.
+struct BlockExponentialsFunctor {
+  static constexpr int kMost = static_cast<int>(kClassBlock) / device::kGroupLanes;
+  LogLossRows rows;
+  Divisor blocks;  ///< of a row
+  BlockExponentials to;
+
+  template <class Group>
+  LOCKSTEP_HOST_DEVICE void operator()(Group& group, std::int64_t i) const {
+    const RowBlock block(i, blocks);
+    if (!rows.target.counts(block.row)) return;
+    const std::int64_t n = rows.target.classes;
+    const float* x = rows.x + block.row * n + block.first();
+    const int size = static_cast<int>(ClassBlocks{n}.size(block.number));
+    if (size == kClassBlock) {
+      sum<true>(group, x, size, i);
+    } else {
+      sum<false>(group, x, size, i);
+    }
+  }
+
+ private:
+  template <bool kWhole, class Group>
+  LOCKSTEP_HOST_DEVICE void sum(Group& group, const float* x, int size, std::int64_t i) const {
+    typename Group::template Row<device::LaneElements<float, kMost, kWhole>> kept;
+    group.read(kept, size, [=](int k) { return x[k]; });
+    const float largest = group.maximum(kept, size, [](float value) { return value; });
+    const float reference = block_reference(largest);
+    const float total = group.sum(kept, size, [=](float value) { return device::vector_exp(value - reference); });
+    float *maximum_to = to.maxima + i, *sum_to = to.sums + i;
+    group.once([=] {
+      *maximum_to = largest;
+      *sum_to = total;
+    });
+  }
+};
+
 struct LogLossFunctor {
   LogLossRows rows;
-  float* losses;  ///< [rows]
+  BlockExponentials blocks;  ///< null: a row is one block, which is summed here
+  float* losses;             ///< [rows]
   RowNormalizers saved;
   template <class Group>
   LOCKSTEP_HOST_DEVICE void operator()(Group& group, std::int64_t row) const {
     if (!rows.target.counts(row)) return;
     const std::int64_t n = rows.target.classes;
     const float* x = rows.x + row * n;
-    const float largest = group.maximum(n, [=](std::int64_t i) { return x[i]; });
-    const float exponentials = group.sum(n, [=](std::int64_t i) { return device::vector_exp(x[i] - largest); });
+    float largest = 0, exponentials = 0;
+    if (blocks.maxima == nullptr) {
+      largest = group.maximum(n, [=](std::int64_t i) { return x[i]; });
+      exponentials = group.sum(n, [=](std::int64_t i) { return device::vector_exp(x[i] - largest); });
+    } else {
+      const std::int64_t count = ClassBlocks{n}.count();
+      const float *maxima = blocks.maxima + row * count, *sums = blocks.sums + row * count;
+      largest = group.maximum(count, [=](std::int64_t i) { return maxima[i]; });
+      exponentials =
+          group.sum(count, [=](std::int64_t i) { return sums[i] * device::vector_exp(maxima[i] - largest); });
+    }
     const float total = rows.spread > 0 ? group.sum(n, [=](std::int64_t i) { return x[i] - largest; }) : 0;
     const float log_sum = device::vector_log(exponentials);
     float weight = 1, product = 0;
@@ -73,58 +133,84 @@ struct LogLossFunctor {
   }
 };
 
-/// If the target is a label: one thread per element, since rows can be as many as threads, and each is long.
+/// If the target is a label: one group per block of a row.
+template <class T>
 struct LabelGradientFunctor {
   LogLossRows rows;
-  Divisor classes;
+  Divisor blocks;  ///< of a row
   const float *maximum, *log_sum;
-  float* dx;
-  LOCKSTEP_HOST_DEVICE float value(std::int64_t i) const {
-    const std::int64_t row = i / classes;
-    if (!rows.target.counts(row)) return 0;
-    const std::int64_t label = rows.target.labels[row];
-    const float off = rows.target.is_class(label) ? 0 : __builtin_nanf("");
-    const float share = device::vector_exp((rows.x[i] - maximum[row]) - log_sum[row]) - rows.spread;
-    return (i - row * classes.value() == label ? share - rows.keep : share) + off;
+  GradientRows<T> to;
+  template <class Group>
+  LOCKSTEP_HOST_DEVICE void operator()(Group& group, std::int64_t i) const {
+    const RowBlock block(i, blocks);
+    const std::int64_t n = rows.target.classes, size = ClassBlocks{n}.size(block.number);
+    T* dx = to.row(block.row) + block.first();
+    if (!rows.target.counts(block.row)) return group.each(size, [=](std::int64_t k) { dx[k] = 0.0F; });
+    const float* x = rows.x + block.row * n + block.first();
+    const std::int64_t label = rows.target.labels[block.row];
+    const float largest = maximum[block.row], keep = rows.keep, spread = rows.spread;
+    const float log_sum_of_row = rows.target.is_class(label) ? log_sum[block.row] : __builtin_nanf("");
+    const std::int64_t at = label - block.first();
+    group.each(
+        size,
+        [=](std::int64_t k) {
+          const float share = device::vector_exp((x[k] - largest) - log_sum_of_row) - spread;
+          return k == at ? share - keep : share;
+        },
+        [=](std::int64_t k, float value) { dx[k] = value; });
   }
-  LOCKSTEP_HOST_DEVICE void store(std::int64_t i, float value) const { dx[i] = value; }
 };
 
 /// If the target has a weight for each class: one group per row.
+template <class T>
 struct WeightsGradientFunctor {
   LogLossRows rows;
   const float *maximum, *log_sum;
-  float* dx;
+  GradientRows<T> to;
   template <class Group>
   LOCKSTEP_HOST_DEVICE void operator()(Group& group, std::int64_t row) const {
     const std::int64_t n = rows.target.classes;
     const float *x = rows.x + row * n, *t = rows.target.weights + row * n;
-    float* to = dx + row * n;
+    T* dx = to.row(row);
     const float largest = maximum[row], log_sum_of_row = log_sum[row];
     const float keep = rows.keep, spread = rows.spread, weight = rows.weight_of(group, row);
-    group.each(n, [=](std::int64_t i) {
-      const float share = device::vector_exp((x[i] - largest) - log_sum_of_row) * weight - spread;
-      to[i] = share - keep * t[i];
-    });
+    group.each(
+        n,
+        [=](std::int64_t i) {
+          const float share = device::vector_exp((x[i] - largest) - log_sum_of_row) * weight - spread;
+          return share - keep * t[i];
+        },
+        [=](std::int64_t i, float value) { dx[i] = value; });
   }
 };
 
-/// Its workspace holds the rows' losses.
-template <class Grid>
+/// Its workspace holds the rows' losses, and the sums of their blocks. T: what the gradient is stored in, with `gap`
+/// elements between its rows.
+template <class Grid, class T>
 class LogLossGrid final : public Kernel {
  public:
-  LogLossGrid(const ClassRows& rows, float smoothing)
-      : rows_(rows), keep_(1 - smoothing), spread_(smoothing / static_cast<float>(rows.classes)) {}
+  LogLossGrid(const ClassRows& rows, float smoothing, std::int64_t gap)
+      : rows_(rows),
+        blocks_{rows.classes},
+        keep_(1 - smoothing),
+        spread_(smoothing / static_cast<float>(rows.classes)),
+        gap_(gap) {}
 
   [[nodiscard]] std::size_t workspace_bytes() const override {
-    return static_cast<std::size_t>(rows_.rows()) * sizeof(float);
+    return static_cast<std::size_t>(rows_.rows() + 2 * sums_of_blocks()) * sizeof(float);
   }
   void forward(const ForwardCall& call) override {
     const LogLossRows rows(rows_, call.inputs[0], call.inputs[1], keep_, spread_);
     auto* losses = static_cast<float*>(call.workspace);
     RowNormalizers saved{};
     if (!call.saved.empty()) saved = {static_cast<float*>(call.saved[0]), static_cast<float*>(call.saved[1])};
-    Grid::rows(stream_of(call), rows_.rows(), LogLossFunctor{rows, losses, saved});
+    BlockExponentials blocks{};
+    if (blocks_.several()) {
+      float* const after = losses + rows_.rows();
+      blocks = {after, after + sums_of_blocks()};
+      Grid::rows(stream_of(call), sums_of_blocks(), BlockExponentialsFunctor{rows, Divisor(blocks_.count()), blocks});
+    }
+    Grid::rows(stream_of(call), rows_.rows(), LogLossFunctor{rows, blocks, losses, saved});
     Grid::rows(stream_of(call), rows_.batch,
                SampleSumFunctor{rows.target, losses, output(call, 0), output(call, 1), rows_.per_sample});
   }
@@ -132,23 +218,32 @@ class LogLossGrid final : public Kernel {
     if (input_gradient(call) == nullptr) return;
     const LogLossRows rows(rows_, call.inputs[0], call.inputs[1], keep_, spread_);
     const auto *maximum = static_cast<const float*>(call.saved[0]), *log_sum = static_cast<const float*>(call.saved[1]);
-    float* const dx = input_gradient(call);
+    const GradientRows<T> to{input_gradient<T>(call), rows_.classes + gap_};
     if (rows_.soft)
-      return Grid::rows(stream_of(call), rows_.rows(), WeightsGradientFunctor{rows, maximum, log_sum, dx});
-    const Divisor classes(rows_.classes);
-    Grid::each(stream_of(call), rows_.rows() * rows_.classes,
-               LabelGradientFunctor{rows, classes, maximum, log_sum, dx});
+      return Grid::rows(stream_of(call), rows_.rows(), WeightsGradientFunctor<T>{rows, maximum, log_sum, to});
+    Grid::rows(stream_of(call), rows_.rows() * blocks_.count(),
+               LabelGradientFunctor<T>{rows, Divisor(blocks_.count()), maximum, log_sum, to});
   }
 
  private:
+  [[nodiscard]] std::int64_t sums_of_blocks() const { return blocks_.several() ? rows_.rows() * blocks_.count() : 0; }
+
   ClassRows rows_;
+  ClassBlocks blocks_;
   float keep_, spread_;
+  std::int64_t gap_;
 };
 
 template <class Grid>
 std::unique_ptr<Kernel> make_log_loss_of(const KernelRequest& request, double label_smoothing) {
   return make_for_float32(request, [&] {
-    return std::make_unique<LogLossGrid<Grid>>(ClassRows(request), static_cast<float>(label_smoothing));
+    const RoundedGradient& gradient = request.rounded_gradient;
+    LOCKSTEP_CHECK(gradient.dtype != DType::f16, "a gradient of fp16 is scaled before it is rounded");
+    const auto make = [&]<class T>(T /*element*/) -> std::unique_ptr<Kernel> {
+      return std::make_unique<LogLossGrid<Grid, T>>(ClassRows(request), static_cast<float>(label_smoothing),
+                                                    gradient.gap);
+    };
+    return gradient.rounds() ? make(device::Element<Bfloat16>{}) : make(float{});
   });
 }
 

@@ -66,6 +66,7 @@ OpDef make_cross_entropy() {
   op.kernels[DeviceKind::cpu] = [](const KernelRequest& request) {
     return focal_of(*request.attributes) > 0 ? make_focal_cpu(request) : make_cross_entropy_cpu(request);
   };
+  op.rounds_gradient = {DeviceKind::cuda};
   return op;
 }
 

@@ -36,6 +36,7 @@ OpCases make_layer_norm_cases() {
               {.name = "no_bias", .attributes = no_bias, .inputs = {{DType::f32, {4, 7}}}},
               {.name = "empty", .attributes = {}, .inputs = {{DType::f32, {0, 7}}}},
               {.name = "blocks_of_rows", .attributes = {}, .inputs = {{DType::f32, {2, 67, 37}}}},
+              {.name = "wide", .attributes = {}, .inputs = {{DType::f32, {3, 515}}}},
               {.name = "speed_gpt", .attributes = {}, .inputs = {{DType::f32, {1, 64, 128}}}, .benchmark = true},
               {.name = "speed_gpt2", .attributes = {}, .inputs = {{DType::f32, {1, 1024, 768}}}, .benchmark = true},
           }};

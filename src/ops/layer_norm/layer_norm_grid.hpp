@@ -6,6 +6,7 @@
 
 #include "ops/element_grid.hpp"
 #include "ops/elementwise.hpp"
+#include "ops/rounded_sum.hpp"
 #include "ops/rows.hpp"
 #include "ops/rows_grid.hpp"
 
@@ -28,10 +29,15 @@ struct LayerNormFunctor {
     const float mean = group.sum(size, [=](std::int64_t i) { return xr[i]; }) / n;
     const float squares = group.sum(size, [=](std::int64_t i) { return (xr[i] - mean) * (xr[i] - mean); });
     const float rstd = 1.0F / std::sqrt(squares / n + epsilon);
-    group.each(size, [=](std::int64_t i) {
-      const float scaled = (xr[i] - mean) * rstd * w[i];
-      yr[i] = b == nullptr ? scaled : scaled + b[i];
-    });
+    const auto store = [=](std::int64_t i, float value) { yr[i] = value; };
+    // Without a branch between loads, so that all of a lane's elements are waited for at once.
+    if (b == nullptr) {
+      group.each(
+          size, [=](std::int64_t i) { return (xr[i] - mean) * rstd * w[i]; }, store);
+    } else {
+      group.each(
+          size, [=](std::int64_t i) { return (xr[i] - mean) * rstd * w[i] + b[i]; }, store);
+    }
     if (means == nullptr) return;
     float *saved_mean = means + row, *saved_rstd = rstds + row;
     group.once([=] {
@@ -45,7 +51,8 @@ template <class T>
 struct LayerNormGradientFunctor {
   const T *x, *dy;
   const float *means, *rstds, *weight;
-  T* dx;
+  const T* term;  ///< added to dx; null: nothing
+  T* dx;          ///< may be any of these
   std::int64_t size;
   template <class Group>
   LOCKSTEP_HOST_DEVICE void operator()(Group& group, std::int64_t row) const {
@@ -56,10 +63,18 @@ struct LayerNormGradientFunctor {
     const float mean = means[row], rstd = rstds[row];
     const float mean_g = group.sum(size, [=](std::int64_t i) { return dyr[i] * w[i]; }) / n;
     const float mean_gz = group.sum(size, [=](std::int64_t i) { return dyr[i] * w[i] * ((xr[i] - mean) * rstd); }) / n;
-    group.each(size, [=](std::int64_t i) {
+    const auto gradient = [=](std::int64_t i) {
       const float z = (xr[i] - mean) * rstd;
-      dxr[i] = rstd * (dyr[i] * w[i] - mean_g - z * mean_gz);
-    });
+      return rstd * (dyr[i] * w[i] - mean_g - z * mean_gz);
+    };
+    const auto store = [=](std::int64_t i, float value) { dxr[i] = value; };
+    if (term == nullptr) {
+      group.each(size, gradient, store);
+    } else {
+      const T* added = term + row * size;
+      group.each(
+          size, [=](std::int64_t i) { return rounded_sum(gradient(i), added[i]); }, store);
+    }
   }
 };
 
@@ -69,7 +84,9 @@ class LayerNormGrid final : public Kernel {
   LayerNormGrid(Rows rows, double epsilon, bool bias)
       : rows_(rows), epsilon_(static_cast<float>(epsilon)), bias_(bias) {}
 
-  [[nodiscard]] std::size_t workspace_bytes() const override { return device::row_sums_bytes(rows_.count, rows_.size); }
+  [[nodiscard]] std::size_t workspace_bytes() const override {
+    return device::row_sums_bytes<WeightAndBias>(rows_.count, rows_.size);
+  }
 
   void forward(const ForwardCall& call) override {
     const bool save = !call.saved.empty();
@@ -81,32 +98,28 @@ class LayerNormGrid final : public Kernel {
   }
 
   [[nodiscard]] bool can_recompute() const override { return true; }
+  [[nodiscard]] bool adds_input_gradient() const override { return true; }
   void recompute(const ForwardCall& call) override { forward(call); }
 
   void backward(const BackwardCall& call) override {
     const auto* means = static_cast<const float*>(call.saved[0]);
     const auto* rstds = static_cast<const float*>(call.saved[1]);
     const T *x = input<T>(call), *dy = output_gradient<T>(call);
-    if (float* dw = call.parameter_gradients[0]; dw != nullptr) {
-      sum(call, ScaleGradients<T>{x, dy, means, rstds, rows_.size}, dw);
-    }
-    if (float* db = bias_ ? call.parameter_gradients[1] : nullptr; db != nullptr) {
-      sum(call, device::RowElements<T>{dy, rows_.size}, db);
+    const WeightAndBiasGradients gradients{call.parameter_gradients[0], bias_ ? call.parameter_gradients[1] : nullptr};
+    if (gradients.weight != nullptr || gradients.bias != nullptr) {
+      launch_weight_and_bias_sums<Grid>(stream_of(call), ScaleGradients<T>{x, dy, means, rstds, rows_.size},
+                                        rows_.count, gradients, static_cast<WeightAndBias*>(call.workspace));
     }
     // Last, because it may overwrite x or dy.
     if (T* dx = input_gradient<T>(call); dx != nullptr) {
       const auto* weight = static_cast<const float*>(call.parameters[0]);
       Grid::rows(stream_of(call), rows_.count,
-                 LayerNormGradientFunctor<T>{x, dy, means, rstds, weight, dx, rows_.size});
+                 LayerNormGradientFunctor<T>{x, dy, means, rstds, weight,
+                                             static_cast<const T*>(call.input_gradient_term), dx, rows_.size});
     }
   }
 
  private:
-  template <class Terms>
-  void sum(const BackwardCall& call, const Terms& terms, float* total) const {
-    launch_row_sums<Grid>(stream_of(call), terms, rows_.count, rows_.size, total, static_cast<float*>(call.workspace));
-  }
-
   Rows rows_;
   float epsilon_;
   bool bias_;

@@ -70,6 +70,7 @@ OpDef make_linear() {
   op.multiplies = true;
   op.kernels[DeviceKind::cpu] = make_linear_cpu;
   op.takes_low_precision = {DeviceKind::cpu};
+  op.rounds_gradient = {DeviceKind::cuda};
   return op;
 }
 

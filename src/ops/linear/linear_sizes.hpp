@@ -21,8 +21,9 @@ inline LinearSizes linear_sizes(const KernelRequest& request) {
   const Shape& weight = request.parameters[0].shape;
   const std::int64_t in = weight[1], out = weight[0];
   const bool copied = is_low_precision(request.compute_type) && request.outputs[0].dtype != request.compute_type;
+  const std::int64_t copys = copied ? (kAligned - out % kAligned) % kAligned : 0;
   return {in == 0 ? 0 : request.inputs[0].elements() / in, in, out,
-          copied ? (kAligned - out % kAligned) % kAligned : 0};
+          request.rounded_gradient.rounds() ? request.rounded_gradient.gap : copys};
 }
 
 }  // namespace lockstep::ops

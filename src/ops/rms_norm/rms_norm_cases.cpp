@@ -28,6 +28,7 @@ OpCases make_rms_norm_cases() {
               {.name = "sequence", .attributes = Attributes({{"epsilon", 0.1}}), .inputs = {{DType::f32, {2, 3, 16}}}},
               {.name = "empty", .attributes = {}, .inputs = {{DType::f32, {0, 7}}}},
               {.name = "blocks_of_rows", .attributes = {}, .inputs = {{DType::f32, {2, 67, 37}}}},
+              {.name = "wide", .attributes = {}, .inputs = {{DType::f32, {3, 515}}}},
               {.name = "speed_gpt", .attributes = {}, .inputs = {{DType::f32, {1, 64, 128}}}, .benchmark = true},
               {.name = "speed_gpt2", .attributes = {}, .inputs = {{DType::f32, {1, 1024, 768}}}, .benchmark = true},
           }};

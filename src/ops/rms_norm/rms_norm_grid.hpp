@@ -6,6 +6,7 @@
 
 #include "ops/element_grid.hpp"
 #include "ops/elementwise.hpp"
+#include "ops/rounded_sum.hpp"
 #include "ops/rows.hpp"
 #include "ops/rows_grid.hpp"
 
@@ -26,7 +27,8 @@ struct RmsNormFunctor {
     T* yr = y + row * size;
     const float mean = group.sum(size, [=](std::int64_t i) { return xr[i] * xr[i]; }) / static_cast<float>(size);
     const float r = 1.0F / std::sqrt(mean + epsilon);
-    group.each(size, [=](std::int64_t i) { yr[i] = xr[i] * r * w[i]; });
+    group.each(
+        size, [=](std::int64_t i) { return xr[i] * r * w[i]; }, [=](std::int64_t i, float value) { yr[i] = value; });
     if (saved == nullptr) return;
     float* to = saved + row;
     group.once([=] { *to = r; });
@@ -37,7 +39,8 @@ template <class T>
 struct RmsNormGradientFunctor {
   const T *x, *dy;
   const float *saved, *weight;
-  T* dx;
+  const T* term;  ///< added to dx; null: nothing
+  T* dx;          ///< may be any of these
   std::int64_t size;
   template <class Group>
   LOCKSTEP_HOST_DEVICE void operator()(Group& group, std::int64_t row) const {
@@ -47,7 +50,15 @@ struct RmsNormGradientFunctor {
     const float r = saved[row];
     const float total = group.sum(size, [=](std::int64_t i) { return dyr[i] * w[i] * (xr[i] * r); });
     const float mean = total / static_cast<float>(size);
-    group.each(size, [=](std::int64_t i) { dxr[i] = r * (dyr[i] * w[i] - xr[i] * r * mean); });
+    const auto gradient = [=](std::int64_t i) { return r * (dyr[i] * w[i] - xr[i] * r * mean); };
+    const auto store = [=](std::int64_t i, float value) { dxr[i] = value; };
+    if (term == nullptr) {
+      group.each(size, gradient, store);
+    } else {
+      const T* added = term + row * size;
+      group.each(
+          size, [=](std::int64_t i) { return rounded_sum(gradient(i), added[i]); }, store);
+    }
   }
 };
 
@@ -66,6 +77,7 @@ class RmsNormGrid final : public Kernel {
   }
 
   [[nodiscard]] bool can_recompute() const override { return true; }
+  [[nodiscard]] bool adds_input_gradient() const override { return true; }
   void recompute(const ForwardCall& call) override { forward(call); }
 
   void backward(const BackwardCall& call) override {
@@ -73,7 +85,9 @@ class RmsNormGrid final : public Kernel {
     const T *x = input<T>(call), *dy = output_gradient<T>(call);
     if (T* dx = input_gradient<T>(call); dx != nullptr) {
       const auto* weight = static_cast<const float*>(call.parameters[0]);
-      Grid::rows(stream_of(call), rows_.count, RmsNormGradientFunctor<T>{x, dy, saved, weight, dx, rows_.size});
+      Grid::rows(stream_of(call), rows_.count,
+                 RmsNormGradientFunctor<T>{x, dy, saved, weight, static_cast<const T*>(call.input_gradient_term), dx,
+                                           rows_.size});
     }
     if (float* dw = call.parameter_gradients[0]; dw != nullptr) {
       launch_row_sums<Grid>(stream_of(call), ScaleGradients<T>{x, dy, nullptr, saved, rows_.size}, rows_.count,

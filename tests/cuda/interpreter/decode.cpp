@@ -71,6 +71,8 @@ class Decoder {
     const std::string name = statement.text.substr(0, end);
     if (name.starts_with("ld.param.v2.") || name.starts_with("ld.param.v4.")) {
       vector(statement, name, split_operands(std::string_view(statement.text).substr(end)));
+    } else if (statement.text.starts_with("mov.b32 {")) {
+      halves(statement, split_operands(std::string_view(statement.text).substr(end)));
     } else {
       push(instruction(statement.text), statement);
     }
@@ -166,7 +168,21 @@ class Decoder {
     }
   }
 
+  /// "mov.b32 {%rs1, %rs2}, %r1" is decoded as two moves.
+  void halves(const Statement& statement, const std::vector<std::string>& operands) {
+    const auto values = elements(operands.at(0));
+    for (const std::size_t i : {0, 1}) {
+      Instruction one;
+      computing(one, i == 0 ? "mov.b32.lower" : "mov.b32.upper", {values.at(i), operands.at(1)});
+      push(one, statement);
+    }
+  }
+
   void computing(Instruction& one, const std::string& name, const std::vector<std::string>& operands) {
+    if (name == "mov.b32" && operands.at(1).starts_with('{')) {
+      const auto values = elements(operands[1]);
+      return computing(one, "mov.b32.both", {operands[0], values.at(0), values.at(1)});
+    }
     const Meaning* const meaning = find_meaning(name);
     if (meaning == nullptr) throw std::runtime_error("instruction " + name + " isn't known");
     if (operands.size() != meaning->count) throw std::runtime_error("another number of operands than is known");

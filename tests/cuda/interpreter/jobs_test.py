@@ -79,6 +79,40 @@ job:
   evaluate: never
   checkpoint: never
 """
+# Gradients that kernels add themselves: those of norms to those that go around them, and where a relu behind an addition
+# has two of them. Rows of norms that are kept in registers.
+RESIDUALS = """
+job:
+  model:
+    layers:
+      - conv: {filters: 8, kernel: 3, stride: 4, padding: same}
+      - batch_norm
+      - relu
+      - conv: {filters: 8, kernel: 3, padding: same}
+      - batch_norm
+      - add: {inputs: [previous, relu1]}
+      - relu
+      - conv: {filters: 8, kernel: 3, padding: same}
+      - add: {inputs: [previous, relu2]}
+      - relu
+      - flatten
+      - {linear: {features: 515}}
+      - layer_norm
+      - add: {inputs: [previous, linear1]}
+      - rms_norm
+      - add: {inputs: [previous, add3]}
+      - {linear: {features: 10}}
+  data: {train: {digits: {count: 16}}}
+  batch_size: 4
+  shards: 2
+  steps: 2
+  seed: 3
+  optimizer: adam
+  learning_rate: 0.01
+  device: cuda
+  evaluate: never
+  checkpoint: never
+"""
 
 
 class Jobs(Interpreted):
@@ -113,6 +147,12 @@ class Jobs(Interpreted):
             with self.subTest(precision=precision):
                 words = (f"precision={precision}",)
                 self.assertEqual(self.hash(LAYERS, *words), self.hash(LAYERS, *words, grids=True))
+
+    def test_residuals(self):
+        for precision in ("fp32", "bf16", "fp16"):
+            with self.subTest(precision=precision):
+                words = (f"precision={precision}",)
+                self.assertEqual(self.hash(RESIDUALS, *words), self.hash(RESIDUALS, *words, grids=True))
 
     def test_convolutions(self):
         for precision in ("fp32", "bf16", "fp16"):

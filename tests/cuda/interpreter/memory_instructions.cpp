@@ -174,13 +174,13 @@ MemoryMeaning memory_meaning(const std::string& name, Width of_register) {
   const Runs* const runs = runs_for(std::string_view(name).substr(dot + 1), of_register);
   if (runs == nullptr) return {};
   if (elements > 1) {
-    if (access == "ld.global") return {runs->load_vector, Form::load, elements};
-    if (access == "st.global") return {runs->store_vector, Form::store, elements};
+    if (access == "ld.global" || access == "ld") return {runs->load_vector, Form::load, elements};
+    if (access == "st.global" || access == "st") return {runs->store_vector, Form::store, elements};
     return {};
   }
   if (access == "ld.global" || access == "ld") return {runs->load_global, Form::load};
   if (access == "ld.param") return {runs->load_parameter, Form::load};
-  if (access == "st.global") return {runs->store_global, Form::store};
+  if (access == "st.global" || access == "st") return {runs->store_global, Form::store};
   return {};
 }
 

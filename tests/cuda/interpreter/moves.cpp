@@ -17,6 +17,16 @@ template <class To, class From>
 To cvt(From a) {
   return static_cast<To>(a);
 }
+// The halves of "mov.b32 {%rs1, %rs2}, %r1", and "mov.b32 %r1, {%rs1, %rs2}": the first one is the lower.
+u16 lower_half(u32 a) {
+  return static_cast<u16>(a);
+}
+u16 upper_half(u32 a) {
+  return static_cast<u16>(a >> 16);
+}
+u32 both_halves(u16 a, u16 b) {
+  return a | static_cast<u32>(b) << 16;
+}
 /// Each byte of the result is one of the eight of b and a, a's first, that a digit of the selector names; a digit's
 /// highest bit asks for that byte's sign in all its bits.
 u32 prmt(u32 a, u32 b, u32 selector) {
@@ -44,6 +54,9 @@ constexpr Meaning kMeanings[] = {
     meaning<mov<u16>>("mov.b16"),
     meaning<mov<u16>>("mov.u16"),
     meaning<mov<u32>>("mov.b32"),
+    meaning<lower_half>("mov.b32.lower"),
+    meaning<upper_half>("mov.b32.upper"),
+    meaning<both_halves>("mov.b32.both"),
     meaning<mov<u32>>("mov.u32"),
     meaning<mov<u32>>("mov.s32"),
     meaning<mov<u32>>("mov.f32"),

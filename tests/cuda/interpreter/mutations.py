@@ -33,7 +33,7 @@ SCRIPTS = ("step", "ops", "two_bytes", "libraries", "jobs", "ranks")  # the chea
 OF_OPS = ("ops", "two_bytes", "libraries")  # can be restricted to some ops
 # Functors of no op's own: some ops that have them.
 SHARED = {"CopyRowsFunctor": ("linear", "linear_gelu", "gelu_linear", "conv"), "ScaleGradients": ("layer_norm", "rms_norm"),
-          "RowElements": ("linear", "conv", "position_embedding"), "FilterSizes": ("conv",), "Product": ("gelu", "dropout")}
+          "WeightAndBiasTerms": ("layer_norm",), "WeightAndBias": ("layer_norm",), "RowElements": ("linear", "conv", "position_embedding"), "FilterSizes": ("conv",), "Product": ("gelu", "dropout")}
 ACTIVATIONS = {"Elu": "elu", "Hardswish": "hardswish", "LeakyRelu": "leaky_relu", "Relu": "relu", "Sigmoid": "sigmoid",
                "Silu": "silu", "Softplus": "softplus", "Tanh": "tanh"}
 OF_SCRIPT = {"libraries": "Ops", "ranks": "Bits"}  # the tests that are taken of it; else all

@@ -3,7 +3,7 @@
 Where two files have one kernel, which of them is loaded last nobody says: an edit is of all of them.
 
 A kernel's instructions are numbered as cuda_ptx_check counts them and reports list them: in the order of the text, a
-load of a vector of parameters as one for each of its values.
+load of a vector of parameters as one for each of its values, a register that is taken apart as one for each half.
 """
 import dataclasses
 import pathlib
@@ -104,7 +104,7 @@ def instructions_of(text):
             continue
         yield kernel, instruction, number, line
         vector = re.match(r"ld\.param\.v([24])\.", line)
-        instruction += int(vector[1]) if vector else 1
+        instruction += int(vector[1]) if vector else 2 if line.startswith("mov.b32 {") else 1
 
 
 def long_divisions(folder):
