@@ -1,5 +1,5 @@
-"""Ranks on GPUs that divide the optimizer's states and updates, and parameters, end with the bits of one rank, on stand-ins for the driver
-and the CUDA module that know what orders each access. Arguments: see gpu_jobs.py.
+"""Ranks on GPUs that divide the optimizer's states and updates, and parameters, end with the bits of one rank, on
+stand-ins for the driver and the CUDA module that know what orders each access. Arguments: see gpu_jobs.py.
 """
 import json
 import re
@@ -127,8 +127,8 @@ class Sharding(Place):
             with self.subTest(sharding=sharding):
                 done = self.run_program("train", str(JOB), *self.STEPS, "device=cuda", sharding, "--ranks", "2", "timeout=3",
                                         STAND_IN_HANGS="1:1", code=1)
-                self.assertRegex(done.stderr, r"waited [0-9.]+ s for (rank 1 \(host \S+\)|the other ranks) in '[A-Za-z -]+' of "
-                                 "step 1")
+                self.assertRegex(done.stderr, r"waited [0-9.]+ s for (rank 1 \(host \S+\)|the other ranks) in "
+                                 r"'[A-Za-z -]+' of step 1")
 
     def test_messages_that_fail(self):
         """While workers wait for parameters, some of which are still on their way: nothing of them is in use any more when
