@@ -22,13 +22,6 @@ namespace lockstep {
 
 namespace {
 
-std::size_t gradient_bytes(const Value& value) {
-  const auto& [dtype, gap] = value.rounded_gradient;
-  const std::int64_t elements = value.spec.elements();
-  if (!value.rounded_gradient.rounds() || elements == 0) return value.spec.bytes();
-  return static_cast<std::size_t>(elements + elements / value.spec.shape.back() * gap) * size_of(dtype);
-}
-
 std::vector<ValueId> sent_by(const CompileOptions& options) {
   return options.boundary == nullptr ? std::vector<ValueId>() : options.boundary->sent;
 }

@@ -90,4 +90,11 @@ void set_precision(Graph& graph, DType precision) {
   if (precision != DType::f32) Rounding(graph).run(precision);
 }
 
+std::size_t gradient_bytes(const Value& value) {
+  const auto& [dtype, gap] = value.rounded_gradient;
+  const std::int64_t elements = value.spec.elements();
+  if (!value.rounded_gradient.rounds() || elements == 0) return value.spec.bytes();
+  return static_cast<std::size_t>(elements + elements / value.spec.shape.back() * gap) * size_of(dtype);
+}
+
 }  // namespace lockstep

@@ -7,6 +7,7 @@
 // Mixed Precision Training, 2018; Kalamkar and others, A Study of BFLOAT16, 2019).
 #pragma once
 
+#include <cstddef>
 #include <vector>
 
 #include "lockstep/graph.hpp"
@@ -22,6 +23,9 @@ namespace lockstep {
 
 /// For a device that keeps such copies: makes nodes read them.
 void use_low_precision_weights(Graph& graph);
+
+/// Bytes of the gradient of a value, as it is stored (Value::rounded_gradient).
+[[nodiscard]] std::size_t gradient_bytes(const Value& value);
 
 /// `precision`: f32, which changes nothing, bf16 or f16. To be called before lowering.
 void set_precision(Graph& graph, DType precision);

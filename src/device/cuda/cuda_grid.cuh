@@ -31,14 +31,6 @@ class CudaGroup {
   __device__ void read(Elements& row, int n, const Read& read) const {
     row.read(lane_, n, read);
   }
-  template <class Elements, class Map>
-  __device__ void map(Elements& row, int n, const Map& map) const {
-    row.map(lane_, n, map);
-  }
-  template <class Elements, class Store>
-  __device__ void store(const Elements& row, int n, const Store& store) const {
-    row.store(lane_, n, store);
-  }
   template <class Elements, class Term>
   __device__ float sum(const Elements& row, int n, const Term& term) const {
     return sum_of_lanes(row.sum(lane_, n, term));

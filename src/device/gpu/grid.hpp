@@ -146,12 +146,6 @@ struct LaneElements {
     LOCKSTEP_UNROLL
     for (int k = 0; k < kMost; ++k) values[k] = read(has(lane, n, k) ? lane + k * kGroupLanes : n - 1);
   }
-  /// values[k] = map(i, values[k])
-  template <class Map>
-  LOCKSTEP_HOST_DEVICE void map(int lane, int n, const Map& map) {
-    LOCKSTEP_UNROLL
-    for (int k = 0; k < kMost; ++k) values[k] = map(has(lane, n, k) ? lane + k * kGroupLanes : n - 1, values[k]);
-  }
   template <class Term>
   [[nodiscard]] LOCKSTEP_HOST_DEVICE float sum(int lane, int n, const Term& term) const {
     float total = 0;
@@ -165,13 +159,6 @@ struct LaneElements {
     LOCKSTEP_UNROLL
     for (int k = 0; k < kMost; ++k) best = has(lane, n, k) ? larger(term(values[k]), best) : best;
     return best;
-  }
-  template <class Store>
-  LOCKSTEP_HOST_DEVICE void store(int lane, int n, const Store& store) const {
-    LOCKSTEP_UNROLL
-    for (int k = 0; k < kMost; ++k) {
-      if (has(lane, n, k)) store(lane + k * kGroupLanes, values[k]);
-    }
   }
 };
 
@@ -196,14 +183,6 @@ class HostGroup {
   template <class Elements, class Read>
   void read(Row<Elements>& row, int n, const Read& read) const {
     for (int lane = 0; lane < kGroupLanes; ++lane) of(row, lane).read(lane, n, read);
-  }
-  template <class Elements, class Map>
-  void map(Row<Elements>& row, int n, const Map& map) const {
-    for (int lane = 0; lane < kGroupLanes; ++lane) of(row, lane).map(lane, n, map);
-  }
-  template <class Elements, class Store>
-  void store(const Row<Elements>& row, int n, const Store& store) const {
-    for (int lane = 0; lane < kGroupLanes; ++lane) of(row, lane).store(lane, n, store);
   }
   template <class Elements, class Term>
   float sum(const Row<Elements>& row, int n, const Term& term) const {
