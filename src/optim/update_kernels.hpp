@@ -77,7 +77,7 @@ struct GatherFunctor {
   LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const {
     const UpdatePart& part = parts[i / kPacksOfPart];
     const std::int64_t at = i % kPacksOfPart * kPack, left = part.elements - at;
-    if (left <= 0 || part.uses == 0 || part.group != of.group) return;
+    if (left <= 0 || part.uses == 0) return;
     if (left < kPack) {
       for (std::int64_t k = at; k < part.elements; ++k) store(i * kPack + k - at, sum_of(part, k));
       return;
