@@ -75,8 +75,10 @@ LOCKSTEP_HOST_DEVICE void element_at(std::int64_t block, int thread, std::int64_
   if constexpr (!ReadsAhead<Functor>) {
     if (first < n) functor(first);
   } else if (first + (kAhead - 1) * kThreads < n) {
-    decltype(functor.value(first)) values[kAhead];
+    decltype(functor.value(first)) values[kAhead];  // in registers, which an index that is not constant would forbid
+    LOCKSTEP_UNROLL
     for (int k = 0; k < kAhead; ++k) values[k] = functor.value(first + k * kThreads);
+    LOCKSTEP_UNROLL
     for (int k = 0; k < kAhead; ++k) functor.store(first + k * kThreads, values[k]);
   } else {
     for (std::int64_t i = first; i < n && i < first + kAhead * kThreads; i += kThreads)

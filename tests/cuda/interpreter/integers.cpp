@@ -43,6 +43,10 @@ u64 mul_hi_u64(u64 a, u64 b) {
   __extension__ using u128 = unsigned __int128;
   return static_cast<u64>(static_cast<u128>(a) * b >> 64);
 }
+u64 mul_hi_s64(s64 a, s64 b) {
+  __extension__ using s128 = __int128;
+  return static_cast<u64>(static_cast<s128>(a) * b >> 64);
+}
 template <class T>
 BitsOf<T> max(T a, T b) {
   return static_cast<BitsOf<T>>(std::max(a, b));
@@ -160,6 +164,7 @@ constexpr Meaning kMeanings[] = {
     meaning<mul_wide<s64, s32>>("mul.wide.s32"),
     meaning<mul_hi_u32>("mul.hi.u32"),
     meaning<mul_hi_u64>("mul.hi.u64"),
+    meaning<mul_hi_s64>("mul.hi.s64"),
     division<div<u32>, u32>("div.u32"),
     division<div<s32>, s32>("div.s32"),
     division<div<u64>, u64>("div.u64"),

@@ -78,6 +78,7 @@ TEST_F(Meanings, EndsOfRanges) {
   EXPECT_EQ(result("shr.u32 %r3, -8, 32;\n"), 0U);
   EXPECT_EQ(result("mul.hi.u32 %r3, -1, -1;\n"), 0xfffffffeU);
   EXPECT_EQ(result("mul.hi.u64 %rd4, -1, -1;\ncvt.u32.u64 %r3, %rd4;\n"), 0xfffffffeU);
+  EXPECT_EQ(result("mul.hi.s64 %rd4, -1, 6148914691236517206;\ncvt.u32.u64 %r3, %rd4;\n"), 0xffffffffU);
   EXPECT_EQ(result("mul.wide.s32 %rd4, -2, 3;\nshr.u64 %rd4, %rd4, 32;\ncvt.u32.u64 %r3, %rd4;\n"), 0xffffffffU);
   EXPECT_EQ(result("rem.s64 %rd4, -7, 3;\ncvt.u32.u64 %r3, %rd4;\n"), static_cast<u32>(-1));
   EXPECT_EQ(result("cvt.rzi.s64.f32 %rd4, 0fC0200000;\ncvt.u32.u64 %r3, %rd4;\n"), static_cast<u32>(-2)) << "of -2.5";
