@@ -18,7 +18,7 @@
 
 #include "checkpoint/checkpoint.hpp"
 #include "cli/commands.hpp"
-#include "cli/report_style.hpp"
+#include "cli/report_page.hpp"
 #include "cli/run_events.hpp"
 #include "cli/svg_chart.hpp"
 #include "cli/sweep_report.hpp"
@@ -62,10 +62,6 @@ std::vector<Series> all_series(const std::string& prefix, const std::vector<Even
   return list;
 }
 
-std::string tile(const std::string& value, const std::string& name) {
-  return value.empty() ? "" : fmt::format("<div class=\"tile\"><b>{}</b><span>{}</span></div>\n", escaped(value), name);
-}
-
 std::string number_tile(double value, const std::string& name) {
   return tile(telemetry::fixed_number(value), name);
 }
@@ -73,7 +69,7 @@ std::string number_tile(double value, const std::string& name) {
 std::string evaluation_tiles(const events::Evaluation& eval) {
   std::string text = number_tile(eval.loss, "validation loss");
   for (const auto& [name, value] : eval.metrics) {
-    text += number_tile(value, "validation " + escaped(telemetry::spaced(name)));
+    text += number_tile(value, "validation " + telemetry::spaced(name));
   }
   return text;
 }
@@ -288,17 +284,11 @@ std::string timeline(const std::string& run_directory) {
 }
 
 std::string report_page(const std::string& run_directory, const RunEvents& run) {
-  const std::string& title = run.start.job;
   const std::string outcome = run.end ? run.end->outcome : "still running, or died";
-  std::string page = fmt::format(
-      "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
-      "content=\"width=device-width\"><title>{0}: lockstep</title><style>{1}</style></head><body>\n<h1>{0}</h1>\n"
-      "<p class=\"about\">{2}; {3}</p>\n",
-      escaped(title), kReportStyle, escaped(outcome), escaped(run_directory));
-  page += tiles(run) + curves(run) + ranks(run) + (run.end ? phases(*run.end) : "") + timeline(run_directory) +
-          event_table(run) + environment(run) + configuration(run_directory);
-  if (run.end) page += fmt::format("<p class=\"about\">parameters sha256: {}</p>\n", run.end->parameters_sha256);
-  return page + "</body></html>\n";
+  std::string body = tiles(run) + curves(run) + ranks(run) + (run.end ? phases(*run.end) : "") +
+                     timeline(run_directory) + event_table(run) + environment(run) + configuration(run_directory);
+  if (run.end) body += fmt::format("<p class=\"about\">parameters sha256: {}</p>\n", run.end->parameters_sha256);
+  return page_of(run.start.job, outcome + "; " + run_directory, body);
 }
 
 int report(const std::string& directory, const std::string& output) {

@@ -11,7 +11,7 @@
 #include <set>
 #include <vector>
 
-#include "cli/report_style.hpp"
+#include "cli/report_page.hpp"
 #include "cli/run_events.hpp"
 #include "cli/svg_chart.hpp"
 #include "core/whole_file.hpp"
@@ -27,7 +27,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kCurves = 8, kRows = 200;
-constexpr double kWidth = 1120, kHeight = 300, kTop = 34, kBottom = 22, kSide = 84;  // of parallel coordinates
+constexpr double kPictureWidth = 1120, kPictureHeight = 300, kAbove = 34, kBelow = 22, kBeside = 84;
 
 struct Trial {
   std::int64_t number = 0, steps = 0;
@@ -143,7 +143,7 @@ class Axis {
 };
 
 double y_at(double place) {
-  return kHeight - kBottom - place * (kHeight - kTop - kBottom);
+  return kPictureHeight - kBelow - place * (kPictureHeight - kAbove - kBelow);
 }
 
 /// A line for each trial across an axis for each parameter and one for the objective. The best quarter is in colour,
@@ -162,8 +162,8 @@ std::string parallel_coordinates(const Sweep& sweep, const std::vector<const Tri
   std::vector<Json> values;
   for (const Trial* trial : trials) values.emplace_back(*trial->value);
   axes.emplace_back(sweep.metric, values);
-  const double gap = (kWidth - 2 * kSide) / static_cast<double>(std::max<std::size_t>(1, axes.size() - 1));
-  const auto x_of = [&](std::size_t i) { return kSide + gap * static_cast<double>(i); };
+  const double gap = (kPictureWidth - 2 * kBeside) / static_cast<double>(std::max<std::size_t>(1, axes.size() - 1));
+  const auto x_of = [&](std::size_t i) { return kBeside + gap * static_cast<double>(i); };
   std::string lines;
   for (std::size_t rank = trials.size(); rank-- > 0;) {  // the best on top
     const Trial& trial = *trials[rank];
@@ -187,9 +187,9 @@ std::string parallel_coordinates(const Sweep& sweep, const std::vector<const Tri
   }
   std::string frame;
   for (std::size_t i = 0; i < axes.size(); ++i) {
-    frame += fmt::format(R"(<line class="grid" x1="{0:.1f}" x2="{0:.1f}" y1="{1}" y2="{2}"/>)", x_of(i), kTop,
-                         kHeight - kBottom);
-    frame += fmt::format(R"(<text class="tick middle" x="{:.1f}" y="{}">{}</text>)", x_of(i), kTop - 16,
+    frame += fmt::format(R"(<line class="grid" x1="{0:.1f}" x2="{0:.1f}" y1="{1}" y2="{2}"/>)", x_of(i), kAbove,
+                         kPictureHeight - kBelow);
+    frame += fmt::format(R"(<text class="tick middle" x="{:.1f}" y="{}">{}</text>)", x_of(i), kAbove - 16,
                          escaped(axes[i].name()));
     for (const auto& [place, label] : axes[i].ticks()) {
       frame += fmt::format(R"(<text class="tick end" x="{:.1f}" y="{:.1f}">{}</text>)", x_of(i) - 5, y_at(place) + 4,
@@ -200,7 +200,7 @@ std::string parallel_coordinates(const Sweep& sweep, const std::vector<const Tri
       "<h2>Trials</h2>\n<figure><figcaption>Settings and what they came to: the best quarter in colour, the best trial "
       "thick</figcaption><svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"Parallel coordinates\">{}{}</svg>"
       "</figure>\n",
-      kWidth, kHeight, lines, frame);
+      kPictureWidth, kPictureHeight, lines, frame);
 }
 
 /// The groups of equal settings of a parameter, by trial; -1: the trial does not have it.
@@ -300,10 +300,6 @@ std::string table(const Sweep& sweep, const std::vector<const Trial*>& ranked) {
                      more);
 }
 
-std::string tile(const std::string& value, const std::string& name) {
-  return fmt::format("<div class=\"tile\"><b>{}</b><span>{}</span></div>\n", escaped(value), escaped(name));
-}
-
 std::string tiles(const Sweep& sweep, const std::vector<const Trial*>& ranked) {
   const auto count = [&](const std::string& state) {
     return std::count_if(sweep.trials.begin(), sweep.trials.end(),
@@ -341,15 +337,13 @@ bool is_sweep(const std::string& directory) {
 std::string sweep_report_page(const std::string& directory) {
   const Sweep sweep = read_sweep(directory);
   const auto ranked = by_value(sweep);
-  std::string page = fmt::format(
-      "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
-      "content=\"width=device-width\"><title>{0}: lockstep</title><style>{1}</style></head><body>\n<h1>{0}</h1>\n"
-      "<p class=\"about\">{2} search, {3} {4}; {5}</p>\n",
-      escaped(sweep.name), kReportStyle, escaped(sweep.method), sweep.maximize ? "maximising" : "minimising",
-      escaped(sweep.metric), escaped(directory));
-  page += tiles(sweep, ranked);
-  if (!ranked.empty()) page += parallel_coordinates(sweep, ranked) + importance(sweep, ranked) + curves(sweep, ranked);
-  return page + table(sweep, ranked) + best_job(directory) + "</body></html>\n";
+  std::string body = tiles(sweep, ranked);
+  if (!ranked.empty()) body += parallel_coordinates(sweep, ranked) + importance(sweep, ranked) + curves(sweep, ranked);
+  body += table(sweep, ranked) + best_job(directory);
+  return page_of(sweep.name,
+                 fmt::format("{} search, {} {}; {}", sweep.method, sweep.maximize ? "maximising" : "minimising",
+                             sweep.metric, directory),
+                 body);
 }
 
 }  // namespace lockstep::cli
