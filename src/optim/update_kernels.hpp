@@ -152,15 +152,15 @@ struct SquaresFunctor {
   /// A lane reads several elements before it adds the first.
   template <class Value>
   static LOCKSTEP_HOST_DEVICE double sum_of_lane(std::int64_t lane, std::int64_t n, const Value& value) {
-    constexpr int kTermsAtOnce = 16;
+    constexpr std::int64_t kTermsAtOnce = 16;
     double sum = 0;
     std::int64_t i = lane;
     for (; i + (kTermsAtOnce - 1) * kLanes < n; i += kTermsAtOnce * kLanes) {
       float values[kTermsAtOnce];
       LOCKSTEP_UNROLL
-      for (int k = 0; k < kTermsAtOnce; ++k) values[k] = value(i + k * kLanes);
+      for (std::int64_t k = 0; k < kTermsAtOnce; ++k) values[k] = value(i + k * kLanes);
       LOCKSTEP_UNROLL
-      for (int k = 0; k < kTermsAtOnce; ++k) sum += static_cast<double>(values[k]) * static_cast<double>(values[k]);
+      for (std::int64_t k = 0; k < kTermsAtOnce; ++k) sum += static_cast<double>(values[k]) * static_cast<double>(values[k]);
     }
     for (; i < n; i += kLanes) {
       const auto one = static_cast<double>(value(i));
@@ -234,7 +234,7 @@ struct UpdateFunctor {
     device::write_pack(part.parameter + at, parameter);
     (device::write_pack(of.states[kState] + i, states[kState]), ...);
     if (part.low_precision == DType::f32) return;
-    device::Pack<std::uint16_t, kPack> copy;
+    device::Pack<std::uint16_t, kPack> copy{};
     LOCKSTEP_UNROLL
     for (int k = 0; k < kPack; ++k) copy.at[k] = UpdateOperands::rounded(part, parameter.at[k]);
     device::write_pack(part.copy + at, copy);

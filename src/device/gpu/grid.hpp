@@ -166,6 +166,12 @@ struct LaneElements {
 
 /// Runs one group after another, and lane after lane.
 class HostGroup {
+  // Before it is used: its type is deduced.
+  template <class Lanes>
+  static auto& of(Lanes& lanes, int lane) {
+    return lanes[static_cast<std::size_t>(lane)];
+  }
+
  public:
   /// Of all lanes: LaneElements.
   template <class Elements>
@@ -228,10 +234,6 @@ class HostGroup {
 
  private:
   static float larger(float a, float b) { return a > b ? a : b; }
-  template <class Lanes>
-  static auto& of(Lanes& lanes, int lane) {
-    return lanes[static_cast<std::size_t>(lane)];
-  }
   // Lane l is combined with lane l ^ 8, then 4, 2, 1, as a GPU's shuffles do in all lanes at once.
   template <class Combine>
   static float combine(std::array<float, kGroupLanes> lanes, const Combine& both) {
