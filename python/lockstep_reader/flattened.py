@@ -8,11 +8,12 @@ import dataclasses
 
 # In models of the zoo: tensors behind a flatten, and its channels, 0 for those of the image. Other models have none.
 _ZOO = {"lenet": (["linear1.weight"], 16), "mlp": (["linear1.weight", "head.weight"], 0), "resnet": ([], 1), "gpt": ([], 1),
-        "llama": ([], 1), "vit": ([], 1)}
+        "llama": ([], 1), "vit": ([], 1), "mobilenet": ([], 1), "unet": ([], 1)}
 _NORMS = {"batch_norm", "group_norm", "instance_norm", "layer_norm", "rms_norm"}
 _ELEMENTWISE = {"add", "sub", "mul", "scale", "dropout", "relu", "leaky_relu", "elu", "gelu", "silu", "sigmoid", "softplus",
-                "hardswish", "tanh", "softmax"}
-_OF_IMAGES = {"max_pool", "avg_pool", "upsample"}  # keep the number of channels
+                "hardswish", "tanh", "softmax", "relu6"}
+_OF_IMAGES = {"max_pool", "avg_pool", "upsample", "pad"}  # keep the number of channels
+_CONVOLUTIONS = {"conv", "conv_transpose"}
 _KINDS = ("weight", "bias", "running_mean", "running_variance")
 
 
@@ -26,12 +27,13 @@ class Flattened:
 
 @dataclasses.dataclass(frozen=True)
 class _Value:
-    """What a layer gives. `kind`: "image"; "flat", of an image; "unknown", maybe an image; "other"."""
+    """What a layer gives. `kind`: "image"; "flat", of an image; "made", an image of numbers that were none, such as an
+    autoencoder's; "unknown", maybe an image; "other"."""
     kind: str
     channels: int = 0
 
 
-_OTHER, _UNKNOWN = _Value("other"), _Value("unknown")
+_OTHER, _UNKNOWN, _MADE = _Value("other"), _Value("unknown"), _Value("made")
 
 
 def flattened_of(job: dict, data: dict) -> Flattened:
@@ -92,8 +94,11 @@ class _Walk:
         flattens = op == "flatten" or (op == "reshape" and len(settings["shape"]) == 1)
         if any(value.kind == "unknown" for value in values):
             return self._give_up(op, name) if flattens else _OTHER if op == "linear" else _UNKNOWN
+        if any(value.kind == "made" for value in values):  # rows of a linear layer before it are in another order
+            return self._give_up(op, name) if op in _CONVOLUTIONS | _OF_IMAGES else _MADE
         if any(value.kind == "other" for value in values):
-            return _OTHER if same else _UNKNOWN
+            makes = op == "reshape" and len(settings["shape"]) == 3
+            return _MADE if makes else _OTHER if same else _UNKNOWN
         if flattens:
             return _Value("flat", values[0].channels) if values[0].channels > 1 else _OTHER
         return self._after_images(op, settings, values, same)
@@ -101,7 +106,7 @@ class _Walk:
     @staticmethod
     def _after_images(op, settings, values, same) -> _Value:
         match op:
-            case "conv":
+            case "conv" | "conv_transpose":
                 return _Value("image", settings["filters"])
             case "linear":
                 return _Value("image", settings["features"])

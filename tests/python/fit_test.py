@@ -100,6 +100,8 @@ class Flattened(InFolder):
         self.assertEqual(flattened(named, side, {"concat": {}, "inputs": ["f", "side"]}, linear)[1], "concat 'concat1'")
         self.assertEqual(flattened({"own": {}}, flat, linear), ({}, "flatten 'flatten1'"))
         self.assertEqual(flattened(flat, {"slice": {"end": 3}}, linear), ({}, "slice 'slice1'"))
+        self.assertEqual(flattened(flat, linear, {"reshape": {"shape": [2, 2, 3]}}, {"relu": {}}, {"upsample": {}})[1],
+                         "upsample 'upsample1'")  # the rows of linear1
         self.assertEqual(flattened_of({"model": {"own": {}}}, IMAGE).unclear, "model 'own'")
 
     def test_models_of_the_zoo(self):
