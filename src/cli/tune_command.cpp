@@ -84,10 +84,10 @@ void print_settings(const std::string& words) {
   fmt::print("recommended:\n  {}\n", words);
 }
 
-/// No candidate has trained: the first one's reason.
-[[noreturn]] void throw_failed(const tune::Probe& probe) {
+/// Nothing has trained. `reason`: the first probe's message.
+[[noreturn]] void throw_failed(const std::string& reason) {
   throw Error(ExitCode::usage, fmt::format("tune: expected a job that trains, found one that does not: {}",
-                                           probe.message.empty() ? "no message" : probe.message));
+                                           reason.empty() ? "no message" : reason));
 }
 
 // lr
@@ -130,7 +130,7 @@ int tune_learning_rate(TuneArguments& arguments) {
       tune::run_probe(setup.probes, "range", arguments.range.steps, tune::overrides_of(arguments.range));
   std::vector<double> losses;
   for (const events::Step& step : probe.steps) losses.push_back(step.loss);
-  if (losses.empty()) throw_failed(probe);
+  if (losses.empty()) throw_failed(probe.message);
   tune::LrVerdict verdict = tune::judge(arguments.range, losses);
   verdict.diverged = verdict.diverged || probe.failed();
   if (arguments.json) {
@@ -183,7 +183,7 @@ int compare_candidates(TuneArguments& arguments, const TuneSetup& setup,
     fmt::print("{}\n", json_of(all, best).dump(2));
     return 0;
   }
-  if (best < 0) throw_failed(all.front().probe);
+  if (best < 0) throw_failed(all.front().probe.message);
   std::vector<std::vector<std::string>> rows = {
       {"setting", "ms a step", "samples/s", "waiting for data", "memory of a rank", ""}};
   for (const tune::Compared& compared : all) {
@@ -312,10 +312,7 @@ int tune_batch(TuneArguments& arguments) {
     print_batch_json(verdict);
     return 0;
   }
-  if (verdict.best_size < 0) {
-    throw Error(ExitCode::usage, fmt::format("tune: expected a job that trains, found one that does not: {}",
-                                             verdict.sizes.empty() ? "no batch size to try" : verdict.end));
-  }
+  if (verdict.best_size < 0) throw_failed(verdict.sizes.empty() ? "no batch size to try" : verdict.end);
   print_people(verdict, arguments, setup);
   return 0;
 }

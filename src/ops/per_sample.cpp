@@ -51,6 +51,29 @@ std::int32_t ClassRows::label(const void* target, std::int64_t row) const {
   return label;
 }
 
+std::int64_t ClassRows::best_class(const float* values) const {
+  std::int64_t best = 0;
+  for (std::int64_t k = 1; k < classes; ++k) best = values[k] > values[best] ? k : best;
+  return best;
+}
+
+std::int64_t ClassRows::target_class(const void* target, std::int64_t row) const {
+  return soft ? best_class(static_cast<const float*>(target) + row * classes) : label(target, row);
+}
+
+OpDef metric_of_classes(const std::string& name, const std::string& doc) {
+  OpDef op;
+  op.name = name;
+  op.doc = doc;
+  op.kind = OpKind::metric;
+  op.attributes = {ignored_index_attribute()};
+  op.min_inputs = op.max_inputs = 2;
+  op.differentiable = false;
+  op.constant_inputs = {0, 1};
+  op.infer = [name](const Attributes&, std::span<const TensorSpec> inputs) { return classes_signature(name, inputs); };
+  return op;
+}
+
 AttributeSpec ignored_index_attribute() {
   return {.name = "ignored_index",
           .kind = AttributeKind::integer,

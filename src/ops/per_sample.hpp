@@ -28,11 +28,18 @@ struct ClassRows {
   [[nodiscard]] std::int64_t rows() const { return batch * per_sample; }
   /// The row's label. Throws Error(data) if it is not one of the classes.
   [[nodiscard]] std::int32_t label(const void* target, std::int64_t row) const;
+  /// The class with the largest of a row's values; of equal ones, that of the lower index.
+  [[nodiscard]] std::int64_t best_class(const float* values) const;
+  /// The class that a row's target names: its label, which throws as label() does, or the best one by its weights.
+  [[nodiscard]] std::int64_t target_class(const void* target, std::int64_t row) const;
   /// Whether the row counts: its label is not the ignored one.
   [[nodiscard]] bool counts(const void* target, std::int64_t row) const {
     return soft || !ignores || static_cast<const std::int32_t*>(target)[row] != ignored_index;
   }
 };
+
+/// A metric of scores of classes, without its cost and kernels.
+[[nodiscard]] OpDef metric_of_classes(const std::string& name, const std::string& doc);
 
 /// The attribute `ignored_index`.
 [[nodiscard]] AttributeSpec ignored_index_attribute();

@@ -160,7 +160,8 @@ struct SquaresFunctor {
       LOCKSTEP_UNROLL
       for (std::int64_t k = 0; k < kTermsAtOnce; ++k) values[k] = value(i + k * kLanes);
       LOCKSTEP_UNROLL
-      for (std::int64_t k = 0; k < kTermsAtOnce; ++k) sum += static_cast<double>(values[k]) * static_cast<double>(values[k]);
+      for (std::int64_t k = 0; k < kTermsAtOnce; ++k)
+        sum += static_cast<double>(values[k]) * static_cast<double>(values[k]);
     }
     for (; i < n; i += kLanes) {
       const auto one = static_cast<double>(value(i));

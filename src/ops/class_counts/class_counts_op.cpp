@@ -28,9 +28,8 @@ class ClassCountsCpu final : public Kernel {
       for (std::int64_t i = 0; i < rows_.per_sample; ++i) {
         const std::int64_t row = sample * rows_.per_sample + i;
         if (!rows_.counts(call.inputs[1], row)) continue;
-        const std::int64_t predicted = best_class(input(call) + row * classes);
-        const std::int64_t actual =
-            rows_.soft ? best_class(input(call, 1) + row * classes) : rows_.label(call.inputs[1], row);
+        const std::int64_t predicted = rows_.best_class(input(call) + row * classes);
+        const std::int64_t actual = rows_.target_class(call.inputs[1], row);
         if (predicted == actual) counts[kRight * classes + actual] += 1;
         counts[kPredicted * classes + predicted] += 1;
         counts[kActual * classes + actual] += 1;
@@ -41,12 +40,6 @@ class ClassCountsCpu final : public Kernel {
   }
 
  private:
-  [[nodiscard]] std::int64_t best_class(const float* scores) const {
-    std::int64_t best = 0;
-    for (std::int64_t k = 1; k < rows_.classes; ++k) best = scores[k] > scores[best] ? k : best;
-    return best;
-  }
-
   ClassRows rows_;
 };
 
@@ -66,14 +59,7 @@ double mean_over_classes(std::span<const double> sums, ClassShare share) {
 }
 
 OpDef class_counts(const std::string& name, const std::string& doc, ClassShare share) {
-  OpDef op;
-  op.name = name;
-  op.doc = doc;
-  op.kind = OpKind::metric;
-  op.attributes = {ignored_index_attribute()};
-  op.min_inputs = op.max_inputs = 2;
-  op.differentiable = false;
-  op.constant_inputs = {0, 1};
+  OpDef op = metric_of_classes(name, doc);
   op.whole_numbers = true;
   op.report = [share](std::span<const double> sums) { return mean_over_classes(sums, share); };
   op.infer = [name](const Attributes&, std::span<const TensorSpec> inputs) {

@@ -29,17 +29,9 @@ class ClassMetricCpu final : public Kernel {
   }
 
  private:
-  [[nodiscard]] std::int64_t target(const ForwardCall& call, std::int64_t row) const {
-    if (!rows_.soft) return rows_.label(call.inputs[1], row);
-    const float* t = input(call, 1) + row * rows_.classes;
-    std::int64_t best = 0;
-    for (std::int64_t k = 1; k < rows_.classes; ++k) best = t[k] > t[best] ? k : best;
-    return best;
-  }
-
   [[nodiscard]] bool is_right(const ForwardCall& call, std::int64_t row) const {
     const float* x = input(call) + row * rows_.classes;
-    const std::int64_t label = target(call, row);
+    const std::int64_t label = rows_.target_class(call.inputs[1], row);
     std::int64_t better = 0;
     for (std::int64_t k = 0; k < rows_.classes; ++k) {
       const bool worse = x[k] < x[label] || (x[k] == x[label] && k >= label);
@@ -53,15 +45,7 @@ class ClassMetricCpu final : public Kernel {
 };
 
 OpDef class_metric(const std::string& name, std::int64_t best, const std::string& doc) {
-  OpDef op;
-  op.name = name;
-  op.doc = doc;
-  op.kind = OpKind::metric;
-  op.attributes = {ignored_index_attribute()};
-  op.min_inputs = op.max_inputs = 2;
-  op.differentiable = false;
-  op.constant_inputs = {0, 1};
-  op.infer = [name](const Attributes&, std::span<const TensorSpec> inputs) { return classes_signature(name, inputs); };
+  OpDef op = metric_of_classes(name, doc);
   op.cost = elementwise_cost<2, 0>;
   op.kernels[DeviceKind::cpu] = [best](const KernelRequest& request) {
     return std::make_unique<ClassMetricCpu>(ClassRows(request), best);

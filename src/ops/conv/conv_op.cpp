@@ -1,7 +1,10 @@
 // conv: 2-D convolution of images; weight [filters, channels / groups, height, width].
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "lockstep/error.hpp"
+#include "ops/conv/conv_attributes.hpp"
 #include "ops/conv/conv_shape.hpp"
 #include "ops/initialize.hpp"
 
@@ -9,15 +12,32 @@ namespace lockstep::ops {
 
 std::unique_ptr<Kernel> make_conv_cpu(const KernelRequest& request);
 
-namespace {
-
-void require_divisible(const char* what, std::int64_t count, std::int64_t groups) {
-  if (count % groups == 0) return;
-  throw Error(ExitCode::configuration,
-              fmt::format("conv: expected {} divisible by groups {}, found {}", what, groups, count));
+AttributeSpec filters_attribute() {
+  return {.name = "filters", .kind = AttributeKind::integer, .doc = "channels of the output", .minimum = 1};
 }
 
-}  // namespace
+std::vector<AttributeSpec> further_conv_attributes(const std::string& initializer) {
+  std::vector<AttributeSpec> attributes = {
+      {.name = "dilation",
+       .kind = AttributeKind::integers,
+       .doc = "distance between the kernel's taps",
+       .default_value = Attribute(std::int64_t{1}),
+       .minimum = 1},
+      {.name = "groups",
+       .kind = AttributeKind::integer,
+       .doc = "channels and filters are cut into so many independent groups",
+       .default_value = Attribute(std::int64_t{1}),
+       .minimum = 1},
+      {.name = "bias", .kind = AttributeKind::boolean, .doc = "add a bias", .default_value = Attribute(true)}};
+  for (auto& attribute : initializer_attributes(initializer)) attributes.push_back(std::move(attribute));
+  return attributes;
+}
+
+void require_groups(const std::string& op, const char* what, std::int64_t count, std::int64_t groups) {
+  if (count % groups == 0) return;
+  throw Error(ExitCode::configuration,
+              fmt::format("{}: expected {} divisible by groups {}, found {}", op, what, groups, count));
+}
 
 ConvShape conv_shape(const Attributes& attributes, const TensorSpec& image) {
   ConvShape s;
@@ -26,8 +46,8 @@ ConvShape conv_shape(const Attributes& attributes, const TensorSpec& image) {
   s.filters = attributes.integer("filters");
   s.groups = attributes.integer("groups");
   s.bias = attributes.boolean("bias");
-  require_divisible("input channels", s.image.channels, s.groups);
-  require_divisible("filters", s.filters, s.groups);
+  require_groups("conv", "input channels", s.image.channels, s.groups);
+  require_groups("conv", "filters", s.filters, s.groups);
   return s;
 }
 
@@ -60,23 +80,9 @@ OpDef make_conv() {
   OpDef op;
   op.name = "conv";
   op.doc = "2-D convolution of images";
-  op.attributes = {
-      {.name = "filters", .kind = AttributeKind::integer, .doc = "channels of the output", .minimum = 1},
-      kernel_attribute(),
-      stride_attribute(false),
-      padding_attribute(std::string("same")),
-      {.name = "dilation",
-       .kind = AttributeKind::integers,
-       .doc = "distance between the kernel's taps",
-       .default_value = Attribute(std::int64_t{1}),
-       .minimum = 1},
-      {.name = "groups",
-       .kind = AttributeKind::integer,
-       .doc = "channels and filters are cut into so many independent groups",
-       .default_value = Attribute(std::int64_t{1}),
-       .minimum = 1},
-      {.name = "bias", .kind = AttributeKind::boolean, .doc = "add a bias", .default_value = Attribute(true)}};
-  for (auto& attribute : initializer_attributes("he_normal_fan_out")) op.attributes.push_back(std::move(attribute));
+  op.attributes = {filters_attribute(), kernel_attribute(), stride_attribute(false),
+                   padding_attribute(std::string("same"))};
+  for (auto& attribute : further_conv_attributes("he_normal_fan_out")) op.attributes.push_back(std::move(attribute));
   op.backward_reads = {.inputs = true, .outputs = false};
   op.infer = infer_conv;
   op.cost = conv_cost;

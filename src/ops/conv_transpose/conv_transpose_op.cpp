@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "lockstep/error.hpp"
+#include "ops/conv/conv_attributes.hpp"
 #include "ops/conv_transpose/conv_transpose_shape.hpp"
 #include "ops/initialize.hpp"
 
@@ -14,12 +16,6 @@ namespace lockstep::ops {
 std::unique_ptr<Kernel> make_conv_transpose_cpu(const KernelRequest& request);
 
 namespace {
-
-void require_groups(const char* what, std::int64_t count, std::int64_t groups) {
-  if (count % groups == 0) return;
-  throw Error(ExitCode::configuration,
-              fmt::format("conv_transpose: expected {} divisible by groups {}, found {}", what, groups, count));
-}
 
 /// Sets the padding of an axis for `same`: the output has the input's size times the stride. Of an odd number of pixels
 /// the larger half is behind.
@@ -83,8 +79,8 @@ ConvShape conv_transpose_shape(const Attributes& attributes, const TensorSpec& i
   s.image = {x[0], 0, 0, attributes.integer("filters"), x[1], x[2]};
   s.image.height = transposed_size("high", s.window.height, x[1], added.front());
   s.image.width = transposed_size("wide", s.window.width, x[2], added.back());
-  require_groups("input channels", s.filters, s.groups);
-  require_groups("filters", s.image.channels, s.groups);
+  require_groups("conv_transpose", "input channels", s.filters, s.groups);
+  require_groups("conv_transpose", "filters", s.image.channels, s.groups);
   return s;
 }
 
@@ -122,7 +118,7 @@ OpDef make_conv_transpose() {
   op.name = "conv_transpose";
   op.doc = "the transpose of a convolution: images as many times as large as the stride";
   op.attributes = {
-      {.name = "filters", .kind = AttributeKind::integer, .doc = "channels of the output", .minimum = 1},
+      filters_attribute(),
       kernel_attribute(),
       {.name = "stride",
        .kind = AttributeKind::integers,
@@ -141,19 +137,8 @@ OpDef make_conv_transpose() {
        .kind = AttributeKind::integers,
        .doc = "pixels that the output has more, behind: one integer or [height, width]",
        .default_value = Attribute(std::int64_t{0}),
-       .minimum = 0},
-      {.name = "dilation",
-       .kind = AttributeKind::integers,
-       .doc = "distance between the kernel's taps",
-       .default_value = Attribute(std::int64_t{1}),
-       .minimum = 1},
-      {.name = "groups",
-       .kind = AttributeKind::integer,
-       .doc = "channels and filters are cut into so many independent groups",
-       .default_value = Attribute(std::int64_t{1}),
-       .minimum = 1},
-      {.name = "bias", .kind = AttributeKind::boolean, .doc = "add a bias", .default_value = Attribute(true)}};
-  for (auto& attribute : initializer_attributes("he_normal")) op.attributes.push_back(std::move(attribute));
+       .minimum = 0}};
+  for (auto& attribute : further_conv_attributes("he_normal")) op.attributes.push_back(std::move(attribute));
   op.backward_reads = {.inputs = true, .outputs = false};
   op.infer = infer_conv_transpose;
   op.cost = conv_transpose_cost;

@@ -86,19 +86,9 @@ OpDef make_kl_divergence() {
 }
 
 OpDef make_perplexity() {
-  OpDef op;
-  op.name = "perplexity";
-  op.doc = "e to the mean cross entropy without label smoothing";
-  op.kind = OpKind::metric;
-  op.attributes = {ignored_index_attribute()};
-  op.min_inputs = op.max_inputs = 2;
-  op.differentiable = false;
+  OpDef op = metric_of_classes("perplexity", "e to the mean cross entropy without label smoothing");
   op.exponential = true;
   op.higher_is_better = false;
-  op.constant_inputs = {0, 1};
-  op.infer = [](const Attributes&, std::span<const TensorSpec> inputs) {
-    return classes_signature("perplexity", inputs);
-  };
   op.cost = elementwise_cost<20, 0>;
   op.kernels[DeviceKind::cpu] = [](const KernelRequest& request) { return make_log_loss_cpu(request, 0); };
   return op;

@@ -80,7 +80,7 @@ job:
   checkpoint: never
 """
 # Gradients that kernels add themselves: those of norms to those that go around them, and where a relu behind an addition
-# has two of them. Rows of norms that are kept in registers.
+# has two of them.
 RESIDUALS = """
 job:
   model:
