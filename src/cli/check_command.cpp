@@ -5,8 +5,12 @@
 
 #include "cli/commands.hpp"
 #include "cli/job_argument.hpp"
-#include "input/prepared_data.hpp"
-#include "train/job_graph.hpp"
+#include "cli/opened_job.hpp"
+#include "device/threads.hpp"
+#include "plan/limits.hpp"
+#include "plan/report.hpp"
+#include "train/device_choice.hpp"
+#include "train/job_warnings.hpp"
 
 namespace lockstep::cli {
 
@@ -32,19 +36,61 @@ void print_shares(const JobFile& job, const config::Catalogue& catalogue) {
   }
 }
 
+void warn(const std::string& message) {
+  fmt::print(stderr, "warning: {}\n", message);
+}
+
+void report_device(const JobFile& job) {
+  if (job.device != DeviceChoice::cuda) return;
+  try {
+    const device::GpuInfo gpu =
+        train::choose_gpu(job, train::ask_gpu_facts(), {.host = "this machine", .has_own = false});
+    fmt::print("device {}\n", device::text_of(gpu));
+  } catch (const Error& error) {
+    warn(fmt::format("this machine cannot train it: {}", error.what()));
+  }
+}
+
+/// For one rank, however many are asked for later: with more, each has as much or less.
+void report_memory(const OpenedJob& opened) {
+  const JobFile& job = opened.job();
+  plan::Choice choice = plan::choice_of(job);
+  choice.parallel = {};
+  const plan::RankSetup one = plan::ranks_of_one_host(1, job.threads, device::available_cores());
+  const auto needs = plan::memory_of(plan::place_model(opened.model(), one, choice), opened.memory()).front();
+  const std::string needed = plan::size_text(needs.charged());
+  if (opened.model().on_gpus) {
+    fmt::print("memory {} of a GPU, on one rank\n", needed);
+    return;
+  }
+  const std::int64_t here = plan::memory_of_host();
+  fmt::print("memory {} on one rank\n", needed);
+  if (needs.charged() <= here) return;
+  warn(fmt::format("one rank needs {}, and this machine has {}; `lockstep plan` says what fits", needed,
+                   plan::size_text(here)));
+}
+
+void report_data_and_model(const OpenedJob& opened) {
+  const input::PreparedData& data = opened.data();
+  std::int64_t parameters = 0;
+  for (const ValueId id : opened.graph().parameters) parameters += opened.graph().at(id).spec.elements();
+  fmt::print("{} training samples, {} validation samples, {} parameters\n", data.train->size(),
+             data.validation ? data.validation->size() : 0, parameters);
+  for (const std::string& message : data.warnings()) warn(message);
+  for (const std::string& message : train::job_warnings(opened.graph(), data)) warn(message);
+}
+
 int check(JobArgument& argument, bool need_data) {
   const Registries registries = Registries::built_in();
   const config::Catalogue catalogue = train::catalogue_of(registries);
   const JobFile job = argument.load(catalogue, need_data);
   if (need_data) {
-    const auto data = input::prepare_data(job.data, job.seed, job.batch_size, registries.augmentations, {});
-    const Graph graph = train::make_job_graph(job, data, registries);
-    std::int64_t parameters = 0;
-    for (const ValueId id : graph.parameters) parameters += graph.at(id).spec.elements();
-    fmt::print("{} training samples, {} validation samples, {} parameters\n", data.train->size(),
-               data.validation ? data.validation->size() : 0, parameters);
+    const OpenedJob opened(registries, job, 1, job.device == DeviceChoice::cuda);
+    report_data_and_model(opened);
+    report_memory(opened);
   }
   print_shares(job, catalogue);
+  report_device(job);
   fmt::print("{}: ok\n", argument.file.empty() ? "the embedded digits" : argument.file);
   return 0;
 }

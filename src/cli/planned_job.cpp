@@ -5,7 +5,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <numeric>
-#include <set>
 
 #include "core/median.hpp"
 #include "core/spans.hpp"
@@ -13,61 +12,20 @@
 #include "device/threads.hpp"
 #include "graph/model_graph.hpp"
 #include "lockstep/error.hpp"
-#include "optim/updater.hpp"
 #include "plan/device_table.hpp"
 #include "plan/limits.hpp"
 #include "plan/profile.hpp"
 #include "plan/report.hpp"
-#include "telemetry/process_sample.hpp"
 #include "telemetry/text.hpp"
-#include "train/job_graph.hpp"
 
 namespace lockstep::cli {
 
 namespace {
 
-/// The memory of a rank's process beyond what `plan` itself uses once the data are open: code of kernels, threads,
-/// files; with several ranks also MPI; and for each size of convolution the code that oneDNN generates. Measured:
-/// docs/planning.md.
-constexpr std::int64_t kProcessBytes = std::int64_t{6} << 20, kMpiBytes = std::int64_t{8} << 20,
-                       kConvolutionBytes = std::int64_t{300} << 10;
 /// The overhead of a step besides its phases, and by how much ranks that wait for each other are slower. Measured:
 /// docs/planning.md.
 constexpr double kStepSeconds = 100e-6, kUnevenness = 0.06;
 constexpr double kMeasureSeconds = 1.5;
-
-/// The number of convolutions with different sizes.
-std::int64_t convolutions_of(const Graph& graph) {
-  std::set<std::pair<Shape, Shape>> sizes;
-  for (const Node& node : graph.nodes) {
-    if (node.op->name != "conv") continue;
-    sizes.emplace(graph.at(node.inputs[0]).spec.shape, graph.at(node.parameters[0]).spec.shape);
-  }
-  return std::ssize(sizes);
-}
-
-plan::DataNeeds needs_of(const JobFile& job, const input::PreparedData& data, const Graph& graph) {
-  plan::DataNeeds needs;
-  for (const ValueId id : graph.inputs) needs.shard += static_cast<std::int64_t>(graph.at(id).spec.bytes());
-  needs.samples = data.train->size();
-  needs.validation_samples = data.validation ? data.validation->size() : 0;
-  const double steps_per_epoch =
-      std::max(1.0, static_cast<double>(needs.samples) / static_cast<double>(job.batch_size));
-  needs.epochs = job.steps > 0 ? static_cast<double>(job.steps) / steps_per_epoch : job.epochs;
-  if (job.data.depth > 0) needs.depth = job.data.depth;
-  const auto& features = data.train->info().features;
-  const bool has_tokens =
-      std::any_of(features.begin(), features.end(), [](const Feature& f) { return f.kind == Feature::Kind::tokens; });
-  if (job.data.cache != SampleCache::memory || has_tokens) return needs;  // reading tokens copies them anyway
-  needs.cache = job.data.cache_bytes;
-  Sample sample;
-  data.train->read(0, sample);
-  for (const NamedTensor& part : sample) {
-    needs.cached_sample +=
-        static_cast<std::int64_t>(part.tensor.spec().bytes() + part.tensor.shape().size() * sizeof(std::int64_t));
-  }
-  return needs;
-}
 
 /// The time to read and prepare a shard with one loader thread that has nothing prefetched.
 double seconds_of_data(const JobFile& job, const input::PreparedData& data, const Graph& graph) {
@@ -103,45 +61,35 @@ std::int64_t parse_size(const std::string& text) {
   throw Error(ExitCode::usage, fmt::format("--memory: expected bytes, such as 8GiB or 500MiB, found '{}'", text));
 }
 
-}  // namespace
-
-PlannedJob::PlannedJob(PlanOptions& options) : registries_(Registries::built_in()) {
-  if (!options.memory.empty()) (void)parse_size(options.memory);  // a mistake in it is reported before any work
-  job_ = options.job.load(train::catalogue_of(registries_));
-  if (options.devices.empty() && job_.device == DeviceChoice::cuda) {
+/// The job that is planned. Mistakes are reported before any work.
+JobFile load(PlanOptions& options, const Registries& registries) {
+  if (!options.memory.empty()) (void)parse_size(options.memory);
+  JobFile job = options.job.load(train::catalogue_of(registries));
+  if (options.devices.empty() && job.device == DeviceChoice::cuda) {
     throw Error(ExitCode::usage,
                 "plan: a job with device: cuda is predicted by figures; say for which GPUs, as in --devices 8xH100");
   }
-  open_data(options);
-  ranks_ = plan::ranks_of_one_host(options.ranks, job_.threads, device::available_cores());
+  return job;
+}
+
+}  // namespace
+
+PlannedJob::PlannedJob(PlanOptions& options)
+    : registries_(Registries::built_in()),
+      opened_(registries_, load(options, registries_), options.ranks, !options.devices.empty()) {
+  ranks_ = plan::ranks_of_one_host(options.ranks, job().threads, device::available_cores());
   time_ = std::make_unique<plan::TimeSetup>();
-  time_->optimizer_states = memory_->optimizer_states;
+  time_->optimizer_states = opened_.memory().optimizer_states;
   time_->step_seconds = kStepSeconds;
   if (options.devices.empty()) time_->unevenness = kUnevenness;
   if (!options.devices.empty()) {
     time_by_devices(options);
   } else {
-    config::check_world_size(job_, options.ranks);
-    time_->data_seconds = seconds_of_data(job_, data_, *graph_);
+    config::check_world_size(job(), options.ranks);
+    time_->data_seconds = seconds_of_data(job(), opened_.data(), opened_.lowered());
     options.profiles.empty() ? time_here() : time_by_profiles(options);
   }
   set_limits(options);
-}
-
-void PlannedJob::open_data(const PlanOptions& options) {
-  data_ = input::prepare_data(job_.data, job_.seed, job_.batch_size, registries_.augmentations, {});
-  graph_ = std::make_unique<Graph>(device_.lower(train::make_job_graph(job_, data_, registries_), true));
-  const std::int64_t here = telemetry::resident_bytes();
-  const bool evaluates = data_.validation && !job_.evaluate.never;
-  model_ = std::make_unique<plan::ModelSetup>(
-      plan::ModelSetup{*graph_, job_, exec::needs_of(exec::KernelSet(*graph_, Mode::training, device_)), {}});
-  model_->on_gpus = !options.devices.empty();
-  if (evaluates) model_->inference = exec::needs_of(exec::KernelSet(*graph_, Mode::inference, device_));
-  const auto states = static_cast<int>(optim::state_names_of(job_.optimizer, registries_.optimizers).size());
-  const std::int64_t process =
-      here + kProcessBytes + convolutions_of(*graph_) * kConvolutionBytes + (options.ranks > 1 ? kMpiBytes : 0);
-  memory_ = std::make_unique<plan::MemorySetup>(plan::MemorySetup{
-      *model_, states, needs_of(job_, data_, *graph_), options.devices.empty() ? process : 0, options.devices.empty()});
 }
 
 void PlannedJob::time_by_devices(const PlanOptions& options) {
@@ -152,11 +100,11 @@ void PlannedJob::time_by_devices(const PlanOptions& options) {
     if (std::find(kinds.begin(), kinds.end(), device) == kinds.end()) kinds.push_back(device);
   }
   for (const auto* kind : kinds) {
-    rates_.push_back(plan::rates_of(*kind, job_.precision));
-    seconds_.push_back(plan::seconds_by_rates(*graph_, rates_.back()));
+    rates_.push_back(plan::rates_of(*kind, job().precision));
+    seconds_.push_back(plan::seconds_by_rates(opened_.lowered(), rates_.back()));
   }
   ranks_ = plan::ranks_of_one_host(static_cast<int>(devices.size()), 1, 1);
-  config::check_world_size(job_, ranks_.count());
+  config::check_world_size(job(), ranks_.count());
   for (const auto* device : devices) {
     const auto kind = static_cast<std::size_t>(std::find(kinds.begin(), kinds.end(), device) - kinds.begin());
     time_->ranks.push_back({seconds_[kind], rates_[kind]});
@@ -168,7 +116,7 @@ void PlannedJob::time_by_devices(const PlanOptions& options) {
       "predicted from the makers' figures, assuming {:.0f} % of the peak of products in {}, {:.0f} % of the memory's "
       "bandwidth, {:.0f} % of the links', {}/s from part to part through the host's memory, one host, and kernels' "
       "workspaces as on the CPU; nothing was measured",
-      100 * plan::kShareOfFlops, name_of(job_.precision), 100 * plan::kShareOfMemory, 100 * plan::kShareOfLink,
+      100 * plan::kShareOfFlops, name_of(job().precision), 100 * plan::kShareOfMemory, 100 * plan::kShareOfLink,
       telemetry::byte_count(plan::kPartBytes)));
 }
 
@@ -187,7 +135,7 @@ void PlannedJob::time_by_profiles(const PlanOptions& options) {
     if (rank > 0 && files[rank] == files[rank - 1]) continue;
     first.push_back(rank);
     rates_.push_back(plan::read_profile(files[rank]));
-    seconds_.push_back(plan::seconds_by_rates(*graph_, rates_.back()));
+    seconds_.push_back(plan::seconds_by_rates(opened_.lowered(), rates_.back()));
     assumptions_.push_back(fmt::format(
         "{}by the rates of {} ({}, {})", options.profiles.size() == 1 ? "" : fmt::format("from rank {} on ", rank),
         files[rank], rates_.back().device, telemetry::counted(rates_.back().cores, "core")));
@@ -196,7 +144,7 @@ void PlannedJob::time_by_profiles(const PlanOptions& options) {
   ranks_ = {};
   for (std::size_t host = 0; host + 1 < first.size(); ++host) {
     const auto own = static_cast<int>(first[host + 1] - first[host]);
-    const plan::RankSetup of_host = plan::ranks_of_one_host(own, job_.threads, rates_[host].cores);
+    const plan::RankSetup of_host = plan::ranks_of_one_host(own, job().threads, rates_[host].cores);
     double shard = 0;
     for (const auto& node : seconds_[host]) shard += node.forward + node.backward;
     for (int rank = 0; rank < own; ++rank) {
@@ -211,7 +159,8 @@ void PlannedJob::time_by_profiles(const PlanOptions& options) {
 void PlannedJob::time_here() {
   const int cores = device::available_cores();
   const int busy = std::accumulate(ranks_.threads.begin(), ranks_.threads.end(), 0);
-  const std::int64_t one = plan::bytes_to_measure(*graph_, device_, memory_->optimizer_states);
+  const std::int64_t one =
+      plan::bytes_to_measure(opened_.lowered(), opened_.device(), opened_.memory().optimizer_states);
   const std::int64_t room = device::available_memory() / 10 * 8;
   if (one > room) {
     throw Error(
@@ -221,14 +170,15 @@ void PlannedJob::time_here() {
                     plan::size_text(one)));
   }
   const int threads = static_cast<int>(std::clamp<std::int64_t>(room / one, 1, std::min(cores, busy)));
-  const plan::MeasuredGraph measured =
-      plan::measure_graph(*graph_, device_, job_, registries_.optimizers, {threads, kMeasureSeconds});
+  const plan::MeasuredGraph measured = plan::measure_graph(opened_.lowered(), opened_.device(), job(),
+                                                           registries_.optimizers, {threads, kMeasureSeconds});
   seconds_.push_back(measured.nodes);
   time_->update_seconds = measured.update;
   std::int64_t gradient = 0;
-  for (const ValueId id : graph_->parameters) gradient += static_cast<std::int64_t>(graph_->at(id).spec.bytes());
+  for (const ValueId id : opened_.lowered().parameters)
+    gradient += static_cast<std::int64_t>(opened_.lowered().at(id).spec.bytes());
   plan::Rates rates;
-  rates.device = device_.name();
+  rates.device = opened_.device().name();
   rates.add_bytes = plan::measure_add(gradient, threads);
   rates.element_bytes = rates.add_bytes;
   rates.message_seconds = plan::kMessageSeconds;
@@ -260,8 +210,8 @@ std::int64_t PlannedJob::limit() const {
 }
 
 plan::SearchSetup PlannedJob::search_setup() const {
-  const bool may_divide = job_.exact != Exactness::never;
-  return {*model_, *memory_, *time_, ranks_, limits_, may_divide};
+  const bool may_divide = job().exact != Exactness::never;
+  return {opened_.model(), opened_.memory(), *time_, ranks_, limits_, may_divide};
 }
 
 double PlannedJob::seconds_of_one_rank() const {
@@ -271,9 +221,9 @@ double PlannedJob::seconds_of_one_rank() const {
                              .update_seconds = time_->update_seconds,
                              .data_seconds = time_->data_seconds,
                              .step_seconds = time_->step_seconds};
-  plan::Choice choice = plan::choice_of(job_);
+  plan::Choice choice = plan::choice_of(job());
   choice.parallel = {};
-  return plan::time_of(plan::place_model(*model_, one, choice), time).seconds;
+  return plan::time_of(plan::place_model(opened_.model(), one, choice), time).seconds;
 }
 
 }  // namespace lockstep::cli

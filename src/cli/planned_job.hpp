@@ -8,8 +8,7 @@
 #include <vector>
 
 #include "cli/job_argument.hpp"
-#include "exec/cpu_device.hpp"
-#include "input/prepared_data.hpp"
+#include "cli/opened_job.hpp"
 #include "lockstep/trainer.hpp"
 #include "plan/measure.hpp"
 #include "plan/search.hpp"
@@ -34,7 +33,7 @@ class PlannedJob {
   PlannedJob& operator=(const PlannedJob&) = delete;
   ~PlannedJob() = default;
 
-  [[nodiscard]] const JobFile& job() const { return job_; }
+  [[nodiscard]] const JobFile& job() const { return opened_.job(); }
   [[nodiscard]] plan::SearchSetup search_setup() const;
   /// The predicted step time of the whole job on one rank like the first of these.
   [[nodiscard]] double seconds_of_one_rank() const;
@@ -46,19 +45,13 @@ class PlannedJob {
   [[nodiscard]] std::int64_t limit() const;
 
  private:
-  void open_data(const PlanOptions& options);
   void time_by_devices(const PlanOptions& options);
   void time_by_profiles(const PlanOptions& options);
   void time_here();
   void set_limits(const PlanOptions& options);
 
   const Registries registries_;
-  JobFile job_;
-  exec::CpuDevice device_;
-  input::PreparedData data_;
-  std::unique_ptr<Graph> graph_;
-  std::unique_ptr<plan::ModelSetup> model_;
-  std::unique_ptr<plan::MemorySetup> memory_;
+  OpenedJob opened_;
   plan::RankSetup ranks_;
   std::vector<std::int64_t> limits_;
   std::vector<plan::Rates> rates_;                       ///< by kind of device

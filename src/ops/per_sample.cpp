@@ -23,10 +23,14 @@ Signature classes_signature(const std::string& op, std::span<const TensorSpec> i
   const bool hard = target.dtype == DType::i32 && target.shape == labels;
   const bool soft = target.dtype == DType::f32 && target.shape == prediction.shape;
   if (!hard && !soft) {
+    const bool a_class_a_sample = target.dtype == DType::i32 && target.shape.size() == 1 && labels.size() > 1;
     throw Error(ExitCode::configuration,
-                fmt::format("{}: for a prediction {} expected a target {} of i32 or {} of f32, found {} of {}", op,
+                fmt::format("{}: for a prediction {} expected a target {} of i32 or {} of f32, found {} of {}{}", op,
                             to_string(prediction.shape), to_string(labels), to_string(prediction.shape),
-                            to_string(target.shape), name_of(target.dtype)));
+                            to_string(target.shape), name_of(target.dtype),
+                            a_class_a_sample ? "; for one class a sample put `flatten: {}` or `global_pool: {}` "
+                                               "before the last linear layer"
+                                             : ""));
   }
   return per_sample_signature(prediction.shape[0]);
 }

@@ -63,6 +63,41 @@ void require_unmoved_target(const JobFile& job, const input::PreparedData& data,
   }
 }
 
+// Labels and tokens are checked again when they are read; here before any is, where the data set says what there is.
+void require_classes(const Graph& graph, const JobFile& job, const input::PreparedData& data) {
+  if (data.train == nullptr) return;
+  const Node& loss = graph.nodes[static_cast<std::size_t>(graph.loss)];
+  if (loss.op->name != "cross_entropy" || graph.at(loss.inputs[1]).spec.dtype != DType::i32) return;
+  const std::int64_t predicted = graph.at(graph.output).spec.shape.back();
+  const DataSetInfo& info = data.train->info();
+  const auto is_ignored = [&](std::int64_t label) {
+    return loss.attributes.has("ignored_index") && loss.attributes.integer("ignored_index") == label;
+  };
+  for (std::int64_t label = std::ssize(info.class_counts) - 1; label >= predicted; --label) {
+    if (info.class_counts[static_cast<std::size_t>(label)] == 0 || is_ignored(label)) continue;
+    throw config::Problems(
+        {{job.place_of("job.model"),
+          fmt::format("expected a prediction of {} classes or more, since the training set has samples of class {} "
+                      "('{}'), found {} as the last size of the model's output; give its last layer {} features",
+                      label + 1, label, info.class_names.at(static_cast<std::size_t>(label)), predicted, label + 1)}});
+  }
+}
+
+void require_vocabulary(const Graph& graph, const JobFile& job, const input::PreparedData& data) {
+  if (data.train == nullptr) return;
+  if (data.vocabulary == 256 && data.train->info().token_text.empty()) return;  // bytes, of which some may be missing
+  for (const Node& node : graph.nodes) {
+    if (node.op->name != "embedding" || graph.at(node.inputs[0]).role != Role::input) continue;
+    const std::int64_t rows = graph.at(node.parameters[0]).spec.shape[0];
+    if (rows >= data.vocabulary) continue;
+    throw config::Problems(
+        {{job.place_of("job.model"),
+          fmt::format("expected a vocabulary of {} or more in layer '{}', since the training set has so many different "
+                      "tokens, found {}",
+                      data.vocabulary, node.name, rows)}});
+  }
+}
+
 }  // namespace
 
 DType precision_of(const Job& job) {
@@ -79,6 +114,8 @@ Graph make_job_graph(const JobFile& job, const input::PreparedData& data, const 
                                                      .batch = job.batch_size / job.shards},
                                                     registries.ops, registries.models));
   require_batch_statistics(graph, job);
+  require_classes(graph, job, data);
+  require_vocabulary(graph, job, data);
   require_blocks(graph, job);
   optim::require_matches(job.optimizer, graph);
   require_unmoved_target(job, data, registries);

@@ -10,6 +10,7 @@
 #include "telemetry/process_sample.hpp"
 #include "telemetry/text.hpp"
 #include "train/catalogue.hpp"
+#include "train/job_warnings.hpp"
 #include "train/training.hpp"
 
 namespace lockstep::train {
@@ -99,6 +100,7 @@ void Training::emit_start() const {
   for (const events::Part& part : run_.parts.events()) run_.context.emit(part);
   run_.backend->emit_devices(run_.context);
   for (const auto& message : run_.data.warnings()) run_.context.warn(message);
+  for (const auto& message : job_warnings(run_.graph, run_.data)) run_.context.warn(message);
 }
 
 std::map<std::string, double> Training::metrics_of(const exec::StepSums& sums) const {

@@ -1,0 +1,79 @@
+#include "cli/opened_job.hpp"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "graph/model_graph.hpp"
+#include "optim/updater.hpp"
+#include "telemetry/process_sample.hpp"
+#include "train/job_graph.hpp"
+
+namespace lockstep::cli {
+
+namespace {
+
+/// The memory of a rank's process beyond what `plan` itself uses once the data are open: code of kernels, threads,
+/// files; with several ranks also MPI; and for each size of convolution the code that oneDNN generates. Measured:
+/// docs/planning.md.
+constexpr std::int64_t kProcessBytes = std::int64_t{6} << 20, kMpiBytes = std::int64_t{8} << 20,
+                       kConvolutionBytes = std::int64_t{300} << 10;
+/// The number of convolutions with different sizes.
+std::int64_t convolutions_of(const Graph& graph) {
+  std::set<std::pair<Shape, Shape>> sizes;
+  for (const Node& node : graph.nodes) {
+    if (node.op->name != "conv") continue;
+    sizes.emplace(graph.at(node.inputs[0]).spec.shape, graph.at(node.parameters[0]).spec.shape);
+  }
+  return std::ssize(sizes);
+}
+
+plan::DataNeeds needs_of(const JobFile& job, const input::PreparedData& data, const Graph& graph) {
+  plan::DataNeeds needs;
+  for (const ValueId id : graph.inputs) needs.shard += static_cast<std::int64_t>(graph.at(id).spec.bytes());
+  needs.samples = data.train->size();
+  needs.validation_samples = data.validation ? data.validation->size() : 0;
+  const double steps_per_epoch =
+      std::max(1.0, static_cast<double>(needs.samples) / static_cast<double>(job.batch_size));
+  needs.epochs = job.steps > 0 ? static_cast<double>(job.steps) / steps_per_epoch : job.epochs;
+  if (job.data.depth > 0) needs.depth = job.data.depth;
+  const auto& features = data.train->info().features;
+  const bool has_tokens =
+      std::any_of(features.begin(), features.end(), [](const Feature& f) { return f.kind == Feature::Kind::tokens; });
+  if (job.data.cache != SampleCache::memory || has_tokens) return needs;  // reading tokens copies them anyway
+  needs.cache = job.data.cache_bytes;
+  Sample sample;
+  data.train->read(0, sample);
+  for (const NamedTensor& part : sample) {
+    needs.cached_sample +=
+        static_cast<std::int64_t>(part.tensor.spec().bytes() + part.tensor.shape().size() * sizeof(std::int64_t));
+  }
+  return needs;
+}
+
+plan::ModelSetup model_of(const JobFile& job, const input::PreparedData& data, const Graph& graph,
+                          const exec::CpuDevice& device, bool on_gpus) {
+  plan::ModelSetup model{graph, job, exec::needs_of(exec::KernelSet(graph, Mode::training, device)), {}};
+  model.on_gpus = on_gpus;
+  const bool evaluates = data.validation && !job.evaluate.never;
+  if (evaluates) model.inference = exec::needs_of(exec::KernelSet(graph, Mode::inference, device));
+  return model;
+}
+
+std::int64_t bytes_of_process(const Graph& graph, std::int64_t here, int ranks) {
+  return here + kProcessBytes + convolutions_of(graph) * kConvolutionBytes + (ranks > 1 ? kMpiBytes : 0);
+}
+
+}  // namespace
+
+OpenedJob::OpenedJob(const Registries& registries, JobFile job, int ranks, bool on_gpus)
+    : job_(std::move(job)),
+      data_(input::prepare_data(job_.data, job_.seed, job_.batch_size, registries.augmentations, {})),
+      graph_(train::make_job_graph(job_, data_, registries)),
+      lowered_(device_.lower(graph_, true)),
+      resident_(telemetry::resident_bytes()),
+      model_(model_of(job_, data_, lowered_, device_, on_gpus)),
+      memory_{model_, static_cast<int>(optim::state_names_of(job_.optimizer, registries.optimizers).size()),
+              needs_of(job_, data_, lowered_), on_gpus ? 0 : bytes_of_process(lowered_, resident_, ranks), !on_gpus} {}
+
+}  // namespace lockstep::cli

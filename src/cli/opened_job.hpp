@@ -1,0 +1,39 @@
+// OpenedJob: a job with its data open and its graph made, and what memory it needs: what `check` and `plan` start from.
+#pragma once
+
+#include <cstdint>
+
+#include "exec/cpu_device.hpp"
+#include "input/prepared_data.hpp"
+#include "lockstep/trainer.hpp"
+#include "plan/memory.hpp"
+
+namespace lockstep::cli {
+
+class OpenedJob {
+ public:
+  /// Opens the data on `ranks` ranks' behalf. `on_gpus`: memory is that of GPUs. Throws as training would.
+  OpenedJob(const Registries& registries, JobFile job, int ranks, bool on_gpus);
+  OpenedJob(const OpenedJob&) = delete;
+  OpenedJob& operator=(const OpenedJob&) = delete;
+  ~OpenedJob() = default;
+
+  [[nodiscard]] const JobFile& job() const { return job_; }
+  [[nodiscard]] const input::PreparedData& data() const { return data_; }
+  [[nodiscard]] const Graph& graph() const { return graph_; }      ///< as the job says it
+  [[nodiscard]] const Graph& lowered() const { return lowered_; }  ///< as this machine's CPU computes it
+  [[nodiscard]] exec::CpuDevice& device() { return device_; }
+  [[nodiscard]] const plan::ModelSetup& model() const { return model_; }
+  [[nodiscard]] const plan::MemorySetup& memory() const { return memory_; }
+
+ private:
+  const JobFile job_;
+  exec::CpuDevice device_;
+  const input::PreparedData data_;
+  const Graph graph_, lowered_;
+  const std::int64_t resident_;  ///< of this process with all that, before kernels are made
+  const plan::ModelSetup model_;
+  const plan::MemorySetup memory_;
+};
+
+}  // namespace lockstep::cli

@@ -1,0 +1,75 @@
+#include "train/job_warnings.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "lockstep/op.hpp"
+
+namespace lockstep::train {
+
+namespace {
+
+/// Losses that make probabilities of the prediction themselves, and the layer that does the same.
+struct OwnActivation {
+  std::string_view loss, layer;
+};
+constexpr std::array kOwnActivations = {OwnActivation{"cross_entropy", "softmax"},
+                                        OwnActivation{"kl_divergence", "softmax"},
+                                        OwnActivation{"binary_cross_entropy", "sigmoid"}};
+
+const Node* producer(const Graph& graph, ValueId id) {
+  const std::int32_t node = graph.at(id).producer;
+  return node < 0 ? nullptr : &graph.nodes[static_cast<std::size_t>(node)];
+}
+
+std::string twice_normalized(const Graph& graph) {
+  const Node& loss = graph.nodes[static_cast<std::size_t>(graph.loss)];
+  const Node* last = producer(graph, graph.output);
+  while (last != nullptr && last->op->view) last = producer(graph, last->inputs[0]);
+  if (last == nullptr) return "";
+  const auto own = std::find_if(kOwnActivations.begin(), kOwnActivations.end(), [&](const OwnActivation& a) {
+    return a.loss == loss.op->name && a.layer == last->op->name;
+  });
+  if (own == kOwnActivations.end()) return "";
+  return fmt::format(
+      "layer '{}': {} applies {} itself, so it is applied twice: gradients are small and training is "
+      "slow; leave the layer out",
+      last->name, own->loss, own->layer);
+}
+
+std::string unused_classes(const Graph& graph, const input::PreparedData& data) {
+  const Node& loss = graph.nodes[static_cast<std::size_t>(graph.loss)];
+  const std::int64_t predicted = graph.at(graph.output).spec.shape.back();
+  const bool of_classes = loss.op->name == "cross_entropy" && graph.at(loss.inputs[1]).spec.dtype == DType::i32;
+  if (!of_classes || data.classes == 0 || predicted <= data.classes) return "";
+  return fmt::format(
+      "the model predicts {} classes, and the data set has {}: the others are never right; give the last "
+      "layer {} features, unless later data has more classes",
+      predicted, data.classes, data.classes);
+}
+
+std::string statistics_of_one_sample(const Graph& graph) {
+  const auto is_alone = [&](const Node& node) {
+    return node.op->name == "batch_norm" && graph.at(node.inputs[0]).spec.shape.front() == 1;
+  };
+  const auto found = std::find_if(graph.nodes.begin(), graph.nodes.end(), is_alone);
+  if (found == graph.nodes.end()) return "";
+  return fmt::format(
+      "layer '{}' normalizes over a shard, and a shard is one sample: its statistics are not those of "
+      "evaluation, which are means over many; use fewer shards, a larger batch, or group_norm",
+      found->name);
+}
+
+}  // namespace
+
+std::vector<std::string> job_warnings(const Graph& graph, const input::PreparedData& data) {
+  std::vector<std::string> warnings = {twice_normalized(graph), unused_classes(graph, data),
+                                       statistics_of_one_sample(graph)};
+  std::erase(warnings, "");
+  return warnings;
+}
+
+}  // namespace lockstep::train

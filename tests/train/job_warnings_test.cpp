@@ -1,0 +1,105 @@
+// What the start of a run and `lockstep check` say about a job before it trains: the exact sentences.
+#include "train/job_warnings.hpp"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "train/job_graph.hpp"
+#include "train/small_run.hpp"
+
+namespace lockstep::train {
+
+namespace {
+
+struct Said {
+  std::vector<std::string> warnings;
+  std::string error;
+};
+
+Said of(const std::vector<std::string>& overrides) {
+  const Registries registries = Registries::built_in();
+  const JobFile job = config::load_text(kJob, "job.yaml", overrides, catalogue_of(registries), false);
+  const auto data = input::prepare_data(job.data, job.seed, job.batch_size, registries.augmentations, {});
+  try {
+    return {job_warnings(make_job_graph(job, data, registries), data), ""};
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::configuration);
+    return {{}, error.what()};
+  }
+}
+
+using Sentences = std::vector<std::string>;
+
+TEST(JobWarnings, AnOrdinaryJobHasNone) {
+  EXPECT_EQ(of({}).warnings, Sentences{});
+  EXPECT_EQ(of({"loss=mean_squared_error", "model.layers=[flatten, {linear: {features: 1}}]", "metrics=[]"}).warnings,
+            Sentences{});
+}
+
+TEST(JobWarnings, OfAnActivationThatTheLossAppliesItself) {
+  EXPECT_EQ(of({"model.layers=[flatten, {linear: {features: 10}}, softmax]"}).warnings,
+            (Sentences{"layer 'softmax1': cross_entropy applies softmax itself, so it is applied twice: gradients are "
+                       "small and training is slow; leave the layer out"}));
+  const Folder folder;
+  std::ofstream(folder.path() + "/rows.csv") << "a,b,positive\n1,2,0\n3,1,1\n2,2,1\n4,0,0\n";
+  const std::vector<std::string> table = {
+      "data={train: {table: {path: " + folder.path() + "/rows.csv, target: positive}}}",
+      "evaluate=never",
+      "batch_size=4",
+      "loss=binary_cross_entropy",
+      "metrics=[]",
+      "model.layers=[{linear: {features: 1}}, sigmoid]"};
+  EXPECT_EQ(
+      of(table).warnings,
+      (Sentences{"layer 'sigmoid1': binary_cross_entropy applies sigmoid itself, so it is applied twice: gradients "
+                 "are small and training is slow; leave the layer out"}));
+  EXPECT_EQ(of({"model.layers=[flatten, {linear: {features: 10}}, softmax]", "loss=mean_squared_error", "metrics=[]"})
+                .warnings,
+            Sentences{});
+}
+
+TEST(JobWarnings, OfClassesThatTheDataLack) {
+  EXPECT_EQ(of({"model.layers=[flatten, {linear: {features: 1000}}]"}).warnings,
+            (Sentences{"the model predicts 1000 classes, and the data set has 10: the others are never right; give the "
+                       "last layer 10 features, unless later data has more classes"}));
+}
+
+TEST(JobWarnings, OfStatisticsOfOneSample) {
+  const std::string layers =
+      "model.layers=[{conv: {filters: 4, kernel: 3}}, batch_norm, flatten, {linear: {features: 10}}]";
+  EXPECT_EQ(of({layers}).warnings, Sentences{});
+  EXPECT_EQ(of({layers, "shards=16"}).warnings,
+            (Sentences{"layer 'batch_norm1' normalizes over a shard, and a shard is one sample: its statistics are not "
+                       "those of evaluation, which are means over many; use fewer shards, a larger batch, or "
+                       "group_norm"}));
+}
+
+TEST(JobGraph, RefusesFewerClassesThanTheDataHave) {
+  EXPECT_EQ(
+      of({"model.layers=[flatten, {linear: {features: 7}}]"}).error,
+      "job.yaml:3:10: job.model: expected a prediction of 10 classes or more, since the training set has samples of "
+      "class 9 ('9'), found 7 as the last size of the model's output; give its last layer 10 features");
+  EXPECT_EQ(of({"model.layers=[flatten, {linear: {features: 9}}]", "loss={cross_entropy: {ignored_index: 9}}"}).error,
+            "");
+}
+
+TEST(JobGraph, RefusesASmallerVocabularyThanTheTextHas) {
+  const Folder folder;
+  std::ofstream(folder.path() + "/text.txt") << "the quick brown fox jumps over the lazy dog, again and again\n";
+  const auto with = [&](const std::string& tokenizer, const std::string& rows) {
+    return of({"data={train: {text: {path: " + folder.path() + "/text.txt, context: 4, tokenizer: " + tokenizer + "}}}",
+               "evaluate=never", "batch_size=4", "metrics=[]",
+               "model.layers=[{embedding: {vocabulary: " + rows + ", width: 8}}, {linear: {features: 256}}]"});
+  };
+  EXPECT_EQ(
+      with("characters", "20").error,
+      "job.yaml:3:10: job.model: expected a vocabulary of 29 or more in layer 'embedding1', since the training set has "
+      "so many different tokens, found 20");
+  EXPECT_EQ(with("characters", "29").error, "");
+  EXPECT_EQ(with("bytes", "128").error, "");
+}
+
+}  // namespace
+
+}  // namespace lockstep::train
