@@ -159,7 +159,13 @@ void require_shared(const std::string& directory, Communicator& communicator, st
 void require_same_job(const Checkpoint& checkpoint, const CanonicalJob& job) {
   const Progress& progress = checkpoint.manifest.progress;
   if (progress.job_digest == job.digest) return;
-  const auto differences = config::differences(progress.job, job.text);
+  constexpr std::size_t kMost = 8;
+  auto differences = config::differences(progress.job, job.text);
+  if (differences.size() > kMost) {
+    const std::size_t more = differences.size() - kMost + 1;
+    differences.resize(kMost - 1);
+    differences.push_back(fmt::format("and {} more", more));
+  }
   throw Error(ExitCode::configuration,
               fmt::format("{}: this checkpoint is of another job: {}; restore the old values, or choose a new "
                           "run_directory",

@@ -1,7 +1,7 @@
 // The canonical form of a job, and the digest that tells whether two runs compute the same.
 #include <fmt/format.h>
 
-#include <map>
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "config/renamed.hpp"
@@ -74,27 +74,60 @@ Json what_counts(const Json& whole) {
   return job;
 }
 
-void flatten(const Json& value, const std::string& path, std::map<std::string, std::string>& out) {
-  if (value.is_object() && !value.empty()) {
-    for (const auto& [key, inner] : value.items()) flatten(inner, path.empty() ? key : path + "." + key, out);
-  } else if (value.is_array() && !value.empty()) {
-    for (std::size_t i = 0; i < value.size(); ++i) flatten(value[i], fmt::format("{}[{}]", path, i), out);
-  } else {
-    out[path] = value.is_string() ? value.get<std::string>() : value.dump();
-  }
-}
-
 /// What counts of a canonical form; null if the text is not one.
 Json counted(const std::string& text) {
   const Json json = nests_too_deep(text) ? Json() : Json::parse(text, nullptr, /*allow_exceptions=*/false);
   return json.is_object() && json.contains("job") ? what_counts(json) : Json();
 }
 
-std::map<std::string, std::string> flat(const std::string& text) {
-  std::map<std::string, std::string> values;
-  if (const Json job = counted(text); !job.is_null()) flatten(job, "job", values);
-  return values;
+std::string text_of(const Json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  const bool is_short =
+      std::none_of(value.begin(), value.end(), [](const Json& inner) { return inner.is_structured(); });
+  if (value.is_array() && !is_short) return fmt::format("{} {}", value.size(), value.size() == 1 ? "entry" : "entries");
+  if (!value.is_object()) return value.dump();
+  std::string keys;
+  for (const auto& [key, inner] : value.items()) keys += (keys.empty() ? "" : ", ") + key;
+  return "{" + keys + "}";
 }
+
+/// Collects differences, each told where it begins: of another optimizer or model, not key by key.
+class Comparison {
+ public:
+  void compare(const Json& a, const Json& b, const std::string& path) {
+    if (a == b) return;
+    if (a.is_object() && b.is_object()) return compare_objects(a, b, path);
+    if (a.is_array() && b.is_array() && a.size() == b.size()) {
+      for (std::size_t i = 0; i < a.size(); ++i) compare(a[i], b[i], fmt::format("{}[{}]", path, i));
+      return;
+    }
+    found.push_back(fmt::format("{}: {}, now {}", path, text_of(a), text_of(b)));
+  }
+  std::vector<std::string> found;
+
+ private:
+  void compare_objects(const Json& a, const Json& b, const std::string& path) {
+    const std::vector<std::string> gone = only_in(a, b), new_ones = only_in(b, a);
+    if (gone.size() == 1 && new_ones.size() == 1 && a[gone[0]].is_structured() && b[new_ones[0]].is_structured()) {
+      found.push_back(fmt::format("{}: {}, now {}", path, gone[0], new_ones[0]));
+    } else {
+      for (const auto& key : gone) found.push_back(fmt::format("{}.{}: {}, now absent", path, key, text_of(a[key])));
+      for (const auto& key : new_ones)
+        found.push_back(fmt::format("{}.{}: absent, now {}", path, key, text_of(b[key])));
+    }
+    for (const auto& [key, value] : a.items()) {
+      if (b.contains(key)) compare(value, b[key], path + "." + key);
+    }
+  }
+
+  static std::vector<std::string> only_in(const Json& a, const Json& b) {
+    std::vector<std::string> keys;
+    for (const auto& [key, value] : a.items()) {
+      if (!b.contains(key)) keys.push_back(key);
+    }
+    return keys;
+  }
+};
 
 /// `whole`: {"job": {...}}, as the rules write it.
 CanonicalJob canonical_job(const Json& whole) {
@@ -116,20 +149,9 @@ CanonicalJob with_new_names(CanonicalJob saved) {
 }
 
 std::vector<std::string> differences(const std::string& text_a, const std::string& text_b) {
-  const auto a = flat(text_a), b = flat(text_b);
-  std::vector<std::string> found;
-  for (const auto& [path, value] : a) {
-    const auto other = b.find(path);
-    if (other == b.end()) {
-      found.push_back(fmt::format("{}: {}, now absent", path, value));
-    } else if (other->second != value) {
-      found.push_back(fmt::format("{}: {}, now {}", path, value, other->second));
-    }
-  }
-  for (const auto& [path, value] : b) {
-    if (!a.contains(path)) found.push_back(fmt::format("{}: absent, now {}", path, value));
-  }
-  return found;
+  Comparison comparison;
+  comparison.compare(counted(text_a), counted(text_b), "job");
+  return comparison.found;
 }
 
 std::optional<RunLength> length_if_else_equal(const std::string& saved, const std::string& now) {

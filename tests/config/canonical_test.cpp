@@ -127,11 +127,25 @@ TEST(Digest, EvaluationMattersOnlyToEarlyStopping) {
 }
 
 TEST(Differences, NameThePaths) {
-  const auto found = differences(canonical_with({}).text, canonical_with({"optimizer.adam.beta1=0.8", "seed=2"}).text);
-  EXPECT_EQ(found.front(), "job.optimizer.sgd.decay_all: false, now absent");
-  EXPECT_NE(std::find(found.begin(), found.end(), "job.seed: 1, now 2"), found.end());
-  EXPECT_NE(std::find(found.begin(), found.end(), "job.optimizer.adam.beta1: absent, now 0.8"), found.end());
-  EXPECT_TRUE(differences(canonical_with({}).text, canonical_with({}).text).empty());
+  const auto from = [](const std::vector<std::string>& first, const std::vector<std::string>& second) {
+    return differences(canonical_with(first).text, canonical_with(second).text);
+  };
+  using Texts = std::vector<std::string>;
+  EXPECT_EQ(from({}, {}), Texts{});
+  EXPECT_EQ(from({"optimizer.adam.beta1=0.9"}, {"optimizer.adam.beta1=0.8", "seed=2"}),
+            (Texts{"job.seed: 1, now 2", "job.optimizer.adam.beta1: 0.9, now 0.8"}));
+  EXPECT_EQ(from({}, {"clip_norm=1", "early_stop.metric=loss"}),
+            (Texts{R"(job.metrics: absent, now ["accuracy"])", "job.evaluate: absent, now {every}",
+                   "job.early_stop: absent, now {metric, patience}", "job.clip_norm: never, now 1.0"}));
+}
+
+TEST(Differences, OfAnotherKindAreOne) {
+  const auto from = [](const std::vector<std::string>& second) {
+    return differences(canonical_with({}).text, canonical_with(second).text);
+  };
+  using Texts = std::vector<std::string>;
+  EXPECT_EQ(from({"optimizer=adam"}), Texts{"job.optimizer: sgd, now adam"});
+  EXPECT_EQ(from({"model=resnet", "shards=8"}), Texts{"job.model: layers, now resnet"});
 }
 
 /// As an earlier version wrote it, with the old names.
