@@ -108,8 +108,8 @@ struct ScheduleOptions {
 };
 
 struct LearningRateOptions {
-  double peak = 0.01;
-  Span warmup;  ///< rises linearly, starting at peak / (steps of warm-up)
+  double peak = 0;  ///< 0: what the optimizer proposes (OptimizerDef::learning_rate); resolved when the job is loaded
+  Span warmup;      ///< rises linearly, starting at peak / (steps of warm-up)
   ScheduleOptions schedule;
   std::int64_t reference_batch = 0;  ///< linear scaling: peak is multiplied by batch_size / reference_batch; 0: off
 };

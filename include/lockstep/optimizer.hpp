@@ -45,7 +45,8 @@ class OptimizerDef {
   /// An attribute `decay_all` decides whether norms and biases decay too; without it, only the other parameters do.
   std::vector<AttributeSpec> attributes;
   std::vector<AttributeCheck> checks;
-  std::string shorthand;  ///< the attribute that a bare value sets; empty: none
+  std::string shorthand;        ///< the attribute that a bare value sets; empty: none
+  double learning_rate = 0.01;  ///< the peak that a job has by default
 
   /// Names of the float32 tensors that it keeps for each parameter, in the parameter's shape: "first_moment". At most
   /// kMaxOptimizerStates. Not set: none.

@@ -25,6 +25,7 @@ struct NamedAttributes {
   std::vector<AttributeCheck> checks;
   bool takes_inputs = false;      ///< layers: `inputs:` may name more than one
   bool batch_statistics = false;  ///< layers, models: has batch norm, so very small shards cost accuracy
+  double learning_rate = 0.01;    ///< optimizers: the peak by default
 };
 
 struct Catalogue {

@@ -66,6 +66,7 @@ void finish(JobFile& job, const Session& session, const Catalogue& catalogue) {
   if (job.run_directory.empty()) job.run_directory = "runs/" + job.name;
   if (job.shards == 0) job.shards = default_shards(job.batch_size, shard_work(job, catalogue));
   job.places = session.places;
+  choose_rate(job, catalogue);
 }
 
 }  // namespace

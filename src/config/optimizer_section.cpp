@@ -1,6 +1,9 @@
 // optimizer: adam | {sgd: {momentum: 0.9}} | {adamw: {}, groups: [{match: head.*, rate: 10}]}
 // learning_rate: 0.1 | {peak: 0.1, warmup: 1 epoch, schedule: {cosine: {final: 0}}}
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
 
 #include "config/attribute_rules.hpp"
 #include "config/list_rules.hpp"
@@ -18,11 +21,15 @@ Is<ScheduleOptions> schedule_section(const Catalogue& catalogue) {
   return section;
 }
 
-void check_final(const Rate& rate, const Scope& scope) {
+std::string final_problem(const Rate& rate) {
   const Attributes& schedule = rate.schedule.attributes;
-  if (!schedule.has("final") || schedule.number("final") <= rate.peak) return;
-  scope.problem("schedule", fmt::format("expected a final rate of at most the peak, {}, found {}", rate.peak,
-                                        schedule.number("final")));
+  if (!schedule.has("final") || schedule.number("final") <= rate.peak) return "";
+  return fmt::format("expected a final rate of at most the peak, {}, found {}", rate.peak, schedule.number("final"));
+}
+
+void check_final(const Rate& rate, const Scope& scope) {
+  if (rate.peak == 0) return;  // not known yet: choose_rate()
+  if (const std::string problem = final_problem(rate); !problem.empty()) scope.problem("schedule", problem);
 }
 
 Is<ParameterGroup> group_section() {
@@ -36,11 +43,37 @@ Is<ParameterGroup> group_section() {
       .placed(&ParameterGroup::place);
 }
 
+/// "0.01 for sgd, 0.001 for adam and adamw"
+std::string rates_by_optimizer(const Catalogue& catalogue) {
+  std::vector<std::pair<double, std::vector<std::string>>> names;
+  for (const NamedAttributes& optimizer : catalogue.optimizers) {
+    const auto same = [&](const auto& group) { return group.first == optimizer.learning_rate; };
+    auto found = std::find_if(names.begin(), names.end(), same);
+    if (found == names.end()) found = names.insert(found, {optimizer.learning_rate, {}});
+    found->second.push_back(optimizer.name);
+  }
+  std::string text;
+  for (const auto& [rate, optimizers] : names) {
+    text += fmt::format("{}{} for {}", text.empty() ? "" : "; ", rate, fmt::join(optimizers, ", "));
+  }
+  return text;
+}
+
 }  // namespace
+
+void choose_rate(JobFile& job, const Catalogue& catalogue) {
+  if (job.learning_rate.peak > 0) return;
+  const auto of_job = [&](const NamedAttributes& optimizer) { return optimizer.name == job.optimizer.kind; };
+  const auto found = std::find_if(catalogue.optimizers.begin(), catalogue.optimizers.end(), of_job);
+  if (found != catalogue.optimizers.end()) job.learning_rate.peak = found->learning_rate;
+  const std::string problem = final_problem(job.learning_rate);
+  if (!problem.empty()) throw Problems({{job.place_of("job.learning_rate.schedule"), problem}});
+}
 
 Is<LearningRateOptions> learning_rate_section(const Catalogue& catalogue) {
   return Section<Rate>()
-      .field("peak", &Rate::peak, number().above(0), "the rate at the end of the warm-up")
+      .field("peak", &Rate::peak, number().above(0).word("auto", 0),
+             "the rate at the end of the warm-up; auto: " + rates_by_optimizer(catalogue))
       .field("warmup", &Rate::warmup, span(true), "how long the rate rises, in equal steps, to the peak")
       .field("schedule", &Rate::schedule, schedule_section(catalogue), "what follows the warm-up")
       .field("reference_batch", &Rate::reference_batch, number().at_least(1).word("never", 0),

@@ -16,6 +16,8 @@ namespace lockstep::config {
 [[nodiscard]] Is<LossOptions> loss_section(const Catalogue& catalogue);
 [[nodiscard]] Is<OptimizerOptions> optimizer_section(const Catalogue& catalogue);
 [[nodiscard]] Is<LearningRateOptions> learning_rate_section(const Catalogue& catalogue);
+/// Sets a peak of `auto` to the optimizer's. Throws Problems if the schedule's final rate is above it.
+void choose_rate(JobFile& job, const Catalogue& catalogue);
 [[nodiscard]] Is<EvaluateOptions> evaluate_section();
 [[nodiscard]] Is<EarlyStopOptions> early_stop_section(const Catalogue& catalogue);
 [[nodiscard]] Is<InitializeOptions> initialize_section();

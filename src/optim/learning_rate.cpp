@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "lockstep/error.hpp"
+
 namespace lockstep::optim {
 
 LearningRate::LearningRate(const LearningRateOptions& options, const ScheduleRegistry& schedules,
@@ -13,6 +15,7 @@ LearningRate::LearningRate(const LearningRateOptions& options, const ScheduleReg
       steps_(steps),
       warmup_(options.warmup.steps(steps_per_epoch)),
       steps_per_epoch_(steps_per_epoch) {
+  if (peak_ <= 0) throw Error(ExitCode::internal, "a learning rate's peak was not chosen");
   // The linear scaling rule: Goyal and others, "Accurate, Large Minibatch SGD", 2017.
   if (options.reference_batch > 0) {
     peak_ *= static_cast<double>(batch_size) / static_cast<double>(options.reference_batch);

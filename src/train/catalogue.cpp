@@ -1,5 +1,7 @@
 #include "train/catalogue.hpp"
 
+#include <type_traits>
+
 namespace lockstep::train {
 
 namespace {
@@ -18,7 +20,11 @@ config::NamedAttributes named(const Def& def) {
 template <class Def>
 std::vector<config::NamedAttributes> named(const Registry<Def>& registry) {
   std::vector<config::NamedAttributes> entries;
-  for (const Def* def : registry.all()) entries.emplace_back(named(*def)).checks = def->checks;
+  for (const Def* def : registry.all()) {
+    config::NamedAttributes& entry = entries.emplace_back(named(*def));
+    entry.checks = def->checks;
+    if constexpr (std::is_same_v<Def, OptimizerDef>) entry.learning_rate = def->learning_rate;
+  }
   return entries;
 }
 

@@ -286,5 +286,21 @@ TEST(Load, WorldSizeIsHeldAgainstShards) {
   EXPECT_EQ(error("\n  parallel: {parts: {branches: auto}}", 17), "no error") << "the graph knows how many";
 }
 
+TEST(Load, AnOptimizerHasARateOfItsOwn) {
+  EXPECT_EQ(read("epochs: 1").learning_rate.peak, 0.01);
+  EXPECT_EQ(read("epochs: 1\n  optimizer: adam").learning_rate.peak, 0.001);
+  EXPECT_EQ(read("epochs: 1\n  optimizer: adam\n  learning_rate: {warmup: 5 steps}").learning_rate.peak, 0.001);
+  EXPECT_EQ(read("epochs: 1\n  optimizer: adam\n  learning_rate: auto").learning_rate.peak, 0.001);
+  EXPECT_EQ(read("epochs: 1\n  optimizer: adam\n  learning_rate: 0.02").learning_rate.peak, 0.02);
+  try {
+    (void)read("epochs: 1\n  optimizer: adam\n  learning_rate: {schedule: {cosine: {final: 0.005}}}");
+    ADD_FAILURE() << "accepted";
+  } catch (const Problems& problems) {
+    EXPECT_EQ(std::string(problems.what()),
+              "my-run.yaml:6:29: job.learning_rate.schedule: expected a final rate of at most the peak, 0.001, found "
+              "0.005");
+  }
+}
+
 }  // namespace
 }  // namespace lockstep::config

@@ -155,6 +155,7 @@ inline Catalogue test_catalogue() {
                   entry("binary_cross_entropy")};
   known.metrics = {"accuracy", "binary_accuracy", "iou", "macro_f1", "mae", "perplexity", "r2", "rmse", "top5"};
   known.optimizers = {sgd_entry(), adam_entry("adam", 0), adam_entry("adamw", 0.01)};
+  known.optimizers[1].learning_rate = known.optimizers[2].learning_rate = 0.001;
   known.schedules = schedule_entries();
   known.augmentations = {entry("flip"), entry("crop", {integer_attribute("padding", 4, 0)}, "padding"),
                          entry("rotate", {number_attribute("degrees", 15, 0, 180)}, "degrees"),

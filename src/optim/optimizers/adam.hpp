@@ -84,6 +84,7 @@ inline ElementwiseOptimizer<Adam> make_adam() {
   adam.name = "adam";
   adam.doc = "Adam; decay is added to the gradient";
   adam.order = 2;
+  adam.learning_rate = 0.001;
   return adam;
 }
 

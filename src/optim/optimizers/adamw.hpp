@@ -22,6 +22,7 @@ inline ElementwiseOptimizer<AdamW> make_adamw() {
   adamw.name = "adamw";
   adamw.doc = "Adam with decoupled weight decay";
   adamw.order = 3;
+  adamw.learning_rate = 0.001;
   return adamw;
 }
 

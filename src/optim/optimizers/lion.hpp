@@ -30,6 +30,7 @@ inline ElementwiseOptimizer<Lion> make_lion() {
   lion.name = "lion";
   lion.doc = "the sign of the momentum, with decoupled weight decay; wants a third to a tenth of adamw's rate";
   lion.order = 6;
+  lion.learning_rate = 0.0001;
   const auto beta = [](const std::string& name, double value, const std::string& doc) {
     return AttributeSpec{.name = name,
                          .kind = AttributeKind::number,

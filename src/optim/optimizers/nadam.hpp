@@ -52,6 +52,7 @@ inline ElementwiseOptimizer<Nadam> make_nadam() {
   nadam.name = "nadam";
   nadam.doc = "Adam with Nesterov's look ahead; decay is added to the gradient";
   nadam.order = 4;
+  nadam.learning_rate = 0.001;
   nadam.attributes.insert(nadam.attributes.begin() + 3, {.name = "momentum_decay",
                                                          .kind = AttributeKind::number,
                                                          .doc = "how fast beta1 rises from half of it",

@@ -58,6 +58,7 @@ inline ElementwiseOptimizer<RmsProp> make_rmsprop() {
   rmsprop.name = "rmsprop";
   rmsprop.doc = "gradients over the root of their squares' running mean; decay is added to the gradient";
   rmsprop.order = 5;
+  rmsprop.learning_rate = 0.001;
   const auto share = [](const std::string& name, double value, const std::string& doc) {
     return AttributeSpec{.name = name,
                          .kind = AttributeKind::number,
