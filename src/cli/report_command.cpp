@@ -10,16 +10,16 @@
 #include <fstream>
 #include <map>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
 
-#include "checkpoint/checkpoint.hpp"
 #include "cli/commands.hpp"
+#include "cli/event_series.hpp"
 #include "cli/report_page.hpp"
 #include "cli/run_events.hpp"
+#include "cli/runs_report.hpp"
 #include "cli/svg_chart.hpp"
 #include "cli/sweep_report.hpp"
 #include "core/whole_file.hpp"
@@ -37,19 +37,6 @@ constexpr double kHour = 3600;
 
 using Points = std::vector<std::pair<double, double>>;
 
-/// A curve of `value` of each event. Runs of other versions may lack the field: the curve is then empty.
-template <class Event, class Value>
-Series series_of(const std::string& name, const std::vector<Event>& events, Value value) {
-  Series series{name, {}};
-  for (const Event& event : events) {
-    const std::optional<double> y = value(event);
-    if (y) series.points.emplace_back(static_cast<double>(event.step), *y);
-  }
-  const auto is_number = [](const auto& point) { return std::isfinite(point.second); };
-  if (std::none_of(series.points.begin(), series.points.end(), is_number)) series.points.clear();
-  return series;
-}
-
 /// One curve for each name or rank in `values`, named with `prefix` before it.
 template <class Event, class Values>
 std::vector<Series> all_series(const std::string& prefix, const std::vector<Event>& events, Values values) {
@@ -66,11 +53,19 @@ std::string number_tile(double value, const std::string& name) {
   return tile(telemetry::fixed_number(value), name);
 }
 
-std::string evaluation_tiles(const events::Evaluation& eval) {
-  std::string text = number_tile(eval.loss, "validation loss");
-  for (const auto& [name, value] : eval.metrics) {
-    text += number_tile(value, "validation " + telemetry::spaced(name));
-  }
+/// Of the last evaluation, and of the best one if that is another.
+std::string evaluation_tiles(const RunEvents& run) {
+  std::string text;
+  const events::Evaluation& last = run.evals.back();
+  const auto add = [&](const std::string& name, double value) {
+    const std::string title = "validation " + telemetry::spaced(name);
+    text += number_tile(value, title);
+    const auto best = best_evaluation(run, name);
+    if (!best || best->step == last.step) return;
+    text += number_tile(best->value, fmt::format("best {}, at step {}", title, telemetry::grouped(best->step)));
+  };
+  add("loss", last.loss);
+  for (const auto& [name, value] : last.metrics) add(name, value);
   return text;
 }
 
@@ -92,7 +87,7 @@ std::string tiles(const RunEvents& run) {
   std::string text = tile(steps, "steps");
   if (!run.steps.empty()) text += number_tile(run.steps.back().loss, "loss of the last step");
   text += skipped_tile(run);
-  if (!run.evals.empty()) text += evaluation_tiles(run.evals.back());
+  if (!run.evals.empty()) text += evaluation_tiles(run);
   if (!run.steps.empty()) text += tile(telemetry::short_number(run.steps.back().samples_per_second), "samples/s");
   text += tile(telemetry::grouped(run.start.ranks), "ranks");
   text += tile(fmt::format("{:.3g}", run.rank_seconds / kHour), "device-hours (a rank is a device)");
@@ -103,13 +98,15 @@ std::string tiles(const RunEvents& run) {
 std::string curves(const RunEvents& run) {
   using events::Evaluation, events::Step;
   const auto of_steps = [&](const std::string& name, auto field) { return series_of(name, run.steps, field); };
+  Series loss = of_steps("training", [](const Step& step) { return std::optional(step.loss); });
+  loss.smoothed = true;
   auto metrics = all_series("training ", run.steps, [](const Step& step) { return step.metrics; });
   for (auto& one : all_series("validation ", run.evals, [](const Evaluation& eval) { return eval.metrics; })) {
     metrics.push_back(std::move(one));
   }
-  std::string text = line_chart("Loss", "step",
-                                {of_steps("training", [](const Step& step) { return step.loss; }),
-                                 series_of("validation", run.evals, [](const Evaluation& eval) { return eval.loss; })});
+  for (Series& one : metrics) one.smoothed = one.points.size() > run.evals.size();
+  std::string text = line_chart(
+      "Loss", "step", {loss, series_of("validation", run.evals, [](const Evaluation& eval) { return eval.loss; })});
   text += line_chart("Metrics", "step", std::move(metrics));
   text += line_chart("Learning rate", "step",
                      {of_steps("learning rate", [](const Step& step) { return step.learning_rate; })});
@@ -117,8 +114,11 @@ std::string curves(const RunEvents& run) {
       line_chart("Loss scale (fp16)", "step", {of_steps("scale", [](const Step& step) { return step.loss_scale; })});
   text += line_chart("Samples per second, since the start", "step",
                      {of_steps("samples/s", [](const Step& step) { return step.samples_per_second; })});
-  text += line_chart("Waiting for input, seconds per step", "step",
-                     {of_steps("rank 0", [](const Step& step) { return step.data_wait_seconds; })});
+  const Series waiting = of_steps("rank 0", [](const Step& step) { return step.data_wait_seconds; });
+  const auto waits = [](const auto& point) { return point.second > 0; };
+  if (std::any_of(waiting.points.begin(), waiting.points.end(), waits)) {
+    text += line_chart("Waiting for data, seconds per step", "step", {waiting});
+  }
   return text.empty() ? "" : "<h2>Curves</h2>\n<div class=\"charts\">" + text + "</div>\n";
 }
 
@@ -251,19 +251,6 @@ std::string environment(const RunEvents& run) {
   return "<h2>Environment</h2>\n<div class=\"card\"><table>" + rows + "</table></div>\n";
 }
 
-/// `launch` keeps the job in the run directory; otherwise it is read from the first checkpoint that has one.
-std::optional<std::string> stored_job(const std::string& run_directory) {
-  if (auto job = read_whole_file(run_directory + "/job.yaml")) return job;
-  std::string ignored;
-  for (const auto& checkpoint : checkpoint::list_checkpoints(run_directory + "/checkpoints")) {
-    if (const auto job = checkpoint::job_of_manifest(checkpoint + "/manifest.json", ignored)) {
-      const auto json = nlohmann::ordered_json::parse(*job, nullptr, false);
-      return json.is_discarded() ? *job : json.dump(2);
-    }
-  }
-  return std::nullopt;
-}
-
 std::string configuration(const std::string& run_directory) {
   const auto job = stored_job(run_directory);
   if (!job) return "";
@@ -291,10 +278,14 @@ std::string report_page(const std::string& run_directory, const RunEvents& run) 
   return page_of(run.start.job, outcome + "; " + run_directory, body);
 }
 
-int report(const std::string& directory, const std::string& output) {
-  const std::string path = output.empty() ? directory + "/report.html" : output;
-  const std::string page =
-      is_sweep(directory) ? sweep_report_page(directory) : report_page(directory, read_run_events(directory));
+std::string page_of_one(const std::string& directory) {
+  return is_sweep(directory) ? sweep_report_page(directory) : report_page(directory, read_run_events(directory));
+}
+
+int report(const std::vector<std::string>& directories, const std::string& output) {
+  const bool one = directories.size() == 1;
+  const std::string page = one ? page_of_one(directories.front()) : runs_report_page(directories);
+  const std::string path = !output.empty() ? output : one ? directories.front() + "/report.html" : "report.html";
   std::ofstream file(path, std::ios::binary | std::ios::trunc);
   if (!(file << page).flush()) {
     throw Error(ExitCode::cannot_create, fmt::format("{}: cannot write the report: {}", path, std::strerror(errno)));
@@ -307,12 +298,19 @@ int report(const std::string& directory, const std::string& output) {
 
 void add_report(CLI::App& program, Action& run) {
   CLI::App* command =
-      program.add_subcommand("report", "Write a report on a run, or a sweep, as one self-contained HTML page.");
-  command->footer("Examples:\n  lockstep report runs/digits\n  lockstep report sweeps/digits-sweep");
-  auto directory = std::make_shared<std::string>(), output = std::make_shared<std::string>();
-  command->add_option("DIRECTORY", *directory, "of a run that has started, or of a sweep")->required();
-  command->add_option("--output", *output, "the page; report.html in the directory by default");
-  command->callback([&run, directory, output] { run = [directory, output] { return report(*directory, *output); }; });
+      program.add_subcommand("report", "Write a report on runs, or a sweep, as one self-contained HTML page.");
+  command->footer(
+      "Examples:\n  lockstep report runs/digits\n  lockstep report runs/a runs/b --output a-and-b.html\n  lockstep "
+      "report "
+      "sweeps/digits-sweep");
+  auto directories = std::make_shared<std::vector<std::string>>();
+  auto output = std::make_shared<std::string>();
+  command->add_option("DIRECTORY", *directories, "of a run that has started, or of a sweep; several runs are compared")
+      ->required();
+  command->add_option("--output", *output,
+                      "the page; by default report.html in the directory, or in this one if there are several");
+  command->callback(
+      [&run, directories, output] { run = [directories, output] { return report(*directories, *output); }; });
 }
 
 }  // namespace lockstep::cli

@@ -27,13 +27,14 @@ svg { width: 100%; height: auto; display: block; margin-top: 6px; }
 .grid { stroke: var(--rule); stroke-width: 1; } .tick { fill: var(--quiet); font-size: 11px; }
 .end { text-anchor: end; } .middle { text-anchor: middle; }
 .line { fill: none; stroke: var(--c); stroke-width: 1.8; stroke-linejoin: round; } .dot { fill: var(--c); }
+.faint { opacity: 0.3; stroke-width: 1; } td.best { font-weight: 600; }
 .s0 { --c: var(--c0); } .s1 { --c: var(--c1); } .s2 { --c: var(--c2); } .s3 { --c: var(--c3); }
 .s4 { --c: var(--c4); } .s5 { --c: var(--c5); } .s6 { --c: var(--c6); } .s7 { --c: var(--c7); }
 .bar { display: flex; height: 22px; border-radius: 6px; overflow: hidden; } .bar i { background: var(--c); }
 .card { padding: 14px 16px; overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
 th { text-align: left; font-weight: 600; } th, td { padding: 5px 14px 5px 0; border-bottom: 1px solid var(--rule);
-  vertical-align: top; } tr:last-child td { border-bottom: 0; } td.n, th.n { text-align: right; }
+  vertical-align: top; } tr:last-child :is(td, th) { border-bottom: 0; } td.n, th.n { text-align: right; }
 pre { margin: 0; font: 12.5px/1.5 ui-monospace, "DejaVu Sans Mono", monospace; white-space: pre-wrap;
   overflow-wrap: anywhere; }
 summary { cursor: pointer; color: var(--quiet); }

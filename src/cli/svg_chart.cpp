@@ -36,6 +36,22 @@ Range widened(const Range& range) {
   return range.high > 0 ? Range{0, 2 * range.high} : Range{2 * range.low, 0};
 }
 
+/// The range that the axis shows: where nearly all values are, if a few are so far off that the rest would be a flat
+/// line.
+Range without_outliers(std::vector<double> values, const Range& all) {
+  constexpr std::size_t kFewest = 20;
+  constexpr double kFar = 4;  // times the spread of the others
+  if (values.size() < kFewest) return all;
+  std::sort(values.begin(), values.end());
+  const std::size_t cut = std::max<std::size_t>(1, values.size() / 50);
+  const double low = values[cut], high = values[values.size() - 1 - cut], spread = high - low;
+  if (spread <= 0) return all;
+  Range shown = all;
+  if (all.high > high + kFar * spread) shown.high = high + spread / 10;
+  if (all.low < low - kFar * spread) shown.low = low - spread / 10;
+  return shown;
+}
+
 /// 1, 2 or 5 times a power of ten, such that about `count` steps fill the range.
 double round_step(const Range& range, int count) {
   const double raw = (range.high - range.low) / count, power = std::pow(10.0, std::floor(std::log10(raw)));
@@ -57,18 +73,37 @@ std::vector<std::pair<double, double>> thinned(const std::vector<std::pair<doubl
   return kept;
 }
 
+/// Of each point and its neighbours, a fortieth of the series on each side, the mean of those that are numbers.
+std::vector<std::pair<double, double>> smooth(const std::vector<std::pair<double, double>>& points) {
+  std::vector<double> sums{0}, counts{0};
+  for (const auto& point : points) {
+    const bool is_number = std::isfinite(point.second);
+    sums.push_back(sums.back() + (is_number ? point.second : 0));
+    counts.push_back(counts.back() + (is_number ? 1 : 0));
+  }
+  std::vector<std::pair<double, double>> means = points;
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    if (!std::isfinite(points[i].second)) continue;
+    const std::size_t side = std::min({points.size() / 40, i, points.size() - 1 - i});
+    means[i].second = (sums[i + side + 1] - sums[i - side]) / (counts[i + side + 1] - counts[i - side]);
+  }
+  return means;
+}
+
 class Chart {
  public:
   Chart(const std::vector<Series>& series, std::function<std::string(double)> x_text) : x_text_(std::move(x_text)) {
+    std::vector<double> values;
     for (const Series& one : series) {
       for (const auto& [x, y] : one.points) {
         if (!std::isfinite(y)) continue;
         x_.add(x);
-        y_.add(y);
+        all_.add(y);
+        values.push_back(y);
       }
     }
     if (x_.low == x_.high) x_.high += 1;
-    y_ = widened(y_);
+    y_ = widened(without_outliers(std::move(values), all_));
     const double step = round_step(y_, kTicks);
     y_ = {std::floor(y_.low / step) * step, std::ceil(y_.high / step) * step};
   }
@@ -77,7 +112,15 @@ class Chart {
     return kLeft + (value - x_.low) / (x_.high - x_.low) * (kWidth - kLeft - kRight);
   }
   [[nodiscard]] double y(double value) const {
-    return kHeight - kBottom - (value - y_.low) / (y_.high - y_.low) * (kHeight - kTop - kBottom);
+    const double shown = std::clamp(value, y_.low, y_.high);
+    return kHeight - kBottom - (shown - y_.low) / (y_.high - y_.low) * (kHeight - kTop - kBottom);
+  }
+  /// Which values are off the chart; empty: none.
+  [[nodiscard]] std::string beyond() const {
+    std::string text;
+    if (all_.low < y_.low) text += fmt::format(" from {}", telemetry::short_number(all_.low));
+    if (all_.high > y_.high) text += fmt::format(" up to {}", telemetry::short_number(all_.high));
+    return text.empty() ? "" : "<span class=\"key\">some are off the chart:" + text + "</span>";
   }
 
   [[nodiscard]] std::string axes(const std::string& x_name) const {
@@ -99,15 +142,13 @@ class Chart {
   }
 
   [[nodiscard]] std::string line(const Series& series, std::size_t index) const {
-    std::string path;
-    bool pen = false;
-    const auto points = thinned(series.points);
-    for (const auto& [at, value] : points) {
-      if (std::isfinite(value)) path += fmt::format("{}{:.1f},{:.1f}", pen ? "L" : "M", x(at), y(value));
-      pen = std::isfinite(value);
+    constexpr std::size_t kDotted = 30, kSmoothed = 80;
+    if (series.smoothed && series.points.size() > kSmoothed) {
+      return path(thinned(series.points), index, " faint") + path(thinned(smooth(series.points)), index, "");
     }
-    std::string text = fmt::format(R"(<path class="line s{}" d="{}"/>)", index % kColors, path);
-    if (points.size() > 30) return text;
+    const auto points = thinned(series.points);
+    std::string text = path(points, index, "");
+    if (points.size() > kDotted) return text;
     for (const auto& [at, value] : points) {
       if (!std::isfinite(value)) continue;
       text +=
@@ -117,7 +158,18 @@ class Chart {
   }
 
  private:
-  Range x_, y_;
+  [[nodiscard]] std::string path(const std::vector<std::pair<double, double>>& points, std::size_t index,
+                                 const char* more_classes) const {
+    std::string path;
+    bool pen = false;
+    for (const auto& [at, value] : points) {
+      if (std::isfinite(value)) path += fmt::format("{}{:.1f},{:.1f}", pen ? "L" : "M", x(at), y(value));
+      pen = std::isfinite(value);
+    }
+    return fmt::format(R"(<path class="line s{}{}" d="{}"/>)", index % kColors, more_classes, path);
+  }
+
+  Range x_, y_, all_;                          ///< as shown; all values
   std::function<std::string(double)> x_text_;  ///< the label of a tick on the x axis
 };
 
@@ -196,9 +248,9 @@ std::string line_chart(const std::string& title, const std::string& x_name, std:
   std::string lines;
   for (std::size_t i = 0; i < series.size(); ++i) lines += chart.line(series[i], i);
   return fmt::format(
-      "<figure><figcaption>{}{}</figcaption><svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\">{}{}</svg>"
+      "<figure><figcaption>{}{}{}</figcaption><svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\">{}{}</svg>"
       "</figure>\n",
-      escaped(title), legend(series), kWidth, kHeight, escaped(title), chart.axes(x_name), lines);
+      escaped(title), legend(series), chart.beyond(), kWidth, kHeight, escaped(title), chart.axes(x_name), lines);
 }
 
 std::string drawing(const std::string& title, const std::function<std::string(double)>& x_text,

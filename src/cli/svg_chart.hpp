@@ -11,13 +11,15 @@ namespace lockstep::cli {
 struct Series {
   std::string name;
   std::vector<std::pair<double, double>> points;  ///< by x; NaN or infinite values interrupt the line
+  bool smoothed = false;                          ///< many points are drawn faintly, with means over neighbours
 };
 
 /// `&`, `<`, `>` and quotes escaped for HTML.
 [[nodiscard]] std::string escaped(const std::string& text);
 
 /// One figure with a title, axes with round numbers and, if there are several series, a legend. Long series are drawn
-/// as the mean of each pixel's points. Empty if no series has a point.
+/// as the mean of each pixel's points. A few values far off the others do not flatten the rest: they are drawn at the
+/// edge, and the figure's title says how far they go. Empty if no series has a point.
 [[nodiscard]] std::string line_chart(const std::string& title, const std::string& x_name, std::vector<Series> series);
 
 /// The same as a file of its own, with a logarithmic x axis (powers of two); for x > 0. `x_text` labels the ticks.

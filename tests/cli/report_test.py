@@ -105,6 +105,41 @@ class Report(unittest.TestCase):
         self.assertEqual(page.texts[at - 1], str(sum(skipped)))
         self.assertIn("Loss scale (fp16)", page.texts)
 
+    def test_two_runs_side_by_side(self):
+        """The better of two is marked, what their jobs say differently is told, and names and places are not."""
+        for name, rate in (("slow", "0.0001"), ("fast", "0.002")):
+            done = run("train", "steps=12", "evaluate.every=4 steps", f"learning_rate={rate}",
+                       f"run_directory={self.folder}/{name}")
+            self.assertEqual(done.returncode, 0, done.stderr)
+        output = self.folder / "both.html"
+        done = run("report", self.folder / "slow", self.folder / "fast", "--output", output)
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, f"{output}\n", ""))
+        text = output.read_text()
+        page = Page(text)
+        self.assertEqual(page.fetched, [])
+        self.assertIn("2 runs", page.texts)
+        rows = dict(re.findall(r"<tr><th>([^<]+)</th>((?:<td.*?</td>)+)", text))
+        best = [json.loads(line)["loss"] for line in (self.folder / "fast" / "events.jsonl").read_text().splitlines()
+                if json.loads(line)["event"] == "eval"]
+        cells = re.findall(r'<td class="n( best)?">([^<]*)</td>', rows["best validation loss"])
+        self.assertEqual([mark for mark, _ in cells], ["", " best"])
+        self.assertEqual(cells[1][1], f"{min(best):.4f} (step {4 * (best.index(min(best)) + 1)})")
+        self.assertEqual(re.findall(r">([^<]*)</td>", rows["learning_rate.peak"]), ["0.0001", "0.002"])
+        self.assertNotIn("run_directory", rows)
+        self.assertNotIn("seed", rows)
+        for title in ("Loss in training", "Validation accuracy"):
+            self.assertIn(title, page.texts)
+
+    def test_an_outlier_does_not_flatten_the_rest(self):
+        done = run("train", "steps=40", "evaluate=never", f"run_directory={self.folder}")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        events = self.folder / "events.jsonl"
+        lines = [json.loads(line) for line in events.read_text().splitlines()]
+        [line for line in lines if line["event"] == "step"][20]["loss"] = 1e6
+        events.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        page = Page(self.page_of(self.folder))
+        self.assertIn("some are off the chart: up to 1,000,000", page.texts)
+
     def test_ranks_and_moves(self):
         shutil.copy(RECORDED, self.folder)
         page = Page(self.page_of(self.folder))

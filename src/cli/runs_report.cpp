@@ -1,0 +1,241 @@
+#include "cli/runs_report.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "checkpoint/checkpoint.hpp"
+#include "cli/event_series.hpp"
+#include "cli/report_page.hpp"
+#include "cli/svg_chart.hpp"
+#include "core/whole_file.hpp"
+#include "lockstep/trainer.hpp"
+#include "telemetry/text.hpp"
+
+namespace lockstep::cli {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct NamedRun {
+  std::string name;  ///< the directory's last component, or the whole path where two have the same
+  std::string directory;
+  RunEvents events;
+};
+
+std::vector<NamedRun> read_runs(const std::vector<std::string>& directories) {
+  std::vector<NamedRun> runs;
+  std::map<std::string, int> uses;
+  for (const std::string& directory : directories) {
+    std::string name = std::filesystem::path(directory).lexically_normal().filename().string();
+    if (name.empty() || name == ".") name = directory;
+    ++uses[name];
+    runs.push_back({std::move(name), directory, read_run_events(directory)});
+  }
+  for (NamedRun& run : runs) {
+    if (uses[run.name] > 1) run.name = run.directory;
+  }
+  return runs;
+}
+
+/// "loss", and the metrics that any run was evaluated by.
+std::vector<std::string> evaluated(const std::vector<NamedRun>& runs) {
+  std::vector<std::string> names{"loss"};
+  std::set<std::string> known;
+  for (const NamedRun& run : runs) {
+    for (const events::Evaluation& eval : run.events.evals) {
+      for (const auto& [name, value] : eval.metrics) known.insert(name);
+    }
+  }
+  names.insert(names.end(), known.begin(), known.end());
+  return names;
+}
+
+std::optional<double> value_of(const events::Evaluation& eval, const std::string& metric) {
+  if (metric == "loss") return eval.loss;
+  const auto found = eval.metrics.find(metric);
+  return found == eval.metrics.end() ? std::nullopt : std::optional(found->second);
+}
+
+/// A row of a table, with the best of its numbers marked.
+struct Row {
+  std::string name;
+  std::vector<std::string> cells;  ///< by run; empty: not known
+  std::optional<std::size_t> best = {};
+};
+
+std::string table(const std::vector<NamedRun>& runs, const std::vector<Row>& rows) {
+  std::string text = "<div class=\"card\"><table><tr><th></th>";
+  for (const NamedRun& run : runs) text += fmt::format("<th class=\"n\">{}</th>", escaped(run.name));
+  for (const Row& row : rows) {
+    text += fmt::format("</tr><tr><th>{}</th>", escaped(row.name));
+    for (std::size_t i = 0; i < row.cells.size(); ++i) {
+      text += fmt::format("<td class=\"n{}\">{}</td>", row.best == i ? " best" : "", escaped(row.cells[i]));
+    }
+  }
+  return text + "</tr></table></div>\n";
+}
+
+Row row_of_best(const std::vector<NamedRun>& runs, const std::string& metric) {
+  Row row{"best validation " + telemetry::spaced(metric), {}};
+  std::optional<double> best;
+  const bool higher = higher_is_better(metric);
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const auto found = best_evaluation(runs[i].events, metric);
+    row.cells.push_back(
+        found ? fmt::format("{} (step {})", telemetry::fixed_number(found->value), telemetry::grouped(found->step))
+              : "");
+    if (!found || (best && (higher ? found->value <= *best : found->value >= *best))) continue;
+    best = found->value;
+    row.best = i;
+  }
+  return row;
+}
+
+template <class Text>
+Row row_of(const std::vector<NamedRun>& runs, const std::string& name, Text text) {
+  Row row{name, {}};
+  for (const NamedRun& run : runs) row.cells.push_back(text(run.events));
+  return row;
+}
+
+std::string results(const std::vector<NamedRun>& runs) {
+  std::vector<Row> rows;
+  rows.push_back(row_of(runs, "outcome", [](const RunEvents& run) {
+    return run.end ? run.end->outcome : std::string("still running, or died");
+  }));
+  rows.push_back(row_of(runs, "steps", [](const RunEvents& run) {
+    return run.steps.empty() ? std::string() : telemetry::grouped(run.steps.back().step);
+  }));
+  rows.push_back(row_of(runs, "loss of the last step", [](const RunEvents& run) {
+    return run.steps.empty() ? std::string() : telemetry::fixed_number(run.steps.back().loss);
+  }));
+  for (const std::string& metric : evaluated(runs)) {
+    Row row = row_of_best(runs, metric);
+    if (row.best) rows.push_back(std::move(row));
+  }
+  rows.push_back(row_of(runs, "samples/s", [](const RunEvents& run) {
+    return run.steps.empty() ? std::string() : telemetry::short_number(run.steps.back().samples_per_second);
+  }));
+  rows.push_back(row_of(runs, "ranks", [](const RunEvents& run) { return telemetry::grouped(run.start.ranks); }));
+  rows.push_back(row_of(runs, "device-hours",
+                        [](const RunEvents& run) { return fmt::format("{:.3g}", run.rank_seconds / 3600); }));
+  rows.push_back(
+      row_of(runs, "parameters", [](const RunEvents& run) { return telemetry::grouped(run.start.parameters); }));
+  rows.push_back(row_of(runs, "parameters sha256", [](const RunEvents& run) {
+    constexpr std::size_t kShown = 16;
+    return run.end ? run.end->parameters_sha256.substr(0, kShown) : std::string();
+  }));
+  return table(runs, rows);
+}
+
+/// Every value of a job by its path, as in "model.resnet.depth".
+std::map<std::string, std::string> settings_of(const std::string& directory) {
+  std::map<std::string, std::string> settings;
+  const Json json = Json::parse(stored_job(directory).value_or(""), nullptr, false);
+  if (json.is_discarded() || !json.contains("job")) return settings;
+  const Json flat = json["job"].flatten();
+  for (const auto& [pointer, value] : flat.items()) {
+    std::string path = pointer.substr(1);
+    std::replace(path.begin(), path.end(), '/', '.');
+    settings[path] = value.is_string() ? value.get<std::string>() : value.is_null() ? "{}" : value.dump();
+  }
+  settings.erase("name");
+  settings.erase("run_directory");
+  return settings;
+}
+
+std::string differences(const std::vector<NamedRun>& runs) {
+  constexpr std::size_t kMost = 60;
+  std::vector<std::map<std::string, std::string>> settings;
+  std::set<std::string> paths;
+  for (const NamedRun& run : runs) {
+    settings.push_back(settings_of(run.directory));
+    for (const auto& [path, value] : settings.back()) paths.insert(path);
+  }
+  std::vector<Row> rows;
+  for (const std::string& path : paths) {
+    Row row{path, {}};
+    for (const auto& of_run : settings) row.cells.push_back(of_run.contains(path) ? of_run.at(path) : "");
+    const bool same = std::all_of(row.cells.begin(), row.cells.end(),
+                                  [&](const std::string& cell) { return cell == row.cells.front(); });
+    if (!same) rows.push_back(std::move(row));
+  }
+  const bool known = std::none_of(settings.begin(), settings.end(), [](const auto& of_run) { return of_run.empty(); });
+  std::string text = "<h2>What their jobs say differently</h2>\n";
+  if (!known) return text + "<p class=\"about\">A run without a checkpoint has not kept its job.</p>\n";
+  if (rows.empty()) return text + "<p class=\"about\">Nothing but names.</p>\n";
+  const std::size_t more = rows.size() > kMost ? rows.size() - kMost : 0;
+  rows.resize(rows.size() - more);
+  text += table(runs, rows);
+  return more == 0 ? text : text + fmt::format("<p class=\"about\">{} more settings differ.</p>\n", more);
+}
+
+std::string curves(const std::vector<NamedRun>& runs) {
+  const auto of_steps = [&](const std::string& title, auto value, bool smoothed) {
+    std::vector<Series> all;
+    for (const NamedRun& run : runs) all.emplace_back(series_of(run.name, run.events.steps, value)).smoothed = smoothed;
+    return line_chart(title, "step", std::move(all));
+  };
+  std::string text = of_steps(
+      "Loss in training", [](const events::Step& step) { return std::optional(step.loss); }, true);
+  for (const std::string& metric : evaluated(runs)) {
+    std::vector<Series> all;
+    for (const NamedRun& run : runs) {
+      all.push_back(series_of(run.name, run.events.evals,
+                              [&](const events::Evaluation& eval) { return value_of(eval, metric); }));
+    }
+    text += line_chart("Validation " + telemetry::spaced(metric), "step", std::move(all));
+  }
+  text += of_steps(
+      "Learning rate", [](const events::Step& step) { return std::optional(step.learning_rate); }, false);
+  text += of_steps(
+      "Samples per second, since the start",
+      [](const events::Step& step) { return std::optional(step.samples_per_second); }, false);
+  return text.empty() ? "" : "<h2>Curves</h2>\n<div class=\"charts\">" + text + "</div>\n";
+}
+
+}  // namespace
+
+std::optional<std::string> stored_job(const std::string& run_directory) {
+  std::string ignored;
+  for (const auto& checkpoint : checkpoint::list_checkpoints(run_directory + "/checkpoints")) {
+    if (const auto job = checkpoint::job_of_manifest(checkpoint + "/manifest.json", ignored)) {
+      const Json json = Json::parse(*job, nullptr, false);
+      return json.is_discarded() ? *job : json.dump(2);
+    }
+  }
+  return read_whole_file(run_directory + "/job.yaml");
+}
+
+bool higher_is_better(const std::string& metric) {
+  static const Registries registries = Registries::built_in();
+  const OpDef* op = registries.ops.find(metric);
+  return op != nullptr && op->kind == OpKind::metric && op->higher_is_better;
+}
+
+std::optional<BestEvaluation> best_evaluation(const RunEvents& run, const std::string& metric) {
+  std::optional<BestEvaluation> best;
+  const bool higher = higher_is_better(metric);
+  for (const events::Evaluation& eval : run.evals) {
+    const auto value = value_of(eval, metric);
+    if (!value || !std::isfinite(*value)) continue;
+    if (!best || (higher ? *value > best->value : *value < best->value)) best = {*value, eval.step};
+  }
+  return best;
+}
+
+std::string runs_report_page(const std::vector<std::string>& directories) {
+  const std::vector<NamedRun> runs = read_runs(directories);
+  std::string names;
+  for (const NamedRun& run : runs) names += (names.empty() ? "" : ", ") + run.directory;
+  return page_of(fmt::format("{} runs", runs.size()), names, results(runs) + differences(runs) + curves(runs));
+}
+
+}  // namespace lockstep::cli
