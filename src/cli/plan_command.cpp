@@ -228,7 +228,9 @@ void add_plan(CLI::App& program, Action& run) {
       "8xH100,4xA100-40\n  lockstep plan runs/digits --against runs/digits");
   auto options = std::make_shared<PlanOptions>();
   options->job.add_to(*command);
-  command->add_option("--ranks", options->ranks, "ranks, all on one host")->check(at_least(1))->capture_default_str();
+  CLI::Option* ranks = command->add_option("--ranks", options->ranks, "ranks, all on one host")
+                           ->check(at_least(1))
+                           ->capture_default_str();
   command->add_option("--memory", options->memory,
                       "of each rank, as in 8GiB; by default the host's, or its cgroup's, divided by the ranks");
   CLI::Option* profile =
@@ -237,8 +239,15 @@ void add_plan(CLI::App& program, Action& run) {
                        "the rates of another machine, a file of `lockstep bench device`; by default the job's layers "
                        "are timed here. Given once for each rank, ranks may be unequal")
           ->allow_extra_args(false);
-  command->add_option("--devices", options->devices, "predict for GPUs by their makers' figures: 8xH100,4xA100-40")
-      ->excludes(profile);
+  CLI::Option* devices =
+      command->add_option("--devices", options->devices, "predict for GPUs by their makers' figures: 8xH100,4xA100-40")
+          ->excludes(profile);
+  command
+      ->add_option("--cluster", options->cluster,
+                   "predict for the hosts, devices and network of this file (docs/planning.md)")
+      ->excludes(profile)
+      ->excludes(devices)
+      ->excludes(ranks);
   command->add_option("--against", options->against,
                       "hold the prediction against what this run has measured: its ranks and threads are taken");
   command->add_flag("--json", options->json, "one JSON object on stdout");

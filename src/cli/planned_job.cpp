@@ -61,11 +61,40 @@ std::int64_t parse_size(const std::string& text) {
   throw Error(ExitCode::usage, fmt::format("--memory: expected bytes, such as 8GiB or 500MiB, found '{}'", text));
 }
 
+/// With the hosts' devices looked up: all GPUs, or all CPUs. Throws Problems.
+std::optional<ClusterFile> load_cluster(const std::string& path) {
+  if (path.empty()) return std::nullopt;
+  ClusterFile cluster = config::load_cluster(path);
+  const bool on_gpus = !cluster.hosts.front().device.empty();
+  for (const ClusterHosts& hosts : cluster.hosts) {
+    if (hosts.device.empty() == on_gpus) {
+      throw config::Problems(
+          {{hosts.place, fmt::format("expected {}, as the first hosts have, found {}", on_gpus ? "device" : "profile",
+                                     on_gpus ? "profile" : "device")}});
+    }
+    if (on_gpus && plan::find_device(hosts.device) == nullptr) {
+      throw config::Problems({{hosts.place, fmt::format("device: expected one of {}, found '{}'",
+                                                        plan::names_of_devices(), hosts.device)}});
+    }
+  }
+  return cluster;
+}
+
+bool plans_for_gpus(const PlanOptions& options, const std::optional<ClusterFile>& cluster) {
+  return !options.devices.empty() || (cluster && !cluster->hosts.front().device.empty());
+}
+
+int ranks_of(const ClusterFile& cluster) {
+  std::int64_t ranks = 0;
+  for (const ClusterHosts& hosts : cluster.hosts) ranks += hosts.count * hosts.ranks;
+  return static_cast<int>(ranks);
+}
+
 /// The job that is planned. Mistakes are reported before any work.
-JobFile load(PlanOptions& options, const Registries& registries) {
+JobFile load(PlanOptions& options, const Registries& registries, bool on_gpus) {
   if (!options.memory.empty()) (void)parse_size(options.memory);
   JobFile job = options.job.load(train::catalogue_of(registries));
-  if (options.devices.empty() && job.device == DeviceChoice::cuda) {
+  if (!on_gpus && job.device == DeviceChoice::cuda) {
     throw Error(ExitCode::usage,
                 "plan: a job with device: cuda is predicted by figures; say for which GPUs, as in --devices 8xH100");
   }
@@ -76,24 +105,30 @@ JobFile load(PlanOptions& options, const Registries& registries) {
 
 PlannedJob::PlannedJob(PlanOptions& options)
     : registries_(Registries::built_in()),
-      opened_(registries_, load(options, registries_), options.ranks, !options.devices.empty()) {
+      cluster_(load_cluster(options.cluster)),
+      opened_(registries_, load(options, registries_, plans_for_gpus(options, cluster_)),
+              cluster_ ? ranks_of(*cluster_) : options.ranks, plans_for_gpus(options, cluster_)),
+      on_gpus_(plans_for_gpus(options, cluster_)) {
   ranks_ = plan::ranks_of_one_host(options.ranks, job().threads, device::available_cores());
   time_ = std::make_unique<plan::TimeSetup>();
   time_->optimizer_states = opened_.memory().optimizer_states;
   time_->step_seconds = kStepSeconds;
-  if (options.devices.empty()) time_->unevenness = kUnevenness;
-  if (!options.devices.empty()) {
+  if (!on_gpus_) {
+    time_->unevenness = kUnevenness;
+    time_->data_seconds = seconds_of_data(job(), opened_.data(), opened_.lowered());
+  }
+  if (cluster_) {
+    time_by_cluster();
+  } else if (on_gpus_) {
     time_by_devices(options);
   } else {
     config::check_world_size(job(), options.ranks);
-    time_->data_seconds = seconds_of_data(job(), opened_.data(), opened_.lowered());
     options.profiles.empty() ? time_here() : time_by_profiles(options);
   }
   set_limits(options);
 }
 
 void PlannedJob::time_by_devices(const PlanOptions& options) {
-  on_gpus_ = true;
   const auto devices = plan::devices_of(options.devices);
   std::vector<const plan::KnownDevice*> kinds;
   for (const auto* device : devices) {
@@ -118,6 +153,42 @@ void PlannedJob::time_by_devices(const PlanOptions& options) {
       "workspaces as on the CPU; nothing was measured",
       100 * plan::kShareOfFlops, name_of(job().precision), 100 * plan::kShareOfMemory, 100 * plan::kShareOfLink,
       telemetry::byte_count(plan::kPartBytes)));
+}
+
+void PlannedJob::time_by_cluster() {
+  for (const ClusterHosts& hosts : cluster_->hosts) {
+    plan::Rates& rates =
+        rates_.emplace_back(on_gpus_ ? plan::rates_of(*plan::find_device(hosts.device), job().precision)
+                                     : plan::read_profile(hosts.profile));
+    rates.network_bytes = plan::kShareOfLink * hosts.network;
+    seconds_.push_back(plan::seconds_by_rates(opened_.lowered(), rates));
+    assumptions_.push_back(fmt::format("{} with {} each: {}, {}/s to other hosts",
+                                       telemetry::counted(hosts.count, "host"), telemetry::counted(hosts.ranks, "rank"),
+                                       rates.device, telemetry::byte_count(rates.network_bytes)));
+  }
+  ranks_ = {};
+  int host = 0;
+  for (std::size_t i = 0; i < cluster_->hosts.size(); ++i) {
+    const ClusterHosts& hosts = cluster_->hosts[i];
+    const auto own = static_cast<int>(hosts.ranks);
+    const int threads = on_gpus_ ? 1 : plan::ranks_of_one_host(own, job().threads, rates_[i].cores).threads.front();
+    double shard = 0;
+    for (const auto& node : seconds_[i]) shard += node.forward + node.backward;
+    for (std::int64_t copy = 0; copy < hosts.count; ++copy, ++host) {
+      ranks_.host_of.insert(ranks_.host_of.end(), static_cast<std::size_t>(own), host);
+      ranks_.threads.insert(ranks_.threads.end(), static_cast<std::size_t>(own), threads);
+      ranks_.speeds.insert(ranks_.speeds.end(), static_cast<std::size_t>(own), threads / shard);
+      for (int rank = 0; rank < own; ++rank) time_->ranks.push_back({seconds_[i], rates_[i]});
+    }
+  }
+  config::check_world_size(job(), ranks_.count());
+  assumptions_.push_back(fmt::format(
+      "assuming {:.0f} % of the links' and the network's bandwidth{}; nothing was measured", 100 * plan::kShareOfLink,
+      on_gpus_ ? fmt::format(", {:.0f} % of the makers' products in {}, {:.0f} % of the "
+                             "memory's bandwidth, and {}/s from part to part",
+                             100 * plan::kShareOfFlops, name_of(job().precision), 100 * plan::kShareOfMemory,
+                             telemetry::byte_count(plan::kPartBytes))
+               : ""));
 }
 
 // Consecutive ranks with the same profile are on one host.

@@ -9,6 +9,7 @@
 
 #include "cli/job_argument.hpp"
 #include "cli/opened_job.hpp"
+#include "config/cluster.hpp"
 #include "lockstep/trainer.hpp"
 #include "plan/measure.hpp"
 #include "plan/search.hpp"
@@ -21,6 +22,7 @@ struct PlanOptions {
   std::string memory;                      ///< memory of each rank in bytes; empty: the host's, divided by its ranks
   std::vector<std::string> profiles = {};  ///< paths, one for all ranks or one for each; empty: measured here
   std::string devices;                     ///< "8xH100"; empty: this machine's CPU
+  std::string cluster = {};                ///< a cluster file; empty: all ranks are on one host
   std::string against;                     ///< a run directory; empty: none
   bool json = false;
 };
@@ -46,18 +48,20 @@ class PlannedJob {
 
  private:
   void time_by_devices(const PlanOptions& options);
+  void time_by_cluster();
   void time_by_profiles(const PlanOptions& options);
   void time_here();
   void set_limits(const PlanOptions& options);
 
   const Registries registries_;
+  const std::optional<ClusterFile> cluster_;
   OpenedJob opened_;
+  const bool on_gpus_;
   plan::RankSetup ranks_;
   std::vector<std::int64_t> limits_;
   std::vector<plan::Rates> rates_;                       ///< by kind of device
   std::vector<std::vector<plan::NodeSeconds>> seconds_;  ///< likewise
   std::unique_ptr<plan::TimeSetup> time_;
-  bool on_gpus_ = false;
   std::vector<std::string> assumptions_;
 };
 

@@ -18,11 +18,9 @@ constexpr double kLaunchSeconds = 4e-6;       ///< per kernel in a graph of kern
 constexpr double kGpuMessageSeconds = 20e-6;  ///< per transfer between GPUs, however short
 
 [[noreturn]] void refuse(const std::string& word) {
-  std::vector<std::string> names;
-  for (const KnownDevice& device : known_devices()) names.emplace_back(device.name);
   throw Error(ExitCode::usage,
               fmt::format("--devices: expected devices such as 8xH100,4xA100-40, found '{}'; known are {}", word,
-                          fmt::join(names, ", ")));
+                          names_of_devices()));
 }
 
 }  // namespace
@@ -39,6 +37,18 @@ const std::vector<KnownDevice>& known_devices() {
   return devices;
 }
 
+const KnownDevice* find_device(const std::string& name) {
+  const auto& known = known_devices();
+  const auto found = std::find_if(known.begin(), known.end(), [&](const KnownDevice& d) { return name == d.name; });
+  return found == known.end() ? nullptr : &*found;
+}
+
+std::string names_of_devices() {
+  std::vector<std::string> names;
+  for (const KnownDevice& device : known_devices()) names.emplace_back(device.name);
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
 std::vector<const KnownDevice*> devices_of(const std::string& text) {
   constexpr int kMaxCount = 65536;
   std::vector<const KnownDevice*> list;
@@ -52,10 +62,9 @@ std::vector<const KnownDevice*> devices_of(const std::string& text) {
       if (error != std::errc{} || end != word.data() + by || count < 1 || count > kMaxCount) refuse(word);
       name = word.substr(by + 1);
     }
-    const auto& known = known_devices();
-    const auto found = std::find_if(known.begin(), known.end(), [&](const KnownDevice& d) { return name == d.name; });
-    if (found == known.end()) refuse(word);
-    list.insert(list.end(), static_cast<std::size_t>(count), &*found);
+    const KnownDevice* device = find_device(name);
+    if (device == nullptr) refuse(word);
+    list.insert(list.end(), static_cast<std::size_t>(count), device);
   }
   if (list.empty()) refuse(text);
   return list;

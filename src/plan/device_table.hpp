@@ -20,6 +20,10 @@ struct KnownDevice {
 };
 
 [[nodiscard]] const std::vector<KnownDevice>& known_devices();
+/// Null if there is none of this name.
+[[nodiscard]] const KnownDevice* find_device(const std::string& name);
+/// Their names, with commas.
+[[nodiscard]] std::string names_of_devices();
 
 /// Assumed fractions of the figures.
 inline constexpr double kShareOfFlops = 0.4, kShareOfMemory = 0.7, kShareOfLink = 0.6;

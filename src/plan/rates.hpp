@@ -5,6 +5,7 @@
 // (plan/measure) is more accurate; rates are for devices that are not present.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -25,12 +26,17 @@ struct Rates {
   double message_seconds = 0;   ///< per message between two ranks, however short
   double message_bytes = 0;     ///< bytes per second of a long message
   double part_bytes = 0;        ///< bytes per second between parts; 0: message_bytes
+  double network_bytes = 0;     ///< bytes per second to other hosts; 0: message_bytes
   double kernel_seconds = 0;    ///< per kernel, besides its work: a GPU's launch
   std::int64_t memory = 0;      ///< bytes on the device; 0: the host's
   int cores = 1;                ///< of the host, shared by its ranks; for GPUs, the number of ranks
   bool uses_host_cores = true;  ///< whether it computes on them; a GPU does not
 
-  [[nodiscard]] double bytes_between_parts() const { return part_bytes > 0 ? part_bytes : message_bytes; }
+  [[nodiscard]] double bytes_between_hosts() const { return network_bytes > 0 ? network_bytes : message_bytes; }
+  [[nodiscard]] double bytes_between_parts(bool on_other_hosts) const {
+    const double here = part_bytes > 0 ? part_bytes : message_bytes;
+    return on_other_hosts && network_bytes > 0 ? std::min(here, network_bytes) : here;
+  }
   [[nodiscard]] bool operator==(const Rates&) const = default;
 };
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <set>
 
 #include "balance/pipeline.hpp"
 #include "core/round_up.hpp"
@@ -101,7 +102,8 @@ class Step {
       cost.forward = std::max(each.forward, 1e-9);
       cost.backward = std::max(each.backward, 1e-9);
       add_reads(part, cost);
-      cost.receive = rates.message_seconds + received_bytes(part) / rates.bytes_between_parts();
+      cost.receive =
+          rates.message_seconds + received_bytes(part) / rates.bytes_between_parts(reads_other_hosts(part, cost.reads));
       auto& worker_of = pipeline.rank_of_shard.emplace_back(static_cast<std::size_t>(placed_.shards));
       for (const int of_part : part.ranks) {
         const auto own = placed_.shards_of(of_part);
@@ -132,9 +134,20 @@ class Step {
       const double merges = merging(rank) / std::max(1, workers(rank));
       of(rank).compute = most + shard(rank).first + merges;
       work_[static_cast<std::size_t>(rank)] =
-          sum + shard(rank).first + merging(rank) + data + copied / rates.bytes_between_parts();
+          sum + shard(rank).first + merging(rank) + data + copied / rates.bytes_between_parts(false);
       ends_.push_back(times.seconds + shard(rank).first + merges);
     }
+  }
+
+  /// Whether ranks of the parts that a part reads from are on hosts where it has none itself.
+  [[nodiscard]] bool reads_other_hosts(const PlacedPart& reader, const std::vector<int>& parts) const {
+    std::set<int> hosts;
+    for (const int rank : reader.ranks) hosts.insert(placed_.host_of[static_cast<std::size_t>(rank)]);
+    return std::any_of(parts.begin(), parts.end(), [&](int part) {
+      const std::vector<int>& ranks = placed_.parts[static_cast<std::size_t>(part)].ranks;
+      return std::any_of(ranks.begin(), ranks.end(),
+                         [&](int rank) { return !hosts.contains(placed_.host_of[static_cast<std::size_t>(rank)]); });
+    });
   }
 
   // What a part reads, and how far tasks overlap there, by the seconds of a rank of each part.
@@ -196,12 +209,15 @@ class Step {
     for (int rank = 0; rank < placed_.ranks(); ++rank) {
       const PlacedPart& part = placed_.part_of(rank);
       const comm::Hosts hosts = placed_.hosts_of(part);
-      const bool on_cpu = speed(rank).rates.uses_host_cores;
-      const auto local = on_cpu ? hosts.ranks(hosts.host_of(placed_.number_in_part(rank))).size() : 1;
-      const double foreign = 1 - static_cast<double>(local) / static_cast<double>(part.ranks.size());
+      const Rates& rates = speed(rank).rates;
+      const auto of_part = static_cast<double>(part.ranks.size());
+      const auto local = static_cast<double>(hosts.ranks(hosts.host_of(placed_.number_in_part(rank))).size());
+      // Ranks of a host on CPUs share one copy.
+      const double from_host = rates.uses_host_cores ? 0 : (local - 1) / of_part, from_others = 1 - local / of_part;
       const int own = shards(rank), rounds = divide_up(own, std::max(1, workers(rank)));
       const auto all = static_cast<double>(exec::TensorBlock::bytes_of(part.graph(), part.graph().parameters));
-      const double seconds = 2 * rounds * foreign * all / speed(rank).rates.message_bytes;
+      const double seconds =
+          2 * rounds * all * (from_host / rates.message_bytes + from_others / rates.bytes_between_hosts());
       most = std::max(most, seconds - of(rank).compute);
     }
     result_.seconds += std::max(0.0, most);
@@ -235,7 +251,10 @@ class Step {
       for (const comm::BucketPlan& bucket : plan.buckets) own += bucket.own_size();
       const auto added = static_cast<double>(plan.sums.additions.size()) * static_cast<double>(own) * kAddBytes;
       double seconds = added / rates.add_bytes;
-      if (!rates.uses_host_cores) seconds += static_cast<double>(of(rank).gradient_bytes) / rates.message_bytes;
+      if (!rates.uses_host_cores) seconds += static_cast<double>(sent.inside_host) / rates.message_bytes;
+      if (!rates.uses_host_cores || rates.network_bytes > 0) {
+        seconds += static_cast<double>(sent.between_hosts) / rates.bytes_between_hosts();
+      }
       const double buckets = std::max(1, part.buckets.count());
       // All buckets but the last can be reduced while earlier layers compute.
       const double hidden = has_spare_core(rank) ? std::min(seconds * (1 - 1 / buckets), shard(rank).backward) : 0;

@@ -67,6 +67,40 @@ class Plan(unittest.TestCase):
         self.assertRegex(text, r"\n  1 part, recompute: never, sharding: parameters +[\d.]+ ms")
         self.assertNotRegex(text, r"\n  [23] parts.*sharding: parameters")  # not available on GPUs
 
+    def plan_of_cluster(self, text, *words, code=0):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "cluster.yaml")
+            path.write_text(text, encoding="utf-8")
+            done = run("plan", *SMALL, "--cluster", str(path), *words, code=code)
+            return done.stdout if code == 0 else done.stderr.replace(folder + "/", "")
+
+    def test_a_cluster(self):
+        text = self.plan_of_cluster("network: 25e9\nhosts:\n  - {count: 2, ranks: 2, device: H100}\n"
+                                    "  - {device: A100-40, network: 1e9}\n")
+        self.assertTrue(text.startswith("digits on 5 ranks, 1 thread each, 8 shards of 4 samples\n"
+                                        "  2 hosts with 2 ranks each: H100, 15 GB/s to other hosts\n"
+                                        "  1 host with 1 rank each: A100-40, 600 MB/s to other hosts\n"), text)
+        # The same GPUs in one host have no slow network between them.
+        seconds = {}
+        for name, hosts in (("one", "{ranks: 4, device: H100}"), ("four", "{count: 4, device: H100}")):
+            plan = json.loads(self.plan_of_cluster(f"network: 1e8\nhosts: [{hosts}]\n", "--json"))
+            seconds[name] = plan["placement"]["step_seconds"]
+        self.assertGreater(seconds["four"], 2 * seconds["one"])
+
+    def test_mistakes_in_a_cluster(self):
+        for text, message in (
+                ("hosts:\n  - {ranks: 2}\n",
+                 "cluster.yaml:2:5: cluster.hosts[0].device: expected device, a GPU's name, or profile, a file of "
+                 "`lockstep bench device`, found neither"),
+                ("hosts:\n  - {device: H101}\n",
+                 "cluster.yaml:2:5: cluster.hosts[0]: device: expected one of V100-32, A100-40, A100-80, L40S, H100, H200, "
+                 "found 'H101'"),
+                ("hosts:\n  - {device: H100}\n  - {profile: here.json}\n",
+                 "cluster.yaml:3:5: cluster.hosts[1]: expected device, as the first hosts have, found profile"),
+                ("network: 0\nhosts: [{device: H100}]\n",
+                 "cluster.yaml:1:10: cluster.network: expected a number above 0, found 0")):
+            self.assertEqual(self.plan_of_cluster(text, code=78), f"lockstep: {message}\n")
+
     def test_profile_of_this_machine(self):
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder, "here.json")
