@@ -194,8 +194,10 @@ void add_ensemble_distill(CLI::App& ensemble, Action& run) {
   command->add_option("--to", arguments->directory, "the run directory of the job, for both files")->required();
   command->add_option("--job", arguments->job, "the job file to train against them; by default the first member's job");
   command->add_option("--weight", arguments->weight, "of the probabilities; the labels have the rest")
+      ->check(above_up_to(0, 1))
       ->capture_default_str();
   command->add_option("--temperature", arguments->temperature, "of the probabilities: above 1 they are more equal")
+      ->check(above_up_to(0, 100))
       ->capture_default_str();
   command->add_flag("--force", arguments->force, "overwrite existing files");
   command->callback([&run, arguments] {
