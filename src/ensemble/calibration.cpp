@@ -42,8 +42,8 @@ Calibration calibration_of(Meaning meaning, const Table& predicted, const Target
   }
   for (std::size_t i = 0; meaning == Meaning::classes && i < predicted.samples(); ++i) {
     const auto row = predicted.row(i);
-    const std::size_t best = largest_of(row);
-    put(calibration, row[best], static_cast<std::size_t>(targets.classes.at(i)) == best);
+    const std::size_t best = largest_of(row), target = static_cast<std::size_t>(targets.classes.at(i));
+    if (target < row.size()) put(calibration, row[best], target == best);
   }
   for (std::size_t i = 0; meaning == Meaning::probabilities && i < predicted.values.size(); ++i) {
     const double p = predicted.values[i];

@@ -29,7 +29,8 @@ Columns likelihoods(Meaning meaning, const std::vector<Table>& members, const Ta
     auto& of_member = columns.emplace_back();
     if (meaning == Meaning::classes) {
       for (std::size_t i = 0; i < member.samples(); ++i) {
-        of_member.push_back(member.row(i)[static_cast<std::size_t>(targets.classes.at(i))]);
+        const auto target = static_cast<std::size_t>(targets.classes.at(i));  // a negative one is very large
+        of_member.push_back(target < member.width ? member.row(i)[target] : 0);
       }
     } else {
       for (std::size_t i = 0; i < member.values.size(); ++i) {

@@ -10,7 +10,7 @@ namespace lockstep::ensemble {
 
 /// What a set's samples should have been predicted as: class numbers, or [samples, width] values.
 struct Targets {
-  std::vector<std::int32_t> classes;  ///< Meaning::classes: by sample
+  std::vector<std::int32_t> classes;  ///< Meaning::classes: by sample; one that is no class is ignored
   std::vector<double> values;         ///< otherwise: by sample and element
 };
 

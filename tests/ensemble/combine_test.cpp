@@ -73,6 +73,14 @@ TEST(Fit, ATargetThatNobodyThinksPossibleSaysNothing) {
   expect_near(fit_likelihood(Meaning::classes, {{2, {1, 0}}, {2, {1, 0}}}, {{1}, {}}), {0.5, 0.5});
 }
 
+TEST(Fit, IgnoredTargetsSayNothing) {
+  const std::vector<Table> members = {{2, {0.8, 0.2, 0.8, 0.2, 0.1, 0.9}}, {2, {0.2, 0.8, 0.2, 0.8, 0.9, 0.1}}};
+  expect_near(fit_likelihood(Meaning::classes, members, {{0, 1, -1}, {}}), {0.5, 0.5}, 1e-9);
+  const auto calibration = calibration_of(Meaning::classes, members[0], {{0, -1, 255}, {}}, 1);
+  EXPECT_EQ(calibration.bins[0].count, 1);
+  EXPECT_NEAR(calibration.error, 0.2, 1e-12);
+}
+
 TEST(Fit, SimplexProjection) {
   expect_near(onto_simplex({0.2, 0.8}), {0.2, 0.8});
   expect_near(onto_simplex({1, 1}), {0.5, 0.5});

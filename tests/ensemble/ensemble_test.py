@@ -121,6 +121,7 @@ class Ensembles(unittest.TestCase):
         one = self.eval("e", "--set", "test")
         for ranks in ("2", "3", "5"):
             self.assertEqual(without_seconds(self.eval("e", "--set", "test", "--ranks", ranks)), without_seconds(one))
+        self.assertEqual(without_seconds(self.eval("e", "threads=1", "--set", "test")), without_seconds(one))
         result = json.loads(one)
         self.assertEqual(result["samples"], 100)
         for number, member in enumerate(result["members"]):
