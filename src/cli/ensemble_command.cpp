@@ -64,12 +64,15 @@ std::string weights_path(const std::string& directory) {
 
 }  // namespace
 
-void EnsembleArguments::add_to(CLI::App& command, const std::string& json) {
+void EnsembleArguments::add_to(CLI::App& command) {
   command.add_option("MEMBERS", words, kMembersHelp)->required()->expected(1, -1);
   command.add_option("--checkpoint", checkpoint, "of each member: newest or best")
       ->check(one_of({"newest", "best"}))
       ->capture_default_str();
   ranks.add_to(command);
+}
+
+void EnsembleArguments::add_log_to(CLI::App& command, const std::string& json) {
   command.add_option("--log", log, fmt::format("people, or json: {} on stdout", json))
       ->check(one_of({"people", "json"}))
       ->capture_default_str();

@@ -17,8 +17,9 @@ struct EnsembleArguments {
   std::string checkpoint = "newest", log = "people";
   RankOptions ranks;
 
+  void add_to(CLI::App& command);
   /// `json`: what --log json writes to stdout.
-  void add_to(CLI::App& command, const std::string& json);
+  void add_log_to(CLI::App& command, const std::string& json);
   [[nodiscard]] std::vector<std::string> places() const;     ///< words that are no overrides
   [[nodiscard]] std::vector<std::string> overrides() const;  ///< of the members' jobs
   /// The ensemble's directory, or empty if several places were given.

@@ -212,7 +212,8 @@ void add_ensemble_eval(CLI::App& ensemble, Action& run) {
       "Examples:\n  lockstep ensemble eval ensembles/digits --ranks 2\n"
       "  lockstep ensemble eval runs/a runs/b data.test.images=/data/test --set test --log json");
   auto arguments = std::make_shared<EnsembleEvalArguments>();
-  arguments->add_to(*command, "one object");
+  arguments->add_to(*command);
+  arguments->add_log_to(*command, "one object");
   command->add_option("--set", arguments->set, "validation, test or train")
       ->check(one_of({"validation", "test", "train"}))
       ->capture_default_str();

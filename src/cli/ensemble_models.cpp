@@ -167,7 +167,7 @@ void add_ensemble_soup(CLI::App& ensemble, Action& run) {
       "  lockstep ensemble soup ensembles/tuned --to soup.safetensors --greedy\n"
       "  lockstep eval ensembles/tuned/trials/0000 --checkpoint soup.safetensors");
   auto arguments = std::make_shared<SoupArguments>();
-  arguments->add_to(*command, "nothing");
+  arguments->add_to(*command);
   command->add_option("--to", arguments->to, "the file to write")->required();
   command->add_flag("--greedy", arguments->greedy,
                     "from the best member down, take those with which the average is not worse on validation");
@@ -190,7 +190,9 @@ void add_ensemble_distill(CLI::App& ensemble, Action& run) {
       "Examples:\n  lockstep ensemble distill ensembles/digits --to runs/small --job small.yaml --ranks 2\n"
       "  lockstep train runs/small/job.yaml");
   auto arguments = std::make_shared<DistillArguments>();
-  arguments->add_to(*command, "nothing");
+  arguments->add_to(*command);
+  command->get_option("MEMBERS")->description(
+      "an ensemble's directory, or those of runs; overrides key=value of the members' jobs and of the new one");
   command->add_option("--to", arguments->directory, "the run directory of the job, for both files")->required();
   command->add_option("--job", arguments->job, "the job file to train against them; by default the first member's job");
   command->add_option("--weight", arguments->weight, "of the probabilities; the labels have the rest")

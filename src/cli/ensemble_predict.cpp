@@ -80,7 +80,8 @@ void add_ensemble_predict(CLI::App& ensemble, Action& run) {
       "Examples:\n  lockstep ensemble predict ensembles/digits photo.png --top 3\n"
       "  lockstep ensemble predict ensembles/houses new.csv --combine weighted --ranks 2 --log json");
   auto arguments = std::make_shared<EnsemblePredictArguments>();
-  arguments->add_to(*command, "one object a line");
+  arguments->add_to(*command);
+  arguments->add_log_to(*command, "one object a line");
   command->get_option("MEMBERS")->description(
       "an ensemble's directory, or those of runs; overrides key=value; image files, CSV files that name them, or "
       "tables");
