@@ -98,6 +98,12 @@ enum class BadWhenRead : std::uint8_t { stop, replace };
 template <>
 inline constexpr std::array<std::string_view, 2> kNames<BadWhenRead>{"stop", "replace"};
 
+/// Which samples of the training set a job trains on: all, or as many drawn from them with replacement (Efron,
+/// "Bootstrap Methods: Another Look at the Jackknife", 1979).
+enum class Resample : std::uint8_t { never, bootstrap };
+template <>
+inline constexpr std::array<std::string_view, 2> kNames<Resample>{"never", "bootstrap"};
+
 /// Where decoded samples are kept.
 enum class SampleCache : std::uint8_t { memory, device, none };
 template <>

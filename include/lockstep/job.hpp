@@ -71,11 +71,21 @@ struct AugmentOptions {
   Place place;
 };
 
+/// Probabilities that labels are mixed with, of a file that `lockstep ensemble distill` wrote.
+struct SoftLabelOptions {
+  std::string from;        ///< safetensors file with `probabilities` [samples, classes]
+  double weight = 0.9;     ///< of the probabilities; the rest is the label's
+  double temperature = 1;  ///< of the probabilities: p^(1 / temperature), normalised
+};
+
 struct DataOptions {
   SourceOptions train;
   std::optional<SourceOptions> validation, test;
-  double validation_fraction = 0;       ///< of the training set, when validation is no source
-  std::string validation_list;          ///< a file with one sample name or id a line, when validation is a list
+  double validation_fraction = 0;           ///< of the training set, when validation is no source
+  std::string validation_list;              ///< a file with one sample name or id a line, when validation is a list
+  std::optional<std::uint64_t> split_seed;  ///< of the samples that validation_fraction draws; none: the job's seed
+  Resample resample = Resample::never;      ///< of the training set, by the job's seed
+  std::optional<SoftLabelOptions> soft_labels;
   std::vector<AugmentOptions> prepare;  ///< for every sample, training or not: resize
   std::vector<AugmentOptions> augment;  ///< training only
   bool normalize = true;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -21,11 +22,21 @@ struct PredictOptions {
   int top_k = 0;  ///< 0: all tokens
   std::uint64_t seed = 1;
   bool json = false;
+  bool print = true;  ///< false: on ranks that only compute
 };
 
-void predict_images(train::LoadedModel& model, const PredictOptions& options);
+/// What a sample is said to be: probabilities, or values.
+struct SamplePrediction {
+  bool probabilities = false;
+  std::vector<double> values;
+};
+/// Predicts every sample of a set, with one model or several.
+using PredictSet = std::function<std::vector<SamplePrediction>(const DataSet&)>;
+
+/// `model`: says what samples and predictions are like; `predict` predicts them.
+void predict_images(const train::LoadedModel& model, const PredictOptions& options, const PredictSet& predict);
+void predict_table(const train::LoadedModel& model, const PredictOptions& options, const PredictSet& predict);
 void predict_text(train::LoadedModel& model, const PredictOptions& options);
-void predict_table(train::LoadedModel& model, const PredictOptions& options);
 
 /// Indices of the `count` largest values, largest first; equal values in order of their indices.
 [[nodiscard]] std::vector<std::size_t> largest(const std::vector<double>& values, int count);

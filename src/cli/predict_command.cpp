@@ -10,6 +10,7 @@
 #include "cli/job_argument.hpp"
 #include "cli/predict.hpp"
 #include "cli/validators.hpp"
+#include "ensemble/combine.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::cli {
@@ -53,6 +54,16 @@ void take_files(PredictArguments& arguments) {
   require_files_of_default_job(arguments);
 }
 
+std::vector<SamplePrediction> predict_alone(train::LoadedModel& model, const DataSet& set) {
+  const auto meaning = ensemble::meaning_of(model.job().loss.kind);
+  std::vector<SamplePrediction> predictions(static_cast<std::size_t>(set.size()));
+  model.predict(set, [&](std::int64_t id, std::span<const float> prediction) {
+    predictions[static_cast<std::size_t>(id)] = {meaning != ensemble::Meaning::values,
+                                                 ensemble::read_prediction(meaning, prediction)};
+  });
+  return predictions;
+}
+
 int predict(PredictArguments& arguments) {
   take_files(arguments);
   arguments.options.json = arguments.log == "json";
@@ -63,15 +74,16 @@ int predict(PredictArguments& arguments) {
   train::LoadedModel model(job, given.empty() ? arguments.options.checkpoint : given, registries, *communicator, {},
                            [&] { return arguments.job.load(train::catalogue_of(registries)); });
   const DataSetInfo& info = model.data();
+  const auto alone = [&](const DataSet& set) { return predict_alone(model, set); };
   if (has(info, Feature::Kind::tokens)) {
     predict_text(model, arguments.options);
   } else if (arguments.options.has_prompt) {
     throw Error(ExitCode::usage, fmt::format("--prompt: this job trains on {}, not on text; give {} files instead",
                                              info.format, has(info, Feature::Kind::columns) ? "CSV" : "image"));
   } else if (has(info, Feature::Kind::image)) {
-    predict_images(model, arguments.options);
+    predict_images(model, arguments.options, alone);
   } else if (has(info, Feature::Kind::columns)) {
-    predict_table(model, arguments.options);
+    predict_table(model, arguments.options, alone);
   } else {
     throw Error(ExitCode::usage,
                 fmt::format("predict: expected a job on images, text or a table, found {}", info.format));

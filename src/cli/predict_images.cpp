@@ -139,22 +139,21 @@ void require_images(const train::LoadedModel& model) {
   }
 }
 
-using Scores = std::vector<double>;
-
 std::string class_name(const DataSetInfo& info, std::size_t index) {
   return index < info.class_names.size() ? info.class_names[index] : fmt::format("{}", index);
 }
 
 void print_sample(const train::LoadedModel& model, const PredictOptions& options, const std::vector<std::string>& files,
-                  const Scores& scores) {
+                  const SamplePrediction& prediction) {
   const DataSetInfo& info = model.data();
+  const auto& scores = prediction.values;
   const auto order = largest(scores, options.top);
-  const bool classes = model.job().loss.kind == "cross_entropy";
   if (options.json) {
     nlohmann::ordered_json line = {{"event", "predict"}, {"files", files}};
     for (const std::size_t i : order) {
-      line["classes"].push_back(
-          {{"name", class_name(info, i)}, {"index", i}, {classes ? "probability" : "value", scores[i]}});
+      line["classes"].push_back({{"name", class_name(info, i)},
+                                 {"index", i},
+                                 {prediction.probabilities ? "probability" : "value", scores[i]}});
     }
     fmt::print("{}\n", line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
     return;
@@ -165,16 +164,13 @@ void print_sample(const train::LoadedModel& model, const PredictOptions& options
 
 }  // namespace
 
-void predict_images(train::LoadedModel& model, const PredictOptions& options) {
+void predict_images(const train::LoadedModel& model, const PredictOptions& options, const PredictSet& predict) {
   require_images(model);
   const ImageFiles samples(options.files, model.inputs());
-  const bool classes = model.job().loss.kind == "cross_entropy";
-  std::vector<Scores> scores(static_cast<std::size_t>(samples.size()));
-  model.predict(samples, [&](std::int64_t id, std::span<const float> prediction) {
-    scores[static_cast<std::size_t>(id)] =
-        classes ? probabilities(prediction) : Scores(prediction.begin(), prediction.end());
-  });
-  for (std::size_t i = 0; i < scores.size(); ++i) print_sample(model, options, samples.files_of(i), scores[i]);
+  const auto predictions = predict(samples);
+  for (std::size_t i = 0; options.print && i < predictions.size(); ++i) {
+    print_sample(model, options, samples.files_of(i), predictions[i]);
+  }
 }
 
 std::vector<std::size_t> largest(const std::vector<double>& values, int count) {

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <cmath>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -17,22 +16,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// What a row is said to be: values, or probabilities of classes.
-struct RowPrediction {
-  bool probabilities = false;
-  std::vector<double> values;
-};
-
-RowPrediction read_prediction(const std::string& loss, std::span<const float> prediction) {
-  if (loss == "cross_entropy") return {true, probabilities(prediction)};
-  RowPrediction row{loss == "binary_cross_entropy", {prediction.begin(), prediction.end()}};
-  if (row.probabilities) {
-    for (double& logit : row.values) logit = 1 / (1 + std::exp(-logit));
-  }
-  return row;
-}
-
-void print_row_classes(const std::string& name, const RowPrediction& row, const DataSetInfo& info,
+void print_row_classes(const std::string& name, const SamplePrediction& row, const DataSetInfo& info,
                        const PredictOptions& options) {
   const auto order = largest(row.values, options.top);
   if (options.json) {
@@ -47,7 +31,7 @@ void print_row_classes(const std::string& name, const RowPrediction& row, const 
   for (const std::size_t i : order) fmt::print("  {:>8.4f}  {}\n", row.values[i], info.class_names.at(i));
 }
 
-void print_row_values(const std::string& name, const RowPrediction& row, const PredictOptions& options) {
+void print_row_values(const std::string& name, const SamplePrediction& row, const PredictOptions& options) {
   if (options.json) {
     const Json line = {
         {"event", "predict"}, {"row", name}, {row.probabilities ? "probabilities" : "values", row.values}};
@@ -59,7 +43,7 @@ void print_row_values(const std::string& name, const RowPrediction& row, const P
 
 }  // namespace
 
-void predict_table(train::LoadedModel& model, const PredictOptions& options) {
+void predict_table(const train::LoadedModel& model, const PredictOptions& options, const PredictSet& predict) {
   if (options.files.empty()) {
     throw Error(ExitCode::usage,
                 "predict: expected CSV files with the columns of the training set, found none; give "
@@ -70,12 +54,9 @@ void predict_table(train::LoadedModel& model, const PredictOptions& options) {
   source.paths = options.files;
   const DataSetInfo& info = model.data();
   const auto rows = data::open(source, {.like = &info});
-  std::vector<RowPrediction> predictions(static_cast<std::size_t>(rows->size()));
-  model.predict(*rows, [&](std::int64_t id, std::span<const float> prediction) {
-    predictions[static_cast<std::size_t>(id)] = read_prediction(model.job().loss.kind, prediction);
-  });
-  for (std::int64_t id = 0; id < rows->size(); ++id) {
-    const RowPrediction& row = predictions[static_cast<std::size_t>(id)];
+  const auto predictions = predict(*rows);
+  for (std::int64_t id = 0; options.print && id < rows->size(); ++id) {
+    const SamplePrediction& row = predictions[static_cast<std::size_t>(id)];
     if (row.values.size() == info.class_names.size() && row.probabilities) {
       print_row_classes(rows->name(id), row, info, options);
     } else {

@@ -3,15 +3,13 @@
 
 #include <CLI/CLI.hpp>
 #include <memory>
-#include <numeric>
 
 #include "cli/commands.hpp"
 #include "cli/job_argument.hpp"
 #include "cli/ranks.hpp"
+#include "cli/trial_places.hpp"
 #include "cli/validators.hpp"
 #include "config/sweep.hpp"
-#include "device/gpu/driver.hpp"
-#include "device/threads.hpp"
 #include "lockstep/error.hpp"
 #include "sweep/method.hpp"
 #include "sweep/sweep.hpp"
@@ -25,11 +23,6 @@ struct SweepArguments {
   std::string ranks = "auto", directory, log = "people";
   sweep::SweepRunOptions options;
 };
-
-Direction better_direction(const std::string& metric, const Registries& registries) {
-  const OpDef* op = metric == "loss" ? nullptr : registries.ops.find(metric);
-  return op != nullptr && op->higher_is_better ? Direction::maximize : Direction::minimize;
-}
 
 config::SweepFile load(const SweepArguments& arguments, const Registries& registries,
                        const config::Catalogue& catalogue) {
@@ -49,32 +42,6 @@ void check_first_trials(const config::SweepFile& sweep, const config::Catalogue&
   }
 }
 
-std::vector<std::int64_t> gpus(const JobFile& job) {
-  if (job.device != DeviceChoice::cuda) return {};
-  if (!job.devices.empty()) return job.devices;
-  std::vector<std::int64_t> all(device::ask_driver().gpus.size());
-  std::iota(all.begin(), all.end(), 0);
-  return all;
-}
-
-/// On the CPU a rank is a core, or as many as the job says that a rank has threads; with device: cuda it is a GPU.
-void place(const JobFile& job, const std::string& ranks, sweep::SweepRunOptions& options) {
-  options.devices = gpus(job);
-  const int cores = device::available_cores();
-  const bool cpu = job.device != DeviceChoice::cuda;
-  const int automatic = cpu ? cores / std::max(1, job.threads) : static_cast<int>(options.devices.size());
-  options.ranks = rank_count(ranks, std::max(automatic, options.ranks_per_trial));
-  if (options.ranks < options.ranks_per_trial) {
-    throw Error(ExitCode::usage, fmt::format("--ranks: expected at least the {} of --ranks-per-trial, found {}",
-                                             options.ranks_per_trial, options.ranks));
-  }
-  if (!cpu && options.devices.size() < static_cast<std::size_t>(options.ranks)) {
-    throw Error(ExitCode::usage, fmt::format("--ranks: expected at most the {} GPUs of this machine, found {}",
-                                             options.devices.size(), options.ranks));
-  }
-  if (cpu && job.threads == 0) options.threads = std::max(1, cores / options.ranks);
-}
-
 int run_sweep(SweepArguments& arguments) {
   const Registries registries = Registries::built_in();
   const config::Catalogue catalogue = train::catalogue_of(registries);
@@ -83,7 +50,7 @@ int run_sweep(SweepArguments& arguments) {
   const JobFile job = config::load_trial(sweep, {}, catalogue, true);
   check_first_trials(sweep, catalogue);
   config::check_world_size(job, arguments.options.ranks_per_trial);
-  place(job, arguments.ranks, arguments.options);
+  place_trials(job, arguments.ranks, "--ranks-per-trial", arguments.options);
   arguments.options.json = arguments.log == "json";
   return sweep::run_sweep(sweep, arguments.options, catalogue);
 }

@@ -33,4 +33,15 @@ namespace lockstep::cli {
           fmt::format(">={}", least)};
 }
 
+/// A number above `low` and not larger than `most`.
+[[nodiscard]] inline CLI::Validator above_up_to(double low, double most) {
+  return {[low, most](std::string& found) {
+            char* end = nullptr;
+            const double value = std::strtod(found.c_str(), &end);
+            if (!found.empty() && *end == '\0' && value > low && value <= most) return std::string();
+            return fmt::format("expected a number above {} and up to {}, found '{}'", low, most, found);
+          },
+          fmt::format(">{} <={}", low, most)};
+}
+
 }  // namespace lockstep::cli

@@ -66,6 +66,8 @@ Json what_counts(const Json& whole) {
     job.erase("metrics");
   }
   keep_file_names(job["data"]);
+  if (job["data"].value("resample", "never") == "never") job["data"].erase("resample");  // absent in earlier jobs
+  if (job["data"].contains("soft_labels")) keep_file_name(job["data"]["soft_labels"]["from"]);
   if (job.contains("initialize")) {
     Json& initialize = job["initialize"];
     keep_file_name(initialize["from"]);

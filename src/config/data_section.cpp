@@ -61,6 +61,18 @@ Is<Data> normalize_section() {
       });
 }
 
+Is<SoftLabelOptions> soft_labels_section() {
+  using Options = SoftLabelOptions;
+  return Section<Options>()
+      .field("from", &Options::from, existing_file(),
+             "a file of probabilities, as `lockstep ensemble distill` writes it")
+      .required()
+      .field("weight", &Options::weight, number().above(0).at_most(1), "of the probabilities; the label has the rest")
+      .field("temperature", &Options::temperature, number().above(0),
+             "of the probabilities: above 1 they are more equal, below 1 less")
+      .shorthand("from");
+}
+
 Is<Data> cache_section() {
   const Is<Data> memory = Section<Data>()
                               .field("budget", &Data::cache_bytes, bytes(), "of a rank, for decoded samples")
@@ -82,6 +94,12 @@ Is<DataOptions> data_section(const Catalogue& catalogue) {
       .written_if([](const Data& data) {
         return data.validation || data.validation_fraction > 0 || !data.validation_list.empty();
       })
+      .field("split_seed", &Data::split_seed, optional_of<std::uint64_t>(number().at_least(0)),
+             "which samples `validation: {fraction: ...}` takes; by default job.seed")
+      .field("resample", &Data::resample, choice<Resample>(),
+             "train on all samples, or on as many drawn from them with replacement, by job.seed (bootstrap)")
+      .field("soft_labels", &Data::soft_labels, optional_of(soft_labels_section()),
+             "train on probabilities of classes, mixed with the labels, to distil an ensemble into one model")
       .field("test", &Data::test, optional_of(source_section()), "the samples of `lockstep eval`")
       .field("prepare", &Data::prepare, list_of(augment_section(catalogue.preparations), {.least = 0}),
              "steps that every sample takes, in training and evaluation")

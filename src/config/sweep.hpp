@@ -67,6 +67,11 @@ struct SweepOptions {
   std::uint64_t seed = 1;
   std::vector<SweepParameter> parameters;
   std::int64_t job_steps = 0;  ///< of the job, which is read later; 0: it counts epochs
+  bool ensemble = false;       ///< trials are the members of an ensemble: all are kept, and none may be missing
+
+  /// What messages call the whole and its parts.
+  [[nodiscard]] const char* whole() const { return ensemble ? "ensemble" : "sweep"; }
+  [[nodiscard]] const char* part() const { return ensemble ? "member" : "trial"; }
 };
 
 }  // namespace lockstep
@@ -83,6 +88,20 @@ struct SweepFile : SweepOptions {
 /// Reads a sweep file and checks it against its job. `overrides` are of the job. Throws Problems.
 [[nodiscard]] SweepFile load_sweep(const std::string& path, const std::vector<std::string>& overrides,
                                    const Catalogue& catalogue, bool need_data);
+
+/// How the members of an ensemble differ.
+enum class MembersBy : std::uint8_t { seed, bootstrap, jobs };
+
+/// The ensemble of one job, whose members differ by their seed (and, with `bootstrap`, by the samples that they draw by
+/// it), or of listed jobs, as a grid of one parameter: `seed`, or `job`, which load_member() takes. All members hold
+/// out the same samples for validation. `jobs`: their paths; one, unless `by` is `jobs`; empty: the embedded digits.
+/// Throws Problems.
+[[nodiscard]] SweepFile make_ensemble(const std::vector<std::string>& jobs, const std::vector<std::string>& overrides,
+                                      MembersBy by, std::int64_t members, const Catalogue& catalogue);
+
+/// As load_trial(), for a member.
+[[nodiscard]] JobFile load_member(const SweepFile& ensemble, const std::vector<std::string>& settings,
+                                  const Catalogue& catalogue);
 
 /// The job of a trial: the sweep's job with these overrides ("learning_rate=0.1") in addition. Throws Problems; one in
 /// a parameter's value is reported at the parameter's place in the sweep file.

@@ -29,21 +29,23 @@ std::string canonical_sweep(const SweepOptions& sweep, const Catalogue& catalogu
   return json.dump();
 }
 
-void check_job(const SweepFile& sweep, const JobFile& job, Session& session) {
+/// What trials are compared and continued by.
+void check_job(const SweepFile& sweep, const JobFile& job, std::vector<Problem>& problems) {
+  const std::string judged = fmt::format("by which the {} judges {}s", sweep.whole(), sweep.part());
   const auto problem = [&](const char* key, std::string message) {
     Place place = job.place_of(std::string("job.") + key);
     if (place.file.empty()) place.file = sweep.job_file;
-    session.problems.push_back({place, std::move(message)});
+    problems.push_back({place, std::move(message)});
   };
   if (sweep.metric != "loss" && std::find(job.metrics.begin(), job.metrics.end(), sweep.metric) == job.metrics.end()) {
-    problem("metrics", fmt::format("expected '{}', by which the sweep judges trials; add it to metrics", sweep.metric));
+    problem("metrics", fmt::format("expected '{}', {}; add it to metrics", sweep.metric, judged));
   }
   const DataOptions& data = job.data;
   if (!data.validation && data.validation_fraction == 0 && data.validation_list.empty()) {
-    problem("data", fmt::format("expected data.validation, by which the sweep judges trials, found none"));
+    problem("data", fmt::format("expected data.validation, {}, found none", judged));
   }
   if (job.evaluate.never) {
-    problem("evaluate", "expected evaluations, by which the sweep judges trials, found 'never'");
+    problem("evaluate", fmt::format("expected evaluations, {}, found 'never'", judged));
   }
   const std::int64_t min_steps = sweep.halving.min_steps;
   if (sweep.method == SearchMethod::halving && job.steps == 0) {
@@ -57,7 +59,8 @@ void check_job(const SweepFile& sweep, const JobFile& job, Session& session) {
                         min_steps, job.steps));
   }
   if (job.checkpoint.never) {
-    problem("checkpoint", "expected checkpoints, from which interrupted trials go on, found 'never'");
+    problem("checkpoint",
+            fmt::format("expected checkpoints, from which interrupted {}s go on, found 'never'", sweep.part()));
   }
 }
 
@@ -96,10 +99,93 @@ SweepFile load_sweep(const std::string& path, const std::vector<std::string>& ov
   sweep.overrides = overrides;
   const JobFile job = load_text(sweep.job_text, sweep.job_file, overrides, catalogue, need_data);
   sweep.job_steps = job.steps;
-  check_job(sweep, job, session);
+  check_job(sweep, job, session.problems);
   if (!session.problems.empty()) throw Problems(session.problems);
   sweep.canonical = canonical_sweep(sweep, catalogue, canonical(job, catalogue));
   return sweep;
+}
+
+namespace {
+
+/// The samples that a job holds out, in a form that can be compared.
+std::string held_out(const JobFile& job, const Catalogue& catalogue) {
+  const Json data = Json::parse(canonical(job, catalogue).text).at("job").at("data");
+  const auto seed = job.data.validation_fraction > 0 ? job.data.split_seed.value_or(job.seed) : 0;
+  return Json{data.at("train"), data.value("validation", Json()), seed}.dump();
+}
+
+void require_one_validation_set(const std::vector<std::string>& files, const std::vector<JobFile>& jobs,
+                                const Catalogue& catalogue) {
+  for (std::size_t i = 1; i < jobs.size(); ++i) {
+    if (held_out(jobs[i], catalogue) == held_out(jobs[0], catalogue)) continue;
+    Place place = jobs[i].place_of("job.data");
+    if (place.file.empty()) place.file = files[i];
+    throw Problems({{place, fmt::format("expected the training and validation set of {}, since members are combined on "
+                                        "samples that none has trained on, found another; give the jobs the same "
+                                        "data.train, data.validation and data.split_seed",
+                                        files[0])}});
+  }
+}
+
+}  // namespace
+
+SweepFile make_ensemble(const std::vector<std::string>& jobs, const std::vector<std::string>& overrides, MembersBy by,
+                        std::int64_t members, const Catalogue& catalogue) {
+  SweepFile ensemble;
+  ensemble.ensemble = true;
+  ensemble.method = SearchMethod::grid;
+  ensemble.overrides = overrides;
+  std::vector<JobFile> loaded;
+  Json identity = {{"by", by == MembersBy::seed ? "seed" : by == MembersBy::bootstrap ? "bootstrap" : "jobs"}};
+  std::string digests;
+  for (const auto& path : jobs) {
+    ensemble.job_text = path.empty() ? default_job_text() : text_of(path, "job");
+    ensemble.job_file = path.empty() ? "digits.yaml" : path;
+    loaded.push_back(load_text(ensemble.job_text, path, overrides, catalogue, true));
+    digests += canonical(loaded.back(), catalogue).digest;
+  }
+  const JobFile& job = loaded.front();
+  SweepParameter parameter{.path = by == MembersBy::jobs ? "job" : "seed"};
+  if (by == MembersBy::jobs) {
+    for (const auto& path : jobs) parameter.choices.push_back(Json(path).dump());
+    require_one_validation_set(jobs, loaded, catalogue);
+  } else {
+    for (std::int64_t m = 0; m < members; ++m) {
+      parameter.choices.push_back(fmt::format("{}", job.seed + static_cast<std::uint64_t>(m)));
+    }
+    if (job.data.validation_fraction > 0 && !job.data.split_seed) {
+      ensemble.overrides.push_back(fmt::format("data.split_seed={}", job.seed));
+    }
+    if (by == MembersBy::bootstrap) ensemble.overrides.emplace_back("data.resample=bootstrap");
+  }
+  ensemble.parameters = {parameter};
+  ensemble.name = job.name;
+  ensemble.directory = "ensembles/" + ensemble.name;
+  ensemble.metric = job.metrics.empty() ? "loss" : job.metrics.front();
+  ensemble.job_steps = job.steps;
+  std::vector<Problem> problems;
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    if (!jobs[i].empty()) ensemble.job_file = jobs[i];
+    check_job(ensemble, loaded[i], problems);
+  }
+  if (!problems.empty()) throw Problems(problems);
+  identity["job_sha256"] = digests;
+  ensemble.canonical = identity.dump();
+  return ensemble;
+}
+
+JobFile load_member(const SweepFile& ensemble, const std::vector<std::string>& settings, const Catalogue& catalogue) {
+  std::vector<std::string> overrides = ensemble.overrides;
+  std::string file = ensemble.job_file, text = ensemble.job_text;
+  for (const auto& setting : settings) {
+    if (setting.starts_with("job=")) {
+      file = Json::parse(setting.substr(4)).get<std::string>();
+      text = text_of(file, "job");
+    } else {
+      overrides.push_back(setting);
+    }
+  }
+  return load_text(text, file, overrides, catalogue, true);
 }
 
 JobFile load_trial(const SweepFile& sweep, const std::vector<std::string>& settings, const Catalogue& catalogue,

@@ -121,6 +121,19 @@ std::unique_ptr<DataSet> make_view(std::shared_ptr<const DataSet> whole, std::ve
   return std::make_unique<View>(std::move(whole), std::move(ids));
 }
 
+std::unique_ptr<DataSet> bootstrap(std::shared_ptr<const DataSet> whole, std::uint64_t seed) {
+  static constexpr std::uint64_t kStream = hash_name("bootstrap");
+  const auto size = static_cast<std::uint64_t>(whole->size());
+  std::vector<std::int64_t> ids;
+  for (std::uint64_t i = 0; i < size; ++i) {
+    const auto words =
+        philox(mix(seed, kStream), {static_cast<std::uint32_t>(i), static_cast<std::uint32_t>(i >> 32), 0, 0});
+    ids.push_back(static_cast<std::int64_t>((std::uint64_t{words[0]} << 32 | words[1]) % size));
+  }
+  std::sort(ids.begin(), ids.end());
+  return make_view(std::move(whole), std::move(ids));
+}
+
 Split split(const std::shared_ptr<const DataSet>& whole, const SplitOptions& options) {
   if (options.list.empty() && !(options.fraction > 0 && options.fraction < 1)) {
     throw Error(ExitCode::configuration,

@@ -14,6 +14,10 @@ namespace lockstep::data {
 /// Some samples of a set, in any order. `ids` are the whole set's. Class counts and digest are the view's own.
 [[nodiscard]] std::unique_ptr<DataSet> make_view(std::shared_ptr<const DataSet> whole, std::vector<std::int64_t> ids);
 
+/// As many samples as `whole` has, drawn from it with replacement, in order of ids: a function of the seed and the size
+/// only (Efron, "Bootstrap Methods: Another Look at the Jackknife", 1979).
+[[nodiscard]] std::unique_ptr<DataSet> bootstrap(std::shared_ptr<const DataSet> whole, std::uint64_t seed);
+
 /// bytes_read() of each is that of the set they were cut from, so count only one of them.
 struct Split {
   std::unique_ptr<DataSet> train, validation;

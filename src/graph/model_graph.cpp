@@ -147,6 +147,17 @@ std::string target_feature(const std::string& wanted, const std::vector<Feature>
                           fmt::join(names, ", "), wanted, did_you_mean(wanted, names)));
 }
 
+void add_loss_and_metrics(GraphBuilder& builder, ValueId prediction, ValueId target, const LossOptions& loss,
+                          const std::vector<std::string>& metrics) {
+  Graph& graph = builder.graph();
+  graph.loss = builder.add_node(loss.kind, {prediction, target}, loss.attributes, "loss");
+  for (const auto& metric : metrics) {
+    graph.metrics.push_back(builder.add_node(metric, {prediction, target},
+                                             shared_attributes(builder.ops().at(metric), loss.attributes),
+                                             "metric." + metric));
+  }
+}
+
 Graph build_model_graph(const ModelGraphRequest& request, const OpRegistry& ops, const ModelRegistry& models) {
   GraphBuilder builder(ops, request.batch);
   ModelContext context{.inputs = {}, .classes = request.classes, .vocabulary = request.vocabulary, .context = 0};
@@ -168,14 +179,7 @@ Graph build_model_graph(const ModelGraphRequest& request, const OpRegistry& ops,
   const ValueId output = build_model(builder, *request.model, context, models);
   builder.graph().output = output;
   freeze(builder.graph(), *request.model);
-  if (request.loss != nullptr) {
-    builder.graph().loss = builder.add_node(request.loss->kind, {output, target_id}, request.loss->attributes, "loss");
-    for (const auto& metric : request.metrics) {
-      builder.graph().metrics.push_back(builder.add_node(metric, {output, target_id},
-                                                         shared_attributes(ops.at(metric), request.loss->attributes),
-                                                         "metric." + metric));
-    }
-  }
+  if (request.loss != nullptr) add_loss_and_metrics(builder, output, target_id, *request.loss, request.metrics);
   return std::move(builder.graph());
 }
 

@@ -20,6 +20,10 @@ struct ModelGraphRequest {
 [[nodiscard]] Graph build_model_graph(const ModelGraphRequest& request, const OpRegistry& ops,
                                       const ModelRegistry& models);
 
+/// Appends the loss and the metrics (job.metrics) of a prediction.
+void add_loss_and_metrics(GraphBuilder& builder, ValueId prediction, ValueId target, const LossOptions& loss,
+                          const std::vector<std::string>& metrics);
+
 /// The features that a graph reads, by name, in the order of its inputs.
 [[nodiscard]] std::vector<std::string> input_names(const Graph& graph);
 

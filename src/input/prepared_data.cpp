@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "core/digest.hpp"
+#include "data/soft_labels.hpp"
 #include "data/split.hpp"
 #include "data/statistics.hpp"
 #include "device/threads.hpp"
@@ -30,7 +31,7 @@ void open_sets(const DataOptions& wanted, std::uint64_t seed, const DataSets& ow
       data::SplitOptions options;
       options.fraction = wanted.validation_list.empty() ? wanted.validation_fraction : 0;
       options.list = wanted.validation_list;
-      options.seed = seed;
+      options.seed = wanted.split_seed.value_or(seed);
       auto parts = data::split(whole, options);
       data.train = std::move(parts.train);
       data.validation = std::move(parts.validation);
@@ -43,6 +44,13 @@ void open_sets(const DataOptions& wanted, std::uint64_t seed, const DataSets& ow
     data.validation = indexes.open("validation", *wanted.validation, like);
   }
   if (with_test && wanted.test) data.test = indexes.open("test", *wanted.test, like);
+  if (wanted.soft_labels) {
+    data.train = data::with_soft_labels(std::move(data.train), *wanted.soft_labels);
+    for (auto* set : {&data.validation, &data.test}) {
+      if (*set) *set = data::with_one_hot_labels(std::move(*set));
+    }
+  }
+  if (wanted.resample == Resample::bootstrap) data.train = data::bootstrap(std::move(data.train), seed);
   const auto by_policy = [&](std::shared_ptr<const DataSet>& set, const char* name) {
     set = data::with_bad_samples(std::move(set), wanted.bad_samples, name, data.replaced);
   };

@@ -53,13 +53,13 @@ void apply(Study& study, const Json& json) {
 }
 
 /// The keys in which two sweeps differ.
-std::vector<std::string> differing(const Json& was, const Json& is) {
+std::vector<std::string> differing(const Json& was, const Json& is, const std::string& whole) {
   std::vector<std::string> keys;
   for (const auto& [key, value] : was.items()) {
-    if (!is.contains(key) || is.at(key) != value) keys.push_back(key == "job_sha256" ? "job" : "sweep." + key);
+    if (!is.contains(key) || is.at(key) != value) keys.push_back(key == "job_sha256" ? "job" : whole + "." + key);
   }
   for (const auto& [key, value] : is.items()) {
-    if (!was.contains(key)) keys.push_back("sweep." + key);
+    if (!was.contains(key)) keys.push_back(whole + "." + key);
   }
   return keys;
 }
@@ -102,13 +102,12 @@ void Journal::read() {
         apply(study_, json);
         continue;
       }
-      const auto keys = differing(json.at("sweep"), own);
+      const auto keys = differing(json.at("sweep"), own, study_.options().whole());
       if (keys.empty()) continue;
-      throw Error(
-          ExitCode::configuration,
-          fmt::format("{}: expected the sweep that was begun in this directory, found another: it differs in {}; "
-                      "choose another directory with --directory",
-                      path_, fmt::join(keys, ", ")));
+      throw Error(ExitCode::configuration,
+                  fmt::format("{}: expected the {} that was begun in this directory, found another: it differs in {}; "
+                              "choose another directory with --directory",
+                              path_, study_.options().whole(), fmt::join(keys, ", ")));
     } catch (const Json::exception&) {
     } catch (const std::out_of_range&) {
     }

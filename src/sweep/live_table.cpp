@@ -22,14 +22,14 @@ std::string headline(const Study& study, std::size_t running, double seconds) {
   }
   const SweepOptions& options = study.options();
   telemetry::Line line;
-  line.add(fmt::format("{}  {}", options.name, name_of(options.method)));
+  line.add(fmt::format("{}  {}", options.name, options.ensemble ? "ensemble" : name_of(options.method)));
   const std::string of = options.budget.trials > 0 ? fmt::format("/{}", options.budget.trials) : "";
-  line.add(fmt::format("{}{} trials done", done, of));
+  line.add(fmt::format("{}{} {}s done", done, of, options.part()));
   line.add(fmt::format("{} running", running));
   if (failed > 0) line.add(fmt::format("{} failed", failed));
   if (const Trial* best = study.best(); best != nullptr) {
-    line.add(fmt::format("best {} {} (trial {})", options.metric, telemetry::fixed_number(best->reports.back().value),
-                         best->number));
+    line.add(fmt::format("best {} {} ({} {})", options.metric, telemetry::fixed_number(best->reports.back().value),
+                         options.part(), best->number));
   }
   line.add(telemetry::clock_time(seconds));
   return line.text();
@@ -51,9 +51,9 @@ std::string best_row(const Trial& trial) {
 
 std::vector<std::string> table_rows(const Study& study, const std::vector<RunningTrial>& running, double seconds,
                                     std::size_t columns, std::size_t rows) {
-  std::vector<std::string> lines = {
-      headline(study, running.size(), seconds),
-      fmt::format("{:>6}  {:<8}{:>13}{:>10}  settings", "trial", "state", "steps", study.options().metric)};
+  std::vector<std::string> lines = {headline(study, running.size(), seconds),
+                                    fmt::format("{:>6}  {:<8}{:>13}{:>10}  settings", study.options().part(), "state",
+                                                "steps", study.options().metric)};
   for (const auto& one : running) lines.push_back(running_row(study, one));
   std::vector<const Trial*> ranked;
   for (const auto& trial : study.trials()) {
@@ -97,7 +97,7 @@ void LiveTable::show(const Study& study, const std::vector<RunningTrial>& runnin
 std::string LiveTable::change(const Study& study, int number) {
   const Trial& trial = study.trials().at(static_cast<std::size_t>(number));
   const std::string settings = " (" + text(trial.settings) + ")";
-  const std::string name = fmt::format("trial {} ", number);
+  const std::string name = fmt::format("{} {} ", study.options().part(), number);
   if (trial.state == TrialState::failed) return name + "failed: " + trial.message + settings;
   if (trial.state == TrialState::waiting) return name + "is tried again: " + trial.message;
   return name +

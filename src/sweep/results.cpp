@@ -102,7 +102,8 @@ std::string trials_json(const Study& study) {
 }
 
 std::string best_yaml(const Study& study, const Trial& best, const std::string& job) {
-  return fmt::format("# Trial {} of the sweep {}: validation {} {} after {} steps.\n# {}\n{}", best.number,
+  return fmt::format("# {} {} of the {} {}: validation {} {} after {} steps.\n# {}\n{}",
+                     study.options().ensemble ? "Member" : "Trial", best.number, study.options().whole(),
                      study.options().name, study.options().metric, best.reports.back().value, best.reports.back().steps,
                      text(best.settings), job);
 }

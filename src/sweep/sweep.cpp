@@ -74,7 +74,7 @@ class Sweep {
 
   int run() {
     if (!study().trials().empty()) {
-      say(fmt::format("{}: goes on with {} trials", sweep_.directory, study().trials().size()));
+      say(fmt::format("{}: goes on with {} {}s", sweep_.directory, study().trials().size(), sweep_.part()));
     }
     while (true) {
       handle_signals();
@@ -108,7 +108,10 @@ class Sweep {
 
   void handle_signals() {
     for (const int count = signals_.count(); signals_seen_ < count; ++signals_seen_) {
-      if (signals_seen_ == 0) say("stopping: the trials that run write checkpoints; a second signal ends them at once");
+      if (signals_seen_ == 0) {
+        say(fmt::format("stopping: the {}s that run write checkpoints; a second signal ends them at once",
+                        sweep_.part()));
+      }
       stopping_ = true;
       for (auto& slot : slots_) {
         if (slot) slot->stop();
@@ -181,7 +184,9 @@ class Sweep {
     if (sweep_.method == SearchMethod::halving) {  // trials are compared where they are paused
       words.push_back(fmt::format("evaluate={{every: {} steps}}", sweep_.halving.min_steps));
     }
-    return config::canonical(config::load_trial(sweep_, words, catalogue_, true), catalogue_);
+    return config::canonical(sweep_.ensemble ? config::load_member(sweep_, words, catalogue_)
+                                             : config::load_trial(sweep_, words, catalogue_, true),
+                             catalogue_);
   }
 
   void start(std::size_t slot, const Trial& trial) {
@@ -241,13 +246,20 @@ class Sweep {
       return static_cast<int>(ExitCode::interrupted);
     }
     const Trial* best = study().best();
-    if (best == nullptr) {
+    const auto failed = std::count_if(study().trials().begin(), study().trials().end(),
+                                      [](const Trial& trial) { return trial.state == TrialState::failed; });
+    if (best == nullptr || (sweep_.ensemble && failed > 0)) {
       throw Error(ExitCode::infrastructure,
-                  fmt::format("{}: no trial has come to its end; trials.csv there says why", sweep_.directory));
+                  fmt::format("{}: {} {} has come to its end; trials.csv there says why", sweep_.directory,
+                              sweep_.ensemble ? "not every" : "no", sweep_.part()));
     }
     if (!options_.json) {
-      for (const auto& row : table_rows(study(), {}, seconds_since(start_), 120, 5)) table_.line(row);
-      table_.line(fmt::format("the best trial's job is {}/best.yaml", sweep_.directory));
+      for (const auto& row : table_rows(study(), {}, seconds_since(start_), 120, sweep_.ensemble ? 20 : 5)) {
+        table_.line(row);
+      }
+      table_.line(sweep_.ensemble
+                      ? fmt::format("lockstep ensemble eval {} says what they are together", sweep_.directory)
+                      : fmt::format("the best trial's job is {}/best.yaml", sweep_.directory));
     }
     return 0;
   }

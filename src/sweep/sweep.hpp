@@ -19,7 +19,8 @@ struct SweepRunOptions {
   bool json = false;                  ///< the journal's lines go to stdout, instead of the table to stderr
 };
 
-/// Returns the exit code: 0 also if trials have failed, as long as one has not.
+/// Returns the exit code: 0 also if trials have failed, as long as one has not; of an ensemble, if no member has
+/// failed.
 int run_sweep(const config::SweepFile& sweep, const SweepRunOptions& options, const config::Catalogue& catalogue);
 
 }  // namespace lockstep::sweep

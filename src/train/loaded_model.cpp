@@ -7,6 +7,7 @@
 
 #include "config/files.hpp"
 #include "core/input_source.hpp"
+#include "data/soft_labels.hpp"
 #include "exec/worker_pool.hpp"
 #include "input/data_facts.hpp"
 #include "lockstep/error.hpp"
@@ -67,7 +68,10 @@ EvaluationSet open_evaluation_set(const std::string& name, const Job& job, const
   if (is_open) return one_of(name, known);
   auto set = name == "train" ? own.train : name == "validation" ? own.validation : nullptr;
   const SourceOptions* const source = own_source(name, job);
-  if (!set && source != nullptr) set = open_like(name, config::expanded(*source), known.train->info(), communicator);
+  if (!set && source != nullptr) {
+    set = open_like(name, config::expanded(*source), known.train->info(), communicator);
+    if (job.data.soft_labels) set = data::with_one_hot_labels(std::move(set));
+  }
   if (set) return {data::with_bad_samples(std::move(set), job.data.bad_samples, name, known.replaced), known.replaced};
   const JobFile whole = with_data();
   return one_of(name, input::prepare_data(whole.data, whole.seed, whole.batch_size, *known.augmentations, own,
@@ -167,9 +171,19 @@ LoadedModel::LoadedModel(const JobFile& job, const std::string& which, const Reg
   prediction_shape_.assign(batch.begin() + 1, batch.end());
 }
 
-EvaluationResult LoadedModel::evaluate(const std::string& set) {
+EvaluationSet LoadedModel::open_set(const std::string& set) {
   require_evaluation_set(set, job_, own_);
-  const EvaluationSet opened = open_evaluation_set(set, job_, own_, data_, with_data_, communicator_);
+  return open_evaluation_set(set, job_, own_, data_, with_data_, communicator_);
+}
+
+std::unique_ptr<SetPredictor> LoadedModel::predictor_of(const DataSet& set) {
+  const Graph graph = make_prediction_graph(job_, data_, registries_, job_.batch_size / job_.shards);
+  return std::make_unique<SetPredictor>(
+      SetPredictor::Parts{job_, graph, backend_->device(), values(), data_.pipeline(set, false)}, set, communicator_);
+}
+
+EvaluationResult LoadedModel::evaluate(const std::string& set) {
+  const EvaluationSet opened = open_set(set);
   return evaluate(*opened.set, *opened.replaced);
 }
 

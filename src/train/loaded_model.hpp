@@ -15,6 +15,7 @@
 #include "lockstep/trained_model.hpp"
 #include "lockstep/trainer.hpp"
 #include "train/backend.hpp"
+#include "train/set_predictor.hpp"
 
 namespace lockstep::train {
 
@@ -57,6 +58,13 @@ class LoadedModel {
 
   [[nodiscard]] EvaluationResult evaluate(const std::string& set);
   [[nodiscard]] EvaluationResult evaluate(const DataSet& set, data::ReplacedSamples& replaced);
+
+  /// Opens a set of the job. Collective.
+  [[nodiscard]] EvaluationSet open_set(const std::string& set);
+  /// Predictions of a set by shards. Collective; `set` and this model must outlive the result.
+  [[nodiscard]] std::unique_ptr<SetPredictor> predictor_of(const DataSet& set);
+  /// Weights may be overwritten; the next evaluate() or predictor_of() computes with them.
+  [[nodiscard]] checkpoint::SavedModel& saved() { return saved_; }
 
   using TakePrediction = std::function<void(std::int64_t id, std::span<const float> prediction)>;
   void predict(const DataSet& samples, const TakePrediction& take);

@@ -47,6 +47,26 @@ TEST(Split, DependsOnTheSeedAlone) {
   EXPECT_NE(first.train->info().digest, other.train->info().digest);
 }
 
+TEST(Bootstrap, IsAFunctionOfTheSeedAndDrawsWithReplacement) {
+  const std::shared_ptr<const DataSet> whole = digits(1000);
+  const auto drawn = data::bootstrap(whole, 3), again = data::bootstrap(whole, 3), other = data::bootstrap(whole, 4);
+  EXPECT_EQ(drawn->size(), 1000);
+  EXPECT_EQ(names(*drawn), names(*again));
+  EXPECT_EQ(drawn->info().digest, again->info().digest);
+  EXPECT_NE(names(*drawn), names(*other));
+  EXPECT_NE(drawn->info().digest, other->info().digest);
+  const auto all = names(*drawn);
+  EXPECT_TRUE(std::is_sorted(all.begin(), all.end(), [](const auto& a, const auto& b) {
+    return std::stoll(a.substr(1)) < std::stoll(b.substr(1));
+  }));
+  // A share of 1 - 1/e = 0.632 is drawn at least once; its standard deviation is about 0.01.
+  const double distinct = static_cast<double>(std::set(all.begin(), all.end()).size()) / 1000;
+  EXPECT_NEAR(distinct, 0.632, 0.04);
+  std::int64_t counted = 0;
+  for (const auto count : drawn->info().class_counts) counted += count;
+  EXPECT_EQ(counted, 1000);
+}
+
 TEST(Split, CountsAreThePartsOwn) {
   const auto parts = data::split(digits(200), {0.25, "", 3});
   std::int64_t sum = 0;

@@ -1,0 +1,233 @@
+// lockstep ensemble eval: the members' metrics and those of what they predict together, calibration, disagreement.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "cli/ensemble_commands.hpp"
+#include "cli/validators.hpp"
+#include "core/spans.hpp"
+#include "ensemble/calibration.hpp"
+#include "ensemble/outcome.hpp"
+#include "telemetry/text.hpp"
+
+namespace lockstep::cli {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+using ensemble::Meaning;
+
+struct EnsembleEvalArguments : EnsembleArguments {
+  std::string set = "validation";
+  int bins = 15;
+};
+
+/// A member, or a way to combine all of them.
+struct Row {
+  std::string name;
+  std::map<std::string, double> metrics;
+  std::optional<ensemble::Calibration> calibration;  ///< of probabilities
+};
+
+struct EnsembleResult {
+  std::int64_t samples = 0;
+  std::vector<Row> members, combined;
+  std::vector<double> weights;  ///< empty: there is no validation set to fit them on
+  std::vector<double> pairs;    ///< disagreement
+};
+
+bool has_validation(const Job& job) {
+  return job.data.validation || job.data.validation_fraction > 0 || !job.data.validation_list.empty();
+}
+
+std::vector<double> fit(Meaning meaning, const std::vector<ensemble::Table>& tables,
+                        const ensemble::SetTargets& targets) {
+  const auto numbers = ensemble::as_numbers(meaning, targets);
+  return meaning == Meaning::values ? ensemble::fit_squared_error(tables, numbers)
+                                    : ensemble::fit_likelihood(meaning, tables, numbers);
+}
+
+class Judge {
+ public:
+  Judge(const ensemble::Members& members, const ensemble::SetTargets& targets, int bins, const Registries& registries)
+      : members_(members),
+        targets_(targets),
+        numbers_(ensemble::as_numbers(members.meaning(), targets)),
+        bins_(bins),
+        registries_(registries) {}
+
+  [[nodiscard]] Row of(const std::string& name, const std::vector<float>& raw, const ensemble::Table& table) const {
+    Row row{name, ensemble::metrics_of(raw, table.width, targets_, members_.first().job(), registries_), {}};
+    if (members_.meaning() != Meaning::values) {
+      row.calibration = ensemble::calibration_of(members_.meaning(), table, numbers_, bins_);
+    }
+    return row;
+  }
+
+  [[nodiscard]] Row of(const std::string& name, const ensemble::Table& table) const {
+    std::vector<float> raw;
+    for (std::size_t i = 0; i < table.samples(); ++i) {
+      const auto prediction = ensemble::as_prediction(members_.meaning(), table.row(i));
+      raw.insert(raw.end(), prediction.begin(), prediction.end());
+    }
+    return of(name, raw, table);
+  }
+
+ private:
+  const ensemble::Members& members_;
+  const ensemble::SetTargets& targets_;
+  ensemble::Targets numbers_;
+  int bins_;
+  const Registries& registries_;
+};
+
+EnsembleResult judge(const EnsembleEvalArguments& arguments, const ensemble::Members& members,
+                     const std::vector<std::vector<float>>& raw, const ensemble::SetTargets& targets,
+                     std::vector<double> weights, const Registries& registries) {
+  const auto tables = members.tables(raw);
+  const Judge judge(members, targets, arguments.bins, registries);
+  EnsembleResult result{.samples = static_cast<std::int64_t>(tables[0].samples())};
+  for (std::size_t m = 0; m < tables.size(); ++m) {
+    result.members.push_back(judge.of(fmt::format("member {}", m), raw[m], tables[m]));
+  }
+  result.combined.push_back(judge.of("mean", ensemble::weighted(tables, ensemble::equal_weights(tables.size()))));
+  if (members.meaning() != Meaning::values) {
+    result.combined.push_back(judge.of("vote", ensemble::vote(members.meaning(), tables)));
+  }
+  if (!weights.empty()) result.combined.push_back(judge.of("weighted", ensemble::weighted(tables, weights)));
+  result.weights = std::move(weights);
+  result.pairs = ensemble::disagreement(members.meaning(), tables);
+  return result;
+}
+
+void print_row(const Row& row) {
+  std::string line = fmt::format("  {:<10}", row.name);
+  for (const auto& [name, value] : row.metrics) line += fmt::format(" {:>12.6g}", value);
+  if (row.calibration) line += fmt::format(" {:>12.6g}", row.calibration->error);
+  fmt::print("{}\n", line);
+}
+
+void print_text(const EnsembleEvalArguments& arguments, const ensemble::Members& members, const EnsembleResult& result,
+                double seconds) {
+  fmt::print("{} on {} {} samples\n", telemetry::counted(static_cast<std::int64_t>(members.size()), "member"),
+             telemetry::grouped(result.samples), arguments.set);
+  std::string head = fmt::format("  {:<10}", "");
+  for (const auto& [name, value] : result.members[0].metrics) head += fmt::format(" {:>12}", name);
+  if (result.members[0].calibration) head += fmt::format(" {:>12}", "ECE");
+  fmt::print("{}\n", head);
+  for (const auto* rows : {&result.members, &result.combined}) {
+    for (const Row& row : *rows) print_row(row);
+  }
+  if (!result.weights.empty()) {
+    fmt::print("weights {:.4f}, fitted on validation{}\n", fmt::join(result.weights, " "),
+               arguments.set == "validation" ? ", where they are also measured: look at --set test" : "");
+  }
+  std::vector<std::string> pairs;
+  for (std::size_t a = 0; a < members.size(); ++a) {
+    for (std::size_t b = a + 1; b < members.size(); ++b) {
+      pairs.push_back(fmt::format("{}-{} {:.4f}", a, b, result.pairs[a * members.size() + b]));
+    }
+  }
+  fmt::print("disagreement {:.4f} ({})\n", ensemble::mean_disagreement(result.pairs, members.size()),
+             fmt::join(pairs, ", "));
+  fmt::print("time {}\n", telemetry::duration(seconds));
+}
+
+Json row_json(const Row& row, const std::string& key, const std::string& name) {
+  auto metrics = row.metrics;
+  const double loss = metrics.extract("loss").mapped();
+  Json json = {{key, name}, {"loss", loss}, {"metrics", metrics}};
+  if (!row.calibration) return json;
+  json["calibration_error"] = row.calibration->error;
+  for (const auto& bin : row.calibration->bins) {
+    json["bins"].push_back({{"low", bin.low},
+                            {"high", bin.high},
+                            {"count", bin.count},
+                            {"confidence", bin.confidence},
+                            {"accuracy", bin.accuracy}});
+  }
+  return json;
+}
+
+void print_json(const EnsembleEvalArguments& arguments, const ensemble::Members& members, const EnsembleResult& result,
+                double seconds) {
+  Json line = {{"event", "ensemble_eval"}, {"set", arguments.set}, {"samples", result.samples}};
+  for (std::size_t m = 0; m < members.size(); ++m) {
+    Json member = row_json(result.members[m], "directory", members.directory(m));
+    member["checkpoint"] = members.model(m).saved().path;
+    member["parameters_sha256"] = exec::sha256_of(members.model(m).saved().parameters);
+    line["members"].push_back(std::move(member));
+  }
+  for (const Row& row : result.combined) line["combined"].push_back(row_json(row, "by", row.name));
+  line["weights"] = result.weights;
+  line["disagreement"] = {{"mean", ensemble::mean_disagreement(result.pairs, members.size())}};
+  for (std::size_t m = 0; m < members.size(); ++m) {
+    const auto begin = result.pairs.begin() + static_cast<std::ptrdiff_t>(m * members.size());
+    line["disagreement"]["pairs"].push_back(std::vector(begin, begin + static_cast<std::ptrdiff_t>(members.size())));
+  }
+  line["seconds"] = seconds;
+  fmt::print("{}\n", line.dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+
+int evaluate_members(const EnsembleEvalArguments& arguments, ensemble::Members& members, Communicator& communicator,
+                     const Registries& registries) {
+  const auto start = Clock::now();
+  const auto opened = members.open_set(arguments.set);
+  const auto raw = members.predict(*opened.set);
+  const bool leads = communicator.rank() == 0;
+  std::vector<double> weights;
+  ensemble::SetTargets targets;
+  const Job& job = members.first().job();
+  if (leads) targets = ensemble::targets_of(*opened.set, job);
+  if (arguments.set == "validation") {
+    if (leads) weights = fit(members.meaning(), members.tables(raw), targets);
+  } else if (has_validation(job)) {
+    const auto validation = members.open_set("validation");
+    const auto predicted = members.predict(*validation.set);
+    if (leads) {
+      weights = fit(members.meaning(), members.tables(predicted), ensemble::targets_of(*validation.set, job));
+    }
+  }
+  if (!leads) return 0;
+  const auto result = judge(arguments, members, raw, targets, weights, registries);
+  const std::string directory = arguments.directory();
+  if (!weights.empty() && !directory.empty()) write_fitted_weights(directory, weights, members);
+  const auto print = arguments.log == "json" ? print_json : print_text;
+  print(arguments, members, result, seconds_since(start));
+  return 0;
+}
+
+}  // namespace
+
+void add_ensemble_eval(CLI::App& ensemble, Action& run) {
+  CLI::App* command = ensemble.add_subcommand(
+      "eval", "Evaluate the members, and what they predict together, on every sample of a set, once.");
+  command->footer(
+      "Fits the members' weights on the validation set, and keeps them in the ensemble's directory.\n\n"
+      "Examples:\n  lockstep ensemble eval ensembles/digits --ranks 2\n"
+      "  lockstep ensemble eval runs/a runs/b data.test.images=/data/test --set test --log json");
+  auto arguments = std::make_shared<EnsembleEvalArguments>();
+  arguments->add_to(*command);
+  arguments->add_log_to(*command, "one object");
+  command->add_option("--set", arguments->set, "validation, test or train")
+      ->check(one_of({"validation", "test", "train"}))
+      ->capture_default_str();
+  command->add_option("--bins", arguments->bins, "of the expected calibration error")
+      ->check(at_least(1))
+      ->capture_default_str();
+  command->callback([&run, arguments] {
+    run = [arguments] {
+      return run_with_members(
+          *arguments, [&](ensemble::Members& members, Communicator& communicator, const Registries& registries) {
+            return evaluate_members(*arguments, members, communicator, registries);
+          });
+    };
+  });
+}
+
+}  // namespace lockstep::cli

@@ -1,0 +1,165 @@
+#include "ensemble/members.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "checkpoint/saved_model.hpp"
+#include "comm/transport/work_together.hpp"
+#include "core/whole_file.hpp"
+#include "ensemble/shares.hpp"
+#include "lockstep/error.hpp"
+#include "train/catalogue.hpp"
+
+namespace lockstep::ensemble {
+
+namespace {
+
+void add_trials(const std::string& place, const std::string& text, std::vector<std::string>& directories) {
+  const auto json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  try {
+    for (const auto& trial : json.at("trials")) {
+      const int number = trial.at("trial");
+      const auto state = trial.at("state").get<std::string>();
+      if (state != "done") {
+        throw Error(ExitCode::data,
+                    fmt::format("{}: expected members that are trained to their end, found member {} {}; train them "
+                                "with the same command as before",
+                                place, number, state));
+      }
+      directories.push_back(fmt::format("{}/trials/{:04}", place, number));
+    }
+  } catch (const nlohmann::json::exception&) {
+    throw Error(ExitCode::data, fmt::format("{}/trials.json: expected the trials of an ensemble or a sweep, found "
+                                            "something else; train them again",
+                                            place));
+  }
+}
+
+std::unique_ptr<train::LoadedModel> load(const std::string& directory, const std::vector<std::string>& overrides,
+                                         const std::string& which, const Registries& registries,
+                                         Communicator& communicator) {
+  const auto job = [&registries, directory, overrides](bool need_data) {
+    auto words = overrides;
+    words.emplace_back("data.resample=never");  // which samples one member has drawn is not the set's matter
+    return checkpoint::load_saved_job(directory, words, train::catalogue_of(registries), need_data);
+  };
+  return std::make_unique<train::LoadedModel>(job(false), which, registries, communicator, DataSets(),
+                                              [job] { return job(true); });
+}
+
+}  // namespace
+
+std::vector<std::string> member_directories(const std::vector<std::string>& places) {
+  std::vector<std::string> directories;
+  for (const auto& place : places) {
+    if (const auto trials = read_whole_file(place + "/trials.json")) {
+      add_trials(place, *trials, directories);
+    } else {
+      directories.push_back(place);
+    }
+  }
+  if (directories.size() < 2) {
+    throw Error(ExitCode::usage,
+                fmt::format("ensemble: expected the directory of an ensemble, or those of two runs or more, found {}; "
+                            "train one with `lockstep ensemble train`",
+                            directories.empty() ? "none" : "only " + directories.front()));
+  }
+  return directories;
+}
+
+Members::Members(const std::vector<std::string>& directories, const std::vector<std::string>& overrides,
+                 const std::string& which, const Registries& registries, Communicator& communicator)
+    : directories_(directories), communicator_(communicator) {
+  for (const auto& directory : directories) {
+    models_.push_back(load(directory, overrides, which, registries, communicator));
+  }
+  require_alike();
+}
+
+void Members::require_alike() const {
+  const auto refuse = [&](std::size_t m, const std::string& expected, const std::string& found) {
+    throw Error(ExitCode::configuration,
+                fmt::format("{}: expected {}, as {} has, found {}; only predictions of the same can be combined",
+                            directories_[m], expected, directories_[0], found));
+  };
+  const train::LoadedModel& one = first();
+  if (one.prediction_shape().size() != 1) {
+    throw Error(ExitCode::usage, fmt::format("ensemble: expected members that predict classes or numbers of a sample, "
+                                             "found {}, which predicts {}",
+                                             directories_[0], to_string(one.prediction_shape())));
+  }
+  for (std::size_t m = 1; m < models_.size(); ++m) {
+    const train::LoadedModel& other = *models_[m];
+    if (other.job().loss.kind != one.job().loss.kind) {
+      refuse(m, "the loss " + one.job().loss.kind, other.job().loss.kind);
+    }
+    if (other.prediction_shape() != one.prediction_shape()) {
+      refuse(m, fmt::format("predictions {}", to_string(one.prediction_shape())), to_string(other.prediction_shape()));
+    }
+    if (other.data().class_names != one.data().class_names) refuse(m, "the same classes", "others");
+  }
+}
+
+std::size_t Members::width() const {
+  return static_cast<std::size_t>(first().prediction_shape()[0]);
+}
+
+std::vector<std::vector<float>> Members::predict(const DataSet& set) {
+  const auto samples = static_cast<std::size_t>(set.size());
+  std::vector<std::vector<float>> all(size(), std::vector<float>(samples * width()));
+  if (samples == 0) return all;
+  std::vector<std::int64_t> shard_samples;
+  for (const auto& model : models_) shard_samples.push_back(model->job().batch_size / model->job().shards);
+  const auto shares = shares_of_ranks(set.size(), shard_samples, communicator_.size());
+  const auto& mine = shares[static_cast<std::size_t>(communicator_.rank())];
+  const auto timeout = first().job().timeout();
+
+  std::vector<std::unique_ptr<train::SetPredictor>> predictors(size());
+  for (std::size_t m = 0; m < size(); ++m) {
+    auto predictor = models_[m]->predictor_of(set);
+    const bool used = std::any_of(mine.begin(), mine.end(), [m](const Share& share) { return share.member == m; });
+    if (used) predictors[m] = std::move(predictor);
+  }
+  const auto work = [&](comm::WorkProgress& progress) {
+    for (const Share& share : mine) {
+      predictors[share.member]->predict(
+          share.shards,
+          [&](std::int64_t id, std::span<const float> prediction) {
+            std::copy(prediction.begin(), prediction.end(),
+                      all[share.member].begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(id) * width()));
+          },
+          [&] { progress.advance(); });
+      predictors[share.member].reset();
+    }
+    return true;
+  };
+  (void)comm::work_together(communicator_, {"predictions", 0, timeout}, work,
+                            std::max<std::chrono::milliseconds>(timeout, std::chrono::minutes{1}));
+  for (int rank = 0; rank < communicator_.size() && communicator_.size() > 1; ++rank) {
+    for (const Share& share : shares[static_cast<std::size_t>(rank)]) {
+      const auto b = static_cast<std::size_t>(shard_samples[share.member]);
+      const std::size_t begin = static_cast<std::size_t>(share.shards.front()) * b;
+      const std::size_t end = std::min((static_cast<std::size_t>(share.shards.back()) + 1) * b, samples);
+      const auto rows = std::span(all[share.member]).subspan(begin * width(), (end - begin) * width());
+      communicator_.broadcast(std::as_writable_bytes(rows), rank, {"predictions", 0, timeout});
+    }
+  }
+  return all;
+}
+
+std::vector<Table> Members::tables(const std::vector<std::vector<float>>& raw) const {
+  std::vector<Table> tables;
+  for (const auto& member : raw) {
+    Table& table = tables.emplace_back(Table{width(), {}});
+    for (std::size_t at = 0; at < member.size(); at += width()) {
+      const auto row = read_prediction(meaning(), std::span(member).subspan(at, width()));
+      table.values.insert(table.values.end(), row.begin(), row.end());
+    }
+  }
+  return tables;
+}
+
+}  // namespace lockstep::ensemble

@@ -1,0 +1,31 @@
+// Predictions held against a set's targets: the job's own loss and metrics, computed by its own kernels.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "ensemble/combine.hpp"
+#include "ensemble/fit.hpp"
+#include "lockstep/data_set.hpp"
+#include "lockstep/job.hpp"
+#include "lockstep/trainer.hpp"
+
+namespace lockstep::ensemble {
+
+/// The targets of a set, which its job's loss compares with.
+struct SetTargets {
+  Feature feature;
+  std::vector<std::byte> bytes;  ///< by sample, as the feature's type
+};
+
+/// Class numbers are read without decoding images.
+[[nodiscard]] SetTargets targets_of(const DataSet& set, const Job& job);
+[[nodiscard]] Targets as_numbers(Meaning meaning, const SetTargets& targets);
+
+/// "loss" and the job's metrics of raw predictions [samples, width], each sample once, on this rank's CPU.
+[[nodiscard]] std::map<std::string, double> metrics_of(const std::vector<float>& predictions, std::size_t width,
+                                                       const SetTargets& targets, const JobFile& job,
+                                                       const Registries& registries);
+
+}  // namespace lockstep::ensemble
