@@ -137,6 +137,7 @@ class Schedule {
     const double seconds = (task.forward ? cost.forward : cost.backward) / setup_.speeds[rank], end = now + seconds;
     free_[rank] = false;
     result_.tasks[rank].push_back(task);
+    result_.order.push_back(task);
     result_.busy[rank] += seconds;
     events_.push({end, task, false});
     if (task.forward) {

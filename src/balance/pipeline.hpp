@@ -49,6 +49,7 @@ struct Task {
 
 struct Pipeline {
   std::vector<std::vector<Task>> tasks;  ///< by rank, in order
+  std::vector<Task> order;               ///< all tasks, as they begin: after those that make what they read
   double seconds = 0;                    ///< predicted duration of the step
   std::vector<double> busy;              ///< by rank: seconds of its own tasks
 };

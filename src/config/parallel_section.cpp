@@ -114,8 +114,8 @@ Is<ParallelOptions> parallel_section() {
           "what the ranks of a model, or of a part of it, divide among them instead of each keeping all of it, which "
           "changes no bit. none: nothing. optimizer: the optimizer's states and updates; on CPUs parameters "
           "are in memory once for each host. gradients: these, too, which on CPUs are added shard by shard; on GPUs "
-          "the same as optimizer. parameters: these, too, between hosts, or on GPUs between ranks of a model that is "
-          "not in parts, which get those of others while layers read them; and no worker keeps packed copies");
+          "the same as optimizer. parameters: these, too, between hosts, or on GPUs between ranks, which get those of "
+          "others while layers read them; and no worker keeps packed copies");
 }
 
 }  // namespace lockstep::config

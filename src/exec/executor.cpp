@@ -6,7 +6,6 @@
 #include "core/spans.hpp"
 #include "exec/compiled.hpp"
 #include "exec/device.hpp"
-#include "exec/gather_layout.hpp"
 #include "exec/parameter_gathers.hpp"
 #include "graph/weight_order.hpp"
 #include "lockstep/error.hpp"
@@ -135,12 +134,23 @@ StepContext Executor::context(std::uint64_t step, int shard) const {
   return {.seed = seed_, .step = step, .first_position = shard * shard_samples(), .parameters_version = version_};
 }
 
-void Executor::begin_gathers(int waves, std::size_t shards, const comm::GradientBuckets* buckets) {
+void Executor::begin_gathers(std::vector<GatherWave> waves, const comm::GradientBuckets* buckets) {
   if (model_->gathers == nullptr) return;
-  LOCKSTEP_CHECK(part_ == nullptr, "ranks on GPUs divide the parameters of whole models");
-  model_->gathers->begin(
-      {&gathered_uses_, waves, static_cast<int>(shards), pool_.size(), &pool_.failed()},
-      buckets == nullptr ? std::vector<int>() : gathers_before_buckets(program_, gathered_uses_, *buckets, waves));
+  std::vector<int> before;
+  if (buckets != nullptr) before = gathers_before_buckets(program_, gathered_uses_, *buckets, waves);
+  model_->gathers->begin({&gathered_uses_, std::move(waves), pool_.size(), &pool_.failed()}, std::move(before));
+}
+
+std::vector<GatherWave> Executor::waves_of_part(const PartSchedule& schedule) const {
+  const auto forward_end = static_cast<std::size_t>(program_.forward_end);
+  const auto of_backward = std::find_if(gathered_uses_.begin(), gathered_uses_.end(),
+                                        [&](const UnitUse& use) { return use.first >= forward_end; });
+  const auto forwards = static_cast<std::size_t>(of_backward - gathered_uses_.begin());
+  std::vector<GatherWave> waves;
+  for (const auto& [forward, readers] : schedule.waves) {
+    waves.push_back(forward ? GatherWave{0, forwards, readers} : GatherWave{forwards, gathered_uses_.size(), readers});
+  }
+  return waves;
 }
 
 // Parameters that were fetched ahead but never read may still be under way.
@@ -172,7 +182,10 @@ const std::vector<ShardScalars>& Executor::train(const TrainStep& step, InputSou
   results_.resize(step.shards.size());
   shard_seconds_.resize(step.shards.size());
   ++version_;
-  begin_gathers(step.waves, step.shards.size(), &buckets);
+  begin_gathers(part_ != nullptr ? waves_of_part(*step.of_part)
+                                 : waves_of_whole(gathered_uses_.size(), step.waves,
+                                                  static_cast<int>(step.shards.size()), pool_.size()),
+                &buckets);
   if (part_ != nullptr) {
     train_part(step, source, buckets, reducer);
   } else {
@@ -290,7 +303,7 @@ std::vector<double> Executor::try_shards(int count, const comm::GradientBuckets&
 void Executor::evaluate(std::uint64_t number, const std::vector<int>& shards, InputSource& source,
                         const std::function<void(const EvaluatedShard&)>& sink, int waves) {
   ++version_;
-  begin_gathers(waves, shards.size(), nullptr);
+  begin_gathers(waves_of_whole(gathered_uses_.size(), waves, static_cast<int>(shards.size()), pool_.size()), nullptr);
   pool_.run(static_cast<int>(shards.size()), [&](int worker, int task) {
     Seat& seat = seats_[static_cast<std::size_t>(worker)];
     const int shard = shards[static_cast<std::size_t>(task)];
@@ -320,6 +333,7 @@ void Executor::show(const Result& result, int shard, std::int64_t valid, Evaluat
 void Executor::evaluate(std::uint64_t number, const PartSchedule& schedule, InputSource& source,
                         const std::function<void(const EvaluatedShard&)>& sink) {
   ++version_;
+  begin_gathers(waves_of_part(schedule), nullptr);
   pool_.run(pool_.size(), [&](int /*thread*/, int worker) {
     Seat& seat = seats_[static_cast<std::size_t>(worker)];
     PartWorker& part = *seat.part_worker;
@@ -331,6 +345,7 @@ void Executor::evaluate(std::uint64_t number, const PartSchedule& schedule, Inpu
     });
     (void)part.take_seconds();
   });
+  if (model_->gathers != nullptr) model_->gathers->end();
   settle(number);
 }
 

@@ -16,6 +16,7 @@
 #include "core/input_source.hpp"
 #include "core/trace.hpp"
 #include "exec/device.hpp"
+#include "exec/gather_layout.hpp"
 #include "exec/kernel_set.hpp"
 #include "exec/parameters.hpp"
 #include "exec/part_worker.hpp"
@@ -51,8 +52,14 @@ struct StepSums {
 
 /// For a part of a model: the order in which this rank's workers compute, and which ranks compute the other parts.
 struct PartSchedule {
+  /// Of the part's forward, or of its backward; all ranks of the part make the same.
+  struct Wave {
+    bool forward = true;
+    int readers = 0;  ///< workers of this rank that have a task in it
+  };
   std::vector<std::vector<PartTask>> tasks;  ///< by worker
   RankOfShard rank_of_shard;
+  std::vector<Wave> waves;
 };
 
 /// A rank's share of a step.
@@ -61,7 +68,7 @@ struct TrainStep {
   std::span<const int> shards;            ///< computed in this order
   float loss_scale = 1;                   ///< a power of two; the loss's gradients are multiplied by it
   const PartSchedule* of_part = nullptr;  ///< null: this rank has the whole model
-  int waves = 0;                          ///< waves_of() all ranks, if they divide parameters on GPUs
+  int waves = 0;                          ///< of a whole model: waves_of() all ranks, if they divide parameters on GPUs
 };
 
 /// Seconds, summed over workers.
@@ -133,7 +140,8 @@ class Executor {
   /// TrainStep; then it is collective.
   void evaluate(std::uint64_t number, const std::vector<int>& shards, InputSource& source,
                 const std::function<void(const EvaluatedShard&)>& sink, int waves = 0);
-  /// The same for a part. If it has no loss, its shards have no results.
+  /// The same for a part, collective if its ranks divide its parameters on GPUs. If it has no loss, its shards have no
+  /// results.
   void evaluate(std::uint64_t number, const PartSchedule& schedule, InputSource& source,
                 const std::function<void(const EvaluatedShard&)>& sink);
 
@@ -157,7 +165,8 @@ class Executor {
   [[nodiscard]] PartCalls part_calls(std::uint64_t step, const PartSchedule& schedule, InputSource& source) const;
   void settle(std::uint64_t step) const;
   /// If ranks divide parameters on GPUs: begins the gathers of a step (`buckets`), or of an evaluation (null).
-  void begin_gathers(int waves, std::size_t shards, const comm::GradientBuckets* buckets);
+  void begin_gathers(std::vector<GatherWave> waves, const comm::GradientBuckets* buckets);
+  [[nodiscard]] std::vector<GatherWave> waves_of_part(const PartSchedule& schedule) const;
   [[nodiscard]] int wave_of(int task) const { return task / pool_.size(); }
   template <class Result>
   void add_up(const Result& result, std::int64_t valid, ShardScalars& sums) const;

@@ -34,8 +34,8 @@ std::vector<Reads> reads_of(const Graph& graph) {
 }  // namespace
 
 GatherLayout::GatherLayout(const Graph& graph, std::vector<int> unit_of,
-                           const std::vector<std::vector<OwnedExtent>>& owned)
-    : unit_of_(std::move(unit_of)) {
+                           const std::vector<std::vector<OwnedExtent>>& owned, bool is_part)
+    : unit_of_(std::move(unit_of)), is_part_(is_part) {
   add_areas(graph);
   add_slices(owned);
 }
@@ -88,7 +88,7 @@ std::size_t GatherLayout::slots(const Program& program) const {
 }
 
 std::vector<UnitUse> GatherLayout::uses(const Program& program, std::size_t slots) const {
-  return unit_uses(program, unit_of_, false, slots);
+  return unit_uses(program, unit_of_, is_part_, slots);
 }
 
 std::vector<std::size_t> GatherLayout::slot_bytes(const std::vector<Unit>& units, const std::vector<UnitUse>& uses,
@@ -114,16 +114,25 @@ int waves_of(std::span<const int> shards_of_ranks, std::span<const int> workers_
   return most;
 }
 
+std::vector<GatherWave> waves_of_whole(std::size_t uses, int waves, int shards, int workers) {
+  std::vector<GatherWave> list;
+  for (int wave = 0; wave < waves; ++wave) list.push_back({0, uses, std::clamp(shards - wave * workers, 0, workers)});
+  return list;
+}
+
 std::vector<int> gathers_before_buckets(const Program& program, const std::vector<UnitUse>& uses,
-                                        const comm::GradientBuckets& buckets, int waves) {
-  const auto each = static_cast<int>(uses.size());
+                                        const comm::GradientBuckets& buckets, std::span<const GatherWave> waves) {
+  const GatherWave last = waves.empty() ? GatherWave{} : waves.back();
+  std::size_t earlier = 0;
+  for (const GatherWave& wave : waves.first(std::max<std::size_t>(waves.size(), 1) - 1))
+    earlier += wave.end - wave.first;
   std::vector<int> before;
   std::size_t begun = 0, instruction = 0;
   for (const comm::GradientBuckets::Bucket& bucket : buckets.buckets) {
     while (program.instructions[instruction].slots_done < bucket.last_slot) ++instruction;
     while (begun < uses.size() && uses[begun].first <= instruction) ++begun;
-    const int of_wave = std::min(each, static_cast<int>(begun + GatherLayout::kAhead));
-    before.push_back(std::max(waves - 1, 0) * each + of_wave);
+    const std::size_t end = std::clamp(begun + GatherLayout::kAhead, last.first, last.end);
+    before.push_back(static_cast<int>(earlier + end - last.first));
   }
   return before;
 }

@@ -44,8 +44,10 @@ class GatherLayout {
   };
 
   /// `graph`: as a device computes it. `unit_of`: by parameter. `owned`: by parameter, ascending, all of its elements;
-  /// extents begin at even elements.
-  GatherLayout(const Graph& graph, std::vector<int> unit_of, const std::vector<std::vector<OwnedExtent>>& owned);
+  /// extents begin at even elements. `is_part`: the graph is that of a part of a model, whose workers compute other
+  /// shards between a shard's forward and its backward.
+  GatherLayout(const Graph& graph, std::vector<int> unit_of, const std::vector<std::vector<OwnedExtent>>& owned,
+               bool is_part = false);
 
   [[nodiscard]] const std::vector<Unit>& units() const { return units_; }
   [[nodiscard]] const Unit& unit(int number) const { return units_[static_cast<std::size_t>(number)]; }
@@ -67,18 +69,29 @@ class GatherLayout {
   void add_slices(const std::vector<std::vector<OwnedExtent>>& owned);
 
   std::vector<int> unit_of_;
+  bool is_part_;
   std::vector<Unit> units_;
   std::size_t max_area_bytes_ = 0;
 };
 
-/// The gathers of a step, or of an evaluation. A rank's workers go through the program together, each with a shard of
-/// its own: that is a wave. All ranks make as many waves; one that has fewer shards takes part in the gathers of the
-/// others without computing.
-[[nodiscard]] int waves_of(std::span<const int> shards_of_ranks, std::span<const int> workers_of_ranks);
+/// The gathers of a step, or of an evaluation, come in waves. In a wave each worker of a rank computes at most one
+/// shard, and a rank's workers share what is gathered for it. All ranks make the same waves; one that has no shard for
+/// a wave takes part in its gathers without computing. Of a whole model, a wave is forward and backward of a shard; of
+/// a part, it is one of both, since other shards are computed between them (balance/gather_waves.hpp).
+struct GatherWave {
+  std::size_t first = 0, end = 0;  ///< of the program's uses
+  int readers = 0;                 ///< workers of this rank that compute in it
+};
 
-/// By bucket: how many of all gathers of a step precede its exchange, on every rank: all that its last shard needs up
-/// to there, and those ahead.
+/// For whole models: how many waves the rank makes that needs most.
+[[nodiscard]] int waves_of(std::span<const int> shards_of_ranks, std::span<const int> workers_of_ranks);
+/// So many waves of a rank with `shards` and `workers`.
+[[nodiscard]] std::vector<GatherWave> waves_of_whole(std::size_t uses, int waves, int shards, int workers);
+
+/// By bucket: how many of all gathers of a step precede its exchange, on every rank: all that the last wave needs up to
+/// there, and those ahead. The last wave is one with a backward.
 [[nodiscard]] std::vector<int> gathers_before_buckets(const Program& program, const std::vector<UnitUse>& uses,
-                                                      const comm::GradientBuckets& buckets, int waves);
+                                                      const comm::GradientBuckets& buckets,
+                                                      std::span<const GatherWave> waves);
 
 }  // namespace lockstep::exec

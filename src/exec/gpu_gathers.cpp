@@ -78,28 +78,34 @@ void GpuGathers::make_room(const std::vector<UnitUse>& uses, int workers) {
   own_.record_change();
 }
 
-void GpuGathers::begin(const Round& round, std::vector<int> before) {
+void GpuGathers::begin(Round round, std::vector<int> before) {
   gpu_.make_current();
   make_room(*round.uses, round.workers);  // another program may have got more slots since
+  int turns = 0;
   {
     const std::lock_guard lock(mutex_);
-    round_ = round;
+    round_ = std::move(round);
+    first_turns_.clear();
+    for (const GatherWave& wave : round_.waves) {
+      first_turns_.push_back(turns);
+      turns += static_cast<int>(wave.end - wave.first);
+    }
     enqueued_ = 0;
     for (Slot& slot : slots_) {  // the host has waited for all shards of the round before
       slot.turn = -1;
       slot.readers = 0;
     }
   }
-  reducer_.begin_turns(round.waves * static_cast<int>(round.uses->size()), std::move(before));
+  reducer_.begin_turns(turns, std::move(before));
 }
 
 void GpuGathers::end() {
   reducer_.end_turns(kGatherName, "parameters");
 }
 
-int GpuGathers::readers_of(int turn) const {
-  const int wave = turn / static_cast<int>(round_.uses->size());
-  return std::clamp(round_.shards - wave * round_.workers, 0, round_.workers);
+// The last wave that begins there or before: a wave without gathers begins where the next one does.
+int GpuGathers::wave_of(int turn) const {
+  return static_cast<int>(std::upper_bound(first_turns_.begin(), first_turns_.end(), turn) - first_turns_.begin()) - 1;
 }
 
 // By the reducer's thread.
@@ -107,7 +113,7 @@ int GpuGathers::readers_of(int turn) const {
 bool GpuGathers::ready(int turn) {
   const std::lock_guard lock(mutex_);
   const Slot& slot = slot_of(use_of(turn));
-  return slot.turn < 0 || slot.readers == readers_of(slot.turn);
+  return slot.turn < 0 || slot.readers == wave(wave_of(slot.turn)).readers;
 }
 
 void GpuGathers::enqueue(int turn, comm::GpuTransport& transport, Stream stream) {
@@ -210,9 +216,9 @@ std::shared_ptr<const ModelView> GpuGathers::trial(const ModelView& model) const
 void GatherReader::begin(const Call& call, const ModelView& model) {
   call_ = call;
   seconds_ = 0;
-  next_ = 0;
   held_.clear();
   if (call.gathers == nullptr) return;
+  next_ = call.gathers->wave(call.wave).first;
   view_ = model;
   uses_ = &call.gathers->uses();
   begins_.assign(begins_.size(), false);

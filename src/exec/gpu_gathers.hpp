@@ -4,8 +4,7 @@
 // slot is used again when they have read it.
 //
 // NCCL matches messages by their order alone, while ranks have unequal numbers of shards. So gathers are numbered: wave
-// by wave, in a wave use by use. In wave w each worker of a rank has at most one shard, and its workers share what is
-// gathered; a rank that has no shard left takes part without reading.
+// by wave (exec/gather_layout.hpp), in a wave use by use.
 #pragma once
 
 #include <condition_variable>
@@ -42,13 +41,14 @@ class GpuGathers final : public ParameterGathers, public comm::GpuTurns {
   }
 
   [[nodiscard]] std::vector<UnitUse> prepare(const Program& program, int workers) override;
-  void begin(const Round& round, std::vector<int> before) override;
+  void begin(Round round, std::vector<int> before) override;
   void end() override;
   [[nodiscard]] std::shared_ptr<const ModelView> trial(const ModelView& model) const override;
 
   // For a worker, which has one shard of a wave, in the order of the uses.
 
   [[nodiscard]] const std::vector<UnitUse>& uses() const { return *round_.uses; }
+  [[nodiscard]] const GatherWave& wave(int number) const { return round_.waves[static_cast<std::size_t>(number)]; }
   /// Returns when the parameters are there; sets their addresses in `view`. Throws if they do not come.
   void acquire(int wave, std::size_t use, Stream stream, ModelView& view);
   /// Call when all that reads them is on the stream.
@@ -80,11 +80,14 @@ class GpuGathers final : public ParameterGathers, public comm::GpuTurns {
   };
   void find_copies();
   void make_room(const std::vector<UnitUse>& uses, int workers);
-  [[nodiscard]] int turn_of(int wave, std::size_t use) const {
-    return wave * static_cast<int>(round_.uses->size()) + static_cast<int>(use);
+  [[nodiscard]] int turn_of(int number, std::size_t use) const {
+    return first_turns_[static_cast<std::size_t>(number)] + static_cast<int>(use - wave(number).first);
   }
-  [[nodiscard]] std::size_t use_of(int turn) const { return static_cast<std::size_t>(turn) % round_.uses->size(); }
-  [[nodiscard]] int readers_of(int turn) const;
+  [[nodiscard]] int wave_of(int turn) const;
+  [[nodiscard]] std::size_t use_of(int turn) const {
+    const int number = wave_of(turn);
+    return wave(number).first + static_cast<std::size_t>(turn - first_turns_[static_cast<std::size_t>(number)]);
+  }
   [[nodiscard]] Slot& slot_of(std::size_t use) { return slots_[use % slots_.size()]; }
   void wait_until_enqueued(int turn);
 
@@ -95,12 +98,18 @@ class GpuGathers final : public ParameterGathers, public comm::GpuTurns {
   std::vector<std::vector<Copy>> copies_;  ///< by unit
   std::vector<Slot> slots_;
   Round round_;
+  std::vector<int> first_turns_;  ///< by wave
 
   std::mutex mutex_;
   std::condition_variable enqueued_changed_;
   int enqueued_ = 0;  ///< turns of this round
   std::exception_ptr error_;
 };
+
+/// Null if all parameters are in memory.
+[[nodiscard]] inline GpuGathers* gathers_of(const ModelView& model) {
+  return static_cast<GpuGathers*>(model.gathers);
+}
 
 /// For one worker: holds the units that its current instructions read.
 class GatherReader {
@@ -114,7 +123,7 @@ class GatherReader {
     TraceRecorder* trace = nullptr;
     int track = 0;
   };
-  /// Call before a shard's first instruction.
+  /// Call before a wave's first instruction.
   void begin(const Call& call, const ModelView& model);
   /// Where kernels read the model, if there are gathers.
   [[nodiscard]] const ModelView& view() const { return view_; }

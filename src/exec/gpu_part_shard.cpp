@@ -33,6 +33,7 @@ GpuPartShard::GpuPartShard(const ProgramSetup& setup, std::shared_ptr<GpuWorkerS
       values_(gpu_, setup.part->links.received),
       gradients_(gpu_, setup.part->links.arrivals),
       copied_(gpu_.make_event()),
+      parameters_(setup.program),
       inputs_(setup.graph, *stream_, nullptr),
       results_(setup, *stream_) {
   const PartLinks& links = setup.part->links;
@@ -78,6 +79,15 @@ void GpuPartShard::begin(const ShardCall& call) {
   gpu_.wait(stream_->stream, call.model.changed);
 }
 
+void GpuPartShard::begin_wave(const ShardCall& call, int wave) {
+  gathers_ = gathers_of(call.model);
+  parameters_.begin({gathers_, wave, call.context.step, call.trace, call.track}, call.model);
+}
+
+void GpuPartShard::abandon() noexcept {
+  if (gathers_ != nullptr) gathers_->abandon(stream_->stream);
+}
+
 void GpuPartShard::received(FromParts what, std::size_t entry) {
   const Arriving& all = arriving(what);
   gpu_.copy_in(stream_->stream, all.memory[entry].get(), all.pinned[entry].get(), all.bytes[entry]);
@@ -90,7 +100,7 @@ void GpuPartShard::bind() {
 
 ShardOperands GpuPartShard::operands(const ShardCall& call) const {
   return {.inputs = inputs_.tensors(),
-          .model = call.model,
+          .model = gathers_ != nullptr ? parameters_.view() : call.model,
           .context = inputs_.context(),
           .step = call.context.step,
           .loss_scale = runner_.kernels().scales_loss() ? inputs_.loss_scale() : nullptr,

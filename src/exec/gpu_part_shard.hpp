@@ -10,6 +10,7 @@
 #include "device/gpu/gpu_memory.hpp"
 #include "exec/device.hpp"
 #include "exec/gpu_device.hpp"
+#include "exec/gpu_gathers.hpp"
 #include "exec/gpu_shard_io.hpp"
 #include "exec/part_shard.hpp"
 #include "exec/shard_runner.hpp"
@@ -26,6 +27,11 @@ class GpuPartShard final : public PartShard {
   [[nodiscard]] std::byte* message(FromParts what, std::size_t entry) override;
   void begin(const ShardCall& call) override;
   void received(FromParts what, std::size_t entry) override;
+  void begin_wave(const ShardCall& call, int wave) override;
+  void before(std::size_t instruction) override { parameters_.before(instruction, stream_->stream); }
+  void after(std::size_t instruction) override { parameters_.after(instruction, stream_->stream); }
+  [[nodiscard]] double gather_seconds() const override { return parameters_.seconds(); }
+  void abandon() noexcept override;
   void bind() override;
   [[nodiscard]] ShardOperands operands(const ShardCall& call) const override;
   void opened(const comm::GradientBuffer& buffer) override { gpu_.wait(stream_->stream, buffer.free); }
@@ -61,6 +67,8 @@ class GpuPartShard final : public PartShard {
   std::vector<Leaving> leaving_;
   device::Gpu::Event copied_;  ///< after the copies to the host
   TraceRanges* ranges_ = nullptr;
+  GpuGathers* gathers_ = nullptr;  ///< of the shard's model; null: all parameters are in memory
+  GatherReader parameters_;
   GpuInputs inputs_;
   GpuResults results_;  ///< last, because its destructor waits for what uses the others
 };

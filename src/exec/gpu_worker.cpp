@@ -6,14 +6,6 @@
 
 namespace lockstep::exec {
 
-namespace {
-
-GpuGathers* gathers_of(const ModelView& model) {
-  return static_cast<GpuGathers*>(model.gathers);
-}
-
-}  // namespace
-
 void GpuGraphs::begin(std::vector<const void*> addresses) {
   if (addresses == addresses_) return;
   recorded_.clear();

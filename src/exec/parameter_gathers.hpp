@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "exec/fetched_parameters.hpp"
+#include "exec/gather_layout.hpp"
 #include "exec/parameters.hpp"
 #include "graph/program.hpp"
 
@@ -25,13 +25,12 @@ class ParameterGathers {
   /// The gathers of a step, or of an evaluation.
   struct Round {
     const std::vector<UnitUse>* uses = nullptr;  ///< of prepare(); must live until the round is over
-    int waves = 0;                               ///< of all ranks (exec/gather_layout.hpp)
-    int shards = 0;                              ///< of this rank
-    int workers = 1;                             ///< of this rank
-    const std::atomic<bool>* stop = nullptr;     ///< becomes true if a worker of this rank has failed
+    std::vector<GatherWave> waves;
+    int workers = 1;                          ///< of this rank
+    const std::atomic<bool>* stop = nullptr;  ///< becomes true if a worker of this rank has failed
   };
   /// `before`: gathers_before_buckets(); empty: no gradients are reduced meanwhile, and end() follows.
-  virtual void begin(const Round& round, std::vector<int> before) = 0;
+  virtual void begin(Round round, std::vector<int> before) = 0;
   /// Collective: returns when all gathers of the round are done.
   virtual void end() = 0;
 

@@ -33,6 +33,16 @@ class PartShard {
   /// The entry has been received: instructions that run from here on may read it.
   virtual void received(FromParts /*what*/, std::size_t /*entry*/) {}
 
+  /// Call before a forward, or a backward: `wave` is that of its gathers (exec/gather_layout.hpp).
+  virtual void begin_wave(const ShardCall& /*call*/, int /*wave*/) {}
+  /// Before an instruction runs, and after: holds the gathered parameters that it reads.
+  virtual void before(std::size_t /*instruction*/) {}
+  virtual void after(std::size_t /*instruction*/) {}
+  /// Seconds of waiting for gathers since begin_wave().
+  [[nodiscard]] virtual double gather_seconds() const { return 0; }
+  /// After an error of this worker: returns when its instructions do not wait for other ranks any more.
+  virtual void abandon() noexcept {}
+
   /// Call before running instructions: points the runner to this shard's memory.
   virtual void bind() = 0;
   /// The instructions' operands, except for gradient slots.

@@ -68,11 +68,21 @@ PartWorker::~PartWorker() = default;
 
 void PartWorker::run(const PartCalls& calls, std::span<const PartTask> tasks,
                      const std::function<void(int shard, double seconds)>& done) {
+  try {
+    run_tasks(calls, tasks, done);
+  } catch (...) {
+    for (const auto& flight : flights_) flight->memory->abandon();
+    throw;
+  }
+}
+
+void PartWorker::run_tasks(const PartCalls& calls, std::span<const PartTask> tasks,
+                           const std::function<void(int shard, double seconds)>& done) {
   for (std::size_t t = 0; t < tasks.size(); ++t) {
     post_next_receives(calls, tasks.subspan(t));
     Flight& flight = flight_of(tasks[t].shard);
     const bool last = !tasks[t].forward || calls.buckets == nullptr;
-    tasks[t].forward ? forward(calls, flight) : backward(calls, flight);
+    tasks[t].forward ? forward(calls, flight, tasks[t].wave) : backward(calls, flight, tasks[t].wave);
     if (!last) continue;
     time(flight, [&] { flight.memory->finish(); });
     valid_ = flight.inputs.valid;
@@ -189,6 +199,7 @@ void PartWorker::time(Flight& flight, const Compute& compute) {
 
 void PartWorker::run_instructions(Flight& flight, std::size_t first, std::size_t last) {
   PartShard& memory = *flight.memory;
+  const double gathering = memory.gather_seconds();
   time(flight, [&] {
     memory.bind();
     ShardOperands operands = memory.operands(*flight.call);
@@ -196,14 +207,17 @@ void PartWorker::run_instructions(Flight& flight, std::size_t first, std::size_t
     parameters_.begin({flight.call->model.fetched, flight.context.step, flight.call->trace, flight.call->track});
     for (std::size_t i = first; i < last; ++i) {
       parameters_.before(i);
+      memory.before(i);
       flight.gradients.before(i, [&](const comm::GradientBuffer& buffer) { memory.opened(buffer); });
       runner_.run(i, operands);
       parameters_.after(i);
+      memory.after(i);
       flight.gradients.after(i, [&](const comm::GradientBuffer& buffer) { memory.closing(buffer); });
     }
   });
-  seconds_.compute -= parameters_.seconds();
-  seconds_.hand_over += parameters_.seconds();
+  const double waited = parameters_.seconds() + memory.gather_seconds() - gathering;
+  seconds_.compute -= waited;
+  seconds_.hand_over += waited;
 }
 
 // Spans before and after a wait are separate: waiting is not computing.
@@ -226,7 +240,7 @@ void PartWorker::run_phase(const PartCalls& calls, Flight& flight, const Phase& 
   phase.transfers.clear();
 }
 
-void PartWorker::forward(const PartCalls& calls, Flight& flight) {
+void PartWorker::forward(const PartCalls& calls, Flight& flight, int wave) {
   if (graph_.inputs.empty()) {
     flight.inputs.valid = part_.samples;
   } else {
@@ -247,6 +261,7 @@ void PartWorker::forward(const PartCalls& calls, Flight& flight) {
                                 .track = calls.track});
   flight.gradients.begin(*flight.call);
   flight.memory->begin(*flight.call);
+  flight.memory->begin_wave(*flight.call, wave);
   const auto send_value = [&](const PartStep::Sent& what) {
     const auto& links = part_.links.sent[what.entry];
     if (links.empty()) return;
@@ -257,7 +272,8 @@ void PartWorker::forward(const PartCalls& calls, Flight& flight) {
   if (calls.buckets != nullptr) receive(calls, FromParts::gradient, flight);
 }
 
-void PartWorker::backward(const PartCalls& calls, Flight& flight) {
+void PartWorker::backward(const PartCalls& calls, Flight& flight, int wave) {
+  flight.memory->begin_wave(*flight.call, wave);
   wait_for_all(calls, kSends, flight.sends, flight.shard);  // backward may overwrite what forward has made
   const auto send_gradient = [&](const PartStep::Sent& what) {
     const auto& link = part_.links.gradients[what.entry][what.term];
@@ -276,6 +292,7 @@ double PartWorker::try_shard(const ShardCall& call) {
   flight.call.emplace(call);
   flight.gradients.begin(*flight.call);
   flight.memory->begin(*flight.call);
+  flight.memory->begin_wave(*flight.call, 0);
   const auto receive_zeros = [&](FromParts what, const std::vector<PartLinks::Link>& links) {
     for (std::size_t i = 0; i < links.size(); ++i) {
       std::fill_n(flight.memory->message(what, i), links[i].bytes, std::byte{0});

@@ -31,6 +31,7 @@ namespace lockstep::exec {
 struct PartTask {
   int shard = 0;
   bool forward = true;
+  int wave = 0;  ///< on a GPU, if the part's ranks divide its parameters (exec/gather_layout.hpp)
 };
 
 /// By part and shard: the rank that computes it.
@@ -97,8 +98,10 @@ class PartWorker {
   Flight* free_flight();
   void post_next_receives(const PartCalls& calls, std::span<const PartTask> rest);
   void start(const PartCalls& calls, Flight& flight, int shard);
-  void forward(const PartCalls& calls, Flight& flight);
-  void backward(const PartCalls& calls, Flight& flight);
+  void run_tasks(const PartCalls& calls, std::span<const PartTask> tasks,
+                 const std::function<void(int shard, double seconds)>& done);
+  void forward(const PartCalls& calls, Flight& flight, int wave);
+  void backward(const PartCalls& calls, Flight& flight, int wave);
   void run_instructions(Flight& flight, std::size_t first, std::size_t last);
   /// Adds the seconds of `compute`, which runs instructions or waits for them, to the flight.
   template <class Compute>

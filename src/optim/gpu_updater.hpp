@@ -50,7 +50,9 @@ class GpuUpdater final : public Updater {
   /// Whether other ranks update chunks that this one does not.
   [[nodiscard]] bool gathers_numbers() const { return slices_ != nullptr || other_parts_; }
   [[nodiscard]] bool divides_parameters() const { return slices_ != nullptr && slices_->divides_parameters(); }
-  [[nodiscard]] exec::GatherLayout gather_layout() const { return {graph_, slices_->unit_of(), slices_->owned()}; }
+  [[nodiscard]] exec::GatherLayout gather_layout() const {
+    return {graph_, slices_->unit_of(), slices_->owned(), other_parts_.has_value()};
+  }
   /// Address of the sum of an element.
   [[nodiscard]] const float* sum_of(const Use& use, std::int64_t element) const;
   /// Runs of the parameters' block, each with the rank that updates it.

@@ -123,7 +123,6 @@ std::vector<Choice> choices_of(const ModelSetup& model, int parts, bool may_divi
   for (int count = 1; count <= parts; ++count) {
     for (const Recompute how : recompute) {
       for (const Sharding what : sharding) {
-        if (model.on_gpus && count > 1 && divides_parameters(what)) continue;
         Choice& choice = list.emplace_back();
         choice.parallel.parts = count;
         choice.parallel.sharding = what;

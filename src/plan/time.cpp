@@ -6,6 +6,7 @@
 #include <numeric>
 #include <set>
 
+#include "balance/gather_waves.hpp"
 #include "balance/pipeline.hpp"
 #include "core/round_up.hpp"
 #include "exec/parameters.hpp"
@@ -118,6 +119,12 @@ class Step {
       }
     }
     const balance::Pipeline times = balance::schedule(pipeline);
+    const std::vector<int> waves = balance::waves_of(pipeline, times.order);
+    passes_.resize(placed_.parts.size());
+    for (std::size_t i = 0; i < waves.size(); ++i) {
+      int& passes = passes_[static_cast<std::size_t>(times.order[i].part)];
+      passes = std::max(passes, waves[i] + 1);
+    }
     for (int rank = 0; rank < placed_.ranks(); ++rank) {
       double most = 0, sum = 0;
       for (int worker = first[static_cast<std::size_t>(rank)]; worker < first[static_cast<std::size_t>(rank) + 1];
@@ -200,9 +207,8 @@ class Step {
     result_.seconds = end;
   }
 
-  /// If hosts divide the parameters, or ranks on GPUs, those of others are received in forward and in backward of each
-  /// shard, once for all workers of the host or rank, while earlier layers compute; only time beyond that compute is
-  /// waiting.
+  /// If hosts divide the parameters, or ranks on GPUs, those of others are received once for all workers of the host or
+  /// rank, while earlier layers compute; only time beyond that compute is waiting.
   void gather_parameters() {
     if (!divides_parameters(placed_.choice.sharding())) return;
     double most = 0;
@@ -214,13 +220,24 @@ class Step {
       const auto local = static_cast<double>(hosts.ranks(hosts.host_of(placed_.number_in_part(rank))).size());
       // Ranks of a host on CPUs share one copy.
       const double from_host = rates.uses_host_cores ? 0 : (local - 1) / of_part, from_others = 1 - local / of_part;
-      const int own = shards(rank), rounds = divide_up(own, std::max(1, workers(rank)));
       const auto all = static_cast<double>(exec::TensorBlock::bytes_of(part.graph(), part.graph().parameters));
       const double seconds =
-          2 * rounds * all * (from_host / rates.message_bytes + from_others / rates.bytes_between_hosts());
+          passes(rank) * all * (from_host / rates.message_bytes + from_others / rates.bytes_between_hosts());
       most = std::max(most, seconds - of(rank).compute);
     }
     result_.seconds += std::max(0.0, most);
+  }
+
+  /// How often a rank, or its host, gets all parameters: in forward and in backward of each of its shards; on GPUs,
+  /// with each wave of all ranks that have its part (exec/gather_layout.hpp).
+  [[nodiscard]] int passes(int rank) const {
+    const auto rounds = [&](int of) { return divide_up(shards(of), std::max(1, workers(of))); };
+    if (speed(rank).rates.uses_host_cores) return 2 * rounds(rank);
+    if (placed_.is_cut())
+      return passes_[static_cast<std::size_t>(placed_.part_of_rank[static_cast<std::size_t>(rank)])];
+    int most = 0;
+    for (int of = 0; of < placed_.ranks(); ++of) most = std::max(most, rounds(of));
+    return 2 * most;
   }
 
   /// Whether this rank's host has a core on which no worker computes.
@@ -294,6 +311,7 @@ class Step {
   std::vector<std::map<int, NodeSeconds>> shards_;  ///< by part: by rank
   std::vector<double> work_;                        ///< by rank: processor time of the shards
   std::vector<double> ends_;                        ///< by rank: the time at which its shards are done
+  std::vector<int> passes_;                         ///< by part: waves of its gathers; of a model in parts
   StepTime result_;
 };
 

@@ -1,38 +1,15 @@
 #include "train/engine.hpp"
 
-#include <algorithm>
-
 #include "comm/reduce/reduce_plan.hpp"
 #include "comm/transport/recorded.hpp"
 #include "exec/worker_pool.hpp"
 #include "graph/model_graph.hpp"
 #include "graph/weight_order.hpp"
-#include "lockstep/error.hpp"
 #include "train/agreed_algorithms.hpp"
 
 namespace lockstep::train {
 
-namespace {
-
-// A pipeline's ranks compute forward and backward of unequally many shards in orders of their own, while gathers have
-// one order on all ranks.
-void require_whole_model(const Run& run) {
-  const auto& ranks = run.parts.ranks();
-  const bool gathers = divides_parameters(run.job.parallel.sharding) && !run.context.device.uses_host_memory() &&
-                       std::any_of(ranks.begin(), ranks.end(), [](const auto& of_part) { return of_part.size() > 1; });
-  if (!gathers || !run.parts.is_cut()) return;
-  throw Error(
-      ExitCode::configuration,
-      run.job.place_of("job.parallel.sharding").text() +
-          ": expected none, optimizer or gradients, since ranks on GPUs that have the same part of a model each "
-          "keep all of its parameters in this build, found parameters; set one of these, leave out the parts, "
-          "or set device: cpu");
-}
-
-}  // namespace
-
 Engine::Engine(const Run& of_run, int workers) : run(of_run), pool(workers) {
-  require_whole_model(run);
   const exec::Device& device = run.context.device;
   const auto make = [&](const std::vector<std::string>& algorithms) {
     const exec::ExecutorOptions how = how_to_execute(algorithms);

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <utility>
 
+#include "balance/gather_waves.hpp"
 #include "config/config.hpp"
 #include "exec/part_links.hpp"
 #include "lockstep/error.hpp"
@@ -102,24 +103,24 @@ exec::PartSchedule ModelParts::schedule(std::span<const comm::ShardAssignment> a
       }
     }
   }
+  const std::vector<balance::Task> order =
+      training ? balance::schedule(setup).order : balance::order_of_evaluation(setup);
+  const std::vector<int> waves = balance::waves_of(setup, order);
   const auto rank = static_cast<std::size_t>(communicator_.rank());
   schedule.tasks.resize(static_cast<std::size_t>(workers[rank]));
-  const auto tasks_of = [&](std::size_t worker) -> std::vector<exec::PartTask>& {
-    return schedule.tasks[worker - static_cast<std::size_t>(first_worker[rank])];
-  };
-  const auto own_first = static_cast<std::size_t>(first_worker[rank]),
-             own_end = static_cast<std::size_t>(first_worker[rank + 1]);
-  if (training) {
-    const balance::Pipeline pipeline = balance::schedule(setup);
-    for (std::size_t worker = own_first; worker < own_end; ++worker) {
-      for (const balance::Task& task : pipeline.tasks[worker]) tasks_of(worker).push_back({task.shard, task.forward});
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const auto& [part, shard, forward] = order[i];
+    if (part != own_) continue;
+    const auto wave = static_cast<std::size_t>(waves[i]);
+    schedule.waves.resize(std::max(schedule.waves.size(), wave + 1));
+    schedule.waves[wave].forward = forward;
+    if (schedule.rank_of_shard[static_cast<std::size_t>(part)][static_cast<std::size_t>(shard)] !=
+        communicator_.rank()) {
+      continue;
     }
-  } else {
-    const auto& worker_of = setup.rank_of_shard[static_cast<std::size_t>(own_)];
-    for (const int shard : balance::order_of_shards(setup.rank_of_shard)) {
-      const auto worker = static_cast<std::size_t>(worker_of[static_cast<std::size_t>(shard)]);
-      if (worker >= own_first && worker < own_end) tasks_of(worker).push_back({shard, true});
-    }
+    ++schedule.waves[wave].readers;
+    const int worker = setup.rank_of_shard[static_cast<std::size_t>(part)][static_cast<std::size_t>(shard)];
+    schedule.tasks[static_cast<std::size_t>(worker - first_worker[rank])].push_back({shard, forward, waves[i]});
   }
   return schedule;
 }

@@ -61,7 +61,8 @@ class Sharding(Place):
     def test_a_tied_weight_and_frozen_ones(self):
         for words in ((), ("model.freeze=['positions*', 'block1.*']",)):
             expected = self.gpt("device=cpu", *words)
-            for more in ((OPTIMIZER,), (OPTIMIZER, "parallel.parts=2"), (PARAMETERS,), (PARAMETERS, "bucket_bytes=4096")):
+            for more in ((OPTIMIZER,), (OPTIMIZER, "parallel.parts=2"), (PARAMETERS,), (PARAMETERS, "bucket_bytes=4096"),
+                         (PARAMETERS, "parallel.parts=2", "bucket_bytes=4096")):
                 with self.subTest(words=words, more=more):
                     self.assertEqual(self.gpt(*words, *more, "--ranks", "3", module=CHECKED), expected)
 
@@ -70,7 +71,7 @@ class Sharding(Place):
                  "data.train.digits.count=400")
         for clip in ("1.0", "never"):
             expected = self.hash(*words, f"clip_norm={clip}")
-            for more in ((OPTIMIZER,), (OPTIMIZER, "parallel.parts=2"), (PARAMETERS,)):
+            for more in ((OPTIMIZER,), (OPTIMIZER, "parallel.parts=2"), (PARAMETERS,), (PARAMETERS, "parallel.parts=2")):
                 with self.subTest(clip=clip, more=more):
                     self.assertEqual(self.hash(*words, f"clip_norm={clip}", "device=cuda", *more, "--ranks", "3",
                                                module=CHECKED), expected)
@@ -80,7 +81,8 @@ class Sharding(Place):
         for precision in ("fp32", "bf16"):
             hashes = {self.gpt(f"precision={precision}", *words, module=GRIDS)
                       for words in ((), (OPTIMIZER, "--ranks", "2"), (OPTIMIZER, "--ranks", "3"),
-                                    (PARAMETERS, "--ranks", "2"), (PARAMETERS, "bucket_bytes=1000", "--ranks", "3"))}
+                                    (PARAMETERS, "--ranks", "2"), (PARAMETERS, "bucket_bytes=1000", "--ranks", "3"),
+                                    (PARAMETERS, "parallel.parts=2", "--ranks", "3"))}
             with self.subTest(precision=precision):
                 self.assertEqual(len(hashes), 1)
 
@@ -93,7 +95,8 @@ class Sharding(Place):
         self.run_program("train", str(JOB), *words, "--stop-at", "2", module=CHECKED, code=75)
         self.run_program("train", str(JOB), *words, "--stop-at", "3", GRADIENTS, "--ranks", "2", module=CHECKED, code=75)
         self.run_program("train", str(JOB), *words, "--stop-at", "4", PARAMETERS, "--ranks", "3", module=CHECKED, code=75)
-        self.run_program("train", str(JOB), *words, "--stop-at", "5", PARAMETERS, "--ranks", "2", module=CHECKED, code=75)
+        self.run_program("train", str(JOB), *words, "--stop-at", "5", PARAMETERS, "--ranks", "3", "parallel.parts=2",
+                         module=CHECKED, code=75)
         self.assertEqual(self.hash(*words, OPTIMIZER, "--ranks", "3", "parallel.parts=2", module=CHECKED), expected)
 
     def test_memory_is_that_of_the_slices(self):
@@ -114,18 +117,37 @@ class Sharding(Place):
         self.assertLess(parameters["parameters and states"], 0.36 * everything)
         self.assertLess(parameters["gathered parameters"], 0.2 * everything)
 
-    def test_parts_keep_their_parameters(self):
-        done = self.run_program("train", str(JOB), *self.STEPS, "device=cuda", PARAMETERS, "parallel.parts=2", "--ranks", "3",
-                                code=78)
-        self.assertIn("lockstep: command line: parallel.sharding: expected none, optimizer or gradients, since ranks on GPUs "
-                      "that have the same part of a model each keep all of its parameters in this build, found parameters; "
-                      "set one of these, leave out the parts, or set device: cpu\n", done.stderr)
+    def test_parameters_in_parts(self):
+        """Ranks of a part gather together, each of which computes forwards and backwards in an order of its own: one rank
+        with all shards beside two that share them, two beside two; one worker and several, one shard in flight and more;
+        units of about one parameter, and one unit of all."""
+        expected = self.hash(*self.STEPS)
+        for ranks, parts, *more in ((3, "2"), (4, "2", "threads=1", "bucket_bytes=1000"),
+                                    (4, "[{until: start, ranks: 1}, {ranks: 3}]", "threads=3", "bucket_bytes=1000"),
+                                    (4, "[{until: start, ranks: 3}, {ranks: 1}]", "parallel.in_flight=1"),
+                                    (4, "3", "threads=1", "bucket_bytes=1000000")):
+            with self.subTest(ranks=ranks, parts=parts, more=more):
+                self.assertEqual(self.hash(*self.STEPS, "device=cuda", PARAMETERS, f"parallel.parts={parts}", *more, "--ranks",
+                                           str(ranks), module=CHECKED, STAND_IN_GPUS="4"), expected)
+
+    def test_parameters_in_parts_on_two_hosts(self):
+        expected = self.hash(*self.STEPS)
+        self.assertEqual(self.hash(*self.STEPS, "device=cuda", PARAMETERS, "parallel.parts=[{until: start, ranks: 1}, {ranks: 3}]",
+                                   module=CHECKED, prefix=TWO_HOSTS), expected)
+
+    def test_parameters_of_branches(self):
+        (self.folder / "job.yaml").write_text(JOB.with_name("two-towers.yaml").read_text().replace("epochs: 3", "steps: 2"))
+        words = ("data.train.digits.count=128", "evaluate=never", "checkpoint=never")
+        expected = self.hash(*words, job="job.yaml")
+        self.assertEqual(self.hash(*words, "device=cuda", PARAMETERS, "parallel.parts={branches: auto}", "--ranks", "5",
+                                   job="job.yaml", module=CHECKED, STAND_IN_GPUS="5"), expected)
 
     def test_a_rank_that_hangs(self):
         """The others do not wait for ever for the parameters that it owns."""
-        for sharding in (OPTIMIZER, PARAMETERS):
-            with self.subTest(sharding=sharding):
-                done = self.run_program("train", str(JOB), *self.STEPS, "device=cuda", sharding, "--ranks", "2", "timeout=3",
+        for words in ((OPTIMIZER, "--ranks", "2"), (PARAMETERS, "--ranks", "2"),
+                      (PARAMETERS, "parallel.parts=2", "--ranks", "3")):
+            with self.subTest(words=words):
+                done = self.run_program("train", str(JOB), *self.STEPS, "device=cuda", *words, "timeout=3",
                                         STAND_IN_HANGS="1:1", code=1)
                 self.assertRegex(done.stderr, r"waited [0-9.]+ s for (rank 1 \(host \S+\)|the other ranks) in "
                                  r"'[A-Za-z -]+' of step 1")

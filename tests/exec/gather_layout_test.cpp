@@ -78,6 +78,12 @@ TEST(Gathers, AreInWavesOfTheRankWithTheMost) {
   EXPECT_EQ(waves_of(std::vector{6, 5, 5}, std::vector{2, 2, 2}), 3);
   EXPECT_EQ(waves_of(std::vector{6, 5, 5}, std::vector{5, 5, 5}), 2);
   EXPECT_EQ(waves_of(std::vector{0, 9}, std::vector{1, 4}), 3);
+  std::vector<int> readers;
+  for (const GatherWave& wave : waves_of_whole(7, 3, 3, 2)) {
+    EXPECT_EQ(std::pair(wave.first, wave.end), std::pair(std::size_t{0}, std::size_t{7}));
+    readers.push_back(wave.readers);
+  }
+  EXPECT_EQ(readers, (std::vector{2, 1, 0}));
 }
 
 TEST(Gathers, ThatABucketNeedsPrecedeIt) {
@@ -87,8 +93,22 @@ TEST(Gathers, ThatABucketNeedsPrecedeIt) {
   buckets.buckets = {{.elements = 1, .first_slot = 0, .last_slot = 1},
                      {.elements = 1, .first_slot = 1, .last_slot = 4},
                      {.elements = 1, .first_slot = 4, .last_slot = 6}};
-  EXPECT_EQ(gathers_before_buckets(program, uses, buckets, 1), (std::vector<int>{3, 5, 5}));
-  EXPECT_EQ(gathers_before_buckets(program, uses, buckets, 3), (std::vector<int>{13, 15, 15}));
+  EXPECT_EQ(gathers_before_buckets(program, uses, buckets, waves_of_whole(5, 1, 1, 1)), (std::vector<int>{3, 5, 5}));
+  EXPECT_EQ(gathers_before_buckets(program, uses, buckets, waves_of_whole(5, 3, 1, 1)), (std::vector<int>{13, 15, 15}));
+}
+
+TEST(Gathers, OfAPartAreThoseOfForwardOrOfBackward) {
+  Program program = reading({{0}, {1}, {2}, {2}, {1}, {0}});
+  program.forward_end = 3;
+  const GatherLayout layout(linear_chain(), {0, 1, 2}, {{{{0, 64}, 0}}, {{{0, 64}, 0}}, {{{0, 64}, 0}}}, true);
+  const std::vector<UnitUse> uses = layout.uses(program, layout.slots(program));
+  EXPECT_EQ(uses, (std::vector<UnitUse>{{0, 0, 0}, {1, 1, 1}, {2, 2, 2}, {2, 3, 3}, {1, 4, 4}, {0, 5, 5}}));
+  comm::GradientBuckets buckets;  // the first one has what forward finishes, such as statistics
+  buckets.buckets = {{.elements = 1, .first_slot = 0, .last_slot = 1},
+                     {.elements = 1, .first_slot = 1, .last_slot = 4},
+                     {.elements = 1, .first_slot = 4, .last_slot = 6}};
+  const std::vector<GatherWave> waves = {{0, 3, 1}, {0, 3, 0}, {3, 6, 0}, {3, 6, 1}};
+  EXPECT_EQ(gathers_before_buckets(program, uses, buckets, waves), (std::vector<int>{9, 12, 12}));
 }
 
 }  // namespace

@@ -174,6 +174,26 @@ TEST(Balance, AResumedRunBeginsWithTheSharesThatWereFound) {
   EXPECT_GT(shares.at(0), shares.at(1));
 }
 
+// Eight layers of 256 features, the first of which reads 784 and gives its inputs no gradient: it costs as much as two
+// of the others. Six layers are nearest to three quarters of the cost, three to half of it.
+TEST(Balance, AModelIsCutByWeights) {
+  const auto ends_of_parts = [](const std::string& balance) {
+    Events kept;
+    TrainerOptions options;
+    options.sink = &kept;
+    (void)run_balanced(
+        2, {"model={mlp: {hidden: [256, 256, 256, 256, 256, 256, 256, 256]}}", "steps=1", "parallel.parts=2", balance},
+        options, [](int) { return Registries::built_in(); }, {0, 1});
+    std::vector<std::string> ends;
+    for (const events::Part& part : kept.of<events::Part>()) ends.push_back(part.ranks + ": " + part.last);
+    return ends;
+  };
+  using Ends = std::vector<std::string>;
+  EXPECT_EQ(ends_of_parts("balance=equal"), (Ends{"0: linear3", "1: loss"}));
+  EXPECT_EQ(ends_of_parts("balance={weights: {a: 3, b: 1}}"), (Ends{"0: relu6", "1: loss"}));
+  EXPECT_EQ(ends_of_parts("balance={weights: {a: 1, b: 3}}"), (Ends{"1: linear6", "0: loss"}));
+}
+
 TEST(Balance, WeightsNameHostsOrProcessors) {
   Events kept;
   TrainerOptions options;

@@ -147,6 +147,7 @@ class Bits(Ranks):
         self.assertEqual(end["parameters_sha256"], expected)
         self.assertEqual(end["bytes_sent_by_rank"], end["bytes_by_formula_by_rank"])
         self.assertEqual(self.hash(3, "gpt", "parallel={parts: 2, sharding: optimizer}"), expected)
+        self.assertEqual(self.hash(3, "gpt", "parallel={parts: 2, sharding: parameters}", "bucket_bytes=4096"), expected)
         for ranks, words in ((2, ("bucket_bytes=4096",)), (3, ("threads=1",))):
             self.assertEqual(self.hash(ranks, "gpt", "parallel.sharding=parameters", *words), expected)
         words = ("precision={fp16: {initial_scale: 16777216, growth_interval: 2}}", "steps=6", "clip_norm=1")
