@@ -118,13 +118,13 @@ def schema_of(chart, properties):
 
 
 def values_schema(job, values):
-    """The whole schema: the program's own for `job`, the chart's for the other root keys, on which both must agree."""
+    """The whole schema: the program's own for `job` and `sweep`, the chart's for the other root keys, on which both must agree."""
     chart = chart_schema(values)
-    known = set(job["properties"]) - {"job", "sweep"}  # a search is no job for the cluster
+    known = set(job["properties"]) - {"job", "sweep"}
     if known != set(chart):
         sys.exit(f"root keys: expected src/config/job_section.cpp and {CHART}/values.yaml to have the same, "
                  f"found only in one: {', '.join(sorted(known ^ set(chart)))}")
-    return schema_of(CHART, {"job": with_fractions(job["properties"]["job"]), **chart})
+    return schema_of(CHART, {"job": with_fractions(job["properties"]["job"]), "sweep": job["properties"]["sweep"], **chart})
 
 
 def as_text(schema):

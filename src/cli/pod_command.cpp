@@ -58,13 +58,14 @@ void add_behavior_options(CLI::App& command, launch::PodOptions& options) {
       ->check(at_least(0))
       ->capture_default_str();
   command.add_flag("--keep-workers", options.keeps_workers, "do not end the workers when the job has ended");
+  command.add_flag("--sweep", options.sweep, "the job file is a sweep file: train its trials on the pods");
   command.add_flag("--report", options.report, "instead of running the job, report on its hosts: lockstep bench hosts");
   command.add_option("--log", options.log, "people (on stderr) or json (one line per event on stdout)")
       ->check(one_of({"people", "json"}))
       ->capture_default_str();
   command
       .add_option("LAUNCH", options.launch_words,
-                  "after --: overrides and options of lockstep launch, or of the report")
+                  "after --: overrides and options of lockstep launch or sweep, or of the report")
       ->expected(1, -1);  // with 0, CLI11 would end this subcommand at the --
 }
 

@@ -2,7 +2,9 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <memory>
+#include <numeric>
 
 #include "cli/commands.hpp"
 #include "cli/job_argument.hpp"
@@ -10,6 +12,9 @@
 #include "cli/trial_places.hpp"
 #include "cli/validators.hpp"
 #include "config/sweep.hpp"
+#include "device/threads.hpp"
+#include "launch/child.hpp"
+#include "launch/hosts.hpp"
 #include "lockstep/error.hpp"
 #include "sweep/method.hpp"
 #include "sweep/sweep.hpp"
@@ -20,7 +25,7 @@ namespace {
 
 struct SweepArguments {
   std::vector<std::string> words;
-  std::string ranks = "auto", directory, log = "people";
+  std::string ranks = "auto", directory, log = "people", hosts, hostfile, agent = "ssh";
   sweep::SweepRunOptions options;
 };
 
@@ -42,17 +47,83 @@ void check_first_trials(const config::SweepFile& sweep, const config::Catalogue&
   }
 }
 
+/// The ranks are the slots of the hosts. GPUs are counted on each host by itself; of cores it is taken to have as many
+/// as this machine.
+void place_on_hosts(const JobFile& job, const launch::PoolOptions& pool, sweep::SweepRunOptions& options) {
+  const launch::Hosts hosts = pool.list();
+  int most = 0;
+  for (const auto& host : hosts) {
+    if (host.slots < options.ranks_per_trial) {
+      throw Error(ExitCode::usage, fmt::format("--ranks-per-trial: expected at most the {} slots of host {}, since a "
+                                               "trial runs on one host, found {}",
+                                               host.slots, host.name, options.ranks_per_trial));
+    }
+    most = std::max(most, host.slots);
+  }
+  if (job.device == DeviceChoice::cuda) {
+    options.devices = job.devices;
+    if (options.devices.empty()) {
+      options.devices.resize(static_cast<std::size_t>(most));
+      std::iota(options.devices.begin(), options.devices.end(), 0);
+    } else if (options.devices.size() < static_cast<std::size_t>(most)) {
+      throw Error(ExitCode::usage, fmt::format("devices: expected one for each of the {} slots of a host, found {}",
+                                               most, options.devices.size()));
+    }
+  } else if (job.threads == 0) {
+    options.threads = std::max(1, device::available_cores() / most);
+  }
+}
+
+std::optional<launch::PoolOptions> pool_of(const SweepArguments& arguments) {
+  constexpr double kAskAgain = 5;  // seconds: a host that comes back is of use at once
+  if (arguments.hosts.empty() && arguments.hostfile.empty()) return std::nullopt;
+  if (!arguments.hosts.empty() && !arguments.hostfile.empty()) {
+    throw Error(ExitCode::usage, "--hosts and --hostfile: expected one of them, found both");
+  }
+  if (arguments.ranks != "auto") {
+    throw Error(ExitCode::usage,
+                fmt::format("--ranks: expected none with --hosts and --hostfile, whose slots they are, "
+                            "found {}",
+                            arguments.ranks));
+  }
+  launch::PoolOptions pool;
+  pool.list = [hosts = arguments.hosts.empty() ? launch::read_hostfile(arguments.hostfile)
+                                               : launch::parse_hosts(arguments.hosts)] { return hosts; };
+  pool.agent = arguments.agent;
+  pool.program = launch::own_command_line().front();
+  pool.ask_again_seconds = kAskAgain;
+  return pool;
+}
+
 int run_sweep(SweepArguments& arguments) {
   const Registries registries = Registries::built_in();
   const config::Catalogue catalogue = train::catalogue_of(registries);
   (void)rank_count(arguments.ranks, 1);  // a mistake here is reported before those in the file
+  arguments.options.pool = pool_of(arguments);
   const config::SweepFile sweep = load(arguments, registries, catalogue);
   const JobFile job = config::load_trial(sweep, {}, catalogue, true);
   check_first_trials(sweep, catalogue);
   config::check_world_size(job, arguments.options.ranks_per_trial);
-  place_trials(job, arguments.ranks, "--ranks-per-trial", arguments.options);
+  if (arguments.options.pool) {
+    place_on_hosts(job, *arguments.options.pool, arguments.options);
+  } else {
+    place_trials(job, arguments.ranks, "--ranks-per-trial", arguments.options);
+  }
   arguments.options.json = arguments.log == "json";
   return sweep::run_sweep(sweep, arguments.options, catalogue);
+}
+
+void add_host_options(CLI::App& command, SweepArguments& arguments) {
+  command.add_option("--hosts", arguments.hosts,
+                     "hosts that share the directory, and their slots: a:2,b:2; by default this machine alone");
+  command.add_option("--hostfile", arguments.hostfile, "a file with one host per line, as in a slots=2");
+  command.add_option("--agent", arguments.agent, "the program that runs a command on another host: AGENT HOST COMMAND")
+      ->capture_default_str();
+  command
+      .add_option("--wait-for-lock", arguments.options.lock_seconds,
+                  "seconds to wait for another sweep to release the directory")
+      ->check(at_least(0))
+      ->capture_default_str();
 }
 
 }  // namespace
@@ -79,6 +150,7 @@ void add_sweep(CLI::App& program, Action& run) {
   command->add_option("--retries", options.retries, "how often a trial that ends with an error is tried again")
       ->check(at_least(0))
       ->capture_default_str();
+  add_host_options(*command, *arguments);
   command->add_option("--directory", arguments->directory,
                       "for trials and results; the file's `directory`, or sweeps/<name>, by default");
   command->add_option("--log", arguments->log, "people (on stderr) or json (the journal's lines on stdout)")

@@ -1,5 +1,7 @@
 #include "sweep/study.hpp"
 
+#include <algorithm>
+
 namespace lockstep::sweep {
 
 const char* name_of(TrialState state) {
@@ -63,6 +65,11 @@ const Trial* Study::best() const {
     if (best != nullptr) return best;
   }
   return nullptr;
+}
+
+bool Study::waits() const {
+  return std::any_of(trials_.begin(), trials_.end(),
+                     [](const Trial& trial) { return trial.state == TrialState::waiting; });
 }
 
 bool Study::may_begin() const {

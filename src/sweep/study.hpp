@@ -68,6 +68,8 @@ class Study {
   [[nodiscard]] bool is_better(double value, double than) const;
   /// The one with the best last report among those that are done, or paused if none is done; of equal ones the first.
   [[nodiscard]] const Trial* best() const;
+  /// Whether a trial has begun and is not where it is to go.
+  [[nodiscard]] bool waits() const;
   /// Whether the budget lets another trial begin.
   [[nodiscard]] bool may_begin() const;
 

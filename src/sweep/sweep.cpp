@@ -15,12 +15,14 @@
 #include "checkpoint/run_directory.hpp"
 #include "comm/transport/mpi_folder.hpp"
 #include "core/digest.hpp"
+#include "core/locked_file.hpp"
 #include "core/whole_file.hpp"
 #include "launch/processes.hpp"
 #include "launch/stop_signals.hpp"
 #include "lockstep/error.hpp"
 #include "sweep/journal.hpp"
 #include "sweep/live_table.hpp"
+#include "sweep/places.hpp"
 #include "sweep/results.hpp"
 #include "sweep/trial_process.hpp"
 
@@ -58,10 +60,11 @@ class Sweep {
         options_(options),
         catalogue_(catalogue),
         method_(make_method(sweep)),
-        lock_(sweep.directory),
+        lock_(sweep.directory, {milliseconds(static_cast<int>(options.lock_seconds * 1000))}),
+        places_(options),
         mark_(mark_of(sweep.directory)),
         table_(stderr, is_terminal() && !options.json),
-        slots_(static_cast<std::size_t>(options.ranks / options.ranks_per_trial)) {
+        slots_(places_.count()) {
     await_former();
     journal_.emplace(sweep.directory + "/journal.jsonl", sweep);
     if (options.json) {
@@ -78,11 +81,10 @@ class Sweep {
     }
     while (true) {
       handle_signals();
+      for (const auto& problem : places_.refresh()) say(problem);
       const bool busy = poll_slots();
       const bool more = !stopping_ && fill_slots();
-      if (!busy && !more &&
-          std::none_of(slots_.begin(), slots_.end(), [](const auto& slot) { return slot.has_value(); }))
-        break;
+      if (!busy && !more && is_over()) break;
       table_.show(study(), running());
       (void)signals_.sleep(kPollSeconds);
     }
@@ -96,13 +98,24 @@ class Sweep {
     if (!options_.json) table_.line(text);
   }
 
+  /// Nothing runs, and nothing waits for a host.
+  [[nodiscard]] bool is_over() const {
+    if (std::any_of(slots_.begin(), slots_.end(), [](const auto& slot) { return slot.has_value(); })) return false;
+    if (stopping_) return true;
+    for (std::size_t slot = 0; slot < slots_.size(); ++slot) {
+      if (places_.usable(slot)) return !study().waits();
+    }
+    return false;
+  }
+
   /// Trials of a sweep that was killed write a checkpoint and end by themselves; what does not is killed.
-  void await_former() const {
+  void await_former() {
     const auto start = Clock::now();
     while (!launch::marked_processes(mark_).empty() && Clock::now() - start < kFormerPatience) {
       std::this_thread::sleep_for(milliseconds(50));
     }
     (void)launch::kill_marked(mark_, 0, kKillPatience);
+    places_.end_processes(mark_);
     comm::remove_dead_mpi_folders();
   }
 
@@ -123,9 +136,12 @@ class Sweep {
   /// Takes what has ended out of its slot. Returns whether something has.
   bool poll_slots() {
     bool changed = false;
-    for (auto& slot : slots_) {
-      const auto outcome = slot ? slot->poll() : std::nullopt;
+    for (std::size_t i = 0; i < slots_.size(); ++i) {
+      auto& slot = slots_[i];
+      auto outcome = slot ? slot->poll() : std::nullopt;
       if (!outcome) continue;
+      const bool early = !std::holds_alternative<Result>(*outcome);
+      if (early && !stopping_ && places_.gone(i)) outcome = TrialProcess::Stopped{};
       const int trial = slot->trial();
       slot.reset();
       changed = true;
@@ -146,7 +162,7 @@ class Sweep {
   bool fill_slots() {
     bool begun = false;
     for (std::size_t i = 0; i < slots_.size(); ++i) {
-      if (slots_[i]) continue;
+      if (slots_[i] || !places_.usable(i)) continue;
       const auto trial = next_trial();
       if (!trial) return begun;
       begun = true;
@@ -155,12 +171,18 @@ class Sweep {
     return begun;
   }
 
+  /// Not while a rank on a host that was cut off still holds its directory.
+  [[nodiscard]] bool is_free(int trial) const {
+    const std::string directory = directory_of(trial);
+    return !std::filesystem::exists(directory + "/lock") || LockedFile(directory + "/lock").is_free();
+  }
+
   /// A trial that was interrupted or is to be tried again, else the method's next one.
   std::optional<int> next_trial() {
     for (const auto& trial : study().trials()) {
       const bool runs = std::any_of(slots_.begin(), slots_.end(),
                                     [&](const auto& slot) { return slot && slot->trial() == trial.number; });
-      if (trial.state == TrialState::waiting && !runs) return trial.number;
+      if (trial.state == TrialState::waiting && !runs && is_free(trial.number)) return trial.number;
     }
     const Decision decision = method_->ask(study());
     if (const auto* begin = std::get_if<Begin>(&decision)) {
@@ -199,7 +221,10 @@ class Sweep {
       say(LiveTable::change(study(), trial.number));
       return write_results();
     }
-    slots_[slot].emplace(trial, TrialPlace{directory, mark_, options_.ranks_per_trial, words_of(slot)}, sweep_.metric);
+    const std::string agent = options_.pool ? options_.pool->agent : "";
+    slots_[slot].emplace(
+        trial, TrialPlace{directory, mark_, options_.ranks_per_trial, places_[slot].host, agent, words_of(slot)},
+        sweep_.metric);
   }
 
   /// Where a slot computes: which GPUs, how many threads. Neither changes a bit of the result.
@@ -208,7 +233,7 @@ class Sweep {
     if (options_.threads > 0) words.push_back(fmt::format("threads={}", options_.threads));
     if (!options_.devices.empty()) {
       const auto ranks = static_cast<std::size_t>(options_.ranks_per_trial);
-      const auto first = options_.devices.begin() + static_cast<std::ptrdiff_t>(slot * ranks);
+      const auto first = options_.devices.begin() + places_[slot].first_rank;
       words.push_back(fmt::format("devices=[{}]", fmt::join(first, first + static_cast<std::ptrdiff_t>(ranks), ",")));
     }
     return words;
@@ -270,6 +295,7 @@ class Sweep {
   std::unique_ptr<Method> method_;
   launch::StopSignals signals_;
   checkpoint::RunDirectory lock_;
+  Places places_;
   std::string mark_;
   LiveTable table_;
   std::optional<Journal> journal_;

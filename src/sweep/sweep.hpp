@@ -3,10 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "config/sweep.hpp"
+#include "launch/host_pool.hpp"
 
 namespace lockstep::sweep {
 
@@ -15,8 +17,10 @@ struct SweepRunOptions {
   int ranks_per_trial = 1;            ///< so ranks / ranks_per_trial trials run at the same time
   int retries = 2;                    ///< of a trial that ended with an error
   int threads = 0;                    ///< of each rank; 0: as the job says
-  std::vector<std::int64_t> devices;  ///< GPUs of this machine, one for each rank; empty: trials compute on the CPU
-  bool json = false;                  ///< the journal's lines go to stdout, instead of the table to stderr
+  std::vector<std::int64_t> devices;  ///< GPUs of a host, one for each of its ranks; empty: trials compute on the CPU
+  std::optional<launch::PoolOptions> pool;  ///< hosts whose slots train trials; none: this machine alone
+  double lock_seconds = 0;                  ///< to wait for another sweep to release the directory
+  bool json = false;                        ///< the journal's lines go to stdout, instead of the table to stderr
 };
 
 /// Returns the exit code: 0 also if trials have failed, as long as one has not; of an ensemble, if no member has

@@ -1,6 +1,7 @@
 #include "sweep/trial_process.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <csignal>
@@ -21,12 +22,18 @@ std::string log_of(const TrialPlace& place) {
 launch::Child start(const Trial& trial, const TrialPlace& place) {
   std::vector<std::string> command;
   launch::ChildOptions options{log_of(place), {{launch::kMarkVariable, place.mark}}};
-  if (place.ranks > 1) {
-    const launch::MpirunOptions mpirun{.ranks = place.ranks,
-                                       .hosts = {},
-                                       .agent = "",
-                                       .environment = {{launch::kMarkVariable, place.mark}},
-                                       .mark = place.mark};
+  const bool elsewhere = !place.host.empty() && !launch::is_local(place.host);
+  if (place.ranks > 1 || elsewhere) {
+    launch::MpirunOptions mpirun{.ranks = place.ranks,
+                                 .hosts = {},
+                                 .agent = "",
+                                 .environment = {{launch::kMarkVariable, place.mark}},
+                                 .mark = place.mark};
+    if (elsewhere) {
+      mpirun.hosts = {{place.host, place.ranks}};
+      if (place.agent != "ssh") mpirun.agent = place.agent;
+      mpirun.environment.merge(launch::network_variables(environ));
+    }
     command = launch::mpirun_command(mpirun);
     options.environment = launch::mpirun_environment(mpirun);
   }
@@ -69,7 +76,8 @@ TrialProcess::Outcome TrialProcess::outcome(int code) {
   const auto& evaluations = events_.evaluations();
   const bool paused = code == static_cast<int>(ExitCode::interrupted) && until_ > 0 && evaluations.contains(until_);
   if (code != 0 && !paused) {
-    if (is_stopping()) return Stopped{};
+    // Asked by its host, too, which is to be left: a checkpoint was written, and nothing has failed.
+    if (is_stopping() || code == static_cast<int>(ExitCode::interrupted)) return Stopped{};
     return Failure{reason(code), device_seconds, launch::is_permanent(code)};
   }
   if (evaluations.empty() || !events_.end()) {

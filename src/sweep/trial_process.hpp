@@ -20,6 +20,8 @@ struct TrialPlace {
   std::string directory;  ///< the trial's run directory; its job is job.yaml there
   std::string mark;       ///< the sweep's
   int ranks = 1;
+  std::string host;                ///< which runs them; empty: this machine
+  std::string agent;               ///< that starts them there
   std::vector<std::string> words;  ///< overrides that change where it runs and not what it computes
 };
 
@@ -36,7 +38,7 @@ class TrialProcess {
   void stop();
   [[nodiscard]] bool is_stopping() const { return stops_ > 0; }
 
-  /// It ended because stop() was called, with a checkpoint where it makes any.
+  /// It ended because stop() was called, or its host is stopped, with a checkpoint where it makes any.
   struct Stopped {};
   using Outcome = std::variant<Result, Failure, Stopped>;
   /// nullopt while it runs. A failure's `final` says that another attempt would fail in the same way.

@@ -2,9 +2,11 @@
 """The commands that the chart runs in its pods, on emulated hosts with real sshd and mpirun: for machines where no
 kubelet can run. Taken from the rendered Job; only its folders are moved."""
 import base64
+import csv
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
@@ -15,19 +17,23 @@ from kube_tools import ROOT, template
 
 sys.path.insert(0, str(ROOT / "tests/launch"))
 from emulated_hosts import EmulatedHosts  # noqa: E402
-from launches import OPEN_MPI, PATIENCE, PROGRAM, SMALL, quiet_hash  # noqa: E402
+from launches import OPEN_MPI, PATIENCE, PROGRAM, SMALL, quiet_hash, wait_until  # noqa: E402
 from pods import missing  # noqa: E402
 
 STEPS, FEW = 150, 10
+SWEEP = {"metric": "loss", "budget": 6, "parameters": {
+    "learning_rate": {"log_uniform": {"low": 0.001, "high": 0.1}}, "optimizer": {"choice": ["sgd", "adam"]}}}
+TRIALS = [word for word in SMALL if not word.startswith("evaluate")] + [
+    f"steps={STEPS}", "checkpoint={every: 20 steps}", f"evaluate={{every: {STEPS} steps}}"]
 
 
 class RenderedPods:
     """The pods of a release with one group, or with test=True those of its `helm test`, each on its own host below
     `folder`."""
 
-    def __init__(self, folder, *values, options=(), test=False):
+    def __init__(self, folder, *values, options=(), words=SMALL, test=False):
         self.folder = pathlib.Path(folder)
-        words = json.dumps([*SMALL, *options])
+        words = json.dumps([*words, *options])
         text = template("--set=persistence.existingClaim=runs", *values, f"--set-json=cluster.launchOptions={words}").stdout
         objects = [item for item in yaml.safe_load_all(text) if item]
         (secret,) = (item for item in objects if item["kind"] == "Secret")
@@ -94,6 +100,53 @@ class Entrypoint(unittest.TestCase):
         self.assertEqual([event["ranks"] for event in events if event["event"] == "launch"], [3])
         with tempfile.TemporaryDirectory() as quiet:
             self.assertEqual(events[-1]["parameters_sha256"], quiet_hash(quiet, STEPS))
+
+    def test_a_sweep_goes_on_without_pods_that_are_killed(self):
+        """A worker is drained, then the leader killed; neither comes back."""
+        pods = RenderedPods(self.folder, f"--set-json=sweep={json.dumps(SWEEP)}", "--set=cluster.replicas=3", words=TRIALS)
+        directory = pathlib.Path(self.folder) / "runs/default/run1"
+
+        def journal(kind):
+            path = directory / "journal.jsonl"
+            lines = path.read_text(encoding="utf-8").split("\n")[:-1] if path.exists() else []
+            return [record for record in map(json.loads, lines) if record["record"] == kind]
+
+        def trains(trial):
+            path = directory / f"trials/{trial:04}/events.jsonl"
+            return path.exists() and path.read_text(encoding="utf-8").count('"step"') > 30
+        with pods.hosts:
+            running = [pods.start(pod) for pod in range(3)]
+            try:
+                wait_until(lambda: all(trains(trial) for trial in range(3)), "a trial in each pod")
+                drained = int(pathlib.Path(f"/proc/{running[2].pid}/task/{running[2].pid}/children").read_text().split()[0])
+                os.kill(drained, signal.SIGTERM)
+                self.assertEqual(running[2].wait(PATIENCE), 75, pods.read("log-2"))
+                wait_until(lambda: journal("result"), "the end of a trial")
+                running[0].kill()
+                running[0].wait()
+                finished = {record["trial"] for record in journal("result")}
+                self.assertEqual(running[1].wait(PATIENCE), 0, pods.read("log-1"))
+            finally:
+                for pod in running:
+                    pod.kill()
+                    pod.wait()
+        self.assertFalse(journal("failure"))
+        self.assertEqual(sorted(record["trial"] for record in journal("result")), list(range(6)))
+        self.assertTrue(finished)
+        self.assertIn("the best trial's job is", pods.read("log-1"))
+        self.assertEqual(self.hashes(directory), self.hashes(self.quiet_sweep(pods)))
+
+    def quiet_sweep(self, pods):
+        """The directory of the same sweep on this machine alone."""
+        directory = pathlib.Path(self.folder) / "quiet"
+        subprocess.run([PROGRAM, "sweep", pods.folder / "etc/job.yaml", "--ranks", "1", "--directory", directory, *TRIALS],
+                       check=True, capture_output=True)
+        return directory
+
+    @staticmethod
+    def hashes(directory):
+        with open(directory / "trials.csv", newline="", encoding="utf-8") as file:
+            return [row["parameters_sha256"] for row in csv.DictReader(file)]
 
     def test_a_user_that_the_image_does_not_know_can_train(self):
         pods = RenderedPods(self.folder, "--set=security.podSecurityContext.runAsUser=1000650000", options=[f"steps={FEW}"])

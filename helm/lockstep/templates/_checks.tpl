@@ -8,6 +8,7 @@
 {{- include "lockstep.checkDevice" (dict "root" . "all" $all) -}}
 {{- include "lockstep.checkRunDirectory" (dict "root" . "all" $all) -}}
 {{- include "lockstep.checkOverrides" . -}}
+{{- include "lockstep.checkSweep" . -}}
 {{- include "lockstep.checkSidecars" . -}}
 {{- include "lockstep.checkResources" $all -}}
 {{- include "lockstep.checkScheduling" . -}}
@@ -126,6 +127,24 @@ which in NVIDIA_VISIBLE_DEVICES or CUDA_VISIBLE_DEVICES. */}}
 {{- end -}}
 {{- end -}}
 
+{{/* The journal and the trials outlive pods, and the chart says where they are. */}}
+{{- define "lockstep.checkSweep" -}}
+{{- with .Values.sweep -}}
+  {{- if not (include "lockstep.persistent" $) -}}
+    {{- fail "sweep: expected a volume for the journal and the trials, found none; set persistence.enabled=true or persistence.existingClaim" -}}
+  {{- end -}}
+  {{- if eq $.Values.mode "mpijob" -}}
+    {{- fail "sweep: expected mode indexedJob or jobset, found mpijob, whose launcher alone may lead; use mode indexedJob" -}}
+  {{- end -}}
+  {{- with .directory -}}
+    {{- fail (printf "sweep.directory: expected none, since the chart searches in %s, found %s; set persistence.directory, and leave this out" (include "lockstep.runDirectory" $) .) -}}
+  {{- end -}}
+  {{- with .job -}}
+    {{- fail (printf "sweep.job: expected none, since the pods have no such file, found %s; give the job beside the sweep: -f %s" . .) -}}
+  {{- end -}}
+{{- end -}}
+{{- end -}}
+
 {{/* A sidecar that is not restarted is an init container: it would have to end before the training begins. */}}
 {{- define "lockstep.checkSidecars" -}}
 {{- range $index, $sidecar := .Values.cluster.sidecars -}}
@@ -222,7 +241,7 @@ which in NVIDIA_VISIBLE_DEVICES or CUDA_VISIBLE_DEVICES. */}}
   {{- end -}}
   {{- include "lockstep.checkSetNames" . -}}
 {{- end -}}
-{{- include "lockstep.checkParts" . -}}
+{{- if not .root.Values.sweep -}}{{- include "lockstep.checkParts" . -}}{{- end -}}
 {{- end -}}
 
 {{/* JobSet counts the characters of a pod's name with the suffix that the Job adds, of six. */}}

@@ -70,10 +70,11 @@ slots, elastic}; slots is the most of a pod. A group's `gpus` says what holds it
 {{- dict "groups" $groups "ranks" $ranks "pods" $pods "slots" $slots "elastic" $elastic | toJson -}}
 {{- end -}}
 
-{{/* Fewest pods to start with. */}}
+{{/* Fewest pods to start with. A sweep needs none but its leader. */}}
 {{- define "lockstep.expectHosts" -}}
 {{- $all := include "lockstep.groups" . | fromJson -}}
-{{- if $all.elastic }}{{ .Values.cluster.minReplicas }}
+{{- if .Values.sweep }}1
+{{- else if $all.elastic }}{{ .Values.cluster.minReplicas }}
 {{- else if gt (int .Values.queue.minReplicas) 0 }}{{ .Values.queue.minReplicas }}
 {{- else }}{{ $all.pods }}{{ end -}}
 {{- end -}}

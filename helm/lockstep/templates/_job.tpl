@@ -1,10 +1,13 @@
 {{/* The job: its file, its name, and the hash that names what runs it. */}}
 
-{{/* job.yaml of the pods. Without a job it is the embedded digits. */}}
+{{/* job.yaml of the pods. Without a job it is the embedded digits; with a sweep it is a sweep file. */}}
 {{- define "lockstep.jobFile" -}}
 {{- $job := deepCopy (.Values.job | default dict) -}}
 {{- include "lockstep.setNumbers" (dict "at" $job "path" "job" "places" (.Files.Get "files/numbers.txt" | splitList "\n")) -}}
-{{- if $job }}{{ toYaml (dict "job" $job) }}{{ else }}{{ .Files.Get "files/digits.yaml" | trim }}{{ end -}}
+{{- if .Values.sweep -}}
+{{- $job = ternary $job (.Files.Get "files/digits.yaml" | fromYaml).job (gt (len $job) 0) -}}
+{{ toYaml (dict "job" $job "sweep" .Values.sweep) }}
+{{- else if $job }}{{ toYaml (dict "job" $job) }}{{ else }}{{ .Files.Get "files/digits.yaml" | trim }}{{ end -}}
 {{- end -}}
 
 {{/* Helm makes a text of a fraction that stands after --set. Where the job has a number, it is one again: (dict "at" MAP "path"
@@ -71,10 +74,14 @@ embedded digits. `auto` is the CPU. */}}
 
 {{/* What the chart decides in place of the job, and the launch options: a JSON list of words. */}}
 {{- define "lockstep.launchWords" -}}
-{{- $words := list (printf "run_directory=%s" (include "lockstep.runDirectory" .))
-  "telemetry.prometheus.address=0.0.0.0" (printf "telemetry.prometheus.port=%d" (int .Values.observability.port)) -}}
-{{- $pods := (include "lockstep.groups" . | fromJson).pods -}}
-{{- if and (not .Values.job) (not (include "lockstep.persistent" .)) (gt (int $pods) 1) -}}
+{{- $words := list (printf "run_directory=%s" (include "lockstep.runDirectory" .)) -}}
+{{- if .Values.sweep -}}{{- $words = list "--directory" (include "lockstep.runDirectory" .) -}}{{- end -}}
+{{- /* Trials beside each other in a pod cannot share a port. */}}
+{{- $all := include "lockstep.groups" . | fromJson -}}
+{{- if or (not .Values.sweep) (eq (int $all.slots) 1) -}}
+  {{- $words = concat $words (list "telemetry.prometheus.address=0.0.0.0" (printf "telemetry.prometheus.port=%d" (int .Values.observability.port))) -}}
+{{- end -}}
+{{- if and (not .Values.job) (not (include "lockstep.persistent" .)) (gt (int $all.pods) 1) -}}
   {{- $words = append $words "checkpoint=never" -}}
 {{- end -}}
 {{- if include "lockstep.digitsOnGpus" . -}}{{- $words = append $words "device=cuda" -}}{{- end -}}
@@ -82,9 +89,9 @@ embedded digits. `auto` is the CPU. */}}
 {{- end -}}
 
 {{/* Whether any pod may lead, and not only index 0 of the first group: a lock in the run directory decides. Parts of a model
-that are tied to groups cannot go on without a pod. */}}
+that are tied to groups cannot go on without a pod; a trial of a sweep is in one pod. */}}
 {{- define "lockstep.anyLeads" -}}
-{{- $tied := kindIs "slice" (dig "parallel" "parts" 1 (.Values.job | default dict)) -}}
+{{- $tied := and (not .Values.sweep) (kindIs "slice" (dig "parallel" "parts" 1 (.Values.job | default dict))) -}}
 {{- if and (include "lockstep.persistent" .) (gt (int .Values.cluster.takeoverSeconds) 0) (ne .Values.mode "mpijob") (not $tied) }}yes{{ end -}}
 {{- end -}}
 

@@ -121,6 +121,7 @@ volumes:
   {{- $lock := printf "%s/leader/%s" (include "lockstep.runDirectory" .root) .config -}}
   {{- $_ := set $its "options" (list "--leader-lock" $lock "--takeover" (printf "%d" (int $v.cluster.takeoverSeconds))) -}}
 {{- end -}}
+{{- if .root.Values.sweep -}}{{- $_ := set $its "options" (append $its.options "--sweep") -}}{{- end -}}
 {{- if hasKey . "test" -}}
   {{- /* A pod whose leader is not there gives up when the leader would. */}}
   {{- $its = dict "name" .test "hosts" .hosts "leaderSeconds" $v.cluster.preflightSeconds "options" (list "--report") "words" .words -}}

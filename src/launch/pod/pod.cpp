@@ -83,11 +83,12 @@ bool names(const std::vector<std::string>& words, const std::string& option) {
 }
 
 std::vector<std::string> launch_command(const PodOptions& options, const std::string& agent) {
-  std::vector<std::string> command = {own_command_line().front(), "launch"};
+  std::vector<std::string> command = {own_command_line().front(), options.sweep ? "sweep" : "launch"};
   if (!options.job.empty()) command.push_back(options.job);
   command.insert(command.end(), {"--hostfile", options.hostfile, "--agent", agent, "--log", options.log});
   // Pods come back sooner than machines do, and a pod that this one replaces may not have ended yet.
-  if (!names(options.launch_words, "--ask-again")) command.insert(command.end(), {"--ask-again", "5"});
+  if (!options.sweep && !names(options.launch_words, "--ask-again"))
+    command.insert(command.end(), {"--ask-again", "5"});
   if (!names(options.launch_words, "--wait-for-lock")) {
     command.insert(command.end(), {"--wait-for-lock", fmt::format("{:.0f}", options.preflight.seconds)});
   }

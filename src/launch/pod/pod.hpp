@@ -25,13 +25,14 @@ struct PodOptions {
   std::string state = "/run/lockstep";  ///< a directory of this pod only
   std::string termination_log;          ///< a file; empty: none
   std::string log = "people";
-  std::vector<std::string> launch_words;  ///< for `lockstep launch`, or for `lockstep bench hosts`
+  std::vector<std::string> launch_words;  ///< for `lockstep launch` or `sweep`, or for `lockstep bench hosts`
   int port = 2222;
   PreflightLimits preflight;
   double grace_seconds = 3600;   ///< for the ranks when a worker is stopped
   double leader_seconds = 3600;  ///< how long a worker waits for a missing leader; 0: forever
   std::string leader_lock;       ///< a file that all pods share: any of them may lead; empty: the first host only
   double takeover_seconds = 5;   ///< how long nobody leads until another pod does
+  bool sweep = false;            ///< the job file is a sweep file, and the leader searches: `lockstep sweep`
   bool report = false;           ///< run a report on the hosts instead of the job
   bool keeps_workers = false;    ///< workers are not notified that the job has ended
 };

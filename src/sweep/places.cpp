@@ -1,0 +1,52 @@
+#include "sweep/places.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+namespace lockstep::sweep {
+
+namespace {
+
+constexpr std::chrono::seconds kAnswerPatience{15}, kEndPatience{15};
+
+}  // namespace
+
+Places::Places(const SweepRunOptions& options) {
+  launch::Hosts hosts{{"", options.ranks}};
+  if (options.pool) {
+    pool_.emplace(*options.pool);
+    pool_->settle(kAnswerPatience);
+    hosts = pool_->listed();
+  }
+  for (const auto& host : hosts) {
+    for (int rank = 0; rank + options.ranks_per_trial <= host.slots; rank += options.ranks_per_trial) {
+      places_.push_back({host.name, rank});
+    }
+  }
+}
+
+bool Places::usable(std::size_t slot) const {
+  if (!pool_) return true;
+  const auto hosts = pool_->usable();
+  return std::any_of(hosts.begin(), hosts.end(), [&](const auto& host) { return host.name == places_[slot].host; });
+}
+
+std::vector<std::string> Places::refresh() {
+  if (!pool_) return {};
+  pool_->refresh();
+  return pool_->take_problems();
+}
+
+bool Places::gone(std::size_t slot) {
+  if (!pool_) return false;
+  pool_->ask_all_again(kAnswerPatience);
+  return !usable(slot);
+}
+
+void Places::end_processes(const std::string& mark) {
+  if (pool_) (void)pool_->run_everywhere(pool_->usable(), fmt::format("launch --end {}", mark), kEndPatience);
+}
+
+}  // namespace lockstep::sweep

@@ -1,0 +1,39 @@
+// Where trials are trained: slots of this machine, or of several hosts, of which some may not answer.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "launch/host_pool.hpp"
+#include "sweep/sweep.hpp"
+
+namespace lockstep::sweep {
+
+struct Place {
+  std::string host;    ///< empty: this machine, of a sweep without hosts
+  int first_rank = 0;  ///< of those that its host can run: says which GPUs the slot has
+};
+
+class Places {
+ public:
+  /// Waits a moment for the hosts to answer.
+  explicit Places(const SweepRunOptions& options);
+
+  [[nodiscard]] std::size_t count() const { return places_.size(); }
+  [[nodiscard]] const Place& operator[](std::size_t slot) const { return places_[slot]; }
+  /// Whether a trial can be started there.
+  [[nodiscard]] bool usable(std::size_t slot) const;
+  /// Hears what hosts have answered; never waits. Returns what is to be said of them.
+  std::vector<std::string> refresh();
+  /// For a trial that has ended early: asks its host, and returns whether that has gone.
+  [[nodiscard]] bool gone(std::size_t slot);
+  /// Ends what an earlier sweep with this mark has left on the hosts.
+  void end_processes(const std::string& mark);
+
+ private:
+  std::optional<launch::HostPool> pool_;
+  std::vector<Place> places_;
+};
+
+}  // namespace lockstep::sweep
