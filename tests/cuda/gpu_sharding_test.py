@@ -155,8 +155,9 @@ class Sharding(Place):
     def test_messages_that_fail(self):
         """While workers wait for parameters, some of which are still on their way: nothing of them is in use any more when
         their memory is freed."""
-        for step in (1, 2):
-            done = self.run_program("train", str(JOB), *self.STEPS, "device=cuda", PARAMETERS, "--ranks", "2", "timeout=100",
+        for step, *words in ((1, "--ranks", "2"), (2, "--ranks", "2"),
+                             (1, "--ranks", "3", "parallel.parts=[{until: start, ranks: 2}, {ranks: 1}]")):
+            done = self.run_program("train", str(JOB), *self.STEPS, "device=cuda", PARAMETERS, *words, "timeout=100",
                                     module=CHECKED, STAND_IN_FAILS=f"0:{step}", code=1)
             self.assertRegex(done.stderr, rf"(?m)^lockstep: {HOST}, rank 0, GPU 0 \(Stand-in, \S+\): the messages of step "
                              rf"{step} failed$")
