@@ -130,10 +130,13 @@ class Sharding(Place):
                 self.assertEqual(self.hash(*self.STEPS, "device=cuda", PARAMETERS, f"parallel.parts={parts}", *more, "--ranks",
                                            str(ranks), module=CHECKED, STAND_IN_GPUS="4"), expected)
 
-    def test_parameters_in_parts_on_two_hosts(self):
+    def test_parameters_in_parts_with_unequal_shares(self):
+        """On two hosts: a part has two ranks of one, and a slower rank of the other."""
         expected = self.hash(*self.STEPS)
-        self.assertEqual(self.hash(*self.STEPS, "device=cuda", PARAMETERS, "parallel.parts=[{until: start, ranks: 1}, {ranks: 3}]",
-                                   module=CHECKED, prefix=TWO_HOSTS), expected)
+        end = self.train(*self.STEPS, "device=cuda", PARAMETERS, "parallel.parts=[{until: start, ranks: 3}, {ranks: 1}]",
+                         "balance={weights: {h0: 3, h1: 1}}", module=CHECKED, prefix=TWO_HOSTS)["end"]
+        self.assertEqual(end["shards_by_rank"], {"0": 7, "1": 7, "2": 2, "3": 16})
+        self.assertEqual(end["parameters_sha256"], expected)
 
     def test_parameters_of_branches(self):
         (self.folder / "job.yaml").write_text(JOB.with_name("two-towers.yaml").read_text().replace("epochs: 3", "steps: 2"))
