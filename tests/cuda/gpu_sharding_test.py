@@ -130,10 +130,13 @@ class Sharding(Place):
                 self.assertEqual(self.hash(*self.STEPS, "device=cuda", PARAMETERS, f"parallel.parts={parts}", *more, "--ranks",
                                            str(ranks), module=CHECKED, STAND_IN_GPUS="4"), expected)
 
-    def test_parameters_in_parts_on_two_hosts(self):
+    def test_parameters_in_parts_with_unequal_shares(self):
+        """On two hosts: a part has two ranks of one, and a slower rank of the other."""
         expected = self.hash(*self.STEPS)
-        self.assertEqual(self.hash(*self.STEPS, "device=cuda", PARAMETERS, "parallel.parts=[{until: start, ranks: 1}, {ranks: 3}]",
-                                   module=CHECKED, prefix=TWO_HOSTS), expected)
+        end = self.train(*self.STEPS, "device=cuda", PARAMETERS, "parallel.parts=[{until: start, ranks: 3}, {ranks: 1}]",
+                         "balance={weights: {h0: 3, h1: 1}}", module=CHECKED, prefix=TWO_HOSTS)["end"]
+        self.assertEqual(end["shards_by_rank"], {"0": 7, "1": 7, "2": 2, "3": 16})
+        self.assertEqual(end["parameters_sha256"], expected)
 
     def test_parameters_of_branches(self):
         (self.folder / "job.yaml").write_text(JOB.with_name("two-towers.yaml").read_text().replace("epochs: 3", "steps: 2"))
@@ -155,8 +158,9 @@ class Sharding(Place):
     def test_messages_that_fail(self):
         """While workers wait for parameters, some of which are still on their way: nothing of them is in use any more when
         their memory is freed."""
-        for step in (1, 2):
-            done = self.run_program("train", str(JOB), *self.STEPS, "device=cuda", PARAMETERS, "--ranks", "2", "timeout=100",
+        for step, *words in ((1, "--ranks", "2"), (2, "--ranks", "2"),
+                             (1, "--ranks", "3", "parallel.parts=[{until: start, ranks: 2}, {ranks: 1}]")):
+            done = self.run_program("train", str(JOB), *self.STEPS, "device=cuda", PARAMETERS, *words, "timeout=100",
                                     module=CHECKED, STAND_IN_FAILS=f"0:{step}", code=1)
             self.assertRegex(done.stderr, rf"(?m)^lockstep: {HOST}, rank 0, GPU 0 \(Stand-in, \S+\): the messages of step "
                              rf"{step} failed$")
