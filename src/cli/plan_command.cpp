@@ -15,6 +15,7 @@
 #include "cli/validators.hpp"
 #include "core/median.hpp"
 #include "lockstep/error.hpp"
+#include "plan/limits.hpp"
 #include "plan/report.hpp"
 #include "telemetry/event_json.hpp"
 #include "telemetry/text.hpp"
@@ -211,9 +212,9 @@ int plan_job(PlanOptions& options) {
   const plan::Candidate& nearest = result.candidates.front();
   throw Error(
       ExitCode::configuration,
-      fmt::format("plan: expected a placement that fits {} a rank, found none; the nearest is {}, which needs {}; "
-                  "try more ranks, more shards of fewer samples, or a smaller model",
-                  plan::size_text(job.limit()), plan::text_of(nearest.placed), plan::size_text(nearest.max_memory())));
+      fmt::format("plan: expected a placement that fits {} a rank, found none; the nearest is {}, which needs {}; {}",
+                  plan::size_text(job.limit()), plan::text_of(nearest.placed), plan::size_text(nearest.max_memory()),
+                  plan::remedy(setup.model.graph, job.limit())));
 }
 
 }  // namespace

@@ -8,7 +8,9 @@
 #include <fstream>
 #include <limits>
 
+#include "exec/kernel_set.hpp"
 #include "lockstep/error.hpp"
+#include "lockstep/op.hpp"
 #include "plan/report.hpp"
 #include "plan/search.hpp"
 
@@ -76,6 +78,29 @@ Nearest least_memory(const MemorySetup& setup, const RankSetup& ranks, bool may_
   return nearest;
 }
 
+std::string remedy(const Graph& graph, std::int64_t limit) {
+  const Node* largest = nullptr;
+  std::int64_t most = 0;
+  for (const Node& node : graph.nodes) {
+    if (node.op->view) continue;
+    std::int64_t bytes = 0;
+    const auto add = [&](const std::vector<ValueId>& values) {
+      for (const ValueId id : values) bytes += static_cast<std::int64_t>(graph.at(id).spec.bytes());
+    };
+    if (!node.op->in_place.forward) add(node.inputs);
+    add(node.parameters);
+    add(node.outputs);
+    if (bytes <= most) continue;
+    most = bytes;
+    largest = &node;
+  }
+  if (largest == nullptr || most <= limit) return "try more ranks, more shards of fewer samples, or a smaller model";
+  return fmt::format(
+      "{} alone takes {}, with its weights, what it reads and what it makes, and no part is smaller than "
+      "a layer: try more memory, more shards of fewer samples, or a smaller layer",
+      exec::layer_label(*largest), size_text(most));
+}
+
 std::string refusal(const std::string& who, const RankRoom& room, const std::string& limit, const PlacedModel& placed,
                     const std::vector<RankMemory>& memory, const Nearest& nearest) {
   std::string text = fmt::format("{}: expected room for {} at least ({}), found {}, {}", who, size_text(room.least),
@@ -83,10 +108,8 @@ std::string refusal(const std::string& who, const RankRoom& room, const std::str
   if (nearest.least > 0 && nearest.least <= room.limit) {
     text += fmt::format("; try {}, which needs {} at least", nearest.overrides, size_text(nearest.least));
   } else {
-    text += fmt::format(
-        "; on so many ranks nothing fits, {} needs {}: try more ranks, more shards of fewer samples, or a "
-        "smaller model",
-        nearest.overrides, size_text(nearest.least));
+    text += fmt::format("; on so many ranks nothing fits, {} needs {}: {}", nearest.overrides, size_text(nearest.least),
+                        remedy(*placed.parts.front().whole, room.limit));
   }
   return text + "\n" + memory_table(memory);
 }

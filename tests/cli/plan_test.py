@@ -55,6 +55,11 @@ class Plan(unittest.TestCase):
                                       r"nearest is 1 part, recompute: never, which needs \d+\.\d MiB; try more ranks, more "
                                       r"shards of fewer samples, or a smaller model\n$")
         self.assertIn("does not fit", done.stdout)
+        done = run("plan", *SMALL, "--memory", "64KiB", code=78)
+        self.assertIn(", which needs ", done.stderr)
+        self.assertRegex(done.stderr, r"; \w+ '\w+' alone takes 0\.\d MiB, with its weights, what it reads and what it makes, "
+                                      r"and no part is smaller than a layer: try more memory, more shards of fewer samples, "
+                                      r"or a smaller layer\n$")
 
     def test_devices(self):
         text = run("plan", *SMALL, "--devices", "2xH100,A100-40").stdout

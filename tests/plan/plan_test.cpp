@@ -289,6 +289,18 @@ TEST(Limits, RefusalNamesWhatFits) {
       << text;
 }
 
+TEST(Limits, RemedyNamesALayerThatFitsNowhere) {
+  const Planned planned([](GraphBuilder& b) { chain(b, 8); });
+  const Graph& graph = planned.memory->model.graph;
+  EXPECT_EQ(remedy(graph, std::int64_t{1} << 30), "try more ranks, more shards of fewer samples, or a smaller model");
+  const std::string text = remedy(graph, 1);
+  EXPECT_TRUE(text.starts_with("linear '")) << text;
+  EXPECT_TRUE(
+      text.ends_with(" alone takes 0.0 MiB, with its weights, what it reads and what it makes, and no part is "
+                     "smaller than a layer: try more memory, more shards of fewer samples, or a smaller layer"))
+      << text;
+}
+
 TEST(Devices, AreCountedByName) {
   const auto list = devices_of("2xH100,A100-40");
   ASSERT_EQ(list.size(), 3);
