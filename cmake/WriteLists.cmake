@@ -49,6 +49,18 @@ void add_built_in(OpRegistry& registry) {
 ${CALLS}}
 ")
 
+file(GLOB FILES ${SOURCE}/ops/*/*_onnx.cpp)
+names_in(NAMES "\nvoid @_to_onnx\\(OnnxScope& scope\\) {" ${FILES})
+lines(DECLARATIONS "void @_to_onnx(OnnxScope& scope);" ${NAMES})
+lines(ENTRIES "      {\"@\", @_to_onnx}," ${NAMES})
+write(onnx.cpp ops "#include \"ops/onnx_scope.hpp\"\n" "${DECLARATIONS}
+const std::map<std::string, OnnxFunction>& onnx_functions() {
+  static const std::map<std::string, OnnxFunction> kFunctions = {
+${ENTRIES}  };
+  return kFunctions;
+}
+")
+
 file(GLOB FILES ${SOURCE}/ops/*/*_cases.cpp)
 names_in(NAMES "\nOpCases make_@_cases\\(\\) {" ${FILES})
 lines(DECLARATIONS "OpCases make_@_cases();" ${NAMES})

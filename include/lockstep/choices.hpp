@@ -46,9 +46,10 @@ inline constexpr std::array<std::string_view, 3> kNames<Exactness>{"required", "
 
 /// Whose parameter names and element order a weights file uses; automatic: those of the program that wrote it, which
 /// the file tells.
-enum class WeightNames : std::uint8_t { automatic, lockstep, torch };
+enum class WeightNames : std::uint8_t { automatic, lockstep, torch, torchvision, huggingface };
 template <>
-inline constexpr std::array<std::string_view, 3> kNames<WeightNames>{"auto", "lockstep", "torch"};
+inline constexpr std::array<std::string_view, 5> kNames<WeightNames>{"auto", "lockstep", "torch", "torchvision",
+                                                                     "huggingface"};
 
 /// How shards are assigned to ranks.
 enum class BalanceMode : std::uint8_t { automatic, equal, weights, prometheus };

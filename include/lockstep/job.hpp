@@ -150,9 +150,10 @@ struct CheckpointOptions {
 };
 
 struct InitializeOptions {
-  std::string from;               ///< safetensors file
+  std::string from;               ///< safetensors file, an index of several, a checkpoint or a run's directory
   std::vector<std::string> only;  ///< glob patterns over parameter names; empty: all
   WeightNames names = WeightNames::automatic;
+  std::map<std::string, std::string> map;  ///< from names of the model to those of the file, before `names`
 };
 
 /// TensorBoard's event files, in `tensorboard` in the run directory.

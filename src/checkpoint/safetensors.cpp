@@ -148,16 +148,24 @@ SafetensorsFile SafetensorsFile::read(const std::string& path) {
   return parse(std::move(*bytes), path);
 }
 
-void SafetensorsFile::require(const std::string& tensor, const Shape& shape) const {
-  const auto found = tensors_.find(tensor);
-  if (found == tensors_.end()) throw Error(ExitCode::data, fmt::format("{}: it has no tensor '{}'", name_, tensor));
-  const LoadedTensor& loaded = found->second;
+void SafetensorsFile::add(SafetensorsFile other) {
+  tensors_.merge(other.tensors_);
+  metadata_.merge(other.metadata_);
+  others_.push_back(std::move(other.bytes_));
+}
+
+std::string SafetensorsFile::problem(const std::string& tensor, const Shape& shape) const {
+  const LoadedTensor& loaded = tensors_.at(tensor);
   const bool known = loaded.dtype == "F32" || loaded.dtype == "F16" || loaded.dtype == "BF16";
-  if (!known || loaded.shape != shape) {
-    throw Error(ExitCode::data, fmt::format("{}: tensor '{}': expected {} {}, found {} {}", name_, tensor,
-                                            known ? loaded.dtype : "F32, F16 or BF16", to_string(shape), loaded.dtype,
-                                            to_string(loaded.shape)));
-  }
+  if (known && loaded.shape == shape) return "";
+  return fmt::format("tensor '{}': expected {} {}, found {} {}", tensor, known ? loaded.dtype : "F32, F16 or BF16",
+                     to_string(shape), loaded.dtype, to_string(loaded.shape));
+}
+
+void SafetensorsFile::require(const std::string& tensor, const Shape& shape) const {
+  if (!tensors_.contains(tensor)) throw Error(ExitCode::data, fmt::format("{}: it has no tensor '{}'", name_, tensor));
+  const std::string found = problem(tensor, shape);
+  if (!found.empty()) throw Error(ExitCode::data, fmt::format("{}: {}", name_, found));
 }
 
 void SafetensorsFile::copy(const std::string& tensor, const Shape& shape, std::span<float> out,

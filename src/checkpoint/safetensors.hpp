@@ -42,15 +42,23 @@ struct LoadedTensor {
 /// A parsed file. Every offset has been checked against the file's size.
 class SafetensorsFile {
  public:
+  SafetensorsFile() = default;
+  /// Without tensors; add() adds those of files.
+  explicit SafetensorsFile(std::string name) : name_(std::move(name)) {}
   /// Throws Error(data) that names the file and what is wrong.
   static SafetensorsFile parse(std::string bytes, const std::string& name);
   static SafetensorsFile read(const std::string& path);
+  /// Takes the tensors of another file, too, and its metadata.
+  void add(SafetensorsFile other);
 
   [[nodiscard]] const std::map<std::string, LoadedTensor>& tensors() const { return tensors_; }
   [[nodiscard]] const std::map<std::string, std::string>& metadata() const { return metadata_; }
   [[nodiscard]] const std::string& name() const { return name_; }
   /// the whole file; no other function may be called afterwards
   [[nodiscard]] std::string release() { return std::move(bytes_); }
+  /// "tensor 'a': expected F32 [3], found F32 [2]" of a tensor that the file has; empty: it has this shape, and a type
+  /// that copy() can read.
+  [[nodiscard]] std::string problem(const std::string& tensor, const Shape& shape) const;
   /// Throws Error(data) if the tensor is missing, of another shape, or of a type other than F32, F16 and BF16.
   void require(const std::string& tensor, const Shape& shape) const;
   /// Copies elements from `first` on until `out` is full; require() must have succeeded, and there must be as many.
@@ -58,6 +66,7 @@ class SafetensorsFile {
 
  private:
   std::string name_, bytes_;
+  std::vector<std::string> others_;  ///< the bytes of other files
   std::map<std::string, LoadedTensor> tensors_;
   std::map<std::string, std::string> metadata_;
 };

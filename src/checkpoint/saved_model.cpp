@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <nlohmann/json.hpp>
+#include <set>
 #include <span>
 
 #include "checkpoint/reader.hpp"
@@ -50,6 +52,12 @@ Checkpoint best(const std::string& directory) {
   none_in(directory, why);
 }
 
+Checkpoint sound(const std::string& directory) {
+  std::string why;
+  if (auto checkpoint = read_checkpoint(directory, why)) return *checkpoint;
+  throw Error(ExitCode::data, why);
+}
+
 Checkpoint one_at(const std::string& path) {
   std::string why;
   if (auto checkpoint = read_checkpoint(path, why)) return *checkpoint;
@@ -77,10 +85,16 @@ SavedFiles find(const std::string& which, const Job& job) {
   return found;
 }
 
-void fill(const WeightsFile& file, exec::TensorBlock& block) {
-  for (std::size_t i = 0; i < block.size(); ++i) {
-    file.require(block.name(i), block.shape(i));
-    file.copy(block.name(i), block.shape(i), block.at(i));
+void add_shapes(const exec::TensorBlock& block, std::vector<NamedShape>& shapes) {
+  for (std::size_t i = 0; i < block.size(); ++i) shapes.push_back({block.name(i), block.shape(i)});
+}
+
+void fill(const WeightsFile& file, SavedModel& model) {
+  std::vector<NamedShape> shapes;
+  for (const auto* block : {&model.parameters, &model.states}) add_shapes(*block, shapes);
+  file.require(shapes);
+  for (auto* block : {&model.parameters, &model.states}) {
+    for (std::size_t i = 0; i < block->size(); ++i) file.copy(block->name(i), block->shape(i), block->at(i));
   }
 }
 
@@ -91,6 +105,29 @@ bool is_state_of_optimizer(const std::string& name, const Checkpoint& checkpoint
   const auto& tensors = checkpoint.manifest.tensors;
   return std::any_of(tensors.begin(), tensors.end(),
                      [&](const auto& tensor) { return tensor.name == name.substr(0, colon); });
+}
+
+/// All files that an index names, which are beside it. Throws Error(data) for what is no such index.
+SafetensorsFile read_shards(const std::string& index) {
+  const auto text = read_whole_file(index);
+  if (!text)
+    throw Error(ExitCode::data, fmt::format("{}: cannot open; expected the index of safetensors files", index));
+  const auto json = nlohmann::json::parse(*text, nullptr, false);
+  const auto files = json.is_object() ? json.find("weight_map") : json.end();
+  if (!json.is_object() || files == json.end() || !files->is_object() || files->empty()) {
+    throw Error(ExitCode::data, fmt::format("{}: expected the index of safetensors files, found JSON without a map "
+                                            "'weight_map' of tensors and files",
+                                            index));
+  }
+  std::set<std::string> names;
+  for (const auto& [tensor, file] : files->items()) {
+    if (file.is_string()) names.insert(file.get<std::string>());
+  }
+  SafetensorsFile all(index);
+  for (const auto& name : names) {
+    all.add(SafetensorsFile::read((fs::path(index).parent_path() / fs::path(name).filename()).string()));
+  }
+  return all;
 }
 
 std::string model_file(const std::vector<NamedSpan>& tensors) {
@@ -140,11 +177,11 @@ SavedModel load_saved_model(const SavedFiles& files, const Graph& graph, const J
                    .states = {graph, graph.states}};
   if (!files.checkpoint) {
     const WeightsFile file(SafetensorsFile::parse(files.weights, files.path), graph,
-                           job.initialize ? job.initialize->names : WeightNames::automatic,
-                           "write it with metadata={'format': 'pt'} for PyTorch's order, {'format': 'lockstep'} for "
-                           "lockstep's");
-    fill(file, model.parameters);
-    fill(file, model.states);
+                           {.names = job.initialize ? job.initialize->names : WeightNames::automatic,
+                            .map = job.initialize ? job.initialize->map : std::map<std::string, std::string>{},
+                            .remedy = "write it with metadata={'format': 'pt'} for PyTorch's order, {'format': "
+                                      "'lockstep'} for lockstep's"});
+    fill(file, model);
     return model;
   }
   Targets targets;
@@ -193,12 +230,33 @@ void require_matches(const InitializeOptions& options, const Place& place, const
 
 }  // namespace
 
+SafetensorsFile weights_at(const std::string& path) {
+  const fs::path folder = path;
+  if (folder.filename() == "best" && fs::is_regular_file(folder) && !best_checkpoint(folder.parent_path()).empty()) {
+    return SafetensorsFile::parse(safetensors_of(best(folder.parent_path().string())), path);
+  }
+  if (path.ends_with(".json")) return read_shards(path);
+  if (!fs::is_directory(folder)) return SafetensorsFile::read(path);
+  if (fs::exists(folder / "manifest.json")) return SafetensorsFile::parse(safetensors_of(sound(path)), path);
+  if (fs::exists(folder / "checkpoints")) {
+    return SafetensorsFile::parse(safetensors_of(newest((folder / "checkpoints").string())), path);
+  }
+  const fs::path index = folder / "model.safetensors.index.json", whole = folder / "model.safetensors";
+  if (fs::exists(index)) return read_shards(index.string());
+  if (fs::exists(whole)) return SafetensorsFile::read(whole.string());
+  throw Error(ExitCode::data, fmt::format("{}: expected a checkpoint, a run's directory, or a folder with "
+                                          "model.safetensors or its index, found none of them in it",
+                                          path));
+}
+
 Initialized initialize_from_file(const InitializeOptions& options, const Place& place, const Graph& graph,
                                  const WholeModel& whole, optim::Model& own) {
   const auto chosen = [&](const std::string& name) { return options.only.empty() || matches_any(options.only, name); };
-  const WeightsFile file(SafetensorsFile::read(options.from), graph, options.names,
-                         "set initialize.names to torch or lockstep");
+  const WeightsFile file(
+      weights_at(options.from), graph,
+      {.names = options.names, .map = options.map, .remedy = "set initialize.names to torch or lockstep"});
   std::vector<std::string> names;
+  std::vector<NamedShape> taken;
   for (const auto* tensors : {&whole.parameters, &whole.states}) {
     for (const auto& tensor : *tensors) names.push_back(tensor.name);
   }
@@ -207,9 +265,10 @@ Initialized initialize_from_file(const InitializeOptions& options, const Place& 
   for (const auto* tensors : {&whole.parameters, &whole.states}) {
     for (const auto& tensor : *tensors) {
       ++(chosen(tensor.name) ? result.from_file : result.first_values);
-      if (chosen(tensor.name)) file.require(tensor.name, tensor.shape);
+      if (chosen(tensor.name)) taken.push_back({tensor.name, tensor.shape});
     }
   }
+  file.require(taken);
   for (auto* block : {&own.parameters, &own.states}) {
     for (std::size_t i = 0; i < block->size(); ++i) {
       if (!chosen(block->name(i))) continue;

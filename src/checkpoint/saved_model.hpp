@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "checkpoint/checkpoint.hpp"
+#include "checkpoint/safetensors.hpp"
 #include "checkpoint/whole_model.hpp"
 #include "config/config.hpp"
 #include "exec/parameters.hpp"
@@ -46,6 +47,10 @@ struct SavedModel {
 /// The model as the bytes of a .safetensors file, every tensor whole, without the optimizer.
 [[nodiscard]] std::string safetensors_of(const SavedModel& model);
 [[nodiscard]] std::string safetensors_of(const Checkpoint& checkpoint);
+
+/// The tensors of a safetensors file, of all that an index (.json) names, of a folder with either, of a checkpoint, or
+/// of the newest one of a run's directory. Throws Error(data).
+[[nodiscard]] SafetensorsFile weights_at(const std::string& path);
 
 /// How many tensors of the whole model come from the file and how many have initial values; whose names the file uses.
 struct Initialized {

@@ -2,11 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <set>
 #include <string_view>
 #include <utility>
-#include <vector>
 
-#include "core/nearest.hpp"
+#include "checkpoint/weights_fit.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::checkpoint {
@@ -22,32 +23,101 @@ WeightNames writer_of(const SafetensorsFile& file) {
   return found->second == "pt" ? WeightNames::torch : WeightNames::automatic;
 }
 
-}  // namespace
-
-WeightsFile::WeightsFile(SafetensorsFile file, const Graph& graph, WeightNames names, std::string remedy)
-    : file_(std::move(file)),
-      flattened_(flattened_tensors(graph)),
-      names_(names == WeightNames::automatic ? writer_of(file_) : names),
-      remedy_(std::move(remedy)) {}
-
-std::string WeightsFile::name_in_file(const std::string& tensor) const {
-  constexpr std::string_view kOurs = ".running_variance", kTorch = ".running_var";
-  if (file_.tensors().contains(tensor) || !tensor.ends_with(kOurs)) return tensor;
-  const std::string theirs = tensor.substr(0, tensor.size() - kOurs.size()) + std::string(kTorch);
-  return file_.tensors().contains(theirs) ? theirs : tensor;
+/// Turns weights [in, out] into [out, in].
+std::vector<float> transpose(const std::vector<float>& in, std::int64_t rows, std::int64_t columns) {
+  std::vector<float> out(in.size());
+  for (std::int64_t i = 0; i < rows * columns; ++i) {
+    out[static_cast<std::size_t>(i)] = in[static_cast<std::size_t>(i % columns * rows + i / columns)];
+  }
+  return out;
 }
 
-void WeightsFile::require(const std::string& tensor, const Shape& shape) const {
-  const std::string name = name_in_file(tensor);
-  if (!file_.tensors().contains(name)) {
-    std::vector<std::string> known;
-    for (const auto& [other, loaded] : file_.tensors()) known.push_back(other);
-    throw Error(ExitCode::data, fmt::format("{}: it has no tensor '{}'{}; initialize.only takes some of the parameters",
-                                            file_.name(), tensor, did_you_mean(tensor, known)));
+}  // namespace
+
+WeightsFile::WeightsFile(SafetensorsFile file, const Graph& graph, Reading reading)
+    : file_(std::move(file)), flattened_(flattened_tensors(graph)), reading_(std::move(reading)) {
+  choose_library(graph);
+  if (reading_.names == WeightNames::automatic) reading_.names = writer_of(file_);
+}
+
+/// A library's names that the job asks for, or that the file has where it lacks some of the model's own.
+void WeightsFile::choose_library(const Graph& graph) {
+  const bool asked = reading_.names == WeightNames::torchvision || reading_.names == WeightNames::huggingface;
+  if (asked) {
+    foreign_ = foreign_model(reading_.names, graph);
+    if (foreign_ != nullptr) return;
+    throw Error(
+        ExitCode::configuration,
+        fmt::format("initialize.names: expected a model that {} has, too (resnet, mobilenet; gpt, llama), found "
+                    "another one; set initialize.map",
+                    name_of(reading_.names)));
   }
-  file_.require(name, shape);
-  if (names_ == WeightNames::lockstep) return;
-  if (names_ == WeightNames::torch && !flattened_.unclear.empty()) {
+  if (reading_.names == WeightNames::lockstep) return;
+  for (const WeightNames library : {WeightNames::torchvision, WeightNames::huggingface}) {
+    const ForeignModel* const model = foreign_model(library, graph);
+    if (model == nullptr) continue;
+    const auto known = [&](ValueId id) { return has(with_or_without_prefix(model->find(graph.at(id).name)->name)); };
+    if (std::none_of(graph.parameters.begin(), graph.parameters.end(), known)) continue;
+    foreign_ = model;
+    reading_.names = library;
+    return;
+  }
+}
+
+std::string WeightsFile::mapped(const std::string& tensor) const {
+  for (const auto& [ours, theirs] : reading_.map) {
+    if (ours == tensor) return theirs;
+    if (!ours.ends_with('*') || !tensor.starts_with(std::string_view(ours).substr(0, ours.size() - 1))) continue;
+    const bool whole = !theirs.ends_with('*');
+    return whole ? theirs : theirs.substr(0, theirs.size() - 1) + tensor.substr(ours.size() - 1);
+  }
+  return tensor;
+}
+
+/// Models of transformers are saved with or without the name of what holds them: "transformer.wte.weight".
+std::string WeightsFile::with_or_without_prefix(const std::string& name) const {
+  for (const std::string_view prefix : {"transformer.", "model."}) {
+    if (!has(name) && name.starts_with(prefix) && has(name.substr(prefix.size()))) return name.substr(prefix.size());
+  }
+  return name;
+}
+
+ForeignTensor WeightsFile::in_file(const std::string& tensor) const {
+  const std::string name = mapped(tensor);
+  if (has(name)) return {name};
+  if (const std::string torch = torch_name(name); has(torch)) return {torch};
+  if (foreign_ == nullptr || name != tensor) return {name};
+  auto theirs = foreign_->find(tensor);
+  if (!theirs) return {name};
+  theirs->name = with_or_without_prefix(theirs->name);
+  if (!has(theirs->name) && !theirs->tied.empty()) theirs->name = with_or_without_prefix(theirs->tied);
+  return *theirs;
+}
+
+void WeightsFile::require(const std::vector<NamedShape>& tensors) const {
+  WeightsFit fit{.missing = {}, .unused = {}, .refused = {}, .wanted = tensors.size()};
+  std::set<std::string> used;
+  for (const auto& [name, shape] : tensors) {
+    const ForeignTensor theirs = in_file(name);
+    if (!has(theirs.name)) {
+      fit.missing.push_back({name, shape});
+      continue;
+    }
+    used.insert(theirs.name);
+    const Shape there = theirs.transposed ? Shape{shape.at(1), shape.at(0)} : shape;
+    if (std::string problem = file_.problem(theirs.name, there); !problem.empty()) fit.refused.push_back(problem);
+  }
+  for (const auto& [name, loaded] : file_.tensors()) {
+    if (!used.contains(name)) fit.unused.push_back({name, loaded.shape});
+  }
+  if (!fit.fits()) throw Error(ExitCode::data, fit.message(file_.name()));
+  for (const auto& tensor : tensors) require_order(tensor.name);
+}
+
+void WeightsFile::require_order(const std::string& tensor) const {
+  const bool is_lockstep = reading_.names == WeightNames::lockstep, is_torch = reading_.names == WeightNames::torch;
+  if (is_lockstep || foreign_ != nullptr) return;
+  if (is_torch && !flattened_.unclear.empty()) {
     throw Error(
         ExitCode::data,
         fmt::format("{}: PyTorch flattens images in the order channel, height, width, lockstep in height, width, "
@@ -56,23 +126,30 @@ void WeightsFile::require(const std::string& tensor, const Shape& shape) const {
                     file_.name(), flattened_.unclear));
   }
   const bool differs = flattened_.by_name.contains(tensor) || !flattened_.unclear.empty();
-  if (names_ == WeightNames::torch || !differs) return;
+  if (is_torch || !differs) return;
   throw Error(ExitCode::data,
               fmt::format("{}: expected to know who wrote it, since PyTorch flattens images in the order channel, "
                           "height, width, lockstep in height, width, channel, and '{}' is behind a flatten; {}",
-                          file_.name(), tensor, remedy_));
+                          file_.name(), tensor, reading_.remedy));
 }
 
 void WeightsFile::copy(const std::string& tensor, const Shape& shape, std::span<float> out, std::int64_t first) const {
-  const std::string name = name_in_file(tensor);
-  const auto found = flattened_.by_name.find(tensor);
-  if (names_ != WeightNames::torch || found == flattened_.by_name.end()) return file_.copy(name, shape, out, first);
+  const ForeignTensor theirs = in_file(tensor);
+  const auto flattened = flattened_.by_name.find(tensor);
+  const bool turned = reading_.names == WeightNames::torch && flattened != flattened_.by_name.end();
+  if (!turned && !theirs.transposed) return file_.copy(theirs.name, shape, out, first);
   std::vector<float> all(static_cast<std::size_t>(elements(shape)));
-  file_.copy(name, shape, all);
-  const std::int64_t columns = found->second.elements();
+  if (theirs.transposed) {
+    file_.copy(theirs.name, {shape.at(1), shape.at(0)}, all);
+    all = transpose(all, shape[0], shape[1]);
+    std::copy_n(all.begin() + first, out.size(), out.begin());
+    return;
+  }
+  file_.copy(theirs.name, shape, all);
+  const std::int64_t columns = flattened->second.elements();
   for (std::size_t i = 0; i < out.size(); ++i) {
     const std::int64_t at = first + static_cast<std::int64_t>(i), column = at % columns;
-    out[i] = all[static_cast<std::size_t>(at - column + found->second.place_channels_first(column))];
+    out[i] = all[static_cast<std::size_t>(at - column + flattened->second.place_channels_first(column))];
   }
 }
 

@@ -1,13 +1,17 @@
-// WeightsFile: a safetensors file that a model takes values from, written by lockstep or by PyTorch, whose linear
-// layers after `flatten` have their columns in another order (graph/flattened.hpp).
+// WeightsFile: a safetensors file that a model takes values from, written by lockstep, by PyTorch, whose linear layers
+// after `flatten` have their columns in another order (graph/flattened.hpp), or by libraries that have names of their
+// own (graph/foreign_names.hpp).
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "checkpoint/safetensors.hpp"
 #include "graph/flattened.hpp"
+#include "graph/foreign_names.hpp"
 #include "lockstep/job.hpp"
 #include "lockstep/tensor.hpp"
 
@@ -15,24 +19,35 @@ namespace lockstep::checkpoint {
 
 class WeightsFile {
  public:
-  /// `names`: what the job says about the file. `remedy`: for errors, what to do if neither it nor the file tells.
-  WeightsFile(SafetensorsFile file, const Graph& graph, WeightNames names, std::string remedy);
+  struct Reading {
+    WeightNames names = WeightNames::automatic;  ///< what the job says about the file
+    std::map<std::string, std::string> map;      ///< InitializeOptions::map
+    std::string remedy;                          ///< for errors: what to do if neither job nor file tells the order
+  };
+
+  /// Throws Error(configuration) if `names` are a library's that has no such model.
+  WeightsFile(SafetensorsFile file, const Graph& graph, Reading reading);
 
   /// Whose names and order the file has; automatic: unknown, and irrelevant for this model.
-  [[nodiscard]] WeightNames names() const { return names_; }
-  /// Throws Error(data) if the tensor is missing, of another shape or of an unsupported type, or if the order of its
-  /// elements is unknown.
-  void require(const std::string& tensor, const Shape& shape) const;
+  [[nodiscard]] WeightNames names() const { return reading_.names; }
+  /// Throws Error(data), with all that does not fit, if one of the model's tensors is missing, of another shape or of
+  /// an unsupported type; or if the order of its elements is unknown.
+  void require(const std::vector<NamedShape>& tensors) const;
   /// Copies elements of a required tensor, in the model's order, from `first` on until `out` is full.
   void copy(const std::string& tensor, const Shape& shape, std::span<float> out, std::int64_t first = 0) const;
 
  private:
-  [[nodiscard]] std::string name_in_file(const std::string& tensor) const;
+  [[nodiscard]] ForeignTensor in_file(const std::string& tensor) const;
+  [[nodiscard]] std::string mapped(const std::string& tensor) const;
+  [[nodiscard]] std::string with_or_without_prefix(const std::string& name) const;
+  void choose_library(const Graph& graph);
+  void require_order(const std::string& tensor) const;
+  [[nodiscard]] bool has(const std::string& name) const { return file_.tensors().contains(name); }
 
   SafetensorsFile file_;
   FlattenedTensors flattened_;
-  WeightNames names_;  ///< automatic: unknown
-  std::string remedy_;
+  Reading reading_;
+  const ForeignModel* foreign_ = nullptr;
 };
 
 }  // namespace lockstep::checkpoint

@@ -1,5 +1,5 @@
-// lockstep checkpoint: which checkpoints a run has (list), whether they are intact (verify), how two differ (diff), and
-// the model alone as one file (export).
+// lockstep checkpoint: which checkpoints a run has (list) and whether they are intact (verify). diff and export are
+// files of their own.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -9,8 +9,6 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "checkpoint/files.hpp"
-#include "checkpoint/saved_model.hpp"
 #include "cli/checkpoint_commands.hpp"
 #include "cli/validators.hpp"
 #include "lockstep/error.hpp"
@@ -137,44 +135,6 @@ void add_checkpoint_verify(CLI::App& checkpoint, Action& run) {
       ->required()
       ->expected(1, -1);
   command->callback([&run, places] { run = [places] { return verify(*places); }; });
-}
-
-struct ExportArguments {
-  std::string from, to;
-  bool force = false;
-};
-
-void check_target(const ExportArguments& arguments) {
-  if (fs::is_directory(arguments.to)) {
-    throw Error(ExitCode::cannot_create, fmt::format("{}: is a directory; name the file to write", arguments.to));
-  }
-  if (fs::exists(arguments.to) && !arguments.force) {
-    throw Error(ExitCode::cannot_create,
-                fmt::format("{}: the file exists; remove it, choose another name, or add --force", arguments.to));
-  }
-}
-
-int write(const ExportArguments& arguments) {
-  check_target(arguments);
-  const auto checkpoint = checkpoint_at(arguments.from);
-  const std::string bytes = checkpoint::safetensors_of(checkpoint);
-  checkpoint::write_whole(checkpoint::real_files(), arguments.to, bytes);
-  fmt::print("wrote {}: the model of {}, {}\n", arguments.to, checkpoint.path,
-             telemetry::byte_count(static_cast<double>(bytes.size())));
-  return 0;
-}
-
-void add_checkpoint_export(CLI::App& checkpoint, Action& run) {
-  CLI::App* command =
-      checkpoint.add_subcommand("export", "Write the model, without optimizer state, as one safetensors file.");
-  command->footer(
-      "Examples:\n  lockstep checkpoint export runs/digits digits.safetensors\n"
-      "  lockstep checkpoint export runs/digits/checkpoints/best digits.safetensors --force");
-  auto arguments = std::make_shared<ExportArguments>();
-  command->add_option("CHECKPOINT", arguments->from, kCheckpointPlaceHelp)->required();
-  command->add_option("FILE", arguments->to, "the file to write")->required();
-  command->add_flag("--force", arguments->force, "overwrite an existing file");
-  command->callback([&run, arguments] { run = [arguments] { return write(*arguments); }; });
 }
 
 checkpoint::Checkpoint sound(const std::string& directory) {

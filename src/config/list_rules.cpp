@@ -64,36 +64,20 @@ Json ForwardRule::schema() const {
   return inner_->schema();
 }
 
-namespace {
+void MapRule::read(const Cursor& at, void* into) const {
+  if (!at.node().is(YamlNode::Kind::mapping)) return at.expected(expected());
+  if (at.node().entries.empty()) return at.problem("expected at least one name, found none");
+  for (const auto& entry : at.node().entries) item_->read(at.entry(entry), access_.at(into, entry.key));
+}
 
-class NumberMapRule : public Rule {
- public:
-  explicit NumberMapRule(RulePtr item) : item_(std::move(item)) {}
-  void read(const Cursor& at, void* into) const override {
-    if (!at.node().is(YamlNode::Kind::mapping)) return at.expected(expected());
-    if (at.node().entries.empty()) return at.problem("expected at least one name, found none");
-    for (const auto& entry : at.node().entries) item_->read(at.entry(entry), &map(into)[entry.key]);
-  }
-  Json write(const void* value) const override {
-    Json json = Json::object();
-    for (const auto& [name, number] : *static_cast<const Map*>(value)) json[name] = item_->write(&number);
-    return json;
-  }
-  Json schema() const override {
-    return {{"type", "object"}, {"additionalProperties", item_->schema()}, {"minProperties", 1}};
-  }
-  std::string expected() const override { return "a map of names and numbers"; }
+Json MapRule::write(const void* value) const {
+  Json json = Json::object();
+  access_.each(value, [&](const std::string& name, const void* item) { json[name] = item_->write(item); });
+  return json.empty() ? Json() : json;
+}
 
- private:
-  using Map = std::map<std::string, double>;
-  static Map& map(void* into) { return *static_cast<Map*>(into); }
-  RulePtr item_;
-};
-
-}  // namespace
-
-Is<std::map<std::string, double>> map_of_numbers(Is<double> item) {
-  return {std::make_shared<NumberMapRule>(std::move(item.rule))};
+Json MapRule::schema() const {
+  return {{"type", "object"}, {"additionalProperties", item_->schema()}, {"minProperties", 1}};
 }
 
 }  // namespace lockstep::config

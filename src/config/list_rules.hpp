@@ -55,8 +55,41 @@ template <class T>
       options)};
 }
 
-/// Names mapped to numbers: {A100: 2, T4: 1}.
-[[nodiscard]] Is<std::map<std::string, double>> map_of_numbers(Is<double> item);
+/// Any names, with values that follow one rule: {A100: 2, T4: 1}. An empty one is not written.
+class MapRule : public Rule {
+ public:
+  struct Access {
+    std::function<void*(void*, const std::string& name)> at;
+    std::function<void(const void*, const std::function<void(const std::string&, const void*)>&)> each;
+  };
+  MapRule(RulePtr item, Access access, std::string what)
+      : item_(std::move(item)), access_(std::move(access)), what_(std::move(what)) {}
+
+  void read(const Cursor& at, void* into) const override;
+  [[nodiscard]] Json write(const void* value) const override;
+  [[nodiscard]] Json schema() const override;
+  [[nodiscard]] std::string expected() const override { return "a map of " + what_; }
+
+ private:
+  RulePtr item_;
+  Access access_;
+  std::string what_;
+};
+
+/// `what`: for messages, "names and numbers".
+template <class T>
+[[nodiscard]] Is<std::map<std::string, T>> map_of(Is<T> item, std::string what) {
+  using Map = std::map<std::string, T>;
+  return {std::make_shared<MapRule>(
+      item.rule,
+      MapRule::Access{
+          .at = [](void* map, const std::string& name) -> void* { return &(*static_cast<Map*>(map))[name]; },
+          .each =
+              [](const void* map, const auto& take) {
+                for (const auto& [name, value] : *static_cast<const Map*>(map)) take(name, &value);
+              }},
+      std::move(what))};
+}
 
 /// Forwards to another rule, whose object it may first have to find or create.
 class ForwardRule : public Rule {

@@ -42,15 +42,20 @@ Is<EarlyStopOptions> early_stop_section(const Catalogue& catalogue) {
 Is<InitializeOptions> initialize_section() {
   using Options = InitializeOptions;
   return Section<Options>()
-      .field("from", &Options::from, existing_file(), "a safetensors file with the first values of parameters")
+      .field("from", &Options::from, existing_file(),
+             "the first values of parameters: a safetensors file, the index (.json) of several, a folder of Hugging "
+             "Face's, a checkpoint or a run's directory")
       .required()
       .field("only", &Options::only, list_of<std::string>(text(), {.least = 0, .single = true}),
              "glob patterns over parameter names; empty: every parameter")
       .field(
           "names", &Options::names, choice<WeightNames>(),
           "whose names and order of elements the file has; torch: a linear layer behind a flatten has its columns in "
-          "the order channel, height, width, and running_var is read as running_variance; auto: as the file's "
-          "metadata says (format: lockstep or pt), and refused where it matters and nobody says")
+          "the order channel, height, width, and running_var is read as running_variance; torchvision: the names of "
+          "its ResNet or MobileNetV2; huggingface: those of its GPT-2 or Llama; auto: as the file's names and "
+          "metadata (format: lockstep or pt) say, and refused where the order matters and nobody says")
+      .field("map", &Options::map, map_of<std::string>(text(), "names"),
+             "other names in the file, by the model's: {head.*: fc.*}; a * at the end of both is what is left")
       .shorthand("from");
 }
 
@@ -112,7 +117,7 @@ Is<BalanceOptions> balance_section() {
   return Section<Options>()
       .word(BalanceMode::automatic, &Options::mode)
       .word(BalanceMode::equal, &Options::mode)
-      .field("weights", &Options::weights, map_of_numbers(number().above(0)),
+      .field("weights", &Options::weights, map_of<double>(number().above(0), "names and numbers"),
              "relative numbers of shards by host, or by a processor model or a part of its name; 1 where not named")
       .alternative(BalanceMode::weights, &Options::mode)
       .field("prometheus", &Options::prometheus, text(),

@@ -51,6 +51,7 @@ class LoadedModel {
   [[nodiscard]] const JobFile& job() const { return job_; }
   [[nodiscard]] const checkpoint::SavedModel& saved() const { return saved_; }
   [[nodiscard]] const DataSetInfo& data() const { return data_.train->info(); }
+  [[nodiscard]] const input::PreparedData& prepared() const { return data_; }
   /// For one sample: no loss, no metrics.
   [[nodiscard]] const Graph& graph() const { return graph_; }
   [[nodiscard]] const std::vector<Feature>& inputs() const { return inputs_; }

@@ -41,6 +41,8 @@ std::int64_t elements_of(const Graph& graph, const std::vector<ValueId>& ids) {
 std::string initialized_text(const checkpoint::Initialized& initialized, const Graph& graph, const std::string& file) {
   std::string text = fmt::format("{} of {}", telemetry::counted(initialized.from_file, "tensor"), file);
   if (initialized.names == WeightNames::torch) text += ", in PyTorch's order";
+  if (initialized.names == WeightNames::torchvision) text += ", by torchvision's names";
+  if (initialized.names == WeightNames::huggingface) text += ", by Hugging Face's names";
   if (initialized.first_values > 0) text += fmt::format("; {} as usual", initialized.first_values);
   const auto frozen =
       std::count_if(graph.parameters.begin(), graph.parameters.end(), [&](ValueId id) { return graph.at(id).frozen; });

@@ -160,8 +160,73 @@ class Weights(unittest.TestCase):
                 self.assertEqual(self.from_file("low.safetensors")[1], self.from_file("rounded.safetensors")[1])
         write(self.folder / "wide.safetensors", self.tensors, self.metadata, "F64")
         error = self.run_program("train", "job.yaml", "checkpoint=never", "initialize=wide.safetensors", code=65).stderr
-        self.assertIn("wide.safetensors: tensor 'stem.weight': expected F32, F16 or BF16 [3, 1, 3, 3], found F64 "
-                      "[3, 1, 3, 3]\n", error)
+        self.assertIn("wide.safetensors: expected 10 tensors of the model, found 0 that fit\n  tensor 'stem.weight': "
+                      "expected F32, F16 or BF16 [3, 1, 3, 3], found F64 [3, 1, 3, 3]\n", error)
+
+    def test_other_names(self):
+        theirs = {name.replace("head.", "fc.").replace("middle.weight", "hidden.weight"): value
+                  for name, value in self.tensors.items()}
+        write(self.folder / "theirs.safetensors", theirs, self.metadata)
+        error = self.run_program("train", "job.yaml", "checkpoint=never", "initialize=theirs.safetensors", code=65).stderr
+        self.assertIn("theirs.safetensors: expected 10 tensors of the model, found 7 that fit\n"
+                      "  only in the model: middle.weight [6, 48], head.weight [10, 6], head.bias [10]\n"
+                      "  only in the file: fc.bias [10], fc.weight [10, 6], hidden.weight [6, 48]\n"
+                      "  likely the same, for initialize.map: middle.weight: hidden.weight, head.weight: fc.weight, "
+                      "head.bias: fc.bias\n"
+                      "  initialize.only takes some of the parameters\n", error)
+        words = ("initialize.map={head.*: fc.*, middle.weight: hidden.weight}",)
+        start, found = self.from_file("theirs.safetensors", *words)
+        self.assertEqual(start["initialized"], "10 tensors of theirs.safetensors")
+        self.assertEqual(found, self.from_file("model.safetensors")[1])
+        error = self.run_program("train", "job.yaml", "checkpoint=never", "initialize.from=theirs.safetensors",
+                                 "initialize.names=torchvision", code=78).stderr
+        self.assertIn("initialize.names: expected a model that torchvision has, too (resnet, mobilenet; gpt, llama), found "
+                      "another one; set initialize.map\n", error)
+
+    def test_a_run_is_taken_like_a_file(self):
+        expected = self.from_file("model.safetensors")[1]
+        (self.folder / "run" / "checkpoints" / "best").write_text("step-00000002\n")
+        for place in ("run", "run/checkpoints/step-00000002", "run/checkpoints/best"):
+            with self.subTest(place=place):
+                start, found = self.from_file(place)
+                self.assertEqual(start["initialized"], f"10 tensors of {place}")
+                self.assertEqual(found, expected)
+        (self.folder / "empty").mkdir(exist_ok=True)
+        error = self.run_program("train", "job.yaml", "checkpoint=never", "initialize=empty", code=65).stderr
+        self.assertIn("empty: expected a checkpoint, a run's directory, or a folder with model.safetensors or its index, "
+                      "found none of them in it\n", error)
+
+    def test_shards_with_an_index(self):
+        folder = self.folder / "shards"
+        folder.mkdir(exist_ok=True)
+        names = sorted(self.tensors)
+        parts = {"a.safetensors": names[:4], "b.safetensors": names[4:]}
+        for file, part in parts.items():
+            write(folder / file, {name: self.tensors[name] for name in part}, self.metadata)
+        index = {"weight_map": {name: file for file, part in parts.items() for name in part}}
+        (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+        expected = self.from_file("model.safetensors")[1]
+        for place in ("shards", "shards/model.safetensors.index.json"):
+            self.assertEqual(self.from_file(place)[1], expected)
+        (folder / "other.json").write_text("{}")
+        error = self.run_program("train", "job.yaml", "checkpoint=never", "initialize=shards/other.json", code=65).stderr
+        self.assertIn("shards/other.json: expected the index of safetensors files, found JSON without a map 'weight_map' of "
+                      "tensors and files\n", error)
+
+    def test_export_for_torch(self):
+        """The export has PyTorch's order and names, and is the run's own when it is read again."""
+        out = self.run_program("checkpoint", "export", "run", "export.safetensors", "--to", "torch").stdout
+        self.assertEqual(out, "wrote export.safetensors: the model of run/checkpoints/step-00000002, 3.09 kB\n"
+                         "wrote export.py: 1.99 kB\n")
+        metadata, tensors = read(self.folder / "export.safetensors")
+        self.assertEqual(metadata, {"format": "pt"})
+        self.assertEqual(tensors, as_torch(self.tensors))
+        self.assertEqual(self.from_file("export.safetensors")[1], self.from_file("model.safetensors")[1])
+        error = self.run_program("checkpoint", "export", "run", "export.safetensors", "--to", "torch", code=73).stderr
+        self.assertIn("export.safetensors: the file exists; remove it, choose another name, or add --force\n", error)
+        error = self.run_program("checkpoint", "export", "run", "folder", "--to", "huggingface", code=64).stderr
+        self.assertIn("--to huggingface: expected a model that transformers has, gpt with biases or llama, found another "
+                      "one; take --to torch or --to onnx\n", error)
 
 
 if __name__ == "__main__":

@@ -75,14 +75,20 @@ TEST(Initialize, SaysWhatDoesNotFit) {
   const Values weight(10 * 784), bias(9);
   const std::string path = written(folder, {{"linear1.weight", {10, 784}, weight}, {"linear1.bias", {9}, bias}});
   EXPECT_EQ(message_of(folder, {"initialize=" + path}, ExitCode::data),
-            path + ": tensor 'linear1.bias': expected F32 [10], found F32 [9]");
+            path +
+                ": expected 2 tensors of the model, found 1 that fit\n"
+                "  tensor 'linear1.bias': expected F32 [10], found F32 [9]\n"
+                "  initialize.only takes some of the parameters");
   EXPECT_EQ(message_of(folder,
                        {"model.layers=[flatten, {linear: {features: 10}, name: linear2}]",
                         "initialize={from: " + path + ", only: ['linear2.*']}"},
                        ExitCode::data),
             path +
-                ": it has no tensor 'linear2.weight'; did you mean 'linear1.weight'?; initialize.only takes some of "
-                "the parameters");
+                ": expected 2 tensors of the model, found 0 that fit\n"
+                "  only in the model: linear2.weight [10, 784], linear2.bias [10]\n"
+                "  only in the file: linear1.bias [9], linear1.weight [10, 784]\n"
+                "  likely the same, for initialize.map: linear2.weight: linear1.weight\n"
+                "  initialize.only takes some of the parameters");
   EXPECT_EQ(message_of(folder, {"initialize={from: " + path + ", only: ['linear.weight']}"}, ExitCode::configuration),
             "command line: initialize.only: expected a pattern over the model's parameters, but none matches "
             "'linear.weight'; did you mean 'linear1.weight'?");

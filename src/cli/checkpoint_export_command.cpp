@@ -1,0 +1,136 @@
+// lockstep checkpoint export: the model alone, as lockstep's own file or as other programs read it.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <map>
+#include <memory>
+
+#include "checkpoint/files.hpp"
+#include "checkpoint/saved_model.hpp"
+#include "cli/checkpoint_commands.hpp"
+#include "cli/validators.hpp"
+#include "exchange/onnx_model.hpp"
+#include "exchange/torch_weights.hpp"
+#include "lockstep/error.hpp"
+#include "telemetry/text.hpp"
+#include "train/catalogue.hpp"
+#include "train/loaded_model.hpp"
+
+namespace lockstep::cli {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+struct ExportArguments {
+  std::string from, target, to = "lockstep";
+  bool force = false;
+};
+
+void require_new(const std::string& path, bool force) {
+  if (fs::is_directory(path)) {
+    throw Error(ExitCode::cannot_create, fmt::format("{}: is a directory; name the file to write", path));
+  }
+  if (fs::exists(path) && !force) {
+    throw Error(ExitCode::cannot_create,
+                fmt::format("{}: the file exists; remove it, choose another name, or add --force", path));
+  }
+}
+
+/// A checkpoint's model, in fp32 on the CPU, and what is known of its data.
+class CheckpointModel {
+ public:
+  explicit CheckpointModel(const std::string& path) : communicator_(make_single_communicator()), model_(load(path)) {
+    for (const auto* block : {&model_.saved().parameters, &model_.saved().states}) {
+      for (std::size_t i = 0; i < block->size(); ++i) values_[block->name(i)] = block->at(i);
+    }
+  }
+
+  [[nodiscard]] exchange::ExportedModel exported() const {
+    const DataSetInfo& info = model_.data();
+    const input::PreparedData& data = model_.prepared();
+    exchange::ExportedModel model{.graph = &model_.graph(),
+                                  .values = [this](ValueId id) { return values_.at(model_.graph().at(id).name); },
+                                  .job = model_.job().name,
+                                  .source = model_.saved().path,
+                                  .labels = info.class_names,
+                                  .tokens = info.token_text,
+                                  .mean = data.mean,
+                                  .stddev = data.stddev,
+                                  .prepare = {}};
+    for (const AugmentOptions& step : model_.job().data.prepare) {
+      std::string text = step.name;
+      for (const auto& [name, value] : step.attributes.all()) text += fmt::format(" {}={}", name, to_string(value));
+      model.prepare.push_back(text);
+    }
+    return model;
+  }
+
+ private:
+  train::LoadedModel load(const std::string& path) {
+    const auto job = [this, path](bool need_data) {
+      return checkpoint::load_saved_job(path, {"device=cpu", "precision=fp32"}, train::catalogue_of(registries_),
+                                        need_data);
+    };
+    return {job(false), path, registries_, *communicator_, {}, [job] { return job(true); }};
+  }
+
+  Registries registries_ = Registries::built_in();
+  std::unique_ptr<Communicator> communicator_;
+  train::LoadedModel model_;
+  std::map<std::string, std::span<const float>> values_;
+};
+
+std::vector<exchange::ExportedFile> files_of(const ExportArguments& arguments,
+                                             const checkpoint::Checkpoint& checkpoint) {
+  const fs::path target = arguments.target;
+  if (arguments.to == "lockstep") return {{target.filename(), checkpoint::safetensors_of(checkpoint)}};
+  const CheckpointModel loaded(checkpoint.path);
+  const exchange::ExportedModel model = loaded.exported();
+  if (arguments.to == "torch") return exchange::torch_files(model, target.filename());
+  if (arguments.to == "onnx") return {{target.filename(), exchange::onnx_model(model)}};
+  return exchange::huggingface_files(model);
+}
+
+int write(const ExportArguments& arguments) {
+  const bool into_folder = arguments.to == "huggingface";
+  const fs::path folder = into_folder ? fs::path(arguments.target) : fs::path(arguments.target).parent_path();
+  if (!into_folder) require_new(arguments.target, arguments.force);
+  const auto checkpoint = checkpoint_at(arguments.from);
+  const auto files = files_of(arguments, checkpoint);
+  for (const auto& file : files) require_new((folder / file.name).string(), arguments.force);
+  if (into_folder) checkpoint::make_directories(checkpoint::real_files(), folder.string());
+  for (const auto& file : files) {
+    const std::string path = (folder / file.name).string();
+    checkpoint::write_whole(checkpoint::real_files(), path, file.bytes);
+    fmt::print("wrote {}: {}{}\n", path,
+               &file == &files.front() ? fmt::format("the model of {}, ", checkpoint.path) : "",
+               telemetry::byte_count(static_cast<double>(file.bytes.size())));
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_checkpoint_export(CLI::App& checkpoint, Action& run) {
+  CLI::App* command = checkpoint.add_subcommand(
+      "export", "Write the model, without optimizer state, as a safetensors file, for PyTorch, or as ONNX.");
+  command->footer(
+      "Examples:\n  lockstep checkpoint export runs/digits digits.safetensors\n"
+      "  lockstep checkpoint export runs/digits/checkpoints/best digits.onnx --to onnx\n"
+      "  lockstep checkpoint export runs/gpt gpt --to huggingface");
+  auto arguments = std::make_shared<ExportArguments>();
+  command->add_option("CHECKPOINT", arguments->from, kCheckpointPlaceHelp)->required();
+  command->add_option("FILE", arguments->target, "the file to write; for huggingface the folder")->required();
+  command
+      ->add_option("--to", arguments->to,
+                   "lockstep: a safetensors file; torch: one with PyTorch's names and orders, and torchvision's where "
+                   "it has the model, with a Python file that loads it; huggingface: a folder for transformers; onnx")
+      ->check(one_of({"lockstep", "torch", "huggingface", "onnx"}))
+      ->capture_default_str();
+  command->add_flag("--force", arguments->force, "overwrite existing files");
+  command->callback([&run, arguments] { run = [arguments] { return write(*arguments); }; });
+}
+
+}  // namespace lockstep::cli

@@ -1,0 +1,67 @@
+#include "exchange/torch_weights.hpp"
+
+#include <fmt/format.h>
+
+#include "checkpoint/safetensors.hpp"
+#include "graph/flattened.hpp"
+#include "lockstep/error.hpp"
+
+namespace lockstep::exchange {
+
+namespace {
+
+/// [out, in] to [in, out].
+std::vector<float> transposed(std::span<const float> values, std::int64_t rows, std::int64_t columns) {
+  std::vector<float> out(values.size());
+  for (std::int64_t i = 0; i < rows * columns; ++i) {
+    out[static_cast<std::size_t>(i % columns * rows + i / columns)] = values[static_cast<std::size_t>(i)];
+  }
+  return out;
+}
+
+/// The last dimension, which is [height, width, channel], in PyTorch's order.
+std::vector<float> channels_first(std::span<const float> values, const FlattenedImage& image) {
+  std::vector<float> out(values.size());
+  const std::int64_t columns = image.elements();
+  for (std::int64_t i = 0; i < std::ssize(values); ++i) {
+    const std::int64_t column = i % columns;
+    out[static_cast<std::size_t>(i - column + image.place_channels_first(column))] =
+        values[static_cast<std::size_t>(i)];
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string torch_weights(const ExportedModel& model, const ForeignModel* foreign) {
+  const FlattenedTensors flattened = flattened_tensors(*model.graph);
+  if (!flattened.unclear.empty()) {
+    throw Error(
+        ExitCode::usage,
+        fmt::format("--to torch: PyTorch flattens images in the order channel, height, width, lockstep in height, "
+                    "width, channel, and {} mixes such an image with something else; export without --to, and "
+                    "put the columns of the linear layers behind it in PyTorch's order yourself",
+                    flattened.unclear));
+  }
+  std::vector<std::vector<float>> made;  // what is not in memory as it is written
+  made.reserve(model.graph->parameters.size() + model.graph->states.size());
+  std::vector<checkpoint::NamedSpan> tensors;
+  for (const auto* list : {&model.graph->parameters, &model.graph->states}) {
+    for (const ValueId id : *list) {
+      const Value& value = model.graph->at(id);
+      const auto theirs =
+          foreign == nullptr ? ForeignTensor{torch_name(value.name)} : foreign->find(value.name).value();
+      checkpoint::NamedSpan tensor{theirs.name, value.spec.shape, model.values(id)};
+      if (const auto found = flattened.by_name.find(value.name); found != flattened.by_name.end()) {
+        tensor.values = made.emplace_back(channels_first(tensor.values, found->second));
+      } else if (theirs.transposed) {
+        tensor.values = made.emplace_back(transposed(tensor.values, tensor.shape[0], tensor.shape[1]));
+        std::swap(tensor.shape[0], tensor.shape[1]);
+      }
+      tensors.push_back(std::move(tensor));
+    }
+  }
+  return checkpoint::to_safetensors(tensors, {{"format", "pt"}});
+}
+
+}  // namespace lockstep::exchange

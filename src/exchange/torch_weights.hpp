@@ -1,0 +1,26 @@
+// A model's weights as PyTorch programs have them: one safetensors file with the names and orders of PyTorch, and of
+// torchvision or transformers where these have the model.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "exchange/exported_model.hpp"
+#include "graph/foreign_names.hpp"
+
+namespace lockstep::exchange {
+
+/// The bytes of a safetensors file. `foreign`: whose names; null: the model's own, but for running_var. Weights of
+/// linear layers behind a flatten have their columns in the order channel, height, width. Throws Error(usage) where it
+/// is not known which ones are.
+[[nodiscard]] std::string torch_weights(const ExportedModel& model, const ForeignModel* foreign);
+
+/// The weights, with torchvision's names where it has the model, and a Python file that builds and loads it. `file`:
+/// the name of the weights' file.
+[[nodiscard]] std::vector<ExportedFile> torch_files(const ExportedModel& model, const std::string& file);
+
+/// What from_pretrained() of transformers reads: model.safetensors and config.json. Throws Error(usage) for a model
+/// that transformers does not have.
+[[nodiscard]] std::vector<ExportedFile> huggingface_files(const ExportedModel& model);
+
+}  // namespace lockstep::exchange

@@ -1,0 +1,183 @@
+#include "graph/foreign_names.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
+#include <cstdint>
+
+namespace lockstep {
+
+namespace {
+
+using Rules = std::vector<ForeignModel::Rule>;
+
+/// What the marks of a pattern stand for in a name.
+struct Match {
+  std::vector<std::int64_t> numbers;
+  std::string rest;
+};
+
+std::optional<Match> match(std::string_view pattern, std::string_view name) {
+  Match found;
+  for (const char mark : pattern) {
+    if (mark == '*') {
+      found.rest = name;
+      return found;
+    }
+    if (mark == '#') {
+      std::int64_t number = 0;
+      const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
+      if (error != std::errc()) return std::nullopt;
+      found.numbers.push_back(number);
+      name.remove_prefix(static_cast<std::size_t>(end - name.data()));
+      continue;
+    }
+    if (name.empty() || name.front() != mark) return std::nullopt;
+    name.remove_prefix(1);
+  }
+  return name.empty() ? std::optional(std::move(found)) : std::nullopt;
+}
+
+std::string written(std::string_view pattern, const Match& match) {
+  std::string name;
+  std::size_t next = 0;
+  for (const char mark : pattern) {
+    if (mark == '#') {
+      name += std::to_string(match.numbers.at(next++) - 1);
+    } else if (mark == '*') {
+      name += torch_name(match.rest);
+    } else {
+      name += mark;
+    }
+  }
+  return name;
+}
+
+/// He and others' blocks count stages and convolutions from 1 there, too, and the blocks of a stage from 0.
+Rules resnet_rules() {
+  Rules rules = {
+      {"stem.conv.*", "conv1.*"},
+      {"stem.norm.*", "bn1.*"},
+      {"head.*", "fc.*"},
+  };
+  for (int stage = 1; stage <= 4; ++stage) {
+    const std::string ours = fmt::format("stage{}.block#.", stage), theirs = fmt::format("layer{}.#.", stage);
+    for (int i = 1; i <= 3; ++i) {
+      rules.push_back({fmt::format("{}{}.conv.*", ours, i), fmt::format("{}conv{}.*", theirs, i)});
+      rules.push_back({fmt::format("{}{}.norm.*", ours, i), fmt::format("{}bn{}.*", theirs, i)});
+    }
+    rules.push_back({ours + "shortcut.conv.*", theirs + "downsample.0.*"});
+    rules.push_back({ours + "shortcut.norm.*", theirs + "downsample.1.*"});
+  }
+  return rules;
+}
+
+/// A convolution and its norm: in blocks a pair of its own, the last one two modules of the block.
+void add_pair(Rules& rules, const std::string& ours, const std::string& conv, const std::string& norm) {
+  rules.push_back({ours + ".conv.*", conv + ".*"});
+  rules.push_back({ours + ".norm.*", norm + ".*"});
+}
+
+Rules mobilenet_rules() {
+  Rules rules;
+  add_pair(rules, "stem", "features.0.0", "features.0.1");
+  constexpr std::array<int, 7> kBlocks{1, 2, 3, 4, 3, 3, 1};
+  int number = 1;  // blocks are counted through all stages
+  for (std::size_t stage = 0; stage < kBlocks.size(); ++stage) {
+    for (int i = 1; i <= kBlocks[stage]; ++i, ++number) {
+      const std::string ours = fmt::format("stage{}.block{}.", stage + 1, i);
+      const std::string theirs = fmt::format("features.{}.conv.", number);
+      const int first = stage == 0 ? 0 : 1;  // the first block does not expand
+      if (first == 1) add_pair(rules, ours + "expand", theirs + "0.0", theirs + "0.1");
+      add_pair(rules, ours + "depthwise", fmt::format("{}{}.0", theirs, first), fmt::format("{}{}.1", theirs, first));
+      add_pair(rules, ours + "project", fmt::format("{}{}", theirs, first + 1), fmt::format("{}{}", theirs, first + 2));
+    }
+  }
+  add_pair(rules, "last", fmt::format("features.{}.0", number), fmt::format("features.{}.1", number));
+  rules.push_back({"head.*", "classifier.1.*"});
+  return rules;
+}
+
+/// Linear layers of GPT-2's blocks are Conv1D there, whose weights are [in, out]. The head is tied.
+Rules gpt2_rules() {
+  const std::string block = "transformer.h.#.";
+  return {{"tokens.weight", "transformer.wte.weight"},
+          {"positions.weight", "transformer.wpe.weight"},
+          {"block#.norm1.*", block + "ln_1.*"},
+          {"block#.qkv.weight", block + "attn.c_attn.weight", true},
+          {"block#.qkv.bias", block + "attn.c_attn.bias"},
+          {"block#.projection.weight", block + "attn.c_proj.weight", true},
+          {"block#.projection.bias", block + "attn.c_proj.bias"},
+          {"block#.norm2.*", block + "ln_2.*"},
+          {"block#.expand.weight", block + "mlp.c_fc.weight", true},
+          {"block#.expand.bias", block + "mlp.c_fc.bias"},
+          {"block#.contract.weight", block + "mlp.c_proj.weight", true},
+          {"block#.contract.bias", block + "mlp.c_proj.bias"},
+          {"norm.*", "transformer.ln_f.*"}};
+}
+
+Rules llama_rules() {
+  Rules rules = {{"tokens.*", "model.embed_tokens.*"},
+                 {"norm.*", "model.norm.*"},
+                 {"head.weight", "lm_head.weight", false, "model.embed_tokens.weight"}};
+  const std::array<std::array<const char*, 2>, 9> layers{{{"norm1", "input_layernorm"},
+                                                          {"query", "self_attn.q_proj"},
+                                                          {"key", "self_attn.k_proj"},
+                                                          {"value", "self_attn.v_proj"},
+                                                          {"projection", "self_attn.o_proj"},
+                                                          {"norm2", "post_attention_layernorm"},
+                                                          {"gate", "mlp.gate_proj"},
+                                                          {"up", "mlp.up_proj"},
+                                                          {"down", "mlp.down_proj"}}};
+  for (const auto& [ours, theirs] : layers) {
+    rules.push_back({fmt::format("block#.{}.*", ours), fmt::format("model.layers.#.{}.*", theirs)});
+  }
+  return rules;
+}
+
+}  // namespace
+
+ForeignModel::ForeignModel(WeightNames library, std::string name, std::vector<Rule> rules)
+    : library_(library), name_(std::move(name)), rules_(std::move(rules)) {}
+
+std::optional<ForeignTensor> ForeignModel::find(std::string_view ours) const {
+  for (const Rule& rule : rules_) {
+    const auto found = match(rule.ours, ours);
+    if (found) return ForeignTensor{written(rule.theirs, *found), rule.transposed, rule.tied};
+  }
+  return std::nullopt;
+}
+
+bool ForeignModel::covers(const Graph& graph) const {
+  const auto all = [&](const std::vector<ValueId>& ids) {
+    return std::all_of(ids.begin(), ids.end(), [&](ValueId id) { return find(graph.at(id).name).has_value(); });
+  };
+  return !graph.parameters.empty() && all(graph.parameters) && all(graph.states);
+}
+
+std::span<const ForeignModel> foreign_models() {
+  static const std::vector<ForeignModel> kModels = {{WeightNames::torchvision, "resnet", resnet_rules()},
+                                                    {WeightNames::torchvision, "mobilenet", mobilenet_rules()},
+                                                    {WeightNames::huggingface, "gpt2", gpt2_rules()},
+                                                    {WeightNames::huggingface, "llama", llama_rules()}};
+  return kModels;
+}
+
+const ForeignModel* foreign_model(WeightNames library, const Graph& graph) {
+  for (const ForeignModel& model : foreign_models()) {
+    if (model.library() == library && model.covers(graph)) return &model;
+  }
+  return nullptr;
+}
+
+std::string torch_name(std::string_view ours) {
+  constexpr std::string_view kOurs = "running_variance";
+  std::string name(ours);
+  if (ours.ends_with(kOurs)) name.replace(name.size() - kOurs.size(), kOurs.size(), "running_var");
+  return name;
+}
+
+}  // namespace lockstep

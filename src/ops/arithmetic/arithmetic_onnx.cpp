@@ -1,0 +1,37 @@
+#include "ops/onnx_scope.hpp"
+
+namespace lockstep::ops {
+
+namespace {
+
+/// From left to right, as the kernels compute.
+void one_after_the_other(OnnxScope& scope, const std::string& type) {
+  const Layout layout = scope.layout();
+  std::string value = scope.input(0, layout);
+  for (std::size_t i = 1; i < scope.node().inputs.size(); ++i) {
+    value = scope.add(type, {value, scope.input(i, layout)});
+  }
+  scope.result(value, layout);
+}
+
+}  // namespace
+
+void add_to_onnx(OnnxScope& scope) {
+  one_after_the_other(scope, "Add");
+}
+
+void sub_to_onnx(OnnxScope& scope) {
+  one_after_the_other(scope, "Sub");
+}
+
+void mul_to_onnx(OnnxScope& scope) {
+  one_after_the_other(scope, "Mul");
+}
+
+void scale_to_onnx(OnnxScope& scope) {
+  const Layout layout = scope.layout();
+  const auto factor = static_cast<float>(scope.attributes().number("factor"));
+  scope.result(scope.add("Mul", {scope.input(0, layout), scope.number(factor)}), layout);
+}
+
+}  // namespace lockstep::ops

@@ -1,0 +1,126 @@
+// What is exported of which ops, and the messages where that cannot be.
+#include <gtest/gtest.h>
+
+#include "exchange/onnx_model.hpp"
+#include "exchange/torch_calls.hpp"
+#include "exchange/torch_module.hpp"
+#include "exchange/torch_weights.hpp"
+#include "lockstep/error.hpp"
+#include "lockstep/graph_builder.hpp"
+#include "ops/onnx_scope.hpp"
+#include "ops/registry.hpp"
+
+namespace lockstep::exchange {
+
+namespace {
+
+class Exports : public testing::Test {
+ protected:
+  Exports() { ops::add_built_in(registry_); }
+
+  ExportedModel exported() {
+    return {.graph = &builder_.graph(),
+            .values = [this](ValueId id) -> std::span<const float> {
+              auto& values = values_[id];
+              values.resize(static_cast<std::size_t>(builder_.graph().at(id).spec.elements()), 1);
+              return values;
+            },
+            .job = "job",
+            .source = "run"};
+  }
+
+  ops::OnnxNodes nodes() {
+    Graph& graph = builder_.graph();
+    ops::OnnxNodes made;
+    for (const ValueId id : graph.inputs) made.values[{id, ops::Layout::channels_last}] = graph.at(id).name;
+    const auto values = exported().values;
+    for (const Node& node : graph.nodes) {
+      ops::OnnxScope scope(graph, node, values, made);
+      ops::onnx_functions().at(node.op->name)(scope);
+    }
+    return made;
+  }
+
+  std::string types() {
+    std::string text;
+    for (const auto& node : nodes().nodes) text += (text.empty() ? "" : " ") + node.type;
+    return text;
+  }
+
+  template <class F>
+  static std::string message(const F& run) {
+    try {
+      run();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::usage);
+      return error.what();
+    }
+    return "";
+  }
+
+  OpRegistry registry_;
+  GraphBuilder builder_{registry_, 2};
+  std::map<ValueId, std::vector<float>> values_;
+};
+
+}  // namespace
+
+TEST_F(Exports, EveryLayerCanBeWritten) {
+  for (const OpDef* op : registry_.all()) {
+    if (op->kind != OpKind::layer) continue;
+    EXPECT_TRUE(ops::onnx_functions().contains(op->name)) << op->name;
+    EXPECT_TRUE(torch_functions().contains(op->name)) << op->name;
+  }
+}
+
+TEST_F(Exports, AnOpThatCannotBeIsNamed) {
+  for (const char* name : {"mine", "yours"}) {
+    OpDef op = registry_.at("relu");
+    op.name = name;
+    registry_.add(op);
+  }
+  const ValueId x = builder_.input("x", {DType::f32, {4}});
+  builder_.graph().output = builder_.apply("yours", {builder_.apply("relu", {builder_.apply("mine", {x})})});
+  EXPECT_EQ(message([&] { (void)onnx_model(exported()); }),
+            "--to onnx: expected ops that lockstep can write to ONNX, found mine, yours; export the weights with --to "
+            "torch, or take other layers");
+  EXPECT_EQ(message([&] { (void)torch_module(exported(), "a.safetensors"); }),
+            "--to torch: expected ops that PyTorch has, found mine, yours; export without --to");
+}
+
+TEST_F(Exports, ARunOfLayersForImagesIsTransposedAtItsEnds) {
+  ValueId x = builder_.input("image", {DType::f32, {8, 8, 3}});
+  x = builder_.apply("conv", {x}, Attributes({{"filters", std::int64_t{4}}, {"kernel", std::int64_t{3}}}), "conv");
+  x = builder_.apply("relu", {builder_.apply("batch_norm", {x}, {}, "norm")}, {}, "relu");
+  x = builder_.apply(
+      "add",
+      {x, builder_.apply(
+              "max_pool", {x},
+              Attributes({{"kernel", std::int64_t{3}}, {"stride", std::int64_t{1}}, {"padding", std::int64_t{1}}}))});
+  builder_.apply("flatten", {x});
+  EXPECT_EQ(types(), "Transpose Conv BatchNormalization Relu MaxPool Add Transpose Reshape");
+  const auto made = nodes();
+  EXPECT_EQ(made.nodes[1].inputs, (std::vector<std::string>{"conv/0", "conv.weight", "conv.bias"}));
+}
+
+TEST_F(Exports, WeightsOfAnUnclearFlattenAreNotExportedForTorch) {
+  const ValueId x = builder_.apply("flatten", {builder_.input("image", {DType::f32, {2, 2, 3}})});
+  const ValueId y = builder_.apply("linear", {x}, Attributes({{"features", std::int64_t{2}}}));
+  builder_.graph().output = builder_.apply("concat", {x, y}, {}, "both");
+  EXPECT_EQ(
+      message([&] { (void)torch_weights(exported(), nullptr); }),
+      "--to torch: PyTorch flattens images in the order channel, height, width, lockstep in height, width, channel, "
+      "and concat 'both' mixes such an image with something else; export without --to, and put the columns of the "
+      "linear layers behind it in PyTorch's order yourself");
+}
+
+TEST_F(Exports, OnlyModelsOfTransformersGoThere) {
+  const ValueId x = builder_.input("x", {DType::f32, {4}});
+  builder_.graph().output = builder_.apply("linear", {x}, Attributes({{"features", std::int64_t{2}}}));
+  EXPECT_EQ(
+      message([&] { (void)huggingface_files(exported()); }),
+      "--to huggingface: expected a model that transformers has, gpt with biases or llama, found another one; take "
+      "--to torch or --to onnx");
+}
+
+}  // namespace lockstep::exchange

@@ -1,0 +1,62 @@
+"""Small jobs, of every model of the zoo and every op that can be exported."""
+
+
+def image_job(model, count=64, steps=2, **more):
+    return {"model": model, "data": {"train": {"digits": {"count": count}}, "validation": {"digits": {"count": 32,
+            "first": 1000000}}}, "batch_size": 16, "shards": 1, "steps": steps, "seed": 3, "checkpoint": {"every": "100 steps"},
+            "telemetry": {"tensorboard": False}, **more}
+
+
+def text_job(model, context=16, **more):
+    return {"model": model, "data": {"train": {"text": {"path": "text.txt", "tokenizer": "characters", "context": context}},
+            "validation": {"fraction": 0.1}}, "batch_size": 8, "shards": 2, "steps": 2, "seed": 3, "loss": "cross_entropy",
+            "metrics": ["perplexity"], "telemetry": {"tensorboard": False}, **more}
+
+
+MASKS = {"digits": {"count": 64, "masks": True}}
+UNET = image_job({"unet": {"width": 4, "depth": 2}, "inputs": "image"},
+                 loss={"binary_cross_entropy": {}, "target": "mask"}, metrics=["iou"])
+UNET["data"] = {"train": MASKS, "validation": {"digits": {"count": 32, "first": 1000000, "masks": True}},
+                "normalize": "never"}
+AUTOENCODER = image_job({"autoencoder": {"code": 8, "width": 8}, "inputs": "image"},
+                        loss={"mean_squared_error": {}, "target": "image"}, metrics=["rmse"])
+AUTOENCODER["data"]["normalize"] = "never"
+
+IMAGE_LAYERS = [
+    {"pad": {"sides": [1, 2, 3, 0], "mode": "reflect"}},
+    {"conv": {"filters": 8, "kernel": [3, 5], "stride": [2, 1], "dilation": [2, 1], "padding": "valid"}, "name": "stem"},
+    {"group_norm": 4}, {"leaky_relu": 0.2},
+    {"conv": {"filters": 8, "kernel": 4, "groups": 4, "bias": False}}, {"instance_norm": {"affine": True}}, "elu",
+    {"conv": {"filters": 8, "kernel": 1}, "name": "side"}, "hardswish",
+    {"sub": {"inputs": ["previous", "side"]}}, "softplus",
+    {"concat": {"inputs": ["previous", "side"], "axis": -1}},
+    {"avg_pool": {"kernel": 3, "stride": 2, "padding": 1, "count_include_pad": False}}, {"prelu": 0.1},
+    {"conv_transpose": {"filters": 6, "kernel": 3, "stride": 2, "padding": 1, "output_padding": 1}}, "sigmoid",
+    {"slice": {"axis": 1, "begin": 1, "end": -1}}, {"upsample": {"factor": [2, 3], "mode": "bilinear"}}, {"scale": 0.5},
+    {"pad": 1}, "silu", {"avg_pool": {"kernel": 2, "padding": "same"}},
+    {"conv_transpose": {"filters": 4, "kernel": 2, "stride": 2}}, {"upsample": 2}, {"mul": {"inputs": ["previous", "previous"]}},
+    {"max_pool": {"kernel": 3, "stride": 2, "padding": 1}}, {"conv_transpose": {"filters": 4, "kernel": 3, "stride": 2}},
+    {"max": {"axis": 1}}, {"batch_norm": {}}, {"layer_norm": {}}, {"transpose": [2, 1]}, {"mean": {"axis": -1}},
+    {"batch_norm": {}}, {"dropout": 0.3}, "tanh", {"linear": 10}, "softmax"]
+SEQUENCE_LAYERS = [
+    {"reshape": [28, 28]}, {"linear": 12}, {"position_embedding": 40}, {"lstm": 9}, {"gru": {"features": 6, "bias": False}},
+    {"gru": 5}, {"linear": {"features": 8, "bias": False}, "name": "x"}, {"rope": 2}, {"rms_norm": {}},
+    {"attention": {"heads": 4, "kv_heads": 2, "causal": False, "inputs": ["previous", "x4", "x4"]}},
+    {"gelu": {"approximate": "none"}}, {"reshape": [4, 7, 8]}, {"global_pool": "max"}, {"linear": 10}]
+SEQUENCE_LAYERS.insert(9, {"linear": {"features": 4, "inputs": ["x"]}, "name": "x4"})
+SEQUENCE_LAYERS[10]["attention"]["inputs"] = ["x", "x4", "x4"]
+
+JOBS = {
+    "mlp": image_job({"mlp": {"hidden": [16, 12]}}),
+    "lenet": image_job("lenet"),
+    "resnet": image_job({"resnet": 20}),
+    "resnet18": image_job({"resnet": 18}, steps=1),
+    "mobilenet": image_job({"mobilenet": {"width": 0.25, "small": True}}),
+    "unet": UNET,
+    "autoencoder": AUTOENCODER,
+    "vit": image_job({"vit": {"layers": 2, "width": 16, "heads": 2}}),
+    "gpt": text_job({"gpt": {"layers": 2, "heads": 2, "width": 16}}),
+    "llama": text_job({"llama": {"layers": 2, "heads": 4, "kv_heads": 2, "width": 32}}),
+    "images": image_job({"layers": IMAGE_LAYERS}),
+    "sequences": image_job({"layers": SEQUENCE_LAYERS}),
+}

@@ -1,0 +1,35 @@
+"""Runs lockstep for the tests of exports: small trainings, their exports, and what their models predict."""
+import json
+import os
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+PROGRAM = os.environ["LOCKSTEP"]
+PREDICTIONS = str(pathlib.Path(PROGRAM).with_name("predictions"))
+
+
+class WithProgram(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.folder = pathlib.Path(folder.name)
+        (cls.folder / "text.txt").write_text("".join(chr(97 + i * i % 17) for i in range(4000)))
+
+    def run_program(self, *words, code=0, program=PROGRAM):
+        done = subprocess.run([program, *words], cwd=self.folder, capture_output=True, text=True, check=False,
+                              stdin=subprocess.DEVNULL, timeout=300)
+        self.assertEqual(done.returncode, code, f"{words}: {done.stdout[-2000:]}\n{done.stderr}")
+        return done
+
+    def train(self, name, job, *words):
+        """Trains a job, a dict; returns the events start and end."""
+        (self.folder / f"{name}.json").write_text(json.dumps({"job": {**job, "run_directory": name}}))
+        lines = self.run_program("train", f"{name}.json", "--log", "json", *words).stdout.splitlines()
+        return json.loads(lines[0]), json.loads(lines[-1])
+
+    def predictions(self, name, *weights, samples=3):
+        """Random samples and the predictions for them of a run's model, or of one with the weights of a file."""
+        return json.loads(self.run_program(name, str(samples), *weights, program=PREDICTIONS).stdout)

@@ -1,0 +1,140 @@
+#!/usr/bin/env python3
+"""Weights from the real torchvision and transformers, and exports that these load: the same logits on both sides."""
+import importlib.util
+import json
+import pathlib
+import sys
+import unittest
+
+import numpy
+import torch
+import torchvision
+import transformers
+from safetensors.torch import load_file, save_file
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from jobs import JOBS, image_job, text_job  # noqa: E402  pylint: disable=wrong-import-position
+from program import WithProgram  # noqa: E402  pylint: disable=wrong-import-position
+
+RESNETS = {"resnet18": 18, "resnet34": 34, "resnet50": 50}
+GPT = {"layers": 2, "heads": 2, "width": 32}
+LLAMA = {"layers": 2, "heads": 4, "kv_heads": 2, "width": 32, "hidden": 96}
+
+
+def with_random_statistics(module):
+    """Running statistics of a net that was trained, so that it matters which one is whose."""
+    generator = torch.Generator().manual_seed(4)
+    for name, buffer in module.named_buffers():
+        if name.endswith(("running_mean", "running_var")):
+            buffer.copy_(torch.rand(buffer.shape, generator=generator) + 0.5)
+    return module.eval()
+
+
+def tensors_of(module):
+    return {name: value for name, value in module.state_dict().items() if not name.endswith("num_batches_tracked")}
+
+
+class Torch(WithProgram):
+    def logits(self, module, made):
+        (name, tensor), = made["inputs"].items()
+        del name
+        values = numpy.array(tensor["values"])
+        if len(tensor["shape"]) == 3:
+            values = torch.tensor(values.reshape(-1, *tensor["shape"]) / 255, dtype=torch.float32).permute(0, 3, 1, 2)
+        else:
+            values = torch.tensor(values, dtype=torch.long)
+        with torch.no_grad():
+            found = module(values)
+        return (found.logits if hasattr(found, "logits") else found).numpy()
+
+    def assert_same(self, module, made):
+        found = self.logits(module, made)
+        expected = numpy.array(made["predictions"]["values"], numpy.float32).reshape(found.shape)
+        self.assertGreater(numpy.abs(expected).max(), 1e-3)
+        numpy.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+
+    def assert_same_bits(self, run, file):
+        """The weights of an export are the run's own when they are read again."""
+        first, second = (json.loads(self.run_program("eval", run, "--checkpoint", which, "--log", "json").stdout)
+                         for which in ("newest", file))
+        for key in ("parameters_sha256", "loss", "metrics"):
+            self.assertEqual(first[key], second[key])
+
+    def test_torchvision(self):
+        for function in [*RESNETS, "mobilenet_v2"]:
+            with self.subTest(model=function):
+                torch.manual_seed(1)
+                module = getattr(torchvision.models, function)(num_classes=10)
+                if function in RESNETS:
+                    model = {"resnet": RESNETS[function]}
+                    module.conv1 = torch.nn.Conv2d(1, 64, 7, 2, 3, bias=False)
+                else:
+                    model = {"mobilenet": {"width": 1}}
+                    module.features[0][0] = torch.nn.Conv2d(1, 32, 3, 2, 1, bias=False)
+                with_random_statistics(module)
+                job = image_job(model, count=16, steps=1)
+                job["data"]["normalize"] = "never"
+                save_file(module.state_dict(), self.folder / "theirs.safetensors")
+                start, _ = self.train(function, job, "initialize.from=theirs.safetensors")
+                self.assertEqual(start["initialized"],
+                                 f"{len(tensors_of(module))} tensors of theirs.safetensors, by torchvision's names")
+                self.assert_same(module, self.predictions(function, "theirs.safetensors"))
+                self.run_program("checkpoint", "export", function, f"{function}.safetensors", "--to", "torch")
+                self.assert_same_bits(function, f"{function}.safetensors")
+                self.assertEqual(set(load_file(self.folder / f"{function}.safetensors")), set(tensors_of(module)))
+                self.assert_same(self.beside(function), self.predictions(function))
+
+    def beside(self, name):
+        """What the Python file beside an export loads."""
+        spec = importlib.util.spec_from_file_location(name, self.folder / f"{name}.py")
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module.load()
+
+    def test_every_model(self):
+        for name, job in JOBS.items():
+            with self.subTest(model=name):
+                job["data"]["normalize"] = "never"
+                self.train(f"{name}-run", job)
+                self.run_program("checkpoint", "export", f"{name}-run", f"{name}.safetensors", "--to", "torch")
+                self.assert_same(self.beside(name), self.predictions(f"{name}-run"))
+                self.assert_same_bits(f"{name}-run", f"{name}.safetensors")
+
+    def huggingface(self, name, job, module):
+        module.eval()
+        module.save_pretrained(self.folder / "theirs")
+        start, _ = self.train(name, job, "initialize.from=theirs")
+        self.assertIn("tensors of theirs, by Hugging Face's names", start["initialized"])
+        self.assert_same(module, self.predictions(name, "theirs/model.safetensors"))
+        module.save_pretrained(self.folder / "shards", max_shard_size="20KB")
+        self.assertGreater(len(list((self.folder / "shards").glob("*.safetensors"))), 1)
+        for where in ("shards", "shards/model.safetensors.index.json"):
+            other, _ = self.train(f"{name}-of-shards", job, f"initialize.from={where}", "--resume", "never",
+                                  f"run_directory={name}-{where.replace('/', '-')}")
+            self.assertIn(f"tensors of {where}, by", other["initialized"])
+        self.run_program("checkpoint", "export", name, f"{name}-export", "--to", "huggingface")
+        self.assert_same_bits(name, f"{name}-export/model.safetensors")
+        again = transformers.AutoModelForCausalLM.from_pretrained(self.folder / f"{name}-export").eval()
+        self.assertIs(type(again), type(module))
+        self.assert_same(again, self.predictions(name))
+
+    def test_gpt2(self):
+        torch.manual_seed(2)
+        config = transformers.GPT2Config(vocab_size=17, n_positions=16, n_embd=32, n_layer=2, n_head=2, bos_token_id=None,
+                                         eos_token_id=None, initializer_range=0.2)
+        self.huggingface("gpt", text_job({"gpt": {**GPT, "vocabulary": 17}}), transformers.GPT2LMHeadModel(config))
+
+    def test_llama(self):
+        for tied in (False, True):
+            with self.subTest(tied=tied):
+                torch.manual_seed(3)
+                config = transformers.LlamaConfig(
+                    vocab_size=17, hidden_size=32, intermediate_size=96, num_hidden_layers=2, num_attention_heads=4,
+                    num_key_value_heads=2, rms_norm_eps=1e-5, tie_word_embeddings=tied, initializer_range=0.2,
+                    bos_token_id=None, eos_token_id=None)
+                self.huggingface(f"llama{int(tied)}", text_job({"llama": {**LLAMA, "vocabulary": 17}}),
+                                 transformers.LlamaForCausalLM(config))
+
+
+if __name__ == "__main__":
+    unittest.main()

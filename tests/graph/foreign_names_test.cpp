@@ -1,0 +1,76 @@
+// What other libraries call the tensors of the zoo's models.
+#include "graph/foreign_names.hpp"
+
+#include <gtest/gtest.h>
+
+namespace lockstep {
+
+namespace {
+
+const ForeignModel& model(const std::string& name) {
+  for (const ForeignModel& known : foreign_models()) {
+    if (known.name() == name) return known;
+  }
+  throw std::runtime_error(name);
+}
+
+std::string theirs(const std::string& name, const std::string& ours) {
+  const auto found = model(name).find(ours);
+  return found ? found->name : "";
+}
+
+Graph graph_of(const std::vector<std::string>& parameters) {
+  Graph graph;
+  for (const auto& name : parameters) {
+    graph.parameters.push_back(static_cast<ValueId>(graph.values.size()));
+    graph.values.push_back({.name = name, .role = Role::parameter, .spec = {DType::f32, {1}}, .initializer = {}});
+  }
+  return graph;
+}
+
+}  // namespace
+
+TEST(ForeignNames, ResNet) {
+  EXPECT_EQ(theirs("resnet", "stem.conv.weight"), "conv1.weight");
+  EXPECT_EQ(theirs("resnet", "stem.norm.running_variance"), "bn1.running_var");
+  EXPECT_EQ(theirs("resnet", "stage2.block1.shortcut.norm.running_mean"), "layer2.0.downsample.1.running_mean");
+  EXPECT_EQ(theirs("resnet", "stage4.block12.3.conv.weight"), "layer4.11.conv3.weight");
+  EXPECT_EQ(theirs("resnet", "head.bias"), "fc.bias");
+  EXPECT_EQ(theirs("resnet", "stage5.block1.1.conv.weight"), "");
+  EXPECT_EQ(theirs("resnet", "stage1.blockA.1.conv.weight"), "");
+}
+
+TEST(ForeignNames, MobileNetCountsBlocksThroughAllStages) {
+  EXPECT_EQ(theirs("mobilenet", "stage1.block1.depthwise.conv.weight"), "features.1.conv.0.0.weight");
+  EXPECT_EQ(theirs("mobilenet", "stage1.block1.project.norm.bias"), "features.1.conv.2.bias");
+  EXPECT_EQ(theirs("mobilenet", "stage1.block1.expand.conv.weight"), "");
+  EXPECT_EQ(theirs("mobilenet", "stage2.block1.expand.conv.weight"), "features.2.conv.0.0.weight");
+  EXPECT_EQ(theirs("mobilenet", "stage7.block1.project.conv.weight"), "features.17.conv.2.weight");
+  EXPECT_EQ(theirs("mobilenet", "last.norm.running_variance"), "features.18.1.running_var");
+}
+
+TEST(ForeignNames, Transformers) {
+  const auto qkv = model("gpt2").find("block3.qkv.weight");
+  ASSERT_TRUE(qkv);
+  EXPECT_EQ(qkv->name, "transformer.h.2.attn.c_attn.weight");
+  EXPECT_TRUE(qkv->transposed);
+  EXPECT_FALSE(model("gpt2").find("block3.qkv.bias")->transposed);
+  EXPECT_EQ(theirs("llama", "block10.down.weight"), "model.layers.9.mlp.down_proj.weight");
+  EXPECT_EQ(model("llama").find("head.weight")->tied, "model.embed_tokens.weight");
+}
+
+TEST(ForeignNames, AModelIsOneOfWhichAllTensorsAreKnown) {
+  const Graph gpt = graph_of({"tokens.weight", "positions.weight", "block1.qkv.weight", "norm.weight"});
+  ASSERT_NE(foreign_model(WeightNames::huggingface, gpt), nullptr);
+  EXPECT_EQ(foreign_model(WeightNames::huggingface, gpt)->name(), "gpt2");
+  EXPECT_EQ(foreign_model(WeightNames::torchvision, gpt), nullptr);
+  EXPECT_EQ(foreign_model(WeightNames::huggingface, graph_of({"tokens.weight", "lstm1.weight_ih"})), nullptr);
+  EXPECT_EQ(foreign_model(WeightNames::huggingface, graph_of({})), nullptr);
+}
+
+TEST(ForeignNames, OfTorchForLayersOfBoth) {
+  EXPECT_EQ(torch_name("norm.running_variance"), "norm.running_var");
+  EXPECT_EQ(torch_name("norm.running_mean"), "norm.running_mean");
+}
+
+}  // namespace lockstep
