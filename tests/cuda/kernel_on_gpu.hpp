@@ -28,6 +28,8 @@ class KernelOnGpu final : public Kernel {
   /// Whether the factory made a kernel for this request.
   [[nodiscard]] bool is_there() const { return kernel_ != nullptr; }
   [[nodiscard]] std::string algorithms() const override { return kernel_->algorithms(); }
+  [[nodiscard]] bool adds_input_gradient() const override { return kernel_->adds_input_gradient(); }
+  [[nodiscard]] bool adds_output_gradients() const override { return kernel_->adds_output_gradients(); }
 
   void forward(const ForwardCall& call) override {
     Copies copies;
@@ -62,6 +64,8 @@ class KernelOnGpu final : public Kernel {
     const auto input_gradients = out<void*>(copies, call.input_gradients, request_.inputs);
     const auto parameter_gradients = out<float*>(copies, call.parameter_gradients, in_float32(request_.parameters));
     const auto step = in<const void*>(copies, std::array{call.step}, {{DType::u8, {sizeof(StepContext)}}});
+    const auto terms = in<const void*>(copies, std::array{call.input_gradient_term, call.output_gradient_term},
+                                       {request_.inputs[0], request_.outputs[0]});
     const device::GpuBlock workspace = junk(kernel_->workspace_bytes());
     kernel_->backward({.inputs = inputs,
                        .parameters = parameters,
@@ -74,7 +78,9 @@ class KernelOnGpu final : public Kernel {
                        .add_to = call.add_to,
                        .workspace = workspace.get(),
                        .step = static_cast<const StepContext*>(step[0]),
-                       .stream = options_.stream});
+                       .stream = options_.stream,
+                       .input_gradient_term = terms[0],
+                       .output_gradient_term = terms[1]});
     fetch(copies);
   }
 

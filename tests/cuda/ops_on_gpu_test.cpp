@@ -55,8 +55,8 @@ std::vector<TensorSpec> specs_of(const std::vector<Tensor>& tensors) {
   return specs;
 }
 
-Results compute(const Problem& problem, Kernel& kernel) {
-  KernelRun run(problem);
+Results compute(const Problem& problem, Kernel& kernel, bool terms = false) {
+  KernelRun run(problem, {.terms = terms});
   run.forward(kernel);
   if (problem.trains()) run.backward(kernel);
   EXPECT_EQ(run.damage(), "");
@@ -196,7 +196,7 @@ class OpsOnGpu : public testing::Test {
   /// With so much in a dimension, counted from the last, that a lane of a kernel over rows has more than it reads at
   /// once; of samples there are few. Inputs that agree with the first go on agreeing.
   static OpCase with_more_in(OpCase one, std::size_t from_last) {
-    constexpr std::int64_t kMuch = 140, kSamples = 2;
+    constexpr std::int64_t kMuch = 220, kSamples = 2;
     if (one.inputs.empty() || one.inputs[0].shape.size() <= from_last + 1) return one;
     const std::size_t at = one.inputs[0].shape.size() - 1 - from_last;
     const std::int64_t little = std::max<std::int64_t>(one.inputs[0].shape[at], 1), factor = (kMuch - 1) / little + 1;
@@ -274,7 +274,10 @@ class OpsOnGpu : public testing::Test {
       if (!bits) return difference(compute(wide, *cpu_kernel(wide)), compute(low, found), tolerance, 1e-3);
       const KernelFactory own = host_grid_kernels().at(wide.op->name);
       const auto kernel = low.make_kernel([&](const KernelRequest& plain) { return own(request(plain)); });
-      return difference(compute(low, *kernel), compute(low, found), 0);
+      const std::string plain = difference(compute(low, *kernel), compute(low, found), 0);
+      const bool adds = low.trains() && (kernel->adds_input_gradient() || kernel->adds_output_gradients());
+      if (!plain.empty() || !adds) return plain;
+      return difference(compute(low, *kernel, true), compute(low, found, true), 0);
     }
   };
 
@@ -325,6 +328,10 @@ class OpsOnGpu : public testing::Test {
           const auto on_cpu = problem.make_kernel(grids.at(cases.op));
           EXPECT_EQ(difference(compute(problem, *on_cpu), compute(problem, *on_gpu), 0), "")
               << title(problem) << ", case " << one.name;
+          if (problem.trains() && (on_cpu->adds_input_gradient() || on_cpu->adds_output_gradients())) {
+            EXPECT_EQ(difference(compute(problem, *on_cpu, true), compute(problem, *on_gpu, true), 0), "")
+                << title(problem) << ", case " << one.name << ", with another term of its gradient";
+          }
           ++compared;
         },
         which);
@@ -424,6 +431,34 @@ TEST_F(OpsOnGpu, ComputeForInference) {
 }
 TEST_F(OpsOnGpu, ComputeForInferenceInTwoBytes) {
   compare_own_bits_in_two_bytes(Which::for_inference, 200);
+}
+
+// Gradients of losses as the products of the last layer read them: in bf16, with gaps between rows (what is in the gaps
+// must stay as it was). They lie in the memory of those in float32, which is larger.
+TEST_F(OpsOnGpu, ComputeRoundedGradients) {
+  RealGpu gpu;
+  if (const std::string why = gpu.open(); !why.empty()) GTEST_SKIP() << why;
+  const auto grids = host_grid_kernels();
+  int compared = 0;
+  const auto compare = [&](const OpCases& cases, const OpCase& one, const Problem& problem) {
+    if (problem.op->kind != OpKind::loss || !problem.op->rounds_gradient.contains(DeviceKind::cuda)) return;
+    const std::int64_t classes = problem.input_specs[0].shape.back();
+    const RoundedGradient stored{DType::bf16, std::min((8 - classes % 8) % 8, classes)};
+    const auto make = [&](const KernelFactory& factory) {
+      return problem.make_kernel([&](KernelRequest request) {
+        request.rounded_gradient = stored;
+        return factory(request);
+      });
+    };
+    const auto on_cpu = make(grids.at(cases.op));
+    const auto on_gpu = make([&](const KernelRequest& request) { return gpu.make(*gpu.find(cases.op), request); });
+    EXPECT_EQ(difference(compute(problem, *on_cpu), compute(problem, *on_gpu), 0), "")
+        << title(problem) << ", case " << one.name;
+    ++compared;
+  };
+  for_cases(compare);
+  for_cases(compare, Which::of_wide_rows);
+  expect_more_than(20, compared);
 }
 
 // Only ops with a kernel for it: others are upcast around the fp32 kernel (tests/ops/upcast_test.cpp).

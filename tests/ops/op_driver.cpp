@@ -275,7 +275,9 @@ void KernelRun::backward(Kernel& kernel, Over over) {
     if (!options_.want_parameters[i]) parameter_gradients[i] = nullptr;
   }
   kernel.backward({inputs, parameters, states, outputs, saved, output_gradients, input_gradients, parameter_gradients,
-                   options_.add_to, workspace_[0].data(), &problem_.step, options_.stream});
+                   options_.add_to, workspace_[0].data(), &problem_.step, options_.stream,
+                   options_.terms && kernel.adds_input_gradient() ? inputs_[0].data() : nullptr,
+                   options_.terms && kernel.adds_output_gradients() ? inputs_[0].data() : nullptr});
 }
 
 std::string KernelRun::damage() const {

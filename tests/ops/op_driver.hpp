@@ -69,6 +69,7 @@ struct RunOptions {
   std::vector<bool> want_inputs = {};  ///< empty: all that can have a gradient
   std::vector<bool> want_parameters = {};
   std::uint64_t add_to = 0;  ///< see BackwardCall
+  bool terms = false;        ///< input 0 is a term of the gradients to which the kernel can add one, see BackwardCall
   void* stream = nullptr;    ///< for all calls
 };
 

@@ -12,6 +12,9 @@ class Ops(Interpreted):
     def test_wide_rows(self):
         self.run_ops_test("OpsOnGpu.ComputeWideRows:OpsOnGpu.ComputeLongSequences", INTERPRETED_GPU_SEED="2")
 
+    def test_rounded_gradients(self):
+        self.run_ops_test("OpsOnGpu.ComputeRoundedGradients", INTERPRETED_GPU_SEED="2")
+
     def test_inference(self):
         self.run_ops_test("OpsOnGpu.ComputeForInference", INTERPRETED_GPU_SEED="2")
 
