@@ -7,7 +7,7 @@ import unittest
 
 from servers import DASHBOARDS
 
-UNITS = {"none", "short", "percentunit", "s", "bytes", "Bps", "watt", "joule", "celsius", "hertz"}  # known to Grafana
+UNITS = {"none", "short", "percentunit", "s", "bytes", "Bps", "watt", "joule", "celsius", "hertz", "h"}  # known to Grafana
 TITLES = {"lockstep / GPUs", "lockstep / Input and checkpoints", "lockstep / Job", "lockstep / Ranks and balance"}
 
 

@@ -50,8 +50,8 @@ class Sweep:
         self.directory = self.folder / "out"
         (self.folder / "sweep.yaml").write_text(text + JOB.replace("STEPS", str(steps)), encoding="utf-8")
 
-    def start(self, *words):
-        return subprocess.Popen([PROGRAM, "sweep", "sweep.yaml", "--directory", "out", *words], cwd=self.folder,
+    def start(self, *words, prefix=()):
+        return subprocess.Popen([*prefix, PROGRAM, "sweep", "sweep.yaml", "--directory", "out", *words], cwd=self.folder,
                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
     def run(self, *words, code=0):

@@ -1,1 +1,2 @@
 lockstep_script_test(sweep.sweep WAITS COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/sweep_test.py)
+lockstep_script_test(sweep.hosts WAITS COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/hosts_test.py)
