@@ -171,7 +171,7 @@ TEST(Load, Running) {
   seed: 9007199254740991
   evaluate: {every: 200 steps}
   early_stop: {metric: loss}
-  initialize: {from: w.safetensors, only: "head.*"}
+  initialize: {from: w.safetensors, only: "head.*", names: huggingface, map: {head.*: fc.*}}
   checkpoint: {every: 2 epochs, keep: 1, best: loss}
   telemetry: {prometheus: {address: "::1", linger: 2}, tensorboard: true}
   balance: {weights: {A100: 2, T4: 1}}
@@ -184,6 +184,8 @@ TEST(Load, Running) {
   EXPECT_EQ(job.evaluate.every.amount, 200);
   EXPECT_EQ(job.early_stop->patience, 5);
   EXPECT_EQ(job.initialize->only, std::vector<std::string>{"head.*"});
+  EXPECT_EQ(job.initialize->names, WeightNames::huggingface);
+  EXPECT_EQ(job.initialize->map, (std::map<std::string, std::string>{{"head.*", "fc.*"}}));
   EXPECT_EQ(job.checkpoint.keep, 1);
   EXPECT_EQ(job.checkpoint.best, "loss");
   EXPECT_EQ(job.telemetry.prometheus_port, 9840);

@@ -79,10 +79,10 @@ class Torch(WithProgram):
                 self.assertEqual(start["initialized"],
                                  f"{len(tensors_of(module))} tensors of theirs.safetensors, by torchvision's names")
                 self.assert_same(module, self.predictions(function, "theirs.safetensors"))
-                self.run_program("checkpoint", "export", function, f"{function}.safetensors", "--to", "torch")
-                self.assert_same_bits(function, f"{function}.safetensors")
-                self.assertEqual(set(load_file(self.folder / f"{function}.safetensors")), set(tensors_of(module)))
-                self.assert_same(self.beside(function), self.predictions(function))
+                self.run_program("checkpoint", "export", function, f"{function}-theirs.safetensors", "--to", "torch")
+                self.assert_same_bits(function, f"{function}-theirs.safetensors")
+                self.assertEqual(set(load_file(self.folder / f"{function}-theirs.safetensors")), set(tensors_of(module)))
+                self.assert_same(self.beside(f"{function}-theirs"), self.predictions(function))
 
     def beside(self, name):
         """What the Python file beside an export loads."""
