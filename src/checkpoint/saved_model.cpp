@@ -249,35 +249,61 @@ SafetensorsFile weights_at(const std::string& path) {
                                           path));
 }
 
-Initialized initialize_from_file(const InitializeOptions& options, const Place& place, const Graph& graph,
-                                 const WholeModel& whole, optim::Model& own) {
-  const auto chosen = [&](const std::string& name) { return options.only.empty() || matches_any(options.only, name); };
-  const WeightsFile file(
-      weights_at(options.from), graph,
-      {.names = options.names, .map = options.map, .remedy = "set initialize.names to torch or lockstep"});
+namespace {
+
+bool takes(const InitializeOptions& options, const std::string& name) {
+  return options.only.empty() || matches_any(options.only, name);
+}
+
+struct FittingFile {
+  WeightsFile file;
+  Initialized counts;
+};
+
+/// `model`: the tensors of the whole model.
+FittingFile fitting_file(const InitializeOptions& options, const Place& place, const Graph& graph,
+                         const std::vector<NamedShape>& model) {
+  WeightsFile file(weights_at(options.from), graph,
+                   {.names = options.names, .map = options.map, .remedy = "set initialize.names to torch or lockstep"});
+  Initialized counts{.names = file.names()};
   std::vector<std::string> names;
   std::vector<NamedShape> taken;
-  for (const auto* tensors : {&whole.parameters, &whole.states}) {
-    for (const auto& tensor : *tensors) names.push_back(tensor.name);
+  for (const NamedShape& tensor : model) {
+    names.push_back(tensor.name);
+    ++(takes(options, tensor.name) ? counts.from_file : counts.first_values);
+    if (takes(options, tensor.name)) taken.push_back(tensor);
   }
   require_matches(options, place, names);
-  Initialized result{.names = file.names()};
-  for (const auto* tensors : {&whole.parameters, &whole.states}) {
-    for (const auto& tensor : *tensors) {
-      ++(chosen(tensor.name) ? result.from_file : result.first_values);
-      if (chosen(tensor.name)) taken.push_back({tensor.name, tensor.shape});
-    }
-  }
   file.require(taken);
+  return {std::move(file), counts};
+}
+
+}  // namespace
+
+Initialized check_initialization(const InitializeOptions& options, const Place& place, const Graph& graph) {
+  std::vector<NamedShape> model;
+  for (const auto* values : {&graph.parameters, &graph.states}) {
+    for (const ValueId id : *values) model.push_back({graph.at(id).name, graph.at(id).spec.shape});
+  }
+  return fitting_file(options, place, graph, model).counts;
+}
+
+Initialized initialize_from_file(const InitializeOptions& options, const Place& place, const Graph& graph,
+                                 const WholeModel& whole, optim::Model& own) {
+  std::vector<NamedShape> model;
+  for (const auto* tensors : {&whole.parameters, &whole.states}) {
+    for (const auto& tensor : *tensors) model.push_back({tensor.name, tensor.shape});
+  }
+  const auto [file, counts] = fitting_file(options, place, graph, model);
   for (auto* block : {&own.parameters, &own.states}) {
     for (std::size_t i = 0; i < block->size(); ++i) {
-      if (!chosen(block->name(i))) continue;
+      if (!takes(options, block->name(i))) continue;
       for (const exec::Extent& extent : block->own(i)) {
         file.copy(block->name(i), block->shape(i), block->at(i, extent), extent.begin);
       }
     }
   }
-  return result;
+  return counts;
 }
 
 }  // namespace lockstep::checkpoint

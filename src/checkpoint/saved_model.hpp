@@ -58,6 +58,10 @@ struct Initialized {
   WeightNames names = WeightNames::automatic;
 };
 
+/// Looks whether initialize_from_file() can do its work, by the names and shapes in the file. `graph`: of the whole
+/// model. Throws as it does.
+Initialized check_initialization(const InitializeOptions& options, const Place& place, const Graph& graph);
+
 /// Overwrites the parameters and states that the job's patterns match (all, without patterns). Throws Error(data) if
 /// the file lacks one, has it in another shape, or in an unknown order; Error(configuration) if a pattern matches none;
 /// `place` is where the patterns are in the job file. Checked for the whole model, with the same result on all ranks;

@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "checkpoint/saved_model.hpp"
 #include "cli/commands.hpp"
 #include "cli/job_argument.hpp"
 #include "cli/opened_job.hpp"
@@ -76,6 +77,11 @@ void report_data_and_model(const OpenedJob& opened) {
   for (const ValueId id : opened.graph().parameters) parameters += opened.graph().at(id).spec.elements();
   fmt::print("{} training samples, {} validation samples, {} parameters\n", data.train->size(),
              data.validation ? data.validation->size() : 0, parameters);
+  if (const auto& initialize = opened.job().initialize) {
+    const auto found =
+        checkpoint::check_initialization(*initialize, opened.job().place_of("job.initialize.only"), opened.graph());
+    fmt::print("{} tensors come from {}, {} begin as usual\n", found.from_file, initialize->from, found.first_values);
+  }
   for (const std::string& message : data.warnings()) warn(message);
   for (const std::string& message : train::job_warnings(opened.graph(), data)) warn(message);
 }

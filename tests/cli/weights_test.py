@@ -147,6 +147,15 @@ class Weights(unittest.TestCase):
                       "of the linear layers behind it in lockstep's order yourself, and set initialize.names to lockstep\n",
                       error)
 
+    def test_check_looks_into_the_file(self):
+        said = self.run_program("check", "job.yaml", "initialize=model.safetensors").stdout
+        self.assertIn("\n10 tensors come from model.safetensors, 0 begin as usual\n", said)
+        wrong = ("initialize=model.safetensors", "model.layers[5].linear.features=12")
+        errors = [self.run_program(command, "job.yaml", *wrong, *words, code=65).stderr
+                  for command, words in (("check", ()), ("train", ("checkpoint=never",)))]
+        self.assertEqual(errors[0], errors[1])
+        self.assertIn("head.weight", errors[0])
+
     def test_types(self):
         for dtype in ("F16", "BF16"):
             with self.subTest(dtype=dtype):
