@@ -28,6 +28,8 @@ class KernelOnGpu final : public Kernel {
   /// Whether the factory made a kernel for this request.
   [[nodiscard]] bool is_there() const { return kernel_ != nullptr; }
   [[nodiscard]] std::string algorithms() const override { return kernel_->algorithms(); }
+  [[nodiscard]] bool adds_input_gradient() const override { return kernel_->adds_input_gradient(); }
+  [[nodiscard]] bool adds_output_gradients() const override { return kernel_->adds_output_gradients(); }
 
   void forward(const ForwardCall& call) override {
     Copies copies;
@@ -59,6 +61,8 @@ class KernelOnGpu final : public Kernel {
     const auto outputs = in<const void*>(copies, call.outputs, request_.outputs);
     const auto saved = in<const void*>(copies, call.saved, request_.saved);
     const auto output_gradients = in<const void*>(copies, call.output_gradients, request_.outputs);
+    const auto term = in<const void*>(copies, std::array{call.input_gradient_term}, request_.inputs);
+    const auto term_of_output = in<const void*>(copies, std::array{call.output_gradient_term}, request_.outputs);
     const auto input_gradients = out<void*>(copies, call.input_gradients, request_.inputs);
     const auto parameter_gradients = out<float*>(copies, call.parameter_gradients, in_float32(request_.parameters));
     const auto step = in<const void*>(copies, std::array{call.step}, {{DType::u8, {sizeof(StepContext)}}});
@@ -74,7 +78,9 @@ class KernelOnGpu final : public Kernel {
                        .add_to = call.add_to,
                        .workspace = workspace.get(),
                        .step = static_cast<const StepContext*>(step[0]),
-                       .stream = options_.stream});
+                       .stream = options_.stream,
+                       .input_gradient_term = term[0],
+                       .output_gradient_term = term_of_output[0]});
     fetch(copies);
   }
 

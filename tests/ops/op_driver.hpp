@@ -70,6 +70,9 @@ struct RunOptions {
   std::vector<bool> want_parameters = {};
   std::uint64_t add_to = 0;  ///< see BackwardCall
   void* stream = nullptr;    ///< for all calls
+  /// backward gets a second term of a gradient (BackwardCall): with an epilogue of that of output 0, which is output 0
+  /// itself, else of that of input 0, which is input 0.
+  bool second_term = false;
 };
 
 /// One run of a kernel. Backward gets null pointers for everything that it does not declare to read; its workspace is

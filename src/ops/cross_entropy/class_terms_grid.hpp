@@ -135,16 +135,12 @@ class ClassTermsGrid final : public Kernel {
   std::int64_t gap_;
 };
 
-template <class Grid, class Term>
-std::unique_ptr<Kernel> make_class_terms_of(const KernelRequest& request, double label_smoothing, const Term& term) {
+/// make(element) with the type that the gradient is stored in, for a loss that can round it (OpDef::rounds_gradient).
+template <class Make>
+std::unique_ptr<Kernel> make_for_gradient(const KernelRequest& request, const Make& make) {
   return make_for_float32(request, [&] {
-    const RoundedGradient& gradient = request.rounded_gradient;
-    LOCKSTEP_CHECK(gradient.dtype != DType::f16, "a gradient of fp16 is scaled before it is rounded");
-    const auto make = [&]<class T>(T /*element*/) -> std::unique_ptr<Kernel> {
-      return std::make_unique<ClassTermsGrid<Grid, Term, T>>(ClassRows(request), static_cast<float>(label_smoothing),
-                                                             term, gradient.gap);
-    };
-    return gradient.rounds() ? make(device::Element<Bfloat16>{}) : make(float{});
+    LOCKSTEP_CHECK(request.rounded_gradient.dtype != DType::f16, "a gradient of fp16 is scaled before it is rounded");
+    return request.rounded_gradient.rounds() ? make(device::Element<Bfloat16>{}) : make(float{});
   });
 }
 

@@ -7,7 +7,7 @@ class Ops(Interpreted):
         self.run_ops_test("OpsOnGpu.ComputeWhatTheyDoOnTheCpu", INTERPRETED_GPU_SEED="2")
 
     def test_many_rows(self):
-        self.run_ops_test("OpsOnGpu.ComputeManyRows", INTERPRETED_GPU_SEED="2")
+        self.run_ops_test("OpsOnGpu.ComputeManyRows:OpsOnGpu.ComputeLevelsOfRows", INTERPRETED_GPU_SEED="2")
 
     def test_wide_rows(self):
         self.run_ops_test("OpsOnGpu.ComputeWideRows:OpsOnGpu.ComputeLongSequences", INTERPRETED_GPU_SEED="2")
