@@ -190,6 +190,7 @@ class OpsOnGpu : public testing::Test {
   enum class Which : std::uint8_t {
     all_but_timed,
     with_timed_products,
+    of_few_timed,  ///< timed ones of few elements: wide where a case with finite differences can't be
     of_many_rows,
     of_levels_of_rows,  ///< so many that sums over them have three levels, each with a rest of rows
     of_wide_rows,       ///< many elements in the last dimension
@@ -284,6 +285,8 @@ class OpsOnGpu : public testing::Test {
     }
   }
 
+  static constexpr std::int64_t kFewElements = 10'000;
+
   /// visit(op's cases, case, problem) for all that have a kernel, with each epilogue of GPUs.
   template <class Visit>
   void for_cases(const Visit& visit, Which which = Which::all_but_timed) const {
@@ -291,7 +294,9 @@ class OpsOnGpu : public testing::Test {
       const OpDef& op = cpu_.at(cases.op);
       if (asked_ && !asked_->contains(cases.op)) continue;
       for (const OpCase& written : cases.cases) {
-        const bool wanted = !written.benchmark || (which == Which::with_timed_products && op.multiplies);
+        const bool wanted = which == Which::of_few_timed
+                                ? written.benchmark && elements(written.inputs.at(0).shape) <= kFewElements
+                                : !written.benchmark || (which == Which::with_timed_products && op.multiplies);
         const auto one = wanted && !op.view ? made_of(op, written, which) : std::nullopt;
         if (!one) continue;
         for (const std::string& epilogue : epilogues_of(op, DeviceKind::cuda)) {
@@ -479,6 +484,9 @@ TEST_F(OpsOnGpu, ComputeManyRows) {
 }
 TEST_F(OpsOnGpu, ComputeManyRowsInTwoBytes) {
   compare_own_bits_in_two_bytes(Which::of_many_rows, 100);
+}
+TEST_F(OpsOnGpu, ComputeFewElementsOfTimedCases) {
+  compare_own_bits(Which::of_few_timed, 5);
 }
 TEST_F(OpsOnGpu, ComputeLevelsOfRows) {
   compare_own_bits(Which::of_levels_of_rows, 2);

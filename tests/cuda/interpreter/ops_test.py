@@ -9,6 +9,9 @@ class Ops(Interpreted):
     def test_many_rows(self):
         self.run_ops_test("OpsOnGpu.ComputeManyRows:OpsOnGpu.ComputeLevelsOfRows", INTERPRETED_GPU_SEED="2")
 
+    def test_timed_cases(self):
+        self.run_ops_test("OpsOnGpu.ComputeFewElementsOfTimedCases", INTERPRETED_GPU_SEED="2")
+
     def test_wide_rows(self):
         self.run_ops_test("OpsOnGpu.ComputeWideRows:OpsOnGpu.ComputeLongSequences", INTERPRETED_GPU_SEED="2")
 
