@@ -9,7 +9,8 @@
 
 namespace lockstep::ops {
 
-/// Either `values` or `labels` is the target, the other is null.
+/// Either `values` or `labels` is the target, the other is null; labels only where it is binary.
+template <bool kBinary>
 struct ElementTarget {
   const float* values;
   const std::int32_t* labels;
@@ -19,7 +20,7 @@ struct ElementTarget {
         labels(rows.labels ? static_cast<const std::int32_t*>(target) : nullptr) {}
 
   [[nodiscard]] LOCKSTEP_HOST_DEVICE float at(std::int64_t i) const {
-    if (labels == nullptr) return values[i];
+    if (!kBinary || labels == nullptr) return values[i];
     return labels[i] == 0 ? 0.0F : labels[i] == 1 ? 1.0F : __builtin_nanf("");
   }
 };

@@ -23,15 +23,15 @@ void launch_row_sums(GpuStream* stream, const Terms& terms, std::int64_t rows, s
       });
 }
 
-/// dy * z, with z = (x - mean) * scale, or x * scale without means.
-template <class T>
+/// dy * z, with z = (x - mean) * scale, or x * scale if it isn't `kCentered`.
+template <class T, bool kCentered>
 struct ScaleGradients {
   const T *x, *dy;
-  const float *means, *scales;  ///< [rows]
+  const float *means, *scales;  ///< [rows]; means may be null if it isn't centered
   std::int64_t columns;
   LOCKSTEP_HOST_DEVICE float of(std::int64_t row, std::int64_t column) const {
     const std::int64_t at = row * columns + column;
-    const float centered = means == nullptr ? x[at] : x[at] - means[row];
+    const float centered = kCentered ? x[at] - means[row] : x[at];
     return dy[at] * (centered * scales[row]);
   }
 };
@@ -48,7 +48,7 @@ struct alignas(8) WeightAndBias {
 
 template <class T>
 struct WeightAndBiasTerms {
-  ScaleGradients<T> of_weight;
+  ScaleGradients<T, true> of_weight;
   LOCKSTEP_HOST_DEVICE WeightAndBias of(std::int64_t row, std::int64_t column) const {
     return {of_weight.of(row, column), of_weight.dy[row * of_weight.columns + column]};
   }
@@ -65,7 +65,7 @@ LOCKSTEP_HOST_DEVICE inline void put_sum(const WeightAndBiasGradients& to, std::
 
 /// Scratch is [scratch_rows(rows), columns].
 template <class Grid, class T>
-void launch_weight_and_bias_sums(GpuStream* stream, const ScaleGradients<T>& gradients, std::int64_t rows,
+void launch_weight_and_bias_sums(GpuStream* stream, const ScaleGradients<T, true>& gradients, std::int64_t rows,
                                  const WeightAndBiasGradients& to, WeightAndBias* scratch) {
   using device::RowBlocks;
   const std::int64_t columns = gradients.columns;

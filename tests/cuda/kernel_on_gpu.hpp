@@ -61,11 +61,11 @@ class KernelOnGpu final : public Kernel {
     const auto outputs = in<const void*>(copies, call.outputs, request_.outputs);
     const auto saved = in<const void*>(copies, call.saved, request_.saved);
     const auto output_gradients = in<const void*>(copies, call.output_gradients, request_.outputs);
+    const auto term = in<const void*>(copies, std::array{call.input_gradient_term}, request_.inputs);
+    const auto term_of_output = in<const void*>(copies, std::array{call.output_gradient_term}, request_.outputs);
     const auto input_gradients = out<void*>(copies, call.input_gradients, request_.inputs);
     const auto parameter_gradients = out<float*>(copies, call.parameter_gradients, in_float32(request_.parameters));
     const auto step = in<const void*>(copies, std::array{call.step}, {{DType::u8, {sizeof(StepContext)}}});
-    const auto terms = in<const void*>(copies, std::array{call.input_gradient_term, call.output_gradient_term},
-                                       {request_.inputs[0], request_.outputs[0]});
     const device::GpuBlock workspace = junk(kernel_->workspace_bytes());
     kernel_->backward({.inputs = inputs,
                        .parameters = parameters,
@@ -79,8 +79,8 @@ class KernelOnGpu final : public Kernel {
                        .workspace = workspace.get(),
                        .step = static_cast<const StepContext*>(step[0]),
                        .stream = options_.stream,
-                       .input_gradient_term = terms[0],
-                       .output_gradient_term = terms[1]});
+                       .input_gradient_term = term[0],
+                       .output_gradient_term = term_of_output[0]});
     fetch(copies);
   }
 

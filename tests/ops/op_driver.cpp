@@ -274,10 +274,11 @@ void KernelRun::backward(Kernel& kernel, Over over) {
   for (std::size_t i = 0; i < options_.want_parameters.size(); ++i) {
     if (!options_.want_parameters[i]) parameter_gradients[i] = nullptr;
   }
+  const bool of_output = !problem_.epilogue.empty();
   kernel.backward({inputs, parameters, states, outputs, saved, output_gradients, input_gradients, parameter_gradients,
                    options_.add_to, workspace_[0].data(), &problem_.step, options_.stream,
-                   options_.terms && kernel.adds_input_gradient() ? inputs_[0].data() : nullptr,
-                   options_.terms && kernel.adds_output_gradients() ? inputs_[0].data() : nullptr});
+                   options_.second_term && !of_output ? inputs_[0].data() : nullptr,
+                   options_.second_term && of_output ? outputs_[0].data() : nullptr});
 }
 
 std::string KernelRun::damage() const {

@@ -69,8 +69,10 @@ struct RunOptions {
   std::vector<bool> want_inputs = {};  ///< empty: all that can have a gradient
   std::vector<bool> want_parameters = {};
   std::uint64_t add_to = 0;  ///< see BackwardCall
-  bool terms = false;        ///< input 0 is a term of the gradients to which the kernel can add one, see BackwardCall
   void* stream = nullptr;    ///< for all calls
+  /// backward gets a second term of a gradient (BackwardCall): with an epilogue of that of output 0, which is output 0
+  /// itself, else of that of input 0, which is input 0.
+  bool second_term = false;
 };
 
 /// One run of a kernel. Backward gets null pointers for everything that it does not declare to read; its workspace is

@@ -126,9 +126,14 @@ TEST(RowSums, OfGradientsOfScalesHaveTheOrderThatIsStated) {
       const auto on_cpu =
           sums_of(size, [&](float* total, float* scratch) { sum_scale_gradients(rows, total, scratch); });
       const auto on_grid = sums_of(size, [&](float* total, float* scratch) {
-        launch_row_sums<HostGrid>(nullptr,
-                                  ScaleGradients<float>{x.data(), dy.data(), mean, scales.data(), size.columns},
-                                  size.rows, size.columns, total, scratch);
+        const auto launch = [&](const auto& gradients) {
+          launch_row_sums<HostGrid>(nullptr, gradients, size.rows, size.columns, total, scratch);
+        };
+        if (mean != nullptr) {
+          launch(ScaleGradients<float, true>{x.data(), dy.data(), mean, scales.data(), size.columns});
+        } else {
+          launch(ScaleGradients<float, false>{x.data(), dy.data(), mean, scales.data(), size.columns});
+        }
       });
       EXPECT_TRUE(same_bits(on_cpu, expected)) << size.rows << " rows of " << size.columns << " on the CPU";
       EXPECT_TRUE(same_bits(on_grid, expected)) << size.rows << " rows of " << size.columns << " on a grid";

@@ -1,7 +1,7 @@
 // Losses that are a sum over the classes of a row, of a formula of the class's target q and of l, the logarithm of its
 // probability (log softmax): a struct each. of() is the term, slope() its derivative by l. With s_k = slope of class k
 // and p = softmax(x), the gradient by x is s_k - p_k * (sum of all s). F is a float, or the vectors of
-// device/cpu/lanes.hpp. Where q is 0 both are 0, whatever l is.
+// device/cpu/lanes.hpp. Where q is 0 both are 0, whatever l is. kLabels: targets may be labels.
 #pragma once
 
 #include "device/float_math.hpp"
@@ -10,6 +10,7 @@ namespace lockstep::ops {
 
 /// Lin, Goyal, Girshick, He and Dollár, "Focal Loss for Dense Object Detection", 2017, by class: -q (1 - p)^power l.
 struct FocalTerm {
+  static constexpr bool kLabels = true;
   float power;
   explicit FocalTerm(double gamma) : power(static_cast<float>(gamma)) {}
 
@@ -39,6 +40,7 @@ struct FocalTerm {
 
 /// Kullback and Leibler, "On Information and Sufficiency", 1951: q (log q - l).
 struct DivergenceTerm {
+  static constexpr bool kLabels = false;
   template <class F>
   LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE F of(const F& q, const F& l) const {
     return device::keep(device::is_positive(q), q * (device::vector_log(q) - l));

@@ -12,7 +12,8 @@
 
 namespace lockstep::ops {
 
-/// Read in both directions.
+/// Read in both directions. `kLabels`: the target may be labels.
+template <bool kLabels>
 struct ClassTermRows {
   ClassTarget target;
   const float* x;      ///< [rows, classes]
@@ -20,27 +21,28 @@ struct ClassTermRows {
 
   /// The target of class k of a row, after smoothing.
   [[nodiscard]] LOCKSTEP_HOST_DEVICE float of(std::int64_t row, std::int64_t k) const {
-    if (target.labels == nullptr) return keep * target.weights[row * target.classes + k] + spread;
+    if (!kLabels || target.labels == nullptr) return keep * target.weights[row * target.classes + k] + spread;
     if (!target.is_class(target.labels[row])) return __builtin_nanf("");
     return target.labels[row] == k ? keep + spread : spread;
   }
   [[nodiscard]] LOCKSTEP_HOST_DEVICE bool is_valid(std::int64_t row) const {
-    return target.labels == nullptr || target.is_class(target.labels[row]);
+    return !kLabels || target.labels == nullptr || target.is_class(target.labels[row]);
   }
+  [[nodiscard]] LOCKSTEP_HOST_DEVICE bool counts(std::int64_t row) const { return !kLabels || target.counts(row); }
 };
 
 template <class Term>
 struct ClassTermsFunctor {
   Term term;
-  ClassTermRows rows;
+  ClassTermRows<Term::kLabels> rows;
   float* losses;             ///< [rows]
   float *maximum, *log_sum;  ///< [rows]; null in inference
   template <class Group>
   LOCKSTEP_HOST_DEVICE void operator()(Group& group, std::int64_t row) const {
-    if (!rows.target.counts(row)) return;
+    if (!rows.counts(row)) return;
     const std::int64_t n = rows.target.classes;
     const float* x = rows.x + row * n;
-    const ClassTermRows of_rows = rows;
+    const ClassTermRows<Term::kLabels> of_rows = rows;
     const Term with = term;
     const float largest = group.maximum(n, [=](std::int64_t i) { return x[i]; });
     const float exponentials = group.sum(n, [=](std::int64_t i) { return device::vector_exp(x[i] - largest); });
@@ -69,19 +71,19 @@ struct GradientRows {
 template <class Term, class T>
 struct ClassTermsGradientFunctor {
   Term term;
-  ClassTermRows rows;
+  ClassTermRows<Term::kLabels> rows;
   const float *maximum, *log_sum;
   GradientRows<T> gradient;
   template <class Group>
   LOCKSTEP_HOST_DEVICE void operator()(Group& group, std::int64_t row) const {
     const std::int64_t n = rows.target.classes;
     T* to = gradient.row(row);
-    if (!rows.target.counts(row)) {
+    if (!rows.counts(row)) {
       group.each(n, [=](std::int64_t i) { to[i] = 0.0F; });
       return;
     }
     const float *x = rows.x + row * n, largest = maximum[row], log_sum_of_row = log_sum[row];
-    const ClassTermRows of_rows = rows;
+    const ClassTermRows<Term::kLabels> of_rows = rows;
     const Term with = term;
     const auto slope = [=](std::int64_t i) {
       return with.slope(of_rows.of(row, i), (x[i] - largest) - log_sum_of_row);
@@ -107,7 +109,7 @@ class ClassTermsGrid final : public Kernel {
     return static_cast<std::size_t>(rows_.rows()) * sizeof(float);
   }
   void forward(const ForwardCall& call) override {
-    const ClassTermRows rows = rows_of(call);
+    const ClassTermRows<Term::kLabels> rows = rows_of(call);
     auto* losses = static_cast<float*>(call.workspace);
     auto* maximum = call.saved.empty() ? nullptr : static_cast<float*>(call.saved[0]);
     auto* log_sum = call.saved.empty() ? nullptr : static_cast<float*>(call.saved[1]);
@@ -125,7 +127,7 @@ class ClassTermsGrid final : public Kernel {
 
  private:
   template <class Call>
-  [[nodiscard]] ClassTermRows rows_of(const Call& call) const {
+  [[nodiscard]] ClassTermRows<Term::kLabels> rows_of(const Call& call) const {
     return {ClassTarget(rows_, call.inputs[1]), input(call), keep_, spread_};
   }
 
@@ -135,16 +137,12 @@ class ClassTermsGrid final : public Kernel {
   std::int64_t gap_;
 };
 
-template <class Grid, class Term>
-std::unique_ptr<Kernel> make_class_terms_of(const KernelRequest& request, double label_smoothing, const Term& term) {
+/// make(element) with the type that the gradient is stored in, for a loss that can round it (OpDef::rounds_gradient).
+template <class Make>
+std::unique_ptr<Kernel> make_for_gradient(const KernelRequest& request, const Make& make) {
   return make_for_float32(request, [&] {
-    const RoundedGradient& gradient = request.rounded_gradient;
-    LOCKSTEP_CHECK(gradient.dtype != DType::f16, "a gradient of fp16 is scaled before it is rounded");
-    const auto make = [&]<class T>(T /*element*/) -> std::unique_ptr<Kernel> {
-      return std::make_unique<ClassTermsGrid<Grid, Term, T>>(ClassRows(request), static_cast<float>(label_smoothing),
-                                                             term, gradient.gap);
-    };
-    return gradient.rounds() ? make(device::Element<Bfloat16>{}) : make(float{});
+    LOCKSTEP_CHECK(request.rounded_gradient.dtype != DType::f16, "a gradient of fp16 is scaled before it is rounded");
+    return request.rounded_gradient.rounds() ? make(device::Element<Bfloat16>{}) : make(float{});
   });
 }
 

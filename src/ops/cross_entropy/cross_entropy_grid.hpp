@@ -236,29 +236,31 @@ class LogLossGrid final : public Kernel {
 
 template <class Grid>
 std::unique_ptr<Kernel> make_log_loss_of(const KernelRequest& request, double label_smoothing) {
-  return make_for_float32(request, [&] {
-    const RoundedGradient& gradient = request.rounded_gradient;
-    LOCKSTEP_CHECK(gradient.dtype != DType::f16, "a gradient of fp16 is scaled before it is rounded");
-    const auto make = [&]<class T>(T /*element*/) -> std::unique_ptr<Kernel> {
-      return std::make_unique<LogLossGrid<Grid, T>>(ClassRows(request), static_cast<float>(label_smoothing),
-                                                    gradient.gap);
-    };
-    return gradient.rounds() ? make(device::Element<Bfloat16>{}) : make(float{});
+  return make_for_gradient(request, [&]<class T>(T /*element*/) -> std::unique_ptr<Kernel> {
+    return std::make_unique<LogLossGrid<Grid, T>>(ClassRows(request), static_cast<float>(label_smoothing),
+                                                  request.rounded_gradient.gap);
   });
 }
 
 template <class Grid>
 std::unique_ptr<Kernel> make_cross_entropy_grid(const KernelRequest& request) {
   if (focal_of(*request.attributes) > 0) {
-    return make_class_terms_of<Grid>(request, request.attributes->number("label_smoothing"),
-                                     FocalTerm(focal_of(*request.attributes)));
+    const auto smoothing = static_cast<float>(request.attributes->number("label_smoothing"));
+    const FocalTerm focal(focal_of(*request.attributes));
+    return make_for_gradient(request, [&]<class T>(T /*element*/) -> std::unique_ptr<Kernel> {
+      return std::make_unique<ClassTermsGrid<Grid, FocalTerm, T>>(ClassRows(request), smoothing, focal,
+                                                                  request.rounded_gradient.gap);
+    });
   }
   return make_log_loss_of<Grid>(request, request.attributes->number("label_smoothing"));
 }
 
 template <class Grid>
 std::unique_ptr<Kernel> make_kl_divergence_grid(const KernelRequest& request) {
-  return make_class_terms_of<Grid>(request, 0, DivergenceTerm{});
+  return make_for_float32(request, [&] {
+    return std::make_unique<ClassTermsGrid<Grid, DivergenceTerm, float>>(ClassRows(request), 0.0F, DivergenceTerm{},
+                                                                         std::int64_t{0});
+  });
 }
 
 template <class Grid>

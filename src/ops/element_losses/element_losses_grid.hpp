@@ -17,7 +17,7 @@ template <class Formula>
 struct ElementLossFunctor {
   Formula formula;
   const float* x;
-  ElementTarget target;
+  ElementTarget<Formula::kBinary> target;
   float *loss, *count;
   std::int64_t size;
   template <class Group>
@@ -25,7 +25,7 @@ struct ElementLossFunctor {
     const std::int64_t first = sample * size;
     const float* from = x;
     const Formula with = formula;
-    const ElementTarget of = target;
+    const ElementTarget<Formula::kBinary> of = target;
     const float total = group.sum(size, [=](std::int64_t i) {
       const float t = of.at(first + i);
       if (Formula::kBinary && !(t >= 0 && t <= 1)) return __builtin_nanf("");
@@ -44,7 +44,7 @@ template <class Formula>
 struct ElementLossGradientFunctor {
   Formula formula;
   const float* x;
-  ElementTarget target;
+  ElementTarget<Formula::kBinary> target;
   float* dx;
   LOCKSTEP_HOST_DEVICE float value(std::int64_t i) const { return formula.gradient(x[i], target.at(i)); }
   LOCKSTEP_HOST_DEVICE void store(std::int64_t i, float value) const { dx[i] = value; }

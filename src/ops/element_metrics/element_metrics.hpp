@@ -1,7 +1,7 @@
 // Metrics that go element by element: what an element x of the prediction with the target t adds to the value and to
 // the count. A metric is the one over the other, of all samples: so precision, recall, f1 and iou are those of all
 // elements together (micro), whatever the ranks and shards. For binary metrics x is a logit, positive above 0, and t is
-// positive above 0.5.
+// positive above 0.5 (kBinary).
 #pragma once
 
 #include "device/float_math.hpp"
@@ -13,6 +13,7 @@ struct ElementScore {
 };
 
 struct AbsoluteErrorScore {
+  static constexpr bool kBinary = false;
   static LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE ElementScore of(float x, float t) {
     return {device::magnitude_of(x - t), 1};
   }
@@ -20,6 +21,7 @@ struct AbsoluteErrorScore {
 
 /// Reported as the root of the mean.
 struct SquaredErrorScore {
+  static constexpr bool kBinary = false;
   static LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE ElementScore of(float x, float t) { return {(x - t) * (x - t), 1}; }
 };
 
@@ -36,6 +38,7 @@ struct BinaryAnswer {
 };
 
 struct BinaryAccuracyScore {
+  static constexpr bool kBinary = true;
   static LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE ElementScore of(float x, float t) {
     const BinaryAnswer answer(x, t);
     return {answer.predicted * answer.actual + (1 - answer.predicted) * (1 - answer.actual), 1};
@@ -43,6 +46,7 @@ struct BinaryAccuracyScore {
 };
 
 struct PrecisionScore {
+  static constexpr bool kBinary = true;
   static LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE ElementScore of(float x, float t) {
     const BinaryAnswer answer(x, t);
     return {answer.predicted * answer.actual, answer.predicted};
@@ -50,6 +54,7 @@ struct PrecisionScore {
 };
 
 struct RecallScore {
+  static constexpr bool kBinary = true;
   static LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE ElementScore of(float x, float t) {
     const BinaryAnswer answer(x, t);
     return {answer.predicted * answer.actual, answer.actual};
@@ -58,6 +63,7 @@ struct RecallScore {
 
 /// 2 / (1 / precision + 1 / recall), which is 2 * true positives / (predicted positives + actual positives).
 struct F1Score {
+  static constexpr bool kBinary = true;
   static LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE ElementScore of(float x, float t) {
     const BinaryAnswer answer(x, t);
     return {2 * answer.predicted * answer.actual, answer.predicted + answer.actual};
@@ -66,6 +72,7 @@ struct F1Score {
 
 /// Intersection over union (Jaccard's index): of what is predicted to be positive or is, the share that is both.
 struct IouScore {
+  static constexpr bool kBinary = true;
   static LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE ElementScore of(float x, float t) {
     const BinaryAnswer answer(x, t);
     const float both = answer.predicted * answer.actual;

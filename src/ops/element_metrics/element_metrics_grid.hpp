@@ -14,14 +14,14 @@ namespace lockstep::ops {
 template <class Score>
 struct ElementMetricFunctor {
   const float* x;
-  ElementTarget target;
+  ElementTarget<Score::kBinary> target;
   float *value, *count;
   std::int64_t size;
   template <class Group>
   LOCKSTEP_HOST_DEVICE void operator()(Group& group, std::int64_t sample) const {
     const std::int64_t first = sample * size;
     const float* from = x;
-    const ElementTarget of = target;
+    const ElementTarget<Score::kBinary> of = target;
     const float total =
         group.sum(size, [=](std::int64_t i) { return Score::of(from[first + i], of.at(first + i)).value; });
     const float counted =

@@ -12,6 +12,16 @@
 
 namespace lockstep::ops {
 
+/// store(i, value(i)) for the elements of a row that has just been read from its beginning: its end comes first,
+/// because that is still in a warp's share of the cache. What is stored may lie over what was read, by other lanes.
+template <class Group, class Value, class Store>
+LOCKSTEP_HOST_DEVICE void each_from_end(Group& group, std::int64_t size, const Value& value, const Store& store) {
+  const std::int64_t last = size - 1;
+  group.barrier();
+  group.each(
+      size, [=](std::int64_t i) { return value(last - i); }, [=](std::int64_t i, float x) { store(last - i, x); });
+}
+
 template <class T>
 struct LayerNormFunctor {
   const T* x;
@@ -32,11 +42,11 @@ struct LayerNormFunctor {
     const auto store = [=](std::int64_t i, float value) { yr[i] = value; };
     // Without a branch between loads, so that all of a lane's elements are waited for at once.
     if (b == nullptr) {
-      group.each(
-          size, [=](std::int64_t i) { return (xr[i] - mean) * rstd * w[i]; }, store);
+      each_from_end(
+          group, size, [=](std::int64_t i) { return (xr[i] - mean) * rstd * w[i]; }, store);
     } else {
-      group.each(
-          size, [=](std::int64_t i) { return (xr[i] - mean) * rstd * w[i] + b[i]; }, store);
+      each_from_end(
+          group, size, [=](std::int64_t i) { return (xr[i] - mean) * rstd * w[i] + b[i]; }, store);
     }
     if (means == nullptr) return;
     float *saved_mean = means + row, *saved_rstd = rstds + row;
@@ -44,6 +54,51 @@ struct LayerNormFunctor {
       *saved_mean = mean;
       *saved_rstd = rstd;
     });
+  }
+};
+
+/// Of element i of a row: g = dy * weight, and g * z.
+struct GradientTerms {
+  float g, gz;
+};
+template <class T>
+struct GradientTermsOfRow {
+  const T *x, *dy;
+  const float* weight;
+  float mean, rstd;
+  std::int64_t size;
+  LOCKSTEP_HOST_DEVICE GradientTerms of(std::int64_t i) const {
+    const float g = dy[i] * weight[i];
+    return {g, g * ((x[i] - mean) * rstd)};
+  }
+};
+
+/// A lane's part of the sums of both, which are added side by side, so that a row is read once for both; in the place
+/// of device::LaneElements, and in the order of device::sum_for_lane().
+struct LaneGradientSums {
+  GradientTerms sums{};
+  template <class Row>
+  LOCKSTEP_HOST_DEVICE void read(int lane, int /*n*/, const Row& row) {
+    constexpr std::int64_t kLanes = device::kGroupLanes, kAhead = device::kAhead;
+    std::int64_t i = lane;
+    for (; i + (kAhead - 1) * kLanes < row.size; i += kAhead * kLanes) {
+      GradientTerms terms[kAhead];
+      LOCKSTEP_UNROLL
+      for (int k = 0; k < kAhead; ++k) terms[k] = row.of(i + k * kLanes);
+      LOCKSTEP_UNROLL
+      for (int k = 0; k < kAhead; ++k) add(terms[k]);
+    }
+    for (; i < row.size; i += kLanes) add(row.of(i));
+  }
+  template <class Term>
+  [[nodiscard]] LOCKSTEP_HOST_DEVICE float sum(int /*lane*/, int /*n*/, const Term& term) const {
+    return term(sums);
+  }
+
+ private:
+  LOCKSTEP_HOST_DEVICE void add(const GradientTerms& terms) {
+    sums.g += terms.g;
+    sums.gz += terms.gz;
   }
 };
 
@@ -61,19 +116,21 @@ struct LayerNormGradientFunctor {
     T* dxr = dx + row * size;
     const auto n = static_cast<float>(size);
     const float mean = means[row], rstd = rstds[row];
-    const float mean_g = group.sum(size, [=](std::int64_t i) { return dyr[i] * w[i]; }) / n;
-    const float mean_gz = group.sum(size, [=](std::int64_t i) { return dyr[i] * w[i] * ((xr[i] - mean) * rstd); }) / n;
+    typename Group::template Row<LaneGradientSums> sums;
+    group.read(sums, 0, GradientTermsOfRow<T>{xr, dyr, w, mean, rstd, size});
+    const float mean_g = group.sum(sums, 0, [](const GradientTerms& of_lane) { return of_lane.g; }) / n;
+    const float mean_gz = group.sum(sums, 0, [](const GradientTerms& of_lane) { return of_lane.gz; }) / n;
     const auto gradient = [=](std::int64_t i) {
       const float z = (xr[i] - mean) * rstd;
       return rstd * (dyr[i] * w[i] - mean_g - z * mean_gz);
     };
     const auto store = [=](std::int64_t i, float value) { dxr[i] = value; };
     if (term == nullptr) {
-      group.each(size, gradient, store);
+      each_from_end(group, size, gradient, store);
     } else {
       const T* added = term + row * size;
-      group.each(
-          size, [=](std::int64_t i) { return rounded_sum(gradient(i), added[i]); }, store);
+      each_from_end(
+          group, size, [=](std::int64_t i) { return rounded_sum(gradient(i), added[i]); }, store);
     }
   }
 };
@@ -107,7 +164,7 @@ class LayerNormGrid final : public Kernel {
     const T *x = input<T>(call), *dy = output_gradient<T>(call);
     const WeightAndBiasGradients gradients{call.parameter_gradients[0], bias_ ? call.parameter_gradients[1] : nullptr};
     if (gradients.weight != nullptr || gradients.bias != nullptr) {
-      launch_weight_and_bias_sums<Grid>(stream_of(call), ScaleGradients<T>{x, dy, means, rstds, rows_.size},
+      launch_weight_and_bias_sums<Grid>(stream_of(call), ScaleGradients<T, true>{x, dy, means, rstds, rows_.size},
                                         rows_.count, gradients, static_cast<WeightAndBias*>(call.workspace));
     }
     // Last, because it may overwrite x or dy.

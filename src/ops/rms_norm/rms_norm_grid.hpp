@@ -90,7 +90,7 @@ class RmsNormGrid final : public Kernel {
                                            rows_.size});
     }
     if (float* dw = call.parameter_gradients[0]; dw != nullptr) {
-      launch_row_sums<Grid>(stream_of(call), ScaleGradients<T>{x, dy, nullptr, saved, rows_.size}, rows_.count,
+      launch_row_sums<Grid>(stream_of(call), ScaleGradients<T, false>{x, dy, nullptr, saved, rows_.size}, rows_.count,
                             rows_.size, dw, static_cast<float*>(call.workspace));
     }
   }

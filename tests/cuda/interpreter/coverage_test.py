@@ -15,7 +15,7 @@ from ptx_edits import long_divisions
 
 GPU, CHECK = sys.argv[1:3]
 # Slightly below what was measured: changes of the kernels or of nvcc move the figures.
-LEAST_KERNELS, LEAST_INSTRUCTIONS = 354, 0.91
+LEAST_KERNELS, LEAST_INSTRUCTIONS = 355, 0.943
 
 
 def sizes():

@@ -7,13 +7,13 @@ class Ops(Interpreted):
         self.run_ops_test("OpsOnGpu.ComputeWhatTheyDoOnTheCpu", INTERPRETED_GPU_SEED="2")
 
     def test_many_rows(self):
-        self.run_ops_test("OpsOnGpu.ComputeManyRows", INTERPRETED_GPU_SEED="2")
+        self.run_ops_test("OpsOnGpu.ComputeManyRows:OpsOnGpu.ComputeLevelsOfRows", INTERPRETED_GPU_SEED="2")
+
+    def test_timed_cases(self):
+        self.run_ops_test("OpsOnGpu.ComputeFewElementsOfTimedCases", INTERPRETED_GPU_SEED="2")
 
     def test_wide_rows(self):
         self.run_ops_test("OpsOnGpu.ComputeWideRows:OpsOnGpu.ComputeLongSequences", INTERPRETED_GPU_SEED="2")
-
-    def test_rounded_gradients(self):
-        self.run_ops_test("OpsOnGpu.ComputeRoundedGradients", INTERPRETED_GPU_SEED="2")
 
     def test_inference(self):
         self.run_ops_test("OpsOnGpu.ComputeForInference", INTERPRETED_GPU_SEED="2")

@@ -7,7 +7,7 @@ class TwoBytes(Interpreted):
         self.run_ops_test("OpsOnGpu.ComputeWhatTheyDoOnTheCpuInTwoBytes", INTERPRETED_GPU_SEED="3")
 
     def test_many_rows(self):
-        self.run_ops_test("OpsOnGpu.ComputeManyRowsInTwoBytes", INTERPRETED_GPU_SEED="3")
+        self.run_ops_test("OpsOnGpu.ComputeManyRowsInTwoBytes:OpsOnGpu.ComputeLevelsOfRowsInTwoBytes", INTERPRETED_GPU_SEED="3")
 
     def test_wide_rows(self):
         self.run_ops_test("OpsOnGpu.ComputeWideRowsInTwoBytes:OpsOnGpu.ComputeLongSequencesInTwoBytes",
@@ -15,6 +15,9 @@ class TwoBytes(Interpreted):
 
     def test_inference(self):
         self.run_ops_test("OpsOnGpu.ComputeForInferenceInTwoBytes", INTERPRETED_GPU_SEED="3")
+
+    def test_rounded_gradients(self):
+        self.run_ops_test("OpsOnGpu.RoundGradients*", INTERPRETED_GPU_SEED="3")
 
 
 if __name__ == "__main__":
