@@ -16,11 +16,11 @@
 #include <set>
 #include <sstream>
 
+#include "cuda/cases_for_gpus.hpp"
 #include "cuda/host_gpu.hpp"
 #include "cuda/kernel_on_gpu.hpp"
+#include "cuda/kernel_results.hpp"
 #include "cuda/this_gpu.hpp"
-#include "device/gpu/grid.hpp"
-#include "device/row_blocks.hpp"
 #include "lockstep/error.hpp"
 #include "ops/low_precision_problem.hpp"
 #include "ops/registry.hpp"
@@ -42,88 +42,6 @@ std::optional<std::set<std::string>> words_of(const char* variable) {
 }
 
 constexpr double kTf32 = 5e-3;  // a few roundings to 10 bits of fraction
-
-struct Named {
-  std::string name;
-  TensorSpec spec;
-  KernelRun::Bytes bytes;
-};
-using Results = std::vector<Named>;
-
-std::vector<TensorSpec> specs_of(const std::vector<Tensor>& tensors) {
-  std::vector<TensorSpec> specs;
-  for (const Tensor& tensor : tensors) specs.push_back({DType::f32, tensor.shape()});
-  return specs;
-}
-
-/// Also with a second term of a gradient, where the kernel adds one.
-Results compute(const Problem& problem, Kernel& kernel) {
-  KernelRun run(problem);
-  run.forward(kernel);
-  if (problem.trains()) run.backward(kernel);
-  EXPECT_EQ(run.damage(), "");
-  Results results;
-  const auto add = [&](const char* what, const std::vector<KernelRun::Bytes>& tensors,
-                       const std::vector<TensorSpec>& specs) {
-    for (std::size_t i = 0; i < tensors.size(); ++i) {
-      results.push_back({fmt::format("{} {}", what, i), specs.at(i), tensors[i]});
-    }
-  };
-  add("output", run.outputs(), problem.signature.outputs);
-  add("statistic", run.statistics(), specs_of(problem.states));
-  if (problem.trains()) {
-    const auto gradients = run.input_gradients();  // junk for inputs that want no gradient
-    for (std::size_t i = 0; i < gradients.size(); ++i) {
-      if (!problem.makes_gradient(i)) continue;
-      results.push_back({fmt::format("input gradient {}", i), problem.input_specs[i], gradients[i]});
-    }
-    add("parameter gradient", run.parameter_gradients(), specs_of(problem.parameters));
-    if (kernel.adds_input_gradient() || kernel.adds_output_gradients()) {
-      KernelRun of_two_terms(problem, {.second_term = true});
-      of_two_terms.forward(kernel);
-      of_two_terms.backward(kernel);
-      EXPECT_EQ(of_two_terms.damage(), "");
-      results.push_back({"input gradient of two terms", problem.input_specs[0], of_two_terms.input_gradients()[0]});
-    }
-  }
-  return results;
-}
-
-/// The gradient that a loss rounds to bf16, with a gap behind each row: between its rows lies what was there.
-Results rounded_gradient(const Problem& problem, Kernel& kernel) {
-  KernelRun run(problem);
-  run.forward(kernel);
-  run.backward(kernel);
-  EXPECT_EQ(run.damage(), "");
-  const auto gradient = run.input_gradients()[0];
-  return {{"rounded gradient", {DType::bf16, {static_cast<std::int64_t>(gradient.size() / 2)}}, gradient}};
-}
-
-/// NaNs have different bits on a GPU than on the CPU.
-bool has_one_value(double a, double b) {
-  return std::isnan(a) ? std::isnan(b) : a == b && std::signbit(a) == std::signbit(b);
-}
-
-/// The first difference larger than `tolerance` times (`floor` + the largest value); if `tolerance` is 0, the first
-/// differing bits. Empty: none.
-std::string difference(const Results& expected, const Results& found, double tolerance, double floor = 1) {
-  for (std::size_t i = 0; i < expected.size(); ++i) {
-    const Named &a = expected[i], &b = found.at(i);
-    if (a.bytes == b.bytes) continue;
-    const auto x = to_doubles(a.bytes, a.spec).values, y = to_doubles(b.bytes, b.spec).values;
-    if (tolerance == 0) {
-      if (std::ranges::equal(x, y, has_one_value)) continue;
-      return a.name + " has other bits";
-    }
-    double largest = 0;
-    for (const double value : x) largest = std::max(largest, std::abs(value));
-    for (std::size_t e = 0; e < x.size(); ++e) {
-      const bool close = x[e] == y[e] || std::abs(x[e] - y[e]) <= tolerance * (floor + largest);
-      if (!close) return fmt::format("{}, element {}: expected {}, found {}", a.name, e, x[e], y[e]);
-    }
-  }
-  return "";
-}
 
 std::string title(const Problem& problem) {
   return problem.op->name + (problem.epilogue.empty() ? "" : " + " + problem.epilogue);
@@ -185,119 +103,14 @@ class OpsOnGpu : public testing::Test {
       EXPECT_TRUE(cases.contains(op)) << op << ": no case was computed by a library";
   }
 
-  /// Of the cases as they are written those that are not timed, or products' timed ones, too; or others that are made
-  /// of them.
-  enum class Which : std::uint8_t {
-    all_but_timed,
-    with_timed_products,
-    of_few_timed,  ///< timed ones of few elements: wide where a case with finite differences can't be
-    of_many_rows,
-    of_levels_of_rows,  ///< so many that sums over them have three levels, each with a rest of rows
-    of_wide_rows,       ///< many elements in the last dimension
-    of_long_sequences,  ///< in the last but one
-    for_inference
-  };
-
-  /// With so many rows that a thread of a kernel over elements has all of the elements that it may take; and, where
-  /// rows add up to that, with an end at which some threads of a warp have all of them and others lack the last.
-  static OpCase with_many_rows(OpCase one) {
-    constexpr std::int64_t kElements = 5000, kBlock = device::kAhead * device::kBlockThreads,
-                           kAllButTheLast = (device::kAhead - 1) * device::kBlockThreads;
-    if (one.inputs.empty() || one.inputs[0].shape.empty()) return one;
-    const std::int64_t few = std::max<std::int64_t>(elements(one.inputs[0].shape), 1);
-    std::int64_t factor = kElements / few + 1;
-    const std::int64_t most = factor * 2;
-    while (factor < most && few * factor % kBlock <= kAllButTheLast) ++factor;
-    for (TensorSpec& input : one.inputs) {
-      if (!input.shape.empty()) input.shape[0] *= factor;
-    }
-    return one;
-  }
-
-  /// The last sum of each level is of as many rows as a thread reads at once (RowElements::kRowsAtOnce) and 7 more.
-  static OpCase with_levels_of_rows(OpCase one) {
-    constexpr std::int64_t kSums = 16 + 7, kLevel = device::kBlockRows,
-                           kRows = ((kSums - 1) * kLevel + kSums - 1) * kLevel + kSums;
-    const std::int64_t few = one.inputs[0].shape[0];
-    for (TensorSpec& input : one.inputs) {
-      if (!input.shape.empty() && input.shape[0] == few) input.shape[0] = kRows;
-    }
-    return one;
-  }
-  /// Whether it is small enough for that, of an op that adds up its parameters' gradients over rows.
-  static bool adds_rows(const OpDef& op, const OpCase& one) {
-    constexpr std::int64_t kColumns = 7;
-    if (op.multiplies || !is_of_rank(one, 2) || one.inputs[0].shape[0] == 0 || one.inputs[0].shape[1] > kColumns)
-      return false;
-    return one.mode == Mode::training && !make_problem(op, one).parameters.empty();
-  }
-
-  /// With so much in a dimension, counted from the last, that a lane of a kernel over rows has more than it reads at
-  /// once, and, where elements add up to that, most of what it reads at once is left; of samples there are few. Inputs
-  /// that agree with the first go on agreeing.
-  static OpCase with_more_in(OpCase one, std::size_t from_last) {
-    constexpr std::int64_t kMuch = 140, kSamples = 2, kAtOnce = device::kAhead * device::kGroupLanes,
-                           kMost = (device::kAhead - 2) * device::kGroupLanes;
-    if (one.inputs.empty() || one.inputs[0].shape.size() <= from_last + 1) return one;
-    const std::size_t at = one.inputs[0].shape.size() - 1 - from_last;
-    const std::int64_t little = std::max<std::int64_t>(one.inputs[0].shape[at], 1);
-    std::int64_t factor = (kMuch - 1) / little + 1;
-    const std::int64_t most = from_last == 0 ? factor * 2 : factor;  // longer sequences would take minutes
-    while (factor < most && little * factor % kAtOnce < kMost) ++factor;
-    for (TensorSpec& input : one.inputs) {
-      if (input.shape.size() > at && input.shape[at] == little) input.shape[at] *= factor;
-      if (!input.shape.empty()) input.shape[0] = std::min(input.shape[0], kSamples);
-    }
-    return one;
-  }
-
-  static bool is_of_rank(const OpCase& one, std::size_t rank) {
-    return !one.inputs.empty() && one.inputs[0].shape.size() == rank;
-  }
-  /// None: there is no such case. Convolutions of many channels, and long images, are left out: they would take
-  /// minutes.
-  std::optional<OpCase> made_of(const OpDef& op, const OpCase& written, Which which) const {
-    switch (which) {
-      case Which::of_many_rows:
-        return op.multiplies && !is_of_rank(written, 2) ? std::nullopt : std::optional(with_many_rows(written));
-      case Which::of_levels_of_rows:
-        return adds_rows(op, written) ? std::optional(with_levels_of_rows(written)) : std::nullopt;
-      case Which::of_wide_rows:
-        return is_of_rank(written, 4) && op.multiplies ? std::nullopt : std::optional(with_more_in(written, 0));
-      case Which::of_long_sequences:
-        return is_of_rank(written, 3) ? std::optional(with_more_in(written, 1)) : std::nullopt;
-      case Which::for_inference: {
-        OpCase one = op.multiplies ? written : with_many_rows(written);
-        one.mode = Mode::inference;
-        return one;
-      }
-      default:
-        return written;
-    }
-  }
-  /// None: what was made of a case has sizes that the op refuses.
-  static std::optional<Problem> problem_of(const OpDef& op, const OpCase& one, Which which) {
-    try {
-      return make_problem(op, one);
-    } catch (const Error&) {
-      if (which != Which::of_wide_rows && which != Which::of_long_sequences) throw;
-      return std::nullopt;
-    }
-  }
-
-  static constexpr std::int64_t kFewElements = 10'000;
-
   /// visit(op's cases, case, problem) for all that have a kernel, with each epilogue of GPUs.
   template <class Visit>
-  void for_cases(const Visit& visit, Which which = Which::all_but_timed) const {
+  void for_cases(const Visit& visit, GpuCases which = GpuCases::all_but_timed) const {
     for (const OpCases& cases : all_cases()) {
       const OpDef& op = cpu_.at(cases.op);
       if (asked_ && !asked_->contains(cases.op)) continue;
       for (const OpCase& written : cases.cases) {
-        const bool wanted = which == Which::of_few_timed
-                                ? written.benchmark && elements(written.inputs.at(0).shape) <= kFewElements
-                                : !written.benchmark || (which == Which::with_timed_products && op.multiplies);
-        const auto one = wanted && !op.view ? made_of(op, written, which) : std::nullopt;
+        const auto one = made_of(op, written, which);
         if (!one) continue;
         for (const std::string& epilogue : epilogues_of(op, DeviceKind::cuda)) {
           auto problem = problem_of(op, *one, which);
@@ -321,15 +134,15 @@ class OpsOnGpu : public testing::Test {
     }
     /// Compares with our own kernel's bits, over the grid on the CPU, or with the CPU's kernel in fp32.
     [[nodiscard]] std::string difference_to(Kernel& found, bool bits) const {
-      if (!bits) return difference(compute(wide, *cpu_kernel(wide)), compute(low, found), tolerance, 1e-3);
+      if (!bits) return difference(results_of(wide, *cpu_kernel(wide)), results_of(low, found), tolerance, 1e-3);
       const KernelFactory own = host_grid_kernels().at(wide.op->name);
       const auto kernel = low.make_kernel([&](const KernelRequest& plain) { return own(request(plain)); });
-      return difference(compute(low, *kernel), compute(low, found), 0);
+      return difference(results_of(low, *kernel), results_of(low, found), 0);
     }
   };
 
   template <class Visit>
-  void for_low_precision_cases(const Visit& visit, Which which = Which::all_but_timed) const {
+  void for_low_precision_cases(const Visit& visit, GpuCases which = GpuCases::all_but_timed) const {
     const auto in_two_bytes = [&](const OpCases& /*cases*/, const OpCase& one, const Problem& wide) {
       if (wide.op->kind != OpKind::layer && wide.op->kind != OpKind::fused) return;
       for (const DType type : {DType::bf16, DType::f16}) {
@@ -361,7 +174,7 @@ class OpsOnGpu : public testing::Test {
   }
 
   /// Our own kernels have the bits that their bodies have on the CPU.
-  void compare_own_bits(Which which, int least) const {
+  void compare_own_bits(GpuCases which, int least) const {
     RealGpu gpu;
     if (const std::string why = gpu.open(); !why.empty()) GTEST_SKIP() << why;
     const auto grids = host_grid_kernels();
@@ -373,7 +186,7 @@ class OpsOnGpu : public testing::Test {
               problem.make_kernel([&](const KernelRequest& request) { return gpu.make(*gpu.find(cases.op), request); });
           if (!is_own(on_gpu->algorithms())) return;
           const auto on_cpu = problem.make_kernel(grids.at(cases.op));
-          EXPECT_EQ(difference(compute(problem, *on_cpu), compute(problem, *on_gpu), 0), "")
+          EXPECT_EQ(difference(results_of(problem, *on_cpu), results_of(problem, *on_gpu), 0), "")
               << title(problem) << ", case " << one.name;
           ++compared;
         },
@@ -381,7 +194,7 @@ class OpsOnGpu : public testing::Test {
     expect_more_than(least, compared);
   }
 
-  void compare_own_bits_in_two_bytes(Which which, int least) const {
+  void compare_own_bits_in_two_bytes(GpuCases which, int least) const {
     RealGpu gpu;
     if (const std::string why = gpu.open(); !why.empty()) GTEST_SKIP() << why;
     int compared = 0;
@@ -398,7 +211,7 @@ class OpsOnGpu : public testing::Test {
     expect_more_than(least, compared);
   }
 
-  void compare_rounded_gradients(Which which, int least) const {
+  void compare_rounded_gradients(GpuCases which, int least) const {
     RealGpu gpu;
     if (const std::string why = gpu.open(); !why.empty()) GTEST_SKIP() << why;
     const auto grids = host_grid_kernels();
@@ -444,15 +257,16 @@ TEST_F(OpsOnGpu, ComputeWhatTheyDoOnTheCpu) {
     const auto on_gpu = problem.make_kernel([&](const KernelRequest& request) { return gpu.make(*made, request); });
     const bool own = is_own(on_gpu->algorithms()) && grids.contains(cases.op);
     const auto on_cpu = own ? problem.make_kernel(grids.at(cases.op)) : cpu_kernel(problem);
-    EXPECT_EQ(difference(compute(problem, *on_cpu), compute(problem, *on_gpu), own ? 0 : one.tolerance), "")
+    EXPECT_EQ(difference(results_of(problem, *on_cpu), results_of(problem, *on_gpu), own ? 0 : one.tolerance), "")
         << title(problem) << ", case " << one.name << ": " << on_gpu->algorithms();
-    const Results first = compute(problem, *on_gpu);
-    EXPECT_EQ(difference(first, compute(problem, *on_gpu), 0), "") << title(problem) << ", " << one.name << ", again";
+    const Results first = results_of(problem, *on_gpu);
+    EXPECT_EQ(difference(first, results_of(problem, *on_gpu), 0), "")
+        << title(problem) << ", " << one.name << ", again";
     ++compared;
     if (problem.op->channels_last.contains(DeviceKind::cuda)) {
       const auto last = problem.make_kernel(
           with_channels_last([&](const KernelRequest& request) { return gpu.make(*made, request); }));
-      EXPECT_EQ(difference(first, compute(problem, *last), 0), "")
+      EXPECT_EQ(difference(first, results_of(problem, *last), 0), "")
           << title(problem) << ", case " << one.name << ", channels last: " << last->algorithms();
     }
     if (own) return;
@@ -462,16 +276,16 @@ TEST_F(OpsOnGpu, ComputeWhatTheyDoOnTheCpu) {
       request.gpu = &options;
       return gpu.make(*made, request);
     });
-    EXPECT_EQ(difference(first, compute(problem, *told), 0), "") << title(problem) << ", " << one.name << ", told";
+    EXPECT_EQ(difference(first, results_of(problem, *told), 0), "") << title(problem) << ", " << one.name << ", told";
     const auto rounding = problem.make_kernel([&](KernelRequest request) {
       const GpuKernelOptions options{.tf32 = true};
       request.gpu = &options;
       return gpu.make(*made, request);
     });
-    Results exact = compute(problem, *on_cpu);
+    Results exact = results_of(problem, *on_cpu);
     // Of a sum near 0 a rounding decides whether relu lets a gradient through.
     if (problem.epilogue == "relu") exact.resize(problem.signature.outputs.size());
-    EXPECT_EQ(difference(exact, compute(problem, *rounding), kTf32), "")
+    EXPECT_EQ(difference(exact, results_of(problem, *rounding), kTf32), "")
         << title(problem) << ", case " << one.name << " in tf32: " << rounding->algorithms();
     ++by_libraries[cases.op];
   });
@@ -480,43 +294,43 @@ TEST_F(OpsOnGpu, ComputeWhatTheyDoOnTheCpu) {
 }
 
 TEST_F(OpsOnGpu, ComputeManyRows) {
-  compare_own_bits(Which::of_many_rows, 50);
+  compare_own_bits(GpuCases::of_many_rows, 50);
 }
 TEST_F(OpsOnGpu, ComputeManyRowsInTwoBytes) {
-  compare_own_bits_in_two_bytes(Which::of_many_rows, 100);
+  compare_own_bits_in_two_bytes(GpuCases::of_many_rows, 100);
 }
 TEST_F(OpsOnGpu, ComputeFewElementsOfTimedCases) {
-  compare_own_bits(Which::of_few_timed, 5);
+  compare_own_bits(GpuCases::of_few_timed, 5);
 }
 TEST_F(OpsOnGpu, ComputeLevelsOfRows) {
-  compare_own_bits(Which::of_levels_of_rows, 2);
+  compare_own_bits(GpuCases::of_levels_of_rows, 2);
 }
 TEST_F(OpsOnGpu, ComputeLevelsOfRowsInTwoBytes) {
-  compare_own_bits_in_two_bytes(Which::of_levels_of_rows, 4);
+  compare_own_bits_in_two_bytes(GpuCases::of_levels_of_rows, 4);
 }
 TEST_F(OpsOnGpu, ComputeWideRows) {
-  compare_own_bits(Which::of_wide_rows, 50);
+  compare_own_bits(GpuCases::of_wide_rows, 50);
 }
 TEST_F(OpsOnGpu, ComputeWideRowsInTwoBytes) {
-  compare_own_bits_in_two_bytes(Which::of_wide_rows, 100);
+  compare_own_bits_in_two_bytes(GpuCases::of_wide_rows, 100);
 }
 TEST_F(OpsOnGpu, ComputeLongSequences) {
-  compare_own_bits(Which::of_long_sequences, 30);
+  compare_own_bits(GpuCases::of_long_sequences, 30);
 }
 TEST_F(OpsOnGpu, ComputeLongSequencesInTwoBytes) {
-  compare_own_bits_in_two_bytes(Which::of_long_sequences, 30);
+  compare_own_bits_in_two_bytes(GpuCases::of_long_sequences, 30);
 }
 TEST_F(OpsOnGpu, ComputeForInference) {
-  compare_own_bits(Which::for_inference, 100);
+  compare_own_bits(GpuCases::for_inference, 100);
 }
 TEST_F(OpsOnGpu, ComputeForInferenceInTwoBytes) {
-  compare_own_bits_in_two_bytes(Which::for_inference, 200);
+  compare_own_bits_in_two_bytes(GpuCases::for_inference, 200);
 }
 TEST_F(OpsOnGpu, RoundGradientsOfLosses) {
-  compare_rounded_gradients(Which::all_but_timed, 10);
+  compare_rounded_gradients(GpuCases::all_but_timed, 10);
 }
 TEST_F(OpsOnGpu, RoundGradientsOfLossesOfWideRows) {
-  compare_rounded_gradients(Which::of_wide_rows, 10);
+  compare_rounded_gradients(GpuCases::of_wide_rows, 10);
 }
 
 // Only ops with a kernel for it: others are upcast around the fp32 kernel (tests/ops/upcast_test.cpp).
@@ -533,18 +347,18 @@ TEST_F(OpsOnGpu, ComputeWhatTheyDoOnTheCpuInTwoBytes) {
     if (on_gpu == nullptr) return;
     const bool own = is_own(on_gpu->algorithms());
     EXPECT_EQ(one.difference_to(*on_gpu, own), "") << one.name << ": " << on_gpu->algorithms();
-    const Results first = compute(one.low, *on_gpu);
-    EXPECT_EQ(difference(first, compute(one.low, *on_gpu), 0), "") << one.name << ", again";
+    const Results first = results_of(one.low, *on_gpu);
+    EXPECT_EQ(difference(first, results_of(one.low, *on_gpu), 0), "") << one.name << ", again";
     ++compared;
     if (one.wide.op->channels_last.contains(DeviceKind::cuda)) {
       const auto with_last = with_channels_last([&](const KernelRequest& request) { return gpu.make(*made, request); });
       const auto last = one.low.make_kernel([&](const KernelRequest& plain) { return with_last(one.request(plain)); });
-      EXPECT_EQ(difference(first, compute(one.low, *last), 0), "") << one.name << ", channels last";
+      EXPECT_EQ(difference(first, results_of(one.low, *last), 0), "") << one.name << ", channels last";
     }
     if (!own) ++by_libraries[one.wide.op->name];
   };
   // Without a GPU its kernels are interpreted, and products as large as in the timed cases would take minutes.
-  for_low_precision_cases(compare, gpu.is_stand_in() ? Which::all_but_timed : Which::with_timed_products);
+  for_low_precision_cases(compare, gpu.is_stand_in() ? GpuCases::all_but_timed : GpuCases::with_timed_products);
   expect_more_than(200, compared);
   expect_by_libraries(gpu, {"attention", "conv", "linear", "linear_gelu", "gelu_linear"}, by_libraries);
 }
@@ -575,7 +389,7 @@ TEST_F(OpsOnGpu, TheWayThereAndBackChangesNothing) {
     const auto direct = cpu_kernel(problem), around = problem.make_kernel([&](const KernelRequest&request) {
       return std::make_unique<KernelOnGpu>(request, with_epilogues_of_gpus(*problem.op), gpu, gpu.make_stream());
     });
-    EXPECT_EQ(difference(compute(problem, *direct), compute(problem, *around), 0), "")
+    EXPECT_EQ(difference(results_of(problem, *direct), results_of(problem, *around), 0), "")
         << title(problem) << ", " << one.name;
     ++compared;
   });

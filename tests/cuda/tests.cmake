@@ -47,6 +47,7 @@ lockstep_script_test(cuda.trace COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/gpu_tr
   $<TARGET_FILE:stand_in_this_build> ${STAND_INS})
 
 add_executable(cuda_ops_test ${CMAKE_CURRENT_LIST_DIR}/ops_on_gpu_test.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/cases_for_gpus.cpp ${CMAKE_CURRENT_LIST_DIR}/kernel_results.cpp
   ${CMAKE_CURRENT_LIST_DIR}/step_on_gpu_test.cpp)
 target_include_directories(cuda_ops_test PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
 target_link_libraries(cuda_ops_test PRIVATE ops_driver lockstep_train lockstep_flags fmt::fmt GTest::gtest_main)
