@@ -31,6 +31,7 @@ job:
   checkpoint: {every: 20 steps}
   metrics: accuracy
   optimizer: adam
+  learning_rate: 0.01
   device: cpu
 """
 HOUSES = """
