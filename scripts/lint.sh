@@ -16,7 +16,8 @@ check() {
 
 prepare() {
   { [ -f "$build/build.ninja" ] || cmake --preset lint; } &&
-    cmake --build "$build" --target generated/messages/tensorboard.pb.h generated/build_id.cpp
+    cmake --build "$build" --target generated/messages/tensorboard.pb.h generated/messages/onnx.pb.h \
+      generated/build_id.cpp
 } >/dev/null
 
 check includes scripts/check_includes.py

@@ -20,14 +20,14 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct TrainArguments {
+struct EnsembleTraining {
   std::vector<std::string> words;
   std::string by = "seed", ranks = "auto", directory, log = "people";
   std::int64_t members = 0;  ///< 0: not given
   sweep::SweepRunOptions options;
 };
 
-config::SweepFile ensemble_of(const TrainArguments& arguments, const config::Catalogue& catalogue) {
+config::SweepFile ensemble_of(const EnsembleTraining& arguments, const config::Catalogue& catalogue) {
   std::vector<std::string> jobs, overrides;
   for (const auto& word : arguments.words) (is_override(word) ? overrides : jobs).push_back(word);
   if (jobs.size() > 1) {
@@ -44,7 +44,7 @@ config::SweepFile ensemble_of(const TrainArguments& arguments, const config::Cat
   return config::make_ensemble(jobs, overrides, by, arguments.members > 0 ? arguments.members : 4, catalogue);
 }
 
-int train_ensemble(TrainArguments& arguments) {
+int train_ensemble(EnsembleTraining& arguments) {
   const Registries registries = Registries::built_in();
   const config::Catalogue catalogue = train::catalogue_of(registries);
   (void)rank_count(arguments.ranks, 1);  // a mistake here is reported before those in the file
@@ -156,7 +156,7 @@ void add_ensemble_train(CLI::App& ensemble, Action& run) {
   command->footer(
       "Examples:\n  lockstep ensemble train examples/digits.yaml --members 3 --by bootstrap\n"
       "  lockstep ensemble train small.yaml large.yaml epochs=5");
-  auto arguments = std::make_shared<TrainArguments>();
+  auto arguments = std::make_shared<EnsembleTraining>();
   command->add_option("JOBS", arguments->words,
                       "a job file, or one for each member; overrides key=value; the embedded digits by default");
   command->add_option("--members", arguments->members, "members of one job; 4 by default")->check(at_least(2));

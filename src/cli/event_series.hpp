@@ -13,7 +13,7 @@ namespace lockstep::cli {
 
 /// A curve of `value` of each event. Runs of other versions may lack the field: the curve is then empty.
 template <class Event, class Value>
-Series series_of(const std::string& name, const std::vector<Event>& events, Value value) {
+Series event_series(const std::string& name, const std::vector<Event>& events, Value value) {
   Series series{name, {}};
   for (const Event& event : events) {
     const std::optional<double> y = value(event);

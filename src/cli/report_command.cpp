@@ -97,7 +97,7 @@ std::string tiles(const RunEvents& run) {
 
 std::string curves(const RunEvents& run) {
   using events::Evaluation, events::Step;
-  const auto of_steps = [&](const std::string& name, auto field) { return series_of(name, run.steps, field); };
+  const auto of_steps = [&](const std::string& name, auto field) { return event_series(name, run.steps, field); };
   Series loss = of_steps("training", [](const Step& step) { return std::optional(step.loss); });
   loss.smoothed = true;
   auto metrics = all_series("training ", run.steps, [](const Step& step) { return step.metrics; });
@@ -106,7 +106,7 @@ std::string curves(const RunEvents& run) {
   }
   for (Series& one : metrics) one.smoothed = one.points.size() > run.evals.size();
   std::string text = line_chart(
-      "Loss", "step", {loss, series_of("validation", run.evals, [](const Evaluation& eval) { return eval.loss; })});
+      "Loss", "step", {loss, event_series("validation", run.evals, [](const Evaluation& eval) { return eval.loss; })});
   text += line_chart("Metrics", "step", std::move(metrics));
   text += line_chart("Learning rate", "step",
                      {of_steps("learning rate", [](const Step& step) { return step.learning_rate; })});

@@ -45,7 +45,7 @@ std::vector<NamedRun> read_runs(const std::vector<std::string>& directories) {
 }
 
 /// "loss", and the metrics that any run was evaluated by.
-std::vector<std::string> evaluated(const std::vector<NamedRun>& runs) {
+std::vector<std::string> evaluation_metrics(const std::vector<NamedRun>& runs) {
   std::vector<std::string> names{"loss"};
   std::set<std::string> known;
   for (const NamedRun& run : runs) {
@@ -57,23 +57,23 @@ std::vector<std::string> evaluated(const std::vector<NamedRun>& runs) {
   return names;
 }
 
-std::optional<double> value_of(const events::Evaluation& eval, const std::string& metric) {
+std::optional<double> value_of_evaluation(const events::Evaluation& eval, const std::string& metric) {
   if (metric == "loss") return eval.loss;
   const auto found = eval.metrics.find(metric);
   return found == eval.metrics.end() ? std::nullopt : std::optional(found->second);
 }
 
 /// A row of a table, with the best of its numbers marked.
-struct Row {
+struct ComparedRow {
   std::string name;
   std::vector<std::string> cells;  ///< by run; empty: not known
   std::optional<std::size_t> best = {};
 };
 
-std::string table(const std::vector<NamedRun>& runs, const std::vector<Row>& rows) {
+std::string comparison_table(const std::vector<NamedRun>& runs, const std::vector<ComparedRow>& rows) {
   std::string text = "<div class=\"card\"><table><tr><th></th>";
   for (const NamedRun& run : runs) text += fmt::format("<th class=\"n\">{}</th>", escaped(run.name));
-  for (const Row& row : rows) {
+  for (const ComparedRow& row : rows) {
     text += fmt::format("</tr><tr><th>{}</th>", escaped(row.name));
     for (std::size_t i = 0; i < row.cells.size(); ++i) {
       text += fmt::format("<td class=\"n{}\">{}</td>", row.best == i ? " best" : "", escaped(row.cells[i]));
@@ -82,8 +82,8 @@ std::string table(const std::vector<NamedRun>& runs, const std::vector<Row>& row
   return text + "</tr></table></div>\n";
 }
 
-Row row_of_best(const std::vector<NamedRun>& runs, const std::string& metric) {
-  Row row{"best validation " + telemetry::spaced(metric), {}};
+ComparedRow row_of_best(const std::vector<NamedRun>& runs, const std::string& metric) {
+  ComparedRow row{"best validation " + telemetry::spaced(metric), {}};
   std::optional<double> best;
   const bool higher = higher_is_better(metric);
   for (std::size_t i = 0; i < runs.size(); ++i) {
@@ -99,40 +99,40 @@ Row row_of_best(const std::vector<NamedRun>& runs, const std::string& metric) {
 }
 
 template <class Text>
-Row row_of(const std::vector<NamedRun>& runs, const std::string& name, Text text) {
-  Row row{name, {}};
+ComparedRow compared_row(const std::vector<NamedRun>& runs, const std::string& name, Text text) {
+  ComparedRow row{name, {}};
   for (const NamedRun& run : runs) row.cells.push_back(text(run.events));
   return row;
 }
 
-std::string results(const std::vector<NamedRun>& runs) {
-  std::vector<Row> rows;
-  rows.push_back(row_of(runs, "outcome", [](const RunEvents& run) {
+std::string results_of_runs(const std::vector<NamedRun>& runs) {
+  std::vector<ComparedRow> rows;
+  rows.push_back(compared_row(runs, "outcome", [](const RunEvents& run) {
     return run.end ? run.end->outcome : std::string("still running, or died");
   }));
-  rows.push_back(row_of(runs, "steps", [](const RunEvents& run) {
+  rows.push_back(compared_row(runs, "steps", [](const RunEvents& run) {
     return run.steps.empty() ? std::string() : telemetry::grouped(run.steps.back().step);
   }));
-  rows.push_back(row_of(runs, "loss of the last step", [](const RunEvents& run) {
+  rows.push_back(compared_row(runs, "loss of the last step", [](const RunEvents& run) {
     return run.steps.empty() ? std::string() : telemetry::fixed_number(run.steps.back().loss);
   }));
-  for (const std::string& metric : evaluated(runs)) {
-    Row row = row_of_best(runs, metric);
+  for (const std::string& metric : evaluation_metrics(runs)) {
+    ComparedRow row = row_of_best(runs, metric);
     if (row.best) rows.push_back(std::move(row));
   }
-  rows.push_back(row_of(runs, "samples/s", [](const RunEvents& run) {
+  rows.push_back(compared_row(runs, "samples/s", [](const RunEvents& run) {
     return run.steps.empty() ? std::string() : telemetry::short_number(run.steps.back().samples_per_second);
   }));
-  rows.push_back(row_of(runs, "ranks", [](const RunEvents& run) { return telemetry::grouped(run.start.ranks); }));
-  rows.push_back(row_of(runs, "device-hours",
-                        [](const RunEvents& run) { return fmt::format("{:.3g}", run.rank_seconds / 3600); }));
+  rows.push_back(compared_row(runs, "ranks", [](const RunEvents& run) { return telemetry::grouped(run.start.ranks); }));
+  rows.push_back(compared_row(runs, "device-hours",
+                              [](const RunEvents& run) { return fmt::format("{:.3g}", run.rank_seconds / 3600); }));
   rows.push_back(
-      row_of(runs, "parameters", [](const RunEvents& run) { return telemetry::grouped(run.start.parameters); }));
-  rows.push_back(row_of(runs, "parameters sha256", [](const RunEvents& run) {
+      compared_row(runs, "parameters", [](const RunEvents& run) { return telemetry::grouped(run.start.parameters); }));
+  rows.push_back(compared_row(runs, "parameters sha256", [](const RunEvents& run) {
     constexpr std::size_t kShown = 16;
     return run.end ? run.end->parameters_sha256.substr(0, kShown) : std::string();
   }));
-  return table(runs, rows);
+  return comparison_table(runs, rows);
 }
 
 /// Every value of a job by its path, as in "model.resnet.depth".
@@ -151,7 +151,7 @@ std::map<std::string, std::string> settings_of(const std::string& directory) {
   return settings;
 }
 
-std::string differences(const std::vector<NamedRun>& runs) {
+std::string job_differences(const std::vector<NamedRun>& runs) {
   constexpr std::size_t kMost = 60;
   std::vector<std::map<std::string, std::string>> settings;
   std::set<std::string> paths;
@@ -159,9 +159,9 @@ std::string differences(const std::vector<NamedRun>& runs) {
     settings.push_back(settings_of(run.directory));
     for (const auto& [path, value] : settings.back()) paths.insert(path);
   }
-  std::vector<Row> rows;
+  std::vector<ComparedRow> rows;
   for (const std::string& path : paths) {
-    Row row{path, {}};
+    ComparedRow row{path, {}};
     for (const auto& of_run : settings) row.cells.push_back(of_run.contains(path) ? of_run.at(path) : "");
     const bool same = std::all_of(row.cells.begin(), row.cells.end(),
                                   [&](const std::string& cell) { return cell == row.cells.front(); });
@@ -173,23 +173,24 @@ std::string differences(const std::vector<NamedRun>& runs) {
   if (rows.empty()) return text + "<p class=\"about\">Nothing but names.</p>\n";
   const std::size_t more = rows.size() > kMost ? rows.size() - kMost : 0;
   rows.resize(rows.size() - more);
-  text += table(runs, rows);
+  text += comparison_table(runs, rows);
   return more == 0 ? text : text + fmt::format("<p class=\"about\">{} more settings differ.</p>\n", more);
 }
 
-std::string curves(const std::vector<NamedRun>& runs) {
+std::string curves_of_runs(const std::vector<NamedRun>& runs) {
   const auto of_steps = [&](const std::string& title, auto value, bool smoothed) {
     std::vector<Series> all;
-    for (const NamedRun& run : runs) all.emplace_back(series_of(run.name, run.events.steps, value)).smoothed = smoothed;
+    for (const NamedRun& run : runs)
+      all.emplace_back(event_series(run.name, run.events.steps, value)).smoothed = smoothed;
     return line_chart(title, "step", std::move(all));
   };
   std::string text = of_steps(
       "Loss in training", [](const events::Step& step) { return std::optional(step.loss); }, true);
-  for (const std::string& metric : evaluated(runs)) {
+  for (const std::string& metric : evaluation_metrics(runs)) {
     std::vector<Series> all;
     for (const NamedRun& run : runs) {
-      all.push_back(series_of(run.name, run.events.evals,
-                              [&](const events::Evaluation& eval) { return value_of(eval, metric); }));
+      all.push_back(event_series(run.name, run.events.evals,
+                                 [&](const events::Evaluation& eval) { return value_of_evaluation(eval, metric); }));
     }
     text += line_chart("Validation " + telemetry::spaced(metric), "step", std::move(all));
   }
@@ -224,7 +225,7 @@ std::optional<BestEvaluation> best_evaluation(const RunEvents& run, const std::s
   std::optional<BestEvaluation> best;
   const bool higher = higher_is_better(metric);
   for (const events::Evaluation& eval : run.evals) {
-    const auto value = value_of(eval, metric);
+    const auto value = value_of_evaluation(eval, metric);
     if (!value || !std::isfinite(*value)) continue;
     if (!best || (higher ? *value > best->value : *value < best->value)) best = {*value, eval.step};
   }
@@ -235,7 +236,8 @@ std::string runs_report_page(const std::vector<std::string>& directories) {
   const std::vector<NamedRun> runs = read_runs(directories);
   std::string names;
   for (const NamedRun& run : runs) names += (names.empty() ? "" : ", ") + run.directory;
-  return page_of(fmt::format("{} runs", runs.size()), names, results(runs) + differences(runs) + curves(runs));
+  return page_of(fmt::format("{} runs", runs.size()), names,
+                 results_of_runs(runs) + job_differences(runs) + curves_of_runs(runs));
 }
 
 }  // namespace lockstep::cli

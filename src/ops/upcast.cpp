@@ -6,6 +6,7 @@
 
 #include "core/low_precision.hpp"
 #include "core/round_up.hpp"
+#include "lockstep/error.hpp"
 
 namespace lockstep::ops {
 
