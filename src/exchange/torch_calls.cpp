@@ -35,7 +35,7 @@ std::string pair(std::int64_t a, std::int64_t b) {
 std::string padded(const Call& c, ops::Window& window, const std::string& value) {
   ops::WindowAxis &h = window.height, &w = window.width;
   if (h.before == h.after && w.before == w.after) return c.inputs[0];
-  const std::string text =
+  std::string text =
       fmt::format("F.pad({}, ({}, {}, {}, {}), value={})", c.inputs[0], w.before, w.after, h.before, h.after, value);
   h.before = h.after = w.before = w.after = 0;
   return text;
