@@ -16,7 +16,7 @@ std::string by_head(OnnxScope& scope, const std::string& x, std::int64_t positio
 
 /// Heads of keys or values, once for each head of queries.
 std::string shared(OnnxScope& scope, const std::string& x, const AttentionSizes& s) {
-  const std::string heads = by_head(scope, x, s.keys, s.kv_heads, s.size);
+  std::string heads = by_head(scope, x, s.keys, s.kv_heads, s.size);
   if (s.group() == 1) return heads;
   const std::string apart = scope.reshape(heads, {0, s.kv_heads, 1, s.keys, s.size});
   const std::string repeated = scope.add("Expand", {apart, scope.integers({1, s.kv_heads, s.group(), s.keys, s.size})});
