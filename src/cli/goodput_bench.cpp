@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "bench/network_tiers.hpp"
 #include "cli/goodput_report.hpp"
 #include "cli/validators.hpp"
+#include "core/whole_file.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::cli {
@@ -36,6 +38,7 @@ struct GoodputArguments {
   double interval_seconds = 0;  ///< 0: the Young/Daly interval
   std::vector<double> intervals;
   int seeds = 10;
+  std::string plan;  ///< a file; empty: none
 
   double gradient_bytes = 0, bucket_bytes = 1 << 20;
   int hosts_a_pod = 0;
@@ -81,6 +84,7 @@ CLI::Option* add_checked(CLI::App& command, const std::string& name, T& value, c
 }
 
 void add_job(CLI::App& command, GoodputArguments& of) {
+  command.add_option("--plan", of.plan, "devices and seconds of a step as a file of `lockstep plan --json` has them");
   add_checked(command, "--devices", of.setup.devices, at_least(1), "devices, a rank for each");
   add_checked(command, "--devices-a-host", of.setup.devices_a_host, at_least(1),
               "devices of a host; a failed one takes its host away");
@@ -194,6 +198,23 @@ bench::GoodputSetup setup_of(const GoodputArguments& of) {
   return setup;
 }
 
+/// Ranks and seconds of a step as `lockstep plan --json` predicts them, where the command line does not say them.
+void take_plan(GoodputArguments& of, bool has_devices, bool has_seconds) {
+  if (of.plan.empty()) return;
+  const auto text = read_whole_file(of.plan);
+  const auto json = nlohmann::json::parse(text.value_or(""), nullptr, false);
+  const bool is_plan = json.is_object() && json.contains("ranks") && json["ranks"].is_number_integer() &&
+                       json.contains("placement") && json["placement"].is_object() &&
+                       json["placement"].contains("step_seconds") && json["placement"]["step_seconds"].is_number();
+  if (!is_plan || json["ranks"].get<int>() < 1 || !(json["placement"]["step_seconds"].get<double>() > 0)) {
+    throw Error(text ? ExitCode::data : ExitCode::usage,
+                fmt::format("--plan: expected a file of `lockstep plan --json`, found {} at {}",
+                            text ? "something else" : "none", of.plan));
+  }
+  if (!has_devices) of.setup.devices = json["ranks"].get<int>();
+  if (!has_seconds) of.setup.step_seconds = json["placement"]["step_seconds"].get<double>();
+}
+
 int bench_goodput(const GoodputArguments& of, bool host_options) {
   check_goodput(of, host_options);
   GoodputReport report{.setup = setup_of(of), .seeds = of.seeds};
@@ -238,7 +259,11 @@ void add_goodput(CLI::App& bench, Action& run) {
   add_network(*command, *arguments);
   command->callback([&run, arguments, command] {
     const bool host_options = command->count("--spare-hosts") + command->count("--repair-hours") > 0;
-    run = [arguments, host_options] { return bench_goodput(*arguments, host_options); };
+    const bool has_devices = command->count("--devices") > 0, has_seconds = command->count("--step-seconds") > 0;
+    run = [arguments, host_options, has_devices, has_seconds] {
+      take_plan(*arguments, has_devices, has_seconds);
+      return bench_goodput(*arguments, host_options);
+    };
   });
 }
 

@@ -2,8 +2,10 @@
 """`lockstep bench goodput`: its output for people and for programs, and each error message that a user can cause."""
 import json
 import os
+import pathlib
 import re
 import subprocess
+import tempfile
 import unittest
 
 PROGRAM = os.environ["LOCKSTEP"]
@@ -55,6 +57,24 @@ checkpoint       steps    goodput        std           from, to
     def test_runs_that_do_not_end(self):
         text = bench("--devices", "1024", "--steps", "100", "--mtbf-hours", "5", "--seeds", "2", "--intervals", "100").stdout
         self.assertIn("  2 runs given up", text)
+
+    def test_a_plan(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "plan.json")
+            done = subprocess.run([PROGRAM, "plan", "--devices", "8xH100", "--json"], capture_output=True, text=True,
+                                  timeout=120, check=True)
+            path.write_text(done.stdout, encoding="utf-8")
+            seconds = json.loads(done.stdout)["placement"]["step_seconds"]
+            common = ("--steps", "1000", "--mtbf-hours", "0")
+            planned = bench("--plan", str(path), *common).stdout
+            self.assertTrue(planned.startswith("Simulated: 8 devices on 1 host, 1,000 steps of "), planned)
+            self.assertEqual(planned, bench("--devices", "8", "--step-seconds", repr(seconds), *common).stdout)
+            self.assertIn("Simulated: 16 devices on 2 hosts", bench("--plan", str(path), "--devices", "16", *common).stdout)
+            path.write_text("{}", encoding="utf-8")
+            self.assertEqual(bench("--plan", str(path), code=65).stderr, "lockstep: --plan: expected a file of `lockstep plan "
+                             f"--json`, found something else at {path}\n")
+            self.assertEqual(bench("--plan", "nowhere.json", code=64).stderr, "lockstep: --plan: expected a file of `lockstep "
+                             "plan --json`, found none at nowhere.json\n")
 
     def test_equal_words_give_equal_texts(self):
         self.assertEqual(bench("--seed", "5").stdout, bench("--seed", "5").stdout)
@@ -152,7 +172,7 @@ class Mistakes(unittest.TestCase):
 
     def test_help(self):
         text = bench("--help").stdout
-        self.assertEqual(len(set(re.findall(r"(?m)^  +(--[a-z-]+)", text)) - {"--help"}), 34)
+        self.assertEqual(len(set(re.findall(r"(?m)^  +(--[a-z-]+)", text)) - {"--help"}), 35)
         self.assertIn("Examples:\n  lockstep bench goodput --devices 16384 --steps 400000\n", text)
 
 
