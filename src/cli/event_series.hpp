@@ -1,15 +1,21 @@
 // Curves of a run's events, by step.
 #pragma once
 
-#include <algorithm>
-#include <cmath>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "cli/svg_chart.hpp"
+#include "lockstep/events.hpp"
 
 namespace lockstep::cli {
+
+/// "loss", or a metric by its name; nullopt if the evaluation has none of this name.
+inline std::optional<double> value_of_evaluation(const events::Evaluation& eval, const std::string& metric) {
+  if (metric == "loss") return eval.loss;
+  const auto found = eval.metrics.find(metric);
+  return found == eval.metrics.end() ? std::nullopt : std::optional(found->second);
+}
 
 /// A curve of `value` of each event. Runs of other versions may lack the field: the curve is then empty.
 template <class Event, class Value>
@@ -19,8 +25,6 @@ Series event_series(const std::string& name, const std::vector<Event>& events, V
     const std::optional<double> y = value(event);
     if (y) series.points.emplace_back(static_cast<double>(event.step), *y);
   }
-  const auto is_number = [](const auto& point) { return std::isfinite(point.second); };
-  if (std::none_of(series.points.begin(), series.points.end(), is_number)) series.points.clear();
   return series;
 }
 

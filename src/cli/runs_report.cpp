@@ -57,12 +57,6 @@ std::vector<std::string> evaluation_metrics(const std::vector<NamedRun>& runs) {
   return names;
 }
 
-std::optional<double> value_of_evaluation(const events::Evaluation& eval, const std::string& metric) {
-  if (metric == "loss") return eval.loss;
-  const auto found = eval.metrics.find(metric);
-  return found == eval.metrics.end() ? std::nullopt : std::optional(found->second);
-}
-
 /// A row of a table, with the best of its numbers marked.
 struct ComparedRow {
   std::string name;

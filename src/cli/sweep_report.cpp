@@ -11,6 +11,7 @@
 #include <set>
 #include <vector>
 
+#include "cli/event_series.hpp"
 #include "cli/report_page.hpp"
 #include "cli/run_events.hpp"
 #include "cli/svg_chart.hpp"
@@ -252,19 +253,14 @@ std::string importance(const Sweep& sweep, const std::vector<const Trial*>& tria
 std::string curves(const Sweep& sweep, const std::vector<const Trial*>& trials) {
   std::vector<Series> all;
   for (std::size_t i = 0; i < std::min(kCurves, trials.size()); ++i) {
-    Series series{fmt::format("trial {}", trials[i]->number), {}};
     try {
       const RunEvents run =
           read_run_events(sweep::trial_directory(sweep.directory, static_cast<int>(trials[i]->number)));
-      for (const events::Evaluation& eval : run.evals) {
-        const auto found = eval.metrics.find(sweep.metric);
-        const double value = found == eval.metrics.end() ? eval.loss : found->second;
-        series.points.emplace_back(static_cast<double>(eval.step), value);
-      }
+      all.push_back(
+          event_series(fmt::format("trial {}", trials[i]->number), run.evals,
+                       [&](const events::Evaluation& eval) { return value_of_evaluation(eval, sweep.metric); }));
     } catch (const Error&) {  // its run directory has been removed
-      continue;
     }
-    all.push_back(std::move(series));
   }
   const std::string chart =
       line_chart(fmt::format("Validation {} of the best trials", sweep.metric), "step", std::move(all));
