@@ -222,9 +222,10 @@ class Sweep {
       return write_results();
     }
     const std::string agent = options_.pool ? options_.pool->agent : "";
-    slots_[slot].emplace(
-        trial, TrialPlace{directory, mark_, options_.ranks_per_trial, places_[slot].host, agent, words_of(slot)},
-        sweep_.metric);
+    slots_[slot].emplace(trial,
+                         TrialPlace{directory, mark_, options_.ranks_per_trial, places_[slot].host, agent,
+                                    words_of(slot), slice_of(slot)},
+                         sweep_.metric);
   }
 
   /// Where a slot computes: which GPUs, how many threads. Neither changes a bit of the result.
@@ -237,6 +238,10 @@ class Sweep {
       words.push_back(fmt::format("devices=[{}]", fmt::join(first, first + static_cast<std::ptrdiff_t>(ranks), ",")));
     }
     return words;
+  }
+
+  [[nodiscard]] std::string slice_of(std::size_t slot) const {
+    return options_.slices.empty() ? "" : options_.slices[static_cast<std::size_t>(places_[slot].first_rank)];
   }
 
   std::vector<RunningTrial> running() {

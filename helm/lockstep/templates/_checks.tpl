@@ -2,7 +2,7 @@
 {{- define "lockstep.checks" -}}
 {{- $v := .Values -}}
 {{- $all := include "lockstep.groups" . | fromJson -}}
-{{- include "lockstep.checkGroups" (dict "all" $all) -}}
+{{- include "lockstep.checkGroups" (dict "root" . "all" $all) -}}
 {{- include "lockstep.checkClaims" (dict "root" . "all" $all) -}}
 {{- include "lockstep.checkPodCounts" (dict "root" . "all" $all) -}}
 {{- include "lockstep.checkDevice" (dict "root" . "all" $all) -}}
@@ -171,6 +171,19 @@ which in NVIDIA_VISIBLE_DEVICES or CUDA_VISIBLE_DEVICES. */}}
 {{- end -}}
 {{- end -}}
 
+{{/* How many trials of a sweep the launch options let share a GPU. */}}
+{{- define "lockstep.trialsPerGpu" -}}
+{{- $found := "1" -}}
+{{- if .Values.sweep -}}
+  {{- $words := .Values.cluster.launchOptions -}}
+  {{- range $index, $word := $words -}}
+    {{- if hasPrefix "--trials-per-gpu=" $word -}}{{- $found = trimPrefix "--trials-per-gpu=" $word -}}{{- end -}}
+    {{- if and (eq $word "--trials-per-gpu") (lt (add1 $index) (len $words)) -}}{{- $found = index $words (add1 $index) -}}{{- end -}}
+  {{- end -}}
+{{- end -}}
+{{- $found -}}
+{{- end -}}
+
 {{- define "lockstep.checkGroups" -}}
 {{- $names := list -}}
 {{- $withGpus := 0 -}}
@@ -183,11 +196,12 @@ which in NVIDIA_VISIBLE_DEVICES or CUDA_VISIBLE_DEVICES. */}}
     {{- fail (printf "group %s: expected GPUs by one of gpusPerNode and resourceClaims, found %s; set gpusPerNode to 0, or leave resourceClaims out" .name .gpus) -}}
   {{- end -}}
   {{- if gt $gpus 0 -}}
-    {{- if gt (int .slots) $gpus -}}
-      {{- fail (printf "group %s: expected at most one rank per GPU, found slots %d with gpusPerNode %d" .name (int .slots) $gpus) -}}
+    {{- $ranks := include "lockstep.trialsPerGpu" $.root | int -}}
+    {{- if gt (int .slots) (mul $gpus $ranks) -}}
+      {{- fail (printf "group %s: expected at most %s per GPU, found slots %d with gpusPerNode %d" .name (eq $ranks 1 | ternary "one rank" (printf "the %d trials of --trials-per-gpu" $ranks)) (int .slots) $gpus) -}}
     {{- end -}}
-    {{- if and (gt $gpus 1) (contains "mig-" .gpuResource) -}}
-      {{- fail (printf "group %s: expected gpusPerNode 1 with slices of a GPU (%s), found %d: NCCL does not join slices of one GPU; ask for more replicas" .name .gpuResource $gpus) -}}
+    {{- if and (gt $gpus 1) (or (contains "mig-" .gpuResource) (hasSuffix ".shared" .gpuResource)) -}}
+      {{- fail (printf "group %s: expected gpusPerNode 1 with parts of a GPU (%s), found %d: NCCL does not join parts of one GPU; ask for more replicas" .name .gpuResource $gpus) -}}
     {{- end -}}
   {{- end -}}
 {{- end -}}
