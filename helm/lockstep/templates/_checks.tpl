@@ -90,6 +90,15 @@ which in NVIDIA_VISIBLE_DEVICES or CUDA_VISIBLE_DEVICES. */}}
 {{/* What a queue does by itself nobody else may do. */}}
 {{- define "lockstep.checkScheduling" -}}
 {{- $v := .Values -}}
+{{- if and (ne $v.cluster.gang "never") (eq $v.mode "mpijob") -}}
+  {{- fail (printf "cluster.gang: expected never in mode mpijob, whose operator makes PodGroups itself (--gang-scheduling), found %s; use mode indexedJob or jobset" $v.cluster.gang) -}}
+{{- end -}}
+{{- if and (ne $v.cluster.gang "never") $v.sweep -}}
+  {{- fail (printf "cluster.gang: expected never with a sweep, which begins with the pods that there are, found %s; leave it out" $v.cluster.gang) -}}
+{{- end -}}
+{{- if and $v.cluster.gangQueue (ne $v.cluster.gang "volcano") -}}
+  {{- fail (printf "cluster.gangQueue: expected none with cluster.gang %s, found %s; set cluster.gang=volcano, or queue.name for Kueue" $v.cluster.gang $v.cluster.gangQueue) -}}
+{{- end -}}
 {{- if and $v.cluster.suspend $v.queue.name -}}
   {{- fail (printf "cluster.suspend: expected false in queue %s, which itself suspends and starts the Job, found true; hold its workload instead: kubectl patch workload NAME --type=merge -p '{\"spec\": {\"active\": false}}'" $v.queue.name) -}}
 {{- end -}}

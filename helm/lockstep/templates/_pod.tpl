@@ -18,6 +18,9 @@ spec:
 {{- define "lockstep.podLabels" -}}
 {{ include "lockstep.selector" (dict "root" .root "component" (include "lockstep.component" .)) }}
 lockstep/group: {{ .group.name }}
+{{- if and (eq .root.Values.cluster.gang "coscheduling") (not (hasKey . "test")) }}
+scheduling.x-k8s.io/pod-group: {{ include "lockstep.fullname" .root }}
+{{- end }}
 {{- with .group.podLabels }}
 {{ toYaml . }}
 {{- end }}
@@ -104,6 +107,9 @@ volumes:
   {{- $_ := set $notes "prometheus.io/scrape" "true" -}}
   {{- $_ := set $notes "prometheus.io/port" (printf "%d" (int $v.observability.port)) -}}
   {{- $_ := set $notes "prometheus.io/path" "/metrics" -}}
+{{- end -}}
+{{- if and (eq $v.cluster.gang "volcano") (not (hasKey . "test")) -}}
+  {{- $_ := set $notes "scheduling.k8s.io/group-name" (include "lockstep.fullname" .root) -}}
 {{- end -}}
 {{- if ne $v.queue.topology "never" -}}
   {{- $_ := set $notes (printf "kueue.x-k8s.io/podset-%s-topology" $v.queue.topology) $v.queue.topologyLevel -}}
@@ -210,7 +216,8 @@ priorityClassName: {{ . }}
 {{- with .group.runtimeClassName }}
 runtimeClassName: {{ . }}
 {{- end }}
-{{- with $v.cluster.schedulerName }}
+{{- $schedulers := dict "never" "" "volcano" "volcano" "coscheduling" "scheduler-plugins-scheduler" }}
+{{- with $v.cluster.schedulerName | default (get $schedulers $v.cluster.gang) }}
 schedulerName: {{ . }}
 {{- end }}
 {{- with .group.nodeSelector }}
