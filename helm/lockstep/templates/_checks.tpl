@@ -256,13 +256,16 @@ which in NVIDIA_VISIBLE_DEVICES or CUDA_VISIBLE_DEVICES. */}}
     {{- fail "mode mpijob: expected at least 2 replicas (a launcher, which trains too, and a worker), found 1; use mode indexedJob" -}}
   {{- end -}}
 {{- end -}}
-{{- if eq $v.mode "jobset" -}}
+{{- if include "lockstep.isSet" .root -}}
   {{- range $value := list (dict "name" "cluster.maxReplicas" "found" $v.cluster.maxReplicas) (dict "name" "queue.minReplicas" "found" $v.queue.minReplicas) -}}
     {{- if gt (int $value.found) 0 -}}
-      {{- fail (printf "%s: expected 0 in mode jobset, since a JobSet keeps the size that it has, found %d; use mode indexedJob" $value.name (int $value.found)) -}}
+      {{- fail (printf "%s: expected 0 in mode %s, since a JobSet keeps the size that it has, found %d; use mode indexedJob" $value.name $v.mode (int $value.found)) -}}
     {{- end -}}
   {{- end -}}
   {{- include "lockstep.checkSetNames" . -}}
+{{- end -}}
+{{- if and (eq $v.mode "trainjob") (gt (int $v.cluster.ttlSecondsAfterFinished) 0) -}}
+  {{- fail (printf "cluster.ttlSecondsAfterFinished: expected 0 in mode trainjob, whose controller would make a deleted JobSet anew, found %d; use mode jobset" (int $v.cluster.ttlSecondsAfterFinished)) -}}
 {{- end -}}
 {{- if not .root.Values.sweep -}}{{- include "lockstep.checkParts" . -}}{{- end -}}
 {{- end -}}
@@ -274,7 +277,7 @@ which in NVIDIA_VISIBLE_DEVICES or CUDA_VISIBLE_DEVICES. */}}
   {{- $job := include "lockstep.jobName" (dict "root" $root "group" . "hash" "12345678") -}}
   {{- $length := add (len (printf "%s-%d" $job (sub .replicas 1))) 6 -}}
   {{- if gt $length 63 -}}
-    {{- fail (printf "group %s: expected names of pods of at most 63 characters in mode jobset, found %d; set fullnameOverride or the group's name, which now have %d and %d, to shorter ones" .name $length (len (include "lockstep.fullname" $root)) (len .name)) -}}
+    {{- fail (printf "group %s: expected names of pods of at most 63 characters in mode %s, found %d; set fullnameOverride or the group's name, which now have %d and %d, to shorter ones" .name $root.Values.mode $length (len (include "lockstep.fullname" $root)) (len .name)) -}}
   {{- end -}}
 {{- end -}}
 {{- end -}}

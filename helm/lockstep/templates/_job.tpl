@@ -105,7 +105,7 @@ job's pods is no part of it, nor is anything that two renders could see differen
 {{- end -}}
 {{- $parts = append $parts (include "lockstep.failurePolicy" .) -}}
 {{- /* A Job takes other limits while it runs; that of a JobSet does not. */}}
-{{- if eq .Values.mode "jobset" -}}
+{{- if include "lockstep.isSet" . -}}
   {{- $parts = append $parts (list (int .Values.cluster.backoffLimit) (int .Values.cluster.activeDeadlineSeconds)) -}}
 {{- end -}}
 {{- $parts | toJson | sha256sum | trunc 8 -}}
@@ -113,7 +113,7 @@ job's pods is no part of it, nor is anything that two renders could see differen
 
 {{/* The Job of a group: (dict "root" $ "group" GROUP "hash" HASH). A JobSet numbers its Jobs, of which a group has one. */}}
 {{- define "lockstep.jobName" -}}
-{{- if eq .root.Values.mode "jobset" -}}
+{{- if include "lockstep.isSet" .root -}}
 {{- printf "%s-%s-0" (include "lockstep.hashedName" .) .group.name -}}
 {{- else -}}
 {{- printf "%s-%s-%s" (include "lockstep.fullname" .root) .group.name .hash -}}
