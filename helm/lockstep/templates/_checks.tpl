@@ -145,6 +145,9 @@ which in NVIDIA_VISIBLE_DEVICES or CUDA_VISIBLE_DEVICES. */}}
   {{- if eq $.Values.mode "mpijob" -}}
     {{- fail "sweep: expected mode indexedJob or jobset, found mpijob, whose launcher alone may lead; use mode indexedJob" -}}
   {{- end -}}
+  {{- if $.Values.cluster.checkHosts -}}
+    {{- fail "cluster.checkHosts: expected false with a sweep, whose trials are in one pod each, found true; use helm test" -}}
+  {{- end -}}
   {{- with .directory -}}
     {{- fail (printf "sweep.directory: expected none, since the chart searches in %s, found %s; set persistence.directory, and leave this out" (include "lockstep.runDirectory" $) .) -}}
   {{- end -}}

@@ -117,6 +117,14 @@ volumes:
 {{- toYaml (mergeOverwrite $notes .group.podAnnotations) -}}
 {{- end -}}
 
+{{/* Options of `lockstep bench hosts`, as a JSON list. `auto` is the CPU, as in the job. */}}
+{{- define "lockstep.reportWords" -}}
+{{- $words := list "--exact" (dig "exact" "required" (.Values.job | default dict) | toString) -}}
+{{- if eq (include "lockstep.device" .) "cuda" -}}{{- $words = concat $words (list "--device" "cuda") -}}{{- end -}}
+{{- with .Values.network.minBandwidth -}}{{- $words = concat $words (list "--min-bandwidth" (toString .)) -}}{{- end -}}
+{{- toJson $words -}}
+{{- end -}}
+
 {{/* The environment of `lockstep pod`. On its node's network a pod has the node's name, so its own is set here. */}}
 {{- define "lockstep.arguments" -}}
 {{- $v := .root.Values -}}
@@ -128,6 +136,10 @@ volumes:
   {{- $_ := set $its "options" (list "--leader-lock" $lock "--takeover" (printf "%d" (int $v.cluster.takeoverSeconds))) -}}
 {{- end -}}
 {{- if .root.Values.sweep -}}{{- $_ := set $its "options" (append $its.options "--sweep") -}}{{- end -}}
+{{- if $v.cluster.checkHosts -}}
+  {{- $words := include "lockstep.reportWords" .root | fromJsonArray | join " " -}}
+  {{- $_ := set $its "options" (append $its.options (printf "--check-hosts=%s" $words)) -}}
+{{- end -}}
 {{- if hasKey . "test" -}}
   {{- /* A pod whose leader is not there gives up when the leader would. */}}
   {{- $its = dict "name" .test "hosts" .hosts "leaderSeconds" $v.cluster.preflightSeconds "options" (list "--report") "words" .words -}}
@@ -153,7 +165,8 @@ volumes:
 {{- end -}}
 {{- if eq $v.network.profile "tcp" -}}{{- $_ := set $env "NCCL_IB_DISABLE" "1" -}}{{- end -}}
 {{- with $v.network.rdmaDevices -}}{{- $_ := set $env "NCCL_IB_HCA" . -}}{{- end -}}
-{{- $list := list -}}
+{{- /* For reports, and who reads them. */}}
+{{- $list := list (dict "name" "LOCKSTEP_NODE" "valueFrom" (dict "fieldRef" (dict "fieldPath" "spec.nodeName"))) -}}
 {{- range $name, $value := mergeOverwrite $env $v.network.env -}}
   {{- $list = append $list (dict "name" $name "value" $value) -}}
 {{- end -}}
