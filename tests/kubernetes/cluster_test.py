@@ -20,7 +20,7 @@ from trainer import Trainer
 sys.path.insert(0, str(ROOT / "tests/observability"))
 from servers import Prometheus  # noqa: E402
 
-MANY = 6000  # if one has to do so several times
+MANY = 4000  # if one has to do so several times
 TOLERATIONS = [f"tolerations[{i}].{key}={value}" for i, reason in enumerate(("unreachable", "not-ready")) for key, value in
                {"key": f"node.kubernetes.io/{reason}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": "5"}.items()]
 
