@@ -84,6 +84,7 @@ TrialProcess::Outcome TrialProcess::outcome(int code) {
     return Failure{reason(code), device_seconds, launch::is_permanent(code)};
   }
   if (evaluations.empty() || !events_.end()) {
+    if (is_stopping()) return Stopped{};  // mpirun, signalled before it has ranks, ends with 0
     return Failure{
         fmt::format("it ended with code {}, but {}/events.jsonl has no evaluation or no end", code, place_.directory),
         device_seconds, true};

@@ -66,7 +66,7 @@ class Sweeps(OnACluster):
 
     def sweep(self, steps, *values):
         return self.install(SweepRun, steps=steps, values=[
-            f"sweep.budget={TRIALS}", "sweep.method=random", "cluster.spread=preferred", *values], job=[f"evaluate={{every: {steps} steps}}"])
+            f"sweep.budget={TRIALS}", "sweep.method=random", "queue.minReplicas=0", *values], job=[f"evaluate={{every: {steps} steps}}"])
 
     def test_a_sweep_in_a_queue(self):
         """It waits for quota, loses a worker and its leader, is preempted by a more urgent run, and goes on."""
