@@ -206,6 +206,14 @@ class Pods(OnACluster):
         self.assertIn(ended["message"], self.cluster.kubectl("logs", leader))
         self.assertEqual(run.ranks(), [])
 
+    def test_a_report_before_the_job(self):
+        run = self.install(steps=FEW, values=["cluster.replicas=2", "cluster.spread=required", "cluster.checkHosts=true"])
+        self.check_bits(run)
+        report = self.cluster.kubectl("logs", run.pod(0))
+        for pod, node in ((0, run.node(0)), (1, run.node(1))):
+            self.assertRegex(report, rf"(?m)^ +{pod}  {run.job_name}-{pod} on {node} ")
+        self.assertIn("\nno problems found\n", report)
+
     def test_helm_test(self):
         """Reports on the hosts in the log of its first pod, fails if something is wrong, and leaves the job alone."""
         run = self.install(values=["cluster.replicas=2"])
