@@ -208,10 +208,12 @@ class Pods(OnACluster):
 
     def test_a_report_before_the_job(self):
         run = self.install(steps=FEW, values=["cluster.replicas=2", "cluster.spread=required", "cluster.checkHosts=true"])
+        run.wait_for_step(1)
+        nodes = [run.node(index) for index in (0, 1)]
         self.check_bits(run)
         report = self.cluster.kubectl("logs", run.pod(0))
-        for pod, node in ((0, run.node(0)), (1, run.node(1))):
-            self.assertRegex(report, rf"(?m)^ +{pod}  {run.job_name}-{pod} on {node} ")
+        for index, node in enumerate(nodes):
+            self.assertRegex(report, rf"(?m)^ +{index}  {run.job_name}-{index}\S* on {node} ")
         self.assertIn("\nno problems found\n", report)
 
     def test_helm_test(self):
