@@ -50,6 +50,7 @@ void check_first_trials(const config::SweepFile& sweep, const config::Catalogue&
 /// The ranks are the slots of the hosts. GPUs are counted on each host by itself; of cores it is taken to have as many
 /// as this machine.
 void place_on_hosts(const JobFile& job, const launch::PoolOptions& pool, sweep::SweepRunOptions& options) {
+  options.prometheus_port = job.telemetry.prometheus_port;
   const launch::Hosts hosts = pool.list();
   int most = 0;
   for (const auto& host : hosts) {

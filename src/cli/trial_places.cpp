@@ -27,6 +27,7 @@ std::vector<std::int64_t> gpus(const JobFile& job) {
 
 void place_trials(const JobFile& job, const std::string& ranks, const char* per_trial,
                   sweep::SweepRunOptions& options) {
+  options.prometheus_port = job.telemetry.prometheus_port;
   options.devices = gpus(job);
   const int cores = device::available_cores();
   const bool cpu = job.device != DeviceChoice::cuda;
