@@ -83,7 +83,7 @@ class Sweep {
     if (!sweep_.ensemble) {
       board_.emplace(sweep_.directory + "/tensorboard", sweep_,
                      config::load_trial(sweep_, {}, catalogue_, true).metrics);
-      for (const auto& trial : study().trials()) board_->show(trial);
+      for (const auto& trial : study().trials()) show_on_board(trial);
     }
     if (!study().trials().empty()) {
       say(fmt::format("{}: goes on with {} {}s", sweep_.directory, study().trials().size(), sweep_.part()));
@@ -297,9 +297,17 @@ class Sweep {
     return list;
   }
 
+  void show_on_board(const Trial& trial) {
+    try {
+      if (board_) board_->show(trial);
+    } catch (const std::exception& error) {  // a full disk, say; the search goes on without
+      say(fmt::format("TensorBoard does not show {} {}: {}", sweep_.part(), trial.number, error.what()));
+    }
+  }
+
   /// After a change of this trial.
   void write_results(int trial) {
-    if (board_) board_->show(study().trials().at(static_cast<std::size_t>(trial)));
+    show_on_board(study().trials().at(static_cast<std::size_t>(trial)));
     write_results();
   }
 
