@@ -249,7 +249,8 @@ struct Restart {
   static void describe(Field&& field) {
     field("reason", &Restart::reason,
           "\"death\", \"hang\", \"error\", \"mpirun\", \"resize\", or \"given up\": no restart follows");
-    field("message", &Restart::message, "what happened, as a sentence");
+    field("message", &Restart::message,
+          "what happened, as a sentence; with `path`, the settings that are new from here on");
     field("rank", &Restart::rank, "the rank that it happened to; -1: none in particular");
     field("host", &Restart::host, "host of that rank");
     field("step", &Restart::step, "steps done so far");

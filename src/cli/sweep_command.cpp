@@ -53,6 +53,7 @@ constexpr PlaceOptionNames kPlaceOptions = {"--ranks-per-trial", "--trials-per-g
 /// as this machine.
 void place_on_hosts(const JobFile& job, const launch::PoolOptions& pool, sweep::SweepRunOptions& options) {
   check_sharing(job, kPlaceOptions, options);
+  options.prometheus_port = job.telemetry.prometheus_port;
   const launch::Hosts hosts = pool.list();
   int most = 0;
   for (const auto& host : hosts) {

@@ -78,6 +78,7 @@ void check_sharing(const JobFile& job, PlaceOptionNames names, const sweep::Swee
 void place_trials(const JobFile& job, const std::string& ranks, PlaceOptionNames names,
                   sweep::SweepRunOptions& options) {
   check_sharing(job, names, options);
+  options.prometheus_port = job.telemetry.prometheus_port;
   const bool cpu = job.device != DeviceChoice::cuda;
   if (!cpu && job.devices.empty()) options.slices = repeated(visible_slices(), options.trials_per_gpu);
   if (!cpu && options.slices.empty()) options.devices = repeated(gpus(job), options.trials_per_gpu);

@@ -43,6 +43,8 @@ launch::Child start(const Trial& trial, const TrialPlace& place) {
   command.push_back(launch::own_command_line().front());
   command.insert(command.end(), {"train", place.directory + "/job.yaml"});
   command.insert(command.end(), place.words.begin(), place.words.end());
+  if (!place.resume.empty()) command.insert(command.end(), {"--resume", place.resume});
+  if (trial.origin) command.emplace_back("--change-settings");
   if (trial.until > 0) command.insert(command.end(), {"--stop-at", fmt::format("{}", trial.until)});
   return {command, options};
 }

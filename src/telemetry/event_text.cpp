@@ -98,7 +98,10 @@ std::string text_of(const events::Checkpoint& checkpoint, const Palette& palette
 }
 
 std::string text_of(const events::Restart& restart, const Palette& /*palette*/, std::int64_t steps) {
-  if (restart.path) return step_columns(restart.step, steps, "resumed") + "from " + *restart.path;
+  if (restart.path) {
+    return step_columns(restart.step, steps, "resumed") + "from " + *restart.path +
+           (restart.message ? ", with " + *restart.message : "");
+  }
   Line line;
   line.add(restart.message.value_or(""));
   line.add(fields_text(restart, {"message", "step"}));

@@ -6,6 +6,7 @@
 #include <deque>
 
 #include "comm/transport/work_together.hpp"
+#include "config/config.hpp"
 #include "lockstep/error.hpp"
 #include "train/start_check.hpp"
 
@@ -79,6 +80,12 @@ checkpoint::Progress Checkpointing::going_on(checkpoint::Progress saved, const c
                             "a new run_directory",
                             path));
   }
+  const bool changed =
+      saved.job_digest != now.job_digest && !config::length_if_else_equal(saved.job, now.job).has_value();
+  if (changed) {
+    saved.earlier_settings.push_back({saved.step, saved.job});
+    saved.fingerprint = without_first_shard(saved.fingerprint);  // whose loss had other settings
+  }
   const auto fingerprint = agreed_fingerprint(saved.fingerprint, now.fingerprint);
   if (!fingerprint) {
     const std::string difference =
@@ -94,7 +101,7 @@ checkpoint::Progress Checkpointing::going_on(checkpoint::Progress saved, const c
   }
   if (now.exactness != kBitwise) saved.exactness = now.exactness;
   if (saved.loss_scale.scale == 0) saved.loss_scale = now.loss_scale;
-  saved.job_digest = now.job_digest;  // of another length, perhaps
+  saved.job_digest = now.job_digest;  // of another length or with other settings, perhaps
   saved.job = now.job;
   saved.fingerprint = fingerprint.value_or(now.fingerprint);
   saved.instructions = now.instructions;

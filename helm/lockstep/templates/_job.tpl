@@ -76,11 +76,8 @@ embedded digits. `auto` is the CPU. */}}
 {{- define "lockstep.launchWords" -}}
 {{- $words := list (printf "run_directory=%s" (include "lockstep.runDirectory" .)) -}}
 {{- if .Values.sweep -}}{{- $words = list "--directory" (include "lockstep.runDirectory" .) -}}{{- end -}}
-{{- /* Trials beside each other in a pod cannot share a port. */}}
+{{- $words = concat $words (list "telemetry.prometheus.address=0.0.0.0" (printf "telemetry.prometheus.port=%d" (int .Values.observability.port))) -}}
 {{- $all := include "lockstep.groups" . | fromJson -}}
-{{- if or (not .Values.sweep) (eq (int $all.slots) 1) -}}
-  {{- $words = concat $words (list "telemetry.prometheus.address=0.0.0.0" (printf "telemetry.prometheus.port=%d" (int .Values.observability.port))) -}}
-{{- end -}}
 {{- if and (not .Values.job) (not (include "lockstep.persistent" .)) (gt (int $all.pods) 1) -}}
   {{- $words = append $words "checkpoint=never" -}}
 {{- end -}}
