@@ -147,6 +147,7 @@ struct CheckpointOptions {
   std::optional<Span> keep_every;
   std::string best;                    ///< metric; empty: none
   std::int64_t part_bytes = 16 << 20;  ///< of a file; more files let more ranks write
+  std::string copy_to;                 ///< s3://bucket/key: copies are made there; empty: none
 };
 
 struct InitializeOptions {

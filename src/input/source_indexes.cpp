@@ -12,6 +12,7 @@
 #include "data/bytes.hpp"
 #include "data/content_digest.hpp"
 #include "data/open.hpp"
+#include "data/path.hpp"
 
 namespace lockstep::input {
 
@@ -25,8 +26,7 @@ std::string identity_of(const SourceOptions& source) {
   for (const auto& path : source.paths) {
     struct stat status {};
     if (::stat(path.c_str(), &status) != 0) status = {};
-    text += fmt::format("\n{} {} {}", std::filesystem::absolute(path).lexically_normal().string(), status.st_dev,
-                        status.st_ino);
+    text += fmt::format("\n{} {} {}", data::whole_path(path), status.st_dev, status.st_ino);
   }
   return text;
 }

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "config/files.hpp"
+#include "core/cache_directory.hpp"
 #include "core/input_source.hpp"
 #include "data/soft_labels.hpp"
 #include "exec/worker_pool.hpp"
@@ -29,7 +30,7 @@ const SourceOptions* own_source(const std::string& name, const Job& job) {
 
 std::shared_ptr<const DataSet> open_like(const std::string& name, const SourceOptions& source, const DataSetInfo& train,
                                          Communicator& communicator) {
-  input::SourceIndexes indexes(data::default_cache_directory());
+  input::SourceIndexes indexes(cache_directory());
   std::shared_ptr<const DataSet> set;
   indexes.open_once_a_host(&communicator, [&] {
     set = indexes.open(name, source, &train);

@@ -153,35 +153,6 @@ TEST(IndexCache, ADirectoryThatCannotBeWrittenIsNoError) {
   EXPECT_FALSE(none.find(kept.options));
 }
 
-/// Sets a variable during its lifetime.
-class Variable {
- public:
-  Variable(const char* name, const char* value) : name_(name) {
-    if (const char* before = std::getenv(name)) before_ = before;
-    setenv(name, value, 1);
-  }
-  ~Variable() { setenv(name_, before_.c_str(), 1); }
-  Variable(const Variable&) = delete;
-  Variable& operator=(const Variable&) = delete;
-
- private:
-  const char* name_;
-  std::string before_;
-};
-
-TEST(IndexCache, ItsDirectoryIsTheEnvironments) {
-  const Variable home("HOME", "/home/u"), xdg("XDG_CACHE_HOME", ""), own("LOCKSTEP_CACHE", "");
-  EXPECT_EQ(data::default_cache_directory(), "/home/u/.cache/lockstep");
-  const Variable set_xdg("XDG_CACHE_HOME", "/cache");
-  EXPECT_EQ(data::default_cache_directory(), "/cache/lockstep");
-  const Variable set_own("LOCKSTEP_CACHE", "/mine");
-  EXPECT_EQ(data::default_cache_directory(), "/mine");
-  const Variable set_none("LOCKSTEP_CACHE", "none");
-  EXPECT_EQ(data::default_cache_directory(), "");
-  const Variable no_own("LOCKSTEP_CACHE", ""), no_xdg("XDG_CACHE_HOME", ""), no_home("HOME", "/");
-  EXPECT_EQ(data::default_cache_directory(), "");
-}
-
 // What a reader reads if its source's notes are present.
 
 struct Opened {
