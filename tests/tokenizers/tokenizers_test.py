@@ -178,7 +178,7 @@ class Tokens(unittest.TestCase):
         _, out = self.tokenized("hello<|far|>", path)
         self.assertEqual(array.array("I", out.read_bytes())[-1], 70000)
         self.assertEqual(self.run_program("detokenize", out).stdout, b"hello<|far|>")
-        info = self.run_program("info", f"tokens={out}").stdout.decode()
+        info = self.run_program("info", f"tokens={out}", "context=2").stdout.decode()
         self.assertIn("tokens of 32 bits", info)
 
     def test_killed_and_gone_on(self):
