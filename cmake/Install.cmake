@@ -37,6 +37,7 @@ configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/lockstepConfig.cmake.in
 write_basic_package_version_file(${CMAKE_BINARY_DIR}/generated/lockstepConfigVersion.cmake
   COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_CURRENT_LIST_DIR}/Libraries.cmake ${CMAKE_CURRENT_LIST_DIR}/FindoneDNN.cmake
+  ${CMAKE_CURRENT_LIST_DIR}/FindPCRE2.cmake
   ${CMAKE_BINARY_DIR}/generated/lockstepConfig.cmake
   ${CMAKE_BINARY_DIR}/generated/lockstepConfigVersion.cmake DESTINATION ${PACKAGE_DIR})
 

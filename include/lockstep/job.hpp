@@ -56,10 +56,12 @@ struct SourceOptions {
   bool masks = false;                           ///< digits: also where the ink is (image, mask, label)
   SourcePart part = SourcePart::automatic;      ///< idx, cifar
   Tokenizer tokenizer = Tokenizer::characters;  ///< text
-  std::int64_t context = 0;                     ///< text, tokens: window length
-  std::vector<std::string> target;              ///< table: columns to predict
-  std::vector<std::string> features;            ///< table: columns to predict from; empty: all others
-  std::vector<std::string> categorical;         ///< table: columns of numbers that are names of categories
+  std::string tokenizer_file;       ///< text: a tokenizer.json, or a folder with one or with vocab.json and merges.txt;
+                                    ///< empty: `tokenizer`
+  std::int64_t context = 0;         ///< text, tokens: window length
+  std::vector<std::string> target;  ///< table: columns to predict
+  std::vector<std::string> features;     ///< table: columns to predict from; empty: all others
+  std::vector<std::string> categorical;  ///< table: columns of numbers that are names of categories
   BadWhenIndexed bad_samples = BadWhenIndexed::refuse;
   Place place;
 };

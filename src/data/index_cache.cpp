@@ -39,6 +39,8 @@ std::string IndexCache::path_of(const SourceOptions& source) const {
   if (directory_.empty()) return "";
   std::string settings = fmt::format("{}{}\n{}\n{}\n{}\n{}\n", kIndexMagic, version(), name_of(source.kind),
                                      source.labels, name_of(source.tokenizer), name_of(source.part));
+  if (!source.tokenizer_file.empty())
+    settings += fs::absolute(source.tokenizer_file).lexically_normal().string() + "\n";
   for (const auto* columns : {&source.target, &source.features, &source.categorical}) {
     for (const auto& name : *columns) settings += name + ",";
     settings += "\n";

@@ -219,6 +219,11 @@ LoadedModel::Predictor& LoadedModel::predictor(std::size_t samples) {
   return *predictor_;
 }
 
+std::unique_ptr<exec::CachedModel> LoadedModel::cached() const {
+  const bool possible = backend_->device().kind() == DeviceKind::cpu && exec::CachedModel::refusal(graph_).empty();
+  return possible ? std::make_unique<exec::CachedModel>(graph_, values()) : nullptr;
+}
+
 void LoadedModel::predict(const DataSet& samples, const TakePrediction& take) {
   if (samples.size() == 0) return;
   Predictor& predictor = this->predictor(static_cast<std::size_t>(samples.size()));

@@ -109,6 +109,7 @@ TEST(IndexCache, KeepsNotesBySourceAndSettings) {
   for (const auto& change : std::vector<void (*)(SourceOptions&)>{
            [](SourceOptions& o) { o.kind = SourceKind::csv; }, [](SourceOptions& o) { o.paths[0] += "/a"; },
            [](SourceOptions& o) { o.labels = "x"; }, [](SourceOptions& o) { o.tokenizer = Tokenizer::bytes; },
+           [](SourceOptions& o) { o.tokenizer_file = "tokenizer.json"; },
            [](SourceOptions& o) { o.part = SourcePart::test; }}) {
     SourceOptions other = options;
     change(other);
