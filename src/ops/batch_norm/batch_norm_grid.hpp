@@ -17,6 +17,13 @@
 #include "ops/elementwise.hpp"
 #include "ops/rows_grid.hpp"
 
+// Before a loop of so few rounds that nvcc's copies of its body would be code that never runs.
+#ifdef __CUDA_ARCH__
+#define LOCKSTEP_DO_NOT_UNROLL _Pragma("unroll 1")
+#else
+#define LOCKSTEP_DO_NOT_UNROLL
+#endif
+
 namespace lockstep::ops {
 
 /// Sum of term(0) ... term(rows - 1): row r goes to stream r mod kStreams, remaining rows to stream 0; the streams are
@@ -28,6 +35,7 @@ LOCKSTEP_HOST_DEVICE Sum sum_in_streams(std::int64_t rows, const Term& term) {
   for (; row + kStreams <= rows; row += kStreams) {
     for (int s = 0; s < kStreams; ++s) sums[s] += term(row + s);
   }
+  LOCKSTEP_DO_NOT_UNROLL
   for (; row < rows; ++row) sums[0] += term(row);
   for (int half = kStreams / 2; half > 0; half /= 2) {
     for (int s = 0; s < half; ++s) sums[s] += sums[s + half];

@@ -56,7 +56,7 @@ class Coverage(unittest.TestCase):
         print(f"{len(ran)} of {len(of)} kernels and {done} of {all_instructions} instructions "
               f"({100 * done / all_instructions:.1f} %) were executed, in {launches} launches, "
               f"{lanes / 1e9:.2f} billion instructions of threads")
-        long = long_divisions(f"{GPU}/ptx")
+        long, _ = long_divisions(f"{GPU}/ptx")
         divisions = sum(len(long.get(name, set()) - hits[name]) for name in of)
         print(f"{divisions} of the others divide numbers of more than 32 bits: tensors of 2^32 elements")
         left = sorted(((of[name] - len(hits[name]), name) for name in of if len(hits[name]) < of[name]), reverse=True)

@@ -4,7 +4,7 @@ with the hash of the same kernels compiled for the CPU, whose grids a stand-in m
 import json
 import subprocess
 
-from interpreted import DRIVER, GRIDS, LOCKSTEP, Interpreted, environment, main
+from interpreted import DRIVER, GRIDS, LOCKSTEP, REPORTS, Interpreted, environment, main
 
 GPT = """
 job:
@@ -159,6 +159,20 @@ class Jobs(Interpreted):
             with self.subTest(precision=precision):
                 words = (f"precision={precision}",)
                 self.assertEqual(self.hash(CONVOLUTIONS, *words), self.hash(CONVOLUTIONS, *words, grids=True))
+
+    def test_frozen_layers(self):
+        """No kernel makes the gradient of a frozen weight; what is behind the last frozen layer has none at all."""
+        words = ("model.freeze=['conv1.*', 'batch_norm1.weight', 'linear1.weight']",)
+        for precision in ("fp32", "bf16"):
+            with self.subTest(precision=precision):
+                before = set(REPORTS.glob("*.report"))
+                found = self.hash(CONVOLUTIONS, *words, f"precision={precision}")
+                self.assertEqual(found, self.hash(CONVOLUTIONS, *words, f"precision={precision}", grids=True))
+                [report] = set(REPORTS.glob("*.report")) - before
+                launched = report.read_text(encoding="utf-8")
+                self.assertIn("BlockGradientSumsFunctor", launched)  # of batch_norm's bias
+                for left in ("WeightGradientFunctor", "ConvInputGradientFunctor", "NormalizeGradientFunctor"):
+                    self.assertNotIn(left, launched)
 
     def test_norms_that_are_recomputed(self):
         self.assertEqual(self.hash(CONVOLUTIONS, "recompute=cheap"), self.hash(CONVOLUTIONS, grids=True))
