@@ -17,13 +17,6 @@
 #include "ops/elementwise.hpp"
 #include "ops/rows_grid.hpp"
 
-// Before a loop of so few rounds that nvcc's copies of its body would be code that never runs.
-#ifdef __CUDA_ARCH__
-#define LOCKSTEP_DO_NOT_UNROLL _Pragma("unroll 1")
-#else
-#define LOCKSTEP_DO_NOT_UNROLL
-#endif
-
 namespace lockstep::ops {
 
 /// Sum of term(0) ... term(rows - 1): row r goes to stream r mod kStreams, remaining rows to stream 0; the streams are
