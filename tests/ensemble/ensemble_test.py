@@ -118,6 +118,16 @@ class Ensembles(unittest.TestCase):
         self.assertEqual(self.hashes("grows")[:2], before)
         self.assertEqual(len(events_of(self.folder / "grows/trials/0000", "start")), 1)
 
+    def test_a_sweep_over_seeds_is_an_ensemble(self):
+        lockstep(self.folder, "ensemble", "train", "job.yaml", "--members", "3", "--directory", "by-seed")
+        sweep = "sweep: {method: grid, metric: accuracy, parameters: {seed: {choice: [1, 2, 3]}}}\n"
+        (self.folder / "seeds.yaml").write_text(sweep + JOB, encoding="utf-8")
+        lockstep(self.folder, "sweep", "seeds.yaml", "data.split_seed=1", "--directory", "seeds", "--ranks", "2")
+        self.assertEqual(self.hashes("seeds"), self.hashes("by-seed"))
+        of_sweep, of_ensemble = (json.loads(self.eval(directory, "--set", "test", "--ranks", "2"))
+                                 for directory in ("seeds", "by-seed"))
+        self.assertEqual(of_sweep["combined"], of_ensemble["combined"])
+
     def test_the_same_evaluation_on_any_number_of_ranks(self):
         one = self.eval("e", "--set", "test")
         for ranks in ("2", "3", "5"):

@@ -95,6 +95,17 @@ class Slurm(unittest.TestCase):
         self.assertEqual(launched["on"], f"{self.cluster.names[0]}:2,{self.cluster.names[1]}:2", shown["NodeList"])
         self.assertRegex(shown["Comment"], r"^step 100, 0\.\d{4} device-hours$")
 
+    def test_mpirun_in_a_batch_script(self):
+        script = self.directory.with_suffix(".sh")
+        script.write_text(f"#!/bin/sh\nexport OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1\nexec mpirun {PROGRAM} "
+                          f"train {' '.join(SMALL)} steps=100 checkpoint=never run_directory={self.directory} --log json "
+                          f">{self.directory}.json\n", encoding="utf-8")
+        shown = self.completed(self.cluster.submit(f"--output={self.directory}.log", "--nodes=2", "--ntasks-per-node=2", script))
+        self.assertEqual(shown["NumNodes"], "2")
+        end = json.loads(pathlib.Path(f"{self.directory}.json").read_text(encoding="utf-8").splitlines()[-1])
+        self.assertEqual(end["parameters_sha256"], self.local_hash(*SMALL, "steps=100"))
+        self.assertEqual(len(end["shards_by_rank"]), 4)
+
     def test_ranks_on_this_machine_leave_the_other_hosts_alone(self):
         script = self.directory.with_suffix(".sh")
         script.write_text(f"#!/bin/sh\nexec {PROGRAM} train --ranks 3 {' '.join(SMALL)} steps=20 'checkpoint={{every: "
