@@ -130,7 +130,7 @@ std::unique_ptr<DataSet> open_text(const SourceOptions& source, const IndexOptio
   info.digest = noted(options.notes, key, [&] { return digest_of(info, files); });
   const auto count = static_cast<std::int64_t>(tokens.size());
   return std::make_unique<TokenWindows>(std::make_shared<HeldTokens>(std::move(tokens), counter), std::move(info),
-                                        source.context, 0, count);
+                                        TokenWindows::Options{source.context, source.masked}, 0, count);
 }
 
 }  // namespace lockstep::data

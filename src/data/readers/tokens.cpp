@@ -96,14 +96,15 @@ std::unique_ptr<DataSet> open_tokens(const SourceOptions& source, const IndexOpt
   info.content_in_digest = static_cast<std::uint64_t>(files->size()) * 2 <= kFullDigestBytes;
   info.vocabulary = info.content_in_digest ? most + 1 : 0;
   if (options.like != nullptr) {
-    info.vocabulary = options.like->vocabulary;
+    info.vocabulary = options.like->vocabulary - (source.masked > 0 ? 1 : 0);  // without the mask
     if (info.vocabulary > 0 && most >= info.vocabulary) {
       throw Error(ExitCode::data,
                   fmt::format("{}: token {}; the training set's are below {}", info.source, most, info.vocabulary));
     }
   }
   const std::int64_t size = files->size();
-  return std::make_unique<TokenWindows>(std::move(files), std::move(info), source.context, 0, size);
+  return std::make_unique<TokenWindows>(std::move(files), std::move(info),
+                                        TokenWindows::Options{source.context, source.masked}, 0, size);
 }
 
 }  // namespace lockstep::data
