@@ -333,7 +333,7 @@ TEST(OptimizerRegistry, ListsInOrderAndTakesEachNameOnce) {
   } catch (const Error& error) {
     EXPECT_STREQ(
         error.what(),
-        "expected one of the optimizers sgd, adam, adamw, nadam, rmsprop, lion, adagrad, another, found 'lionn'");
+        "expected one of the optimizers sgd, adam, adamw, nadam, rmsprop, lion, adagrad, lamb, lars, another, found 'lionn'");
   }
 }
 
