@@ -11,7 +11,7 @@ set(CMAKE_SKIP_INSTALL_ALL_DEPENDENCY ON)  # the tests need not be built
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
-set(ROOMS core config telemetry data device graph comm_transport comm_reduce ops exec balance optim input checkpoint observe plan train launch)
+set(ROOMS core config telemetry store data device graph comm_transport comm_reduce ops exec balance optim input checkpoint observe plan train launch)
 set(ROOM_TARGETS ${ROOMS})
 list(TRANSFORM ROOM_TARGETS PREPEND lockstep_)
 foreach(ROOM ${ROOMS})
@@ -37,6 +37,7 @@ configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/lockstepConfig.cmake.in
 write_basic_package_version_file(${CMAKE_BINARY_DIR}/generated/lockstepConfigVersion.cmake
   COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_CURRENT_LIST_DIR}/Libraries.cmake ${CMAKE_CURRENT_LIST_DIR}/FindoneDNN.cmake
+  ${CMAKE_CURRENT_LIST_DIR}/FindPCRE2.cmake
   ${CMAKE_BINARY_DIR}/generated/lockstepConfig.cmake
   ${CMAKE_BINARY_DIR}/generated/lockstepConfigVersion.cmake DESTINATION ${PACKAGE_DIR})
 

@@ -45,6 +45,7 @@ struct DataSetInfo {
   std::vector<std::int64_t> class_counts;  ///< by class, over all samples
   std::int64_t vocabulary = 0;             ///< token sets: number of distinct tokens; 0: not known
   std::vector<std::string> token_text;     ///< text split into characters: what each token stands for, by number
+  std::string tokenizer;                   ///< byte-pair encoding: the text of its tokenizer.json; empty: none
   std::vector<Column> columns;             ///< tables: in the order of their elements
   std::vector<double> mean, stddev;        ///< images: by channel, on the scale 0...1, if the source knows them; else
                                            ///< empty

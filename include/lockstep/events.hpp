@@ -181,6 +181,26 @@ struct Checkpoint {
   }
 };
 
+struct Copy {
+  static constexpr const char* kName = "copy";
+  static constexpr const char* kDoc =
+      "A checkpoint is copied to an object store, or fetched from it (checkpoint.copy_to).";
+  std::int64_t step = 0;
+  std::string path;
+  bool fetched = false;
+  double seconds = 0;
+  std::int64_t bytes = 0;
+
+  template <class Field>
+  static void describe(Field&& field) {
+    field("step", &Copy::step, "steps done when the checkpoint was taken");
+    field("path", &Copy::path, "of the copy");
+    field("fetched", &Copy::fetched, "true: it was fetched into the run directory, which had no checkpoint");
+    field("seconds", &Copy::seconds, "time that it took", Unit::seconds);
+    field("bytes", &Copy::bytes, "its size", Unit::bytes);
+  }
+};
+
 struct Balance {
   static constexpr const char* kName = "balance";
   static constexpr const char* kDoc = "Shards move between ranks.";
@@ -249,7 +269,8 @@ struct Restart {
   static void describe(Field&& field) {
     field("reason", &Restart::reason,
           "\"death\", \"hang\", \"error\", \"mpirun\", \"resize\", or \"given up\": no restart follows");
-    field("message", &Restart::message, "what happened, as a sentence");
+    field("message", &Restart::message,
+          "what happened, as a sentence; with `path`, the settings that are new from here on");
     field("rank", &Restart::rank, "the rank that it happened to; -1: none in particular");
     field("host", &Restart::host, "host of that rank");
     field("step", &Restart::step, "steps done so far");
@@ -355,8 +376,8 @@ struct End {
   }
 };
 
-using Event =
-    std::variant<Start, Part, Gpu, Step, Evaluation, Checkpoint, Balance, BadSample, Restart, Warning, Launch, End>;
+using Event = std::variant<Start, Part, Gpu, Step, Evaluation, Checkpoint, Copy, Balance, BadSample, Restart, Warning,
+                           Launch, End>;
 
 /// Receives the events of a run; called by one thread.
 class Sink {

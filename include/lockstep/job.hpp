@@ -56,10 +56,12 @@ struct SourceOptions {
   bool masks = false;                           ///< digits: also where the ink is (image, mask, label)
   SourcePart part = SourcePart::automatic;      ///< idx, cifar
   Tokenizer tokenizer = Tokenizer::characters;  ///< text
-  std::int64_t context = 0;                     ///< text, tokens: window length
-  double masked = 0;                     ///< text, tokens: share of a window that is hidden and predicted; 0: the
-                                         ///< next token is predicted instead
-  std::vector<std::string> target;       ///< table: columns to predict
+  std::string tokenizer_file;       ///< text: a tokenizer.json, or a folder with one or with vocab.json and merges.txt;
+                                    ///< empty: `tokenizer`
+  std::int64_t context = 0;         ///< text, tokens: window length
+  double masked = 0;                ///< text, tokens: share of a window that is hidden and predicted; 0: the next token
+                                    ///< is predicted instead
+  std::vector<std::string> target;  ///< table: columns to predict
   std::vector<std::string> features;     ///< table: columns to predict from; empty: all others
   std::vector<std::string> categorical;  ///< table: columns of numbers that are names of categories
   BadWhenIndexed bad_samples = BadWhenIndexed::refuse;
@@ -167,6 +169,7 @@ struct CheckpointOptions {
   std::optional<Span> keep_every;
   std::string best;                    ///< metric; empty: none
   std::int64_t part_bytes = 16 << 20;  ///< of a file; more files let more ranks write
+  std::string copy_to;                 ///< s3://bucket/key: copies are made there; empty: none
 };
 
 struct InitializeOptions {

@@ -136,7 +136,7 @@ class Restart(TypedDict):
     """A run resumes from a checkpoint (`step`, `path`), or the supervisor starts its ranks again (all but `path`)."""
     event: Literal["restart"]
     reason: NotRequired[str]  # "death", "hang", "error", "mpirun", "resize", or "given up": no restart follows
-    message: NotRequired[str]  # what happened, as a sentence
+    message: NotRequired[str]  # what happened, as a sentence; with `path`, the settings that are new from here on
     rank: NotRequired[int]  # the rank that it happened to; -1: none in particular
     host: NotRequired[str]  # host of that rank
     step: int  # steps done so far

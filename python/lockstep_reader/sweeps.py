@@ -10,6 +10,7 @@ from .run import Run, open_run
 
 _REMEDY = "name the directory of a sweep, sweeps/<name> by default"
 _FIXED = ("trial", "state", "value", "steps", "device_seconds", "failures", "message", "parameters_sha256")
+_COPIED = ("from_trial", "from_step")  # of a population
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,6 +27,7 @@ class Trial:
     message: str
     parameters_sha256: str
     directory: str  # where the sweep has its run; "" where that is not known
+    copied: tuple[int, int] | None = None  # in a population, the trial and the step that it went on from; None: step 0
 
     def run(self) -> Run:
         """Its run directory. Raises MissingError if it is not there."""
@@ -82,9 +84,10 @@ def open_sweep(path: str | os.PathLike) -> Sweep:
 
 
 def _trial(entry: dict, directory: str) -> Trial:
+    copied = entry.get("from")
     return Trial(entry["trial"], entry["state"], entry["value"], entry["steps"], entry["settings"], entry["metrics"],
                  entry["device_seconds"], entry["failures"], entry["message"], entry["parameters_sha256"],
-                 f"{directory}/trials/{entry['trial']:04}")
+                 f"{directory}/trials/{entry['trial']:04}", (copied["trial"], copied["step"]) if copied else None)
 
 
 def read_trials_csv(path: str | os.PathLike) -> list[Trial]:
@@ -102,11 +105,13 @@ def read_trials_csv(path: str | os.PathLike) -> list[Trial]:
 
 
 def _trial_of_row(row: dict) -> Trial:
-    others = {name: text for name, text in row.items() if name not in _FIXED and text != ""}
+    others = {name: text for name, text in row.items() if name not in _FIXED + _COPIED and text != ""}
     metrics = {name.removeprefix("validation_"): float(text) for name, text in others.items() if _is_metric(name)}
     settings = {name: _value(text) for name, text in others.items() if not _is_metric(name)}
+    copied = (int(row["from_trial"]), int(row["from_step"])) if row.get("from_trial") else None
     return Trial(int(row["trial"]), row["state"], float(row["value"]) if row["value"] else None, int(row["steps"]), settings,
-                 metrics, float(row["device_seconds"]), int(row["failures"]), row["message"], row["parameters_sha256"], "")
+                 metrics, float(row["device_seconds"]), int(row["failures"]), row["message"], row["parameters_sha256"], "",
+                 copied)
 
 
 def _is_metric(name: str) -> bool:

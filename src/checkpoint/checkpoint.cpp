@@ -114,6 +114,33 @@ std::vector<std::string> list_checkpoints(const std::string& checkpoints) {
   return list;
 }
 
+std::string share_checkpoint(const std::string& from, const std::string& to, std::int64_t step) {
+  const std::string name = checkpoint_name(step);
+  const fs::path source = from + "/" + name, target = to + "/" + name, manifest = "manifest.json";
+  if (fs::exists(target / manifest)) return target.string();
+  if (!fs::exists(source / manifest)) {
+    throw Error(ExitCode::data,
+                fmt::format("{}: expected a checkpoint, from which another run goes on, found none", source.string()));
+  }
+  try {
+    fs::remove_all(target);
+    fs::create_directories(target);
+    const auto share = [&](const fs::path& file) {
+      std::error_code unlinked;
+      fs::create_hard_link(source / file, target / file, unlinked);
+      if (unlinked) fs::copy_file(source / file, target / file);
+    };
+    for (const auto& file : fs::directory_iterator(source)) {
+      if (file.path().filename() != manifest) share(file.path().filename());
+    }
+    share(manifest);  // last: without it there is no checkpoint
+  } catch (const fs::filesystem_error& error) {
+    throw Error(ExitCode::infrastructure,
+                fmt::format("{}: cannot share the checkpoint: {}", target.string(), error.code().message()));
+  }
+  return target.string();
+}
+
 std::string best_checkpoint(const std::string& checkpoints) {
   std::string name = read_if_there(checkpoints + "/best").value_or("");
   if (!name.empty() && name.back() == '\n') name.pop_back();

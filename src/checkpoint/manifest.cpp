@@ -63,6 +63,9 @@ void write_progress(const Progress& p, Json& json) {
   json["shards"] = p.shards;
   json["job_digest"] = p.job_digest;
   json["job"] = p.job;
+  for (const auto& earlier : p.earlier_settings) {
+    json["earlier_settings"].push_back({{"until", earlier.until}, {"job", earlier.job}});
+  }
   json["data_digest"] = p.data_digest;
   json["data"] = Json::parse(p.data_facts, nullptr, false);
   if (json["data"].is_discarded()) json["data"] = Json::object();
@@ -91,6 +94,9 @@ Progress read_progress(const Json& json) {
       config::with_new_names({json.at("job").get<std::string>(), json.at("job_digest").get<std::string>()});
   p.job = std::move(job.text);
   p.job_digest = std::move(job.digest);
+  for (const Json& earlier : json.value("earlier_settings", Json::array())) {
+    p.earlier_settings.push_back({integer_of<std::int64_t>(earlier.at("until")), earlier.at("job").get<std::string>()});
+  }
   json.at("data_digest").get_to(p.data_digest);
   p.data_facts = json.value("data", Json::object()).dump();
   json.at("fingerprint").get_to(p.fingerprint);

@@ -21,12 +21,19 @@ struct BestValue {
   double value = 0;
 };
 
+/// The job with which a run trained up to a step, before it went on with other settings.
+struct EarlierSettings {
+  std::int64_t until = 0;  ///< steps done with them
+  std::string job;         ///< in canonical form; names the run that it was
+};
+
 struct Progress {
   std::int64_t step = 0;  ///< steps done
   std::int64_t samples = 0;
   std::uint64_t seed = 0;
   std::int64_t shards = 0;
-  std::string job_digest, job;  ///< in canonical form
+  std::string job_digest, job;                    ///< in canonical form
+  std::vector<EarlierSettings> earlier_settings;  ///< in order; empty: `job` has held since the first step
   std::string data_digest, fingerprint, instructions;
   std::string data_facts;  ///< JSON: what using the model requires to know about its data (input/data_facts.hpp)
   std::string exactness;   ///< "bitwise" as long as all steps were computed under one fingerprint

@@ -156,15 +156,22 @@ void require_shared(const std::string& directory, Communicator& communicator, st
                   directory, topology.host_name(0), blind));
 }
 
-void require_same_job(const Checkpoint& checkpoint, const CanonicalJob& job) {
+void require_same_job(const Checkpoint& checkpoint, const CanonicalJob& job, bool change_settings) {
   const Progress& progress = checkpoint.manifest.progress;
   if (progress.job_digest == job.digest) return;
   constexpr std::size_t kMost = 8;
-  auto differences = config::differences(progress.job, job.text);
+  auto differences =
+      change_settings ? config::fixed_differences(progress.job, job.text) : config::differences(progress.job, job.text);
+  if (change_settings && differences.empty()) return;
   if (differences.size() > kMost) {
     const std::size_t more = differences.size() - kMost + 1;
     differences.resize(kMost - 1);
     differences.push_back(fmt::format("and {} more", more));
+  }
+  if (change_settings) {
+    throw Error(ExitCode::configuration,
+                fmt::format("{}: --change-settings: expected other values of {} only, found others: {}; restore these",
+                            checkpoint.path, config::kChangeableSettings, fmt::join(differences, "; ")));
   }
   throw Error(ExitCode::configuration,
               fmt::format("{}: this checkpoint is of another job: {}; restore the old values, or choose a new "

@@ -72,8 +72,9 @@ void require_shared(const std::string& directory, Communicator& communicator, st
                                                        const std::function<void(const Checkpoint&)>& require_same_run,
                                                        std::vector<std::string>& notes);
 
-/// Throws Error(configuration) naming the differing keys if the checkpoint belongs to another job.
-void require_same_job(const Checkpoint& checkpoint, const CanonicalJob& job);
+/// Throws Error(configuration) naming the differing keys if the checkpoint belongs to another job; `change_settings`:
+/// to one that differs in what cannot change between two steps.
+void require_same_job(const Checkpoint& checkpoint, const CanonicalJob& job, bool change_settings = false);
 
 /// Sends rank 0's answer to all ranks.
 [[nodiscard]] std::optional<Checkpoint> broadcast_checkpoint(std::optional<Checkpoint> checkpoint,

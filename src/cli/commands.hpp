@@ -16,6 +16,7 @@ using Action = std::function<int()>;
 void add_train(CLI::App& program, Action& run);
 void add_launch(CLI::App& program, Action& run);
 void add_sweep(CLI::App& program, Action& run);
+void add_replay(CLI::App& program, Action& run);
 void add_ensemble(CLI::App& program, Action& run);
 void add_tune(CLI::App& program, Action& run);
 void add_pod(CLI::App& program, Action& run);

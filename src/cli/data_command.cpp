@@ -1,5 +1,5 @@
 // lockstep data: what a data set holds (info), converting it to one indexed file (pack), downloading known ones
-// (fetch).
+// (fetch); texts to tokens (tokenize) and back stand in a file of their own.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -119,12 +119,15 @@ void add_data_pack(CLI::App& data, Action& run) {
 }  // namespace
 
 void add_data(CLI::App& program, Action& run) {
-  CLI::App* command = program.add_subcommand("data", "Inspect and pack data sets, and download well-known ones.");
+  CLI::App* command =
+      program.add_subcommand("data", "Inspect and pack data sets, tokenize texts, and download well-known sets.");
   command->require_subcommand(1);
   command->footer("Example:\n  lockstep data info examples/cifar10-resnet20.yaml");
   add_data_info(*command, run);
   add_data_pack(*command, run);
   add_data_fetch(*command, run);
+  add_data_tokenize(*command, run);
+  add_data_detokenize(*command, run);
 }
 
 }  // namespace lockstep::cli

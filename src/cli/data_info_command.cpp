@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "cli/data_words.hpp"
+#include "core/cache_directory.hpp"
 #include "data/contact_sheet.hpp"
 #include "data/statistics.hpp"
 #include "input/prepared_data.hpp"
@@ -141,7 +142,7 @@ void draw(const std::string& path, const DataSet& set, const data::Pipeline& pip
 }
 
 void info_of_source(const InfoArguments& arguments, const Job& job, const Registries& registries) {
-  input::SourceIndexes indexes(data::default_cache_directory());
+  input::SourceIndexes indexes(cache_directory());
   const auto set = indexes.open("source", job.data.train, nullptr);
   const auto statistics = data::channel_statistics(*set, {.notes = &indexes.notes("source")});
   print_set("source", *set, statistics, indexes.keep(), arguments.all);

@@ -11,6 +11,8 @@
 namespace lockstep::cli {
 
 void add_data_info(CLI::App& data, Action& run);
+void add_data_tokenize(CLI::App& data, Action& run);
+void add_data_detokenize(CLI::App& data, Action& run);
 
 struct DataWords {
   JobFile job;

@@ -107,6 +107,7 @@ void examine_module(Report& report, const train::GpuFacts& facts) {
   if (facts.module_problem.empty()) {
     report.fact("CUDA module", fmt::format("for CUDA {}", device::cuda_version_text(facts.module_cuda_version)));
     report.fact("CUDA libraries", facts.module_libraries);
+    report.fact("GPU code", train::kGpuCodeTested);
     return;
   }
   report.fact("CUDA module", facts.module_problem);

@@ -53,7 +53,7 @@ int train_ensemble(EnsembleTraining& arguments) {
   ensemble.direction = better_direction(ensemble.metric, registries);
   const JobFile job = config::load_member(ensemble, {}, catalogue);
   config::check_world_size(job, arguments.options.ranks_per_trial);
-  place_trials(job, arguments.ranks, "--ranks-per-member", arguments.options);
+  place_trials(job, arguments.ranks, {"--ranks-per-member", "--members-per-gpu"}, arguments.options);
   arguments.options.json = arguments.log == "json";
   return sweep::run_sweep(ensemble, arguments.options, catalogue);
 }
@@ -172,6 +172,11 @@ void add_ensemble_train(CLI::App& ensemble, Action& run) {
                    "ranks of all members that are trained at the same time; auto: one for each GPU, or core")
       ->capture_default_str();
   command->add_option("--ranks-per-member", options.ranks_per_trial, "ranks that train a member")
+      ->check(at_least(1))
+      ->capture_default_str();
+  command
+      ->add_option("--members-per-gpu", options.trials_per_gpu,
+                   "members that share a GPU, or a slice of one, where MPS or time-slicing lets them")
       ->check(at_least(1))
       ->capture_default_str();
   command->add_option("--retries", options.retries, "how often a member that ends with an error is tried again")

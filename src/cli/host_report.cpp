@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -52,6 +53,7 @@ std::unique_ptr<train::Backend> backend_of(Communicator& communicator, const std
 RankFacts facts_of(Communicator& communicator, const std::string& wanted, std::unique_ptr<train::Backend>& backend) {
   RankFacts facts;
   facts.host = communicator.topology().host_name(communicator.rank());
+  if (const char* node = std::getenv("LOCKSTEP_NODE"); node != nullptr) facts.host += fmt::format(" on {}", node);
   backend = backend_of(communicator, wanted, facts);
   if (backend) {
     facts.is_gpu = backend->device().kind() == DeviceKind::cuda;
@@ -90,9 +92,8 @@ std::vector<RankFacts> gather(Communicator& communicator, const RankFacts& of_th
 }
 
 void print_ranks(const Topology& topology, const std::vector<RankFacts>& facts) {
-  const auto longest = std::max_element(topology.host_names.begin(), topology.host_names.end(),
-                                        [](const auto& a, const auto& b) { return a.size() < b.size(); });
-  const std::size_t width = std::max<std::size_t>(longest->size(), 4);
+  std::size_t width = 4;
+  for (const RankFacts& rank : facts) width = std::max(width, rank.host.size());
   fmt::print("{} rank{} on {} host{}\n\nrank  {:<{}}  computes on\n", facts.size(), facts.size() == 1 ? "" : "s",
              topology.host_names.size(), topology.host_names.size() == 1 ? "" : "s", "host", width);
   std::map<std::string, int> kinds;

@@ -32,6 +32,7 @@ int run(int argc, char** argv) {
   lockstep::cli::add_train(program, action);
   lockstep::cli::add_launch(program, action);
   lockstep::cli::add_sweep(program, action);
+  lockstep::cli::add_replay(program, action);
   lockstep::cli::add_ensemble(program, action);
   lockstep::cli::add_tune(program, action);
   lockstep::cli::add_pod(program, action);

@@ -60,6 +60,10 @@ void add_behavior_options(CLI::App& command, launch::PodOptions& options) {
   command.add_flag("--keep-workers", options.keeps_workers, "do not end the workers when the job has ended");
   command.add_flag("--sweep", options.sweep, "the job file is a sweep file: train its trials on the pods");
   command.add_flag("--report", options.report, "instead of running the job, report on its hosts: lockstep bench hosts");
+  command.add_option(
+      "--check-hosts", options.check_hosts,
+      "before the job begins, report on its hosts, with these options of lockstep bench hosts in one word; "
+      "it begins if there is no problem");
   command.add_option("--log", options.log, "people (on stderr) or json (one line per event on stdout)")
       ->check(one_of({"people", "json"}))
       ->capture_default_str();

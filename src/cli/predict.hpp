@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/sampling.hpp"
 #include "train/loaded_model.hpp"
 
 namespace lockstep::cli {
@@ -15,14 +16,16 @@ struct PredictOptions {
   std::string checkpoint = "newest";
   std::vector<std::string> files;  ///< images, or CSV files that name them; tables
   int top = 5;
-  std::string prompt;
+  std::string prompt;  ///< "-": what stdin has
   bool has_prompt = false;
   std::int64_t tokens = 200;
-  double temperature = 0.8;
-  int top_k = 0;  ///< 0: all tokens
+  SamplingOptions sampling;
+  std::vector<std::string> stop;  ///< text ends before the first of these
+  bool cache = true;              ///< keys and values are kept from token to token
   std::uint64_t seed = 1;
-  bool json = false;
-  bool print = true;  ///< false: on ranks that only compute
+  bool json = false, csv = false;
+  bool logits = false;  ///< the model's own numbers instead of probabilities
+  bool print = true;    ///< false: on ranks that only compute
 };
 
 /// What a sample is said to be: probabilities, or values.
@@ -33,12 +36,22 @@ struct SamplePrediction {
 /// Predicts every sample of a set, with one model or several.
 using PredictSet = std::function<std::vector<SamplePrediction>(const DataSet&)>;
 
+/// Predictions by all ranks, which have all of them afterwards. Collective.
+[[nodiscard]] std::vector<SamplePrediction> predict_on_ranks(train::LoadedModel& model, const DataSet& set,
+                                                             Communicator& communicator, bool logits);
+
+/// Files of the words: a folder is all of its JPEG and PNG files, also in folders within, a pattern what it matches;
+/// both in byte order. Throws Error(usage) for one that has none.
+[[nodiscard]] std::vector<std::string> files_of_words(const std::vector<std::string>& words);
+
+/// `--log csv`: a line; fields are quoted where they must be.
+void print_csv(const std::vector<std::string>& fields);
+/// The names of a prediction's numbers: classes, or value, value2, ...
+[[nodiscard]] std::vector<std::string> value_names(const DataSetInfo& info, std::size_t values);
+
 /// `model`: says what samples and predictions are like; `predict` predicts them.
 void predict_images(const train::LoadedModel& model, const PredictOptions& options, const PredictSet& predict);
 void predict_table(const train::LoadedModel& model, const PredictOptions& options, const PredictSet& predict);
 void predict_text(train::LoadedModel& model, const PredictOptions& options);
-
-/// Indices of the `count` largest values, largest first; equal values in order of their indices.
-[[nodiscard]] std::vector<std::size_t> largest(const std::vector<double>& values, int count);
 
 }  // namespace lockstep::cli

@@ -1,4 +1,5 @@
-// lockstep predict: how a trained job classifies image files, or continues a text.
+// lockstep predict: how a trained job classifies image files, continues a text, or fills in a table. The same bytes on
+// any number of ranks.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -9,8 +10,8 @@
 #include "cli/commands.hpp"
 #include "cli/job_argument.hpp"
 #include "cli/predict.hpp"
+#include "cli/ranks.hpp"
 #include "cli/validators.hpp"
-#include "ensemble/combine.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::cli {
@@ -19,8 +20,9 @@ namespace {
 
 struct PredictArguments {
   JobArgument job;
+  RankOptions ranks;
   PredictOptions options;
-  std::string log = "people";
+  std::string log = "people", scores = "probabilities";
 };
 
 bool has(const DataSetInfo& info, Feature::Kind kind) {
@@ -42,48 +44,43 @@ void require_files_of_default_job(const PredictArguments& arguments) {
                           first));
 }
 
-// Words after the job are overrides or files: a job file ends in .yaml, .yml or .json, a run is a directory.
+// Words after the job are overrides or files: a job file ends in .yaml, .yml or .json, a run is a directory; folders
+// after either are of images.
 void take_files(PredictArguments& arguments) {
   std::vector<std::string> words;
+  bool has_job = false;
   for (const auto& word : arguments.job.words) {
-    const bool is_job = word.ends_with(".yaml") || word.ends_with(".yml") || word.ends_with(".json") ||
-                        std::filesystem::is_directory(word);
+    const bool is_file_of_job = word.ends_with(".yaml") || word.ends_with(".yml") || word.ends_with(".json");
+    const bool is_job = is_file_of_job || (!has_job && std::filesystem::is_directory(word));
+    has_job = has_job || is_job;
     (is_job || is_override(word) ? words : arguments.options.files).push_back(word);
   }
   arguments.job.words = words;
+  arguments.options.files = files_of_words(arguments.options.files);
   require_files_of_default_job(arguments);
 }
 
-std::vector<SamplePrediction> predict_alone(train::LoadedModel& model, const DataSet& set) {
-  const auto meaning = ensemble::meaning_of(model.job().loss.kind);
-  std::vector<SamplePrediction> predictions(static_cast<std::size_t>(set.size()));
-  model.predict(set, [&](std::int64_t id, std::span<const float> prediction) {
-    predictions[static_cast<std::size_t>(id)] = {meaning != ensemble::Meaning::values,
-                                                 ensemble::read_prediction(meaning, prediction)};
-  });
-  return predictions;
-}
-
-int predict(PredictArguments& arguments) {
-  take_files(arguments);
+int predict(PredictArguments& arguments, Communicator& communicator, const JobFile& job, const Registries& registries) {
   arguments.options.json = arguments.log == "json";
-  const Registries registries = Registries::built_in();
-  const JobFile job = arguments.job.load(train::catalogue_of(registries), false);
-  const auto communicator = make_single_communicator();
+  arguments.options.csv = arguments.log == "csv";
+  arguments.options.logits = arguments.scores == "logits";
+  arguments.options.print = communicator.rank() == 0;
   const std::string& given = arguments.job.checkpoint;
-  train::LoadedModel model(job, given.empty() ? arguments.options.checkpoint : given, registries, *communicator, {},
+  train::LoadedModel model(job, given.empty() ? arguments.options.checkpoint : given, registries, communicator, {},
                            [&] { return arguments.job.load(train::catalogue_of(registries)); });
   const DataSetInfo& info = model.data();
-  const auto alone = [&](const DataSet& set) { return predict_alone(model, set); };
+  const auto together = [&](const DataSet& set) {
+    return predict_on_ranks(model, set, communicator, arguments.options.logits);
+  };
   if (has(info, Feature::Kind::tokens)) {
     predict_text(model, arguments.options);
   } else if (arguments.options.has_prompt) {
     throw Error(ExitCode::usage, fmt::format("--prompt: this job trains on {}, not on text; give {} files instead",
                                              info.format, has(info, Feature::Kind::columns) ? "CSV" : "image"));
   } else if (has(info, Feature::Kind::image)) {
-    predict_images(model, arguments.options, alone);
+    predict_images(model, arguments.options, together);
   } else if (has(info, Feature::Kind::columns)) {
-    predict_table(model, arguments.options, alone);
+    predict_table(model, arguments.options, together);
   } else {
     throw Error(ExitCode::usage,
                 fmt::format("predict: expected a job on images, text or a table, found {}", info.format));
@@ -91,32 +88,58 @@ int predict(PredictArguments& arguments) {
   return 0;
 }
 
+int predict(PredictArguments& arguments) {
+  take_files(arguments);
+  arguments.ranks.need_data = false;
+  return run_on_ranks(arguments.ranks, arguments.job,
+                      [&](Communicator& communicator, const JobFile& job, const Registries& registries) {
+                        return predict(arguments, communicator, job, registries);
+                      });
+}
+
 void add_options(CLI::App& command, PredictArguments& arguments) {
   PredictOptions& options = arguments.options;
   command
       .add_option("JOB", arguments.job.words,
-                  "a job file (.yaml, .yml, .json) or a run's directory, overrides key=value; image files, CSV "
-                  "files that name them, or tables")
+                  "a job file (.yaml, .yml, .json) or a run's directory, overrides key=value; image files, "
+                  "folders or patterns of them, .csv or .jsonl files that name them, or tables")
       ->expected(0, -1);
   command.add_option("--checkpoint", options.checkpoint, kCheckpointHelp)->capture_default_str();
   command.add_option("--top", options.top, "images and tables: how many classes to print")
       ->check(at_least(1))
       ->capture_default_str();
-  command.add_option("--prompt", options.prompt, "text: the prompt to continue");
+  command
+      .add_option("--scores", arguments.scores, "images and tables: probabilities, or logits, the model's own numbers")
+      ->check(one_of({"probabilities", "logits"}))
+      ->capture_default_str();
+  command.add_option("--prompt", options.prompt, "text: the prompt to continue; -: what stdin has");
   command.add_option("--tokens", options.tokens, "text: how many tokens to generate")
       ->check(at_least(0))
       ->capture_default_str();
   command
-      .add_option("--temperature", options.temperature,
+      .add_option("--temperature", options.sampling.temperature,
                   "text: temperature of the sampling; 0 always takes the likeliest token")
       ->check(at_least(0))
       ->capture_default_str();
-  command.add_option("--top-k", options.top_k, "text: sample from the k likeliest tokens only; 0: from all")
+  command.add_option("--top-k", options.sampling.top_k, "text: sample from the k likeliest tokens only; 0: from all")
       ->check(at_least(0))
       ->capture_default_str();
+  command
+      .add_option("--top-p", options.sampling.top_p,
+                  "text: sample from the fewest likeliest tokens whose probabilities sum to this; 1: from all")
+      ->check(above_up_to(0, 1))
+      ->capture_default_str();
+  command.add_option("--stop", options.stop, "text: end before this text; may be given several times")
+      ->check(CLI::Validator(
+          [](std::string& found) { return found.empty() ? "expected a text, found ''" : std::string(); }, "TEXT"))
+      ->allow_extra_args(false);
+  command.add_flag("!--no-cache", options.cache,
+                   "text: compute the whole window again for each token; the same text, slower");
   command.add_option("--seed", options.seed, "text: seed of the sampling")->capture_default_str();
-  command.add_option("--log", arguments.log, "people, or json: one object per sample on stdout")
-      ->check(one_of({"people", "json"}))
+  arguments.ranks.add_to(command);
+  command
+      .add_option("--log", arguments.log, "people; json: one object per sample on stdout; or csv: one line per sample")
+      ->check(one_of({"people", "json", "csv"}))
       ->capture_default_str();
 }
 
@@ -131,8 +154,10 @@ void add_predict(CLI::App& program, Action& run) {
       "is as many files in a row, in the order of its features, or a row of a CSV file with a column for each.\n\n"
       "Examples:\n  lockstep predict runs/cifar10-resnet20 cat.png dog.jpg --top 3\n"
       "  lockstep predict runs/two-towers pairs.csv\n"
-      "  lockstep predict runs/houses new-houses.csv\n"
-      "  lockstep predict examples/shakespeare-gpt.yaml --prompt 'ROMEO:' --tokens 300 --top-k 40");
+      "  lockstep predict runs/houses new-houses.csv --log csv\n"
+      "  lockstep predict runs/cifar10-resnet20 photos --ranks 2 --log json\n"
+      "  lockstep predict examples/shakespeare-gpt.yaml --prompt 'ROMEO:' --tokens 300 --top-k 40\n"
+      "  lockstep predict runs/gpt --prompt - --top-p 0.9 --stop '<|endoftext|>' < prompt.txt");
   auto arguments = std::make_shared<PredictArguments>();
   add_options(*command, *arguments);
   command->callback([&run, arguments, command] {

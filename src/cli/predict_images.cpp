@@ -6,7 +6,6 @@
 #include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <numeric>
 #include <string>
 #include <vector>
 
@@ -22,6 +21,30 @@ namespace {
 
 /// The files of one sample, in the order of the features.
 using SampleFiles = std::vector<std::string>;
+
+void add_lines(const std::string& path, const std::vector<std::string>& features, std::vector<SampleFiles>& samples) {
+  const auto text = read_whole_file(path);
+  if (!text) throw Error(ExitCode::data, fmt::format("{}: cannot open; expected lines of JSON", path));
+  const auto folder = std::filesystem::path(path).parent_path();
+  std::int64_t number = 0;
+  for (std::size_t at = 0; at < text->size();) {
+    const std::size_t end = std::min(text->find('\n', at), text->size());
+    const std::string line = text->substr(at, end - at);
+    at = end + 1;
+    ++number;
+    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
+    const auto json = nlohmann::json::parse(line, nullptr, false);
+    SampleFiles sample;
+    for (const auto& feature : features) {
+      if (!json.is_object() || !json.contains(feature) || !json[feature].is_string()) {
+        throw Error(ExitCode::data, fmt::format("{}:{}: expected an object with a file \"{}\", found {}", path, number,
+                                                feature, line.substr(0, 60)));
+      }
+      sample.push_back((folder / json[feature].get<std::string>()).string());
+    }
+    samples.push_back(std::move(sample));
+  }
+}
 
 void add_rows(const std::string& path, const std::vector<std::string>& features, std::vector<SampleFiles>& samples) {
   const auto text = read_whole_file(path);
@@ -54,14 +77,18 @@ void add_rows(const std::string& path, const std::vector<std::string>& features,
 
 /// Plain files are taken in the order given, `features` of them for each sample. A .csv file has a header with a column
 /// for each feature, and each row names the files of one sample, relative to the CSV file's folder; other columns (a
-/// label) are ignored. Throws Error(usage) if the number of files is not a multiple of the number of features,
-/// Error(data) if a CSV file lacks a column.
+/// label) are ignored. A .jsonl file has an object with such entries in each line. Throws Error(usage) if the number of
+/// files is not a multiple of the number of features, Error(data) if a CSV file lacks a column.
 std::vector<SampleFiles> sample_files(const std::vector<std::string>& files, const std::vector<std::string>& features) {
   std::vector<SampleFiles> samples;
   SampleFiles sample;
   for (const auto& file : files) {
     if (file.ends_with(".csv")) {
       add_rows(file, features, samples);
+      continue;
+    }
+    if (file.ends_with(".jsonl")) {
+      add_lines(file, features, samples);
       continue;
     }
     sample.push_back(file);
@@ -162,23 +189,29 @@ void print_sample(const train::LoadedModel& model, const PredictOptions& options
   for (const std::size_t i : order) fmt::print("  {:>8.4f}  {}\n", scores[i], class_name(info, i));
 }
 
+void print_images_csv(const train::LoadedModel& model, const ImageFiles& samples,
+                      const std::vector<SamplePrediction>& predictions) {
+  auto header = names_of(model.inputs());
+  const auto values = value_names(model.data(), predictions.empty() ? 0 : predictions[0].values.size());
+  header.insert(header.end(), values.begin(), values.end());
+  print_csv(header);
+  for (std::size_t i = 0; i < predictions.size(); ++i) {
+    auto fields = samples.files_of(i);
+    for (const double value : predictions[i].values) fields.push_back(fmt::format("{}", value));
+    print_csv(fields);
+  }
+}
+
 }  // namespace
 
 void predict_images(const train::LoadedModel& model, const PredictOptions& options, const PredictSet& predict) {
   require_images(model);
   const ImageFiles samples(options.files, model.inputs());
   const auto predictions = predict(samples);
+  if (options.csv && options.print) return print_images_csv(model, samples, predictions);
   for (std::size_t i = 0; options.print && i < predictions.size(); ++i) {
     print_sample(model, options, samples.files_of(i), predictions[i]);
   }
-}
-
-std::vector<std::size_t> largest(const std::vector<double>& values, int count) {
-  std::vector<std::size_t> order(values.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return values[a] > values[b]; });
-  order.resize(std::min(order.size(), static_cast<std::size_t>(std::max(count, 1))));
-  return order;
 }
 
 }  // namespace lockstep::cli

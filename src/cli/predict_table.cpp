@@ -55,6 +55,18 @@ void predict_table(const train::LoadedModel& model, const PredictOptions& option
   const DataSetInfo& info = model.data();
   const auto rows = data::open(source, {.like = &info});
   const auto predictions = predict(*rows);
+  if (options.csv && options.print) {
+    const std::size_t values = predictions.empty() ? 0 : predictions[0].values.size();
+    std::vector<std::string> header = {"row"};
+    for (auto& name : value_names(info, values)) header.push_back(std::move(name));
+    print_csv(header);
+    for (std::size_t i = 0; i < predictions.size(); ++i) {
+      std::vector<std::string> fields = {rows->name(static_cast<std::int64_t>(i))};
+      for (const double value : predictions[i].values) fields.push_back(fmt::format("{}", value));
+      print_csv(fields);
+    }
+    return;
+  }
   for (std::int64_t id = 0; options.print && id < rows->size(); ++id) {
     const SamplePrediction& row = predictions[static_cast<std::size_t>(id)];
     if (row.values.size() == info.class_names.size() && row.probabilities) {

@@ -1,19 +1,21 @@
-// Text that continues a prompt. The whole window is recomputed for each token; since the model is causal, the content
-// to the right of the last token does not matter.
+// Text that continues a prompt. A window is filled from the left; since the model is causal, what stands to the right
+// of the last token does not matter.
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
-#include <charconv>
 #include <cstdint>
 #include <cstdio>
-#include <map>
+#include <iostream>
+#include <iterator>
+#include <memory>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <string>
 #include <vector>
 
 #include "cli/predict.hpp"
+#include "cli/sampling.hpp"
+#include "cli/token_codec.hpp"
+#include "exec/cached_model.hpp"
 #include "lockstep/data_set.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/random.hpp"
@@ -21,96 +23,6 @@
 namespace lockstep::cli {
 
 namespace {
-
-/// Between text and tokens, in one of three ways: characters (DataSetInfo::token_text), bytes, or, if the data set has
-/// neither, the token numbers separated by spaces.
-class TokenCodec {
- public:
-  explicit TokenCodec(const DataSetInfo& info);
-
-  /// Throws Error(usage), naming the first character or number that is not a token.
-  [[nodiscard]] std::vector<std::int32_t> encode(const std::string& text) const;
-  /// What `token` appends to a text that ends with `text`: numbers are separated by one space.
-  [[nodiscard]] std::string decode_after(const std::string& text, std::int32_t token) const;
-
- private:
-  enum class Kind { characters, bytes, numbers };
-  [[nodiscard]] std::vector<std::int32_t> encode_characters(const std::string& text) const;
-  [[nodiscard]] std::vector<std::int32_t> encode_numbers(const std::string& text) const;
-
-  Kind kind_;
-  std::int64_t vocabulary_;
-  std::vector<std::string> text_;
-  std::map<std::string, std::int32_t> number_;
-};
-
-// Length in bytes of the UTF-8 character that starts with `c`; 1 if no character can.
-std::size_t character_bytes(unsigned char c) {
-  if (c >= 0xF0) return 4;
-  if (c >= 0xE0) return 3;
-  return c >= 0xC0 ? 2 : 1;
-}
-
-TokenCodec::TokenCodec(const DataSetInfo& info)
-    : kind_(Kind::numbers), vocabulary_(info.vocabulary), text_(info.token_text) {
-  if (!text_.empty()) {
-    kind_ = Kind::characters;
-  } else if (info.format == "text, bytes") {
-    kind_ = Kind::bytes;
-  }
-  for (std::size_t i = 0; i < text_.size(); ++i) number_[text_[i]] = static_cast<std::int32_t>(i);
-}
-
-std::vector<std::int32_t> TokenCodec::encode(const std::string& text) const {
-  if (kind_ == Kind::characters) return encode_characters(text);
-  if (kind_ == Kind::numbers) return encode_numbers(text);
-  std::vector<std::int32_t> tokens;
-  for (const char c : text) tokens.push_back(static_cast<unsigned char>(c));
-  return tokens;
-}
-
-std::vector<std::int32_t> TokenCodec::encode_characters(const std::string& text) const {
-  std::vector<std::int32_t> tokens;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::string character = text.substr(at, character_bytes(static_cast<unsigned char>(text[at])));
-    const auto found = number_.find(character);
-    if (found == number_.end()) {
-      throw Error(ExitCode::usage, fmt::format("--prompt: expected characters of the training text ({} of them), found "
-                                               "'{}', which is not there; remove it",
-                                               text_.size(), character));
-    }
-    tokens.push_back(found->second);
-    at += character.size();
-  }
-  return tokens;
-}
-
-std::vector<std::int32_t> TokenCodec::encode_numbers(const std::string& text) const {
-  std::vector<std::int32_t> tokens;
-  std::istringstream words(text);
-  for (std::string word; words >> word;) {
-    std::int32_t token = -1;
-    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), token);
-    const bool below = vocabulary_ == 0 || token < vocabulary_;
-    if (error != std::errc{} || end != word.data() + word.size() || token < 0 || !below) {
-      throw Error(ExitCode::usage, fmt::format("--prompt: the data are token files without text: expected numbers of "
-                                               "tokens below {}, found '{}'",
-                                               vocabulary_ == 0 ? 65536 : vocabulary_, word));
-    }
-    tokens.push_back(token);
-  }
-  return tokens;
-}
-
-std::string TokenCodec::decode_after(const std::string& text, std::int32_t token) const {
-  if (kind_ == Kind::numbers) {
-    const bool apart = text.empty() || std::isspace(static_cast<unsigned char>(text.back())) != 0;
-    return fmt::format("{}{}", apart ? "" : " ", token);
-  }
-  if (kind_ == Kind::bytes) return std::string(1, static_cast<char>(token));
-  const auto index = static_cast<std::size_t>(token);
-  return index < text_.size() ? text_[index] : "?";
-}
 
 /// A data set of one sample: a window of tokens.
 class Window final : public DataSet {
@@ -140,21 +52,36 @@ class Window final : public DataSet {
   Tensor tokens_;
 };
 
-std::int32_t draw(std::span<const float> scores, const PredictOptions& options, RandomStream& random) {
-  if (options.temperature == 0) {
-    return static_cast<std::int32_t>(std::max_element(scores.begin(), scores.end()) - scores.begin());
+/// What comes after tokens: from keys and values that are kept, as long as all tokens fit into the context; else, and
+/// for models that cannot be computed so, from the whole window, again for each token. Both have the same bits.
+class NextToken {
+ public:
+  NextToken(train::LoadedModel& model, bool cache)
+      : model_(model), window_(model.inputs()[0]), vocabulary_(static_cast<std::size_t>(model.prediction_shape()[1])) {
+    if (cache) cached_ = model.cached();
   }
-  const auto weights = probabilities(scores, options.temperature);
-  const auto candidates = largest(weights, options.top_k > 0 ? options.top_k : static_cast<int>(scores.size()));
-  double sum = 0;
-  for (const std::size_t i : candidates) sum += weights[i];
-  double rest = static_cast<double>(random.unit()) * sum;
-  for (const std::size_t i : candidates) {
-    rest -= weights[i];
-    if (rest < 0) return static_cast<std::int32_t>(i);
+
+  /// By token; valid until the next call. `tokens` are those of the last call, and more.
+  std::span<const float> scores(const std::vector<std::int32_t>& tokens) {
+    const auto count = std::ssize(tokens);
+    if (cached_ && count <= cached_->context()) {
+      return cached_->append(std::span(tokens).subspan(static_cast<std::size_t>(cached_->positions())));
+    }
+    const std::int64_t last = window_.show(tokens);
+    model_.predict(window_, [&](std::int64_t /*id*/, std::span<const float> prediction) {
+      const auto row = prediction.subspan(static_cast<std::size_t>(last) * vocabulary_, vocabulary_);
+      scores_.assign(row.begin(), row.end());
+    });
+    return scores_;
   }
-  return static_cast<std::int32_t>(candidates.back());
-}
+
+ private:
+  train::LoadedModel& model_;
+  Window window_;
+  std::size_t vocabulary_;
+  std::unique_ptr<exec::CachedModel> cached_;
+  std::vector<float> scores_;
+};
 
 void require_causal_text_model(const Graph& graph) {
   for (const Node& node : graph.nodes) {
@@ -173,8 +100,13 @@ void require_causal_text_model(const Graph& graph) {
   }
 }
 
-std::vector<std::int32_t> prompt_tokens(const TokenCodec& codec, const PredictOptions& options) {
-  auto tokens = codec.encode(options.prompt);
+std::string prompt_of(const PredictOptions& options) {
+  if (options.prompt != "-") return options.prompt;
+  return {std::istreambuf_iterator<char>(std::cin), {}};
+}
+
+std::vector<std::int32_t> prompt_tokens(const TokenCodec& codec, const std::string& prompt) {
+  auto tokens = codec.encode(prompt);
   if (tokens.empty()) tokens.push_back(0);
   return tokens;
 }
@@ -188,28 +120,31 @@ void predict_text(train::LoadedModel& model, const PredictOptions& options) {
                             options.files.front()));
   }
   require_causal_text_model(model.graph());
+  if (!options.print) return;  // one rank generates
   const TokenCodec codec(model.data());
-  auto tokens = prompt_tokens(codec, options);
-  const auto vocabulary = static_cast<std::size_t>(model.prediction_shape()[1]);
-  Window window(model.inputs()[0]);
+  const std::string prompt = prompt_of(options);
+  auto tokens = prompt_tokens(codec, prompt);
+  NextToken next(model, options.cache);
+  StopText stop(options.stop);
   RandomStream random(mix(options.seed, hash_name("predict")), 0);
-  std::string text = options.prompt;
-  if (!options.json) fmt::print("{}", text);
-  for (std::int64_t i = 0; i < options.tokens; ++i) {
-    const std::int64_t last = window.show(tokens);
-    std::int32_t next = 0;
-    model.predict(window, [&](std::int64_t /*id*/, std::span<const float> prediction) {
-      next = draw(prediction.subspan(static_cast<std::size_t>(last) * vocabulary, vocabulary), options, random);
-    });
-    tokens.push_back(next);
-    const std::string piece = codec.decode_after(text, next);
-    text += piece;
-    if (options.json) continue;
+  std::string text = prompt;  // all of it, with what is held back or not shown
+  std::string shown = prompt;
+  const auto show = [&](const std::string& piece) {
+    shown += piece;
+    if (options.json) return;
     fmt::print("{}", piece);
     std::fflush(stdout);
+  };
+  if (!options.json) fmt::print("{}", prompt);
+  for (std::int64_t i = 0; i < options.tokens && !stop.stopped(); ++i) {
+    tokens.push_back(draw_token(next.scores(tokens), options.sampling, random));
+    const std::string piece = codec.decode_after(text, tokens.back());
+    text += piece;
+    show(stop.add(piece));
   }
+  show(stop.rest());
   if (options.json) {
-    const nlohmann::ordered_json line = {{"event", "predict"}, {"prompt", options.prompt}, {"text", text}};
+    const nlohmann::ordered_json line = {{"event", "predict"}, {"prompt", prompt}, {"text", shown}};
     fmt::print("{}", line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
   }
   fmt::print("\n");

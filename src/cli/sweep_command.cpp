@@ -4,7 +4,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
-#include <numeric>
 
 #include "cli/commands.hpp"
 #include "cli/job_argument.hpp"
@@ -13,6 +12,7 @@
 #include "cli/validators.hpp"
 #include "config/sweep.hpp"
 #include "device/threads.hpp"
+#include "launch/allocation.hpp"
 #include "launch/child.hpp"
 #include "launch/hosts.hpp"
 #include "lockstep/error.hpp"
@@ -47,9 +47,13 @@ void check_first_trials(const config::SweepFile& sweep, const config::Catalogue&
   }
 }
 
+constexpr PlaceOptionNames kPlaceOptions = {"--ranks-per-trial", "--trials-per-gpu"};
+
 /// The ranks are the slots of the hosts. GPUs are counted on each host by itself; of cores it is taken to have as many
 /// as this machine.
 void place_on_hosts(const JobFile& job, const launch::PoolOptions& pool, sweep::SweepRunOptions& options) {
+  check_sharing(job, kPlaceOptions, options);
+  options.prometheus_port = job.telemetry.prometheus_port;
   const launch::Hosts hosts = pool.list();
   int most = 0;
   for (const auto& host : hosts) {
@@ -61,22 +65,41 @@ void place_on_hosts(const JobFile& job, const launch::PoolOptions& pool, sweep::
     most = std::max(most, host.slots);
   }
   if (job.device == DeviceChoice::cuda) {
-    options.devices = job.devices;
-    if (options.devices.empty()) {
-      options.devices.resize(static_cast<std::size_t>(most));
-      std::iota(options.devices.begin(), options.devices.end(), 0);
-    } else if (options.devices.size() < static_cast<std::size_t>(most)) {
-      throw Error(ExitCode::usage, fmt::format("devices: expected one for each of the {} slots of a host, found {}",
-                                               most, options.devices.size()));
+    const int gpus = (most + options.trials_per_gpu - 1) / options.trials_per_gpu;
+    if (!job.devices.empty() && job.devices.size() < static_cast<std::size_t>(gpus)) {
+      throw Error(ExitCode::usage, fmt::format("devices: expected {} for the {} slots of a host, found {}", gpus, most,
+                                               job.devices.size()));
+    }
+    for (int slot = 0; slot < most; ++slot) {
+      const int gpu = slot / options.trials_per_gpu;
+      options.devices.push_back(job.devices.empty() ? gpu : job.devices[static_cast<std::size_t>(gpu)]);
     }
   } else if (job.threads == 0) {
     options.threads = std::max(1, device::available_cores() / most);
   }
 }
 
-std::optional<launch::PoolOptions> pool_of(const SweepArguments& arguments) {
-  constexpr double kAskAgain = 5;  // seconds: a host that comes back is of use at once
-  if (arguments.hosts.empty() && arguments.hostfile.empty()) return std::nullopt;
+constexpr double kAskAgain = 5;  // seconds: a host that comes back is of use at once
+
+/// The hosts of a Slurm job are those of the sweep, unless the command says otherwise. One host is this machine.
+std::optional<launch::PoolOptions> slurm_pool(SweepArguments& arguments) {
+  const auto allocated = arguments.ranks == "auto" ? launch::allocated_hosts() : std::nullopt;
+  if (!allocated) return std::nullopt;
+  if (allocated->size() == 1) {
+    arguments.ranks = fmt::format("{}", allocated->front().slots);
+    return std::nullopt;
+  }
+  launch::PoolOptions pool;
+  pool.list = [hosts = *allocated] { return hosts; };
+  pool.agent = launch::kSrunAgent;
+  pool.shell = launch::kSrunShell;
+  pool.program = launch::own_command_line().front();
+  pool.ask_again_seconds = kAskAgain;
+  return pool;
+}
+
+std::optional<launch::PoolOptions> pool_of(SweepArguments& arguments) {
+  if (arguments.hosts.empty() && arguments.hostfile.empty()) return slurm_pool(arguments);
   if (!arguments.hosts.empty() && !arguments.hostfile.empty()) {
     throw Error(ExitCode::usage, "--hosts and --hostfile: expected one of them, found both");
   }
@@ -107,15 +130,17 @@ int run_sweep(SweepArguments& arguments) {
   if (arguments.options.pool) {
     place_on_hosts(job, *arguments.options.pool, arguments.options);
   } else {
-    place_trials(job, arguments.ranks, "--ranks-per-trial", arguments.options);
+    place_trials(job, arguments.ranks, kPlaceOptions, arguments.options);
   }
   arguments.options.json = arguments.log == "json";
   return sweep::run_sweep(sweep, arguments.options, catalogue);
 }
 
 void add_host_options(CLI::App& command, SweepArguments& arguments) {
-  command.add_option("--hosts", arguments.hosts,
-                     "hosts that share the directory, and their slots: a:2,b:2; by default this machine alone");
+  command.add_option(
+      "--hosts", arguments.hosts,
+      "hosts that share the directory, and their slots: a:2,b:2; by default those of the Slurm job, or this "
+      "machine alone");
   command.add_option("--hostfile", arguments.hostfile, "a file with one host per line, as in a slots=2");
   command.add_option("--agent", arguments.agent, "the program that runs a command on another host: AGENT HOST COMMAND")
       ->capture_default_str();
@@ -145,6 +170,11 @@ void add_sweep(CLI::App& program, Action& run) {
                    "ranks of all trials that run at the same time; auto: one for each GPU, or core")
       ->capture_default_str();
   command->add_option("--ranks-per-trial", options.ranks_per_trial, "ranks that train a trial")
+      ->check(at_least(1))
+      ->capture_default_str();
+  command
+      ->add_option("--trials-per-gpu", options.trials_per_gpu,
+                   "trials that share a GPU, or a slice of one, where MPS or time-slicing lets them")
       ->check(at_least(1))
       ->capture_default_str();
   command->add_option("--retries", options.retries, "how often a trial that ends with an error is tried again")

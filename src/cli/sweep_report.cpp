@@ -5,13 +5,15 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <set>
 #include <vector>
 
 #include "cli/event_series.hpp"
+#include "cli/lineage_chart.hpp"
+#include "cli/recorded_sweep.hpp"
 #include "cli/report_page.hpp"
 #include "cli/run_events.hpp"
 #include "cli/svg_chart.hpp"
@@ -30,59 +32,17 @@ using Json = nlohmann::ordered_json;
 constexpr std::size_t kCurves = 8, kRows = 200;
 constexpr double kPictureWidth = 1120, kPictureHeight = 300, kAbove = 34, kBelow = 22, kBeside = 84;
 
-struct Trial {
-  std::int64_t number = 0, steps = 0;
-  std::string state, message;
-  std::optional<double> value;
-  std::map<std::string, Json> settings;
-};
-
-struct Sweep {
-  std::string name, method, metric, directory;
-  bool maximize = false;
-  std::optional<std::int64_t> best;
-  std::vector<Trial> trials;
-  std::vector<std::string> parameters;  ///< in the order in which trials have them
-  double device_seconds = 0;
-};
-
-Sweep read_sweep(const std::string& directory) {
-  const std::string path = directory + "/trials.json";
-  const auto text = read_whole_file(path);
-  const Json json = Json::parse(text.value_or(""), nullptr, false);
-  if (json.is_discarded() || !json.contains("trials")) {
-    throw Error(ExitCode::data, fmt::format("{}: expected the trials of a sweep, found {}", path,
-                                            text ? "something else" : "no such file"));
-  }
-  Sweep sweep{json.value("sweep", ""), json.value("method", ""), json.value("metric", ""), directory,
-              json.value("direction", "") == "maximize"};
-  if (json["best"].is_number_integer()) sweep.best = json["best"].get<std::int64_t>();
-  std::set<std::string> known;
-  for (const Json& row : json["trials"]) {
-    Trial trial{row.value("trial", std::int64_t{0}), row.value("steps", std::int64_t{0}), row.value("state", ""),
-                row.value("message", "")};
-    if (row["value"].is_number()) trial.value = row["value"].get<double>();
-    for (const auto& [path_of, value] : row["settings"].items()) {
-      trial.settings[path_of] = value;
-      if (known.insert(path_of).second) sweep.parameters.push_back(path_of);
-    }
-    sweep.device_seconds += row.value("device_seconds", 0.0);
-    sweep.trials.push_back(std::move(trial));
-  }
-  return sweep;
-}
-
 std::string text_of(const Json& value) {
   return value.is_string() ? value.get<std::string>() : value.dump();
 }
 
 /// Those with a value, the best first.
-std::vector<const Trial*> by_value(const Sweep& sweep) {
-  std::vector<const Trial*> trials;
-  for (const Trial& trial : sweep.trials) {
+std::vector<const RecordedTrial*> by_value(const RecordedSweep& sweep) {
+  std::vector<const RecordedTrial*> trials;
+  for (const RecordedTrial& trial : sweep.trials) {
     if (trial.value) trials.push_back(&trial);
   }
-  std::stable_sort(trials.begin(), trials.end(), [&](const Trial* a, const Trial* b) {
+  std::stable_sort(trials.begin(), trials.end(), [&](const RecordedTrial* a, const RecordedTrial* b) {
     return sweep.maximize ? *a->value > *b->value : *a->value < *b->value;
   });
   return trials;
@@ -149,32 +109,32 @@ double y_at(double place) {
 
 /// A line for each trial across an axis for each parameter and one for the objective. The best quarter is in colour,
 /// and the best trial thick.
-std::string parallel_coordinates(const Sweep& sweep, const std::vector<const Trial*>& trials) {
+std::string parallel_coordinates(const RecordedSweep& sweep, const std::vector<const RecordedTrial*>& trials) {
   std::vector<Axis> axes;
   for (const std::string& parameter : sweep.parameters) {
     std::vector<Json> values;
-    for (const Trial* trial : trials) {
+    for (const RecordedTrial* trial : trials) {
       if (const auto found = trial->settings.find(parameter); found != trial->settings.end()) {
-        values.push_back(found->second);
+        values.push_back(Json::parse(found->second));
       }
     }
     axes.emplace_back(parameter, values);
   }
   std::vector<Json> values;
-  for (const Trial* trial : trials) values.emplace_back(*trial->value);
+  for (const RecordedTrial* trial : trials) values.emplace_back(*trial->value);
   axes.emplace_back(sweep.metric, values);
   const double gap = (kPictureWidth - 2 * kBeside) / static_cast<double>(std::max<std::size_t>(1, axes.size() - 1));
   const auto x_of = [&](std::size_t i) { return kBeside + gap * static_cast<double>(i); };
   std::string lines;
   for (std::size_t rank = trials.size(); rank-- > 0;) {  // the best on top
-    const Trial& trial = *trials[rank];
+    const RecordedTrial& trial = *trials[rank];
     std::string path;
     bool pen = false;
     for (std::size_t i = 0; i < axes.size(); ++i) {
       const auto found = trial.settings.find(axes[i].name());
       const bool objective = i + 1 == axes.size();
       if (!objective && found == trial.settings.end()) continue;  // the line goes past it
-      const double place = axes[i].place(objective ? Json(*trial.value) : found->second);
+      const double place = axes[i].place(objective ? Json(*trial.value) : Json::parse(found->second));
       path += fmt::format("{}{:.1f},{:.1f}", pen ? "L" : "M", x_of(i), y_at(place));
       pen = true;
     }
@@ -205,7 +165,7 @@ std::string parallel_coordinates(const Sweep& sweep, const std::vector<const Tri
 }
 
 /// The groups of equal settings of a parameter, by trial; -1: the trial does not have it.
-std::vector<int> groups_of(const std::string& parameter, const std::vector<const Trial*>& trials) {
+std::vector<int> groups_of(const std::string& parameter, const std::vector<const RecordedTrial*>& trials) {
   std::vector<int> groups(trials.size(), -1);
   std::vector<double> numbers;
   std::vector<std::size_t> having;
@@ -215,9 +175,9 @@ std::vector<int> groups_of(const std::string& parameter, const std::vector<const
     const auto found = trials[i]->settings.find(parameter);
     if (found == trials[i]->settings.end()) continue;
     having.push_back(i);
-    groups[i] = words.try_emplace(text_of(found->second), static_cast<int>(words.size())).first->second;
-    all_numbers = all_numbers && found->second.is_number();
-    if (all_numbers) numbers.push_back(found->second.get<double>());
+    groups[i] = words.try_emplace(text_of(Json::parse(found->second)), static_cast<int>(words.size())).first->second;
+    all_numbers = all_numbers && Json::parse(found->second).is_number();
+    if (all_numbers) numbers.push_back(Json::parse(found->second).get<double>());
   }
   if (!all_numbers) return groups;
   const std::vector<int> of_numbers = sweep::groups_of_numbers(numbers);
@@ -225,9 +185,9 @@ std::vector<int> groups_of(const std::string& parameter, const std::vector<const
   return groups;
 }
 
-std::string importance(const Sweep& sweep, const std::vector<const Trial*>& trials) {
+std::string importance(const RecordedSweep& sweep, const std::vector<const RecordedTrial*>& trials) {
   std::vector<double> values;
-  for (const Trial* trial : trials) values.push_back(*trial->value);
+  for (const RecordedTrial* trial : trials) values.push_back(*trial->value);
   std::vector<std::pair<double, std::string>> found;
   for (const std::string& parameter : sweep.parameters) {
     if (const auto share = sweep::explained_variance(groups_of(parameter, trials), values)) {
@@ -250,41 +210,83 @@ std::string importance(const Sweep& sweep, const std::vector<const Trial*>& tria
       rows);
 }
 
-std::string curves(const Sweep& sweep, const std::vector<const Trial*>& trials) {
-  std::vector<Series> all;
+/// The curve of a trial from step 0 on: until a trial goes on from another one, it is that one's.
+template <class Series_of>
+Series curve_of(const RecordedSweep& sweep, const RecordedTrial& trial, Series_of series_of) {
+  Series curve{fmt::format("trial {}", trial.number), {}};
+  const auto line = sweep.ancestry(trial);
+  double end = std::numeric_limits<double>::infinity();
+  for (const RecordedTrial* one : line) {
+    const auto points =
+        series_of(read_run_events(sweep::trial_directory(sweep.directory, static_cast<int>(one->number))));
+    const auto after = std::find_if(points.begin(), points.end(), [&](const auto& point) { return point.first > end; });
+    curve.points.insert(curve.points.begin(), points.begin(), after);
+    if (one->from) end = static_cast<double>(one->from->second);
+  }
+  return curve;
+}
+
+std::string curves(const RecordedSweep& sweep, const std::vector<const RecordedTrial*>& trials) {
+  std::vector<Series> values, rates;
   for (std::size_t i = 0; i < std::min(kCurves, trials.size()); ++i) {
     try {
-      const RunEvents run =
-          read_run_events(sweep::trial_directory(sweep.directory, static_cast<int>(trials[i]->number)));
-      all.push_back(
-          event_series(fmt::format("trial {}", trials[i]->number), run.evals,
-                       [&](const events::Evaluation& eval) { return value_of_evaluation(eval, sweep.metric); }));
+      values.push_back(curve_of(sweep, *trials[i], [&](const RunEvents& run) {
+        return event_series("", run.evals, [&](const auto& eval) { return value_of_evaluation(eval, sweep.metric); })
+            .points;
+      }));
+      if (!sweep.has_copies()) continue;
+      rates.push_back(curve_of(sweep, *trials[i], [](const RunEvents& run) {
+        return event_series("", run.steps, [](const events::Step& step) { return std::optional(step.learning_rate); })
+            .points;
+      }));
     } catch (const Error&) {  // its run directory has been removed
     }
   }
-  const std::string chart =
-      line_chart(fmt::format("Validation {} of the best trials", sweep.metric), "step", std::move(all));
-  return chart.empty() ? "" : "<h2>Curves</h2>\n<div class=\"charts\" style=\"max-width:640px\">" + chart + "</div>\n";
+  const std::string charts =
+      line_chart(fmt::format("Validation {} of the best trials", sweep.metric), "step", std::move(values)) +
+      line_chart("Learning rate of the best trials", "step", std::move(rates));
+  if (charts.empty()) return "";
+  const char* width = sweep.has_copies() ? "1280" : "640";
+  return fmt::format("<h2>Curves</h2>\n<div class=\"charts\" style=\"max-width:{}px\">{}</div>\n", width, charts);
 }
 
-std::string table(const Sweep& sweep, const std::vector<const Trial*>& ranked) {
+std::string lineage(const RecordedSweep& sweep) {
+  if (!sweep.has_copies()) return "";
+  std::vector<LineageTrial> trials;
+  for (const RecordedTrial& trial : sweep.trials) trials.push_back({trial.number, trial.from, trial.reports});
+  if (sweep.best) {
+    for (const RecordedTrial* one : sweep.ancestry(sweep.trials.at(static_cast<std::size_t>(*sweep.best)))) {
+      trials.at(static_cast<std::size_t>(one->number)).of_best = true;
+    }
+  }
+  return lineage_chart(sweep.metric, trials);
+}
+
+std::string state_of(const RecordedTrial& trial) {
+  std::string text = trial.message.empty() ? trial.state : trial.state + ": " + trial.message;
+  if (trial.from) text += fmt::format(", from trial {} at step {}", trial.from->first, trial.from->second);
+  return text;
+}
+
+std::string table(const RecordedSweep& sweep, const std::vector<const RecordedTrial*>& ranked) {
   std::string head =
       fmt::format("<th class=\"n\">trial</th><th>state</th><th class=\"n\">steps</th><th class=\"n\">{}</th>",
                   escaped(sweep.metric));
   for (const std::string& parameter : sweep.parameters) head += fmt::format("<th>{}</th>", escaped(parameter));
-  std::vector<const Trial*> order = ranked;
-  for (const Trial& trial : sweep.trials) {
+  std::vector<const RecordedTrial*> order = ranked;
+  for (const RecordedTrial& trial : sweep.trials) {
     if (!trial.value) order.push_back(&trial);
   }
   std::string rows;
   for (std::size_t i = 0; i < std::min(kRows, order.size()); ++i) {
-    const Trial& trial = *order[i];
+    const RecordedTrial& trial = *order[i];
     rows += fmt::format("<tr><td class=\"n\">{}</td><td>{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td>",
-                        trial.number, escaped(trial.message.empty() ? trial.state : trial.state + ": " + trial.message),
-                        telemetry::grouped(trial.steps), trial.value ? telemetry::short_number(*trial.value) : "");
+                        trial.number, escaped(state_of(trial)), telemetry::grouped(trial.steps),
+                        trial.value ? telemetry::short_number(*trial.value) : "");
     for (const std::string& parameter : sweep.parameters) {
       const auto found = trial.settings.find(parameter);
-      rows += fmt::format("<td>{}</td>", found == trial.settings.end() ? "" : escaped(text_of(found->second)));
+      rows +=
+          fmt::format("<td>{}</td>", found == trial.settings.end() ? "" : escaped(text_of(Json::parse(found->second))));
     }
     rows += "</tr>";
   }
@@ -296,16 +298,17 @@ std::string table(const Sweep& sweep, const std::vector<const Trial*>& ranked) {
                      more);
 }
 
-std::string tiles(const Sweep& sweep, const std::vector<const Trial*>& ranked) {
+std::string tiles(const RecordedSweep& sweep, const std::vector<const RecordedTrial*>& ranked) {
   const auto count = [&](const std::string& state) {
     return std::count_if(sweep.trials.begin(), sweep.trials.end(),
-                         [&](const Trial& trial) { return trial.state == state; });
+                         [&](const RecordedTrial& trial) { return trial.state == state; });
   };
   std::string text = tile(telemetry::grouped(std::ssize(sweep.trials)), "trials");
   text += tile(telemetry::grouped(count("done")), "done");
   if (const auto failed = count("failed"); failed > 0) text += tile(telemetry::grouped(failed), "failed");
-  const auto best = std::find_if(ranked.begin(), ranked.end(),
-                                 [&](const Trial* trial) { return sweep.best && trial->number == *sweep.best; });
+  const auto best = std::find_if(ranked.begin(), ranked.end(), [&](const RecordedTrial* trial) {
+    return sweep.best && trial->number == *sweep.best;
+  });
   if (best != ranked.end()) {
     text += tile(telemetry::fixed_number(*(*best)->value),
                  fmt::format("best {}, of trial {}", sweep.metric, (*best)->number));
@@ -331,10 +334,12 @@ bool is_sweep(const std::string& directory) {
 }
 
 std::string sweep_report_page(const std::string& directory) {
-  const Sweep sweep = read_sweep(directory);
+  const RecordedSweep sweep = read_sweep(directory);
   const auto ranked = by_value(sweep);
   std::string body = tiles(sweep, ranked);
-  if (!ranked.empty()) body += parallel_coordinates(sweep, ranked) + importance(sweep, ranked) + curves(sweep, ranked);
+  if (!ranked.empty()) {
+    body += parallel_coordinates(sweep, ranked) + importance(sweep, ranked) + lineage(sweep) + curves(sweep, ranked);
+  }
   body += table(sweep, ranked) + best_job(directory);
   return page_of(sweep.name,
                  fmt::format("{} search, {} {}; {}", sweep.method, sweep.maximize ? "maximising" : "minimising",

@@ -24,6 +24,7 @@ namespace {
 struct TrainArguments : RunArguments {
   std::string resume = "auto", profile;
   std::int64_t stop_at = 0;
+  bool change_settings = false;
 };
 
 // Hashing a few megabytes takes some milliseconds. It lets an outdated binary on one host be reported instead of
@@ -66,6 +67,7 @@ int train_rank(const TrainArguments& arguments, launch::RankAgent* agent, Commun
   options.resume = arguments.resume;
   options.handle_signals = true;
   options.stop_at = arguments.stop_at;
+  options.change_settings = arguments.change_settings;
   options.profile = profile_steps(arguments.profile);
   options.program_digest = program_digest();
   std::unique_ptr<events::Sink> sink;
@@ -111,6 +113,9 @@ void add_train(CLI::App& program, Action& run) {
       ->add_option("--stop-at", arguments->stop_at,
                    "write a checkpoint after this step and exit with 75, as after a signal")
       ->check(at_least(1));
+  command->add_flag("--change-settings", arguments->change_settings,
+                    "go on with the job's learning rate, dropout and other settings that can change between two steps, "
+                    "whatever those of the checkpoint are");
   command->add_option("--profile", arguments->profile, kProfileHelp);
   command->callback([&run, arguments] { run = [arguments] { return train(*arguments); }; });
 }

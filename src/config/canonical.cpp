@@ -157,6 +157,26 @@ std::vector<std::string> differences(const std::string& text_a, const std::strin
   return comparison.found;
 }
 
+bool can_change_between_steps(std::string_view path) {
+  const auto within = [&](std::string_view key) {
+    return path.starts_with(key) && (path.size() == key.size() || path[key.size()] == '.' || path[key.size()] == '[');
+  };
+  if (within("learning_rate") || within("clip_norm") || within("loss") || within("data.augment")) return true;
+  if (within("optimizer"))
+    return std::count(path.begin(), path.end(), '.') > 1;  // its kind decides which states it has
+  return within("model") && (path.ends_with(".dropout") || path.ends_with(".dropout.rate"));
+}
+
+std::vector<std::string> fixed_differences(const std::string& text_a, const std::string& text_b) {
+  constexpr std::size_t kRoot = std::string_view("job.").size();
+  auto all = differences(text_a, text_b);
+  std::erase_if(all, [](const std::string& text) {
+    const std::string_view path = std::string_view(text).substr(0, text.find(": "));
+    return path.size() > kRoot && can_change_between_steps(path.substr(kRoot));
+  });
+  return all;
+}
+
 std::optional<RunLength> length_if_else_equal(const std::string& saved, const std::string& now) {
   Json a = counted(saved), b = counted(now);
   if (a.is_null()) return std::nullopt;

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lockstep/attributes.hpp"
@@ -100,6 +101,15 @@ struct FinerBatch {
 /// The differences between two canonical forms, only in the keys that the digest counts: "job.optimizer.sgd.momentum:
 /// 0.9, now 0.8". What is of another kind is one difference: "job.model: layers, now resnet".
 [[nodiscard]] std::vector<std::string> differences(const std::string& text_a, const std::string& text_b);
+
+/// Whether a setting can change between two steps of a run: it shapes no tensor, and which samples a step has does not
+/// depend on it. `path`: without "job.", as overrides and differences() write it.
+[[nodiscard]] bool can_change_between_steps(std::string_view path);
+/// What they are, for messages.
+inline constexpr const char* kChangeableSettings =
+    "learning_rate, the optimizer's own settings, clip_norm, loss, data.augment and dropout rates";
+/// Those of differences() that cannot.
+[[nodiscard]] std::vector<std::string> fixed_differences(const std::string& text_a, const std::string& text_b);
 
 /// How long a run is, as its job says it: one of the two, the other is 0.
 struct RunLength {

@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "core/remote_path.hpp"
+
 namespace lockstep::config {
 
 bool file_exists(const std::string& path) {
   std::error_code ignored;
-  return std::filesystem::exists(path, ignored);
+  return is_remote(path) || std::filesystem::exists(path, ignored);
 }
 
 bool exists_or_goes_into_a_file(const std::string& path) {
@@ -21,7 +23,7 @@ bool exists_or_goes_into_a_file(const std::string& path) {
 }
 
 bool is_pattern(const std::string& path) {
-  return path.find_first_of("*?[") != std::string::npos;
+  return !is_remote(path) && path.find_first_of("*?[") != std::string::npos;
 }
 
 std::vector<std::string> expand(const std::string& pattern) {
@@ -35,7 +37,8 @@ std::vector<std::string> expand(const std::string& pattern) {
 
 std::string resolve(const Cursor& at, const std::string& path, bool (*is_there)(const std::string&)) {
   const std::string& folder = at.session().folder;
-  if (at.node().mark.command_line || folder.empty() || path.empty() || path.front() == '/') return path;
+  if (at.node().mark.command_line || folder.empty() || path.empty() || path.front() == '/' || is_remote(path))
+    return path;
   const std::string there = folder + "/" + path;
   const bool exists = is_pattern(path) ? !expand(there).empty() : is_there(there);
   return exists ? there : path;

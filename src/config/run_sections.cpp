@@ -5,6 +5,7 @@
 #include "config/list_rules.hpp"
 #include "config/scalar_rules.hpp"
 #include "config/sections.hpp"
+#include "core/remote_path.hpp"
 
 namespace lockstep::config {
 namespace {
@@ -68,7 +69,15 @@ Is<CheckpointOptions> checkpoint_section(const Catalogue& catalogue) {
       .field("keep", &Options::keep, number().at_least(1), "how many of the newest stay")
       .field("keep_every", &Options::keep_every, optional_of(span(false)), "those of such steps stay, too")
       .field("best", &Options::best, text().one_of(metrics_and_loss(catalogue)), "keep the best by this metric too")
-      .field("part_bytes", &Options::part_bytes, bytes(), "about the size of a file; more files let more ranks write");
+      .field("part_bytes", &Options::part_bytes, bytes(), "about the size of a file; more files let more ranks write")
+      .field(
+          "copy_to", &Options::copy_to, text(),
+          "an object store, s3://BUCKET/KEY: checkpoints are copied there, below the run directory's path, and a run "
+          "whose directory has none goes on from the newest copy")
+      .check({"copy_to"}, [](const Options& o, const Scope& scope) {
+        if (o.copy_to.empty() || is_remote(o.copy_to)) return;
+        scope.problem("copy_to", fmt::format("expected s3://BUCKET/KEY, found '{}'", o.copy_to));
+      });
 }
 
 Is<TelemetryOptions> prometheus_section() {

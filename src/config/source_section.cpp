@@ -57,6 +57,31 @@ class FilesRule : public Rule {
   bool (*is_there_)(const std::string&);
 };
 
+/// A name, or a path of a tokenizer.
+class TokenizerRule : public Rule {
+ public:
+  void read(const Cursor& at, void* into) const override {
+    auto& source = *static_cast<Source*>(into);
+    const auto found = read_text(at, expected());
+    if (!found) return;
+    source.tokenizer_file.clear();
+    for (const Tokenizer tokenizer : {Tokenizer::characters, Tokenizer::bytes}) {
+      if (*found == name_of(tokenizer)) return void(source.tokenizer = tokenizer);
+    }
+    source.tokenizer_file = resolve(at, *found);
+    if (at.session().need_data && !file_exists(source.tokenizer_file)) {
+      at.problem(fmt::format("expected characters, bytes or a tokenizer's file, found nothing at '{}'; check the path",
+                             *found));
+    }
+  }
+  Json write(const void* value) const override {
+    const auto& source = *static_cast<const Source*>(value);
+    return source.tokenizer_file.empty() ? std::string(name_of(source.tokenizer)) : source.tokenizer_file;
+  }
+  Json schema() const override { return {{"type", "string"}, {"minLength", 1}}; }
+  std::string expected() const override { return "characters, bytes or the path of a tokenizer.json"; }
+};
+
 Is<Source> files(const std::string& fetched_as) {
   return {std::make_shared<FilesRule>(
       fetched_as.empty() ? "" : fmt::format("get it with `lockstep data fetch {}`, or ", fetched_as),
@@ -127,7 +152,9 @@ std::vector<SourceFormat> source_formats() {
   Section<Source> idx = parted("mnist");
   idx.field("labels", &Source::labels, existing_file(), "the file of labels, where it is not beside the images");
   Section<Source> text_windows = windows();
-  text_windows.field("tokenizer", &Source::tokenizer, choice<Tokenizer>(), "what a token is");
+  text_windows.part("tokenizer", Is<Source>{std::make_shared<TokenizerRule>()},
+                    "what a token is: characters, bytes, or the byte pairs of a tokenizer.json, or of a folder that "
+                    "holds one, or vocab.json and merges.txt");
   return {
       {SourceKind::digits, "handwritten-like digits that the program draws itself (synthetic), 28 x 28", digits()},
       {SourceKind::images, "JPEG and PNG files in class folders, or .tar, .tar.gz, .tar.zst of such", samples()},

@@ -13,9 +13,9 @@
 namespace lockstep {
 
 /// How the settings of trials are chosen.
-enum class SearchMethod : std::uint8_t { grid, random, halving, tpe };
+enum class SearchMethod : std::uint8_t { grid, random, halving, tpe, population };
 template <>
-inline constexpr std::array<std::string_view, 4> kNames<SearchMethod>{"grid", "random", "halving", "tpe"};
+inline constexpr std::array<std::string_view, 5> kNames<SearchMethod>{"grid", "random", "halving", "tpe", "population"};
 
 /// What a parameter's values are drawn from.
 enum class Distribution : std::uint8_t { choice, uniform, log_uniform, integers };
@@ -55,12 +55,21 @@ struct HalvingOptions {
   std::int64_t reduction = 3;  ///< of trials from rung to rung, and growth of their steps
 };
 
+struct PopulationOptions {
+  std::int64_t members = 0;  ///< trained at the same time
+  std::int64_t every = 0;    ///< steps of a generation
+  double fraction = 0.2;     ///< of the members that is replaced by copies of as many of the best
+  double resample = 0.25;    ///< probability that a copy's setting is drawn anew
+  double perturb = 0.2;      ///< else numbers are multiplied by 1 - perturb or 1 + perturb
+};
+
 struct SweepOptions {
   std::string name;       ///< the file's by default
   std::string directory;  ///< sweeps/<name> by default
   std::string job;        ///< a job file; empty: the job in the sweep file
   SearchMethod method = SearchMethod::random;
   HalvingOptions halving;
+  PopulationOptions population;
   std::string metric;
   Direction direction = Direction::automatic;
   SweepBudget budget;
@@ -69,6 +78,11 @@ struct SweepOptions {
   std::int64_t job_steps = 0;  ///< of the job, which is read later; 0: it counts epochs
   bool ensemble = false;       ///< trials are the members of an ensemble: all are kept, and none may be missing
 
+  /// Steps after which trials are compared, other than at their end; 0: never.
+  [[nodiscard]] std::int64_t compared_every() const {
+    if (method == SearchMethod::population) return population.every;
+    return method == SearchMethod::halving ? halving.min_steps : 0;
+  }
   /// What messages call the whole and its parts.
   [[nodiscard]] const char* whole() const { return ensemble ? "ensemble" : "sweep"; }
   [[nodiscard]] const char* part() const { return ensemble ? "member" : "trial"; }

@@ -47,16 +47,17 @@ void check_job(const SweepFile& sweep, const JobFile& job, std::vector<Problem>&
   if (job.evaluate.never) {
     problem("evaluate", fmt::format("expected evaluations, {}, found 'never'", judged));
   }
-  const std::int64_t min_steps = sweep.halving.min_steps;
-  if (sweep.method == SearchMethod::halving && job.steps == 0) {
-    problem(
-        "epochs",
-        fmt::format("expected steps, which the sweep's halving divides, found epochs; set steps, above {}", min_steps));
-  } else if (sweep.method == SearchMethod::halving && job.steps <= min_steps) {
-    problem("steps",
-            fmt::format("expected more than {}, the min_steps of the sweep's halving, found {}; raise steps or "
-                        "lower min_steps",
-                        min_steps, job.steps));
+  const std::int64_t every = sweep.compared_every();
+  if (every > 0 && job.steps == 0) {
+    problem("epochs", fmt::format("expected steps, which the sweep's {} divides, found epochs; set steps, above {}",
+                                  name_of(sweep.method), every));
+  } else if (every > 0 && job.steps <= every) {
+    const char* key = sweep.method == SearchMethod::halving ? "min_steps" : "every";
+    problem("steps", fmt::format("expected more than {}, the {} of the sweep's {}, found {}; raise steps or lower {}",
+                                 every, key, name_of(sweep.method), job.steps, key));
+  }
+  if (sweep.method == SearchMethod::population && job.early_stop) {
+    problem("early_stop", "expected none, since the members of a population end together, found one; leave it out");
   }
   if (job.checkpoint.never) {
     problem("checkpoint",

@@ -86,6 +86,21 @@ Is<HalvingOptions> halving_section() {
              "one in so many trials is trained further, for so many times the steps");
 }
 
+Is<PopulationOptions> population_section() {
+  using P = PopulationOptions;
+  return Section<P>()
+      .field("members", &P::members, number().at_least(2), "trials that are trained beside each other")
+      .required()
+      .field("every", &P::every, number().at_least(1), "steps of a generation, after which members are compared")
+      .required()
+      .field("fraction", &P::fraction, number().above(0).at_most(0.5),
+             "of the members, at least one, that is replaced by copies of as many of the best after each generation")
+      .field("resample", &P::resample, number().at_least(0).at_most(1),
+             "probability that a setting of a copy is drawn anew, a number or a choice")
+      .field("perturb", &P::perturb, number().at_least(0).below(1),
+             "numbers that are not drawn anew are multiplied by 1 - perturb or 1 + perturb, within their distribution");
+}
+
 Is<SweepOptions> method_section() {
   using Options = SweepOptions;
   return Section<Options>()
@@ -95,7 +110,11 @@ Is<SweepOptions> method_section() {
       .field("halving", &Options::halving, halving_section(),
              "asynchronous successive halving: the best trials are trained further")
       .alternative(SearchMethod::halving, &Options::method)
-      .called("grid, random, tpe, or a map with halving");
+      .field("population", &Options::population, population_section(),
+             "population based training: after each generation the worst members go on as copies of the best ones, "
+             "with other settings")
+      .alternative(SearchMethod::population, &Options::method)
+      .called("grid, random, tpe, or a map with halving or population");
 }
 
 /// `when` may name parameters further up only, so that values can be drawn in the order of the file.
@@ -152,8 +171,26 @@ void check_halving(const SweepOptions& sweep, const Scope& scope) {
   }
 }
 
+/// A copy goes on from the checkpoint of another trial.
+void check_population(const SweepOptions& sweep, const Scope& scope) {
+  if (sweep.method != SearchMethod::population) return;
+  for (const auto& parameter : sweep.parameters) {
+    if (can_change_between_steps(parameter.path)) continue;
+    at_parameter(scope, parameter, "", "",
+                 fmt::format("expected a parameter that can change between two steps of a run ({}), found '{}'; leave "
+                             "it out, or choose another method",
+                             kChangeableSettings, parameter.path));
+  }
+}
+
 void check_budget(const SweepOptions& sweep, const Scope& scope) {
   const SweepBudget& budget = sweep.budget;
+  if (sweep.method == SearchMethod::population) {
+    if (!scope.written("budget")) return;
+    return scope.problem("budget",
+                         "expected none with a population, which ends when its members have done the job's steps; "
+                         "leave it out");
+  }
   if (sweep.method == SearchMethod::grid || budget.trials > 0 || budget.steps > 0 || budget.device_seconds > 0) return;
   scope.problem("budget",
                 "expected a limit, without which the search has no end, found none; set budget: 20, for 20 "
@@ -186,6 +223,7 @@ Is<SweepOptions> sweep_section(const Catalogue& catalogue) {
       .check({"parameters"}, check_choices_of_conditions)
       .check({"method", "parameters"}, check_grid)
       .check({"method", "parameters"}, check_halving)
+      .check({"method", "parameters"}, check_population)
       .check({"method", "budget"}, check_budget);
 }
 

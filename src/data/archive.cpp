@@ -8,8 +8,11 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <optional>
 
+#include "data/archive_input.hpp"
 #include "data/bytes.hpp"
+#include "data/path.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::data {
@@ -37,7 +40,7 @@ void support_formats(archive* handle) {
 
 class MemoryTree : public FileTree {
  public:
-  explicit MemoryTree(const std::string& path) : FileTree(path) {}
+  MemoryTree(const std::string& path, const ByteCounter& counter) : FileTree(path), counter_(counter) {}
   /// Returns false if the files have more than `max_bytes`; what it holds is then unusable.
   [[nodiscard]] bool load(std::uint64_t max_bytes, const UnpackLimits& limits);
   /// Whether load() has found a tar.
@@ -53,23 +56,20 @@ class MemoryTree : public FileTree {
   /// Returns false if that exceeds `max_bytes` in total.
   [[nodiscard]] bool add_contents(archive* handle, const std::string& name, std::uint64_t max_bytes,
                                   const UnpackBudget& budget);
+  ByteCounter counter_;
+  std::optional<ArchiveInput> input_;  ///< while it is loaded
   std::vector<std::vector<std::byte>> contents_;
   std::uint64_t held_ = 0;
   bool is_tar_ = false;
 };
 
-std::uint64_t bytes_of(const std::string& path) {
-  std::error_code failed;
-  const auto size = std::filesystem::file_size(path, failed);
-  return failed ? 0 : size;
-}
-
 bool MemoryTree::load(std::uint64_t max_bytes, const UnpackLimits& limits) {
-  const UnpackBudget budget(path(), bytes_of(path()), limits);
+  input_.emplace(path(), counter_);
+  const UnpackBudget budget(path(), input_->size(), limits);
   const ArchiveHandle handle(archive_read_new());
   LOCKSTEP_CHECK(handle != nullptr, "libarchive");
   support_formats(handle.get());
-  if (archive_read_open_filename(handle.get(), path().c_str(), 1 << 18) != ARCHIVE_OK) fail(handle.get(), "");
+  if (!input_->open(handle.get())) fail(handle.get(), "");
   archive_entry* entry = nullptr;
   std::string name;
   for (;;) {
@@ -83,11 +83,13 @@ bool MemoryTree::load(std::uint64_t max_bytes, const UnpackLimits& limits) {
     const bool is_file = archive_entry_filetype(entry) == AE_IFREG;
     if (is_file && !add_contents(handle.get(), name, max_bytes, budget)) return false;
   }
+  input_.reset();
   sort();
   return true;
 }
 
 void MemoryTree::fail(archive* handle, const std::string& where) const {
+  input_->rethrow();
   const char* text = archive_error_string(handle);
   const std::string reason = text != nullptr ? text : "no reason given";
   if (where.empty()) {
@@ -119,9 +121,9 @@ bool MemoryTree::add_contents(archive* handle, const std::string& name, std::uin
 }
 
 /// Null if it unpacks to more than `max_bytes`.
-std::unique_ptr<MemoryTree> load(const std::string& path, std::uint64_t max_bytes, const UnpackLimits& limits,
-                                 bool& is_tar) {
-  auto tree = std::make_unique<MemoryTree>(path);
+std::unique_ptr<MemoryTree> load(const std::string& path, const ByteCounter& counter, std::uint64_t max_bytes,
+                                 const UnpackLimits& limits, bool& is_tar) {
+  auto tree = std::make_unique<MemoryTree>(path, counter);
   const bool fits = tree->load(max_bytes, limits);
   is_tar = tree->is_tar();
   return fits ? std::move(tree) : nullptr;
@@ -155,6 +157,10 @@ void FileTree::add_folder(std::string name) {
   if (!name.empty() && !is_hidden(name)) folders_.push_back(std::move(name));
 }
 
+std::string FileTree::look_up(Entry& /*entry*/, IndexNotes* /*notes*/) const {
+  LOCKSTEP_CHECK(false, "a folder of loose files");
+}
+
 void FileTree::sort() {
   std::sort(files_.begin(), files_.end(), [](const Entry& a, const Entry& b) { return a.name < b.name; });
   std::sort(folders_.begin(), folders_.end());
@@ -165,11 +171,10 @@ std::unique_ptr<FileTree> unpack_archive(const std::string& path, const ByteCoun
   UnpackedCopy copy{find_unpacked_copy(path, limits).value_or(""), ""};
   if (copy.path.empty()) {
     bool is_tar = false;
-    *counter += bytes_of(path);
-    if (auto tree = load(path, limits.held, limits, is_tar)) return tree;
+    if (auto tree = load(path, counter, limits.held, limits, is_tar)) return tree;
     if (is_tar) copy = make_unpacked_copy(path, limits);
     if (copy.path.empty()) {
-      if (auto tree = load(path, limits.held_without_copy, limits, is_tar)) return tree;
+      if (auto tree = load(path, counter, limits.held_without_copy, limits, is_tar)) return tree;
       refuse_to_hold(path, limits, copy.problem);
     }
   }
@@ -205,14 +210,13 @@ void FileTree::read_listing(const std::string& listing) {
 
 std::unique_ptr<FileTree> open_tree(const std::string& path, const ByteCounter& counter, IndexNotes* notes,
                                     const UnpackLimits& limits) {
-  std::error_code ignored;
-  const bool folder = std::filesystem::is_directory(path, ignored);
+  const bool folder = kind_of(path) == PathKind::folder;
   if (notes != nullptr && folder) notes->made_from_folder(path);
   if (notes != nullptr && !folder) notes->made_from_file(path);
   auto file = folder ? nullptr : std::make_unique<File>(path, counter);
   if (file && !is_plain_tar(*file)) return unpack_archive(path, counter, limits);
   auto tree = folder ? open_folder(path, counter) : open_plain_tar(std::move(file), path);
-  tree->read_listing(noted(notes, "files of " + std::filesystem::absolute(path).string(), [&] {
+  tree->read_listing(noted(notes, "files of " + whole_path(path), [&] {
     tree->list();
     return tree->write_listing();
   }));

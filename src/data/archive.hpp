@@ -1,8 +1,9 @@
 // The files in a folder or an archive, by name; for all kinds, callers see the same names and bytes.
 //
-// Folder: each file is opened when it is read. Plain tar: its headers are walked once, then files are read at their
-// offsets on demand. Compressed tar, zip, 7z and cpio: unpacked once, by libarchive, into memory (a JPEG stays a JPEG).
-// A large compressed tar: decompressed once per host into the cache directory (unpack.hpp), then read like a plain tar.
+// Folder: each file is opened when it is read; of an object store, each object is fetched. Plain tar: its headers are
+// walked once, then files are read at their offsets on demand. Compressed tar, zip, 7z and cpio: unpacked once, by
+// libarchive, into memory (a JPEG stays a JPEG). A large compressed tar: decompressed once per host into the cache
+// directory (unpack.hpp), then read like a plain tar.
 #pragma once
 
 #include <cstddef>
@@ -34,6 +35,9 @@ class FileTree {
   [[nodiscard]] const std::vector<std::string>& folders() const { return folders_; }
   /// Finds the files' names. Called by open_tree(), unless the names are in the notes.
   virtual void list() {}
+  /// Of a folder whose files are not listed: fills in where a file lies and its size, by its name; returns why that is
+  /// not known, or "".
+  virtual std::string look_up(Entry& entry, IndexNotes* notes) const;
   [[nodiscard]] std::string write_listing() const;
   void read_listing(const std::string& listing);
   /// Bytes `from` ... from + length - 1 of a file, in the tree's memory or in `scratch`. Thread-safe.
@@ -59,11 +63,12 @@ class FileTree {
 /// Opens one of its files.
 [[nodiscard]] std::unique_ptr<ByteSource> open_member(std::shared_ptr<const FileTree> tree, FileTree::Entry entry);
 
-/// A folder whose files are not listed: the caller knows the entries. Offsets are not used.
+/// A folder whose files are not listed: the caller knows their names, and asks look_up().
 [[nodiscard]] std::unique_ptr<FileTree> open_loose_files(const std::string& folder, const ByteCounter& counter);
 
-/// The three kinds, for open_tree; the first two are not listed yet.
+/// The kinds, for open_tree; all but the last are not listed yet.
 [[nodiscard]] std::unique_ptr<FileTree> open_folder(const std::string& path, const ByteCounter& counter);
+[[nodiscard]] std::unique_ptr<FileTree> open_object_folder(const std::string& path, const ByteCounter& counter);
 [[nodiscard]] bool is_plain_tar(const File& file);
 /// `path`: the name to use in messages.
 [[nodiscard]] std::unique_ptr<FileTree> open_plain_tar(std::unique_ptr<File> file, const std::string& path);

@@ -10,6 +10,7 @@
 #include <fstream>
 
 #include "core/digest.hpp"
+#include "data/path.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/version.hpp"
 
@@ -19,13 +20,8 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Must change whenever the form or meaning of a reader's notes changes.
-constexpr std::string_view kIndexMagic = "LOCKSTEP-INDEX-2\n";
+constexpr std::string_view kIndexMagic = "LOCKSTEP-INDEX-3\n";
 constexpr std::size_t kDigestLength = 64;
-
-std::string variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
 
 /// Empty if it cannot be read.
 std::string read_all(const std::string& path) {
@@ -39,22 +35,17 @@ std::string read_all(const std::string& path) {
 
 }  // namespace
 
-std::string default_cache_directory() {
-  if (const std::string own = variable("LOCKSTEP_CACHE"); !own.empty()) return own == "none" ? "" : own;
-  if (const std::string cache = variable("XDG_CACHE_HOME"); cache.starts_with('/')) return cache + "/lockstep";
-  const std::string home = variable("HOME");
-  return home.starts_with('/') && home != "/" ? home + "/.cache/lockstep" : "";
-}
-
 std::string IndexCache::path_of(const SourceOptions& source) const {
   if (directory_.empty()) return "";
   std::string settings = fmt::format("{}{}\n{}\n{}\n{}\n{}\n", kIndexMagic, version(), name_of(source.kind),
                                      source.labels, name_of(source.tokenizer), name_of(source.part));
+  if (!source.tokenizer_file.empty())
+    settings += fs::absolute(source.tokenizer_file).lexically_normal().string() + "\n";
   for (const auto* columns : {&source.target, &source.features, &source.categorical}) {
     for (const auto& name : *columns) settings += name + ",";
     settings += "\n";
   }
-  for (const auto& path : source.paths) settings += fs::absolute(path).lexically_normal().string() + "\n";
+  for (const auto& path : source.paths) settings += whole_path(path) + "\n";
   return fmt::format("{}/index-{}", directory_, sha256(settings).substr(0, 32));
 }
 

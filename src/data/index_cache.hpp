@@ -1,5 +1,4 @@
-// Index notes of earlier runs, one file per source: in LOCKSTEP_CACHE, else $XDG_CACHE_HOME/lockstep, else
-// ~/.cache/lockstep.
+// Index notes of earlier runs, one file per source, in core/cache_directory.
 //
 // The file's name is a hash of the reader's input (kind, paths, settings) and the program's version. Its content is
 // used only if it is intact (a checksum) and every file that it was made from still has the same size and times. It is
@@ -13,9 +12,6 @@
 #include "lockstep/job.hpp"
 
 namespace lockstep::data {
-
-/// From the environment; empty if that is `none`, or nothing is set.
-[[nodiscard]] std::string default_cache_directory();
 
 class IndexCache {
  public:

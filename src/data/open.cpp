@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "data/digits.hpp"
+#include "data/path.hpp"
 #include "data/readers/readers.hpp"
 #include "data/split.hpp"
 #include "lockstep/error.hpp"
@@ -52,7 +53,9 @@ std::unique_ptr<DataSet> open_source(const SourceOptions& source, const IndexOpt
   if (source.paths.empty()) {
     throw Error(ExitCode::data, fmt::format("no path; expected one for a data set of kind '{}'", name_of(source.kind)));
   }
-  return limit(open_files(source, options), source.count);
+  SourceOptions files = source;
+  files.paths = with_matching_objects(source.paths);
+  return limit(open_files(files, options), source.count);
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 #include <archive.h>
 #include <archive_entry.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,6 +14,8 @@
 #include <utility>
 
 #include "core/digest.hpp"
+#include "data/archive_input.hpp"
+#include "data/path.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::data {
@@ -64,13 +65,9 @@ class TemporaryFile {
 
 /// "unpacked-<hash of the path>-", then a hash of size and times.
 std::pair<std::string, std::string> names_of(const std::string& path) {
-  const std::string absolute = fs::absolute(path).lexically_normal().string();
-  struct stat status {};
-  if (::stat(absolute.c_str(), &status) != 0) return {};
-  const auto state = fmt::format("{} {} {}.{:09} {}.{:09}", status.st_ino, status.st_size, status.st_mtim.tv_sec,
-                                 status.st_mtim.tv_nsec, status.st_ctim.tv_sec, status.st_ctim.tv_nsec);
-  const std::string prefix = "unpacked-" + sha256(absolute).substr(0, 16) + "-";
-  return {prefix, prefix + sha256(state).substr(0, 16)};
+  bool ignored = false;
+  const std::string prefix = "unpacked-" + sha256(whole_path(path)).substr(0, 16) + "-";
+  return {prefix, prefix + sha256(stamp_of_file(path, ignored)).substr(0, 16)};
 }
 
 void remove_older(const std::string& directory, const std::string& prefix, const std::string& newest) {
@@ -81,28 +78,28 @@ void remove_older(const std::string& directory, const std::string& prefix, const
   }
 }
 
-[[noreturn]] void damaged(archive* handle, const std::string& path) {
+[[noreturn]] void damaged(archive* handle, const std::string& path, const ArchiveInput& input) {
+  input.rethrow();
   const char* text = archive_error_string(handle);
   throw Error(ExitCode::data,
               fmt::format("{}: damaged compressed file: {}", path, text != nullptr ? text : "no reason given"));
 }
 
 /// Removes the compression, whatever the content.
-void unpack_into(TemporaryFile& out, const std::string& path, const UnpackBudget& budget) {
+void unpack_into(TemporaryFile& out, const std::string& path, ArchiveInput& input, const UnpackBudget& budget) {
   const ArchiveHandle handle(archive_read_new());
   LOCKSTEP_CHECK(handle != nullptr, "libarchive");
   support_compressions(handle.get());
   archive_read_support_format_raw(handle.get());
   archive_entry* entry = nullptr;
-  if (archive_read_open_filename(handle.get(), path.c_str(), kUnpackBlock) != ARCHIVE_OK ||
-      archive_read_next_header(handle.get(), &entry) != ARCHIVE_OK) {
-    damaged(handle.get(), path);
+  if (!input.open(handle.get()) || archive_read_next_header(handle.get(), &entry) != ARCHIVE_OK) {
+    damaged(handle.get(), path, input);
   }
   std::string block(kUnpackBlock, '\0');
   std::uint64_t total = 0;
   for (;;) {
     const auto got = archive_read_data(handle.get(), block.data(), block.size());
-    if (got < 0) damaged(handle.get(), path);
+    if (got < 0) damaged(handle.get(), path, input);
     if (got == 0 || !out.problem().empty()) return;
     total += static_cast<std::uint64_t>(got);
     budget.check(total);
@@ -153,10 +150,11 @@ UnpackedCopy make_unpacked_copy(const std::string& path, const UnpackLimits& lim
   if (directory.empty() || name.empty()) return {};
   std::error_code failed;
   fs::create_directories(directory, failed);
-  const UnpackBudget budget(path, fs::file_size(path, failed), limits);
+  ArchiveInput input(path, make_byte_counter());
+  const UnpackBudget budget(path, input.size(), limits);
   remove_older(directory, prefix, name);
   TemporaryFile file(directory + "/" + prefix + "XXXXXX");
-  if (file.problem().empty()) unpack_into(file, path, budget);
+  if (file.problem().empty()) unpack_into(file, path, input, budget);
   file.keep_as(directory + "/" + name);
   if (!file.problem().empty()) return {"", fmt::format("{}: {}", directory, file.problem())};
   return {directory + "/" + name, ""};

@@ -10,7 +10,7 @@
 #include <optional>
 #include <string>
 
-#include "data/index_cache.hpp"
+#include "core/cache_directory.hpp"
 
 struct archive;  // from libarchive
 
@@ -21,9 +21,9 @@ namespace lockstep::data {
 struct UnpackLimits {
   std::uint64_t small = std::uint64_t{64} << 20;
   std::uint64_t expansion = 256;
-  std::uint64_t held = std::uint64_t{256} << 20;             ///< bytes in memory if a copy on disk can be made
-  std::uint64_t held_without_copy = std::uint64_t{4} << 30;  ///< bytes in memory if it cannot
-  std::string cache_directory = default_cache_directory();   ///< empty: none
+  std::uint64_t held = std::uint64_t{256} << 20;              ///< bytes in memory if a copy on disk can be made
+  std::uint64_t held_without_copy = std::uint64_t{4} << 30;   ///< bytes in memory if it cannot
+  std::string cache_directory = lockstep::cache_directory();  ///< empty: none
 };
 
 /// Counts the bytes that a file unpacks to.

@@ -76,6 +76,7 @@ DataSetInfo parse_info(const Json& json) {
   json.at("class_names").get_to(info.class_names);
   info.vocabulary = integer_of<std::int64_t>(json.at("vocabulary"));
   json.at("token_text").get_to(info.token_text);
+  info.tokenizer = json.value("tokenizer", "");
   if (json.contains("columns")) {  // of tables only
     for (const auto& column : json.at("columns")) info.columns.push_back(parse_column(column));
   }
@@ -98,6 +99,7 @@ std::string data_facts(const PreparedData& data) {
                {"mean", data.mean},
                {"std", data.stddev},
                {"digest", info.digest}};
+  if (!info.tokenizer.empty()) json["tokenizer"] = info.tokenizer;
   for (const Column& column : info.columns) json["columns"].push_back(to_json(column));
   // A class has the name of its folder, which need not be UTF-8.
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "core/cache_directory.hpp"
 #include "data/augment.hpp"
-#include "data/index_cache.hpp"
 #include "data/replacing_set.hpp"
 #include "data/statistics.hpp"
 #include "input/source_indexes.hpp"
@@ -50,9 +50,9 @@ struct PreparedData {
 struct PrepareOptions {
   /// One rank of each host indexes for all ranks on it; null: this process is alone.
   Communicator* communicator = nullptr;
-  bool with_test = false;                                         ///< also opens job.data.test, if there is one
-  bool with_statistics = false;                                   ///< computes them for each set
-  std::string cache_directory = data::default_cache_directory();  ///< where indexes are kept; empty: nowhere
+  bool with_test = false;                                     ///< also opens job.data.test, if there is one
+  bool with_statistics = false;                               ///< computes them for each set
+  std::string cache_directory = lockstep::cache_directory();  ///< where indexes are kept; empty: nowhere
 };
 
 /// `wanted`, `seed` and `batch_size` are the job's; the training set must have enough samples for a batch. `registry`

@@ -3,16 +3,22 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
+#include <chrono>
 #include <filesystem>
+#include <system_error>
+#include <thread>
 
 #include "comm/transport/host_leader.hpp"
 #include "data/bytes.hpp"
 #include "data/content_digest.hpp"
 #include "data/open.hpp"
+#include "data/path.hpp"
 
 namespace lockstep::input {
 
 namespace {
+
+constexpr std::chrono::milliseconds kAgain{20};
 
 /// Identifies the files or folders of a source on this host.
 std::string identity_of(const SourceOptions& source) {
@@ -20,8 +26,7 @@ std::string identity_of(const SourceOptions& source) {
   for (const auto& path : source.paths) {
     struct stat status {};
     if (::stat(path.c_str(), &status) != 0) status = {};
-    text += fmt::format("\n{} {} {}", std::filesystem::absolute(path).lexically_normal().string(), status.st_dev,
-                        status.st_ino);
+    text += fmt::format("\n{} {} {}", data::whole_path(path), status.st_dev, status.st_ino);
   }
   return text;
 }
@@ -39,9 +44,45 @@ SourceIndexes SourceIndexes::read(const std::string& bytes) {
   return indexes;
 }
 
+// Processes that start together would read the same files to make the same index: trials of a sweep, members of an
+// ensemble. Whoever makes one waits for no other, so there is no circle; and whoever has waited in vain, since an index
+// could not be stored, makes its own at once, beside the others.
+std::optional<data::IndexNotes> SourceIndexes::cached(const SourceOptions& source) {
+  auto found = cache_.find(source);
+  const std::string path = cache_.path_of(source);
+  std::error_code failed;
+  if (!path.empty()) std::filesystem::create_directories(std::filesystem::path(path).parent_path(), failed);
+  if (found || path.empty() || source.paths.empty() || failed) return found;
+  try {
+    auto lock = std::make_unique<LockedFile>(path + ".lock");
+    bool waited = false;
+    while (!lock->try_lock()) {
+      if (!making_.empty()) return found;
+      waited = true;
+      std::this_thread::sleep_for(kAgain);
+    }
+    found = cache_.find(source);
+    if (!found && !waited) {
+      making_.push_back(std::move(lock));
+    } else {
+      std::filesystem::remove(lock->path(), failed);
+    }
+  } catch (const std::system_error&) {  // a file system without locks
+  }
+  return found;
+}
+
+void SourceIndexes::release() {
+  for (const auto& lock : making_) {
+    std::error_code ignored;
+    std::filesystem::remove(lock->path(), ignored);
+  }
+  making_.clear();
+}
+
 std::shared_ptr<const DataSet> SourceIndexes::open(const std::string& set, const SourceOptions& source,
                                                    const DataSetInfo* like) {
-  if (auto cached = cache_.find(source)) notes_[set] = std::move(*cached);
+  if (auto found = cached(source)) notes_[set] = std::move(*found);
   sources_[set] = source;
   if (!leaders_.empty() && reads(set)) notes_[set] = {};
   data::IndexOptions options;
@@ -75,6 +116,7 @@ std::vector<IndexReport> SourceIndexes::keep() {
     if (!report.not_kept.empty()) report.file.clear();
     reports.push_back(std::move(report));
   }
+  release();
   return reports;
 }
 

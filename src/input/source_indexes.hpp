@@ -5,9 +5,11 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "core/locked_file.hpp"
 #include "data/index_cache.hpp"
 #include "lockstep/communicator.hpp"
 #include "lockstep/data_set.hpp"
@@ -26,6 +28,11 @@ struct IndexReport {
 class SourceIndexes {
  public:
   explicit SourceIndexes(const std::string& cache_directory) : cache_(cache_directory) {}
+  ~SourceIndexes() { release(); }
+  SourceIndexes(const SourceIndexes&) = delete;
+  SourceIndexes(SourceIndexes&&) = default;
+  SourceIndexes& operator=(const SourceIndexes&) = delete;
+  SourceIndexes& operator=(SourceIndexes&&) = default;
   /// From the result of write() on the host's leader; nothing is cached. The leader's notes are used for a source that
   /// is the same file or folder here, since ranks of a host may have been started in different directories.
   static SourceIndexes read(const std::string& bytes);
@@ -50,8 +57,14 @@ class SourceIndexes {
   [[nodiscard]] std::string content(const std::string& set, const std::function<bool(double)>& go_on);
 
  private:
+  void release();
+  /// The cache's notes of a source. While another process makes them, waits for it; if nobody does, this one has to,
+  /// and others wait until keep().
+  [[nodiscard]] std::optional<data::IndexNotes> cached(const SourceOptions& source);
+
   data::IndexCache cache_;
-  std::map<std::string, data::IndexNotes> notes_;  ///< by set
+  std::vector<std::unique_ptr<LockedFile>> making_;  ///< a lock for each index that others wait for
+  std::map<std::string, data::IndexNotes> notes_;    ///< by set
   std::map<std::string, SourceOptions> sources_;
   std::map<std::string, std::string> leaders_;                   ///< by set: identity_of() on the host's leader
   std::map<std::string, std::shared_ptr<const DataSet>> large_;  ///< by set

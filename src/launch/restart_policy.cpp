@@ -18,4 +18,9 @@ RestartPolicy::Decision RestartPolicy::failed(std::int64_t step) {
   return {failures_ <= max_, wait, failures_};
 }
 
+void RestartPolicy::ended(std::int64_t step) {
+  if (step > furthest_) failures_ = 0;
+  furthest_ = std::max(furthest_, step);
+}
+
 }  // namespace lockstep::launch

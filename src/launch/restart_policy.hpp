@@ -25,6 +25,8 @@ class RestartPolicy {
   };
   /// `step`: the highest step that the attempt has done; -1: none.
   Decision failed(std::int64_t step);
+  /// An attempt has ended in order, for another number of ranks: what it has done is progress, too.
+  void ended(std::int64_t step);
 
  private:
   int max_;

@@ -83,6 +83,7 @@ class Supervisor {
       const AttemptOutcome outcome = attempt();
       if (const auto code = final_code(outcome)) return *code;
       if (outcome.kind == AttemptOutcome::Kind::ended) {
+        policy_.ended(outcome.step);
         report("resize", outcome, 0);
         warn_problems();
         continue;

@@ -164,7 +164,8 @@ void Board::write_job() {
     metrics.emplace_back("validation/loss");
     for (const std::string& metric : run_.job.metrics) metrics.push_back("validation/" + metric);
   }
-  board_->hyper_parameters(parameters, metrics);
+  board_->experiment(parameters, metrics);
+  board_->session(parameters);
 }
 
 void Board::write_inputs(std::int64_t steps, std::int64_t steps_per_epoch) {

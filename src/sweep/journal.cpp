@@ -31,6 +31,13 @@ Settings settings_of(const Json& json) {
   return settings;
 }
 
+std::optional<Origin> origin_of(const Json& json, int trial) {
+  if (!json.contains("from")) return std::nullopt;
+  const Origin origin{json.at("from").at("trial"), json.at("from").at("step")};
+  if (origin.trial < 0 || origin.trial >= trial) throw std::out_of_range("from");
+  return origin;
+}
+
 Result result_of(const Json& json) {
   return {.steps = json.at("steps"),
           .value = json.at("value"),
@@ -45,7 +52,7 @@ void apply(Study& study, const Json& json) {
   const std::string kind = json.at("record");
   const int trial = json.at("trial");
   if (trial < 0 || trial > static_cast<int>(study.trials().size())) throw std::out_of_range("trial");
-  if (kind == "begin") return study.begin(settings_of(json.at("settings")), json.at("until"));
+  if (kind == "begin") return study.begin(settings_of(json.at("settings")), json.at("until"), origin_of(json, trial));
   if (kind == "promote") return study.promote(trial, json.at("until"));
   if (kind == "result") return study.tell(trial, result_of(json));
   if (kind != "failure") throw std::out_of_range("record");
@@ -125,12 +132,13 @@ void Journal::append(const std::string& line) {
 }
 
 void Journal::begin(const Begin& decision) {
-  append(Json{{"record", "begin"},
-              {"trial", study_.trials().size()},
-              {"settings", settings_json(decision.settings)},
-              {"until", decision.until}}
-             .dump());
-  study_.begin(decision.settings, decision.until);
+  Json record = {{"record", "begin"},
+                 {"trial", study_.trials().size()},
+                 {"settings", settings_json(decision.settings)},
+                 {"until", decision.until}};
+  if (decision.origin) record["from"] = {{"trial", decision.origin->trial}, {"step", decision.origin->steps}};
+  append(record.dump());
+  study_.begin(decision.settings, decision.until, decision.origin);
 }
 
 void Journal::promote(const Promote& decision) {

@@ -2,7 +2,7 @@
 // follows from it. Reading it gives the study as it was, so a sweep that was killed goes on from there.
 //
 //   {"record":"sweep", ...}     the first line: the sweep that the directory belongs to
-//   {"record":"begin", ...}     a new trial and its settings
+//   {"record":"begin", ...}     a new trial and its settings; with `from`, it goes on from another one's checkpoint
 //   {"record":"promote", ...}   a paused trial is trained further
 //   {"record":"result", ...}    a trial got to where it was to go
 //   {"record":"failure", ...}   an attempt ended with an error

@@ -35,16 +35,23 @@ std::string headline(const Study& study, std::size_t running, double seconds) {
   return line.text();
 }
 
+/// "from trial 3 at step 40, learning_rate 0.012"
+std::string described(const Trial& trial) {
+  const std::string settings = text(trial.settings);
+  if (!trial.origin) return settings;
+  return fmt::format("from trial {} at step {}, {}", trial.origin->trial, trial.origin->steps, settings);
+}
+
 std::string running_row(const Study& study, const RunningTrial& running) {
   const Trial& trial = study.trials().at(static_cast<std::size_t>(running.trial));
   const std::string steps = running.steps > 0 ? fmt::format("{}/{}", running.step, running.steps) : "starting";
   const std::string value = std::isnan(running.value) ? "" : telemetry::fixed_number(running.value);
-  return fmt::format("{:>6}  {:<8}{:>13}{:>10}  {}", running.trial, "running", steps, value, text(trial.settings));
+  return fmt::format("{:>6}  {:<8}{:>13}{:>10}  {}", running.trial, "running", steps, value, described(trial));
 }
 
 std::string best_row(const Trial& trial) {
   return fmt::format("{:>6}  {:<8}{:>13}{:>10}  {}", trial.number, name_of(trial.state), trial.steps,
-                     telemetry::fixed_number(trial.reports.back().value), text(trial.settings));
+                     telemetry::fixed_number(trial.reports.back().value), described(trial));
 }
 
 }  // namespace
@@ -96,7 +103,7 @@ void LiveTable::show(const Study& study, const std::vector<RunningTrial>& runnin
 
 std::string LiveTable::change(const Study& study, int number) {
   const Trial& trial = study.trials().at(static_cast<std::size_t>(number));
-  const std::string settings = " (" + text(trial.settings) + ")";
+  const std::string settings = " (" + described(trial) + ")";
   const std::string name = fmt::format("{} {} ", study.options().part(), number);
   if (trial.state == TrialState::failed) return name + "failed: " + trial.message + settings;
   if (trial.state == TrialState::waiting) return name + "is tried again: " + trial.message;

@@ -10,6 +10,8 @@ std::unique_ptr<Method> make_method(const SweepOptions& options) {
       return make_halving(options);
     case SearchMethod::tpe:
       return make_tpe();
+    case SearchMethod::population:
+      return make_population(options);
     case SearchMethod::random:
       break;
   }

@@ -14,6 +14,7 @@ namespace lockstep::sweep {
 struct Begin {
   Settings settings;
   std::int64_t until = 0;
+  std::optional<Origin> origin = {};  ///< paused there, and not promoted before this trial has begun
 };
 /// A paused trial is trained further.
 struct Promote {
@@ -40,6 +41,7 @@ class Method {
 [[nodiscard]] std::unique_ptr<Method> make_random();
 [[nodiscard]] std::unique_ptr<Method> make_halving(const SweepOptions& options);
 [[nodiscard]] std::unique_ptr<Method> make_tpe();
+[[nodiscard]] std::unique_ptr<Method> make_population(const SweepOptions& options);
 
 /// Trial number `trial` of a random search with this sweep's seed.
 [[nodiscard]] Settings random_settings(const SweepOptions& options, int trial);

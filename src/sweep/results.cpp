@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -43,8 +44,10 @@ std::string number_cell(double value) {
 
 std::string trials_csv(const Study& study) {
   const auto metrics = metric_names(study);
+  const bool copies = study.options().method == SearchMethod::population;
   std::vector<std::string> head = {"trial",          "state",    "value",   "steps",
                                    "device_seconds", "failures", "message", "parameters_sha256"};
+  if (copies) head.insert(head.end(), {"from_trial", "from_step"});
   for (const auto& parameter : study.options().parameters) head.push_back(cell(parameter.path));
   for (const auto& name : metrics) head.push_back("validation_" + name);
   std::string text = fmt::format("{}\r\n", fmt::join(head, ","));
@@ -57,6 +60,10 @@ std::string trials_csv(const Study& study) {
                                     fmt::format("{}", trial.failures),
                                     cell(trial.message),
                                     trial.parameters_sha256};
+    if (copies) {
+      row.push_back(trial.origin ? fmt::format("{}", trial.origin->trial) : "");
+      row.push_back(trial.origin ? fmt::format("{}", trial.origin->steps) : "");
+    }
     for (const auto& parameter : study.options().parameters) {
       row.push_back(value_cell(value_of(trial.settings, parameter.path)));
     }
@@ -87,6 +94,7 @@ std::string trials_json(const Study& study) {
                     {"device_seconds", trial.device_seconds},
                     {"failures", trial.failures},
                     {"message", trial.message}});
+    if (trial.origin) list.back()["from"] = {{"trial", trial.origin->trial}, {"step", trial.origin->steps}};
   }
   const Trial* best = study.best();
   const SweepOptions& options = study.options();
@@ -102,10 +110,43 @@ std::string trials_json(const Study& study) {
 }
 
 std::string best_yaml(const Study& study, const Trial& best, const std::string& job) {
-  return fmt::format("# {} {} of the {} {}: validation {} {} after {} steps.\n# {}\n{}",
+  const std::string copied =
+      best.origin ? fmt::format("# These settings held from step {} on; lockstep replay trains best-history.json.\n",
+                                best.origin->steps)
+                  : "";
+  return fmt::format("# {} {} of the {} {}: validation {} {} after {} steps.\n# {}\n{}{}",
                      study.options().ensemble ? "Member" : "Trial", best.number, study.options().whole(),
                      study.options().name, study.options().metric, best.reports.back().value, best.reports.back().steps,
-                     text(best.settings), job);
+                     text(best.settings), copied, job);
+}
+
+std::vector<Leg> legs_of(const Study& study, const Trial& trial,
+                         const std::function<std::string(const Settings&)>& job_of) {
+  std::vector<Leg> legs;
+  std::int64_t until = trial.state == TrialState::done ? 0 : trial.reports.back().steps;
+  for (const Trial* one : study.ancestry(trial)) {
+    legs.push_back({one->number, until, one->settings, job_of(one->settings)});
+    until = one->origin ? one->origin->steps : 0;
+  }
+  std::reverse(legs.begin(), legs.end());
+  return legs;
+}
+
+std::string history_json(const Study& study, const Trial& trial, const std::vector<Leg>& legs) {
+  Json list = Json::array();
+  for (const auto& leg : legs) {
+    Json settings = Json::object();
+    for (const auto& [path, value] : leg.settings) settings[path] = Json::parse(value);
+    list.push_back({{"trial", leg.trial}, {"settings", settings}, {"job", Json::parse(leg.job)}});
+    if (leg.until > 0) list.back()["until"] = leg.until;
+  }
+  return Json{{"sweep", study.options().name},
+              {"trial", trial.number},
+              {"steps", trial.reports.back().steps},
+              {"parameters_sha256", trial.parameters_sha256},
+              {"legs", list}}
+             .dump(2) +
+         "\n";
 }
 
 std::string trial_directory(const std::string& sweep_directory, int trial) {

@@ -101,6 +101,24 @@ std::optional<double> quantile_of(const SweepParameter& parameter, const std::st
   return std::nullopt;
 }
 
+std::string scaled(const SweepParameter& parameter, const std::string& value, double factor) {
+  if (parameter.distribution == Distribution::choice) return value;
+  const double number = std::strtod(value.c_str(), nullptr);
+  if (is_real(parameter)) {
+    const double wanted = std::clamp(number * factor, parameter.low, parameter.high);
+    const std::string text = fmt::format("{:.6g}", wanted);
+    const double rounded = std::strtod(text.c_str(), nullptr);
+    return rounded < parameter.low || rounded > parameter.high ? fmt::format("{}", wanted) : text;
+  }
+  const auto index_of = [&](double x) {
+    return std::llround((x - parameter.low) / static_cast<double>(parameter.step));
+  };
+  const std::int64_t index = index_of(number);
+  std::int64_t wanted = index_of(number * factor);
+  if (wanted == index && factor != 1) wanted += (factor > 1) == (number > 0) ? 1 : -1;
+  return countable(parameter, std::clamp<std::int64_t>(wanted, 0, count_of(parameter) - 1));
+}
+
 Settings draw(const std::vector<SweepParameter>& parameters,
               const std::function<double(const SweepParameter&)>& quantile) {
   Settings settings;

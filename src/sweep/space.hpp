@@ -32,6 +32,10 @@ using Settings = std::vector<Setting>;
 /// The middle of the quantiles that give this value; nullopt if none does.
 [[nodiscard]] std::optional<double> quantile_of(const SweepParameter& parameter, const std::string& value);
 
+/// A number times `factor`, within the parameter's distribution: the nearest of its values, and if that is the number
+/// itself of `integers`, the next one in that direction. A choice stays.
+[[nodiscard]] std::string scaled(const SweepParameter& parameter, const std::string& value, double factor);
+
 /// Values for all active parameters, each at the quantile that `quantile` gives for it, asked in the file's order.
 [[nodiscard]] Settings draw(const std::vector<SweepParameter>& parameters,
                             const std::function<double(const SweepParameter&)>& quantile);

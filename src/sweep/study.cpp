@@ -18,10 +18,11 @@ const char* name_of(TrialState state) {
   return "failed";
 }
 
-void Study::begin(Settings settings, std::int64_t until) {
+void Study::begin(Settings settings, std::int64_t until, std::optional<Origin> origin) {
   Trial trial;
   trial.number = static_cast<int>(trials_.size());
   trial.settings = std::move(settings);
+  trial.origin = origin;
   trial.until = until;
   trials_.push_back(std::move(trial));
 }
@@ -65,6 +66,12 @@ const Trial* Study::best() const {
     if (best != nullptr) return best;
   }
   return nullptr;
+}
+
+std::vector<const Trial*> Study::ancestry(const Trial& trial) const {
+  std::vector<const Trial*> line = {&trial};
+  while (line.back()->origin) line.push_back(&trials_.at(static_cast<std::size_t>(line.back()->origin->trial)));
+  return line;
 }
 
 bool Study::waits() const {

@@ -22,13 +22,21 @@ struct Report {
   double value = 0;
 };
 
+/// Where a trial goes on from instead of beginning at step 0: a checkpoint of another one.
+struct Origin {
+  int trial = 0;
+  std::int64_t steps = 0;
+  bool operator==(const Origin&) const = default;
+};
+
 struct Trial {
   int number = 0;
-  Settings settings;
+  Settings settings;  ///< from its first step on, which is its origin's
+  std::optional<Origin> origin;
   TrialState state = TrialState::waiting;
   std::int64_t until = 0;                 ///< steps to train to; 0: to the job's end
   std::vector<Report> reports;            ///< one for each time that it got there
-  std::int64_t steps = 0;                 ///< trained so far
+  std::int64_t steps = 0;                 ///< trained so far, with those of its origin
   std::map<std::string, double> metrics;  ///< of the last report: all metrics and the loss of the validation set
   std::string outcome;                    ///< of the training: "done", "stopped early"
   std::string parameters_sha256;          ///< of the trained model
@@ -58,7 +66,7 @@ class Study {
   explicit Study(SweepOptions options) : options_(std::move(options)) {}
 
   // What the journal records. The trial must exist.
-  void begin(Settings settings, std::int64_t until);
+  void begin(Settings settings, std::int64_t until, std::optional<Origin> origin = {});
   void promote(int trial, std::int64_t until);
   void tell(int trial, const Result& result);
   void fail(int trial, const Failure& failure);
@@ -68,6 +76,8 @@ class Study {
   [[nodiscard]] bool is_better(double value, double than) const;
   /// The one with the best last report among those that are done, or paused if none is done; of equal ones the first.
   [[nodiscard]] const Trial* best() const;
+  /// A trial, before it the one that it goes on from, and so on back to one that began at step 0.
+  [[nodiscard]] std::vector<const Trial*> ancestry(const Trial& trial) const;
   /// Whether a trial has begun and is not where it is to go.
   [[nodiscard]] bool waits() const;
   /// Whether the budget lets another trial begin.

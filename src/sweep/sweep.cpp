@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "checkpoint/checkpoint.hpp"
 #include "checkpoint/run_directory.hpp"
 #include "comm/transport/mpi_folder.hpp"
 #include "core/digest.hpp"
@@ -24,6 +25,8 @@
 #include "sweep/live_table.hpp"
 #include "sweep/places.hpp"
 #include "sweep/results.hpp"
+#include "sweep/scrape_targets.hpp"
+#include "sweep/trial_board.hpp"
 #include "sweep/trial_process.hpp"
 
 namespace lockstep::sweep {
@@ -32,7 +35,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr double kPollSeconds = 0.02;
+constexpr double kPollSeconds = 0.02, kTargetsSeconds = 0.5;
+constexpr int kHighestPort = 65535;
 constexpr std::chrono::seconds kFormerPatience{60}, kKillPatience{10};
 
 bool is_terminal() {
@@ -76,6 +80,11 @@ class Sweep {
   }
 
   int run() {
+    if (!sweep_.ensemble) {
+      board_.emplace(sweep_.directory + "/tensorboard", sweep_,
+                     config::load_trial(sweep_, {}, catalogue_, true).metrics);
+      for (const auto& trial : study().trials()) show_on_board(trial);
+    }
     if (!study().trials().empty()) {
       say(fmt::format("{}: goes on with {} {}s", sweep_.directory, study().trials().size(), sweep_.part()));
     }
@@ -86,6 +95,7 @@ class Sweep {
       const bool more = !stopping_ && fill_slots();
       if (!busy && !more && is_over()) break;
       table_.show(study(), running());
+      write_targets();
       (void)signals_.sleep(kPollSeconds);
     }
     return finish();
@@ -148,7 +158,7 @@ class Sweep {
       if (const auto* result = std::get_if<Result>(&*outcome)) journal_->result(trial, *result);
       if (const auto* failure = std::get_if<Failure>(&*outcome)) note_failure(trial, *failure);
       if (!std::holds_alternative<TrialProcess::Stopped>(*outcome)) say(LiveTable::change(study(), trial));
-      write_results();
+      write_results(trial);
     }
     return changed;
   }
@@ -203,8 +213,8 @@ class Sweep {
     auto words = overrides(settings);
     words.push_back("name=" + quoted(name));
     words.push_back("run_directory=" + quoted(run_directory));
-    if (sweep_.method == SearchMethod::halving) {  // trials are compared where they are paused
-      words.push_back(fmt::format("evaluate={{every: {} steps}}", sweep_.halving.min_steps));
+    if (const std::int64_t every = sweep_.compared_every(); every > 0) {  // trials are compared where they are paused
+      words.push_back(fmt::format("evaluate={{every: {} steps}}", every));
     }
     return config::canonical(sweep_.ensemble ? config::load_member(sweep_, words, catalogue_)
                                              : config::load_trial(sweep_, words, catalogue_, true),
@@ -213,30 +223,69 @@ class Sweep {
 
   void start(std::size_t slot, const Trial& trial) {
     const std::string directory = directory_of(trial.number);
+    std::string resume;
     try {
       write(directory + "/job.yaml",
             job_of(trial.settings, fmt::format("{}-{:04}", sweep_.name, trial.number), directory).text);
-    } catch (const config::Problems& problems) {
-      journal_->failure(trial.number, {problems.what(), 0, true});
+      resume = checkpoint_to_begin_with(trial);
+    } catch (const Error& error) {
+      if (error.code() == ExitCode::infrastructure) throw;
+      journal_->failure(trial.number, {error.what(), 0, true});
       say(LiveTable::change(study(), trial.number));
-      return write_results();
+      return write_results(trial.number);
     }
     const std::string agent = options_.pool ? options_.pool->agent : "";
-    slots_[slot].emplace(
-        trial, TrialPlace{directory, mark_, options_.ranks_per_trial, places_[slot].host, agent, words_of(slot)},
-        sweep_.metric);
+    slots_[slot].emplace(trial,
+                         TrialPlace{directory, mark_, options_.ranks_per_trial, places_[slot].host, agent, resume,
+                                    words_of(slot), slice_of(slot)},
+                         sweep_.metric);
   }
 
-  /// Where a slot computes: which GPUs, how many threads. Neither changes a bit of the result.
+  /// The checkpoint of another trial, put into the directory of one that goes on from it and has none of its own yet.
+  /// It is named, so that a damaged one is a failure and no beginning at step 0.
+  [[nodiscard]] std::string checkpoint_to_begin_with(const Trial& trial) const {
+    if (!trial.origin) return "";
+    const std::string own = directory_of(trial.number) + "/checkpoints";
+    const auto list = checkpoint::list_checkpoints(own);
+    if (!list.empty() && checkpoint::step_of(list.front()) != trial.origin->steps) return "";
+    return checkpoint::share_checkpoint(directory_of(trial.origin->trial) + "/checkpoints", own, trial.origin->steps);
+  }
+
+  /// Where Prometheus finds the ranks of the trials that run, written when it changes.
+  void write_targets() {
+    if (options_.prometheus_port == 0 || seconds_since(looked_for_targets_) < kTargetsSeconds) return;
+    looked_for_targets_ = Clock::now();
+    std::vector<TrialTargets> trials;
+    for (const auto& slot : slots_) {
+      if (!slot) continue;
+      const auto text = read_whole_file(directory_of(slot->trial()) + "/metrics/targets.json");
+      if (text) trials.push_back({slot->trial(), *text});
+    }
+    std::string targets = targets_of(sweep_.name, trials);
+    if (targets == targets_) return;
+    write(sweep_.directory + "/prometheus-targets.json", targets);
+    targets_ = std::move(targets);
+  }
+
+  /// Where a slot computes and is scraped: which GPUs, how many threads, from which port on. None changes a bit of the
+  /// result.
   [[nodiscard]] std::vector<std::string> words_of(std::size_t slot) const {
     std::vector<std::string> words;
     if (options_.threads > 0) words.push_back(fmt::format("threads={}", options_.threads));
+    const int port = options_.prometheus_port + places_[slot].first_rank;
+    if (options_.prometheus_port > 0 && port + options_.ranks_per_trial <= kHighestPort) {
+      words.push_back(fmt::format("telemetry.prometheus.port={}", port));
+    }
     if (!options_.devices.empty()) {
       const auto ranks = static_cast<std::size_t>(options_.ranks_per_trial);
       const auto first = options_.devices.begin() + places_[slot].first_rank;
       words.push_back(fmt::format("devices=[{}]", fmt::join(first, first + static_cast<std::ptrdiff_t>(ranks), ",")));
     }
     return words;
+  }
+
+  [[nodiscard]] std::string slice_of(std::size_t slot) const {
+    return options_.slices.empty() ? "" : options_.slices[static_cast<std::size_t>(places_[slot].first_rank)];
   }
 
   std::vector<RunningTrial> running() {
@@ -252,18 +301,36 @@ class Sweep {
     return list;
   }
 
+  void show_on_board(const Trial& trial) {
+    try {
+      if (board_) board_->show(trial);
+    } catch (const std::exception& error) {  // a full disk, say; the search goes on without
+      say(fmt::format("TensorBoard does not show {} {}: {}", sweep_.part(), trial.number, error.what()));
+    }
+  }
+
+  /// After a change of this trial.
+  void write_results(int trial) {
+    show_on_board(study().trials().at(static_cast<std::size_t>(trial)));
+    write_results();
+  }
+
   void write_results() {
     write(sweep_.directory + "/trials.csv", trials_csv(study()));
     write(sweep_.directory + "/trials.json", trials_json(study()));
     const Trial* best = study().best();
     if (best == nullptr) return;
     const std::string name = sweep_.name + "-best";
-    write(sweep_.directory + "/best.yaml",
-          best_yaml(study(), *best, job_of(best->settings, name, "runs/" + name).text));
+    const auto job = [&](const Settings& settings) { return job_of(settings, name, "runs/" + name).text; };
+    write(sweep_.directory + "/best.yaml", best_yaml(study(), *best, job(best->settings)));
+    if (sweep_.method != SearchMethod::population) return;
+    write(sweep_.directory + "/best-history.json", history_json(study(), *best, legs_of(study(), *best, job)));
   }
 
   int finish() {
     write_results();
+    looked_for_targets_ = {};
+    write_targets();
     table_.clear();
     if (signals_seen_ > 1) return 128 + signals_.last();
     if (stopping_) {
@@ -274,19 +341,36 @@ class Sweep {
     const auto failed = std::count_if(study().trials().begin(), study().trials().end(),
                                       [](const Trial& trial) { return trial.state == TrialState::failed; });
     if (best == nullptr || (sweep_.ensemble && failed > 0)) {
-      throw Error(ExitCode::infrastructure,
-                  fmt::format("{}: {} {} has come to its end; trials.csv there says why", sweep_.directory,
-                              sweep_.ensemble ? "not every" : "no", sweep_.part()));
+      const char* which = sweep_.ensemble ? "not every" : "no";
+      if (study().waits()) {
+        throw Error(ExitCode::infrastructure,
+                    fmt::format("{}: {} {} has come to its end", sweep_.directory, which, sweep_.part()));
+      }
+      throw Error(ExitCode::diverged,
+                  fmt::format("{}: {} {} has come to its end, and those that have failed are not tried again: {}; see "
+                              "trials.csv there, change what is searched, and choose another --directory",
+                              sweep_.directory, which, sweep_.part(), last_failure()));
     }
     if (!options_.json) {
       for (const auto& row : table_rows(study(), {}, seconds_since(start_), 120, sweep_.ensemble ? 20 : 5)) {
         table_.line(row);
       }
-      table_.line(sweep_.ensemble
-                      ? fmt::format("lockstep ensemble eval {} says what they are together", sweep_.directory)
-                      : fmt::format("the best trial's job is {}/best.yaml", sweep_.directory));
+      table_.line(
+          sweep_.ensemble ? fmt::format("lockstep ensemble eval {} says what they are together", sweep_.directory)
+          : sweep_.method == SearchMethod::population
+              ? fmt::format("lockstep replay {}/best-history.json trains the best trial again", sweep_.directory)
+              : fmt::format("the best trial's job is {}/best.yaml", sweep_.directory));
     }
     return 0;
+  }
+
+  /// "trial 3 failed: code 76: ..."
+  [[nodiscard]] std::string last_failure() const {
+    const auto& trials = study().trials();
+    const auto last = std::find_if(trials.rbegin(), trials.rend(),
+                                   [](const Trial& trial) { return trial.state == TrialState::failed; });
+    return last == trials.rend() ? "there is none"
+                                 : fmt::format("{} {}: {}", sweep_.part(), last->number, last->message);
   }
 
   const config::SweepFile& sweep_;
@@ -301,6 +385,9 @@ class Sweep {
   std::optional<Journal> journal_;
   std::vector<std::optional<TrialProcess>> slots_;
   Clock::time_point start_ = Clock::now();
+  std::optional<TrialBoard> board_;
+  Clock::time_point looked_for_targets_{};
+  std::string targets_;
   int signals_seen_ = 0;
   bool stopping_ = false;
 };

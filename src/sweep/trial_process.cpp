@@ -6,6 +6,7 @@
 #include <cmath>
 #include <csignal>
 
+#include "launch/allocation.hpp"
 #include "launch/mpirun.hpp"
 #include "launch/processes.hpp"
 #include "launch/restart_policy.hpp"
@@ -22,6 +23,7 @@ std::string log_of(const TrialPlace& place) {
 launch::Child start(const Trial& trial, const TrialPlace& place) {
   std::vector<std::string> command;
   launch::ChildOptions options{log_of(place), {{launch::kMarkVariable, place.mark}}};
+  if (!place.slice.empty()) options.environment["CUDA_VISIBLE_DEVICES"] = place.slice;
   const bool elsewhere = !place.host.empty() && !launch::is_local(place.host);
   if (place.ranks > 1 || elsewhere) {
     launch::MpirunOptions mpirun{.ranks = place.ranks,
@@ -31,7 +33,8 @@ launch::Child start(const Trial& trial, const TrialPlace& place) {
                                  .mark = place.mark};
     if (elsewhere) {
       mpirun.hosts = {{place.host, place.ranks}};
-      if (place.agent != "ssh") mpirun.agent = place.agent;
+      mpirun.by_slurm = place.agent == launch::kSrunAgent;
+      if (place.agent != "ssh" && !mpirun.by_slurm) mpirun.agent = place.agent;
       mpirun.environment.merge(launch::network_variables(environ));
     }
     command = launch::mpirun_command(mpirun);
@@ -40,6 +43,8 @@ launch::Child start(const Trial& trial, const TrialPlace& place) {
   command.push_back(launch::own_command_line().front());
   command.insert(command.end(), {"train", place.directory + "/job.yaml"});
   command.insert(command.end(), place.words.begin(), place.words.end());
+  if (!place.resume.empty()) command.insert(command.end(), {"--resume", place.resume});
+  if (trial.origin) command.emplace_back("--change-settings");
   if (trial.until > 0) command.insert(command.end(), {"--stop-at", fmt::format("{}", trial.until)});
   return {command, options};
 }
@@ -81,6 +86,7 @@ TrialProcess::Outcome TrialProcess::outcome(int code) {
     return Failure{reason(code), device_seconds, launch::is_permanent(code)};
   }
   if (evaluations.empty() || !events_.end()) {
+    if (is_stopping()) return Stopped{};  // mpirun, signalled before it has ranks, ends with 0
     return Failure{
         fmt::format("it ended with code {}, but {}/events.jsonl has no evaluation or no end", code, place_.directory),
         device_seconds, true};

@@ -22,7 +22,9 @@ struct TrialPlace {
   int ranks = 1;
   std::string host;                ///< which runs them; empty: this machine
   std::string agent;               ///< that starts them there
+  std::string resume;              ///< the checkpoint to go on from; empty: its newest
   std::vector<std::string> words;  ///< overrides that change where it runs and not what it computes
+  std::string slice;  ///< of a GPU, the only one that it sees; empty: what its host shows. Of one rank here
 };
 
 class TrialProcess {

@@ -97,8 +97,17 @@ std::string text_of(const events::Checkpoint& checkpoint, const Palette& palette
   return palette.quiet + step_columns(checkpoint.step, steps, "checkpoint") + line.text() + palette.reset;
 }
 
+std::string text_of(const events::Copy& copy, const Palette& palette, std::int64_t steps) {
+  const std::string what = copy.fetched ? "fetched" : "copied";
+  return palette.quiet + step_columns(copy.step, steps, what) + (copy.fetched ? "from " : "to ") + copy.path +
+         palette.reset;
+}
+
 std::string text_of(const events::Restart& restart, const Palette& /*palette*/, std::int64_t steps) {
-  if (restart.path) return step_columns(restart.step, steps, "resumed") + "from " + *restart.path;
+  if (restart.path) {
+    return step_columns(restart.step, steps, "resumed") + "from " + *restart.path +
+           (restart.message ? ", with " + *restart.message : "");
+  }
   Line line;
   line.add(restart.message.value_or(""));
   line.add(fields_text(restart, {"message", "step"}));

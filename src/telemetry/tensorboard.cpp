@@ -185,17 +185,14 @@ void TensorBoard::event(const events::Event& event) {
   if (const auto* balance = std::get_if<events::Balance>(&event)) {
     impl_->write(balance_curves(*balance), balance->step);
   }
-  if (const auto* end = std::get_if<events::End>(&event)) this->end(*end);
+  const auto* end = std::get_if<events::End>(&event);
+  if (end != nullptr && !end->interrupted) end_session(end->steps, true);  // an interrupted run will be resumed
 }
 
-void TensorBoard::end(const events::End& end) {
-  if (end.interrupted) return;  // the run will be resumed
-  pb::HyperParameters data;
-  data.mutable_session_end_info()->set_status(pb::HyperParameters::SessionEnd::SUCCESS);
-  data.mutable_session_end_info()->set_end_time_secs(unix_time());
-  pb::Summary summary;
-  add_hyper_parameters(summary, "session_end_info", data);
-  impl_->write(std::move(summary), end.steps);
+void TensorBoard::scalars(std::int64_t step, const std::vector<std::pair<std::string, double>>& values) {
+  Curves curves;
+  curves.add_all("", values);
+  impl_->write(std::move(curves.summary()), step);
 }
 
 void TensorBoard::histograms(std::int64_t step, const std::vector<std::pair<std::string, Histogram>>& all) {
@@ -246,22 +243,41 @@ void TensorBoard::graph(const std::vector<BoardNode>& nodes) {
   impl_->write(event, 0);
 }
 
-void TensorBoard::hyper_parameters(const std::vector<HyperParameter>& parameters,
-                                   const std::vector<std::string>& metrics) {
-  pb::HyperParameters experiment, session;
-  experiment.mutable_experiment()->set_time_created_secs(unix_time());
-  session.mutable_session_start_info()->set_start_time_secs(unix_time());
+void TensorBoard::experiment(const std::vector<HyperParameter>& parameters, const std::vector<std::string>& metrics) {
+  pb::HyperParameters data;
+  data.mutable_experiment()->set_time_created_secs(unix_time());
   for (const HyperParameter& parameter : parameters) {
-    auto& value = (*session.mutable_session_start_info()->mutable_hparams())[parameter.first];
-    set(*experiment.mutable_experiment()->add_hparam_infos(), value, parameter);
+    pb::Value only_its_type_counts;
+    set(*data.mutable_experiment()->add_hparam_infos(), only_its_type_counts, parameter);
   }
   for (const std::string& metric : metrics) {
-    experiment.mutable_experiment()->add_metric_infos()->mutable_name()->set_tag(metric);
+    data.mutable_experiment()->add_metric_infos()->mutable_name()->set_tag(metric);
   }
   pb::Summary summary;
-  add_hyper_parameters(summary, "experiment", experiment);
-  add_hyper_parameters(summary, "session_start_info", session);
+  add_hyper_parameters(summary, "experiment", data);
   impl_->write(std::move(summary), 0);
+}
+
+void TensorBoard::session(const std::vector<HyperParameter>& parameters) {
+  pb::HyperParameters data;
+  data.mutable_session_start_info()->set_start_time_secs(unix_time());
+  for (const HyperParameter& parameter : parameters) {
+    pb::HyperParameters::Parameter only_the_value_counts;
+    set(only_the_value_counts, (*data.mutable_session_start_info()->mutable_hparams())[parameter.first], parameter);
+  }
+  pb::Summary summary;
+  add_hyper_parameters(summary, "session_start_info", data);
+  impl_->write(std::move(summary), 0);
+}
+
+void TensorBoard::end_session(std::int64_t step, bool success) {
+  pb::HyperParameters data;
+  data.mutable_session_end_info()->set_status(success ? pb::HyperParameters::SessionEnd::SUCCESS
+                                                      : pb::HyperParameters::SessionEnd::FAILURE);
+  data.mutable_session_end_info()->set_end_time_secs(unix_time());
+  pb::Summary summary;
+  add_hyper_parameters(summary, "session_end_info", data);
+  impl_->write(std::move(summary), step);
 }
 
 }  // namespace lockstep::telemetry

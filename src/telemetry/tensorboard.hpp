@@ -62,12 +62,16 @@ class TensorBoard final : public events::Sink {
   /// Shows `markdown` on the text page.
   void text(std::int64_t step, const std::string& tag, const std::string& markdown);
   void graph(const std::vector<BoardNode>& nodes);
-  /// `metrics`: the curves to show beside them on the page of hyper-parameters.
-  void hyper_parameters(const std::vector<HyperParameter>& parameters, const std::vector<std::string>& metrics);
+  /// Points of curves.
+  void scalars(std::int64_t step, const std::vector<std::pair<std::string, double>>& values);
+  /// The columns of the page of hyper-parameters, of which a log folder has one experiment: parameters, of whose values
+  /// only the types count, and `metrics`, the curves to show beside them.
+  void experiment(const std::vector<HyperParameter>& parameters, const std::vector<std::string>& metrics);
+  /// A row of that page: this folder's run.
+  void session(const std::vector<HyperParameter>& parameters);
+  void end_session(std::int64_t step, bool success);
 
  private:
-  void end(const events::End& end);
-
   class Impl;
   std::unique_ptr<Impl> impl_;
   double shown_seconds_ = 0;  // `seconds` of the step before

@@ -6,6 +6,7 @@
 #include <deque>
 
 #include "comm/transport/work_together.hpp"
+#include "config/config.hpp"
 #include "lockstep/error.hpp"
 #include "train/start_check.hpp"
 
@@ -24,6 +25,8 @@ Checkpointing::Checkpointing(const RunContext& run, checkpoint::FileSystem& file
   wait.warn = [&](const std::string& message) { run_.warn(message); };
   comm::work_of_first_rank(run_.communicator, kStarting, [&] {
     directory_ = std::make_unique<checkpoint::RunDirectory>(run_.job.run_directory, wait);
+    const std::string& copy_to = run_.job.checkpoint.copy_to;
+    if (!copy_to.empty()) copies_ = std::make_unique<checkpoint::CheckpointCopies>(copy_to, run_.job.run_directory);
   });
   checkpoint::require_shared(run_.job.run_directory, run_.communicator, run_.timeout());
 }
@@ -47,14 +50,14 @@ bool Checkpointing::resume(const std::vector<std::string>& state_names, optim::M
 }
 
 std::optional<checkpoint::Checkpoint> Checkpointing::find(checkpoint::CheckpointReader& reader,
-                                                          const RequireSameRun& require_same_run) const {
-  std::deque<std::string> candidates;
+                                                          const RequireSameRun& require_same_run) {
+  std::deque<std::string> left;
   std::vector<std::string> notes;
   for (bool first = true;; first = false) {
     std::optional<checkpoint::Checkpoint> checkpoint;
     comm::work_of_first_rank(run_.communicator, kStarting, [&] {
-      if (first) candidates = checkpoint::resume_candidates(run_.options.resume, *directory_);
-      checkpoint = checkpoint::next_candidate(candidates, require_same_run, notes);
+      if (first) left = candidates();
+      checkpoint = checkpoint::next_candidate(left, require_same_run, notes);
     });
     checkpoint = checkpoint::broadcast_checkpoint(std::move(checkpoint), run_.communicator, run_.timeout());
     const auto faults = checkpoint ? reader.read(*checkpoint) : std::vector<std::string>{};
@@ -63,6 +66,26 @@ std::optional<checkpoint::Checkpoint> Checkpointing::find(checkpoint::Checkpoint
     if (run_.leads() && !notes.empty()) warn_of_damage(fmt::format("{}", fmt::join(notes, "; ")));
     return checkpoint;
   }
+}
+
+std::deque<std::string> Checkpointing::candidates() {
+  const std::string& resume = run_.options.resume;
+  auto found = checkpoint::resume_candidates(resume, *directory_);
+  if (!found.empty() || !copies_) return found;
+  if (resume == "never") {
+    if (copies_->list().empty()) return found;
+    checkpoint::cannot_use(copies_->place(),
+                           "it holds checkpoints of an earlier run, and --resume never asks for a new "
+                           "one");
+  }
+  const auto fetched = copies_->restore();
+  if (!fetched) return found;
+  run_.emit(events::Copy{.step = fetched->step,
+                         .path = fetched->path,
+                         .fetched = true,
+                         .seconds = fetched->seconds,
+                         .bytes = fetched->bytes});
+  return checkpoint::resume_candidates(resume, *directory_);
 }
 
 void Checkpointing::warn_of_damage(const std::string& notes) const {
@@ -79,6 +102,12 @@ checkpoint::Progress Checkpointing::going_on(checkpoint::Progress saved, const c
                             "a new run_directory",
                             path));
   }
+  const bool changed =
+      saved.job_digest != now.job_digest && !config::length_if_else_equal(saved.job, now.job).has_value();
+  if (changed) {
+    saved.earlier_settings.push_back({saved.step, saved.job});
+    saved.fingerprint = without_first_shard(saved.fingerprint);  // whose loss had other settings
+  }
   const auto fingerprint = agreed_fingerprint(saved.fingerprint, now.fingerprint);
   if (!fingerprint) {
     const std::string difference =
@@ -94,7 +123,7 @@ checkpoint::Progress Checkpointing::going_on(checkpoint::Progress saved, const c
   }
   if (now.exactness != kBitwise) saved.exactness = now.exactness;
   if (saved.loss_scale.scale == 0) saved.loss_scale = now.loss_scale;
-  saved.job_digest = now.job_digest;  // of another length, perhaps
+  saved.job_digest = now.job_digest;  // of another length or with other settings, perhaps
   saved.job = now.job;
   saved.fingerprint = fingerprint.value_or(now.fingerprint);
   saved.instructions = now.instructions;
@@ -130,6 +159,7 @@ void Checkpointing::prepare(std::vector<checkpoint::TensorSource> tensors, std::
       !launch.empty()) {
     options.may_write = [directory = run_.job.run_directory, launch] { checkpoint::require_launch(directory, launch); };
   }
+  if (copies_ && !newest_.empty()) copies_->copy(newest_);  // the last start may have ended before that
   writer_ =
       std::make_unique<checkpoint::CheckpointWriter>(run_.communicator, std::move(tensors), std::move(options), files_);
 }
@@ -165,8 +195,21 @@ void Checkpointing::report() {
                              .bytes = outcome.bytes};
     if (outcome.best) event.best = run_.job.checkpoint.best;
     run_.emit(event);
+    if (copies_) copies_->copy(outcome.path);
     if (!outcome.warning.empty()) {
       run_.warn("old checkpoints are not removed: " + outcome.warning);
+    }
+  }
+  if (copies_) report_copies();
+}
+
+void Checkpointing::report_copies() {
+  for (const auto& copy : copies_->finished()) {
+    if (copy.failure.empty() && copy.bytes == 0) continue;
+    if (copy.failure.empty()) {
+      run_.emit(events::Copy{.step = copy.step, .path = copy.path, .seconds = copy.seconds, .bytes = copy.bytes});
+    } else {
+      run_.warn(fmt::format("step {}: no copy of the checkpoint: {}; training goes on", copy.step, copy.failure));
     }
   }
 }
@@ -179,6 +222,13 @@ void Checkpointing::finish() {
   if (!failure.empty()) {
     throw Error(ExitCode::infrastructure, "the last checkpoint could not be written: " + failure);
   }
+  if (run_.job.checkpoint.copy_to.empty()) return;
+  comm::work_of_first_rank(run_.communicator, {"copy of a checkpoint", 0}, [&] {
+    const std::string no_copy = copies_->finish(comm::kStalledWork);
+    report_copies();
+    if (no_copy.empty()) return;
+    throw Error(ExitCode::infrastructure, "the last checkpoint could not be copied: " + no_copy);
+  });
 }
 
 }  // namespace lockstep::train

@@ -2,6 +2,7 @@
 // manages the directory.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "checkpoint/checkpoint.hpp"
+#include "checkpoint/copies.hpp"
 #include "checkpoint/reader.hpp"
 #include "checkpoint/run_directory.hpp"
 #include "checkpoint/writer.hpp"
@@ -62,13 +64,17 @@ class Checkpointing {
                                               const std::string& path) const;
   /// The checkpoint to resume from, read by `reader`.
   [[nodiscard]] std::optional<checkpoint::Checkpoint> find(checkpoint::CheckpointReader& reader,
-                                                           const RequireSameRun& require_same_run) const;
+                                                           const RequireSameRun& require_same_run);
+  /// Of the run directory; if it has none, the newest copy is fetched first.
+  [[nodiscard]] std::deque<std::string> candidates();
+  void report_copies();
   void warn_of_damage(const std::string& notes) const;
   [[nodiscard]] static checkpoint::Targets targets_of(const std::vector<std::string>& state_names, optim::Model& model);
 
   RunContext run_;
-  checkpoint::FileSystem& files_;                        // the file system that checkpoints are written to
-  std::unique_ptr<checkpoint::RunDirectory> directory_;  // rank 0
+  checkpoint::FileSystem& files_;                         // the file system that checkpoints are written to
+  std::unique_ptr<checkpoint::RunDirectory> directory_;   // rank 0
+  std::unique_ptr<checkpoint::CheckpointCopies> copies_;  // rank 0, with checkpoint.copy_to
   std::unique_ptr<checkpoint::CheckpointWriter> writer_;
   std::int64_t begun_step_ = -1, resumed_at_ = -1, failures_ = 0;
   bool last_never_began_ = false;

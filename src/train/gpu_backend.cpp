@@ -1,5 +1,7 @@
 #include "train/gpu_backend.hpp"
 
+#include <fmt/format.h>
+
 #include <utility>
 
 #include "exec/gpu_shard_io.hpp"
@@ -8,15 +10,13 @@
 #include "observe/observers.hpp"
 #include "observe/rank_gpu.hpp"
 #include "optim/gpu_updater.hpp"
+#include "train/device_choice.hpp"
 
 namespace lockstep::train {
 
 namespace {
 
 constexpr std::size_t kLibrariesPart = 64;  // of the free memory: 1/64; an estimate, not measured on a GPU
-constexpr const char* kNotSeenOnGpus =
-    "this version's GPU code has been tested with stand-ins and has not run on a GPU yet; compare what it trains with "
-    "device: cpu (docs/gpu.md)";
 
 std::unique_ptr<const optim::UpdateKernels> make_update_kernels(const device::CudaModule& module) {
   auto* const make = module.library.find<optim::UpdateKernels*()>(optim::kModuleMakeUpdateKernels);
@@ -80,7 +80,8 @@ PlacedData GpuBackend::place_data(const RunContext& run, const input::PreparedDa
 
 void GpuBackend::emit_devices(const RunContext& run) const {
   observe::emit_gpus(run, device_.setup().facts, device_.setup().driver_cuda_version);
-  run.warn(kNotSeenOnGpus);
+  run.warn(fmt::format("this version's code for GPUs: {}; compare what it trains with device: cpu (docs/gpu.md)",
+                       kGpuCodeTested));
 }
 
 }  // namespace lockstep::train

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "config/files.hpp"
+#include "core/cache_directory.hpp"
 #include "core/input_source.hpp"
 #include "data/soft_labels.hpp"
 #include "exec/worker_pool.hpp"
@@ -29,7 +30,7 @@ const SourceOptions* own_source(const std::string& name, const Job& job) {
 
 std::shared_ptr<const DataSet> open_like(const std::string& name, const SourceOptions& source, const DataSetInfo& train,
                                          Communicator& communicator) {
-  input::SourceIndexes indexes(data::default_cache_directory());
+  input::SourceIndexes indexes(cache_directory());
   std::shared_ptr<const DataSet> set;
   indexes.open_once_a_host(&communicator, [&] {
     set = indexes.open(name, source, &train);
@@ -216,6 +217,11 @@ LoadedModel::Predictor& LoadedModel::predictor(std::size_t samples) {
                                            data::Pipeline(inputs_, preparation, registries_.augmentations));
   predictor_->executor.use(values());
   return *predictor_;
+}
+
+std::unique_ptr<exec::CachedModel> LoadedModel::cached() const {
+  const bool possible = backend_->device().kind() == DeviceKind::cpu && exec::CachedModel::refusal(graph_).empty();
+  return possible ? std::make_unique<exec::CachedModel>(graph_, values()) : nullptr;
 }
 
 void LoadedModel::predict(const DataSet& samples, const TakePrediction& take) {

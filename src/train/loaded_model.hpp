@@ -10,6 +10,7 @@
 
 #include "checkpoint/saved_model.hpp"
 #include "data/replacing_set.hpp"
+#include "exec/cached_model.hpp"
 #include "exec/executor.hpp"
 #include "input/prepared_data.hpp"
 #include "lockstep/trained_model.hpp"
@@ -69,6 +70,9 @@ class LoadedModel {
 
   using TakePrediction = std::function<void(std::int64_t id, std::span<const float> prediction)>;
   void predict(const DataSet& samples, const TakePrediction& take);
+  /// The model for one sample, position by position; null where that is not possible (CachedModel::refusal), or where
+  /// the job trains on GPUs. This model must outlive it.
+  [[nodiscard]] std::unique_ptr<exec::CachedModel> cached() const;
 
  private:
   struct Predictor {

@@ -19,7 +19,7 @@ void require_same_run(const RunContext& run, std::int64_t steps, std::int64_t st
   const checkpoint::Progress& progress = checkpoint.manifest.progress;
   if (progress.job_digest == run.canonical.digest) return;
   const auto saved = config::length_if_else_equal(progress.job, run.canonical.text);
-  if (!saved) return checkpoint::require_same_job(checkpoint, run.canonical);
+  if (!saved) return checkpoint::require_same_job(checkpoint, run.canonical, run.options.change_settings);
   if (progress.step > steps) {
     throw Error(ExitCode::configuration,
                 fmt::format("{}: the run has done {} steps, more than the {} that the job now has; restore its length, "

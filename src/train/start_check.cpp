@@ -176,6 +176,10 @@ double compare_first_shard(const RunContext& run, const input::PreparedData& dat
   return seconds;
 }
 
+std::string without_first_shard(const std::string& fingerprint) {
+  return fingerprint.substr(0, fingerprint.find(kFirstShard));
+}
+
 std::optional<std::string> agreed_fingerprint(const std::string& one, const std::string& other) {
   if (one == other || one.starts_with(other + kFirstShard)) return one;
   if (other.starts_with(one + kFirstShard)) return other;

@@ -56,4 +56,7 @@ double compare_first_shard(const RunContext& run, const input::PreparedData& dat
 /// compute if the model is cut into parts; then only the rest is compared.
 [[nodiscard]] std::optional<std::string> agreed_fingerprint(const std::string& one, const std::string& other);
 
+/// A fingerprint as of a run that cannot compute the first shard.
+[[nodiscard]] std::string without_first_shard(const std::string& fingerprint);
+
 }  // namespace lockstep::train

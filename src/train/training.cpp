@@ -1,12 +1,14 @@
 #include "train/training.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 #include <span>
 #include <utility>
 
+#include "config/config.hpp"
 #include "exec/gather_layout.hpp"
 #include "lockstep/error.hpp"
 #include "optim/loss_scaling.hpp"
@@ -39,12 +41,20 @@ void ask_callbacks(const RunContext& run, CallbackMoment moment, TrainingState& 
   state.stop(asked.stopped != 0);
 }
 
+/// What is new from this step on: "learning_rate.peak: 0.1, now 0.08".
+std::optional<std::string> changed_settings(const checkpoint::Progress& progress) {
+  const auto& earlier = progress.earlier_settings;
+  if (earlier.empty() || earlier.back().until != progress.step) return std::nullopt;
+  return fmt::format("{}", fmt::join(config::differences(earlier.back().job, progress.job), "; "));
+}
+
 }  // namespace
 
 TrainResult Training::run() {
   emit_start();
   if (reached_.resumed && !is_done()) {
-    run_.context.emit(events::Restart{.step = progress_.step, .path = checkpointing_->path(progress_.step)});
+    run_.context.emit(events::Restart{
+        .message = changed_settings(progress_), .step = progress_.step, .path = checkpointing_->path(progress_.step)});
   }
   observers_.start_tracing(progress_.step, engine_.executor->program().instructions.size());
   trace_next_step();

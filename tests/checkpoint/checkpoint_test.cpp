@@ -113,6 +113,17 @@ TEST(Checkpoint, TheJobOfAnEarlierVersionGetsTheNamesOfNow) {
   EXPECT_NE(read.job_digest, "of then");
 }
 
+TEST(Checkpoint, EarlierSettingsAreKeptWhereThereAreSome) {
+  Manifest manifest;
+  EXPECT_EQ(to_text(manifest).find("earlier_settings"), std::string::npos);
+  manifest.progress.earlier_settings = {{20, "{\"job\": 1}"}, {40, "{}"}};
+  const auto read = parse_manifest(to_text(manifest), "m").progress.earlier_settings;
+  ASSERT_EQ(read.size(), 2u);
+  EXPECT_EQ(read[0].until, 20);
+  EXPECT_EQ(read[0].job, "{\"job\": 1}");
+  EXPECT_EQ(read[1].until, 40);
+}
+
 TEST(Checkpoint, TheLossScaleIsKeptWhereThereIsOne) {
   Manifest manifest;
   EXPECT_EQ(to_text(manifest).find("loss_scale"), std::string::npos) << "fp32 and bf16 have none";

@@ -5,10 +5,12 @@ lockstep_script_test(cli.bench COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/bench_t
 lockstep_script_test(cli.scale ALONE COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/scale_test.py)
 lockstep_script_test(cli.goodput COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/goodput_test.py)
 lockstep_script_test(cli.plan ALONE COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/plan_test.py)
+lockstep_script_test(cli.predict COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/predict_test.py)
 lockstep_script_test(cli.report COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/report_test.py)
 lockstep_script_test(cli.bad COMMAND python3 ${CMAKE_SOURCE_DIR}/tests/bad/run.py $<TARGET_FILE:lockstep> cli data)
 # What no command line can test.
 add_executable(cli_test ${CMAKE_CURRENT_LIST_DIR}/report_error_test.cpp ${CMAKE_SOURCE_DIR}/src/cli/report_error.cpp
-                        ${CMAKE_CURRENT_LIST_DIR}/host_verdicts_test.cpp ${CMAKE_SOURCE_DIR}/src/cli/host_verdicts.cpp)
-target_link_libraries(cli_test PRIVATE lockstep_core lockstep_flags CLI11::CLI11 fmt::fmt GTest::gtest_main)
+                        ${CMAKE_CURRENT_LIST_DIR}/host_verdicts_test.cpp ${CMAKE_SOURCE_DIR}/src/cli/host_verdicts.cpp
+                        ${CMAKE_CURRENT_LIST_DIR}/sampling_test.cpp ${CMAKE_SOURCE_DIR}/src/cli/sampling.cpp)
+target_link_libraries(cli_test PRIVATE lockstep_train lockstep_flags CLI11::CLI11 fmt::fmt GTest::gtest_main)
 gtest_discover_tests(cli_test TEST_PREFIX cli. DISCOVERY_TIMEOUT 60 PROPERTIES LABELS cli)

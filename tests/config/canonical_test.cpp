@@ -148,6 +148,23 @@ TEST(Differences, OfAnotherKindAreOne) {
   EXPECT_EQ(from({"model=resnet", "shards=8"}), Texts{"job.model: layers, now resnet"});
 }
 
+TEST(Differences, SomeCanChangeBetweenSteps) {
+  for (const auto* path : {"learning_rate", "learning_rate.peak", "learning_rate.schedule.cosine.final", "clip_norm",
+                           "optimizer.sgd.momentum", "optimizer.groups[0].rate", "loss.cross_entropy.label_smoothing",
+                           "data.augment", "data.augment[1].crop.padding", "model.mlp.dropout",
+                           "model.layers[3].dropout", "model.layers[3].dropout.rate"}) {
+    EXPECT_TRUE(can_change_between_steps(path)) << path;
+  }
+  for (const auto* path : {"batch_size", "seed", "steps", "optimizer", "optimizer.groups", "model.mlp.widths",
+                           "model.layers[0].conv.filters", "data.train.images", "data.augmentation", "lossy",
+                           "precision", "metrics.dropout"}) {
+    EXPECT_FALSE(can_change_between_steps(path)) << path;
+  }
+  EXPECT_EQ(fixed_differences(canonical_with({}).text,
+                              canonical_with({"learning_rate=0.5", "seed=2", "optimizer.sgd.momentum=0.5"}).text),
+            std::vector<std::string>{"job.seed: 1, now 2"});
+}
+
 /// As an earlier version wrote it, with the old names.
 CanonicalJob with_old_names(std::string text) {
   for (const auto& [now, old] : {std::pair{"\"std\"", "\"deviation\""}, std::pair{"\"skip\"", "\"leave_out\""},

@@ -10,11 +10,12 @@ namespace lockstep::ops {
 
 namespace {
 
-constexpr std::int64_t kFewElements = 10'000;
+constexpr std::int64_t kFewElements = 10'000, kFewOfLosses = 250'000;  // of losses all, those of vocabularies, too
 
 bool is_wanted(const OpDef& op, const OpCase& written, GpuCases which) {
   if (which == GpuCases::of_few_timed) {
-    return written.benchmark && elements(written.inputs.at(0).shape) <= kFewElements;
+    const std::int64_t most = op.kind == OpKind::loss ? kFewOfLosses : kFewElements;
+    return written.benchmark && elements(written.inputs.at(0).shape) <= most;
   }
   return !written.benchmark || (which == GpuCases::with_timed_products && op.multiplies);
 }
@@ -58,11 +59,11 @@ bool adds_rows(const OpDef& op, const OpCase& one) {
 }
 
 /// With so much in a dimension, counted from the last, that a lane of a kernel over rows has more than it reads at
-/// once, and, where elements add up to that, most of what it reads at once is left; of samples there are few. Inputs
-/// that agree with the first go on agreeing.
+/// once, and, where elements add up to that, some lanes read at once again while the others lack the last element for
+/// that; of samples there are few. Inputs that agree with the first go on agreeing.
 OpCase with_more_in(OpCase one, std::size_t from_last) {
   constexpr std::int64_t kMuch = 140, kSamples = 2, kAtOnce = device::kAhead * device::kGroupLanes,
-                         kMost = (device::kAhead - 2) * device::kGroupLanes;
+                         kMost = (device::kAhead - 1) * device::kGroupLanes;
   if (one.inputs.empty() || one.inputs[0].shape.size() <= from_last + 1) return one;
   const std::size_t at = one.inputs[0].shape.size() - 1 - from_last;
   const std::int64_t little = std::max<std::int64_t>(one.inputs[0].shape[at], 1);

@@ -92,7 +92,8 @@ class Doctor(unittest.TestCase):
     def test_gpus_in_order_of_their_bus(self):
         text = run("doctor").stdout
         self.assertIn("CUDA module    for CUDA 13.0\n", text)
-        self.assertIn("CUDA libraries no libraries, no NCCL\n", text)
+        self.assertIn("CUDA libraries no libraries, no NCCL\n"
+                      "GPU code       its kernels are tested by interpreting nvcc's PTX; it has not run on a GPU\n", text)
         self.assertIn("GPU driver     550.54.15, for CUDA 13.0\n"
                       f"GPU 0          {FIRST}\nGPU 1          {SECOND}\n", text)
 

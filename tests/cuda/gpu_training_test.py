@@ -205,7 +205,9 @@ class Training(Place):
         self.assertEqual((gpu["rank"], gpu["model"], gpu["pci_bus"]), (0, "Stand-in", "0000:70:00.0"))
         self.assertEqual((gpu["multiprocessors"], gpu["clock_mhz"], gpu["driver"]), (132, 1980, "13.0"))
         self.assertEqual(gpu["driver_version"], "550.54.15")
-        self.assertIn("has not run on a GPU yet", events["warning"]["message"])
+        self.assertEqual(events["warning"]["message"],
+                         "this version's code for GPUs: its kernels are tested by interpreting nvcc's PTX; it has not run "
+                         "on a GPU; compare what it trains with device: cpu (docs/gpu.md)")
         self.assertEqual(events["start"]["threads"], 2)
 
 

@@ -1,7 +1,9 @@
 // A GPU's kernel under the CPU's interface: operands are copied to the GPU, the kernel is enqueued on a stream, and
-// results are copied back. So the tests for CPU kernels can be applied to those on a GPU.
+// results are copied back. So the tests for CPU kernels can be applied to those on a GPU. Operands and results in one
+// place are in one place on the GPU, too.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <memory>
@@ -87,6 +89,7 @@ class KernelOnGpu final : public Kernel {
  private:
   /// A tensor to be copied to the GPU or back.
   struct Copy {
+    const void* host;
     std::size_t bytes;
     device::GpuBlock device;
     device::PinnedBlock pinned;
@@ -111,8 +114,8 @@ class KernelOnGpu final : public Kernel {
     gpu_.wait(done_);
     return block;
   }
-  Copy make_copy(std::size_t bytes, void* result) {
-    return {bytes, device::GpuBlock(gpu_, bytes), device::PinnedBlock(gpu_, bytes), result};
+  Copy make_copy(const void* host, std::size_t bytes, void* result) {
+    return {host, bytes, device::GpuBlock(gpu_, bytes), device::PinnedBlock(gpu_, bytes), result};
   }
 
   template <class Pointer, class Pointers>
@@ -121,7 +124,7 @@ class KernelOnGpu final : public Kernel {
     for (std::size_t i = 0; i < memory.size(); ++i) {
       pointers.push_back(nullptr);
       if (memory[i] == nullptr) continue;
-      Copy copy = make_copy(specs.at(i).bytes(), nullptr);
+      Copy copy = make_copy(memory[i], specs.at(i).bytes(), nullptr);
       gpu_.fill(copy.pinned.get(), reinterpret_cast<const std::byte*>(memory[i]), copy.bytes);
       gpu_.copy_in(stream_, copy.device.get(), copy.pinned.get(), copy.bytes);
       pointers.back() = copy.device.get();
@@ -136,7 +139,12 @@ class KernelOnGpu final : public Kernel {
     for (std::size_t i = 0; i < memory.size(); ++i) {
       pointers.push_back(nullptr);
       if (memory[i] == nullptr) continue;
-      Copy copy = make_copy(specs.at(i).bytes(), memory[i]);
+      if (const auto operand = std::ranges::find(copies, memory[i], &Copy::host); operand != copies.end()) {
+        operand->result = memory[i];
+        pointers.back() = static_cast<Pointer>(static_cast<void*>(operand->device.get()));
+        continue;
+      }
+      Copy copy = make_copy(memory[i], specs.at(i).bytes(), memory[i]);
       const std::vector<std::byte> junk(copy.bytes, std::byte{0xff});
       gpu_.fill(copy.pinned.get(), junk.data(), copy.bytes);
       gpu_.copy_in(stream_, copy.device.get(), copy.pinned.get(), copy.bytes);

@@ -21,6 +21,27 @@ bool has_one_value(double a, double b) {
   return std::isnan(a) ? std::isnan(b) : a == b && std::signbit(a) == std::signbit(b);
 }
 
+/// The same where the kernel may write over what it reads.
+void add_results_in_place(const Problem& problem, Kernel& kernel, Results& results) {
+  const InPlace& allowed = problem.op->in_place;
+  const bool of_one_size = problem.input_specs[0] == problem.signature.outputs[0];
+  const auto run = [&](const char* over, bool backward, Over what) {
+    KernelRun in_place(problem);
+    in_place.forward(kernel, backward ? Over::junk : what);
+    if (backward) in_place.backward(kernel, what);
+    EXPECT_EQ(in_place.damage(), "");
+    results.push_back({fmt::format("{} over {}", backward ? "input gradient" : "output", over), problem.input_specs[0],
+                       backward ? in_place.input_gradients()[0] : in_place.outputs()[0]});
+  };
+  if (allowed.forward && of_one_size) {
+    run("input 0", false, Over::first_input);
+    if (problem.input_specs.size() == 2) run("input 1", false, Over::second_input);
+  }
+  if (!problem.trains()) return;
+  if (allowed.over_gradient && of_one_size) run("the output's", true, Over::gradient);
+  if (allowed.over_input) run("the input", true, Over::first_input);
+}
+
 }  // namespace
 
 Results results_of(const Problem& problem, Kernel& kernel) {
@@ -52,6 +73,7 @@ Results results_of(const Problem& problem, Kernel& kernel) {
       results.push_back({"input gradient of two terms", problem.input_specs[0], of_two_terms.input_gradients()[0]});
     }
   }
+  add_results_in_place(problem, kernel, results);
   return results;
 }
 

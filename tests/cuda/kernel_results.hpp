@@ -15,7 +15,8 @@ struct NamedResult {
 };
 using Results = std::vector<NamedResult>;
 
-/// Outputs, statistics and gradients; also with a second term of a gradient, where the kernel adds one.
+/// Outputs, statistics and gradients; also with a second term of a gradient, where the kernel adds one, and in the
+/// place of an operand, where the op allows it.
 [[nodiscard]] Results results_of(const Problem& problem, Kernel& kernel);
 
 /// The gradient that a loss rounds to bf16, with a gap behind each row: between its rows lies what was there.

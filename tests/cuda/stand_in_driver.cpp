@@ -1,13 +1,15 @@
 // libcuda.so.1 for tests without a GPU: the functions that lockstep calls, with answers from the environment.
 //   STAND_IN_DRIVER  the CUDA version it supports: 13000
 //   STAND_IN_INIT    what cuInit returns
-//   STAND_IN_GPUS    number of GPUs; an empty CUDA_VISIBLE_DEVICES hides all, any other value is ignored
+//   STAND_IN_GPUS    number of GPUs; an empty CUDA_VISIBLE_DEVICES hides all, one that names slices (MIG-...) shows the
+//                    first of them and nothing else, and any other value is ignored
 //   STAND_IN_FIRST   the first one's number in the machine
 //   STAND_IN_MAJOR   compute capability
 //   STAND_IN_SAME    1: all are the same model
 // The machine's GPU i is on bus 0x90 - 0x10 i, so that the driver's order is not that of the bus.
 #include <cstdlib>
 #include <cstring>
+#include <string>
 
 namespace {
 
@@ -17,6 +19,13 @@ int setting(const char* name, int otherwise) {
 }
 
 constexpr int kNoDevice = 100;
+
+/// The slice that is shown; empty: whole GPUs are.
+std::string slice() {
+  const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  const std::string names = visible == nullptr ? "" : visible;
+  return names.rfind("MIG-", 0) == 0 ? names.substr(0, names.find(',')) : "";
+}
 
 }  // namespace
 
@@ -32,7 +41,7 @@ int cuInit(unsigned /*flags*/) {
   return hidden || setting("STAND_IN_GPUS", 2) == 0 ? kNoDevice : setting("STAND_IN_INIT", 0);
 }
 int cuDeviceGetCount(int* count) {
-  *count = setting("STAND_IN_GPUS", 2);
+  *count = slice().empty() ? setting("STAND_IN_GPUS", 2) : 1;
   return 0;
 }
 int cuDeviceGet(int* device, int ordinal) {
@@ -40,8 +49,9 @@ int cuDeviceGet(int* device, int ordinal) {
   return 0;
 }
 int cuDeviceGetName(char* name, int length, int device) {
-  const char* model = device == 0 ? "Stand-in 0" : "Stand-in 1";
-  std::strncpy(name, setting("STAND_IN_SAME", 0) != 0 ? "Stand-in" : model, static_cast<unsigned>(length));
+  std::string model = setting("STAND_IN_SAME", 0) != 0 ? "Stand-in" : device == 0 ? "Stand-in 0" : "Stand-in 1";
+  if (!slice().empty()) model = "Stand-in " + slice();
+  std::strncpy(name, model.c_str(), static_cast<unsigned>(length));
   return 0;
 }
 int cuDeviceTotalMem_v2(unsigned long* bytes, int device) {

@@ -39,8 +39,12 @@ class StepOnGpu : public testing::Test {
 
   template <class T>
   std::vector<T> fetch(const device::GpuBlock& block, std::size_t count) {
+    return fetch<T>(block.get(), count);
+  }
+  template <class T>
+  std::vector<T> fetch(const std::byte* from, std::size_t count) {
     const device::PinnedBlock pinned(gpu(), count * sizeof(T));
-    gpu().copy_out(stream_, pinned.get(), block.get(), count * sizeof(T));
+    gpu().copy_out(stream_, pinned.get(), from, count * sizeof(T));
     wait();
     std::vector<T> values(count);
     std::memcpy(values.data(), pinned.get(), count * sizeof(T));
@@ -150,8 +154,13 @@ TEST_F(StepOnGpu, UpdatesHaveTheBitsOfTheCpu) {
   const auto compare = [&](DType precision, const OptimizerOptions& options, double clip_norm,
                            const SumsScaling& scaling) {
     UpdaterBench bench(precision, 300);
+    std::vector<std::byte> copy;
+    const auto read = [&](const void* memory, std::size_t bytes) {
+      copy = fetch<std::byte>(static_cast<const std::byte*>(memory), bytes);
+      return copy.data();
+    };
     const auto found = bench.on_gpu(gpu(), std::unique_ptr<const UpdateKernels>(make()), options, clip_norm, scaling,
-                                    [](GpuUpdater& /*updater*/) {});
+                                    [&](GpuUpdater& updater) { bench.expect_copies(updater, read); });
     EXPECT_TRUE(found == bench.on_host(options, clip_norm, scaling))
         << name_of(precision) << ", " << text_of(options) << ", clip_norm " << clip_norm << ", " << scaling.on;
   };
@@ -163,6 +172,7 @@ TEST_F(StepOnGpu, UpdatesHaveTheBitsOfTheCpu) {
     }
     for (const DType low : {DType::bf16, DType::f16}) compare(low, options, 0.5, SumsScaling{});
   }
+  compare(DType::f32, all.front(), 0, SumsScaling{true, 4096, 1, infinity, true});
 }
 
 }  // namespace lockstep::optim

@@ -30,7 +30,7 @@ target_compile_definitions(device_test PRIVATE OTHER_LIBRARY="$<TARGET_FILE:stan
   OTHER_BUILD="$<TARGET_FILE:stand_in_other_build>" THIS_BUILD="$<TARGET_FILE:stand_in_this_build>")
 lockstep_script_test(cuda.messages COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/gpu_messages_test.py
   $<TARGET_FILE:stand_in_this_build> ${STAND_INS})
-foreach(TEST training run parts sharding)
+foreach(TEST training run parts sharding sweep)
   lockstep_script_test(cuda.${TEST} LONG COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/gpu_${TEST}_test.py
     $<TARGET_FILE:stand_in_this_build> $<TARGET_FILE:stand_in_grids> $<TARGET_FILE:stand_in_checked> ${STAND_INS})
 endforeach()

@@ -109,6 +109,7 @@ TEST(IndexCache, KeepsNotesBySourceAndSettings) {
   for (const auto& change : std::vector<void (*)(SourceOptions&)>{
            [](SourceOptions& o) { o.kind = SourceKind::csv; }, [](SourceOptions& o) { o.paths[0] += "/a"; },
            [](SourceOptions& o) { o.labels = "x"; }, [](SourceOptions& o) { o.tokenizer = Tokenizer::bytes; },
+           [](SourceOptions& o) { o.tokenizer_file = "tokenizer.json"; },
            [](SourceOptions& o) { o.part = SourcePart::test; }}) {
     SourceOptions other = options;
     change(other);
@@ -151,35 +152,6 @@ TEST(IndexCache, ADirectoryThatCannotBeWrittenIsNoError) {
   EXPECT_FALSE(below_a_file.find(kept.options));
   EXPECT_EQ(none.store(kept.options, kept.notes), "there is no cache directory");
   EXPECT_FALSE(none.find(kept.options));
-}
-
-/// Sets a variable during its lifetime.
-class Variable {
- public:
-  Variable(const char* name, const char* value) : name_(name) {
-    if (const char* before = std::getenv(name)) before_ = before;
-    setenv(name, value, 1);
-  }
-  ~Variable() { setenv(name_, before_.c_str(), 1); }
-  Variable(const Variable&) = delete;
-  Variable& operator=(const Variable&) = delete;
-
- private:
-  const char* name_;
-  std::string before_;
-};
-
-TEST(IndexCache, ItsDirectoryIsTheEnvironments) {
-  const Variable home("HOME", "/home/u"), xdg("XDG_CACHE_HOME", ""), own("LOCKSTEP_CACHE", "");
-  EXPECT_EQ(data::default_cache_directory(), "/home/u/.cache/lockstep");
-  const Variable set_xdg("XDG_CACHE_HOME", "/cache");
-  EXPECT_EQ(data::default_cache_directory(), "/cache/lockstep");
-  const Variable set_own("LOCKSTEP_CACHE", "/mine");
-  EXPECT_EQ(data::default_cache_directory(), "/mine");
-  const Variable set_none("LOCKSTEP_CACHE", "none");
-  EXPECT_EQ(data::default_cache_directory(), "");
-  const Variable no_own("LOCKSTEP_CACHE", ""), no_xdg("XDG_CACHE_HOME", ""), no_home("HOME", "/");
-  EXPECT_EQ(data::default_cache_directory(), "");
 }
 
 // What a reader reads if its source's notes are present.

@@ -11,6 +11,7 @@
 #include "exec/executor.hpp"
 #include "exec/gpu_device.hpp"
 #include "exec/memory_needs.hpp"
+#include "exec/shard_runner.hpp"
 #include "graph/precision.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/graph_builder.hpp"
@@ -82,6 +83,15 @@ Graph net(const OpRegistry& ops, End end) {
   return ends_with(b, x, label, end);
 }
 
+Graph net_with_frozen(const OpRegistry& ops, End end) {
+  Graph graph = net(ops, end);
+  for (const ValueId id : graph.parameters) {
+    Value& value = graph.values[static_cast<std::size_t>(id)];
+    value.frozen = value.name != "batch_norm1.weight" && value.name != "linear1.bias";
+  }
+  return graph;
+}
+
 // The feed-forward part of a transformer, twice.
 Graph gelu_net(const OpRegistry& ops, End end) {
   GraphBuilder b(ops, kGpuBatch);
@@ -141,13 +151,15 @@ struct GpuBench {
   }
 
   // Three training steps, each of which changes parameters, and an evaluation after each.
-  Results run(const Device& device, int workers, Int bucket_bytes, bool filled = false) {
+  Results run(const Device& device, int workers, Int bucket_bytes, bool filled = false,
+              const ExecutorOptions& options = {}) {
     Graph graph = model(registry, End::loss), predicted = model(registry, End::prediction);
     set_precision(graph, precision);
     set_precision(predicted, precision);
     WorkerPool pool(workers);
-    Executor training(graph, Mode::training, device, pool, 1), evaluation(graph, Mode::inference, device, pool, 1),
-        prediction(predicted, Mode::inference, device, pool, 1);
+    Executor training(graph, Mode::training, device, pool, 1, options),
+        evaluation(graph, Mode::inference, device, pool, 1, options),
+        prediction(predicted, Mode::inference, device, pool, 1, options);
     if (filled) {
       const auto filler = std::make_shared<const CopyFiller>(graph, *fake);
       for (Executor* executor : {&training, &evaluation, &prediction}) executor->fill_inputs(filler);
@@ -297,6 +309,48 @@ TEST(GpuExecutor, FusedGeluNeedsNoMoreMemory) {
     const Executor apart(graph, Mode::training, device, pool, 1, {.lowered = false});
     EXPECT_LT(fused.program().instructions.size(), apart.program().instructions.size());
     EXPECT_LE(fused.program().arena_bytes, apart.program().arena_bytes) << name_of(precision);
+  }
+}
+
+// The weights of convolutions then lie as on the host, in training and in evaluations.
+TEST(GpuExecutor, LoweringChangesNoBit) {
+  const Results expected = GpuBench().run(CpuDevice(), 1, kOneBucket);
+  for (const int workers : {1, 2}) {
+    GpuBench bench;
+    EXPECT_TRUE(bench.run(bench.gpu(), workers, kSmallBuckets, false, {.lowered = false}) == expected) << workers;
+  }
+}
+
+// Frozen: of a convolution, whose weight has channels last, and of a norm and a linear layer, with some of their own
+// left.
+TEST(GpuExecutor, FrozenParametersHaveNoGradientAndChangeNoOther) {
+  const Results all = GpuBench().run(CpuDevice(), 1, kOneBucket);
+  const Results expected = GpuBench(DType::f32, net_with_frozen).run(CpuDevice(), 1, kOneBucket);
+  EXPECT_EQ(expected.losses, all.losses);
+  EXPECT_LT(expected.gradients.size(), all.gradients.size());
+  for (const int workers : {1, 2}) {
+    for (const bool lowered : {true, false}) {
+      GpuBench bench(DType::f32, net_with_frozen);
+      EXPECT_TRUE(bench.run(bench.gpu(), workers, kSmallBuckets, false, {.lowered = lowered}) == expected) << workers;
+    }
+  }
+}
+
+// Training, evaluations and predictions of a worker take turns in one block, the largest that any of them needs.
+TEST(GpuExecutor, AWorkerHasOneArena) {
+  GpuBench bench;
+  const GpuDevice device = bench.gpu();
+  (void)bench.run(device, 2, kSmallBuckets);
+  for (const int worker : {0, 1}) {
+    auto& arena = std::static_pointer_cast<GpuWorkerStream>(device.stream(worker))->arena;
+    const std::size_t there = arena.bytes();
+    EXPECT_GT(there, 0U);
+    const std::byte* const block = arena.reserve(there);
+    Graph graph = net(bench.registry, End::loss);
+    WorkerPool pool(2);
+    const Executor training(graph, Mode::training, device, pool, 1);
+    EXPECT_GE(there, ShardRunner::arena_bytes(training.program()));
+    EXPECT_EQ(arena.reserve(ShardRunner::arena_bytes(training.program())), block);
   }
 }
 

@@ -72,7 +72,7 @@ class Cluster:
         os.chmod(self.runs.name, 0o777)
         try:
             skip_with(script(SCRIPT, "up", self.image, env=self.environment))
-            self.apply(*self.volume())
+            self.apply(*self.volume("default"))
         except BaseException:
             self.__exit__()
             raise
@@ -111,10 +111,14 @@ class Cluster:
     def revive(self, node):
         self.run(SCRIPT, "revive", node.removeprefix("node-"))
 
+    def define(self, name):
+        """Applies one of the files of tools/definitions."""
+        self.kubectl("apply", "--server-side", "-f", programs("definitions").parent / f"definitions/{name}.yaml")
+        wait_for_definitions(self.call_kubectl)
+
     def start_mpi_operator(self):
         program = programs("mpi-operator") / "mpi-operator"
-        self.kubectl("apply", "--server-side", "-f", programs("definitions").parent / "definitions/mpi-operator.yaml")
-        wait_for_definitions(self.call_kubectl)
+        self.define("mpi-operator")
         with open(self.state / "log/mpi-operator.log", "wb") as log:
             self.processes.append(subprocess.Popen([program, "--kubeConfig", self.environment["KUBECONFIG"], "--lock-namespace", "default"],
                                                    stdin=subprocess.DEVNULL, stdout=log, stderr=log))
@@ -127,30 +131,34 @@ class Cluster:
         path.write_text(json.dumps(config), encoding="utf-8")
         return str(path)
 
-    def volume(self):
+    def volume(self, namespace):
         """A folder of this machine, which runs all nodes: the file system that the hosts of a job share."""
         common = {"accessModes": ["ReadWriteMany"], "storageClassName": ""}
-        yield {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "runs"},
+        yield {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": f"runs-{namespace}"},
                "spec": {**common, "capacity": {"storage": "1Gi"}, "hostPath": {"path": self.runs.name}}}
-        yield {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "runs"},
-               "spec": {**common, "volumeName": "runs", "resources": {"requests": {"storage": "1Gi"}}}}
+        yield {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "runs", "namespace": namespace},
+               "spec": {**common, "volumeName": f"runs-{namespace}", "resources": {"requests": {"storage": "1Gi"}}}}
 
 
 class Run:
     """A release of the chart. Its events are read from the shared volume. `job`: more overrides; `group`: the first one."""
     kind = "job"
     verdicts = {"Complete": "Complete", "Failed": "Failed"}  # by condition of the Job
+    options = ["--ask-again", "1", "--hosts-every", "1"]
+    data = DATA
+    files = ()  # of values
 
-    def __init__(self, cluster, name, steps, values=(), every=50, job=(), group="worker"):
-        self.cluster, self.name, self.steps = cluster, name, steps
-        self.directory = pathlib.Path(cluster.runs.name) / "default" / name
-        overrides = [*DATA, f"steps={steps}", f"checkpoint={{every: {every} steps}}", *job]
+    def __init__(self, cluster, name, steps, values=(), every=50, job=(), group="worker", namespace="default"):  # pylint: disable=too-many-arguments
+        self.cluster, self.name, self.steps, self.namespace = cluster, name, steps, namespace
+        self.directory = pathlib.Path(cluster.runs.name) / namespace / name
+        self.overrides = [*self.data, f"steps={steps}", f"checkpoint={{every: {every} steps}}", *job]
         sets = {"image.repository": "localhost/lockstep", "image.tag": "test", "persistence.existingClaim": "runs",
                 "resources.limits.cpu": "400m", "resources.limits.memory": "400Mi", "cluster.terminationGracePeriodSeconds": "60"}
         words = [f"--set={key}={value}" for key, value in sets.items()] + [f"--set={value}" for value in values]
-        options = json.dumps([*overrides, "--ask-again", "1", "--hosts-every", "1"])
-        cluster.run(cluster.helm, "install", name, CHART, *words, f"--set-json=cluster.launchOptions={options}")
-        jobs = cluster.get(self.kind, "-l", self.selector)["items"]
+        words += [f"--values={file}" for file in self.files]
+        options = json.dumps([*self.overrides, *self.options])
+        cluster.run(cluster.helm, "-n", namespace, "install", name, CHART, *words, f"--set-json=cluster.launchOptions={options}")
+        jobs = self.get(self.kind, "-l", self.selector)["items"]
         leading = [job for job in jobs if len(jobs) == 1 or f"-{group}-" in job["metadata"]["name"]]
         (self.job_name,) = (job["metadata"]["name"] for job in leading)
 
@@ -158,11 +166,14 @@ class Run:
     def selector(self):
         return f"app.kubernetes.io/instance={self.name},app.kubernetes.io/component!=test"
 
+    def get(self, *words):
+        return self.cluster.get("-n", self.namespace, *words)
+
     def job(self):
-        return self.cluster.get(self.kind, self.job_name)
+        return self.get(self.kind, self.job_name)
 
     def pods(self):
-        return self.cluster.get("pods", "-l", self.selector)["items"]
+        return self.get("pods", "-l", self.selector)["items"]
 
     def pod(self, index):
         """The name of the newest pod with this index."""
@@ -172,7 +183,7 @@ class Run:
 
     def node(self, index):
         """Where the newest pod with this index runs."""
-        return self.cluster.get("pod", self.pod(index))["spec"]["nodeName"]
+        return self.get("pod", self.pod(index))["spec"]["nodeName"]
 
     def nodes(self):
         """(group, node) of all pods."""
@@ -188,11 +199,11 @@ class Run:
         return [event["ranks"] for event in self.events("launch")]
 
     def logs(self):
-        return self.cluster.kubectl("logs", "-l", self.selector, "--tail=-1", "--prefix", check=False)
+        return self.cluster.kubectl("-n", self.namespace, "logs", "-l", self.selector, "--tail=-1", "--prefix", check=False)
 
     def condition(self):
         """Complete or Failed; None before."""
-        for condition in self.job()["status"].get("conditions", []):
+        for condition in self.job().get("status", {}).get("conditions", []):
             if condition["type"] in self.verdicts and condition["status"] == "True":
                 return self.verdicts[condition["type"]]
         return None
@@ -225,10 +236,27 @@ class Run:
             container["state"] for container in pod["status"].get("containerStatuses", [])] for pod in self.pods()}
 
     def remove(self):
-        self.cluster.run(self.cluster.helm, "uninstall", self.name, "--wait", check=False)
+        self.cluster.run(self.cluster.helm, "-n", self.namespace, "uninstall", self.name, "--wait", check=False)
 
 
 class MpiRun(Run):
     """The same with kind MPIJob."""
     kind = "mpijob"
     verdicts = {"Succeeded": "Complete", "Failed": "Failed"}
+
+
+class TrainRun(Run):
+    """The same with kind TrainJob."""
+    kind = "trainjob"
+
+
+class SetRun(Run):
+    """The same with kind JobSet."""
+    kind = "jobset"
+    verdicts = {"Completed": "Complete", "Failed": "Failed"}
+
+    def pod_of(self, group, index):
+        """The name of the newest pod of a group with this index."""
+        mine = [pod for pod in self.pods() if pod["metadata"]["labels"]["lockstep/group"] == group and
+                pod["metadata"]["labels"]["batch.kubernetes.io/job-completion-index"] == str(index)]
+        return max(mine, key=lambda pod: pod["metadata"]["creationTimestamp"])["metadata"]["name"]

@@ -10,36 +10,22 @@ import unittest
 
 import yaml
 import kueue
-from cluster import PATIENCE, Cluster, MpiRun, Run, quiet_hash, wait_until
+from backoff_test import SAMPLE, forget
+from cluster import PATIENCE, MpiRun, SetRun, TrainRun, wait_until
+from jobset import JobSets
 from kube_tools import CHART, ROOT, programs
+from on_a_cluster import FEW, OnACluster
+from trainer import Trainer
 
 sys.path.insert(0, str(ROOT / "tests/observability"))
 from servers import Prometheus  # noqa: E402
 
+MANY = 4000  # if one has to do so several times
 TOLERATIONS = [f"tolerations[{i}].{key}={value}" for i, reason in enumerate(("unreachable", "not-ready")) for key, value in
                {"key": f"node.kubernetes.io/{reason}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": "5"}.items()]
-STEPS = 1500  # enough for a pod to come back in time
-FEW = 300  # if no pod has to
 
 
-class OnACluster(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.cluster = Cluster()
-        cls.enterClassContext(cls.cluster)
-
-    def install(self, kind=Run, name=None, steps=STEPS, **options):
-        name = name or self.id().rsplit("test_", 1)[-1].replace("_", "-")
-        run = kind(self.cluster, name, steps, **options)
-        self.addCleanup(run.remove)
-        return run
-
-    def check_bits(self, run):
-        self.assertEqual(run.end()["parameters_sha256"], quiet_hash(run.steps))
-
-    def check_no_step_was_lost(self, run):
-        self.assertEqual([event["step"] for event in run.events("step")], list(range(1, run.steps + 1)))
-
+class Pods(OnACluster):
     def test_three_pods(self):
         run = self.install(steps=FEW, values=["cluster.replicas=3"])
         run.wait_for_step(1)
@@ -55,6 +41,26 @@ class OnACluster(unittest.TestCase):
         self.check_bits(run)
         self.check_no_step_was_lost(run)
         self.assertEqual(run.ranks()[:2], [3, 2])
+
+    def test_a_pod_disrupted_five_times(self):
+        """With k8s/samples/forget-disruptions.yaml, whose pod would run what is run here, each costs what the first does."""
+        self.cluster.kubectl("apply", "-f", SAMPLE)
+        self.addCleanup(self.cluster.kubectl, "delete", "-f", SAMPLE)
+        run = self.install(steps=MANY, values=["cluster.replicas=3"])
+        waits = []
+        run.wait_for_step(20, ranks=3)
+        for _ in range(5):
+            forget(self.cluster.kubectl, "default")
+            pod, launches = run.pod(2), len(run.ranks())
+            began = time.monotonic()
+            self.cluster.kubectl("delete", "pod", pod, "--wait=false")
+            wait_until(lambda launches=launches: 3 in run.ranks()[launches:], f"three ranks again: {waits}, {run.ranks()}")
+            waits.append(time.monotonic() - began)
+        self.check_bits(run)
+        self.check_no_step_was_lost(run)
+        self.assertEqual(run.job()["status"].get("failed", 0), 0)
+        print("seconds without the pod, by disruption:", *(f"{seconds:.0f}" for seconds in waits))
+        self.assertLess(max(waits), 40, f"five times twice as long would be 160 s: {waits}")
 
     def test_a_deleted_leader(self):
         run = self.install(values=["cluster.replicas=2"])
@@ -147,6 +153,34 @@ class OnACluster(unittest.TestCase):
         self.check_no_step_was_lost(run)
         self.assertEqual(run.ranks(), [2])
 
+    def test_a_job_set(self):
+        """One object with both groups, whose worker is killed and whose leader is drained."""
+        self.cluster.define("jobset")
+        self.enterContext(JobSets(self.cluster.call_kubectl, self.cluster.environment["KUBECONFIG"]))
+        node = "nodeSelector.kubernetes\\.io/hostname"
+        run = self.install(SetRun, values=["mode=jobset", "groups[0].name=near", "groups[0].replicas=1", f"groups[0].{node}=node-0",
+                                           "groups[1].name=far", "groups[1].replicas=2", f"groups[1].{node}=node-1"])
+        run.wait_for_step(50, ranks=3)
+        self.assertEqual(run.nodes(), [("far", "node-1"), ("far", "node-1"), ("near", "node-0")])
+        self.cluster.kubectl("delete", "pod", run.pod_of("far", 1), "--force", "--grace-period=0")
+        step = wait_until(lambda: 2 in run.ranks() and run.events("step")[-1]["step"], "the others to go on")
+        run.wait_for_step(step + 1)
+        self.cluster.kubectl("delete", "pod", run.pod_of("near", 0), "--wait=false")
+        self.check_bits(run)
+        self.assertEqual(run.job()["status"]["restarts"], 0)
+
+    def test_a_train_job(self):
+        """Of which Kubeflow's controller makes the same JobSet."""
+        self.cluster.define("jobset")
+        self.cluster.define("trainer")
+        for controller in (JobSets, Trainer):
+            self.enterContext(controller(self.cluster.call_kubectl, self.cluster.environment["KUBECONFIG"]))
+        run = self.install(TrainRun, steps=FEW, values=["mode=trainjob", "groups[0].name=near", "groups[0].replicas=1",
+                                                        "groups[1].name=far", "groups[1].replicas=2"])
+        self.check_bits(run)
+        self.check_no_step_was_lost(run)
+        self.assertEqual(run.ranks(), [3])
+
     def test_groups(self):
         """Two Jobs, one run: the leader belongs to the first, and the other ends when the first does."""
         node = "nodeSelector.kubernetes\\.io/hostname"
@@ -171,6 +205,16 @@ class OnACluster(unittest.TestCase):
         self.assertRegex(ended["message"], "^lockstep: .*/nowhere")
         self.assertIn(ended["message"], self.cluster.kubectl("logs", leader))
         self.assertEqual(run.ranks(), [])
+
+    def test_a_report_before_the_job(self):
+        run = self.install(steps=FEW, values=["cluster.replicas=2", "cluster.spread=required", "cluster.checkHosts=true"])
+        run.wait_for_step(1)
+        nodes = [run.node(index) for index in (0, 1)]
+        self.check_bits(run)
+        report = self.cluster.kubectl("logs", run.pod(0))
+        for index, node in enumerate(nodes):
+            self.assertRegex(report, rf"(?m)^ +{index}  {run.job_name}-{index}\S* on {node} ")
+        self.assertIn("\nno problems found\n", report)
 
     def test_helm_test(self):
         """Reports on the hosts in the log of its first pod, fails if something is wrong, and leaves the job alone."""

@@ -118,7 +118,7 @@ class Life(unittest.TestCase):
     def test_samples_are_taken_by_the_server(self):
         cluster.namespace("team-b")
         cluster.kubectl("apply", "-f", ROOT / "k8s/samples/namespace.yaml")
-        for name in ("namespace", "quota", "fetch", "claims"):
+        for name in ("namespace", "quota", "fetch", "claims", "forget-disruptions"):
             with self.subTest(sample=name):
                 cluster.kubectl("-n", "team-a", "apply", "--dry-run=server", "--validate=strict", "-f", ROOT / f"k8s/samples/{name}.yaml")
 

@@ -1,5 +1,5 @@
 """A controller with webhooks for a control plane of this machine: its process, its certificate, and its webhooks at this
-machine's address in the place of a Service. Kueue and JobSet derive from it.
+machine's address in the place of a Service. Kueue, JobSet and Trainer derive from it.
 
     with Controller(kubectl, kubeconfig) as controller: ...
 """
@@ -20,6 +20,7 @@ class Controller:
     A derived class sets `name`, that of its module in tools/, of its program and of its folder there, and `hooked`, which
     matches the paths of the webhooks to configure, and overrides define() and start()."""
     name = hooked = None
+    certificates = {"internalCertManagement": {"enable": False}}  # of its configuration: made here
 
     def __init__(self, kubectl, kubeconfig):
         self.kubectl, self.kubeconfig = kubectl, kubeconfig
@@ -80,7 +81,7 @@ class Controller:
         file = self.path("config.yaml")
         file.write_text(json.dumps({
             "kind": "Configuration", "leaderElection": {"leaderElect": False}, "health": {"healthProbeBindAddress": "0"},
-            "metrics": {"bindAddress": "0"}, "internalCertManagement": {"enable": False},
+            "metrics": {"bindAddress": "0"}, **self.certificates,
             "webhook": {"host": "127.0.0.1", "port": self.port, "certDir": self.folder.name}, **config}))
         with self.path("log").open("wb") as log:
             self.process = subprocess.Popen(  # pylint: disable=consider-using-with

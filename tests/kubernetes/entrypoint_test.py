@@ -69,7 +69,7 @@ class RenderedPods:
 
     def start(self, pod):
         words = [self.moved(word, pod) for word in self.container["args"]]
-        environment = {entry["name"]: self.moved(entry["value"], pod) for entry in self.container["env"]}
+        environment = {entry["name"]: self.moved(entry["value"], pod) for entry in self.container["env"] if "value" in entry}
         with open(self.folder / f"log-{pod}", "w", encoding="utf-8") as log:
             return subprocess.Popen([*self.hosts.prefix(pod), *self.as_user(), PROGRAM, *words], stdout=log, stderr=log,  # pylint: disable=consider-using-with
                                     stdin=subprocess.DEVNULL, env={**os.environ, **environment})

@@ -62,11 +62,13 @@ class Kueue(Controller):
     def flavor(name):
         return {"apiVersion": API, "kind": "ResourceFlavor", "metadata": {"name": name}}
 
-    def queue(self, name, **amounts):
-        """A ClusterQueue with this quota; a higher priority preempts within it."""
+    def queue(self, name, cohort=None, **amounts):
+        """A ClusterQueue with this quota; a higher priority preempts within it. Queues of a cohort lend each other what they
+        do not use, and take it back."""
         self.apply({
             "apiVersion": API, "kind": "ClusterQueue", "metadata": {"name": name},
-            "spec": {"namespaceSelector": {}, "preemption": {"withinClusterQueue": "LowerPriority"}, "resourceGroups": [
+            "spec": {"namespaceSelector": {}, **({"cohortName": cohort} if cohort else {}), "preemption": {
+                "withinClusterQueue": "LowerPriority", **({"reclaimWithinCohort": "Any"} if cohort else {})}, "resourceGroups": [
                 {"coveredResources": list(amounts), "flavors": [{"name": "plain", "resources": [
                     {"name": resource, "nominalQuota": str(amount)} for resource, amount in amounts.items()]}]}]}})
 

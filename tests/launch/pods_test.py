@@ -146,6 +146,20 @@ class Ends(PodTest):
         self.assertRegex(pods.termination_log(0).read_text(encoding="utf-8"),
                          "^lockstep: all-reduce: expected at least 1e\\+06 GB/s, found ")
 
+    def test_a_report_before_the_job(self):
+        """The job begins if it finds no problem; otherwise it does not, and the message says what is wrong."""
+        hosts = self.hosts(2)
+        pods = Pods(hosts, f"{self.folder}/pods")
+        worker, leader = self.work(pods, 1), self.lead(pods, steps=5, pod=["--check-hosts=--exact required"])
+        leader.end(0)
+        worker.end(0)
+        self.assertIn("no problems found\n", leader.output())
+        self.work(pods, 1)
+        leader = self.lead(pods, name="refused", pod=["--check-hosts=--min-bandwidth 1000000"])
+        leader.end(1)
+        self.assertRegex(pods.termination_log(0).read_text(encoding="utf-8"), "^lockstep: all-reduce: expected at least 1e\\+06 GB/s, found ")
+        self.assertFalse(pathlib.Path(f"{self.folder}/refused/events.jsonl").exists())
+
     def report(self, pods, code, *words):
         """The leader prints the report instead of running a job; a worker ends with it, however it ends."""
         worker = self.work(pods, 1)

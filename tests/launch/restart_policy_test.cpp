@@ -34,6 +34,17 @@ TEST(RestartPolicy, ARunThatGetsFurtherIsStartedAgainForEver) {
   }
 }
 
+TEST(RestartPolicy, AttemptsThatEndForAnotherNumberOfRanksGetFurtherToo) {
+  RestartPolicy policy(1);
+  for (int step = 0; step < 1000; ++step) {
+    EXPECT_TRUE(policy.failed(-1).again);  // a host has left while its ranks were starting
+    policy.ended(step);                    // the others went on, until it was back
+  }
+  policy.ended(999);  // as far as before
+  EXPECT_TRUE(policy.failed(-1).again);
+  EXPECT_FALSE(policy.failed(-1).again);
+}
+
 TEST(RestartPolicy, TheWaitIsAMinuteAtMost) {
   RestartPolicy policy(100);
   double last = 0;

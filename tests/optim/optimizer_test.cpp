@@ -331,9 +331,9 @@ TEST(OptimizerRegistry, ListsInOrderAndTakesEachNameOnce) {
     (void)registry.at("lionn");
     FAIL();
   } catch (const Error& error) {
-    EXPECT_STREQ(
-        error.what(),
-        "expected one of the optimizers sgd, adam, adamw, nadam, rmsprop, lion, adagrad, lamb, lars, another, found 'lionn'");
+    EXPECT_STREQ(error.what(),
+                 "expected one of the optimizers sgd, adam, adamw, nadam, rmsprop, lion, adagrad, lamb, lars, another, "
+                 "found 'lionn'");
   }
 }
 

@@ -69,12 +69,14 @@ inline std::string text_of(const OptimizerOptions& options) {
   return text;
 }
 
-/// Sums of gradients are multiplied by the scale; in step `spoiled` one of them becomes `what`.
+/// Sums of gradients are multiplied by the scale; in step `spoiled` some of them become `what`: in the middle of
+/// tensors, where kernels move several floats at once, or the last ones, where fewer are left.
 struct SumsScaling {
   bool on = false;
   float scale = 1;
   int spoiled = -1;
   float what = 0;
+  bool last = false;
 };
 
 /// A run of updates from made-up sums, on the host or on a GPU.
@@ -133,8 +135,10 @@ class UpdaterBench {
     return result;
   }
 
-  /// All matrices, in the products' type, as the last update left them.
-  void expect_copies(GpuUpdater& updater) const {
+  /// All matrices, in the products' type, as the last update left them. read(memory, bytes): what is at a GPU's
+  /// address.
+  template <class Read>
+  void expect_copies(GpuUpdater& updater, const Read& read) const {
     Model model = updater.make_model(7);
     updater.fetch(model);
     const auto on_gpu = updater.values(model).placed;
@@ -146,9 +150,13 @@ class UpdaterBench {
       std::vector<std::uint16_t> expected(model.parameters.at(i).size());
       const std::vector<float> values = in_gpus_order(i, model.parameters.at(i));
       downcast(precision_, values.data(), expected.data(), std::ssize(expected));
-      EXPECT_EQ(std::memcmp(copy, expected.data(), expected.size() * sizeof(std::uint16_t)), 0)
-          << model.parameters.name(i);
+      const std::size_t bytes = expected.size() * sizeof(std::uint16_t);
+      EXPECT_EQ(std::memcmp(read(copy, bytes), expected.data(), bytes), 0) << model.parameters.name(i);
     }
+  }
+  /// Of a GPU that is the host.
+  void expect_copies(GpuUpdater& updater) const {
+    expect_copies(updater, [](const void* copy, std::size_t /*bytes*/) { return copy; });
   }
 
  private:
@@ -230,7 +238,9 @@ class UpdaterBench {
       if (buckets_.slots[s].bucket != bucket || slot.kind != Slot::Kind::gradient) continue;
       float* const first = values.data() + buckets_.slots[s].offset;
       for (std::int64_t i = 0; i < slot.elements; ++i) first[i] *= scaling.scale;
-      if (spoiled && shard == 1 && bucket == 1) first[slot.elements / 2] = scaling.what;
+      if (!spoiled || shard != 1) continue;
+      if (!scaling.last && bucket == 1) first[slot.elements / 2] = scaling.what;
+      if (scaling.last && slot.elements % kPack != 0) first[slot.elements - 1] = scaling.what;
     }
     return values;
   }

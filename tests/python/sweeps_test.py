@@ -58,6 +58,18 @@ class Sweeps(InFolder):
         self.assertEqual(run.job()["name"], json.loads((self.path / f"trials/{best.number:04}/job.yaml").read_text())
                          ["job"]["name"])
 
+    def test_copies_of_a_population_say_what_they_are_copies_of(self):
+        text = SWEEP.replace("budget: 4", "method: {population: {members: 2, every: 2}}")
+        text = text[:text.index("    optimizer:")]
+        (self.own / "population.yaml").write_text(text)
+        program("sweep", "population.yaml", "--directory", "out", "--ranks", "1", folder=self.own)
+        trials = reader.open_sweep(self.own / "out").trials
+        worst, best = sorted(trials[:2], key=lambda trial: trial.steps)
+        self.assertEqual([trial.copied for trial in trials], [None, None, (best.number, 2)])
+        self.assertEqual((worst.steps, worst.state), (2, "paused"))
+        for trial, row in zip(trials, reader.read_trials_csv(self.own / "out/trials.csv")):
+            self.assertEqual((row.copied, row.settings), (trial.copied, trial.settings))
+
     def test_as_a_table(self):
         table = self.sweep.table()
         self.assertEqual(table.height, 4)

@@ -13,6 +13,7 @@ import os
 import pathlib
 import re
 import shutil
+import stat
 import subprocess
 import sys
 import tempfile
@@ -61,9 +62,17 @@ JobRequeue=1
 JobCompType=jobcomp/none
 AccountingStorageType=accounting_storage/none
 JobAcctGatherType=jobacct_gather/none
-NodeName={nodes} CPUs={cpus} RealMemory=1024
+GresTypes=gpu,shard
+NodeName={nodes} CPUs={cpus} RealMemory=1024 Gres=gpu:1g.10gb:2,shard:4
 PartitionName=batch Nodes=ALL Default=YES PriorityTier=1 GraceTime=60 State=UP MaxTime=INFINITE
 PartitionName=urgent Nodes=ALL PriorityTier=10 PreemptMode=OFF State=UP MaxTime=INFINITE
+"""
+
+# Each node has two slices of a GPU, as if MIG had made them, and each of these may be shared by two.
+SLICES = """Name=gpu Type=1g.10gb File={folder}/slice0
+Name=gpu Type=1g.10gb File={folder}/slice1
+Name=shard Count=2 File={folder}/slice0
+Name=shard Count=2 File={folder}/slice1
 """
 
 
@@ -115,6 +124,9 @@ class SlurmCluster:
         (self.folder / "slurm.conf").write_text(CONFIGURATION.format(
             controller=f"{self.hosts.names[0]}(10.77.0.1)", folder=self.folder, nodes=",".join(self.names),
             cpus=self.cpus), encoding="utf-8")
+        (self.folder / "gres.conf").write_text(SLICES.format(folder=self.folder), encoding="utf-8")
+        for name in ("slice0", "slice1"):
+            os.mknod(self.folder / name, 0o666 | stat.S_IFCHR, os.makedev(1, 3))  # that of /dev/null
         key = self.folder / "munge.key"
         key.write_bytes(os.urandom(128))
         key.chmod(0o600)

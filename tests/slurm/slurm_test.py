@@ -22,6 +22,11 @@ SCRIPTS = pathlib.Path(__file__).resolve().parents[2] / "examples/slurm"
 SMALL = ["data.train.digits.count=64", "data.validation.digits.count=16", "batch_size=8",
          "shards=8", "threads=1", "learning_rate=0.002", "evaluate=never"]
 
+SWEEP = """
+sweep: {metric: loss, budget: 8, parameters: {learning_rate: {log_uniform: {low: 0.0001, high: 0.01}}}}
+job: {model: lenet, data: {train: {digits: {}}, validation: {digits: {first: 100000}}}}
+"""
+
 
 def words(steps):
     return [*SMALL, f"steps={steps}", "checkpoint={every: 10 steps}"]
@@ -49,10 +54,10 @@ class Slurm(unittest.TestCase):
             self.hashes[changes] = json.loads(done.stdout.splitlines()[-1])["parameters_sha256"]
         return self.hashes[changes]
 
-    def submit(self, script, *arguments, options=(), cluster=None):
+    def submit(self, script, *arguments, options=(), cluster=None, program=PROGRAM):
         return (cluster or self.cluster).submit(
             f"--output={self.directory}.log", *options, SCRIPTS / script, *arguments,
-            environment={"LOCKSTEP": PROGRAM, "RUN_DIRECTORY": str(self.directory)})
+            environment={"LOCKSTEP": str(program), "RUN_DIRECTORY": str(self.directory)})
 
     def events(self, name, directory=None):
         file = (directory or self.directory) / "events.jsonl"
@@ -132,16 +137,81 @@ class Slurm(unittest.TestCase):
     def test_launch_gives_way_to_a_job_of_higher_priority(self):
         self.preempted("launch.sbatch")
 
-    def test_an_array_of_three_trials(self):
+    def houses(self):
         job_file = self.directory.with_suffix(".yaml")
         job_file.write_text((SCRIPTS.parent / "houses.yaml").read_text(encoding="utf-8").replace(
             "houses.csv", str(SCRIPTS.parent / "houses.csv")), encoding="utf-8")
+        return job_file
+
+    def test_an_array_of_three_trials(self):
+        job_file = self.houses()
         job = self.submit("array.sbatch", job_file, "seed", "1", "2", "3", options=("--array=0-2",))
         for index in range(3):
             self.cluster.wait(f"{job}_{index}", "COMPLETED")
             end = self.events("end", self.directory / str(index))[-1]
             self.assertEqual(end["parameters_sha256"], self.local_hash(str(job_file), f"seed={index + 1}"))
         self.assertEqual(len(set(self.hashes[(str(job_file), f"seed={i}")] for i in (1, 2, 3))), 3)
+
+    def array_on(self, gres, most):
+        """Four trials on one node, which has room for as many at the same time. Returns which GPUs they were shown."""
+        program = self.directory.with_suffix(".program")
+        program.write_text(f"""#!/bin/sh
+for turn in $(seq {most // 2}); do
+  at={self.directory}.$CUDA_VISIBLE_DEVICES.$turn
+  if mkdir "$at"; then
+    {PROGRAM} "$@"
+    code=$?
+    echo "$CUDA_VISIBLE_DEVICES" >>{self.directory}.shown
+    rmdir "$at"
+    exit $code
+  fi
+done
+exit 70
+""", encoding="utf-8")
+        program.chmod(0o755)
+        job = self.submit("array.sbatch", self.houses(), "seed", "1", "2", "3", "4", program=program,
+                          options=("--array=0-3", f"--gres={gres}", f"--nodelist={self.cluster.names[0]}"))
+        for index in range(4):
+            self.completed(f"{job}_{index}")
+        return pathlib.Path(f"{self.directory}.shown").read_text(encoding="utf-8").split()
+
+    def test_trials_on_slices_of_gpus(self):
+        self.assertEqual(set(self.array_on("gpu:1g.10gb:1", most=2)), {"0", "1"})
+
+    def test_trials_that_share_gpus(self):
+        self.assertLessEqual(set(self.array_on("shard:1", most=4)), {"0", "1"})
+
+    def test_a_sweep_gives_way_to_a_job_of_higher_priority(self):
+        """On two nodes. No trial that had ended is repeated, and all have the bits of one rank on one machine."""
+        file = self.directory.with_suffix(".yaml")
+        file.write_text(SWEEP, encoding="utf-8")
+        changes = (*[word for word in SMALL if not word.startswith("learning_rate")], "steps=400", "evaluate={every: 400 steps}",
+                   "checkpoint={every: 10 steps}")
+        job = self.submit("sweep.sbatch", file, *changes)
+        wait_until(lambda: self.records("result"), f"the end of a trial: {self.log()}")
+        urgent = self.cluster.submit("--partition=urgent", "--nodes=3", "--exclusive", f"--output={self.directory}.urgent",
+                                     "--wrap", "sleep 1")
+        self.cluster.wait(urgent, "COMPLETED")
+        finished = len(self.records("result"))
+        self.assertLess(finished, 8)
+        shown = self.completed(job)
+        self.assertEqual(shown["Restarts"], "1")
+        self.assertRegex(shown["Comment"], r"^8 trials done, 0\.\d{4} device-hours$")
+        self.assertEqual(sorted(record["trial"] for record in self.records("result")), list(range(8)))
+        self.assertEqual(self.records("failure"), [])
+        local = f"{self.directory}-local"
+        subprocess.run([PROGRAM, "sweep", file, *changes, "--ranks", "1", "--directory", local], capture_output=True, check=True)
+        self.assertEqual(self.trial_hashes(self.directory), self.trial_hashes(local))
+
+    @staticmethod
+    def trial_hashes(directory):
+        trials = json.loads(pathlib.Path(directory, "trials.json").read_text(encoding="utf-8"))["trials"]
+        return [trial["parameters_sha256"] for trial in trials]
+
+    def records(self, kind):
+        file = self.directory / "journal.jsonl"
+        lines = file.read_text(encoding="utf-8").split("\n")[:-1] if file.exists() else []
+        return [record for record in map(json.loads, lines) if record["record"] == kind]
 
     def test_a_host_that_dies_under_srun_has_the_job_requeued(self):
         with SlurmCluster(3) as cluster:

@@ -70,6 +70,32 @@ TEST_F(JournalFile, GivesTheStudyBack) {
       ",,\r\n");
 }
 
+TEST_F(JournalFile, ACopySaysWhatItIsACopyOf) {
+  sweep_.method = SearchMethod::population;
+  {
+    Journal journal(path_, sweep_);
+    journal.begin({{{"learning_rate", "0.01"}}, 20});
+    journal.begin({{{"learning_rate", "0.012"}}, 40, Origin{0, 20}});
+  }
+  {
+    const Journal journal(path_, sweep_);
+    EXPECT_EQ(journal.study().trials().at(0).origin, std::nullopt);
+    EXPECT_EQ(journal.study().trials().at(1).origin, (Origin{0, 20}));
+    EXPECT_EQ(
+        trials_csv(journal.study()),
+        "trial,state,value,steps,device_seconds,failures,message,parameters_sha256,from_trial,from_step,optimizer,"
+        "optimizer.sgd.momentum,learning_rate\r\n"
+        "0,unfinished,,0,0.000,0,,,,,,,0.01\r\n"
+        "1,unfinished,,0,0.000,0,,,0,20,,,0.012\r\n");
+  }
+  std::ofstream(path_, std::ios::app)
+      << R"({"record":"begin","trial":2,"settings":{},"until":0,"from":{"trial":2,"step":20}})"
+      << "\n";
+  EXPECT_EQ(message(), path_ +
+                           ":4: expected a record of a sweep, found none; the file is damaged. Choose another "
+                           "directory with --directory");
+}
+
 TEST_F(JournalFile, ALineThatWasNotWrittenToItsEndIsDropped) {
   fill();
   const std::string whole = *read_whole_file(path_);

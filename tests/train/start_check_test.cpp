@@ -88,6 +88,8 @@ TEST(StartCheck, FingerprintsAgreeWhereOneLacksTheFirstShard) {
   EXPECT_EQ(agreed_fingerprint(cut, "kernels 1, builds 4"), std::nullopt);
   EXPECT_EQ(agreed_fingerprint(cut, "kernels 12, first shard 2"), std::nullopt);
   EXPECT_EQ(agreed_fingerprint("kernels 12", uncut), std::nullopt);
+  EXPECT_EQ(without_first_shard(uncut), cut);
+  EXPECT_EQ(without_first_shard(cut), cut);
 }
 
 }  // namespace lockstep::train

@@ -2,7 +2,7 @@
 {{- define "lockstep.checks" -}}
 {{- $v := .Values -}}
 {{- $all := include "lockstep.groups" . | fromJson -}}
-{{- include "lockstep.checkGroups" (dict "all" $all) -}}
+{{- include "lockstep.checkGroups" (dict "root" . "all" $all) -}}
 {{- include "lockstep.checkClaims" (dict "root" . "all" $all) -}}
 {{- include "lockstep.checkPodCounts" (dict "root" . "all" $all) -}}
 {{- include "lockstep.checkDevice" (dict "root" . "all" $all) -}}
@@ -90,6 +90,15 @@ which in NVIDIA_VISIBLE_DEVICES or CUDA_VISIBLE_DEVICES. */}}
 {{/* What a queue does by itself nobody else may do. */}}
 {{- define "lockstep.checkScheduling" -}}
 {{- $v := .Values -}}
+{{- if and (ne $v.cluster.gang "never") (eq $v.mode "mpijob") -}}
+  {{- fail (printf "cluster.gang: expected never in mode mpijob, whose operator makes PodGroups itself (--gang-scheduling), found %s; use mode indexedJob or jobset" $v.cluster.gang) -}}
+{{- end -}}
+{{- if and (ne $v.cluster.gang "never") $v.sweep -}}
+  {{- fail (printf "cluster.gang: expected never with a sweep, which begins with the pods that there are, found %s; leave it out" $v.cluster.gang) -}}
+{{- end -}}
+{{- if and $v.cluster.gangQueue (ne $v.cluster.gang "volcano") -}}
+  {{- fail (printf "cluster.gangQueue: expected none with cluster.gang %s, found %s; set cluster.gang=volcano, or queue.name for Kueue" $v.cluster.gang $v.cluster.gangQueue) -}}
+{{- end -}}
 {{- if and $v.cluster.suspend $v.queue.name -}}
   {{- fail (printf "cluster.suspend: expected false in queue %s, which itself suspends and starts the Job, found true; hold its workload instead: kubectl patch workload NAME --type=merge -p '{\"spec\": {\"active\": false}}'" $v.queue.name) -}}
 {{- end -}}
@@ -136,6 +145,9 @@ which in NVIDIA_VISIBLE_DEVICES or CUDA_VISIBLE_DEVICES. */}}
   {{- if eq $.Values.mode "mpijob" -}}
     {{- fail "sweep: expected mode indexedJob or jobset, found mpijob, whose launcher alone may lead; use mode indexedJob" -}}
   {{- end -}}
+  {{- if $.Values.cluster.checkHosts -}}
+    {{- fail "cluster.checkHosts: expected false with a sweep, whose trials are in one pod each, found true; use helm test" -}}
+  {{- end -}}
   {{- with .directory -}}
     {{- fail (printf "sweep.directory: expected none, since the chart searches in %s, found %s; set persistence.directory, and leave this out" (include "lockstep.runDirectory" $) .) -}}
   {{- end -}}
@@ -171,6 +183,19 @@ which in NVIDIA_VISIBLE_DEVICES or CUDA_VISIBLE_DEVICES. */}}
 {{- end -}}
 {{- end -}}
 
+{{/* How many trials of a sweep the launch options let share a GPU. */}}
+{{- define "lockstep.trialsPerGpu" -}}
+{{- $found := "1" -}}
+{{- if .Values.sweep -}}
+  {{- $words := .Values.cluster.launchOptions -}}
+  {{- range $index, $word := $words -}}
+    {{- if hasPrefix "--trials-per-gpu=" $word -}}{{- $found = trimPrefix "--trials-per-gpu=" $word -}}{{- end -}}
+    {{- if and (eq $word "--trials-per-gpu") (lt (add1 $index) (len $words)) -}}{{- $found = index $words (add1 $index) -}}{{- end -}}
+  {{- end -}}
+{{- end -}}
+{{- $found -}}
+{{- end -}}
+
 {{- define "lockstep.checkGroups" -}}
 {{- $names := list -}}
 {{- $withGpus := 0 -}}
@@ -183,11 +208,12 @@ which in NVIDIA_VISIBLE_DEVICES or CUDA_VISIBLE_DEVICES. */}}
     {{- fail (printf "group %s: expected GPUs by one of gpusPerNode and resourceClaims, found %s; set gpusPerNode to 0, or leave resourceClaims out" .name .gpus) -}}
   {{- end -}}
   {{- if gt $gpus 0 -}}
-    {{- if gt (int .slots) $gpus -}}
-      {{- fail (printf "group %s: expected at most one rank per GPU, found slots %d with gpusPerNode %d" .name (int .slots) $gpus) -}}
+    {{- $ranks := include "lockstep.trialsPerGpu" $.root | int -}}
+    {{- if gt (int .slots) (mul $gpus $ranks) -}}
+      {{- fail (printf "group %s: expected at most %s per GPU, found slots %d with gpusPerNode %d" .name (eq $ranks 1 | ternary "one rank" (printf "the %d trials of --trials-per-gpu" $ranks)) (int .slots) $gpus) -}}
     {{- end -}}
-    {{- if and (gt $gpus 1) (contains "mig-" .gpuResource) -}}
-      {{- fail (printf "group %s: expected gpusPerNode 1 with slices of a GPU (%s), found %d: NCCL does not join slices of one GPU; ask for more replicas" .name .gpuResource $gpus) -}}
+    {{- if and (gt $gpus 1) (or (contains "mig-" .gpuResource) (hasSuffix ".shared" .gpuResource)) -}}
+      {{- fail (printf "group %s: expected gpusPerNode 1 with parts of a GPU (%s), found %d: NCCL does not join parts of one GPU; ask for more replicas" .name .gpuResource $gpus) -}}
     {{- end -}}
   {{- end -}}
 {{- end -}}
@@ -233,13 +259,16 @@ which in NVIDIA_VISIBLE_DEVICES or CUDA_VISIBLE_DEVICES. */}}
     {{- fail "mode mpijob: expected at least 2 replicas (a launcher, which trains too, and a worker), found 1; use mode indexedJob" -}}
   {{- end -}}
 {{- end -}}
-{{- if eq $v.mode "jobset" -}}
+{{- if include "lockstep.isSet" .root -}}
   {{- range $value := list (dict "name" "cluster.maxReplicas" "found" $v.cluster.maxReplicas) (dict "name" "queue.minReplicas" "found" $v.queue.minReplicas) -}}
     {{- if gt (int $value.found) 0 -}}
-      {{- fail (printf "%s: expected 0 in mode jobset, since a JobSet keeps the size that it has, found %d; use mode indexedJob" $value.name (int $value.found)) -}}
+      {{- fail (printf "%s: expected 0 in mode %s, since a JobSet keeps the size that it has, found %d; use mode indexedJob" $value.name $v.mode (int $value.found)) -}}
     {{- end -}}
   {{- end -}}
   {{- include "lockstep.checkSetNames" . -}}
+{{- end -}}
+{{- if and (eq $v.mode "trainjob") (gt (int $v.cluster.ttlSecondsAfterFinished) 0) -}}
+  {{- fail (printf "cluster.ttlSecondsAfterFinished: expected 0 in mode trainjob, whose controller would make a deleted JobSet anew, found %d; use mode jobset" (int $v.cluster.ttlSecondsAfterFinished)) -}}
 {{- end -}}
 {{- if not .root.Values.sweep -}}{{- include "lockstep.checkParts" . -}}{{- end -}}
 {{- end -}}
@@ -251,7 +280,7 @@ which in NVIDIA_VISIBLE_DEVICES or CUDA_VISIBLE_DEVICES. */}}
   {{- $job := include "lockstep.jobName" (dict "root" $root "group" . "hash" "12345678") -}}
   {{- $length := add (len (printf "%s-%d" $job (sub .replicas 1))) 6 -}}
   {{- if gt $length 63 -}}
-    {{- fail (printf "group %s: expected names of pods of at most 63 characters in mode jobset, found %d; set fullnameOverride or the group's name, which now have %d and %d, to shorter ones" .name $length (len (include "lockstep.fullname" $root)) (len .name)) -}}
+    {{- fail (printf "group %s: expected names of pods of at most 63 characters in mode %s, found %d; set fullnameOverride or the group's name, which now have %d and %d, to shorter ones" .name $root.Values.mode $length (len (include "lockstep.fullname" $root)) (len .name)) -}}
   {{- end -}}
 {{- end -}}
 {{- end -}}

@@ -76,11 +76,8 @@ embedded digits. `auto` is the CPU. */}}
 {{- define "lockstep.launchWords" -}}
 {{- $words := list (printf "run_directory=%s" (include "lockstep.runDirectory" .)) -}}
 {{- if .Values.sweep -}}{{- $words = list "--directory" (include "lockstep.runDirectory" .) -}}{{- end -}}
-{{- /* Trials beside each other in a pod cannot share a port. */}}
+{{- $words = concat $words (list "telemetry.prometheus.address=0.0.0.0" (printf "telemetry.prometheus.port=%d" (int .Values.observability.port))) -}}
 {{- $all := include "lockstep.groups" . | fromJson -}}
-{{- if or (not .Values.sweep) (eq (int $all.slots) 1) -}}
-  {{- $words = concat $words (list "telemetry.prometheus.address=0.0.0.0" (printf "telemetry.prometheus.port=%d" (int .Values.observability.port))) -}}
-{{- end -}}
 {{- if and (not .Values.job) (not (include "lockstep.persistent" .)) (gt (int $all.pods) 1) -}}
   {{- $words = append $words "checkpoint=never" -}}
 {{- end -}}
@@ -105,7 +102,7 @@ job's pods is no part of it, nor is anything that two renders could see differen
 {{- end -}}
 {{- $parts = append $parts (include "lockstep.failurePolicy" .) -}}
 {{- /* A Job takes other limits while it runs; that of a JobSet does not. */}}
-{{- if eq .Values.mode "jobset" -}}
+{{- if include "lockstep.isSet" . -}}
   {{- $parts = append $parts (list (int .Values.cluster.backoffLimit) (int .Values.cluster.activeDeadlineSeconds)) -}}
 {{- end -}}
 {{- $parts | toJson | sha256sum | trunc 8 -}}
@@ -113,7 +110,7 @@ job's pods is no part of it, nor is anything that two renders could see differen
 
 {{/* The Job of a group: (dict "root" $ "group" GROUP "hash" HASH). A JobSet numbers its Jobs, of which a group has one. */}}
 {{- define "lockstep.jobName" -}}
-{{- if eq .root.Values.mode "jobset" -}}
+{{- if include "lockstep.isSet" .root -}}
 {{- printf "%s-%s-0" (include "lockstep.hashedName" .) .group.name -}}
 {{- else -}}
 {{- printf "%s-%s-%s" (include "lockstep.fullname" .root) .group.name .hash -}}

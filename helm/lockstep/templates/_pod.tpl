@@ -18,6 +18,9 @@ spec:
 {{- define "lockstep.podLabels" -}}
 {{ include "lockstep.selector" (dict "root" .root "component" (include "lockstep.component" .)) }}
 lockstep/group: {{ .group.name }}
+{{- if and (eq .root.Values.cluster.gang "coscheduling") (not (hasKey . "test")) }}
+scheduling.x-k8s.io/pod-group: {{ include "lockstep.fullname" .root }}
+{{- end }}
 {{- with .group.podLabels }}
 {{ toYaml . }}
 {{- end }}
@@ -105,10 +108,21 @@ volumes:
   {{- $_ := set $notes "prometheus.io/port" (printf "%d" (int $v.observability.port)) -}}
   {{- $_ := set $notes "prometheus.io/path" "/metrics" -}}
 {{- end -}}
+{{- if and (eq $v.cluster.gang "volcano") (not (hasKey . "test")) -}}
+  {{- $_ := set $notes "scheduling.k8s.io/group-name" (include "lockstep.fullname" .root) -}}
+{{- end -}}
 {{- if ne $v.queue.topology "never" -}}
   {{- $_ := set $notes (printf "kueue.x-k8s.io/podset-%s-topology" $v.queue.topology) $v.queue.topologyLevel -}}
 {{- end -}}
 {{- toYaml (mergeOverwrite $notes .group.podAnnotations) -}}
+{{- end -}}
+
+{{/* Options of `lockstep bench hosts`, as a JSON list. `auto` is the CPU, as in the job. */}}
+{{- define "lockstep.reportWords" -}}
+{{- $words := list "--exact" (dig "exact" "required" (.Values.job | default dict) | toString) -}}
+{{- if eq (include "lockstep.device" .) "cuda" -}}{{- $words = concat $words (list "--device" "cuda") -}}{{- end -}}
+{{- with .Values.network.minBandwidth -}}{{- $words = concat $words (list "--min-bandwidth" (toString .)) -}}{{- end -}}
+{{- toJson $words -}}
 {{- end -}}
 
 {{/* The environment of `lockstep pod`. On its node's network a pod has the node's name, so its own is set here. */}}
@@ -122,6 +136,10 @@ volumes:
   {{- $_ := set $its "options" (list "--leader-lock" $lock "--takeover" (printf "%d" (int $v.cluster.takeoverSeconds))) -}}
 {{- end -}}
 {{- if .root.Values.sweep -}}{{- $_ := set $its "options" (append $its.options "--sweep") -}}{{- end -}}
+{{- if $v.cluster.checkHosts -}}
+  {{- $words := include "lockstep.reportWords" .root | fromJsonArray | join " " -}}
+  {{- $_ := set $its "options" (append $its.options (printf "--check-hosts=%s" $words)) -}}
+{{- end -}}
 {{- if hasKey . "test" -}}
   {{- /* A pod whose leader is not there gives up when the leader would. */}}
   {{- $its = dict "name" .test "hosts" .hosts "leaderSeconds" $v.cluster.preflightSeconds "options" (list "--report") "words" .words -}}
@@ -147,7 +165,8 @@ volumes:
 {{- end -}}
 {{- if eq $v.network.profile "tcp" -}}{{- $_ := set $env "NCCL_IB_DISABLE" "1" -}}{{- end -}}
 {{- with $v.network.rdmaDevices -}}{{- $_ := set $env "NCCL_IB_HCA" . -}}{{- end -}}
-{{- $list := list -}}
+{{- /* For reports, and who reads them. */}}
+{{- $list := list (dict "name" "LOCKSTEP_NODE" "valueFrom" (dict "fieldRef" (dict "fieldPath" "spec.nodeName"))) -}}
 {{- range $name, $value := mergeOverwrite $env $v.network.env -}}
   {{- $list = append $list (dict "name" $name "value" $value) -}}
 {{- end -}}
@@ -210,7 +229,8 @@ priorityClassName: {{ . }}
 {{- with .group.runtimeClassName }}
 runtimeClassName: {{ . }}
 {{- end }}
-{{- with $v.cluster.schedulerName }}
+{{- $schedulers := dict "never" "" "volcano" "volcano" "coscheduling" "scheduler-plugins-scheduler" }}
+{{- with $v.cluster.schedulerName | default (get $schedulers $v.cluster.gang) }}
 schedulerName: {{ . }}
 {{- end }}
 {{- with .group.nodeSelector }}

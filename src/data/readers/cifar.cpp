@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "data/archive.hpp"
+#include "data/path.hpp"
 #include "data/readers/common.hpp"
 #include "data/readers/raw_images.hpp"
 #include "data/readers/readers.hpp"
@@ -70,7 +71,7 @@ void add_tree(const std::string& path, const std::string& member, const Request&
     const char* wanted = request.test ? "test_batch.bin or test.bin" : "data_batch_*.bin or train.bin";
     throw Error(ExitCode::data, fmt::format("{}: holds no {}", path, member.empty() ? wanted : member));
   }
-  const bool folder = fs::is_directory(path);  // the files of a folder stay open
+  const bool folder = kind_of(path) == PathKind::folder;  // the files of a folder stay open
   for (const auto& entry : chosen) {
     cifar.batches.push_back(folder ? open_bytes(path + "/" + entry.name, request.counter) : open_member(tree, entry));
   }
@@ -82,17 +83,17 @@ void add_file(const std::string& path, const Request& request, Cifar& cifar) {
   cifar.batches.push_back(open_bytes(path, request.counter));
   for (const std::string name : {"batches.meta.txt", "fine_label_names.txt"}) {
     const fs::path beside = fs::path(path).parent_path() / name;
-    if (fs::exists(beside)) cifar.class_names = read_names(*open_bytes(beside.string(), request.counter));
+    if (kind_of(beside.string()) == PathKind::file)
+      cifar.class_names = read_names(*open_bytes(beside.string(), request.counter));
   }
 }
 
 void add_path(const std::string& path, const Request& request, Cifar& cifar) {
-  std::error_code ignored;
-  const bool file = fs::is_regular_file(path, ignored);
-  if (file && path.ends_with(".bin")) return add_file(path, request, cifar);
-  if (file || fs::is_directory(path, ignored)) return add_tree(path, "", request, cifar);
+  const PathKind kind = kind_of(path);
+  if (kind == PathKind::file && path.ends_with(".bin")) return add_file(path, request, cifar);
+  if (kind != PathKind::nothing) return add_tree(path, "", request, cifar);
   for (fs::path above = fs::path(path).parent_path(); above.has_relative_path(); above = above.parent_path()) {
-    if (!fs::is_regular_file(above, ignored)) continue;
+    if (kind_of(above.string()) != PathKind::file) continue;
     return add_tree(above.string(), fs::path(path).lexically_relative(above).generic_string(), request, cifar);
   }
   throw Error(ExitCode::data, fmt::format("{}: No such file or directory", path));

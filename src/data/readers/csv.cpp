@@ -8,6 +8,7 @@
 #include <map>
 
 #include "data/bytes.hpp"
+#include "data/path.hpp"
 #include "data/readers/common.hpp"
 #include "data/readers/csv_table.hpp"
 #include "data/readers/encoded_images.hpp"
@@ -135,32 +136,29 @@ Columns columns_of(const CsvRow& header, const std::string& path) {
   return columns;
 }
 
-/// Sizes of the images of samples from `first` on, and problems with them.
+/// Places and sizes of the images of samples from `first` on, and problems with them.
 std::string look_at_files(const ImageCandidates& candidates, std::size_t first, IndexNotes* notes) {
   std::string found;
   for (std::size_t i = first; i < candidates.samples.size(); ++i) {
     for (const auto& image : candidates.samples[i].images) {
-      const fs::path path = fs::path(image.tree->path()) / image.entry.name;
-      if (notes != nullptr) notes->made_from_file(path.string());
-      std::error_code failed;
-      const auto size = fs::file_size(path, failed);
-      append(found, failed ? std::uint64_t{0} : std::uint64_t{size});
-      const bool named = !image.entry.name.empty();
-      append_text(found, !named    ? "a file name is empty"
-                         : !failed ? ""
-                                   : fmt::format("{}: {}", image.entry.name, failed.message()));
+      auto entry = image.entry;
+      const std::string fault = image.tree->look_up(entry, notes);
+      append(found, entry.offset);
+      append(found, entry.size);
+      append_text(found, entry.name.empty() ? "a file name is empty" : fault);
     }
   }
   return found;
 }
 
 void add_sizes(const std::string& path, std::size_t first, IndexNotes* notes, ImageCandidates& candidates) {
-  const std::string found = noted(notes, "files named by " + fs::absolute(path).string(),
-                                  [&] { return look_at_files(candidates, first, notes); });
+  const std::string found =
+      noted(notes, "files named by " + whole_path(path), [&] { return look_at_files(candidates, first, notes); });
   ByteReader reader(found, "a noted list of files ends too early");
   for (std::size_t i = first; i < candidates.samples.size(); ++i) {
     ImageSample& sample = candidates.samples[i];
     for (auto& image : sample.images) {
+      image.entry.offset = reader.value<std::uint64_t>();
       image.entry.size = reader.value<std::uint64_t>();
       const std::string fault = reader.text();
       if (sample.fault.empty()) sample.fault = fault;

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "core/remote_path.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::data {
@@ -81,6 +82,11 @@ class HeldBytes final : public ByteSource {
 
 File::File(std::string path, ByteCounter counter, std::string name)
     : ByteSource(std::move(name)), path_(std::move(path)), counter_(std::move(counter)) {
+  if (is_remote(path_)) {
+    object_ = std::make_unique<store::Object>(path_);
+    size_ = object_->size();
+    return;
+  }
   descriptor_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor_ < 0) throw Error(ExitCode::data, fmt::format("{}: {}", path_, std::strerror(errno)));
   struct stat status {};
@@ -94,11 +100,16 @@ File::File(std::string path, ByteCounter counter, std::string name)
 }
 
 File::~File() {
-  ::close(descriptor_);
+  if (descriptor_ >= 0) ::close(descriptor_);
 }
 
 void File::read(std::uint64_t offset, std::span<std::byte> out) const {
-  std::size_t filled = 0;
+  if (object_ && (offset > size_ || out.size() > size_ - offset)) {
+    throw Error(ExitCode::data,
+                fmt::format("{}: ends at byte {}; expected it to go on to {}", path_, size_, offset + out.size()));
+  }
+  if (object_) object_->read(offset, out);
+  std::size_t filled = object_ ? out.size() : 0;
   while (filled < out.size()) {
     const auto got =
         ::pread(descriptor_, out.data() + filled, out.size() - filled, static_cast<off_t>(offset + filled));

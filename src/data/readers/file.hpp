@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "data/unpack.hpp"
+#include "store/object.hpp"
 
 namespace lockstep::data {
 
@@ -37,10 +38,10 @@ class ByteSource {
   std::string name_;
 };
 
-/// A file that stays open and counts the bytes that are read.
+/// A file that stays open, or an object of an object store; counts the bytes that are read.
 class File final : public ByteSource {
  public:
-  /// Throws Error(data): "PATH: No such file or directory".
+  /// Throws Error(data): "PATH: No such file or directory", "s3://BUCKET/KEY: there is no such object".
   File(const std::string& path, ByteCounter counter) : File(path, std::move(counter), path) {}
   /// `name`: of the file that this one is a copy of.
   File(std::string path, ByteCounter counter, std::string name);
@@ -55,6 +56,7 @@ class File final : public ByteSource {
  private:
   std::string path_;
   ByteCounter counter_;
+  std::unique_ptr<store::Object> object_;  ///< null: a file
   int descriptor_ = -1;
   std::uint64_t size_ = 0;
 };

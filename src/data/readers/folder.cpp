@@ -3,6 +3,7 @@
 
 #include <filesystem>
 
+#include "core/remote_path.hpp"
 #include "data/archive.hpp"
 #include "lockstep/error.hpp"
 
@@ -29,6 +30,15 @@ class Folder : public FileTree {
     sort();
   }
 
+  std::string look_up(Entry& entry, IndexNotes* notes) const override {
+    const std::string file = (fs::path(path()) / entry.name).string();
+    if (notes != nullptr) notes->made_from_file(file);
+    std::error_code failed;
+    const auto size = fs::file_size(file, failed);
+    entry.size = failed ? 0 : size;
+    return failed ? fmt::format("{}: {}", entry.name, failed.message()) : "";
+  }
+
   [[nodiscard]] std::span<const std::byte> read(const Entry& entry, std::uint64_t from, std::uint64_t length,
                                                 std::vector<std::byte>& scratch) const override {
     const File file((fs::path(path()) / entry.name).string(), counter_);
@@ -48,10 +58,12 @@ class Folder : public FileTree {
 }  // namespace
 
 std::unique_ptr<FileTree> open_folder(const std::string& path, const ByteCounter& counter) {
+  if (is_remote(path)) return open_object_folder(path, counter);
   return std::make_unique<Folder>(path, counter);
 }
 
 std::unique_ptr<FileTree> open_loose_files(const std::string& folder, const ByteCounter& counter) {
+  if (is_remote(folder)) return open_object_folder(folder, counter);
   return std::make_unique<Folder>(folder, counter);
 }
 

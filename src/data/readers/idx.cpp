@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <numeric>
 
+#include "data/path.hpp"
 #include "data/readers/common.hpp"
 #include "data/readers/raw_images.hpp"
 #include "data/readers/readers.hpp"
@@ -73,7 +74,7 @@ std::string find_labels(const std::string& images) {
   if (name.ends_with(".gz")) name.resize(name.size() - 3);
   for (const std::string suffix : {"", ".gz"}) {
     const fs::path candidate = path.parent_path() / (name + suffix);
-    if (candidate != path && fs::exists(candidate)) return candidate.string();
+    if (candidate != path && kind_of(candidate.string()) == PathKind::file) return candidate.string();
   }
   throw Error(ExitCode::data, fmt::format("{}: no labels beside it; looked for {} and {}.gz. Name them with `labels:`",
                                           images, name, name));
@@ -84,7 +85,7 @@ std::string find_images(const std::string& folder, const std::string& part) {
   for (const std::string name : {"-images-idx3-ubyte", "-images.idx3-ubyte"}) {
     for (const std::string suffix : {"", ".gz"}) {
       const fs::path candidate = fs::path(folder) / (part + name + suffix);
-      if (fs::exists(candidate)) return candidate.string();
+      if (kind_of(candidate.string()) == PathKind::file) return candidate.string();
     }
   }
   throw Error(ExitCode::data, fmt::format("{}: holds no {}-images-idx3-ubyte, nor with .gz", folder, part));
@@ -99,8 +100,7 @@ std::vector<Pair> find_pairs(const SourceOptions& source, const IndexOptions& op
   std::vector<Pair> pairs;
   std::vector<Idx> labels;
   for (const auto& path : source.paths) {
-    std::error_code ignored;
-    const bool folder = fs::is_directory(path, ignored);
+    const bool folder = kind_of(path) == PathKind::folder;
     Idx idx = open_idx_file(folder ? find_images(path, part) : path, counter, options.notes);
     if (idx.shape.size() == 1) {
       labels.push_back(std::move(idx));

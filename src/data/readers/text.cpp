@@ -1,5 +1,6 @@
-// Text: every character (Unicode code point) or byte is a token. The files are joined in order, read completely, and
-// kept as 16-bit tokens. Characters are numbered in the order of their code points, over the whole text.
+// Text: every character (Unicode code point) or byte is a token, or a tokenizer says what one is. The files are joined
+// in order, read completely, and kept as tokens. Characters are numbered in the order of their code points, over the
+// whole text.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,14 +12,17 @@
 #include "data/readers/readers.hpp"
 #include "data/readers/token_windows.hpp"
 #include "data/readers/utf8.hpp"
+#include "data/tokenizer/tokenizer_file.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::data {
 namespace {
 
+/// `Token`: 16 bits where these do.
+template <class Token>
 class HeldTokens : public TokenSource {
  public:
-  HeldTokens(std::vector<std::uint16_t> tokens, ByteCounter counter)
+  HeldTokens(std::vector<Token> tokens, ByteCounter counter)
       : tokens_(std::move(tokens)), counter_(std::move(counter)) {}
   [[nodiscard]] std::int64_t size() const override { return static_cast<std::int64_t>(tokens_.size()); }
   [[nodiscard]] std::uint64_t bytes_read() const override { return *counter_; }
@@ -27,7 +31,7 @@ class HeldTokens : public TokenSource {
   }
 
  private:
-  std::vector<std::uint16_t> tokens_;
+  std::vector<Token> tokens_;
   ByteCounter counter_;
 };
 
@@ -91,7 +95,31 @@ std::string digest_of(const DataSetInfo& info, const std::vector<std::vector<std
   digest.add(info.format + "\n");
   for (const auto& file : files) digest.add(file);
   for (const auto& text : info.token_text) digest.add(text);
+  digest.add(info.tokenizer);
   return digest.hex();
+}
+
+std::string_view text_of_file(const std::vector<std::byte>& file) {
+  return {reinterpret_cast<const char*>(file.data()), file.size()};
+}
+
+/// Each file is a text of its own.
+std::vector<std::int32_t> encode_files(const BytePairTokenizer& tokenizer,
+                                       const std::vector<std::vector<std::byte>>& files,
+                                       const std::vector<std::string>& paths) {
+  std::vector<std::int32_t> tokens;
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    tokens.insert(tokens.end(), tokenizer.prefix().begin(), tokenizer.prefix().end());
+    const auto text = tokenizer.encode(text_of_file(files[i]), paths[i]);
+    tokens.insert(tokens.end(), text.begin(), text.end());
+    tokens.insert(tokens.end(), tokenizer.suffix().begin(), tokenizer.suffix().end());
+  }
+  return tokens;
+}
+
+template <class Token>
+std::shared_ptr<TokenSource> hold(std::vector<Token> tokens, ByteCounter counter) {
+  return std::make_shared<HeldTokens<Token>>(std::move(tokens), std::move(counter));
 }
 
 }  // namespace
@@ -101,6 +129,7 @@ std::unique_ptr<DataSet> open_text(const SourceOptions& source, const IndexOptio
   const auto counter = make_byte_counter();
   DataSetInfo info;
   info.format = bytes ? "text, bytes" : "text, characters";
+  if (!source.tokenizer_file.empty()) info.format = "text, byte pairs";
   info.source = describe(source.paths);
   std::vector<std::vector<std::byte>> files;
   for (const auto& path : source.paths) {
@@ -108,7 +137,14 @@ std::unique_ptr<DataSet> open_text(const SourceOptions& source, const IndexOptio
     files.push_back(read_whole(File(path, counter)));
   }
   std::vector<std::uint16_t> tokens;
-  if (bytes) {
+  std::shared_ptr<TokenSource> held;
+  if (!source.tokenizer_file.empty()) {
+    info.tokenizer = read_tokenizer_text(source.tokenizer_file);  // of its own digest, so never noted
+    require_tokenizer_like(options.like, info.tokenizer, info.source);
+    const auto tokenizer = parse_tokenizer(info.tokenizer, source.tokenizer_file);
+    info.vocabulary = tokenizer->vocabulary();
+    held = hold(encode_files(*tokenizer, files, source.paths), counter);
+  } else if (bytes) {
     info.vocabulary = 256;
     for (const auto& file : files) {
       for (const auto byte : file) tokens.push_back(std::to_integer<std::uint16_t>(byte));
@@ -116,7 +152,7 @@ std::unique_ptr<DataSet> open_text(const SourceOptions& source, const IndexOptio
   } else {
     std::vector<std::u32string> parts;
     for (std::size_t i = 0; i < files.size(); ++i) {
-      parts.push_back(from_utf8({reinterpret_cast<const char*>(files[i].data()), files[i].size()}, source.paths[i]));
+      parts.push_back(from_utf8(text_of_file(files[i]), source.paths[i]));
     }
     info.token_text =
         options.like != nullptr
@@ -128,8 +164,9 @@ std::unique_ptr<DataSet> open_text(const SourceOptions& source, const IndexOptio
   // The digest of a validation text depends on the vocabulary.
   const std::string key = options.like != nullptr ? "digest, like " + options.like->digest : "digest";
   info.digest = noted(options.notes, key, [&] { return digest_of(info, files); });
-  const auto count = static_cast<std::int64_t>(tokens.size());
-  return std::make_unique<TokenWindows>(std::make_shared<HeldTokens>(std::move(tokens), counter), std::move(info),
+  if (!held) held = hold(std::move(tokens), counter);
+  const std::int64_t count = held->size();
+  return std::make_unique<TokenWindows>(std::move(held), std::move(info),
                                         TokenWindows::Options{source.context, source.masked}, 0, count);
 }
 

@@ -21,11 +21,9 @@ bool is_allowed(char32_t c, std::size_t length) {
   return true;
 }
 
-}  // namespace
-
-std::u32string from_utf8(std::string_view text, const std::string& where) {
-  std::u32string out;
-  out.reserve(text.size());
+/// `take` gets each character.
+template <class Take>
+void read_utf8(std::string_view text, const std::string& where, const Take& take) {
   for (std::size_t at = 0; at < text.size();) {
     const auto lead = static_cast<unsigned char>(text[at]);
     const std::size_t length = length_of(lead);
@@ -41,10 +39,22 @@ std::u32string from_utf8(std::string_view text, const std::string& where) {
                                               "the file",
                                               where, at, static_cast<unsigned>(lead)));
     }
-    out.push_back(c);
+    take(c);
     at += length;
   }
+}
+
+}  // namespace
+
+std::u32string from_utf8(std::string_view text, const std::string& where) {
+  std::u32string out;
+  out.reserve(text.size());
+  read_utf8(text, where, [&](char32_t c) { out.push_back(c); });
   return out;
+}
+
+void require_utf8(std::string_view text, const std::string& where) {
+  read_utf8(text, where, [](char32_t /*c*/) {});
 }
 
 std::string to_utf8(char32_t c) {

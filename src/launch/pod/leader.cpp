@@ -19,9 +19,9 @@ using std::chrono::milliseconds;
 constexpr double kLeaderPoll = 0.05;  ///< seconds
 constexpr milliseconds kErrorsTick{100}, kNotifyPatience{15'000};
 
-int supervise(const LeaderOptions& options, StopSignals& signals) {
+int supervise(const LeaderCommand& command, const char* name, const LeaderOptions& options, StopSignals& signals) {
   MessagePipe errors;
-  Child supervisor(options.command, {.output = "", .environment = options.environment, .errors = errors.writer()});
+  Child supervisor(command.words, {.output = "", .environment = command.environment, .errors = errors.writer()});
   errors.started();
   int passed_on = 0;
   while (!supervisor.poll()) {
@@ -32,9 +32,8 @@ int supervise(const LeaderOptions& options, StopSignals& signals) {
   const int code = supervisor.poll().value_or(1);
   const std::string message = errors.last();
   if (code != 0) {
-    write_termination_message(
-        options.termination_log,
-        message.empty() ? fmt::format("lockstep {} ended with {}", options.once ? "bench" : "launch", code) : message);
+    write_termination_message(options.termination_log,
+                              message.empty() ? fmt::format("lockstep {} ended with {}", name, code) : message);
   }
   return code;
 }
@@ -48,8 +47,12 @@ int lead(const LeaderOptions& options, StopSignals& signals) {
     fmt::print(stderr, "lockstep pod: stopped by a signal before the job was started\n");
     return static_cast<int>(ExitCode::interrupted);
   }
-  options.begins();
-  const int code = supervise(options, signals);
+  int code = options.report ? supervise(options.report(pool.usable()), "bench", options, signals) : 0;
+  if (code != 0 && signals.count() > 0) return static_cast<int>(ExitCode::interrupted);
+  if (code == 0) {
+    options.begins();
+    code = supervise(options.command, options.once ? "bench" : "launch", options, signals);
+  }
   // With any other code, this leader or its replacement continues, so workers must wait for it.
   const bool over = options.once || code == 0 || is_permanent(code);
   if (over && !options.keeps_workers) {

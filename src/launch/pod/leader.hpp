@@ -1,5 +1,5 @@
-// The pod that runs the supervisor: preflight, `lockstep launch`, and notifying the others of the end. Or a report on
-// the hosts instead.
+// The pod that runs the supervisor: preflight, a report on the hosts if one is wanted, `lockstep launch`, and notifying
+// the others of the end. Or that report alone.
 #pragma once
 
 #include <functional>
@@ -13,11 +13,17 @@
 
 namespace lockstep::launch {
 
+struct LeaderCommand {
+  std::vector<std::string> words;
+  std::map<std::string, std::string> environment;  ///< its own, besides the pod's
+};
+
 struct LeaderOptions {
   PoolOptions pool;
   PreflightLimits preflight;
-  std::vector<std::string> command;                ///< the supervisor's
-  std::map<std::string, std::string> environment;  ///< its own, besides the pod's
+  LeaderCommand command;  ///< the supervisor's
+  std::function<LeaderCommand(const Hosts&)>
+      report;  ///< on these hosts; what ends with 0 lets the job begin. May be empty
   std::string termination_log;
   bool took_over = false;                ///< the job was running: those who answer go on at once
   std::function<void()> begins = [] {};  ///< called when the hosts are there
@@ -25,8 +31,9 @@ struct LeaderOptions {
   bool keeps_workers = false;            ///< workers are ended by something else
 };
 
-/// Returns the command's exit code, or 75 if a signal came before it was started. Signals are forwarded to it: the
-/// first ends the job with a checkpoint, a second one immediately. Throws preflight()'s errors.
+/// Returns the command's exit code, or the report's if that is not 0, or 75 if a signal came before it was started.
+/// Signals are forwarded to it: the first ends the job with a checkpoint, a second one immediately. Throws
+/// preflight()'s errors.
 [[nodiscard]] int lead(const LeaderOptions& options, StopSignals& signals);
 
 }  // namespace lockstep::launch

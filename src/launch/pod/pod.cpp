@@ -8,7 +8,9 @@
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <iterator>
 #include <map>
+#include <sstream>
 
 #include "core/whole_file.hpp"
 #include "launch/control_socket.hpp"
@@ -96,20 +98,23 @@ std::vector<std::string> launch_command(const PodOptions& options, const std::st
   return command;
 }
 
-// Reports on all hosts, since the preflight asks for all of them.
-void report_on(const Hosts& hosts, const PodOptions& options, const std::string& agent, LeaderOptions& leader) {
+LeaderCommand report_on(const Hosts& hosts, const std::vector<std::string>& words, const std::string& agent) {
   MpirunOptions mpirun;
   mpirun.ranks = count_slots(hosts);
   if (hosts.size() > 1) {
     mpirun.hosts = hosts;
     mpirun.agent = agent;
   }
-  leader.once = true;
-  leader.environment = mpirun_environment(mpirun);
-  leader.command = mpirun_command(mpirun);
-  leader.command.insert(leader.command.end(), {own_command_line().front(), "bench", "hosts", "--expect-world-size",
-                                               fmt::format("{}", mpirun.ranks)});
-  leader.command.insert(leader.command.end(), options.launch_words.begin(), options.launch_words.end());
+  LeaderCommand command{mpirun_command(mpirun), mpirun_environment(mpirun)};
+  command.words.insert(command.words.end(), {own_command_line().front(), "bench", "hosts", "--expect-world-size",
+                                             fmt::format("{}", mpirun.ranks)});
+  command.words.insert(command.words.end(), words.begin(), words.end());
+  return command;
+}
+
+std::vector<std::string> split_at_spaces(const std::string& text) {
+  std::istringstream stream(text);
+  return {std::istream_iterator<std::string>(stream), {}};
 }
 
 LeaderOptions leader_options(const PodOptions& options, const Hosts& hosts, const std::string& agent) {
@@ -121,10 +126,17 @@ LeaderOptions leader_options(const PodOptions& options, const Hosts& hosts, cons
   leader.preflight = options.preflight;
   leader.termination_log = options.termination_log;
   leader.keeps_workers = options.keeps_workers;
-  if (options.report) {
-    report_on(hosts, options, agent, leader);
-  } else {
-    leader.command = launch_command(options, agent);
+  leader.once = options.report;
+  // The preflight of a report asks for all hosts.
+  leader.command = options.report ? report_on(hosts, options.launch_words, agent)
+                                  : LeaderCommand{launch_command(options, agent), {}};
+  if (!options.check_hosts.empty()) {
+    leader.report = [words = split_at_spaces(options.check_hosts), agent](const Hosts& there) {
+      LeaderCommand command = report_on(there, words, agent);
+      // The job's stdout is for its events.
+      command.words.insert(command.words.begin(), {"sh", "-c", "exec \"$@\" >&2", "sh"});
+      return command;
+    };
   }
   return leader;
 }
@@ -158,6 +170,7 @@ int take_part(const PodOptions& options) {
   worker.succession = &succession;
   if (const auto code = work(sshd, signals, worker)) return *code;
   leader.took_over = succession.begun() && succession.has_seen_a_leader();
+  if (succession.begun()) leader.report = nullptr;  // it is for the first step
   leader.preflight.required = !succession.begun();
   leader.begins = [&] { succession.begin(); };
   return lead(leader, signals);

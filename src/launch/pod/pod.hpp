@@ -34,6 +34,7 @@ struct PodOptions {
   double takeover_seconds = 5;   ///< how long nobody leads until another pod does
   bool sweep = false;            ///< the job file is a sweep file, and the leader searches: `lockstep sweep`
   bool report = false;           ///< run a report on the hosts instead of the job
+  std::string check_hosts;       ///< the report's options, if it must find no problem before the job begins
   bool keeps_workers = false;    ///< workers are not notified that the job has ended
 };
 

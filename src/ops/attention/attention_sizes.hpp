@@ -14,9 +14,11 @@ struct AttentionSizes {
   std::int64_t heads = 1;     ///< of queries
   std::int64_t kv_heads = 1;  ///< of keys and values: each serves heads / kv_heads neighbouring heads of queries
   std::int64_t size = 0;      ///< of a head
-  std::int64_t offset = 0;    ///< position of query 0 among the keys; 0 as long as there is no cache of past keys
   bool causal = true;
   bool packed = true;  ///< q, k, v are side by side in one input
+  /// Position of query 0 among the keys. Where causal, there are keys before the queries' own only if a cache of past
+  /// ones is passed (exec/cached_model), never in a model's graph.
+  std::int64_t offset = 0;
 
   AttentionSizes(const Attributes& attributes, std::span<const TensorSpec> inputs)
       : batch(inputs[0].shape[0]),
@@ -26,7 +28,8 @@ struct AttentionSizes {
         kv_heads(attributes.has("kv_heads") ? attributes.integer("kv_heads") : heads),
         size(inputs[0].shape[2] / (inputs.size() == 1 ? heads + 2 * kv_heads : heads)),
         causal(attributes.boolean("causal")),
-        packed(inputs.size() == 1) {}
+        packed(inputs.size() == 1),
+        offset(causal ? keys - queries : 0) {}
 
   [[nodiscard]] LOCKSTEP_HOST_DEVICE std::int64_t group() const { return heads / kv_heads; }
   [[nodiscard]] std::int64_t width() const { return heads * size; }  ///< of queries and of the output

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <numeric>
 
 #include "ops/pool_reference.hpp"
@@ -19,14 +20,12 @@ ReferenceResult avg_pool_reference(const ReferenceCall& call) {
 
 OpCases make_avg_pool_cases() {
   OpCases cases{"avg_pool", avg_pool_reference, pool_cases()};
-  OpCase without_padding = cases.cases[2];  // overlapping windows, with padding
-  without_padding.name = "padding_not_counted";
-  without_padding.attributes.set("count_include_pad", false);
-  OpCase of_many_windows = cases.cases[6];
-  of_many_windows.name += "_padding_not_counted";
-  of_many_windows.attributes.set("count_include_pad", false);
-  cases.cases.push_back(without_padding);
-  cases.cases.push_back(of_many_windows);
+  for (const char* const padded : {"overlap", "many_windows_of_a_pixel"}) {
+    OpCase without_padding = *std::ranges::find(cases.cases, padded, &OpCase::name);
+    without_padding.name += "_padding_not_counted";
+    without_padding.attributes.set("count_include_pad", false);
+    cases.cases.push_back(without_padding);
+  }
   return cases;
 }
 

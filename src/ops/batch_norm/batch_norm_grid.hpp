@@ -28,6 +28,7 @@ LOCKSTEP_HOST_DEVICE Sum sum_in_streams(std::int64_t rows, const Term& term) {
   for (; row + kStreams <= rows; row += kStreams) {
     for (int s = 0; s < kStreams; ++s) sums[s] += term(row + s);
   }
+  LOCKSTEP_DO_NOT_UNROLL
   for (; row < rows; ++row) sums[0] += term(row);
   for (int half = kStreams / 2; half > 0; half /= 2) {
     for (int s = 0; s < half; ++s) sums[s] += sums[s + half];

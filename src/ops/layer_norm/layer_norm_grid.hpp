@@ -13,11 +13,10 @@
 namespace lockstep::ops {
 
 /// store(i, value(i)) for the elements of a row that has just been read from its beginning: its end comes first,
-/// because that is still in a warp's share of the cache. What is stored may lie over what was read, by other lanes.
+/// because that is still in a warp's share of the cache.
 template <class Group, class Value, class Store>
 LOCKSTEP_HOST_DEVICE void each_from_end(Group& group, std::int64_t size, const Value& value, const Store& store) {
   const std::int64_t last = size - 1;
-  group.barrier();
   group.each(
       size, [=](std::int64_t i) { return value(last - i); }, [=](std::int64_t i, float x) { store(last - i, x); });
 }
@@ -125,6 +124,7 @@ struct LayerNormGradientFunctor {
       return rstd * (dyr[i] * w[i] - mean_g - z * mean_gz);
     };
     const auto store = [=](std::int64_t i, float value) { dxr[i] = value; };
+    group.barrier();  // what is stored may lie over what other lanes have read
     if (term == nullptr) {
       each_from_end(group, size, gradient, store);
     } else {

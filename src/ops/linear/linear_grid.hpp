@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <type_traits>
 
 #include "ops/gelu/gelu_grid.hpp"
 #include "ops/linear/linear_sizes.hpp"
@@ -85,11 +86,10 @@ struct LinearInputGradientFunctor {
 };
 
 /// Like LinearInputGradientFunctor, for x = gelu(pre), and continues to the gradient of pre.
-template <class T, class In>
+template <class T>
 struct GeluInputGradientFunctor {
-  const T *dy, *weight;
-  const In* pre;
-  In* dpre;
+  const T *dy, *weight, *pre;
+  T* dpre;
   LinearSizes sizes;
   LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const {
     dpre[i] = GeluGradient::of(linear_input_gradient(dy, weight, sizes, i), pre[i]);
@@ -137,9 +137,13 @@ class LinearProducts final : public GeluProducts {
   }
   void gelu_input_gradient(const ProductCall& call, const void* dz, const void* weight, const void* pre,
                            void* dpre) override {
-    Grid::each(call.stream, sizes_.rows * sizes_.in,
-               GeluInputGradientFunctor<T, In>{elements(dz), elements(weight), static_cast<const In*>(pre),
-                                               static_cast<In*>(dpre), sizes_});
+    if constexpr (std::is_same_v<T, In>) {
+      Grid::each(
+          call.stream, sizes_.rows * sizes_.in,
+          GeluInputGradientFunctor<T>{elements(dz), elements(weight), elements(pre), static_cast<T*>(dpre), sizes_});
+    } else {
+      LOCKSTEP_CHECK(false, "make_gelu_linear_layer makes no such kernel");
+    }
   }
   void weight_gradient(const ProductCall& call, const void* x, const void* dy, float* dw) override {
     Grid::each(call.stream, sizes_.out * sizes_.in,

@@ -7,10 +7,12 @@
 // The gradient turns back. Su and others, "RoFormer: Enhanced Transformer with Rotary Position Embedding", 2021.
 #include <fmt/format.h>
 
+#include <array>
 #include <memory>
 
 #include "lockstep/error.hpp"
 #include "ops/elementwise.hpp"
+#include "ops/rope/rope_at.hpp"
 #include "ops/rope/rotation.hpp"
 
 namespace lockstep::ops {
@@ -89,6 +91,12 @@ Signature infer_rope(const Attributes& attributes, std::span<const TensorSpec> i
 }
 
 }  // namespace
+
+void rope_at(const RopePosition& at, const float* x, float* y) {
+  std::array<float, kRopePairs> cosines{}, sines{};
+  rotations_at(RopeAngles(at.base, at.pairs), at.position, at.pairs, cosines.data(), sines.data());
+  turn(x, y, cosines.data(), sines.data(), 1, at.heads, at.pairs);
+}
 
 OpDef make_rope() {
   OpDef op;

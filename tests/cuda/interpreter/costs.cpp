@@ -65,13 +65,15 @@ std::vector<u32> Costs::begin(const Kernel& kernel, u32 blocks, u32 threads) {
   depths_.assign(kernel.register_bytes, 0);
   deep_.clear();
   deepest_ = 0;
-  chain_ = waits_ = 0;
+  chain_ = waits_ = distance_ = 0;
   return chosen;
 }
 
 void Costs::begin_warp(u32 block) {
   end_warp();
   block_ = block;
+  ++warp_;
+  moved_ = 0;
   recent_.clear();
 }
 
@@ -121,15 +123,26 @@ void Costs::touch(u64 sector, u32 mask) {
   Sector& one = found->second;
   if (is_new) one.block = block_;
   if (one.block != block_) one.shared = true;
+  const bool is_first = one.written == 0 && (writes_ || one.read == 0);
   (writes_ ? one.written : one.read) |= mask;
   const auto recent = std::ranges::find(recent_, sector);
   if (recent == recent_.end()) {
     ++one.moves;
+    ++moved_;
+    if (!is_first) {
+      ++one.again;
+      if (one.warp == warp_) distance_ = std::max(distance_, moved_ - one.at);
+    }
     if (recent_.size() == kCachedSectors) recent_.erase(recent_.begin());
   } else {
-    if (writes_ && one.written == mask && one.read != 0) ++one.moves;  // read before, and now written, too
+    if (writes_ && one.written == mask && one.read != 0) {  // read before, and now written, too
+      ++one.moves;
+      ++moved_;
+    }
     recent_.erase(recent);
   }
+  one.warp = warp_;
+  one.at = moved_;
   recent_.push_back(sector);
 }
 
@@ -171,10 +184,13 @@ void Costs::end() {
     // What several blocks have is moved once: the L2 cache has it for the others.
     now_.least += one.shared ? bytes : bytes * scale;
     now_.moved += static_cast<f64>(kSectorBytes) * (one.shared ? ways : one.moves * scale);
+    now_.again += one.shared ? 0 : kSectorBytes * one.again * scale;
   }
-  lines_.push_back(fmt::format("launch\t{}\t{}\t{}\t{:.0f}\t{:.0f}\t{:.0f}\t{:.0f}\t{:.0f}\t{:.0f}\t{}\t{}\t{}",
-                               now_.blocks, now_.threads, now_.ran, now_.instructions, now_.requests, now_.sectors,
-                               now_.needed, now_.moved, now_.least, now_.chain, now_.waits, now_.kernel));
+  now_.distance = kSectorBytes * distance_;
+  lines_.push_back(
+      fmt::format("launch\t{}\t{}\t{}\t{:.0f}\t{:.0f}\t{:.0f}\t{:.0f}\t{:.0f}\t{:.0f}\t{}\t{}\t{:.0f}\t{}\t{}",
+                  now_.blocks, now_.threads, now_.ran, now_.instructions, now_.requests, now_.sectors, now_.needed,
+                  now_.moved, now_.least, now_.chain, now_.waits, now_.again, now_.distance, now_.kernel));
   counted_[launch_] = lines_.back();
 }
 

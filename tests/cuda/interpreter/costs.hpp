@@ -7,7 +7,8 @@
 //                           wrote; with commas
 //
 // A request is one execution of a load or store by a warp. Memory moves in sectors of 32 bytes. What a warp has read or
-// written in its last kCachedSectors sectors it finds in the L1 cache: that is its share, at full occupancy.
+// written in its last kCachedSectors sectors it finds in the L1 cache: that is its share, at full occupancy. What
+// it moves again later comes from memory, or from the L2 cache, if what all warps move in between fits into that.
 //
 // A segment is what a warp executes between two branches, stores or barriers. Its loads are issued together, as ptxas
 // may order them, except that one whose address was loaded follows that one: it waits so often as that chain is long.
@@ -35,7 +36,9 @@ struct LaunchCost {
   f64 instructions = 0;                  ///< of warps
   f64 requests = 0;                      ///< loads and stores of warps
   f64 sectors = 0, needed = 0;           ///< of all requests; and how many the bytes of each would need at least
-  f64 moved = 0;                         ///< bytes between the multiprocessors and memory
+  f64 moved = 0;                         ///< bytes between the multiprocessors and the L2 cache
+  f64 again = 0;                         ///< of these, what the warp had moved before
+  u64 distance = 0;                      ///< bytes that a warp moved in between, at most
   f64 least = 0;                         ///< bytes: what is read and what is written, each once
   u64 chain = 0;                         ///< instructions of the warp that has most of them
   u64 waits = 0;                         ///< how often a warp waits for memory, one after the other
@@ -73,7 +76,8 @@ class Costs {
   struct Sector {
     u32 block = 0, read = 0, written = 0;  ///< masks of bytes
     bool shared = false;                   ///< several blocks have it
-    u32 moves = 0;
+    u32 moves = 0, again = 0;
+    u64 warp = 0, at = 0;  ///< the last one that had it, and what that had moved by then
   };
   struct Access {
     u64 address;
@@ -99,6 +103,8 @@ class Costs {
   bool writes_ = false;
   u32 block_ = 0;
   u64 chain_ = 0, waits_ = 0;  ///< of the warp
+  u64 warp_ = 0, moved_ = 0;   ///< its number, from 1, and the sectors that it has moved
+  u64 distance_ = 0;           ///< sectors
 };
 
 }  // namespace lockstep::ptx

@@ -28,6 +28,7 @@ from page_tables import keep_current  # noqa: E402
 
 # An H100 SXM, by NVIDIA's data sheet and its white paper on the architecture.
 BYTES, PRODUCTS = 3.35e12, 989.4e12  # in a second: bytes of memory; operations of dense bf16 products
+CACHE, CACHED = 50e6, 5.5e12  # the L2 cache: bytes; bytes in a second, as others have measured
 MULTIPROCESSORS, SCHEDULERS, CLOCK = 132, 4, 1.83e9  # the clock at which the rate of products is stated
 REGISTERS, THREADS = 65536, 2048  # of a multiprocessor
 WAIT, STEP = 600, 4  # cycles: a wait for memory, and from an instruction to one that needs its result; assumed
@@ -76,13 +77,23 @@ class Launch:
     least: float
     chain: int
     waits: int
+    again: float
+    distance: int
     kernel: str
+
+    def resident(self, registers):
+        """Blocks of a multiprocessor."""
+        return min(THREADS // self.threads, REGISTERS // (-(-registers // 8) * 8 * self.threads))
+
+    def memory(self, registers):
+        """Bytes from and to memory: what a warp moves again is in the L2 cache if all that warps move in between is."""
+        warps = min(self.blocks, MULTIPROCESSORS * self.resident(registers)) * self.threads / 32
+        return self.moved - (self.again if self.distance * warps <= CACHE else 0)
 
     def seconds(self, registers):
         """By what bounds it: bytes, instructions, or how long a warp takes."""
-        resident = min(THREADS // self.threads, REGISTERS // (-(-registers // 8) * 8 * self.threads))
-        rounds = max(1.0, self.blocks / (MULTIPROCESSORS * resident))
-        return {"bytes": self.moved / BYTES,
+        rounds = max(1.0, self.blocks / (MULTIPROCESSORS * self.resident(registers)))
+        return {"bytes": max(self.memory(registers) / BYTES, self.moved / CACHED),
                 "instructions": self.instructions / (MULTIPROCESSORS * SCHEDULERS * CLOCK),
                 "waiting": rounds * (self.waits * WAIT + self.chain * STEP) / CLOCK}
 
@@ -155,8 +166,8 @@ def without_attention(step):
 def parsed(words):
     if words[0] == "library":
         return Library(float(words[1]), float(words[2]), words[3])
-    numbers = [kind(word) for kind, word in zip((int,) * 3 + (float,) * 6 + (int,) * 2, words[1:12])]
-    return Launch(*numbers, words[12])
+    numbers = [kind(word) for kind, word in zip((int,) * 3 + (float,) * 6 + (int, int, float, int), words[1:14])]
+    return Launch(*numbers, words[14])
 
 
 @functools.cache
@@ -198,6 +209,7 @@ class Row:
         self.count += 1
         self.seconds += by[bound]
         self.bounds[bound] += by[bound]
+        self.sums["memory"] += launch.memory(registers)
         for name in ("moved", "least", "sectors", "needed", "requests", "instructions"):
             self.sums[name] += getattr(launch, name)
 
@@ -210,13 +222,14 @@ class Row:
         of, resident = self.sums, min(THREADS // 256, REGISTERS // (-(-registers // 8) * 8 * 256))
         return [f"`{short(self.kernel)}`", self.count, f"{self.seconds * 1e6:,.0f}",
                 f"{100 * self.seconds / whole:.1f}", f"{self.excess * 1e6:,.0f}", max(self.bounds, key=self.bounds.get),
-                f"{of['least'] / 1e6:,.1f}", f"{of['moved'] / max(of['least'], 1):.2f}",
+                f"{of['least'] / 1e6:,.1f}", f"{of['memory'] / max(of['least'], 1):.2f}",
+                f"{of['moved'] / max(of['least'], 1):.2f}",
                 f"{100 * of['needed'] / max(of['sectors'], 1):.0f}", f"{of['sectors'] / max(of['requests'], 1):.1f}",
                 f"{32 * of['instructions'] / max(of['least'] / 4, 1):.1f}", registers,
                 f"{100 * resident * 256 // THREADS}"]
 
 
-HEAD = ["kernel", "launches", "µs", "% of the step", "µs to win", "bound by", "least MB", "moved / least",
+HEAD = ["kernel", "launches", "µs", "% of the step", "µs to win", "bound by", "least MB", "memory / least", "L2 / least",
         "coalesced %", "sectors a request", "instructions for 4 bytes", "registers", "occupancy %"]
 
 
@@ -237,14 +250,15 @@ def page(build, model, blocks, part):
             least += one.least
     ours = sum(row.seconds for row in rows.values())
     theirs = sum(one.seconds() for some in libraries.values() for one in some)
-    whole, moved = ours + theirs, sum(row.sums["moved"] for row in rows.values())
+    whole = ours + theirs
+    memory, moved = (sum(row.sums[name] for row in rows.values()) for name in ("memory", "moved"))
     sectors, needed = (sum(row.sums[name] for row in rows.values()) for name in ("sectors", "needed"))
     calls = ", ".join(f"{1e3 * sum(one.seconds() for one in some):.2f} ms in {len(some)} calls of {name}"
                       for name, some in sorted(libraries.items()))
     said = [f"{TITLES[model]}, bf16, one step of one shard: {1e3 * whole:.2f} ms, of which {1e3 * ours:.2f} ms "
             f"({100 * ours / whole:.0f} %) in {sum(row.count for row in rows.values())} launches of our kernels and "
             f"{calls}. The least bytes of our kernels alone take {1e3 * least / BYTES:.2f} ms; they move "
-            f"{moved / least:.2f} times these, {100 * needed / sectors:.0f} % coalesced."]
+            f"{memory / least:.2f} times these from and to memory, {moved / least:.2f} times through the L2 cache, {100 * needed / sectors:.0f} % coalesced."]
     worst = sorted((row for row in rows.values() if part in row.kernel), key=lambda row: -row.excess)
     said.append(table(HEAD, [row.cells(registers[row.kernel], whole) for row in worst]))
     return "\n\n".join(said)

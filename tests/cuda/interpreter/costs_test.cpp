@@ -1,6 +1,8 @@
 // What is counted of launches for estimates of their cost, on small kernels.
 #include "cuda/interpreter/costs.hpp"
 
+#include <fmt/format.h>
+
 #include "cuda/interpreter/planted.hpp"
 
 namespace lockstep::ptx {
@@ -75,6 +77,15 @@ TEST_F(LaunchCosts, WhatAllBlocksReadIsMovedOnce) {
 
 TEST_F(LaunchCosts, WhatAWarpHasJustReadIsNotMovedAgain) {
   EXPECT_EQ(cost(std::string(kLoad) + kLoad).moved, 128);
+}
+
+TEST_F(LaunchCosts, WhatAWarpMovesAgainIsSaidApart) {
+  std::string loads = "mul.wide.u32 %rd4, %r1, 32;\nadd.s64 %rd4, %rd1, %rd4;\n";
+  for (const int first : {0, 1024, 2048, 3072, 4096, 0}) loads += fmt::format("ld.global.u32 %r3, [%rd4+{}];\n", first);
+  const LaunchCost found = cost(loads);
+  EXPECT_EQ(found.moved, 6 * 1024);
+  EXPECT_EQ(found.again, 1024);
+  EXPECT_EQ(found.distance, 5 * 1024U) << "up to the same sector, which is moved";
 }
 
 TEST_F(LaunchCosts, LoadsThatDoNotNeedOneAnotherAreOneWait) {

@@ -2,11 +2,12 @@
 
     coverage_test.py FOLDER_OF_THE_INTERPRETED_GPU PTX_CHECK
 
-Prints the figures, and for each kernel that was not executed completely the number of instructions left; README.md has
-the reasons. Fails if the figures are below LEAST_KERNELS or LEAST_INSTRUCTIONS, or if a kernel is not decoded.
+Prints the figures, and for each kernel that was not executed completely the number of instructions left, with the
+reason. Fails if a kernel was not executed, or less than LEAST of all instructions, or if a kernel is not decoded.
 """
 import collections
 import pathlib
+import re
 import subprocess
 import sys
 import unittest
@@ -14,8 +15,13 @@ import unittest
 from ptx_edits import long_divisions
 
 GPU, CHECK = sys.argv[1:3]
-# Slightly below what was measured: changes of the kernels or of nvcc move the figures.
-LEAST_KERNELS, LEAST_INSTRUCTIONS = 355, 0.943
+LEAST = 0.95
+# Why instructions are left, besides long divisions, by what a kernel's name matches first.
+REASONS = (
+    (r"RowElements<(Moments|GradientTotals)>", "sums of 16 sums of 64 blocks of batch_norm: 8 million elements"),
+    (r"RecurrentStep", "sums over 128 and more units"),
+    (r"", "rests of loops that nvcc unrolls, of sizes that no case has"),
+)
 
 
 def sizes():
@@ -56,14 +62,18 @@ class Coverage(unittest.TestCase):
         print(f"{len(ran)} of {len(of)} kernels and {done} of {all_instructions} instructions "
               f"({100 * done / all_instructions:.1f} %) were executed, in {launches} launches, "
               f"{lanes / 1e9:.2f} billion instructions of threads")
-        long = long_divisions(f"{GPU}/ptx")
-        divisions = sum(len(long.get(name, set()) - hits[name]) for name in of)
-        print(f"{divisions} of the others divide numbers of more than 32 bits: tensors of 2^32 elements")
+        long, _ = long_divisions(f"{GPU}/ptx")
+        divisions = {name: len(long.get(name, set()) - hits[name]) for name in of}
+        print(f"{sum(divisions.values())} of the others divide numbers of more than 32 bits: tensors of 2^32 elements")
         left = sorted(((of[name] - len(hits[name]), name) for name in of if len(hits[name]) < of[name]), reverse=True)
         for (count, name), text in zip(left, short([name for _, name in left])):
-            print(f"{count:5} of {of[name]:4} left: {text[:150]}")
-        self.assertGreaterEqual(len(ran), LEAST_KERNELS)
-        self.assertGreaterEqual(done / all_instructions, LEAST_INSTRUCTIONS)
+            reasons = [f"{divisions[name]} in long divisions"] if divisions[name] else []
+            if count > divisions[name]:
+                why = next(why for pattern, why in REASONS if re.search(pattern, text))
+                reasons.append(f"{count - divisions[name]} in {why}")
+            print(f"{count:5} of {of[name]:4} left: {text[:100]}: {', '.join(reasons)}")
+        self.assertEqual([name for name in of if not hits[name]], [], "kernels that were not executed")
+        self.assertGreaterEqual(done / all_instructions, LEAST)
 
 
 if __name__ == "__main__":

@@ -96,7 +96,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
   auto* const what = event_of(event, "cudaStreamWaitEvent");
   if (on == nullptr || what == nullptr) return cudaErrorInvalidResourceHandle;
   if (lockstep::ptx::crosses_recording(*on, "cudaStreamWaitEvent")) return kRefused;
-  if (!machine().loses_wait()) machine().streams.wait(*on, *what);
+  if (!machine().loses_wait(on, *what)) machine().streams.wait(*on, *what);
   return state();
 }
 
@@ -129,7 +129,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   if (refused_while_recording("cudaEventSynchronize")) return kRefused;
   auto* const found = event_of(event, "cudaEventSynchronize");
   if (found == nullptr) return cudaErrorInvalidResourceHandle;
-  if (machine().loses_wait()) return state();
+  if (machine().loses_wait(nullptr, *found)) return state();
   return lockstep::ptx::waited(machine().streams.finish(*found), "cudaEventSynchronize");
 }
 cudaError_t cudaEventQuery(cudaEvent_t event) {

@@ -4,7 +4,7 @@ with the hash of the same kernels compiled for the CPU, whose grids a stand-in m
 import json
 import subprocess
 
-from interpreted import DRIVER, GRIDS, LOCKSTEP, Interpreted, environment, main
+from interpreted import DRIVER, GRIDS, LOCKSTEP, REPORTS, Interpreted, environment, main
 
 GPT = """
 job:
@@ -159,6 +159,28 @@ class Jobs(Interpreted):
             with self.subTest(precision=precision):
                 words = (f"precision={precision}",)
                 self.assertEqual(self.hash(CONVOLUTIONS, *words), self.hash(CONVOLUTIONS, *words, grids=True))
+
+    def launches(self, *words):
+        """Of a job, by kernel; its hash."""
+        before = set(REPORTS.glob("*.report"))
+        found = self.hash(CONVOLUTIONS, *words)
+        [report] = set(REPORTS.glob("*.report")) - before
+        lines = (line.split("\t") for line in report.read_text(encoding="utf-8").splitlines())
+        return {words[4]: int(words[1]) for words in lines if words[0] == "kernel"}, found
+
+    def test_frozen_layers(self):
+        """No step launches a kernel for the gradient of a frozen weight, nor for what lies behind the last layer that learns;
+        the fingerprint's kernels are launched once, in any job."""
+        words = ("model.freeze=['conv1.*', 'batch_norm1.weight', 'linear1.weight']",)
+        for precision in ("fp32", "bf16"):
+            with self.subTest(precision=precision):
+                few, _ = self.launches(*words, f"precision={precision}", "steps=1")
+                more, found = self.launches(*words, f"precision={precision}")
+                self.assertEqual(found, self.hash(CONVOLUTIONS, *words, f"precision={precision}", grids=True))
+                grown = " ".join(kernel for kernel in more if more[kernel] > few.get(kernel, 0))
+                self.assertIn("BlockGradientSumsFunctor", grown)  # for batch_norm's bias
+                for left in ("WeightGradientFunctor", "ConvInputGradientFunctor", "NormalizeGradientFunctor"):
+                    self.assertNotIn(left, grown)
 
     def test_norms_that_are_recomputed(self):
         self.assertEqual(self.hash(CONVOLUTIONS, "recompute=cheap"), self.hash(CONVOLUTIONS, grids=True))

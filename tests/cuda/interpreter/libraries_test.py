@@ -33,8 +33,8 @@ class Jobs(ranks_test.Ranks):
     """By libraries an end has no bits of our own kernels: it is near theirs."""
     SIZES = "1,8"  # of a shard: an image; the tokens of a text
 
-    def near(self, job, precision, tolerance):
-        words = (f"precision={precision}",)
+    def near(self, job, precision, tolerance, *more):
+        words = (f"precision={precision}", *more)
         own = self.end_with_grids(job, *words)
         ends = [self.train(ranks, job, *words, libraries=True, INTERPRETED_LIBRARIES_DISAGREE=self.SIZES,
                            INTERPRETED_GPU_SEED=str(ranks))["end"] for ranks in (1, 3)]
@@ -52,6 +52,21 @@ class Jobs(ranks_test.Ranks):
         for precision, tolerance in (("fp32", 1e-5), ("bf16", 0.02), ("fp16", 0.005)):
             with self.subTest(precision=precision):
                 self.near("convolutions", precision, tolerance)
+
+    def test_frozen_layers(self):
+        for precision, tolerance in (("fp32", 1e-5), ("bf16", 0.02)):
+            with self.subTest(precision=precision):
+                self.near("convolutions", precision, tolerance, "model.freeze=['conv1.*', 'batch_norm1.weight']")
+
+    def test_evaluations(self):
+        """They compute by the algorithms of rank 0, for their own sizes, too: ranks whose libraries disagree find the numbers
+        of one rank."""
+        words = ("data.validation={digits: {count: 20, first: 100000}}", "evaluate={every: 2 steps}", "metrics=[accuracy]")
+        found = [[(event["loss"], event["metrics"]) for event in
+                  self.events(ranks, "convolutions", *words, libraries=True, INTERPRETED_LIBRARIES_DISAGREE=self.SIZES)
+                  if event["event"] == "eval"] for ranks in (1, 3)]
+        self.assertEqual(len(found[0]), 2)
+        self.assertEqual(found[0], found[1])
 
     def test_libraries_that_disagree_on_what_a_fingerprint_is_taken_of(self):
         """The fingerprint's own kernels aren't told what to take: ranks whose libraries disagree there don't start."""

@@ -4,7 +4,7 @@
 //   INTERPRETED_GPU_PTX     a folder with the module's PTX, *.ptx
 //   INTERPRETED_GPU_SEED    of the random orders (draw.hpp); 1
 //   INTERPRETED_GPU_REPORT  a folder, for a report file at the end of the process
-//   INTERPRETED_GPU_LOSES   a number, from 1: that wait for an event, of a stream or of the host, is lost
+//   INTERPRETED_GPU_LOSES   a number, from 1: that wait for an event is lost, of those that order anything
 #pragma once
 
 #include <driver_types.h>
@@ -44,7 +44,11 @@ class Machine {
   cudaError_t launch(const std::string& kernel, dim3 blocks, dim3 threads, void** arguments, std::size_t shared,
                      Stream& stream);
   /// Counts a wait for an event. True: it is to be lost, so that a test can show that it is missed.
-  bool loses_wait() { return ++waits == lost_; }
+  /// Of a stream, or of the host (null), for an event. One that orders nothing which isn't ordered already is no loss,
+  /// and isn't counted.
+  bool loses_wait(const Stream* stream, const Event& event) {
+    return streams.would_order(stream, event) && ++waits == lost_;
+  }
   /// Leaks are problems: memory, streams, events, graphs.
   void look_for_leaks();
 

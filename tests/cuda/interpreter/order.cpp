@@ -9,6 +9,13 @@ void join(Clock& to, const Clock& other) {
   for (std::size_t i = 0; i < other.size(); ++i) to[i] = std::max(to[i], other[i]);
 }
 
+bool knows(const Clock& clock, const Clock& other) {
+  for (std::size_t i = 0; i < other.size(); ++i) {
+    if (other[i] > (i < clock.size() ? clock[i] : 0)) return false;
+  }
+  return true;
+}
+
 Work Order::enqueue(u32 stream, Clock& clock, const Clock& host) {
   join(clock, host);
   if (clock.size() <= stream) clock.resize(stream + 1);

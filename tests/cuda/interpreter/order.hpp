@@ -15,6 +15,8 @@ using Clock = std::vector<u32>;
 
 /// What either clock knows to be done.
 void join(Clock& to, const Clock& other);
+/// Whether all that `other` knows to be done is known to the clock, too.
+[[nodiscard]] bool knows(const Clock& clock, const Clock& other);
 
 struct Work {
   u32 number = 0;  ///< from 1, over all streams

@@ -109,30 +109,33 @@ def instructions_of(text):
 
 def long_divisions(folder):
     """{kernel: {instruction}} of what runs only where a number doesn't fit into 32 bits: nvcc has a division of 64 bits
-    take one of 32 bits where both numbers fit, and this beside it, up to where the two ways meet."""
-    found = {}
+    take one of 32 bits where both numbers fit, and this beside it, up to where the two ways meet. And, in the same form,
+    the branches that choose between the two, whose results are one where both numbers fit."""
+    found, guards = {}, {}
     for path in sorted(pathlib.Path(folder).glob("*.ptx")):
         text = path.read_text(encoding="utf-8")
-        lines, run, before = text.split("\n"), [], ""
+        lines, run, guard, last = text.split("\n"), [], None, (None, "")
         for kernel, instruction, number, line in instructions_of(text):
-            starts = before.startswith("@") or (number > 0 and any(
+            starts = last[1].startswith("@") or (number > 0 and any(
                 lines[i].startswith("$") for i in range(max(0, number - 2), number)))
             if starts:
-                run = []
+                run, guard = [], last[0] if last[1].startswith("@") else None
             run.append((instruction, line))
-            before = line
+            last = instruction, line
             if line.startswith("bra.uni") and re.match(r"(div|rem)\.[su]64 ", run[0][1]):
                 found.setdefault(kernel, set()).update(number for number, _ in run)
-    return found
+                guards.setdefault(kernel, set()).add(guard)
+    return found, guards
 
 
 def edits_of_folder(folder):
-    """All of them, of every kernel."""
-    edits = {}
+    """All of them, of every kernel, but those of guards that choose how numbers are divided: either way divides them."""
+    edits, (_, guards) = {}, long_divisions(folder)
     for path in sorted(pathlib.Path(folder).glob("*.ptx")):
         for kernel, instruction, number, line in instructions_of(path.read_text(encoding="utf-8")):
             for kind, after in edits_of(line):
-                if after != line:
+                chooses_division = kind.startswith("guard") and instruction in guards.get(kernel, ())
+                if after != line and not chooses_division:
                     edit = edits.setdefault((kind, kernel, instruction), Edit(kind, kernel, instruction, []))
                     edit.lines.append(Line(path.name, number, line, after))
     return list(edits.values())

@@ -3,7 +3,7 @@
 //   problem <times> <text>
 //   kernel <launches> <instructions of lanes> <executed at least once: a digit 0 or 1 per instruction> <name>
 //   launch, library: see Costs
-//   works <graph launches> <copies> <waits for events>
+//   works <graph launches> <copies> <waits for events that order anything>
 #include <fmt/format.h>
 #include <fmt/os.h>
 #include <unistd.h>

@@ -56,6 +56,13 @@ void Streams::wait(Stream& stream, const Event& event) {
   stream.items_.push_back({{}, {}, event.last, nullptr});
 }
 
+bool Streams::would_order(const Stream* stream, const Event& event) const {
+  if (event.last == nullptr) return false;
+  Clock known = host_;
+  if (stream != nullptr) join(known, stream->clock_);
+  return !knows(known, event.last->clock);
+}
+
 std::unique_ptr<Graph> Streams::end(Stream& stream) {
   Recording recording = std::move(*stream.recording_);
   stream.recording_.reset();

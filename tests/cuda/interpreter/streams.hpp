@@ -81,6 +81,8 @@ class Streams {
   void put_tried(Stream& stream, Try tried);
   void record(Stream& stream, Event& event);
   void wait(Stream& stream, const Event& event);
+  /// Whether waiting for the event would order anything that isn't ordered yet: for the stream, or for the host (null).
+  [[nodiscard]] bool would_order(const Stream* stream, const Event& event) const;
 
   void begin(Stream& stream) { stream.recording_.emplace(); }
   static void spoil(Stream& stream) { stream.recording_->broken = true; }

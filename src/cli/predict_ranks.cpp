@@ -1,0 +1,56 @@
+// Predictions of a set by all ranks: each computes a run of the shards, and all then have all predictions, in order.
+// Which samples are computed together does not depend on the ranks, so neither do the bits.
+#include <algorithm>
+#include <chrono>
+
+#include "cli/predict.hpp"
+#include "comm/transport/work_together.hpp"
+#include "ensemble/combine.hpp"
+#include "ensemble/shares.hpp"
+
+namespace lockstep::cli {
+
+std::vector<SamplePrediction> predict_on_ranks(train::LoadedModel& model, const DataSet& set,
+                                               Communicator& communicator, bool logits) {
+  const auto samples = static_cast<std::size_t>(set.size());
+  const auto width = static_cast<std::size_t>(elements(model.prediction_shape()));
+  const std::int64_t shard_samples = model.job().batch_size / model.job().shards;
+  std::vector<float> all(samples * width);
+  if (samples > 0) {
+    const auto shares = ensemble::shares_of_ranks(set.size(), {shard_samples}, communicator.size());
+    const auto predictor = model.predictor_of(set);
+    const auto timeout = model.job().timeout();
+    const auto work = [&](comm::WorkProgress& progress) {
+      for (const auto& share : shares[static_cast<std::size_t>(communicator.rank())]) {
+        predictor->predict(
+            share.shards,
+            [&](std::int64_t id, std::span<const float> prediction) {
+              std::copy(prediction.begin(), prediction.end(),
+                        all.begin() + static_cast<std::ptrdiff_t>(id) * static_cast<std::ptrdiff_t>(width));
+            },
+            [&] { progress.advance(); });
+      }
+      return true;
+    };
+    (void)comm::work_together(communicator, {"predictions", 0, timeout}, work,
+                              std::max<std::chrono::milliseconds>(timeout, std::chrono::minutes{1}));
+    for (int rank = 0; rank < communicator.size() && communicator.size() > 1; ++rank) {
+      for (const auto& share : shares[static_cast<std::size_t>(rank)]) {
+        const auto b = static_cast<std::size_t>(shard_samples);
+        const std::size_t begin = static_cast<std::size_t>(share.shards.front()) * b;
+        const std::size_t end = std::min((static_cast<std::size_t>(share.shards.back()) + 1) * b, samples);
+        const auto rows = std::span(all).subspan(begin * width, (end - begin) * width);
+        communicator.broadcast(std::as_writable_bytes(rows), rank, {"predictions", 0, timeout});
+      }
+    }
+  }
+  const auto meaning = logits ? ensemble::Meaning::values : ensemble::meaning_of(model.job().loss.kind);
+  std::vector<SamplePrediction> predictions;
+  for (std::size_t i = 0; i < samples; ++i) {
+    predictions.push_back({meaning != ensemble::Meaning::values,
+                           ensemble::read_prediction(meaning, std::span(all).subspan(i * width, width))});
+  }
+  return predictions;
+}
+
+}  // namespace lockstep::cli

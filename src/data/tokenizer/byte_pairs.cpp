@@ -1,0 +1,65 @@
+#include "data/tokenizer/byte_pairs.hpp"
+
+#include <algorithm>
+
+namespace lockstep::data {
+
+/// A merge that was possible when it was noted.
+struct BytePairs::Candidate {
+  std::int32_t rank;
+  std::int32_t at;  ///< the left symbol
+  std::int32_t merged;
+  /// For a heap whose top comes first.
+  bool operator<(const Candidate& other) const { return rank != other.rank ? rank > other.rank : at > other.at; }
+};
+
+/// Symbols as a list: a merged one stays where its left one stood.
+struct BytePairs::Chain {
+  std::vector<std::int32_t>& symbols;
+  std::vector<std::int32_t> before, after;  ///< -1: none
+
+  explicit Chain(std::vector<std::int32_t>& all) : symbols(all) {
+    const auto count = static_cast<std::int32_t>(all.size());
+    for (std::int32_t i = 0; i < count; ++i) {
+      before.push_back(i - 1);
+      after.push_back(i + 1 < count ? i + 1 : -1);
+    }
+  }
+  [[nodiscard]] std::int32_t symbol(std::int32_t at) const { return symbols[static_cast<std::size_t>(at)]; }
+  [[nodiscard]] std::int32_t next(std::int32_t at) const { return after[static_cast<std::size_t>(at)]; }
+  void join(std::int32_t at, std::int32_t merged) {
+    const auto right = static_cast<std::size_t>(next(at));
+    symbols[static_cast<std::size_t>(at)] = merged;
+    symbols[right] = -1;
+    after[static_cast<std::size_t>(at)] = after[right];
+    if (after[right] >= 0) before[static_cast<std::size_t>(after[right])] = at;
+  }
+};
+
+void BytePairs::merge(std::vector<std::int32_t>& symbols) const {
+  Chain chain(symbols);
+  std::vector<Candidate> heap;
+  const auto note = [&](std::int32_t at) {
+    if (at < 0 || chain.next(at) < 0) return;
+    const Merge* const found = find(chain.symbol(at), chain.symbol(chain.next(at)));
+    if (found == nullptr) return;
+    heap.push_back({found->rank, at, found->merged});
+    std::push_heap(heap.begin(), heap.end());
+  };
+  for (std::int32_t i = 0; i < static_cast<std::int32_t>(symbols.size()); ++i) note(i);
+  while (!heap.empty()) {
+    std::pop_heap(heap.begin(), heap.end());
+    const Candidate top = heap.back();
+    heap.pop_back();
+    if (chain.symbol(top.at) < 0 || chain.next(top.at) < 0) continue;
+    // Neighbours may have changed since.
+    const Merge* const still = find(chain.symbol(top.at), chain.symbol(chain.next(top.at)));
+    if (still == nullptr || still->merged != top.merged) continue;
+    chain.join(top.at, top.merged);
+    note(chain.before[static_cast<std::size_t>(top.at)]);
+    note(top.at);
+  }
+  std::erase(symbols, -1);
+}
+
+}  // namespace lockstep::data

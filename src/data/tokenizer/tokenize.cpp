@@ -1,0 +1,237 @@
+#include "data/tokenizer/tokenize.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <system_error>
+
+#include "core/digest.hpp"
+#include "core/whole_file.hpp"
+#include "data/readers/common.hpp"
+#include "data/readers/utf8.hpp"
+#include "data/tokenizer/mapped_file.hpp"
+#include "data/tokenizer/text_encoder.hpp"
+#include "data/tokenizer/token_file.hpp"
+#include "data/tokenizer/tokenizer_file.hpp"
+#include "lockstep/error.hpp"
+
+namespace lockstep::data {
+namespace {
+
+using Json = nlohmann::ordered_json;
+namespace fs = std::filesystem;
+
+/// How far a file of tokens is written.
+struct TokenizeState {
+  std::size_t file = 0, offset = 0;  ///< the next byte of text
+  std::int64_t tokens = 0;
+  std::int64_t bytes = 0;  ///< of text, in all
+};
+
+/// Everything that the tokens depend on, so that only the same work is gone on with.
+std::string tokenize_digest(const TokenizeOptions& options, const std::string& tokenizer) {
+  Sha256 digest;
+  digest.add(fmt::format("tokenize 1\n{}\n{}\n", options.field, options.end));
+  digest.add(tokenizer);
+  for (const auto& path : options.paths) {
+    struct stat status {};
+    (void)stat(path.c_str(), &status);
+    digest.add(fmt::format("{}\n{} {} {}\n", fs::absolute(path).lexically_normal().string(), status.st_size,
+                           status.st_mtim.tv_sec, status.st_mtim.tv_nsec));
+  }
+  return digest.hex();
+}
+
+class Tokenizing {
+ public:
+  explicit Tokenizing(const TokenizeOptions& options)
+      : options_(options),
+        text_(read_tokenizer_text(options.tokenizer)),
+        tokenizer_(parse_tokenizer(text_, options.tokenizer)),
+        encoders_(*tokenizer_),
+        digest_(tokenize_digest(options, text_)),
+        notes_(options.output + ".partial.json") {
+    if (fs::exists(options.output)) {
+      throw Error(ExitCode::cannot_create,
+                  fmt::format("{}: exists; remove it, or choose another name", options.output));
+    }
+    if (!options.end.empty() && !tokenizer_->added_token(options.end)) {
+      throw Error(ExitCode::usage,
+                  fmt::format("--end: expected an added token of {}, found '{}'", options.tokenizer, options.end));
+    }
+    for (const auto& path : options.paths) all_bytes_ += static_cast<std::int64_t>(MappedFile(path).text().size());
+  }
+
+  Tokenized run() {
+    state_ = noted_state();
+    const std::int64_t resumed = state_.bytes;
+    file_.emplace(options_.output + ".partial", token_bytes(tokenizer_->vocabulary()), state_.tokens);
+    for (; state_.file < options_.paths.size(); ++state_.file, state_.offset = 0) {
+      const std::string& path = options_.paths[state_.file];
+      const MappedFile file(path);
+      require_utf8(file.text(), path);
+      path.ends_with(".jsonl") ? write_lines(file.text(), path) : write_text(file.text());
+    }
+    if (const auto reason = replace_whole_file(tokenizer_beside(options_.output), text_); !reason.empty()) {
+      throw Error(ExitCode::infrastructure, fmt::format("{}: {}", tokenizer_beside(options_.output), reason));
+    }
+    file_->rename_to(options_.output);
+    fs::remove(notes_);
+    return {state_.tokens, state_.bytes, resumed, tokenizer_->vocabulary()};
+  }
+
+ private:
+  static constexpr std::size_t kPiecesAtOnce = 32;
+
+  [[nodiscard]] TokenizeState noted_state() const {
+    const Json json = Json::parse(read_whole_file(notes_).value_or(""), nullptr, false);
+    TokenizeState state;
+    std::error_code error;
+    try {
+      if (json.at("digest") != digest_) return {};
+      state = {json.at("file"), json.at("offset"), json.at("tokens"), json.at("bytes")};
+    } catch (const Json::exception&) {
+      return {};
+    }
+    const auto size = fs::file_size(options_.output + ".partial", error);
+    const auto noted = static_cast<std::uint64_t>(state.tokens * token_bytes(tokenizer_->vocabulary()));
+    return error || size < noted ? TokenizeState{} : state;
+  }
+
+  void note(std::size_t offset) {
+    state_.bytes += static_cast<std::int64_t>(offset - state_.offset);
+    state_.offset = offset;
+    state_.tokens = file_->tokens();
+    if (options_.progress) options_.progress(state_.bytes, all_bytes_);
+    const auto now = std::chrono::steady_clock::now();
+    if (std::chrono::duration<double>(now - noted_).count() < options_.note_seconds) return;
+    noted_ = now;
+    file_->flush();
+    const Json json = {{"digest", digest_},
+                       {"file", state_.file},
+                       {"offset", state_.offset},
+                       {"tokens", state_.tokens},
+                       {"bytes", state_.bytes}};
+    // Without the note a later run begins anew, and writes the same.
+    (void)replace_whole_file(notes_, json.dump());
+  }
+
+  void append_around(const std::vector<std::int32_t>& tokens, std::vector<std::int32_t>& out) const {
+    out.insert(out.end(), tokens.begin(), tokens.end());
+  }
+  void append_end(std::vector<std::int32_t>& out) const {
+    append_around(tokenizer_->suffix(), out);
+    if (!options_.end.empty()) out.push_back(*tokenizer_->added_token(options_.end));
+  }
+
+  void write_text(std::string_view text) {
+    const auto piece = static_cast<std::size_t>(options_.piece_bytes);
+    for (std::size_t at = state_.offset; at < text.size();) {
+      std::vector<std::int32_t> tokens;
+      if (at == 0) append_around(tokenizer_->prefix(), tokens);
+      const std::size_t until = std::min(text.size(), at + piece * kPiecesAtOnce);
+      at = encode_words(encoders_, text, at, until, piece, options_.threads, tokens);
+      if (at == text.size()) append_end(tokens);
+      file_->append(tokens);
+      note(at);
+    }
+  }
+
+  void write_lines(std::string_view text, const std::string& path) {
+    const auto piece = static_cast<std::size_t>(options_.piece_bytes);
+    const auto line_from = [&](std::size_t at) {
+      return std::min(text.find('\n', std::min(at, text.size())), text.size() - 1) + 1;
+    };
+    for (std::size_t at = state_.offset; at < text.size();) {
+      std::vector<std::size_t> ends{at};
+      while (ends.size() <= kPiecesAtOnce && ends.back() < text.size()) ends.push_back(line_from(ends.back() + piece));
+      std::vector<std::vector<std::int32_t>> tokens(ends.size() - 1);
+      parallel_for(tokens.size(), options_.threads,
+                   [&](std::size_t i) { encode_lines(text, ends[i], ends[i + 1], path, tokens[i]); });
+      for (const auto& some : tokens) file_->append(some);
+      at = ends.back();
+      note(at);
+    }
+  }
+
+  void encode_lines(std::string_view all, std::size_t at, std::size_t end, const std::string& path,
+                    std::vector<std::int32_t>& out) {
+    auto encoder = encoders_.take();
+    while (at < end) {
+      const std::size_t line_end = std::min(all.find('\n', at), end);
+      const std::string_view line = all.substr(at, line_end - at);
+      if (line.find_first_not_of(" \t\r") != std::string_view::npos) {
+        const std::string text = text_of(line, [&] {
+          return fmt::format("{}:{}", path,
+                             std::count(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(at), '\n') + 1);
+        });
+        append_around(tokenizer_->prefix(), out);
+        encoder->begin();
+        for (std::size_t word = 0; word < text.size();) word = encoder->next(text, word, out);
+        append_end(out);
+      }
+      at = line_end + 1;
+    }
+    encoders_.give(std::move(encoder));
+  }
+
+  template <class Where>
+  [[nodiscard]] std::string text_of(std::string_view line, const Where& where) const {
+    const Json json = Json::parse(line, nullptr, false);
+    if (json.is_object() && json.contains(options_.field) && json[options_.field].is_string()) {
+      return json[options_.field].get<std::string>();
+    }
+    throw Error(ExitCode::data, fmt::format("{}: expected a JSON object with a text \"{}\", found {}", where(),
+                                            options_.field, line.substr(0, 60)));
+  }
+
+  const TokenizeOptions& options_;
+  const std::string text_;
+  const std::unique_ptr<const BytePairTokenizer> tokenizer_;
+  Encoders encoders_;
+  const std::string digest_, notes_;
+  std::int64_t all_bytes_ = 0;
+  TokenizeState state_;
+  std::optional<TokenFile> file_;
+  std::chrono::steady_clock::time_point noted_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace
+
+Tokenized tokenize(const TokenizeOptions& options) {
+  return Tokenizing(options).run();
+}
+
+void detokenize(const std::string& path, std::int64_t first, std::int64_t count,
+                const std::function<void(const std::string&)>& take) {
+  const std::string beside = tokenizer_beside(path);
+  const auto text = read_whole_file(beside);
+  if (!text) {
+    throw Error(ExitCode::data,
+                fmt::format("{}: expected the tokenizer that {} was written with, found none; `lockstep "
+                            "data tokenize` puts it there",
+                            beside, path));
+  }
+  const auto tokenizer = parse_tokenizer(*text, beside);
+  const MappedFile file(path);
+  const auto width = static_cast<std::size_t>(token_bytes(tokenizer->vocabulary()));
+  const std::size_t all = file.text().size() / width;
+  const std::size_t begin = std::min(static_cast<std::size_t>(first), all);
+  const std::size_t end = count < 0 ? all : std::min(begin + static_cast<std::size_t>(count), all);
+  auto decoder = tokenizer->decoder();
+  for (std::size_t i = begin; i < end; ++i) {
+    std::uint32_t token = 0;
+    file.text().copy(reinterpret_cast<char*>(&token), width, i * width);
+    take(decoder.next(static_cast<std::int32_t>(token)));
+  }
+}
+
+}  // namespace lockstep::data

@@ -1,0 +1,142 @@
+#include "store/block_cache.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <ctime>
+#include <filesystem>
+#include <utility>
+#include <vector>
+
+#include "core/cache_directory.hpp"
+#include "lockstep/error.hpp"
+
+namespace lockstep::store {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::uint64_t kRoomEvery = std::uint64_t{256} << 20;  // bytes after which room is looked for
+constexpr std::uint64_t kFreePart = 20;                         // a twentieth of the disk stays free
+constexpr std::time_t kUsedAgain = 60;                          // seconds after which a use is noted again
+
+/// An open file, closed at the end; a lock on it ends with it.
+class Descriptor {
+ public:
+  Descriptor(const std::string& path, int flags) : descriptor_(::open(path.c_str(), flags | O_CLOEXEC, 0644)) {}
+  ~Descriptor() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  [[nodiscard]] int operator*() const { return descriptor_; }
+  [[nodiscard]] bool is_open() const { return descriptor_ >= 0; }
+
+ private:
+  int descriptor_;
+};
+
+/// Whether the file was there, whole, and `out` is filled.
+bool read_block(const std::string& path, std::uint64_t bytes, std::uint64_t offset, std::span<std::byte> out) {
+  const Descriptor file(path, O_RDONLY);
+  struct stat status {};
+  if (!file.is_open() || ::fstat(*file, &status) != 0 || static_cast<std::uint64_t>(status.st_size) != bytes) {
+    return false;
+  }
+  for (std::size_t filled = 0; filled < out.size();) {
+    const auto got = ::pread(*file, out.data() + filled, out.size() - filled, static_cast<off_t>(offset + filled));
+    if (got <= 0) return false;
+    filled += static_cast<std::size_t>(got);
+  }
+  if (std::time(nullptr) - status.st_mtim.tv_sec > kUsedAgain) (void)::futimens(*file, nullptr);
+  return true;
+}
+
+bool write_all(int descriptor, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const auto written = ::write(descriptor, bytes.data(), bytes.size());
+    if (written <= 0) return false;
+    bytes = bytes.subspan(static_cast<std::size_t>(written));
+  }
+  return ::fsync(descriptor) == 0;  // a name without its bytes must not survive a machine that fails
+}
+
+struct KeptBlock {
+  fs::file_time_type used;
+  std::uint64_t bytes;
+  fs::path path;
+};
+
+std::vector<KeptBlock> blocks_in(const std::string& directory) {
+  std::vector<KeptBlock> blocks;
+  std::error_code failed;
+  for (const auto& entry : fs::directory_iterator(directory, failed)) {
+    std::error_code gone;  // another process may be making room, too
+    const auto bytes = entry.file_size(gone);
+    const auto used = entry.last_write_time(gone);
+    if (!gone) blocks.push_back({used, bytes, entry.path()});
+  }
+  std::sort(blocks.begin(), blocks.end(), [](const auto& a, const auto& b) { return a.used < b.used; });
+  return blocks;
+}
+
+}  // namespace
+
+void BlockCache::read(const std::string& object, std::uint64_t number, std::uint64_t bytes, std::uint64_t offset,
+                      std::span<std::byte> out, const Fetch& fetch) {
+  const std::string path = fmt::format("{}/{}-{}", directory_, object, number);
+  if (read_block(path, bytes, offset, out)) return;
+  std::error_code failed;
+  fs::create_directories(directory_, failed);
+  const Descriptor lock(path + ".lock", O_RDWR | O_CREAT);
+  if (lock.is_open() && ::flock(*lock, LOCK_EX) == 0 && read_block(path, bytes, offset, out)) return;
+  std::vector<std::byte> block(bytes);
+  fetch(block);
+  std::copy_n(block.begin() + static_cast<std::ptrdiff_t>(offset), out.size(), out.begin());
+  if (lock.is_open()) keep(path, block);
+}
+
+void BlockCache::keep(const std::string& path, std::span<const std::byte> block) {
+  const std::string partial = path + ".part";
+  {
+    const Descriptor file(partial, O_WRONLY | O_CREAT | O_TRUNC);
+    const bool written = file.is_open() && write_all(*file, block);
+    if (!written || ::rename(partial.c_str(), path.c_str()) != 0) (void)::unlink(partial.c_str());
+  }
+  (void)::unlink((path + ".lock").c_str());
+  if ((kept_ += block.size()) < (limit_ == 0 ? kRoomEvery : std::min(kRoomEvery, limit_ / 8))) return;
+  kept_ = 0;
+  make_room();
+}
+
+void BlockCache::make_room() const {
+  std::error_code failed;
+  const auto disk = fs::space(directory_, failed);
+  if (failed) return;
+  const auto blocks = blocks_in(directory_);
+  std::uint64_t all = 0;
+  for (const auto& block : blocks) all += block.bytes;
+  const std::uint64_t wanted = disk.capacity / kFreePart;
+  std::uint64_t too_much = disk.available < wanted ? wanted - disk.available : 0;
+  if (limit_ > 0 && all > limit_) too_much = std::max(too_much, all - limit_);
+  for (const auto& block : blocks) {
+    if (too_much == 0) return;
+    if (fs::remove(block.path, failed)) too_much -= std::min(too_much, block.bytes);
+  }
+}
+
+BlockCache& block_cache() {
+  static BlockCache cache = [] {
+    const std::string directory = cache_directory();
+    return BlockCache(directory.empty() ? "" : directory + "/objects", cache_limit());
+  }();
+  return cache;
+}
+
+}  // namespace lockstep::store

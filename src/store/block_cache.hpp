@@ -1,0 +1,45 @@
+// BlockCache: parts of objects on this host's disk, a file each, for all processes of the host.
+//
+// A block is written under another name and renamed, so it is complete or absent; its name has its object's version, so
+// it is never out of date. While one process fetches a block, others that want it wait. The least recently used blocks
+// go when the cache has more than its limit, or the disk less than a twentieth of its space free. When the disk fails,
+// bytes are passed on and not kept: a problem of the cache is never an error.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+
+namespace lockstep::store {
+
+class BlockCache {
+ public:
+  /// `directory`: empty: nothing is kept. `limit`: bytes; 0: as the disk allows.
+  BlockCache(std::string directory, std::uint64_t limit) : directory_(std::move(directory)), limit_(limit) {}
+
+  /// Whether blocks are kept at all; if not, read what is needed, and no block.
+  [[nodiscard]] bool keeps() const { return !directory_.empty(); }
+
+  using Fetch = std::function<void(std::span<std::byte> block)>;
+  /// Fills `out` from byte `offset` of block `number`, of `bytes` bytes, of `object` (a name that is a file's). If it
+  /// is not here, `fetch` fills all of it. Thread-safe; what `fetch` throws comes through. keeps() must hold.
+  void read(const std::string& object, std::uint64_t number, std::uint64_t bytes, std::uint64_t offset,
+            std::span<std::byte> out, const Fetch& fetch);
+
+ private:
+  void keep(const std::string& path, std::span<const std::byte> block);
+  void make_room() const;
+
+  std::string directory_;
+  std::uint64_t limit_;
+  std::atomic<std::uint64_t> kept_{0};  ///< bytes since room was made
+};
+
+/// In <LOCKSTEP_CACHE>/objects, with the limit LOCKSTEP_CACHE_LIMIT ("20GiB", "500MB", bytes). Throws
+/// Error(configuration) for another text.
+[[nodiscard]] BlockCache& block_cache();
+
+}  // namespace lockstep::store

@@ -1,0 +1,178 @@
+#!/usr/bin/env python3
+"""`lockstep predict`: the same bytes on any number of ranks and from any form of the input; generated text with and
+without kept keys and values, from stdin, up to a stop; a tokenizer that the checkpoint remembers."""
+import json
+import os
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+PROGRAM = os.environ["LOCKSTEP"]
+DIGITS = """job:
+  name: digits
+  model: {mlp: {hidden: [8]}}
+  data: {train: {digits: 200}}
+  batch_size: 20
+  shards: 4
+  steps: 5
+  run_directory: run
+"""
+TEXT = """job:
+  name: text
+  model: {MODEL}
+  data: {train: {text: {path: text.txt, context: 70TOKENIZER}}}
+  batch_size: 4
+  shards: 2
+  steps: 3
+  learning_rate: 0.01
+  run_directory: RUN
+"""
+MODELS = {"gpt": "gpt: {layers: 2, heads: 2, width: 16}", "llama": "llama: {layers: 2, heads: 4, kv_heads: 2, width: 32}"}
+
+
+def byte_tokenizer():
+    """A tokenizer.json of all bytes and two pairs."""
+    printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    characters = {b: chr(b) for b in printable}
+    characters.update({b: chr(256 + i) for i, b in enumerate(b for b in range(256) if b not in printable)})
+    vocabulary = {characters[b]: b for b in range(256)}
+    vocabulary.update({"he": 256, "Ġt": 257})
+    return {"added_tokens": [], "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False},
+            "decoder": {"type": "ByteLevel"},
+            "model": {"type": "BPE", "vocab": vocabulary, "merges": ["h e", "Ġ t"]}}
+
+
+class Predict(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.temporary = tempfile.TemporaryDirectory()
+        cls.folder = pathlib.Path(cls.temporary.name)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.temporary.cleanup()
+
+    @classmethod
+    def run_program(cls, *words, code=0, stdin=b""):
+        result = subprocess.run([PROGRAM, *map(str, words)], cwd=cls.folder, capture_output=True, timeout=300,
+                                check=False, input=stdin)
+        assert result.returncode == code, f"{words}: {result.returncode}\n{result.stderr.decode()}"
+        return result.stdout if code == 0 else result.stderr.decode()
+
+    @classmethod
+    def train(cls, name, text):
+        (cls.folder / f"{name}.yaml").write_text(text)
+        cls.run_program("train", f"{name}.yaml", "--log", "json")
+
+
+class Images(Predict):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.train("digits", DIGITS)
+        (cls.folder / "photos" / "more").mkdir(parents=True)
+        cls.names = ["photos/a.png", "photos/b.PNG", "photos/more/c.png"]
+        for i, name in enumerate(cls.names):
+            (cls.folder / name).write_bytes(png(28, 28, i))
+        (cls.folder / "photos" / "notes.txt").write_text("no picture")
+
+    def test_folders_patterns_and_lists_are_the_same(self):
+        listed = self.run_program("predict", "run", *self.names, "--log", "json")
+        self.assertEqual(len(listed.splitlines()), 3)
+        self.assertEqual(self.run_program("predict", "run", "photos", "--log", "json"), listed)
+        self.assertEqual(self.run_program("predict", "run", "photos/*.*[gG]", "photos/more", "--log", "json"), listed)
+        (self.folder / "list.csv").write_text("image\n" + "".join(f"{n}\n" for n in self.names))
+        (self.folder / "list.jsonl").write_text("".join(json.dumps({"image": n}) + "\n" for n in self.names))
+        for name in ("list.csv", "list.jsonl"):
+            self.assertEqual(self.run_program("predict", "run", name, "--log", "json"), listed)
+
+    def test_ranks_change_nothing(self):
+        many = self.names * 9
+        for log in ("json", "csv", "people"):
+            alone = self.run_program("predict", "run", *many, "--log", log)
+            for ranks in (2, 3):
+                self.assertEqual(self.run_program("predict", "run", *many, "--log", log, "--ranks", ranks), alone)
+
+    def test_csv_has_all_classes(self):
+        header, *rows = self.run_program("predict", "run", "photos", "--log", "csv").decode().splitlines()
+        self.assertEqual(header, "image,0,1,2,3,4,5,6,7,8,9")
+        self.assertEqual([row.split(",")[0] for row in rows], self.names)
+        for row in rows:
+            self.assertAlmostEqual(sum(map(float, row.split(",")[1:])), 1, places=6)
+        logits = self.run_program("predict", "run", "photos", "--log", "csv", "--scores", "logits").decode()
+        self.assertNotAlmostEqual(sum(map(float, logits.splitlines()[1].split(",")[1:])), 1, places=3)
+
+    def test_messages(self):
+        (self.folder / "empty").mkdir(exist_ok=True)
+        (self.folder / "bad.jsonl").write_text('{"image": "a.png"}\n{"picture": "b.png"}\n')
+        for words, code, message in (
+                (["empty"], 64, "lockstep predict: predict: 'empty': expected JPEG or PNG files in this folder, found none"),
+                (["none*.png"], 64, "lockstep predict: predict: 'none*.png': expected files that match, found none"),
+                (["bad.jsonl"], 65, 'bad.jsonl:2: expected an object with a file "image", found {"picture": "b.png"}'),
+                (["a.png", "--top-p", "0"], 64,
+                 "lockstep predict: --top-p: expected a number above 0 and up to 1, found '0'"),
+                (["a.png", "--stop", ""], 64, "lockstep predict: --stop: expected a text, found ''")):
+            self.assertIn(message.removeprefix("lockstep predict: "),
+                          self.run_program("predict", "run", *words, code=code))
+
+
+def png(width, height, shade):
+    """A grey picture."""
+    import struct
+    import zlib
+
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    rows = b"".join(b"\0" + bytes((x * 9 + y * 5 + shade * 60) % 256 for x in range(width)) for y in range(height))
+    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)) +
+            chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
+
+
+class Text(Predict):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        (cls.folder / "text.txt").write_text("the other one, then he and the others.\n" * 60)
+        (cls.folder / "tokenizer.json").write_text(json.dumps(byte_tokenizer()))
+        for name, model in MODELS.items():
+            cls.train(name, TEXT.replace("MODEL", model).replace("RUN", name).replace("TOKENIZER", ""))
+        cls.train("pairs", TEXT.replace("MODEL", MODELS["gpt"]).replace("RUN", "pairs")
+                  .replace("TOKENIZER", ", tokenizer: tokenizer.json"))
+        (cls.folder / "tokenizer.json").unlink()  # the checkpoint has it
+        (cls.folder / "text.txt").unlink()
+
+    def generate(self, run, *words, **options):
+        return self.run_program("predict", run, "--tokens", 100, "--temperature", 1, *words, **options)
+
+    def test_kept_keys_and_values_change_nothing(self):
+        """Also beyond the context of 70 tokens."""
+        for name in MODELS:
+            for prompt in ("t", "the other one, then", "the others" * 6, "the others" * 9):
+                kept = self.generate(name, "--prompt", prompt)
+                self.assertEqual(len(kept.decode()), len(prompt) + 101)
+                self.assertEqual(self.generate(name, "--prompt", prompt, "--no-cache"), kept)
+                self.assertEqual(self.generate(name, "--prompt", prompt, "threads=2"), kept)
+        self.assertEqual(self.generate("gpt", "--prompt", "the", "--ranks", 2), self.generate("gpt", "--prompt", "the"))
+
+    def test_prompt_from_stdin(self):
+        self.assertEqual(self.generate("gpt", "--prompt", "-", stdin=b"the\nother"),
+                         self.generate("gpt", "--prompt", "the\nother"))
+
+    def test_stop(self):
+        whole = self.generate("gpt", "--prompt", "the").decode()
+        ending = whole[40:42]
+        stopped = self.generate("gpt", "--prompt", "the", "--stop", "never\x01", "--stop", ending).decode()
+        self.assertEqual(stopped, whole[:whole.index(ending, 3)] + "\n")
+        event = json.loads(self.generate("gpt", "--prompt", "the", "--stop", ending, "--log", "json"))
+        self.assertEqual(event["text"] + "\n", stopped)
+
+    def test_the_checkpoint_has_the_tokenizer(self):
+        text = self.generate("pairs", "--prompt", "then he")
+        self.assertTrue(text.startswith(b"then he"))
+        self.assertEqual(self.generate("pairs", "--prompt", "then he", "--no-cache"), text)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,291 @@
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <functional>
+
+#include "core/whole_file.hpp"
+#include "data/reader_support.hpp"
+#include "data/tokenizer/tokenize.hpp"
+#include "data/tokenizer_support.hpp"
+#include "lockstep/error.hpp"
+
+namespace lockstep::test {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace std::string_literals;
+using Json = nlohmann::ordered_json;
+
+// h e l l o, with a space (U+0120) before it.
+const std::vector<std::pair<std::string, std::string>> kHello = {
+    {"l", "l"}, {"h", "e"}, {"he", "ll"}, {"hell", "o"}, {"\u0120", "hello"}};
+
+std::unique_ptr<const data::BytePairTokenizer> tokenizer_made(const Json& json) {
+  return data::parse_tokenizer(json.dump(), "t.json");
+}
+
+std::string tokenizer_error(const Json& json) {
+  try {
+    tokenizer_made(json);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::data);
+    return error.what();
+  }
+  return "none";
+}
+
+TEST(Tokenizer, MergesByRank) {
+  const auto tokenizer = tokenizer_made(byte_tokenizer(kHello));
+  EXPECT_EQ(tokenizer->vocabulary(), 262);
+  EXPECT_EQ(tokenizer->encode("hello hello", "text"), (std::vector<std::int32_t>{259, 260}));
+  EXPECT_EQ(tokenizer->encode("lll", "text"), (std::vector<std::int32_t>{256, 75})) << "of equal ranks the leftmost";
+  EXPECT_EQ(tokenizer->encode("hello<|end|>hello", "text"), (std::vector<std::int32_t>{259, 261, 259}));
+  EXPECT_TRUE(tokenizer->encode("", "text").empty());
+}
+
+TEST(Tokenizer, DecodesWhatItEncodes) {
+  const auto tokenizer = tokenizer_made(byte_tokenizer(kHello));
+  const std::string text = "hello \xE2\x82\xAC\t\n  hello\x00\x7F \xF0\x9F\x98\x80"s;
+  EXPECT_EQ(decoded(*tokenizer, tokenizer->encode(text, "text")), text);
+  EXPECT_EQ(decoded(*tokenizer, {259, 261, 260}), "hello hello") << "without special tokens";
+  EXPECT_EQ(tokenizer->piece(261), "<|end|>");
+  EXPECT_EQ(tokenizer->piece(4000), "");
+}
+
+TEST(Tokenizer, RefusesTextThatIsNotUtf8) {
+  try {
+    (void)tokenizer_made(byte_tokenizer({}))->encode("ab\xFF", "a.txt");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "a.txt: byte 2 (0xff) is not UTF-8. Use `tokenizer: bytes`, or convert the file");
+  }
+}
+
+TEST(Tokenizer, RefusesByNameWhatItDoesNotKnow) {
+  const std::vector<std::pair<std::function<void(Json&)>, std::string>> cases = {
+      {[](Json& j) {
+         j["truncation"] = {{"max_length", 5}};
+       },
+       "t.json.truncation: expected null, found {\"max_length\":5}"},
+      {[](Json& j) { j["extra"] = 1; },
+       "t.json.extra: this entry is not known, so the tokens could be others than meant"},
+      {[](Json& j) {
+         j["normalizer"] = {{"type", "NFC"}};
+       },
+       "t.json: normalizer.type: expected none, or Prepend and then Replace, of spaces by \u2581, found \"NFC\""},
+      {[](Json& j) {
+         j["pre_tokenizer"] = {{"type", "Metaspace"}};
+       },
+       "t.json: pre_tokenizer.type: expected Split or ByteLevel, which is last, found \"Metaspace\""},
+      {[](Json& j) { j["pre_tokenizer"]["add_prefix_space"] = true; },
+       "t.json: pre_tokenizer.add_prefix_space: expected false, found true"},
+      {[](Json& j) { j["pre_tokenizer"]["other"] = true; },
+       "t.json: pre_tokenizer.other: this entry is not known, so the tokens could be others than meant"},
+      {[](Json& j) { j["decoder"] = nullptr; }, "t.json: decoder: expected ByteLevel, found none"},
+      {[](Json& j) { j["model"]["type"] = "WordPiece"; }, "t.json.model.type: expected \"BPE\", found \"WordPiece\""},
+      {[](Json& j) { j["model"]["dropout"] = 0.1; }, "t.json.model.dropout: expected null, found 0.1"},
+      {[](Json& j) { j["model"]["vocab"].erase("a"); },
+       "t.json.model.vocab: expected a token for byte 97, \"a\", found none"},
+      {[](Json& j) { j["model"]["merges"].push_back("x y"); },
+       "t.json.model.merges[0]: expected a token for both, \"xy\", found none"},
+      {[](Json& j) { j["model"]["merges"].push_back("xy"); },
+       "t.json.model.merges[0]: expected two tokens, found \"xy\""},
+      {[](Json& j) { j["added_tokens"][0]["single_word"] = true; },
+       "t.json: added_tokens[0].single_word: expected false, found true"},
+      {[](Json& j) {
+         j["post_processor"] = {{"type", "Odd"}};
+       },
+       "t.json: post_processor.type: expected ByteLevel, TemplateProcessing, RobertaProcessing or BertProcessing, "
+       "found "
+       "\"Odd\""},
+  };
+  for (const auto& [change, message] : cases) {
+    Json json = byte_tokenizer({});
+    change(json);
+    EXPECT_EQ(tokenizer_error(json), message);
+  }
+}
+
+Json with_pattern(const std::string& pattern) {
+  Json json = byte_tokenizer({});
+  json["pre_tokenizer"] = {
+      {"type", "Sequence"},
+      {"pretokenizers",
+       {{{"type", "Split"}, {"pattern", {{"Regex", pattern}}}, {"behavior", "Isolated"}, {"invert", false}},
+        {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}, {"use_regex", false}}}}};
+  return json;
+}
+
+TEST(Tokenizer, RefusesPatternsThatPcre2ReadsOtherwise) {
+  const std::string place = "t.json: pre_tokenizer.pretokenizers[0].pattern.Regex: ";
+  EXPECT_EQ(tokenizer_error(with_pattern("\\w+")), place + "'\\w' at character 1 of the pattern \\w+ is not supported");
+  EXPECT_EQ(tokenizer_error(with_pattern("a|(?<=b)c")),
+            place + "'(?<=' at character 3 of the pattern a|(?<=b)c is not supported");
+  EXPECT_EQ(tokenizer_error(with_pattern("^a")), place + "'^' at character 1 of the pattern ^a is not supported");
+  EXPECT_EQ(tokenizer_error(with_pattern("a{1,3}+")),
+            place + "'{1,3}+' at character 2 of the pattern a{1,3}+ is not supported");
+  EXPECT_EQ(tokenizer_error(with_pattern("(a")),
+            place + "expected a regular expression, found (a: missing closing parenthesis");
+  EXPECT_EQ(tokenizer_error(with_pattern("[^\\s\\p{L}]+|\\p{N}{1,3}")), "none");
+}
+
+TEST(Tokenizer, ReadsGpt2sFiles) {
+  const TemporaryFolder folder;
+  const Json json = byte_tokenizer(kHello);
+  Json vocabulary = json["model"]["vocab"];
+  vocabulary["<|endoftext|>"] = 261;
+  write_file(folder / "vocab.json", vocabulary.dump());
+  std::string merges = "#version: 0.2\n";
+  for (const auto& pair : json["model"]["merges"]) merges += pair.get<std::string>() + "\n";
+  write_file(folder / "merges.txt", merges);
+  const auto tokenizer = data::parse_tokenizer(data::read_tokenizer_text(folder / ""), "gpt2");
+  EXPECT_EQ(tokenizer->encode("hello hello<|endoftext|>", "text"), (std::vector<std::int32_t>{259, 260, 261}));
+}
+
+TEST(Tokenizer, AFolderHoldsOne) {
+  const TemporaryFolder folder;
+  try {
+    (void)data::read_tokenizer_text(folder / "");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.what(), folder / "" +
+                                ": expected tokenizer.json, or vocab.json and merges.txt in this folder, found "
+                                "neither");
+  }
+}
+
+/// A text of a million letters, digits, spaces and odd characters, with runs of each.
+std::string long_text() {
+  const std::vector<std::string> some = {"hello",  " hello", "  ",      "\n\n", "1",          "22",     "\u00E4",
+                                         "\u20AC", "'s",     "<|end|>", "<|e",  "\U0001F600", "\u00A0", "l"};
+  std::string text;
+  std::uint32_t random = 1;
+  while (text.size() < 300'000) {
+    random = random * 1664525U + 1013904223U;
+    const std::size_t times = (random >> 8U) % 50 == 0 ? 2000 : 1;
+    for (std::size_t i = 0; i < times; ++i) text += some[(random >> 16U) % some.size()];
+  }
+  return text;
+}
+
+std::string contents_of(const std::string& path) {
+  return read_whole_file(path).value_or("none");
+}
+
+std::string tokenized(const TemporaryFolder& folder, const std::string& text, int threads, std::int64_t piece) {
+  write_file(folder / "t.json", byte_tokenizer(kHello).dump());
+  write_file(folder / "a.txt", text);
+  data::TokenizeOptions options;
+  options.paths = {folder / "a.txt"};
+  options.tokenizer = folder / "t.json";
+  options.output = folder / "a.bin";
+  options.threads = threads;
+  options.piece_bytes = piece;
+  fs::remove(options.output);
+  const auto result = data::tokenize(options);
+  EXPECT_EQ(result.bytes, static_cast<std::int64_t>(text.size()));
+  EXPECT_EQ(contents_of(folder / "a.bin.tokenizer.json"), contents_of(folder / "t.json"));
+  return contents_of(options.output);
+}
+
+TEST(Tokenize, PiecesAndThreadsChangeNothing) {
+  const TemporaryFolder folder;
+  const std::string text = long_text();
+  const auto tokens = tokenizer_made(byte_tokenizer(kHello))->encode(text, "text");
+  const std::vector<std::uint16_t> narrow(tokens.begin(), tokens.end());
+  const std::string expected(reinterpret_cast<const char*>(narrow.data()), narrow.size() * 2);
+  for (const std::int64_t piece : {3, 100, 1009, 40'000, 1 << 20}) {
+    EXPECT_TRUE(tokenized(folder, text, piece % 2 == 0 ? 3 : 1, piece) == expected) << "pieces of " << piece;
+  }
+}
+
+TEST(Tokenize, LinesAreTextsAndEndIsWritten) {
+  const TemporaryFolder folder;
+  write_file(folder / "t.json", byte_tokenizer(kHello).dump());
+  write_file(folder / "a.jsonl", "{\"body\": \"hello\"}\n\n{\"body\": \" hello\"}\n");
+  data::TokenizeOptions options;
+  options.paths = {folder / "a.jsonl"};
+  options.tokenizer = folder / "t.json";
+  options.output = folder / "a.bin";
+  options.field = "body";
+  options.end = "<|end|>";
+  EXPECT_EQ(data::tokenize(options).tokens, 4);
+  EXPECT_EQ(contents_of(options.output), std::string("\x03\x01\x05\x01\x04\x01\x05\x01", 8));
+  std::string text;
+  data::detokenize(options.output, 0, -1, [&](const std::string& piece) { text += piece; });
+  EXPECT_EQ(text, "hello hello");
+
+  write_file(folder / "a.jsonl", "{\"body\": \"hello\"}\n{\"body\": 3}\n");
+  options.output = folder / "b.bin";
+  try {
+    data::tokenize(options);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.what(),
+              folder / "a.jsonl" + ":2: expected a JSON object with a text \"body\", found {\"body\": 3}");
+  }
+}
+
+TEST(Tokenize, LinesDoNotKnowOfEachOther) {
+  const TemporaryFolder folder;
+  write_file(folder / "t.json", byte_tokenizer({}).dump());
+  write_file(folder / "a.jsonl", "{\"text\": \"abcdefg\"}\n{\"text\": \"<|end|>\"}\n{\"text\": \"abcdefg\"}\n");
+  data::TokenizeOptions options;
+  options.paths = {folder / "a.jsonl"};
+  options.tokenizer = folder / "t.json";
+  options.output = folder / "a.bin";
+  options.threads = 1;
+  EXPECT_EQ(data::tokenize(options).tokens, 7 + 1 + 7);
+}
+
+TEST(Tokenize, GoesOnWhereItWasBrokenOff) {
+  const TemporaryFolder folder;
+  const std::string text = long_text();
+  const std::string whole = tokenized(folder, text, 2, 1 << 20);
+  data::TokenizeOptions options;
+  options.paths = {folder / "a.txt"};
+  options.tokenizer = folder / "t.json";
+  options.output = folder / "b.bin";
+  options.piece_bytes = 1000;
+  options.note_seconds = 0;
+  struct Broken {};
+  std::int64_t stops = 0;
+  options.progress = [&](std::int64_t done, std::int64_t all) {
+    if (done > all / 4 * (stops + 1) && done < all) {
+      ++stops;
+      throw Broken{};
+    }
+  };
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_THROW(data::tokenize(options), Broken);
+    std::ofstream(options.output + ".partial", std::ios::app) << "what was written and not noted";
+  }
+  const auto result = data::tokenize(options);
+  EXPECT_GT(result.resumed, std::ssize(text) / 2);
+  EXPECT_TRUE(contents_of(options.output) == whole);
+  EXPECT_FALSE(fs::exists(options.output + ".partial.json"));
+}
+
+TEST(Tokenize, TheReaderTakesTheTokenizer) {
+  const TemporaryFolder folder;
+  (void)tokenized(folder, "hello hello<|end|>hello", 1, 100);
+  auto options = source(SourceKind::tokens, {folder / "a.bin"});
+  options.context = 3;
+  const auto set = data::open(options);
+  EXPECT_EQ(set->info().vocabulary, 262) << "of the tokenizer, not of the tokens that occur";
+  EXPECT_EQ(set->info().tokenizer, contents_of(folder / "t.json"));
+  auto text = source(SourceKind::text, {folder / "a.txt"});
+  text.context = 3;
+  text.tokenizer_file = folder / "t.json";
+  const auto direct = data::open(text);
+  EXPECT_EQ(direct->info().vocabulary, 262);
+  Sample a, b;
+  set->read(0, a);
+  direct->read(0, b);
+  EXPECT_EQ(integers_of(a[0].tensor), (std::vector<std::int32_t>{259, 260, 261}));
+  EXPECT_EQ(integers_of(a[1].tensor), integers_of(b[1].tensor));
+}
+
+}  // namespace
+}  // namespace lockstep::test

@@ -1,0 +1,75 @@
+#!/usr/bin/env python3
+"""How long a Job waits before it makes a pod anew that is disrupted again and again, and how k8s/samples ends that. The
+nodes are kwok's, so pods run nothing; cluster_test.py has the same with pods that train."""
+import shutil
+import sys
+import time
+import unittest
+
+import yaml
+from control_plane import ControlPlane, until
+from kube_tools import ROOT
+from release import Release
+
+SAMPLE = ROOT / "k8s/samples/forget-disruptions.yaml"
+cluster = None
+
+
+def forget(kubectl, namespace):
+    """Does what the sample's pod would do, with its rights. `kubectl`: a function that runs it."""
+    job = next(item for item in yaml.safe_load_all(SAMPLE.read_text(encoding="utf-8")) if item["kind"] == "CronJob")
+    pod = job["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+    return kubectl("-n", namespace, *pod["containers"][0]["command"][1:], f"--as=system:serviceaccount:{namespace}:{pod['serviceAccountName']}")
+
+
+def setUpModule():
+    global cluster
+    cluster = unittest.enterModuleContext(ControlPlane())
+    cluster.define()
+    cluster.node("cpu-0", {})
+
+
+class Backoff(unittest.TestCase):
+    def install(self, name):
+        release = Release(cluster, name)
+        release.helm("install")
+        return release
+
+    def seconds(self, release):
+        """Disrupts the pod of index 1; returns the seconds until it has been made anew."""
+        (_, pod) = release.running(2)
+        began = time.monotonic()
+        release.end_pod(pod, 75)
+        until(lambda: pod["metadata"]["uid"] not in {p["metadata"]["uid"] for p in release.running(2)}, release.describe)
+        return time.monotonic() - began
+
+    def test_each_wait_is_twice_the_one_before(self):
+        release = self.install("doubles")
+        waits = [self.seconds(release) for _ in range(3)]
+        self.assertTrue(all(expected - 2 < wait < expected + 8 for wait, expected in zip(waits, (10, 20, 40))), waits)
+        self.assertEqual(release.failed(), 0)
+
+    def test_the_sample_makes_each_wait_the_first(self):
+        release = self.install("forgets")
+        release.kubectl("apply", "--server-side", "-f", SAMPLE)
+        waits = []
+        for _ in range(5):
+            forget(cluster.kubectl, release.name)
+            waits.append(self.seconds(release))
+        self.assertLess(max(waits), 38, f"the third one would be 40 s otherwise: {waits}")
+
+    def test_failures_that_count_still_do(self):
+        release = self.install("counts")
+        release.kubectl("apply", "--server-side", "-f", SAMPLE)
+        (_, pod) = release.running(2)
+        release.end_pod(pod, 137)
+        until(lambda: release.failed() == 1, release.describe)
+        forget(cluster.kubectl, release.name)
+        self.assertEqual(release.running(2)[1]["metadata"]["annotations"]["batch.kubernetes.io/job-index-failure-count"], "1")
+
+
+if __name__ == "__main__":
+    if not shutil.which("openssl"):
+        print("skipped: openssl is not installed (scripts/install-dependencies.sh --k8s)")
+        sys.exit(77)
+    unittest.main(verbosity=2)

@@ -1,0 +1,26 @@
+"""The base of the tests on a real cluster."""
+import unittest
+
+from cluster import Cluster, Run, quiet_hash
+
+STEPS = 1500  # enough for a pod to come back in time
+FEW = 300  # if no pod has to
+
+
+class OnACluster(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = Cluster()
+        cls.enterClassContext(cls.cluster)
+
+    def install(self, kind=Run, name=None, steps=STEPS, **options):
+        name = name or self.id().rsplit("test_", 1)[-1].replace("_", "-")
+        run = kind(self.cluster, name, steps, **options)
+        self.addCleanup(run.remove)
+        return run
+
+    def check_bits(self, run):
+        self.assertEqual(run.end()["parameters_sha256"], quiet_hash(run.steps))
+
+    def check_no_step_was_lost(self, run):
+        self.assertEqual([event["step"] for event in run.events("step")], list(range(1, run.steps + 1)))

@@ -1,0 +1,116 @@
+// The parts of objects that a host keeps: fetched once, whole or not there, within a limit.
+#include "store/block_cache.hpp"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace lockstep::store {
+namespace {
+
+namespace fs = std::filesystem;
+
+class BlockCacheTest : public testing::Test {
+ protected:
+  void SetUp() override { folder_ = fs::temp_directory_path() / ("blocks-" + std::to_string(::getpid())); }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  /// A block of `bytes` bytes `value`, of which bytes 10 to 13 are read.
+  std::vector<std::byte> read(BlockCache& cache, const std::string& object, std::uint64_t number, std::byte value,
+                              std::uint64_t bytes = 1000) {
+    std::vector<std::byte> out(4);
+    cache.read(object, number, bytes, 10, out, [&](std::span<std::byte> block) {
+      ++fetched_;
+      EXPECT_EQ(block.size(), bytes);
+      std::fill(block.begin(), block.end(), value);
+    });
+    return out;
+  }
+  [[nodiscard]] std::string folder() const { return folder_.string(); }
+  [[nodiscard]] std::uint64_t kept() const {
+    std::uint64_t bytes = 0;
+    for (const auto& entry : fs::directory_iterator(folder_)) bytes += entry.file_size();
+    return bytes;
+  }
+  std::atomic<int> fetched_ = 0;
+
+ private:
+  fs::path folder_;
+};
+
+TEST_F(BlockCacheTest, FetchesABlockOnceAlsoForTheNextProcess) {
+  BlockCache cache(folder(), 0), next(folder(), 0);
+  EXPECT_EQ(read(cache, "a", 0, std::byte{7}), std::vector(4, std::byte{7}));
+  EXPECT_EQ(read(cache, "a", 0, std::byte{8}), std::vector(4, std::byte{7}));
+  EXPECT_EQ(read(next, "a", 0, std::byte{8}), std::vector(4, std::byte{7}));
+  EXPECT_EQ(fetched_, 1);
+  EXPECT_EQ(read(cache, "a", 1, std::byte{8}), std::vector(4, std::byte{8}));
+  EXPECT_EQ(read(cache, "b", 0, std::byte{9}), std::vector(4, std::byte{9}));
+  EXPECT_EQ(fetched_, 3);
+  EXPECT_EQ(kept(), 3000U);  // and nothing else: no locks, no partial files
+}
+
+TEST_F(BlockCacheTest, ThreadsThatWantTheSameBlockWaitForOne) {
+  BlockCache cache(folder(), 0);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 8; ++i) {
+    threads.emplace_back([&] {
+      std::vector<std::byte> out(4);
+      cache.read("a", 0, 1000, 0, out, [&](std::span<std::byte> block) {
+        ++fetched_;
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        std::fill(block.begin(), block.end(), std::byte{5});
+      });
+      EXPECT_EQ(out, std::vector(4, std::byte{5}));
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(fetched_, 1);
+}
+
+TEST_F(BlockCacheTest, ABlockOfTheWrongLengthIsFetchedAgain) {
+  BlockCache cache(folder(), 0);
+  fs::create_directories(folder());
+  std::ofstream(folder() + "/a-0") << "torn";
+  EXPECT_EQ(read(cache, "a", 0, std::byte{7}), std::vector(4, std::byte{7}));
+  EXPECT_EQ(read(cache, "a", 0, std::byte{8}), std::vector(4, std::byte{7}));
+}
+
+TEST_F(BlockCacheTest, AFailedFetchLeavesNoBlock) {
+  BlockCache cache(folder(), 0);
+  std::vector<std::byte> out(4);
+  EXPECT_THROW(cache.read("a", 0, 1000, 0, out, [](std::span<std::byte>) { throw std::runtime_error("lost"); }),
+               std::runtime_error);
+  EXPECT_EQ(read(cache, "a", 0, std::byte{7}), std::vector(4, std::byte{7}));
+}
+
+TEST_F(BlockCacheTest, TheLeastRecentlyUsedGoFirst) {
+  BlockCache cache(folder(), 3500);
+  for (int i = 0; i < 3; ++i) (void)read(cache, "a", static_cast<std::uint64_t>(i), std::byte{7});
+  const auto now = fs::file_time_type::clock::now();
+  fs::last_write_time(folder() + "/a-0", now - std::chrono::minutes(1));
+  fs::last_write_time(folder() + "/a-1", now - std::chrono::minutes(3));
+  fs::last_write_time(folder() + "/a-2", now - std::chrono::minutes(2));
+  EXPECT_EQ(read(cache, "a", 0, std::byte{7}), std::vector(4, std::byte{7}));
+  (void)read(cache, "a", 3, std::byte{7});
+  EXPECT_EQ(kept(), 3000U);
+  EXPECT_FALSE(fs::exists(folder() + "/a-1"));
+}
+
+TEST_F(BlockCacheTest, WhereNothingCanBeWrittenBytesArePassedOn) {
+  BlockCache cache("/proc/nowhere", 0);
+  EXPECT_EQ(read(cache, "a", 0, std::byte{7}), std::vector(4, std::byte{7}));
+  EXPECT_EQ(read(cache, "a", 0, std::byte{8}), std::vector(4, std::byte{8}));
+}
+
+}  // namespace
+}  // namespace lockstep::store

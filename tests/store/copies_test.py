@@ -1,0 +1,133 @@
+#!/usr/bin/env python3
+"""Copies of checkpoints in an object store: a run whose disk is gone goes on from them, with the same bits."""
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+import s3_server
+
+PROGRAM = os.environ["LOCKSTEP"]
+JOB = """job:
+  name: digits
+  run_directory: runs/digits
+  model: {layers: [flatten, {linear: {features: 10}}]}
+  data: {train: {digits: 320}, validation: {digits: {count: 40, first: 1000}}}
+  batch_size: 40
+  shards: 4
+  steps: 40
+  evaluate: {every: 10 steps}
+  metrics: accuracy
+"""
+PLACE = "team/runs/digits/checkpoints/"
+
+
+class Copies(unittest.TestCase):
+    def setUp(self):
+        self.temporary = tempfile.TemporaryDirectory()
+        self.folder = pathlib.Path(self.temporary.name)
+        self.run = self.folder / "runs/digits"
+        self.server = s3_server.Server("runs")
+        (self.folder / "job.yaml").write_text(JOB)
+
+    def tearDown(self):
+        self.server.stop()
+        self.temporary.cleanup()
+
+    def train(self, *words, ranks="1", copies="s3://runs/team", code=0, options=()):
+        """The events and what was said to people."""
+        checkpoint = f"checkpoint={{every: 10 steps, keep: 2, best: accuracy{', copy_to: ' + copies if copies else ''}}}"
+        environment = {**os.environ, **self.server.environment}
+        result = subprocess.run([PROGRAM, "train", "job.yaml", checkpoint, *words, "--ranks", ranks, "--log", "json", *options],
+                                cwd=self.folder, capture_output=True, text=True, timeout=300, check=False,
+                                stdin=subprocess.DEVNULL, env=environment)
+        self.assertEqual(result.returncode, code, f"{words}: {result.stdout[-2000:]}\n{result.stderr}")
+        return [json.loads(line) for line in result.stdout.splitlines()], result.stderr
+
+    @staticmethod
+    def named(events, name):
+        return [event for event in events if event["event"] == name]
+
+    def copied(self):
+        """Names of the checkpoints that are whole in the store."""
+        return sorted(key[len(PLACE):].partition("/")[0] for key in self.server.objects if key.endswith("manifest.json"))
+
+    def test_a_run_goes_on_where_its_disk_is_gone(self):
+        quiet, _ = self.train(copies="")
+        expected = self.named(quiet, "end")[0]["parameters_sha256"]
+        shutil.rmtree(self.run)
+        first, _ = self.train("--stop-at", "20", ranks="2", code=75)
+        self.assertEqual({event["step"] for event in self.named(first, "copy")} | {20}, {10, 20})
+        self.assertIn("step-00000020", self.copied())
+        shutil.rmtree(self.run)
+        second, _ = self.train(ranks="3")
+        fetched = self.named(second, "copy")[0]
+        self.assertEqual((fetched["step"], fetched["fetched"]), (20, True))
+        self.assertEqual(fetched["path"], "s3://runs/team/runs/digits/checkpoints/step-00000020")
+        self.assertEqual(self.named(second, "restart")[0]["step"], 20)
+        self.assertEqual(self.named(second, "end")[0]["parameters_sha256"], expected)
+
+    def test_copies_follow_the_run_directory(self):
+        self.train()
+        here = {path.name for path in (self.run / "checkpoints").glob("step-*")}
+        self.assertEqual(set(self.copied()) - here, set())  # what came while another was copied may be left out
+        self.assertIn("step-00000040", self.copied())
+        for key, body in self.server.objects.items():
+            self.assertEqual((self.run / "checkpoints" / key[len(PLACE):]).read_bytes(), body, key)
+
+    def test_the_best_one_is_fetched_too(self):
+        self.train()
+        best = (self.run / "checkpoints/best").read_text().strip()
+        shutil.rmtree(self.run)
+        self.train("steps=50")
+        self.assertTrue((self.run / "checkpoints" / best / "manifest.json").is_file())
+
+    def test_a_damaged_copy_is_not_trained_on(self):
+        self.train("--stop-at", "20", code=75)
+        key = next(key for key in self.server.objects if key.endswith("step-00000020/model.safetensors"))
+        self.server.objects[key] = self.server.objects[key][:-1] + bytes([self.server.objects[key][-1] ^ 1])
+        shutil.rmtree(self.run)
+        events, _ = self.train()
+        self.assertIn("passed over a damaged checkpoint", self.named(events, "warning")[0]["message"])
+
+    def test_a_store_that_fails_does_not_stop_training(self):
+        self.server.http.failures[:] = [0] + [503] * 6  # the run looks for copies, then cannot make the first
+        events, _ = self.train()
+        warning = self.named(events, "warning")[0]["message"]
+        self.assertRegex(warning, r"^step 10: no copy of the checkpoint: s3://runs/team/runs/digits/checkpoints/step-00000010/"
+                                  r"\S+: the object store failed 6 times to \w+ it: 503; training goes on$")
+        self.assertIn("step-00000040", self.copied())
+
+    def test_a_run_without_its_last_copy_fails_and_makes_it_then(self):
+        self.train("--stop-at", "20", code=75)
+        self.server.http.refused = True
+        _, said = self.train(code=1)
+        self.assertIn("the last checkpoint could not be copied: s3://runs/team/runs/digits/checkpoints/step-00000040", said)
+        self.server.http.refused = False
+        events, _ = self.train()
+        self.assertEqual([event["step"] for event in self.named(events, "copy")], [40])
+        self.assertIn("step-00000040", self.copied())
+
+    def test_what_is_copied_is_not_sent_again(self):
+        self.train()
+        self.server.asked.clear()
+        self.train()
+        self.assertEqual([key for method, key, _ in self.server.asked if method == "PUT"], [])
+
+    def test_resume_never_refuses_a_place_with_copies(self):
+        self.train()
+        shutil.rmtree(self.run)
+        _, said = self.train(options=("--resume", "never"), code=73)
+        self.assertIn("s3://runs/team/runs/digits/checkpoints: it holds checkpoints of an earlier run, and --resume never asks "
+                      "for a new one", said)
+
+    def test_another_place_is_a_mistake(self):
+        _, said = self.train(copies="/tmp/copies", code=78)
+        self.assertIn("command line: checkpoint.copy_to: expected s3://BUCKET/KEY, found '/tmp/copies'", said)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,153 @@
+"""A server of the S3 protocol for tests: objects in memory, signatures checked as Amazon's documentation of Signature
+Version 4 describes them, and failures on request."""
+import hashlib
+import hmac
+import http.server
+import re
+import threading
+import urllib.parse
+from xml.sax.saxutils import escape
+
+KEY_ID, SECRET = "tester", "a secret/with+signs"
+
+
+def sign(key, text):
+    return hmac.new(key, text.encode(), hashlib.sha256).digest()
+
+
+def quoted(text, safe=""):
+    return urllib.parse.quote(text, safe=safe + "-._~")
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *args):
+        pass
+
+    def expected_signature(self, names, scope, query):
+        """Of this request, by its own headers."""
+        path = urllib.parse.unquote(self.path.partition("?")[0])
+        pairs = sorted(urllib.parse.parse_qsl(query, keep_blank_values=True))
+        canonical = "\n".join([
+            self.command, quoted(path, "/"), "&".join(f"{quoted(name)}={quoted(value)}" for name, value in pairs),
+            "".join(f"{name}:{self.headers[name].strip()}\n" for name in names), ";".join(names),
+            self.headers["x-amz-content-sha256"]])
+        text = "\n".join(["AWS4-HMAC-SHA256", self.headers["x-amz-date"], scope,
+                          hashlib.sha256(canonical.encode()).hexdigest()])
+        key = ("AWS4" + SECRET).encode()
+        for part in scope.split("/"):
+            key = sign(key, part)
+        return hmac.new(key, text.encode(), hashlib.sha256).hexdigest()
+
+    def may(self, query, body):
+        """Whether the request is signed by who may send it, and its body is what was signed."""
+        found = re.fullmatch(r"AWS4-HMAC-SHA256 Credential=([^/]+)/([^,]+), ?SignedHeaders=([^,]+), ?Signature=(\w+)",
+                             self.headers.get("Authorization", ""))
+        if found is None:
+            return self.server.public
+        key_id, scope, names, signature = found.groups()
+        return (key_id == KEY_ID and hashlib.sha256(body).hexdigest() == self.headers["x-amz-content-sha256"]
+                and signature == self.expected_signature(names.split(";"), scope, query))
+
+    def answer(self, status, body=b"", headers=(), length=None):
+        self.send_response(status)
+        for name, value in headers:
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(body) if length is None else length))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    def fail(self, status, code, message):
+        body = f"<?xml version=\"1.0\"?><Error><Code>{code}</Code><Message>{message}</Message></Error>".encode()
+        self.answer(status, body, length=0 if self.command == "HEAD" else None)
+
+    def serve(self):
+        server, path, query = self.server, *self.path.partition("?")[::2]
+        bucket, _, key = urllib.parse.unquote(path)[1:].partition("/")
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        with server.lock:
+            server.asked.append((self.command, key or query, self.headers.get("Range", "")))
+            failing = server.failures.pop(0) if server.failures else None
+        if failing == "close":
+            self.close_connection = True
+            return None
+        if failing:
+            return self.fail(failing, "SlowDown", "Please reduce your request rate.")
+        if server.refused and self.command == "PUT":
+            return self.fail(403, "AccessDenied", "Access Denied.")
+        if not self.may(query, body):
+            return self.fail(403, "AccessDenied", "Access Denied.")
+        if bucket != server.bucket:
+            return self.fail(404, "NoSuchBucket", "The specified bucket does not exist.")
+        if not key:
+            return self.list(dict(urllib.parse.parse_qsl(query)))
+        with server.lock:
+            if self.command == "PUT":
+                server.objects[key] = body
+            elif self.command == "DELETE":
+                server.objects.pop(key, None)
+            found = server.objects.get(key)
+            if found is not None and server.replace_after[0] == key and self.command == "GET":
+                server.replace_after = (key, server.replace_after[1] - 1)
+                if server.replace_after[1] < 0:
+                    found = found[::-1]
+        if self.command in ("PUT", "DELETE"):
+            return self.answer(200 if self.command == "PUT" else 204)
+        return self.fail(404, "NoSuchKey", "The specified key does not exist.") if found is None else self.send(found)
+
+    do_GET = do_HEAD = do_PUT = do_DELETE = serve
+
+    def send(self, body):
+        headers = [("ETag", f"\"{hashlib.md5(body).hexdigest()}\"")]
+        wanted = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("Range", ""))
+        if wanted is None:
+            return self.answer(200, body, headers)
+        first, last = int(wanted[1]), min(int(wanted[2]), len(body) - 1)
+        headers.append(("Content-Range", f"bytes {first}-{last}/{len(body)}"))
+        return self.answer(206, body[first:last + 1], headers)
+
+    def list(self, query):
+        """Three keys a page, so that every list has several."""
+        with self.server.lock:
+            keys = sorted(key for key in self.server.objects if key.startswith(query.get("prefix", "")))
+            keys = [key for key in keys if key > query.get("continuation-token", "")]
+            page = keys[:min(int(query.get("max-keys", 3)), 3)]
+            items = "".join(
+                f"<Contents><Key>{escape(key)}</Key><Size>{len(self.server.objects[key])}</Size>"
+                f"<ETag>&quot;{hashlib.md5(self.server.objects[key]).hexdigest()}&quot;</ETag></Contents>" for key in page)
+        more = len(page) < len(keys)
+        next_page = f"<NextContinuationToken>{escape(page[-1])}</NextContinuationToken>" if more else ""
+        self.answer(200, f"<ListBucketResult><IsTruncated>{str(more).lower()}</IsTruncated>{items}{next_page}"
+                         "</ListBucketResult>".encode())
+
+
+class Server:
+    """A bucket. `asked`: method, key or query, and range of each request; `failures`: a status, or "close", for each of
+    the next requests; `replace_after`: a key that is another object after so many times; `public`: whether unsigned
+    requests are served; `refused`: whether nobody may write."""
+
+    def __init__(self, bucket="data"):
+        self.http = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.http.bucket, self.http.objects, self.http.public = bucket, {}, False
+        self.http.asked, self.http.failures, self.http.lock = [], [], threading.Lock()
+        self.http.replace_after, self.http.refused = ("", 0), False
+        threading.Thread(target=self.http.serve_forever, daemon=True).start()
+        self.url = f"http://127.0.0.1:{self.http.server_address[1]}"
+
+    def __getattr__(self, name):
+        return getattr(self.http, name)
+
+    @property
+    def environment(self):
+        return {"AWS_ENDPOINT_URL": self.url, "AWS_ACCESS_KEY_ID": KEY_ID, "AWS_SECRET_ACCESS_KEY": SECRET}
+
+    def put_tree(self, folder, prefix):
+        for path in folder.rglob("*"):
+            if path.is_file():
+                self.http.objects[f"{prefix}/{path.relative_to(folder).as_posix()}"] = path.read_bytes()
+
+    def stop(self):
+        self.http.shutdown()
+        self.http.server_close()
