@@ -59,6 +59,8 @@ struct SourceOptions {
   std::string tokenizer_file;       ///< text: a tokenizer.json, or a folder with one or with vocab.json and merges.txt;
                                     ///< empty: `tokenizer`
   std::int64_t context = 0;         ///< text, tokens: window length
+  double masked = 0;                ///< text, tokens: share of a window that is hidden and predicted; 0: the next token
+                                    ///< is predicted instead
   std::vector<std::string> target;  ///< table: columns to predict
   std::vector<std::string> features;     ///< table: columns to predict from; empty: all others
   std::vector<std::string> categorical;  ///< table: columns of numbers that are names of categories
@@ -80,6 +82,14 @@ struct SoftLabelOptions {
   double temperature = 1;  ///< of the probabilities: p^(1 / temperature), normalised
 };
 
+/// Training samples are mixed with others of their shard, and so are their labels.
+struct MixOptions {
+  double mixup = 0;        ///< alpha of the Beta distribution of the share that a sample keeps; 0: never
+  double cutmix = 0;       ///< the same, of the area that stays; 0: never
+  double probability = 1;  ///< that a sample is mixed
+  Place place;
+};
+
 struct DataOptions {
   SourceOptions train;
   std::optional<SourceOptions> validation, test;
@@ -90,6 +100,7 @@ struct DataOptions {
   std::optional<SoftLabelOptions> soft_labels;
   std::vector<AugmentOptions> prepare;  ///< for every sample, training or not: resize
   std::vector<AugmentOptions> augment;  ///< training only
+  std::optional<MixOptions> mix;        ///< training only
   bool normalize = true;
   std::vector<double> mean, stddev;  ///< per channel, on the scale 0...1; empty: computed once ("auto")
   SampleCache cache = SampleCache::memory;
@@ -107,10 +118,19 @@ struct ParameterGroup {
   Place place = {};
 };
 
+/// A second set of weights, which averages those that training goes through.
+struct AverageOptions {
+  double decay = 0;      ///< exponential moving average: the share that it keeps at an update; 0: the mean
+  Span start{0, false};  ///< of training, before the first weights that it takes
+  Span every{1, false};  ///< from one to the next
+  bool evaluate = true;  ///< validation, eval, predict and export use it unless they are told otherwise
+};
+
 struct OptimizerOptions {
   std::string kind = "sgd";  ///< sgd, adam, adamw, or a user's own
   Attributes attributes;
   std::vector<ParameterGroup> groups = {};
+  std::optional<AverageOptions> average = std::nullopt;
 };
 
 /// How the learning rate develops after the warm-up.

@@ -2,7 +2,9 @@
 //
 // An optimizer is elementwise: the new value of an element depends on that element, its gradient and its elements of
 // the state tensors, and on nothing else. So it does not matter where parameters are cut for threads and ranks. Loops
-// are plain and contraction is off, so SIMD code and its scalar tail round alike.
+// are plain and contraction is off, so SIMD code and its scalar tail round alike. The exception is a trust ratio, by
+// which some optimizers scale the rate of a whole parameter: it depends on norms, whose squares are added in an order
+// that is fixed.
 #pragma once
 
 #include <cstddef>
@@ -29,10 +31,26 @@ struct ParameterRun {
   std::span<const float> gradient;
   std::span<float* const> states;  ///< in the order of OptimizerDef::states; 0 before the first update
   bool decay = false;              ///< whether weight decay applies to this parameter: see OptimizerDef::attributes
+  float trust = 1;                 ///< factor of the parameter's rate: see TrustRatio
 };
 
 /// Updates a run. Thread-safe: several threads call it concurrently, for runs that do not overlap.
 using ParameterUpdate = std::function<void(const ParameterRun& run)>;
+
+/// Sums of squares over a run.
+struct SquareSums {
+  double parameter = 0;
+  double direction = 0;  ///< of what the trust ratio compares the parameter with
+};
+
+/// How an optimizer finds the factor of a parameter's rate from norms of the whole tensor. All runs of a parameter are
+/// measured before the first one is updated. Parameters that do not decay, norms and biases, have the factor 1.
+struct TrustRatio {
+  /// Updates the run's states, not its parameter, and returns its squares. Thread-safe, like ParameterUpdate.
+  std::function<SquareSums(const ParameterRun& run)> measure;
+  /// The factor, from both norms.
+  std::function<float(double parameter, double direction)> ratio;
+};
 
 inline constexpr std::size_t kMaxOptimizerStates = 4;
 
@@ -53,6 +71,8 @@ class OptimizerDef {
   std::function<std::vector<std::string>(const Attributes& settings)> states;
   /// One update on the CPU, with everything that is the same for all elements computed once.
   std::function<ParameterUpdate(const Attributes& settings, const UpdateStep& step)> update;
+  /// Not set: all parameters have the factor 1.
+  std::function<TrustRatio(const Attributes& settings, const UpdateStep& step)> trust_ratio;
 };
 
 using OptimizerRegistry = Registry<OptimizerDef>;

@@ -8,7 +8,7 @@ import dataclasses
 
 # In models of the zoo: tensors behind a flatten, and its channels, 0 for those of the image. Other models have none.
 _ZOO = {"lenet": (["linear1.weight"], 16), "mlp": (["linear1.weight", "head.weight"], 0), "resnet": ([], 1), "gpt": ([], 1),
-        "llama": ([], 1), "vit": ([], 1), "mobilenet": ([], 1), "unet": ([], 1)}
+        "llama": ([], 1), "vit": ([], 1), "bert": ([], 1), "mobilenet": ([], 1), "unet": ([], 1)}
 _NORMS = {"batch_norm", "group_norm", "instance_norm", "layer_norm", "rms_norm"}
 _ELEMENTWISE = {"add", "sub", "mul", "scale", "dropout", "relu", "leaky_relu", "elu", "gelu", "silu", "sigmoid", "softplus",
                 "hardswish", "tanh", "softmax", "relu6"}

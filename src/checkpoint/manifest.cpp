@@ -80,6 +80,7 @@ void write_progress(const Progress& p, Json& json) {
   json["metrics"] = Json::object();
   for (const auto& [name, value] : p.metrics) json["metrics"][name] = write_double(value);
   if (p.loss_scale.scale > 0) json["loss_scale"] = to_json(p.loss_scale);
+  if (p.averaged > 0) json["averaged"] = p.averaged;
   json["metadata"] = p.metadata;
 }
 
@@ -108,6 +109,7 @@ Progress read_progress(const Json& json) {
   p.learning_rate_factor = json.value("learning_rate_factor", 1.0);
   for (const auto& [name, value] : json.at("metrics").items()) p.metrics[name] = read_double(value);
   p.loss_scale = read_loss_scale(json);
+  if (json.contains("averaged")) p.averaged = integer_of<std::int64_t>(json.at("averaged"));
   if (json.contains("metadata")) json.at("metadata").get_to(p.metadata);
   return p;
 }

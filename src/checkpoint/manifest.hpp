@@ -44,6 +44,7 @@ struct Progress {
   double learning_rate_factor = 1;        ///< set by a callback
   std::map<std::string, double> metrics;  ///< of the last evaluation
   optim::LossScale loss_scale;
+  std::int64_t averaged = 0;  ///< weights that the average has taken (AverageOptions)
   /// Anything else that a run needs to find again, by name: class names, statistics, shard counts. Stored unchanged.
   std::map<std::string, std::string> metadata;
 };

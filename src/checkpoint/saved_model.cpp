@@ -98,13 +98,19 @@ void fill(const WeightsFile& file, SavedModel& model) {
   }
 }
 
+bool has_tensor(const Checkpoint& checkpoint, const std::string& name) {
+  const auto& tensors = checkpoint.manifest.tensors;
+  return std::any_of(tensors.begin(), tensors.end(), [&](const auto& tensor) { return tensor.name == name; });
+}
+
 // A state of the optimizer has the name of another tensor before a colon.
 bool is_state_of_optimizer(const std::string& name, const Checkpoint& checkpoint) {
   const auto colon = name.rfind(':');
-  if (colon == std::string::npos) return false;
-  const auto& tensors = checkpoint.manifest.tensors;
-  return std::any_of(tensors.begin(), tensors.end(),
-                     [&](const auto& tensor) { return tensor.name == name.substr(0, colon); });
+  return colon != std::string::npos && has_tensor(checkpoint, name.substr(0, colon));
+}
+
+std::string average_suffix() {
+  return std::string(":") + optim::kAverageName;
 }
 
 /// All files that an index names, which are beside it. Throws Error(data) for what is no such index.
@@ -187,6 +193,14 @@ SavedModel load_saved_model(const SavedFiles& files, const Graph& graph, const J
   Targets targets;
   add_targets(model.parameters, "", targets);
   add_targets(model.states, "", targets);
+  const auto& average = job.optimizer.average;
+  if (average && average->evaluate && files.checkpoint->manifest.progress.averaged > 0) {
+    for (std::size_t i = 0; i < model.parameters.size(); ++i) {
+      auto target = targets.extract(model.parameters.name(i));
+      target.key() += average_suffix();
+      targets.insert(std::move(target));
+    }
+  }
   CheckpointReader reader(communicator, job.timeout());
   const auto faults = reader.read(*files.checkpoint);
   if (!faults.empty()) throw Error(ExitCode::data, faults.front());
@@ -202,14 +216,15 @@ std::string safetensors_of(const SavedModel& model) {
   return model_file(tensors);
 }
 
-std::string safetensors_of(const Checkpoint& checkpoint) {
+std::string safetensors_of(const Checkpoint& checkpoint, bool average) {
   std::vector<std::vector<float>> values;
   std::vector<NamedSpan> tensors;
   Targets targets;
   for (const auto& tensor : checkpoint.manifest.tensors) {
     if (is_state_of_optimizer(tensor.name, checkpoint)) continue;
     values.emplace_back(static_cast<std::size_t>(elements(tensor.shape)));
-    targets[tensor.name] = {tensor.shape, values.back()};
+    const std::string averaged = tensor.name + average_suffix();
+    targets[average && has_tensor(checkpoint, averaged) ? averaged : tensor.name] = {tensor.shape, values.back()};
     tensors.push_back({tensor.name, tensor.shape, values.back()});
   }
   load(checkpoint, targets);

@@ -40,13 +40,15 @@ struct SavedModel {
   exec::TensorBlock parameters, states;
 };
 
-/// The same on every rank. Throws Error(data) if the checkpoint does not fit the graph.
+/// The same on every rank. The parameters are their average where the job evaluates it (AverageOptions). Throws
+/// Error(data) if the checkpoint does not fit the graph.
 [[nodiscard]] SavedModel load_saved_model(const SavedFiles& files, const Graph& graph, const Job& job,
                                           Communicator& communicator);
 
 /// The model as the bytes of a .safetensors file, every tensor whole, without the optimizer.
 [[nodiscard]] std::string safetensors_of(const SavedModel& model);
-[[nodiscard]] std::string safetensors_of(const Checkpoint& checkpoint);
+/// `average`: with the average of the parameters, which the checkpoint must have.
+[[nodiscard]] std::string safetensors_of(const Checkpoint& checkpoint, bool average = false);
 
 /// The tensors of a safetensors file, of all that an index (.json) names, of a folder with either, of a checkpoint, or
 /// of the newest one of a run's directory. Throws Error(data).

@@ -24,7 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 
 struct ExportArguments {
-  std::string from, target, to = "lockstep";
+  std::string from, target, to = "lockstep", weights = "auto";
   bool force = false;
 };
 
@@ -41,7 +41,9 @@ void require_new(const std::string& path, bool force) {
 /// A checkpoint's model, in fp32 on the CPU, and what is known of its data.
 class CheckpointModel {
  public:
-  explicit CheckpointModel(const std::string& path) : communicator_(make_single_communicator()), model_(load(path)) {
+  /// `average`: whether to take the average of the weights, which the job must have.
+  CheckpointModel(const std::string& path, std::optional<bool> average)
+      : communicator_(make_single_communicator()), model_(load(path, average)) {
     for (const auto* block : {&model_.saved().parameters, &model_.saved().states}) {
       for (std::size_t i = 0; i < block->size(); ++i) values_[block->name(i)] = block->at(i);
     }
@@ -68,10 +70,12 @@ class CheckpointModel {
   }
 
  private:
-  train::LoadedModel load(const std::string& path) {
-    const auto job = [this, path](bool need_data) {
-      return checkpoint::load_saved_job(path, {"device=cpu", "precision=fp32"}, train::catalogue_of(registries_),
-                                        need_data);
+  train::LoadedModel load(const std::string& path, std::optional<bool> average) {
+    const auto job = [this, path, average](bool need_data) {
+      JobFile saved = checkpoint::load_saved_job(path, {"device=cpu", "precision=fp32"},
+                                                 train::catalogue_of(registries_), need_data);
+      if (average) saved.optimizer.average.value().evaluate = *average;
+      return saved;
     };
     return {job(false), path, registries_, *communicator_, {}, [job] { return job(true); }};
   }
@@ -82,11 +86,28 @@ class CheckpointModel {
   std::map<std::string, std::span<const float>> values_;
 };
 
+/// Whether the average of the weights is written; none if the run has none.
+std::optional<bool> takes_average(const ExportArguments& arguments, const checkpoint::Checkpoint& checkpoint) {
+  if (checkpoint.manifest.progress.averaged == 0) {
+    if (arguments.weights != "average") return std::nullopt;
+    throw Error(ExitCode::data, fmt::format("--weights average: {} has no average of its weights; train with "
+                                            "optimizer.average, or choose --weights trained",
+                                            checkpoint.path));
+  }
+  if (arguments.weights != "auto") return arguments.weights == "average";
+  const Registries registries = Registries::built_in();
+  const JobFile job = checkpoint::load_saved_job(checkpoint.path, {}, train::catalogue_of(registries), false);
+  return job.optimizer.average && job.optimizer.average->evaluate;
+}
+
 std::vector<exchange::ExportedFile> files_of(const ExportArguments& arguments,
                                              const checkpoint::Checkpoint& checkpoint) {
   const fs::path target = arguments.target;
-  if (arguments.to == "lockstep") return {{target.filename(), checkpoint::safetensors_of(checkpoint)}};
-  const CheckpointModel loaded(checkpoint.path);
+  const std::optional<bool> average = takes_average(arguments, checkpoint);
+  if (arguments.to == "lockstep") {
+    return {{target.filename(), checkpoint::safetensors_of(checkpoint, average.value_or(false))}};
+  }
+  const CheckpointModel loaded(checkpoint.path, average);
   const exchange::ExportedModel model = loaded.exported();
   if (arguments.to == "torch") return exchange::torch_files(model, target.filename());
   if (arguments.to == "onnx") return {{target.filename(), exchange::onnx_model(model)}};
@@ -128,6 +149,11 @@ void add_checkpoint_export(CLI::App& checkpoint, Action& run) {
                    "lockstep: a safetensors file; torch: one with PyTorch's names and orders, and torchvision's where "
                    "it has the model, with a Python file that loads it; huggingface: a folder for transformers; onnx")
       ->check(one_of({"lockstep", "torch", "huggingface", "onnx"}))
+      ->capture_default_str();
+  command
+      ->add_option("--weights", arguments->weights,
+                   "trained, or their average (optimizer.average); auto: those that the job evaluates")
+      ->check(one_of({"auto", "trained", "average"}))
       ->capture_default_str();
   command->add_flag("--force", arguments->force, "overwrite existing files");
   command->callback([&run, arguments] { run = [arguments] { return write(*arguments); }; });

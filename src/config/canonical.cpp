@@ -64,6 +64,7 @@ Json what_counts(const Json& whole) {
   if (!job.contains("early_stop")) {
     job.erase("evaluate");
     job.erase("metrics");
+    if (job["optimizer"].contains("average")) job["optimizer"]["average"].erase("evaluate");
   }
   keep_file_names(job["data"]);
   if (job["data"].value("resample", "never") == "never") job["data"].erase("resample");  // absent in earlier jobs

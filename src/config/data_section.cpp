@@ -73,6 +73,22 @@ Is<SoftLabelOptions> soft_labels_section() {
       .shorthand("from");
 }
 
+Is<MixOptions> mix_section() {
+  using Options = MixOptions;
+  return Section<Options>()
+      .field("mixup", &Options::mixup, number().above(0).at_most(4).word("never", 0),
+             "alpha: a sample keeps a share drawn from Beta(alpha, alpha), its partner gives the rest of all pixels")
+      .field("cutmix", &Options::cutmix, number().above(0).at_most(4).word("never", 0),
+             "alpha: a sample keeps a share of its area drawn so, its partner gives a rectangle of pixels")
+      .field("probability", &Options::probability, number().above(0).at_most(1),
+             "that a sample is mixed; with mixup and cutmix, either of them half as often")
+      .check({"mixup", "cutmix"},
+             [](const Options& options, const Scope& scope) {
+               if (options.mixup == 0 && options.cutmix == 0) scope.problem("mixup", "expected mixup, cutmix, or both");
+             })
+      .placed(&Options::place);
+}
+
 Is<Data> cache_section() {
   const Is<Data> memory = Section<Data>()
                               .field("budget", &Data::cache_bytes, bytes(), "of a rank, for decoded samples")
@@ -105,6 +121,8 @@ Is<DataOptions> data_section(const Catalogue& catalogue) {
              "steps that every sample takes, in training and evaluation")
       .field("augment", &Data::augment, list_of(augment_section(catalogue.augmentations), {.least = 0}),
              "random steps of training samples")
+      .field("mix", &Data::mix, optional_of(mix_section()),
+             "training images are mixed with others of their shard, and their labels with them (mixup, cutmix)")
       .part("normalize", normalize_section(),
             "subtract the mean, divide by the standard deviation; auto: those of the training set")
       .part("cache", cache_section(),

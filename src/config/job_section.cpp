@@ -39,6 +39,15 @@ void check_metric(const Job& job, const Scope& scope, const std::string& key, co
 }
 
 /// Digits are numbered: two sets with overlapping ranges share samples.
+void check_masked(const Job& job, const Scope& scope) {
+  if (job.data.train.masked <= 0) return;
+  const Attributes& loss = job.loss.attributes;
+  if (loss.has("ignored_index") && loss.integer("ignored_index") == -100) return;
+  scope.problem("loss",
+                "expected {cross_entropy: {ignored_index: -100}}, since the training text is masked, and the target of "
+                "what is not hidden is -100");
+}
+
 void check_digits(const Job& job, const Scope& scope) {
   const SourceOptions& train = job.data.train;
   const SourceOptions* validation = job.data.validation ? &*job.data.validation : nullptr;
@@ -209,6 +218,7 @@ Is<Job> job_section(const Catalogue& catalogue) {
   return section.called("a map")
       .check({"batch_size", "shards"}, check_shards)
       .check({"data"}, check_digits)
+      .check({"data", "loss"}, check_masked)
       .check({"device", "devices"}, check_devices)
       .check({"device", "precision"}, check_tf32)
       .check({"device", "data"}, check_cache)

@@ -1,4 +1,4 @@
-// optimizer: adam | {sgd: {momentum: 0.9}} | {adamw: {}, groups: [{match: head.*, rate: 10}]}
+// optimizer: adam | {sgd: {momentum: 0.9}} | {adamw: {}, groups: [{match: head.*, rate: 10}], average: 0.999}
 // learning_rate: 0.1 | {peak: 0.1, warmup: 1 epoch, schedule: {cosine: {final: 0}}}
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -41,6 +41,20 @@ Is<ParameterGroup> group_section() {
       .field("weight_decay", &ParameterGroup::weight_decay, optional_of<double>(number().at_least(0)),
              "instead of the optimizer's, for norms and biases too")
       .placed(&ParameterGroup::place);
+}
+
+Is<AverageOptions> average_section() {
+  using Options = AverageOptions;
+  return Section<Options>()
+      .field("decay", &Options::decay, number().above(0).below(1).word("mean", 0),
+             "exponential moving average: the share of it that stays at an update; mean: all weights taken count the "
+             "same")
+      .required()
+      .field("start", &Options::start, span(true), "of training, before the first weights are taken")
+      .field("every", &Options::every, span(false), "from one to the next")
+      .field("evaluate", &Options::evaluate, boolean(),
+             "validation, eval, predict and export use the average; false: the weights that are trained")
+      .shorthand("decay");
 }
 
 /// "0.01 for sgd, 0.001 for adam and adamw"
@@ -88,7 +102,10 @@ Is<OptimizerOptions> optimizer_section(const Catalogue& catalogue) {
   section
       .field("groups", &OptimizerOptions::groups, list_of(group_section(), {.least = 0}),
              "parameters that are updated with another rate or weight decay")
-      .written_if([](const OptimizerOptions& options) { return !options.groups.empty(); });
+      .written_if([](const OptimizerOptions& options) { return !options.groups.empty(); })
+      .field("average", &OptimizerOptions::average, optional_of(average_section()),
+             "a second set of weights, the average of those that training goes through (EMA, SWA)")
+      .written_if([](const OptimizerOptions& options) { return options.average.has_value(); });
   return section;
 }
 

@@ -117,7 +117,10 @@ Section<Source> parted(const std::string& fetched_as) {
 Section<Source> windows() {
   return from_files()
       .initially([](Source& source) { source.context = 64; })
-      .field("context", &Source::context, number().at_least(1), "length of a window, in tokens");
+      .field("context", &Source::context, number().at_least(1), "length of a window, in tokens")
+      .field("masked", &Source::masked, number().above(0).below(1).word("never", 0),
+             "hide this share of a window's tokens and predict them, as BERT does; never: predict the next token")
+      .written_if([](const Source& source) { return source.masked > 0; });
 }
 
 Section<Source> digits() {

@@ -21,5 +21,25 @@ AugmentDef make_resized_crop();
 AugmentDef make_rotate();
 AugmentDef make_color_jitter();
 AugmentDef make_cutout();
+AugmentDef make_gray();
+AugmentDef make_blur();
+AugmentDef make_erase();
+AugmentDef make_rand_augment();
+
+/// Of a step that is taken for some samples only.
+inline AttributeSpec probability_attribute(double default_value) {
+  return {.name = "probability",
+          .kind = AttributeKind::number,
+          .doc = "how often",
+          .default_value = default_value,
+          .minimum = 0,
+          .maximum = 1};
+}
+
+/// Luma with the weights of ITU-R BT.601; the first channel if there are not three.
+inline std::int64_t luma(const std::uint8_t* pixel, std::int64_t channels) {
+  if (channels != 3) return pixel[0];
+  return (299 * pixel[0] + 587 * pixel[1] + 114 * pixel[2] + 500) / 1000;
+}
 
 }  // namespace lockstep::data

@@ -65,6 +65,7 @@ struct Loader::Slot {
   Sample sample;
   PipelineScratch scratch;
   std::vector<std::byte*> outputs;
+  std::vector<float> mixed;
 };
 
 Loader::Loader(const DataSet& set, Pipeline pipeline, const LoaderOptions& options)
@@ -78,6 +79,7 @@ Loader::Loader(const DataSet& set, Pipeline pipeline, const LoaderOptions& optio
       recorder_(options.recorder),
       schedule_(options.first_step, options.last_step),
       tuner_(limits(options, buffer_bytes())) {
+  if (options.mix) mixer_.emplace(*options.mix, options.seed, features_, shard_samples_);
   if (!options.inputs.empty() && !options.drawn) {
     inputs_ = find_features(options.inputs, features_);
     return;
@@ -131,6 +133,7 @@ void Loader::make_batch(Slot& slot) {
     }
     pipeline_.run(slot.sample, id, epoch, slot.scratch, slot.outputs);
   }
+  if (mixer_) mixer_->mix_shard(batch.tensors, batch.ids, epoch, slot.mixed);
 }
 
 Loader::Slot* Loader::find(const ShardKey& key) {

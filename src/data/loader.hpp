@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -16,6 +17,7 @@
 #include "core/input_source.hpp"
 #include "core/trace.hpp"
 #include "data/augment.hpp"
+#include "data/mixer.hpp"
 #include "data/prefetch.hpp"
 #include "data/sample_cache.hpp"
 #include "data/sampler.hpp"
@@ -43,7 +45,8 @@ struct LoaderOptions {
   /// true: shuffled by epoch, the tail dropped. false: evaluation; shard i is samples i * b ... (i + 1) * b - 1, for
   /// evaluation_shards(size, b) shards, and a step is one evaluation, each with the same batches.
   bool training = true;
-  bool drawn = false;  ///< batches consist of what Pipeline::draw() makes, and no sample is read
+  std::optional<MixOptions> mix;  ///< training only
+  bool drawn = false;             ///< batches consist of what Pipeline::draw() makes, and no sample is read
   /// The features that get() returns as ShardInputs, by name, in this order; all of them if this is empty, or if
   /// batches are drawn.
   std::vector<std::string> inputs;
@@ -117,6 +120,7 @@ class Loader final : public InputSource {
   bool drawn_;
   std::vector<Feature> features_;  ///< by tensor of a batch
   std::int64_t shard_samples_;
+  std::optional<Mixer> mixer_;
   std::unique_ptr<SampleOrder> order_;
   SampleCache cache_;
   std::vector<std::size_t> inputs_;  ///< by tensor returned: its index in a batch

@@ -23,9 +23,9 @@ std::size_t label_of(const DataSetInfo& info) {
   const auto found = std::find_if(info.features.begin(), info.features.end(),
                                   [](const Feature& feature) { return feature.kind == Feature::Kind::label; });
   if (found == info.features.end() || info.class_names.empty()) {
-    throw Error(
-        ExitCode::configuration,
-        fmt::format("job.data.soft_labels: expected a set whose samples have a class each, found {}", info.format));
+    throw Error(ExitCode::configuration,
+                fmt::format("job.data: soft_labels and mix expect a set whose samples have a class each, found {}",
+                            info.format));
   }
   return static_cast<std::size_t>(found - info.features.begin());
 }

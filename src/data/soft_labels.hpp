@@ -18,7 +18,12 @@ namespace lockstep::data {
 [[nodiscard]] std::shared_ptr<const DataSet> with_soft_labels(std::shared_ptr<const DataSet> whole,
                                                               const SoftLabelOptions& options);
 
-/// A validation or test set with labels of that form: 1 for the label's class, 0 for the others.
+/// Whether training samples have labels of that form, and so all sets.
+[[nodiscard]] inline bool has_soft_labels(const DataOptions& options) {
+  return options.soft_labels || options.mix;
+}
+
+/// A set with labels of that form: 1 for the label's class, 0 for the others.
 [[nodiscard]] std::shared_ptr<const DataSet> with_one_hot_labels(std::shared_ptr<const DataSet> whole);
 
 /// Names in the file: of the tensor [samples, classes] f32, and of the set's digest among its metadata.

@@ -41,7 +41,9 @@ struct Chooser {
     const bool text = std::any_of(features.begin(), features.end(),
                                   [](const Feature& feature) { return feature.kind == Feature::Kind::tokens; });
     const auto whole = pipeline(of);
-    of.obstacle = of.training && text ? "windows of text change with the epoch" : whole.not_storable();
+    of.obstacle = of.training && text           ? "windows of text change with the epoch"
+                  : of.training && job.data.mix ? "`mix` computes pixels"
+                                                : whole.not_storable();
     if (!of.obstacle.empty()) return;
     of.bytes = GpuDataSet::bytes(*of.set, whole, graph);
     of.drawn_bytes = GpuDataSet::drawn_bytes(whole, graph);

@@ -44,8 +44,9 @@ void open_sets(const DataOptions& wanted, std::uint64_t seed, const DataSets& ow
     data.validation = indexes.open("validation", *wanted.validation, like);
   }
   if (with_test && wanted.test) data.test = indexes.open("test", *wanted.test, like);
-  if (wanted.soft_labels) {
-    data.train = data::with_soft_labels(std::move(data.train), *wanted.soft_labels);
+  if (data::has_soft_labels(wanted)) {
+    data.train = wanted.soft_labels ? data::with_soft_labels(std::move(data.train), *wanted.soft_labels)
+                                    : data::with_one_hot_labels(std::move(data.train));
     for (auto* set : {&data.validation, &data.test}) {
       if (*set) *set = data::with_one_hot_labels(std::move(*set));
     }

@@ -9,6 +9,7 @@
 #include "core/vectorize.hpp"
 #include "device/cpu/add.hpp"
 #include "device/row_blocks.hpp"
+#include "optim/elementwise.hpp"
 
 namespace lockstep::optim {
 
@@ -26,6 +27,10 @@ LOCKSTEP_VECTORIZED void blend(float* state, const float* sum, float momentum, f
   for (std::int64_t i = 0; i < n; ++i) state[i] = (1.0F - momentum) * state[i] + momentum * (sum[i] / shards);
 }
 
+LOCKSTEP_VECTORIZED void average(float* average, const float* values, float weight, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i) average[i] = averaged(average[i], values[i], weight);
+}
+
 // Infinities and NaNs are the values whose exponent bits are all set.
 LOCKSTEP_VECTORIZED bool is_finite(const float* values, std::int64_t n) {
   std::uint32_t found = 0;
@@ -36,20 +41,8 @@ LOCKSTEP_VECTORIZED bool is_finite(const float* values, std::int64_t n) {
   return found == 0;
 }
 
-// Eight lanes, combined in a fixed order.
 LOCKSTEP_VECTORIZED double sum_of_squares(const float* values, std::int64_t n) {
-  double lanes[8] = {};
-  std::int64_t i = 0;
-  for (; i + 8 <= n; i += 8) {
-    for (int lane = 0; lane < 8; ++lane) {
-      const double value = static_cast<double>(values[i + lane]);
-      lanes[lane] += value * value;
-    }
-  }
-  for (int lane = 0; i < n; ++i, ++lane) lanes[lane] += static_cast<double>(values[i]) * static_cast<double>(values[i]);
-  double sum = 0;
-  for (const double lane : lanes) sum += lane;
-  return sum;
+  return optim::sum_of_squares(n, [&](std::int64_t i) LOCKSTEP_INLINE_LAMBDA { return values[i]; });
 }
 
 int tasks_for(std::size_t chunks) {
@@ -99,6 +92,24 @@ void CpuUpdater::for_each_own_chunk(const Functor& functor) const {
   });
 }
 
+template <class Functor>
+void CpuUpdater::for_each_own_run(const Model& model, const Functor& functor) const {
+  for_each_own_chunk([&](std::size_t i) {
+    const Chunk& chunk = chunks_[i];
+    alignas(64) Gradient gradient;  // NOLINT(cppcoreguidelines-pro-type-member-init): gather() writes it
+    gather(i, scaling_, gradient.data());
+    const auto at = [&](const exec::TensorBlock& block) { return block.at(chunk.parameter).data() + chunk.first; };
+    std::array<float*, kMaxOptimizerStates> states{};
+    for (std::size_t s = 0; s < own_states_; ++s) states.at(s) = at(model.optimizer[s]);
+    const auto n = static_cast<std::size_t>(chunk.elements);
+    ParameterRun run{.parameter = {at(model.parameters), n},
+                     .gradient = {gradient.data(), n},
+                     .states = {states.data(), own_states_},
+                     .decay = groups_.decays(chunk.parameter)};
+    functor(i, run);
+  });
+}
+
 const exec::TensorBlock& CpuUpdater::gradient() {
   if (!gradient_) gradient_ = make_state();
   for_each_own_chunk(
@@ -106,13 +117,16 @@ const exec::TensorBlock& CpuUpdater::gradient() {
   return *gradient_;
 }
 
-double CpuUpdater::norm(std::uint64_t step) {
+double CpuUpdater::norm_of(std::span<const double> squares) {
   double sum = 0;
-  const std::span<const double> squares = gather_numbers(squares_, step);
   device::for_levels_of(
       squares.data(), std::ssize(squares), 1, &sum, square_levels_.data(),
       [](const double* from, const device::RowBlocks& blocks, double* to) { device::sum_level(from, blocks, 1, to); });
   return std::sqrt(sum);
+}
+
+double CpuUpdater::norm(std::uint64_t step) {
+  return norm_of(gather_numbers(squares_, step));
 }
 
 bool CpuUpdater::overflowed(std::uint64_t step) {
@@ -124,7 +138,6 @@ bool CpuUpdater::overflowed(std::uint64_t step) {
 
 // A chunk's gradient is computed from its sums wherever it is needed: for the norm, and again for the update.
 UpdateResult CpuUpdater::update(Model& model, double count, const UpdateScalars& scalars) {
-  using Gradient = std::array<float, comm::kChunkElements>;
   std::vector<ParameterUpdate> updates;  // by group
   for (std::size_t group = 0; group < groups_.count(); ++group) {
     updates.push_back(
@@ -149,22 +162,58 @@ UpdateResult CpuUpdater::update(Model& model, double count, const UpdateScalars&
     if (clip_norm_ > 0) result.norm = norm(step);
     if (result.norm) scaling_.clip = static_cast<float>(std::min(1.0, clip_norm_ / (*result.norm + 1e-6)));
   }
-  for_each_own_chunk([&](std::size_t i) {
-    const Chunk& chunk = chunks_[i];
-    alignas(64) Gradient gradient;  // NOLINT(cppcoreguidelines-pro-type-member-init): gather() writes it
-    gather(i, scaling_, gradient.data());
-    const auto at = [&](const exec::TensorBlock& block) { return block.at(chunk.parameter).data() + chunk.first; };
-    std::array<float*, kMaxOptimizerStates> states{};
-    for (std::size_t s = 0; s < model.optimizer.size(); ++s) states.at(s) = at(model.optimizer[s]);
-    const auto n = static_cast<std::size_t>(chunk.elements);
-    updates[groups_.of(chunk.parameter)]({{at(model.parameters), n},
-                                          {gradient.data(), n},
-                                          {states.data(), model.optimizer.size()},
-                                          groups_.decays(chunk.parameter)});
+  const std::vector<float> trust = trust_ratios(model, scalars);
+  for_each_own_run(model, [&](std::size_t i, ParameterRun& run) {
+    const std::size_t parameter = chunks_[i].parameter;
+    run.trust = trust[parameter];
+    updates[groups_.of(parameter)](run);
+    if (scalars.average > 0) {
+      average(model.optimizer.back().at(parameter).data() + chunks_[i].first, run.parameter.data(),
+              static_cast<float>(scalars.average), chunks_[i].elements);
+    }
   });
   update_states(model);
   if (slices_ != nullptr) slices_->gather_updated(model.parameters, step);
   return result;
+}
+
+// A rank measures its own chunks; a parameter is whole in each part that has it.
+std::vector<float> CpuUpdater::trust_ratios(const Model& model, const UpdateScalars& scalars) {
+  std::vector<float> trust(uses_.size(), 1.0F);
+  if (!optimizer_.trust_ratio) return trust;
+  std::vector<TrustRatio> of_groups;
+  for (std::size_t group = 0; group < groups_.count(); ++group) {
+    of_groups.push_back(
+        optimizer_.trust_ratio(groups_.settings(group), {scalars.learning_rate * groups_.rate(group), scalars.update}));
+  }
+  std::vector<double> parameters(chunks_.size()), directions(chunks_.size());
+  for_each_own_run(model, [&](std::size_t i, const ParameterRun& run) {
+    const SquareSums sums = of_groups[groups_.of(chunks_[i].parameter)].measure(run);
+    parameters[i] = sums.parameter;
+    directions[i] = sums.direction;
+  });
+  if (slices_ != nullptr) {
+    slices_->gather_numbers(parameters, owners_, static_cast<std::uint64_t>(scalars.step));
+    slices_->gather_numbers(directions, owners_, static_cast<std::uint64_t>(scalars.step));
+  }
+  for (std::size_t first = 0; first < chunks_.size();) {
+    const std::size_t parameter = chunks_[first].parameter, count = chunks_of(parameter);
+    if (groups_.decays(parameter)) {
+      trust[parameter] = of_groups[groups_.of(parameter)].ratio(norm_of(std::span(parameters).subspan(first, count)),
+                                                                norm_of(std::span(directions).subspan(first, count)));
+    }
+    first += count;
+  }
+  return trust;
+}
+
+void CpuUpdater::swap_average(Model& model, std::uint64_t step) {
+  for_each_own_chunk([&](std::size_t i) {
+    const auto [parameter, first, elements] = chunks_[i];
+    float* const own = model.parameters.at(parameter).data() + first;
+    std::swap_ranges(own, own + elements, model.optimizer.back().at(parameter).data() + first);
+  });
+  if (slices_ != nullptr) slices_->gather_updated(model.parameters, step);
 }
 
 void CpuUpdater::update_states(Model& model) const {

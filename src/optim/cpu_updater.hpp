@@ -2,6 +2,7 @@
 // rank owns.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -26,6 +27,7 @@ class CpuUpdater final : public Updater {
 
   void begin(const Model& model) override;
   UpdateResult update(Model& model, double count, const UpdateScalars& scalars) override;
+  void swap_average(Model& model, std::uint64_t step) override;
   [[nodiscard]] exec::ModelValues values(const Model& model) const override;
   [[nodiscard]] const exec::TensorBlock& gradient() override;
 
@@ -37,11 +39,19 @@ class CpuUpdater final : public Updater {
   };
   /// Computes the gradient of a chunk.
   void gather(std::size_t index, const Scaling& scaling, float* out) const;
+  using Gradient = std::array<float, comm::kChunkElements>;
   template <class Functor>
   void for_each_own_chunk(const Functor& functor) const;
   [[nodiscard]] const float* sum_of(const Use& use) const;
   [[nodiscard]] bool overflowed(std::uint64_t step);
+  /// functor(number of the chunk, its ParameterRun), with the gradient that is clipped.
+  template <class Functor>
+  void for_each_own_run(const Model& model, const Functor& functor) const;
+  /// The root of the sum of chunks' squares.
+  [[nodiscard]] double norm_of(std::span<const double> squares);
   [[nodiscard]] double norm(std::uint64_t step);
+  /// By parameter. Collective where ranks divide the chunks.
+  [[nodiscard]] std::vector<float> trust_ratios(const Model& model, const UpdateScalars& scalars);
   void update_states(Model& model) const;
 
   const comm::GradientReducer& reducer_;

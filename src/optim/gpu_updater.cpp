@@ -121,6 +121,7 @@ std::vector<UpdatePart> GpuUpdater::update_parts(std::vector<const float*>& uses
       part.uses = static_cast<std::int32_t>(uses_[p].size());
       part.decay = groups_.decays(p);
       part.group = static_cast<std::int32_t>(groups_.of(p));
+      part.tensor = static_cast<std::int32_t>(p);
       if (copies.at(p) != nullptr) {
         part.low_precision = copies.type(p);
         part.copy = reinterpret_cast<std::uint16_t*>(copies.at(p)) + offset - parameters_->parameters().start(p);
@@ -201,6 +202,7 @@ void GpuUpdater::make_tables() {
   parts_ = table(std::as_bytes(std::span(parts)));
   uses_table_ = table(std::as_bytes(std::span(uses)));
   state_parts_ = table(std::as_bytes(std::span(states)));
+  if (optimizer_.trust_ratio) make_trust_tables(chunks);
   if (clip_norm_ > 0 || scales_loss_) {
     verdict_ = device::GpuBlock(gpu_, sizeof(Verdict));
     verdict_on_host_ = device::PinnedBlock(gpu_, sizeof(Verdict));
@@ -241,6 +243,18 @@ UpdateResult GpuUpdater::update(Model& /*model*/, double count, const UpdateScal
   return result;
 }
 
+void GpuUpdater::swap_average(Model& /*model*/, std::uint64_t step) {
+  gpu_.make_current();
+  if (parts_.get() == nullptr) make_tables();
+  const device::Gpu::Stream stream = parameters_->stream();
+  gpu_.enter(stream, step, "average");
+  kernels_->launch(gpu_.kernel_stream(stream), device_gradient_->elements(),
+                   SwapFunctor{parts_.as<UpdatePart>(), optimizer_state_.back()->data()});
+  parameters_->record_change();
+  gpu_.record(done_, stream);
+  if (slices_ != nullptr && !gathers_) gather_parameters();
+}
+
 // The own elements' copies are made again with the others': a launch for each weight instead of one for each slice.
 void GpuUpdater::gather_parameters() {
   const device::Gpu::Stream stream = parameters_->stream();
@@ -278,14 +292,25 @@ void GpuUpdater::launch_optimizer(GpuStream* stream, const UpdateScalars& scalar
                     .gradient = device_gradient_->data(),
                     .states = {},
                     .group = 0,
-                    .state_count = static_cast<std::int32_t>(optimizer_state_.size()),
+                    .state_count = static_cast<std::int32_t>(own_states_),
                     .clip = clip_norm_ > 0 ? verdict_.as<Verdict>() : nullptr,
-                    .overflow = scales_loss_ ? &verdict_.as<Verdict>()->overflow : nullptr};
-  for (std::size_t s = 0; s < optimizer_state_.size(); ++s) of.states[s] = optimizer_state_[s]->data();
+                    .overflow = scales_loss_ ? &verdict_.as<Verdict>()->overflow : nullptr,
+                    .trust = nullptr};
+  for (std::size_t s = 0; s < own_states_; ++s) of.states[s] = optimizer_state_[s]->data();
+  if (trust_) {
+    launch_trust(stream, of, scalars);
+    of.trust = trust_->ratios.as<float>();
+    of.clip = nullptr;
+  }
   for (std::size_t group = 0; group < groups_.count(); ++group) {
     of.group = static_cast<std::int32_t>(group);
     kernels_->launch_optimizer(stream, device_gradient_->elements(), of, optimizer_.name, groups_.settings(group),
-                               {scalars.learning_rate * groups_.rate(group), scalars.update});
+                               step_of(group, scalars));
+  }
+  if (scalars.average > 0) {
+    kernels_->launch(stream, device_gradient_->elements(),
+                     AverageFunctor{parts_.as<UpdatePart>(), optimizer_state_.back()->data(),
+                                    static_cast<float>(scalars.average), of.overflow});
   }
 }
 

@@ -17,6 +17,7 @@
 #include "exec/gpu_tensors.hpp"
 #include "optim/gpu_chunk_numbers.hpp"
 #include "optim/gpu_other_parts.hpp"
+#include "optim/trust_kernels.hpp"
 #include "optim/update_kernels.hpp"
 #include "optim/updater.hpp"
 
@@ -35,6 +36,7 @@ class GpuUpdater final : public Updater {
   void begin(const Model& model) override;
   UpdateResult update(Model& model, double count, const UpdateScalars& scalars) override;
   void fetch(Model& model) override;
+  void swap_average(Model& model, std::uint64_t step) override;
   [[nodiscard]] exec::ModelValues values(const Model& model) const override {
     return {model.parameters, model.states, exec::GpuParameters::view(parameters_)};
   }
@@ -47,6 +49,9 @@ class GpuUpdater final : public Updater {
   [[nodiscard]] std::vector<UpdatePart> update_parts(std::vector<const float*>& uses) const;
   [[nodiscard]] std::vector<StatePart> state_parts() const;
   [[nodiscard]] std::vector<NormChunk> norm_chunks() const;
+  [[nodiscard]] std::vector<MeasuredChunk> measured_chunks(const std::vector<NormChunk>& chunks) const;
+  [[nodiscard]] std::vector<TrustedTensor> trusted_tensors() const;
+  void make_trust_tables(const std::vector<NormChunk>& chunks);
   /// Whether other ranks update chunks that this one does not.
   [[nodiscard]] bool gathers_numbers() const { return slices_ != nullptr || other_parts_; }
   [[nodiscard]] bool divides_parameters() const { return slices_ != nullptr && slices_->divides_parameters(); }
@@ -61,6 +66,11 @@ class GpuUpdater final : public Updater {
   void gather_parameters();
   void launch_clipping(GpuStream* stream, std::uint64_t step);
   void launch_optimizer(GpuStream* stream, const UpdateScalars& scalars);
+  /// Measures all chunks and finds the ratios; afterwards gradients are clipped.
+  void launch_trust(GpuStream* stream, UpdateOperands of, const UpdateScalars& scalars);
+  [[nodiscard]] UpdateStep step_of(std::size_t group, const UpdateScalars& scalars) const {
+    return {scalars.learning_rate * groups_.rate(group), scalars.update};
+  }
   [[nodiscard]] UpdateResult read_verdict();
 
   device::Gpu& gpu_;
@@ -75,6 +85,13 @@ class GpuUpdater final : public Updater {
   std::vector<comm::GpuTransport::Owned> owned_runs_;  // none: this rank updates everything
   device::GpuBlock parts_, uses_table_, state_parts_, chunk_table_, lanes_, squares_, square_levels_, square_, verdict_;
   device::PinnedBlock verdict_on_host_;
+  /// For trust ratios. The numbers of other ranks' chunks are gathered where ranks divide updates.
+  struct Trust {
+    device::GpuBlock chunks, tensors, lanes, parameter_squares, direction_squares, levels, ratios;
+    std::size_t tensor_count = 0;
+    std::optional<GpuChunkNumbers> parameters, directions;
+  };
+  std::optional<Trust> trust_;
   device::Gpu::Event done_;
 };
 

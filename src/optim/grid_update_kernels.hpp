@@ -4,6 +4,7 @@
 #include <optimizer_list.hpp>
 
 #include "device/gpu/grid.hpp"
+#include "optim/trust_kernels.hpp"
 #include "optim/update_kernels.hpp"
 
 namespace lockstep::optim {
@@ -27,6 +28,13 @@ class GridUpdateKernels final : public UpdateKernels {
     Grid::each(stream, n, functor);
   }
 
+  void launch(GpuStream* stream, std::int64_t n, const AverageFunctor& functor) const override {
+    Grid::each(stream, n, functor);
+  }
+  void launch(GpuStream* stream, std::int64_t n, const SwapFunctor& functor) const override {
+    Grid::each(stream, n, functor);
+  }
+
   [[nodiscard]] bool has_optimizer(const std::string& name) const override {
     bool found = false;
     for_each_optimizer([&](const char* other, const auto& /*make*/) { found = found || name == other; });
@@ -43,6 +51,35 @@ class GridUpdateKernels final : public UpdateKernels {
         Grid::each(stream, n / kPack, UpdateFunctor<Formula, kState...>{of, decayed, plain});
       };
       with_states<Formula>(static_cast<std::size_t>(of.state_count), launch_with);
+    });
+  }
+
+  void launch_measure(GpuStream* stream, std::int64_t chunks, const MeasureOperands& of, const std::string& name,
+                      const Attributes& settings, const UpdateStep& step) const override {
+    for_each_trusted(name, [&]<class Formula>(const Formula* /*type*/) {
+      const Formula decayed(settings, step, true), plain(settings, step, false);
+      const auto launch_with = [&]<std::size_t... kState>(std::index_sequence<kState...> /*states*/) {
+        Grid::rows(stream, chunks, MeasureFunctor<Formula, kState...>{of, decayed, plain});
+      };
+      with_states<Formula>(static_cast<std::size_t>(of.update.state_count), launch_with);
+    });
+  }
+  void launch_trust(GpuStream* stream, std::int64_t tensors, const TrustOperands& of, const std::string& name,
+                    const Attributes& settings, const UpdateStep& step) const override {
+    for_each_trusted(name, [&]<class Formula>(const Formula* /*type*/) {
+      Grid::rows(stream, tensors, TrustFunctor<Formula>{of, Formula(settings, step, true)});
+    });
+  }
+
+ private:
+  /// Calls call(a null pointer to the formula) if the optimizer with this name has a trust ratio.
+  template <class Call>
+  static void for_each_trusted(const std::string& name, const Call& call) {
+    for_each_optimizer([&](const char* other, const auto& make) {
+      using Formula = typename decltype(make())::Formula;
+      if constexpr (HasTrust<Formula>) {
+        if (name == other) call(static_cast<const Formula*>(nullptr));
+      }
     });
   }
 };

@@ -18,6 +18,7 @@
 #include "device/row_blocks.hpp"
 #include "exec/gpu_tensors.hpp"
 #include "lockstep/optimizer.hpp"
+#include "optim/elementwise.hpp"
 
 namespace lockstep::optim {
 
@@ -29,6 +30,7 @@ struct UpdatePart {
   std::int32_t elements = 0;   ///< of its kPart floats; the rest is padding
   bool decay = false;
   std::int32_t group = 0;            ///< see ParameterGroups
+  std::int32_t tensor = 0;           ///< its parameter's number
   DType low_precision = DType::f32;  ///< type of the low-precision copy; f32: none
   std::uint16_t* copy = nullptr;     ///< address of its first element
 };
@@ -192,8 +194,9 @@ struct UpdateOperands {
   float* states[kMaxOptimizerStates];
   std::int32_t group;  ///< the one whose parameters are updated
   std::int32_t state_count;
-  const Verdict* clip;            ///< null: gradients are not clipped
+  const Verdict* clip;            ///< null: gradients are not clipped, or are clipped already
   const std::uint32_t* overflow;  ///< null: no update is skipped
+  const float* trust;             ///< by parameter: see TrustRatio; null if the optimizer has none
 
   /// The factor of the gradients; 1 and more: they stay.
   [[nodiscard]] LOCKSTEP_HOST_DEVICE float factor() const { return clip == nullptr ? 1 : clip->factor; }
@@ -213,7 +216,8 @@ struct UpdateFunctor {
     const UpdatePart part = of.parts[i / kPacksOfPart];
     const std::int64_t at = i % kPacksOfPart * kPack, left = part.elements - at;
     if (left <= 0 || part.uses == 0 || part.group != of.group) return;
-    const Formula formula = part.decay ? decayed : plain;
+    Formula formula = part.decay ? decayed : plain;
+    if constexpr (HasTrust<Formula>) formula.trust = of.trust[part.tensor];
     if (left >= kPack) return update(formula, factor, part, at, i * kPack);
     for (std::int64_t k = 0; k < left; ++k) update_one(formula, factor, part, at + k, i * kPack + k);
   }
@@ -248,6 +252,35 @@ struct UpdateFunctor {
   }
 };
 
+/// average = average + weight * (parameter - average). The average has the gradients' layout.
+struct AverageFunctor {
+  const UpdatePart* parts;
+  float* average;
+  float weight;
+  const std::uint32_t* overflow;  ///< null: no update is skipped
+  LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const {
+    if (is_set(overflow)) return;
+    const UpdatePart& part = parts[i / exec::GpuTensors::kPart];
+    const std::int64_t at = i % exec::GpuTensors::kPart;
+    if (at < part.elements && part.uses > 0) average[i] = averaged(average[i], part.parameter[at], weight);
+  }
+};
+
+/// Exchanges parameters with their average, and renews the copies.
+struct SwapFunctor {
+  const UpdatePart* parts;
+  float* average;
+  LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const {
+    const UpdatePart& part = parts[i / exec::GpuTensors::kPart];
+    const std::int64_t at = i % exec::GpuTensors::kPart;
+    if (at >= part.elements || part.uses == 0) return;
+    const float parameter = part.parameter[at];
+    part.parameter[at] = average[i];
+    average[i] = parameter;
+    if (part.low_precision != DType::f32) part.copy[at] = UpdateOperands::rounded(part, part.parameter[at]);
+  }
+};
+
 /// Updates a running statistic from the shards' sum.
 struct BlendFunctor {
   float* state;
@@ -262,6 +295,9 @@ struct BlendFunctor {
     state[i] = (1.0F - part.momentum) * state[i] + part.momentum * (part.sum[at] / shards);
   }
 };
+
+struct MeasureOperands;
+struct TrustOperands;
 
 /// Launches them on a stream: on GPUs through the CUDA module, in tests over the whole grid on the CPU.
 class UpdateKernels {
@@ -279,11 +315,18 @@ class UpdateKernels {
   virtual void launch(GpuStream* stream, std::int64_t one, const ClipFunctor& functor) const = 0;
   /// functor(i) for i = 0 ... n - 1
   virtual void launch(GpuStream* stream, std::int64_t n, const BlendFunctor& functor) const = 0;
+  virtual void launch(GpuStream* stream, std::int64_t n, const AverageFunctor& functor) const = 0;
+  virtual void launch(GpuStream* stream, std::int64_t n, const SwapFunctor& functor) const = 0;
   /// Whether there is a kernel for the optimizer with this name, as there is for all built-in ones.
   [[nodiscard]] virtual bool has_optimizer(const std::string& name) const = 0;
   /// Launches the UpdateFunctor of its formula, for n elements, whole parts.
   virtual void launch_optimizer(GpuStream* stream, std::int64_t n, const UpdateOperands& of, const std::string& name,
                                 const Attributes& settings, const UpdateStep& step) const = 0;
+  // For an optimizer with a trust ratio: the kernels of trust_kernels.hpp.
+  virtual void launch_measure(GpuStream* stream, std::int64_t chunks, const MeasureOperands& of,
+                              const std::string& name, const Attributes& settings, const UpdateStep& step) const = 0;
+  virtual void launch_trust(GpuStream* stream, std::int64_t tensors, const TrustOperands& of, const std::string& name,
+                            const Attributes& settings, const UpdateStep& step) const = 0;
 };
 
 /// The module's function that makes them: UpdateKernels*().

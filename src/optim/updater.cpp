@@ -16,7 +16,9 @@ Attributes settings_of(const OptimizerDef& optimizer, const OptimizerOptions& op
 
 std::vector<std::string> state_names_of(const OptimizerOptions& options, const OptimizerRegistry& optimizers) {
   const OptimizerDef& optimizer = optimizers.at(options.kind);
-  return optimizer.states ? optimizer.states(settings_of(optimizer, options)) : std::vector<std::string>();
+  auto names = optimizer.states ? optimizer.states(settings_of(optimizer, options)) : std::vector<std::string>();
+  if (options.average) names.emplace_back(kAverageName);
+  return names;
 }
 
 Updater::Updater(const UpdaterSetup& setup)
@@ -25,13 +27,15 @@ Updater::Updater(const UpdaterSetup& setup)
       buckets_(setup.buckets),
       optimizer_(setup.optimizers.at(setup.options.kind)),
       groups_(setup.options, settings_of(optimizer_, setup.options), setup.graph),
+      state_names_(state_names_of(setup.options, setup.optimizers)),
       clip_norm_(setup.clip_norm),
       shards_(setup.shards),
       scales_loss_(setup.scales_loss),
       slices_(setup.slices),
+      own_states_(state_names_.size() - (setup.options.average ? 1 : 0)),
       uses_(setup.graph.parameters.size()) {
   if (setup.parts != nullptr) other_parts_.emplace(*setup.parts, program_);
-  LOCKSTEP_CHECK(optimizer_state_names().size() <= kMaxOptimizerStates, "an optimizer keeps few states");
+  LOCKSTEP_CHECK(own_states_ <= kMaxOptimizerStates, "an optimizer keeps few states");
   // Slots are in backward order, the reverse of graph order.
   for (std::size_t i = program_.slots.size(); i-- > 0;) {
     const Slot& slot = program_.slots[i];

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "comm/reduce/gradient_buckets.hpp"
+#include "core/round_up.hpp"
 #include "exec/executor.hpp"
 #include "exec/memory_needs.hpp"
 #include "exec/parameters.hpp"
@@ -32,11 +33,13 @@ struct UpdateScalars {
   std::int64_t step = 0;    ///< of the run, from 0
   std::int64_t update = 0;  ///< the optimizer's own count, from 0: less than `step` if updates were skipped
   double loss_scale = 1;    ///< factor of the sums of gradients
+  double average = 0;       ///< weight of the new parameters in their average; 0: it stays (AverageOptions)
 };
 
 struct Model {
   exec::TensorBlock parameters, states;
-  std::vector<exec::TensorBlock> optimizer;  ///< per state name of the optimizer, in the shape of the parameters
+  /// Per state name of the optimizer, in the shape of the parameters, and then their average, if the job has one.
+  std::vector<exec::TensorBlock> optimizer;
 };
 
 /// What an updater is made for; references must outlive it.
@@ -61,7 +64,10 @@ struct UpdateResult {
   bool operator==(const UpdateResult&) const = default;
 };
 
-/// The names of the state tensors that a job's optimizer keeps for each parameter.
+/// The name of the average of a parameter, among the states of the optimizer.
+inline constexpr const char* kAverageName = "average";
+
+/// The names of the state tensors that a job's optimizer keeps for each parameter, and then that of their average.
 [[nodiscard]] std::vector<std::string> state_names_of(const OptimizerOptions& options,
                                                       const OptimizerRegistry& optimizers);
 
@@ -73,9 +79,7 @@ class Updater {
   virtual ~Updater() = default;
 
   [[nodiscard]] Model make_model(std::uint64_t seed) const;
-  [[nodiscard]] std::vector<std::string> optimizer_state_names() const {
-    return optimizer_.states ? optimizer_.states(groups_.settings(0)) : std::vector<std::string>();
-  }
+  [[nodiscard]] const std::vector<std::string>& optimizer_state_names() const { return state_names_; }
 
   /// What begin() will allocate on the device; nothing on a CPU.
   [[nodiscard]] virtual std::vector<exec::MemoryNeed> memory_needs(const Model& /*model*/) const { return {}; }
@@ -85,6 +89,10 @@ class Updater {
   virtual UpdateResult update(Model& model, double count, const UpdateScalars& scalars) = 0;
   /// Updates the host's copy of the model.
   virtual void fetch(Model& /*model*/) {}
+  /// Exchanges the trained parameters with their average, which must be there (has_average()), where kernels read them.
+  /// Collective. A second call changes them back.
+  virtual void swap_average(Model& model, std::uint64_t step) = 0;
+  [[nodiscard]] bool has_average() const { return state_names_.size() > own_states_; }
   /// Where kernels read the model; only after begin().
   [[nodiscard]] virtual exec::ModelValues values(const Model& model) const { return {model.parameters, model.states}; }
   /// The gradient that the last update used: by parameter, after clipping. It is not set for frozen parameters, and
@@ -101,6 +109,11 @@ class Updater {
   /// `values`: by chunk; each rank has set those of its own chunks. Returns the values of all chunks of the model, in
   /// order. Collective if ranks divide the chunks, or have parts of the model.
   [[nodiscard]] std::span<const double> gather_numbers(std::vector<double>& values, std::uint64_t step);
+  /// The number of chunks of a trained parameter.
+  [[nodiscard]] std::size_t chunks_of(std::size_t parameter) const {
+    return static_cast<std::size_t>(
+        divide_up<std::int64_t>(graph_.at(graph_.parameters[parameter]).spec.elements(), comm::kChunkElements));
+  }
   /// The number of chunks of the whole model.
   [[nodiscard]] std::size_t all_chunks() const { return other_parts_ ? other_parts_->chunks() : chunks_.size(); }
 
@@ -109,10 +122,12 @@ class Updater {
   const comm::GradientBuckets& buckets_;
   const OptimizerDef& optimizer_;
   ParameterGroups groups_;
+  std::vector<std::string> state_names_;
   double clip_norm_;
   int shards_;
   bool scales_loss_;
   const ModelSlices* slices_;                  // null: this rank updates everything
+  std::size_t own_states_;                     // of the optimizer; Model::optimizer may have the average, too
   std::optional<exec::TensorBlock> gradient_;  // on the host; none until it is requested
   std::optional<OtherParts> other_parts_;      // none: this rank has the whole model
   using Use = OtherParts::Use;                 // a gradient that is summed with those of the parameter's other uses

@@ -118,6 +118,7 @@ void Engine::make_loader(std::int64_t first_step) {
   options.threads = job.data.threads;
   options.depth = job.data.depth;
   options.max_threads = exec::max_loader_threads(run.communicator);
+  options.mix = job.data.mix;
   options.drawn = placed_data.train != nullptr;
   options.inputs = input_names(run.parts.graph());
   options.recorder = comm::recorder_of(run.communicator);

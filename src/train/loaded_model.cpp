@@ -71,7 +71,7 @@ EvaluationSet open_evaluation_set(const std::string& name, const Job& job, const
   const SourceOptions* const source = own_source(name, job);
   if (!set && source != nullptr) {
     set = open_like(name, config::expanded(*source), known.train->info(), communicator);
-    if (job.data.soft_labels) set = data::with_one_hot_labels(std::move(set));
+    if (data::has_soft_labels(job.data)) set = data::with_one_hot_labels(std::move(set));
   }
   if (set) return {data::with_bad_samples(std::move(set), job.data.bad_samples, name, known.replaced), known.replaced};
   const JobFile whole = with_data();

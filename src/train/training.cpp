@@ -12,6 +12,7 @@
 #include "exec/gather_layout.hpp"
 #include "lockstep/error.hpp"
 #include "optim/loss_scaling.hpp"
+#include "optim/weight_average.hpp"
 #include "train/known_speeds.hpp"
 #include "train/step_flags.hpp"
 
@@ -127,11 +128,16 @@ void Training::update(observe::StepScope& step, const exec::StepSums& sums) {
     const auto phase = step.enter(observe::StepPhase::update);
     optim::LossScale& scale = progress_.loss_scale;
     last_.learning_rate = run_.learning_rate.at(progress_.step) * progress_.learning_rate_factor;
+    const auto& average = run_.job.optimizer.average;
+    const double weight =
+        average ? optim::average_weight(*average, run_.steps_per_epoch, progress_.step + 1, progress_.averaged) : 0;
     last_.updated = engine_.updater->update(engine_.model, sums.count,
                                             {.learning_rate = last_.learning_rate,
                                              .step = progress_.step,
                                              .update = progress_.step - scale.skipped,
-                                             .loss_scale = last_.gradient_scale});
+                                             .loss_scale = last_.gradient_scale,
+                                             .average = weight});
+    if (weight > 0 && !last_.updated.skipped) ++progress_.averaged;
     if (last_.loss_scale > 0) optim::after_update(run_.job.loss_scale, last_.updated.skipped, progress_.step, scale);
   }
   last_.update_seconds = step.seconds(observe::StepPhase::update);
@@ -251,7 +257,12 @@ bool Training::evaluate() {
   bool best = false;
   {
     const auto phase = observers_.enter(observe::StepPhase::evaluate, progress_.step);
+    const auto& average = run_.job.optimizer.average;
+    const bool of_average = average && average->evaluate && progress_.averaged > 0;
+    const auto swap = [&] { engine_.updater->swap_average(engine_.model, static_cast<std::uint64_t>(progress_.step)); };
+    if (of_average) swap();
     best = validation_.run(engine_.updater->values(engine_.model), balancing_, progress_);
+    if (of_average) swap();
   }
   call_back(&Callback::after_evaluation);
   return best;

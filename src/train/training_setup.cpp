@@ -5,6 +5,7 @@
 #include "comm/transport/host_leader.hpp"
 #include "comm/transport/work_together.hpp"
 #include "graph/workload.hpp"
+#include "optim/weight_average.hpp"
 #include "train/agreed_algorithms.hpp"
 #include "train/known_speeds.hpp"
 #include "train/memory_check.hpp"
@@ -65,6 +66,7 @@ void Training::begin_with_model() {
     };
     (void)comm::work_together(run_.communicator, {"initialize", 0, run_.context.timeout()}, read, comm::kStartDeadline);
   }
+  if (engine_.updater->has_average()) optim::average_frozen(engine_.executor->graph(), engine_.model);
   reached_.first_step = progress_.step;
   const auto& every = job.checkpoint.keep_every;
   const std::int64_t keep_every = every ? std::max<std::int64_t>(1, every->steps(run_.steps_per_epoch)) : 0;

@@ -147,7 +147,10 @@ TEST_F(StepOnGpu, UpdatesHaveTheBitsOfTheCpu) {
                                              decaying("rmsprop"),
                                              rmsprop(0.9, false),
                                              rmsprop(0, true),
-                                             rmsprop(0.9, true)};
+                                             rmsprop(0.9, true),
+                                             decaying("lamb"),
+                                             lars(0),
+                                             averaged(lars(0.9))};
   const auto compare = [&](DType precision, const OptimizerOptions& options, double clip_norm,
                            const SumsScaling& scaling) {
     UpdaterBench bench(precision, 300);

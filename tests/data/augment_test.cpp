@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 
@@ -190,6 +191,97 @@ TEST(Augment, CutoutBlackensASquare) {
   EXPECT_NEAR(black[0], 400, 80);    // a corner: 4 of 25
 }
 
+TEST(Augment, GrayTakesTheColorsOut) {
+  const auto always = make("gray", {{"probability", 1.0}});
+  EXPECT_EQ(apply(*always, {100, 60, 250, 0, 0, 0}, 1, 2, 3), (Bytes{94, 94, 94, 0, 0, 0}));  // ITU-R BT.601
+  EXPECT_EQ(apply(*always, {7, 9}, 1, 2), (Bytes{7, 9}));
+  int gray = 0;
+  for (std::uint64_t id = 0; id < 2000; ++id) {
+    gray += static_cast<int>(apply(*make("gray"), {100, 60, 250}, 1, 1, 3, id)[0] == 94);
+  }
+  EXPECT_NEAR(gray, 400, 72);  // a fifth; four standard deviations
+}
+
+// The weights of a Gaussian of the width that is drawn, in both directions; what is even stays.
+TEST(Augment, BlurIsAGaussian) {
+  const auto step = make("blur", {{"probability", 1.0}, {"sigma", 1.5}});
+  EXPECT_EQ(apply(*step, Bytes(75, 130), 5, 5, 3), Bytes(75, 130));
+  EXPECT_EQ(apply(*make("blur", {{"probability", 0.0}}), kThreeByThree, 3, 3), kThreeByThree);
+  constexpr int kSide = 15;
+  for (std::uint64_t id = 0; id < 40; ++id) {
+    RandomStream random(1, id);
+    (void)random.unit();
+    const auto sigma = static_cast<double>(random.between(0.1F, 1.5F));
+    Bytes dot(kSide * kSide);
+    dot[kSide * 7 + 7] = 255;
+    const Bytes out = apply(*step, dot, kSide, kSide, 1, id);
+    double sum = 0;
+    for (int i = -7; i <= 7; ++i) sum += std::exp(-i * i / (2 * sigma * sigma));
+    for (int y = 0; y < kSide; ++y) {
+      for (int x = 0; x < kSide; ++x) {
+        const double squares = (y - 7) * (y - 7) + (x - 7) * (x - 7);
+        const double expected = 255 * std::exp(-squares / (2 * sigma * sigma)) / (sum * sum);
+        EXPECT_NEAR(out[static_cast<std::size_t>(y * kSide + x)], expected, 1.6) << sigma;
+      }
+    }
+  }
+  EXPECT_EQ(apply(*step, {0, 90, 0}, 3, 1), apply(*step, {0, 90, 0}, 1, 3)) << "of one column as of one row";
+}
+
+// Of each operation what is known without carrying it out: a ramp of 256 values shows which one it was.
+TEST(Augment, RandAugmentDrawsItsOperations) {
+  Bytes ramp;
+  for (int i = 0; i < 256; ++i) ramp.push_back(i);
+  const auto one = make("rand_augment", {{"number", std::int64_t{1}}, {"magnitude", 15.0}});
+  int same = 0, solarized = 0, posterized = 0, brighter = 0;
+  for (std::uint64_t id = 0; id < 2600; ++id) {
+    const Bytes out = apply(*one, ramp, 1, 256, 1, id);
+    same += static_cast<int>(out == ramp);
+    solarized += static_cast<int>(out[200] == 55 && out[100] == 100);
+    posterized += static_cast<int>(out[203] == 200 && out[100] == 100);
+    brighter += static_cast<int>(out[100] == 145 && out[0] == 0);
+  }
+  // Two hundred each. What leaves such a ramp as it is: none, saturation, both curves, and shear of one row.
+  EXPECT_NEAR(solarized, 200, 55);
+  EXPECT_NEAR(posterized, 200, 55);
+  EXPECT_NEAR(brighter, 100, 40);
+  EXPECT_GE(same, 600);
+  EXPECT_EQ(apply(*make("rand_augment", {{"magnitude", 0.0}}), Bytes(75, 130), 5, 5, 3), Bytes(75, 130));
+}
+
+TEST(Augment, RandAugmentStretchesAndEqualizes) {
+  const auto one = make("rand_augment", {{"number", std::int64_t{1}}, {"magnitude", 0.0}});
+  Bytes dark;
+  for (int i = 0; i < 1024; ++i) dark.push_back(50 + i % 64);
+  bool stretched = false, equalized = false;
+  for (std::uint64_t id = 0; id < 200; ++id) {
+    const Bytes out = apply(*one, dark, 32, 32, 1, id);
+    stretched = stretched || (out[0] == 0 && out[63] == 255 && out[21] == 85);   // 21 / 63 of the way
+    equalized = equalized || (out[0] == 0 && out[63] == 255 && out[32] == 171);  // by the count of darker pixels
+  }
+  EXPECT_TRUE(stretched);
+  EXPECT_TRUE(equalized);
+}
+
+TEST(Augment, EraseBlackensARectangleInside) {
+  const auto step = make("erase", {{"probability", 1.0}, {"max_area", 0.25}, {"max_ratio", 2.0}});
+  double area = 0;
+  for (std::uint64_t id = 0; id < 500; ++id) {
+    const Bytes out = apply(*step, Bytes(400, 9), 20, 20, 1, id);
+    int black = 0, top = 20, bottom = -1, left = 20, right = -1;
+    for (int i = 0; i < 400; ++i) {
+      if (out[static_cast<std::size_t>(i)] != 0) continue;
+      ++black, top = std::min(top, i / 20), bottom = std::max(bottom, i / 20);
+      left = std::min(left, i % 20), right = std::max(right, i % 20);
+    }
+    EXPECT_EQ(black, (bottom - top + 1) * (right - left + 1));
+    EXPECT_GE(black, 4);
+    EXPECT_LE(black, 115);  // a quarter, and what rounding adds
+    area += black;
+  }
+  EXPECT_NEAR(area / 500, 54, 6);  // the middle of 0.02 and 0.25
+}
+
 TEST(Augment, PipelineNormalisesAndKeepsOrder) {
   const Pipeline pipeline(
       {{"image", Feature::Kind::image, {DType::u8, {1, 2, 2}}}, {"label", Feature::Kind::label, {DType::i32, {}}}},
@@ -238,8 +330,8 @@ TEST(Augment, DrawsDependOnSeedStepEpochSampleAndImageOnly) {
 
 TEST(Augment, MistakesAreNamed) {
   EXPECT_EQ(message_of({{"flop", {}, {}}}, {4, 4, 3}),
-            "expected an augmentation, one of center_crop, color_jitter, crop, cutout, flip, resize, resized_crop, "
-            "rotate; found 'flop'");
+            "expected an augmentation, one of blur, center_crop, color_jitter, crop, cutout, erase, flip, gray, "
+            "rand_augment, resize, resized_crop, rotate; found 'flop'");
   EXPECT_EQ(message_of({{"flip", {}, {}}}, {-1, -1, 3}),
             "job.data.prepare: the images of 'image' differ in size, but a network needs one size; add `resize` with a "
             "height and a width, or `center_crop`");

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <numeric>
 #include <set>
 
@@ -51,6 +52,46 @@ std::string counting(int length) {
   std::string out(static_cast<std::size_t>(length), '\0');
   std::iota(out.begin(), out.end(), '\0');
   return out;
+}
+
+// The mask is one more token; what is not hidden has no target, and what is hidden has its own token as target.
+TEST(ReaderText, MaskedTokensArePredicted) {
+  const TemporaryFolder folder;
+  write_file(folder / "a.txt", std::string(20'000, 'a') + "bcdefghij");
+  auto options = text(folder / "a.txt", 50);
+  options.masked = 0.2;
+  const auto set = data::open(options);
+  ASSERT_EQ(set->info().vocabulary, 11);
+  EXPECT_EQ(set->info().token_text.size(), 10U);
+  int hidden = 0, masks = 0, others = 0, same_again = 0, windows = 0;
+  for (std::int64_t id = 0; id < 390; ++id, ++windows) {
+    Sample sample, again, next;
+    set->read_variant(id, 3, sample);
+    set->read_variant(id, 3, again);
+    set->read_variant(id, 4, next);
+    const auto tokens = integers_of(sample[0].tensor), target = integers_of(sample[1].tensor);
+    EXPECT_EQ(tokens, integers_of(again[0].tensor));
+    same_again += static_cast<int>(tokens == integers_of(next[0].tensor));
+    int of_window = 0;
+    for (std::size_t i = 0; i < tokens.size(); ++i) {
+      if (target[i] == -100) {
+        EXPECT_EQ(tokens[i], 0);
+        continue;
+      }
+      ASSERT_EQ(target[i], 0) << "the letter a";
+      ++of_window;
+      masks += static_cast<int>(tokens[i] == 10);
+      others += static_cast<int>(tokens[i] > 0 && tokens[i] < 10);
+    }
+    EXPECT_GE(of_window, 1);
+    hidden += of_window;
+  }
+  EXPECT_NEAR(hidden, windows * (0.2 * 49 + 1), 4 * std::sqrt(windows * 50 * 0.16));
+  EXPECT_NEAR(masks, 0.8 * hidden, 4 * std::sqrt(0.16 * hidden));
+  EXPECT_NEAR(others, 0.09 * hidden, 4 * std::sqrt(0.082 * hidden));  // a tenth, of which a tenth is the same token
+  EXPECT_LT(same_again, 10) << "other tokens in another epoch";
+  const auto parts = data::split(data::open(options), {0.5, "", 1});
+  for (const DataSet* part : {parts.train.get(), parts.validation.get()}) EXPECT_EQ(part->info().vocabulary, 11);
 }
 
 TEST(ReaderText, EachPairIsSeenAtMostOnceInAnyVariant) {

@@ -56,6 +56,7 @@ JOBS = {
     "autoencoder": AUTOENCODER,
     "vit": image_job({"vit": {"layers": 2, "width": 16, "heads": 2}}),
     "gpt": text_job({"gpt": {"layers": 2, "heads": 2, "width": 16}}),
+    "bert": text_job({"bert": {"layers": 2, "heads": 2, "width": 16}}),
     "llama": text_job({"llama": {"layers": 2, "heads": 4, "kv_heads": 2, "width": 32}}),
     "images": image_job({"layers": IMAGE_LAYERS}),
     "sequences": image_job({"layers": SEQUENCE_LAYERS}),

@@ -1,6 +1,8 @@
 // The update kernels as kernels of a FakeGpu: grids on the CPU, which report to the fake what they read and write.
 #pragma once
 
+#include <algorithm>
+
 #include "device/fake_gpu.hpp"
 #include "optim/grid_update_kernels.hpp"
 
@@ -52,23 +54,78 @@ class CheckedUpdateKernels final : public UpdateKernels {
     kernel_writes(stream, functor.state, n);
     grids_.launch(stream, n, functor);
   }
+  void launch(GpuStream* stream, std::int64_t n, const AverageFunctor& functor) const override {
+    reads_parameters(stream, functor.parts, n);
+    if (functor.overflow != nullptr) kernel_reads(stream, functor.overflow, 1);
+    kernel_writes(stream, functor.average, n);
+    grids_.launch(stream, n, functor);
+  }
+  void launch(GpuStream* stream, std::int64_t n, const SwapFunctor& functor) const override {
+    kernel_writes(stream, functor.average, n);
+    writes_parameters(stream, functor.parts, n);
+    grids_.launch(stream, n, functor);
+  }
   [[nodiscard]] bool has_optimizer(const std::string& name) const override { return grids_.has_optimizer(name); }
   void launch_optimizer(GpuStream* stream, std::int64_t n, const UpdateOperands& of, const std::string& name,
                         const Attributes& settings, const UpdateStep& step) const override {
-    kernel_reads(stream, of.parts, n / exec::GpuTensors::kPart);
     if (of.clip != nullptr) kernel_reads(stream, of.clip, 1);
     if (of.overflow != nullptr) kernel_reads(stream, of.overflow, 1);
     kernel_writes(stream, of.gradient, n);
     for (std::int32_t s = 0; s < of.state_count; ++s) kernel_writes(stream, of.states[s], n);
-    for (std::int64_t p = 0; p < n / exec::GpuTensors::kPart; ++p) {
-      const UpdatePart& part = of.parts[p];
-      if (part.parameter != nullptr) kernel_writes(stream, part.parameter, part.elements);
-      if (part.copy != nullptr) kernel_writes(stream, part.copy, part.elements);
+    for (std::int64_t p = 0; of.trust != nullptr && p < n / exec::GpuTensors::kPart; ++p) {
+      if (of.parts[p].uses > 0) kernel_reads(stream, of.trust + of.parts[p].tensor, 1);
     }
+    writes_parameters(stream, of.parts, n);
     grids_.launch_optimizer(stream, n, of, name, settings, step);
+  }
+  void launch_measure(GpuStream* stream, std::int64_t chunks, const MeasureOperands& of, const std::string& name,
+                      const Attributes& settings, const UpdateStep& step) const override {
+    kernel_reads(stream, of.chunks, chunks);
+    if (of.update.clip != nullptr) kernel_reads(stream, of.update.clip, 1);
+    if (of.update.overflow != nullptr) kernel_reads(stream, of.update.overflow, 1);
+    for (const MeasuredChunk* chunk = of.chunks; chunk < of.chunks + chunks; ++chunk) {
+      // Of a tensor in another order a chunk is scattered; all between its first and last element counts.
+      std::int64_t first = chunk->at.place(0), last = first;
+      for (std::int64_t i = 1; i < chunk->at.elements; ++i) {
+        first = std::min(first, chunk->at.place(i));
+        last = std::max(last, chunk->at.place(i));
+      }
+      kernel_reads(stream, chunk->parameter + (first - chunk->at.tensor), last - first + 1);
+      kernel_writes(stream, of.update.gradient + first, last - first + 1);
+      for (std::int32_t s = 0; s < of.update.state_count; ++s) {
+        kernel_writes(stream, of.update.states[s] + first, last - first + 1);
+      }
+    }
+    kernel_writes(stream, of.lanes, chunks * 2 * kSquareLanes);
+    kernel_writes(stream, of.parameter_squares, chunks);
+    kernel_writes(stream, of.direction_squares, chunks);
+    grids_.launch_measure(stream, chunks, of, name, settings, step);
+  }
+  void launch_trust(GpuStream* stream, std::int64_t tensors, const TrustOperands& of, const std::string& name,
+                    const Attributes& settings, const UpdateStep& step) const override {
+    kernel_reads(stream, of.tensors, tensors);
+    kernel_reads(stream, of.parameter_squares, of.chunks);
+    kernel_reads(stream, of.direction_squares, of.chunks);
+    kernel_writes(stream, of.levels, 2 * of.chunks);
+    for (std::int64_t t = 0; t < tensors; ++t) kernel_writes(stream, of.trust + of.tensors[t].number, 1);
+    grids_.launch_trust(stream, tensors, of, name, settings, step);
   }
 
  private:
+  static void reads_parameters(GpuStream* stream, const UpdatePart* parts, std::int64_t n) {
+    kernel_reads(stream, parts, n / exec::GpuTensors::kPart);
+    for (const UpdatePart* part = parts; part < parts + n / exec::GpuTensors::kPart; ++part) {
+      if (part->uses > 0) kernel_reads(stream, part->parameter, part->elements);
+    }
+  }
+  static void writes_parameters(GpuStream* stream, const UpdatePart* parts, std::int64_t n) {
+    kernel_reads(stream, parts, n / exec::GpuTensors::kPart);
+    for (const UpdatePart* part = parts; part < parts + n / exec::GpuTensors::kPart; ++part) {
+      if (part->parameter != nullptr) kernel_writes(stream, part->parameter, part->elements);
+      if (part->copy != nullptr) kernel_writes(stream, part->copy, part->elements);
+    }
+  }
+
   GridUpdateKernels<device::HostGrid> grids_;
 };
 

@@ -32,10 +32,23 @@ struct FakeBench : UpdaterBench {
 }  // namespace
 
 TEST(GpuUpdater, HasTheBitsOfTheCpusForEachOptimizerWithClippingAndWithout) {
-  const std::vector<OptimizerOptions> all = {sgd(0, false, 0.1),  sgd(0.9, true, 0.1), sgd(0.9, false, 0.1, true),
-                                             decaying("adam"),    decaying("adamw"),   decaying("nadam"),
-                                             decaying("lion"),    decaying("adagrad"), decaying("rmsprop"),
-                                             rmsprop(0.9, false), rmsprop(0, true),    rmsprop(0.9, true)};
+  const std::vector<OptimizerOptions> all = {sgd(0, false, 0.1),
+                                             sgd(0.9, true, 0.1),
+                                             sgd(0.9, false, 0.1, true),
+                                             decaying("adam"),
+                                             decaying("adamw"),
+                                             decaying("nadam"),
+                                             decaying("lion"),
+                                             decaying("adagrad"),
+                                             decaying("rmsprop"),
+                                             rmsprop(0.9, false),
+                                             rmsprop(0, true),
+                                             rmsprop(0.9, true),
+                                             decaying("lamb"),
+                                             lars(0),
+                                             lars(0.9),
+                                             averaged(sgd(0.9)),
+                                             averaged(decaying("lamb"))};
   for (const OptimizerOptions& options : all) {
     for (const double clip_norm : {0.0, 0.5, 1e9}) {
       FakeBench bench;
@@ -48,7 +61,8 @@ TEST(GpuUpdater, HasTheBitsOfTheCpusForEachOptimizerWithClippingAndWithout) {
 }
 
 TEST(GpuUpdater, UpdatesGroupsOfParametersAsTheCpuDoes) {
-  for (const OptimizerOptions& plain : {sgd(0.9, true, 0.1), decaying("adamw"), rmsprop(0, true)}) {
+  for (const OptimizerOptions& plain :
+       {sgd(0.9, true, 0.1), decaying("adamw"), rmsprop(0, true), decaying("lamb"), lars(0.9)}) {
     OptimizerOptions options = plain;
     options.groups = {{.match = {"twice.*", "batch_norm1.bias"}, .rate = 10, .weight_decay = 0.5},
                       {.match = {"*.bias"}, .rate = 0.25},
@@ -88,6 +102,10 @@ TEST(ParameterGroups, WeightDecayNeedsAnOptimizerThatHasOne) {
 // The largest tensor alone has 88 chunks: more than one block of them.
 TEST(GpuUpdater, AddsTheSquaresOfManyChunksAsTheCpuDoes) {
   constexpr Int kWidth = 600, kStatistics = 2 * kWidth;
+  for (const OptimizerOptions& trusted : {decaying("lamb"), lars(0.9)}) {
+    FakeBench bench(DType::f32, kWidth);
+    EXPECT_TRUE(bench.on_fake(trusted, 0.5) == bench.on_host(trusted, 0.5)) << text_of(trusted);
+  }
   const OptimizerOptions options = sgd(0);
   for (const double clip_norm : {0.5, 1e9}) {
     FakeBench bench(DType::f32, kWidth);
@@ -108,7 +126,8 @@ TEST(GpuUpdater, AddsTheSquaresOfManyChunksAsTheCpuDoes) {
 
 TEST(GpuUpdater, SkipsOnTheGpuWhatTheCpuSkips) {
   const float infinity = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
-  const std::vector<OptimizerOptions> all = {sgd(0), sgd(0.9), decaying("adamw")};
+  const std::vector<OptimizerOptions> all = {sgd(0), sgd(0.9), decaying("adamw"), decaying("lamb"),
+                                             averaged(lars(0.9))};
   for (const OptimizerOptions& options : all) {
     for (const double clip_norm : {0.0, 0.5}) {
       FakeBench bench;
@@ -143,7 +162,7 @@ TEST(GpuUpdater, RefusesAnOptimizerWithoutAKernel) {
 }
 
 TEST(GpuUpdater, RenewsTheCopiesThatProductsReadWithTheirParameters) {
-  const std::vector<OptimizerOptions> all = {sgd(0), sgd(0.9), decaying("adamw")};
+  const std::vector<OptimizerOptions> all = {sgd(0), sgd(0.9), decaying("adamw"), averaged(decaying("lamb"))};
   for (const OptimizerOptions& options : all) {
     for (const DType precision : {DType::bf16, DType::f16}) {
       FakeBench bench(precision);

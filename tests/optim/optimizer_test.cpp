@@ -128,7 +128,91 @@ void compare(const std::string& name, const Attributes& given) {
   for (std::size_t i = 0; i < kSize; ++i) EXPECT_NEAR(static_cast<double>(p[i]), reference.elements[i].p, 2e-6) << i;
 }
 
+/// The published formulas of optimizers with a trust ratio, of a parameter that decays: the norms are over all
+/// elements.
+void follow_trusted(const Chosen& chosen, std::vector<Element>& elements, const std::vector<float>& g, double rate,
+                    int t) {
+  const auto setting = [&](const char* key) { return chosen.settings.number(key); };
+  const auto norm_of = [&](const auto& value) {
+    double sum = 0;
+    for (std::size_t i = 0; i < elements.size(); ++i) sum += value(i) * value(i);
+    return std::sqrt(sum);
+  };
+  const double decay = setting("weight_decay"), norm = norm_of([&](std::size_t i) { return elements[i].p; });
+  if (chosen.def.name == "lars") {
+    const double gradients = norm_of([&](std::size_t i) { return static_cast<double>(g[i]); });
+    const double ratio = setting("trust") * norm / (gradients + decay * norm);
+    for (std::size_t i = 0; i < elements.size(); ++i) {
+      Element& e = elements[i];
+      e.m = setting("momentum") * e.m + rate * ratio * (static_cast<double>(g[i]) + decay * e.p);
+      e.p -= e.m;
+    }
+    return;
+  }
+  const double beta1 = setting("beta1"), beta2 = setting("beta2");
+  for (std::size_t i = 0; i < elements.size(); ++i) {
+    Element& e = elements[i];
+    const auto gradient = static_cast<double>(g[i]);
+    e.m = beta1 * e.m + (1 - beta1) * gradient;
+    e.v = beta2 * e.v + (1 - beta2) * gradient * gradient;
+    e.mean =
+        e.m / (1 - std::pow(beta1, t)) / (std::sqrt(e.v / (1 - std::pow(beta2, t))) + setting("epsilon")) + decay * e.p;
+  }
+  const double ratio = norm / norm_of([&](std::size_t i) { return elements[i].mean; });
+  for (Element& e : elements) e.p -= rate * ratio * e.mean;
+}
+
+void compare_trusted(const std::string& name, const Attributes& given, double rate) {
+  const Chosen chosen(name, given);
+  std::vector<float> p(kSize), first(kSize), second(kSize), g(kSize);
+  std::vector<float*> states = {first.data(), second.data()}, rest = {first.data() + 5, second.data() + 5};
+  for (auto* both : {&states, &rest}) both->resize(chosen.def.states(chosen.settings).size());
+  RandomStream random(7, 0);
+  std::vector<Element> reference;
+  for (auto& value : p) reference.push_back({static_cast<double>(value = random.between(-1, 1))});
+  for (int step = 0; step < kSteps; ++step) {
+    for (auto& value : g) value = random.between(-1, 1);
+    const UpdateStep of{.learning_rate = rate, .update = step};
+    std::vector<ParameterRun> runs = {{{p.data(), 5}, {g.data(), 5}, states, true},
+                                      {{p.data() + 5, kSize - 5}, {g.data() + 5, kSize - 5}, rest, true}};
+    const TrustRatio trust = chosen.def.trust_ratio(chosen.settings, of);
+    SquareSums sums;
+    for (const ParameterRun& run : runs) {
+      const SquareSums more = trust.measure(run);
+      sums = {sums.parameter + more.parameter, sums.direction + more.direction};
+    }
+    for (ParameterRun& run : runs) {
+      run.trust = trust.ratio(std::sqrt(sums.parameter), std::sqrt(sums.direction));
+      EXPECT_NE(run.trust, 1);
+      chosen.update(of, run);
+    }
+    follow_trusted(chosen, reference, g, rate, step + 1);
+  }
+  for (std::size_t i = 0; i < kSize; ++i) EXPECT_NEAR(static_cast<double>(p[i]), reference[i].p, 2e-6) << i;
+}
+
 }  // namespace
+
+TEST(Optimizer, Lamb) {
+  compare_trusted("lamb", {}, 0.05);
+  compare_trusted("lamb", Attributes({{"beta1", 0.8}, {"beta2", 0.95}, {"epsilon", 0.01}, {"weight_decay", 0.3}}),
+                  0.05);
+}
+TEST(Optimizer, Lars) {
+  compare_trusted("lars", Attributes({{"weight_decay", 0.1}, {"trust", 0.02}}), 5);
+  compare_trusted("lars", Attributes({{"momentum", 0.0}}), 50);
+}
+
+// Where there is nothing to compare, the rate is the plain one.
+TEST(Optimizer, ATrustRatioOfZerosIsOne) {
+  for (const std::string name : {"lamb", "lars"}) {
+    const Chosen chosen(name, {});
+    const TrustRatio trust = chosen.def.trust_ratio(chosen.settings, {.learning_rate = 0.1, .update = 0});
+    EXPECT_EQ(trust.ratio(0, 3), 1) << name;
+    EXPECT_EQ(trust.ratio(3, 0), 1) << name;
+    EXPECT_NE(trust.ratio(3, 2), 1) << name;
+  }
+}
 
 TEST(Optimizer, Sgd) {
   compare("sgd", {});
@@ -236,7 +320,7 @@ TEST(OptimizerRegistry, ListsInOrderAndTakesEachNameOnce) {
   EXPECT_EQ(registry.add(own).name, "another");
   std::string names;
   for (const OptimizerDef* def : registry.all()) names += def->name + " ";
-  EXPECT_EQ(names, "sgd adam adamw nadam rmsprop lion adagrad another ");
+  EXPECT_EQ(names, "sgd adam adamw nadam rmsprop lion adagrad lamb lars another ");
   try {
     registry.add(own);
     FAIL();
@@ -247,9 +331,9 @@ TEST(OptimizerRegistry, ListsInOrderAndTakesEachNameOnce) {
     (void)registry.at("lionn");
     FAIL();
   } catch (const Error& error) {
-    EXPECT_STREQ(
-        error.what(),
-        "expected one of the optimizers sgd, adam, adamw, nadam, rmsprop, lion, adagrad, another, found 'lionn'");
+    EXPECT_STREQ(error.what(),
+                 "expected one of the optimizers sgd, adam, adamw, nadam, rmsprop, lion, adagrad, lamb, lars, another, "
+                 "found 'lionn'");
   }
 }
 

@@ -56,6 +56,13 @@ inline OptimizerOptions decaying(const std::string& optimizer) {
 inline OptimizerOptions rmsprop(double momentum, bool centered) {
   return {"rmsprop", Attributes({{"momentum", momentum}, {"centered", centered}, {"weight_decay", 0.1}})};
 }
+inline OptimizerOptions lars(double momentum) {
+  return {"lars", Attributes({{"momentum", momentum}, {"weight_decay", 0.1}})};
+}
+inline OptimizerOptions averaged(OptimizerOptions options) {
+  options.average.emplace();
+  return options;
+}
 inline std::string text_of(const OptimizerOptions& options) {
   std::string text = options.kind;
   for (const auto& [name, value] : options.attributes.all()) text += ", " + name + " " + to_string(value);
@@ -196,11 +203,17 @@ class UpdaterBench {
       }
       reducer.finish();
       result.updates.push_back(
-          updater.update(model, 6, {.learning_rate = 0.1, .step = step, .update = made, .loss_scale = scaling.scale}));
+          updater.update(model, 6,
+                         {.learning_rate = 0.1,
+                          .step = step,
+                          .update = made,
+                          .loss_scale = scaling.scale,
+                          .average = updater.has_average() ? 1 / static_cast<double>(made + 1) : 0}));
       if (result.updates.back().skipped) continue;
       ++made;
       if (made == 2) take(updater.gradient(), result);
     }
+    if (updater.has_average()) updater.swap_average(model, 0);
     updater.fetch(model);
     take(model.parameters, result);
     take(model.states, result);

@@ -45,6 +45,11 @@ def cases():
     own = {"size": "small", "layers": 1, "heads": 2, "width": 16}
     yield Case("gpt: small, but for its sizes", job({"gpt": own}, TEXT))
     yield Case("gpt: tiny, a vocabulary of its own", job({"gpt": {"size": "tiny", "vocabulary": 20}}, TEXT, steps=2))
+    size = {"layers": 2, "heads": 3, "width": 24}
+    yield Case("bert: two blocks", job({"bert": size}, TEXT), validation=16)
+    yield Case("bert: dropout", job({"bert": size | {"size": "base", "dropout": 0.2}}, TEXT),
+               [{"model.bert.dropout": 0.201}])
+    yield Case("bert: tiny, a vocabulary of its own", job({"bert": {"vocabulary": 20}}, TEXT, steps=2))
     size = {"layers": 2, "heads": 4, "width": 24}
     yield Case("llama: two blocks", job({"llama": size | {"kv_heads": 2}}, TEXT, metrics=["perplexity"]), validation=16)
     own = size | {"size": "small", "hidden": 40, "rope_base": 100.0}

@@ -108,6 +108,12 @@ def optimizer_cases():
     yield of("decay", "lion", {"weight_decay": 0.5}, ("weight_decay", 0.501), {"convention.bias_decays": True},
              rate=0.001)
     yield of("decay of everything", "lion", {"weight_decay": 0.5, "decay_all": True}, ("decay_all", False), rate=0.001)
+    yield of("plain", "lamb", {}, ("weight_decay", 0.0102), ("epsilon", 1e-4), {"convention.bias_decays": True})
+    yield of("betas", "lamb", {"beta1": 0.8, "beta2": 0.95, "epsilon": 0.001}, ("beta1", 0.8002), ("beta2", 0.9502))
+    yield of("decay of everything", "lamb", {"weight_decay": 0.1, "decay_all": True}, ("decay_all", False))
+    yield of("plain", "lars", {}, ("momentum", 0.9002), ("trust", 0.001001), {"convention.bias_decays": True}, rate=1)
+    yield of("decay", "lars", {"momentum": 0.0, "trust": 0.01, "weight_decay": 0.1}, ("weight_decay", 0.1002), rate=1)
+    yield of("decay of everything", "lars", {"weight_decay": 0.1, "decay_all": True}, ("decay_all", False), rate=1)
     yield of("plain", "adagrad", {}, ("initial", 0.001), ("epsilon", 1e-4))
     yield of("initial", "adagrad", {"initial": 0.1, "epsilon": 0.01}, ("initial", 0.1002), ("epsilon", 0.01002))
     yield of("decay", "adagrad", {"weight_decay": 0.1}, ("weight_decay", 0.1002), {"convention.bias_decays": True})

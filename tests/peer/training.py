@@ -114,14 +114,59 @@ class Lion(torch.optim.Optimizer):
                 mean.mul_(group["beta2"]).add_(parameter.grad, alpha=1 - group["beta2"])
 
 
+class Lamb(torch.optim.Optimizer):
+    """As its paper has it, with the identity as phi; norms and biases have the plain rate."""
+
+    def __init__(self, groups, rate, settings):
+        super().__init__(groups, {"lr": rate, "trusted": True} |
+                         {key: settings[key] for key in ("beta1", "beta2", "epsilon")})
+
+    @torch.no_grad()
+    def step(self):
+        for group in self.param_groups:
+            for parameter in (p for p in group["params"] if p.grad is not None):
+                state = self.state[parameter]
+                count = state["step"] = state.get("step", 0) + 1
+                means = [state.setdefault(name, torch.zeros_like(parameter)) for name in ("exp_avg", "exp_avg_sq")]
+                for mean, value, beta in zip(means, (parameter.grad, parameter.grad ** 2), self.betas(group)):
+                    mean.mul_(beta).add_(value, alpha=1 - beta)
+                first, second = (mean / (1 - beta ** count) for mean, beta in zip(means, self.betas(group)))
+                step = first / (second.sqrt() + group["epsilon"]) + group["weight_decay"] * parameter
+                trust = parameter.norm() / step.norm() if group["trusted"] and parameter.norm() > 0 else 1.0
+                parameter.sub_(group["lr"] * trust * step)
+
+    @staticmethod
+    def betas(group):
+        return group["beta1"], group["beta2"]
+
+
+class Lars(torch.optim.Optimizer):
+    """As its paper has it; norms and biases have the plain rate."""
+
+    def __init__(self, groups, rate, settings):
+        super().__init__(groups, {"lr": rate, "trusted": True} | {key: settings[key] for key in ("momentum", "trust")})
+
+    @torch.no_grad()
+    def step(self):
+        for group in self.param_groups:
+            for parameter in (p for p in group["params"] if p.grad is not None):
+                decay, norm = group["weight_decay"], parameter.norm()
+                buffer = self.state[parameter].setdefault("momentum_buffer", torch.zeros_like(parameter))
+                trust = 1
+                if group["trusted"] and norm > 0:
+                    trust = group["trust"] * norm / (parameter.grad.norm() + decay * norm)
+                buffer.mul_(group["momentum"]).add_(group["lr"] * trust * (parameter.grad + decay * parameter))
+                parameter.sub_(buffer)
+
+
 OPTIMIZERS = {"sgd": sgd, "adam": adam, "adamw": adamw, "nadam": nadam, "rmsprop": rmsprop, "lion": Lion,
-              "adagrad": adagrad}
+              "adagrad": adagrad, "lamb": Lamb, "lars": Lars}
 
 
 def states_of(optimizer, settings):
     """What lockstep calls the optimizer's states, by PyTorch's names."""
     momentum = {"momentum_buffer": "momentum"} if settings.get("momentum", 0) > 0 else {}
-    if optimizer == "sgd":
+    if optimizer in ("sgd", "lars"):
         return momentum
     if optimizer == "rmsprop":
         centered = {"grad_avg": "gradient_mean"} if settings["centered"] else {}
@@ -307,9 +352,11 @@ class Peer:
             for decays in (True, False):
                 decay = own.get("weight_decay", settings["weight_decay"] if decays else 0.0)
                 groups.append({"params": [p for key, p in matched.items() if (key in decaying) == decays],
-                               "weight_decay": decay, "lr": peak * own.get("rate", 1)})
+                               "weight_decay": decay, "lr": peak * own.get("rate", 1),
+                               "trusted": decays or "weight_decay" in own})
         groups = [{"params": [p for key, p in left.items() if (key in decaying) == decays],
-                   "weight_decay": settings["weight_decay"] if decays else 0.0} for decays in (True, False)] + groups
+                   "weight_decay": settings["weight_decay"] if decays else 0.0, "trusted": decays}
+                  for decays in (True, False)] + groups
         groups = [group for group in groups if group["params"]]
         self.state_names = states_of(name, settings)
         self.trained, self.optimizer = trained, OPTIMIZERS[name](groups, peak, settings)

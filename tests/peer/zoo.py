@@ -179,6 +179,42 @@ def gpt(settings, vocabulary):
     return net.layers
 
 
+BERTS = {"tiny": (4, 4, 128), "base": (12, 12, 768), "large": (24, 16, 1024)}
+
+
+def bert(settings, vocabulary):
+    layers, heads, width = (settings.get(key, size) for key, size
+                            in zip(("layers", "heads", "width"), BERTS[settings["size"]]))
+    rate, net = settings["dropout"], List()
+
+    def drop(name):
+        return net.add("dropout", name + ".dropout", rate=rate) if rate > 0 else name
+
+    def residual(block, x, number, last):
+        """A linear layer, the residual addition, and its norm."""
+        net.add("linear", f"{block}.{last}", features=width)
+        net.add("add", f"{block}.add{number}", [x, drop(f"{block}.{last}")])
+        return net.add("layer_norm", f"{block}.norm{number}", epsilon=1e-12)
+
+    net.add("embedding", "tokens", ["tokens"], vocabulary=vocabulary, width=width)
+    net.add("position_embedding", "positions")
+    x = net.add("layer_norm", "embedding.norm", epsilon=1e-12)
+    if rate > 0:
+        x = net.add("dropout", "embedding.dropout", rate=rate)
+    for block in (f"block{i}" for i in range(1, layers + 1)):
+        net.add("linear", block + ".qkv", [x], features=3 * width)
+        net.add("attention", block + ".attention", heads=heads, causal=False)
+        x = residual(block, x, 1, "projection")
+        net.add("linear", block + ".expand", [x], features=4 * width)
+        net.add("gelu", block + ".gelu", approximate="none")
+        x = residual(block, x, 2, "contract")
+    net.add("linear", "transform", [x], features=width)
+    net.add("gelu", "transform.gelu", approximate="none")
+    net.add("layer_norm", "transform.norm", epsilon=1e-12)
+    net.add("linear", "head", features=vocabulary, tied="tokens", bias=True)
+    return net.layers
+
+
 LLAMAS = {"tiny": (4, 4, 2, 128, 352, 1e4), "small": (6, 6, 2, 384, 1024, 1e4),
           "llama2-7b": (32, 32, 32, 4096, 11008, 1e4), "llama3-8b": (32, 32, 8, 4096, 14336, 5e5)}
 
@@ -251,4 +287,4 @@ def vit(settings, classes, image=28):
 
 
 MODELS = {"mlp": mlp, "lenet": lenet, "resnet": resnet, "mobilenet": mobilenet, "unet": unet,
-          "autoencoder": autoencoder, "gpt": gpt, "llama": llama, "vit": vit}
+          "autoencoder": autoencoder, "gpt": gpt, "bert": bert, "llama": llama, "vit": vit}

@@ -77,7 +77,8 @@ TEST_P(ShardedModel, NorDoHostsThreadsAndBuckets) {
 }
 
 TEST_P(ShardedModel, NorDoOptimizersAndWhatIsFrozen) {
-  for (const char* words : {"optimizer=sgd", "optimizer=adam", "clip_norm=never"}) {
+  for (const char* words : {"optimizer=sgd", "optimizer=adam", "optimizer=lars", "clip_norm=never",
+                            "optimizer={lamb: {}, average: {decay: 0.8, start: 2 steps}}"}) {
     const std::vector<std::string> frozen = {words, "model.freeze=[stem*]"};
     const Outcome whole = run_job(kResidualJob, 1, frozen);
     EXPECT_EQ(run_job(kResidualJob, 3, {words, "model.freeze=[stem*]", sharded()}, {0, 0, 1}), whole) << words;
@@ -94,6 +95,11 @@ TEST_P(ShardedModel, NorDoPartsBesideIt) {
       EXPECT_EQ(run_job(job, ranks, words), whole) << precision << ", " << ranks << " ranks";
       EXPECT_EQ(run_job(job, ranks, words, two_hosts(ranks)), whole) << precision << ", " << ranks << " ranks";
     }
+  }
+  const std::string trusted = "optimizer={lamb: {}, average: {decay: mean, every: 2 steps}}";
+  const Outcome whole = run_job(job, 1, {trusted});
+  for (const int ranks : {2, 3, 5}) {
+    EXPECT_EQ(run_job(job, ranks, {trusted, "parallel.parts=2", sharded()}, two_hosts(ranks)), whole) << ranks;
   }
 }
 

@@ -97,6 +97,13 @@ TEST_F(Zoo, Llama) {
   EXPECT_EQ(parameters("llama", {{"size", "llama3-8b"}}, window, 0, 128256), 8030261248);
 }
 
+TEST_F(Zoo, Berts) {
+  // The published ones have two token types, two more rows of the width.
+  const TensorSpec window{DType::i32, {512}};
+  EXPECT_EQ(parameters("bert", {{"size", "base"}}, window, 0, 30522), 109514298 - 2 * 768);
+  EXPECT_EQ(parameters("bert", {{"size", "large"}}, window, 0, 30522), 335174458 - 2 * 1024);
+}
+
 TEST_F(Zoo, VisionTransformers) {
   // The published ones have a class token and its position, two more rows of the width.
   const TensorSpec image{DType::f32, {224, 224, 3}};

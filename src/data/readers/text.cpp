@@ -166,7 +166,8 @@ std::unique_ptr<DataSet> open_text(const SourceOptions& source, const IndexOptio
   info.digest = noted(options.notes, key, [&] { return digest_of(info, files); });
   if (!held) held = hold(std::move(tokens), counter);
   const std::int64_t count = held->size();
-  return std::make_unique<TokenWindows>(std::move(held), std::move(info), source.context, 0, count);
+  return std::make_unique<TokenWindows>(std::move(held), std::move(info),
+                                        TokenWindows::Options{source.context, source.masked}, 0, count);
 }
 
 }  // namespace lockstep::data

@@ -12,25 +12,37 @@
 
 namespace lockstep::data {
 
-TokenWindows::TokenWindows(std::shared_ptr<const TokenSource> source, DataSetInfo info, std::int64_t context,
+TokenWindows::TokenWindows(std::shared_ptr<const TokenSource> source, DataSetInfo info, Options options,
                            std::int64_t begin, std::int64_t end)
-    : source_(std::move(source)), info_(std::move(info)), context_(context), begin_(begin), end_(end) {
-  if (context_ < 1) {
+    : source_(std::move(source)), info_(std::move(info)), options_(options), begin_(begin), end_(end) {
+  const std::int64_t context = options_.context;
+  if (context < 1) {
     throw Error(ExitCode::configuration,
-                fmt::format("{}: a context of {} tokens; expected 1 or more", info_.source, context_));
+                fmt::format("{}: a context of {} tokens; expected 1 or more", info_.source, context));
   }
-  if (tokens() < context_ + 1) {
+  if (tokens() < context + 1) {
     throw Error(ExitCode::data, fmt::format("{}: {} tokens; one window of context {} takes {}", info_.source, tokens(),
-                                            context_, context_ + 1));
+                                            context, context + 1));
   }
-  const TensorSpec spec{DType::i32, {context_}};
+  if (options_.masked > 0) {
+    if (info_.vocabulary < 1) {
+      throw Error(
+          ExitCode::configuration,
+          fmt::format("{}: masked: expected tokens of which all were seen when the set was indexed, found a set "
+                      "that is too large for that; leave masked out, or take a smaller set",
+                      info_.source));
+    }
+    ++info_.vocabulary;  // the mask
+  }
+  const TensorSpec spec{DType::i32, {context}};
   info_.features = {{"tokens", Feature::Kind::tokens, spec}, {"target", Feature::Kind::tokens, spec}};
 }
 
 void TokenWindows::read_variant(std::int64_t id, std::uint64_t variant, Sample& out) const {
   LOCKSTEP_CHECK(id >= 0 && id < size(), "the number of a window");
   static constexpr std::uint64_t kStream = hash_name("window offset");
-  const auto length = static_cast<std::uint64_t>(context_);
+  const std::int64_t context = options_.context;
+  const auto length = static_cast<std::uint64_t>(context);
   const auto offset = variant == 0 ? 0 : static_cast<std::int64_t>(mix(variant, kStream) % length);
 
   prepare_names(out, info_.features);
@@ -38,21 +50,38 @@ void TokenWindows::read_variant(std::int64_t id, std::uint64_t variant, Sample& 
   auto tokens_out = out[0].tensor.as<std::int32_t>(), target_out = out[1].tensor.as<std::int32_t>();
   std::vector<std::int32_t> run;
   const std::int64_t pairs = tokens() - 1;
-  for (std::int64_t done = 0; done < context_;) {
-    const std::int64_t position = (offset + id * context_ + done) % pairs;
-    const std::int64_t count = std::min(context_ - done, pairs - position);
+  for (std::int64_t done = 0; done < context;) {
+    const std::int64_t position = (offset + id * context + done) % pairs;
+    const std::int64_t count = std::min(context - done, pairs - position);
     run.resize(static_cast<std::size_t>(count + 1));
     source_->read(begin_ + position, run);
     std::copy(run.begin(), run.end() - 1, tokens_out.begin() + done);
     std::copy(run.begin() + 1, run.end(), target_out.begin() + done);
     done += count;
   }
+  if (options_.masked > 0) hide(id, variant, tokens_out, target_out);
+}
+
+void TokenWindows::hide(std::int64_t id, std::uint64_t variant, std::span<std::int32_t> tokens,
+                        std::span<std::int32_t> target) const {
+  static constexpr std::uint64_t kStream = hash_name("masked tokens");
+  RandomStream random(mix(variant, kStream), static_cast<std::uint64_t>(id));
+  const auto mask = static_cast<std::int32_t>(info_.vocabulary - 1);
+  const std::size_t always = random.below(static_cast<std::uint32_t>(tokens.size()));
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    const float chance = random.unit(), how = random.unit();
+    const auto other = static_cast<std::int32_t>(random.below(static_cast<std::uint32_t>(mask)));
+    const bool chosen = i == always || static_cast<double>(chance) < options_.masked;
+    target[i] = chosen ? tokens[i] : kNotMasked;
+    if (chosen && how < 0.9F) tokens[i] = how < 0.8F ? mask : other;
+  }
 }
 
 std::unique_ptr<DataSet> TokenWindows::part(std::int64_t first, std::int64_t last) const {
   DataSetInfo info = info_;
   info.digest = sha256(fmt::format("{} tokens {} to {}", info_.digest, first, last));
-  return std::make_unique<TokenWindows>(source_, std::move(info), context_, begin_ + first, begin_ + last);
+  if (options_.masked > 0) --info.vocabulary;
+  return std::make_unique<TokenWindows>(source_, std::move(info), options_, begin_ + first, begin_ + last);
 }
 
 }  // namespace lockstep::data

@@ -1,6 +1,11 @@
 // Windows over a long sequence of tokens. Features: tokens i32 [context] and target i32 [context], the next token of
 // each.
 //
+// Or, `masked`: tokens of which some are hidden, and as target the hidden ones, kNotMasked elsewhere. Each token is
+// chosen with that probability, in any case one of a window; of those chosen, 80 % become the mask, which is one more
+// token at the end of the vocabulary, 10 % a random token, and 10 % stay (Devlin and others, "BERT", 2019). The draws
+// depend on the window and the variant.
+//
 // n tokens have n - 1 pairs (token, next token). Window i of variant 0 has the pairs from i * context on; (n - 1) mod
 // context pairs at the end are unused. Another variant starts at an offset below the context that depends on the
 // variant, and treats the pairs as a ring: the last window joins the end to the beginning. So the number of windows is
@@ -26,12 +31,19 @@ class TokenSource {
 
 class TokenWindows : public DataSet {
  public:
-  /// Over tokens begin ... end - 1. Throws Error(data) if they do not fill one window.
-  TokenWindows(std::shared_ptr<const TokenSource> source, DataSetInfo info, std::int64_t context, std::int64_t begin,
+  struct Options {
+    std::int64_t context = 0;
+    double masked = 0;  ///< 0: the next token is the target
+  };
+  static constexpr std::int32_t kNotMasked = -100;
+
+  /// Over tokens begin ... end - 1; `info.vocabulary` without the mask. Throws Error(data) if they do not fill one
+  /// window, Error(configuration) for masks in a vocabulary of unknown size.
+  TokenWindows(std::shared_ptr<const TokenSource> source, DataSetInfo info, Options options, std::int64_t begin,
                std::int64_t end);
 
   [[nodiscard]] const DataSetInfo& info() const override { return info_; }
-  [[nodiscard]] std::int64_t size() const override { return (tokens() - 1) / context_; }
+  [[nodiscard]] std::int64_t size() const override { return (tokens() - 1) / options_.context; }
   [[nodiscard]] std::uint64_t bytes_read() const override { return source_->bytes_read(); }
   void read(std::int64_t id, Sample& out) const override { read_variant(id, 0, out); }
   void read_variant(std::int64_t id, std::uint64_t variant, Sample& out) const override;
@@ -43,9 +55,13 @@ class TokenWindows : public DataSet {
   [[nodiscard]] std::unique_ptr<DataSet> part(std::int64_t first, std::int64_t last) const;
 
  private:
+  void hide(std::int64_t id, std::uint64_t variant, std::span<std::int32_t> tokens,
+            std::span<std::int32_t> target) const;
+
   std::shared_ptr<const TokenSource> source_;
   DataSetInfo info_;
-  std::int64_t context_, begin_, end_;
+  Options options_;
+  std::int64_t begin_, end_;
 };
 
 }  // namespace lockstep::data

@@ -136,7 +136,7 @@ std::unique_ptr<DataSet> open_tokens(const SourceOptions& source, const IndexOpt
   info.digest = reader.text(reader.rest().size());
   info.content_in_digest = is_small(*files);
   if (options.like != nullptr) {
-    info.vocabulary = options.like->vocabulary;
+    info.vocabulary = options.like->vocabulary - (source.masked > 0 ? 1 : 0);  // without the mask
   } else if (info.tokenizer.empty()) {
     info.vocabulary = info.content_in_digest ? most + 1 : 0;
   }
@@ -145,7 +145,8 @@ std::unique_ptr<DataSet> open_tokens(const SourceOptions& source, const IndexOpt
                                             options.like != nullptr ? "training set" : "tokenizer", info.vocabulary));
   }
   const std::int64_t size = files->size();
-  return std::make_unique<TokenWindows>(std::move(files), std::move(info), source.context, 0, size);
+  return std::make_unique<TokenWindows>(std::move(files), std::move(info),
+                                        TokenWindows::Options{source.context, source.masked}, 0, size);
 }
 
 }  // namespace lockstep::data

@@ -14,6 +14,7 @@ void add_built_in(ModelRegistry& registry) {
   registry.add(unet());
   registry.add(autoencoder());
   registry.add(gpt());
+  registry.add(bert());
   registry.add(llama());
   registry.add(vit());
 }

@@ -12,6 +12,7 @@ namespace lockstep::models {
 [[nodiscard]] ModelDef unet();
 [[nodiscard]] ModelDef autoencoder();
 [[nodiscard]] ModelDef gpt();
+[[nodiscard]] ModelDef bert();
 [[nodiscard]] ModelDef llama();
 [[nodiscard]] ModelDef vit();
 

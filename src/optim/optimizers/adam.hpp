@@ -25,9 +25,12 @@ struct AdamStep {
             static_cast<float>(1 / std::sqrt(one_minus_power(settings.number("beta2"), step.update + 1)))) {}
 
   LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE float operator()(float g, float& m, float& v) const {
+    add(g, m, v);
+    return rate * (m * first_correction) / (std::sqrt(v) * second_correction + epsilon);
+  }
+  LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE void add(float g, float& m, float& v) const {
     m += one_minus_beta1 * (g - m);
     v += one_minus_beta2 * (g * g - v);
-    return rate * (m * first_correction) / (std::sqrt(v) * second_correction + epsilon);
   }
 
  private:

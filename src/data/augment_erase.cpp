@@ -1,0 +1,67 @@
+// erase: blackens a rectangle inside some images (Zhong and others, "Random Erasing Data Augmentation", AAAI 2020), of
+// random area and aspect ratio; after ten tries that do not fit, nothing.
+#include <cmath>
+
+#include "data/augment_steps.hpp"
+
+namespace lockstep::data {
+
+namespace {
+
+class Erase final : public MoveStep {
+ public:
+  Erase(float probability, float largest, float ratio) : probability_(probability), largest_(largest), ratio_(ratio) {}
+
+  [[nodiscard]] PixelMove draw(ImageSize input, RandomStream& random) const override {
+    PixelMove move = standing(input);
+    if (random.unit() >= probability_) return move;
+    constexpr int kMostTries = 10;
+    for (int i = 0; i < kMostTries; ++i) {
+      const float area =
+          random.between(std::fmin(kSmallest, largest_), largest_) * static_cast<float>(input.height * input.width);
+      const float long_to_short = random.between(1, ratio_);
+      const float ratio = random.below(2) == 0 ? long_to_short : 1.0F / long_to_short;
+      const auto h = static_cast<std::int32_t>(std::floor(std::sqrt(area * ratio) + 0.5F));
+      const auto w = static_cast<std::int32_t>(std::floor(std::sqrt(area / ratio) + 0.5F));
+      if (h < 1 || w < 1 || h > input.height || w > input.width) continue;
+      const auto top = static_cast<std::int32_t>(random.below(static_cast<std::uint32_t>(input.height - h + 1)));
+      const auto left = static_cast<std::int32_t>(random.below(static_cast<std::uint32_t>(input.width - w + 1)));
+      move.hole = {top, left, top + h, left + w};
+      return move;
+    }
+    return move;
+  }
+
+ private:
+  static constexpr float kSmallest = 0.02F;
+  float probability_, largest_, ratio_;
+};
+
+}  // namespace
+
+AugmentDef make_erase() {
+  AugmentDef def;
+  def.name = "erase";
+  def.doc = "blackens a random rectangle inside some images";
+  def.attributes = {probability_attribute(0.5),
+                    {.name = "max_area",
+                     .kind = AttributeKind::number,
+                     .doc = "the largest, as a fraction of the image; the smallest is 0.02",
+                     .default_value = 0.33,
+                     .minimum = 0,
+                     .maximum = 1,
+                     .above_minimum = true},
+                    {.name = "max_ratio",
+                     .kind = AttributeKind::number,
+                     .doc = "of its sides",
+                     .default_value = 3.3,
+                     .minimum = 1,
+                     .maximum = 100}};
+  def.make = [](const Attributes& a) {
+    return std::make_unique<Erase>(static_cast<float>(a.number("probability")),
+                                   static_cast<float>(a.number("max_area")), static_cast<float>(a.number("max_ratio")));
+  };
+  return def;
+}
+
+}  // namespace lockstep::data

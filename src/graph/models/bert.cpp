@@ -1,0 +1,87 @@
+// bert: BERT's encoder with its head for masked tokens: learned positions, blocks that see all tokens, with norms after
+// the residual additions, and a head that shares its weight with the embedding. Token types, of which a text of one
+// segment has only one, are part of the positions.
+// Source: Devlin et al., "BERT: pre-training of deep bidirectional transformers for language understanding", 2019.
+#include <fmt/format.h>
+
+#include "graph/models/transformer.hpp"
+#include "graph/models/zoo.hpp"
+
+namespace lockstep::models {
+
+namespace {
+
+TransformerSize bert_size(const Attributes& attributes) {
+  const std::string& name = attributes.text("size");
+  TransformerSize size{4, 4, 128};  // "tiny": a character model for a CPU
+  if (name == "base") size = {12, 12, 768};
+  if (name == "large") size = {24, 16, 1024};
+  return with_given(size, attributes);
+}
+
+struct Bert {
+  GraphBuilder& b;
+  TransformerSize size;
+  double dropout;
+
+  [[nodiscard]] ValueId linear(ValueId x, std::int64_t features, const std::string& name) const {
+    return b.apply("linear", {x}, Attributes({{"features", features}, {"std", 0.02}}), name);
+  }
+  [[nodiscard]] ValueId drop(ValueId x, const std::string& name) const {
+    return dropout > 0 ? b.apply("dropout", {x}, Attributes({{"rate", dropout}}), name + ".dropout") : x;
+  }
+  [[nodiscard]] ValueId norm(ValueId x, const std::string& name) const {
+    return b.apply("layer_norm", {x}, Attributes({{"epsilon", 1e-12}}), name);
+  }
+  [[nodiscard]] ValueId gelu(ValueId x, const std::string& name) const {
+    return b.apply("gelu", {x}, Attributes({{"approximate", std::string("none")}}), name);
+  }
+
+  [[nodiscard]] ValueId block(ValueId x, const std::string& name) const {
+    b.begin_block(name);
+    ValueId y = linear(x, 3 * size.width, name + ".qkv");
+    y = b.apply("attention", {y}, Attributes({{"heads", size.heads}, {"causal", false}}), name + ".attention");
+    y = drop(linear(y, size.width, name + ".projection"), name + ".projection");
+    x = norm(b.apply("add", {x, y}, {}, name + ".add1"), name + ".norm1");
+    y = gelu(linear(x, 4 * size.width, name + ".expand"), name + ".gelu");
+    y = drop(linear(y, size.width, name + ".contract"), name + ".contract");
+    x = norm(b.apply("add", {x, y}, {}, name + ".add2"), name + ".norm2");
+    b.begin_block("");
+    return x;
+  }
+};
+
+ValueId build_bert(GraphBuilder& b, const Attributes& attributes, const ModelContext& context) {
+  const std::int64_t vocabulary = vocabulary_of(attributes, context, "bert");
+  const Bert bert{b, bert_size(attributes), attributes.number("dropout")};
+  const std::int64_t width = bert.size.width;
+  ValueId x = b.apply("embedding", {only_input(context, "bert")},
+                      Attributes({{"vocabulary", vocabulary}, {"width", width}, {"std", 0.02}}), "tokens");
+  x = b.apply("position_embedding", {x}, Attributes({{"std", 0.02}}), "positions");
+  x = bert.drop(bert.norm(x, "embedding.norm"), "embedding");
+  for (std::int64_t i = 1; i <= bert.size.layers; ++i) x = bert.block(x, fmt::format("block{}", i));
+  x = bert.norm(bert.gelu(bert.linear(x, width, "transform"), "transform.gelu"), "transform.norm");
+  return b.apply("linear", {x}, Attributes({{"features", vocabulary}, {"bias", true}, {"tied", std::string("tokens")}}),
+                 "head");
+}
+
+}  // namespace
+
+ModelDef bert() {
+  return {.name = "bert",
+          .doc = "BERT's encoder, with its head for masked tokens.",
+          .attributes = {{.name = "size",
+                          .kind = AttributeKind::text,
+                          .doc = "tiny 4 layers, 4 heads, width 128; base 12, 12, 768; large 24, 16, 1024",
+                          .default_value = Attribute(std::string("tiny")),
+                          .choices = {"tiny", "base", "large"}},
+                         optional_size("layers", "blocks, instead of the size's"),
+                         optional_size("heads", "attention heads, instead of the size's"),
+                         optional_size("width", "features of a token, instead of the size's"),
+                         transformer_dropout(),
+                         optional_size("vocabulary", "distinct tokens and the mask; the data set's by default")},
+          .shorthand = "size",
+          .build = build_bert};
+}
+
+}  // namespace lockstep::models
