@@ -17,7 +17,7 @@ namespace lockstep::sweep {
 
 namespace {
 
-constexpr double kPollSeconds = 0.02;
+constexpr double kReplayPollSeconds = 0.02;
 
 std::int64_t steps_done(const std::string& run_directory) {
   const auto list = checkpoint::list_checkpoints(run_directory + "/checkpoints");
@@ -31,7 +31,7 @@ int run(const std::vector<std::string>& command, launch::StopSignals& signals) {
   while (true) {
     if (const auto code = child.poll()) return *code;
     for (; passed_on < signals.count(); ++passed_on) child.signal(passed_on == 0 ? SIGUSR1 : SIGTERM);
-    (void)signals.sleep(kPollSeconds);
+    (void)signals.sleep(kReplayPollSeconds);
   }
 }
 
