@@ -38,16 +38,23 @@ void check_metric(const Job& job, const Scope& scope, const std::string& key, co
   }
 }
 
-/// Digits are numbered: two sets with overlapping ranges share samples.
+/// Of masked text most targets are a number that stands for none, which only a loss that is told so leaves out.
 void check_masked(const Job& job, const Scope& scope) {
-  if (job.data.train.masked <= 0) return;
+  const DataOptions& data = job.data;
+  const bool masked = data.train.masked > 0;
+  for (const auto& [key, set] : {std::pair{"data.validation", &data.validation}, {"data.test", &data.test}}) {
+    if (!*set || ((*set)->masked > 0) == masked) continue;
+    scope.problem(
+        key, fmt::format("expected masked in all sets or in none, found it in {} only", masked ? "data.train" : key));
+  }
   const Attributes& loss = job.loss.attributes;
-  if (loss.has("ignored_index") && loss.integer("ignored_index") == -100) return;
+  if (!masked || (loss.has("ignored_index") && loss.integer("ignored_index") == -100)) return;
   scope.problem("loss",
                 "expected {cross_entropy: {ignored_index: -100}}, since the training text is masked, and the target of "
                 "what is not hidden is -100");
 }
 
+/// Digits are numbered: two sets with overlapping ranges share samples.
 void check_digits(const Job& job, const Scope& scope) {
   const SourceOptions& train = job.data.train;
   const SourceOptions* validation = job.data.validation ? &*job.data.validation : nullptr;

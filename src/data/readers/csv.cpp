@@ -29,7 +29,7 @@ bool is_digits(const std::string& text) {
   return text.find_first_not_of("0123456789") == std::string::npos;
 }
 
-LabelKind kind_of(const std::string& label) {
+LabelKind label_kind(const std::string& label) {
   if (label == "nan" || label == "NaN") return LabelKind::missing;
   if (is_digits(label)) {
     if (label.size() > 1 && label[0] == '0') return LabelKind::word;
@@ -56,7 +56,7 @@ Labels look_at_labels(std::vector<ImageSample>& samples) {
   for (auto& sample : samples) {
     const std::string& label = sample.class_name;
     if (label.empty()) continue;
-    const LabelKind kind = labels.distinct.try_emplace(label, kind_of(label)).first->second;
+    const LabelKind kind = labels.distinct.try_emplace(label, label_kind(label)).first->second;
     if (kind == LabelKind::class_number) labels.largest = std::max(labels.largest, std::stoi(label));
     if (kind == LabelKind::other_number && labels.refused == nullptr) labels.refused = &sample;
     if (kind == LabelKind::missing && sample.fault.empty())
