@@ -103,6 +103,17 @@ class Checkpoint(TypedDict):
     time: NotRequired[float]  # Unix seconds; in events.jsonl only
 
 
+class Copy(TypedDict):
+    """A checkpoint is copied to an object store, or fetched from it (checkpoint.copy_to)."""
+    event: Literal["copy"]
+    step: int  # steps done when the checkpoint was taken
+    path: str  # of the copy
+    fetched: bool  # true: it was fetched into the run directory, which had no checkpoint
+    seconds: float  # s; time that it took
+    bytes: int  # bytes; its size
+    time: NotRequired[float]  # Unix seconds; in events.jsonl only
+
+
 class Balance(TypedDict):
     """Shards move between ranks."""
     event: Literal["balance"]
@@ -205,7 +216,7 @@ class End(TypedDict):
 
 
 Event = (Start | Part | Gpu | Step | Eval
-         | Checkpoint | Balance | BadSample | Restart | Warning | Launch | End)
+         | Checkpoint | Copy | Balance | BadSample | Restart | Warning | Launch | End)
 
 
 class EventSource:
@@ -231,6 +242,9 @@ class EventSource:
 
     @overload
     def events(self, kind: Literal["checkpoint"], /, *, strict: bool = ...) -> Iterator[Checkpoint]: ...
+
+    @overload
+    def events(self, kind: Literal["copy"], /, *, strict: bool = ...) -> Iterator[Copy]: ...
 
     @overload
     def events(self, kind: Literal["balance"], /, *, strict: bool = ...) -> Iterator[Balance]: ...

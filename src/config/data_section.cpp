@@ -84,7 +84,8 @@ Is<MixOptions> mix_section() {
              "that a sample is mixed; with mixup and cutmix, either of them half as often")
       .check({"mixup", "cutmix"},
              [](const Options& options, const Scope& scope) {
-               if (options.mixup == 0 && options.cutmix == 0) scope.problem("mixup", "expected mixup, cutmix, or both");
+               if (options.mixup == 0 && options.cutmix == 0)
+                 scope.problem("mixup", "expected mixup, cutmix, or both, found neither");
              })
       .placed(&Options::place);
 }
