@@ -26,7 +26,7 @@
 namespace lockstep::data {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 namespace fs = std::filesystem;
 
 /// How far a file of tokens is written.
@@ -92,13 +92,13 @@ class Tokenizing {
   static constexpr std::size_t kPiecesAtOnce = 32;
 
   [[nodiscard]] TokenizeState noted_state() const {
-    const Json json = Json::parse(read_whole_file(notes_).value_or(""), nullptr, false);
+    const OrderedJson json = OrderedJson::parse(read_whole_file(notes_).value_or(""), nullptr, false);
     TokenizeState state;
     std::error_code error;
     try {
       if (json.at("digest") != digest_) return {};
       state = {json.at("file"), json.at("offset"), json.at("tokens"), json.at("bytes")};
-    } catch (const Json::exception&) {
+    } catch (const OrderedJson::exception&) {
       return {};
     }
     const auto size = fs::file_size(options_.output + ".partial", error);
@@ -115,11 +115,11 @@ class Tokenizing {
     if (std::chrono::duration<double>(now - noted_).count() < options_.note_seconds) return;
     noted_ = now;
     file_->flush();
-    const Json json = {{"digest", digest_},
-                       {"file", state_.file},
-                       {"offset", state_.offset},
-                       {"tokens", state_.tokens},
-                       {"bytes", state_.bytes}};
+    const OrderedJson json = {{"digest", digest_},
+                              {"file", state_.file},
+                              {"offset", state_.offset},
+                              {"tokens", state_.tokens},
+                              {"bytes", state_.bytes}};
     // Without the note a later run begins anew, and writes the same.
     (void)replace_whole_file(notes_, json.dump());
   }
@@ -185,7 +185,7 @@ class Tokenizing {
 
   template <class Where>
   [[nodiscard]] std::string text_of(std::string_view line, const Where& where) const {
-    const Json json = Json::parse(line, nullptr, false);
+    const OrderedJson json = OrderedJson::parse(line, nullptr, false);
     if (json.is_object() && json.contains(options_.field) && json[options_.field].is_string()) {
       return json[options_.field].get<std::string>();
     }

@@ -14,7 +14,7 @@
 namespace lockstep::data {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 /// GPT-2's words: contractions, letters, numbers, the rest, white space.
 constexpr const char* kGpt2Words = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
@@ -26,19 +26,19 @@ std::string read_tokenizer_part(const std::filesystem::path& path, const char* e
   return std::move(*text);
 }
 
-Json parse_tokenizer_json(const std::string& text, const std::string& where) {
+OrderedJson parse_tokenizer_json(const std::string& text, const std::string& where) {
   try {
-    return Json::parse(text);
-  } catch (const Json::exception&) {
+    return OrderedJson::parse(text);
+  } catch (const OrderedJson::exception&) {
     throw Error(ExitCode::data, fmt::format("{}: expected JSON, a tokenizer.json of Hugging Face's tokenizers", where));
   }
 }
 
 /// As the library's own conversion of GPT-2's files does.
 std::string from_gpt2_files(const std::filesystem::path& folder) {
-  Json vocabulary = parse_tokenizer_json(read_tokenizer_part(folder / "vocab.json", "GPT-2's vocabulary"),
-                                         (folder / "vocab.json").string());
-  Json merges = Json::array();
+  OrderedJson vocabulary = parse_tokenizer_json(read_tokenizer_part(folder / "vocab.json", "GPT-2's vocabulary"),
+                                                (folder / "vocab.json").string());
+  OrderedJson merges = OrderedJson::array();
   const std::string text = read_tokenizer_part(folder / "merges.txt", "GPT-2's merges");
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = std::min(text.find('\n', at), text.size());
@@ -47,17 +47,18 @@ std::string from_gpt2_files(const std::filesystem::path& folder) {
     if (!line.empty() && !line.starts_with("#version")) merges.push_back(std::move(line));
     at = end + 1;
   }
-  Json added = Json::array();
+  OrderedJson added = OrderedJson::array();
   const auto end_of_text = vocabulary.is_object() ? vocabulary.find("<|endoftext|>") : vocabulary.end();
   if (end_of_text != vocabulary.end()) {
     added.push_back({{"id", *end_of_text}, {"content", "<|endoftext|>"}, {"special", true}});
   }
-  const Json json = {{"version", "1.0"},
-                     {"added_tokens", added},
-                     {"pre_tokenizer", {{"type", "ByteLevel"}, {"add_prefix_space", false}}},
-                     {"decoder", {{"type", "ByteLevel"}}},
-                     {"model", {{"type", "BPE"}, {"vocab", std::move(vocabulary)}, {"merges", std::move(merges)}}}};
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  const OrderedJson json = {
+      {"version", "1.0"},
+      {"added_tokens", added},
+      {"pre_tokenizer", {{"type", "ByteLevel"}, {"add_prefix_space", false}}},
+      {"decoder", {{"type", "ByteLevel"}}},
+      {"model", {{"type", "BPE"}, {"vocab", std::move(vocabulary)}, {"merges", std::move(merges)}}}};
+  return json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
 }
 
 /// Printable characters of Latin-1 stand for themselves, the other bytes for the code points from 256 on, in order.
@@ -85,7 +86,7 @@ std::string token_bytes_of(const std::string& token) {
 
 class TokenizerFile {
  public:
-  TokenizerFile(const Json& json, const std::string& where) : root_(json, where), where_(where) {}
+  TokenizerFile(const OrderedJson& json, const std::string& where) : root_(json, where), where_(where) {}
 
   TokenizerParts read() {
     root_.ignore("version");
@@ -111,11 +112,11 @@ class TokenizerFile {
   /// The parts of a Sequence, under `key`, or the object itself.
   std::vector<CheckedObject> parts_of(const std::string& name, const std::string& key) {
     std::vector<CheckedObject> all;
-    const Json& json = root_.optional(name);
+    const OrderedJson& json = root_.optional(name);
     if (json.is_null()) return all;
     CheckedObject object(json, place(name));
     if (object.optional("type") != "Sequence") return all.push_back(std::move(object)), all;
-    const Json& list = object.optional(key);
+    const OrderedJson& list = object.optional(key);
     if (!list.is_array()) object.wrong(key, "a list", list);
     for (std::size_t i = 0; i < list.size(); ++i) {
       all.emplace_back(list[i], fmt::format("{}.{}[{}]", place(name), key, i));
@@ -132,7 +133,7 @@ class TokenizerFile {
         step.require("prepend", "\u2581");
         prepends = true;
       } else if (type == "Replace" && prepends) {
-        step.require("pattern", Json{{"String", " "}});
+        step.require("pattern", OrderedJson{{"String", " "}});
         step.require("content", "\u2581");
         replaces = true;
       } else {
@@ -192,7 +193,7 @@ class TokenizerFile {
       const auto type = step.get<std::string>("type", "a name");
       steps += (steps.empty() ? "" : ", ") + type;
       if (type == "Replace") {
-        step.require("pattern", Json{{"String", "\u2581"}});
+        step.require("pattern", OrderedJson{{"String", "\u2581"}});
         step.require("content", " ");
       } else if (type == "Strip") {
         step.require("content", " ");
@@ -224,7 +225,7 @@ class TokenizerFile {
     if (falls_back != parts_.characters) {
       model.wrong("byte_fallback", parts_.characters ? "true" : "false beside ByteLevel", falls_back);
     }
-    const Json& vocabulary = model.optional("vocab");
+    const OrderedJson& vocabulary = model.optional("vocab");
     if (!vocabulary.is_object()) model.wrong("vocab", "an object of tokens and numbers", vocabulary);
     for (const auto& [text, number] : vocabulary.items()) add_piece(model.place_of("vocab"), text, number);
     find_byte_tokens(model.place_of("vocab"));
@@ -241,7 +242,7 @@ class TokenizerFile {
     if (parts_.characters) write_pieces_of_characters();
   }
 
-  void add_piece(const std::string& where, const std::string& text, const Json& number) {
+  void add_piece(const std::string& where, const std::string& text, const OrderedJson& number) {
     const bool sound = number.is_number_integer() && number.get<std::int64_t>() >= 0 &&
                        number.get<std::int64_t>() < kMostTokens && !text.empty();
     if (!sound) {
@@ -277,7 +278,7 @@ class TokenizerFile {
   }
 
   void read_merges(CheckedObject& model) {
-    const Json& merges = model.optional("merges");
+    const OrderedJson& merges = model.optional("merges");
     if (!merges.is_array()) model.wrong("merges", "a list of pairs", merges);
     for (std::size_t i = 0; i < merges.size(); ++i) {
       const std::string where = fmt::format("{}[{}]", model.place_of("merges"), i);
@@ -287,7 +288,7 @@ class TokenizerFile {
     }
   }
 
-  static std::pair<std::string, std::string> two_tokens(const Json& json, const std::string& where) {
+  static std::pair<std::string, std::string> two_tokens(const OrderedJson& json, const std::string& where) {
     if (json.is_array() && json.size() == 2 && json[0].is_string() && json[1].is_string()) return {json[0], json[1]};
     const std::string text = json.is_string() ? json.get<std::string>() : "";
     const std::size_t space = text.find(' ');
@@ -310,7 +311,7 @@ class TokenizerFile {
   }
 
   void read_added_tokens() {
-    const Json& list = root_.optional("added_tokens");
+    const OrderedJson& list = root_.optional("added_tokens");
     if (list.is_null()) return;
     if (!list.is_array()) root_.wrong("added_tokens", "a list", list);
     for (std::size_t i = 0; i < list.size(); ++i) {
@@ -364,10 +365,10 @@ class TokenizerFile {
   void read_template(CheckedObject& step) {
     step.ignore("pair");
     step.ignore("special_tokens");  // their numbers are those of added_tokens
-    const Json& pieces = step.optional("single");
+    const OrderedJson& pieces = step.optional("single");
     if (!pieces.is_array()) step.wrong("single", "a list", pieces);
     std::vector<std::int32_t>* into = &parts_.prefix;
-    for (const Json& piece : pieces) {
+    for (const OrderedJson& piece : pieces) {
       if (piece.contains("Sequence")) {
         into = &parts_.suffix;
       } else if (piece.contains("SpecialToken") && piece["SpecialToken"].contains("id") &&
@@ -407,7 +408,7 @@ void require_tokenizer_like(const DataSetInfo* train, const std::string& text, c
 }
 
 std::unique_ptr<const BytePairTokenizer> parse_tokenizer(const std::string& text, const std::string& where) {
-  const Json json = parse_tokenizer_json(text, where);
+  const OrderedJson json = parse_tokenizer_json(text, where);
   return std::make_unique<BytePairTokenizer>(TokenizerFile(json, where).read());
 }
 
