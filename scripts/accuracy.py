@@ -27,6 +27,8 @@ DIGITS = ["data.train.digits=60000", "data.validation.digits.first=1000000"]
 # example: the file it needs and the key for its path; the metric, the goal, and whether more is better
 EXAMPLES = {
     "digits": (None, None, "accuracy", 0.97, True),
+    "digits-large-batch": (None, None, "accuracy", 0.97, True),
+    "digits-mixup": (None, None, "accuracy", 0.98, True),
     "digits-vit": (None, None, "accuracy", 0.93, True),
     "digits-mobilenet": (None, None, "accuracy", 0.98, True),
     "digits-unet": (None, None, "iou", 0.9, True),
@@ -36,6 +38,7 @@ EXAMPLES = {
     "cifar10-resnet20": ("cifar10-train.tar.zst", "data.train.images", "accuracy", 0.81, True),
     "shakespeare-llama": ("tinyshakespeare.txt", "data.train.text.path", "loss", 1.73, False),
     "shakespeare-lstm": ("tinyshakespeare.txt", "data.train.text.path", "loss", 1.9, False),
+    "shakespeare-bert": ("tinyshakespeare.txt", "data.train.text.path", "accuracy", 0.46, True),
     "shakespeare-gpt": ("tinyshakespeare.txt", "data.train.text.path", "loss", 1.92, False),
 }
 

@@ -266,6 +266,27 @@ class WithoutData(unittest.TestCase):
         self.assertTrue(text.startswith("to be"))
         self.assertEqual(len(text), 26)
 
+    def test_masked_text_and_an_average_of_the_weights(self):
+        (self.folder / "data" / "corpus.txt").write_text("to be or not to be, that is the question. " * 40, encoding="utf-8")
+        job = ("job: {model: {bert: {layers: 1, heads: 2, width: 16}}, data: {train: {text: {path: data/corpus.txt, context: "
+               "16, masked: 0.15}}}, batch_size: 8, shards: 4, steps: 4, optimizer: {lamb: {}, average: 0.5}, learning_rate: "
+               "0.01, loss: {cross_entropy: {ignored_index: -100}}}\n")
+        self.train(job)
+        (self.folder / "data" / "corpus.txt").unlink()
+        self.assertEqual(run("predict", "run", "--prompt", "to be", folder=self.folder, code=64).stderr,
+                         "lockstep: predict: layer 'block1.attention' sees the tokens that come after (causal: false), so this "
+                         "model cannot generate text\n")
+        for weights in ("auto", "average", "trained"):
+            run("checkpoint", "export", "run", weights, "--weights", weights, folder=self.folder)
+        written = {name: (self.folder / name).read_bytes() for name in ("auto", "average", "trained")}
+        self.assertEqual(written["auto"], written["average"])
+        self.assertNotEqual(written["auto"], written["trained"])
+        (self.folder / "data" / "corpus.txt").write_text("to be or not to be, that is the question. " * 40, encoding="utf-8")
+        run("train", "job.yaml", "run_directory=plain", "optimizer=lamb", folder=self.folder)
+        self.assertEqual(run("checkpoint", "export", "plain", "x", "--weights", "average", folder=self.folder, code=65).stderr,
+                         "lockstep: --weights average: plain/checkpoints/step-00000004 has no average of its weights; train "
+                         "with optimizer.average, or choose --weights trained\n")
+
 
 class Check(unittest.TestCase):
     def test_a_batch_with_more_shards_is_told_once(self):

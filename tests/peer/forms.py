@@ -48,7 +48,7 @@ class Forms:
         self.kinds = {
             "ops": self.alternatives(layers, NOT_OPS),
             "loss": self.alternatives(map_form(job["loss"])["properties"], {"target"}),
-            "optimizer": self.alternatives(map_form(job["optimizer"])["properties"], {"groups"}),
+            "optimizer": self.alternatives(map_form(job["optimizer"])["properties"], {"groups", "average"}),
             "schedule": self.alternatives(map_form(rate["schedule"])["properties"]),
             "model": self.alternatives(model, {"layers", "inputs", "freeze"}),
         }
