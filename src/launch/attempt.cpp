@@ -38,7 +38,7 @@ std::string last_lines(const std::string& path, std::size_t count) {
 // everyone.
 MpirunOptions with_variables(MpirunOptions options, const std::string& folder, const std::string& addresses,
                              const std::string& secret) {
-  options.environment.merge(network_variables(environ));
+  options.environment.merge(passed_on_variables(environ));
   options.environment[kMarkVariable] = options.mark;
   options.environment[kFolderVariable] = folder;
   options.environment[kSupervisorVariable] = addresses;

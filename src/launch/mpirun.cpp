@@ -16,7 +16,7 @@ namespace lockstep::launch {
 
 namespace {
 
-constexpr std::array<std::string_view, 4> kNetworkPrefixes = {"NCCL_", "OFI_NCCL_", "FI_", "UCX_"};
+constexpr std::array<std::string_view, 5> kPassedOn = {"NCCL_", "OFI_NCCL_", "FI_", "UCX_", "AWS_"};
 
 }  // namespace
 
@@ -50,11 +50,11 @@ std::vector<std::string> mpirun_command(const MpirunOptions& options) {
   return mpirun_command(options, comm::open_mpi_major());
 }
 
-std::map<std::string, std::string> network_variables(const char* const* environment) {
+std::map<std::string, std::string> passed_on_variables(const char* const* environment) {
   std::map<std::string, std::string> found;
   for (; *environment != nullptr; ++environment) {
     const std::string_view entry = *environment;
-    const bool ours = std::any_of(kNetworkPrefixes.begin(), kNetworkPrefixes.end(),
+    const bool ours = std::any_of(kPassedOn.begin(), kPassedOn.end(),
                                   [&](std::string_view prefix) { return entry.starts_with(prefix); });
     const std::size_t name = entry.find('=');
     if (ours && name != std::string_view::npos) found.emplace(entry.substr(0, name), entry.substr(name + 1));

@@ -24,9 +24,9 @@ struct MpirunOptions {
 /// The same for the Open MPI that this program has loaded.
 [[nodiscard]] std::vector<std::string> mpirun_command(const MpirunOptions& options);
 
-/// Variables for the libraries that move bytes between ranks (NCCL and its plugins, libfabric, UCX), to be passed to
-/// the ranks of all hosts. `environment`: as environ.
-[[nodiscard]] std::map<std::string, std::string> network_variables(const char* const* environment);
+/// Variables for the libraries that move bytes between ranks (NCCL and its plugins, libfabric, UCX) and for object
+/// stores, to be passed to the ranks of all hosts. `environment`: as environ.
+[[nodiscard]] std::map<std::string, std::string> passed_on_variables(const char* const* environment);
 
 /// What mpirun needs in its own environment: settings whose names differ between its major versions.
 [[nodiscard]] std::map<std::string, std::string> mpirun_environment(const MpirunOptions& options);

@@ -35,7 +35,7 @@ launch::Child start(const Trial& trial, const TrialPlace& place) {
       mpirun.hosts = {{place.host, place.ranks}};
       mpirun.by_slurm = place.agent == launch::kSrunAgent;
       if (place.agent != "ssh" && !mpirun.by_slurm) mpirun.agent = place.agent;
-      mpirun.environment.merge(launch::network_variables(environ));
+      mpirun.environment.merge(launch::passed_on_variables(environ));
     }
     command = launch::mpirun_command(mpirun);
     options.environment = launch::mpirun_environment(mpirun);

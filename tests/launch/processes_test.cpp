@@ -73,12 +73,13 @@ TEST(Mpirun, RanksOfOneHostNeedNoSockets) {
   }
 }
 
-TEST(Mpirun, WhatNetworksAreToldGoesToTheRanksOfAllHosts) {
-  const std::array<const char*, 6> environment = {
-      "PATH=/bin", "NCCL_SOCKET_IFNAME==eth0", "FI_PROVIDER=efa", "XNCCL_DEBUG=INFO", "NCCL_IB_HCA=", nullptr};
+TEST(Mpirun, WhatNetworksAndObjectStoresAreToldGoesToTheRanksOfAllHosts) {
+  const std::array<const char*, 7> environment = {
+      "PATH=/bin", "NCCL_SOCKET_IFNAME==eth0", "FI_PROVIDER=efa", "XNCCL_DEBUG=INFO", "NCCL_IB_HCA=", "AWS_REGION=here",
+      nullptr};
   const std::map<std::string, std::string> expected = {
-      {"NCCL_SOCKET_IFNAME", "=eth0"}, {"FI_PROVIDER", "efa"}, {"NCCL_IB_HCA", ""}};
-  EXPECT_EQ(network_variables(environment.data()), expected);
+      {"NCCL_SOCKET_IFNAME", "=eth0"}, {"FI_PROVIDER", "efa"}, {"NCCL_IB_HCA", ""}, {"AWS_REGION", "here"}};
+  EXPECT_EQ(passed_on_variables(environment.data()), expected);
 }
 
 TEST(Child, TellsExitCodeAndSignal) {
