@@ -28,6 +28,14 @@ inline AttributeSpec optional_attribute(const std::string& name, AttributeKind k
   return spec;
 }
 
+inline AttributeSpec ignored_index() {
+  return {.name = "ignored_index",
+          .kind = AttributeKind::integer,
+          .doc = "ignored_index",
+          .optional = true,
+          .minimum = -1e9};
+}
+
 inline AttributeSpec choice_attribute(const std::string& name, std::vector<std::string> choices) {
   AttributeSpec spec{.name = name, .kind = AttributeKind::text, .doc = name};
   spec.default_value = Attribute(choices.front());
@@ -151,15 +159,21 @@ inline Catalogue test_catalogue() {
   known.models.push_back(entry("autoencoder", {integer_attribute("code", 32, 1), integer_attribute("width", 16, 1)}));
   known.models.push_back(entry("mobilenet", {number_attribute("width", 1, 0.1, 4), flag_attribute("small", false)}));
   known.models.push_back(entry("unet", {integer_attribute("width", 64, 1), integer_attribute("depth", 4, 1)}));
-  known.losses = {entry("cross_entropy", {number_attribute("label_smoothing", 0, 0, 1)}), entry("mean_squared_error"),
-                  entry("binary_cross_entropy")};
+  known.models.push_back(entry("bert",
+                               {choice_attribute("size", {"tiny", "base", "large"}), optional_attribute("layers"),
+                                optional_attribute("heads"), optional_attribute("width")},
+                               "size"));
+  known.losses = {entry("cross_entropy", {number_attribute("label_smoothing", 0, 0, 1), ignored_index()}),
+                  entry("mean_squared_error"), entry("binary_cross_entropy")};
   known.metrics = {"accuracy", "binary_accuracy", "iou", "macro_f1", "mae", "perplexity", "r2", "rmse", "top5"};
-  known.optimizers = {sgd_entry(), adam_entry("adam", 0), adam_entry("adamw", 0.01)};
-  known.optimizers[1].learning_rate = known.optimizers[2].learning_rate = 0.001;
+  known.optimizers = {sgd_entry(), adam_entry("adam", 0), adam_entry("adamw", 0.01), adam_entry("lamb", 0.01)};
+  for (std::size_t i = 1; i < known.optimizers.size(); ++i) known.optimizers[i].learning_rate = 0.001;
   known.schedules = schedule_entries();
-  known.augmentations = {entry("flip"), entry("crop", {integer_attribute("padding", 4, 0)}, "padding"),
-                         entry("rotate", {number_attribute("degrees", 15, 0, 180)}, "degrees"),
-                         entry("cutout", {integer_attribute("size", 8, 1)}, "size")};
+  known.augmentations = {
+      entry("flip"), entry("crop", {integer_attribute("padding", 4, 0)}, "padding"),
+      entry("rotate", {number_attribute("degrees", 15, 0, 180)}, "degrees"),
+      entry("cutout", {integer_attribute("size", 8, 1)}, "size"),
+      entry("erase", {number_attribute("probability", 0.5, 0, 1), number_attribute("max_area", 0.33, 0, 1)})};
   known.preparations = {entry("resize", {sizes_attribute("size", std::nullopt)}, "size"),
                         entry("center_crop", {sizes_attribute("size", std::nullopt)}, "size")};
   return known;
