@@ -44,6 +44,7 @@ TEST(EventJson, EveryKindHasItsLine) {
                        R"("samples_per_second":0.0,"data_wait_seconds":0.0,"seconds":0.0})",
                        R"({"event":"eval","step":0,"set":"","loss":0.0,"metrics":{}})",
                        R"({"event":"checkpoint","step":0,"path":"","seconds":0.0,"blocked_seconds":0.0,"bytes":0})",
+                       R"({"event":"copy","step":0,"path":"","fetched":false,"seconds":0.0,"bytes":0})",
                        R"({"event":"balance","step":0,"reason":"","evidence":"","shares_by_rank":{},"shards_moved":0})",
                        R"({"event":"bad_sample","step":0,"set":"","sample":0,"name":"","replaced_by":0,)"
                        R"("replaced_by_name":"","message":""})",
