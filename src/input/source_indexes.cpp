@@ -50,9 +50,10 @@ SourceIndexes SourceIndexes::read(const std::string& bytes) {
 std::optional<data::IndexNotes> SourceIndexes::cached(const SourceOptions& source) {
   auto found = cache_.find(source);
   const std::string path = cache_.path_of(source);
+  if (found || path.empty() || source.paths.empty()) return found;
   std::error_code failed;
-  if (!path.empty()) std::filesystem::create_directories(std::filesystem::path(path).parent_path(), failed);
-  if (found || path.empty() || source.paths.empty() || failed) return found;
+  std::filesystem::create_directories(std::filesystem::path(path).parent_path(), failed);
+  if (failed) return found;
   try {
     auto lock = std::make_unique<LockedFile>(path + ".lock");
     bool waited = false;
