@@ -23,7 +23,7 @@ long=(debootstrap)
 k8s=(openssl buildah debootstrap containerd runc containernetworking-plugins busybox-static iproute2 openssh-client zstd)
 # Installing slurm-wlm and munge starts their daemons; where services are run, they are left to the user.
 slurm=(iproute2)
-[ -d /run/systemd/system ] || slurm+=(slurm-wlm munge)
+[ -d /run/systemd/system ] || slurm+=(slurm-wlm munge slurmdbd mariadb-server-core mariadb-client-core)
 fuzz=(clang libclang-rt-dev libomp-dev python3)  # libFuzzer and the sanitizers; an omp.h of clang's own
 lint=(clang-format clang-tidy libomp-dev shellcheck python3)  # clang needs an omp.h of its own
 

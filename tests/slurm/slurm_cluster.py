@@ -5,8 +5,8 @@
         cluster.wait(job, "COMPLETED")
         cluster.fail(0)         # the node's power fails
 
-Its files, key, ports and spools are its own, so a Slurm that the machine has is neither used nor disturbed. There is no
-database: a finished job is shown until the cluster ends. Run alone, it makes a cluster and waits:
+Its files, key, ports and spools are its own, so a Slurm that the machine has is neither used nor disturbed. Without
+`accounting` there is no database: a finished job is shown until the cluster ends. Run alone, it makes a cluster and waits:
     tests/slurm/slurm_cluster.py 3
 """
 import os
@@ -20,6 +20,7 @@ import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "launch"))
+import slurm_accounting  # noqa: E402  pylint: disable=wrong-import-position
 from emulated_hosts import EmulatedHosts, enter, run  # noqa: E402  pylint: disable=wrong-import-position
 
 TOOLS = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "scontrol")
@@ -60,7 +61,6 @@ PreemptMode=REQUEUE
 SlurmctldParameters=preempt_send_user_signal
 JobRequeue=1
 JobCompType=jobcomp/none
-AccountingStorageType=accounting_storage/none
 JobAcctGatherType=jobacct_gather/none
 GresTypes=gpu,shard
 NodeName={nodes} CPUs={cpus} RealMemory=1024 Gres=gpu:1g.10gb:2,shard:4
@@ -88,8 +88,8 @@ def missing():
 
 
 class SlurmCluster:
-    def __init__(self, nodes, cpus=4):
-        self.nodes, self.cpus = nodes, cpus
+    def __init__(self, nodes, cpus=4, accounting=False):
+        self.nodes, self.cpus, self.accounting = nodes, cpus, accounting
         self.hosts = EmulatedHosts(nodes + 1)
         self.names = self.hosts.names[1:]
         self.folder = None
@@ -123,7 +123,7 @@ class SlurmCluster:
             (self.folder / folder).mkdir()
         (self.folder / "slurm.conf").write_text(CONFIGURATION.format(
             controller=f"{self.hosts.names[0]}(10.77.0.1)", folder=self.folder, nodes=",".join(self.names),
-            cpus=self.cpus), encoding="utf-8")
+            cpus=self.cpus) + (slurm_accounting.configuration(self) if self.accounting else ""), encoding="utf-8")
         (self.folder / "gres.conf").write_text(SLICES.format(folder=self.folder), encoding="utf-8")
         for name in ("slice0", "slice1"):
             os.mknod(self.folder / name, 0o666 | stat.S_IFCHR, os.makedev(1, 3))  # that of /dev/null
@@ -131,17 +131,19 @@ class SlurmCluster:
         key.write_bytes(os.urandom(128))
         key.chmod(0o600)
         # munged drops nothing by itself: it is started as its user, where there is one, and files are its user's.
-        self._daemon(0, "munged", "--foreground", "--force", f"--key-file={key}", f"--socket={self.folder}/munge.socket",
+        self.daemon(0, "munged", "--foreground", "--force", f"--key-file={key}", f"--socket={self.folder}/munge.socket",
                      f"--pid-file={self.folder}/munged.pid", f"--log-file={self.folder}/munged.log",
                      f"--seed-file={self.folder}/munged.seed")
-        self._until(lambda: (self.folder / "munge.socket").exists(), "munged")
-        self._daemon(0, "slurmctld", "-D", "-i")
-        self._until(lambda: self.command("scontrol", "ping", check=False).returncode == 0, "slurmctld", 60)
+        self.until(lambda: (self.folder / "munge.socket").exists(), "munged")
+        if self.accounting:
+            slurm_accounting.start(self)
+        self.daemon(0, "slurmctld", "-D", "-i")
+        self.until(lambda: self.command("scontrol", "ping", check=False).returncode == 0, "slurmctld", 60)
         for node in range(self.nodes):
             self.start_node(node)
-        self._until(lambda: self.states() == ["IDLE"] * self.nodes, "all nodes to be idle")
+        self.until(lambda: self.states() == ["IDLE"] * self.nodes, "all nodes to be idle")
 
-    def _daemon(self, host, *words):
+    def daemon(self, host, *words):
         with open(self.folder / f"{words[0]}-{len(self.daemons)}.output", "wb") as output:
             self.daemons.append(subprocess.Popen(  # pylint: disable=consider-using-with
                 [*self.hosts.prefix(host), *words], stdout=output, stderr=output, env=self.environment))
@@ -151,9 +153,9 @@ class SlurmCluster:
         inside = enter(self.hosts.pids[node + 1], processes=False)
         run(*inside, "mount", "-t", "tmpfs", "tmpfs", self.folder / "tmp")
         (self.folder / f"spool.{self.names[node]}").mkdir(exist_ok=True)
-        self._daemon(node + 1, "slurmd", "-D", "-N", self.names[node])
+        self.daemon(node + 1, "slurmd", "-D", "-N", self.names[node])
 
-    def _until(self, condition, what, patience=PATIENCE):
+    def until(self, condition, what, patience=PATIENCE):
         start = time.monotonic()
         while not condition():
             if time.monotonic() - start > patience:
@@ -186,7 +188,7 @@ class SlurmCluster:
 
     def wait(self, job, state, patience=PATIENCE):
         """Waits until the job is in this state (a regular expression); returns what is shown of it then."""
-        self._until(lambda: re.fullmatch(state, self.job(job)["JobState"]), f"job {job} to be {state}", patience)
+        self.until(lambda: re.fullmatch(state, self.job(job)["JobState"]), f"job {job} to be {state}", patience)
         return self.job(job)
 
     def fail(self, node):

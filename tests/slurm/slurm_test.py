@@ -9,6 +9,7 @@ import sys
 import tempfile
 import unittest
 
+import slurm_accounting
 from slurm_cluster import SlurmCluster, missing
 
 if missing():
@@ -94,6 +95,19 @@ class Slurm(unittest.TestCase):
         launched, = self.events("launch")
         self.assertEqual(launched["on"], f"{self.cluster.names[0]}:2,{self.cluster.names[1]}:2", shown["NodeList"])
         self.assertRegex(shown["Comment"], r"^step 100, 0\.\d{4} device-hours$")
+
+    def test_what_sacct_knows_of_a_job(self):
+        if slurm_accounting.missing():
+            self.skipTest(slurm_accounting.missing())
+        with SlurmCluster(2, accounting=True) as cluster:
+            job = self.submit("srun.sbatch", *words(100), cluster=cluster)
+            comment = self.completed(job, cluster)["Comment"]
+            self.assertRegex(comment, r"^step 100, 0\.\d{4} device-hours$")
+
+            def stored():
+                return cluster.command("sacct", "--noheader", "--parsable2", "--allocations", f"--jobs={job}",
+                                       "--format=state,comment").stdout.strip()
+            wait_until(lambda: stored() == f"COMPLETED|{comment}", f"the comment in the database: {stored()}")
 
     def test_mpirun_in_a_batch_script(self):
         script = self.directory.with_suffix(".sh")
