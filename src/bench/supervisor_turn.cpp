@@ -27,6 +27,7 @@ using std::chrono::milliseconds;
 
 constexpr int kTurns = 50;
 constexpr milliseconds kConnectPatience{10'000};
+constexpr double kAllConnectSeconds = 60;
 
 /// The ranks' ends of their control sockets; in a separate process, since one process may not have twice as many files
 /// open.
@@ -110,9 +111,16 @@ SupervisorTurn measure_supervisor_turn(int ranks) {
   const launch::HangLimits limits;
   launch::RankMonitor monitor(ranks, limits, launch::listening_on_loopback(), [](const std::string&) {});
   SimulatedRanks simulated(ranks, monitor.addresses(), monitor.secret());
+  const auto start = Clock::now();
   while (!monitor.all_connected()) {
     monitor.hear(milliseconds(1000), simulated.done());
     simulated.check();
+    if (seconds_since(start) > kAllConnectSeconds) {  // the supervisor ends connections that say nothing for long
+      throw Error(ExitCode::infrastructure,
+                  fmt::format("bench scale: expected {} ranks to connect to a supervisor within {} s, found fewer; ask "
+                              "for fewer ranks, or wait until the machine is less busy",
+                              ranks, kAllConnectSeconds));
+    }
   }
   simulated.await_done();
   SupervisorTurn turn;
@@ -122,13 +130,13 @@ SupervisorTurn measure_supervisor_turn(int ranks) {
   std::vector<double> seconds;
   for (int i = 0; i < kTurns; ++i) {
     simulated.beat(turn.beats);
-    const double start = thread_seconds();
+    const double begin = thread_seconds();
     monitor.hear(milliseconds(0), -1);
     monitor.ask(launch::Request::none);
     if (monitor.fault() || monitor.find_hang()) {
       throw Error(ExitCode::internal, "bench scale: a rank that lives was taken for a dead one");
     }
-    seconds.push_back(thread_seconds() - start);
+    seconds.push_back(thread_seconds() - begin);
   }
   turn.seconds = median(std::move(seconds));
   return turn;
