@@ -28,52 +28,81 @@ struct Extremes {
   bool any_ = false;
 };
 
+constexpr double kLineageWidth = 1120, kLineageHeight = 340, kLineageLeft = 84, kLineageRight = 40, kLineageTop = 16,
+                 kLineageBottom = 34;
+
+/// Where steps and values lie in the picture.
+class LineagePicture {
+ public:
+  explicit LineagePicture(const std::vector<LineageTrial>& trials) {
+    for (const auto& trial : trials) {
+      for (const auto& [step, value] : trial.reports) {
+        steps_.take(static_cast<double>(step));
+        values_.take(value);
+        generations_.insert(step);
+        known_[{trial.number, step}] = value;
+      }
+    }
+  }
+  [[nodiscard]] bool empty() const { return generations_.empty(); }
+  [[nodiscard]] std::string frame() const;
+  [[nodiscard]] std::string line_of(const LineageTrial& trial) const;
+
+ private:
+  [[nodiscard]] double x(std::int64_t step) const {
+    return kLineageLeft + steps_.at(static_cast<double>(step)) * (kLineageWidth - kLineageLeft - kLineageRight);
+  }
+  [[nodiscard]] double y(double value) const {
+    return kLineageHeight - kLineageBottom - values_.at(value) * (kLineageHeight - kLineageTop - kLineageBottom);
+  }
+
+  Extremes steps_, values_;
+  std::set<std::int64_t> generations_;
+  std::map<std::pair<std::int64_t, std::int64_t>, double> known_;  ///< by trial and step
+};
+
+std::string LineagePicture::frame() const {
+  std::string frame;
+  for (const std::int64_t step : generations_) {
+    frame += fmt::format(R"(<line class="grid" x1="{0:.1f}" x2="{0:.1f}" y1="{1}" y2="{2}"/>)", x(step), kLineageTop,
+                         kLineageHeight - kLineageBottom);
+    frame += fmt::format(R"(<text class="tick middle" x="{:.1f}" y="{}">{}</text>)", x(step),
+                         kLineageHeight - kLineageBottom + 18, telemetry::grouped(step));
+  }
+  for (const double value : {values_.low, values_.high}) {
+    frame += fmt::format(R"(<text class="tick end" x="{}" y="{:.1f}">{}</text>)", kLineageLeft - 8, y(value) + 4,
+                         telemetry::short_number(value));
+  }
+  return frame;
+}
+
+std::string LineagePicture::line_of(const LineageTrial& trial) const {
+  std::string path, dots, from;
+  if (trial.from) {
+    from = fmt::format(", from trial {} at step {}", trial.from->first, trial.from->second);
+    if (const auto origin = known_.find(*trial.from); origin != known_.end()) {
+      path = fmt::format("M{:.1f},{:.1f}", x(trial.from->second), y(origin->second));
+    }
+  }
+  for (const auto& [step, value] : trial.reports) {
+    if (!std::isfinite(value)) continue;
+    path += fmt::format("{}{:.1f},{:.1f}", path.empty() ? "M" : "L", x(step), y(value));
+    dots += fmt::format(R"(<circle class="dot" cx="{:.1f}" cy="{:.1f}" r="3"/>)", x(step), y(value));
+  }
+  return fmt::format(
+      R"(<g class="{}"><title>trial {}{}</title><path class="line" d="{}" style="stroke-width:{}"/>{}</g>)",
+      trial.of_best ? "s0" : "s7", trial.number, from, path, trial.of_best ? 2.6 : 1.0, dots);
+}
+
 }  // namespace
 
 std::string lineage_chart(const std::string& metric, const std::vector<LineageTrial>& trials) {
-  constexpr double width = 1120, height = 340, left = 84, right = 40, top = 16, bottom = 34;
-  Extremes steps, values;
-  std::set<std::int64_t> generations;
-  std::map<std::pair<std::int64_t, std::int64_t>, double> known;  // by trial and step
-  for (const auto& trial : trials) {
-    for (const auto& [step, value] : trial.reports) {
-      steps.take(static_cast<double>(step));
-      values.take(value);
-      generations.insert(step);
-      known[{trial.number, step}] = value;
-    }
-  }
-  if (generations.empty()) return "";
-  const auto x = [&](std::int64_t step) { return left + steps.at(static_cast<double>(step)) * (width - left - right); };
-  const auto y = [&](double value) { return height - bottom - values.at(value) * (height - top - bottom); };
-  std::string frame, lines;
-  for (const std::int64_t step : generations) {
-    frame += fmt::format(R"(<line class="grid" x1="{0:.1f}" x2="{0:.1f}" y1="{1}" y2="{2}"/>)", x(step), top,
-                         height - bottom);
-    frame += fmt::format(R"(<text class="tick middle" x="{:.1f}" y="{}">{}</text>)", x(step), height - bottom + 18,
-                         telemetry::grouped(step));
-  }
-  for (const double value : {values.low, values.high}) {
-    frame += fmt::format(R"(<text class="tick end" x="{}" y="{:.1f}">{}</text>)", left - 8, y(value) + 4,
-                         telemetry::short_number(value));
-  }
+  const LineagePicture picture(trials);
+  if (picture.empty()) return "";
+  std::string lines;
   for (const bool of_best : {false, true}) {  // the best on top
     for (const auto& trial : trials) {
-      if (trial.of_best != of_best) continue;
-      std::string path, dots;
-      if (trial.from && known.contains(*trial.from)) {
-        path = fmt::format("M{:.1f},{:.1f}", x(trial.from->second), y(known[*trial.from]));
-      }
-      for (const auto& [step, value] : trial.reports) {
-        if (!std::isfinite(value)) continue;
-        path += fmt::format("{}{:.1f},{:.1f}", path.empty() ? "M" : "L", x(step), y(value));
-        dots += fmt::format(R"(<circle class="dot" cx="{:.1f}" cy="{:.1f}" r="3"/>)", x(step), y(value));
-      }
-      const std::string from =
-          trial.from ? fmt::format(", from trial {} at step {}", trial.from->first, trial.from->second) : "";
-      lines += fmt::format(
-          R"(<g class="{}"><title>trial {}{}</title><path class="line" d="{}" style="stroke-width:{}"/>{}</g>)",
-          of_best ? "s0" : "s7", trial.number, from, path, of_best ? 2.6 : 1.0, dots);
+      if (trial.of_best == of_best) lines += picture.line_of(trial);
     }
   }
   return fmt::format(
@@ -81,7 +110,7 @@ std::string lineage_chart(const std::string& metric, const std::vector<LineageTr
       "best trial and those that it comes from in colour</figcaption><svg viewBox=\"0 0 {} {}\" role=\"img\" "
       "aria-label=\"Lineage\">{}{}"
       "</svg></figure>\n",
-      escaped(metric), width, height, frame, lines);
+      escaped(metric), kLineageWidth, kLineageHeight, picture.frame(), lines);
 }
 
 }  // namespace lockstep::cli

@@ -55,7 +55,7 @@ std::string StopText::add(const std::string& text) {
       }
     }
   }
-  const std::string shown = held_.substr(0, end);
+  std::string shown = held_.substr(0, end);
   held_.erase(0, end);
   return shown;
 }

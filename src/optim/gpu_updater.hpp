@@ -23,6 +23,13 @@
 
 namespace lockstep::optim {
 
+/// What trust ratios are computed with. The numbers of other ranks' chunks are gathered where ranks divide updates.
+struct TrustBlocks {
+  device::GpuBlock chunks, tensors, lanes, parameter_squares, direction_squares, levels, ratios;
+  std::size_t tensor_count = 0;
+  std::optional<GpuChunkNumbers> parameters, directions;
+};
+
 class GpuUpdater final : public Updater {
  public:
   /// Gpu and reducer must outlive it.
@@ -85,13 +92,7 @@ class GpuUpdater final : public Updater {
   std::vector<comm::GpuTransport::Owned> owned_runs_;  // none: this rank updates everything
   device::GpuBlock parts_, uses_table_, state_parts_, chunk_table_, lanes_, squares_, square_levels_, square_, verdict_;
   device::PinnedBlock verdict_on_host_;
-  /// For trust ratios. The numbers of other ranks' chunks are gathered where ranks divide updates.
-  struct Trust {
-    device::GpuBlock chunks, tensors, lanes, parameter_squares, direction_squares, levels, ratios;
-    std::size_t tensor_count = 0;
-    std::optional<GpuChunkNumbers> parameters, directions;
-  };
-  std::optional<Trust> trust_;
+  std::optional<TrustBlocks> trust_;
   device::Gpu::Event done_;
 };
 

@@ -34,7 +34,7 @@ std::vector<TrustedTensor> GpuUpdater::trusted_tensors() const {
 }
 
 void GpuUpdater::make_trust_tables(const std::vector<NormChunk>& chunks) {
-  Trust& trust = trust_.emplace();
+  TrustBlocks& trust = trust_.emplace();
   const auto measured = measured_chunks(chunks);
   const auto tensors = trusted_tensors();
   trust.chunks = table(std::as_bytes(std::span(measured)));
@@ -56,7 +56,7 @@ void GpuUpdater::make_trust_tables(const std::vector<NormChunk>& chunks) {
 }
 
 void GpuUpdater::launch_trust(GpuStream* stream, UpdateOperands of, const UpdateScalars& scalars) {
-  Trust& trust = *trust_;
+  TrustBlocks& trust = *trust_;
   auto *const parameters = trust.parameter_squares.as<double>(), *const directions =
                                                                      trust.direction_squares.as<double>();
   for (std::size_t group = 0; group < groups_.count(); ++group) {

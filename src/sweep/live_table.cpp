@@ -37,7 +37,7 @@ std::string headline(const Study& study, std::size_t running, double seconds) {
 
 /// "from trial 3 at step 40, learning_rate 0.012"
 std::string described(const Trial& trial) {
-  const std::string settings = text(trial.settings);
+  std::string settings = text(trial.settings);
   if (!trial.origin) return settings;
   return fmt::format("from trial {} at step {}, {}", trial.origin->trial, trial.origin->steps, settings);
 }

@@ -46,6 +46,8 @@ class BytePairTokenizer {
  public:
   explicit BytePairTokenizer(TokenizerParts parts);
   ~BytePairTokenizer();
+  BytePairTokenizer(const BytePairTokenizer&) = delete;
+  BytePairTokenizer& operator=(const BytePairTokenizer&) = delete;
 
   /// Largest number of a token + 1.
   [[nodiscard]] std::int64_t vocabulary() const { return static_cast<std::int64_t>(parts_.pieces.size()); }
