@@ -48,7 +48,7 @@ class CheckedObject {
   void require(const std::string& key, const Json& value) {
     const Json& found = optional(key);
     const bool absent = found.is_null() && (value.is_null() || value == Json(false) || value == Json(""));
-    if (found != value && !absent) wrong(key, value.dump().c_str(), found);
+    if (found != value && !absent) wrong(key, value.dump(), found);
   }
   /// Of an entry that changes nothing here.
   void ignore(const std::string& key) { known_.insert(key); }

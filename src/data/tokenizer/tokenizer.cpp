@@ -155,8 +155,7 @@ class BytePairTokenizer::Encoder::Words {
   std::vector<std::int32_t> made_;
 };
 
-BytePairTokenizer::Encoder::Encoder(const BytePairTokenizer& tokenizer)
-    : tokenizer_(tokenizer), words_(std::make_unique<Words>(tokenizer)) {}
+BytePairTokenizer::Encoder::Encoder(const BytePairTokenizer& tokenizer) : words_(std::make_unique<Words>(tokenizer)) {}
 
 BytePairTokenizer::Encoder::~Encoder() = default;
 

@@ -74,7 +74,6 @@ class BytePairTokenizer {
 
    private:
     class Words;
-    const BytePairTokenizer& tokenizer_;
     std::unique_ptr<Words> words_;
   };
 

@@ -214,7 +214,7 @@ class TokenizerFile {
     CheckedObject model = root_.object("model");
     model.optional("type").is_null() ? model.ignore("type") : model.require("type", "BPE");
     for (const char* key : {"dropout", "continuing_subword_prefix", "end_of_word_suffix"}) {
-      if (model.optional(key) != "") model.require(key, nullptr);
+      if (model.optional(key) != OrderedJson("")) model.require(key, nullptr);
     }
     // Both are for characters that no token stands for; there are none.
     model.ignore("unk_token");
