@@ -154,7 +154,7 @@ class Sweeps(unittest.TestCase):
     def test_a_killed_sweep_goes_on(self):
         sweep = self.sweep()
         process = sweep.start("--ranks", "2")
-        sweep.wait_for_step(2, 25)
+        wait_until(lambda: sweep.events(2, "checkpoint"), "a checkpoint of trial 2")
         process.kill()
         process.communicate()
         sweep.run("--ranks", "2")
