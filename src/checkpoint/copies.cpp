@@ -66,19 +66,20 @@ std::optional<CopyOutcome> CheckpointCopies::restore() const {
   if (names.empty()) return std::nullopt;
   CopyOutcome outcome{.step = *step_of(names.front()), .path = at(names.front()).text(), .failure = {}};
   std::vector<std::string> wanted{names.front()};
-  if (client_.find(at("best"))) {
+  if (const auto best = client_.find(at("best"))) {
     make_directories(real_files(), directory_);
-    (void)get("best");
+    (void)get(*best);
     const std::string name = best_checkpoint(directory_);
     if (name != names.front() && std::find(names.begin(), names.end(), name) != names.end()) wanted.push_back(name);
   }
   for (const auto& checkpoint : wanted) {
     make_directories(real_files(), directory_ + "/" + checkpoint);
-    for (const auto& object : client_.list(at(checkpoint))) {
-      const std::string name = object.key.substr(place_.key.size() + 1);
-      if (!name.ends_with(kManifest)) outcome.bytes += get(name);
+    const auto objects = client_.list(at(checkpoint));
+    for (const bool manifest : {false, true}) {  // the manifest last, as it is written
+      for (const auto& object : objects) {
+        if (object.key.ends_with(kManifest) == manifest) outcome.bytes += get(object);
+      }
     }
-    outcome.bytes += get(checkpoint + "/" + kManifest);
     real_files().sync_directory(directory_ + "/" + checkpoint);
   }
   real_files().sync_directory(directory_);
@@ -86,14 +87,12 @@ std::optional<CopyOutcome> CheckpointCopies::restore() const {
   return outcome;
 }
 
-std::int64_t CheckpointCopies::get(const std::string& name) const {
-  const auto found = client_.find(at(name));
-  if (!found) throw Error(ExitCode::data, fmt::format("{}: has been removed while it was read", at(name).text()));
-  std::string bytes(found->size, '\0');
-  const bool same =
-      bytes.empty() || client_.read(at(name), 0, std::as_writable_bytes(std::span(bytes))) == found->version;
-  if (!same) throw Error(ExitCode::data, fmt::format("{}: has been replaced while it was read", at(name).text()));
-  write_whole(real_files(), directory_ + "/" + name, bytes);
+std::int64_t CheckpointCopies::get(const store::ObjectInfo& object) const {
+  const store::Location place{place_.bucket, object.key};
+  std::string bytes(object.size, '\0');
+  const bool same = bytes.empty() || client_.read(place, 0, std::as_writable_bytes(std::span(bytes))) == object.version;
+  if (!same) throw Error(ExitCode::data, fmt::format("{}: has been replaced while it was read", place.text()));
+  write_whole(real_files(), directory_ + "/" + object.key.substr(place_.key.size() + 1), bytes);
   return static_cast<std::int64_t>(bytes.size());
 }
 

@@ -57,7 +57,7 @@ class CheckpointCopies {
   [[nodiscard]] CopyOutcome copy_now(const std::string& path);
   [[nodiscard]] bool is_copied(const std::string& name) const;
   void put(const std::string& name, CopyOutcome& outcome);
-  [[nodiscard]] std::int64_t get(const std::string& name) const;  ///< returns its bytes
+  [[nodiscard]] std::int64_t get(const store::ObjectInfo& object) const;  ///< returns its bytes
   void prune();
   [[nodiscard]] store::Location at(const std::string& name) const;
 

@@ -276,6 +276,12 @@ std::optional<ObjectInfo> Client::find(const Location& object) const {
   return ObjectInfo{object.key, answer.size, answer.version};
 }
 
+ObjectInfo Client::existing(const Location& object) const {
+  auto found = find(object);
+  if (!found) throw Error(ExitCode::data, fmt::format("{}: there is no such object", object.text()));
+  return std::move(*found);
+}
+
 std::vector<ObjectInfo> Client::list(const Location& folder, std::size_t limit) const {
   const std::string prefix = folder.key.empty() ? "" : folder.key + "/";
   std::vector<ObjectInfo> objects;

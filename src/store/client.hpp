@@ -46,6 +46,8 @@ class Client {
 
   /// nullopt if there is no such object.
   [[nodiscard]] std::optional<ObjectInfo> find(const Location& object) const;
+  /// The same, if it must be there; Error(data) if not.
+  [[nodiscard]] ObjectInfo existing(const Location& object) const;
   /// The objects whose keys begin with `folder`'s key and a slash (all, if it is the bucket), in byte order; at most
   /// `limit`, if that is not 0.
   [[nodiscard]] std::vector<ObjectInfo> list(const Location& folder, std::size_t limit = 0) const;

@@ -20,7 +20,8 @@ class Object {
   static constexpr std::uint64_t kBlockBytes = std::uint64_t{4} << 20;
 
   /// Throws Error(data) if there is no such object.
-  explicit Object(const std::string& path, const Client& from = client(), BlockCache& cache = block_cache());
+  explicit Object(const std::string& path, const Client& from = client(), BlockCache& cache = block_cache())
+      : Object(path, from.existing(parse_location(path)), from, cache) {}
   /// Of which size and version are known: nothing is asked.
   Object(const std::string& path, std::uint64_t size, std::uint64_t fingerprint, const Client& from = client(),
          BlockCache& cache = block_cache());
@@ -31,11 +32,14 @@ class Object {
   void read(std::uint64_t offset, std::span<std::byte> out) const;
 
  private:
+  Object(const std::string& path, const ObjectInfo& found, const Client& from, BlockCache& cache)
+      : Object(path, found.size, fingerprint_of(found.version), from, cache) {}
   void fetch(std::uint64_t offset, std::span<std::byte> out) const;
   Location location_;
   const Client& client_;
   BlockCache& cache_;
   std::uint64_t size_, fingerprint_;
+  std::string name_;  ///< of its blocks; "": none are kept
 };
 
 }  // namespace lockstep::store
