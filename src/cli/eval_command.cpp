@@ -3,13 +3,23 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "cli/commands.hpp"
+#include "cli/confusion_picture.hpp"
+#include "cli/evaluation_details.hpp"
 #include "cli/ranks.hpp"
+#include "cli/token_codec.hpp"
 #include "cli/validators.hpp"
+#include "core/base64.hpp"
 #include "core/spans.hpp"
+#include "data/thumbnail.hpp"
+#include "ensemble/outcome.hpp"
+#include "lockstep/error.hpp"
+#include "telemetry/tensorboard.hpp"
 #include "telemetry/text.hpp"
 #include "train/loaded_model.hpp"
 
@@ -20,6 +30,8 @@ namespace {
 struct EvalArguments : RunArguments {
   std::string checkpoint = "newest";
   std::string set = "validation";
+  bool details = false;
+  int worst = 16;  ///< samples
 };
 
 void print_eval_text(const EvalArguments& arguments, const checkpoint::SavedModel& model,
@@ -45,18 +57,102 @@ void print_eval_json(const EvalArguments& arguments, const checkpoint::SavedMode
   fmt::print("{}\n", line.dump());
 }
 
+constexpr std::int64_t kThumbnail = 96;  // pixels
+constexpr std::size_t kExcerpt = 160;    // bytes of a text
+
+/// A prediction of one number for each pixel or token has no classes to count by sample.
+void require_rows(const train::LoadedModel& model) {
+  const Shape& shape = model.prediction_shape();
+  if (ensemble::meaning_of(model.job().loss.kind) == ensemble::Meaning::values || shape.size() <= 1) return;
+  throw Error(ExitCode::usage, fmt::format("eval --details: expected a model that predicts one class, some labels or "
+                                           "some numbers for each sample, found one that predicts {}; leave out "
+                                           "--details",
+                                           to_string(shape)));
+}
+
+/// Two classes may be predicted by one probability, which is that of the second.
+std::vector<std::string> names_of(const DataSetInfo& info, std::size_t width) {
+  if (width == 1 && info.class_names.size() == 2) return {info.class_names.back()};
+  return info.class_names.size() == width ? info.class_names : std::vector<std::string>{};
+}
+
+std::string text_of(const TokenCodec& codec, const Tensor& tokens) {
+  std::string text;
+  for (const std::int32_t token : tokens.as<std::int32_t>()) {
+    if (token < 0 || text.size() > kExcerpt) break;
+    text += codec.decode_after(text, token);
+  }
+  return text;
+}
+
+/// The sample's name, its text or its first image.
+void add_sample(const DataSet& set, WorstSample& worst) {
+  worst.name = set.name(worst.id);
+  Sample sample;
+  set.read(worst.id, sample);
+  const auto& features = set.info().features;
+  for (std::size_t i = 0; i < features.size(); ++i) {
+    const Tensor& tensor = sample[i].tensor;
+    if (features[i].kind == Feature::Kind::tokens) {
+      worst.name += fmt::format(": {}", text_of(TokenCodec(set.info()), tensor));
+    }
+    if (features[i].kind != Feature::Kind::image) continue;
+    const Shape& shape = tensor.shape();
+    const ImageView image{tensor.as<std::uint8_t>().data(), shape[0], shape[1], shape[2]};
+    worst.png = base64(data::png_of(data::thumbnail(image, kThumbnail)));
+    return;
+  }
+}
+
+void write_board(const std::string& run_directory, const EvaluationDetails& details) {
+  telemetry::TensorBoard board(fmt::format("{}/tensorboard/{}", run_directory, details.set), details.step);
+  const auto picture = confusion_picture(details);
+  board.image(details.step, "confusion/" + details.set, {picture.height, picture.width, data::png_of(picture)});
+}
+
+/// Of a set of the job, with its worst samples and their images. Collective; only rank 0 has the result.
+EvaluationDetails evaluation_details(train::LoadedModel& model, const std::string& set, int worst,
+                                     Communicator& communicator) {
+  const auto meaning = ensemble::meaning_of(model.job().loss.kind);
+  const auto opened = model.open_set(set);
+  const auto predictions = predict_on_ranks(model, *opened.set, communicator, false);
+  if (communicator.rank() != 0) return {};
+  const auto targets = ensemble::as_numbers(meaning, ensemble::targets_of(*opened.set, model.job()));
+  const auto width = static_cast<std::size_t>(elements(model.prediction_shape()));
+  auto details =
+      details_of(meaning, predictions, targets, names_of(model.data(), width), static_cast<std::size_t>(worst),
+                 [&](WorstSample& sample) { add_sample(*opened.set, sample); });
+  details.set = set;
+  details.checkpoint = model.saved().path;
+  details.step = model.saved().step;
+  return details;
+}
+
+/// For people, unless `quiet`; into the job's run directory, if there is one; and on TensorBoard, if the job has it.
+void show_details(const EvaluationDetails& details, const train::LoadedModel& model, bool quiet) {
+  if (!quiet) fmt::print("{}", details_text(details));
+  const Job& job = model.job();
+  if (!std::filesystem::is_directory(job.run_directory)) return;
+  const std::string path = write_details(job.run_directory, details);
+  if (!quiet) fmt::print("wrote {}; lockstep report {} shows it\n", path, job.run_directory);
+  if (job.telemetry.tensorboard.enabled && !details.confusions.empty()) write_board(job.run_directory, details);
+}
+
 int evaluate(EvalArguments& arguments, Communicator& communicator, const JobFile& job, const Registries& registries) {
   const auto start = Clock::now();
   train::require_evaluation_set(arguments.set, job);
   const std::string& given = arguments.job.checkpoint;
   train::LoadedModel model(job, given.empty() ? arguments.checkpoint : given, registries, communicator, {},
                            [&] { return arguments.job.load(train::catalogue_of(registries)); });
+  if (arguments.details) require_rows(model);
   const EvaluationResult result = model.evaluate(arguments.set);
   for (const auto& warning : result.warnings) fmt::print(stderr, "warning: {}\n", warning);
-  if (communicator.rank() == 0) {
-    const auto print = arguments.log == "json" ? print_eval_json : print_eval_text;
-    print(arguments, model.saved(), result, seconds_since(start));
-  }
+  std::optional<EvaluationDetails> details;
+  if (arguments.details) details = evaluation_details(model, arguments.set, arguments.worst, communicator);
+  if (communicator.rank() != 0) return 0;
+  const bool json = arguments.log == "json";
+  (json ? print_eval_json : print_eval_text)(arguments, model.saved(), result, seconds_since(start));
+  if (details) show_details(*details, model, json);
   return 0;
 }
 
@@ -74,13 +170,19 @@ void add_eval(CLI::App& program, Action& run) {
   CLI::App* command = program.add_subcommand("eval", "Evaluate a trained model on every sample of a set, once.");
   command->footer(
       "Only the evaluated set is needed, and the training data if the set is split from them.\n\nExamples:\n  lockstep "
-      "eval runs/cifar10-resnet20 --checkpoint best\n  lockstep eval job.yaml data.test.images=/data/test --set test "
+      "eval runs/cifar10-resnet20 --checkpoint best\n  lockstep eval runs/digits --details\n  lockstep eval job.yaml "
+      "data.test.images=/data/test --set test "
       "--ranks 2 --log json");
   auto arguments = std::make_shared<EvalArguments>();
   arguments->add_to(*command, "one object");
   command->add_option("--checkpoint", arguments->checkpoint, kCheckpointHelp)->capture_default_str();
   command->add_option("--set", arguments->set, "validation, test or train")
       ->check(one_of({"validation", "test", "train"}))
+      ->capture_default_str();
+  command->add_flag("--details", arguments->details,
+                    "also which classes are taken for which, and the worst samples; kept for lockstep report");
+  command->add_option("--worst", arguments->worst, "how many of the worst samples --details keeps")
+      ->check(at_least(0))
       ->capture_default_str();
   command->callback([&run, arguments] { run = [arguments] { return eval(*arguments); }; });
 }

@@ -15,6 +15,7 @@
 #include <type_traits>
 
 #include "cli/commands.hpp"
+#include "cli/details_page.hpp"
 #include "cli/event_series.hpp"
 #include "cli/report_page.hpp"
 #include "cli/run_events.hpp"
@@ -269,10 +270,20 @@ std::string timeline(const std::string& run_directory) {
       escaped(*verdict), escaped(folder));
 }
 
+/// What `lockstep eval --details` has left.
+std::string evaluations(const std::string& run_directory) {
+  std::string text;
+  for (const char* set : {"validation", "test", "train"}) {
+    if (const auto details = read_details(run_directory, set)) text += details_section(*details);
+  }
+  return text;
+}
+
 std::string report_page(const std::string& run_directory, const RunEvents& run) {
   const std::string outcome = run.end ? run.end->outcome : "still running, or died";
-  std::string body = tiles(run) + curves(run) + ranks(run) + (run.end ? phases(*run.end) : "") +
-                     timeline(run_directory) + event_table(run) + environment(run) + configuration(run_directory);
+  std::string body = tiles(run) + curves(run) + evaluations(run_directory) + ranks(run) +
+                     (run.end ? phases(*run.end) : "") + timeline(run_directory) + event_table(run) + environment(run) +
+                     configuration(run_directory);
   if (run.end) body += fmt::format("<p class=\"about\">parameters sha256: {}</p>\n", run.end->parameters_sha256);
   return page_of(run.start.job, outcome + "; " + run_directory, body);
 }

@@ -30,6 +30,10 @@ svg { width: 100%; height: auto; display: block; margin-top: 6px; }
 .faint { opacity: 0.3; stroke-width: 1; } td.best { font-weight: 600; }
 .s0 { --c: var(--c0); } .s1 { --c: var(--c1); } .s2 { --c: var(--c2); } .s3 { --c: var(--c3); }
 .s4 { --c: var(--c4); } .s5 { --c: var(--c5); } .s6 { --c: var(--c6); } .s7 { --c: var(--c7); }
+.matrix svg { max-width: 620px; } .cell { fill: var(--c); }
+.count { fill: var(--ink); font-size: 11px; text-anchor: middle; } .count.light { fill: #fff; }
+h3 { font-size: 15px; margin: 20px 0 10px; } .tile img { width: 96px; image-rendering: pixelated; display: block;
+  margin-bottom: 6px; border-radius: 4px; } .tile:has(img) b { font-size: 16px; } .tile span { display: block; overflow-wrap: anywhere; }
 .bar { display: flex; height: 22px; border-radius: 6px; overflow: hidden; } .bar i { background: var(--c); }
 .card { padding: 14px 16px; overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }

@@ -235,6 +235,9 @@ class WithoutData(unittest.TestCase):
                  for ranks in ("1", "3")]
         self.assertEqual(sorted(lines[0]["metrics"]), ["iou", "r2"])
         self.assertEqual(lines[0]["metrics"], lines[1]["metrics"])
+        error = run("eval", "run", "--details", folder=self.folder, code=64).stderr
+        self.assertEqual(error, "lockstep: eval --details: expected a model that predicts one class, some labels or some "
+                                "numbers for each sample, found one that predicts [28, 28, 1]; leave out --details\n")
         (self.folder / "data" / "0.png").write_bytes(load_bad_data().png(28, 28))
         error = run("predict", "run", "data/0.png", code=64, folder=self.folder).stderr
         self.assertEqual(error, "lockstep: predict: expected a model that predicts classes or numbers, found one that "

@@ -15,7 +15,7 @@ import zlib
 
 LOCKSTEP = os.environ["LOCKSTEP"]
 RECORDED = pathlib.Path(__file__).resolve().parents[1] / "balance" / "report" / "events.jsonl"
-VOID = {"meta", "line", "circle", "path", "br"}
+VOID = {"meta", "line", "circle", "path", "br", "img"}
 CHROMIUM = shutil.which("chromium")
 
 
@@ -90,6 +90,33 @@ class Report(unittest.TestCase):
         self.assertFalse([text for text in page.texts if "fp16" in text or "skipped" in text])
         sha = [line for line in done.stderr.splitlines() if "sha256" in line][0].split()[-1]
         self.assertIn(f"parameters sha256: {sha}", page.texts)
+
+    def test_what_an_evaluation_has_found(self):
+        """Classes, confusions and the worst samples, the same on any number of ranks; each image is in the page."""
+        done = run("train", "steps=20", "evaluate=never", "telemetry.tensorboard.enabled=true",
+                   f"run_directory={self.folder}")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertNotIn("The worst samples", self.page_of(self.folder))
+        path, kept = self.folder / "evaluations" / "validation.json", []
+        for ranks in "1", "2":
+            done = run("eval", self.folder, "--details", "--worst", "5", "--ranks", ranks)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            kept.append(path.read_text())
+        self.assertEqual(kept[0], kept[1])
+        self.assertTrue(done.stdout.endswith(f"wrote {path}; lockstep report {self.folder} shows it\n"), done.stdout)
+        details = json.loads(kept[0])
+        self.assertEqual([row["name"] for row in details["rows"]], [str(digit) for digit in range(10)])
+        right = sum(count for actual, predicted, count in details["confusions"] if actual == predicted)
+        metrics = json.loads(run("eval", self.folder, "--log", "json").stdout)["metrics"]
+        self.assertEqual(right / details["samples"], metrics["accuracy"])
+        losses = [sample["loss"] for sample in details["worst"]]
+        self.assertEqual((losses, len(losses)), (sorted(losses, reverse=True), 5))
+        page = Page(self.page_of(self.folder))
+        self.assertEqual([image[:22] for image in page.fetched], ["data:image/png;base64,"] * 5)
+        self.assertIn(f"Predictions of {details['samples']:,} validation samples, after step 20", page.texts)
+        self.assertEqual(page.counts["rect"], len(details["confusions"]))
+        boards = list((self.folder / "tensorboard" / "validation").iterdir())
+        self.assertIn(b"confusion/validation", boards[0].read_bytes())
 
     def test_a_run_in_fp16(self):
         """The initial scale is so high that gradients overflow."""

@@ -11,6 +11,8 @@ lockstep_script_test(cli.bad COMMAND python3 ${CMAKE_SOURCE_DIR}/tests/bad/run.p
 # What no command line can test.
 add_executable(cli_test ${CMAKE_CURRENT_LIST_DIR}/report_error_test.cpp ${CMAKE_SOURCE_DIR}/src/cli/report_error.cpp
                         ${CMAKE_CURRENT_LIST_DIR}/host_verdicts_test.cpp ${CMAKE_SOURCE_DIR}/src/cli/host_verdicts.cpp
-                        ${CMAKE_CURRENT_LIST_DIR}/sampling_test.cpp ${CMAKE_SOURCE_DIR}/src/cli/sampling.cpp)
-target_link_libraries(cli_test PRIVATE lockstep_train lockstep_flags CLI11::CLI11 fmt::fmt GTest::gtest_main)
+                        ${CMAKE_CURRENT_LIST_DIR}/sampling_test.cpp ${CMAKE_SOURCE_DIR}/src/cli/sampling.cpp
+                        ${CMAKE_CURRENT_LIST_DIR}/evaluation_details_test.cpp
+                        ${CMAKE_SOURCE_DIR}/src/cli/evaluation_details.cpp ${CMAKE_SOURCE_DIR}/src/cli/details_file.cpp)
+target_link_libraries(cli_test PRIVATE lockstep_ensemble lockstep_train lockstep_flags CLI11::CLI11 fmt::fmt GTest::gtest_main)
 gtest_discover_tests(cli_test TEST_PREFIX cli. DISCOVERY_TIMEOUT 60 PROPERTIES LABELS cli)
