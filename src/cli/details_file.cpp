@@ -33,6 +33,7 @@ Json json_of(const EvaluationDetails& details) {
     Json one = {{"name", row.name}, {"samples", row.samples}};
     one[values ? "absolute_error" : "precision"] = values ? row.absolute_error : row.precision;
     one[values ? "root_squared_error" : "recall"] = values ? row.root_squared_error : row.recall;
+    if (row.auc) one["auc"] = *row.auc;
     json["rows"].push_back(std::move(one));
   }
   for (const Confusion& pair : details.confusions) {
@@ -64,7 +65,8 @@ EvaluationDetails details_from(const Json& json) {
                             .precision = row.value("precision", 0.0),
                             .recall = row.value("recall", 0.0),
                             .absolute_error = row.value("absolute_error", 0.0),
-                            .root_squared_error = row.value("root_squared_error", 0.0)});
+                            .root_squared_error = row.value("root_squared_error", 0.0),
+                            .auc = row.contains("auc") ? std::optional<double>(row.at("auc")) : std::nullopt});
   }
   const auto classes = std::ssize(details.rows);
   for (const Json& pair : json.value("confusions", Json::array())) {

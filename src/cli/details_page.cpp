@@ -67,7 +67,7 @@ std::string rows_table(const EvaluationDetails& details) {
                                   : fmt::format(
                                         "<tr><th>{}</th><th class=\"n\">samples</th><th "
                                         "class=\"n\">precision</th><th class=\"n\">recall</th><th "
-                                        "class=\"n\">f1</th></tr>",
+                                        "class=\"n\">f1</th><th class=\"n\">auc</th></tr>",
                                         details.meaning == ensemble::Meaning::classes ? "class" : "label");
   std::string body;
   for (const DetailsRow& row : details.rows) {
@@ -77,7 +77,7 @@ std::string rows_table(const EvaluationDetails& details) {
     body += values ? cell(telemetry::short_number(row.absolute_error)) +
                          cell(telemetry::short_number(row.root_squared_error))
                    : cell(telemetry::grouped(row.samples)) + fraction(row.precision) + fraction(row.recall) +
-                         fraction(f1_of(row));
+                         fraction(f1_of(row)) + (row.auc ? fraction(*row.auc) : cell(""));
     body += "</tr>";
   }
   std::string table = fmt::format("<table>{}{}</table>", head, body);

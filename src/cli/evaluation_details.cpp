@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "telemetry/text.hpp"
@@ -19,6 +21,7 @@ using ensemble::Meaning;
 
 constexpr std::size_t kMostValues = 32;      // values that are worth a row each
 constexpr double kLeastProbability = 1e-12;  // smaller ones count as this, so that a loss is finite
+constexpr std::size_t kMostAreas = 200;      // classes or labels whose areas under the curve are computed
 constexpr std::size_t kConfusedMost = 5;     // pairs that are told to people
 
 double surprise(double probability) {
@@ -83,6 +86,38 @@ struct Counts {
   std::vector<std::int64_t> actual, predicted, right;
 };
 
+/// By the sum of the positives' ranks (Mann and Whitney, 1947); equal scores share the mean of their ranks.
+std::optional<double> area_under_curve(std::vector<std::pair<double, bool>> scores) {
+  std::sort(scores.begin(), scores.end());
+  double positives = 0, ranks = 0;
+  for (std::size_t i = 0, end = 0; i < scores.size(); i = end) {
+    double equal_positives = 0;
+    for (end = i; end < scores.size() && scores[end].first == scores[i].first; ++end) {
+      equal_positives += scores[end].second ? 1 : 0;
+    }
+    positives += equal_positives;
+    ranks += equal_positives * static_cast<double>(i + 1 + end) / 2;
+  }
+  const double negatives = static_cast<double>(scores.size()) - positives;
+  if (positives == 0 || negatives == 0) return std::nullopt;
+  return (ranks - positives * (positives + 1) / 2) / (positives * negatives);
+}
+
+/// `is(sample, k)`: whether a sample is of class or label k; nullopt if it does not count.
+void add_areas(const Judged& judged, const std::function<std::optional<bool>(std::size_t, std::size_t)>& is,
+               std::vector<DetailsRow>& rows) {
+  for (std::size_t k = 0; k < rows.size() && rows.size() <= kMostAreas; ++k) {
+    std::vector<std::pair<double, bool>> scores;
+    for (std::size_t i = 0; i < judged.predictions.size(); ++i) {
+      const auto found = is(i, k);
+      if (!found) continue;
+      if (std::isnan(judged.values(i)[k])) return;
+      scores.emplace_back(judged.values(i)[k], *found);
+    }
+    rows[k].auc = area_under_curve(std::move(scores));
+  }
+}
+
 void judge_classes(const Judged& judged, EvaluationDetails& details, Worst& worst) {
   Counts counts(judged.width());
   std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t> pairs;
@@ -97,6 +132,12 @@ void judge_classes(const Judged& judged, EvaluationDetails& details, Worst& wors
     worst.add(i, surprise(judged.values(i)[actual]));
   }
   details.rows = counts.rows(judged);
+  const auto is = [&](std::size_t i, std::size_t k) {
+    const std::int64_t target = judged.targets.classes[i];
+    const bool counts_here = target >= 0 && target < static_cast<std::int64_t>(judged.width());
+    return counts_here ? std::optional(target == static_cast<std::int64_t>(k)) : std::nullopt;
+  };
+  add_areas(judged, is, details.rows);
   for (const auto& [pair, samples] : pairs) details.confusions.push_back({pair.first, pair.second, samples});
 }
 
@@ -120,6 +161,8 @@ void judge_labels(const Judged& judged, EvaluationDetails& details, Worst& worst
   }
   details.samples = std::ssize(judged.predictions);
   details.rows = counts.rows(judged);
+  add_areas(
+      judged, [&](std::size_t i, std::size_t k) { return std::optional(judged.target(i, k) > 0.5); }, details.rows);
 }
 
 void describe_labels(const Judged& judged, WorstSample& sample) {
@@ -224,15 +267,16 @@ std::string details_text(const EvaluationDetails& details) {
   std::string text;
   if (!details.rows.empty()) {
     text += values ? fmt::format("  {:<{}} {:>10} {:>10}\n", "value", width, "mae", "rmse")
-                   : fmt::format("  {:<{}} {:>10} {:>10} {:>10} {:>10}\n",
+                   : fmt::format("  {:<{}} {:>10} {:>10} {:>10} {:>10} {:>10}\n",
                                  details.meaning == Meaning::classes ? "class" : "label", width, "samples", "precision",
-                                 "recall", "f1");
+                                 "recall", "f1", "auc");
   }
   for (const DetailsRow& row : details.rows) {
     text += values ? fmt::format("  {:<{}} {:>10.4g} {:>10.4g}\n", row.name, width, row.absolute_error,
                                  row.root_squared_error)
-                   : fmt::format("  {:<{}} {:>10} {:>10.4f} {:>10.4f} {:>10.4f}\n", row.name, width,
-                                 telemetry::grouped(row.samples), row.precision, row.recall, f1_of(row));
+                   : fmt::format("  {:<{}} {:>10} {:>10.4f} {:>10.4f} {:>10.4f} {:>10}\n", row.name, width,
+                                 telemetry::grouped(row.samples), row.precision, row.recall, f1_of(row),
+                                 row.auc ? fmt::format("{:.4f}", *row.auc) : "");
   }
   std::vector<std::string> pairs;
   for (const Confusion& pair : confused_most(details)) {

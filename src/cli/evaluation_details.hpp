@@ -21,6 +21,10 @@ struct DetailsRow {
   /// Classes and labels: the shares that are right of those that are predicted as this, and of those that are this.
   /// Values: the mean of the errors' absolute values, and the root of that of their squares.
   double precision = 0, recall = 0, absolute_error = 0, root_squared_error = 0;
+  /// Classes and labels: the area under the curve of true against false positives, that is, how often a sample that is
+  /// this is given a higher probability of it than one that is not, with equal ones as half. None where all are, or
+  /// none is, or where there are more classes than are worth it.
+  std::optional<double> auc;
   bool operator==(const DetailsRow&) const = default;
 };
 

@@ -51,6 +51,15 @@ TEST(EvaluationDetails, ClassesAreCountedByWhatTheyAreTakenFor) {
   EXPECT_EQ(most[0].samples, 2);
 }
 
+TEST(EvaluationDetails, AreaUnderTheCurve) {
+  // Of the positives 0.9, 0.5, 0.2 and the negatives 0.5, 0.1: five pairs in order, one equal.
+  const auto details = judged(Meaning::probabilities, {{0.9}, {0.5}, {0.2}, {0.5}, {0.1}},
+                              {.classes = {}, .values = {1, 1, 1, 0, 0}}, {"yes"});
+  EXPECT_DOUBLE_EQ(details.rows[0].auc.value(), (2 + 1.5 + 1) / 6);
+  const auto all = judged(Meaning::probabilities, {{0.9}, {0.5}}, {.classes = {}, .values = {1, 1}}, {"yes"});
+  EXPECT_EQ(all.rows[0].auc, std::nullopt);
+}
+
 TEST(EvaluationDetails, TheWorstComeFirst) {
   const auto details = of_classes();
   ASSERT_EQ(details.worst.size(), 3U);
@@ -96,10 +105,10 @@ TEST(EvaluationDetails, WhatIsNoNumberIsTheWorst) {
 
 TEST(EvaluationDetails, ForPeople) {
   EXPECT_EQ(details_text(of_classes()),
-            "  class           samples  precision     recall         f1\n"
-            "  ant                   1     0.5000     1.0000     0.6667\n"
-            "  bee                   2     0.3333     0.5000     0.4000\n"
-            "  cat                   2     0.0000     0.0000     0.0000\n"
+            "  class           samples  precision     recall         f1        auc\n"
+            "  ant                   1     0.5000     1.0000     0.6667     1.0000\n"
+            "  bee                   2     0.3333     0.5000     0.4000     0.5833\n"
+            "  cat                   2     0.0000     0.0000     0.0000     0.7500\n"
             "  most often taken for another: cat as bee (2), bee as ant (1)\n"
             "  worst: #3, loss 2.303, is cat, predicted bee (0.8000)\n");
 }
