@@ -23,6 +23,7 @@ import shared  # noqa: E402  pylint: disable=wrong-import-position
 
 SCRIPT = ROOT / "tests/kubernetes/cluster.sh"
 PROGRAM = os.environ["LOCKSTEP"]
+GATEWAY = "10.244.77.1"  # this machine, as pods see it
 PATIENCE = 400  # seconds; a replaced pod waits for Kubernetes' back-off
 DATA = ["data.train.digits.count=256", "data.validation.digits.count=64", "batch_size=32", "shards=8",
         "learning_rate=0.002", "evaluate=never"]

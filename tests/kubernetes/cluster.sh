@@ -6,6 +6,9 @@
 #   tests/kubernetes/cluster.sh up IMAGE...    IMAGE: archives that the nodes import
 #   tests/kubernetes/cluster.sh lose NUMBER    the power of a node fails
 #   tests/kubernetes/cluster.sh revive NUMBER  it is back, without the containers that it had
+#   tests/kubernetes/cluster.sh judge          what pods send first, to pods or to this machine, waits in netfilter's
+#                                              queue 77 for a verdict
+#   tests/kubernetes/cluster.sh pass           it does not any more
 #   tests/kubernetes/cluster.sh down           leaves nothing behind
 #
 # BIN holds the programs (tools/build.sh kubernetes). All state is in $CLUSTER, a tmpfs (default /run/lockstep-cluster):
@@ -19,10 +22,11 @@ BIN=${BIN:-$PWD/../../build/kubernetes-tools/bin}
 PATH=$BIN:$PATH:/usr/sbin
 BRIDGE=lockstep0
 GATEWAY=10.244.77.1
+FIRST_PACKETS=(-i "$BRIDGE" -m conntrack --ctstate NEW -j NFQUEUE --queue-num 77)
 export KUBECONFIG=$R/admin.kubeconfig
 # The kubelet changes these; they are put back.
 SYSCTLS=(vm.overcommit_memory vm.panic_on_oom kernel.panic kernel.panic_on_oops kernel.keys.root_maxkeys
-  kernel.keys.root_maxbytes net.ipv4.ip_forward)
+  kernel.keys.root_maxbytes net.ipv4.ip_forward net.bridge.bridge-nf-call-iptables)
 
 skip() { echo "skipped: $*"; exit 77; }
 
@@ -277,7 +281,22 @@ revive() {
   wait_for 120 all_ready
 }
 
+# By iptables, since a kernel may have its queues without nftables' own way into them.
+judge() {
+  sysctl -q net.bridge.bridge-nf-call-iptables=1
+  iptables -w -t mangle -A FORWARD "${FIRST_PACKETS[@]}"
+  iptables -w -t mangle -A INPUT "${FIRST_PACKETS[@]}"
+}
+
+pass() {
+  local chain
+  for chain in FORWARD INPUT; do
+    while iptables -w -t mangle -D "$chain" "${FIRST_PACKETS[@]}" 2>/dev/null; do :; done
+  done
+}
+
 down() {
+  pass
   [ -d "$R" ] || return 0
   local i name names=()
   for ((i = 0; i < NODES; i++)); do names+=("kubelet-$i"); done
@@ -305,6 +324,8 @@ case ${1:-} in
   up) shift; probe; up "$@" ;;
   lose) lose "$2" ;;
   revive) revive "$2" ;;
+  judge) judge ;;
+  pass) pass ;;
   down) down ;;
-  *) sed -n '2,13s/^# \{0,1\}//p' "$0"; exit 64 ;;
+  *) sed -n '2,16s/^# \{0,1\}//p' "$0"; exit 64 ;;
 esac
