@@ -13,11 +13,11 @@ import shutil
 import signal
 import subprocess
 
-from cluster import SCRIPT, wait_until
+from cluster import LAB, SCRIPT, wait_until
 from free_ports import free_port
 from kube_tools import programs
 
-QUEUE = 77
+QUEUE = 77 + int(LAB or 0)
 PLACE = "/run/secrets/kubernetes.io/serviceaccount"
 SCRIPT_IN_RUN = f'mount -t tmpfs t /run && mkdir -p {PLACE} && echo "$CA" >{PLACE}/ca.crt && printf %s "$TOKEN" >{PLACE}/token && exec "$@"'
 LISTENERS = pathlib.Path("/proc/net/netfilter/nfnetlink_queue")
