@@ -20,7 +20,7 @@ test=(python3 python3-venv iproute2 openssh-client patchelf)
 # that want them are then skipped.
 [ -d /run/systemd/system ] || test+=(openssh-server prometheus)
 long=(debootstrap)
-k8s=(openssl buildah debootstrap containerd runc containernetworking-plugins busybox-static iproute2 openssh-client zstd)
+k8s=(openssl buildah debootstrap containerd runc containernetworking-plugins busybox-static iproute2 iptables openssh-client zstd)
 # Installing slurm-wlm and munge starts their daemons; where services are run, they are left to the user.
 slurm=(iproute2)
 [ -d /run/systemd/system ] || slurm+=(slurm-wlm munge slurmdbd mariadb-server-core mariadb-client-core)

@@ -97,7 +97,9 @@ say "building the image"
   --build-arg BUILD_BASE="$base" --build-arg RUN_BASE="$base" --build-arg PACKAGE="${package#"$PWD"/}" \
   --build-arg REVISION="$(git rev-parse HEAD 2>/dev/null || echo unknown)" --file docker/Dockerfile . >&2
 if [ $# -gt 0 ]; then
-  rm -f "$1"
-  "${store[@]}" push -q "localhost/lockstep:$tag" "docker-archive:$1:localhost/lockstep:$tag" >&2
+  # Others may read the archive that is there.
+  rm -f "$1.new"
+  "${store[@]}" push -q "localhost/lockstep:$tag" "docker-archive:$1.new:localhost/lockstep:$tag" >&2
+  mv "$1.new" "$1"
 fi
 echo "${store[*]}"

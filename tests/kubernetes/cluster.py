@@ -23,6 +23,8 @@ import shared  # noqa: E402  pylint: disable=wrong-import-position
 
 SCRIPT = ROOT / "tests/kubernetes/cluster.sh"
 PROGRAM = os.environ["LOCKSTEP"]
+LAB = os.environ.get("LAB", "")  # which of the clusters that may be beside each other
+GATEWAY = f"10.244.{77 + int(LAB or 0)}.1"  # this machine, as pods see it
 PATIENCE = 400  # seconds; a replaced pod waits for Kubernetes' back-off
 DATA = ["data.train.digits.count=256", "data.validation.digits.count=64", "batch_size=32", "shards=8",
         "learning_rate=0.002", "evaluate=never"]
@@ -58,7 +60,7 @@ class Cluster:
         skip_with(script(SCRIPT, "probe"))
         self.bin = programs("kubernetes")
         self.helm = programs("helm") / "helm"
-        self.state = pathlib.Path(os.environ.get("CLUSTER", "/run/lockstep-cluster"))
+        self.state = pathlib.Path(os.environ.get("CLUSTER", f"/run/lockstep-cluster{LAB}"))
         self.environment = {**os.environ, "BIN": str(self.bin), "KUBECONFIG": str(self.state / "admin.kubeconfig")}
         self.image = pathlib.Path(os.environ.get("LOCKSTEP_IMAGE", ROOT / "build/images/lockstep.tar"))
         self.runs = None

@@ -6,23 +6,30 @@
 #   tests/kubernetes/cluster.sh up IMAGE...    IMAGE: archives that the nodes import
 #   tests/kubernetes/cluster.sh lose NUMBER    the power of a node fails
 #   tests/kubernetes/cluster.sh revive NUMBER  it is back, without the containers that it had
+#   tests/kubernetes/cluster.sh judge          what pods send first, to pods or to this machine, waits in netfilter's
+#                                              queue 77 (78 with LAB=1) for a verdict
+#   tests/kubernetes/cluster.sh pass           it does not any more
 #   tests/kubernetes/cluster.sh down           leaves nothing behind
 #
 # BIN holds the programs (tools/build.sh kubernetes). All state is in $CLUSTER, a tmpfs (default /run/lockstep-cluster):
-# admin.kubeconfig, log/, and per node a folder. NODES (2), PORT (6443) and the 4 ports after it must be free.
+# admin.kubeconfig, log/, and per node a folder. NODES (2), PORT (6443) and the 4 ports after it must be free. With LAB=1
+# it is a second cluster beside the first, with a network, ports and a folder (/run/lockstep-cluster1) of its own.
 set -euo pipefail
 cd "$(dirname "$0")"
-R=${CLUSTER:-/run/lockstep-cluster}
+LAB=${LAB:-}
+R=${CLUSTER:-/run/lockstep-cluster$LAB}
 NODES=${NODES:-2}
-PORT=${PORT:-6443}
+PORT=${PORT:-$((6443 + 100 * LAB))}
 BIN=${BIN:-$PWD/../../build/kubernetes-tools/bin}
 PATH=$BIN:$PATH:/usr/sbin
-BRIDGE=lockstep0
-GATEWAY=10.244.77.1
+BRIDGE=lockstep${LAB:-0}
+GATEWAY=10.244.$((77 + LAB)).1
+CGROUP=lockstep$LAB
+FIRST_PACKETS=(-i "$BRIDGE" -m conntrack --ctstate NEW -j NFQUEUE --queue-num $((77 + LAB)))
 export KUBECONFIG=$R/admin.kubeconfig
 # The kubelet changes these; they are put back.
 SYSCTLS=(vm.overcommit_memory vm.panic_on_oom kernel.panic kernel.panic_on_oops kernel.keys.root_maxkeys
-  kernel.keys.root_maxbytes net.ipv4.ip_forward)
+  kernel.keys.root_maxbytes net.ipv4.ip_forward net.bridge.bridge-nf-call-iptables)
 
 skip() { echo "skipped: $*"; exit 77; }
 
@@ -131,14 +138,14 @@ EOF
 cgroup() {
   local top=/sys/fs/cgroup controller folder file
   if [ -f "$top/cgroup.controllers" ]; then
-    mkdir -p "$top/lockstep/$1"
-    for folder in . lockstep "lockstep/$1"; do
+    mkdir -p "$top/$CGROUP/$1"
+    for folder in . "$CGROUP" "$CGROUP/$1"; do
       sed 's/[a-z]\+/+&/g' "$top/$folder/cgroup.controllers" >"$top/$folder/cgroup.subtree_control"
     done
     return
   fi
-  for controller in "$top"/*/; do mkdir -p "$controller/lockstep/$1"; done
-  for folder in lockstep "lockstep/$1"; do
+  for controller in "$top"/*/; do mkdir -p "$controller/$CGROUP/$1"; done
+  for folder in "$CGROUP" "$CGROUP/$1"; do
     for file in cpuset.cpus cpuset.mems; do cat "$top/cpuset/$file" >"$top/cpuset/$folder/$file"; done
   done
 }
@@ -177,7 +184,7 @@ healthzPort: $((PORT + 20 + $1))
 authentication: {anonymous: {enabled: true}, webhook: {enabled: false}}
 authorization: {mode: AlwaysAllow}
 cgroupDriver: cgroupfs
-cgroupRoot: /lockstep/node-$1
+cgroupRoot: /$CGROUP/node-$1
 failCgroupV1: false
 failSwapOn: false
 makeIPTablesUtilChains: false
@@ -277,7 +284,22 @@ revive() {
   wait_for 120 all_ready
 }
 
+# By iptables, since a kernel may have its queues without nftables' own way into them.
+judge() {
+  sysctl -q net.bridge.bridge-nf-call-iptables=1
+  iptables -w -t mangle -A FORWARD "${FIRST_PACKETS[@]}"
+  iptables -w -t mangle -A INPUT "${FIRST_PACKETS[@]}"
+}
+
+pass() {
+  local chain
+  for chain in FORWARD INPUT; do
+    while iptables -w -t mangle -D "$chain" "${FIRST_PACKETS[@]}" 2>/dev/null; do :; done
+  done
+}
+
 down() {
+  pass
   [ -d "$R" ] || return 0
   local i name names=()
   for ((i = 0; i < NODES; i++)); do names+=("kubelet-$i"); done
@@ -295,7 +317,7 @@ down() {
   ip link del "$BRIDGE" 2>/dev/null || true
   [ ! -s "$R/sysctl.before" ] || sysctl -q -p "$R/sysctl.before" || true
   awk -v r="$R" 'index($2, r) == 1 {print $2}' /proc/mounts | sort -r | xargs -r umount -l
-  find /sys/fs/cgroup/lockstep /sys/fs/cgroup/*/lockstep -depth -type d -exec rmdir {} + 2>/dev/null || true
+  find /sys/fs/cgroup/"$CGROUP" /sys/fs/cgroup/*/"$CGROUP" -depth -type d -exec rmdir {} + 2>/dev/null || true
   find /var/log/containers -xtype l -delete 2>/dev/null || true
   rmdir "$R"
 }
@@ -305,6 +327,8 @@ case ${1:-} in
   up) shift; probe; up "$@" ;;
   lose) lose "$2" ;;
   revive) revive "$2" ;;
+  judge) judge ;;
+  pass) pass ;;
   down) down ;;
-  *) sed -n '2,13s/^# \{0,1\}//p' "$0"; exit 64 ;;
+  *) sed -n '2,17s/^# \{0,1\}//p' "$0"; exit 64 ;;
 esac

@@ -21,3 +21,7 @@ lockstep_script_test(kubernetes.sweep LABEL kubernetes TIMEOUT 7200
                      COMMAND ${TEST_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/sweep_cluster_test.py)
 lockstep_script_test(kubernetes.teams LABEL kubernetes TIMEOUT 7200
                      COMMAND ${TEST_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/teams_cluster_test.py)
+lockstep_script_test(kubernetes.store LABEL kubernetes TIMEOUT 7200
+                     COMMAND ${TEST_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/store_cluster_test.py)
+lockstep_script_test(kubernetes.network LABEL kubernetes TIMEOUT 7200
+                     COMMAND ${TEST_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/network_cluster_test.py)

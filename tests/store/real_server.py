@@ -17,14 +17,14 @@ import shared
 
 
 class VersityGateway:
-    """versitygw over a folder, with one bucket."""
+    """versitygw over a folder, with one bucket, at an address of this machine."""
 
-    def __init__(self, bucket="data"):
+    def __init__(self, bucket="data", address="127.0.0.1"):
         self.bucket = bucket
         self.folder = tempfile.TemporaryDirectory()
-        self.port = free_ports.free_port()
+        self.address, self.port = address, free_ports.free_port()
         self.process = subprocess.Popen(
-            [kube_tools.programs("s3") / "versitygw", "--port", f"127.0.0.1:{self.port}", "--access", s3_server.KEY_ID,
+            [kube_tools.programs("s3") / "versitygw", "--port", f"{address}:{self.port}", "--access", s3_server.KEY_ID,
              "--secret", s3_server.SECRET, "--quiet", "posix", self.folder.name],
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         shared.wait_until(self.makes_the_bucket, "versitygw answers")
@@ -38,7 +38,7 @@ class VersityGateway:
     def send(self, method, path, body=b""):
         """A signed request; returns its status."""
         now = datetime.datetime.now(datetime.timezone.utc)
-        headers = {"host": f"127.0.0.1:{self.port}", "x-amz-content-sha256": hashlib.sha256(body).hexdigest(),
+        headers = {"host": f"{self.address}:{self.port}", "x-amz-content-sha256": hashlib.sha256(body).hexdigest(),
                    "x-amz-date": now.strftime("%Y%m%dT%H%M%SZ")}
         scope = f"{now:%Y%m%d}/us-east-1/s3/aws4_request"
         names = ";".join(headers)
@@ -52,7 +52,7 @@ class VersityGateway:
         signature = hmac.new(key, text.encode(), hashlib.sha256).hexdigest()
         headers["authorization"] = (f"AWS4-HMAC-SHA256 Credential={s3_server.KEY_ID}/{scope}, SignedHeaders={names}, "
                                     f"Signature={signature}")
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        connection = http.client.HTTPConnection(self.address, self.port, timeout=30)
         connection.request(method, s3_server.quoted(path, "/"), body, headers)
         status = connection.getresponse().status
         connection.close()
@@ -60,7 +60,7 @@ class VersityGateway:
 
     @property
     def environment(self):
-        return {"AWS_ENDPOINT_URL": f"http://127.0.0.1:{self.port}", "AWS_ACCESS_KEY_ID": s3_server.KEY_ID,
+        return {"AWS_ENDPOINT_URL": f"http://{self.address}:{self.port}", "AWS_ACCESS_KEY_ID": s3_server.KEY_ID,
                 "AWS_SECRET_ACCESS_KEY": s3_server.SECRET}
 
     def put_tree(self, folder, prefix):
