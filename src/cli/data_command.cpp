@@ -65,7 +65,7 @@ void add_data_fetch(CLI::App& data, Action& run) {
   CLI::App* command = data.add_subcommand("fetch", "Download a well-known data set and verify it.");
   command->footer("Example:\n  lockstep data fetch cifar10 --to /data/cifar10");
   auto arguments = std::make_shared<FetchArguments>();
-  command->add_option("NAME", arguments->name, "mnist or cifar10")->required();
+  command->add_option("NAME", arguments->name, "mnist, cifar10 or tinyshakespeare")->required();
   command->add_option("--to", arguments->directory, "the directory to write to; data/NAME by default");
   command->add_option("--mirrors", arguments->mirrors, "a file with other mirrors, in the format of mirrors.json");
   command->callback([&run, arguments] { run = [arguments] { return fetch(*arguments); }; });

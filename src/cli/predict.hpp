@@ -46,8 +46,9 @@ using PredictSet = std::function<std::vector<SamplePrediction>(const DataSet&)>;
 
 /// `--log csv`: a line; fields are quoted where they must be.
 void print_csv(const std::vector<std::string>& fields);
-/// The names of a prediction's numbers: classes, or value, value2, ...
-[[nodiscard]] std::vector<std::string> value_names(const DataSetInfo& info, std::size_t values);
+/// The names of a prediction's numbers: classes, of two with one number the second; a table's targets; or value,
+/// value2, ...
+[[nodiscard]] std::vector<std::string> value_names(const train::LoadedModel& model, std::size_t values);
 
 /// `model`: says what samples and predictions are like; `predict` predicts them.
 void predict_images(const train::LoadedModel& model, const PredictOptions& options, const PredictSet& predict);

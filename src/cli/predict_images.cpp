@@ -192,7 +192,7 @@ void print_sample(const train::LoadedModel& model, const PredictOptions& options
 void print_images_csv(const train::LoadedModel& model, const ImageFiles& samples,
                       const std::vector<SamplePrediction>& predictions) {
   auto header = names_of(model.inputs());
-  const auto values = value_names(model.data(), predictions.empty() ? 0 : predictions[0].values.size());
+  const auto values = value_names(model, predictions.empty() ? 0 : predictions[0].values.size());
   header.insert(header.end(), values.begin(), values.end());
   print_csv(header);
   for (std::size_t i = 0; i < predictions.size(); ++i) {

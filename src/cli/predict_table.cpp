@@ -1,6 +1,5 @@
 // Rows of a table through the columns, categories and statistics of the training set, to numbers or classes.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <nlohmann/json.hpp>
 #include <string>
@@ -31,14 +30,21 @@ void print_row_classes(const std::string& name, const SamplePrediction& row, con
   for (const std::size_t i : order) fmt::print("  {:>8.4f}  {}\n", row.values[i], info.class_names.at(i));
 }
 
-void print_row_values(const std::string& name, const SamplePrediction& row, const PredictOptions& options) {
+/// `names`: of the row's values.
+void print_row_values(const std::string& name, const SamplePrediction& row, const std::vector<std::string>& names,
+                      const PredictOptions& options) {
   if (options.json) {
     const Json line = {
         {"event", "predict"}, {"row", name}, {row.probabilities ? "probabilities" : "values", row.values}};
     fmt::print("{}\n", line.dump(-1, ' ', false, Json::error_handler_t::replace));
     return;
   }
-  fmt::print("{}  {:.6g}\n", name, fmt::join(row.values, "  "));
+  fmt::print("{}", name);
+  for (std::size_t i = 0; i < row.values.size(); ++i) {
+    const bool alone = row.values.size() == 1 && !row.probabilities;  // the target's number
+    fmt::print("  {}{}{:.6g}", alone ? "" : names[i], alone ? "" : " ", row.values[i]);
+  }
+  fmt::print("\n");
 }
 
 }  // namespace
@@ -55,10 +61,10 @@ void predict_table(const train::LoadedModel& model, const PredictOptions& option
   const DataSetInfo& info = model.data();
   const auto rows = data::open(source, {.like = &info});
   const auto predictions = predict(*rows);
+  const auto names = value_names(model, predictions.empty() ? 0 : predictions[0].values.size());
   if (options.csv && options.print) {
-    const std::size_t values = predictions.empty() ? 0 : predictions[0].values.size();
     std::vector<std::string> header = {"row"};
-    for (auto& name : value_names(info, values)) header.push_back(std::move(name));
+    header.insert(header.end(), names.begin(), names.end());
     print_csv(header);
     for (std::size_t i = 0; i < predictions.size(); ++i) {
       std::vector<std::string> fields = {rows->name(static_cast<std::int64_t>(i))};
@@ -72,7 +78,7 @@ void predict_table(const train::LoadedModel& model, const PredictOptions& option
     if (row.values.size() == info.class_names.size() && row.probabilities) {
       print_row_classes(rows->name(id), row, info, options);
     } else {
-      print_row_values(rows->name(id), row, options);
+      print_row_values(rows->name(id), row, names, options);
     }
   }
 }

@@ -61,8 +61,12 @@ void print_csv(const std::vector<std::string>& fields) {
   fmt::print("{}\n", line);
 }
 
-std::vector<std::string> value_names(const DataSetInfo& info, std::size_t values) {
-  if (info.class_names.size() == values) return info.class_names;
+std::vector<std::string> value_names(const train::LoadedModel& model, std::size_t values) {
+  const auto& classes = model.data().class_names;
+  if (classes.size() == values) return classes;
+  if (classes.size() == 2 && values == 1) return {classes[1]};  // of binary cross entropy: the positive one
+  const auto& targets = model.job().data.train.target;
+  if (targets.size() == values) return targets;
   std::vector<std::string> names;
   for (std::size_t i = 0; i < values; ++i) names.push_back(i == 0 ? "value" : fmt::format("value{}", i + 1));
   return names;

@@ -113,7 +113,8 @@ inline std::vector<NamedAttributes> schedule_entries() {
   const AttributeSpec final = number_attribute("final", 0, 0, 1e9);
   NamedAttributes steps = entry("steps", {milestones, number_attribute("factor", 0.1, 0, 1e9)});
   steps.checks = {{{"milestones"}, rising}};
-  return {entry("constant"), steps, entry("linear", {final}), entry("cosine", {final})};
+  return {entry("constant"), steps, entry("linear", {final}), entry("cosine", {final}),
+          entry("one_cycle"), entry("wsd", {number_attribute("decay", 0.1, 0, 1)})};
 }
 
 inline Catalogue test_catalogue() {
@@ -124,7 +125,7 @@ inline Catalogue test_catalogue() {
       entry("conv", {integer_attribute("filters", std::nullopt, 1), sizes_attribute("kernel", std::nullopt),
                      sizes_attribute("stride", std::vector<std::int64_t>{1}), padding_attribute(),
                      flag_attribute("bias", true)}),
-      entry("max_pool", {sizes_attribute("kernel", std::vector<std::int64_t>{2})}),
+      entry("max_pool", {sizes_attribute("kernel", std::vector<std::int64_t>{2})}, "kernel"),
       entry("global_pool", {choice_attribute("kind", {"average", "max"})}, "kind"),
       entry("batch_norm", {number_attribute("momentum", 0.1, 0, 1)}),
       entry("dropout", {number_attribute("rate", 0.5, 0, 1)}, "rate"),
@@ -132,6 +133,9 @@ inline Catalogue test_catalogue() {
       entry("embedding",
             {integer_attribute("vocabulary", std::nullopt, 1), integer_attribute("width", std::nullopt, 1)}),
       entry("lstm", {integer_attribute("features", std::nullopt, 1)}, "features"),
+      entry("gru", {integer_attribute("features", std::nullopt, 1)}, "features"),
+      entry("reshape", {sizes_attribute("shape", std::nullopt)}, "shape"),
+      entry("slice", {integer_attribute("axis", -1, -8), integer_attribute("begin", 0, -1e9), optional_attribute("end")}),
       entry("scale", {number_attribute("factor", 1, -1e9, 1e9)}),
       joining("add"),
       joining("concat"),
@@ -147,7 +151,10 @@ inline Catalogue test_catalogue() {
       entry("lenet"),
       entry("llama", {integer_attribute("layers", 4, 1), integer_attribute("heads", 4, 1),
                       integer_attribute("kv_heads", 4, 1), integer_attribute("width", 128, 1)}),
-      entry("mlp", {sizes_attribute("hidden", std::vector<std::int64_t>{64})}, "hidden"),
+      entry("mlp",
+            {sizes_attribute("hidden", std::vector<std::int64_t>{64}), number_attribute("dropout", 0, 0, 1),
+             optional_attribute("classes")},
+            "hidden"),
       entry("resnet", {integer_attribute("depth", 20, 18), optional_attribute("classes")}),
   };
   known.models.back().batch_statistics = true;
@@ -164,8 +171,10 @@ inline Catalogue test_catalogue() {
                                 optional_attribute("heads"), optional_attribute("width")},
                                "size"));
   known.losses = {entry("cross_entropy", {number_attribute("label_smoothing", 0, 0, 1), ignored_index()}),
-                  entry("mean_squared_error"), entry("binary_cross_entropy")};
-  known.metrics = {"accuracy", "binary_accuracy", "iou", "macro_f1", "mae", "perplexity", "r2", "rmse", "top5"};
+                  entry("mean_squared_error"), entry("huber", {number_attribute("delta", 1, 0, 1e9)}, "delta"),
+                  entry("binary_cross_entropy", {number_attribute("positive_weight", 1, 0, 1e9)})};
+  known.metrics = {"accuracy", "binary_accuracy", "f1", "iou", "macro_f1", "mae", "perplexity", "precision", "r2",
+                   "recall", "rmse", "top5"};
   known.optimizers = {sgd_entry(), adam_entry("adam", 0), adam_entry("adamw", 0.01), adam_entry("lamb", 0.01)};
   for (std::size_t i = 1; i < known.optimizers.size(); ++i) known.optimizers[i].learning_rate = 0.001;
   known.schedules = schedule_entries();

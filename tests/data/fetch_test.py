@@ -115,7 +115,7 @@ class Fetch(unittest.TestCase):
 
     def test_the_program_has_a_list_of_its_own(self):
         error = self.run_fetch("nothing", code=64).stderr
-        self.assertRegex(error, r"^lockstep: 'nothing' is no data set of /.*/mirrors.json; it has cifar10, mnist\n$")
+        self.assertRegex(error, r"^lockstep: 'nothing' is no data set of /.*/mirrors.json; it has cifar10, mnist, tinyshakespeare\n$")
 
 
 if __name__ == "__main__":

@@ -97,6 +97,8 @@ class Tables(unittest.TestCase):
         (self.folder / "job.yaml").write_text(JOB % (1, "tall", "binary_cross_entropy",
                                                      "binary_accuracy, precision, recall, f1"))
         self.run_it("train", "job.yaml", "data.train.table.features=sepal", "epochs=2", "learning_rate=0.01")
+        line = self.run_it("predict", "runs/flowers", "flowers.csv").stdout.splitlines()[0]
+        self.assertRegex(line, r"^flowers\.csv:2  yes [-.e\d]+$")
         metrics = self.evaluated("runs/flowers")
         said = [json.loads(line)["probabilities"][0] > 0.5
                 for line in self.run_it("predict", "runs/flowers", "flowers.csv", "--log", "json").stdout.splitlines()]
@@ -113,7 +115,9 @@ class Tables(unittest.TestCase):
         self.assertLess(self.evaluated("runs/flowers")["mae"], 0.3)
         lines = self.run_it("predict", "runs/flowers", "flowers.csv").stdout.splitlines()
         self.assertEqual(len(lines), 60)
-        self.assertEqual(len(lines[0].split()), 3)
+        self.assertRegex(lines[0], r"^flowers\.csv:2  petal [-.e\d]+  sepal [-.e\d]+$")
+        header = self.run_it("predict", "runs/flowers", "flowers.csv", "--log", "csv").stdout.splitlines()[0]
+        self.assertEqual(header, "row,petal,sepal")
 
     def test_a_target_that_is_no_share(self):
         (self.folder / "job.yaml").write_text(JOB % (1, "sepal", "binary_cross_entropy", "f1"))
