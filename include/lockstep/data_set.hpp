@@ -19,6 +19,7 @@ struct Feature {
     tokens,   ///< i32 [length]
     tensor,   ///< anything else, passed through as it is
     columns,  ///< f32 [elements of DataSetInfo::columns], a row of a table; NaN: missing
+    weight,   ///< f32 [], at least 0: how much the sample's loss counts in training; it does not feed the model
   };
   std::string name;  ///< "image", "label", "left"
   Kind kind = Kind::tensor;

@@ -34,7 +34,7 @@ struct Start {
   std::int64_t arena_bytes = 0;
   double seconds = 0;
   std::string version;
-  std::optional<std::string> algorithms, shards_chosen, inputs, index, initialized;
+  std::optional<std::string> algorithms, shards_chosen, inputs, index, initialized, weights;
 
   template <class Field>
   static void describe(Field&& field) {
@@ -63,6 +63,7 @@ struct Start {
     field("inputs", &Start::inputs, "on GPUs: where the inputs of a step are prepared");
     field("initialized", &Start::initialized,
           "with `initialize`, where the run begins: which tensors have values of the file");
+    field("weights", &Start::weights, "with weights of samples, how the loss counts them");
     field("index", &Start::index, "whether the index of the data set was read (\"cached\") or built (\"made\")");
   }
 };

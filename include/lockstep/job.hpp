@@ -54,6 +54,9 @@ struct SourceOptions {
   std::int64_t first = 0;                       ///< digits: index of the first digit
   bool pairs = false;                           ///< digits: two digits and whether they are equal (left, right, label)
   bool masks = false;                           ///< digits: also where the ink is (image, mask, label)
+  bool same = false;                            ///< digits: with pairs, both are equal, and label is which they are
+  bool triplets = false;                        ///< digits: two equal ones and another (anchor, positive, negative,
+                                                ///< label)
   SourcePart part = SourcePart::automatic;      ///< idx, cifar
   Tokenizer tokenizer = Tokenizer::characters;  ///< text
   std::string tokenizer_file;       ///< text: a tokenizer.json, or a folder with one or with vocab.json and merges.txt;
@@ -64,6 +67,8 @@ struct SourceOptions {
   std::vector<std::string> target;  ///< table: columns to predict
   std::vector<std::string> features;     ///< table: columns to predict from; empty: all others
   std::vector<std::string> categorical;  ///< table: columns of numbers that are names of categories
+  std::string weight;                    ///< table: the column of the rows' weights; empty: none
+  std::string weights;                   ///< other kinds: a file with the samples' weights; empty: none
   BadWhenIndexed bad_samples = BadWhenIndexed::refuse;
   Place place;
 };
@@ -90,14 +95,36 @@ struct MixOptions {
   Place place;
 };
 
+/// How much the loss of a training sample counts, by its class.
+struct ClassWeightOptions {
+  bool balanced = false;                  ///< samples / (classes * samples of the class)
+  std::map<std::string, double> by_name;  ///< classes that are not named have 1
+  std::vector<double> by_number;
+  Place place;
+};
+
+/// One of the parts of equal size that a training set is cut into, each a validation set in its turn.
+struct Fold {
+  std::int64_t number = 0;  ///< from 1
+  std::int64_t of = 0;      ///< 0: no fold
+};
+
 struct DataOptions {
   SourceOptions train;
   std::optional<SourceOptions> validation, test;
-  double validation_fraction = 0;           ///< of the training set, when validation is no source
-  std::string validation_list;              ///< a file with one sample name or id a line, when validation is a list
-  std::optional<std::uint64_t> split_seed;  ///< of the samples that validation_fraction draws; none: the job's seed
-  Resample resample = Resample::never;      ///< of the training set, by the job's seed
+  // Where validation is no source, one of the three:
+  double validation_fraction = 0;           ///< of the training set
+  Fold validation_fold;                     ///< of the training set
+  std::string validation_list;              ///< a file with one sample name or id a line
+  std::optional<bool> stratify;             ///< each class apart; none: of a fold, where there are classes
+  std::optional<std::uint64_t> split_seed;  ///< of the samples that fraction or fold draw; none: the job's seed
+  [[nodiscard]] bool cuts_validation() const {
+    return validation_fraction > 0 || validation_fold.of > 0 || !validation_list.empty();
+  }
+  [[nodiscard]] bool has_validation() const { return validation || cuts_validation(); }
+  Resample resample = Resample::never;  ///< of the training set, by the job's seed
   std::optional<SoftLabelOptions> soft_labels;
+  std::optional<ClassWeightOptions> class_weights;
   std::vector<AugmentOptions> prepare;  ///< for every sample, training or not: resize
   std::vector<AugmentOptions> augment;  ///< training only
   std::optional<MixOptions> mix;        ///< training only

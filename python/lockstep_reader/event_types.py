@@ -29,6 +29,7 @@ class Start(TypedDict):
     shards_chosen: NotRequired[str]  # why there are that many shards, where the job does not say
     inputs: NotRequired[str]  # on GPUs: where the inputs of a step are prepared
     initialized: NotRequired[str]  # with `initialize`, where the run begins: which tensors have values of the file
+    weights: NotRequired[str]  # with weights of samples, how the loss counts them
     index: NotRequired[str]  # whether the index of the data set was read ("cached") or built ("made")
     time: NotRequired[float]  # Unix seconds; in events.jsonl only
 

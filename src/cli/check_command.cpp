@@ -77,6 +77,7 @@ void report_data_and_model(const OpenedJob& opened) {
   for (const ValueId id : opened.graph().parameters) parameters += opened.graph().at(id).spec.elements();
   fmt::print("{} training samples, {} validation samples, {} parameters\n", data.train->size(),
              data.validation ? data.validation->size() : 0, parameters);
+  if (const auto weights = data.weights_text(); !weights.empty()) fmt::print("weights {}\n", weights);
   if (const auto& initialize = opened.job().initialize) {
     const auto found =
         checkpoint::check_initialization(*initialize, opened.job().place_of("job.initialize.only"), opened.graph());

@@ -42,6 +42,8 @@ std::string kind_name(Feature::Kind kind) {
       return "tensor";
     case Feature::Kind::columns:
       return "columns";
+    case Feature::Kind::weight:
+      return "weight";
   }
   return "";
 }
@@ -52,13 +54,15 @@ std::string shape_text(const Shape& shape) {
   return fmt::format("[{}]", fmt::join(parts, ", "));
 }
 
-void print_classes(const DataSetInfo& info, bool all) {
+/// `weights`: by class, or empty.
+void print_classes(const DataSetInfo& info, const std::vector<double>& weights, bool all) {
   if (info.class_names.empty()) return;
   print_line("classes", fmt::format("{}", info.class_names.size()));
   const std::size_t shown = all ? info.class_names.size() : std::min(info.class_names.size(), kMaxLines);
   for (std::size_t i = 0; i < shown; ++i) {
     const std::int64_t count = i < info.class_counts.size() ? info.class_counts[i] : 0;
-    fmt::print("  {:<12} {:>9}  {}\n", "", telemetry::grouped(count), info.class_names[i]);
+    fmt::print("  {:<12} {:>9}  {}{}\n", "", telemetry::grouped(count), info.class_names[i],
+               weights.empty() ? "" : fmt::format(", weight {:.6g}", weights.at(i)));
   }
   if (shown < info.class_names.size()) {
     print_line("", fmt::format("and {} more; --all prints them", info.class_names.size() - shown));
@@ -112,7 +116,7 @@ void print_index(const std::string& title, const std::vector<input::IndexReport>
 }
 
 void print_set(const std::string& title, const DataSet& set, const data::ChannelStatistics& statistics,
-               const std::vector<input::IndexReport>& indexes, bool all) {
+               const std::vector<input::IndexReport>& indexes, bool all, const std::vector<double>& weights = {}) {
   const DataSetInfo& info = set.info();
   fmt::print("{}\n", title);
   print_line("format", info.format);
@@ -122,7 +126,7 @@ void print_set(const std::string& title, const DataSet& set, const data::Channel
     print_line("feature", fmt::format("{} ({}): {} {}", feature.name, kind_name(feature.kind),
                                       name_of(feature.spec.dtype), shape_text(feature.spec.shape)));
   }
-  print_classes(info, all);
+  print_classes(info, weights, all);
   if (info.vocabulary > 0) print_line("vocabulary", telemetry::grouped(info.vocabulary));
   if (info.columns.empty()) {
     print_statistics(statistics);
@@ -153,7 +157,8 @@ void info_of_job(const InfoArguments& arguments, const Job& job, const Registrie
   const auto data = input::prepare_data(job.data, job.seed, job.batch_size, registries.augmentations, {},
                                         {.with_test = true, .with_statistics = true});
   const auto print = [&](const std::string& name, const DataSet& set) {
-    print_set(name, set, data.statistics.at(name), data.indexes, arguments.all);
+    print_set(name, set, data.statistics.at(name), data.indexes, arguments.all,
+              &set == data.train.get() ? data.class_weights : std::vector<double>());
   };
   print("train", *data.train);
   if (data.validation) print("validation", *data.validation);

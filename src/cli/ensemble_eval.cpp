@@ -42,7 +42,7 @@ struct EnsembleResult {
 };
 
 bool has_validation(const Job& job) {
-  return job.data.validation || job.data.validation_fraction > 0 || !job.data.validation_list.empty();
+  return job.data.has_validation();
 }
 
 std::vector<double> fit(Meaning meaning, const std::vector<ensemble::Table>& tables,

@@ -31,7 +31,7 @@ void keep_file_names(Json& data) {
     if (data[key].contains("list")) keep_file_name(data[key]["list"]);
     for (auto& source : data[key]) {
       if (!source.is_object()) continue;
-      for (const auto* path : {"path", "labels"}) {
+      for (const auto* path : {"path", "labels", "weights"}) {
         if (source.contains(path)) keep_file_name(source[path]);
       }
     }

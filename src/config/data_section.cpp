@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "config/attribute_rules.hpp"
+#include "config/data_rules.hpp"
 #include "config/list_rules.hpp"
 #include "config/scalar_rules.hpp"
 #include "config/sections.hpp"
@@ -19,11 +20,14 @@ Is<AugmentOptions> augment_section(const std::vector<NamedAttributes>& known) {
   return section.placed(&AugmentOptions::place);
 }
 
-/// A fraction of the training set, a list of its samples, or a separate source.
+/// A fraction or a fold of the training set, a list of its samples, or a separate source.
 Is<Data> validation_section() {
   Section<Data> section;
   section.field("fraction", &Data::validation_fraction, number().above(0).below(1), "this share of the training set")
       .alternative([](Data&) {}, [](const Data& data) { return data.validation_fraction > 0; })
+      .field("fold", &Data::validation_fold, fold_rule(),
+             "one of so many parts of the training set, for cross-validation: each sample is in exactly one of them")
+      .alternative([](Data&) {}, [](const Data& data) { return data.validation_fold.of > 0; })
       .field("list", &Data::validation_list, existing_file(), "the training samples that a file names, one a line")
       .alternative([](Data&) {}, [](const Data& data) { return !data.validation_list.empty(); });
   for (const auto& format : source_formats()) {
@@ -35,7 +39,13 @@ Is<Data> validation_section() {
         .part(std::string(name_of(format.kind)), member_of(&Data::validation, optional_of(format.settings)), format.doc)
         .alternative(choose, chosen);
   }
-  return section;
+  return section
+      .field("stratify", &Data::stratify, optional_of(boolean()),
+             "take the share from each class; by default of a fold, where there are classes")
+      .check({"stratify"}, [](const Data& data, const Scope& scope) {
+        if (!data.stratify || data.validation_fraction > 0 || data.validation_fold.of > 0) return;
+        scope.problem("stratify", "expected it beside fraction or fold, which draw samples, found it without");
+      });
 }
 
 Is<Data> normalize_section() {
@@ -108,15 +118,16 @@ Is<DataOptions> data_section(const Catalogue& catalogue) {
       .field("train", &Data::train, source_section(), "the samples to train on")
       .required()
       .part("validation", validation_section(), "the samples to evaluate on while training")
-      .written_if([](const Data& data) {
-        return data.validation || data.validation_fraction > 0 || !data.validation_list.empty();
-      })
+      .written_if([](const Data& data) { return data.has_validation(); })
       .field("split_seed", &Data::split_seed, optional_of<std::uint64_t>(number().at_least(0)),
-             "which samples `validation: {fraction: ...}` takes; by default job.seed")
+             "which samples `validation: {fraction: ...}` or `{fold: ...}` takes; by default job.seed")
       .field("resample", &Data::resample, choice<Resample>(),
              "train on all samples, or on as many drawn from them with replacement, by job.seed (bootstrap)")
       .field("soft_labels", &Data::soft_labels, optional_of(soft_labels_section()),
              "train on probabilities of classes, mixed with the labels, to distil an ensemble into one model")
+      .field("class_weights", &Data::class_weights, optional_of(class_weights_rule()),
+             "how much the loss of a training sample counts, by its class: a map by name (others count 1), a list by "
+             "number, or balanced: inversely to how often the class occurs")
       .field("test", &Data::test, optional_of(source_section()), "the samples of `lockstep eval`")
       .field("prepare", &Data::prepare, list_of(augment_section(catalogue.preparations), {.least = 0}),
              "steps that every sample takes, in training and evaluation")

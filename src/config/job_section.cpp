@@ -31,7 +31,7 @@ void check_metric(const Job& job, const Scope& scope, const std::string& key, co
     scope.problem(key, fmt::format("expected a metric that the job computes, found '{}'; add it to metrics", metric));
   }
   const DataOptions& data = job.data;
-  if (!data.validation && data.validation_fraction == 0 && data.validation_list.empty()) {
+  if (!data.has_validation()) {
     scope.problem(key, fmt::format("expected data.validation, by which '{}' is judged, found none", metric));
   } else if (job.evaluate.never) {
     scope.problem(key, fmt::format("expected evaluations, by which '{}' is judged, found 'evaluate: never'", metric));

@@ -56,8 +56,9 @@ std::string forms(const Json& schema) {
   if (type == "array") return "list of " + forms(schema["items"]);
   if (type == "boolean") return "`true`, `false`";
   if (type == "string" && schema.contains("pattern")) {
-    const bool span = schema["pattern"].get<std::string>().find("epoch") != std::string::npos;
-    return span ? "`1 epoch`, `200 steps`" : "`512 MiB`";
+    const auto pattern = schema["pattern"].get<std::string>();
+    if (pattern.find(" of ") != std::string::npos) return "`2 of 5`";
+    return pattern.find("epoch") != std::string::npos ? "`1 epoch`, `200 steps`" : "`512 MiB`";
   }
   if (type == "string") return "text";
   return type + limits(schema);

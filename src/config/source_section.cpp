@@ -105,9 +105,15 @@ Section<Source> samples(const std::string& fetched_as = "") {
              "what to do with a sample that is found to be bad when the set is indexed");
 }
 
+/// With a file of weights, for what has no column for them.
+Section<Source> weighted(Section<Source> section) {
+  return section.field("weights", &Source::weights, existing_file(),
+                       "a file with a number a line, one for each sample: how much its loss counts in training");
+}
+
 /// Folders and archives that hold a training set and a test set.
 Section<Source> parted(const std::string& fetched_as) {
-  return samples(fetched_as)
+  return weighted(samples(fetched_as))
       .field(
           "part", &Source::part, choice<SourcePart>(),
           "which files a folder or archive stands for; auto: those for testing under validation and test, else those "
@@ -132,6 +138,11 @@ Section<Source> digits() {
       .field("masks", &Source::masks, boolean(),
              "beside each image a mask: an image of where the ink is, 1, and is not, 0")
       .written_if([](const Source& source) { return source.masks; })
+      .field("same", &Source::same, boolean(), "with pairs: the two are equal, and the label is which digit they are")
+      .written_if([](const Source& source) { return source.same; })
+      .field("triplets", &Source::triplets, boolean(),
+             "three digits a sample, anchor, positive and negative: the first two are equal, the third is another")
+      .written_if([](const Source& source) { return source.triplets; })
       .shorthand("count")
       .placed(&Source::place);
 }
@@ -143,7 +154,9 @@ Section<Source> table() {
       .required()
       .field("features", &Source::features, columns(), "the columns to predict from; without it all others")
       .field("categorical", &Source::categorical, columns(),
-             "columns of numbers that are names: categories, or the target's classes");
+             "columns of numbers that are names: categories, or the target's classes")
+      .field("weight", &Source::weight, text(),
+             "the column that says how much a row's loss counts in training; it is no feature");
 }
 
 }  // namespace
@@ -157,15 +170,16 @@ std::vector<SourceFormat> source_formats() {
                     "holds one, or vocab.json and merges.txt");
   return {
       {SourceKind::digits, "handwritten-like digits that the program draws itself (synthetic), 28 x 28", digits()},
-      {SourceKind::images, "JPEG and PNG files in class folders, or .tar, .tar.gz, .tar.zst of such", samples()},
+      {SourceKind::images, "JPEG and PNG files in class folders, or .tar, .tar.gz, .tar.zst of such",
+       weighted(samples())},
       {SourceKind::idx, "MNIST's format, also .gz", idx},
       {SourceKind::cifar, "CIFAR's binary format, or its official archive", parted("cifar10")},
       {SourceKind::text, "plain text, in windows", text_windows},
       {SourceKind::tokens, "uint16 tokens, in windows", windows()},
-      {SourceKind::csv, "a table that names the files and labels of each sample", samples()},
+      {SourceKind::csv, "a table that names the files and labels of each sample", weighted(samples())},
       {SourceKind::table, "a CSV of numbers and categories, of which some columns are predicted from the others",
        table()},
-      {SourceKind::packed, "what `lockstep data pack` wrote", samples()},
+      {SourceKind::packed, "what `lockstep data pack` wrote", weighted(samples())},
   };
 }
 

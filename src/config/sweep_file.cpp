@@ -41,7 +41,7 @@ void check_job(const SweepFile& sweep, const JobFile& job, std::vector<Problem>&
     problem("metrics", fmt::format("expected '{}', {}; add it to metrics", sweep.metric, judged));
   }
   const DataOptions& data = job.data;
-  if (!data.validation && data.validation_fraction == 0 && data.validation_list.empty()) {
+  if (!data.has_validation()) {
     problem("data", fmt::format("expected data.validation, {}, found none", judged));
   }
   if (job.evaluate.never) {
@@ -108,10 +108,14 @@ SweepFile load_sweep(const std::string& path, const std::vector<std::string>& ov
 
 namespace {
 
+bool draws_validation(const DataOptions& data) {
+  return data.validation_fraction > 0 || data.validation_fold.of > 0;
+}
+
 /// The samples that a job holds out, in a form that can be compared.
 std::string held_out(const JobFile& job, const Catalogue& catalogue) {
   const Json data = Json::parse(canonical(job, catalogue).text).at("job").at("data");
-  const auto seed = job.data.validation_fraction > 0 ? job.data.split_seed.value_or(job.seed) : 0;
+  const auto seed = draws_validation(job.data) ? job.data.split_seed.value_or(job.seed) : 0;
   return Json{data.at("train"), data.value("validation", Json()), seed}.dump();
 }
 
@@ -154,7 +158,7 @@ SweepFile make_ensemble(const std::vector<std::string>& jobs, const std::vector<
     for (std::int64_t m = 0; m < members; ++m) {
       parameter.choices.push_back(fmt::format("{}", job.seed + static_cast<std::uint64_t>(m)));
     }
-    if (job.data.validation_fraction > 0 && !job.data.split_seed) {
+    if (draws_validation(job.data) && !job.data.split_seed) {
       ensemble.overrides.push_back(fmt::format("data.split_seed={}", job.seed));
     }
     if (by == MembersBy::bootstrap) ensemble.overrides.emplace_back("data.resample=bootstrap");

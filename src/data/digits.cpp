@@ -10,11 +10,16 @@ namespace lockstep::data {
 
 namespace {
 
-constexpr std::uint64_t kSingleKey = hash_name("lockstep digits"), kPairKey = hash_name("lockstep digit pairs");
+constexpr std::uint64_t kSingleKey = hash_name("lockstep digits"), kPairKey = hash_name("lockstep digit pairs"),
+                        kGroupKey = hash_name("lockstep digit groups");
 constexpr std::uint32_t kClassLane = 2;  // lanes 0 and 1 of a digit's stream are used for drawing it
 
 int class_of(std::uint64_t key, std::uint64_t index) {
   return static_cast<int>(RandomStream(key, index, kClassLane).below(10));
+}
+
+std::vector<std::string> digit_names() {
+  return {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"};
 }
 
 Feature image_feature(const char* name) {
@@ -69,8 +74,7 @@ class SingleDigits final : public Digits {
   SingleDigits(std::int64_t count, std::int64_t first, bool masks) : Digits(count, first), masks_(masks) {
     std::vector<Feature> images = {image_feature("image")};
     if (masks) images.push_back(image_feature("mask"));
-    describe(std::move(images), {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"},
-             masks ? "digits with masks" : "digits");
+    describe(std::move(images), digit_names(), masks ? "digits with masks" : "digits");
   }
 
   [[nodiscard]] std::int64_t label(std::int64_t id) const override { return class_of(kSingleKey, index_of(id)); }
@@ -117,6 +121,37 @@ class DigitPairs final : public Digits {
   }
 };
 
+/// Several drawings of one digit and, of triplets, one of another.
+class DigitGroups final : public Digits {
+ public:
+  DigitGroups(std::int64_t count, std::int64_t first, bool triplets) : Digits(count, first), triplets_(triplets) {
+    if (triplets) {
+      describe({image_feature("anchor"), image_feature("positive"), image_feature("negative")}, digit_names(),
+               "triplets of digits");
+    } else {
+      describe({image_feature("left"), image_feature("right")}, digit_names(), "pairs of equal digits");
+    }
+  }
+
+  [[nodiscard]] std::int64_t label(std::int64_t id) const override {
+    return static_cast<std::int64_t>(RandomStream(kGroupKey, index_of(id), kClassLane).below(10));
+  }
+
+  void read(std::int64_t id, Sample& out) const override {
+    start(out);
+    RandomStream random(kGroupKey, index_of(id), kClassLane);
+    const int digit = static_cast<int>(random.below(10)), other = (digit + 1 + static_cast<int>(random.below(9))) % 10;
+    const std::uint64_t images = triplets_ ? 3 : 2;
+    for (std::uint64_t i = 0; i < images; ++i) {
+      draw_digit(i == 2 ? other : digit, kGroupKey, images * index_of(id) + i, out[i].tensor.as<std::uint8_t>());
+    }
+    out.back().tensor.as<std::int32_t>()[0] = digit;
+  }
+
+ private:
+  bool triplets_;
+};
+
 }  // namespace
 
 std::unique_ptr<DataSet> make_digits(std::int64_t count, std::int64_t first, const DigitForm& form) {
@@ -129,6 +164,13 @@ std::unique_ptr<DataSet> make_digits(std::int64_t count, std::int64_t first, con
     throw Error(ExitCode::configuration,
                 "digits: expected pairs or masks, found both; a mask belongs to a sample of one image");
   }
+  if (form.triplets && (form.pairs || form.masks)) {
+    throw Error(ExitCode::configuration, "digits: expected triplets, or pairs or masks, found both; leave one out");
+  }
+  if (form.same && !form.pairs) {
+    throw Error(ExitCode::configuration, "digits: expected same beside pairs: true, found it without; add pairs: true");
+  }
+  if (form.triplets || form.same) return std::make_unique<DigitGroups>(count, first, form.triplets);
   if (form.pairs) return std::make_unique<DigitPairs>(count, first);
   return std::make_unique<SingleDigits>(count, first, form.masks);
 }

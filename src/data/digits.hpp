@@ -17,13 +17,16 @@ inline constexpr int kDigitsVersion = 1;
 inline constexpr std::int64_t kDigitSide = 28;
 
 struct DigitForm {
-  bool pairs = false;  ///< two digits a sample
-  bool masks = false;  ///< beside the image where its ink is
+  bool pairs = false;     ///< two digits a sample
+  bool masks = false;     ///< beside the image where its ink is
+  bool same = false;      ///< with pairs: both are equal
+  bool triplets = false;  ///< three digits a sample
 };
 
 /// Samples first ... first + count - 1. Features image u8 [28, 28, 1] and label 0 ... 9; with `pairs` left,
-/// right and label, which is 1 when both show the same digit (half of them do); with `masks` image, mask and label.
-/// Throws Error(configuration) for a count below 1, a negative first, or pairs with masks.
+/// right and label, which is 1 when both show the same digit (half of them do), or, with `same`, which digit both show;
+/// with `triplets` anchor, positive, negative and label, the digit of the first two; with `masks` image, mask and
+/// label. Throws Error(configuration) for a count below 1, a negative first, several of these, or `same` without pairs.
 [[nodiscard]] std::unique_ptr<DataSet> make_digits(std::int64_t count, std::int64_t first = 0,
                                                    const DigitForm& form = {});
 

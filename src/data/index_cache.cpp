@@ -45,6 +45,7 @@ std::string IndexCache::path_of(const SourceOptions& source) const {
     for (const auto& name : *columns) settings += name + ",";
     settings += "\n";
   }
+  if (!source.weight.empty()) settings += source.weight + "\n";
   for (const auto& path : source.paths) settings += whole_path(path) + "\n";
   return fmt::format("{}/index-{}", directory_, sha256(settings).substr(0, 32));
 }

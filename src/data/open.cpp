@@ -7,6 +7,7 @@
 #include "data/digits.hpp"
 #include "data/path.hpp"
 #include "data/readers/readers.hpp"
+#include "data/sample_weights.hpp"
 #include "data/split.hpp"
 #include "lockstep/error.hpp"
 
@@ -48,14 +49,17 @@ std::unique_ptr<DataSet> limit(std::unique_ptr<DataSet> whole, std::int64_t coun
 
 std::unique_ptr<DataSet> open_source(const SourceOptions& source, const IndexOptions& options) {
   if (source.kind == SourceKind::digits) {
-    return make_digits(source.count, source.first, {.pairs = source.pairs, .masks = source.masks});
+    return make_digits(
+        source.count, source.first,
+        {.pairs = source.pairs, .masks = source.masks, .same = source.same, .triplets = source.triplets});
   }
   if (source.paths.empty()) {
     throw Error(ExitCode::data, fmt::format("no path; expected one for a data set of kind '{}'", name_of(source.kind)));
   }
   SourceOptions files = source;
   files.paths = with_matching_objects(source.paths);
-  return limit(open_files(files, options), source.count);
+  auto set = limit(open_files(files, options), source.count);
+  return source.weights.empty() ? std::move(set) : with_weights_of(std::move(set), source.weights);
 }
 
 }  // namespace

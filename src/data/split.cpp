@@ -60,20 +60,81 @@ class View final : public DataSet {
 /// By id: whether it is a validation sample.
 using Choice = std::vector<bool>;
 
-Choice choose_fraction(std::int64_t size, double fraction, std::uint64_t seed) {
-  static constexpr std::uint64_t kStream = hash_name("validation split");
-  std::vector<std::pair<std::uint64_t, std::int64_t>> drawn;
-  for (std::int64_t id = 0; id < size; ++id) {
+/// Samples in a random order: the words that a stream has for them, and their ids. A list for each class, or one list.
+using Drawn = std::vector<std::vector<std::pair<std::uint64_t, std::int64_t>>>;
+
+Drawn draw(const DataSet& whole, bool stratify, std::uint64_t key) {
+  Drawn drawn(stratify ? whole.info().class_names.size() : 1);
+  for (std::int64_t id = 0; id < whole.size(); ++id) {
     const auto low = static_cast<std::uint32_t>(id), high = static_cast<std::uint32_t>(id >> 32);
-    const auto words = philox(mix(seed, kStream), {low, high, 0, 0});
-    drawn.emplace_back(std::uint64_t{words[0]} << 32 | words[1], id);
+    const auto words = philox(key, {low, high, 0, 0});
+    drawn.at(stratify ? static_cast<std::size_t>(whole.label(id)) : 0)
+        .emplace_back(std::uint64_t{words[0]} << 32 | words[1], id);
   }
-  const auto count = static_cast<std::ptrdiff_t>(std::llround(fraction * static_cast<double>(size)));
-  std::nth_element(drawn.begin(), drawn.begin() + std::min<std::ptrdiff_t>(count, std::ssize(drawn)), drawn.end());
-  Choice chosen(static_cast<std::size_t>(size), false);
-  for (std::ptrdiff_t i = 0; i < count; ++i)
-    chosen[static_cast<std::size_t>(drawn[static_cast<std::size_t>(i)].second)] = true;
+  for (auto& list : drawn) std::sort(list.begin(), list.end());
+  return drawn;
+}
+
+/// How many samples of each list are `fraction` of it: round(fraction * all) together.
+std::vector<std::size_t> shares_of(const Drawn& drawn, std::int64_t size, double fraction) {
+  std::vector<std::size_t> shares;
+  std::vector<std::pair<double, std::size_t>> remainders;  // negative, so that the largest come first
+  auto left = std::llround(fraction * static_cast<double>(size));
+  for (std::size_t c = 0; c < drawn.size(); ++c) {
+    const double exact = fraction * static_cast<double>(drawn[c].size());
+    shares.push_back(static_cast<std::size_t>(exact));
+    remainders.emplace_back(static_cast<double>(shares.back()) - exact, c);
+    left -= static_cast<std::int64_t>(shares.back());
+  }
+  std::sort(remainders.begin(), remainders.end());
+  for (std::size_t i = 0; left > 0 && i < remainders.size(); ++i) {
+    std::size_t& share = shares[remainders[i].second];
+    if (share == drawn[remainders[i].second].size()) continue;
+    ++share;
+    --left;
+  }
+  return shares;
+}
+
+Choice choose_fraction(const DataSet& whole, double fraction, bool stratify, std::uint64_t seed) {
+  static constexpr std::uint64_t kStream = hash_name("validation split");
+  const Drawn drawn = draw(whole, stratify, mix(seed, kStream));
+  const auto shares = shares_of(drawn, whole.size(), fraction);
+  Choice chosen(static_cast<std::size_t>(whole.size()), false);
+  for (std::size_t c = 0; c < drawn.size(); ++c) {
+    for (std::size_t i = 0; i < shares[c]; ++i) chosen[static_cast<std::size_t>(drawn[c][i].second)] = true;
+  }
   return chosen;
+}
+
+Choice choose_fold(const DataSet& whole, const Fold& fold, bool stratify, std::uint64_t seed) {
+  static constexpr std::uint64_t kStream = hash_name("validation folds");
+  Choice chosen(static_cast<std::size_t>(whole.size()), false);
+  std::int64_t dealt = 0;
+  for (const auto& list : draw(whole, stratify, mix(seed, kStream))) {
+    for (const auto& [word, id] : list) chosen[static_cast<std::size_t>(id)] = dealt++ % fold.of == fold.number - 1;
+  }
+  return chosen;
+}
+
+bool stratifies(const DataSet& whole, const SplitOptions& options) {
+  bool classes = !whole.info().class_names.empty();
+  for (std::int64_t id = 0; classes && id < whole.size(); ++id) {
+    const std::int64_t label = whole.label(id);
+    classes = label >= 0 && label < std::ssize(whole.info().class_names);
+  }
+  if (options.stratify.value_or(false) && !classes) {
+    throw Error(ExitCode::configuration,
+                fmt::format("{}: expected samples of one class each to stratify, found {}; leave stratify out",
+                            whole.info().source, whole.info().format));
+  }
+  return classes && options.stratify.value_or(options.fold.of > 0);
+}
+
+Choice choose(const DataSet& whole, const SplitOptions& options) {
+  const bool stratify = stratifies(whole, options);
+  return options.fold.of > 0 ? choose_fold(whole, options.fold, stratify, options.seed)
+                             : choose_fraction(whole, options.fraction, stratify, options.seed);
 }
 
 std::optional<std::int64_t> as_id(const std::string& word, std::int64_t size) {
@@ -106,6 +167,12 @@ Choice choose_listed(const DataSet& whole, const std::string& path) {
 }
 
 Split cut_tokens(const TokenWindows& whole, const SplitOptions& options) {
+  if (options.fold.of > 0 || options.stratify.value_or(false)) {
+    throw Error(
+        ExitCode::configuration,
+        fmt::format("{}: text is split by a fraction of its length; it has no classes, and is not cut into folds",
+                    whole.info().source));
+  }
   if (!options.list.empty()) {
     throw Error(ExitCode::configuration,
                 fmt::format("{}: text is split by a fraction; its windows have no names to list", options.list));
@@ -135,14 +202,13 @@ std::unique_ptr<DataSet> bootstrap(std::shared_ptr<const DataSet> whole, std::ui
 }
 
 Split split(const std::shared_ptr<const DataSet>& whole, const SplitOptions& options) {
-  if (options.list.empty() && !(options.fraction > 0 && options.fraction < 1)) {
+  if (options.list.empty() && options.fold.of == 0 && !(options.fraction > 0 && options.fraction < 1)) {
     throw Error(ExitCode::configuration,
                 fmt::format("a validation fraction of {}; expected more than 0 and less than 1", options.fraction));
   }
   if (const auto* tokens = dynamic_cast<const TokenWindows*>(whole.get())) return cut_tokens(*tokens, options);
 
-  const Choice chosen = options.list.empty() ? choose_fraction(whole->size(), options.fraction, options.seed)
-                                             : choose_listed(*whole, options.list);
+  const Choice chosen = options.list.empty() ? choose(*whole, options) : choose_listed(*whole, options.list);
   std::vector<std::int64_t> train, validation;
   for (std::int64_t id = 0; id < whole->size(); ++id) {
     (chosen[static_cast<std::size_t>(id)] ? validation : train).push_back(id);

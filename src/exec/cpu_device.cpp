@@ -36,7 +36,9 @@ class CpuStream final : public WorkerStream {
                         static_cast<std::uint16_t*>(sum), n);
     }
   }
-  void scale(float* values, const float* factor, std::int64_t n) override { multiply_floats(values, *factor, n); }
+  void scale(float* values, const float* factors, std::int64_t n, std::int64_t columns) override {
+    for (std::int64_t i = 0; i < n; i += columns) multiply_floats(values + i, *factors++, columns);
+  }
   void cast(device::Cast cast, DType type, const void* from, void* to, std::int64_t n) const override {
     casts_->cast(cast, type, from, to, n);
   }

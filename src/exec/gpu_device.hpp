@@ -42,7 +42,9 @@ class GpuWorkerStream final : public WorkerStream {
   void add(DType dtype, const void* left, const void* right, void* sum, std::int64_t n) override {
     gpu.add(stream, dtype, left, right, sum, n);
   }
-  void scale(float* values, const float* factor, std::int64_t n) override { gpu.scale(stream, values, factor, n); }
+  void scale(float* values, const float* factors, std::int64_t n, std::int64_t columns) override {
+    for (std::int64_t i = 0; i < n; i += columns) gpu.scale(stream, values + i, factors++, columns);
+  }
   void cast(device::Cast cast, DType type, const void* from, void* to, std::int64_t n) const override {
     gpu.cast(stream, cast, type, from, to, n);
   }

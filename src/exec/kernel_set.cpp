@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "graph/precision.hpp"
+#include "graph/weighted_loss.hpp"
 
 namespace lockstep::exec {
 
@@ -38,6 +39,7 @@ KernelRequest request_of(const Graph& graph, const Node& node, Mode mode, bool k
   request.attributes = &node.attributes;
   request.mode = mode;
   request.inputs = specs_of(graph, node.inputs);
+  if (is_weighted(node)) request.inputs.pop_back();
   request.parameters = parameter_specs(graph, node);
   request.states = specs_of(graph, node.states);
   request.outputs = specs_of(graph, node.outputs);
@@ -65,7 +67,9 @@ KernelSet::KernelSet(const Graph& graph, Mode mode, const Device& device, int wo
     auto& loss_inputs = loss_inputs_.emplace_back();
     if (node.op->kind == OpKind::loss) {
       for (const ValueId id : node.inputs) loss_inputs.push_back(graph.at(id).spec.elements());
+      if (is_weighted(node)) loss_inputs.pop_back();
     }
+    weighted_samples_.push_back(is_weighted(node) ? graph.at(node.outputs[0]).spec.elements() : 0);
     scales_loss_ = scales_loss_ || node.compute_type == DType::f16;
     auto& kernel = kernels_.emplace_back();
     if (node.op->view) continue;

@@ -28,8 +28,8 @@ class WorkerStream : public ops::Casts {
   virtual void enter(std::uint64_t /*step*/, const std::string& /*layer*/) {}
   /// sum[i] = left[i] + right[i], added in float32. `sum` may be one of the operands.
   virtual void add(DType dtype, const void* left, const void* right, void* sum, std::int64_t n) = 0;
-  /// values[i] *= *factor
-  virtual void scale(float* values, const float* factor, std::int64_t n) = 0;
+  /// values[i] *= factors[i / columns]
+  virtual void scale(float* values, const float* factors, std::int64_t n, std::int64_t columns) = 0;
 };
 
 /// For errors: "conv 'stem'".
@@ -53,7 +53,11 @@ class KernelSet {
   [[nodiscard]] std::vector<std::string> algorithms() const;
   /// layer_label() of the node.
   [[nodiscard]] const std::string& label(std::int32_t node) const { return labels_[static_cast<std::size_t>(node)]; }
-  /// Elements of each input of a loss, whose gradients are scaled; empty for other nodes.
+  /// Samples of a loss that counts them by weights (graph/weighted_loss.hpp); 0 for other nodes.
+  [[nodiscard]] std::int64_t weighted_samples(std::int32_t node) const {
+    return weighted_samples_[static_cast<std::size_t>(node)];
+  }
+  /// Elements of each input of a loss's kernel, whose gradients are scaled; empty for other nodes.
   [[nodiscard]] const std::vector<std::int64_t>& loss_inputs(std::int32_t node) const {
     return loss_inputs_[static_cast<std::size_t>(node)];
   }
@@ -65,6 +69,7 @@ class KernelSet {
   std::vector<std::unique_ptr<Kernel>> kernels_;
   std::vector<std::string> labels_;
   std::vector<std::vector<std::int64_t>> loss_inputs_;
+  std::vector<std::int64_t> weighted_samples_;
   bool scales_loss_ = false;
 };
 

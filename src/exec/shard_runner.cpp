@@ -1,6 +1,7 @@
 #include "exec/shard_runner.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include "core/round_up.hpp"
 #include "core/spans.hpp"
@@ -144,7 +145,16 @@ void ShardRunner::scale_loss(std::int32_t node, const float* factor) {
   const auto& elements = kernels_.loss_inputs(node);
   for (std::size_t i = 0; i < elements.size(); ++i) {
     auto* const gradient = static_cast<float*>(input_gradients_[i]);
-    if (gradient != nullptr) stream_.scale(gradient, factor, elements[i]);
+    if (gradient != nullptr) stream_.scale(gradient, factor, elements[i], elements[i]);
+  }
+}
+
+// Losses, counts or gradients: a row for each sample.
+void ShardRunner::weigh(std::int32_t node, const std::vector<void*>& values, std::span<const std::int64_t> elements) {
+  const std::int64_t samples = kernels_.weighted_samples(node);
+  for (std::size_t i = 0; samples > 0 && i < elements.size(); ++i) {
+    auto* const rows = static_cast<float*>(values[i]);
+    if (rows != nullptr) stream_.scale(rows, weights_, elements[i], elements[i] / samples);
   }
 }
 
@@ -162,6 +172,10 @@ void ShardRunner::run(std::size_t number, const ShardOperands& operands) {
   if (instruction.kind == Instruction::Kind::add) {
     const KernelTimer timer(kernel_seconds_);
     return stream_.add(instruction.dtype, inputs_[0], inputs_[1], outputs_[0], instruction.elements);
+  }
+  if (kernels_.weighted_samples(instruction.node) > 0) {
+    weights_ = static_cast<const float*>(inputs_.back());
+    inputs_.pop_back();
   }
   bind(instruction.parameters, operands, parameters_);
   bind(instruction.states, operands, states_);
@@ -185,6 +199,8 @@ void ShardRunner::run_forward(const Instruction& instruction, const ShardOperand
   Kernel& kernel = *kernels_.at(instruction.node);
   const KernelTimer timer(kernel_seconds_);
   instruction.kind == Instruction::Kind::forward ? kernel.forward(call) : kernel.recompute(call);
+  const std::int64_t samples = kernels_.weighted_samples(instruction.node);
+  weigh(instruction.node, outputs_, std::array{samples, samples});
   add_scratch();
 }
 
@@ -209,6 +225,7 @@ void ShardRunner::run_backward(const Instruction& instruction, const ShardOperan
                    .stream = stream_.of_kernels(),
                    .input_gradient_term = pointer(instruction.input_gradient_term, operands),
                    .output_gradient_term = pointer(instruction.output_gradient_term, operands)});
+  weigh(instruction.node, input_gradients_, kernels_.loss_inputs(instruction.node));
   scale_loss(instruction.node, operands.loss_scale);
   add_scratch();
 }

@@ -78,6 +78,8 @@ class ShardRunner {
   void add_scratch();
   /// Scales the gradients that the loss kernel has just made; the loss is scaled nowhere else.
   void scale_loss(std::int32_t node, const float* factor);
+  /// Multiplies what a loss that counts samples by weights has just made, tensors of so many elements.
+  void weigh(std::int32_t node, const std::vector<void*>& values, std::span<const std::int64_t> elements);
   void bind(const std::vector<Location>& from, const ShardOperands& operands, std::vector<void*>& to) const;
   [[nodiscard]] void* pointer(const Location& location, const ShardOperands& operands) const;
 
@@ -86,6 +88,7 @@ class ShardRunner {
   WorkerStream& stream_;
   std::byte *arena_ = nullptr, *scratch_ = nullptr;  ///< set by begin()
   std::vector<ScratchGradient> scratch_gradients_;   ///< of the current instruction
+  const float* weights_ = nullptr;                   ///< [samples], of the current instruction, if it is weighted
   double* kernel_seconds_ = nullptr;
   TraceRanges* ranges_ = nullptr;
   // Operand lists, reused so that a step allocates nothing.

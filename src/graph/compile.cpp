@@ -16,6 +16,7 @@
 #include "graph/parts.hpp"
 #include "graph/precision.hpp"
 #include "graph/program.hpp"
+#include "graph/weighted_loss.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep {
@@ -359,6 +360,7 @@ class Compiler {
     instruction.saved = saved_[static_cast<std::size_t>(index)];
     instruction.inputs =
         node.op->backward_reads.inputs ? kept_or_recomputed(node.inputs) : std::vector<Location>(node.inputs.size());
+    if (is_weighted(node)) instruction.inputs.back() = place_at(node.inputs.back());
     const bool reads_outputs = node.op->backward_reads.outputs || node.epilogue != nullptr;
     instruction.outputs = reads_outputs ? kept_or_recomputed(node.outputs) : std::vector<Location>(node.outputs.size());
   }

@@ -148,9 +148,10 @@ std::string target_feature(const std::string& wanted, const std::vector<Feature>
 }
 
 void add_loss_and_metrics(GraphBuilder& builder, ValueId prediction, ValueId target, const LossOptions& loss,
-                          const std::vector<std::string>& metrics) {
+                          const std::vector<std::string>& metrics, ValueId weight) {
   Graph& graph = builder.graph();
   graph.loss = builder.add_node(loss.kind, {prediction, target}, loss.attributes, "loss");
+  if (weight >= 0) graph.nodes[static_cast<std::size_t>(graph.loss)].inputs.push_back(weight);
   for (const auto& metric : metrics) {
     graph.metrics.push_back(builder.add_node(metric, {prediction, target},
                                              shared_attributes(builder.ops().at(metric), loss.attributes),
@@ -162,16 +163,19 @@ Graph build_model_graph(const ModelGraphRequest& request, const OpRegistry& ops,
   GraphBuilder builder(ops, request.batch);
   ModelContext context{.inputs = {}, .classes = request.classes, .vocabulary = request.vocabulary, .context = 0};
   const std::string target = request.loss == nullptr ? "" : target_feature(request.loss->target, request.features);
-  ValueId target_id = -1;
+  ValueId target_id = -1, weight_id = -1;
   const std::vector<std::string>& named = request.model->inputs;
   for (const auto& feature : request.features) {
     const bool is_target =
         request.loss == nullptr ? feature.name == "label" || feature.name == "target" : feature.name == target;
-    if (is_target && request.loss == nullptr) continue;
+    const bool is_weight = feature.kind == Feature::Kind::weight;
+    if ((is_target || is_weight) && request.loss == nullptr) continue;
     // An autoencoder's target is its input; then `inputs` says so.
-    const bool is_input = !is_target || std::find(named.begin(), named.end(), feature.name) != named.end();
+    const bool is_input =
+        (!is_target && !is_weight) || std::find(named.begin(), named.end(), feature.name) != named.end();
     const ValueId id = builder.input(feature.name, feature.spec);
     if (is_target) target_id = id;
+    if (is_weight) weight_id = id;
     if (is_input) context.inputs.emplace_back(feature.name, id);
     if (feature.kind == Feature::Kind::tokens && !feature.spec.shape.empty()) context.context = feature.spec.shape[0];
   }
@@ -179,7 +183,9 @@ Graph build_model_graph(const ModelGraphRequest& request, const OpRegistry& ops,
   const ValueId output = build_model(builder, *request.model, context, models);
   builder.graph().output = output;
   freeze(builder.graph(), *request.model);
-  if (request.loss != nullptr) add_loss_and_metrics(builder, output, target_id, *request.loss, request.metrics);
+  if (request.loss != nullptr) {
+    add_loss_and_metrics(builder, output, target_id, *request.loss, request.metrics, weight_id);
+  }
   return std::move(builder.graph());
 }
 

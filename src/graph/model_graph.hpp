@@ -20,9 +20,10 @@ struct ModelGraphRequest {
 [[nodiscard]] Graph build_model_graph(const ModelGraphRequest& request, const OpRegistry& ops,
                                       const ModelRegistry& models);
 
-/// Appends the loss and the metrics (job.metrics) of a prediction.
+/// Appends the loss and the metrics (job.metrics) of a prediction. `weight`, if it is not -1, is an input [b] by which
+/// the loss counts the samples; metrics count all alike.
 void add_loss_and_metrics(GraphBuilder& builder, ValueId prediction, ValueId target, const LossOptions& loss,
-                          const std::vector<std::string>& metrics);
+                          const std::vector<std::string>& metrics, ValueId weight = -1);
 
 /// The features that a graph reads, by name, in the order of its inputs.
 [[nodiscard]] std::vector<std::string> input_names(const Graph& graph);

@@ -16,11 +16,12 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::array<std::pair<Feature::Kind, const char*>, 5> kKinds = {{{Feature::Kind::image, "image"},
+constexpr std::array<std::pair<Feature::Kind, const char*>, 6> kKinds = {{{Feature::Kind::image, "image"},
                                                                           {Feature::Kind::label, "label"},
                                                                           {Feature::Kind::tokens, "tokens"},
                                                                           {Feature::Kind::tensor, "tensor"},
-                                                                          {Feature::Kind::columns, "columns"}}};
+                                                                          {Feature::Kind::columns, "columns"},
+                                                                          {Feature::Kind::weight, "weight"}}};
 constexpr std::array kTypes = {DType::f32, DType::bf16, DType::f16, DType::f64,
                                DType::i64, DType::i32,  DType::u16, DType::u8};
 
@@ -89,7 +90,9 @@ DataSetInfo parse_info(const Json& json) {
 std::string data_facts(const PreparedData& data) {
   const DataSetInfo& info = data.train->info();
   Json features = Json::array();
-  for (const auto& feature : info.features) features.push_back(to_json(feature));
+  for (const auto& feature : info.features) {
+    if (feature.kind != Feature::Kind::weight) features.push_back(to_json(feature));  // of training alone
+  }
   Json json = {{"format", info.format},
                {"source", info.source},
                {"features", features},

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "core/digest.hpp"
+#include "data/sample_weights.hpp"
 #include "data/soft_labels.hpp"
 #include "data/split.hpp"
 #include "data/statistics.hpp"
@@ -17,7 +18,25 @@ namespace lockstep::input {
 namespace {
 
 bool is_cut(const DataOptions& wanted, const DataSets& own) {
-  return !own.validation && !wanted.validation && (wanted.validation_fraction > 0 || !wanted.validation_list.empty());
+  return !own.validation && !wanted.validation && wanted.cuts_validation();
+}
+
+/// Only training counts samples by their weights.
+void weigh(const DataOptions& wanted, PreparedData& data) {
+  if (wanted.class_weights) {
+    data.class_weights = data::class_weights(data.train->info(), *wanted.class_weights);
+    data.train = data::with_class_weights(std::move(data.train), data.class_weights);
+  }
+  if (!data::has_weights(data.train->info())) return;
+  if (wanted.mix) {
+    throw Error(ExitCode::configuration,
+                fmt::format("{}: expected samples without weights, since a mixed sample is of two classes, found some "
+                            "with; leave out mix or the weights",
+                            wanted.mix->place.text()));
+  }
+  for (auto* set : {&data.validation, &data.test}) {
+    if (*set) *set = data::with_equal_weights(std::move(*set));
+  }
 }
 
 void open_sets(const DataOptions& wanted, std::uint64_t seed, const DataSets& own, bool with_test,
@@ -30,6 +49,8 @@ void open_sets(const DataOptions& wanted, std::uint64_t seed, const DataSets& ow
     if (data.is_cut) {
       data::SplitOptions options;
       options.fraction = wanted.validation_list.empty() ? wanted.validation_fraction : 0;
+      options.fold = wanted.validation_fold;
+      options.stratify = wanted.stratify;
       options.list = wanted.validation_list;
       options.seed = wanted.split_seed.value_or(seed);
       auto parts = data::split(whole, options);
@@ -52,6 +73,7 @@ void open_sets(const DataOptions& wanted, std::uint64_t seed, const DataSets& ow
     }
   }
   if (wanted.resample == Resample::bootstrap) data.train = data::bootstrap(std::move(data.train), seed);
+  weigh(wanted, data);
   const auto by_policy = [&](std::shared_ptr<const DataSet>& set, const char* name) {
     set = data::with_bad_samples(std::move(set), wanted.bad_samples, name, data.replaced);
   };
@@ -154,6 +176,18 @@ std::vector<std::string> PreparedData::warnings() const {
   if (!is_cut) add("validation: ", validation.get());
   add("test: ", test.get());
   return messages;
+}
+
+std::string PreparedData::weights_text() const {
+  if (!data::has_weights(train->info())) return "";
+  if (class_weights.empty()) return "of each sample";
+  constexpr std::size_t kNamed = 10;
+  const auto& names = train->info().class_names;
+  std::string text = "by class:";
+  for (std::size_t c = 0; c < std::min(names.size(), kNamed); ++c) {
+    text += fmt::format("{} {} {:.4g}", c == 0 ? "" : ",", names[c], class_weights[c]);
+  }
+  return text + (names.size() > kNamed ? fmt::format(" and {} more", names.size() - kNamed) : "");
 }
 
 std::uint64_t PreparedData::bytes_read() const {

@@ -26,6 +26,7 @@ struct PreparedData {
   std::vector<double> mean, stddev;                        ///< empty: not normalised
   std::vector<Feature> features;                           ///< as a step gets them
   std::int64_t classes = 0, vocabulary = 0;
+  std::vector<double> class_weights;                          ///< of training samples; empty: all alike
   bool is_cut = false;                                        ///< validation is part of train's source
   std::map<std::string, data::ChannelStatistics> statistics;  ///< by set, if requested
   /// Samples that were replaced by others (data.bad_samples: replace); never null.
@@ -43,6 +44,8 @@ struct PreparedData {
   [[nodiscard]] bool was_cached() const;
   /// Messages about each set: samples that were skipped, naming the first few, and the set's own warnings.
   [[nodiscard]] std::vector<std::string> warnings() const;
+  /// How the loss counts the samples of training: "by class: cat 0.75, dog 1.5"; empty: all alike.
+  [[nodiscard]] std::string weights_text() const;
   /// Bytes that this process has read from files, for all sets.
   [[nodiscard]] std::uint64_t bytes_read() const;
 };

@@ -47,6 +47,7 @@ std::string text_of(const events::Start& start, const Palette& palette, std::int
   row("model", counted(start.parameters, "parameter"));
   row("values", start.initialized.value_or(""));
   row("data", data_text(start));
+  row("loss", start.weights ? "weights " + *start.weights : "");
   row("inputs", start.inputs.value_or(""));
   row("length", fmt::format("{} of {}, {} epoch{}", counted(start.steps, "step"), counted(start.batch_size, "sample"),
                             short_number(start.epochs), start.epochs == 1 ? "" : "s"));

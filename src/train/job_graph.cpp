@@ -122,6 +122,12 @@ Graph make_job_graph(const JobFile& job, const input::PreparedData& data, const 
   return graph;
 }
 
+Graph make_evaluation_graph(const JobFile& job, const input::PreparedData& data, const Registries& registries) {
+  input::PreparedData unweighted = data;
+  std::erase_if(unweighted.features, [](const Feature& feature) { return feature.kind == Feature::Kind::weight; });
+  return make_job_graph(job, unweighted, registries);
+}
+
 Graph make_prediction_graph(const Job& job, const input::PreparedData& data, const Registries& registries,
                             std::int64_t batch) {
   auto features = data.features;

@@ -13,6 +13,10 @@ namespace lockstep::train {
 /// For one shard, with loss and metrics.
 [[nodiscard]] Graph make_job_graph(const JobFile& job, const input::PreparedData& data, const Registries& registries);
 
+/// The same without weights of samples, for sets that have none.
+[[nodiscard]] Graph make_evaluation_graph(const JobFile& job, const input::PreparedData& data,
+                                          const Registries& registries);
+
 /// For `batch` samples, the model only: no loss, no metrics, and no target among the inputs.
 [[nodiscard]] Graph make_prediction_graph(const Job& job, const input::PreparedData& data, const Registries& registries,
                                           std::int64_t batch);

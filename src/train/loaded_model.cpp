@@ -54,8 +54,7 @@ void require_evaluation_set(const std::string& name, const Job& job, const DataS
                 "--set test: the job has no test data; add data.test to the job file, or choose --set validation");
   }
   const DataOptions& data = job.data;
-  if (name == "validation" && !own.validation && !data.validation && data.validation_fraction == 0 &&
-      data.validation_list.empty()) {
+  if (name == "validation" && !own.validation && !data.has_validation()) {
     throw Error(ExitCode::usage,
                 "--set validation: the job has no validation data; add data.validation to the job file, or "
                 "choose --set train");
@@ -189,7 +188,7 @@ EvaluationResult LoadedModel::evaluate(const std::string& set) {
 }
 
 EvaluationResult LoadedModel::evaluate(const DataSet& set, data::ReplacedSamples& replaced) {
-  const Graph graph = make_job_graph(job_, data_, registries_);
+  const Graph graph = make_evaluation_graph(job_, data_, registries_);
   exec::WorkerPool pool(
       exec::worker_count(job_.threads, communicator_, backend_->device(), static_cast<std::size_t>(set.size())));
   const EvaluationOptions options{.shard_samples = job_.batch_size / job_.shards,

@@ -191,6 +191,12 @@ void Training::trace_next_step() {
 }
 
 double Training::checked_loss(const exec::StepSums& sums) {
+  if (sums.count == 0) {
+    throw Error(ExitCode::data,
+                fmt::format("step {}: nothing of the batch counts: all of its samples have weight 0, or "
+                            "all of its targets are ignored; use a larger batch",
+                            progress_.step + 1));
+  }
   const double loss = sums.loss / sums.count;
   if (std::isfinite(loss)) return loss;
   observers_.loss_is_not_finite();

@@ -97,6 +97,7 @@ void Training::emit_start() const {
   if (reached_.initialized)
     event.initialized = initialized_text(*reached_.initialized, run_.graph, run_.job.initialize->from);
   if (!engine_.placed_data.report.empty()) event.inputs = engine_.placed_data.report;
+  if (auto weights = run_.data.weights_text(); !weights.empty()) event.weights = std::move(weights);
   if (!run_.data.indexes.empty()) event.index = run_.data.was_cached() ? "cached" : "made";
   run_.context.emit(event);
   for (const events::Part& part : run_.parts.events()) run_.context.emit(part);

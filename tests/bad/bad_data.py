@@ -39,6 +39,7 @@ def tables(out):
     good = "age,kind,price\n30,flat,1\n40,house,2\n50,flat,3\n60,house,4\n"
     for name, text in {
             "good_table": good,
+            "table_weight": "age,price,w\n30,1,2\n40,2,-1\n50,3,0\n",
             "table_word": good.replace("40,", "old,"),
             "table_target_missing": good.replace(",2\n", ",\n").replace(",4\n", ",NaN\n"),
             "table_infinite": good.replace("50,", "inf,"),

@@ -110,6 +110,41 @@ TEST(Digits, PairsHaveNoMasks) {
   }
 }
 
+TEST(Digits, GroupsShowOneDigitAndAnother) {
+  const auto pairs = make_digits(300, 0, {.pairs = true, .same = true}),
+             triplets = make_digits(300, 0, {.triplets = true});
+  EXPECT_EQ(pairs->info().features.size(), 3U);
+  EXPECT_EQ(triplets->info().features.size(), 4U);
+  EXPECT_EQ(pairs->info().class_names.size(), 10U);
+  Sample sample;
+  for (const auto* set : {pairs.get(), triplets.get()}) {
+    for (std::int64_t id = 0; id < 300; ++id) {
+      set->read(id, sample);
+      ASSERT_EQ(sample.back().tensor.as<std::int32_t>()[0], set->label(id));
+    }
+    for (const auto count : set->info().class_counts) EXPECT_GT(count, 10);
+  }
+  EXPECT_EQ(sample[0].name, "anchor");
+  EXPECT_EQ(sample[2].name, "negative");
+  const auto first = sample[0].tensor.as<std::uint8_t>(), second = sample[1].tensor.as<std::uint8_t>();
+  EXPECT_FALSE(std::equal(first.begin(), first.end(), second.begin())) << "another drawing of the digit";
+}
+
+TEST(Digits, GroupsAreOfOneKind) {
+  const auto refused = [](const DigitForm& form) -> std::string {
+    try {
+      static_cast<void>(make_digits(1, 0, form));
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::configuration);
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(refused({.masks = true, .triplets = true}),
+            "digits: expected triplets, or pairs or masks, found both; leave one out");
+  EXPECT_EQ(refused({.same = true}), "digits: expected same beside pairs: true, found it without; add pairs: true");
+}
+
 TEST(Digits, RefusesAnEmptySet) {
   try {
     static_cast<void>(make_digits(0));

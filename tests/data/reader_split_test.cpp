@@ -47,6 +47,48 @@ TEST(Split, DependsOnTheSeedAlone) {
   EXPECT_NE(first.train->info().digest, other.train->info().digest);
 }
 
+TEST(Split, AStratifiedFractionTakesItsShareOfEachClass) {
+  const std::shared_ptr<const DataSet> whole = digits(1000);
+  const auto parts = data::split(whole, {.fraction = 0.1, .seed = 7, .stratify = true});
+  EXPECT_EQ(parts.validation->size(), 100);
+  for (std::size_t c = 0; c < 10; ++c) {
+    const double share = 0.1 * static_cast<double>(whole->info().class_counts[c]);
+    EXPECT_LT(std::abs(static_cast<double>(parts.validation->info().class_counts[c]) - share), 1) << c;
+  }
+  const auto again = data::split(whole, {.fraction = 0.1, .seed = 7, .stratify = true});
+  EXPECT_EQ(names(*again.validation), names(*parts.validation));
+  const auto plain = data::split(whole, {.fraction = 0.1, .seed = 7});
+  EXPECT_NE(names(*plain.validation), names(*parts.validation));
+}
+
+TEST(Split, EachSampleIsInExactlyOneFold) {
+  const std::shared_ptr<const DataSet> whole = digits(103);
+  for (const bool stratify : {false, true}) {
+    std::multiset<std::string> seen;
+    for (std::int64_t number = 1; number <= 5; ++number) {
+      const auto parts = data::split(whole, {.seed = 3, .fold = {number, 5}, .stratify = stratify});
+      EXPECT_EQ(parts.train->size() + parts.validation->size(), 103);
+      EXPECT_TRUE(parts.validation->size() == 20 || parts.validation->size() == 21);
+      for (const auto& name : names(*parts.validation)) seen.insert(name);
+      for (std::size_t c = 0; stratify && c < 10; ++c) {
+        const double share = static_cast<double>(whole->info().class_counts[c]) / 5;
+        EXPECT_LT(std::abs(static_cast<double>(parts.validation->info().class_counts[c]) - share), 1) << c;
+      }
+    }
+    EXPECT_EQ(seen.size(), 103U);
+    EXPECT_EQ(std::set(seen.begin(), seen.end()).size(), 103U);
+  }
+}
+
+TEST(Split, FoldsDependOnTheSeedAndAreStratifiedWhereThereAreClasses) {
+  const auto fold = [](std::uint64_t seed, std::optional<bool> stratify) {
+    return names(*data::split(digits(100), {.seed = seed, .fold = {1, 4}, .stratify = stratify}).validation);
+  };
+  EXPECT_EQ(fold(3, {}), fold(3, true));
+  EXPECT_NE(fold(3, {}), fold(3, false));
+  EXPECT_NE(fold(3, {}), fold(4, {}));
+}
+
 TEST(Bootstrap, IsAFunctionOfTheSeedAndDrawsWithReplacement) {
   const std::shared_ptr<const DataSet> whole = digits(1000);
   const auto drawn = data::bootstrap(whole, 3), again = data::bootstrap(whole, 3), other = data::bootstrap(whole, 4);
@@ -113,6 +155,16 @@ TEST(SplitErrors, ExactWords) {
                          (void)data::split(digits(10), {1.5, "", 1});
                        }),
             "a validation fraction of 1.5; expected more than 0 and less than 1");
+  const TemporaryFolder texts;
+  write_file(texts / "a.txt", "some words to read, window by window");
+  auto text = test::source(SourceKind::text, {texts / "a.txt"});
+  text.context = 4;
+  EXPECT_EQ(without(message_of(ExitCode::configuration,
+                               [&] {
+                                 (void)data::split(data::open(text), {.fold = {1, 2}});
+                               }),
+                    texts.path()),
+            "a.txt: text is split by a fraction of its length; it has no classes, and is not cut into folds");
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include "data/readers/prepare.hpp"
 #include "data/readers/readers.hpp"
 #include "data/readers/table_columns.hpp"
+#include "data/sample_weights.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::data {
@@ -29,6 +30,7 @@ struct TableRows {
   std::vector<float> features;       ///< [rows, elements]
   std::vector<float> targets;        ///< [rows, targets]; empty: classes
   std::vector<std::int32_t> labels;  ///< [rows]; empty: numbers
+  std::vector<float> weights;        ///< [rows]; empty: none
 };
 
 class Table final : public DataSet {
@@ -57,6 +59,7 @@ class Table final : public DataSet {
     } else {
       set_label(out[1].tensor, rows_.labels[static_cast<std::size_t>(id)]);
     }
+    if (!rows_.weights.empty()) copy_row(rows_.weights, id, out[2].tensor);
   }
 
  private:
@@ -81,6 +84,11 @@ class TableLayout {
     for (const auto& name : source.features) {
       if (is_target(name))
         fail(fmt::format("the column '{}' is a target and a feature; leave it out of `features`", name));
+      if (name == source.weight)
+        fail(fmt::format("the column '{}' is a weight and a feature; leave it out of `features`", name));
+    }
+    if (!source.weight.empty() && is_target(source.weight)) {
+      fail(fmt::format("the column '{}' is a weight and a target; name another column as `weight`", source.weight));
     }
     if (like != nullptr) {
       take(*like);
@@ -114,7 +122,7 @@ class TableLayout {
     if (!source_.features.empty()) return source_.features;
     std::vector<std::string> names;
     for (const auto& name : files_.front().header.fields) {
-      if (!is_target(name)) names.push_back(name);
+      if (!is_target(name) && name != source_.weight) names.push_back(name);
     }
     if (names.empty()) fail("expected columns beside the target, found none");
     return names;
@@ -154,8 +162,8 @@ class TableLayout {
     for (const TableFile& file : files_) {
       for (const Column& column : columns) (void)column_called(file, column.name);
     }
-    const auto elements = like.features.empty() ? TensorSpec() : like.features.back().spec;
-    const std::int64_t targets = elements.shape.empty() ? 1 : elements.shape[0];
+    const Shape target = like.features.size() < 2 ? Shape() : like.features[1].spec.shape;
+    const std::int64_t targets = target.empty() ? 1 : target[0];
     if (columns.empty() || (!source_.target.empty() && targets != std::ssize(source_.target))) {
       fail("expected the columns and targets of the training set; give both sources the same settings");
     }
@@ -175,6 +183,8 @@ class Decoder {
     std::vector<std::size_t> features, targets;
     for (const Column& column : layout_.columns) features.push_back(column_called(file, column.name));
     for (const auto& name : source_.target) targets.push_back(column_called(file, name));
+    const bool has_weights = !source_.weight.empty() && !targets.empty();
+    const std::size_t of_weight = has_weights ? column_called(file, source_.weight) : 0;
     for (std::size_t row = 0; row < file.rows.size(); ++row) {
       fault_.clear();
       values_.clear();
@@ -193,6 +203,7 @@ class Decoder {
                                              : number(file, row, source_.target[i], value));
         }
       }
+      const float weight = has_weights ? weight_in(file, row, fields[of_weight]) : 1;
       if (!fault_.empty()) {
         faults.push_back(fault_);
         continue;
@@ -201,6 +212,7 @@ class Decoder {
       rows_.features.insert(rows_.features.end(), values_.begin(), values_.end());
       rows_.targets.insert(rows_.targets.end(), wanted.begin(), wanted.end());
       if (layout_.has_classes() && !targets.empty()) rows_.labels.push_back(label);
+      if (has_weights) rows_.weights.push_back(weight);
     }
   }
 
@@ -230,6 +242,14 @@ class Decoder {
   float missing_target(const TableFile& file, std::size_t row, const std::string& column) {
     note(file, row, column, "expected a target, found nothing");
     return 0;
+  }
+
+  float weight_in(const TableFile& file, std::size_t row, const std::string& value) {
+    const auto weight = parse_weight(value);
+    if (!weight) {
+      note(file, row, source_.weight, fmt::format("expected a weight, a number of at least 0, found '{}'", value));
+    }
+    return weight.value_or(0);
   }
 
   std::int32_t class_in(const TableFile& file, std::size_t row, const std::string& column, const std::string& value) {
@@ -289,6 +309,7 @@ void describe_rows(const TableLayout& layout, const SourceOptions& source, Table
     const Shape one, several = {std::ssize(source.target)};
     info.features.push_back({"label", Feature::Kind::tensor, {DType::f32, source.target.size() == 1 ? one : several}});
   }
+  if (!rows.weights.empty()) info.features.push_back({kSampleWeight, Feature::Kind::weight, {DType::f32, {}}});
   Sha256 digest;
   digest.add(info.format + "\n");
   for (const Column& column : info.columns) {
@@ -298,6 +319,7 @@ void describe_rows(const TableLayout& layout, const SourceOptions& source, Table
   digest.add(std::as_bytes(std::span(rows.features)));
   digest.add(std::as_bytes(std::span(rows.targets)));
   digest.add(std::as_bytes(std::span(rows.labels)));
+  digest.add(std::as_bytes(std::span(rows.weights)));
   info.digest = digest.hex();
 }
 

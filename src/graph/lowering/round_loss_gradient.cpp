@@ -4,6 +4,7 @@
 // bits.
 #include "graph/gradient_flow.hpp"
 #include "graph/lowering/lower.hpp"
+#include "graph/weighted_loss.hpp"
 
 namespace lockstep {
 
@@ -35,6 +36,7 @@ int round_loss_gradient(Graph& graph, const LoweringTarget& target) {
   constexpr std::int64_t kAligned = 8;  // elements
   if (graph.loss < 0 || target.ops == nullptr) return 0;
   const Node& loss = graph.nodes[static_cast<std::size_t>(graph.loss)];
+  if (is_weighted(loss)) return 0;  // weights are factors of it before it is rounded
   Value& scores = graph.values[static_cast<std::size_t>(loss.inputs[0])];
   if (scores.producer < 0 || scores.spec.dtype != DType::f32) return 0;
   const Node& layer = graph.nodes[static_cast<std::size_t>(scores.producer)];
