@@ -187,6 +187,8 @@ struct EvaluateOptions {
 struct EarlyStopOptions {
   std::string metric;
   std::int64_t patience = 0;  ///< evaluations without improvement
+  double min_delta = 0;       ///< by more than this an evaluation must be better to be one
+  bool restore_best = false;  ///< what is trained is the best checkpoint, unless another is named
 };
 
 struct CheckpointOptions {

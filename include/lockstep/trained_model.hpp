@@ -26,7 +26,7 @@ struct EvaluationResult {
 
 class TrainedModel {
  public:
-  /// `which`: "newest" or "best" of the job's run directory, a checkpoint's directory, or a .safetensors file. The
+  /// `which`: "newest", "best" or "auto" (the best with `early_stop.restore_best`, else the newest) of the job's run directory, a checkpoint's directory, or a .safetensors file. The
   /// training data are needed only for a .safetensors file. `data`: sets of your own, as for train_job(). Collective:
   /// every rank of the communicator makes one; the communicator and the registries must outlive the model. Throws
   /// Error(data) if there is no such checkpoint, or if it is damaged or belongs to another model.

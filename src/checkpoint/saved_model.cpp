@@ -62,7 +62,7 @@ Checkpoint one_at(const std::string& path) {
   std::string why;
   if (auto checkpoint = read_checkpoint(path, why)) return *checkpoint;
   throw Error(ExitCode::data,
-              fmt::format("--checkpoint: expected newest, best, a checkpoint's directory or a .safetensors "
+              fmt::format("--checkpoint: expected auto, newest, best, a checkpoint's directory or a .safetensors "
                           "file; {}",
                           why));
 }
@@ -70,9 +70,10 @@ Checkpoint one_at(const std::string& path) {
 SavedFiles find(const std::string& which, const Job& job) {
   SavedFiles found{.path = which, .checkpoint = {}, .weights = {}};
   const std::string directory = job.run_directory + "/checkpoints";
-  if (which == "newest") {
+  const bool restored = which == "auto" && job.early_stop && job.early_stop->restore_best;
+  if (which == "newest" || (which == "auto" && !restored)) {
     found.checkpoint = newest(directory);
-  } else if (which == "best") {
+  } else if (which == "best" || restored) {
     found.checkpoint = best(directory);
   } else if (fs::is_regular_file(which)) {
     auto weights = read_whole_file(which);

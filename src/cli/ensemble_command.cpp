@@ -66,8 +66,8 @@ std::string weights_path(const std::string& directory) {
 
 void EnsembleArguments::add_to(CLI::App& command) {
   command.add_option("MEMBERS", words, kMembersHelp)->required()->expected(1, -1);
-  command.add_option("--checkpoint", checkpoint, "of each member: newest or best")
-      ->check(one_of({"newest", "best"}))
+  command.add_option("--checkpoint", checkpoint, "of each member: auto, newest or best")
+      ->check(one_of({"auto", "newest", "best"}))
       ->capture_default_str();
   ranks.add_to(command);
 }

@@ -14,7 +14,7 @@ namespace lockstep::cli {
 /// The members, and the ranks that they compute on.
 struct EnsembleArguments {
   std::vector<std::string> words;  ///< directories and overrides
-  std::string checkpoint = "newest", log = "people";
+  std::string checkpoint = "auto", log = "people";
   RankOptions ranks;
 
   void add_to(CLI::App& command);

@@ -28,7 +28,7 @@ namespace lockstep::cli {
 namespace {
 
 struct EvalArguments : RunArguments {
-  std::string checkpoint = "newest";
+  std::string checkpoint = "auto";
   std::string set = "validation";
   bool details = false;
   int worst = 16;  ///< samples
@@ -68,12 +68,6 @@ void require_rows(const train::LoadedModel& model) {
                                            "some numbers for each sample, found one that predicts {}; leave out "
                                            "--details",
                                            to_string(shape)));
-}
-
-/// Two classes may be predicted by one probability, which is that of the second.
-std::vector<std::string> names_of(const DataSetInfo& info, std::size_t width) {
-  if (width == 1 && info.class_names.size() == 2) return {info.class_names.back()};
-  return info.class_names.size() == width ? info.class_names : std::vector<std::string>{};
 }
 
 std::string text_of(const TokenCodec& codec, const Tensor& tokens) {
@@ -120,7 +114,7 @@ EvaluationDetails evaluation_details(train::LoadedModel& model, const std::strin
   const auto targets = ensemble::as_numbers(meaning, ensemble::targets_of(*opened.set, model.job()));
   const auto width = static_cast<std::size_t>(elements(model.prediction_shape()));
   auto details =
-      details_of(meaning, predictions, targets, names_of(model.data(), width), static_cast<std::size_t>(worst),
+      details_of(meaning, predictions, targets, value_names(model, width), static_cast<std::size_t>(worst),
                  [&](WorstSample& sample) { add_sample(*opened.set, sample); });
   details.set = set;
   details.checkpoint = model.saved().path;

@@ -13,7 +13,7 @@
 namespace lockstep::cli {
 
 struct PredictOptions {
-  std::string checkpoint = "newest";
+  std::string checkpoint = "auto";
   std::vector<std::string> files;  ///< images, or CSV files that name them; tables
   int top = 5;
   std::string prompt;  ///< "-": what stdin has

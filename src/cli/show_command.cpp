@@ -170,7 +170,7 @@ input::PreparedData describe_data(JobArgument& argument, const Job& job, const R
     const JobFile whole = argument.load(train::catalogue_of(registries));  // including its data
     return input::prepare_data(whole.data, whole.seed, whole.batch_size, registries.augmentations, {});
   }
-  const auto files = checkpoint::read_saved_files(argument.checkpoint.empty() ? "newest" : argument.checkpoint, job,
+  const auto files = checkpoint::read_saved_files(argument.checkpoint.empty() ? "auto" : argument.checkpoint, job,
                                                   *make_single_communicator());
   auto data = train::remembered_data(files, job, registries.augmentations);
   return data ? std::move(*data)

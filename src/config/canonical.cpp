@@ -65,6 +65,9 @@ Json what_counts(const Json& whole) {
     job.erase("evaluate");
     job.erase("metrics");
     if (job["optimizer"].contains("average")) job["optimizer"]["average"].erase("evaluate");
+  } else {
+    job["early_stop"].erase("restore_best");
+    if (job["early_stop"].value("min_delta", 0.0) == 0) job["early_stop"].erase("min_delta");  // absent in earlier jobs
   }
   keep_file_names(job["data"]);
   if (job["data"].value("resample", "never") == "never") job["data"].erase("resample");  // absent in earlier jobs

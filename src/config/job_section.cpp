@@ -38,6 +38,17 @@ void check_metric(const Job& job, const Scope& scope, const std::string& key, co
   }
 }
 
+void check_restored(const Job& job, const Scope& scope) {
+  if (!job.early_stop || !job.early_stop->restore_best) return;
+  const std::string& metric = job.early_stop->metric;
+  const std::string best = job.checkpoint.never ? "" : job.checkpoint.best;
+  if (best == metric) return;
+  scope.problem("early_stop.restore_best",
+                fmt::format("expected a checkpoint of the best evaluation by '{0}', found {1}; add checkpoint: "
+                            "{{best: {0}}}",
+                            metric, best.empty() ? "none" : "checkpoint.best: " + best));
+}
+
 /// Of masked text most targets are a number that stands for none, which only a loss that is told so leaves out.
 void check_masked(const Job& job, const Scope& scope) {
   const DataOptions& data = job.data;
@@ -231,6 +242,7 @@ Is<Job> job_section(const Catalogue& catalogue) {
       .check({"device", "data"}, check_cache)
       .check({"device", "model", "parallel"}, check_parts)
       .check({"exact", "parallel"}, check_sharding)
+      .check({"early_stop", "checkpoint"}, check_restored)
       .check({"metrics", "early_stop", "data", "evaluate"},
              [](const Job& job, const Scope& scope) {
                if (job.early_stop) check_metric(job, scope, "early_stop.metric", job.early_stop->metric);

@@ -37,7 +37,11 @@ Is<EarlyStopOptions> early_stop_section(const Catalogue& catalogue) {
       .initially([](Options& o) { o.patience = 5; })
       .field("metric", &Options::metric, text().one_of(metrics_and_loss(catalogue)), "what must improve")
       .required()
-      .field("patience", &Options::patience, number().at_least(1), "evaluations without a better value before the end");
+      .field("patience", &Options::patience, number().at_least(1), "evaluations without a better value before the end")
+      .field("min_delta", &Options::min_delta, number().at_least(0), "by how much more a value must be better to count")
+      .field("restore_best", &Options::restore_best, boolean(),
+             "eval and predict take the best checkpoint, unless told otherwise, instead of the last; wants "
+             "checkpoint.best");
 }
 
 Is<InitializeOptions> initialize_section() {

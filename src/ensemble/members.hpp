@@ -19,7 +19,7 @@ namespace lockstep::ensemble {
 
 class Members {
  public:
-  /// Loads the checkpoint `which` (newest, best) of each run, with overrides of their jobs. Collective; the
+  /// Loads the checkpoint `which` (auto, newest, best) of each run, with overrides of their jobs. Collective; the
   /// communicator and the registries must outlive it. Throws Error(configuration) if what they predict cannot be
   /// combined.
   Members(const std::vector<std::string>& directories, const std::vector<std::string>& overrides,

@@ -11,8 +11,8 @@ namespace lockstep::train {
 
 namespace {
 
-bool is_better(double value, double than, bool higher) {
-  return higher ? value > than : value < than;
+bool is_better(double value, double than, double min_delta, bool higher) {
+  return higher ? value > than + min_delta : value < than - min_delta;
 }
 
 }  // namespace
@@ -46,14 +46,14 @@ bool Validation::run(const exec::ModelValues& model, const Balancing& balancing,
   const double loss = shown.extract("loss").mapped();
   run_.emit(events::Evaluation{.step = progress.step, .set = "validation", .loss = loss, .metrics = std::move(shown)});
   if (job.early_stop) {
-    const bool improved = note(job.early_stop->metric, progress, progress.stop_best);
+    const bool improved = note(job.early_stop->metric, job.early_stop->min_delta, progress, progress.stop_best);
     progress.evaluations_without_improvement = improved ? 0 : progress.evaluations_without_improvement + 1;
     if (progress.evaluations_without_improvement >= job.early_stop->patience) progress.finished = true;
   }
-  return !job.checkpoint.never && !job.checkpoint.best.empty() && note(job.checkpoint.best, progress, progress.best);
+  return !job.checkpoint.never && !job.checkpoint.best.empty() && note(job.checkpoint.best, 0, progress, progress.best);
 }
 
-bool Validation::note(const std::string& metric, const checkpoint::Progress& progress,
+bool Validation::note(const std::string& metric, double min_delta, const checkpoint::Progress& progress,
                       checkpoint::BestValue& best) const {
   const auto found = progress.metrics.find(metric);
   if (found == progress.metrics.end()) {
@@ -64,7 +64,7 @@ bool Validation::note(const std::string& metric, const checkpoint::Progress& pro
   const OpDef* op = metric == "loss" ? nullptr : run_.registries.ops.find(metric);
   const bool higher = op != nullptr && op->higher_is_better;
   const bool first = best.metric != metric;  // also true if a resumed job watches another metric
-  if (std::isnan(found->second) || (!first && !is_better(found->second, best.value, higher))) return false;
+  if (std::isnan(found->second) || (!first && !is_better(found->second, best.value, min_delta, higher))) return false;
   best = {metric, found->second};
   return true;
 }

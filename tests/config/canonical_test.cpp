@@ -124,6 +124,10 @@ TEST(Digest, SeesWhatChangesTheResult) {
 TEST(Digest, EvaluationMattersOnlyToEarlyStopping) {
   EXPECT_NE(canonical_with({"early_stop.metric=loss"}).digest,
             canonical_with({"early_stop.metric=loss", "evaluate.every=5 steps"}).digest);
+  EXPECT_NE(canonical_with({"early_stop.metric=loss"}).digest,
+            canonical_with({"early_stop={metric: loss, min_delta: 0.1}"}).digest);
+  EXPECT_EQ(canonical_with({"early_stop.metric=loss", "checkpoint.best=loss"}).digest,
+            canonical_with({"early_stop={metric: loss, restore_best: true}", "checkpoint.best=loss"}).digest);
 }
 
 TEST(Differences, NameThePaths) {

@@ -125,7 +125,7 @@ class Examples(unittest.TestCase):
                         self.skipTest(f"{archive.name} is not there")
                     words.append(f"data.train.images={archive}")
                 end = self.train(name, *words)
-                reached = end["loss"] if metric == "last step" else end["metrics"][metric]
+                reached = end["metrics"][metric]
                 if HIGHER_IS_BETTER.get(metric):
                     self.assertGreaterEqual(reached, bound)
                 else:
@@ -145,8 +145,11 @@ class Examples(unittest.TestCase):
     def test_what_stops_early_keeps_its_best(self):
         end = self.train("digits-early-stop", "run_directory=runs/early")
         self.assertEqual(end["outcome"], "stopped early")
-        best = json.loads(self.run_program("eval", "runs/early", "--checkpoint", "best", "--log", "json"))
-        self.assertLess(best["loss"], end["metrics"]["loss"])
+        best, newest, told = (json.loads(self.run_program("eval", "runs/early", "--log", "json", *words)) for words in
+                              (["--checkpoint", "best"], ["--checkpoint", "newest"], []))
+        self.assertLess(best["loss"], newest["loss"])
+        self.assertEqual(newest["loss"], end["metrics"]["loss"])
+        self.assertEqual(told["checkpoint"], best["checkpoint"])
 
     def test_borrowed_weights_stay_or_move(self):
         for name, changed in (("symbols-transfer", False), ("symbols-finetune", True)):

@@ -62,6 +62,15 @@ TEST(Run, EarlyStoppingAndTheBestCheckpointWatchTheirOwnMetrics) {
   EXPECT_EQ(best_of(other.path()), step_of_best_accuracy(learning));
 }
 
+TEST(Run, AnImprovementThatIsTooSmallDoesNotCount) {
+  const Folder folder;
+  Events events;
+  const auto result = run(folder.path(), {"early_stop={metric: loss, patience: 3, min_delta: 100}"}, events);
+  EXPECT_EQ(result.steps, 8);
+  const auto evaluations = events.of<events::Evaluation>();
+  EXPECT_LT(evaluations.back().loss, evaluations.front().loss);
+}
+
 TEST(Run, TheBestCheckpointMayFallOnADueStep) {
   const Folder folder;
   Events events;
