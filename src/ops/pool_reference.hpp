@@ -43,7 +43,7 @@ inline std::vector<OpCase> pool_cases() {
     return Attributes(std::move(more));
   };
   const Attribute one = Int{1}, two = Int{2}, three = Int{3}, tall = std::vector<Int>{3, 1},
-                  wide = std::vector<Int>{1, 2}, six = Int{6};
+                  wide = std::vector<Int>{1, 2}, nine_columns = std::vector<Int>{1, 9}, six = Int{6};
   return {
       {.name = "halve", .attributes = attributes(two), .inputs = {{DType::f32, {2, 6, 4, 5}}}},
       {.name = "rest_left_out", .attributes = attributes(two), .inputs = {{DType::f32, {3, 5, 7, 16}}}},
@@ -64,6 +64,12 @@ inline std::vector<OpCase> pool_cases() {
       {.name = "many_windows_of_a_pixel_in_packs",
        .attributes = attributes(six, {{"stride", one}, {"padding", std::string("same")}}),
        .inputs = {{DType::f32, {1, 9, 8, 8}}}},
+      {.name = "nine_columns",
+       .attributes = attributes(nine_columns, {{"stride", one}}),
+       .inputs = {{DType::f32, {2, 2, 11, 3}}}},
+      {.name = "nine_columns_in_packs",
+       .attributes = attributes(nine_columns, {{"stride", one}}),
+       .inputs = {{DType::f32, {2, 2, 11, 8}}}},
       {.name = "inference",
        .attributes = attributes(two),
        .inputs = {{DType::f32, {2, 4, 4, 18}}},

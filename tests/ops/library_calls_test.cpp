@@ -54,10 +54,10 @@ TEST(LibraryCalls, LinearsProductsAreThoseOfItsOwnKernels) {
   const LinearSizes sizes{5, 3, 4};
   const Floats x = integers(15, 1), weight = integers(12, 2), dy = integers(20, 3);
   Floats y(20), dx(15), dw(12);
-  using device::HostGrid;
-  HostGrid::rows(nullptr, 20, LinearFunctor<float, float>{x.data(), weight.data(), nullptr, y.data(), sizes});
-  HostGrid::each(nullptr, 15, LinearInputGradientFunctor<float, float>{dy.data(), weight.data(), dx.data(), sizes});
-  HostGrid::each(nullptr, 12, LinearWeightGradientFunctor<float>{x.data(), dy.data(), dw.data(), sizes});
+  LinearProducts<device::HostGrid, float, float, float> own(sizes, false);
+  own.output({}, x.data(), weight.data(), nullptr, y.data());
+  own.input_gradient({}, dy.data(), weight.data(), dx.data());
+  own.weight_gradient({}, x.data(), dy.data(), dw.data());
   EXPECT_EQ(product(output_product(sizes), weight, x), y);
   EXPECT_EQ(product(input_gradient_product(sizes), weight, dy), dx);
   EXPECT_EQ(product(weight_gradient_product(sizes), x, dy), dw);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "device/cuda/cuda_product.cuh"
 #include "device/cuda/gpu_stream.hpp"
 #include "device/gpu/grid.hpp"
 #include "device/gpu/grid_size.hpp"
@@ -94,6 +95,12 @@ struct CudaGrid {
   static void rows(GpuStream* stream, std::int64_t count, const Functor& functor) {
     if (count == 0) return;
     run_rows<<<grid_size(blocks_of_rows(count)), kBlockThreads, 0, stream->cuda()>>>(count, functor);
+    stream->check_launch();
+  }
+  template <class Product>
+  static void product(GpuStream* stream, const Product& product) {
+    if (product.is_empty()) return;
+    run_product<<<grid_size(blocks_of_product(product)), kBlockThreads, 0, stream->cuda()>>>(product);
     stream->check_launch();
   }
 };

@@ -6,6 +6,7 @@
 //                                       or functor.store(i, functor.value(i)), see below
 //   Grid::rows(stream, count, functor)  functor(group, row) for row = 0 ... count - 1;
 //                                       a row has a group of kGroupLanes threads
+//   Grid::product(stream, product)      a product of matrices, see product.hpp
 //
 // Lane l of a group takes elements l, l + kGroupLanes, ... of its row. This, and the order in which lanes are combined,
 // is what device/cpu/reduce.hpp does with vectors, so sums have the CPU's bits.
@@ -16,6 +17,7 @@
 
 #include "core/host_device.hpp"
 #include "device/gpu/kernel_options.hpp"
+#include "device/gpu/product.hpp"
 
 namespace lockstep::device {
 
@@ -257,6 +259,29 @@ struct HostGrid {
     for (std::int64_t block = 0; block < blocks_of_rows(count); ++block) {
       for (int group = 0; group < kBlockGroups; ++group) row_at(block, group, count, lanes, functor);
     }
+  }
+  /// Element by element, without tiles.
+  template <class Product>
+  static void product(GpuStream* /*stream*/, const Product& product) {
+    for (std::int64_t group = 0; group < product.groups; ++group) {
+      for (std::int64_t row = 0; row < product.rows; ++row) {
+        for (std::int64_t column = 0; column < product.columns; ++column) {
+          product.store(group, row, column, sum_of(product, group, row, column));
+        }
+      }
+    }
+  }
+
+ private:
+  template <class Product>
+  static float sum_of(const Product& product, std::int64_t group, std::int64_t row, std::int64_t column) {
+    const auto term = [&](std::int64_t k) {
+      return operand_value(product.left, group, row, k) * operand_value(product.right, group, column, k);
+    };
+    if constexpr (Product::kOrder == SumOrder::lanes) return HostGroup().sum(product.depth, term);
+    float sum = 0;
+    for (std::int64_t k = 0; k < product.depth; ++k) sum += term(k);
+    return sum;
   }
 };
 

@@ -84,6 +84,8 @@ OpCases make_conv_cases() {
               small("one_by_one", conv(32, one, halved), {2, 8, 8, 16}),
               small("dilated", conv(4, three, {{"dilation", two}}), {2, 7, 8, 3}),
               small("groups", conv(6, three, {{"groups", two}}), {2, 5, 5, 4}),
+              small("tiles", conv(20, three), {2, 6, 7, 12}),
+              small("tiles_of_groups", conv(80, three, {{"groups", two}}), {2, 3, 5, 48}),
               small("depthwise", conv(8, three, {{"groups", Int{8}}}), {2, 6, 6, 8}),
               small("large_image", conv(16, three, plain), {1, 32, 32, 16}),
               small("single_pixel", conv(3, three), {1, 1, 1, 2}),

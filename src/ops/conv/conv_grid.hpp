@@ -1,38 +1,25 @@
-// conv on a Grid: outputs and the image's gradient with one thread per element, which sums over taps and channels in
-// order; the weight's gradient with one group per element, which sums over all pixels of the output. Simple and
-// correct; cuDNN is the fast implementation. The bias's gradient is a sum over rows, which are pixels. An epilogue relu
-// is applied to the sums before they are rounded, which changes no bit; backward writes the gradient that passes the
-// relu to the workspace, and continues from there.
+// conv on a Grid: products (device/gpu/product.hpp). Outputs and the image's gradient sum over taps and channels in
+// ascending order, the weight's gradient over all pixels of the output, in lanes. Where groups have few channels, as in
+// depthwise convolutions, tiles of products would be mostly empty: then a thread, or a group of them, makes an element,
+// with the same sum. cuDNN is faster: it has tensor cores. The bias's gradient is a sum over rows, which are pixels. An
+// epilogue relu is applied to the sums before they are rounded, which changes no bit; backward writes the gradient that
+// passes the relu to the workspace, and continues from there.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 
 #include "core/filter_sizes.hpp"
 #include "device/gpu/grid.hpp"
 #include "ops/activations/activations_grid.hpp"
 #include "ops/conv/conv_shape.hpp"
+#include "ops/conv_product_grid.hpp"
 #include "ops/gather_grid.hpp"
 #include "ops/product_layer_grid.hpp"
 #include "ops/rows_grid.hpp"
 #include "ops/window_grid.hpp"
 
 namespace lockstep::ops {
-
-/// The sizes of one group of channels and filters.
-struct ConvGroup {
-  LOCKSTEP_HOST_DEVICE explicit ConvGroup(const ConvShape& s)
-      : channels(s.image.channels / s.groups),
-        filters(s.filters / s.groups),
-        taps(s.window.height.kernel * s.window.width.kernel),
-        channels_last(s.channels_last) {}
-  std::int64_t channels, filters, taps;
-  bool channels_last;
-  /// Index into the weight [all filters, channels, taps], or [all filters, taps, channels].
-  [[nodiscard]] LOCKSTEP_HOST_DEVICE std::int64_t weight(std::int64_t filter, std::int64_t channel,
-                                                         std::int64_t tap) const {
-    return channels_last ? (filter * taps + tap) * channels + channel : (filter * channels + channel) * taps + tap;
-  }
-};
 
 template <class T, class Out>
 struct ConvFunctor {
@@ -116,15 +103,61 @@ struct ConvWeightGradientFunctor {
   }
 };
 
+/// Whether groups are too small for tiles.
+inline bool has_small_groups(const ConvShape& s) {
+  constexpr std::int64_t kFew = 8;
+  const ConvGroup group(s);
+  return s.groups > 1 && std::min(group.channels, group.filters) < kFew;
+}
+
+/// y = x * weight + bias, and relu of it if wanted. `bias`: null if there is none.
+template <class Grid, class T, class Out>
+void launch_conv(GpuStream* stream, const ConvShape& s, const T* x, const T* weight, const float* bias, Out* y,
+                 bool relu = false) {
+  const std::int64_t pixels = s.image.batch * s.image.out_height * s.image.out_width;
+  if (has_small_groups(s)) {
+    return Grid::each(stream, pixels * s.filters, ConvFunctor<T, Out>{x, weight, bias, y, s, relu});
+  }
+  const ConvGroup group(s);
+  Grid::product(stream,
+                device::product_of<device::SumOrder::ascending>(
+                    s.groups, pixels, group.filters, group.taps * group.channels, PixelsUnderWindows<T, true>(x, s),
+                    ConvWeights<T, true>(weight, s), StorePixel<Out>{bias, y, s.filters, group.filters, relu}));
+}
+
+template <class Grid, class T, class In>
+void launch_conv_input_gradient(GpuStream* stream, const ConvShape& s, const T* dy, const T* weight, In* dx,
+                                const float* bias = nullptr) {
+  const std::int64_t pixels = s.image.batch * s.image.height * s.image.width;
+  if (has_small_groups(s)) {
+    return Grid::each(stream, pixels * s.image.channels, ConvInputGradientFunctor<T, In>{dy, weight, dx, s, bias});
+  }
+  const ConvGroup group(s);
+  Grid::product(
+      stream, device::product_of<device::SumOrder::ascending>(
+                  s.groups, pixels, group.channels, group.taps * group.filters, WindowsOverPixels<T>(dy, s),
+                  ConvWeights<T, false>(weight, s), StorePixel<In>{bias, dx, s.image.channels, group.channels, false}));
+}
+
+template <class Grid, class T>
+void launch_conv_weight_gradient(GpuStream* stream, const ConvShape& s, const T* x, const T* dy, float* dw) {
+  const ConvGroup group(s);
+  if (has_small_groups(s)) {
+    return Grid::rows(stream, s.filters * group.taps * group.channels, ConvWeightGradientFunctor<T>{x, dy, dw, s});
+  }
+  Grid::product(stream, device::product_of<device::SumOrder::lanes>(
+                            s.groups, group.filters, group.taps * group.channels,
+                            s.image.batch * s.image.out_height * s.image.out_width, FiltersOfPixels<T>(dy, s),
+                            PixelsUnderWindows<T, false>(x, s), StoreConvWeight{dw, group, Divisor(group.channels)}));
+}
+
 template <class Grid, class T, class In, class Out>
 class ConvProducts final : public LayerProducts {
  public:
   explicit ConvProducts(const KernelRequest& request)
       : shape_(conv_shape(*request.attributes, request.inputs[0])),
         relu_(request.epilogue == "relu"),
-        inputs_(request.inputs[0].elements()),
-        outputs_(request.outputs[0].elements()),
-        weights_(request.parameters[0].elements()) {
+        outputs_(request.outputs[0].elements()) {
     shape_.channels_last = request.channels_last;
   }
 
@@ -133,15 +166,13 @@ class ConvProducts final : public LayerProducts {
   }
 
   void output(const ProductCall& call, const void* x, const void* weight, const float* bias, void* y) override {
-    Grid::each(call.stream, outputs_,
-               ConvFunctor<T, Out>{elements(x), elements(weight), bias, static_cast<Out*>(y), shape_, relu_});
+    launch_conv<Grid>(call.stream, shape_, elements(x), elements(weight), bias, static_cast<Out*>(y), relu_);
   }
   void input_gradient(const ProductCall& call, const void* dy, const void* weight, void* dx) override {
-    Grid::each(call.stream, inputs_,
-               ConvInputGradientFunctor<T, In>{elements(dy), elements(weight), static_cast<In*>(dx), shape_});
+    launch_conv_input_gradient<Grid>(call.stream, shape_, elements(dy), elements(weight), static_cast<In*>(dx));
   }
   void weight_gradient(const ProductCall& call, const void* x, const void* dy, float* dw) override {
-    Grid::rows(call.stream, weights_, ConvWeightGradientFunctor<T>{elements(x), elements(dy), dw, shape_});
+    launch_conv_weight_gradient<Grid>(call.stream, shape_, elements(x), elements(dy), dw);
   }
   void bias_gradient(const ProductCall& call, const void* dy, float* db) override {
     launch_row_sums<Grid>(call.stream, device::RowElements<T>{elements(dy), shape_.filters}, pixels(), shape_.filters,
@@ -153,7 +184,7 @@ class ConvProducts final : public LayerProducts {
   [[nodiscard]] std::int64_t pixels() const { return outputs_ / shape_.filters; }
   ConvShape shape_;
   bool relu_;
-  std::int64_t inputs_, outputs_, weights_;  ///< numbers of elements
+  std::int64_t outputs_;  ///< elements
 };
 
 template <class Grid>

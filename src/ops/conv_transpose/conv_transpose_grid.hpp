@@ -1,4 +1,4 @@
-// conv_transpose on a Grid, by conv's functors: the output is an image gradient, the input's gradient an output, and
+// conv_transpose on a Grid, by conv's products: the output is an image gradient, the input's gradient an output, and
 // the weight's gradient has image and output exchanged.
 #pragma once
 
@@ -15,25 +15,20 @@ template <class Grid, class T, class In, class Out>
 class ConvTransposeProducts final : public LayerProducts {
  public:
   explicit ConvTransposeProducts(const KernelRequest& request)
-      : shape_(conv_transpose_shape(*request.attributes, request.inputs[0])),
-        inputs_(request.inputs[0].elements()),
-        outputs_(request.outputs[0].elements()),
-        weights_(request.parameters[0].elements()) {}
+      : shape_(conv_transpose_shape(*request.attributes, request.inputs[0])), outputs_(request.outputs[0].elements()) {}
 
   [[nodiscard]] std::size_t workspace_bytes() const override {
     return shape_.bias ? device::row_sums_bytes(pixels(), shape_.image.channels) : 0;
   }
 
   void output(const ProductCall& call, const void* x, const void* weight, const float* bias, void* y) override {
-    Grid::each(call.stream, outputs_,
-               ConvInputGradientFunctor<T, Out>{operand(x), operand(weight), static_cast<Out*>(y), shape_, bias});
+    launch_conv_input_gradient<Grid>(call.stream, shape_, operand(x), operand(weight), static_cast<Out*>(y), bias);
   }
   void input_gradient(const ProductCall& call, const void* dy, const void* weight, void* dx) override {
-    Grid::each(call.stream, inputs_,
-               ConvFunctor<T, In>{operand(dy), operand(weight), nullptr, static_cast<In*>(dx), shape_});
+    launch_conv<Grid>(call.stream, shape_, operand(dy), operand(weight), nullptr, static_cast<In*>(dx));
   }
   void weight_gradient(const ProductCall& call, const void* x, const void* dy, float* dw) override {
-    Grid::rows(call.stream, weights_, ConvWeightGradientFunctor<T>{operand(dy), operand(x), dw, shape_});
+    launch_conv_weight_gradient<Grid>(call.stream, shape_, operand(dy), operand(x), dw);
   }
   void bias_gradient(const ProductCall& call, const void* dy, float* db) override {
     launch_row_sums<Grid>(call.stream, device::RowElements<T>{operand(dy), shape_.image.channels}, pixels(),
@@ -45,7 +40,7 @@ class ConvTransposeProducts final : public LayerProducts {
   /// Of the output.
   [[nodiscard]] std::int64_t pixels() const { return outputs_ / shape_.image.channels; }
   ConvShape shape_;
-  std::int64_t inputs_, outputs_, weights_;  ///< numbers of elements
+  std::int64_t outputs_;  ///< elements
 };
 
 template <class Grid>

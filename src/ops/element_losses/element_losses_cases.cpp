@@ -32,6 +32,9 @@ void fill_shares(int index, Tensor& tensor) {
 std::vector<OpCase> element_loss_cases(const Attributes& attributes = {}, const std::string& prefix = "") {
   return {
       {.name = prefix + "odd", .attributes = attributes, .inputs = pair({3, 37}, {3, 37})},
+      {.name = prefix + "a_lane_reads_seven",
+       .attributes = attributes,
+       .inputs = pair({2, 120}, {2, 120})},  // some read kAhead elements at once, others lack one for that
       {.name = prefix + "image", .attributes = attributes, .inputs = pair({2, 3, 4, 3}, {2, 3, 4, 3})},
       {.name = prefix + "column", .attributes = attributes, .inputs = pair({5, 1}, {5})},
       {.name = prefix + "empty", .attributes = attributes, .inputs = pair({0, 7}, {0, 7})},
@@ -48,6 +51,15 @@ double binary_cross_entropy(double x, double t, const Attributes& settings) {
     return std::pow(1 / (1 + std::exp(v)), focal) * minus_log_sigmoid;
   };
   return settings.number("positive_weight") * q * term(x) + (1 - q) * term(-x);
+}
+
+/// Logits so far out that exponentials of them are 0 or infinite.
+void fill_far_logits(int index, Tensor& tensor) {
+  float x = index == 0 ? -131.0F : 0.0F;
+  for (auto& value : tensor.as<float>()) {
+    value = x;
+    x = index == 0 ? (x > 130 ? x - 261.0F : x + 7.3F) : (x >= 1 ? 0.0F : x + 0.25F);
+  }
 }
 
 /// Logits on both sides and far out, and targets that are 0, 1 or between.
@@ -108,6 +120,10 @@ OpCases make_binary_cross_entropy_cases() {
   labelled("no_labels", {0, 1}, {0});
   labelled("weighted_labels", {5, 19}, {5, 19}, Attributes({{"positive_weight", 2.5}}));
   cases.push_back({.name = "far", .attributes = {}, .inputs = pair({5, 29}, {5, 29}), .fill = fill_logits});
+  cases.push_back({.name = "focal_far",
+                   .attributes = Attributes({{"focal", 2.0}}),
+                   .inputs = pair({5, 29}, {5, 29}),
+                   .fill = fill_far_logits});
   labelled("focal_labels", {5, 19}, {5, 19}, Attributes({{"focal", 2.0}}));
   cases.push_back({.name = "focal_weighted_smooth",
                    .attributes = Attributes({{"focal", 0.5}, {"positive_weight", 0.4}, {"label_smoothing", 0.2}}),

@@ -1,4 +1,6 @@
 // linear, linear_gelu and gelu_linear.
+#include <cmath>
+
 #include "ops/activation_case.hpp"
 
 namespace lockstep::ops {
@@ -34,6 +36,16 @@ void fill_pair(int index, Tensor& tensor) {
   }
 }
 
+/// Down to 2^-25: fp16 has no normal numbers below 2^-14, and none below 2^-24.
+void fill_tiny(int index, Tensor& tensor) {
+  if (index != 0) return;
+  int exponent = -10;
+  for (auto& value : tensor.as<float>()) {
+    value = std::ldexp(value, exponent);
+    exponent = exponent == -25 ? -10 : exponent - 1;
+  }
+}
+
 OpCase pair_case(const std::string& name, const Attributes& attributes, const Shape& shape, bool benchmark = false) {
   return {.name = name,
           .attributes = attributes,
@@ -55,6 +67,9 @@ OpCases make_linear_cases() {
               {.name = "no_bias", .attributes = features(6, false), .inputs = {{DType::f32, {4, 3}}}},
               {.name = "sequence", .attributes = features(9), .inputs = {{DType::f32, {2, 5, 4}}}},
               {.name = "blocks_of_rows", .attributes = features(5), .inputs = {{DType::f32, {2, 67, 3}}}},
+              {.name = "tiny", .attributes = features(5, false), .inputs = {{DType::f32, {4, 9}}}, .fill = fill_tiny},
+              {.name = "tiles", .attributes = features(72), .inputs = {{DType::f32, {67, 40}}}},
+              {.name = "odd_tiles", .attributes = features(35), .inputs = {{DType::f32, {67, 37}}}},
               {.name = "empty", .attributes = features(5), .inputs = {{DType::f32, {0, 7}}}},
               {.name = "speed_gpt_up",
                .attributes = features(512),
@@ -84,6 +99,7 @@ OpCases make_linear_gelu_cases() {
               {.name = "odd", .attributes = features(5), .inputs = {{DType::f32, {3, 7}}}},
               {.name = "no_bias", .attributes = features(6, false), .inputs = {{DType::f32, {4, 3}}}},
               {.name = "sequence", .attributes = features(24), .inputs = {{DType::f32, {2, 5, 6}}}},
+              {.name = "tiles", .attributes = features(40), .inputs = {{DType::f32, {35, 72}}}},
               {.name = "blocks_of_rows", .attributes = features(5), .inputs = {{DType::f32, {2, 67, 3}}}},
               {.name = "empty", .attributes = features(5), .inputs = {{DType::f32, {0, 7}}}},
               {.name = "speed_gpt_up",
@@ -107,6 +123,7 @@ OpCases make_gelu_linear_cases() {
               pair_case("no_bias", features(6, false), {4, 3}),
               pair_case("sequence", features(6), {2, 5, 24}),
               pair_case("blocks_of_rows", features(5), {2, 67, 3}),
+              pair_case("tiles", features(40), {67, 72}),
               pair_case("empty", features(5), {0, 7}),
               pair_case("speed_gpt_down", features(128), {1, 64, 512}, true),
           },

@@ -1,5 +1,5 @@
-// linear on a Grid: one group per output, which sums over the input's features; gradients with one thread per element,
-// which sums over features or rows in order. Simple and correct; cuBLASLt is the fast implementation. The bias's
+// linear on a Grid: three products (device/gpu/product.hpp). Outputs sum over the input's features in lanes; gradients
+// over features, or rows, in ascending order. cuBLASLt is faster: it has tensor cores, and its own order. The bias's
 // gradient is a sum over rows, for which there is nothing faster.
 #pragma once
 
@@ -24,89 +24,28 @@ class GeluProducts : public LayerProducts {
                                    void* dpre) = 0;
 };
 
-/// Computes output i.
-template <class T, class Group>
-LOCKSTEP_HOST_DEVICE float linear_output(Group& group, const T* x, const T* weight, const float* bias,
-                                         const LinearSizes& sizes, std::int64_t i) {
-  const std::int64_t row = i / sizes.out, column = i % sizes.out;
-  const T *xr = x + row * sizes.in, *w = weight + column * sizes.in;
-  const float product = group.sum(sizes.in, [=](std::int64_t k) { return xr[k] * w[k]; });
-  return bias == nullptr ? product : product + bias[column];
-}
-
-/// Computes the gradient of input i.
-template <class T>
-LOCKSTEP_HOST_DEVICE float linear_input_gradient(const T* dy, const T* weight, const LinearSizes& sizes,
-                                                 std::int64_t i) {
-  const T* dyr = dy + i / sizes.in * sizes.dy_step();
-  const std::int64_t column = i % sizes.in;
-  float sum = 0;
-  for (std::int64_t o = 0; o < sizes.out; ++o) sum += dyr[o] * weight[o * sizes.in + column];
-  return sum;
-}
-
-template <class T, class Out>
-struct LinearFunctor {
-  const T *x, *weight;
-  const float* bias;  ///< null if there is none
-  Out* y;
-  LinearSizes sizes;
-  template <class Group>
-  LOCKSTEP_HOST_DEVICE void operator()(Group& group, std::int64_t i) const {
-    const float result = linear_output(group, x, weight, bias, sizes, i);
-    Out* to = y + i;
-    group.once([=] { *to = result; });
-  }
-};
-
-/// Like LinearFunctor, plus gelu of the result.
-template <class T, class Out>
-struct LinearGeluFunctor {
-  const T *x, *weight;
+/// Stores the output and gelu of it.
+template <class Out>
+struct StoreWithGelu {
   const float* bias;  ///< null if there is none
   Out *pre, *y;
-  LinearSizes sizes;
-  template <class Group>
-  LOCKSTEP_HOST_DEVICE void operator()(Group& group, std::int64_t i) const {
-    const float result = linear_output(group, x, weight, bias, sizes, i);
-    Out *to = pre + i, *gelu_to = y + i;
-    group.once([=] {
-      *to = result;
-      *gelu_to = GeluForward<GeluTanh>::of(result);
-    });
+  std::int64_t columns;
+  LOCKSTEP_HOST_DEVICE void operator()(std::int64_t /*group*/, std::int64_t row, std::int64_t column, float sum) const {
+    const float result = bias == nullptr ? sum : sum + bias[column];
+    pre[row * columns + column] = result;
+    y[row * columns + column] = GeluForward<GeluTanh>::of(result);
   }
 };
 
-template <class T, class In>
-struct LinearInputGradientFunctor {
-  const T *dy, *weight;
-  In* dx;
-  LinearSizes sizes;
-  LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const { dx[i] = linear_input_gradient(dy, weight, sizes, i); }
-};
-
-/// Like LinearInputGradientFunctor, for x = gelu(pre), and continues to the gradient of pre.
+/// For x = gelu(pre): continues from x's gradient to that of pre.
 template <class T>
-struct GeluInputGradientFunctor {
-  const T *dy, *weight, *pre;
+struct StoreThroughGelu {
+  const T* pre;
   T* dpre;
-  LinearSizes sizes;
-  LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const {
-    dpre[i] = GeluGradient::of(linear_input_gradient(dy, weight, sizes, i), pre[i]);
-  }
-};
-
-template <class T>
-struct LinearWeightGradientFunctor {
-  const T *x, *dy;
-  float* dw;
-  LinearSizes sizes;
-  LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const {
-    const std::int64_t o = i / sizes.in, column = i % sizes.in;
-    float sum = 0;
-    for (std::int64_t row = 0; row < sizes.rows; ++row)
-      sum += dy[row * sizes.dy_step() + o] * x[row * sizes.in + column];
-    dw[i] = sum;
+  std::int64_t columns;
+  LOCKSTEP_HOST_DEVICE void operator()(std::int64_t /*group*/, std::int64_t row, std::int64_t column, float sum) const {
+    const std::int64_t i = row * columns + column;
+    dpre[i] = GeluGradient::of(sum, pre[i]);
   }
 };
 
@@ -122,32 +61,28 @@ class LinearProducts final : public GeluProducts {
   [[nodiscard]] std::int64_t gradient_gap() const override { return sizes_.gap; }
 
   void output(const ProductCall& call, const void* x, const void* weight, const float* bias, void* y) override {
-    Grid::rows(call.stream, sizes_.rows * sizes_.out,
-               LinearFunctor<T, Out>{elements(x), elements(weight), bias, static_cast<Out*>(y), sizes_});
+    make_output(call, x, weight, device::StoreElement<Out>{bias, static_cast<Out*>(y), sizes_.out});
   }
   void input_gradient(const ProductCall& call, const void* dy, const void* weight, void* dx) override {
-    Grid::each(call.stream, sizes_.rows * sizes_.in,
-               LinearInputGradientFunctor<T, In>{elements(dy), elements(weight), static_cast<In*>(dx), sizes_});
+    make_input_gradient(call, dy, weight, device::StoreElement<In>{nullptr, static_cast<In*>(dx), sizes_.in});
   }
   void output_and_gelu(const ProductCall& call, const void* x, const void* weight, const float* bias, void* pre,
                        void* y) override {
-    Grid::rows(call.stream, sizes_.rows * sizes_.out,
-               LinearGeluFunctor<T, Out>{elements(x), elements(weight), bias, static_cast<Out*>(pre),
-                                         static_cast<Out*>(y), sizes_});
+    make_output(call, x, weight, StoreWithGelu<Out>{bias, static_cast<Out*>(pre), static_cast<Out*>(y), sizes_.out});
   }
   void gelu_input_gradient(const ProductCall& call, const void* dz, const void* weight, const void* pre,
                            void* dpre) override {
     if constexpr (std::is_same_v<T, In>) {
-      Grid::each(
-          call.stream, sizes_.rows * sizes_.in,
-          GeluInputGradientFunctor<T>{elements(dz), elements(weight), elements(pre), static_cast<T*>(dpre), sizes_});
+      make_input_gradient(call, dz, weight, StoreThroughGelu<T>{elements(pre), static_cast<T*>(dpre), sizes_.in});
     } else {
       LOCKSTEP_CHECK(false, "make_gelu_linear_layer makes no such kernel");
     }
   }
   void weight_gradient(const ProductCall& call, const void* x, const void* dy, float* dw) override {
-    Grid::each(call.stream, sizes_.out * sizes_.in,
-               LinearWeightGradientFunctor<T>{elements(x), elements(dy), dw, sizes_});
+    Grid::product(call.stream,
+                  device::product_of<device::SumOrder::ascending>(
+                      1, sizes_.out, sizes_.in, sizes_.rows, Columns(elements(dy), sizes_.dy_step()),
+                      Columns(elements(x), sizes_.in), device::StoreElement<float>{nullptr, dw, sizes_.in}));
   }
   void bias_gradient(const ProductCall& call, const void* dy, float* db) override {
     launch_row_sums<Grid>(call.stream, device::RowElements<T>{elements(dy), sizes_.dy_step()}, sizes_.rows, sizes_.out,
@@ -155,7 +90,21 @@ class LinearProducts final : public GeluProducts {
   }
 
  private:
+  using Rows = device::MatrixLines<T, true>;
+  using Columns = device::MatrixLines<T, false>;
   static const T* elements(const void* operand) { return static_cast<const T*>(operand); }
+  template <class Store>
+  void make_output(const ProductCall& call, const void* x, const void* weight, const Store& store) const {
+    Grid::product(call.stream, device::product_of<device::SumOrder::lanes>(1, sizes_.rows, sizes_.out, sizes_.in,
+                                                                           Rows(elements(x), sizes_.in),
+                                                                           Rows(elements(weight), sizes_.in), store));
+  }
+  template <class Store>
+  void make_input_gradient(const ProductCall& call, const void* dy, const void* weight, const Store& store) const {
+    Grid::product(call.stream, device::product_of<device::SumOrder::ascending>(
+                                   1, sizes_.rows, sizes_.in, sizes_.out, Rows(elements(dy), sizes_.dy_step()),
+                                   Columns(elements(weight), sizes_.in), store));
+  }
   LinearSizes sizes_;
   bool bias_;
 };

@@ -35,10 +35,55 @@ TEST_F(CallChecks, StreamsAreLazy) {
   kernel(kStore);
   ASSERT_EQ(launch(block.get()), cudaSuccess);
   ASSERT_EQ(cudaMemcpyAsync(pinned.get(), block.get(), 128, cudaMemcpyDeviceToHost, stream_), cudaSuccess);
-  EXPECT_EQ(static_cast<const u32*>(pinned.get())[5], 0x07070707U) << "nobody has waited";
+  EXPECT_EQ(static_cast<const u32*>(pinned.get())[5], 0xa7a7a7a7U) << "nobody has waited";
   ASSERT_EQ(cudaStreamSynchronize(stream_), cudaSuccess);
   EXPECT_EQ(static_cast<const u32*>(pinned.get())[5], 5U);
   EXPECT_EQ(found(), Texts{});
+}
+
+TEST_F(CallChecks, TheHostWritesWhatACopyHasYetToRead) {
+  const Block block(128), pinned(128, true);
+  for (const bool waits : {true, false}) {
+    std::memset(pinned.get(), 7, 128);
+    ASSERT_EQ(cudaMemcpyAsync(block.get(), pinned.get(), 128, cudaMemcpyHostToDevice, stream_), cudaSuccess);
+    if (waits) {
+      ASSERT_EQ(cudaStreamSynchronize(stream_), cudaSuccess);
+    }
+    std::memset(pinned.at(64), 8, 1);
+    ASSERT_EQ(cudaStreamSynchronize(stream_), cudaSuccess);
+    EXPECT_EQ(said(), waits ? ""
+                            : "misses a wait: the host writes what a copy to the GPU has yet to read; 0 bytes from the "
+                              "start of pinned allocation " +
+                                  pinned.number() + " of 128 bytes, 128 of them");
+  }
+}
+
+TEST_F(CallChecks, WhatACopyBringsIsNotComparedWithWhatWasThere) {
+  const Block block(128), pinned(128, true);
+  clear(block.get(), 128);
+  ASSERT_EQ(cudaMemcpyAsync(pinned.get(), block.get(), 128, cudaMemcpyDeviceToHost, stream_), cudaSuccess);
+  ASSERT_EQ(cudaMemcpyAsync(block.get(), pinned.get(), 128, cudaMemcpyHostToDevice, stream_), cudaSuccess);
+  ASSERT_EQ(cudaMemcpyAsync(pinned.get(), block.get(), 128, cudaMemcpyDeviceToHost, stream_), cudaSuccess);
+  ASSERT_EQ(cudaStreamSynchronize(stream_), cudaSuccess);
+  EXPECT_EQ(found(), Texts{});
+  EXPECT_EQ(static_cast<const u32*>(pinned.get())[5], 0U);
+}
+
+TEST_F(CallChecks, PinnedMemoryIsFreedWhileACopyUsesIt) {
+  const Block block(128);
+  for (const bool waits : {true, false}) {
+    Block pinned(128, true);
+    ASSERT_EQ(cudaMemcpyAsync(block.get(), pinned.get(), 128, cudaMemcpyHostToDevice, stream_), cudaSuccess);
+    if (waits) {
+      ASSERT_EQ(cudaStreamSynchronize(stream_), cudaSuccess);
+    }
+    pinned.free();
+    EXPECT_EQ(said(), waits
+                          ? ""
+                          : "cudaFreeHost misses a wait: work that the host hasn't waited for uses the memory; 0 bytes "
+                            "from the start of pinned allocation " +
+                                pinned.number() + " of 128 bytes, 1 of them");
+  }
 }
 
 TEST_F(CallChecks, MissingWaitsBetweenStreams) {

@@ -216,14 +216,15 @@ TEST_F(KernelChecks, WhatIsNotKnownIsNamed) {
       {"add.rn.ftz.f32 %f1, %f1, %f2;\n", "instruction add.rn.ftz.f32 isn't known"},
       {"ld.global.nc.u32 %r3, [%rd3];\n", "instruction ld.global.nc.u32 isn't known"},
       {"st.global.v8.u32 [%rd3], {%r3, %r4};\n", "instruction st.global.v8.u32 isn't known"},
-      {"ld.shared.u32 %r3, [%rd3];\n", "instruction ld.shared.u32 isn't known"},
-      {"bar.sync 0;\n", "instruction bar.sync isn't known"},
+      {"ld.shared.u8 %r3, [%r1];\n", "instruction ld.shared.u8 isn't known"},
+      {"ld.shared.u32 %r3, [%rd3];\n", "register %rd3 of another width"},
+      {"bar.sync 1;\n", "instruction bar.sync isn't known"},
       {"mov.u32 %r3, %laneid;\n", "register %laneid isn't known"},
       {"add.s32 %r3, %r4, %rd1;\n", "register %rd1 of another width"},
       {"add.s32 %r3, %r4;\n", "another number of operands than is known"},
       {"add.s32 %r3, %r4, name;\n", "operand name isn't known"},
       {"bra $nowhere;\n", "label $nowhere isn't there"},
-      {".shared .align 4 .b8 memory[64];\n", "instruction .shared isn't known"},
+      {".shared .align 4 .b32 memory;\n", "a declaration that isn't known"},
   };
   for (const Case& one : cases) {
     kernel(one.line);

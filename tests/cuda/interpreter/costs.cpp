@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstdlib>
 #include <cstring>
 #include <map>
 #include <numeric>
+#include <set>
 
 namespace lockstep::ptx {
 
@@ -62,52 +64,60 @@ std::vector<u32> Costs::begin(const Kernel& kernel, u32 blocks, u32 threads) {
   }
   now_ = {.kernel = kernel.name, .blocks = blocks, .threads = threads, .ran = static_cast<u32>(chosen.size())};
   sectors_.clear();
-  depths_.assign(kernel.register_bytes, 0);
-  deep_.clear();
-  deepest_ = 0;
-  chain_ = waits_ = distance_ = 0;
+  registers_ = kernel.register_bytes;
+  warps_.clear();
+  distance_ = 0;
   return chosen;
 }
 
-void Costs::begin_warp(u32 block) {
-  end_warp();
+void Costs::begin_block(u32 block, u32 warps) {
+  end_block();
   block_ = block;
-  ++warp_;
-  moved_ = 0;
-  recent_.clear();
+  warps_.resize(warps);
+  for (WarpState& warp : warps_) {
+    warp.depths.resize(registers_);
+    warp.number = ++warps_begun_;
+  }
 }
 
-void Costs::end_warp() {
-  end_segment();
-  now_.chain = std::max(now_.chain, chain_);
-  now_.waits = std::max(now_.waits, waits_);
-  chain_ = waits_ = 0;
+void Costs::go_on(u32 warp) {
+  warp_ = &warps_[warp];
+}
+
+void Costs::end_block() {
+  for (WarpState& warp : warps_) {
+    warp_ = &warp;
+    end_segment();
+    now_.chain = std::max(now_.chain, warp.chain);
+    now_.waits = std::max(now_.waits, warp.waits);
+  }
+  warps_.clear();
 }
 
 void Costs::end_segment() {
-  waits_ += deepest_;
-  deepest_ = 0;
-  for (const Row row : deep_) depths_[row] = 0;
-  deep_.clear();
+  warp_->waits += warp_->deepest;
+  warp_->deepest = 0;
+  for (const Row row : warp_->deep) warp_->depths[row] = 0;
+  warp_->deep.clear();
 }
 
 void Costs::arrives(Row row, u32 depth) {
   if (row == kNoRow) return;
-  if (depth > 0 && depths_[row] == 0) deep_.push_back(row);
-  depths_[row] = depth;
+  if (depth > 0 && warp_->depths[row] == 0) warp_->deep.push_back(row);
+  warp_->depths[row] = depth;
 }
 
 void Costs::begin_instruction(const Instruction& instruction) {
   now_.instructions += 1;
-  ++chain_;
+  ++warp_->chain;
   of_ = &instruction;
   accesses_.clear();
-  depth_ = 0;
-  const auto read = [&](Row row) { depth_ = std::max(depth_, row == kNoRow ? 0 : depths_[row]); };
+  warp_->depth = 0;
+  const auto read = [&](Row row) { warp_->depth = std::max(warp_->depth, row == kNoRow ? 0 : warp_->depths[row]); };
   read(instruction.guard);
   for (const Row row : instruction.from) read(row);
   if (instruction.flow == Flow::straight) {
-    arrives(instruction.to, depth_);
+    arrives(instruction.to, warp_->depth);
   } else {
     end_segment();
   }
@@ -125,28 +135,50 @@ void Costs::touch(u64 sector, u32 mask) {
   if (one.block != block_) one.shared = true;
   const bool is_first = one.written == 0 && (writes_ || one.read == 0);
   (writes_ ? one.written : one.read) |= mask;
-  const auto recent = std::ranges::find(recent_, sector);
-  if (recent == recent_.end()) {
+  const auto recent = std::ranges::find(warp_->recent, sector);
+  if (recent == warp_->recent.end()) {
     ++one.moves;
-    ++moved_;
+    ++warp_->moved;
     if (!is_first) {
       ++one.again;
-      if (one.warp == warp_) distance_ = std::max(distance_, moved_ - one.at);
+      if (one.warp == warp_->number) distance_ = std::max(distance_, warp_->moved - one.at);
     }
-    if (recent_.size() == kCachedSectors) recent_.erase(recent_.begin());
+    if (warp_->recent.size() == kCachedSectors) warp_->recent.erase(warp_->recent.begin());
   } else {
     if (writes_ && one.written == mask && one.read != 0) {  // read before, and now written, too
       ++one.moves;
-      ++moved_;
+      ++warp_->moved;
     }
-    recent_.erase(recent);
+    warp_->recent.erase(recent);
   }
-  one.warp = warp_;
-  one.at = moved_;
-  recent_.push_back(sector);
+  one.warp = warp_->number;
+  one.at = warp_->moved;
+  warp_->recent.push_back(sector);
+}
+
+void Costs::access_shared(u64 address, std::size_t bytes) {
+  shared_.push_back({address, bytes});
+}
+
+/// Lanes are served in order, as many at once as take 128 bytes.
+void Costs::end_shared() {
+  constexpr std::size_t kBanks = 32, kWord = 4;
+  const std::size_t at_once = kBanks * kWord / shared_.front().bytes;
+  for (std::size_t first = 0; first < shared_.size(); first += at_once) {
+    std::array<std::set<u64>, kBanks> words;
+    for (std::size_t i = first; i < std::min(first + at_once, shared_.size()); ++i) {
+      for (u64 word = shared_[i].address / kWord; word < (shared_[i].address + shared_[i].bytes) / kWord; ++word)
+        words[word % kBanks].insert(word);
+    }
+    const auto fuller = [](const auto& a, const auto& b) { return a.size() < b.size(); };
+    now_.banked += 1;
+    now_.ways += static_cast<f64>(std::ranges::max_element(words, fuller)->size());
+  }
+  shared_.clear();
 }
 
 void Costs::end_instruction() {
+  if (!shared_.empty()) end_shared();
   if (accesses_.empty()) return;
   std::map<u64, u32> masks;
   for (const Access& one : accesses_) {
@@ -167,17 +199,19 @@ void Costs::end_instruction() {
   if (writes_) {
     end_segment();
   } else {
-    deepest_ = std::max(deepest_, depth_ + 1);
-    arrives(of_->to, depth_ + 1);
-    for (const Row row : of_->vector) arrives(row, depth_ + 1);
+    const u32 depth = warp_->depth + 1;
+    warp_->deepest = std::max(warp_->deepest, depth);
+    arrives(of_->to, depth);
+    for (const Row row : of_->vector) arrives(row, depth);
   }
   accesses_.clear();
 }
 
 void Costs::end() {
-  end_warp();
+  end_block();
   const f64 scale = static_cast<f64>(now_.blocks) / now_.ran;
-  for (f64* const amount : {&now_.instructions, &now_.requests, &now_.sectors, &now_.needed}) *amount *= scale;
+  for (f64* const amount : {&now_.instructions, &now_.requests, &now_.sectors, &now_.needed, &now_.banked, &now_.ways})
+    *amount *= scale;
   for (const auto& [number, one] : sectors_) {
     const int bytes = std::popcount(one.read) + std::popcount(one.written);
     const int ways = (one.read != 0 ? 1 : 0) + (one.written != 0 ? 1 : 0);
@@ -187,10 +221,10 @@ void Costs::end() {
     now_.again += one.shared ? 0 : kSectorBytes * one.again * scale;
   }
   now_.distance = kSectorBytes * distance_;
-  lines_.push_back(
-      fmt::format("launch\t{}\t{}\t{}\t{:.0f}\t{:.0f}\t{:.0f}\t{:.0f}\t{:.0f}\t{:.0f}\t{}\t{}\t{:.0f}\t{}\t{}",
-                  now_.blocks, now_.threads, now_.ran, now_.instructions, now_.requests, now_.sectors, now_.needed,
-                  now_.moved, now_.least, now_.chain, now_.waits, now_.again, now_.distance, now_.kernel));
+  lines_.push_back(fmt::format(
+      "launch\t{}\t{}\t{}\t{:.0f}\t{:.0f}\t{:.0f}\t{:.0f}\t{:.0f}\t{:.0f}\t{}\t{}\t{:.0f}\t{}\t{:.0f}\t{:.0f}\t{}",
+      now_.blocks, now_.threads, now_.ran, now_.instructions, now_.requests, now_.sectors, now_.needed, now_.moved,
+      now_.least, now_.chain, now_.waits, now_.again, now_.distance, now_.banked, now_.ways, now_.kernel));
   counted_[launch_] = lines_.back();
 }
 

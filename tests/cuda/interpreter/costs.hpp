@@ -10,6 +10,10 @@
 // written in its last kCachedSectors sectors it finds in the L1 cache: that is its share, at full occupancy. What
 // it moves again later comes from memory, or from the L2 cache, if what all warps move in between fits into that.
 //
+// Shared memory gives a word of each of its 32 banks at a time, a word that several lanes want to all of them: to a
+// warp at once, or, by accesses of 8 and 16 bytes, to a half and a quarter of it. Lanes that want different words of
+// one bank are a conflict.
+//
 // A segment is what a warp executes between two branches, stores or barriers. Its loads are issued together, as ptxas
 // may order them, except that one whose address was loaded follows that one: it waits so often as that chain is long.
 #pragma once
@@ -42,6 +46,7 @@ struct LaunchCost {
   f64 least = 0;                         ///< bytes: what is read and what is written, each once
   u64 chain = 0;                         ///< instructions of the warp that has most of them
   u64 waits = 0;                         ///< how often a warp waits for memory, one after the other
+  f64 banked = 0, ways = 0;  ///< accesses of shared memory: how often its banks give words, at least and in fact
 };
 
 /// A kernel of a library: `work` in floating-point operations.
@@ -61,9 +66,12 @@ class Costs {
   bool repeats(const Kernel& kernel, u32 blocks, u32 threads, std::vector<u8> parameters, Memory& memory);
   /// Begins a launch; the blocks that shall run.
   std::vector<u32> begin(const Kernel& kernel, u32 blocks, u32 threads);
-  void begin_warp(u32 block);
+  void begin_block(u32 block, u32 warps);
+  /// This warp of the block goes on.
+  void go_on(u32 warp);
   void begin_instruction(const Instruction& instruction);
   void access(u64 address, std::size_t bytes, bool writes);  ///< by a lane
+  void access_shared(u64 address, std::size_t bytes);        ///< the same, in shared memory
   void end_instruction();
   void end();
   void add(const LibraryCost& cost);
@@ -83,7 +91,17 @@ class Costs {
     u64 address;
     std::size_t bytes;
   };
-  void end_warp();
+  /// A warp of the block.
+  struct WarpState {
+    std::vector<u64> recent;     ///< sectors that it has in its cache, the last one at the end
+    std::vector<u32> depths;     ///< by register: waits for memory before it is there, in the segment
+    std::vector<Row> deep;       ///< those that wait at all
+    u32 depth = 0, deepest = 0;  ///< of the instruction's sources; of the segment
+    u64 chain = 0, waits = 0;
+    u64 number = 0, moved = 0;  ///< from 1, and the sectors that it has moved
+  };
+  void end_block();
+  void end_shared();
   void touch(u64 sector, u32 mask);
   void end_segment();
   void arrives(Row row, u32 depth);
@@ -94,17 +112,15 @@ class Costs {
   std::string launch_;                          ///< the one that is counted
   LaunchCost now_;
   std::unordered_map<u64, Sector> sectors_;
-  std::vector<Access> accesses_;  ///< of the instruction
-  std::vector<u64> recent_;       ///< sectors that the warp has in its cache, the last one at the end
-  std::vector<u32> depths_;       ///< by register: waits for memory before it is there, in the segment
-  std::vector<Row> deep_;         ///< those that wait at all
-  u32 depth_ = 0, deepest_ = 0;   ///< of the instruction's sources; of the segment
+  std::vector<Access> accesses_, shared_;  ///< of the instruction
+  std::vector<WarpState> warps_;           ///< of the block
+  WarpState* warp_ = nullptr;              ///< the one that runs
   const Instruction* of_ = nullptr;
   bool writes_ = false;
   u32 block_ = 0;
-  u64 chain_ = 0, waits_ = 0;  ///< of the warp
-  u64 warp_ = 0, moved_ = 0;   ///< its number, from 1, and the sectors that it has moved
-  u64 distance_ = 0;           ///< sectors
+  std::size_t registers_ = 0;  ///< bytes of the kernel's
+  u64 warps_begun_ = 0;
+  u64 distance_ = 0;  ///< sectors
 };
 
 }  // namespace lockstep::ptx

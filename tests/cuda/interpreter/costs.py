@@ -2,10 +2,11 @@
 """What the module's kernels would cost an H100 in a step, estimated without one: each launch of a step of GPT-2 124M
 and of ResNet-50 on the interpreted GPU, with the shapes of a real shard, a few blocks of each grid (costs.hpp).
 
-    costs.py BUILD_FOLDER [--check] [--print] [--blocks N] [--model gpt2|resnet50] [--kernel PART_OF_ITS_NAME]
+    costs.py BUILD_FOLDER [--check] [--print] [--blocks N] [--model gpt2|resnet50] [--kernel PART_OF_ITS_NAME] [--own]
 
 Writes the tables of docs/gpu.md, the worst kernels first; --check changes nothing and exits with 1 if they are not
-current; --print only prints them, then for one model or for some kernels if wanted. It needs the module, its PTX and
+current; --print only prints them, then for one model or for some kernels if wanted; --own prints what kernels cost that
+compute the products without libraries. It needs the module, its PTX and
 the libraries of tests/cuda/interpreter/tests.cmake.
 """
 import argparse
@@ -79,6 +80,8 @@ class Launch:
     waits: int
     again: float
     distance: int
+    banked: float
+    ways: float
     kernel: str
 
     def resident(self, registers):
@@ -118,15 +121,15 @@ def make_data(folder):
         file.write_bytes(png(224, chance))
 
 
-def launches(build, model, blocks):
-    """A step's launches in order: those after an optimizer's kernel up to the next one's."""
+def launches(build, model, blocks, own=False):
+    """A step's launches in order: those after an optimizer's kernel up to the next one's. `own`: without libraries."""
     gpu = build / "interpreted-gpu"
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         make_data(folder)
         (folder / "job.yaml").write_text(JOB.format(**MODELS[model]), encoding="utf-8")
         (folder / "reports").mkdir()
-        values = {**os.environ, "LD_LIBRARY_PATH": f"{gpu}/libraries:{gpu}/lib:{build}/stand-ins",
+        values = {**os.environ, "LD_LIBRARY_PATH": f"{'' if own else f'{gpu}/libraries:'}{gpu}/lib:{build}/stand-ins",
                   "INTERPRETED_GPU_PTX": f"{gpu}/ptx", "INTERPRETED_GPU_REPORT": f"{folder}/reports",
                   "INTERPRETED_GPU_SEED": "0", "INTERPRETED_GPU_BLOCKS": str(blocks), "INTERPRETED_GPU_WHOLE": WHOLE,
                   "STAND_IN_GPUS": "1", "STAND_IN_SAME": "1"}
@@ -166,8 +169,9 @@ def without_attention(step):
 def parsed(words):
     if words[0] == "library":
         return Library(float(words[1]), float(words[2]), words[3])
-    numbers = [kind(word) for kind, word in zip((int,) * 3 + (float,) * 6 + (int, int, float, int), words[1:14])]
-    return Launch(*numbers, words[14])
+    numbers = [kind(word) for kind, word in zip((int,) * 3 + (float,) * 6 + (int, int, float, int, float, float),
+                                                       words[1:16])]
+    return Launch(*numbers, words[16])
 
 
 @functools.cache
@@ -190,7 +194,7 @@ def registers_of(build):
 
 def short(kernel):
     plain = subprocess.run(["c++filt", kernel], capture_output=True, text=True, check=True).stdout.strip()
-    plain = re.sub(r"^void |lockstep::|\w+::|run_(elements|rows)<|\(long, .*", "", plain)
+    plain = re.sub(r"^void |lockstep::|\w+::|run_(elements|rows|product)<|\((long, |(\w+::)*Product<).*", "", plain)
     plain = plain.replace("Element<Bfloat16>", "bf16").replace("Element<Float16>", "fp16")
     return re.sub(r"> ?$", "", plain).replace(" >", ">").strip()
 
@@ -210,7 +214,7 @@ class Row:
         self.seconds += by[bound]
         self.bounds[bound] += by[bound]
         self.sums["memory"] += launch.memory(registers)
-        for name in ("moved", "least", "sectors", "needed", "requests", "instructions"):
+        for name in ("moved", "least", "sectors", "needed", "requests", "instructions", "banked", "ways"):
             self.sums[name] += getattr(launch, name)
 
     @property
@@ -226,11 +230,11 @@ class Row:
                 f"{of['moved'] / max(of['least'], 1):.2f}",
                 f"{100 * of['needed'] / max(of['sectors'], 1):.0f}", f"{of['sectors'] / max(of['requests'], 1):.1f}",
                 f"{32 * of['instructions'] / max(of['least'] / 4, 1):.1f}", registers,
-                f"{100 * resident * 256 // THREADS}"]
+                f"{100 * resident * 256 // THREADS}", f"{of['ways'] / of['banked']:.2f}" if of["banked"] else ""]
 
 
 HEAD = ["kernel", "launches", "µs", "% of the step", "µs to win", "bound by", "least MB", "memory / least", "L2 / least",
-        "coalesced %", "sectors a request", "instructions for 4 bytes", "registers", "occupancy %"]
+        "coalesced %", "sectors a request", "instructions for 4 bytes", "registers", "occupancy %", "turns of banks / least"]
 
 
 def table(head, rows):
@@ -238,9 +242,10 @@ def table(head, rows):
     return "\n".join(lines + ["| " + " | ".join(map(str, row)) + " |" for row in rows])
 
 
-def page(build, model, blocks, part):
-    step, registers = without_attention(launches(build, model, blocks)), registers_of(build)
-    step += [Library(work, size, "cuDNN's attention") for work, size in ATTENTION[model]]
+def page(build, model, blocks, part, own=False):
+    step, registers = launches(build, model, blocks, own), registers_of(build)
+    if not own:
+        step = without_attention(step) + [Library(work, size, "cuDNN's attention") for work, size in ATTENTION[model]]
     rows, libraries, least = {}, collections.defaultdict(list), 0.0
     for one in step:
         if isinstance(one, Library):
@@ -272,11 +277,12 @@ def main():
     parser.add_argument("--blocks", type=int, default=8)
     parser.add_argument("--model", choices=sorted(MODELS))
     parser.add_argument("--kernel", default="")
+    parser.add_argument("--own", action="store_true")
     words = parser.parse_args()
     models = [words.model] if words.model else sorted(MODELS)
-    if words.print or words.model or words.kernel:
+    if words.print or words.model or words.kernel or words.own:
         for model in models:
-            print(page(words.build, model, words.blocks, words.kernel), flush=True)
+            print(page(words.build, model, words.blocks, words.kernel, words.own), flush=True)
         return
     sys.argv = sys.argv[:1] + (["--check"] if words.check else [])
     tables = [(f"costs-{model}", page(words.build, model, words.blocks, "")) for model in models]

@@ -52,6 +52,24 @@ TEST_F(LaunchCosts, AStrideTakesASectorForEachLane) {
   EXPECT_EQ(found.least, 128);
 }
 
+TEST_F(LaunchCosts, BanksOfSharedMemoryGiveOneWordAtATime) {
+  const auto stores = [&](const std::string& name, int stride) {
+    machine().costs = std::make_unique<Costs>(4, std::vector<std::string>{});  // it has counted no such launch before
+    return cost(".shared .align 16 .b8 tile[4096];\nmul.lo.s32 %r7, %r1, " + std::to_string(stride) + ";\n" + name +
+                "\n");
+  };
+  const std::string word = "st.shared.u32 [%r7], %r1;", four = "st.shared.v4.u32 [%r7], {%r1, %r1, %r1, %r1};";
+  EXPECT_EQ(stores(word, 4).ways, 1);
+  EXPECT_EQ(stores(word, 4).banked, 1);
+  EXPECT_EQ(stores(word, 0).ways, 1) << "all of them have it";
+  EXPECT_EQ(stores(word, 8).ways, 2);
+  EXPECT_EQ(stores(word, 128).ways, 32);
+  EXPECT_EQ(stores(four, 16).ways, 4) << "a quarter of the warp at once";
+  EXPECT_EQ(stores(four, 16).banked, 4);
+  EXPECT_EQ(stores(four, 32).ways, 8);
+  EXPECT_EQ(stores(word, 4).requests, 0) << "of memory";
+}
+
 TEST_F(LaunchCosts, AVectorIsOneRequest) {
   const LaunchCost found =
       cost("mul.wide.u32 %rd4, %r1, 16;\nadd.s64 %rd4, %rd1, %rd4;\nld.global.v4.u32 {%r3, %r4, %r5, %r6}, [%rd4];\n");

@@ -17,11 +17,23 @@ cudaError_t allocate(void** memory, std::size_t bytes, Space space, const char* 
   return *memory == nullptr && bytes != 0 ? failed(cudaErrorMemoryAllocation) : state();
 }
 
+/// What has been put on streams is done as if nobody waited; then it must be known to the host.
+void expect_unused(void* memory, const char* call) {
+  machine().streams.run_out();
+  const auto address = reinterpret_cast<u64>(memory);
+  const Allocation* const found = machine().memory.find(address, 1);
+  if (found == nullptr || found->address != address) return;
+  if (found->shadow.is_known(machine().streams.order(), machine().streams.host())) return;
+  machine().problems.add(std::string(call) + " misses a wait: work that the host hasn't waited for uses the memory",
+                         machine().memory.describe(address, 1));
+}
+
 /// Waits for the GPU, as CUDA does.
 cudaError_t free_memory(void* memory, Space space, const char* call) {
   LOCKSTEP_INTERPRETED;
   if (memory == nullptr) return cudaSuccess;
   if (refused_while_recording(call)) return kRefused;
+  if (space == Space::pinned) expect_unused(memory, call);
   if (!machine().streams.finish_all())
     machine().problems.add(std::string(call) + ": a stream waits for what never comes");
   const std::string wrong = machine().memory.free(memory, space);
@@ -88,6 +100,17 @@ void copy(void* to, const void* from, std::size_t bytes, const CopyKind& kind, c
   std::memmove(target->data(to_address), source->data(from_address), bytes);
 }
 
+Act put_copy(void* to, const void* from, std::size_t bytes, const CopyKind& kind) {
+  if (kind.to == kind.from) return [=](const Work& work) { copy(to, from, bytes, kind, work); };
+  const bool writes = kind.to == Space::pinned;
+  const auto token =
+      machine().pinned_copies.put(machine().memory, reinterpret_cast<u64>(writes ? to : from), bytes, writes);
+  return [=](const Work& work) {
+    machine().pinned_copies.done(machine().memory, machine().problems, token);
+    copy(to, from, bytes, kind, work);
+  };
+}
+
 }  // namespace
 
 }  // namespace lockstep::ptx
@@ -127,7 +150,7 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
   auto* const on = lockstep::ptx::stream_of(stream, "cudaMemcpyAsync");
   if (on == nullptr) return cudaErrorInvalidResourceHandle;
   if (bytes == 0) return lockstep::ptx::state();
-  machine().streams.put(*on, [=](const Work& work) { lockstep::ptx::copy(to, from, bytes, *known, work); });
+  machine().streams.put_made(*on, [=] { return lockstep::ptx::put_copy(to, from, bytes, *known); });
   return lockstep::ptx::state();
 }
 cudaError_t cudaMemsetAsync(void* memory, int value, size_t bytes, cudaStream_t stream) {

@@ -67,6 +67,7 @@ class Decoder {
   void statement(const Statement& statement) {
     places_.push_back(static_cast<u32>(kernel_.code.size()));
     if (statement.text.starts_with(".pragma \"nounroll\"")) return;
+    if (statement.text.starts_with(".shared ")) return operands_.shared(statement.text);
     const auto end = statement.text.find(' ');
     const std::string name = statement.text.substr(0, end);
     if (name.starts_with("ld.param.v2.") || name.starts_with("ld.param.v4.")) {
@@ -101,6 +102,9 @@ class Decoder {
     } else if (name == "bar.warp.sync") {
       one.flow = Flow::barrier;
       one.from[0] = operands_.of_width(operands.at(0), Width::bits32);
+    } else if (name == "bar.sync" && operands.size() == 1 && operands[0] == "0") {
+      one.flow = Flow::block_barrier;
+      kernel_.has_block_barriers = true;
     } else if (name == "shfl.sync.bfly.b32" || name == "shfl.sync.idx.b32") {
       one.butterfly = name == "shfl.sync.bfly.b32";
       shuffle(one, operands);
@@ -139,7 +143,7 @@ class Decoder {
     const MemoryMeaning meaning = memory_meaning(name, width);
     if (meaning.run == nullptr) throw std::runtime_error("instruction " + name + " isn't known");
     one.run = meaning.run;
-    std::tie(one.from[0], one.offset) = operands_.address(operands.at(stores ? 0 : 1));
+    std::tie(one.from[0], one.offset) = operands_.address(operands.at(stores ? 0 : 1), meaning.address);
     if (meaning.elements > 1) {
       if (values.size() != meaning.elements) throw std::runtime_error("another number of operands than is known");
       for (std::size_t i = 0; i < values.size(); ++i) one.vector[i] = operands_.of_width(values[i], width);

@@ -114,6 +114,9 @@ job:
   checkpoint: never
 """
 
+# The product whose left operand is a matrix's columns.
+LINEAR_WEIGHT_GRADIENT = r"11MatrixLinesI(f|NS0_7ElementINS_\w+?EEE)Lb0EEES\d+_NS0_12StoreElement"
+
 
 class Jobs(Interpreted):
     def setUp(self):
@@ -179,8 +182,9 @@ class Jobs(Interpreted):
                 self.assertEqual(found, self.hash(CONVOLUTIONS, *words, f"precision={precision}", grids=True))
                 grown = " ".join(kernel for kernel in more if more[kernel] > few.get(kernel, 0))
                 self.assertIn("BlockGradientSumsFunctor", grown)  # for batch_norm's bias
-                for left in ("WeightGradientFunctor", "ConvInputGradientFunctor", "NormalizeGradientFunctor"):
+                for left in ("StoreConvWeight", "WindowsOverPixels", "NormalizeGradientFunctor"):
                     self.assertNotIn(left, grown)
+                self.assertNotRegex(grown, LINEAR_WEIGHT_GRADIENT)
 
     def test_norms_that_are_recomputed(self):
         self.assertEqual(self.hash(CONVOLUTIONS, "recompute=cheap"), self.hash(CONVOLUTIONS, grids=True))

@@ -1,5 +1,5 @@
-// A kernel launch: its grid of blocks, each with some warps. Nothing orders two blocks, nor two warps of a block: none
-// of our kernels has a block-wide barrier.
+// A kernel launch: its grid of blocks, each with some warps. Nothing orders two blocks, and two warps of a block only
+// its barriers, and these only what they do in shared memory.
 #pragma once
 
 #include <vector>

@@ -16,6 +16,7 @@
 #include <string>
 
 #include "cuda/interpreter/launch.hpp"
+#include "cuda/interpreter/pinned_copies.hpp"
 #include "cuda/interpreter/ptx_text.hpp"
 #include "cuda/interpreter/streams.hpp"
 
@@ -57,6 +58,7 @@ class Machine {
   Draw draw;
   Memory memory;  ///< sparse where costs are counted
   Streams streams{draw, mutex};
+  PinnedCopies pinned_copies;
   std::set<Event*> events;
   std::set<Graph*> graphs;
   std::unique_ptr<Costs> costs;                  ///< null: whole grids run

@@ -24,25 +24,40 @@ Register extended(const u8* from) {
   return static_cast<Register>(value);
 }
 
-/// `kBytes`: the location of the value, for each kind of memory; null: it must not be read.
-template <class Register, class Value, auto kBytes>
+// Each kind of memory, by how a lane gets at its bytes; null: it must not.
+struct Global {
+  using Address = u64;
+  static constexpr auto kReadable = &Warp::readable;
+  static constexpr auto kWritable = &Warp::writable;
+};
+struct Parameters {
+  using Address = u64;
+  static constexpr auto kReadable = &Warp::parameter;
+};
+struct Shared {
+  using Address = u32;
+  static constexpr auto kReadable = &Warp::shared_readable;
+  static constexpr auto kWritable = &Warp::shared_writable;
+};
+
+template <class Memory, class Register, class Value>
 void load(Warp& warp, const Instruction& instruction, u32 active) {
-  const u64* const addresses = warp.row<u64>(instruction.from[0]);
+  const auto* const addresses = warp.row<typename Memory::Address>(instruction.from[0]);
   auto* const to = warp.row<Register>(instruction.to);
   each_active(active, [&](u32 lane) {
     const u64 address = addresses[lane] + static_cast<u64>(instruction.offset);
-    to[lane] = extended<Register, Value>((warp.*kBytes)(instruction, lane, address, sizeof(Value)));
+    to[lane] = extended<Register, Value>((warp.*Memory::kReadable)(instruction, lane, address, sizeof(Value)));
   });
 }
 
-template <class Register, class Value>
-void store_global(Warp& warp, const Instruction& instruction, u32 active) {
-  const u64* const addresses = warp.row<u64>(instruction.from[0]);
+template <class Memory, class Register, class Value>
+void store(Warp& warp, const Instruction& instruction, u32 active) {
+  const auto* const addresses = warp.row<typename Memory::Address>(instruction.from[0]);
   const auto* const from = warp.row<Register>(instruction.from[1]);
   each_active(active, [&](u32 lane) {
     const u64 address = addresses[lane] + static_cast<u64>(instruction.offset);
     const auto value = static_cast<Value>(from[lane]);
-    u8* const to = warp.writable(instruction, lane, address, sizeof value);
+    u8* const to = (warp.*Memory::kWritable)(instruction, lane, address, sizeof value);
     if (to != nullptr) std::memcpy(to, &value, sizeof value);
   });
 }
@@ -53,15 +68,15 @@ std::size_t vector_bytes(const Instruction& instruction) {
   return (instruction.vector[2] == kNoRow ? 2 : 4) * sizeof(Value);
 }
 
-template <class Register, class Value>
+template <class Memory, class Register, class Value>
 void load_vector(Warp& warp, const Instruction& instruction, u32 active) {
   const std::size_t bytes = vector_bytes<Value>(instruction);
   // The address may stand in a register that is loaded.
-  std::array<u64, kLanes> addresses{};
-  std::memcpy(addresses.data(), warp.row<u64>(instruction.from[0]), sizeof addresses);
+  std::array<typename Memory::Address, kLanes> addresses{};
+  std::memcpy(addresses.data(), warp.row<typename Memory::Address>(instruction.from[0]), sizeof addresses);
   each_active(active, [&](u32 lane) {
     const u64 address = addresses[lane] + static_cast<u64>(instruction.offset);
-    const u8* const from = warp.readable(instruction, lane, address, bytes);
+    const u8* const from = (warp.*Memory::kReadable)(instruction, lane, address, bytes);
     for (std::size_t i = 0; i < bytes / sizeof(Value); ++i) {
       const u8* const element = from == nullptr ? nullptr : from + i * sizeof(Value);
       warp.row<Register>(instruction.vector[i])[lane] = extended<Register, Value>(element);
@@ -69,13 +84,13 @@ void load_vector(Warp& warp, const Instruction& instruction, u32 active) {
   });
 }
 
-template <class Register, class Value>
+template <class Memory, class Register, class Value>
 void store_vector(Warp& warp, const Instruction& instruction, u32 active) {
   const std::size_t bytes = vector_bytes<Value>(instruction);
-  const u64* const addresses = warp.row<u64>(instruction.from[0]);
+  const auto* const addresses = warp.row<typename Memory::Address>(instruction.from[0]);
   each_active(active, [&](u32 lane) {
     const u64 address = addresses[lane] + static_cast<u64>(instruction.offset);
-    u8* const to = warp.writable(instruction, lane, address, bytes);
+    u8* const to = (warp.*Memory::kWritable)(instruction, lane, address, bytes);
     for (std::size_t i = 0; to != nullptr && i < bytes / sizeof(Value); ++i) {
       const auto value = static_cast<Value>(warp.row<Register>(instruction.vector[i])[lane]);
       std::memcpy(to + i * sizeof value, &value, sizeof value);
@@ -99,28 +114,38 @@ void update_global(Warp& warp, const Instruction& instruction, u32 active, const
 }
 
 struct Runs {
-  Run load_global, load_parameter, store_global, load_vector, store_vector;
+  Run load = nullptr, store = nullptr, load_vector = nullptr, store_vector = nullptr;
 };
+struct AllRuns {
+  Runs global, parameters, shared;
+};
+template <class Memory, class Register, class Value>
+constexpr Runs runs_in() {
+  return {load<Memory, Register, Value>, store<Memory, Register, Value>, load_vector<Memory, Register, Value>,
+          store_vector<Memory, Register, Value>};
+}
 template <class Register, class Value>
-constexpr Runs runs_of() {
-  return {load<Register, Value, &Warp::readable>, load<Register, Value, &Warp::parameter>,
-          store_global<Register, Value>, load_vector<Register, Value>, store_vector<Register, Value>};
+constexpr AllRuns runs_of() {
+  AllRuns all{runs_in<Global, Register, Value>(), {}, {}};
+  all.parameters.load = load<Parameters, Register, Value>;
+  if constexpr (sizeof(Value) >= SharedMemory::kWord) all.shared = runs_in<Shared, Register, Value>();
+  return all;
 }
 
 /// A register is at least as wide as the value ("Operand Size Exceeding Instruction-Type Size").
 template <class Register>
-const Runs* runs_for(std::string_view type) {
-  static const std::map<std::string_view, Runs> narrow = {
+const AllRuns* runs_for(std::string_view type) {
+  static const std::map<std::string_view, AllRuns> narrow = {
       {"u8", runs_of<Register, u8>()},   {"b8", runs_of<Register, u8>()},   {"s8", runs_of<Register, s8>()},
       {"u16", runs_of<Register, u16>()}, {"b16", runs_of<Register, u16>()}, {"s16", runs_of<Register, s16>()},
   };
-  static const std::map<std::string_view, Runs> words = {
+  static const std::map<std::string_view, AllRuns> words = {
       {"u32", runs_of<Register, u32>()},
       {"b32", runs_of<Register, u32>()},
       {"f32", runs_of<Register, u32>()},
       {"s32", runs_of<Register, s32>()},
   };
-  static const std::map<std::string_view, Runs> long_words = {
+  static const std::map<std::string_view, AllRuns> long_words = {
       {"u64", runs_of<Register, u64>()},
       {"b64", runs_of<Register, u64>()},
       {"f64", runs_of<Register, u64>()},
@@ -136,7 +161,7 @@ const Runs* runs_for(std::string_view type) {
   return nullptr;
 }
 
-const Runs* runs_for(std::string_view type, Width width) {
+const AllRuns* runs_for(std::string_view type, Width width) {
   switch (width) {
     case Width::bits16:
       return runs_for<u16>(type);
@@ -171,17 +196,15 @@ MemoryMeaning memory_meaning(const std::string& name, Width of_register) {
     elements = access.back() == '2' ? 2 : 4;
     access.resize(access.size() - 3);
   }
-  const Runs* const runs = runs_for(std::string_view(name).substr(dot + 1), of_register);
-  if (runs == nullptr) return {};
-  if (elements > 1) {
-    if (access == "ld.global" || access == "ld") return {runs->load_vector, Form::load, elements};
-    if (access == "st.global" || access == "st") return {runs->store_vector, Form::store, elements};
-    return {};
-  }
-  if (access == "ld.global" || access == "ld") return {runs->load_global, Form::load};
-  if (access == "ld.param") return {runs->load_parameter, Form::load};
-  if (access == "st.global" || access == "st") return {runs->store_global, Form::store};
-  return {};
+  const AllRuns* const all = runs_for(std::string_view(name).substr(dot + 1), of_register);
+  const bool loads = access.starts_with("ld"),
+             is_global = access == "ld" || access == "st" || access == "ld.global" || access == "st.global";
+  const bool is_shared = access == "ld.shared" || access == "st.shared";
+  if (all == nullptr || (!is_global && !is_shared && access != "ld.param")) return {};
+  const Runs& runs = is_global ? all->global : is_shared ? all->shared : all->parameters;
+  const Run single = loads ? runs.load : runs.store, vector = loads ? runs.load_vector : runs.store_vector;
+  return {elements > 1 ? vector : single, loads ? Form::load : Form::store, elements,
+          is_shared ? Width::bits32 : Width::bits64};
 }
 
 }  // namespace lockstep::ptx

@@ -33,7 +33,8 @@ SCRIPTS = ("step", "ops", "two_bytes", "libraries", "jobs", "ranks")  # the chea
 OF_OPS = ("ops", "two_bytes", "libraries")  # can be restricted to some ops
 # Functors of no op's own: some ops that have them.
 SHARED = {"CopyRowsFunctor": ("linear", "linear_gelu", "gelu_linear", "conv"), "ScaleGradients": ("layer_norm", "rms_norm"),
-          "WeightAndBiasTerms": ("layer_norm",), "WeightAndBias": ("layer_norm",), "RowElements": ("linear", "conv", "position_embedding"), "FilterSizes": ("conv",), "Product": ("gelu", "dropout")}
+          "WeightAndBiasTerms": ("layer_norm",), "WeightAndBias": ("layer_norm",), "RowElements": ("linear", "conv", "position_embedding"), "FilterSizes": ("conv",), "Product": ("gelu", "dropout"), "MatrixLines": ("linear", "linear_gelu", "gelu_linear"),
+          "PixelsUnderWindows": ("conv", "conv_transpose"), "WindowsOverPixels": ("conv", "conv_transpose")}
 ACTIVATIONS = {"Elu": "elu", "Hardswish": "hardswish", "LeakyRelu": "leaky_relu", "Relu": "relu", "Sigmoid": "sigmoid",
                "Silu": "silu", "Softplus": "softplus", "Tanh": "tanh"}
 OF_SCRIPT = {"libraries": "Ops", "ranks": "Bits"}  # the tests that are taken of it; else all
@@ -99,8 +100,8 @@ class Bench:
 def reason(said):
     """In a few words: a check of the interpreter's, or what a test compares."""
     for pattern in (r"instruction \S+ isn't known",
-                    r"races: [a-z]+ what another thread of the launch [a-z]+|misses a wait|memory that nobody wrote|"
-                    r"outside of memory|misaligned|waits for lanes that never come|waits with a mask|"
+                    r"races: [a-z]+ what another thread of the (?:launch|block) [a-z]+|misses a wait|memory that nobody wrote|"
+                    r"outside of (?:shared )?memory|shared memory that no thread|misaligned|waits for lanes that never come|waits with a mask|"
                     r"waits for a lane that has left|shuffles from a lane|divides by 0|waits for what never comes"):
         found = re.search(pattern, said)
         if found:

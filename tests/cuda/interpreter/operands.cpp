@@ -95,6 +95,18 @@ void Operands::parameter(const std::string& text) {
   parameters_[name] = at;
 }
 
+void Operands::shared(const std::string& text) {
+  const auto words = words_of(text);
+  const auto open = words.size() == 5 ? words[4].find('[') : std::string::npos;
+  if (open == std::string::npos || words[1] != ".align" || words[3] != ".b8") {
+    throw std::runtime_error("a declaration that isn't known");
+  }
+  const std::size_t alignment = std::stoul(words[2]);
+  const std::size_t at = (kernel_.shared_bytes + alignment - 1) / alignment * alignment;
+  shared_[words[4].substr(0, open)] = at;
+  kernel_.shared_bytes = at + std::stoul(words[4].substr(open + 1));
+}
+
 Row Operands::new_row(Width width) {
   const auto row = static_cast<Row>(kernel_.register_bytes);
   kernel_.register_bytes += (bytes_of(width) + kRowBytes - 1) / kRowBytes * kRowBytes;
@@ -158,10 +170,14 @@ Row Operands::of_width(const std::string& operand, Width width) {
     if (width != Width::bits64) throw std::runtime_error("the address of " + operand + " in a narrow register");
     return constant(width, found->second, true);
   }
+  if (const auto found = shared_.find(operand); found != shared_.end()) {
+    if (width != Width::bits32) throw std::runtime_error("the address of " + operand + " in a register of 64 bits");
+    return constant(width, found->second);
+  }
   return constant(width, value_of(operand, width));
 }
 
-std::pair<Row, s64> Operands::address(const std::string& operand) {
+std::pair<Row, s64> Operands::address(const std::string& operand, Width width) {
   if (operand.size() < 3 || operand.front() != '[' || operand.back() != ']') {
     throw std::runtime_error("address " + operand + " isn't known");
   }
@@ -170,7 +186,7 @@ std::pair<Row, s64> Operands::address(const std::string& operand) {
   const std::string base(trimmed(std::string_view(inner).substr(0, sign)));
   s64 offset = 0;
   if (sign != std::string::npos) offset = std::stoll(inner.substr(inner[sign] == '+' ? sign + 1 : sign));
-  return {of_width(base, Width::bits64), offset};
+  return {of_width(base, width), offset};
 }
 
 }  // namespace lockstep::ptx

@@ -18,12 +18,13 @@ class Operands {
   // Each throws std::runtime_error, without a place.
   void declare(const std::string& text);    ///< ".reg .b32 %r<12>"
   void parameter(const std::string& text);  ///< ".param .u64 name"
+  void shared(const std::string& text);     ///< ".shared .align 16 .b8 name[64]"
 
   [[nodiscard]] Width width_of(const std::string& name) const;
   Row named(const std::string& name);                     ///< a register of any width
   Row of_width(const std::string& operand, Width width);  ///< a register or a constant
-  /// "[%rd3+8]": the row of the address, and the offset.
-  std::pair<Row, s64> address(const std::string& operand);
+  /// "[%rd3+8]": the row of the address, and the offset. Addresses in shared memory have 32 bits.
+  std::pair<Row, s64> address(const std::string& operand, Width width);
 
  private:
   struct Register {
@@ -37,7 +38,7 @@ class Operands {
   Kernel& kernel_;
   std::map<std::string, Width> widths_;  ///< of registers, by name without number
   std::map<std::string, Register> registers_;
-  std::map<std::string, std::size_t> parameters_;
+  std::map<std::string, std::size_t> parameters_, shared_;
   std::map<std::pair<Width, u64>, Row> constants_;
   std::map<u64, Row> parameter_rows_;
 };

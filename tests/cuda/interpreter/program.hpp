@@ -18,7 +18,7 @@ struct Instruction;
 using Run = void (*)(Warp& warp, const Instruction& instruction, u32 active);
 
 /// How an instruction changes which one comes next.
-enum class Flow : u8 { straight, branch, leave, barrier, shuffle };
+enum class Flow : u8 { straight, branch, leave, barrier, shuffle, block_barrier };
 
 /// A register, by the byte of the register file at which its row starts.
 using Row = u32;
@@ -61,6 +61,8 @@ struct Kernel {
   std::vector<Parameter> parameters;
   std::size_t parameter_bytes = 0;
   u32 max_threads = 1024;
+  std::size_t shared_bytes = 0;  ///< of a block
+  bool has_block_barriers = false;
   std::vector<Instruction> code;      ///< the last one ends the kernel
   std::vector<Statement> statements;  ///< of each instruction
   std::vector<Constant> constants;

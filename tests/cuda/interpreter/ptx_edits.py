@@ -46,7 +46,7 @@ class Edit:
 def moved(line):
     """The same access, one element further on."""
     size = BYTES[re.search(r"\.[a-z](\d+) ", line)[1]]
-    place = re.search(r"\[(%rd\d+)(\+-?\d+)?\]", line)
+    place = re.search(r"\[(%rd?\d+)(\+-?\d+)?\]", line)
     return line.replace(place[0], f"[{place[1]}+{int((place[2] or '+0')[1:]) + size}]")
 
 
@@ -58,7 +58,7 @@ def edits_of(line):
         negated, guard, uniform, target = branch.groups()
         yield "guard left out", ""
         yield "guard negated", f"@{'' if negated else '!'}{guard} bra{uniform or ''} {target};"
-    elif name == "bar.warp.sync":
+    elif name in ("bar.warp.sync", "bar.sync"):
         yield "barrier left out", ""
     elif name.startswith("shfl.sync"):
         to, value = re.match(r"\S+ (%r\d+)\|%p\d+, (%r\d+),", line).groups()
@@ -73,10 +73,10 @@ def edits_of(line):
         relation = name.split(".")[1]
         turned = {"g": "l", "l": "g"}[relation[0]] + relation[1:]
         yield "comparison turned round", line.replace(f"setp.{relation}.", f"setp.{turned}.", 1)
-    elif name.startswith("st.global."):
+    elif name.startswith(("st.global.", "st.shared.")):
         yield "store left out", ""
         yield "store beside its place", moved(line)
-    elif name.startswith("ld.global."):
+    elif name.startswith(("ld.global.", "ld.shared.")):
         yield "load beside its place", moved(line)
     elif name in ("add.rn.f32", "add.rn.f64"):
         yield "sum as difference", line.replace("add", "sub", 1)

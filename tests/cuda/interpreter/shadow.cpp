@@ -146,6 +146,17 @@ const char* Shadow::touch(std::size_t at, std::size_t bytes, Touch how, const To
   return wrong;
 }
 
+bool Shadow::is_known(const Order& order, const Clock& clock) const {
+  for (const Page& page : pages_) {
+    for (std::size_t i = 0; page.cells != nullptr && i < kPageBytes >> page.shift; ++i) {
+      const Cell& cell = page.cells[i];
+      if (cell.writer != 0 && !order.is_before(cell.writer, clock)) return false;
+      if (cell.reader != 0 && !order.is_before(cell.reader, clock)) return false;
+    }
+  }
+  return true;
+}
+
 bool Shadow::is_written(std::size_t at, std::size_t bytes) const {
   if (all_written_) return true;
   return written_ != nullptr && std::memchr(written_.get() + at, 0, bytes) == nullptr;

@@ -58,6 +58,8 @@ class Shadow {
   const char* touch(std::size_t at, std::size_t bytes, Touch how, const Toucher& toucher);
   /// For memory that the host may write, too: all of it counts as written.
   void assume_written() { all_written_ = true; }
+  /// Whether a clock knows of all accesses that they are done.
+  [[nodiscard]] bool is_known(const Order& order, const Clock& clock) const;
   /// Every access is right.
   void leave_unchecked() { unchecked_ = all_written_ = true; }
   [[nodiscard]] bool is_written(std::size_t at, std::size_t bytes) const;

@@ -26,16 +26,16 @@ void Streams::destroy(Stream* stream) {
   streams_.erase(stream);
 }
 
-void Streams::put(Stream& stream, Act act) {
+void Streams::put_made(Stream& stream, Put put) {
   if (stream.recording_) {
-    stream.recording_->graph.acts.push_back(std::move(act));
+    stream.recording_->graph.puts.push_back(std::move(put));
     return;
   }
-  stream.items_.push_back({std::move(act), order_.enqueue(stream.number_, stream.clock_, host_), nullptr, nullptr});
+  stream.items_.push_back({put(), order_.enqueue(stream.number_, stream.clock_, host_), nullptr, nullptr});
 }
 
 void Streams::launch(Stream& stream, const Graph& graph) {
-  for (const Act& act : graph.acts) put(stream, act);
+  for (const Put& put : graph.puts) put_made(stream, put);
 }
 
 void Streams::put_tried(Stream& stream, Try tried) {

@@ -11,6 +11,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "cuda/interpreter/draw.hpp"
@@ -19,6 +20,8 @@
 namespace lockstep::ptx {
 
 using Act = std::function<void(const Work&)>;
+/// Work that is put on a stream: it may differ from what the same graph puts there next.
+using Put = std::function<Act()>;
 /// Makes as much progress as it can; true: it is done.
 using Try = std::function<bool(const Work&)>;
 
@@ -34,7 +37,7 @@ struct Event {
 
 /// The works recorded from a stream, in order.
 struct Graph {
-  std::vector<Act> acts;
+  std::vector<Put> puts;
 };
 
 /// A graph that is being recorded.
@@ -75,7 +78,10 @@ class Streams {
   void destroy(Stream* stream);
 
   /// Recorded if the stream is recording.
-  void put(Stream& stream, Act act);
+  void put(Stream& stream, Act act) {
+    put_made(stream, [act = std::move(act)] { return act; });
+  }
+  void put_made(Stream& stream, Put put);
   void launch(Stream& stream, const Graph& graph);
   /// For work that may have to be tried several times. Not while the stream is recording.
   void put_tried(Stream& stream, Try tried);
@@ -97,6 +103,12 @@ class Streams {
   bool is_done(const Event& event);
 
   [[nodiscard]] const Order& order() const { return order_; }
+  [[nodiscard]] const Clock& host() const { return host_; }
+  /// All that can be done is done, of which the host knows nothing.
+  void run_out() {
+    while (step() == Went::on) {
+    }
+  }
 
   enum class Went : u8 {
     on,       ///< something is done

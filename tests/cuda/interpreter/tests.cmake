@@ -5,7 +5,7 @@ set(INTERPRETED_GPU ${CMAKE_BINARY_DIR}/interpreted-gpu)
 file(MAKE_DIRECTORY ${INTERPRETED_GPU}/lib ${INTERPRETED_GPU}/libraries ${INTERPRETED_GPU}/ptx)
 set(INTERPRETER_SOURCES)
 foreach(PART costs cudart cudart_memory cudart_streams cudart_unknown decode floats integers launch machine warp_barriers memory
-    memory_instructions moves operands order problems ptx_text report shadow streams warp)
+    memory_instructions moves operands order pinned_copies problems ptx_text report shadow shared_memory streams warp)
   list(APPEND INTERPRETER_SOURCES ${INTERPRETER}/${PART}.cpp)
 endforeach()
 
@@ -32,7 +32,7 @@ add_custom_target(module_ptx ALL DEPENDS ${INTERPRETED_GPU}/ptx/stamp)
 # What each instruction computes and each check finds, on small texts.
 add_executable(cuda_interpreter_test ${INTERPRETER_SOURCES} ${INTERPRETER}/checks_test.cpp ${INTERPRETER}/calls_test.cpp
   ${INTERPRETER}/costs_test.cpp
-  ${INTERPRETER}/meanings_test.cpp)
+  ${INTERPRETER}/meanings_test.cpp ${INTERPRETER}/shared_test.cpp)
 target_include_directories(cuda_interpreter_test PRIVATE ${CMAKE_SOURCE_DIR}/tests)
 target_include_directories(cuda_interpreter_test SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
 target_link_libraries(cuda_interpreter_test PRIVATE lockstep_flags fmt::fmt GTest::gtest_main)

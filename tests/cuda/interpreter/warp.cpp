@@ -40,8 +40,9 @@ void set(u8* row, Width width, u64 value) {
 
 }  // namespace
 
-Warp::Warp(const Launch& launch)
+Warp::Warp(const Launch& launch, SharedMemory& shared)
     : launch_(launch),
+      shared_(shared),
       kernel_(launch.kernel),
       apart_(false),
       storage_(std::make_unique_for_overwrite<u8[]>(kernel_.register_bytes + kRowAlignment)) {
@@ -81,12 +82,11 @@ void Warp::start(u32 block, u32 number) {
   for (u32 lane = 0; lane < lanes; ++lane) fragments_.push_back({0, 1U << lane, false});
 }
 
-void Warp::run(u32 block, u32 number) {
-  if (launch_.costs != nullptr) launch_.costs->begin_warp(block);
-  start(block, number);
+void Warp::run() {
   while (!fragments_.empty()) {
     const int chosen = next();
     if (chosen < 0) {
+      if (waits_for_block()) return;
       deadlock();
     } else {
       go_on(static_cast<std::size_t>(chosen));
@@ -219,6 +219,27 @@ u8* Warp::touch(const Instruction& instruction, u32 lane, u64 address, std::size
   const char* const wrong = found->shadow.touch(address - found->address, bytes, how, toucher_);
   if (wrong != nullptr) report(instruction, lane, wrong, launch_.memory.describe(address, bytes));
   return found->data(address);
+}
+
+u8* Warp::touch_shared(const Instruction& instruction, u32 lane, u64 address, std::size_t bytes, bool writes) {
+  const char* const verb = writes ? "writes" : "reads";
+  const auto place = [&] { return fmt::format("{} bytes at {} of {}", bytes, address, shared_.size()); };
+  if (address % bytes != 0) {
+    report(instruction, lane, fmt::format("{} at a misaligned address", verb), place());
+    return nullptr;
+  }
+  if (!shared_.holds(address, bytes)) {
+    report(instruction, lane, fmt::format("{} outside of shared memory", verb), place());
+    launch_.problems.break_gpu();
+    return nullptr;
+  }
+  if (launch_.costs != nullptr) {
+    launch_.costs->access_shared(address, bytes);
+    return shared_.data(address);
+  }
+  const char* const wrong = shared_.touch(address, bytes, writes, first_thread_ + lane);
+  if (wrong != nullptr) report(instruction, lane, wrong, place());
+  return shared_.data(address);
 }
 
 const u8* Warp::parameter(const Instruction& instruction, u32 lane, u64 address, std::size_t bytes) {

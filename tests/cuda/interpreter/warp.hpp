@@ -14,15 +14,24 @@
 #include "cuda/interpreter/launch.hpp"
 #include "cuda/interpreter/program.hpp"
 #include "cuda/interpreter/shadow.hpp"
+#include "cuda/interpreter/shared_memory.hpp"
 
 namespace lockstep::ptx {
 
 class Warp {
  public:
-  explicit Warp(const Launch& launch);
+  /// `shared`: the block's memory.
+  Warp(const Launch& launch, SharedMemory& shared);
 
-  /// Runs all of warp `number` of the block.
-  void run(u32 block, u32 number);
+  /// Begins warp `number` of the block.
+  void start(u32 block, u32 number);
+  /// Runs it on, to its end or until all its lanes wait at a barrier of the block.
+  void run();
+  [[nodiscard]] bool has_ended() const { return fragments_.empty(); }
+  /// Goes on behind the block's barrier.
+  void pass_barrier() { release(living_); }
+  /// Ends it where it waits for other warps, which will not come.
+  void end_waiting();
 
   // For instructions:
 
@@ -41,6 +50,12 @@ class Warp {
   u8* atomically(const Instruction& instruction, u32 lane, u64 address, std::size_t bytes) {
     return touch(instruction, lane, address, bytes, Touch::atomic);
   }
+  const u8* shared_readable(const Instruction& instruction, u32 lane, u64 address, std::size_t bytes) {
+    return touch_shared(instruction, lane, address, bytes, false);
+  }
+  u8* shared_writable(const Instruction& instruction, u32 lane, u64 address, std::size_t bytes) {
+    return touch_shared(instruction, lane, address, bytes, true);
+  }
   /// A kernel's parameters; null if invalid, which has been reported.
   const u8* parameter(const Instruction& instruction, u32 lane, u64 address, std::size_t bytes);
   void report(const Instruction& instruction, u32 lane, const std::string& what, const std::string& detail) const;
@@ -52,7 +67,6 @@ class Warp {
     bool waits = false;
   };
 
-  void start(u32 block, u32 number);
   /// The index of the fragment that runs next; -1: none can.
   [[nodiscard]] int next();
   void join_equals(std::size_t to);
@@ -69,10 +83,13 @@ class Warp {
   void release(u32 lanes);
   void leave(u32 lanes);
   void deadlock();
+  [[nodiscard]] bool waits_for_block() const;
 
   u8* touch(const Instruction& instruction, u32 lane, u64 address, std::size_t bytes, Touch how);
+  u8* touch_shared(const Instruction& instruction, u32 lane, u64 address, std::size_t bytes, bool writes);
 
   const Launch& launch_;
+  SharedMemory& shared_;
   const Kernel& kernel_;
   bool apart_;
   std::unique_ptr<u8[]> storage_;

@@ -1,8 +1,11 @@
 // Where lanes of a warp wait for one another: bar.warp.sync and shfl.sync (PTX ISA, "Parallel Synchronization and
 // Communication Instructions", "Data Movement: shfl.sync"). Both name the lanes to wait for by a mask; the lanes may be
-// at different instructions of the same kind with the same mask.
+// at different instructions of the same kind with the same mask. bar.sync is for all threads of the block, and all of a
+// warp must be at the same one ("bar": it is barrier.sync.aligned).
 //
-// Stricter than the manual: no lane of the mask may have exited the kernel.
+// Stricter than the manual: no lane of the mask, nor of the block, may have exited the kernel.
+#include <algorithm>
+
 #include "cuda/interpreter/warp.hpp"
 
 namespace lockstep::ptx {
@@ -46,6 +49,10 @@ void Warp::meet() {
   while (waiting != 0) {
     const u32 lane = first_of(waiting);
     const Instruction& at = waits_at(lane);
+    if (at.flow == Flow::block_barrier) {
+      waiting &= ~(1U << lane);
+      continue;
+    }
     const u32 mask = mask_of(at, lane), met = waiting_with(at, mask);
     waiting &= ~met & ~(1U << lane);
     if ((mask >> lane & 1U) == 0) {
@@ -109,6 +116,19 @@ void Warp::release(u32 lanes) {
 void Warp::leave(u32 lanes) {
   living_ &= ~lanes;
   meet();  // other lanes may have waited for them
+}
+
+/// Whether all lanes of the warp wait at one barrier of the block.
+bool Warp::waits_for_block() const {
+  const u32 at = fragments_.front().at;
+  u32 waiting = 0;
+  for (const Fragment& one : fragments_) waiting |= one.at == at ? one.lanes : 0;
+  const u32 lanes = std::min(kLanes, launch_.threads - first_thread_);
+  return kernel_.code[at].flow == Flow::block_barrier && waiting == (lanes == kLanes ? kAllLanes : (1U << lanes) - 1);
+}
+
+void Warp::end_waiting() {
+  if (!has_ended()) deadlock();
 }
 
 /// No lane can continue: the waiting ones are released, so that the launch ends.
