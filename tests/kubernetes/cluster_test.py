@@ -2,23 +2,16 @@
 """The image and the chart on a real Kubernetes: two nodes with kubelet, containerd and runc. Pods are deleted, a node
 is drained, the Job is scaled, a job is wrong; in every case the bits are those of the run without Kubernetes."""
 import json
-import pathlib
-import sys
-import tempfile
 import time
 import unittest
 
-import yaml
 import kueue
 from backoff_test import SAMPLE, forget
 from cluster import PATIENCE, MpiRun, SetRun, TrainRun, wait_until
 from jobset import JobSets
-from kube_tools import CHART, ROOT, programs
+from kube_tools import CHART
 from on_a_cluster import FEW, OnACluster
 from trainer import Trainer
-
-sys.path.insert(0, str(ROOT / "tests/observability"))
-from servers import Prometheus  # noqa: E402
 
 MANY = 4000  # if one has to do so several times
 TOLERATIONS = [f"tolerations[{i}].{key}={value}" for i, reason in enumerate(("unreachable", "not-ready")) for key, value in
@@ -42,25 +35,26 @@ class Pods(OnACluster):
         self.check_no_step_was_lost(run)
         self.assertEqual(run.ranks()[:2], [3, 2])
 
-    def test_a_pod_disrupted_five_times(self):
+    def test_a_pod_disrupted_three_times(self):
         """With k8s/samples/forget-disruptions.yaml, whose pod would run what is run here, each costs what the first does."""
         self.cluster.kubectl("apply", "-f", SAMPLE)
         self.addCleanup(self.cluster.kubectl, "delete", "-f", SAMPLE)
         run = self.install(steps=MANY, values=["cluster.replicas=3"])
         waits = []
         run.wait_for_step(20, ranks=3)
-        for _ in range(5):
+        for _ in range(3):
             forget(self.cluster.kubectl, "default")
             pod, launches = run.pod(2), len(run.ranks())
             began = time.monotonic()
             self.cluster.kubectl("delete", "pod", pod, "--wait=false")
-            wait_until(lambda launches=launches: 3 in run.ranks()[launches:], f"three ranks again: {waits}, {run.ranks()}")
+            wait_until(lambda launches=launches: 3 in run.ranks()[launches:] or run.events("end"), f"three ranks again: {waits}, {run.ranks()}")
+            self.assertEqual(run.events("end"), [], f"too few steps for this machine: {waits}, {run.ranks()}")
             waits.append(time.monotonic() - began)
         self.check_bits(run)
         self.check_no_step_was_lost(run)
         self.assertEqual(run.job()["status"].get("failed", 0), 0)
         print("seconds without the pod, by disruption:", *(f"{seconds:.0f}" for seconds in waits))
-        self.assertLess(max(waits), 40, f"five times twice as long would be 160 s: {waits}")
+        self.assertLess(max(waits), 40, f"the third one would be 40 s otherwise: {waits}")
 
     def test_a_deleted_leader(self):
         run = self.install(values=["cluster.replicas=2"])
@@ -238,36 +232,6 @@ class Pods(OnACluster):
         ended = self.cluster.get("pod", leader)["status"]["containerStatuses"][0]["state"]["terminated"]
         self.assertEqual(ended["exitCode"], code, done.stdout)
         return done.stdout
-
-    def test_prometheus(self):
-        """The sample's own configuration finds every rank of a running job, with the rights of the sample's account."""
-        prometheus = self.prometheus()
-        run = self.install(values=["cluster.replicas=2", "cluster.slots=2"], job=["telemetry.prometheus.linger=120"])
-        ranks = {(run.pod(pod), str(2 * pod + slot)) for pod in (0, 1) for slot in (0, 1)}
-        found = wait_until(lambda: (rows := prometheus.query('lockstep_steps_total{run="prometheus"} > 0')) and
-                           len(rows) == len(ranks) and rows, "all ranks' steps")
-        self.assertEqual({(row["metric"]["host"], row["metric"]["rank"]) for row in found}, ranks)
-        self.assertEqual({row["metric"]["job"] for row in found}, {"lockstep"})
-        targets = [target for target in prometheus.ask("targets")["activeTargets"] if target["labels"]["run"] == run.name]
-        self.assertEqual(sorted(target["discoveredLabels"]["__meta_kubernetes_pod_container_port_name"] for target in targets),
-                         ["metrics-0", "metrics-0", "metrics-1", "metrics-1"])
-        self.check_bits(run)
-
-    def prometheus(self):
-        """A Prometheus on the node, configured by k8s/samples: its configuration and its account."""
-        cluster = self.cluster
-        try:
-            program = programs("prometheus") / "prometheus-kubernetes"
-        except SystemExit:  # the other tests do not need it
-            self.skipTest("Prometheus could not be built")
-        cluster.kubectl("apply", "-f", ROOT / "k8s/samples/prometheus-rights.yaml")
-        folder = self.enterContext(tempfile.TemporaryDirectory())
-        scrape = yaml.safe_load((ROOT / "k8s/samples/prometheus.yml").read_text(encoding="utf-8"))["scrape_configs"]
-        token = cluster.kubectl("-n", "monitoring", "create", "token", "prometheus").strip()
-        scrape[0]["kubernetes_sd_configs"] = [{"role": "pod", "kubeconfig_file": cluster.kubeconfig(folder, token)}]
-        server = Prometheus(pathlib.Path(folder) / "prometheus", scrape=scrape, program=program)
-        self.addCleanup(server.stop)
-        return server
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
 """The base of the tests on a real cluster."""
+import itertools
 import unittest
 
 from cluster import Cluster, Run, quiet_hash
@@ -21,6 +22,9 @@ class OnACluster(unittest.TestCase):
 
     def check_bits(self, run):
         self.assertEqual(run.end()["parameters_sha256"], quiet_hash(run.steps))
+        times = [event["time"] for event in run.events("step")]
+        pause = max(after - before for before, after in itertools.pairwise(times))
+        print(f"{run.name}: {run.steps} steps in {times[-1] - times[0]:.0f} s, with a pause of {pause:.0f} s at most", flush=True)
 
     def check_no_step_was_lost(self, run):
         self.assertEqual([event["step"] for event in run.events("step")], list(range(1, run.steps + 1)))

@@ -54,7 +54,7 @@ class Store(OnACluster):
         make_data.folder(cls.folder / "pets", 256)
         cls.server.put_tree(cls.folder / "pets", "pets")
         rule = {"to": [{"ipBlock": {"cidr": f"{GATEWAY}/32"}}], "ports": [{"protocol": "TCP", "port": cls.server.port}]}
-        (cls.folder / "rule.yaml").write_text(json.dumps({"security": {"networkPolicy": {"egress": [rule]}}}))
+        (cls.folder / "rule.yaml").write_text(json.dumps({"security": {"ssh": {"existingSecret": ""}, "networkPolicy": {"egress": [rule]}}}))
         pairs = [f"--from-literal={name}={value}" for name, value in cls.server.environment.items()]
         cls.cluster.kubectl("create", "secret", "generic", "object-store", *pairs)
         cls.addClassCleanup(cls.cluster.kubectl, "delete", "secret", "object-store")
