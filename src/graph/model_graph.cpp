@@ -4,10 +4,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "core/glob.hpp"
 #include "core/nearest.hpp"
 #include "graph/fail_at.hpp"
+#include "graph/lora.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep {
@@ -35,13 +37,14 @@ class LayerList {
     for (const auto& name : layer.inputs) inputs.push_back(name == "previous" ? previous(layer) : find(layer, name));
     builder_.begin_block(layer.block);
     builder_.begin_part(layer.part);
+    const std::size_t node = builder_.graph().nodes.size();
     try {
       previous_ = builder_.apply(layer.op, inputs, layer.attributes, layer.name);
     } catch (const Error& error) {
       if (error.code() != ExitCode::configuration) throw;
       fail_at(layer.place, error.what());
     }
-    names_.emplace_back(builder_.graph().at(previous_).name, previous_);
+    names_.emplace_back(builder_.graph().nodes.at(node).name, previous_);
   }
   [[nodiscard]] ValueId result() const { return previous_; }
 
@@ -176,10 +179,13 @@ Graph build_model_graph(const ModelGraphRequest& request, const OpRegistry& ops,
     if (feature.kind == Feature::Kind::tokens && !feature.spec.shape.empty()) context.context = feature.spec.shape[0];
   }
   select_inputs(*request.model, context);
-  const ValueId output = build_model(builder, *request.model, context, models);
-  builder.graph().output = output;
+  std::optional<Lora> lora;
+  if (request.model->lora) lora.emplace(*request.model->lora, builder);
+  builder.graph().output = build_model(builder, *request.model, context, models);
+  if (lora) lora->finish();
   freeze(builder.graph(), *request.model);
-  if (request.loss != nullptr) add_loss_and_metrics(builder, output, target_id, *request.loss, request.metrics);
+  if (request.loss != nullptr)
+    add_loss_and_metrics(builder, builder.graph().output, target_id, *request.loss, request.metrics);
   return std::move(builder.graph());
 }
 
