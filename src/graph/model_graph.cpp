@@ -122,6 +122,23 @@ void freeze(Graph& graph, const ModelOptions& model) {
   }
 }
 
+// The weights of layers that multiply, but for the last of them, and for those that something else reads, too.
+void mark_matrices(Graph& graph) {
+  const auto set = [&](const Node& node, bool is) {
+    if (!node.parameters.empty()) graph.values[static_cast<std::size_t>(node.parameters.front())].matrix = is;
+  };
+  const Node* last = nullptr;
+  for (const Node& node : graph.nodes) {
+    if (!node.op->multiplies || node.parameters.empty()) continue;
+    set(node, true);
+    last = &node;
+  }
+  if (last != nullptr) set(*last, false);
+  for (const Node& node : graph.nodes) {
+    if (!node.op->multiplies || node.attributes.has("tied")) set(node, false);
+  }
+}
+
 // Metrics ignore what the loss ignores (`ignored_index`).
 Attributes shared_attributes(const OpDef& metric, const Attributes& of_loss) {
   Attributes shared;
@@ -183,6 +200,7 @@ Graph build_model_graph(const ModelGraphRequest& request, const OpRegistry& ops,
   if (request.model->lora) lora.emplace(*request.model->lora, builder);
   builder.graph().output = build_model(builder, *request.model, context, models);
   if (lora) lora->finish();
+  mark_matrices(builder.graph());
   freeze(builder.graph(), *request.model);
   if (request.loss != nullptr)
     add_loss_and_metrics(builder, builder.graph().output, target_id, *request.loss, request.metrics);
