@@ -35,6 +35,7 @@ struct Start {
   double seconds = 0;
   std::string version;
   std::optional<std::string> algorithms, shards_chosen, inputs, index, initialized, weights;
+  std::optional<std::int64_t> trained;
 
   template <class Field>
   static void describe(Field&& field) {
@@ -45,6 +46,7 @@ struct Start {
     field("shards", &Start::shards, "shards that each batch is cut into");
     field("batch_size", &Start::batch_size, "samples of a step, over all ranks");
     field("parameters", &Start::parameters, "elements of all parameters of the model");
+    field("trained", &Start::trained, "where some are frozen: elements of those that are trained");
     field("states", &Start::states, "elements of its states, such as running means");
     field("steps", &Start::steps, "steps of the whole job");
     field("epochs", &Start::epochs, "the same in passes over the training set");

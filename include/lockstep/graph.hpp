@@ -55,6 +55,8 @@ struct Value {
   Initializer initializer;     ///< parameters and states
   bool decay = true;           ///< parameters: weight decay applies by default (not for norms and biases)
   bool frozen = false;         ///< parameters: no gradient, no update
+  bool matrix = false;         ///< parameters: the weight of a layer that multiplies, but for the last one and for
+                               ///< shared ones; rows are the first dimension
   bool channels_last = false;  ///< parameters [f, c, h, w]: these and their gradients are [f, h, w, c] in memory
   RoundedGradient rounded_gradient = {};  ///< activations; set by lowering
   double momentum = 0;                    ///< states: new = (1 - momentum) * old + momentum * mean over shards

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lockstep/graph.hpp"
@@ -29,6 +30,11 @@ class GraphBuilder {
   std::int32_t add_node(const std::string& op, const std::vector<ValueId>& inputs, Attributes attributes,
                         const std::string& name);
 
+  /// Called with each node that apply() adds, from now on; returns the output that apply() does, which may be of nodes
+  /// that it adds by add_node().
+  using Extend = std::function<ValueId(std::int32_t node)>;
+  void extend(Extend extend) { extend_ = std::move(extend); }
+
   /// Nodes added from now on belong to this block (Node::block); empty: to none.
   void begin_block(const std::string& name) { block_ = name; }
   /// Nodes added from now on belong to this part (Node::part); empty: to the previous node's.
@@ -49,6 +55,7 @@ class GraphBuilder {
   std::int64_t batch_;
   Graph graph_;
   std::string block_, part_;
+  Extend extend_;
   std::map<std::string, int> counts_;          // nodes made so far, by op
   std::map<std::string, ValueId> parameters_;  // by name
   std::map<std::string, std::int32_t> nodes_;  // by name

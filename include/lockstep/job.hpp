@@ -35,12 +35,23 @@ struct LayerOptions {
   Place place;
 };
 
+/// Low-rank adapters of linear layers. With them the rest of the model is frozen, but for what is named.
+struct LoraOptions {
+  std::int64_t rank = 8;            ///< columns of B, rows of A
+  double alpha = 16;                ///< what an adapter adds is multiplied by alpha / rank
+  double dropout = 0;               ///< share of the input's elements that an adapter does not see while training
+  std::vector<std::string> layers;  ///< glob patterns over names of linear layers
+  std::vector<std::string> train;   ///< glob patterns over names of parameters that are trained, too
+  Place place;
+};
+
 struct ModelOptions {
   std::string zoo;        ///< "resnet"; empty: layers
   Attributes parameters;  ///< of the zoo model
   std::vector<LayerOptions> layers;
   std::vector<std::string> inputs;  ///< features of a sample that feed the model, in order; empty: all but the target
   std::vector<std::string> freeze;  ///< glob patterns over parameter names
+  std::optional<LoraOptions> lora = std::nullopt;
   Place place;
 };
 

@@ -4,7 +4,7 @@
 // the state tensors, and on nothing else. So it does not matter where parameters are cut for threads and ranks. Loops
 // are plain and contraction is off, so SIMD code and its scalar tail round alike. The exception is a trust ratio, by
 // which some optimizers scale the rate of a whole parameter: it depends on norms, whose squares are added in an order
-// that is fixed.
+// that is fixed. So are the steps of whole matrices (MatrixStep).
 #pragma once
 
 #include <cstddef>
@@ -32,6 +32,7 @@ struct ParameterRun {
   std::span<float* const> states;  ///< in the order of OptimizerDef::states; 0 before the first update
   bool decay = false;              ///< whether weight decay applies to this parameter: see OptimizerDef::attributes
   float trust = 1;                 ///< factor of the parameter's rate: see TrustRatio
+  std::span<const float> step;     ///< of a matrix: see MatrixStep; empty: it is updated elementwise
 };
 
 /// Updates a run. Thread-safe: several threads call it concurrently, for runs that do not overlap.
@@ -50,6 +51,15 @@ struct TrustRatio {
   std::function<SquareSums(const ParameterRun& run)> measure;
   /// The factor, from both norms.
   std::function<float(double parameter, double direction)> ratio;
+};
+
+/// How an optimizer makes the step of a matrix (Value::matrix) that depends on all of its elements. Both functions are
+/// thread-safe, like ParameterUpdate. The update then gets the step, a part of it for each run.
+struct MatrixStep {
+  /// Updates the run's states, not its parameter, and writes what the step is made of: as many elements as the run's.
+  std::function<void(const ParameterRun& run, std::span<float> direction)> measure;
+  /// Makes the step of the direction, in place: [rows, columns]. All who have the whole direction get the same bits.
+  std::function<void(std::span<float> matrix, std::int64_t rows, std::int64_t columns)> transform;
 };
 
 inline constexpr std::size_t kMaxOptimizerStates = 4;
@@ -73,6 +83,8 @@ class OptimizerDef {
   std::function<ParameterUpdate(const Attributes& settings, const UpdateStep& step)> update;
   /// Not set: all parameters have the factor 1.
   std::function<TrustRatio(const Attributes& settings, const UpdateStep& step)> trust_ratio;
+  /// Not set: matrices are updated like all others.
+  std::function<MatrixStep(const Attributes& settings, const UpdateStep& step)> matrix_step;
 };
 
 using OptimizerRegistry = Registry<OptimizerDef>;

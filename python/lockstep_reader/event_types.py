@@ -13,6 +13,7 @@ class Start(TypedDict):
     shards: int  # shards that each batch is cut into
     batch_size: int  # samples of a step, over all ranks
     parameters: int  # elements of all parameters of the model
+    trained: NotRequired[int]  # where some are frozen: elements of those that are trained
     states: int  # elements of its states, such as running means
     steps: int  # steps of the whole job
     epochs: float  # the same in passes over the training set

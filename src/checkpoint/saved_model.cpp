@@ -16,6 +16,7 @@
 #include "core/glob.hpp"
 #include "core/nearest.hpp"
 #include "core/whole_file.hpp"
+#include "graph/lora.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::checkpoint {
@@ -90,12 +91,23 @@ void add_shapes(const exec::TensorBlock& block, std::vector<NamedShape>& shapes)
   for (std::size_t i = 0; i < block.size(); ++i) shapes.push_back({block.name(i), block.shape(i)});
 }
 
+/// Whether the file has none of the model's LoRA matrices, which then begin as usual.
+bool lacks_adapters(const WeightsFile& file, const std::vector<NamedShape>& model) {
+  return std::none_of(model.begin(), model.end(), [&](const NamedShape& tensor) {
+    return is_adapter(tensor.name) && file.has_tensor(tensor.name);
+  });
+}
+
 void fill(const WeightsFile& file, SavedModel& model) {
   std::vector<NamedShape> shapes;
   for (const auto* block : {&model.parameters, &model.states}) add_shapes(*block, shapes);
+  const bool begins = lacks_adapters(file, shapes);  // they are 0 then: a file with merged weights, or without any
+  if (begins) std::erase_if(shapes, [](const NamedShape& tensor) { return is_adapter(tensor.name); });
   file.require(shapes);
   for (auto* block : {&model.parameters, &model.states}) {
-    for (std::size_t i = 0; i < block->size(); ++i) file.copy(block->name(i), block->shape(i), block->at(i));
+    for (std::size_t i = 0; i < block->size(); ++i) {
+      if (!begins || !is_adapter(block->name(i))) file.copy(block->name(i), block->shape(i), block->at(i));
+    }
   }
 }
 
@@ -267,13 +279,10 @@ SafetensorsFile weights_at(const std::string& path) {
 
 namespace {
 
-bool takes(const InitializeOptions& options, const std::string& name) {
-  return options.only.empty() || matches_any(options.only, name);
-}
-
 struct FittingFile {
   WeightsFile file;
   Initialized counts;
+  std::set<std::string> taken;  ///< tensors of the model that have values of the file
 };
 
 /// `model`: the tensors of the whole model.
@@ -282,16 +291,22 @@ FittingFile fitting_file(const InitializeOptions& options, const Place& place, c
   WeightsFile file(weights_at(options.from), graph,
                    {.names = options.names, .map = options.map, .remedy = "set initialize.names to torch or lockstep"});
   Initialized counts{.names = file.names()};
+  const bool begins = lacks_adapters(file, model);
   std::vector<std::string> names;
   std::vector<NamedShape> taken;
+  std::set<std::string> taken_names;
   for (const NamedShape& tensor : model) {
     names.push_back(tensor.name);
-    ++(takes(options, tensor.name) ? counts.from_file : counts.first_values);
-    if (takes(options, tensor.name)) taken.push_back(tensor);
+    const bool takes =
+        (options.only.empty() || matches_any(options.only, tensor.name)) && !(begins && is_adapter(tensor.name));
+    ++(takes ? counts.from_file : counts.first_values);
+    if (!takes) continue;
+    taken.push_back(tensor);
+    taken_names.insert(tensor.name);
   }
   require_matches(options, place, names);
   file.require(taken);
-  return {std::move(file), counts};
+  return {std::move(file), counts, std::move(taken_names)};
 }
 
 }  // namespace
@@ -310,10 +325,10 @@ Initialized initialize_from_file(const InitializeOptions& options, const Place& 
   for (const auto* tensors : {&whole.parameters, &whole.states}) {
     for (const auto& tensor : *tensors) model.push_back({tensor.name, tensor.shape});
   }
-  const auto [file, counts] = fitting_file(options, place, graph, model);
+  const auto [file, counts, taken] = fitting_file(options, place, graph, model);
   for (auto* block : {&own.parameters, &own.states}) {
     for (std::size_t i = 0; i < block->size(); ++i) {
-      if (!takes(options, block->name(i))) continue;
+      if (!taken.contains(block->name(i))) continue;
       for (const exec::Extent& extent : block->own(i)) {
         file.copy(block->name(i), block->shape(i), block->at(i, extent), extent.begin);
       }

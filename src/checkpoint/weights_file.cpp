@@ -48,15 +48,17 @@ void WeightsFile::choose_library(const Graph& graph) {
     if (foreign_ != nullptr) return;
     throw Error(
         ExitCode::configuration,
-        fmt::format("initialize.names: expected a model that {} has, too (resnet, mobilenet; gpt, llama), found "
-                    "another one; set initialize.map",
+        fmt::format("initialize.names: expected a model that {} has, too (resnet, mobilenet; gpt, llama, bert with "
+                    "types, vit with pool: token), found another one; set initialize.map",
                     name_of(reading_.names)));
   }
   if (reading_.names == WeightNames::lockstep) return;
   for (const WeightNames library : {WeightNames::torchvision, WeightNames::huggingface}) {
     const ForeignModel* const model = foreign_model(library, graph);
     if (model == nullptr) continue;
-    const auto known = [&](ValueId id) { return has(with_or_without_prefix(model->find(graph.at(id).name)->name)); };
+    const auto known = [&](ValueId id) {
+      return has(with_or_without_prefix(model->find(graph.at(id).name)->names.front()));
+    };
     if (std::none_of(graph.parameters.begin(), graph.parameters.end(), known)) continue;
     foreign_ = model;
     reading_.names = library;
@@ -76,7 +78,7 @@ std::string WeightsFile::mapped(const std::string& tensor) const {
 
 /// Models of transformers are saved with or without the name of what holds them: "transformer.wte.weight".
 std::string WeightsFile::with_or_without_prefix(const std::string& name) const {
-  for (const std::string_view prefix : {"transformer.", "model."}) {
+  for (const std::string_view prefix : {"transformer.", "model.", "bert.", "vit."}) {
     if (!has(name) && name.starts_with(prefix) && has(name.substr(prefix.size()))) return name.substr(prefix.size());
   }
   return name;
@@ -84,14 +86,18 @@ std::string WeightsFile::with_or_without_prefix(const std::string& name) const {
 
 ForeignTensor WeightsFile::in_file(const std::string& tensor) const {
   const std::string name = mapped(tensor);
-  if (has(name)) return {name};
-  if (const std::string torch = torch_name(name); has(torch)) return {torch};
-  if (foreign_ == nullptr || name != tensor) return {name};
+  if (has(name)) return {{name}};
+  if (const std::string torch = torch_name(name); has(torch)) return {{torch}};
+  if (foreign_ == nullptr || name != tensor) return {{name}};
   auto theirs = foreign_->find(tensor);
-  if (!theirs) return {name};
-  theirs->name = with_or_without_prefix(theirs->name);
-  if (!has(theirs->name) && !theirs->tied.empty()) theirs->name = with_or_without_prefix(theirs->tied);
+  if (!theirs) return {{name}};
+  for (std::string& part : theirs->names) part = with_or_without_prefix(part);
+  if (!has_all(*theirs) && !theirs->tied.empty()) theirs->names = {with_or_without_prefix(theirs->tied)};
   return *theirs;
+}
+
+bool WeightsFile::has_all(const ForeignTensor& tensor) const {
+  return std::all_of(tensor.names.begin(), tensor.names.end(), [&](const std::string& name) { return has(name); });
 }
 
 void WeightsFile::require(const std::vector<NamedShape>& tensors) const {
@@ -99,13 +105,16 @@ void WeightsFile::require(const std::vector<NamedShape>& tensors) const {
   std::set<std::string> used;
   for (const auto& [name, shape] : tensors) {
     const ForeignTensor theirs = in_file(name);
-    if (!has(theirs.name)) {
+    if (!has_all(theirs)) {
       fit.missing.push_back({name, shape});
       continue;
     }
-    used.insert(theirs.name);
-    const Shape there = theirs.transposed ? Shape{shape.at(1), shape.at(0)} : shape;
-    if (std::string problem = file_.problem(theirs.name, there); !problem.empty()) fit.refused.push_back(problem);
+    std::string problem;
+    for (const std::string& part : theirs.names) {
+      used.insert(part);
+      if (problem.empty()) problem = file_.problem(part, theirs.shape_there(shape));
+    }
+    if (!problem.empty()) fit.refused.push_back(problem);
   }
   for (const auto& [name, loaded] : file_.tensors()) {
     if (!used.contains(name)) fit.unused.push_back({name, loaded.shape});
@@ -137,15 +146,19 @@ void WeightsFile::copy(const std::string& tensor, const Shape& shape, std::span<
   const ForeignTensor theirs = in_file(tensor);
   const auto flattened = flattened_.by_name.find(tensor);
   const bool turned = reading_.names == WeightNames::torch && flattened != flattened_.by_name.end();
-  if (!turned && !theirs.transposed) return file_.copy(theirs.name, shape, out, first);
+  const Shape there = theirs.shape_there(shape);
+  const bool as_it_is = !turned && !theirs.transposed && theirs.names.size() == 1;
+  if (as_it_is) return file_.copy(theirs.names.front(), there, out, first);
   std::vector<float> all(static_cast<std::size_t>(elements(shape)));
-  if (theirs.transposed) {
-    file_.copy(theirs.name, {shape.at(1), shape.at(0)}, all);
-    all = transpose(all, shape[0], shape[1]);
+  const std::size_t part = all.size() / theirs.names.size();
+  for (std::size_t i = 0; i < theirs.names.size(); ++i) {
+    file_.copy(theirs.names[i], there, std::span(all).subspan(i * part, part));
+  }
+  if (!turned) {
+    if (theirs.transposed) all = transpose(all, shape[0], shape[1]);
     std::copy_n(all.begin() + first, out.size(), out.begin());
     return;
   }
-  file_.copy(theirs.name, shape, all);
   const std::int64_t columns = flattened->second.elements();
   for (std::size_t i = 0; i < out.size(); ++i) {
     const std::int64_t at = first + static_cast<std::int64_t>(i), column = at % columns;

@@ -36,6 +36,9 @@ class WeightsFile {
   /// Copies elements of a required tensor, in the model's order, from `first` on until `out` is full.
   void copy(const std::string& tensor, const Shape& shape, std::span<float> out, std::int64_t first = 0) const;
 
+  /// Whether the file has one of the model's tensors.
+  [[nodiscard]] bool has_tensor(const std::string& tensor) const { return has_all(in_file(tensor)); }
+
  private:
   [[nodiscard]] ForeignTensor in_file(const std::string& tensor) const;
   [[nodiscard]] std::string mapped(const std::string& tensor) const;
@@ -43,6 +46,7 @@ class WeightsFile {
   void choose_library(const Graph& graph);
   void require_order(const std::string& tensor) const;
   [[nodiscard]] bool has(const std::string& name) const { return file_.tensors().contains(name); }
+  [[nodiscard]] bool has_all(const ForeignTensor& tensor) const;
 
   SafetensorsFile file_;
   FlattenedTensors flattened_;

@@ -73,10 +73,15 @@ void report_memory(const OpenedJob& opened) {
 
 void report_data_and_model(const OpenedJob& opened) {
   const input::PreparedData& data = opened.data();
-  std::int64_t parameters = 0;
-  for (const ValueId id : opened.graph().parameters) parameters += opened.graph().at(id).spec.elements();
-  fmt::print("{} training samples, {} validation samples, {} parameters\n", data.train->size(),
-             data.validation ? data.validation->size() : 0, parameters);
+  std::int64_t parameters = 0, trained = 0;
+  for (const ValueId id : opened.graph().parameters) {
+    const Value& value = opened.graph().at(id);
+    parameters += value.spec.elements();
+    if (!value.frozen) trained += value.spec.elements();
+  }
+  fmt::print("{} training samples, {} validation samples, {} parameters{}\n", data.train->size(),
+             data.validation ? data.validation->size() : 0, parameters,
+             trained < parameters ? fmt::format(", of which {} are trained", trained) : "");
   if (const auto weights = data.weights_text(); !weights.empty()) fmt::print("weights {}\n", weights);
   if (const auto& initialize = opened.job().initialize) {
     const auto found =

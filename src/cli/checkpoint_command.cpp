@@ -181,6 +181,7 @@ void add_checkpoint(CLI::App& program, Action& run) {
   add_checkpoint_verify(*command, run);
   add_checkpoint_diff(*command, run);
   add_checkpoint_export(*command, run);
+  add_checkpoint_job(*command, run);
 }
 
 }  // namespace lockstep::cli

@@ -10,6 +10,7 @@ namespace lockstep::cli {
 
 void add_checkpoint_diff(CLI::App& checkpoint, Action& run);
 void add_checkpoint_export(CLI::App& checkpoint, Action& run);
+void add_checkpoint_job(CLI::App& checkpoint, Action& run);
 
 inline constexpr const char* kCheckpointPlaceHelp =
     "a checkpoint's directory, a run directory (its newest), or a run directory's checkpoints/best";

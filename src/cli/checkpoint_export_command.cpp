@@ -2,7 +2,9 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <filesystem>
+#include <list>
 #include <map>
 #include <memory>
 
@@ -12,9 +14,11 @@
 #include "cli/validators.hpp"
 #include "exchange/onnx_model.hpp"
 #include "exchange/torch_weights.hpp"
+#include "graph/lora.hpp"
 #include "lockstep/error.hpp"
 #include "telemetry/text.hpp"
 #include "train/catalogue.hpp"
+#include "train/job_graph.hpp"
 #include "train/loaded_model.hpp"
 
 namespace lockstep::cli {
@@ -38,22 +42,32 @@ void require_new(const std::string& path, bool force) {
   }
 }
 
-/// A checkpoint's model, in fp32 on the CPU, and what is known of its data.
+/// A checkpoint's model, in fp32 on the CPU, without the adapters of LoRA, which are merged into the weights; and what
+/// is known of its data.
 class CheckpointModel {
  public:
   /// `average`: whether to take the average of the weights, which the job must have.
   CheckpointModel(const std::string& path, std::optional<bool> average)
-      : communicator_(make_single_communicator()), model_(load(path, average)) {
+      : communicator_(make_single_communicator()), model_(load(path, average)), graph_(without_lora()) {
     for (const auto* block : {&model_.saved().parameters, &model_.saved().states}) {
       for (std::size_t i = 0; i < block->size(); ++i) values_[block->name(i)] = block->at(i);
     }
+    const Graph& graph = model_.graph();
+    for (const Adapter& adapter : adapters_of(graph)) {
+      const Value &a = graph.at(adapter.a), &b = graph.at(adapter.b);
+      std::span<const float>& weight = values_.at(adapter.layer + ".weight");
+      weight = merged_.emplace_back(
+          merged_weight(weight, values_.at(a.name), values_.at(b.name), a.spec.shape.front(), adapter.scale));
+    }
   }
 
+  /// Layers whose adapters are merged.
+  [[nodiscard]] std::size_t merged() const { return merged_.size(); }
   [[nodiscard]] exchange::ExportedModel exported() const {
     const DataSetInfo& info = model_.data();
     const input::PreparedData& data = model_.prepared();
-    exchange::ExportedModel model{.graph = &model_.graph(),
-                                  .values = [this](ValueId id) { return values_.at(model_.graph().at(id).name); },
+    exchange::ExportedModel model{.graph = &graph_,
+                                  .values = [this](ValueId id) { return values_.at(graph_.at(id).name); },
                                   .job = model_.job().name,
                                   .source = model_.saved().path,
                                   .labels = info.class_names,
@@ -80,10 +94,18 @@ class CheckpointModel {
     return {job(false), path, registries_, *communicator_, {}, [job] { return job(true); }};
   }
 
+  [[nodiscard]] Graph without_lora() const {
+    Job job = model_.job();
+    job.model.lora.reset();
+    return train::make_prediction_graph(job, model_.prepared(), registries_, 1);
+  }
+
   Registries registries_ = Registries::built_in();
   std::unique_ptr<Communicator> communicator_;
   train::LoadedModel model_;
+  Graph graph_;
   std::map<std::string, std::span<const float>> values_;
+  std::list<std::vector<float>> merged_;
 };
 
 /// Whether the average of the weights is written; none if the run has none.
@@ -100,15 +122,23 @@ std::optional<bool> takes_average(const ExportArguments& arguments, const checkp
   return job.optimizer.average && job.optimizer.average->evaluate;
 }
 
-std::vector<exchange::ExportedFile> files_of(const ExportArguments& arguments,
-                                             const checkpoint::Checkpoint& checkpoint) {
+bool has_adapters(const checkpoint::Checkpoint& checkpoint) {
+  const auto& tensors = checkpoint.manifest.tensors;
+  return std::any_of(tensors.begin(), tensors.end(), [](const auto& tensor) { return is_adapter(tensor.name); });
+}
+
+/// `merged`: set to the number of layers whose adapters are merged.
+std::vector<exchange::ExportedFile> files_of(const ExportArguments& arguments, const checkpoint::Checkpoint& checkpoint,
+                                             std::size_t& merged) {
   const fs::path target = arguments.target;
   const std::optional<bool> average = takes_average(arguments, checkpoint);
-  if (arguments.to == "lockstep") {
+  if (arguments.to == "lockstep" && !has_adapters(checkpoint)) {
     return {{target.filename(), checkpoint::safetensors_of(checkpoint, average.value_or(false))}};
   }
   const CheckpointModel loaded(checkpoint.path, average);
   const exchange::ExportedModel model = loaded.exported();
+  merged = loaded.merged();
+  if (arguments.to == "lockstep") return {{target.filename(), exchange::lockstep_weights(model)}};
   if (arguments.to == "torch") return exchange::torch_files(model, target.filename());
   if (arguments.to == "onnx") return {{target.filename(), exchange::onnx_model(model)}};
   return exchange::huggingface_files(model);
@@ -119,7 +149,8 @@ int write(const ExportArguments& arguments) {
   const fs::path folder = into_folder ? fs::path(arguments.target) : fs::path(arguments.target).parent_path();
   if (!into_folder) require_new(arguments.target, arguments.force);
   const auto checkpoint = checkpoint_at(arguments.from);
-  const auto files = files_of(arguments, checkpoint);
+  std::size_t merged = 0;
+  const auto files = files_of(arguments, checkpoint, merged);
   for (const auto& file : files) require_new((folder / file.name).string(), arguments.force);
   if (into_folder) checkpoint::make_directories(checkpoint::real_files(), folder.string());
   for (const auto& file : files) {
@@ -128,6 +159,10 @@ int write(const ExportArguments& arguments) {
     fmt::print("wrote {}: {}{}\n", path,
                &file == &files.front() ? fmt::format("the model of {}, ", checkpoint.path) : "",
                telemetry::byte_count(static_cast<double>(file.bytes.size())));
+  }
+  if (merged > 0) {
+    fmt::print("merged the adapters of {} into the weights\n",
+               telemetry::counted(static_cast<std::int64_t>(merged), "layer"));
   }
   return 0;
 }

@@ -102,6 +102,21 @@ void check_names(const ModelOptions& model, const Scope& scope) {
   }
 }
 
+Is<LoraOptions> lora_section() {
+  using Options = LoraOptions;
+  return Section<Options>()
+      .field("rank", &Options::rank, number().at_least(1), "of the product that is added to a weight")
+      .field("alpha", &Options::alpha, number().above(0), "the product is multiplied by alpha / rank")
+      .field("dropout", &Options::dropout, number().at_least(0).below(1),
+             "share of a layer's input that its adapter does not see while training")
+      .field("layers", &Options::layers, list_of<std::string>(text(), {.single = true}),
+             "glob patterns over the names of linear layers")
+      .required()
+      .field("train", &Options::train, list_of<std::string>(text(), {.least = 0, .single = true}),
+             "glob patterns over the names of parameters that are trained, too; all others are frozen")
+      .placed(&Options::place);
+}
+
 }  // namespace
 
 Is<ModelOptions> model_section(const Catalogue& catalogue) {
@@ -117,6 +132,9 @@ Is<ModelOptions> model_section(const Catalogue& catalogue) {
              "features of a sample that feed the model; all but the target by default")
       .field("freeze", &ModelOptions::freeze, list_of<std::string>(text(), {.least = 0, .single = true}),
              "glob patterns over the names of parameters that are not trained")
+      .field("lora", &ModelOptions::lora, optional_of(lora_section()),
+             "low-rank adapters of linear layers, which are trained instead of the layers' weights (LoRA)")
+      .written_if([](const ModelOptions& model) { return model.lora.has_value(); })
       .placed(&ModelOptions::place)
       .check({"layers", "inputs"}, check_names);
 }

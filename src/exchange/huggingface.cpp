@@ -1,4 +1,4 @@
-// config.json of transformers' GPT2LMHeadModel and LlamaForCausalLM.
+// config.json of transformers' GPT2LMHeadModel, LlamaForCausalLM, BertForMaskedLM and ViTForImageClassification.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -69,7 +69,58 @@ Json llama_config(const Graph& graph) {
           {"attention_bias", false},
           {"bos_token_id", nullptr},
           {"eos_token_id", nullptr},
-          {"tie_word_embeddings", false}};
+          {"tie_word_embeddings", node_named(graph, "head").attributes.has("tied")}};
+}
+
+/// What BERT and ViT have in common.
+Json encoder_config(const Graph& graph) {
+  return {{"hidden_size", parameter_shape(graph, "block1.norm1")[0]},
+          {"num_hidden_layers", blocks_of(graph)},
+          {"num_attention_heads", node_named(graph, "block1.attention").attributes.integer("heads")},
+          {"intermediate_size", parameter_shape(graph, "block1.expand")[0]},
+          {"hidden_act", "gelu"},
+          {"hidden_dropout_prob", 0},
+          {"attention_probs_dropout_prob", 0},
+          {"layer_norm_eps", node_named(graph, "block1.norm1").attributes.number("epsilon")}};
+}
+
+Json bert_config(const Graph& graph) {
+  Json config = {{"architectures", {"BertForMaskedLM"}},
+                 {"model_type", "bert"},
+                 {"vocab_size", parameter_shape(graph, "tokens")[0]},
+                 {"max_position_embeddings", parameter_shape(graph, "positions")[0]},
+                 {"type_vocab_size", parameter_shape(graph, "types")[0]},
+                 {"pad_token_id", nullptr},
+                 {"tie_word_embeddings", true}};
+  config.update(encoder_config(graph));
+  return config;
+}
+
+Json vit_config(const ExportedModel& model) {
+  const Graph& graph = *model.graph;
+  const Shape& image = graph.at(graph.inputs.front()).spec.shape;
+  if (image[1] != image[2]) {
+    throw Error(
+        ExitCode::usage,
+        fmt::format("--to huggingface: expected square images, which transformers' ViT has, found {}; take --to "
+                    "torch or --to onnx",
+                    to_string(image)));
+  }
+  const std::int64_t classes = parameter_shape(graph, "head")[0];
+  Json labels = Json::object();
+  for (std::int64_t i = 0; i < classes; ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    labels[std::to_string(i)] = at < model.labels.size() ? model.labels[at] : fmt::format("LABEL_{}", i);
+  }
+  Json config = {{"architectures", {"ViTForImageClassification"}},
+                 {"model_type", "vit"},
+                 {"image_size", image[1]},
+                 {"num_channels", image[3]},
+                 {"patch_size", parameter_shape(graph, "patches")[2]},
+                 {"qkv_bias", true},
+                 {"id2label", labels}};
+  config.update(encoder_config(graph));
+  return config;
 }
 
 /// transformers' GPT-2 always has biases.
@@ -85,12 +136,17 @@ std::vector<ExportedFile> huggingface_files(const ExportedModel& model) {
   const ForeignModel* const foreign = foreign_model(WeightNames::huggingface, graph);
   const bool gpt2 = foreign != nullptr && foreign->name() == "gpt2";
   if (foreign == nullptr || (gpt2 && lacks_biases(graph))) {
-    throw Error(ExitCode::usage,
-                fmt::format("--to huggingface: expected a model that transformers has, gpt with biases "
-                            "or llama, found {}; take --to torch or --to onnx",
-                            gpt2 ? "a gpt without biases" : "another one"));
+    throw Error(
+        ExitCode::usage,
+        fmt::format("--to huggingface: expected a model that transformers has, gpt with biases, llama, bert with "
+                    "types or vit with pool: token, found {}; take --to torch or --to onnx",
+                    gpt2 ? "a gpt without biases" : "another one"));
   }
-  Json config = gpt2 ? gpt2_config(graph) : llama_config(graph);
+  const std::string& name = foreign->name();
+  Json config = gpt2              ? gpt2_config(graph)
+                : name == "llama" ? llama_config(graph)
+                : name == "bert"  ? bert_config(graph)
+                                  : vit_config(model);
   config["torch_dtype"] = "float32";
   return {{"model.safetensors", torch_weights(model, foreign)}, {"config.json", config.dump(2) + "\n"}};
 }

@@ -234,6 +234,10 @@ const std::map<std::string, TorchFunction>& torch_functions() {
       {"attention", attention},
       {"avg_pool", avg_pool},
       {"batch_norm", batch_norm},
+      {"class_token",
+       [](const Call& c) {
+         return fmt::format("torch.cat([{}.expand(len({}), 1, -1), {}], 1)", c.tensors[0], c.inputs[0], c.inputs[0]);
+       }},
       {"concat", concat},
       {"conv", conv},
       {"conv_transpose", conv_transpose},
@@ -260,7 +264,10 @@ const std::map<std::string, TorchFunction>& torch_functions() {
       {"mul", between(" * ")},
       {"pad", pad},
       {"position_embedding",
-       [](const Call& c) { return fmt::format("{} + {}[:{}]", c.inputs[0], c.tensors[0], c.shape()[1]); }},
+       [](const Call& c) {
+         const bool same = c.attributes().has("same") && c.attributes().boolean("same");
+         return fmt::format("{} + {}[:{}]", c.inputs[0], c.tensors[0], same ? 1 : c.shape()[1]);
+       }},
       {"prelu", prelu},
       {"relu", plain("F.relu")},
       {"relu6", plain("F.relu6")},

@@ -33,6 +33,16 @@ std::vector<float> channels_first(std::span<const float> values, const Flattened
 
 }  // namespace
 
+std::string lockstep_weights(const ExportedModel& model) {
+  std::vector<checkpoint::NamedSpan> tensors;
+  for (const auto* list : {&model.graph->parameters, &model.graph->states}) {
+    for (const ValueId id : *list) {
+      tensors.push_back({model.graph->at(id).name, model.graph->at(id).spec.shape, model.values(id)});
+    }
+  }
+  return checkpoint::to_safetensors(tensors, {{"format", "lockstep"}});
+}
+
 std::string torch_weights(const ExportedModel& model, const ForeignModel* foreign) {
   const FlattenedTensors flattened = flattened_tensors(*model.graph);
   if (!flattened.unclear.empty()) {
@@ -50,15 +60,18 @@ std::string torch_weights(const ExportedModel& model, const ForeignModel* foreig
     for (const ValueId id : *list) {
       const Value& value = model.graph->at(id);
       const auto theirs =
-          foreign == nullptr ? ForeignTensor{torch_name(value.name)} : foreign->find(value.name).value();
-      checkpoint::NamedSpan tensor{theirs.name, value.spec.shape, model.values(id)};
+          foreign == nullptr ? ForeignTensor{{torch_name(value.name)}} : foreign->find(value.name).value();
+      std::span<const float> values = model.values(id);
       if (const auto found = flattened.by_name.find(value.name); found != flattened.by_name.end()) {
-        tensor.values = made.emplace_back(channels_first(tensor.values, found->second));
+        values = made.emplace_back(channels_first(values, found->second));
       } else if (theirs.transposed) {
-        tensor.values = made.emplace_back(transposed(tensor.values, tensor.shape[0], tensor.shape[1]));
-        std::swap(tensor.shape[0], tensor.shape[1]);
+        values = made.emplace_back(transposed(values, value.spec.shape.at(0), value.spec.shape.at(1)));
       }
-      tensors.push_back(std::move(tensor));
+      const Shape there = theirs.shape_there(value.spec.shape);
+      const std::size_t part = values.size() / theirs.names.size();
+      for (std::size_t i = 0; i < theirs.names.size(); ++i) {
+        tensors.push_back({theirs.names[i], there, values.subspan(i * part, part)});
+      }
     }
   }
   return checkpoint::to_safetensors(tensors, {{"format", "pt"}});

@@ -10,6 +10,9 @@
 
 namespace lockstep::exchange {
 
+/// The bytes of a safetensors file with the model's own names and orders.
+[[nodiscard]] std::string lockstep_weights(const ExportedModel& model);
+
 /// The bytes of a safetensors file. `foreign`: whose names; null: the model's own, but for running_var. Weights of
 /// linear layers behind a flatten have their columns in the order channel, height, width. Throws Error(usage) where it
 /// is not known which ones are.

@@ -154,7 +154,7 @@ struct CachedModel::Impl {
     for (const ValueId id : node.inputs) inputs.push_back(at(pass, id));
     for (const ValueId id : node.outputs) outputs.push_back(at(pass, id));
     for (const ValueId id : node.parameters) parameters.push_back(values.parameters.at(parameter_at.at(id)).data());
-    if (node.op->name == "position_embedding") {
+    if (node.op->name == "position_embedding" && !(node.attributes.has("same") && node.attributes.boolean("same"))) {
       parameters[0] = static_cast<const float*>(parameters[0]) + position * width(node);
     }
     call(kernel, {.inputs = inputs, .parameters = parameters, .outputs = outputs});

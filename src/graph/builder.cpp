@@ -120,6 +120,12 @@ std::int32_t GraphBuilder::add_node(const std::string& op, const std::vector<Val
 ValueId GraphBuilder::apply(const std::string& op, const std::vector<ValueId>& inputs, Attributes attributes,
                             const std::string& name) {
   const std::int32_t node = add_node(op, inputs, std::move(attributes), name);
+  if (extend_) {
+    const std::map<std::string, int> counts = counts_;  // what is added does not count: later layers keep their names
+    const ValueId output = extend_(node);
+    counts_ = counts;
+    return output;
+  }
   return graph_.nodes[static_cast<std::size_t>(node)].outputs.at(0);
 }
 

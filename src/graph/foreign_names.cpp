@@ -138,15 +138,85 @@ Rules llama_rules() {
   return rules;
 }
 
+using Names = std::vector<std::array<const char*, 2>>;
+
+/// Layers with all their tensors: ours after `ours`, theirs after `theirs`.
+void add_layers(Rules& rules, const std::string& ours, const std::string& theirs, const Names& layers) {
+  for (const auto& [our, their] : layers) {
+    rules.push_back({fmt::format("{}{}.*", ours, our), fmt::format("{}{}.*", theirs, their)});
+  }
+}
+
+/// A layer of ours that makes queries, keys and values; three of theirs.
+void add_qkv(Rules& rules, const std::string& theirs) {
+  for (const char* kind : {"weight", "bias"}) {
+    rules.push_back({fmt::format("block#.qkv.{}", kind),
+                     fmt::format("{}.@.{}", theirs, kind),
+                     false,
+                     {},
+                     {"query", "key", "value"}});
+  }
+}
+
+Rules bert_rules() {
+  Rules rules;
+  add_layers(rules, "", "bert.embeddings.",
+             {{"tokens", "word_embeddings"},
+              {"positions", "position_embeddings"},
+              {"types", "token_type_embeddings"},
+              {"embedding.norm", "LayerNorm"}});
+  add_qkv(rules, "bert.encoder.layer.#.attention.self");
+  add_layers(rules, "block#.", "bert.encoder.layer.#.",
+             {{"projection", "attention.output.dense"},
+              {"norm1", "attention.output.LayerNorm"},
+              {"expand", "intermediate.dense"},
+              {"contract", "output.dense"},
+              {"norm2", "output.LayerNorm"}});
+  add_layers(rules, "transform", "cls.predictions.transform", {{".norm", ".LayerNorm"}, {"", ".dense"}});
+  rules.push_back({"head.bias", "cls.predictions.bias"});
+  return rules;
+}
+
+Rules vit_rules() {
+  Rules rules = {{"class_token.weight", "vit.embeddings.cls_token", false, {}, {}, 1},
+                 {"positions.weight", "vit.embeddings.position_embeddings", false, {}, {}, 1}};
+  add_layers(
+      rules, "", "",
+      {{"patches", "vit.embeddings.patch_embeddings.projection"}, {"norm", "vit.layernorm"}, {"head", "classifier"}});
+  add_qkv(rules, "vit.encoder.layer.#.attention.attention");
+  add_layers(rules, "block#.", "vit.encoder.layer.#.",
+             {{"norm1", "layernorm_before"},
+              {"projection", "attention.output.dense"},
+              {"norm2", "layernorm_after"},
+              {"expand", "intermediate.dense"},
+              {"contract", "output.dense"}});
+  return rules;
+}
+
 }  // namespace
 
-ForeignModel::ForeignModel(WeightNames library, std::string name, std::vector<Rule> rules)
-    : library_(library), name_(std::move(name)), rules_(std::move(rules)) {}
+Shape ForeignTensor::shape_there(Shape ours) const {
+  if (transposed) std::swap(ours.at(0), ours.at(1));
+  if (names.size() > 1) ours.at(0) /= std::ssize(names);
+  ours.insert(ours.begin(), static_cast<std::size_t>(leading), 1);
+  return ours;
+}
+
+ForeignModel::ForeignModel(WeightNames library, std::string name, std::vector<Rule> rules, std::string needed)
+    : library_(library), name_(std::move(name)), rules_(std::move(rules)), needed_(std::move(needed)) {}
 
 std::optional<ForeignTensor> ForeignModel::find(std::string_view ours) const {
   for (const Rule& rule : rules_) {
     const auto found = match(rule.ours, ours);
-    if (found) return ForeignTensor{written(rule.theirs, *found), rule.transposed, rule.tied};
+    if (!found) continue;
+    ForeignTensor tensor{{}, rule.transposed, rule.tied, rule.leading};
+    const std::string theirs = written(rule.theirs, *found);
+    for (const std::string& part : rule.parts) {
+      std::string name = theirs;
+      tensor.names.push_back(name.replace(name.find('@'), 1, part));
+    }
+    if (rule.parts.empty()) tensor.names.push_back(theirs);
+    return tensor;
   }
   return std::nullopt;
 }
@@ -155,14 +225,19 @@ bool ForeignModel::covers(const Graph& graph) const {
   const auto all = [&](const std::vector<ValueId>& ids) {
     return std::all_of(ids.begin(), ids.end(), [&](ValueId id) { return find(graph.at(id).name).has_value(); });
   };
-  return !graph.parameters.empty() && all(graph.parameters) && all(graph.states);
+  const bool whole = needed_.empty() || std::any_of(graph.parameters.begin(), graph.parameters.end(),
+                                                    [&](ValueId id) { return graph.at(id).name == needed_; });
+  return whole && !graph.parameters.empty() && all(graph.parameters) && all(graph.states);
 }
 
 std::span<const ForeignModel> foreign_models() {
-  static const std::vector<ForeignModel> kModels = {{WeightNames::torchvision, "resnet", resnet_rules()},
-                                                    {WeightNames::torchvision, "mobilenet", mobilenet_rules()},
-                                                    {WeightNames::huggingface, "gpt2", gpt2_rules()},
-                                                    {WeightNames::huggingface, "llama", llama_rules()}};
+  static const std::vector<ForeignModel> kModels = {
+      {WeightNames::torchvision, "resnet", resnet_rules()},
+      {WeightNames::torchvision, "mobilenet", mobilenet_rules()},
+      {WeightNames::huggingface, "gpt2", gpt2_rules()},
+      {WeightNames::huggingface, "llama", llama_rules()},
+      {WeightNames::huggingface, "bert", bert_rules(), "types.weight"},
+      {WeightNames::huggingface, "vit", vit_rules(), "class_token.weight"}};
   return kModels;
 }
 

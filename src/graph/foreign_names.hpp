@@ -1,5 +1,5 @@
 // What other libraries call the tensors of the zoo's models, and how they lay them out: torchvision's ResNet and
-// MobileNetV2, and GPT-2 and Llama of Hugging Face's transformers.
+// MobileNetV2, and GPT-2, Llama, BERT and ViT of Hugging Face's transformers.
 #pragma once
 
 #include <optional>
@@ -10,13 +10,18 @@
 
 #include "lockstep/choices.hpp"
 #include "lockstep/graph.hpp"
+#include "lockstep/tensor.hpp"
 
 namespace lockstep {
 
 struct ForeignTensor {
-  std::string name;         ///< theirs
-  bool transposed = false;  ///< a weight [out, in] is [in, out] there
-  std::string tied = {};    ///< where files lack it: what it shares its values with
+  std::vector<std::string> names;  ///< theirs; several: each has an equal part of the rows
+  bool transposed = false;         ///< a weight [out, in] is [in, out] there
+  std::string tied = {};           ///< where files lack it: what it shares its values with
+  int leading = 0;                 ///< dimensions of 1 before the others there
+
+  /// Of each of theirs, where ours has this shape.
+  [[nodiscard]] Shape shape_there(Shape ours) const;
 };
 
 /// The names of one model in one library. A graph is that model if there is a rule for each of its tensors.
@@ -26,12 +31,17 @@ class ForeignModel {
     std::string ours, theirs;  ///< patterns: # is a number, in theirs one less; * at the end is whatever is left
     bool transposed = false;
     std::string tied = {};
+    std::vector<std::string> parts = {};  ///< what stands for @ in `theirs`, one after another
+    int leading = 0;
   };
 
-  ForeignModel(WeightNames library, std::string name, std::vector<Rule> rules);
+  /// `needed`: a tensor of ours without which a model is another one; empty: none.
+  ForeignModel(WeightNames library, std::string name, std::vector<Rule> rules, std::string needed = {});
 
   [[nodiscard]] WeightNames library() const { return library_; }
-  [[nodiscard]] const std::string& name() const { return name_; }  ///< "resnet", "mobilenet", "gpt2", "llama"
+  [[nodiscard]] const std::string& name() const {
+    return name_;
+  }  ///< "resnet", "mobilenet", "gpt2", "llama", "bert", "vit"
   /// Of one of the model's tensors; nothing if no rule has it.
   [[nodiscard]] std::optional<ForeignTensor> find(std::string_view ours) const;
   [[nodiscard]] bool covers(const Graph& graph) const;
@@ -40,6 +50,7 @@ class ForeignModel {
   WeightNames library_;
   std::string name_;
   std::vector<Rule> rules_;
+  std::string needed_;
 };
 
 /// All that is known.

@@ -4,10 +4,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "core/glob.hpp"
 #include "core/nearest.hpp"
 #include "graph/fail_at.hpp"
+#include "graph/lora.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep {
@@ -35,13 +37,14 @@ class LayerList {
     for (const auto& name : layer.inputs) inputs.push_back(name == "previous" ? previous(layer) : find(layer, name));
     builder_.begin_block(layer.block);
     builder_.begin_part(layer.part);
+    const std::size_t node = builder_.graph().nodes.size();
     try {
       previous_ = builder_.apply(layer.op, inputs, layer.attributes, layer.name);
     } catch (const Error& error) {
       if (error.code() != ExitCode::configuration) throw;
       fail_at(layer.place, error.what());
     }
-    names_.emplace_back(builder_.graph().at(previous_).name, previous_);
+    names_.emplace_back(builder_.graph().nodes.at(node).name, previous_);
   }
   [[nodiscard]] ValueId result() const { return previous_; }
 
@@ -119,6 +122,23 @@ void freeze(Graph& graph, const ModelOptions& model) {
   }
 }
 
+// The weights of layers that multiply, but for the last of them, and for those that something else reads, too.
+void mark_matrices(Graph& graph) {
+  const auto set = [&](const Node& node, bool is) {
+    if (!node.parameters.empty()) graph.values[static_cast<std::size_t>(node.parameters.front())].matrix = is;
+  };
+  const Node* last = nullptr;
+  for (const Node& node : graph.nodes) {
+    if (!node.op->multiplies || node.parameters.empty()) continue;
+    set(node, true);
+    last = &node;
+  }
+  if (last != nullptr) set(*last, false);
+  for (const Node& node : graph.nodes) {
+    if (!node.op->multiplies || node.attributes.has("tied")) set(node, false);
+  }
+}
+
 // Metrics ignore what the loss ignores (`ignored_index`).
 Attributes shared_attributes(const OpDef& metric, const Attributes& of_loss) {
   Attributes shared;
@@ -180,11 +200,14 @@ Graph build_model_graph(const ModelGraphRequest& request, const OpRegistry& ops,
     if (feature.kind == Feature::Kind::tokens && !feature.spec.shape.empty()) context.context = feature.spec.shape[0];
   }
   select_inputs(*request.model, context);
-  const ValueId output = build_model(builder, *request.model, context, models);
-  builder.graph().output = output;
+  std::optional<Lora> lora;
+  if (request.model->lora) lora.emplace(*request.model->lora, builder);
+  builder.graph().output = build_model(builder, *request.model, context, models);
+  if (lora) lora->finish();
+  mark_matrices(builder.graph());
   freeze(builder.graph(), *request.model);
   if (request.loss != nullptr) {
-    add_loss_and_metrics(builder, output, target_id, *request.loss, request.metrics, weight_id);
+    add_loss_and_metrics(builder, builder.graph().output, target_id, *request.loss, request.metrics, weight_id);
   }
   return std::move(builder.graph());
 }

@@ -163,9 +163,15 @@ UpdateResult CpuUpdater::update(Model& model, double count, const UpdateScalars&
     if (result.norm) scaling_.clip = static_cast<float>(std::min(1.0, clip_norm_ / (*result.norm + 1e-6)));
   }
   const std::vector<float> trust = trust_ratios(model, scalars);
+  const std::vector<std::vector<float>> steps = matrix_steps(model, scalars);
   for_each_own_run(model, [&](std::size_t i, ParameterRun& run) {
     const std::size_t parameter = chunks_[i].parameter;
     run.trust = trust[parameter];
+    if (!steps.empty() && !steps[parameter].empty()) {
+      run.step =
+          std::span(steps[parameter])
+              .subspan(static_cast<std::size_t>(chunks_[i].first), static_cast<std::size_t>(chunks_[i].elements));
+    }
     updates[groups_.of(parameter)](run);
     if (scalars.average > 0) {
       average(model.optimizer.back().at(parameter).data() + chunks_[i].first, run.parameter.data(),
@@ -205,6 +211,49 @@ std::vector<float> CpuUpdater::trust_ratios(const Model& model, const UpdateScal
     first += count;
   }
   return trust;
+}
+
+// Each rank makes the steps of all matrices that it updates a part of, so those that are divided are made several
+// times: to send them would take longer than to wait for whoever makes them.
+std::vector<std::vector<float>> CpuUpdater::matrix_steps(const Model& model, const UpdateScalars& scalars) {
+  if (!optimizer_.matrix_step) return {};
+  std::vector<MatrixStep> of_groups;
+  for (std::size_t group = 0; group < groups_.count(); ++group) {
+    of_groups.push_back(
+        optimizer_.matrix_step(groups_.settings(group), {scalars.learning_rate * groups_.rate(group), scalars.update}));
+  }
+  std::vector<std::vector<float>> steps(uses_.size());
+  const auto spec_of = [&](std::size_t parameter) -> const TensorSpec& {
+    return graph_.at(graph_.parameters[parameter]).spec;
+  };
+  for (const Chunk& chunk : chunks_) {
+    if (!graph_.at(graph_.parameters[chunk.parameter]).matrix) continue;
+    steps[chunk.parameter].resize(static_cast<std::size_t>(spec_of(chunk.parameter).elements()));
+  }
+  std::vector<bool> is_own(uses_.size());
+  for (const std::size_t i : own_chunks_) is_own[chunks_[i].parameter] = true;
+  for_each_own_run(model, [&](std::size_t i, const ParameterRun& run) {
+    const Chunk& chunk = chunks_[i];
+    std::vector<float>& whole = steps[chunk.parameter];
+    if (whole.empty()) return;
+    of_groups[groups_.of(chunk.parameter)].measure(
+        run, std::span(whole).subspan(static_cast<std::size_t>(chunk.first), static_cast<std::size_t>(chunk.elements)));
+  });
+  if (slices_ != nullptr) slices_->gather_elements(steps, static_cast<std::uint64_t>(scalars.step));
+  std::vector<std::size_t> own;
+  for (std::size_t p = 0; p < steps.size(); ++p) {
+    if (!is_own[p]) {
+      steps[p].clear();
+    } else if (!steps[p].empty()) {
+      own.push_back(p);
+    }
+  }
+  pool_.run(static_cast<int>(own.size()), [&](int /*worker*/, int task) {
+    const std::size_t p = own[static_cast<std::size_t>(task)];
+    const std::int64_t rows = spec_of(p).shape.front();
+    of_groups[groups_.of(p)].transform(steps[p], rows, spec_of(p).elements() / rows);
+  });
+  return steps;
 }
 
 void CpuUpdater::swap_average(Model& model, std::uint64_t step) {

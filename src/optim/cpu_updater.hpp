@@ -52,6 +52,9 @@ class CpuUpdater final : public Updater {
   [[nodiscard]] double norm(std::uint64_t step);
   /// By parameter. Collective where ranks divide the chunks.
   [[nodiscard]] std::vector<float> trust_ratios(const Model& model, const UpdateScalars& scalars);
+  /// By parameter, the step of a matrix of which this rank updates something; empty: it has none. Collective where
+  /// ranks divide the chunks.
+  [[nodiscard]] std::vector<std::vector<float>> matrix_steps(const Model& model, const UpdateScalars& scalars);
   void update_states(Model& model) const;
 
   const comm::GradientReducer& reducer_;

@@ -44,7 +44,8 @@ std::string text_of(const events::Start& start, const Palette& palette, std::int
   const auto row = [&](const char* name, const std::string& value) {
     if (!value.empty()) text += fmt::format("\n  {}{:<7}{}{}", palette.quiet, name, value, palette.reset);
   };
-  row("model", counted(start.parameters, "parameter"));
+  row("model", counted(start.parameters, "parameter") +
+                   (start.trained ? fmt::format(", of which {} are trained", grouped(*start.trained)) : ""));
   row("values", start.initialized.value_or(""));
   row("data", data_text(start));
   row("loss", start.weights ? "weights " + *start.weights : "");

@@ -37,6 +37,12 @@ std::int64_t elements_of(const Graph& graph, const std::vector<ValueId>& ids) {
   return sum;
 }
 
+std::int64_t trained_elements(const Graph& graph) {
+  std::int64_t sum = 0;
+  for (const ValueId id : graph.parameters) sum += graph.at(id).frozen ? 0 : graph.at(id).spec.elements();
+  return sum;
+}
+
 /// "20 tensors of weights.safetensors, in PyTorch's order; 2 as usual; 18 frozen"
 std::string initialized_text(const checkpoint::Initialized& initialized, const Graph& graph, const std::string& file) {
   std::string text = fmt::format("{} of {}", telemetry::counted(initialized.from_file, "tensor"), file);
@@ -94,6 +100,8 @@ void Training::emit_start() const {
   if (auto shards = config::explain_shards(run_.job, catalogue_of(run_.context.registries)); !shards.empty()) {
     event.shards_chosen = std::move(shards);
   }
+  const std::int64_t trained = trained_elements(run_.graph);
+  if (trained < event.parameters) event.trained = trained;
   if (reached_.initialized)
     event.initialized = initialized_text(*reached_.initialized, run_.graph, run_.job.initialize->from);
   if (!engine_.placed_data.report.empty()) event.inputs = engine_.placed_data.report;

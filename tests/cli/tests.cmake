@@ -16,3 +16,5 @@ add_executable(cli_test ${CMAKE_CURRENT_LIST_DIR}/report_error_test.cpp ${CMAKE_
                         ${CMAKE_SOURCE_DIR}/src/cli/evaluation_details.cpp ${CMAKE_SOURCE_DIR}/src/cli/details_file.cpp)
 target_link_libraries(cli_test PRIVATE lockstep_ensemble lockstep_train lockstep_flags CLI11::CLI11 fmt::fmt GTest::gtest_main)
 gtest_discover_tests(cli_test TEST_PREFIX cli. DISCOVERY_TIMEOUT 60 PROPERTIES LABELS cli)
+lockstep_script_test(cli.lora COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/lora_test.py)
+lockstep_script_test(cli.foreign_job COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/foreign_job_test.py)

@@ -119,8 +119,8 @@ TEST_F(Exports, OnlyModelsOfTransformersGoThere) {
   builder_.graph().output = builder_.apply("linear", {x}, Attributes({{"features", std::int64_t{2}}}));
   EXPECT_EQ(
       message([&] { (void)huggingface_files(exported()); }),
-      "--to huggingface: expected a model that transformers has, gpt with biases or llama, found another one; take "
-      "--to torch or --to onnx");
+      "--to huggingface: expected a model that transformers has, gpt with biases, llama, bert with types or vit with "
+      "pool: token, found another one; take --to torch or --to onnx");
 }
 
 }  // namespace lockstep::exchange

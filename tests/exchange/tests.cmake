@@ -5,3 +5,5 @@ lockstep_script_test(exchange.onnx COMMAND ${TEST_PYTHON} --packages tests/onnx/
   ${CMAKE_CURRENT_LIST_DIR}/onnx_test.py)
 lockstep_script_test(exchange.torch LABEL long TIMEOUT 1800 COMMAND ${TEST_PYTHON}
   --packages tests/exchange/requirements.txt ${CMAKE_CURRENT_LIST_DIR}/torch_test.py)
+lockstep_script_test(exchange.finetune LABEL long TIMEOUT 1800 COMMAND ${TEST_PYTHON}
+  --packages tests/exchange/requirements.txt ${CMAKE_CURRENT_LIST_DIR}/finetune_test.py)

@@ -114,8 +114,7 @@ class Torch(WithProgram):
             self.assertIn(f"tensors of {where}, by", other["initialized"])
         self.run_program("checkpoint", "export", name, f"{name}-export", "--to", "huggingface")
         self.assert_same_bits(name, f"{name}-export/model.safetensors")
-        again = transformers.AutoModelForCausalLM.from_pretrained(self.folder / f"{name}-export").eval()
-        self.assertIs(type(again), type(module))
+        again = type(module).from_pretrained(self.folder / f"{name}-export").eval()
         self.assert_same(again, self.predictions(name))
 
     def test_gpt2(self):
@@ -134,6 +133,23 @@ class Torch(WithProgram):
                     bos_token_id=None, eos_token_id=None)
                 self.huggingface(f"llama{int(tied)}", text_job({"llama": {**LLAMA, "vocabulary": 17}}),
                                  transformers.LlamaForCausalLM(config))
+
+    def test_bert(self):
+        torch.manual_seed(4)
+        config = transformers.BertConfig(
+            vocab_size=17, hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=80,
+            max_position_embeddings=20, initializer_range=0.2, pad_token_id=None)
+        model = {"layers": 2, "heads": 2, "width": 32, "hidden": 80, "positions": 20, "types": 2, "vocabulary": 17}
+        self.huggingface("bert", text_job({"bert": model}), transformers.BertForMaskedLM(config))
+
+    def test_vit(self):
+        torch.manual_seed(5)
+        config = transformers.ViTConfig(
+            hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=80, image_size=28, patch_size=4,
+            num_channels=1, num_labels=10, initializer_range=0.2)
+        job = image_job({"vit": {"layers": 2, "heads": 2, "width": 32, "hidden": 80, "pool": "token", "epsilon": 1e-12}})
+        job["data"]["normalize"] = "never"
+        self.huggingface("vit", job, transformers.ViTForImageClassification(config))
 
 
 if __name__ == "__main__":

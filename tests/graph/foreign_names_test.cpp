@@ -16,7 +16,11 @@ const ForeignModel& model(const std::string& name) {
 
 std::string theirs(const std::string& name, const std::string& ours) {
   const auto found = model(name).find(ours);
-  return found ? found->name : "";
+  std::string names;
+  for (const std::string& part : found ? found->names : std::vector<std::string>()) {
+    names += (names.empty() ? "" : " ") + part;
+  }
+  return names;
 }
 
 Graph graph_of(const std::vector<std::string>& parameters) {
@@ -52,11 +56,43 @@ TEST(ForeignNames, MobileNetCountsBlocksThroughAllStages) {
 TEST(ForeignNames, Transformers) {
   const auto qkv = model("gpt2").find("block3.qkv.weight");
   ASSERT_TRUE(qkv);
-  EXPECT_EQ(qkv->name, "transformer.h.2.attn.c_attn.weight");
+  EXPECT_EQ(qkv->names, std::vector<std::string>{"transformer.h.2.attn.c_attn.weight"});
   EXPECT_TRUE(qkv->transposed);
   EXPECT_FALSE(model("gpt2").find("block3.qkv.bias")->transposed);
   EXPECT_EQ(theirs("llama", "block10.down.weight"), "model.layers.9.mlp.down_proj.weight");
   EXPECT_EQ(model("llama").find("head.weight")->tied, "model.embed_tokens.weight");
+}
+
+TEST(ForeignNames, Encoders) {
+  const std::string self = "bert.encoder.layer.11.attention.self.";
+  EXPECT_EQ(theirs("bert", "block12.qkv.bias"), self + "query.bias " + self + "key.bias " + self + "value.bias");
+  EXPECT_EQ(theirs("bert", "embedding.norm.weight"), "bert.embeddings.LayerNorm.weight");
+  EXPECT_EQ(theirs("bert", "transform.norm.bias"), "cls.predictions.transform.LayerNorm.bias");
+  EXPECT_EQ(theirs("bert", "transform.weight"), "cls.predictions.transform.dense.weight");
+  EXPECT_EQ(theirs("bert", "head.bias"), "cls.predictions.bias");
+  EXPECT_EQ(theirs("vit", "block1.norm2.weight"), "vit.encoder.layer.0.layernorm_after.weight");
+  EXPECT_EQ(theirs("vit", "patches.bias"), "vit.embeddings.patch_embeddings.projection.bias");
+  EXPECT_EQ(theirs("vit", "head.weight"), "classifier.weight");
+}
+
+TEST(ForeignNames, ShapesThere) {
+  EXPECT_EQ(model("vit").find("positions.weight")->shape_there({5, 7}), (Shape{1, 5, 7}));
+  EXPECT_EQ(model("vit").find("block1.qkv.weight")->shape_there({12, 4}), (Shape{4, 4}));
+  EXPECT_EQ(model("gpt2").find("block1.qkv.weight")->shape_there({12, 4}), (Shape{4, 12}));
+  EXPECT_EQ(model("llama").find("norm.weight")->shape_there({4}), (Shape{4}));
+}
+
+// Without them the same names have another meaning: positions that hold the token types, too, and a mean.
+TEST(ForeignNames, EncodersNeedTheirOwnTensors) {
+  const std::vector<std::string> bert = {"tokens.weight", "positions.weight", "block1.qkv.weight",
+                                         "embedding.norm.bias"};
+  EXPECT_EQ(foreign_model(WeightNames::huggingface, graph_of(bert)), nullptr);
+  auto typed = bert;
+  typed.emplace_back("types.weight");
+  ASSERT_NE(foreign_model(WeightNames::huggingface, graph_of(typed)), nullptr);
+  EXPECT_EQ(foreign_model(WeightNames::huggingface, graph_of(typed))->name(), "bert");
+  EXPECT_EQ(foreign_model(WeightNames::huggingface, graph_of({"patches.weight", "positions.weight"})), nullptr);
+  EXPECT_NE(foreign_model(WeightNames::huggingface, graph_of({"patches.weight", "class_token.weight"})), nullptr);
 }
 
 TEST(ForeignNames, AModelIsOneOfWhichAllTensorsAreKnown) {

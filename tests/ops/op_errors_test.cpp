@@ -240,6 +240,10 @@ TEST_F(OpErrors, Text) {
             "gru: expected an input [batch, time, width] of f32, found [2, 15] of i32");
   EXPECT_EQ(refusal("position_embedding", Attributes({{"length", std::int64_t{4}}}), {f32({2, 5, 6})}),
             "position_embedding: expected at most 4 positions, found 5; raise `length`");
+  EXPECT_EQ(refusal("position_embedding", Attributes({{"length", std::int64_t{2}}, {"same", true}}), {f32({2, 5, 6})}),
+            "");
+  EXPECT_EQ(refusal("class_token", {}, {f32({2, 6})}),
+            "class_token: expected an input [batch, time, width] of f32, found [2, 6] of f32");
   EXPECT_EQ(
       refusal("embedding", Attributes({{"vocabulary", std::int64_t{4}}, {"width", std::int64_t{2}}}), {f32({2, 5})}),
       "embedding: expected an input [batch, ...] of i32, found [2, 5] of f32");

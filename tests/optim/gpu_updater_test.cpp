@@ -146,18 +146,22 @@ TEST(GpuUpdater, SkipsOnTheGpuWhatTheCpuSkips) {
   }
 }
 
-TEST(GpuUpdater, RefusesAnOptimizerWithoutAKernel) {
+TEST(GpuUpdater, RefusesAnOptimizerThatOnlyCpusCompute) {
   FakeBench bench;
   OptimizerDef own;
   own.name = "own";
   bench.optimizers.add(own);
-  try {
-    (void)bench.on_fake({"own", {}}, 0);
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::configuration);
-    EXPECT_STREQ(error.what(),
-                 "job.optimizer: expected an optimizer that GPUs can compute, found 'own'; set device: cpu");
+  for (const std::string name : {"own", "muon"}) {
+    const Attributes settings =
+        complete(bench.optimizers.at(name).attributes, {}, name, bench.optimizers.at(name).checks);
+    try {
+      (void)bench.on_fake({name, settings}, 0);
+      FAIL();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::configuration);
+      EXPECT_EQ(error.what(),
+                "job.optimizer: expected an optimizer that GPUs can compute, found '" + name + "'; set device: cpu");
+    }
   }
 }
 

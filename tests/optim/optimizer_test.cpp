@@ -320,7 +320,7 @@ TEST(OptimizerRegistry, ListsInOrderAndTakesEachNameOnce) {
   EXPECT_EQ(registry.add(own).name, "another");
   std::string names;
   for (const OptimizerDef* def : registry.all()) names += def->name + " ";
-  EXPECT_EQ(names, "sgd adam adamw nadam rmsprop lion adagrad lamb lars another ");
+  EXPECT_EQ(names, "sgd adam adamw nadam rmsprop lion adagrad lamb lars muon another ");
   try {
     registry.add(own);
     FAIL();
@@ -331,9 +331,10 @@ TEST(OptimizerRegistry, ListsInOrderAndTakesEachNameOnce) {
     (void)registry.at("lionn");
     FAIL();
   } catch (const Error& error) {
-    EXPECT_STREQ(error.what(),
-                 "expected one of the optimizers sgd, adam, adamw, nadam, rmsprop, lion, adagrad, lamb, lars, another, "
-                 "found 'lionn'");
+    EXPECT_STREQ(
+        error.what(),
+        "expected one of the optimizers sgd, adam, adamw, nadam, rmsprop, lion, adagrad, lamb, lars, muon, another, "
+        "found 'lionn'");
   }
 }
 

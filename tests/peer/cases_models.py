@@ -44,19 +44,28 @@ def cases():
     yield Case("gpt: dropout", job({"gpt": size | {"dropout": 0.2}}, TEXT), [{"model.gpt.dropout": 0.201}])
     own = {"size": "small", "layers": 1, "heads": 2, "width": 16}
     yield Case("gpt: small, but for its sizes", job({"gpt": own}, TEXT))
+    theirs = {"positions": 15, "hidden": 40, "epsilon": 0.01}
+    yield Case("gpt: as GPT-2's settings may be", job({"gpt": size | theirs | {"gelu": "none"}}, TEXT),
+               [{"model.gpt.epsilon": 0.0101}])
     yield Case("gpt: tiny, a vocabulary of its own", job({"gpt": {"size": "tiny", "vocabulary": 20}}, TEXT, steps=2))
     size = {"layers": 2, "heads": 3, "width": 24}
     yield Case("bert: two blocks", job({"bert": size}, TEXT), validation=16)
     yield Case("bert: dropout", job({"bert": size | {"size": "base", "dropout": 0.2}}, TEXT),
                [{"model.bert.dropout": 0.201}])
+    yield Case("bert: as BERT's settings may be", job({"bert": size | theirs | {"types": 2}}, TEXT),
+               [{"model.bert.epsilon": 0.0101}])
     yield Case("bert: tiny, a vocabulary of its own", job({"bert": {"vocabulary": 20}}, TEXT, steps=2))
     size = {"layers": 2, "heads": 4, "width": 24}
     yield Case("llama: two blocks", job({"llama": size | {"kv_heads": 2}}, TEXT, metrics=["perplexity"]), validation=16)
     own = size | {"size": "small", "hidden": 40, "rope_base": 100.0}
     yield Case("llama: every key a head", job({"llama": own}, TEXT), [{"model.llama.rope_base": 101.0}])
+    yield Case("llama: tied", job({"llama": size | {"tied": True, "epsilon": 0.01}}, TEXT),
+               [{"model.llama.epsilon": 0.0101}])
     yield Case("llama: tiny, a vocabulary of its own", job({"llama": {"vocabulary": 20}}, TEXT, steps=2))
     size = {"layers": 2, "heads": 3, "width": 24}
     yield Case("vit: two blocks", job({"vit": size}, DIGITS), validation=16)
+    yield Case("vit: a class token", job({"vit": size | {"pool": "token", "hidden": 40, "epsilon": 0.01}}, DIGITS),
+               [{"model.vit.epsilon": 0.0101}], validation=16)
     yield Case("vit: dropout, other patches", job({"vit": size | {"size": "base", "patch": 7, "dropout": 0.2}}, DIGITS),
                [{"model.vit.dropout": 0.201}])
 

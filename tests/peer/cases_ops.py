@@ -212,6 +212,8 @@ def sequence_cases():
                job([{"embedding": {"vocabulary": 20, "width": 9}}, {"linear": 11}], TEXT))
     yield text_case("position_embedding: text", ["position_embedding", "tanh"])
     yield text_case("position_embedding: longer", [{"position_embedding": 10}, "tanh"])
+    yield text_case("position_embedding: same", [{"position_embedding": {"length": 2, "same": True}}, "tanh"])
+    yield text_case("class_token: instead of the last", [{"class_token": {"std": 0.4}}, {"slice": {"axis": 1, "end": -1}}, "tanh"])
     path = "model.layers.2.attention."
     for causal in (True, False):
         yield text_case(f"attention: {'causal' if causal else 'everything seen'}",

@@ -114,6 +114,11 @@ def optimizer_cases():
     yield of("plain", "lars", {}, ("momentum", 0.9002), ("trust", 0.001001), {"convention.bias_decays": True}, rate=1)
     yield of("decay", "lars", {"momentum": 0.0, "trust": 0.01, "weight_decay": 0.1}, ("weight_decay", 0.1002), rate=1)
     yield of("decay of everything", "lars", {"weight_decay": 0.1, "decay_all": True}, ("decay_all", False), rate=1)
+    yield of("plain", "muon", {}, ("momentum", 0.951), ("nesterov", False), ("steps", 4), ("weight_decay", 0.101))
+    yield of("momentum", "muon", {"momentum": 0.8, "nesterov": False, "steps": 3, "beta1": 0.8, "beta2": 0.95,
+                                  "epsilon": 0.01}, ("momentum", 0.801), ("epsilon", 0.0101), ("beta1", 0.8002))
+    yield of("decay of everything", "muon", {"weight_decay": 0.3, "decay_all": True}, ("decay_all", False))
+    yield of("of text", "muon", {}, layers=WORDS, data=TEXT)
     yield of("plain", "adagrad", {}, ("initial", 0.001), ("epsilon", 1e-4))
     yield of("initial", "adagrad", {"initial": 0.1, "epsilon": 0.01}, ("initial", 0.1002), ("epsilon", 0.01002))
     yield of("decay", "adagrad", {"weight_decay": 0.1}, ("weight_decay", 0.1002), {"convention.bias_decays": True})

@@ -50,7 +50,7 @@ class Forms:
             "loss": self.alternatives(map_form(job["loss"])["properties"], {"target"}),
             "optimizer": self.alternatives(map_form(job["optimizer"])["properties"], {"groups", "average"}),
             "schedule": self.alternatives(map_form(rate["schedule"])["properties"]),
-            "model": self.alternatives(model, {"layers", "inputs", "freeze"}),
+            "model": self.alternatives(model, {"layers", "inputs", "freeze", "lora"}),
         }
         self.rate = {key: value["default"] for key, value in rate.items()}
         self.metrics = sorted(job["metrics"]["oneOf"][0]["enum"])

@@ -132,8 +132,13 @@ def embedding(layer, ids):
 
 
 def position_embedding(layer, x):
-    length = layer.settings.get("length", x.shape[1])
-    return x + layer.parameter("weight", [length, x.shape[2]])[:x.shape[1]]
+    same = layer.settings.get("same", False)
+    length = layer.settings.get("length", 1 if same else x.shape[1])
+    return x + layer.parameter("weight", [length, x.shape[2]])[:1 if same else x.shape[1]]
+
+
+def class_token(layer, x):
+    return torch.cat([layer.parameter("weight", [1, x.shape[2]]).expand(len(x), 1, -1), x], 1)
 
 
 def attention(layer, *inputs):
@@ -217,6 +222,7 @@ OPS = {
     "mean": lambda layer, x: x.mean(layer["axis"]),
     "mul": lambda layer, *inputs: functools.reduce(torch.mul, inputs),
     "pad": pad,
+    "class_token": class_token,
     "position_embedding": position_embedding,
     "prelu": prelu,
     "relu": lambda layer, x: F.relu(x),

@@ -159,8 +159,45 @@ class Lars(torch.optim.Optimizer):
                 parameter.sub_(buffer)
 
 
+class Muon(torch.optim.Optimizer):
+    """As its papers have it; torch.optim.Muon computes in bfloat16. Matrices are those that `is_matrix` marks."""
+
+    def __init__(self, groups, rate, settings):
+        super().__init__(groups, {"lr": rate} | {key: settings[key] for key in (
+            "beta1", "beta2", "epsilon", "momentum", "nesterov", "steps")})
+
+    @torch.no_grad()
+    def step(self):
+        for group in self.param_groups:
+            for parameter in (p for p in group["params"] if p.grad is not None):
+                state, grad, rate = self.state[parameter], parameter.grad, group["lr"]
+                first, second = (state.setdefault(name, torch.zeros_like(parameter)) for name in ("exp_avg", "exp_avg_sq"))
+                count = state["step"] = state.get("step", 0) + 1
+                parameter.mul_(1 - rate * group["weight_decay"])
+                if getattr(parameter, "is_matrix", False):
+                    first.lerp_(grad, 1 - group["momentum"])
+                    direction = grad.lerp(first, group["momentum"]) if group["nesterov"] else first
+                    direction = direction.flatten(1)
+                    step = self.orthogonal(direction, group["steps"], group["epsilon"]) * 0.2 * max(direction.shape) ** 0.5
+                    parameter.sub_(rate * step.view_as(parameter))
+                    continue
+                first.lerp_(grad, 1 - group["beta1"])
+                second.lerp_(grad ** 2, 1 - group["beta2"])
+                root = (second / (1 - group["beta2"] ** count)).sqrt() + group["epsilon"]
+                parameter.sub_(rate * first / (1 - group["beta1"] ** count) / root)
+
+    @staticmethod
+    def orthogonal(matrix, steps, epsilon):
+        x = matrix.T if matrix.shape[0] > matrix.shape[1] else matrix
+        x = x / x.norm().clamp(min=epsilon)
+        for _ in range(steps):
+            square = x @ x.T
+            x = 3.4445 * x + (-4.7750 * square + 2.0315 * square @ square) @ x
+        return x.T if matrix.shape[0] > matrix.shape[1] else x
+
+
 OPTIMIZERS = {"sgd": sgd, "adam": adam, "adamw": adamw, "nadam": nadam, "rmsprop": rmsprop, "lion": Lion,
-              "adagrad": adagrad, "lamb": Lamb, "lars": Lars}
+              "adagrad": adagrad, "lamb": Lamb, "lars": Lars, "muon": Muon}
 
 
 def states_of(optimizer, settings):
@@ -358,9 +395,18 @@ class Peer:
                    "weight_decay": settings["weight_decay"] if decays else 0.0, "trusted": decays}
                   for decays in (True, False)] + groups
         groups = [group for group in groups if group["params"]]
+        self.mark_matrices()
         self.state_names = states_of(name, settings)
         self.trained, self.optimizer = trained, OPTIMIZERS[name](groups, peak, settings)
         self.scheduler = scheduler(self.optimizer, self.job, forms, Course(self.per_epoch, self.job["steps"]))
+
+    def mark_matrices(self):
+        """The weights of layers between the first and the last."""
+        layers = [layer for layer in self.net.layers if layer.op in ("linear", "conv", "conv_transpose")]
+        shared = {layer.settings["tied"] for layer in layers if "tied" in layer.settings}
+        for layer in layers[:-1]:
+            if "tied" not in layer.settings and layer.name not in shared:
+                self.net.parameters[f"{layer.name}.weight"].is_matrix = True
 
     def own_groups(self):
         """The job's groups of parameters."""

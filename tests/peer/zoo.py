@@ -150,31 +150,36 @@ SIZES = {"tiny": (4, 4, 128), "small": (6, 6, 384), "gpt2": (12, 12, 768), "gpt2
          "gpt2-large": (36, 20, 1280), "gpt2-xl": (48, 25, 1600)}
 
 
+def of_positions(settings):
+    return {"length": settings["positions"]} if "positions" in settings else {}
+
+
 def gpt(settings, vocabulary):
     layers, heads, width = (settings.get(key, size) for key, size
                             in zip(("layers", "heads", "width"), SIZES[settings["size"]]))
     bias, rate, net = settings["bias"], settings["dropout"], List()
+    hidden, epsilon = settings.get("hidden", 4 * width), settings.get("epsilon", 1e-5)
 
     def drop(name):
         return net.add("dropout", name + ".dropout", rate=rate) if rate > 0 else name
 
     def half(block, x, number, first, middle, last):
         """Norm, a linear layer, `middle`, a linear layer, and the residual addition."""
-        net.add("layer_norm", f"{block}.norm{number}", [x], bias=bias)
-        net.add("linear", f"{block}.{first}", features=(3 if first == "qkv" else 4) * width, bias=bias)
+        net.add("layer_norm", f"{block}.norm{number}", [x], bias=bias, epsilon=epsilon)
+        net.add("linear", f"{block}.{first}", features=3 * width if first == "qkv" else hidden, bias=bias)
         net.add(middle[0], f"{block}.{middle[0]}", **middle[1])
         net.add("linear", f"{block}.{last}", features=width, bias=bias)
         return net.add("add", f"{block}.add{number}", [x, drop(f"{block}.{last}")])
 
     net.add("embedding", "tokens", ["tokens"], vocabulary=vocabulary, width=width)
-    net.add("position_embedding", "positions")
+    net.add("position_embedding", "positions", **of_positions(settings))
     x = "positions"
     if rate > 0:
         x = net.add("dropout", "embedding.dropout", rate=rate)
     for i in range(1, layers + 1):
         x = half(f"block{i}", x, 1, "qkv", ("attention", {"heads": heads}), "projection")
-        x = half(f"block{i}", x, 2, "expand", ("gelu", {}), "contract")
-    net.add("layer_norm", "norm", bias=bias)
+        x = half(f"block{i}", x, 2, "expand", ("gelu", {"approximate": settings.get("gelu", "tanh")}), "contract")
+    net.add("layer_norm", "norm", bias=bias, epsilon=epsilon)
     net.add("linear", "head", features=vocabulary, tied="tokens")
     return net.layers
 
@@ -186,6 +191,7 @@ def bert(settings, vocabulary):
     layers, heads, width = (settings.get(key, size) for key, size
                             in zip(("layers", "heads", "width"), BERTS[settings["size"]]))
     rate, net = settings["dropout"], List()
+    hidden, epsilon = settings.get("hidden", 4 * width), settings.get("epsilon", 1e-12)
 
     def drop(name):
         return net.add("dropout", name + ".dropout", rate=rate) if rate > 0 else name
@@ -194,23 +200,25 @@ def bert(settings, vocabulary):
         """A linear layer, the residual addition, and its norm."""
         net.add("linear", f"{block}.{last}", features=width)
         net.add("add", f"{block}.add{number}", [x, drop(f"{block}.{last}")])
-        return net.add("layer_norm", f"{block}.norm{number}", epsilon=1e-12)
+        return net.add("layer_norm", f"{block}.norm{number}", epsilon=epsilon)
 
     net.add("embedding", "tokens", ["tokens"], vocabulary=vocabulary, width=width)
-    net.add("position_embedding", "positions")
-    x = net.add("layer_norm", "embedding.norm", epsilon=1e-12)
+    net.add("position_embedding", "positions", **of_positions(settings))
+    if "types" in settings:
+        net.add("position_embedding", "types", length=settings["types"], same=True)
+    x = net.add("layer_norm", "embedding.norm", epsilon=epsilon)
     if rate > 0:
         x = net.add("dropout", "embedding.dropout", rate=rate)
     for block in (f"block{i}" for i in range(1, layers + 1)):
         net.add("linear", block + ".qkv", [x], features=3 * width)
         net.add("attention", block + ".attention", heads=heads, causal=False)
         x = residual(block, x, 1, "projection")
-        net.add("linear", block + ".expand", [x], features=4 * width)
+        net.add("linear", block + ".expand", [x], features=hidden)
         net.add("gelu", block + ".gelu", approximate="none")
         x = residual(block, x, 2, "contract")
     net.add("linear", "transform", [x], features=width)
     net.add("gelu", "transform.gelu", approximate="none")
-    net.add("layer_norm", "transform.norm", epsilon=1e-12)
+    net.add("layer_norm", "transform.norm", epsilon=epsilon)
     net.add("linear", "head", features=vocabulary, tied="tokens", bias=True)
     return net.layers
 
@@ -228,13 +236,15 @@ def llama(settings, vocabulary):
         hidden = -(-(8 * width // 3) // 32) * 32
     hidden, base, net = settings.get("hidden", hidden), settings.get("rope_base", base), List()
 
+    epsilon = settings.get("epsilon", 1e-5)
+
     def linear(name, x, features):
         return net.add("linear", name, [x], features=features, bias=False)
 
     net.add("embedding", "tokens", ["tokens"], vocabulary=vocabulary, width=width)
     x = "tokens"
     for block in (f"block{i}" for i in range(1, layers + 1)):
-        y = net.add("rms_norm", block + ".norm1", [x])
+        y = net.add("rms_norm", block + ".norm1", [x], epsilon=epsilon)
         query = linear(block + ".query", y, width)
         query = net.add("rope", block + ".query_rope", [query], heads=heads, base=base)
         key = linear(block + ".key", y, width // heads * kv_heads)
@@ -242,13 +252,13 @@ def llama(settings, vocabulary):
         value = linear(block + ".value", y, width // heads * kv_heads)
         y = net.add("attention", block + ".attention", [query, key, value], heads=heads, kv_heads=kv_heads)
         x = net.add("add", block + ".add1", [x, linear(block + ".projection", y, width)])
-        y = net.add("rms_norm", block + ".norm2", [x])
+        y = net.add("rms_norm", block + ".norm2", [x], epsilon=epsilon)
         linear(block + ".gate", y, hidden)
         gate = net.add("silu", block + ".silu")
         y = net.add("mul", block + ".gated", [gate, linear(block + ".up", y, hidden)])
         x = net.add("add", block + ".add2", [x, linear(block + ".down", y, width)])
-    net.add("rms_norm", "norm", [x])
-    net.add("linear", "head", features=vocabulary, bias=False)
+    net.add("rms_norm", "norm", [x], epsilon=epsilon)
+    net.add("linear", "head", features=vocabulary, **({"tied": "tokens"} if settings.get("tied") else {"bias": False}))
     return net.layers
 
 
@@ -259,29 +269,36 @@ def vit(settings, classes, image=28):
     layers, heads, width, patch = (settings.get(key, size) for key, size
                                    in zip(("layers", "heads", "width", "patch"), VITS[settings["size"]]))
     side = image // patch
-    rate, net = settings["dropout"], List()
+    rate, net, by_token = settings["dropout"], List(), settings.get("pool") == "token"
+    hidden, epsilon = settings.get("hidden", 4 * width), settings.get("epsilon", 1e-5)
 
     def drop(name):
         return net.add("dropout", name + ".dropout", rate=rate) if rate > 0 else name
 
     net.add("conv", "patches", ["image"], filters=width, kernel=patch, stride=patch, padding="valid")
     net.add("reshape", "tokens", shape=[side * side, width])
+    if by_token:
+        net.add("class_token", "class_token")
     net.add("position_embedding", "positions")
     x = net.add("dropout", "embedding.dropout", rate=rate) if rate > 0 else "positions"
     for block in (f"block{i}" for i in range(1, layers + 1)):
-        net.add("layer_norm", block + ".norm1", [x])
+        net.add("layer_norm", block + ".norm1", [x], epsilon=epsilon)
         net.add("linear", block + ".qkv", features=3 * width)
         net.add("attention", block + ".attention", heads=heads, causal=False)
         net.add("linear", block + ".projection", features=width)
         x = net.add("add", block + ".add1", [x, drop(block + ".projection")])
-        net.add("layer_norm", block + ".norm2", [x])
-        net.add("linear", block + ".expand", features=4 * width)
+        net.add("layer_norm", block + ".norm2", [x], epsilon=epsilon)
+        net.add("linear", block + ".expand", features=hidden)
         net.add("gelu", block + ".gelu", approximate="none")
         net.add("linear", block + ".contract", features=width)
         x = net.add("add", block + ".add2", [x, drop(block + ".contract")])
-    net.add("layer_norm", "norm", [x])
-    net.add("reshape", "grid", shape=[side, side, width])
-    net.add("global_pool", "pool")
+    net.add("layer_norm", "norm", [x], epsilon=epsilon)
+    if by_token:
+        net.add("slice", "class", axis=1, end=1)
+        net.add("flatten", "pool")
+    else:
+        net.add("reshape", "grid", shape=[side, side, width])
+        net.add("global_pool", "pool")
     net.add("linear", "head", features=classes)
     return net.layers
 

@@ -1,6 +1,6 @@
 // bert: BERT's encoder with its head for masked tokens: learned positions, blocks that see all tokens, with norms after
 // the residual additions, and a head that shares its weight with the embedding. Token types, of which a text of one
-// segment has only one, are part of the positions.
+// segment has only one, are part of the positions, unless `types` asks for them.
 // Source: Devlin et al., "BERT: pre-training of deep bidirectional transformers for language understanding", 2019.
 #include <fmt/format.h>
 
@@ -22,7 +22,8 @@ TransformerSize bert_size(const Attributes& attributes) {
 struct Bert {
   GraphBuilder& b;
   TransformerSize size;
-  double dropout;
+  double dropout, epsilon;
+  std::int64_t hidden;
 
   [[nodiscard]] ValueId linear(ValueId x, std::int64_t features, const std::string& name) const {
     return b.apply("linear", {x}, Attributes({{"features", features}, {"std", 0.02}}), name);
@@ -31,7 +32,7 @@ struct Bert {
     return dropout > 0 ? b.apply("dropout", {x}, Attributes({{"rate", dropout}}), name + ".dropout") : x;
   }
   [[nodiscard]] ValueId norm(ValueId x, const std::string& name) const {
-    return b.apply("layer_norm", {x}, Attributes({{"epsilon", 1e-12}}), name);
+    return b.apply("layer_norm", {x}, Attributes({{"epsilon", epsilon}}), name);
   }
   [[nodiscard]] ValueId gelu(ValueId x, const std::string& name) const {
     return b.apply("gelu", {x}, Attributes({{"approximate", std::string("none")}}), name);
@@ -43,7 +44,7 @@ struct Bert {
     y = b.apply("attention", {y}, Attributes({{"heads", size.heads}, {"causal", false}}), name + ".attention");
     y = drop(linear(y, size.width, name + ".projection"), name + ".projection");
     x = norm(b.apply("add", {x, y}, {}, name + ".add1"), name + ".norm1");
-    y = gelu(linear(x, 4 * size.width, name + ".expand"), name + ".gelu");
+    y = gelu(linear(x, hidden, name + ".expand"), name + ".gelu");
     y = drop(linear(y, size.width, name + ".contract"), name + ".contract");
     x = norm(b.apply("add", {x, y}, {}, name + ".add2"), name + ".norm2");
     b.begin_block("");
@@ -53,11 +54,16 @@ struct Bert {
 
 ValueId build_bert(GraphBuilder& b, const Attributes& attributes, const ModelContext& context) {
   const std::int64_t vocabulary = vocabulary_of(attributes, context, "bert");
-  const Bert bert{b, bert_size(attributes), attributes.number("dropout")};
-  const std::int64_t width = bert.size.width;
+  const TransformerSize size = bert_size(attributes);
+  const std::int64_t width = size.width;
+  const Bert bert{b, size, attributes.number("dropout"), epsilon_of(attributes, 1e-12), hidden_of(attributes, width)};
   ValueId x = b.apply("embedding", {only_input(context, "bert")},
                       Attributes({{"vocabulary", vocabulary}, {"width", width}, {"std", 0.02}}), "tokens");
-  x = b.apply("position_embedding", {x}, Attributes({{"std", 0.02}}), "positions");
+  x = b.apply("position_embedding", {x}, learned_positions(attributes), "positions");
+  if (attributes.has("types")) {
+    x = b.apply("position_embedding", {x},
+                Attributes({{"length", attributes.integer("types")}, {"same", true}, {"std", 0.02}}), "types");
+  }
   x = bert.drop(bert.norm(x, "embedding.norm"), "embedding");
   for (std::int64_t i = 1; i <= bert.size.layers; ++i) x = bert.block(x, fmt::format("block{}", i));
   x = bert.norm(bert.gelu(bert.linear(x, width, "transform"), "transform.gelu"), "transform.norm");
@@ -79,6 +85,12 @@ ModelDef bert() {
                          optional_size("heads", "attention heads, instead of the size's"),
                          optional_size("width", "features of a token, instead of the size's"),
                          transformer_dropout(),
+                         transformer_positions(),
+                         optional_size("types",
+                                       "rows of an embedding of token types, of which all tokens have the first; "
+                                       "without it there is none"),
+                         transformer_hidden(),
+                         transformer_epsilon("1e-12"),
                          optional_size("vocabulary", "distinct tokens and the mask; the data set's by default")},
           .shorthand = "size",
           .build = build_bert};

@@ -21,11 +21,15 @@ TransformerSize gpt_size(const Attributes& attributes) {
 ValueId build_gpt(GraphBuilder& b, const Attributes& attributes, const ModelContext& context) {
   const std::int64_t vocabulary = vocabulary_of(attributes, context, "gpt");
   const TransformerSize size = gpt_size(attributes);
-  Transformer transformer(b,
-                          {.size = size, .bias = attributes.boolean("bias"), .dropout = attributes.number("dropout")});
+  Transformer transformer(b, {.size = size,
+                              .bias = attributes.boolean("bias"),
+                              .dropout = attributes.number("dropout"),
+                              .gelu = attributes.has("gelu") ? attributes.text("gelu") : "tanh",
+                              .epsilon = epsilon_of(attributes, 1e-5),
+                              .hidden = hidden_of(attributes, size.width)});
   ValueId x = b.apply("embedding", {only_input(context, "gpt")},
                       Attributes({{"vocabulary", vocabulary}, {"width", size.width}, {"std", 0.02}}), "tokens");
-  x = transformer.drop(b.apply("position_embedding", {x}, Attributes({{"std", 0.02}}), "positions"), "embedding");
+  x = transformer.drop(b.apply("position_embedding", {x}, learned_positions(attributes), "positions"), "embedding");
   x = transformer.norm(transformer.blocks(x), "norm");
   return b.apply("linear", {x},
                  Attributes({{"features", vocabulary}, {"bias", false}, {"tied", std::string("tokens")}}), "head");
@@ -52,6 +56,14 @@ ModelDef gpt() {
                       .kind = AttributeKind::boolean,
                       .doc = "biases in linear layers and norms",
                       .default_value = Attribute(true)},
+                     transformer_positions(),
+                     transformer_hidden(),
+                     transformer_epsilon("1e-5"),
+                     {.name = "gelu",
+                      .kind = AttributeKind::text,
+                      .doc = "its form: tanh, as in GPT-2, or none, the exact one; without it tanh",
+                      .optional = true,
+                      .choices = {"tanh", "none"}},
                      optional_size("vocabulary", "distinct tokens; the data set's by default")},
       .shorthand = "size",
       .build = build_gpt};

@@ -50,13 +50,17 @@ class Llama {
   Llama(GraphBuilder& builder, const Attributes& attributes)
       : b_(builder),
         size_(llama_size(attributes)),
+        epsilon_(attributes.has("epsilon") ? attributes.number("epsilon") : 1e-5),
+        tied_(attributes.has("tied") && attributes.boolean("tied")),
         residual_stddev_(0.02 / std::sqrt(2.0 * static_cast<double>(size_.layers))) {}
 
   ValueId build(ValueId tokens, std::int64_t vocabulary) {
     ValueId x = b_.apply("embedding", {tokens},
                          Attributes({{"vocabulary", vocabulary}, {"width", size_.width}, {"std", 0.02}}), "tokens");
     for (std::int64_t i = 1; i <= size_.layers; ++i) x = block(x, fmt::format("block{}", i));
-    return linear(norm(x, "norm"), vocabulary, 0.02, "head");
+    x = norm(x, "norm");
+    if (!tied_) return linear(x, vocabulary, 0.02, "head");
+    return b_.apply("linear", {x}, Attributes({{"features", vocabulary}, {"tied", std::string("tokens")}}), "head");
   }
 
  private:
@@ -80,13 +84,17 @@ class Llama {
   ValueId linear(ValueId x, std::int64_t features, double stddev, const std::string& name) {
     return b_.apply("linear", {x}, Attributes({{"features", features}, {"bias", false}, {"std", stddev}}), name);
   }
-  ValueId norm(ValueId x, const std::string& name) { return b_.apply("rms_norm", {x}, {}, name); }
+  ValueId norm(ValueId x, const std::string& name) {
+    return b_.apply("rms_norm", {x}, Attributes({{"epsilon", epsilon_}}), name);
+  }
   ValueId rope(ValueId x, std::int64_t heads, const std::string& name) {
     return b_.apply("rope", {x}, Attributes({{"heads", heads}, {"base", size_.rope_base}}), name);
   }
 
   GraphBuilder& b_;
   LlamaSize size_;
+  double epsilon_;
+  bool tied_;
   double residual_stddev_;
 };
 
@@ -119,6 +127,15 @@ ModelDef llama() {
                           .doc = "base of the rotary positions, instead of the size's: 10000, of llama3-8b 500000",
                           .optional = true,
                           .minimum = 1},
+                         {.name = "epsilon",
+                          .kind = AttributeKind::number,
+                          .doc = "added to the mean square in norms; without it 1e-5",
+                          .optional = true,
+                          .minimum = 0},
+                         {.name = "tied",
+                          .kind = AttributeKind::boolean,
+                          .doc = "the head shares its weight with the embedding",
+                          .optional = true},
                          optional_size("vocabulary", "distinct tokens; the data set's by default")},
           .shorthand = "size",
           .build = build_llama};

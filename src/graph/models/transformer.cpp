@@ -23,6 +23,42 @@ AttributeSpec transformer_dropout() {
           .maximum = 0.999};
 }
 
+AttributeSpec transformer_positions() {
+  return {.name = "positions",
+          .doc = "most tokens of a sample, for which there are learned positions; the data set's by default",
+          .optional = true,
+          .minimum = 1};
+}
+
+Attributes learned_positions(const Attributes& attributes) {
+  Attributes of({{"std", 0.02}});
+  if (attributes.has("positions")) of.set("length", attributes.integer("positions"));
+  return of;
+}
+
+AttributeSpec transformer_epsilon(const std::string& usual) {
+  return {.name = "epsilon",
+          .kind = AttributeKind::number,
+          .doc = "added to the variance in norms; without it " + usual,
+          .optional = true,
+          .minimum = 0};
+}
+
+double epsilon_of(const Attributes& attributes, double usual) {
+  return attributes.has("epsilon") ? attributes.number("epsilon") : usual;
+}
+
+AttributeSpec transformer_hidden() {
+  return {.name = "hidden",
+          .doc = "features between the linear layers of a block; without it 4 times the width",
+          .optional = true,
+          .minimum = 1};
+}
+
+std::int64_t hidden_of(const Attributes& attributes, std::int64_t width) {
+  return attributes.has("hidden") ? attributes.integer("hidden") : 4 * width;
+}
+
 Transformer::Transformer(GraphBuilder& builder, TransformerDesign design)
     : b_(builder),
       design_(std::move(design)),
@@ -40,7 +76,7 @@ ValueId Transformer::block(ValueId x, const std::string& name) {
   y = b_.apply("attention", {y}, Attributes({{"heads", heads}, {"causal", design_.causal}}), name + ".attention");
   y = drop(linear(y, width, residual_stddev_, name + ".projection"), name + ".projection");
   x = b_.apply("add", {x, y}, {}, name + ".add1");
-  y = linear(norm(x, name + ".norm2"), 4 * width, 0.02, name + ".expand");
+  y = linear(norm(x, name + ".norm2"), design_.hidden > 0 ? design_.hidden : 4 * width, 0.02, name + ".expand");
   y = b_.apply("gelu", {y}, Attributes({{"approximate", design_.gelu}}), name + ".gelu");
   y = drop(linear(y, width, residual_stddev_, name + ".contract"), name + ".contract");
   x = b_.apply("add", {x, y}, {}, name + ".add2");
@@ -53,7 +89,7 @@ ValueId Transformer::linear(ValueId x, std::int64_t features, double stddev, con
 }
 
 ValueId Transformer::norm(ValueId x, const std::string& name) {
-  return b_.apply("layer_norm", {x}, Attributes({{"bias", design_.bias}}), name);
+  return b_.apply("layer_norm", {x}, Attributes({{"bias", design_.bias}, {"epsilon", design_.epsilon}}), name);
 }
 
 ValueId Transformer::drop(ValueId x, const std::string& name) {

@@ -22,10 +22,22 @@ struct TransformerDesign {
   bool bias = true;
   double dropout = 0;
   std::string gelu = "tanh";  ///< its form
+  double epsilon = 1e-5;      ///< of norms
+  std::int64_t hidden = 0;    ///< features between the linear layers of a block; 0: 4 times the width
 };
 
 /// The share of activations dropped; an attribute of models with such blocks.
 [[nodiscard]] AttributeSpec transformer_dropout();
+
+/// The attribute `positions`, and the attributes of the embedding with as many, or with those of a sample.
+[[nodiscard]] AttributeSpec transformer_positions();
+[[nodiscard]] Attributes learned_positions(const Attributes& attributes);
+/// Of norms, which may be left out; `usual`: what it is then.
+[[nodiscard]] AttributeSpec transformer_epsilon(const std::string& usual);
+[[nodiscard]] double epsilon_of(const Attributes& attributes, double usual);
+/// The attribute `hidden`, or 4 times the width.
+[[nodiscard]] AttributeSpec transformer_hidden();
+[[nodiscard]] std::int64_t hidden_of(const Attributes& attributes, std::int64_t width);
 
 class Transformer {
  public:

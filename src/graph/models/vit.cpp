@@ -1,5 +1,5 @@
 // vit: the vision transformer: patches of the image become tokens (a convolution), with learned positions, blocks that
-// see all tokens, and a linear layer over the mean of the tokens, which needs no class token.
+// see all tokens, and a linear layer over the mean of the tokens, which needs no class token, or over a class token.
 // Sources: Dosovitskiy et al., "An image is worth 16x16 words", 2021; the mean: Beyer, Zhai and Kolesnikov, "Better
 // plain ViT baselines for ImageNet-1k", 2022.
 #include <fmt/format.h>
@@ -50,11 +50,23 @@ ValueId build_vit(GraphBuilder& b, const Attributes& attributes, const ModelCont
   ValueId x = patches(b, only_input(context, "vit"), size.width, patch);
   const Int rows = b.spec(x).shape[1], columns = b.spec(x).shape[2];
   x = b.apply("reshape", {x}, Attributes({{"shape", std::vector<Int>{rows * columns, size.width}}}), "tokens");
-  Transformer transformer(b, {.size = size, .causal = false, .dropout = attributes.number("dropout"), .gelu = "none"});
+  const bool by_token = attributes.has("pool") && attributes.text("pool") == "token";
+  if (by_token) x = b.apply("class_token", {x}, {}, "class_token");
+  Transformer transformer(b, {.size = size,
+                              .causal = false,
+                              .dropout = attributes.number("dropout"),
+                              .gelu = "none",
+                              .epsilon = epsilon_of(attributes, 1e-5),
+                              .hidden = hidden_of(attributes, size.width)});
   x = transformer.drop(b.apply("position_embedding", {x}, Attributes({{"std", 0.02}}), "positions"), "embedding");
   x = transformer.norm(transformer.blocks(x), "norm");
-  x = b.apply("reshape", {x}, Attributes({{"shape", std::vector<Int>{rows, columns, size.width}}}), "grid");
-  x = b.apply("global_pool", {x}, {}, "pool");
+  if (by_token) {
+    x = b.apply("slice", {x}, Attributes({{"axis", Int{1}}, {"end", Int{1}}}), "class");
+    x = b.apply("flatten", {x}, {}, "pool");
+  } else {
+    x = b.apply("reshape", {x}, Attributes({{"shape", std::vector<Int>{rows, columns, size.width}}}), "grid");
+    x = b.apply("global_pool", {x}, {}, "pool");
+  }
   return b.apply("linear", {x}, Attributes({{"features", classes_of(attributes, context)}}), "head");
 }
 
@@ -74,6 +86,14 @@ ModelDef vit() {
                          optional_size("heads", "attention heads, instead of the size's"),
                          optional_size("width", "features of a token, instead of the size's"),
                          transformer_dropout(),
+                         {.name = "pool",
+                          .kind = AttributeKind::text,
+                          .doc = "what is classified: the mean of the tokens, or a class token before them; without "
+                                 "it mean",
+                          .optional = true,
+                          .choices = {"mean", "token"}},
+                         transformer_hidden(),
+                         transformer_epsilon("1e-5"),
                          optional_size("classes", "outputs; the data set's by default")},
           .shorthand = "size",
           .build = build_vit};

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "ops/elementwise_grid.hpp"
+#include "ops/position_embedding/position_rows.hpp"
 
 namespace lockstep::ops {
 
@@ -55,9 +56,9 @@ class PositionEmbeddingGrid final : public Kernel {
 
 template <class Grid>
 std::unique_ptr<Kernel> make_position_embedding_grid(const KernelRequest& request) {
-  const Shape& x = request.inputs[0].shape;
+  const PositionRows rows = position_rows(request);
   return make_for_elements(request, [&]<class T>(T /*element*/) {
-    return std::make_unique<PositionEmbeddingGrid<Grid, T>>(x[0], x[1] * x[2], request.parameters[0].elements());
+    return std::make_unique<PositionEmbeddingGrid<Grid, T>>(rows.count, rows.used, request.parameters[0].elements());
   });
 }
 

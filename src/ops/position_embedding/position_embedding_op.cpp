@@ -1,6 +1,7 @@
-// position_embedding: y[b, t] = x[b, t] + weight[t]; weight [length, width].
+// position_embedding: y[b, t] = x[b, t] + weight[t]; weight [length, width]. With `same` all positions have weight[0]:
+// token types of texts that have one type.
 //
-// The weight's gradient adds sample after sample.
+// The weight's gradient adds sample after sample (with `same` token after token).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 #include "device/cpu/add.hpp"
 #include "lockstep/error.hpp"
 #include "ops/elementwise.hpp"
+#include "ops/position_embedding/position_rows.hpp"
 
 namespace lockstep::ops {
 
@@ -39,8 +41,8 @@ class PositionEmbeddingCpu final : public Kernel {
 };
 
 std::unique_ptr<Kernel> make_position_embedding_cpu(const KernelRequest& request) {
-  const Shape& x = request.inputs[0].shape;
-  return std::make_unique<PositionEmbeddingCpu>(x[0], x[1] * x[2], request.parameters[0].elements());
+  const PositionRows rows = position_rows(request);
+  return std::make_unique<PositionEmbeddingCpu>(rows.count, rows.used, request.parameters[0].elements());
 }
 
 Signature infer_position_embedding(const Attributes& attributes, std::span<const TensorSpec> inputs) {
@@ -50,8 +52,9 @@ Signature infer_position_embedding(const Attributes& attributes, std::span<const
                 fmt::format("position_embedding: expected an input [batch, time, width] of f32, found {} of {}",
                             to_string(x.shape), name_of(x.dtype)));
   }
-  const std::int64_t length = attributes.has("length") ? attributes.integer("length") : x.shape[1];
-  if (x.shape[1] > length) {
+  const bool same = attributes.has("same") && attributes.boolean("same");
+  const std::int64_t length = attributes.has("length") ? attributes.integer("length") : same ? 1 : x.shape[1];
+  if (!same && x.shape[1] > length) {
     throw Error(
         ExitCode::configuration,
         fmt::format("position_embedding: expected at most {} positions, found {}; raise `length`", length, x.shape[1]));
@@ -62,6 +65,13 @@ Signature infer_position_embedding(const Attributes& attributes, std::span<const
 }
 
 }  // namespace
+
+PositionRows position_rows(const KernelRequest& request) {
+  const Shape& x = request.inputs[0].shape;
+  const Attributes& attributes = *request.attributes;
+  const bool same = attributes.has("same") && attributes.boolean("same");
+  return same ? PositionRows{x[0] * x[1], x[2]} : PositionRows{x[0], x[1] * x[2]};
+}
 
 OpDef make_position_embedding() {
   OpDef op;
@@ -76,7 +86,11 @@ OpDef make_position_embedding() {
                     .kind = AttributeKind::number,
                     .doc = "standard deviation of the first values",
                     .default_value = 0.02,
-                    .minimum = 0}};
+                    .minimum = 0},
+                   {.name = "same",
+                    .kind = AttributeKind::boolean,
+                    .doc = "all positions get the first vector, as token types of texts of one type; length: 1 then",
+                    .optional = true}};
   op.shorthand = "length";
   op.infer = infer_position_embedding;
   op.cost = elementwise_cost<1, 1>;

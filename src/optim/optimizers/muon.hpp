@@ -1,0 +1,92 @@
+// muon: momentum whose step is made orthogonal, for the weights of all layers that multiply but the last one
+// (Value::matrix); adamw for everything else (Jordan and others, "Muon: an optimizer for hidden layers in neural
+// networks", 2024). The step of a matrix [rows, columns] is multiplied by 0.2 sqrt(max(rows, columns)), so that it is
+// about as large as adamw's, and rate and decay are those of adamw (Liu and others, "Muon is scalable for LLM
+// training", 2025).
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+
+#include "optim/newton_schulz.hpp"
+#include "optim/optimizers/adamw.hpp"
+
+namespace lockstep::optim {
+
+struct Muon : AdamW {
+  using AdamW::AdamW;
+};
+
+/// The running mean of the gradient, and what of it is made orthogonal.
+struct MuonMomentum {
+  float one_minus_momentum, momentum;
+  bool nesterov;
+
+  explicit MuonMomentum(const Attributes& settings)
+      : one_minus_momentum(static_cast<float>(1 - settings.number("momentum"))),
+        momentum(static_cast<float>(settings.number("momentum"))),
+        nesterov(settings.boolean("nesterov")) {}
+
+  LOCKSTEP_VECTORIZED void operator()(std::int64_t n, const float* g, float* m, float* direction) const {
+    for (std::int64_t i = 0; i < n; ++i) {
+      m[i] = averaged(m[i], g[i], one_minus_momentum);
+      direction[i] = nesterov ? averaged(g[i], m[i], momentum) : m[i];
+    }
+  }
+};
+
+LOCKSTEP_VECTORIZED inline void take_step(float rate, float keep, std::int64_t n, const float* step, float* p) {
+  for (std::int64_t i = 0; i < n; ++i) p[i] = p[i] * keep - rate * step[i];
+}
+
+inline MatrixStep muon_step(const Attributes& settings, const UpdateStep& /*step*/) {
+  const auto measure = [momentum = MuonMomentum(settings)](const ParameterRun& run, std::span<float> direction) {
+    momentum(std::ssize(direction), run.gradient.data(), run.states[0], direction.data());
+  };
+  const auto transform = [steps = static_cast<int>(settings.integer("steps")), epsilon = settings.number("epsilon")](
+                             std::span<float> matrix, std::int64_t rows, std::int64_t columns) {
+    orthogonalize(matrix, rows, columns, steps, epsilon);
+    const auto factor = static_cast<float>(0.2 * std::sqrt(static_cast<double>(std::max(rows, columns))));
+    for (float& value : matrix) value *= factor;
+  };
+  return {.measure = measure, .transform = transform};
+}
+
+inline ElementwiseOptimizer<Muon> make_muon() {
+  auto muon = adam_with<Muon>(0.1, "this times the rate is the share of a parameter that each step takes off");
+  muon.name = "muon";
+  muon.doc = "orthogonal steps of momentum for matrices, adamw for the rest";
+  muon.order = 10;
+  muon.learning_rate = 0.001;
+  muon.attributes.push_back({.name = "momentum",
+                             .kind = AttributeKind::number,
+                             .doc = "of matrices: decay of the gradient's running mean",
+                             .default_value = 0.95,
+                             .minimum = 0,
+                             .maximum = 1,
+                             .below_maximum = true});
+  muon.attributes.push_back({.name = "nesterov",
+                             .kind = AttributeKind::boolean,
+                             .doc = "of matrices: whether the gradient is mixed into the mean once more",
+                             .default_value = true});
+  muon.attributes.push_back({.name = "steps",
+                             .kind = AttributeKind::integer,
+                             .doc = "of matrices: steps of the iteration that makes them orthogonal",
+                             .default_value = std::int64_t{5},
+                             .minimum = 1,
+                             .maximum = 20});
+  muon.matrix_step = muon_step;
+  muon.update = [elementwise = muon.update](const Attributes& settings, const UpdateStep& step) -> ParameterUpdate {
+    const auto keep = [&](bool decays) {
+      return static_cast<float>(1 - step.learning_rate * weight_decay_of(settings, decays));
+    };
+    return [other = elementwise(settings, step), rate = static_cast<float>(step.learning_rate), decayed = keep(true),
+            plain = keep(false)](const ParameterRun& run) {
+      if (run.step.empty()) return other(run);
+      take_step(rate, run.decay ? decayed : plain, std::ssize(run.parameter), run.step.data(), run.parameter.data());
+    };
+  };
+  return muon;
+}
+
+}  // namespace lockstep::optim
