@@ -112,7 +112,7 @@ class Weights(unittest.TestCase):
         self.weigh("weighted", lambda i: 1 + i, rows=16, overrides=cut)
         loss = events_of(self.folder / "runs/weighted1", "eval")[-1]["loss"]
         self.assertIn(f"{loss:.6g}", self.run_it("eval", "runs/weighted1").stdout)
-        self.train("plain", table(), rows=16, overrides=[*cut, "initialize=runs/weighted1", "learning_rate=1e-30"])
+        self.train("plain", table(), rows=16, overrides=[*cut, "initialize.from=runs/weighted1", "learning_rate=1e-30"])
         plain = events_of(self.folder / "runs/plain1", "eval")[-1]["loss"]
         self.assertAlmostEqual(loss, plain, delta=1e-5 * loss)
 
