@@ -156,6 +156,12 @@ std::vector<std::string> pack(const DataSet& set, const std::string& path, const
                                                "of a token file",
                                                set.info().source));
     }
+    if (feature.kind == Feature::Kind::weight) {
+      throw Error(ExitCode::usage,
+                  fmt::format("{}: weights are not packed; leave them out here, and give the pack their "
+                              "file: packed: {{path: ..., weights: ...}}",
+                              set.info().source));
+    }
   }
   if (!set.info().columns.empty()) {
     throw Error(ExitCode::usage,

@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "sweep/folds.hpp"
+
 namespace lockstep::sweep {
 
 namespace {
@@ -98,15 +100,20 @@ std::string trials_json(const Study& study) {
   }
   const Trial* best = study.best();
   const SweepOptions& options = study.options();
-  return Json{{"sweep", options.name},
-              {"method", name_of(options.method)},
-              {"seed", options.seed},
-              {"metric", options.metric},
-              {"direction", name_of(options.direction)},
-              {"best", best == nullptr ? Json() : Json(best->number)},
-              {"trials", list}}
-             .dump(2, ' ', false, Json::error_handler_t::replace) +
-         "\n";
+  Json json = {{"sweep", options.name},
+               {"method", name_of(options.method)},
+               {"seed", options.seed},
+               {"metric", options.metric},
+               {"direction", name_of(options.direction)},
+               {"best", best == nullptr ? Json() : Json(best->number)},
+               {"trials", list}};
+  for (const OverFolds& one : over_folds(study)) {
+    Json settings = Json::object();
+    for (const auto& [path, value] : one.settings) settings[path] = Json::parse(value);
+    json["folds"].push_back(
+        {{"settings", settings}, {"mean", one.mean()}, {"deviation", one.deviation()}, {"values", one.values}});
+  }
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 std::string best_yaml(const Study& study, const Trial& best, const std::string& job) {

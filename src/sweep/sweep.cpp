@@ -21,6 +21,7 @@
 #include "launch/processes.hpp"
 #include "launch/stop_signals.hpp"
 #include "lockstep/error.hpp"
+#include "sweep/folds.hpp"
 #include "sweep/journal.hpp"
 #include "sweep/live_table.hpp"
 #include "sweep/places.hpp"
@@ -355,6 +356,7 @@ class Sweep {
       for (const auto& row : table_rows(study(), {}, seconds_since(start_), 120, sweep_.ensemble ? 20 : 5)) {
         table_.line(row);
       }
+      for (const auto& line : fold_lines(study())) table_.line(line);
       table_.line(
           sweep_.ensemble ? fmt::format("lockstep ensemble eval {} says what they are together", sweep_.directory)
           : sweep_.method == SearchMethod::population

@@ -8,6 +8,7 @@
 #include "graph/blocks.hpp"
 #include "graph/model_graph.hpp"
 #include "graph/precision.hpp"
+#include "graph/weighted_loss.hpp"
 #include "optim/parameter_groups.hpp"
 
 namespace lockstep::train {
@@ -83,6 +84,15 @@ void require_classes(const Graph& graph, const JobFile& job, const input::Prepar
   }
 }
 
+// What a weight multiplies is the gradient by its sample's own prediction.
+void require_samples_apart(const Graph& graph, const JobFile& job) {
+  const Node& loss = graph.nodes[static_cast<std::size_t>(graph.loss)];
+  if (!is_weighted(loss) || loss.op->name != "contrastive") return;
+  throw config::Problems({{job.place_of("job.loss"),
+                           "expected samples without weights, since with contrastive the loss of each depends on all "
+                           "samples of its shard, found some with; leave out the weights, or take triplet"}});
+}
+
 void require_vocabulary(const Graph& graph, const JobFile& job, const input::PreparedData& data) {
   if (data.train == nullptr) return;
   if (data.vocabulary == 256 && data.train->info().token_text.empty()) return;  // bytes, of which some may be missing
@@ -115,6 +125,7 @@ Graph make_job_graph(const JobFile& job, const input::PreparedData& data, const 
                                                     registries.ops, registries.models));
   require_batch_statistics(graph, job);
   require_classes(graph, job, data);
+  require_samples_apart(graph, job);
   require_vocabulary(graph, job, data);
   require_blocks(graph, job);
   optim::require_matches(job.optimizer, graph);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "data/fake_data.hpp"
+#include "data/pack.hpp"
 #include "data/reader_support.hpp"
 
 namespace lockstep::data {
@@ -79,6 +80,14 @@ TEST(WeightsOfAFile, AreOneALine) {
   test::write_file(folder / "others.txt", "1\n1\n1\n1\n");
   EXPECT_NE(with_weights_of(std::make_unique<Animals>(), folder / "others.txt")->info().digest,
             weighted->info().digest);
+}
+
+TEST(WeightsOfAFile, AreNotPacked) {
+  const test::TemporaryFolder folder;
+  const auto weighted = with_equal_weights(std::make_shared<Animals>());
+  EXPECT_EQ(test::message_of(ExitCode::usage, [&] { (void)pack(*weighted, folder / "a.pack", {}); }),
+            "animals: weights are not packed; leave them out here, and give the pack their file: packed: {path: ..., "
+            "weights: ...}");
 }
 
 TEST(WeightsOfAFileErrors, ExactWords) {

@@ -3,7 +3,6 @@
 
 A weight of 2 is a row that stands there twice, and weights that are all the same are none.
 """
-import json
 import os
 import pathlib
 import subprocess
@@ -112,12 +111,10 @@ class Weights(unittest.TestCase):
         cut = ["data.validation.fraction=0.25"]
         self.weigh("weighted", lambda i: 1 + i, rows=16, overrides=cut)
         loss = events_of(self.folder / "runs/weighted1", "eval")[-1]["loss"]
-        out = self.run_it("eval", "runs/weighted1").stdout
-        self.assertIn(f"{loss:.4f}", out)
-        # The same weights of the model, held against the rows without weights.
-        (self.folder / "weighted.csv").write_text(table(w=lambda i: 1))
-        self.assertIn(f"{loss:.4f}", self.run_it("eval", "weighted.yaml", "run_directory=runs/weighted1",
-                                                 "--checkpoint", "newest", *cut, code=0).stdout)
+        self.assertIn(f"{loss:.6g}", self.run_it("eval", "runs/weighted1").stdout)
+        self.train("plain", table(), rows=16, overrides=[*cut, "initialize.from=runs/weighted1", "learning_rate=1e-30"])
+        plain = events_of(self.folder / "runs/plain1", "eval")[-1]["loss"]
+        self.assertAlmostEqual(loss, plain, delta=1e-5 * loss)
 
     def test_data_info_tells_them(self):
         (self.folder / "t.csv").write_text(table(w=lambda i: 2))
@@ -131,18 +128,15 @@ class Weights(unittest.TestCase):
     def test_predictions_need_no_weights(self):
         self.weigh("asked", lambda i: 1 + i % 3)
         (self.folder / "new.csv").write_text("a,b\n0.5,0.25\n")
-        out = self.run_it("predict", "runs/asked1", "new.csv", "--json").stdout
-        self.assertEqual(len(json.loads(out)), 3, out)
+        self.assertTrue(self.run_it("predict", "runs/asked1", "new.csv").stdout.startswith("new.csv:2  "))
 
     def test_a_batch_that_does_not_count(self):
-        error = self.run_it("train", "job.yaml", code=65) if self.prepare_zeros() else None
-        self.assertEqual(error.stderr.splitlines()[-1],
+        (self.folder / "t.csv").write_text(table(w=lambda i: 0))
+        (self.folder / "job.yaml").write_text(JOB % (1, "t.csv", "y", ", weight: w", "mean_squared_error", ROWS))
+        error = self.run_it("train", "job.yaml", code=65).stderr
+        self.assertEqual(error.splitlines()[-1],
                          "lockstep: step 1: nothing of the batch counts: all of its samples have weight 0, or all of its "
                          "targets are ignored; use a larger batch")
-
-    def prepare_zeros(self):
-        (self.folder / "t.csv").write_text(table(w=lambda i: 0))
-        return (self.folder / "job.yaml").write_text(JOB % (1, "t.csv", "y", ", weight: w", "mean_squared_error", ROWS))
 
 
 if __name__ == "__main__":

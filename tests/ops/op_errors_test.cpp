@@ -182,6 +182,22 @@ TEST_F(OpErrors, KlDivergenceWantsProbabilities) {
       "i32; for class numbers use cross_entropy");
 }
 
+TEST_F(OpErrors, ContrastiveWantsTwoVectorsAndALabel) {
+  EXPECT_EQ(
+      refusal("contrastive", {}, {f32({4, 7}), i32({4})}),
+      "contrastive: expected a prediction [batch, 2 x size] of f32, two vectors a sample, found [4, 7] of f32; join "
+      "the towers with `concat`");
+  EXPECT_EQ(refusal("contrastive", {}, {f32({4, 6}), f32({4, 6})}),
+            "contrastive: expected a target [4] of i32, a label a sample, found [4, 6] of f32");
+}
+
+TEST_F(OpErrors, TripletWantsThreeVectors) {
+  EXPECT_EQ(
+      refusal("triplet", {}, {f32({4, 7}), i32({4})}),
+      "triplet: expected a prediction [batch, 3 x size] of f32, anchor, positive and negative, found [4, 7] of f32; "
+      "join the three with `concat`");
+}
+
 TEST_F(OpErrors, Axes) {
   EXPECT_EQ(refusal("mean", Attributes({{"axis", std::int64_t{0}}}), {f32({2, 3})}),
             "mean: expected an axis from 1 to 1, or from the end -1 to -1, found 0");

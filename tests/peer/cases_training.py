@@ -49,6 +49,12 @@ def loss_cases():
     for delta in (1.0, 0.2):
         yield of(f"huber, delta {delta}", model, PAIRS, {"huber": delta, "target": "right"},
                  [{"loss.huber": delta * 0.5}], metrics=["rmse"])
+    # Of shards, so not on a whole validation set.
+    yield Case("loss: contrastive", job([*MLP[:-1], {"linear": 12}], IMAGES | {"classes": 5},
+                                        loss={"contrastive": {"temperature": 0.3}}),
+               [{"loss.contrastive.temperature": 0.3003}])
+    yield of("triplet", [*MLP[:-1], {"linear": 12}], IMAGES | {"classes": 5}, {"triplet": {"margin": 0.7}},
+             [{"loss.triplet.margin": 0.7007}])
     yield of("binary_cross_entropy", model, PAIRS, {"binary_cross_entropy": {}, "target": "right"},
              [{"loss.binary_cross_entropy.label_smoothing": 1e-4}],
              metrics=["binary_accuracy", "precision", "recall", "f1", "iou", "mae"])

@@ -68,8 +68,26 @@ def binary_cross_entropy(prediction, target, settings):
     return F.binary_cross_entropy_with_logits(prediction, target, reduction="sum", pos_weight=weight), target.numel()
 
 
-LOSSES = {"cross_entropy": cross_entropy, "kl_divergence": kl_divergence, "mean_squared_error": mean_squared_error,
-          "mean_absolute_error": mean_absolute_error, "huber": huber, "binary_cross_entropy": binary_cross_entropy}
+def contrastive(prediction, target, settings):
+    """Of one shard; F has no such loss."""
+    left, right = (F.normalize(half, dim=-1) for half in prediction.chunk(2, -1))
+    compared = (target[:, None] != target) | torch.eye(len(target), dtype=torch.bool)
+    scores = (left @ right.T / settings["temperature"]).masked_fill(~compared, -math.inf)
+    own = torch.arange(len(target))
+    rows, columns = (F.cross_entropy(of, own, reduction="sum") for of in (scores, scores.T))
+    return (rows + columns) / 2, len(target)
+
+
+def triplet(prediction, target, settings):
+    """F.triplet_margin_loss, but for where it adds its epsilon."""
+    anchor, positive, negative = prediction.chunk(3, -1)
+    near, far = (((anchor - other).square().sum(-1) + 1e-12).sqrt() for other in (positive, negative))
+    return F.relu(near - far + settings["margin"]).sum(), len(prediction)
+
+
+LOSSES = {"cross_entropy": cross_entropy, "contrastive": contrastive, "triplet": triplet, "kl_divergence": kl_divergence,
+          "mean_squared_error": mean_squared_error, "mean_absolute_error": mean_absolute_error, "huber": huber,
+          "binary_cross_entropy": binary_cross_entropy}
 
 
 def sgd(groups, rate, settings):

@@ -107,6 +107,10 @@ TEST(SampleWeightErrors, ExactWords) {
   EXPECT_EQ(refused({"data.class_weights=balanced", "data.mix.mixup=0.2"}),
             "command line: data.mix: expected samples without weights, since a mixed sample is of two classes, found "
             "some with; leave out mix or the weights");
+  EXPECT_EQ(
+      refused({"data.class_weights=balanced", "loss=contrastive"}),
+      "command line: loss: expected samples without weights, since with contrastive the loss of each depends on all "
+      "samples of its shard, found some with; leave out the weights, or take triplet");
   // Of 64 digits only few are a 7, and none in some batch of 4.
   EXPECT_EQ(refused({"batch_size=4", "shards=1", "steps=16",
                      "data.class_weights={0: 0, 1: 0, 2: 0, 3: 0, 4: 0, 5: 0, 6: "
