@@ -27,6 +27,10 @@ DIGITS = ["data.train.digits=60000", "data.validation.digits.first=1000000"]
 # example: the file it needs and the key for its path; the metric, the goal, and whether more is better
 EXAMPLES = {
     "digits": (None, None, "accuracy", 0.97, True),
+    "digits-mlp": (None, None, "accuracy", 0.96, True),
+    "digits-one-cycle": (None, None, "accuracy", 0.975, True),
+    "digits-accumulate": (None, None, "accuracy", 0.97, True),
+    "digits-bf16": (None, None, "accuracy", 0.98, True),
     "digits-large-batch": (None, None, "accuracy", 0.97, True),
     "digits-mixup": (None, None, "accuracy", 0.98, True),
     "digits-vit": (None, None, "accuracy", 0.93, True),
@@ -39,6 +43,8 @@ EXAMPLES = {
     "shakespeare-llama": ("tinyshakespeare.txt", "data.train.text.path", "loss", 1.73, False),
     "shakespeare-lstm": ("tinyshakespeare.txt", "data.train.text.path", "loss", 1.9, False),
     "shakespeare-bert": ("tinyshakespeare.txt", "data.train.text.path", "accuracy", 0.46, True),
+    "shakespeare-pipeline": ("tinyshakespeare.txt", "data.train.text.path", "loss", 2.12, False),
+    "shakespeare-sharded": ("tinyshakespeare.txt", "data.train.text.path", "loss", 1.86, False),
     "shakespeare-gpt": ("tinyshakespeare.txt", "data.train.text.path", "loss", 1.92, False),
 }
 

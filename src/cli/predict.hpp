@@ -25,6 +25,7 @@ struct PredictOptions {
   std::uint64_t seed = 1;
   bool json = false, csv = false;
   bool logits = false;  ///< the model's own numbers instead of probabilities
+  std::string to;       ///< a folder for predicted images
   bool print = true;    ///< false: on ranks that only compute
 };
 
@@ -52,6 +53,12 @@ void print_csv(const std::vector<std::string>& fields);
 
 /// `model`: says what samples and predictions are like; `predict` predicts them.
 void predict_images(const train::LoadedModel& model, const PredictOptions& options, const PredictSet& predict);
+/// Throws Error(usage) unless the model predicts images whose pixels are from 0 to 1.
+void require_pictures(const train::LoadedModel& model);
+/// Writes what is predicted of each sample as FOLDER/NAME.png, by the name of the sample's first file.
+void write_pictures(const train::LoadedModel& model, const std::string& folder,
+                    const std::vector<std::vector<std::string>>& files,
+                    const std::vector<SamplePrediction>& predictions);
 void predict_table(const train::LoadedModel& model, const PredictOptions& options, const PredictSet& predict);
 void predict_text(train::LoadedModel& model, const PredictOptions& options);
 

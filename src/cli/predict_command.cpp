@@ -112,6 +112,7 @@ void add_options(CLI::App& command, PredictArguments& arguments) {
       .add_option("--scores", arguments.scores, "images and tables: probabilities, or logits, the model's own numbers")
       ->check(one_of({"probabilities", "logits"}))
       ->capture_default_str();
+  command.add_option("--to", options.to, "images from images: a folder for what is predicted, NAME.png for each");
   command.add_option("--prompt", options.prompt, "text: the prompt to continue; -: what stdin has");
   command.add_option("--tokens", options.tokens, "text: how many tokens to generate")
       ->check(at_least(0))
@@ -154,6 +155,7 @@ void add_predict(CLI::App& program, Action& run) {
       "is as many files in a row, in the order of its features, or a row of a CSV file with a column for each.\n\n"
       "Examples:\n  lockstep predict runs/cifar10-resnet20 cat.png dog.jpg --top 3\n"
       "  lockstep predict runs/two-towers pairs.csv\n"
+      "  lockstep predict runs/stains scans --to clean\n"
       "  lockstep predict runs/houses new-houses.csv --log csv\n"
       "  lockstep predict runs/cifar10-resnet20 photos --ranks 2 --log json\n"
       "  lockstep predict examples/shakespeare-gpt.yaml --prompt 'ROMEO:' --tokens 300 --top-k 40\n"

@@ -137,6 +137,7 @@ class ImageFiles final : public DataSet {
   }
   [[nodiscard]] const DataSetInfo& info() const override { return info_; }
   [[nodiscard]] std::int64_t size() const override { return static_cast<std::int64_t>(files_.size()); }
+  [[nodiscard]] const std::vector<SampleFiles>& files() const { return files_; }
   [[nodiscard]] const SampleFiles& files_of(std::size_t sample) const { return files_[sample]; }
   void read(std::int64_t id, Sample& out) const override {
     out.clear();
@@ -151,17 +152,18 @@ class ImageFiles final : public DataSet {
   std::vector<SampleFiles> files_;  // by sample
 };
 
-void require_images(const train::LoadedModel& model) {
+void require_images(const train::LoadedModel& model, const PredictOptions& options) {
   for (const Feature& input : model.inputs()) {
     if (input.kind == Feature::Kind::image) continue;
     throw Error(ExitCode::usage, fmt::format("predict: the model reads '{}', which is not an image; only images and "
                                              "text are supported",
                                              input.name));
   }
+  if (!options.to.empty()) return require_pictures(model);
   if (model.prediction_shape().size() > 1) {
     throw Error(ExitCode::usage, fmt::format("predict: expected a model that predicts classes or numbers, found one "
-                                             "that predicts {} for each sample; a C++ program can have them "
-                                             "(TrainedModel::predict)",
+                                             "that predicts {} for each sample; for images give a folder to write them "
+                                             "to, --to FOLDER",
                                              to_string(model.prediction_shape())));
   }
 }
@@ -205,9 +207,13 @@ void print_images_csv(const train::LoadedModel& model, const ImageFiles& samples
 }  // namespace
 
 void predict_images(const train::LoadedModel& model, const PredictOptions& options, const PredictSet& predict) {
-  require_images(model);
+  require_images(model, options);
   const ImageFiles samples(options.files, model.inputs());
   const auto predictions = predict(samples);
+  if (!options.to.empty()) {
+    if (options.print) write_pictures(model, options.to, samples.files(), predictions);
+    return;
+  }
   if (options.csv && options.print) return print_images_csv(model, samples, predictions);
   for (std::size_t i = 0; options.print && i < predictions.size(); ++i) {
     print_sample(model, options, samples.files_of(i), predictions[i]);

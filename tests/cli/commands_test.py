@@ -241,8 +241,16 @@ class WithoutData(unittest.TestCase):
         (self.folder / "data" / "0.png").write_bytes(load_bad_data().png(28, 28))
         error = run("predict", "run", "data/0.png", code=64, folder=self.folder).stderr
         self.assertEqual(error, "lockstep: predict: expected a model that predicts classes or numbers, found one that "
-                                "predicts [28, 28, 1] for each sample; a C++ program can have them "
-                                "(TrainedModel::predict)\n")
+                                "predicts [28, 28, 1] for each sample; for images give a folder to write them to, "
+                                "--to FOLDER\n")
+        out = run("predict", "run", "data/0.png", "--to", "masks", "--ranks", "2", folder=self.folder).stdout
+        self.assertEqual(out, "wrote masks/0.png\n")
+        self.assertEqual((self.folder / "masks/0.png").read_bytes()[:8], b"\x89PNG\r\n\x1a\n")
+        error = run("predict", "run", "data/0.png", "--to", "masks", code=73, folder=self.folder).stderr
+        self.assertEqual(error, "lockstep: masks/0.png: is there already; choose another folder\n")
+        error = run("predict", "run", "data/0.png", "data/0.png", "--to", "more", code=64, folder=self.folder).stderr
+        self.assertEqual(error, "lockstep: --to: expected files of different names, found two that make more/0.png; predict "
+                                "them one after the other, into folders of their own\n")
 
     def test_evaluation_needs_the_set_alone(self):
         self.images(6)

@@ -113,8 +113,9 @@ inline std::vector<NamedAttributes> schedule_entries() {
   const AttributeSpec final = number_attribute("final", 0, 0, 1e9);
   NamedAttributes steps = entry("steps", {milestones, number_attribute("factor", 0.1, 0, 1e9)});
   steps.checks = {{{"milestones"}, rising}};
-  return {entry("constant"), steps, entry("linear", {final}), entry("cosine", {final}),
-          entry("one_cycle"), entry("wsd", {number_attribute("decay", 0.1, 0, 1)})};
+  return {entry("constant"),        steps,
+          entry("linear", {final}), entry("cosine", {final}),
+          entry("one_cycle"),       entry("wsd", {number_attribute("decay", 0.1, 0, 1)})};
 }
 
 inline Catalogue test_catalogue() {
@@ -135,7 +136,8 @@ inline Catalogue test_catalogue() {
       entry("lstm", {integer_attribute("features", std::nullopt, 1)}, "features"),
       entry("gru", {integer_attribute("features", std::nullopt, 1)}, "features"),
       entry("reshape", {sizes_attribute("shape", std::nullopt)}, "shape"),
-      entry("slice", {integer_attribute("axis", -1, -8), integer_attribute("begin", 0, -1e9), optional_attribute("end")}),
+      entry("slice",
+            {integer_attribute("axis", -1, -8), integer_attribute("begin", 0, -1e9), optional_attribute("end")}),
       entry("scale", {number_attribute("factor", 1, -1e9, 1e9)}),
       joining("add"),
       joining("concat"),
@@ -173,8 +175,8 @@ inline Catalogue test_catalogue() {
   known.losses = {entry("cross_entropy", {number_attribute("label_smoothing", 0, 0, 1), ignored_index()}),
                   entry("mean_squared_error"), entry("huber", {number_attribute("delta", 1, 0, 1e9)}, "delta"),
                   entry("binary_cross_entropy", {number_attribute("positive_weight", 1, 0, 1e9)})};
-  known.metrics = {"accuracy", "binary_accuracy", "f1", "iou", "macro_f1", "mae", "perplexity", "precision", "r2",
-                   "recall", "rmse", "top5"};
+  known.metrics = {"accuracy",   "binary_accuracy", "f1", "iou",    "macro_f1", "mae",
+                   "perplexity", "precision",       "r2", "recall", "rmse",     "top5"};
   known.optimizers = {sgd_entry(), adam_entry("adam", 0), adam_entry("adamw", 0.01), adam_entry("lamb", 0.01)};
   for (std::size_t i = 1; i < known.optimizers.size(); ++i) known.optimizers[i].learning_rate = 0.001;
   known.schedules = schedule_entries();

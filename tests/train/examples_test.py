@@ -37,7 +37,7 @@ TASKS = {
     "digits-longer": (["epochs=1", FEW, "learning_rate=0.003"], "accuracy", 0.4),
     "digits-mixup": (["steps=100", FEW], "accuracy", 0.3),
     "digits-mlp": (["epochs=1", FEW], "accuracy", 0.5),
-    "digits-mobilenet": (["steps=20", "batch_size=32", "data.validation.digits.count=100", RATE], "loss", 3.5),
+    "digits-mobilenet": (["steps=40", "batch_size=32", "shards=2", "data.validation.digits.count=50", "learning_rate=0.004"], "last step", 2.2),
     "digits-one-cycle": (["steps=80", FEW], "accuracy", 0.5),
     "digits-student": (["epochs=2", FEW], "accuracy", 0.5),
     "digits-sweep": (["steps=80", "learning_rate=0.1"], "accuracy", 0.3),
@@ -66,8 +66,8 @@ TASKS = {
     "symbols-transfer": (["epochs=4"], "accuracy", 0.5),
     "trips": (["epochs=5"], "mae", 4),
     "two-towers": (["steps=20", "batch_size=32", "data.validation.digits.count=100"], "loss", 0.72),
-    "cifar10-resnet20": (["steps=6", "batch_size=32", "shards=2", "data.validation.fraction=0.005", "learning_rate=0.05"], "loss", 6),
-    "cifar10-resnet9": (["steps=3", "batch_size=16", "shards=1", "data.validation.fraction=0.001", "learning_rate=0.02"], "loss", 3),
+    "cifar10-resnet20": (["steps=30", "batch_size=32", "shards=2", "data.validation.fraction=0.001", "learning_rate=0.05"], "last step", 2.28),
+    "cifar10-resnet9": (["steps=3", "batch_size=16", "shards=1", "data.validation.fraction=0.001", "learning_rate=0.02"], "last step", 2.7),
 }
 
 

@@ -3,8 +3,9 @@ lockstep_script_test(train.same_bits_images COMMAND ${CMAKE_SOURCE_DIR}/scripts/
   ${CMAKE_CURRENT_LIST_DIR}/same_bits_images.yaml)
 lockstep_script_test(train.same_bits_whole LABEL long TIMEOUT 3600 COMMAND ${CMAKE_SOURCE_DIR}/scripts/same-bits.sh)
 # What the examples reach; those that need real data find it by $LOCKSTEP_DATA.
-foreach(EXAMPLE digits digits-large-batch digits-mixup digits-vit digits-mobilenet digits-unet digits-autoencoder mnist-cnn
-        two-towers shakespeare-bert shakespeare-gpt shakespeare-llama shakespeare-lstm)
+foreach(EXAMPLE digits digits-mlp digits-one-cycle digits-accumulate digits-bf16 digits-large-batch digits-mixup digits-vit
+        digits-mobilenet digits-unet digits-autoencoder mnist-cnn two-towers shakespeare-bert shakespeare-gpt shakespeare-llama
+        shakespeare-lstm shakespeare-pipeline shakespeare-sharded)
   lockstep_script_test(train.accuracy.${EXAMPLE} LABEL long TIMEOUT 3600
                        COMMAND ${CMAKE_SOURCE_DIR}/scripts/accuracy.py ${EXAMPLE})
 endforeach()

@@ -1,0 +1,88 @@
+// `lockstep predict --to`: what a model makes of images where that is images again, as PNG files.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <set>
+
+#include "checkpoint/files.hpp"
+#include "cli/predict.hpp"
+#include "data/picture.hpp"
+#include "lockstep/error.hpp"
+
+namespace lockstep::cli {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// `values`: [height, width, channels] of `shape`, 0 black and 1 white; what lies beyond is cut off.
+data::Picture picture_of(const std::vector<double>& values, const Shape& shape) {
+  data::Picture picture(shape[0], shape[1], 0);
+  const auto channels = static_cast<std::size_t>(shape[2]);
+  const auto byte = [&](std::size_t pixel, std::size_t channel) {
+    const double value = std::clamp(values[pixel * channels + channel], 0.0, 1.0);
+    return static_cast<std::uint8_t>(std::lround(255 * value));
+  };
+  for (std::size_t i = 0; i * channels < values.size(); ++i) {
+    for (std::size_t c = 0; c < 3; ++c) picture.pixels[3 * i + c] = byte(i, channels == 1 ? 0 : c);
+  }
+  return picture;
+}
+
+/// The path of each sample's picture. Throws Error(usage) for two of one name, Error(cannot_create) for one that is
+/// there.
+std::vector<std::string> paths_in(const std::string& folder, const std::vector<std::vector<std::string>>& files) {
+  std::vector<std::string> paths;
+  std::set<std::string> seen;
+  for (const auto& sample : files) {
+    const std::string path = (fs::path(folder) / fs::path(sample.front()).stem()).string() + ".png";
+    if (!seen.insert(path).second) {
+      throw Error(ExitCode::usage,
+                  fmt::format("--to: expected files of different names, found two that make {}; predict "
+                              "them one after the other, into folders of their own",
+                              path));
+    }
+    if (fs::exists(path)) {
+      throw Error(ExitCode::cannot_create, fmt::format("{}: is there already; choose another folder", path));
+    }
+    paths.push_back(path);
+  }
+  return paths;
+}
+
+}  // namespace
+
+void require_pictures(const train::LoadedModel& model) {
+  const Shape& shape = model.prediction_shape();
+  if (shape.size() != 3 || (shape[2] != 1 && shape[2] != 3)) {
+    throw Error(ExitCode::usage,
+                fmt::format("--to: expected a model that predicts images, [height, width, 1 or 3], found "
+                            "one that predicts {} for each sample; leave out --to",
+                            to_string(shape)));
+  }
+  const Job& job = model.job();
+  const bool shares = job.loss.kind == "binary_cross_entropy";
+  if (!shares && job.data.normalize) {
+    throw Error(ExitCode::usage,
+                "--to: expected pixels from 0 to 1, which a job with `data: {normalize: never}` predicts, "
+                "found a model that was trained on normalized images");
+  }
+}
+
+void write_pictures(const train::LoadedModel& model, const std::string& folder,
+                    const std::vector<std::vector<std::string>>& files,
+                    const std::vector<SamplePrediction>& predictions) {
+  const auto paths = paths_in(folder, files);
+  std::error_code failed;
+  fs::create_directories(folder, failed);
+  if (failed) throw Error(ExitCode::cannot_create, fmt::format("{}: {}", folder, failed.message()));
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    const data::Picture picture = picture_of(predictions[i].values, model.prediction_shape());
+    checkpoint::write_whole(checkpoint::real_files(), paths[i], data::png_of(picture));
+    fmt::print("wrote {}\n", paths[i]);
+  }
+}
+
+}  // namespace lockstep::cli
