@@ -197,6 +197,10 @@ class Run:
         events = [json.loads(line) for line in lines]
         return [event for event in events if name in (None, event["event"])]
 
+    def done(self):
+        """Whether it has come to its end, and not only been interrupted."""
+        return any(not event["interrupted"] for event in self.events("end"))
+
     def ranks(self):
         return [event["ranks"] for event in self.events("launch")]
 

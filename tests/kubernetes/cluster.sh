@@ -46,8 +46,8 @@ probe() {
     mount -t overlay o -o "lowerdir=$t/a,upperdir=$t/b,workdir=$t/c" "$t/d"' 2>/dev/null ||
     skip "the kernel forbids network namespaces, bridges or overlays"
   if [ ! -f /sys/fs/cgroup/cgroup.controllers ]; then
-    mkdir /sys/fs/cgroup/memory/lockstep-probe 2>/dev/null || skip "the cgroups cannot be written"
-    rmdir /sys/fs/cgroup/memory/lockstep-probe
+    mkdir /sys/fs/cgroup/memory/lockstep-probe-$$ 2>/dev/null || skip "the cgroups cannot be written"
+    rmdir /sys/fs/cgroup/memory/lockstep-probe-$$
   fi
 }
 

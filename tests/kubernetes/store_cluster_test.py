@@ -73,6 +73,7 @@ class Store(OnACluster):
         """It is killed, and the next is deleted as a drain does it."""
         run = self.install_at(DisklessRun, 2000, "persistence.existingClaim=", "cluster.log=json")
         wait_until(lambda: [event for event in run.events("copy") if event["step"] >= 100], "a copy")
+        killed = run.events("step")[-1]
         self.cluster.kubectl("delete", "pod", run.pod(0), "--force", "--grace-period=0")
 
         def fetched(last):
@@ -81,6 +82,7 @@ class Store(OnACluster):
         first = wait_until(lambda: fetched(0), "the copy in the next pod")
         self.assertGreaterEqual(first, 100)
         run.wait_for_step(first + 30)
+        print(f"from the last step of the pod that was killed to the first of the next: {run.events('step')[0]['time'] - killed['time']:.0f} s")
         self.cluster.kubectl("delete", "pod", run.pod(0))  # returns when it has ended
         second = wait_until(lambda: fetched(first), "the copy of its last step")
         self.assertGreaterEqual(second, first + 30)
