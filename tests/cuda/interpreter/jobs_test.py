@@ -124,13 +124,16 @@ class Jobs(Interpreted):
         (self.folder / "text.txt").write_text("To be, or not to be, that is the question.\n" * 40, encoding="utf-8")
 
     def hash(self, job, *words, grids=False, **settings):
+        """Of the parameters; and the norms of the gradient, which the host reads in each step."""
         (self.folder / "job.yaml").write_text(job, encoding="utf-8")
         command = (LOCKSTEP, "train", "job.yaml", "--log", "json", *words)
         if grids:
             said = self.run_with_grids(command)
         else:
             said = self.run_interpreted(*command, **settings)
-        return {line["event"]: line for line in map(json.loads, said.splitlines())}["end"]["parameters_sha256"]
+        lines = [json.loads(line) for line in said.splitlines()]
+        norms = [line["gradient_norm"] for line in lines if line.get("gradient_norm") is not None]
+        return [line["parameters_sha256"] for line in lines if line["event"] == "end"], norms
 
     def run_with_grids(self, command):
         done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, check=False,
