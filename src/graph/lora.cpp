@@ -7,6 +7,7 @@
 #include "core/glob.hpp"
 #include "core/nearest.hpp"
 #include "graph/fail_at.hpp"
+#include "lockstep/error.hpp"
 
 namespace lockstep {
 
@@ -42,10 +43,11 @@ ValueId Lora::adapt(std::int32_t index) {
   if (node.attributes.has("tied")) {
     tied_.insert(name);
     const std::string owner = node.attributes.text("tied");
-    if (adapted_.contains(owner)) {
-      refuse(
-          fmt::format("expected layers whose weights are their own, found '{}', whose weight '{}' shares; leave it "
-                      "out of layers",
+    if (adapted_.contains(owner)) {  // whoever builds the model knows the place of the layer that shares
+      throw Error(
+          ExitCode::configuration,
+          fmt::format("lora: expected layers whose weights are their own, found '{}', whose weight '{}' shares; "
+                      "leave it out of layers",
                       owner, name));
     }
     return output;

@@ -143,9 +143,9 @@ TEST(Lora, WhatItRefuses) {
   const std::string tied =
       "model={layers: [flatten, {linear: 784, name: a}, {linear: {features: 784, tied: a}}, {linear: 10}], lora: "
       "{layers: a}}";
-  EXPECT_EQ(message_of({tied}), place +
-                                    "expected layers whose weights are their own, found 'a', whose weight 'linear1' "
-                                    "shares; leave it out of layers");
+  EXPECT_EQ(message_of({tied}),
+            "command line: model.layers[2]: lora: expected layers whose weights are their own, found 'a', whose weight "
+            "'linear2' shares; leave it out of layers");
 }
 
 TEST(Lora, MergesIntoOneWeight) {

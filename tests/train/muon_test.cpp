@@ -38,9 +38,9 @@ TEST(MuonRun, MatricesAreWeightsOfAllLayersButTheLast) {
   const std::string every = "checkpoint={every: 2 steps}";
   (void)run_job(file.in(kGpt), 1, {kMuon, every, "steps=2", "run_directory=" + gpt.path(), "model.gpt.layers=1"});
   EXPECT_EQ(matrices_of(gpt.path(), 2),
-            "block1.contract.weight block1.expand.weight block1.projection.weight block1.qkv.weight ");
+            "block1.qkv.weight block1.projection.weight block1.expand.weight block1.contract.weight ");
   (void)run_job(kResidualJob, 1, {kMuon, every, "steps=2", "run_directory=" + net.path()});
-  EXPECT_EQ(matrices_of(net.path(), 2), "conv2.weight stem.weight ");
+  EXPECT_EQ(matrices_of(net.path(), 2), "stem.weight conv2.weight ");
 }
 
 TEST(MuonRun, RanksShardingAndPartsChangeNoBit) {
