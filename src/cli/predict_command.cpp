@@ -69,6 +69,7 @@ int predict(PredictArguments& arguments, Communicator& communicator, const JobFi
   train::LoadedModel model(job, given.empty() ? arguments.options.checkpoint : given, registries, communicator, {},
                            [&] { return arguments.job.load(train::catalogue_of(registries)); });
   const DataSetInfo& info = model.data();
+  if (!arguments.options.to.empty()) require_pictures(model);
   const auto together = [&](const DataSet& set) {
     return predict_on_ranks(model, set, communicator, arguments.options.logits);
   };

@@ -159,7 +159,7 @@ void require_images(const train::LoadedModel& model, const PredictOptions& optio
                                              "text are supported",
                                              input.name));
   }
-  if (!options.to.empty()) return require_pictures(model);
+  if (!options.to.empty()) return;
   if (model.prediction_shape().size() > 1) {
     throw Error(ExitCode::usage, fmt::format("predict: expected a model that predicts classes or numbers, found one "
                                              "that predicts {} for each sample; for images give a folder to write them "

@@ -56,7 +56,7 @@ std::vector<std::string> paths_in(const std::string& folder, const std::vector<s
 
 void require_pictures(const train::LoadedModel& model) {
   const Shape& shape = model.prediction_shape();
-  if (shape.size() != 3 || (shape[2] != 1 && shape[2] != 3)) {
+  if (shape.size() != 3 || (shape[2] != 1 && shape[2] != 3) || model.job().loss.kind == "cross_entropy") {
     throw Error(ExitCode::usage,
                 fmt::format("--to: expected a model that predicts images, [height, width, 1 or 3], found "
                             "one that predicts {} for each sample; leave out --to",
