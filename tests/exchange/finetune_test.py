@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
-"""Fine-tuning of models of transformers and torchvision: a job file by `lockstep checkpoint job`, or of the zoo, and
-the same 20 steps in PyTorch, from the same weights with the same batches, have the same losses.
+"""Fine-tuning of models of transformers: a job file by `lockstep checkpoint job`, and the same 20 steps in PyTorch, from the same weights with the same batches, have the same losses.
 
 A loss may differ by TOLERANCE of itself: both round, in other orders, and what differs grows from step to step.
 """
@@ -11,9 +10,7 @@ import unittest
 
 import numpy
 import torch
-import torchvision
 import transformers
-from safetensors.torch import save_file
 
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent), str(pathlib.Path(__file__).resolve().parents[1] / "peer")]
 import samples  # noqa: E402  pylint: disable=wrong-import-position
@@ -120,27 +117,6 @@ class FineTuning(WithProgram):
             hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=80, image_size=SIDE, patch_size=8,
             num_channels=1, num_labels=10, initializer_range=0.2)
         self.huggingface(transformers.ViTForImageClassification(config), kind="images")
-
-    def torchvision(self, model, module):
-        name = type(module).__name__
-        save_file(module.state_dict(), self.folder / f"{name}.safetensors")
-        (self.folder / f"{name}.json").write_text(json.dumps({"job": {"model": model, "data": {"train": "digits"}}}))
-        here = self.losses_here(f"{name}.json", f"initialize={name}.safetensors", "shards=1", "images",
-                                "optimizer={sgd: {momentum: 0.9, weight_decay: 0}}", "learning_rate=0.002")
-        optimizer = torch.optim.SGD(module.train().parameters(), 0.002, momentum=0.9)
-        self.assert_same(here, self.losses_there(module, "images", optimizer))
-
-    def test_resnet18(self):
-        torch.manual_seed(5)
-        module = torchvision.models.resnet18(num_classes=10)
-        module.conv1 = torch.nn.Conv2d(1, 64, 7, 2, 3, bias=False)
-        self.torchvision({"resnet": 18}, module)
-
-    def test_mobilenet(self):
-        torch.manual_seed(6)
-        module = torchvision.models.mobilenet_v2(num_classes=10, dropout=0)
-        module.features[0][0] = torch.nn.Conv2d(1, 32, 3, 2, 1, bias=False)
-        self.torchvision({"mobilenet": 1}, module)
 
 
 if __name__ == "__main__":
