@@ -26,10 +26,11 @@ struct EvaluationResult {
 
 class TrainedModel {
  public:
-  /// `which`: "newest", "best" or "auto" (the best with `early_stop.restore_best`, else the newest) of the job's run directory, a checkpoint's directory, or a .safetensors file. The
-  /// training data are needed only for a .safetensors file. `data`: sets of your own, as for train_job(). Collective:
-  /// every rank of the communicator makes one; the communicator and the registries must outlive the model. Throws
-  /// Error(data) if there is no such checkpoint, or if it is damaged or belongs to another model.
+  /// `which`: "newest", "best" or "auto" (the best with `early_stop.restore_best`, else the newest) of the job's run
+  /// directory, a checkpoint's directory, or a .safetensors file. The training data are needed only for a .safetensors
+  /// file. `data`: sets of your own, as for train_job(). Collective: every rank of the communicator makes one; the
+  /// communicator and the registries must outlive the model. Throws Error(data) if there is no such checkpoint, or if
+  /// it is damaged or belongs to another model.
   TrainedModel(const JobFile& job, const std::string& which, const Registries& registries, Communicator& communicator,
                const DataSets& data = {});
   ~TrainedModel();

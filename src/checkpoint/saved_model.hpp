@@ -30,9 +30,8 @@ struct SavedFiles {
   std::string weights;  ///< if there is no checkpoint
 };
 
-/// `which`: "newest", "best" (by `checkpoint.best`), "auto" (the best with `early_stop.restore_best`, else the newest), or
-/// a path. Rank 0 reads, and sends it to the other ranks. Throws
-/// Error(data) if there is none, or if it is damaged.
+/// `which`: "newest", "best" (by `checkpoint.best`), "auto" (the best with `early_stop.restore_best`, else the newest),
+/// or a path. Rank 0 reads, and sends it to the other ranks. Throws Error(data) if there is none, or if it is damaged.
 [[nodiscard]] SavedFiles read_saved_files(const std::string& which, const Job& job, Communicator& communicator);
 
 struct SavedModel {

@@ -113,9 +113,8 @@ EvaluationDetails evaluation_details(train::LoadedModel& model, const std::strin
   if (communicator.rank() != 0) return {};
   const auto targets = ensemble::as_numbers(meaning, ensemble::targets_of(*opened.set, model.job()));
   const auto width = static_cast<std::size_t>(elements(model.prediction_shape()));
-  auto details =
-      details_of(meaning, predictions, targets, value_names(model, width), static_cast<std::size_t>(worst),
-                 [&](WorstSample& sample) { add_sample(*opened.set, sample); });
+  auto details = details_of(meaning, predictions, targets, value_names(model, width), static_cast<std::size_t>(worst),
+                            [&](WorstSample& sample) { add_sample(*opened.set, sample); });
   details.set = set;
   details.checkpoint = model.saved().path;
   details.step = model.saved().step;

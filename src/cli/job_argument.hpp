@@ -15,7 +15,8 @@ class App;
 namespace lockstep::cli {
 
 inline constexpr const char* kCheckpointHelp =
-    "auto, newest, best, a checkpoint's directory, or a .safetensors file; auto: of the job's run directory the best with "
+    "auto, newest, best, a checkpoint's directory, or a .safetensors file; auto: of the job's run directory the best "
+    "with "
     "early_stop.restore_best, else the newest";
 
 /// A word such as `batch_size=256`; a path may contain a `=` after its first `/`.

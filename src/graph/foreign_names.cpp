@@ -138,10 +138,10 @@ Rules llama_rules() {
   return rules;
 }
 
-using Names = std::vector<std::array<const char*, 2>>;
+using TheirNames = std::vector<std::array<const char*, 2>>;
 
 /// Layers with all their tensors: ours after `ours`, theirs after `theirs`.
-void add_layers(Rules& rules, const std::string& ours, const std::string& theirs, const Names& layers) {
+void add_layers(Rules& rules, const std::string& ours, const std::string& theirs, const TheirNames& layers) {
   for (const auto& [our, their] : layers) {
     rules.push_back({fmt::format("{}{}.*", ours, our), fmt::format("{}{}.*", theirs, their)});
   }

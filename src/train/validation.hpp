@@ -29,7 +29,8 @@ class Validation {
   bool run(const exec::ModelValues& model, const Balancing& balancing, checkpoint::Progress& progress);
 
  private:
-  bool note(const std::string& metric, double min_delta, const checkpoint::Progress& progress, checkpoint::BestValue& best) const;
+  bool note(const std::string& metric, double min_delta, const checkpoint::Progress& progress,
+            checkpoint::BestValue& best) const;
 
   RunContext run_;
   const input::PreparedData& data_;

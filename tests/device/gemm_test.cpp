@@ -28,9 +28,9 @@ struct Sizes {
 };
 
 /// A product with padded strides, and the memory around the result.
-class Product {
+class GemmCase {
  public:
-  Product(Sizes sizes, bool a_transposed, bool b_transposed)
+  GemmCase(Sizes sizes, bool a_transposed, bool b_transposed)
       : s_(sizes),
         a_stride_((a_transposed ? s_.m : s_.k) + 3),
         b_stride_((b_transposed ? s_.k : s_.n) + 5),
@@ -86,7 +86,7 @@ TEST(Gemm, IsTheProduct) {
   for (const auto& sizes : kSizes) {
     for (int kind = 0; kind < 4; ++kind) {
       SCOPED_TRACE(fmt::format("{} x {} x {}, kind {}", sizes.m, sizes.n, sizes.k, kind));
-      const Product product(sizes, kind % 2 == 1, kind / 2 == 1);
+      const GemmCase product(sizes, kind % 2 == 1, kind / 2 == 1);
       auto c = product.fresh_c();
       gemm(sizes.m, sizes.n, sizes.k, product.a(), product.b(), {c.data(), product.c_stride()});
       product.expect_exact(c, 1, 0);
@@ -101,7 +101,7 @@ TEST(Gemm, PackedGivesTheSameBits) {
   for (const auto& sizes : kSizes) {
     for (const bool transposed : {false, true}) {
       SCOPED_TRACE(fmt::format("{} x {} x {}", sizes.m, sizes.n, sizes.k));
-      const Product product(sizes, false, transposed);
+      const GemmCase product(sizes, false, transposed);
       auto plain = product.fresh_c(), packed = product.fresh_c();
       gemm(sizes.m, sizes.n, sizes.k, product.a(), product.b(), {plain.data(), product.c_stride()});
       PackedMatrix b(sizes.k, sizes.n);
@@ -114,7 +114,7 @@ TEST(Gemm, PackedGivesTheSameBits) {
 
 TEST(Gemm, ARowDoesNotDependOnTheNumberOfRows) {
   const Sizes all{21, 70, 300};
-  const Product product(all, false, true);
+  const GemmCase product(all, false, true);
   auto whole = product.fresh_c();
   gemm(all.m, all.n, all.k, product.a(), product.b(), {whole.data(), product.c_stride()});
   for (std::int64_t first = 0; first < all.m; ++first) {
@@ -179,7 +179,7 @@ void check_tiles(const GemmTiles& tiles) {
       for (int kind = 0; kind < 4; ++kind) {
         SCOPED_TRACE(fmt::format("{} x {}, kind {}", rows, columns, kind));
         const Sizes sizes{rows, columns, 37};
-        const Product product(sizes, kind % 2 == 1, kind / 2 == 1);
+        const GemmCase product(sizes, kind % 2 == 1, kind / 2 == 1);
         const MatrixView a = product.a(), b = product.b();
         auto c = product.fresh_c();
         tiles.pack({b.data, b.stride, b.transposed, sizes.k, columns}, packed);
