@@ -130,7 +130,10 @@ inline Catalogue test_catalogue() {
       entry("global_pool", {choice_attribute("kind", {"average", "max"})}, "kind"),
       entry("batch_norm", {number_attribute("momentum", 0.1, 0, 1)}),
       entry("dropout", {number_attribute("rate", 0.5, 0, 1)}, "rate"),
-      entry("linear", {integer_attribute("features", std::nullopt, 1), flag_attribute("bias", true)}, "features"),
+      entry("linear",
+            {integer_attribute("features", std::nullopt, 1), flag_attribute("bias", true),
+             optional_attribute("tied", AttributeKind::text)},
+            "features"),
       entry("embedding",
             {integer_attribute("vocabulary", std::nullopt, 1), integer_attribute("width", std::nullopt, 1)}),
       entry("lstm", {integer_attribute("features", std::nullopt, 1)}, "features"),
@@ -173,8 +176,11 @@ inline Catalogue test_catalogue() {
                                 optional_attribute("heads"), optional_attribute("width")},
                                "size"));
   known.losses = {entry("cross_entropy", {number_attribute("label_smoothing", 0, 0, 1), ignored_index()}),
-                  entry("mean_squared_error"), entry("huber", {number_attribute("delta", 1, 0, 1e9)}, "delta"),
-                  entry("binary_cross_entropy", {number_attribute("positive_weight", 1, 0, 1e9)})};
+                  entry("mean_squared_error"),
+                  entry("huber", {number_attribute("delta", 1, 0, 1e9)}, "delta"),
+                  entry("binary_cross_entropy", {number_attribute("positive_weight", 1, 0, 1e9)}),
+                  entry("contrastive", {number_attribute("temperature", 0.1, 0, 1e9)}, "temperature"),
+                  entry("triplet", {number_attribute("margin", 1, 0, 1e9)}, "margin")};
   known.metrics = {"accuracy",   "binary_accuracy", "f1", "iou",    "macro_f1", "mae",
                    "perplexity", "precision",       "r2", "recall", "rmse",     "top5"};
   known.optimizers = {sgd_entry(), adam_entry("adam", 0), adam_entry("adamw", 0.01), adam_entry("lamb", 0.01)};
