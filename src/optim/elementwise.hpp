@@ -53,6 +53,13 @@ concept HasTrust = requires(Formula formula) {
   formula.trust;
 };
 
+/// Of an optimizer that is more than its formula, and is not made for GPUs: it says `static constexpr bool
+/// kOnlyOnCpus`.
+template <class Formula>
+concept OnlyOnCpus = requires {
+  Formula::kOnlyOnCpus;
+};
+
 /// Lanes of a sum of squares over a chunk, on CPUs and GPUs: element i is added to lane i % 8, and then the lanes in
 /// order.
 inline constexpr int kSquareLanes = 8;

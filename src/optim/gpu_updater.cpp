@@ -30,7 +30,7 @@ void for_parts(std::vector<Part>& parts, const GpuTensors::Run& run, const Set& 
 GpuUpdater::GpuUpdater(const UpdaterSetup& setup, device::Gpu& gpu, comm::GpuAllReduce& reducer,
                        std::unique_ptr<const UpdateKernels> kernels)
     : Updater(setup), gpu_(gpu), reducer_(reducer), kernels_(std::move(kernels)), done_(gpu.make_event()) {
-  if (!kernels_->has_optimizer(optimizer_.name) || optimizer_.matrix_step) {
+  if (!kernels_->has_optimizer(optimizer_.name)) {
     throw Error(ExitCode::configuration, "job.optimizer: expected an optimizer that GPUs can compute, found '" +
                                              optimizer_.name + "'; set device: cpu");
   }

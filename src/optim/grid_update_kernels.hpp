@@ -37,20 +37,24 @@ class GridUpdateKernels final : public UpdateKernels {
 
   [[nodiscard]] bool has_optimizer(const std::string& name) const override {
     bool found = false;
-    for_each_optimizer([&](const char* other, const auto& /*make*/) { found = found || name == other; });
+    for_each_optimizer([&](const char* other, const auto& make) {
+      found = found || (name == other && !OnlyOnCpus<typename decltype(make())::Formula>);
+    });
     return found;
   }
 
   void launch_optimizer(GpuStream* stream, std::int64_t n, const UpdateOperands& of, const std::string& name,
                         const Attributes& settings, const UpdateStep& step) const override {
     for_each_optimizer([&](const char* other, const auto& make) {
-      if (name != other) return;
       using Formula = typename decltype(make())::Formula;
-      const Formula decayed(settings, step, true), plain(settings, step, false);
-      const auto launch_with = [&]<std::size_t... kState>(std::index_sequence<kState...> /*states*/) {
-        Grid::each(stream, n / kPack, UpdateFunctor<Formula, kState...>{of, decayed, plain});
-      };
-      with_states<Formula>(static_cast<std::size_t>(of.state_count), launch_with);
+      if constexpr (!OnlyOnCpus<Formula>) {
+        if (name != other) return;
+        const Formula decayed(settings, step, true), plain(settings, step, false);
+        const auto launch_with = [&]<std::size_t... kState>(std::index_sequence<kState...> /*states*/) {
+          Grid::each(stream, n / kPack, UpdateFunctor<Formula, kState...>{of, decayed, plain});
+        };
+        with_states<Formula>(static_cast<std::size_t>(of.state_count), launch_with);
+      }
     });
   }
 

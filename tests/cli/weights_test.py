@@ -189,8 +189,8 @@ class Weights(unittest.TestCase):
         self.assertEqual(found, self.from_file("model.safetensors")[1])
         error = self.run_program("train", "job.yaml", "checkpoint=never", "initialize.from=theirs.safetensors",
                                  "initialize.names=torchvision", code=78).stderr
-        self.assertIn("initialize.names: expected a model that torchvision has, too (resnet, mobilenet; gpt, llama), found "
-                      "another one; set initialize.map\n", error)
+        self.assertIn("initialize.names: expected a model that torchvision has, too (resnet, mobilenet; gpt, llama, bert with "
+                      "types, vit with pool: token), found another one; set initialize.map\n", error)
 
     def test_a_run_is_taken_like_a_file(self):
         expected = self.from_file("model.safetensors")[1]
@@ -234,8 +234,8 @@ class Weights(unittest.TestCase):
         error = self.run_program("checkpoint", "export", "run", "export.safetensors", "--to", "torch", code=73).stderr
         self.assertIn("export.safetensors: the file exists; remove it, choose another name, or add --force\n", error)
         error = self.run_program("checkpoint", "export", "run", "folder", "--to", "huggingface", code=64).stderr
-        self.assertIn("--to huggingface: expected a model that transformers has, gpt with biases or llama, found another "
-                      "one; take --to torch or --to onnx\n", error)
+        self.assertIn("--to huggingface: expected a model that transformers has, gpt with biases, llama, bert "
+                      "with types or vit with pool: token, found another one; take --to torch or --to onnx\n", error)
 
 
 if __name__ == "__main__":

@@ -36,7 +36,7 @@ def row(i):
 
 def table(copies=lambda i: 1, **columns):
     """`columns`: more of them, each a function of the row's number."""
-    lines = ["a,b,y,kind" + "".join(f",{name}" for name in columns)]
+    lines = ["a,b,size,kind" + "".join(f",{name}" for name in columns)]
     for i in range(ROWS):
         lines += [row(i) + "".join(f",{of(i)}" for of in columns.values())] * copies(i)
     return "\n".join(lines) + "\n"
@@ -54,7 +54,7 @@ class Weights(unittest.TestCase):
         self.assertEqual(done.returncode, code, done.stderr)
         return done
 
-    def train(self, name, text, target="y", loss="mean_squared_error", settings="", rows=ROWS, overrides=(), ranks=1):
+    def train(self, name, text, target="size", loss="mean_squared_error", settings="", rows=ROWS, overrides=(), ranks=1):
         """Steps' losses, and the hash of the parameters."""
         (self.folder / f"{name}.csv").write_text(text)
         outputs = 1 if loss == "mean_squared_error" else 2
@@ -132,7 +132,7 @@ class Weights(unittest.TestCase):
 
     def test_a_batch_that_does_not_count(self):
         (self.folder / "t.csv").write_text(table(w=lambda i: 0))
-        (self.folder / "job.yaml").write_text(JOB % (1, "t.csv", "y", ", weight: w", "mean_squared_error", ROWS))
+        (self.folder / "job.yaml").write_text(JOB % (1, "t.csv", "size", ", weight: w", "mean_squared_error", ROWS))
         error = self.run_it("train", "job.yaml", code=65).stderr
         self.assertEqual(error.splitlines()[-1],
                          "lockstep: step 1: nothing of the batch counts: all of its samples have weight 0, or all of its "

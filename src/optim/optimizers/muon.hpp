@@ -15,6 +15,7 @@ namespace lockstep::optim {
 
 struct Muon : AdamW {
   using AdamW::AdamW;
+  static constexpr bool kOnlyOnCpus = true;
 };
 
 /// The running mean of the gradient, and what of it is made orthogonal.
