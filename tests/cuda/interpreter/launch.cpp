@@ -17,12 +17,10 @@ std::vector<u32> drawn_order(Draw& draw, u32 count) {
   return order;
 }
 
-}  // namespace
-
 /// A block's warps, of which each goes on until all of them wait at its barrier.
-class Block {
+class RunningBlock {
  public:
-  explicit Block(const Launch& launch)
+  explicit RunningBlock(const Launch& launch)
       : launch_(launch), shared_(launch.kernel.shared_bytes), number_of_warps_((launch.threads + kLanes - 1) / kLanes) {
     const u32 at_once = launch.kernel.has_block_barriers ? number_of_warps_ : 1;
     for (u32 i = 0; i < at_once; ++i) warps_.push_back(std::make_unique<Warp>(launch, shared_));
@@ -65,10 +63,12 @@ class Block {
   std::vector<std::unique_ptr<Warp>> warps_;
 };
 
+}  // namespace
+
 void execute(const Launch& launch) {
   ++launch.counts.launches;
   launch.counts.hits.resize(launch.kernel.code.size());
-  Block of_launch(launch);
+  RunningBlock of_launch(launch);
   if (launch.costs != nullptr) {
     if (launch.costs->repeats(launch.kernel, launch.blocks, launch.threads, launch.parameters, launch.memory)) return;
     for (const u32 block : launch.costs->begin(launch.kernel, launch.blocks, launch.threads)) {
