@@ -95,7 +95,7 @@ class CheckpointModel {
   }
 
   [[nodiscard]] Graph without_lora() const {
-    Job job = model_.job();
+    JobFile job = model_.job();
     job.model.lora.reset();
     return train::make_prediction_graph(job, model_.prepared(), registries_, 1);
   }
