@@ -28,7 +28,7 @@ class Lora {
   void finish();
 
  private:
-  ValueId adapt(std::int32_t node);
+  ValueId adapt(std::int32_t index);
   void refuse(const std::string& message) const;
 
   const LoraOptions& options_;
