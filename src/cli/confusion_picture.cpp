@@ -1,6 +1,7 @@
 #include "cli/confusion_picture.hpp"
 
 #include <algorithm>
+#include <string>
 
 #include "data/contact_sheet.hpp"
 
@@ -11,17 +12,7 @@ namespace {
 constexpr std::int64_t kSide = 640;                   // about, of all cells
 constexpr std::int64_t kSmallest = 3, kLargest = 40;  // cells
 constexpr std::int64_t kLetters = 10;                 // of a name
-constexpr std::uint8_t kPaper = 255, kInk = 20;
-
-void write(data::Picture& picture, const std::string& text, std::int64_t top, std::int64_t left) {
-  for (std::size_t i = 0; i < std::min<std::size_t>(text.size(), kLetters); ++i, left += data::kGlyphWidth + 1) {
-    for (std::int64_t y = 0; y < data::kGlyphHeight; ++y) {
-      for (std::int64_t x = 0; x < data::kGlyphWidth; ++x) {
-        if (data::glyph_dot(text[i], y, x)) picture.set(top + y, left + x, kInk, kInk, kInk);
-      }
-    }
-  }
-}
+constexpr std::uint8_t kPaper = 255;
 
 }  // namespace
 
@@ -32,7 +23,8 @@ data::Picture confusion_picture(const EvaluationDetails& details) {
   const std::int64_t left = named ? kLetters * (data::kGlyphWidth + 1) + 2 : 0;
   data::Picture picture(classes * cell, left + classes * cell, kPaper);
   for (std::int64_t k = 0; named && k < classes; ++k) {
-    write(picture, details.rows[static_cast<std::size_t>(k)].name, k * cell + (cell - data::kGlyphHeight) / 2, 0);
+    const std::string name = details.rows[static_cast<std::size_t>(k)].name.substr(0, kLetters);
+    data::write_text(picture, name, k * cell + (cell - data::kGlyphHeight) / 2, 0);
   }
   for (const Confusion& pair : details.confusions) {
     const std::int64_t of = details.rows[static_cast<std::size_t>(pair.actual)].samples;

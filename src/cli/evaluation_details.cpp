@@ -64,6 +64,12 @@ struct Judged {
   [[nodiscard]] std::size_t width() const { return predictions.empty() ? 0 : predictions.front().values.size(); }
   [[nodiscard]] const std::vector<double>& values(std::size_t sample) const { return predictions[sample].values; }
   [[nodiscard]] double target(std::size_t sample, std::size_t k) const { return targets.values[sample * width() + k]; }
+  /// None if the target is no class.
+  [[nodiscard]] std::optional<std::size_t> target_class(std::size_t sample) const {
+    const std::int64_t target = targets.classes[sample];
+    const bool is_class = target >= 0 && target < static_cast<std::int64_t>(width());
+    return is_class ? std::optional(static_cast<std::size_t>(target)) : std::nullopt;
+  }
   [[nodiscard]] std::string name(std::size_t k) const { return k < names.size() ? names[k] : fmt::format("{}", k); }
 };
 
@@ -122,20 +128,19 @@ void judge_classes(const Judged& judged, EvaluationDetails& details, Worst& wors
   Counts counts(judged.width());
   std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t> pairs;
   for (std::size_t i = 0; i < judged.predictions.size(); ++i) {
-    const std::int64_t target = judged.targets.classes[i];
-    if (target < 0 || target >= static_cast<std::int64_t>(judged.width())) continue;
-    const std::size_t best = ensemble::largest_of(judged.values(i)), actual = static_cast<std::size_t>(target);
-    counts.add(actual, true, best == actual);
-    if (best != actual) counts.add(best, false, true);
+    const auto actual = judged.target_class(i);
+    if (!actual) continue;
+    const std::size_t best = ensemble::largest_of(judged.values(i));
+    counts.add(*actual, true, best == *actual);
+    if (best != *actual) counts.add(best, false, true);
     ++details.samples;
-    ++pairs[{target, static_cast<std::int64_t>(best)}];
-    worst.add(i, surprise(judged.values(i)[actual]));
+    ++pairs[{static_cast<std::int64_t>(*actual), static_cast<std::int64_t>(best)}];
+    worst.add(i, surprise(judged.values(i)[*actual]));
   }
   details.rows = counts.rows(judged);
   const auto is = [&](std::size_t i, std::size_t k) {
-    const std::int64_t target = judged.targets.classes[i];
-    const bool counts_here = target >= 0 && target < static_cast<std::int64_t>(judged.width());
-    return counts_here ? std::optional(target == static_cast<std::int64_t>(k)) : std::nullopt;
+    const auto actual = judged.target_class(i);
+    return actual ? std::optional(*actual == k) : std::nullopt;
   };
   add_areas(judged, is, details.rows);
   for (const auto& [pair, samples] : pairs) details.confusions.push_back({pair.first, pair.second, samples});
@@ -144,7 +149,7 @@ void judge_classes(const Judged& judged, EvaluationDetails& details, Worst& wors
 void describe_class(const Judged& judged, WorstSample& sample) {
   const auto i = static_cast<std::size_t>(sample.id);
   const std::size_t best = ensemble::largest_of(judged.values(i));
-  sample.actual = judged.name(static_cast<std::size_t>(judged.targets.classes[i]));
+  sample.actual = judged.name(judged.target_class(i).value());
   sample.predicted = fmt::format("{} ({:.4f})", judged.name(best), judged.values(i)[best]);
 }
 

@@ -96,10 +96,22 @@ bool glyph_dot(char character, std::int64_t y, std::int64_t x) {
   return glyph_of(character).rows[y * (kGlyphWidth + 1) + x] == '#';
 }
 
+void write_text(Picture& picture, std::string_view text, std::int64_t top, std::int64_t left) {
+  constexpr std::uint8_t kInk = 20;
+  for (const char character : text) {
+    for (std::int64_t y = 0; y < kGlyphHeight; ++y) {
+      for (std::int64_t x = 0; x < kGlyphWidth; ++x) {
+        if (glyph_dot(character, y, x)) picture.set(top + y, left + x, kInk, kInk, kInk);
+      }
+    }
+    left += kGlyphWidth + 1;
+  }
+}
+
 namespace {
 
 constexpr std::int64_t kGap = 4;
-constexpr std::uint8_t kPaper = 250, kInk = 20;
+constexpr std::uint8_t kPaper = 250;
 
 /// A picture, and drawing on it.
 class Sheet {
@@ -116,16 +128,7 @@ class Sheet {
     }
   }
 
-  void write(const std::string& text, std::int64_t top, std::int64_t left) {
-    for (const char character : text) {
-      for (std::int64_t y = 0; y < kGlyphHeight; ++y) {
-        for (std::int64_t x = 0; x < kGlyphWidth; ++x) {
-          if (glyph_dot(character, y, x)) picture_.set(top + y, left + x, kInk, kInk, kInk);
-        }
-      }
-      left += kGlyphWidth + 1;
-    }
-  }
+  void write(const std::string& text, std::int64_t top, std::int64_t left) { write_text(picture_, text, top, left); }
 
   [[nodiscard]] const Picture& picture() const { return picture_; }
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "data/augment.hpp"
 #include "data/picture.hpp"
@@ -17,6 +18,9 @@ inline constexpr std::int64_t kGlyphWidth = 5, kGlyphHeight = 7;
 
 /// Whether the dot (y, x) of a character is set. Lower-case letters look like capitals; unknown characters are a box.
 [[nodiscard]] bool glyph_dot(char character, std::int64_t y, std::int64_t x);
+
+/// Writes dark letters, a column of paper behind each; (top, left) is the first one's corner.
+void write_text(Picture& picture, std::string_view text, std::int64_t top, std::int64_t left);
 
 struct ContactSheetOptions {
   std::int64_t columns = 10;
