@@ -116,6 +116,16 @@ if(LOCKSTEP_CUDA_FOUND)
     LD_LIBRARY_PATH=${CMAKE_BINARY_DIR}/idle-driver $<TARGET_FILE:cuda_plans_test>
     --gtest_filter=*ResNet50InTwoBytes*)
 
+  # What the plans compute, on a real GPU.
+  add_executable(cuda_results_test ${CMAKE_CURRENT_LIST_DIR}/cudnn_results_test.cpp
+    ${CMAKE_SOURCE_DIR}/src/device/cuda/check.cpp ${CMAKE_SOURCE_DIR}/src/device/cuda/cudnn_convolution.cpp
+    ${CMAKE_SOURCE_DIR}/src/device/cuda/cudnn_plan.cpp ${CMAKE_SOURCE_DIR}/src/device/cuda/handles.cpp
+    ${CMAKE_SOURCE_DIR}/src/device/cuda/nvrtc.cpp)
+  target_include_directories(cuda_results_test SYSTEM PRIVATE ${CUDNN_INCLUDE_DIR})
+  target_link_libraries(cuda_results_test PRIVATE lockstep_train lockstep_flags CUDA::cudart CUDA::cublasLt
+    ${CUDNN_LIBRARY} CUDA::nvrtc fmt::fmt GTest::gtest_main)
+  gtest_discover_tests(cuda_results_test TEST_PREFIX cuda. DISCOVERY_TIMEOUT 60 PROPERTIES LABELS cuda)
+
   include(${CMAKE_CURRENT_LIST_DIR}/interpreter/tests.cmake)
 else()
   foreach(NAME cuda.module cuda.kernel_limits)

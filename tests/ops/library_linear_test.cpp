@@ -21,10 +21,10 @@ using device::Epilogue;
 using device::HostGrid;
 using device::ProductForm;
 
-std::unique_ptr<Kernel> make_played(const std::string& op, const KernelRequest& request) {
+std::unique_ptr<Kernel> make_played(const std::string& op, const KernelRequest& request, std::int64_t part_bytes) {
   const auto products = [&](GeluAt gelu) -> std::unique_ptr<GeluProducts> {
-    return std::make_unique<LibraryLinear<HostGrid, PlayedProduct>>(request, gelu,
-                                                                    make_linear_products<HostGrid>(request));
+    return std::make_unique<LibraryLinear<HostGrid, PlayedProduct>>(
+        request, gelu, make_linear_products<HostGrid>(request), part_bytes);
   };
   if (op == "linear_gelu") return make_linear_gelu_layer<HostGrid>(request, products(GeluAt::output));
   if (op == "gelu_linear") return make_gelu_linear_layer<HostGrid>(request, products(GeluAt::input));
@@ -44,6 +44,7 @@ struct Setting {
   std::int64_t in = 16, features = 24;
   bool wide_output = false;  ///< in fp32, whatever the type
   bool tf32 = false;
+  std::int64_t rows = 5;
 };
 
 class LibraryLinears : public testing::Test {
@@ -54,7 +55,7 @@ class LibraryLinears : public testing::Test {
   [[nodiscard]] Problem problem(const Setting& setting, bool rounded_bias = false) const {
     OpCase one{.name = "played",
                .attributes = Attributes({{"features", setting.features}, {"bias", setting.bias}}),
-               .inputs = {{DType::f32, {5, setting.in}}}};
+               .inputs = {{DType::f32, {setting.rows, setting.in}}}};
     if (setting.op == "gelu_linear") one.inputs.push_back(one.inputs[0]);
     Problem made = make_problem(registry_.at(setting.op), one);
     std::int64_t seed = 1;
@@ -84,7 +85,7 @@ class LibraryLinears : public testing::Test {
       complete(request, setting, problem);
       const GpuKernelOptions options{&stream_, setting.tf32, wanted};
       request.gpu = &options;
-      return make_played(setting.op, request);
+      return make_played(setting.op, request, part_bytes_);
     });
   }
   static std::unique_ptr<Kernel> own(const Setting& setting, const Problem& problem) {
@@ -147,6 +148,7 @@ class LibraryLinears : public testing::Test {
 
   OpRegistry registry_;
   GpuStream stream_{[](const ProductForm&) { return true; }};
+  std::int64_t part_bytes_ = PaddedWeight::kPartBytes;
 };
 
 bool is_plain(const ProductForm& form) {
@@ -247,6 +249,30 @@ TEST_F(LibraryLinears, GapsBetweenTheRowsOfAGradientChangeNoBits) {
     EXPECT_TRUE(found.parameter_gradients() == expected.parameter_gradients()) << op;
     EXPECT_EQ(found.damage(), "");
   }
+}
+
+// 5 outputs in rows of 8.
+TEST_F(LibraryLinears, AnOutputInFp32ThatIsNoMultipleOfEightIsPadded) {
+  for (const DType type : {DType::bf16, DType::f16}) {
+    for (const std::int64_t rows : {1, 5, 257}) expect_own_bits({"linear", type, false, 16, 5, true, false, rows});
+  }
+  stream_.proposes = [](const ProductForm&) { return false; };
+  expect_own_bits({"linear", DType::bf16, false, 16, 5, true});
+}
+
+// 512 rows of 32 bytes: in 4 parts of 128 rows; 514 rows have a part of 257 at least, and 509 are a prime number.
+TEST_F(LibraryLinears, APaddedOutputIsMadeInPartsOfEqualSize) {
+  part_bytes_ = 4096;
+  for (const std::int64_t rows : {512, 514, 509})
+    expect_own_bits({"linear", DType::bf16, false, 16, 5, true, false, rows});
+  const auto rows_of_part = [&](std::int64_t rows) {
+    const auto sizes = PaddedWeight({rows, 16, 5, 3}, DType::bf16, part_bytes_).output_sizes();
+    return sizes ? sizes->rows : 0;
+  };
+  EXPECT_EQ(rows_of_part(512), 128);
+  EXPECT_EQ(rows_of_part(514), 0);
+  EXPECT_EQ(rows_of_part(509), 0);
+  EXPECT_EQ(rows_of_part(127), 127);
 }
 
 TEST_F(LibraryLinears, AWidthThatIsNoMultipleOfEightLeavesGeluToUs) {

@@ -1,7 +1,7 @@
 // linear's products by a library, with a plan for each; without a plan, by the products passed to the constructor. What
 // a product's epilogue cannot do is done afterwards by one of our kernels: the bias's gradient; and gelu, or rounding,
-// from fp32 sums in the workspace. The workspace holds those sums, or a low-precision copy of the bias, followed by the
-// library's own workspace.
+// from fp32 sums in the workspace. The workspace holds those sums, or a low-precision copy of the bias, or what
+// PaddedWeight needs, followed by the library's own workspace.
 #pragma once
 
 #include <algorithm>
@@ -14,6 +14,7 @@
 #include "device/layer_algorithms.hpp"
 #include "ops/gelu/gelu_grid.hpp"
 #include "ops/linear/linear_grid.hpp"
+#include "ops/linear/padded_weight.hpp"
 
 namespace lockstep::ops {
 
@@ -86,7 +87,9 @@ inline ProductForms weight_gradient_forms(device::ProductTypes types, bool bias)
 template <class Grid, class Product>
 class LibraryLinear final : public GeluProducts {
  public:
-  LibraryLinear(const KernelRequest& request, GeluAt gelu, std::unique_ptr<GeluProducts> own)
+  /// `part_bytes`: see PaddedWeight.
+  LibraryLinear(const KernelRequest& request, GeluAt gelu, std::unique_ptr<GeluProducts> own,
+                std::int64_t part_bytes = PaddedWeight::kPartBytes)
       : own_(std::move(own)), in_(request.inputs[0]), out_(request.outputs[0]), features_(out_.shape.back()) {
     const LinearSizes sizes = linear_sizes(request);
     const bool bias = request.parameters.size() > 1;
@@ -97,10 +100,15 @@ class LibraryLinear final : public GeluProducts {
     const auto make = [&](const device::ColumnProduct& product, const ProductForms& forms, const std::string& name) {
       return Product::make(*request.gpu->stream, product, forms, {request.node, name});
     };
-    output_ = make(output_product(sizes), output_forms(sizes, types(out_.dtype), bias, gelu), wanted.output);
+    if (gelu == GeluAt::none && PaddedWeight::fits(sizes, bias)) {
+      padded_.emplace(sizes, request.compute_type, part_bytes);
+    }
+    const LinearSizes of_output = padded_ ? padded_->output_sizes().value_or(sizes) : sizes;
+    output_ = make(output_product(of_output), output_forms(of_output, types(out_.dtype), bias, gelu), wanted.output);
     if (request.mode != Mode::training) return;
-    input_gradient_ =
-        make(input_gradient_product(sizes), input_gradient_forms(sizes, types(in_.dtype), gelu), wanted.input_gradient);
+    const LinearSizes of_gradient = padded_ ? padded_->input_gradient_sizes() : sizes;
+    input_gradient_ = make(input_gradient_product(of_gradient),
+                           input_gradient_forms(of_gradient, types(in_.dtype), gelu), wanted.input_gradient);
     weight_gradient_ =
         make(weight_gradient_product(sizes), weight_gradient_forms(types(DType::f32), bias), wanted.weight_gradient);
   }
@@ -123,6 +131,11 @@ class LibraryLinear final : public GeluProducts {
 
   void output(const ProductCall& call, const void* x, const void* weight, const float* bias, void* y) override {
     if (!output_) return own_->output(call, x, weight, bias, y);
+    if (padded_ && padded_->output_sizes()) {
+      return padded_->output<Grid>(call, x, weight, y, [&](const void* padded, const void* rows, void* part) {
+        output_->run(*call.stream, {.a = padded, .b = rows, .d = part}, rest(call));
+      });
+    }
     void* const sums = rounds_after(output_, out_) ? call.workspace : y;
     const void* const added = bias_as_wanted(call, bias);
     output_->run(*call.stream, {.a = weight, .b = x, .d = sums, .bias = added}, rest(call));
@@ -143,6 +156,11 @@ class LibraryLinear final : public GeluProducts {
 
   void input_gradient(const ProductCall& call, const void* dy, const void* weight, void* dx) override {
     if (!input_gradient_) return own_->input_gradient(call, dy, weight, dx);
+    if (padded_) {
+      return padded_->input_gradient<Grid>(call, dy, weight, [&](const void* padded) {
+        input_gradient_->run(*call.stream, {.a = padded, .b = dy, .d = dx}, rest(call));
+      });
+    }
     input_gradient_->run(*call.stream, {.a = weight, .b = dy, .d = dx}, rest(call));
   }
   void gelu_input_gradient(const ProductCall& call, const void* dz, const void* weight, const void* pre,
@@ -187,7 +205,8 @@ class LibraryLinear final : public GeluProducts {
     std::int64_t floats = sums_bias() || rounds_bias() ? features_ : 0;
     if (rounds_after(output_, out_)) floats = std::max(floats, out_.elements());
     if (rounds_after(input_gradient_, in_)) floats = std::max(floats, in_.elements());
-    return aligned_for_libraries(static_cast<std::size_t>(floats) * sizeof(float));
+    return std::max(aligned_for_libraries(static_cast<std::size_t>(floats) * sizeof(float)),
+                    padded_ ? padded_->workspace_bytes() : 0);
   }
   [[nodiscard]] bool rounds_bias() const { return output_ && output_->form().bias != DType::f32; }
   [[nodiscard]] void* rest(const ProductCall& call) const {
@@ -197,6 +216,7 @@ class LibraryLinear final : public GeluProducts {
   std::unique_ptr<GeluProducts> own_;
   TensorSpec in_, out_;
   std::int64_t features_;
+  std::optional<PaddedWeight> padded_;
   std::optional<Product> output_, input_gradient_, weight_gradient_;
 };
 

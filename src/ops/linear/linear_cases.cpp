@@ -65,6 +65,7 @@ OpCases make_linear_cases() {
               {.name = "odd", .attributes = features(5), .inputs = {{DType::f32, {3, 7}}}},
               {.name = "one", .attributes = features(1), .inputs = {{DType::f32, {1, 1}}}},
               {.name = "no_bias", .attributes = features(6, false), .inputs = {{DType::f32, {4, 3}}}},
+              {.name = "vocabulary", .attributes = features(13, false), .inputs = {{DType::f32, {2, 5, 8}}}},
               {.name = "sequence", .attributes = features(9), .inputs = {{DType::f32, {2, 5, 4}}}},
               {.name = "blocks_of_rows", .attributes = features(5), .inputs = {{DType::f32, {2, 67, 3}}}},
               {.name = "tiny", .attributes = features(5, false), .inputs = {{DType::f32, {4, 9}}}, .fill = fill_tiny},
@@ -98,6 +99,7 @@ OpCases make_linear_gelu_cases() {
           {
               {.name = "odd", .attributes = features(5), .inputs = {{DType::f32, {3, 7}}}},
               {.name = "no_bias", .attributes = features(6, false), .inputs = {{DType::f32, {4, 3}}}},
+              {.name = "vocabulary", .attributes = features(13, false), .inputs = {{DType::f32, {2, 5, 8}}}},
               {.name = "sequence", .attributes = features(24), .inputs = {{DType::f32, {2, 5, 6}}}},
               {.name = "tiles", .attributes = features(40), .inputs = {{DType::f32, {35, 72}}}},
               {.name = "blocks_of_rows", .attributes = features(5), .inputs = {{DType::f32, {2, 67, 3}}}},
