@@ -193,8 +193,7 @@ std::vector<Sizes> all_sizes() {
 }
 
 INSTANTIATE_TEST_SUITE_P(Sizes, CudnnResults, testing::ValuesIn(all_sizes()), [](const auto& one) {
-  return fmt::format("channels_{}_filters_{}_kernel_{}", one.param.channels, one.param.filters,
-                     one.param.kernel);
+  return fmt::format("channels_{}_filters_{}_kernel_{}", one.param.channels, one.param.filters, one.param.kernel);
 });
 
 }  // namespace lockstep

@@ -90,9 +90,10 @@ std::string in_words(const CudnnConvolution::Kind& kind, const ConvolutionLayout
 
 std::optional<CudnnConvolution> CudnnConvolution::make(const CudnnTarget& target, const GpuPlace& place,
                                                        const Kind& kind, const ConvolutionLayout& layout,
-                                                       const WantedAlgorithm& wanted) {
+                                                       const WantedAlgorithm& wanted,
+                                                       const std::vector<std::string>& refused) {
   const bool tensor_cores = kind.types.factors != DType::f32 || kind.types.tf32;
-  auto plan = CudnnPlan::make({target, place, wanted, in_words(kind, layout), tensor_cores, kMaxWorkspace},
+  auto plan = CudnnPlan::make({target, place, wanted, in_words(kind, layout), tensor_cores, kMaxWorkspace, refused},
                               [&](graphs::Graph& graph) { describe(graph, kind, layout); });
   if (plan == nullptr) return std::nullopt;
   return CudnnConvolution(std::move(plan));

@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "device/cuda/cudnn_plan.hpp"
 #include "device/gpu/convolution_layout.hpp"
@@ -31,10 +32,12 @@ class CudnnConvolution {
   };
   static constexpr std::int64_t kMaxWorkspace = std::int64_t{256} << 20;  ///< bytes
 
-  /// Returns nothing if cuDNN has no such plan. Throws Error(usage) if cuDNN does not propose the requested one.
+  /// Returns nothing if cuDNN has no such plan but the refused ones, which are given by their names. Throws
+  /// Error(usage) if cuDNN does not propose the requested one.
   [[nodiscard]] static std::optional<CudnnConvolution> make(const CudnnTarget& target, const GpuPlace& place,
                                                             const Kind& kind, const ConvolutionLayout& layout,
-                                                            const WantedAlgorithm& wanted);
+                                                            const WantedAlgorithm& wanted,
+                                                            const std::vector<std::string>& refused = {});
 
   [[nodiscard]] std::size_t workspace_bytes() const { return plan_->workspace_bytes(); }
   [[nodiscard]] const std::string& name() const { return plan_->name(); }  ///< see CudnnPlan

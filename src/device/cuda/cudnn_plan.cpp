@@ -1,6 +1,9 @@
 #include "device/cuda/cudnn_plan.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
 
 #include "device/cuda/cudnn_frontend.hpp"
 #include "device/layer_algorithms.hpp"
@@ -39,12 +42,16 @@ void strike_unwanted(Graph& graph, const CudnnPlan::Request& request) {
   graph.deselect_workspace_greater_than(request.max_workspace);
 }
 
-/// Builds the proposed plan with this name.
-bool build(Graph& graph, const std::string& wanted) {
+/// Builds the first of the proposed plans that has this name, or any if it is empty, and is not refused.
+bool build(Graph& graph, const std::string& wanted, const std::vector<std::string>& refused) {
   for (std::int64_t i = 0; i < graph.get_execution_plan_count(); ++i) {
     std::string name;
-    if (graph.get_plan_name_at_index(i, name).is_good() && kLibrary + name == wanted)
-      return graph.build_plan_at_index(i).is_good();
+    if (graph.get_plan_name_at_index(i, name).is_bad()) continue;
+    name = kLibrary + name;
+    if ((!wanted.empty() && name != wanted) || std::find(refused.begin(), refused.end(), name) != refused.end())
+      continue;
+    if (graph.build_plan_at_index(i).is_good()) return true;
+    if (!wanted.empty()) return false;
   }
   return false;
 }
@@ -54,7 +61,8 @@ bool choose(Graph& graph, const CudnnPlan::Request& request) {
   if (!propose(graph, request.target)) return false;
   strike_unwanted(graph, request);
   if (graph.check_support().is_bad()) return false;
-  return request.wanted.name.empty() ? graph.build_plans().is_good() : build(graph, request.wanted.name);
+  if (request.wanted.name.empty() && request.refused.empty()) return graph.build_plans().is_good();
+  return build(graph, request.wanted.name, request.refused);
 }
 
 void check(cudnn_frontend::error_t status, const char* call, const GpuPlace& place) {
@@ -69,8 +77,8 @@ CudnnPlan::~CudnnPlan() = default;
 std::shared_ptr<const CudnnPlan> CudnnPlan::make(const Request& request, const std::function<void(Graph&)>& describe) {
   if (request.wanted.name == kOwnKernel) return nullptr;
   if (request.target.made == nullptr) return make_new(request, describe);
-  const std::string key =
-      fmt::format("{}, tensor cores {}, {}", request.operations, request.tensor_cores, request.wanted.name);
+  const std::string key = fmt::format("{}, tensor cores {}, {}, not {}", request.operations, request.tensor_cores,
+                                      request.wanted.name, fmt::join(request.refused, ", "));
   return request.target.made->find_or_make(key, [&] { return make_new(request, describe); });
 }
 
@@ -88,6 +96,12 @@ std::shared_ptr<const CudnnPlan> CudnnPlan::make_new(const Request& request,
   made->name_ = kLibrary + made->name_;
   made->workspace_bytes_ = static_cast<std::size_t>(bytes);
   return made;
+}
+
+bool CudnnPlan::is_right(const std::function<bool()>& trial) const {
+  const std::lock_guard lock(trying_);
+  if (!right_) right_ = trial();
+  return *right_;
 }
 
 void CudnnPlan::run(const GpuStream& stream, const char* call, std::unordered_map<std::int64_t, void*> operands,

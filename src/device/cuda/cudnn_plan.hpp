@@ -1,6 +1,7 @@
 // CudnnPlan: a graph of cuDNN operations, and the plan that computes it. The plan is chosen when it is made: the first
 // one proposed by cuDNN that is deterministic, does not round operands (to TF32 only if that is allowed), and is not a
-// transform with additional error (FFT, Winograd on large tiles). So all shards are computed by the same code.
+// transform with additional error (FFT, Winograd on large tiles). So all shards are computed by the same code. Whoever
+// uses it tries it first (library_trial.cuh), and asks for another one where it is wrong.
 //
 // A plan belongs to a GPU, not to a stream: it can be enqueued on any stream, with that stream's handle and workspace.
 // cuDNN may be called by several threads concurrently as long as each has its own handle, but this is not promised for
@@ -11,8 +12,10 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "device/cuda/cudnn_plans.hpp"
 #include "device/cuda/cudnn_target.hpp"
@@ -32,10 +35,11 @@ class CudnnPlan {
     CudnnTarget target;
     const GpuPlace& place;  ///< to be named in errors
     WantedAlgorithm wanted;
-    std::string operations;          ///< in words, with all sizes and types: equal descriptions share a plan
-    bool tensor_cores = false;       ///< whether engines with tensor cores may be used; for fp32 operands this means
-                                     ///< TF32
-    std::int64_t max_workspace = 0;  ///< bytes
+    std::string operations;            ///< in words, with all sizes and types: equal descriptions share a plan
+    bool tensor_cores = false;         ///< whether engines with tensor cores may be used; for fp32 operands this means
+                                       ///< TF32
+    std::int64_t max_workspace = 0;    ///< bytes
+    std::vector<std::string> refused;  ///< names of plans that are not to be used
   };
 
   /// `describe` adds the operations to an empty graph. Null if cuDNN has no plan for them. Throws Error(usage) if cuDNN
@@ -50,6 +54,8 @@ class CudnnPlan {
   /// "cuDNN eng4_k2=3": the engine and its settings, in cuDNN's notation.
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] const Graph& graph() const { return *graph_; }  ///< with the plan, for further queries
+  /// What `trial` found, which is called once for all streams that share the plan: whether the plan is right.
+  [[nodiscard]] bool is_right(const std::function<bool()>& trial) const;
   /// Enqueues it on the stream; `call` is named in errors. Thread-safe.
   void run(const GpuStream& stream, const char* call, std::unordered_map<std::int64_t, void*> operands,
            void* workspace) const;
@@ -63,6 +69,8 @@ class CudnnPlan {
   mutable std::mutex executing_;  ///< held while the graph is enqueued
   std::size_t workspace_bytes_ = 0;
   std::string name_;
+  mutable std::mutex trying_;          ///< guards the next
+  mutable std::optional<bool> right_;  ///< nothing: not tried yet
 };
 
 }  // namespace lockstep::device

@@ -10,6 +10,7 @@
 
 #include "core/divisor.hpp"
 #include "device/gpu/grid.hpp"
+#include "device/gpu/pack.hpp"
 #include "ops/activations/activations.hpp"
 #include "ops/batch_norm/batch_norm_kernels.hpp"
 #include "ops/batch_norm/channel_sums.hpp"
@@ -116,19 +117,84 @@ struct InferenceScaleFunctor {
   }
 };
 
+/// How [rows, channels] are distributed over threads if all channels are packs: a thread has one pack of channels, in
+/// kRows rows that lie `step` apart. It reads what belongs to its channels once, and all its rows before it writes;
+/// neighbouring threads read neighbouring packs.
+template <int kRowsOfThread>
+struct RowsOfPacks {
+  static constexpr int kRows = kRowsOfThread;
+  std::int64_t rows, step;
+  Divisor packs;
+  RowsOfPacks(std::int64_t count, std::int64_t packs_of_row)
+      : rows(count), step((count + kRows - 1) / kRows), packs(packs_of_row) {}
+  [[nodiscard]] std::int64_t threads() const { return step * packs.value(); }
+  /// Calls what(r, place of its pack) for each row r of thread i.
+  template <class What>
+  LOCKSTEP_HOST_DEVICE void for_rows(std::int64_t i, const What& what) const {
+    const std::int64_t first = i / packs;
+    LOCKSTEP_UNROLL
+    for (int r = 0; r < kRows; ++r) {
+      if (first + r * step < rows) what(r, i + r * step * packs.value());
+    }
+  }
+};
+
+/// A number for each channel of a pack.
+template <int kCount>
+struct OfChannels {
+  static constexpr int kFloats = device::kPacked<float>;
+  float at[kCount];
+  LOCKSTEP_HOST_DEVICE OfChannels(const float* from, std::int64_t pack) {
+    LOCKSTEP_UNROLL
+    for (int c = 0; c < kCount; c += kFloats) {
+      const auto some = device::read_pack<kFloats>(from + pack * kCount + c);
+      LOCKSTEP_UNROLL
+      for (int k = 0; k < kFloats; ++k) at[c + k] = some.at[k];
+    }
+  }
+};
+
+struct Normalization {
+  const float *mean, *scale, *shift;  ///< [channels]
+  bool relu;                          ///< the epilogue
+  LOCKSTEP_HOST_DEVICE float of(float x, float mean_of_it, float scale_of_it, float shift_of_it) const {
+    const float normalized = (x - mean_of_it) * scale_of_it + shift_of_it;
+    return relu ? Relu::of(normalized) : normalized;
+  }
+};
+
 template <class T>
 struct NormalizeFunctor {
   const T* x;
-  const float *mean, *scale, *shift;
+  Normalization norm;
   T* y;
   Divisor channels;
-  bool relu;  ///< the epilogue
   LOCKSTEP_HOST_DEVICE float value(std::int64_t i) const {
     const std::int64_t c = i % channels;
-    const float normalized = (x[i] - mean[c]) * scale[c] + shift[c];
-    return relu ? Relu::of(normalized) : normalized;
+    return norm.of(x[i], norm.mean[c], norm.scale[c], norm.shift[c]);
   }
   LOCKSTEP_HOST_DEVICE void store(std::int64_t i, float value) const { y[i] = value; }
+};
+
+/// The same for packs of channels.
+template <class T, int kCount = device::kPacked<T>>
+struct NormalizePacksFunctor {
+  const T* x;
+  Normalization norm;
+  T* y;
+  RowsOfPacks<4> rows;
+  LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const {
+    const std::int64_t pack = i % rows.packs;
+    const OfChannels<kCount> mean(norm.mean, pack), scale(norm.scale, pack), shift(norm.shift, pack);
+    device::Pack<T, kCount> from[decltype(rows)::kRows];
+    rows.for_rows(i, [&](int r, std::int64_t at) { from[r] = device::read_pack<kCount>(x + at * kCount); });
+    rows.for_rows(i, [&](int r, std::int64_t at) {
+      device::Pack<T, kCount> to;
+      LOCKSTEP_UNROLL
+      for (int c = 0; c < kCount; ++c) to.at[c] = norm.of(from[r].at[c], mean.at[c], scale.at[c], shift.at[c]);
+      device::write_pack(y + at * kCount, to);
+    });
+  }
 };
 
 /// The gradient of the normalised value: dy, or, with the epilogue relu, what passes through it.
@@ -224,6 +290,38 @@ struct NormalizeGradientFunctor {
   LOCKSTEP_HOST_DEVICE void store(std::int64_t i, float value) const { dx[i] = value; }
 };
 
+/// The same for packs of channels.
+template <class T, int kCount = device::kPacked<T>>
+struct NormalizeGradientPacksFunctor {
+  const T* x;
+  NormalizedGradient<T> gradient;
+  const float* mean;
+  GradientFactors factors;
+  T* dx;
+  RowsOfPacks<2> rows;  // more take so many registers that too few threads are left
+  LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const {
+    const std::int64_t pack = i % rows.packs;
+    const OfChannels<kCount> center(mean, pack), of_dy(factors.of_dy, pack), of_x(factors.of_x, pack),
+        constant(factors.constant, pack);
+    constexpr int kRows = decltype(rows)::kRows;
+    device::Pack<T, kCount> xs[kRows], dys[kRows], ys[kRows];
+    rows.for_rows(i, [&](int r, std::int64_t at) {
+      xs[r] = device::read_pack<kCount>(x + at * kCount);
+      dys[r] = device::read_pack<kCount>(gradient.dy + at * kCount);
+      if (gradient.y != nullptr) ys[r] = device::read_pack<kCount>(gradient.y + at * kCount);
+    });
+    rows.for_rows(i, [&](int r, std::int64_t at) {
+      device::Pack<T, kCount> to;
+      LOCKSTEP_UNROLL
+      for (int c = 0; c < kCount; ++c) {
+        const float dy = gradient.y == nullptr ? float{dys[r].at[c]} : Relu::gradient(ys[r].at[c], dys[r].at[c]);
+        to.at[c] = of_dy.at[c] * dy + (of_x.at[c] * (float{xs[r].at[c]} - center.at[c]) + constant.at[c]);
+      }
+      device::write_pack(dx + at * kCount, to);
+    });
+  }
+};
+
 template <class Grid, class T>
 class BatchNormGrid final : public Kernel {
  public:
@@ -278,7 +376,13 @@ class BatchNormGrid final : public Kernel {
     Grid::each(stream_of(call), channels_,
                ChannelGradientFunctor{totals, parameter(call, 0), inverse, call.parameter_gradients[0],
                                       call.parameter_gradients[1], factors, blocks_.rows});
-    if (T* dx = input_gradient<T>(call); dx != nullptr) {
+    T* const dx = input_gradient<T>(call);
+    if (dx == nullptr) return;
+    if (in_packs()) {
+      const auto packs = rows_of_packs<2>();
+      Grid::each(stream_of(call), packs.threads(),
+                 NormalizeGradientPacksFunctor<T>{x, gradient, mean, factors, dx, packs});
+    } else {
       Grid::each(stream_of(call), elements(),
                  NormalizeGradientFunctor<T>{x, gradient, mean, factors, dx, Divisor(channels_)});
     }
@@ -306,9 +410,20 @@ class BatchNormGrid final : public Kernel {
     return {first, first + sums(), a, a + channels_, a + 2 * channels_};
   }
   void normalize(const ForwardCall& call, const float* mean, const float* scale) const {
-    Grid::each(stream_of(call), elements(),
-               NormalizeFunctor<T>{input<T>(call), mean, scale, parameter(call, 1), output<T>(call), Divisor(channels_),
-                                   relu_});
+    const Normalization norm{mean, scale, parameter(call, 1), relu_};
+    if (in_packs()) {
+      const auto packs = rows_of_packs<4>();
+      Grid::each(stream_of(call), packs.threads(),
+                 NormalizePacksFunctor<T>{input<T>(call), norm, output<T>(call), packs});
+    } else {
+      Grid::each(stream_of(call), elements(),
+                 NormalizeFunctor<T>{input<T>(call), norm, output<T>(call), Divisor(channels_)});
+    }
+  }
+  [[nodiscard]] bool in_packs() const { return channels_ % device::kPacked<T> == 0; }
+  template <int kRows>
+  [[nodiscard]] RowsOfPacks<kRows> rows_of_packs() const {
+    return {blocks_.rows, channels_ / device::kPacked<T>};
   }
   [[nodiscard]] std::int64_t sums() const { return blocks_.count() * channels_; }
   [[nodiscard]] std::int64_t elements() const { return blocks_.rows * channels_; }

@@ -6,12 +6,15 @@
 // gradient in fp32. It then gets them upcast, and may use its TF32 tensor cores, which loses nothing: every bfloat16
 // and float16 is a TF32 number.
 //
+// Each plan is tried before it is used (library_trial.cuh); where one is wrong, the next that cuDNN proposes is taken.
+//
 // An epilogue relu is part of the output's plan if cuDNN has such a plan, as its name then says; else one of our
 // kernels is applied to the output.
 #include <algorithm>
 
 #include "device/cuda/cuda_grid.cuh"
 #include "device/cuda/cudnn_convolution.hpp"
+#include "device/cuda/library_trial.cuh"
 #include "device/layer_algorithms.hpp"
 #include "ops/conv/conv_grid.hpp"
 #include "ops/conv/conv_layout.hpp"
@@ -45,30 +48,11 @@ class CudnnConv final : public LayerProducts {
         weights_(request.parameters[0].elements()),
         output_type_(request.outputs[0].dtype),
         filter_(filter_of(shape)) {
-    const device::ConvolutionLayout layout = convolution_layout(shape);
     const auto wanted = device::LayerAlgorithms::of(request.gpu->algorithms);
-    const auto make = [&](Direction direction, DType factors, DType result, const std::string& name,
-                          bool relu = false) {
-      const bool bias = shape.bias && direction == Direction::output,
-                 tf32 = request.gpu->tf32 || is_low_precision(compute_type_);
-      return CudnnConvolution::make(request.gpu->stream->cudnn_target(), request.gpu->stream->place(),
-                                    {direction, bias, {factors, result, tf32}, relu}, layout, {request.node, name});
-    };
-    std::string of_output = wanted.output;
-    const bool wanted_with_relu = cut(kRelu, of_output), relu = request.epilogue == "relu";
-    if (relu && (of_output.empty() || wanted_with_relu)) {
-      output_ = make(Direction::output, compute_type_, output_type_, of_output, true);
-    }
-    relu_ = !relu ? ReluStep::none : output_ ? ReluStep::in_plan : ReluStep::after;
-    if (!output_ && !wanted_with_relu) output_ = make(Direction::output, compute_type_, output_type_, of_output);
+    choose_output(request, wanted.output);
     if (request.mode != Mode::training) return;
-    image_gradient_ = make(Direction::image_gradient, compute_type_, request.inputs[0].dtype, wanted.input_gradient);
-    std::string name = wanted.weight_gradient;
-    const bool wanted_wide = cut(kUpcast, name);
-    if (!wanted_wide) weight_gradient_ = make(Direction::weight_gradient, compute_type_, DType::f32, name);
-    if (weight_gradient_ || !is_low_precision(compute_type_) || !(name.empty() || wanted_wide)) return;
-    weight_gradient_ = make(Direction::weight_gradient, DType::f32, DType::f32, name);
-    upcasts_ = weight_gradient_.has_value();
+    choose_image_gradient(request, wanted.input_gradient);
+    choose_weight_gradient(request, wanted.weight_gradient);
   }
 
   [[nodiscard]] std::size_t workspace_bytes() const override {
@@ -91,10 +75,7 @@ class CudnnConv final : public LayerProducts {
   void output(const ProductCall& call, const void* x, const void* weight, const float* bias, void* y) override {
     if (!output_) return own_->output(call, x, weight, bias, y);
     output_->run(*call.stream, {x, packed_weight(call, weight), bias, y}, rest(call));
-    if (relu_ != ReluStep::after) return;
-    device::with_element(output_type_, [&]<class T>(T /*element*/) {
-      CudaGrid::each(call.stream, outputs_, MapFunctor<Relu, T>{static_cast<T*>(y), static_cast<T*>(y)});
-    });
+    if (relu_ == ReluStep::after) relu(call, y);
   }
 
   void input_gradient(const ProductCall& call, const void* dy, const void* weight, void* dx) override {
@@ -115,6 +96,85 @@ class CudnnConv final : public LayerProducts {
   void bias_gradient(const ProductCall& call, const void* dy, float* db) override { own_->bias_gradient(call, dy, db); }
 
  private:
+  using Plan = std::optional<CudnnConvolution>;
+
+  void choose_output(const KernelRequest& request, std::string name) {
+    const bool wanted_with_relu = cut(kRelu, name), relu = request.epilogue == "relu";
+    if (relu && (name.empty() || wanted_with_relu)) {
+      relu_ = ReluStep::in_plan;
+      try_plans(request, {Direction::output, compute_type_, output_type_, true}, name, output_);
+    }
+    if (output_ || wanted_with_relu) return;
+    relu_ = relu ? ReluStep::after : ReluStep::none;
+    try_plans(request, {Direction::output, compute_type_, output_type_}, name, output_);
+  }
+  void choose_image_gradient(const KernelRequest& request, const std::string& name) {
+    try_plans(request, {Direction::image_gradient, compute_type_, request.inputs[0].dtype}, name, image_gradient_);
+  }
+  void choose_weight_gradient(const KernelRequest& request, std::string name) {
+    const bool wanted_wide = cut(kUpcast, name);
+    if (!wanted_wide) {
+      try_plans(request, {Direction::weight_gradient, compute_type_, DType::f32}, name, weight_gradient_);
+    }
+    if (weight_gradient_ || !is_low_precision(compute_type_) || !(name.empty() || wanted_wide)) return;
+    upcasts_ = true;
+    try_plans(request, {Direction::weight_gradient, DType::f32, DType::f32}, name, weight_gradient_);
+    upcasts_ = weight_gradient_.has_value();
+  }
+
+  struct Product {
+    Direction direction;
+    DType factors, result;
+    bool relu = false;
+  };
+  /// Sets `plan`, one of the members, to the first plan of cuDNN's that is right.
+  void try_plans(const KernelRequest& request, const Product& product, const std::string& name, Plan& plan) {
+    const bool bias = shape_.bias && product.direction == Direction::output,
+               tf32 = request.gpu->tf32 || is_low_precision(compute_type_);
+    std::vector<std::string> wrong;
+    for (;;) {
+      plan = CudnnConvolution::make(request.gpu->stream->cudnn_target(), request.gpu->stream->place(),
+                                    {product.direction, bias, {product.factors, product.result, tf32}, product.relu},
+                                    convolution_layout(shape_), {request.node, name}, wrong);
+      if (!plan || plan->plan().is_right([&] { return agrees(request.gpu->stream, product); })) return;
+      wrong.push_back(plan->name());
+    }
+  }
+  /// Whether what the product's plan computes has the bits of our own kernel.
+  bool agrees(GpuStream* stream, const Product& product) {
+    device::LibraryTrial trial(stream);
+    const ProductCall call{stream, trial.memory(workspace_bytes())};
+    if (product.direction == Direction::weight_gradient) {
+      const void* const x = trial.integers(compute_type_, inputs_);
+      const void* const dy = trial.integers(compute_type_, outputs_);
+      return trial.agree(
+          DType::f32, weights_, [&](void* dw) { CudnnConv::weight_gradient(call, x, dy, static_cast<float*>(dw)); },
+          [&](void* dw) { own_->weight_gradient(call, x, dy, static_cast<float*>(dw)); });
+    }
+    const void* const weight = trial.integers(compute_type_, weights_);
+    if (product.direction == Direction::image_gradient) {
+      const void* const dy = trial.integers(compute_type_, outputs_);
+      return trial.agree(
+          product.result, inputs_, [&](void* dx) { CudnnConv::input_gradient(call, dy, weight, dx); },
+          [&](void* dx) { own_->input_gradient(call, dy, weight, dx); });
+    }
+    const void* const x = trial.integers(compute_type_, inputs_);
+    const auto* const bias =
+        shape_.bias ? static_cast<const float*>(trial.integers(DType::f32, shape_.filters)) : nullptr;
+    return trial.agree(
+        output_type_, outputs_, [&](void* y) { CudnnConv::output(call, x, weight, bias, y); },
+        [&](void* y) {
+          own_->output(call, x, weight, bias, y);
+          if (relu_ != ReluStep::none) relu(call, y);
+        });
+  }
+
+  void relu(const ProductCall& call, void* y) const {
+    device::with_element(output_type_, [&]<class T>(T /*element*/) {
+      CudaGrid::each(call.stream, outputs_, MapFunctor<Relu, T>{static_cast<T*>(y), static_cast<T*>(y)});
+    });
+  }
+
   [[nodiscard]] bool is_packed() const { return weight_needs_no_copy(shape_); }
   /// For the gradient, which is in fp32; the weight needs as much, or half.
   [[nodiscard]] std::size_t packed_bytes() const {
@@ -150,7 +210,7 @@ class CudnnConv final : public LayerProducts {
   DType output_type_;
   FilterSizes filter_;
   enum class ReluStep : std::uint8_t { none, in_plan, after } relu_ = ReluStep::none;  ///< the relu of the output
-  std::optional<CudnnConvolution> output_, image_gradient_, weight_gradient_;
+  Plan output_, image_gradient_, weight_gradient_;
   bool upcasts_ = false;  ///< whether the factors of the weight's gradient are upcast
 };
 
