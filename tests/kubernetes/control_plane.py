@@ -146,7 +146,7 @@ class ControlPlane:
                      json.dumps({"status": {"allocatable": room, "capacity": room}}))
 
     def define(self):
-        """Defines the resources of the MPI Operator, the Prometheus Operator and JobSet."""
+        """Defines the resources of tools/definitions."""
         for path in sorted((programs("definitions").parent / "definitions").glob("*.yaml")):
             self.kubectl("apply", "--server-side", "-f", path)
         wait_for_definitions(self.kubectl)
