@@ -137,8 +137,9 @@ class Cluster:
         program = programs("mpi-operator") / "mpi-operator"
         self.define("mpi-operator")
         with open(self.state / "log/mpi-operator.log", "wb") as log:
-            self.processes.append(subprocess.Popen([*shared.ENDS_WITH_US, program, "--kubeConfig", self.environment["KUBECONFIG"], "--lock-namespace", "default"],
-                                                   stdin=subprocess.DEVNULL, stdout=log, stderr=log))
+            self.processes.append(subprocess.Popen(
+                [*shared.ENDS_WITH_US, program, "--kubeConfig", self.environment["KUBECONFIG"], "--lock-namespace", "default"],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log))
 
     def kubeconfig(self, folder, token):
         """A kubeconfig with which the owner of the token accesses this cluster."""
