@@ -6,6 +6,8 @@ import time
 OPEN_MPI = int(re.search(r"(\d+)\.", subprocess.run(["mpirun", "--version"], capture_output=True, text=True,
                                                     check=True).stdout)[1])
 PATIENCE = 180  # seconds; nothing here takes long on a quiet machine
+# Before the words of a program that must not outlive this process, however it ends; not for one started by a thread.
+ENDS_WITH_US = ("setpriv", "--pdeathsig", "KILL")
 SHORTEST_PAUSE, LONGEST_PAUSE = 0.01, 0.2  # seconds
 
 

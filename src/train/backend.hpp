@@ -73,7 +73,7 @@ class CpuBackend final : public Backend {
                                       const Graph& /*graph*/, const RunMemory& /*memory*/) const override {
     return {};
   }
-  void emit_devices(const RunContext& /*run*/) const override {}
+  void emit_devices(const RunContext& run) const override;
 
  private:
   exec::CpuDevice device_;

@@ -131,6 +131,14 @@ device::GpuInfo choose_gpu(const JobFile& job, const GpuFacts& facts, const Loca
   return gpu;
 }
 
+std::string idle_gpus(const device::DriverFacts& driver, const std::string& host) {
+  if (driver.gpus.empty()) return "";
+  return fmt::format(
+      "job.device: auto trains on the CPU, and {} has {} ({}) that stay idle; set device: cuda, or device: cpu if that "
+      "is meant",
+      host, driver.gpus.size() == 1 ? "a GPU" : fmt::format("{} GPUs", driver.gpus.size()), driver.gpus[0].name);
+}
+
 std::unique_ptr<Backend> choose_backend(const JobFile& job, Communicator& communicator) {
   if (job.device != DeviceChoice::cuda) return std::make_unique<CpuBackend>();
   // A rank has more streams than the driver's default number of connections to the GPU; streams that share one wait for

@@ -47,6 +47,9 @@ struct LocalRank {
 /// for, Error(usage) if it has too many ranks.
 [[nodiscard]] device::GpuInfo choose_gpu(const JobFile& job, const GpuFacts& facts, const LocalRank& local);
 
+/// Says that a host has GPUs and `device: auto` does not use them; empty if it has none.
+[[nodiscard]] std::string idle_gpus(const device::DriverFacts& driver, const std::string& host);
+
 /// What this rank trains with: its CPU, unless the job says `device: cuda`. Throws as choose_gpu(). Collective.
 [[nodiscard]] std::unique_ptr<Backend> choose_backend(const JobFile& job, Communicator& communicator);
 

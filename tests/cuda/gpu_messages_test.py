@@ -84,8 +84,15 @@ class Train(unittest.TestCase):
             self.assertIn(f"device {gpu}, sm_90, no libraries, driver for CUDA 13.0\n", done.stderr)
 
     def test_auto_is_the_cpu(self):
-        done = run("train", "job.yaml", "device=auto", "data.train.digits.count=128", "checkpoint=never")
-        self.assertEqual(done.returncode, 0, done.stderr)
+        words = ("train", "job.yaml", "data.train.digits.count=128", "checkpoint=never")
+        for gpus, found in (("2", "2 GPUs (Stand-in 1)"), ("1", "a GPU (Stand-in 0)")):
+            done = run(*words, "device=auto", STAND_IN_GPUS=gpus)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn(f"warning: job.device: auto trains on the CPU, and {HOST} has {found} that stay idle; set device: cuda, or "
+                          "device: cpu if that is meant\n", done.stderr)
+        for options in ({"STAND_IN_GPUS": "0"}, {"driver": False}):
+            self.assertNotIn("warning", run(*words, "device=auto", **options).stderr)
+        self.assertNotIn("warning", run(*words, "device=cpu").stderr)
 
 
 class Doctor(unittest.TestCase):

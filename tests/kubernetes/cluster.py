@@ -30,16 +30,25 @@ DATA = ["data.train.digits.count=256", "data.validation.digits.count=64", "batch
         "learning_rate=0.002", "evaluate=never"]
 
 
+# The cluster, and its shared volume: made, and taken away when this process closes the pipe or ends, however it does.
+GUARD = '"$0" up "$2" 2>&1; code=$?; (trap "" PIPE; echo "up: $code") 2>/dev/null; cat >/dev/null; "$0" down >/dev/null 2>&1; rm -rf "$1"'
+
 wait_until = functools.partial(shared.wait_until, patience=PATIENCE)
 
 
-def skip_with(done):
+def skip_with(code, output):
     """Ends this process as skipped if a script was skipped."""
-    if done.returncode == 77:
-        print((done.stdout + done.stderr).strip().splitlines()[-1])
+    if code == 77:
+        print(output.strip().splitlines()[-1])
         sys.exit(77)
-    if done.returncode != 0:
-        raise RuntimeError(done.stderr + done.stdout)
+    if code != 0:
+        raise RuntimeError(output)
+
+
+def run_script(*words, **options):
+    """Returns its exit code and what it printed."""
+    done = script(*words, **options)
+    return done.returncode, done.stdout + done.stderr
 
 
 def script(*words, **options):
@@ -57,23 +66,30 @@ def quiet_hash(steps):
 
 class Cluster:
     def __init__(self):
-        skip_with(script(SCRIPT, "probe"))
+        skip_with(*run_script(SCRIPT, "probe"))
         self.bin = programs("kubernetes")
         self.helm = programs("helm") / "helm"
         self.state = pathlib.Path(os.environ.get("CLUSTER", f"/run/lockstep-cluster{LAB}"))
         self.environment = {**os.environ, "BIN": str(self.bin), "KUBECONFIG": str(self.state / "admin.kubeconfig")}
         self.image = pathlib.Path(os.environ.get("LOCKSTEP_IMAGE", ROOT / "build/images/lockstep.tar"))
-        self.runs = None
+        self.runs = self.guard = None
         self.processes = []
 
     def __enter__(self):
         if "LOCKSTEP_IMAGE" not in os.environ:
-            skip_with(script(ROOT / "tests/docker/image.sh", self.image))
+            skip_with(*run_script(ROOT / "tests/docker/image.sh", self.image))
         script(SCRIPT, "down", env=self.environment)
-        self.runs = tempfile.TemporaryDirectory()  # pylint: disable=consider-using-with
-        os.chmod(self.runs.name, 0o777)
+        self.runs = pathlib.Path(tempfile.mkdtemp())
+        self.runs.chmod(0o777)
+        self.guard = subprocess.Popen(  # pylint: disable=consider-using-with
+            ["sh", "-c", GUARD, SCRIPT, self.runs, self.image], env=self.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            text=True, start_new_session=True)
         try:
-            skip_with(script(SCRIPT, "up", self.image, env=self.environment))
+            said = []
+            while not (said and said[-1].startswith("up: ")):
+                said.append(self.guard.stdout.readline())
+                assert said[-1], said
+            skip_with(int(said.pop().removeprefix("up: ")), "".join(said))
             self.apply(*self.volume("default"))
         except BaseException:
             self.__exit__()
@@ -84,8 +100,7 @@ class Cluster:
         for process in self.processes:
             process.kill()
             process.wait()
-        script(SCRIPT, "down", env=self.environment)
-        self.runs.cleanup()
+        self.guard.communicate()
 
     def run(self, *words, check=True, **options):
         done = script(*words, env=self.environment, **options)
@@ -122,8 +137,9 @@ class Cluster:
         program = programs("mpi-operator") / "mpi-operator"
         self.define("mpi-operator")
         with open(self.state / "log/mpi-operator.log", "wb") as log:
-            self.processes.append(subprocess.Popen([program, "--kubeConfig", self.environment["KUBECONFIG"], "--lock-namespace", "default"],
-                                                   stdin=subprocess.DEVNULL, stdout=log, stderr=log))
+            self.processes.append(subprocess.Popen(
+                [*shared.ENDS_WITH_US, program, "--kubeConfig", self.environment["KUBECONFIG"], "--lock-namespace", "default"],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log))
 
     def kubeconfig(self, folder, token):
         """A kubeconfig with which the owner of the token accesses this cluster."""
@@ -137,7 +153,7 @@ class Cluster:
         """A folder of this machine, which runs all nodes: the file system that the hosts of a job share."""
         common = {"accessModes": ["ReadWriteMany"], "storageClassName": ""}
         yield {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": f"runs-{namespace}"},
-               "spec": {**common, "capacity": {"storage": "1Gi"}, "hostPath": {"path": self.runs.name}}}
+               "spec": {**common, "capacity": {"storage": "1Gi"}, "hostPath": {"path": str(self.runs)}}}
         yield {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "runs", "namespace": namespace},
                "spec": {**common, "volumeName": f"runs-{namespace}", "resources": {"requests": {"storage": "1Gi"}}}}
 
@@ -152,7 +168,7 @@ class Run:
 
     def __init__(self, cluster, name, steps, values=(), every=50, job=(), group="worker", namespace="default"):  # pylint: disable=too-many-arguments
         self.cluster, self.name, self.steps, self.namespace = cluster, name, steps, namespace
-        self.directory = pathlib.Path(cluster.runs.name) / namespace / name
+        self.directory = cluster.runs / namespace / name
         self.overrides = [*self.data, f"steps={steps}", f"checkpoint={{every: {every} steps}}", *job]
         sets = {"image.repository": "localhost/lockstep", "image.tag": "test", "persistence.existingClaim": "runs",
                 "resources.limits.cpu": "400m", "resources.limits.memory": "400Mi", "cluster.terminationGracePeriodSeconds": "60"}

@@ -308,6 +308,10 @@ down() {
     end_containers "$R/node-$i"
     stop "containerd-$i"
   done
+  # Where a containerd has crashed: its shims, then what they have left.
+  pkill -9 -f -- "-address $R/node-" || true
+  find /sys/fs/cgroup/"$CGROUP" /sys/fs/cgroup/*/"$CGROUP" -name cgroup.procs -exec cat {} + 2>/dev/null | sort -u |
+    xargs -r kill -9 2>/dev/null || true
   # Those of our pods: on our bridge, or cut off it.
   for name in "$R"/ipam/pods/*; do
     case ${name##*/} in [0-9]*) ip netns list | awk '/^cni-/ {print $1}' | while read -r name; do

@@ -2,6 +2,7 @@
 """The image and the chart on a real Kubernetes: two nodes with kubelet, containerd and runc. Pods are deleted, a node
 is drained, the Job is scaled, a job is wrong; in every case the bits are those of the run without Kubernetes."""
 import json
+import re
 import time
 import unittest
 
@@ -14,6 +15,7 @@ from on_a_cluster import FEW, OnACluster
 from trainer import Trainer
 
 MANY = 6000  # if one has to do so several times
+LONG = 100000  # it is removed before it ends
 TOLERATIONS = [f"tolerations[{i}].{key}={value}" for i, reason in enumerate(("unreachable", "not-ready")) for key, value in
                {"key": f"node.kubernetes.io/{reason}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": "5"}.items()]
 
@@ -91,6 +93,27 @@ class Pods(OnACluster):
         self.assertIsNone(run.condition())
         self.cluster.revive(node)
         self.check_bits(run)
+
+    def test_a_lost_node_in_a_queue(self):
+        """Kueue ends the lost pod, so that another is made, and taken in, while the node is away."""
+        if kueue.missing():
+            self.skipTest(kueue.missing())
+        queue = self.enterContext(kueue.Kueue(self.cluster.call_kubectl, self.cluster.environment["KUBECONFIG"]))
+        queue.queue("default", cpu="800m", memory="800Mi")
+        queue.local_queue("default", "default")
+        run = self.install(steps=LONG, values=["cluster.replicas=2", "queue.name=training", "cluster.terminationGracePeriodSeconds=20",
+                                               *TOLERATIONS])
+        run.wait_for_step(50, ranks=2)
+        lost, node = run.pod(1), run.node(1)
+        self.assertNotEqual(node, run.node(0))
+        began = time.monotonic()
+        self.cluster.lose(node)
+        self.addCleanup(self.cluster.revive, node)
+        wait_until(lambda: run.ranks() == [2, 1, 2], "two ranks again")
+        print(f"{run.name}: two ranks again after {time.monotonic() - began:.0f} s")
+        self.assertNotEqual(run.pod(1), lost)
+        self.assertEqual(run.node(1), run.node(0))
+        self.assertEqual(run.job()["status"].get("failed", 0), 0)
 
     def test_a_drained_node(self):
         run = self.install(values=["cluster.replicas=3"])
@@ -199,6 +222,19 @@ class Pods(OnACluster):
         self.assertRegex(ended["message"], "^lockstep: .*/nowhere")
         self.assertIn(ended["message"], self.cluster.kubectl("logs", leader))
         self.assertEqual(run.ranks(), [])
+
+    def test_what_pods_wait_for(self):
+        """The command in the notes shows it, while nothing runs."""
+        for name, value, why in (("no-image", "image.tag=nowhere", 'Failed to pull image "localhost/lockstep:nowhere"'),
+                                 ("no-claim", "persistence.existingClaim=nowhere", 'persistentvolumeclaim "nowhere" not found')):
+            with self.subTest(name):
+                began = time.monotonic()
+                self.install(name=name, values=[value])
+                notes = self.cluster.run(self.cluster.helm, "status", name).stdout
+                command = re.search(r"(?m)^waits: +(kubectl .*)", notes)[1]
+                wait_until(lambda command=command, why=why: why in self.cluster.run(
+                    "sh", "-c", f"PATH={self.cluster.bin}:$PATH {command}").stdout, why)
+                print(f"{name}: said after {time.monotonic() - began:.0f} s")
 
     def test_a_report_before_the_job(self):
         run = self.install(steps=FEW, values=["cluster.replicas=2", "cluster.spread=required", "cluster.checkHosts=true"])

@@ -13,6 +13,7 @@ from kube_tools import ROOT, programs
 
 sys.path.insert(0, str(ROOT / "tests"))
 from free_ports import free_port  # noqa: E402  pylint: disable=wrong-import-position
+from shared import ENDS_WITH_US  # noqa: E402  pylint: disable=wrong-import-position
 
 HERE = pathlib.Path(__file__).parent
 READY = 120  # seconds for what takes one or two on an idle machine
@@ -65,7 +66,7 @@ class ControlPlane:
 
     def start(self, name, program, *arguments):
         with open(self.folder / f"{name}.log", "wb") as log:
-            self.processes.append(subprocess.Popen([program, *map(str, arguments)], stdin=subprocess.DEVNULL, stdout=log,
+            self.processes.append(subprocess.Popen([*ENDS_WITH_US, program, *map(str, arguments)], stdin=subprocess.DEVNULL, stdout=log,
                                                    stderr=subprocess.STDOUT, cwd=self.folder))
 
     def user(self, name, groups):
@@ -145,7 +146,7 @@ class ControlPlane:
                      json.dumps({"status": {"allocatable": room, "capacity": room}}))
 
     def define(self):
-        """Defines the resources of the MPI Operator, the Prometheus Operator and JobSet."""
+        """Defines the resources of tools/definitions."""
         for path in sorted((programs("definitions").parent / "definitions").glob("*.yaml")):
             self.kubectl("apply", "--server-side", "-f", path)
         wait_for_definitions(self.kubectl)

@@ -12,6 +12,7 @@ import tempfile
 import yaml
 from control_plane import free_port, until
 from kube_tools import programs
+from shared import ENDS_WITH_US
 
 
 class Controller:
@@ -85,7 +86,7 @@ class Controller:
             "webhook": {"host": "127.0.0.1", "port": self.port, "certDir": self.folder.name}, **config}))
         with self.path("log").open("wb") as log:
             self.process = subprocess.Popen(  # pylint: disable=consider-using-with
-                [*prefix, self.bin / self.name, f"--config={file}", f"--kubeconfig={self.kubeconfig}", *words],
+                [*ENDS_WITH_US, *prefix, self.bin / self.name, f"--config={file}", f"--kubeconfig={self.kubeconfig}", *words],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, cwd=self.folder.name)
 
     def wait_for(self, thing):

@@ -153,6 +153,17 @@ class Entrypoint(unittest.TestCase):
         self.assertEqual(pods.run(), [0, 0], pods.read("log-0"))
         self.assertEqual((pathlib.Path(self.folder) / "runs/default/run1/events.jsonl").stat().st_uid, 1000650000)
 
+    def test_a_user_that_nobody_has_named(self):
+        pods = RenderedPods(self.folder)
+        pods.folder.chmod(0o777)
+        user = ["setpriv", "--reuid", "1000650000", "--regid", "1000", "--clear-groups"]
+        with pods.hosts:
+            done = subprocess.run([*pods.hosts.prefix(0), *user, PROGRAM, *(pods.moved(word, 0) for word in pods.container["args"])],
+                                  capture_output=True, text=True, check=False)
+        self.assertEqual((done.returncode, done.stderr), (78, (
+            "lockstep: expected a user name for the id 1000650000, found none in /etc/passwd: sshd needs one; run the pod as the image's "
+            "user (runAsUser: 1000)\n")))
+
     def test_helm_test_reports(self):
         pods = RenderedPods(self.folder, test=True)
         self.assertEqual(pods.run(), [0, 0], pods.read("log-0"))

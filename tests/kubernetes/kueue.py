@@ -54,7 +54,7 @@ class Kueue(Controller):
                   f"cp {self.folder.name}/tls.* /etc/kueue/metrics/certs/ && exec \"$@\"")
         self.launch({"apiVersion": "config.kueue.x-k8s.io/v1beta2",
                      "integrations": {"frameworks": ["batch/job", "jobset.x-k8s.io/jobset", "kubeflow.org/mpijob", "pod"]}},
-                    "--feature-gates=VisibilityOnDemand=false,ElasticJobsViaWorkloadSlices=true",
+                    "--feature-gates=VisibilityOnDemand=false,ElasticJobsViaWorkloadSlices=true,FailureRecoveryPolicy=true",
                     prefix=["unshare", "--mount", "sh", "-c", script, "sh"])
         self.wait_for(self.flavor("plain"))
 

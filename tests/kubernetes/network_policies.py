@@ -43,7 +43,7 @@ class NetworkPolicies:
         host, port = server["server"].removeprefix("https://").rsplit(":", 1)
         with open(self.cluster.state / "log/network-policies.log", "wb") as log:
             self.process = subprocess.Popen(  # pylint: disable=consider-using-with
-                ["unshare", "--mount", "sh", "-c", SCRIPT_IN_RUN, "sh", program, f"--nfqueue-id={QUEUE}", "--hostname-override=node-0",
+                ["setpriv", "--pdeathsig", "INT", "unshare", "--mount", "sh", "-c", SCRIPT_IN_RUN, "sh", program, f"--nfqueue-id={QUEUE}", "--hostname-override=node-0",
                  f"--metrics-bind-address=127.0.0.1:{free_port()}", "--v=2"], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                 env={**os.environ, "KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": port, 
                      "CA": base64.b64decode(server["certificate-authority-data"]).decode(), "TOKEN": config["users"][0]["user"]["token"]})

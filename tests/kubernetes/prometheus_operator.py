@@ -15,6 +15,7 @@ import yaml
 from control_plane import until, wait_for_definitions
 from controller import Controller
 from free_ports import free_port
+from shared import ENDS_WITH_US
 
 API = "monitoring.coreos.com/v1"
 
@@ -55,7 +56,7 @@ class PrometheusOperator(Controller):
     def run(self, program, *words, **variables):
         with self.path("log").open("ab") as log:
             self.processes.append(subprocess.Popen(  # pylint: disable=consider-using-with
-                [self.bin / program, *words], stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.folder.name,
+                [*ENDS_WITH_US, self.bin / program, *words], stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.folder.name,
                 env={**os.environ, **variables}))
 
     def prometheus(self, name, labels):

@@ -17,7 +17,7 @@ import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from free_ports import free_port  # noqa: E402  pylint: disable=wrong-import-position
-from shared import OPEN_MPI, PATIENCE, wait_until  # noqa: E402  pylint: disable=wrong-import-position
+from shared import ENDS_WITH_US, OPEN_MPI, PATIENCE, wait_until  # noqa: E402  pylint: disable=wrong-import-position
 
 PROGRAM = os.environ["LOCKSTEP"]
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -58,7 +58,7 @@ class Prometheus:
         (self.folder / "prometheus.yml").write_text(json.dumps(config))  # JSON is YAML
         self.log = open(self.folder / "log", "w", encoding="utf-8")  # pylint: disable=consider-using-with
         self.process = subprocess.Popen(  # pylint: disable=consider-using-with
-            [program, f"--config.file={self.folder}/prometheus.yml", f"--storage.tsdb.path={self.folder}/data",
+            [*ENDS_WITH_US, program, f"--config.file={self.folder}/prometheus.yml", f"--storage.tsdb.path={self.folder}/data",
              f"--web.listen-address=127.0.0.1:{self.port}"], stdout=self.log, stderr=self.log)
         wait_until(self.ready, "Prometheus")
 

@@ -24,7 +24,7 @@ class VersityGateway:
         self.folder = tempfile.TemporaryDirectory()
         self.address, self.port = address, free_ports.free_port()
         self.process = subprocess.Popen(
-            [kube_tools.programs("s3") / "versitygw", "--port", f"{address}:{self.port}", "--access", s3_server.KEY_ID,
+            [*shared.ENDS_WITH_US, kube_tools.programs("s3") / "versitygw", "--port", f"{address}:{self.port}", "--access", s3_server.KEY_ID,
              "--secret", s3_server.SECRET, "--quiet", "posix", self.folder.name],
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         shared.wait_until(self.makes_the_bucket, "versitygw answers")

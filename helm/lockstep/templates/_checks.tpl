@@ -308,8 +308,11 @@ which in NVIDIA_VISIBLE_DEVICES or CUDA_VISIBLE_DEVICES. */}}
 {{- define "lockstep.checkRunDirectory" -}}
 {{- $job := .root.Values.job | default dict -}}
 {{- if and $job (not (include "lockstep.persistent" .root)) (gt (int .all.pods) 1) -}}
-  {{- if ne (toString (dig "checkpoint" "" $job)) "never" -}}
-    {{- fail (printf "persistence: expected a volume for the checkpoints that all %d pods share, found none; set persistence.enabled=true or persistence.existingClaim, or set `checkpoint: never` in the job" (int .all.pods)) -}}
+  {{- $checkpoint := dig "checkpoint" "" $job -}}
+  {{- if ne (toString $checkpoint) "never" -}}
+    {{- $found := "none" -}}
+    {{- if kindIs "map" $checkpoint -}}{{- with get $checkpoint "copy_to" -}}{{- $found = printf "none, and copies in %s do not take its place" . -}}{{- end -}}{{- end -}}
+    {{- fail (printf "persistence: expected a volume for the checkpoints that all %d pods share, found %s; set persistence.enabled=true or persistence.existingClaim, or set `checkpoint: never` in the job" (int .all.pods) $found) -}}
   {{- end -}}
 {{- end -}}
 {{- if and .all.elastic (not (include "lockstep.persistent" .root)) -}}

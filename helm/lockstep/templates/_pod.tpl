@@ -103,6 +103,10 @@ volumes:
 {{- define "lockstep.podAnnotations" -}}
 {{- $v := .root.Values -}}
 {{- $notes := dict "sidecar.istio.io/inject" "false" -}}
+{{- if and (include "lockstep.anyLeads" .root) (not (hasKey . "test")) -}}
+  {{- /* A lock decides which pod leads, also when one lives on that Kueue has given up; its successor waits for a leader. */ -}}
+  {{- $_ := set $notes "kueue.x-k8s.io/safe-to-forcefully-terminate" "true" -}}
+{{- end -}}
 {{- if and $v.observability.annotations (not (hasKey . "test")) -}}
   {{- $_ := set $notes "prometheus.io/scrape" "true" -}}
   {{- $_ := set $notes "prometheus.io/port" (printf "%d" (int $v.observability.port)) -}}

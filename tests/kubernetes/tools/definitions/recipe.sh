@@ -13,6 +13,9 @@ mkdir -p "$BIN/../definitions"
 definitions mpi-operator github.com/kubeflow/mpi-operator@v0.8.0 manifests/base/kubeflow.org_mpijobs.yaml
 definitions jobset sigs.k8s.io/jobset@v0.10.1 config/components/crd/bases/jobset.x-k8s.io_jobsets.yaml
 definitions coscheduling sigs.k8s.io/scheduler-plugins@v0.33.5 config/crd/bases/scheduling.x-k8s.io_podgroups.yaml
+groups=(nodeinfo.volcano.sh_numatopologies scheduling.volcano.sh_{podgroups,queues})
+groups=("${groups[@]/#/config/crd/volcano/bases/}")
+definitions volcano volcano.sh/volcano@v1.8.2 "${groups[@]/%/.yaml}"
 runtimes=(clustertrainingruntimes trainingruntimes trainjobs)
 runtimes=("${runtimes[@]/#/manifests/base/crds/trainer.kubeflow.org_}")
 definitions trainer github.com/kubeflow/trainer/v2@v2.1.0 "${runtimes[@]/%/.yaml}"
