@@ -81,6 +81,19 @@ def trips(folder, draw):
     write_table(folder / "trips.csv", ["distance", "hour", "rain", "minutes", "fare"], [trip() for _ in range(4000)])
 
 
+def homes(folder, draw):
+    """A home's size, age, garden and place, of which follow both what it is and its price."""
+    def home():
+        size, age, place = round(draw.uniform(25, 180)), draw.randrange(120), draw.choice(["centre", "town", "village"])
+        garden = round(draw.expovariate(1 / (30 if place == "centre" else 250)))
+        score = size / 45 + garden / 120 - 3.2 - 1.2 * (place == "centre") + draw.gauss(0, 0.5)
+        kind = "flat" if score < 0 else "terrace" if score < 1.6 else "villa"
+        price = size * {"centre": 0.062, "town": 0.041, "village": 0.028}[place] * (1.25 - age / 300) + garden / 900
+        return [size, age, garden, place, kind, round(price * (1.2 if kind == "villa" else 1) + draw.gauss(0, 0.3), 2)]
+
+    write_table(folder / "homes.csv", ["size", "age", "garden", "place", "kind", "price"], [home() for _ in range(3000)])
+
+
 def ratings(folder, draw):
     """What 150 users think of 100 films, from 1 to 5: both have three hidden tastes."""
     users, films = ([[draw.gauss(0, 1) for _ in range(3)] for _ in range(count)] for count in (150, 100))
@@ -218,6 +231,27 @@ def symbols(folder, draw):
                 (place / f"{i:02}.png").write_bytes(png(with_noise(drawn(symbol, draw), draw, 0.1)))
 
 
+def shapes(folder, draw):
+    """Discs and squares in front of noise, and masks that say of each pixel what it is; edges of both count nowhere (255)."""
+    rows, place = [], folder / "shapes"
+    place.mkdir(parents=True, exist_ok=True)
+    for i in range(600):
+        image = [[draw.uniform(0.1, 0.4)] * DRAWN for _ in range(DRAWN)]
+        mask = [[0] * DRAWN for _ in range(DRAWN)]
+        for _ in range(draw.randrange(1, 3)):
+            kind, x, y, size, shade = draw.choice([1, 2]), draw.uniform(6, 22), draw.uniform(6, 22), draw.uniform(4, 7), draw.uniform(0.7, 1)
+            for r in range(DRAWN):
+                for c in range(DRAWN):
+                    away = math.hypot(c - x, r - y) if kind == 1 else max(abs(c - x), abs(r - y))
+                    if away < size + 0.5:
+                        mask[r][c] = kind if away < size - 0.5 else 255
+                        image[r][c] = shade
+        (place / f"image{i:03}.png").write_bytes(png(with_noise(image, draw, 0.08)))
+        (place / f"mask{i:03}.png").write_bytes(png(mask))
+        rows.append([f"image{i:03}.png", f"mask{i:03}.png"])
+    write_table(place / "shapes.csv", ["image", "mask"], rows)
+
+
 def stains(folder, draw):
     """The same signs twice: with much noise and a blot, and clean. A CSV says which images belong together."""
     rows, place = [], folder / "stains"
@@ -234,7 +268,7 @@ def stains(folder, draw):
     write_table(place / "stains.csv", ["dirty", "clean", "label"], rows)
 
 
-SETS = {made.__name__: made for made in (churn, species, songs, trips, ratings, load, gestures, faults, reviews, symbols, stains)}
+SETS = {made.__name__: made for made in (churn, species, songs, trips, homes, ratings, load, gestures, faults, reviews, symbols, stains, shapes)}
 
 
 def main():

@@ -38,6 +38,13 @@ class Image {
   [[nodiscard]] std::uint8_t* row(std::int64_t y) { return pixels_.data() + y * width_ * channels_; }
   [[nodiscard]] std::span<std::uint8_t> pixels() { return pixels_; }
 
+  /// Whether pixels are numbers of classes (Feature::Kind::mask). A step takes the nearest pixel then, outside() where
+  /// there is none, and leaves values alone.
+  [[nodiscard]] bool is_mask() const { return is_mask_; }
+  void set_mask(bool is_mask) { is_mask_ = is_mask; }
+  /// What lies outside of the image: black, or of masks what does not count.
+  [[nodiscard]] std::uint8_t outside() const { return is_mask_ ? 255 : 0; }
+
   /// Copies these pixels.
   void assign(const ImageView& source) {
     height_ = source.height, width_ = source.width, channels_ = source.channels;
@@ -57,6 +64,7 @@ class Image {
  private:
   std::vector<std::uint8_t> pixels_, old_;
   std::int64_t height_ = 0, width_ = 0, channels_ = 0;
+  bool is_mask_ = false;
 };
 
 /// One step. It must depend only on the image and on what it draws from `random`: that stream is keyed by the job's
@@ -77,6 +85,7 @@ struct PixelRectangle {
 
 /// Where the pixels of the result come from: pixel (y, x) is pixel (y + down, x + right) of the input [height, width],
 /// which is first mirrored left to right if `flip` is 1. It is black where the input has no such pixel, and in `hole`.
+/// Masks have no hole.
 struct PixelMove {
   std::int32_t height = 0, width = 0, flip = 0, down = 0, right = 0;
   PixelRectangle hole;
@@ -97,6 +106,7 @@ struct AugmentDef {
   std::vector<AttributeSpec> attributes;
   std::string shorthand;  ///< the attribute that a bare value sets: `rotate: 15`; empty: none
   bool random = true;     ///< false: the step draws nothing, and so may also be used in `prepare:`
+  bool masks = false;     ///< its apply() knows of masks (Image::is_mask), as those of all MoveSteps do
   std::function<std::unique_ptr<AugmentStep>(const Attributes&)> make;
 };
 

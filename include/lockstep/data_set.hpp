@@ -19,12 +19,19 @@ struct Feature {
     tokens,   ///< i32 [length]
     tensor,   ///< anything else, passed through as it is
     columns,  ///< f32 [elements of DataSetInfo::columns], a row of a table; NaN: missing
+    mask,     ///< u8 [height, width, 1]: of each pixel of the sample's first image the class, a number of `classes`, or
+              ///< kIgnoredPixel. Augmentation moves it with the image; a step gets i32 [height, width]
     weight,   ///< f32 [], at least 0: how much the sample's loss counts in training; it does not feed the model
   };
   std::string name;  ///< "image", "label", "left"
   Kind kind = Kind::tensor;
   TensorSpec spec;
+  std::vector<std::string> classes = {};  ///< of a mask, and of a label that is one of several targets: what its
+                                          ///< numbers stand for
 };
+
+/// In masks: a pixel that counts neither in the loss nor in metrics.
+inline constexpr std::uint8_t kIgnoredPixel = 255;
 
 /// A column of a table. A column of numbers is one element of the feature; a column of categories is one element for
 /// each category, which is 1 for the row's own. If values are missing, one more element is 1 for those.

@@ -77,7 +77,9 @@ struct Node {
   DType compute_type = DType::f32;     ///< operands of matrix multiplications are rounded to this type
   bool fast_float32 = false;           ///< libraries may round operands in float32, where that makes them faster
   bool low_precision_weights = false;  ///< weights are read from copies in the compute type
-  const OpDef* epilogue = nullptr;     ///< set by lowering: the node's own kernel also applies this op to its output
+  std::vector<std::string>
+      classes;  ///< of a metric with OpDef::of_class: what it calls classes; empty: it has one value
+  const OpDef* epilogue = nullptr;  ///< set by lowering: the node's own kernel also applies this op to its output
 };
 
 struct Graph {
@@ -87,6 +89,7 @@ struct Graph {
   std::vector<ValueId> parameters;  ///< in order of first use
   std::vector<ValueId> states;
   ValueId output = -1;                ///< the model's prediction
+  std::vector<ValueId> outputs;       ///< without a loss, of several predictions: those that `output` joins
   std::int32_t loss = -1;             ///< index of the loss node; -1: none
   std::vector<std::int32_t> metrics;  ///< indices of the metric nodes
 

@@ -70,12 +70,16 @@ struct SourceOptions {
                                                 ///< label)
   SourcePart part = SourcePart::automatic;      ///< idx, cifar
   Tokenizer tokenizer = Tokenizer::characters;  ///< text
-  std::string tokenizer_file;       ///< text: a tokenizer.json, or a folder with one or with vocab.json and merges.txt;
-                                    ///< empty: `tokenizer`
-  std::int64_t context = 0;         ///< text, tokens: window length
-  double masked = 0;                ///< text, tokens: share of a window that is hidden and predicted; 0: the next token
-                                    ///< is predicted instead
-  std::vector<std::string> target;  ///< table: columns to predict
+  std::string tokenizer_file;  ///< text: a tokenizer.json, or a folder with one or with vocab.json and merges.txt;
+                               ///< empty: `tokenizer`
+  std::int64_t context = 0;    ///< text, tokens: window length
+  double masked = 0;           ///< text, tokens: share of a window that is hidden and predicted; 0: the next token
+                               ///< is predicted instead
+  std::string mask;            ///< csv: the column of masks; empty: none
+  std::vector<std::string> classes;  ///< csv: what the numbers of the masks' pixels stand for
+  std::vector<std::string> target;   ///< table: columns to predict
+  bool targets_apart = false;  ///< table: several are a feature each, by their names, as a job with several losses
+                               ///< needs them (follows from these); else one vector of numbers, `label`
   std::vector<std::string> features;     ///< table: columns to predict from; empty: all others
   std::vector<std::string> categorical;  ///< table: columns of numbers that are names of categories
   std::string weight;                    ///< table: the column of the rows' weights; empty: none
@@ -188,6 +192,10 @@ struct LossOptions {
   std::string kind = "cross_entropy";
   Attributes attributes;         ///< of the loss op
   std::string target = "label";  ///< the graph input it reads
+  // Of several losses:
+  std::string name;    ///< before its metrics, "kind/accuracy"; empty in the file: the target's
+  std::string output;  ///< the layer whose output it reads; empty: the model's
+  double weight = 1;   ///< its factor in their sum
 };
 
 struct EvaluateOptions {
@@ -274,7 +282,10 @@ struct Job {
   std::int64_t steps = 0;   ///< exactly one of steps and epochs is not 0
   double epochs = 0;
   LossOptions loss;
-  std::vector<std::string> metrics;
+  std::vector<LossOptions> losses;   ///< several, of one model: instead of `loss`, which is not used then
+  std::vector<std::string> metrics;  ///< "accuracy"; of several losses "kind/accuracy"
+  /// What each of several losses has on its own ("kind/loss"), and the metrics.
+  [[nodiscard]] std::vector<std::string> reported() const;
   OptimizerOptions optimizer;
   LearningRateOptions learning_rate;
   double clip_norm = 0;  ///< 0: off

@@ -10,6 +10,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -162,6 +163,7 @@ enum class OpKind : std::uint8_t {
   metric,  ///< inputs and outputs as a loss, without a gradient; reported as sum of values / sum of counts. With
            ///< `report` the first output may be [b, k], k values of a sample
   fused,   ///< a layer that only lowering makes, of several others; no model can name it
+  sum,     ///< two losses as one: inputs (loss, count) of both, outputs as a loss; made where a job has several losses
 };
 
 class OpDef {
@@ -184,6 +186,13 @@ class OpDef {
   bool root = false;         ///< metrics: reported as the root of sum / sum (rmse)
   /// Metrics: what is reported of the sums over all samples, of each value and, last, of the count (r2, mean_iou).
   std::function<double(std::span<const double> sums)> report;
+  /// Metrics that also have a value for each class, reported as CLASS/NAME where classes have names (Node::classes):
+  /// the values, NaN for a class that does not occur.
+  struct OfClass {
+    std::string name;
+    std::function<std::vector<double>(std::span<const double> sums)> values;
+  };
+  std::optional<OfClass> of_class;
   bool whole_numbers = false;    ///< metrics: values and counts are whole numbers, whose sums need no order
   bool higher_is_better = true;  ///< metrics: for `best` and `early_stop`
 

@@ -71,10 +71,11 @@ def best_of(validation: Columns, metric: str, direction: str, place: str) -> Bes
     """Raises MissingError if the metric was not evaluated, or nobody says whether more of it is better."""
     if direction not in DIRECTIONS:
         raise MissingError("direction", f"one of {', '.join(DIRECTIONS)}", f"'{direction}'", "auto is the default")
-    if direction == "auto" and metric not in HIGHER_IS_BETTER:
+    plain = metric.rpartition("/")[2]  # of several losses the name of one precedes: kind/accuracy
+    if direction == "auto" and plain not in HIGHER_IS_BETTER:
         raise MissingError(f"metric '{metric}'", "a metric of lockstep's own", "another",
                            "say direction='maximize' or direction='minimize'")
-    higher = HIGHER_IS_BETTER[metric] if direction == "auto" else direction == "maximize"
+    higher = HIGHER_IS_BETTER[plain] if direction == "auto" else direction == "maximize"
     best = None
     for step, value in zip(validation.get("step", []), validation.get(metric, [])):
         if value is None or math.isnan(value):
@@ -82,7 +83,7 @@ def best_of(validation: Columns, metric: str, direction: str, place: str) -> Bes
         if best is None or (value > best.value if higher else value < best.value):
             best = Best(metric, value, step)
     if best is None:
-        known = ", ".join(name for name in validation if name in HIGHER_IS_BETTER) or "none"
+        known = ", ".join(name for name in validation if name.rpartition("/")[2] in HIGHER_IS_BETTER) or "none"
         raise MissingError(place, f"an evaluation with a finite '{metric}'", known,
                            "name one of the job's metrics, and a job with evaluate")
     return best

@@ -42,6 +42,8 @@ std::string kind_name(Feature::Kind kind) {
       return "tensor";
     case Feature::Kind::columns:
       return "columns";
+    case Feature::Kind::mask:
+      return "mask";
     case Feature::Kind::weight:
       return "weight";
   }

@@ -62,6 +62,11 @@ constexpr std::size_t kExcerpt = 160;    // bytes of a text
 
 /// A prediction of one number for each pixel or token has no classes to count by sample.
 void require_rows(const train::LoadedModel& model) {
+  if (!model.job().losses.empty()) {
+    throw Error(ExitCode::usage, fmt::format("eval --details: expected a job with one loss, found {}; leave out "
+                                             "--details: the metrics of each are told",
+                                             model.job().losses.size()));
+  }
   const Shape& shape = model.prediction_shape();
   if (ensemble::meaning_of(model.job().loss.kind) == ensemble::Meaning::values || shape.size() <= 1) return;
   throw Error(ExitCode::usage, fmt::format("eval --details: expected a model that predicts one class, some labels or "

@@ -29,7 +29,8 @@ struct PredictOptions {
   bool print = true;    ///< false: on ranks that only compute
 };
 
-/// What a sample is said to be: probabilities, or values.
+/// What a sample is said to be: probabilities, or values. Of a model with several outputs, those of all, one after the
+/// other, each as its loss reads it (ensemble::meaning_of).
 struct SamplePrediction {
   bool probabilities = false;
   std::vector<double> values;
@@ -48,8 +49,12 @@ using PredictSet = std::function<std::vector<SamplePrediction>(const DataSet&)>;
 /// `--log csv`: a line; fields are quoted where they must be.
 void print_csv(const std::vector<std::string>& fields);
 /// The names of a prediction's numbers: classes, of two with one number the second; a table's targets; or value,
-/// value2, ...
+/// value2, ...; of several outputs kind/cat, price, box/1, ...
 [[nodiscard]] std::vector<std::string> value_names(const train::LoadedModel& model, std::size_t values);
+
+/// A sample's predictions where a model has several outputs; `label`: what the sample is called under `key`.
+void print_outputs(const train::LoadedModel& model, const PredictOptions& options, const std::string& key,
+                   const std::vector<std::string>& label, const SamplePrediction& prediction);
 
 /// `model`: says what samples and predictions are like; `predict` predicts them.
 void predict_images(const train::LoadedModel& model, const PredictOptions& options, const PredictSet& predict);

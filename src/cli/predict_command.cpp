@@ -74,6 +74,11 @@ int predict(PredictArguments& arguments, Communicator& communicator, const JobFi
     return predict_on_ranks(model, set, communicator, arguments.options.logits);
   };
   if (has(info, Feature::Kind::tokens)) {
+    if (model.outputs().size() > 1) {
+      throw Error(ExitCode::usage, fmt::format("predict: expected a model of text with one output, found {}; text is "
+                                               "generated from the only one",
+                                               model.outputs().size()));
+    }
     predict_text(model, arguments.options);
   } else if (arguments.options.has_prompt) {
     throw Error(ExitCode::usage, fmt::format("--prompt: this job trains on {}, not on text; give {} files instead",

@@ -159,7 +159,7 @@ void require_images(const train::LoadedModel& model, const PredictOptions& optio
                                              "text are supported",
                                              input.name));
   }
-  if (!options.to.empty()) return;
+  if (!options.to.empty() || model.outputs().size() > 1) return;
   if (model.prediction_shape().size() > 1) {
     throw Error(ExitCode::usage, fmt::format("predict: expected a model that predicts classes or numbers, found one "
                                              "that predicts {} for each sample; for images give a folder to write them "
@@ -216,6 +216,10 @@ void predict_images(const train::LoadedModel& model, const PredictOptions& optio
   }
   if (options.csv && options.print) return print_images_csv(model, samples, predictions);
   for (std::size_t i = 0; options.print && i < predictions.size(); ++i) {
+    if (model.outputs().size() > 1) {
+      print_outputs(model, options, "files", samples.files_of(i), predictions[i]);
+      continue;
+    }
     print_sample(model, options, samples.files_of(i), predictions[i]);
   }
 }

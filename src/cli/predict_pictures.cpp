@@ -9,6 +9,7 @@
 #include "checkpoint/files.hpp"
 #include "cli/predict.hpp"
 #include "data/picture.hpp"
+#include "ensemble/combine.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::cli {
@@ -29,6 +30,22 @@ data::Picture picture_of(const std::vector<double>& values, const Shape& shape) 
     for (std::size_t c = 0; c < 3; ++c) picture.pixels[3 * i + c] = byte(i, channels == 1 ? 0 : c);
   }
   return picture;
+}
+
+/// Scores of classes for each pixel, as many as a file can number.
+bool predicts_mask(const train::LoadedModel& model) {
+  const Shape& shape = model.prediction_shape();
+  return model.job().loss.kind == "cross_entropy" && shape.size() == 3 && shape[2] > 1 && shape[2] <= kIgnoredPixel;
+}
+
+/// The likeliest class of each pixel.
+std::string mask_of(const std::vector<double>& values, const Shape& shape) {
+  const auto classes = static_cast<std::size_t>(shape[2]);
+  std::vector<std::uint8_t> mask;
+  for (std::size_t at = 0; at < values.size(); at += classes) {
+    mask.push_back(static_cast<std::uint8_t>(ensemble::largest_of(std::span(values).subspan(at, classes))));
+  }
+  return data::mask_png(mask, shape[0], shape[1]);
 }
 
 /// The path of each sample's picture. Throws Error(usage) for two of one name, Error(cannot_create) for one that is
@@ -55,7 +72,14 @@ std::vector<std::string> paths_in(const std::string& folder, const std::vector<s
 }  // namespace
 
 void require_pictures(const train::LoadedModel& model) {
+  if (model.outputs().size() > 1) {
+    throw Error(ExitCode::usage,
+                fmt::format("--to: expected a model with one output, an image, found one with {}; leave "
+                            "out --to",
+                            model.outputs().size()));
+  }
   const Shape& shape = model.prediction_shape();
+  if (predicts_mask(model)) return;
   if (shape.size() != 3 || (shape[2] != 1 && shape[2] != 3) || model.job().loss.kind == "cross_entropy") {
     throw Error(ExitCode::usage,
                 fmt::format("--to: expected a model that predicts images, [height, width, 1 or 3], found "
@@ -79,8 +103,10 @@ void write_pictures(const train::LoadedModel& model, const std::string& folder,
   fs::create_directories(folder, failed);
   if (failed) throw Error(ExitCode::cannot_create, fmt::format("{}: {}", folder, failed.message()));
   for (std::size_t i = 0; i < paths.size(); ++i) {
-    const data::Picture picture = picture_of(predictions[i].values, model.prediction_shape());
-    checkpoint::write_whole(checkpoint::real_files(), paths[i], data::png_of(picture));
+    const Shape& shape = model.prediction_shape();
+    const std::vector<double>& values = predictions[i].values;
+    checkpoint::write_whole(checkpoint::real_files(), paths[i],
+                            predicts_mask(model) ? mask_of(values, shape) : data::png_of(picture_of(values, shape)));
     fmt::print("wrote {}\n", paths[i]);
   }
 }

@@ -44,11 +44,20 @@ std::vector<SamplePrediction> predict_on_ranks(train::LoadedModel& model, const 
       }
     }
   }
-  const auto meaning = logits ? ensemble::Meaning::values : ensemble::meaning_of(model.job().loss.kind);
-  std::vector<SamplePrediction> predictions;
+  std::vector<SamplePrediction> predictions(samples);
   for (std::size_t i = 0; i < samples; ++i) {
-    predictions.push_back({meaning != ensemble::Meaning::values,
-                           ensemble::read_prediction(meaning, std::span(all).subspan(i * width, width))});
+    for (const train::ModelOutput& output : model.outputs()) {
+      const auto meaning = logits ? ensemble::Meaning::values : ensemble::meaning_of(output.loss);
+      // Of classes for each pixel or token, each has probabilities of its own.
+      const bool rows = meaning == ensemble::Meaning::classes && output.shape.size() > 1;
+      const std::size_t row = rows ? static_cast<std::size_t>(output.shape.back()) : output.size;
+      for (std::size_t at = 0; at < output.size; at += row) {
+        const auto values =
+            ensemble::read_prediction(meaning, std::span(all).subspan(i * width + output.first + at, row));
+        predictions[i].values.insert(predictions[i].values.end(), values.begin(), values.end());
+      }
+      predictions[i].probabilities = meaning != ensemble::Meaning::values && model.outputs().size() == 1;
+    }
   }
   return predictions;
 }

@@ -75,7 +75,9 @@ void predict_table(const train::LoadedModel& model, const PredictOptions& option
   }
   for (std::int64_t id = 0; options.print && id < rows->size(); ++id) {
     const SamplePrediction& row = predictions[static_cast<std::size_t>(id)];
-    if (row.values.size() == info.class_names.size() && row.probabilities) {
+    if (model.outputs().size() > 1) {
+      print_outputs(model, options, "row", {rows->name(id)}, row);
+    } else if (row.values.size() == info.class_names.size() && row.probabilities) {
       print_row_classes(rows->name(id), row, info, options);
     } else {
       print_row_values(rows->name(id), row, names, options);

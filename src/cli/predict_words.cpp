@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "cli/predict.hpp"
 #include "config/files.hpp"
@@ -30,7 +32,48 @@ std::vector<std::string> images_in(const std::string& folder) {
   return found;
 }
 
+std::string name_of_value(const train::ModelOutput& output, std::size_t i) {
+  return output.classes.size() == output.size ? output.classes[i] : std::to_string(i + 1);
+}
+
+/// Of the output's values, in the order of `i`.
+std::string output_text(const train::ModelOutput& output, const std::vector<double>& values,
+                        const std::vector<std::size_t>& order) {
+  if (output.shape.size() > 1)
+    return fmt::format("  {}  {} numbers; see --log csv\n", output.name, to_string(output.shape));
+  if (output.size == 1) return fmt::format("  {}  {:.6g}\n", output.name, values[0]);
+  std::string text = fmt::format("  {}\n", output.name);
+  for (const std::size_t i : order) text += fmt::format("    {:>8.4f}  {}\n", values[i], name_of_value(output, i));
+  return text;
+}
+
 }  // namespace
+
+void print_outputs(const train::LoadedModel& model, const PredictOptions& options, const std::string& key,
+                   const std::vector<std::string>& label, const SamplePrediction& prediction) {
+  using Json = nlohmann::ordered_json;
+  Json line = {{"event", "predict"}, {key, key == "row" ? Json(label.front()) : Json(label)}};
+  std::string text;
+  for (const std::string& word : label) text += word + "\n";
+  for (const train::ModelOutput& output : model.outputs()) {
+    const auto first = prediction.values.begin() + static_cast<std::ptrdiff_t>(output.first);
+    const std::vector<double> values(first, first + static_cast<std::ptrdiff_t>(output.size));
+    const bool of_classes = output.classes.size() == output.size && !options.logits;
+    std::vector<std::size_t> order(output.size);
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    if (of_classes) order = largest(values, options.top);
+    text += output_text(output, values, order);
+    Json& of_output = line["outputs"][output.name];
+    for (const std::size_t i : order) {
+      if (of_classes) {
+        of_output["classes"].push_back({{"name", output.classes[i]}, {"index", i}, {"probability", values[i]}});
+      } else {
+        of_output["values"].push_back(values[i]);
+      }
+    }
+  }
+  fmt::print("{}", options.json ? line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n" : text);
+}
 
 std::vector<std::string> files_of_words(const std::vector<std::string>& words) {
   std::vector<std::string> files;
@@ -62,6 +105,15 @@ void print_csv(const std::vector<std::string>& fields) {
 }
 
 std::vector<std::string> value_names(const train::LoadedModel& model, std::size_t values) {
+  if (model.outputs().size() > 1) {
+    std::vector<std::string> names;
+    for (const train::ModelOutput& output : model.outputs()) {
+      for (std::size_t i = 0; i < output.size; ++i) {
+        names.push_back(output.size == 1 ? output.name : fmt::format("{}/{}", output.name, name_of_value(output, i)));
+      }
+    }
+    return names;
+  }
   const auto& classes = model.data().class_names;
   if (classes.size() == values) return classes;
   if (classes.size() == 2 && values == 1) return {classes[1]};  // of binary cross entropy: the positive one

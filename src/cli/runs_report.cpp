@@ -14,6 +14,7 @@
 #include "cli/report_page.hpp"
 #include "cli/svg_chart.hpp"
 #include "core/whole_file.hpp"
+#include "graph/model_graph.hpp"
 #include "lockstep/trainer.hpp"
 #include "telemetry/text.hpp"
 
@@ -211,8 +212,7 @@ std::optional<std::string> stored_job(const std::string& run_directory) {
 
 bool higher_is_better(const std::string& metric) {
   static const Registries registries = Registries::built_in();
-  const OpDef* op = registries.ops.find(metric);
-  return op != nullptr && op->kind == OpKind::metric && op->higher_is_better;
+  return lockstep::higher_is_better(registries.ops, metric);
 }
 
 std::optional<BestEvaluation> best_evaluation(const RunEvents& run, const std::string& metric) {

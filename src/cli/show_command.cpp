@@ -85,7 +85,7 @@ std::string op_text(const Node& node) {
 }
 
 std::string fill_of(const OpDef& op) {
-  if (op.kind == OpKind::loss) return "#f4cccc";
+  if (op.kind == OpKind::loss || op.kind == OpKind::sum) return "#f4cccc";
   if (op.kind == OpKind::metric) return "#d9ead3";
   return "#dbe8f6";
 }

@@ -12,6 +12,7 @@
 #include "cli/ranks.hpp"
 #include "device/gpu/driver.hpp"
 #include "device/threads.hpp"
+#include "graph/model_graph.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::cli {
@@ -99,8 +100,7 @@ void place_trials(const JobFile& job, const std::string& ranks, PlaceOptionNames
 }
 
 Direction better_direction(const std::string& metric, const Registries& registries) {
-  const OpDef* op = metric == "loss" ? nullptr : registries.ops.find(metric);
-  return op != nullptr && op->higher_is_better ? Direction::maximize : Direction::minimize;
+  return higher_is_better(registries.ops, metric) ? Direction::maximize : Direction::minimize;
 }
 
 }  // namespace lockstep::cli

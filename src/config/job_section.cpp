@@ -26,7 +26,7 @@ void check_shards(const Job& job, const Scope& scope) {
 
 void check_metric(const Job& job, const Scope& scope, const std::string& key, const std::string& metric) {
   if (metric.empty()) return;
-  const auto& metrics = job.metrics;
+  const auto metrics = job.reported();
   if (metric != "loss" && std::find(metrics.begin(), metrics.end(), metric) == metrics.end()) {
     scope.problem(key, fmt::format("expected a metric that the job computes, found '{}'; add it to metrics", metric));
   }
@@ -58,8 +58,11 @@ void check_masked(const Job& job, const Scope& scope) {
     scope.problem(
         key, fmt::format("expected masked in all sets or in none, found it in {} only", masked ? "data.train" : key));
   }
-  const Attributes& loss = job.loss.attributes;
-  if (!masked || (loss.has("ignored_index") && loss.integer("ignored_index") == -100)) return;
+  const auto ignores = [](const LossOptions& loss) {
+    return loss.attributes.has("ignored_index") && loss.attributes.integer("ignored_index") == -100;
+  };
+  if (!masked || (job.losses.empty() && ignores(job.loss))) return;
+  if (std::any_of(job.losses.begin(), job.losses.end(), ignores)) return;
   scope.problem("loss",
                 "expected {cross_entropy: {ignored_index: -100}}, since the training text is masked, and the target of "
                 "what is not hidden is -100");
@@ -142,10 +145,10 @@ void add_learning(Section<Job>& section, const Catalogue& catalogue) {
       .alternative([](Job& job) { job.steps = 0; }, [](const Job& job) { return job.steps == 0; })
       .field("steps", &Job::steps, number().at_least(1), "length of the training, in optimizer steps")
       .alternative([](Job& job) { job.epochs = 0; }, [](const Job& job) { return job.steps != 0; })
-      .field("loss", &Job::loss, loss_section(catalogue), "what is minimised")
+      .part("loss", losses_rule(catalogue), "what is minimised; of a list, the weighted sum")
       .field("metrics", &Job::metrics,
-             list_of<std::string>(text().one_of(catalogue.metrics), {.least = 0, .single = true, .unique = true}),
-             "what evaluations report beside the loss")
+             list_of<std::string>(metric(catalogue.metrics), {.least = 0, .single = true, .unique = true}),
+             "what evaluations report beside the loss; of several losses as NAME/METRIC, such as kind/accuracy")
       .field("optimizer", &Job::optimizer, optimizer_section(catalogue), "how parameters follow their gradients")
       .field("learning_rate", &Job::learning_rate, learning_rate_section(catalogue), "a number, or its course")
       .field("clip_norm", &Job::clip_norm, number().above(0).word("never", 0),
@@ -237,6 +240,7 @@ Is<Job> job_section(const Catalogue& catalogue) {
       .check({"batch_size", "shards"}, check_shards)
       .check({"data"}, check_digits)
       .check({"data", "loss"}, check_masked)
+      .check({"data", "loss", "metrics"}, check_losses)
       .check({"device", "devices"}, check_devices)
       .check({"device", "precision"}, check_tf32)
       .check({"device", "data"}, check_cache)

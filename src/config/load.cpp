@@ -64,6 +64,10 @@ void check_sweep(const YamlNode& root, Session& session, const Catalogue& catalo
 void finish(JobFile& job, const Session& session, const Catalogue& catalogue) {
   if (job.name.empty()) job.name = std::filesystem::path(session.file).stem().string();
   if (job.run_directory.empty()) job.run_directory = "runs/" + job.name;
+  for (SourceOptions* source : {&job.data.train, job.data.validation ? &*job.data.validation : nullptr,
+                                job.data.test ? &*job.data.test : nullptr}) {
+    if (source != nullptr) source->targets_apart = !job.losses.empty();
+  }
   if (job.shards == 0) job.shards = default_shards(job.batch_size, shard_work(job, catalogue));
   job.places = session.places;
   choose_rate(job, catalogue);

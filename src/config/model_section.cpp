@@ -1,4 +1,4 @@
-// model: a zoo model with its parameters, or `layers:`. loss: cross_entropy | {cross_entropy: {...}, target: label}
+// model: a zoo model with its parameters, or `layers:`.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -137,14 +137,6 @@ Is<ModelOptions> model_section(const Catalogue& catalogue) {
       .written_if([](const ModelOptions& model) { return model.lora.has_value(); })
       .placed(&ModelOptions::place)
       .check({"layers", "inputs"}, check_names);
-}
-
-Is<LossOptions> loss_section(const Catalogue& catalogue) {
-  Section<LossOptions> section;
-  add_options(section, catalogue.losses, &LossOptions::kind, &LossOptions::attributes);
-  section.alternatives_optional();  // cross_entropy is the default
-  section.field("target", &LossOptions::target, text(), "the feature of a sample that the prediction is held against");
-  return section;
 }
 
 }  // namespace lockstep::config

@@ -10,12 +10,6 @@
 namespace lockstep::config {
 namespace {
 
-std::vector<std::string> metrics_and_loss(const Catalogue& catalogue) {
-  std::vector<std::string> names = catalogue.metrics;
-  names.emplace_back("loss");
-  return names;
-}
-
 bool is_ip_address(const std::string& text) {
   in6_addr address{};
   return inet_pton(AF_INET, text.c_str(), &address) == 1 || inet_pton(AF_INET6, text.c_str(), &address) == 1;
@@ -35,7 +29,7 @@ Is<EarlyStopOptions> early_stop_section(const Catalogue& catalogue) {
   using Options = EarlyStopOptions;
   return Section<Options>()
       .initially([](Options& o) { o.patience = 5; })
-      .field("metric", &Options::metric, text().one_of(metrics_and_loss(catalogue)), "what must improve")
+      .field("metric", &Options::metric, metric_or_loss(catalogue), "what must improve")
       .required()
       .field("patience", &Options::patience, number().at_least(1), "evaluations without a better value before the end")
       .field("min_delta", &Options::min_delta, number().at_least(0), "by how much more a value must be better to count")
@@ -73,7 +67,7 @@ Is<CheckpointOptions> checkpoint_section(const Catalogue& catalogue) {
       .field("every", &Options::every, span(false), "how often; also at the end")
       .field("keep", &Options::keep, number().at_least(1), "how many of the newest stay")
       .field("keep_every", &Options::keep_every, optional_of(span(false)), "those of such steps stay, too")
-      .field("best", &Options::best, text().one_of(metrics_and_loss(catalogue)), "keep the best by this metric too")
+      .field("best", &Options::best, metric_or_loss(catalogue), "keep the best by this metric too")
       .field("part_bytes", &Options::part_bytes, bytes(), "about the size of a file; more files let more ranks write")
       .field(
           "copy_to", &Options::copy_to, text(),

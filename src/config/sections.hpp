@@ -13,7 +13,12 @@ namespace lockstep::config {
 [[nodiscard]] Is<Job> job_section(const Catalogue& catalogue);
 [[nodiscard]] Is<ModelOptions> model_section(const Catalogue& catalogue);
 [[nodiscard]] Is<DataOptions> data_section(const Catalogue& catalogue);
-[[nodiscard]] Is<LossOptions> loss_section(const Catalogue& catalogue);
+[[nodiscard]] Is<Job> losses_rule(const Catalogue& catalogue);  ///< of the whole job: sets the loss or several
+/// One of these, alone or behind the name of one of several losses: "accuracy", "kind/accuracy".
+[[nodiscard]] Is<std::string> metric(std::vector<std::string> metrics);
+[[nodiscard]] Is<std::string> metric_or_loss(const Catalogue& catalogue);
+/// Metrics have names of losses where there are several, and nothing else does not fit these.
+void check_losses(const Job& job, const Scope& scope);
 [[nodiscard]] Is<OptimizerOptions> optimizer_section(const Catalogue& catalogue);
 [[nodiscard]] Is<LearningRateOptions> learning_rate_section(const Catalogue& catalogue);
 /// Sets a peak of `auto` to the optimizer's. Throws Problems if the schedule's final rate is above it.

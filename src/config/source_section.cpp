@@ -147,6 +147,22 @@ Section<Source> digits() {
       .placed(&Source::place);
 }
 
+Section<Source> image_table() {
+  return weighted(samples())
+      .field("mask", &Source::mask, text(),
+             "the column of masks, PNG files whose pixels are numbers of classes; 255 does not count")
+      .written_if([](const Source& source) { return !source.mask.empty(); })
+      .field("classes", &Source::classes, list_of<std::string>(text(), {.unique = true}),
+             "the classes of a mask's pixels, from number 0 on")
+      .written_if([](const Source& source) { return !source.mask.empty(); })
+      .check({"mask", "classes"}, [](const Source& source, const Scope& scope) {
+        if (source.mask.empty() == source.classes.empty()) return;
+        scope.problem(source.mask.empty() ? "classes" : "mask",
+                      source.mask.empty() ? "expected the column of masks beside their classes, found none; add `mask`"
+                                          : "expected the classes of the masks, found none; add `classes`");
+      });
+}
+
 Section<Source> table() {
   const auto columns = [] { return list_of<std::string>(text(), {.single = true, .unique = true}); };
   return samples()
@@ -176,7 +192,7 @@ std::vector<SourceFormat> source_formats() {
       {SourceKind::cifar, "CIFAR's binary format, or its official archive", parted("cifar10")},
       {SourceKind::text, "plain text, in windows", text_windows},
       {SourceKind::tokens, "uint16 tokens, in windows", windows()},
-      {SourceKind::csv, "a table that names the files and labels of each sample", weighted(samples())},
+      {SourceKind::csv, "a table that names the files and labels of each sample", image_table()},
       {SourceKind::table, "a CSV of numbers and categories, of which some columns are predicted from the others",
        table()},
       {SourceKind::packed, "what `lockstep data pack` wrote", weighted(samples())},

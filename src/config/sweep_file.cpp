@@ -37,7 +37,8 @@ void check_job(const SweepFile& sweep, const JobFile& job, std::vector<Problem>&
     if (place.file.empty()) place.file = sweep.job_file;
     problems.push_back({place, std::move(message)});
   };
-  if (sweep.metric != "loss" && std::find(job.metrics.begin(), job.metrics.end(), sweep.metric) == job.metrics.end()) {
+  const auto reported = job.reported();
+  if (sweep.metric != "loss" && std::find(reported.begin(), reported.end(), sweep.metric) == reported.end()) {
     problem("metrics", fmt::format("expected '{}', {}; add it to metrics", sweep.metric, judged));
   }
   const DataOptions& data = job.data;
@@ -172,6 +173,9 @@ SweepFile make_ensemble(const std::vector<std::string>& jobs, const std::vector<
   for (std::size_t i = 0; i < jobs.size(); ++i) {
     if (!jobs[i].empty()) ensemble.job_file = jobs[i];
     check_job(ensemble, loaded[i], problems);
+    if (loaded[i].losses.empty()) continue;
+    problems.push_back({loaded[i].place_of("job.loss"),
+                        "expected one loss, since the members' predictions are combined, found a list of several"});
   }
   if (!problems.empty()) throw Problems(problems);
   identity["job_sha256"] = digests;

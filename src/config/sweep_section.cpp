@@ -201,15 +201,13 @@ void check_budget(const SweepOptions& sweep, const Scope& scope) {
 
 Is<SweepOptions> sweep_section(const Catalogue& catalogue) {
   using Options = SweepOptions;
-  std::vector<std::string> metrics = catalogue.metrics;
-  metrics.emplace_back("loss");
   return Section<Options>()
       .field("name", &Options::name, text(), "of the sweep; the file's name by default")
       .field("directory", &Options::directory, text(), "for trials and results; sweeps/<name> by default")
       .field("job", &Options::job, existing_file(), "the job file, if the job is not in this file")
       .field("seed", &Options::seed, number().at_least(0), "of the search; trials have the job's seed")
       .part("method", method_section(), "how the settings of a trial are chosen")
-      .field("metric", &Options::metric, text().one_of(metrics),
+      .field("metric", &Options::metric, metric_or_loss(catalogue),
              "of the validation set, by which trials are judged: its value in the last evaluation")
       .required()
       .field("direction", &Options::direction, choice<Direction>(), "auto: as is better for that metric")

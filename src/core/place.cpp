@@ -16,4 +16,11 @@ Place JobFile::place_of(const std::string& path) const {
   return place == places.end() ? Place{.path = path} : place->second;
 }
 
+std::vector<std::string> Job::reported() const {
+  std::vector<std::string> names;
+  for (const LossOptions& of_one : losses) names.push_back(of_one.name + "/loss");
+  names.insert(names.end(), metrics.begin(), metrics.end());
+  return names;
+}
+
 }  // namespace lockstep

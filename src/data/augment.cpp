@@ -32,7 +32,7 @@ void shift(Image& image, const PixelMove& move, ImageSize size) {
   for (std::int64_t y = 0; y < size.height; ++y) {
     std::uint8_t* row = image.row(y);
     const std::int64_t source = y + move.down;
-    std::memset(row, 0, static_cast<std::size_t>(size.width * c));
+    std::memset(row, image.outside(), static_cast<std::size_t>(size.width * c));
     if (source < 0 || source >= old.height || first >= last) continue;
     std::memcpy(row + first, old.row(source) + right * c + first, static_cast<std::size_t>(last - first));
   }
@@ -57,7 +57,7 @@ void MoveStep::apply(Image& image, RandomStream& random) const {
     for (std::int64_t y = 0; y < from.height; ++y) mirror(image.row(y), from.width, image.channels());
   }
   if (move.down != 0 || move.right != 0 || to != from) shift(image, move, to);
-  blacken(image, move.hole);
+  if (!image.is_mask()) blacken(image, move.hole);
 }
 
 namespace data {
@@ -96,7 +96,9 @@ Pipeline::Pipeline(std::vector<Feature> features, const PipelineOptions& options
   add_steps(options, registry);
   for (const Feature& input : inputs_) {
     stored_.push_back(stored_as(input));
-    outputs_.push_back(input.kind == Feature::Kind::image ? output_of(input) : input);
+    const bool is_mask = input.kind == Feature::Kind::mask;
+    if (is_mask) require_masks_moved(options, registry, input);
+    outputs_.push_back(input.kind == Feature::Kind::image || is_mask ? output_of(input) : input);
     scales_.push_back(input.kind == Feature::Kind::image     ? scale_for(outputs_.back(), options)
                       : input.kind == Feature::Kind::columns ? scale_of_columns(input, options)
                                                              : Scale{});
@@ -120,6 +122,20 @@ void Pipeline::add_steps(const PipelineOptions& options, const AugmentRegistry& 
   }
 }
 
+// A step of somebody's own may blend pixels, which makes other classes of them.
+void Pipeline::require_masks_moved(const PipelineOptions& options, const AugmentRegistry& registry,
+                                   const Feature& mask) {
+  for (const AugmentOptions& option : options.steps) {
+    const AugmentDef& def = *registry.find(option.name);
+    const auto step = def.make(complete(def.attributes, option.attributes, option.name));
+    if (def.masks || dynamic_cast<const MoveStep*>(step.get()) != nullptr) continue;
+    throw Error(ExitCode::configuration,
+                fmt::format("{}expected steps that know of masks, since '{}' is one, found '{}'; set AugmentDef::masks "
+                            "when its apply() does",
+                            prefix(option.place), mask.name, option.name));
+  }
+}
+
 Feature Pipeline::output_of(const Feature& input) const {
   ImageSize size{input.spec.shape.at(0), input.spec.shape.at(1)};
   for (const Step& step : steps_) size = step.step->output_size(size);
@@ -128,6 +144,9 @@ Feature Pipeline::output_of(const Feature& input) const {
                 fmt::format("job.data.prepare: the images of '{}' differ in size, but a network needs one size; add "
                             "`resize` with a height and a width, or `center_crop`",
                             input.name));
+  }
+  if (input.kind == Feature::Kind::mask) {
+    return {input.name, input.kind, {DType::i32, {size.height, size.width}}, input.classes};
   }
   return {input.name, input.kind, {DType::f32, {size.height, size.width, input.spec.shape.at(2)}}};
 }
@@ -182,10 +201,30 @@ void Pipeline::augment(const Tensor& image, std::size_t index, std::int64_t id, 
                        PipelineScratch& scratch) const {
   const Shape& shape = image.shape();
   scratch.image.assign({image.as<std::uint8_t>().data(), shape.at(0), shape.at(1), shape.at(2)});
+  const bool is_mask = inputs_[index].kind == Feature::Kind::mask;
+  scratch.image.set_mask(is_mask);
+  const std::size_t drawn_as = is_mask ? first_image() : index;  // it moves as the image does
   for (std::size_t i = 0; i < steps; ++i) {
-    RandomStream random = random_of(steps_[i], index, id, epoch);
+    RandomStream random = random_of(steps_[i], drawn_as, id, epoch);
     steps_[i].step->apply(scratch.image, random);
   }
+}
+
+std::size_t Pipeline::first_image() const {
+  const auto found = std::find_if(inputs_.begin(), inputs_.end(),
+                                  [](const Feature& input) { return input.kind == Feature::Kind::image; });
+  return found == inputs_.end() ? 0 : static_cast<std::size_t>(found - inputs_.begin());
+}
+
+void Pipeline::write_mask(const Image& mask, std::size_t index, std::int64_t id, std::byte* output) const {
+  const Shape& expected = outputs_[index].spec.shape;
+  if (mask.height() != expected[0] || mask.width() != expected[1]) {
+    throw Error(ExitCode::data,
+                fmt::format("sample {}, '{}': expected a mask of {} after augmentation, found [{}, {}]", id,
+                            outputs_[index].name, to_string(expected), mask.height(), mask.width()));
+  }
+  const std::uint8_t* const from = mask.view().data;
+  std::copy_n(from, mask.height() * mask.width(), reinterpret_cast<std::int32_t*>(output));
 }
 
 void Pipeline::require_shape(const Image& image, const Feature& feature, std::int64_t id) {
@@ -211,6 +250,11 @@ void Pipeline::run(const Sample& sample, std::int64_t id, std::uint64_t epoch, P
     if (inputs_[i].kind == Feature::Kind::image) {
       augment(tensor, i, id, epoch, scratch);
       write_image(scratch.image, i, id, outputs[i]);
+      continue;
+    }
+    if (inputs_[i].kind == Feature::Kind::mask) {
+      augment(tensor, i, id, epoch, scratch);
+      write_mask(scratch.image, i, id, outputs[i]);
       continue;
     }
     if (inputs_[i].kind == Feature::Kind::columns) {

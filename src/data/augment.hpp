@@ -1,5 +1,6 @@
 // Pipeline: what happens to a sample between the reader and the batch. Images go through the steps as bytes, and become
-// normalised floats in one last pass; the columns of a table are normalised; everything else is copied.
+// normalised floats in one last pass; masks go through the same steps as the sample's first image, drawn alike; the
+// columns of a table are normalised; everything else is copied.
 //
 // A step draws from a stream keyed by (seed, name and position of the step, epoch), the sample's id and the number of
 // the image within the sample, and by nothing else.
@@ -75,7 +76,10 @@ class Pipeline {
     std::string name;
   };
   void add_steps(const PipelineOptions& options, const AugmentRegistry& registry);
+  static void require_masks_moved(const PipelineOptions& options, const AugmentRegistry& registry, const Feature& mask);
   [[nodiscard]] Feature output_of(const Feature& input) const;
+  [[nodiscard]] std::size_t first_image() const;
+  void write_mask(const Image& mask, std::size_t index, std::int64_t id, std::byte* output) const;
   [[nodiscard]] static Scale scale_for(const Feature& output, const PipelineOptions& options);
   [[nodiscard]] static Scale scale_of_columns(const Feature& columns, const PipelineOptions& options);
   void augment(const Tensor& image, std::size_t index, std::int64_t id, std::uint64_t epoch, std::size_t steps,

@@ -55,6 +55,15 @@ void sample(const ImageView& in, std::int64_t y, std::int64_t x, std::uint8_t* o
   }
 }
 
+/// The pixel whose middle is nearest to (y, x).
+void sample_nearest(const ImageView& in, std::int64_t y, std::int64_t x, std::uint8_t outside, std::uint8_t* out) {
+  const std::int64_t row = (y + kPositionOne / 2) >> kPositionBits, column = (x + kPositionOne / 2) >> kPositionBits;
+  const bool inside = row >= 0 && column >= 0 && row < in.height && column < in.width;
+  for (std::int64_t c = 0; c < in.channels; ++c) {
+    out[c] = inside ? in.row(row)[column * in.channels + c] : outside;
+  }
+}
+
 }  // namespace
 
 Affine turn_by(double degrees) {
@@ -72,7 +81,9 @@ void move_pixels(Image& image, const Affine& map) {
     const std::int64_t dy = 2 * y - (old.height - 1);
     for (std::int64_t x = 0; x < old.width; ++x) {
       const std::int64_t dx = 2 * x - (old.width - 1);
-      sample(old, (yx * dx + yy * dy + down) >> 1, (xx * dx + xy * dy + right) >> 1, image.row(y) + x * old.channels);
+      const std::int64_t from_y = (yx * dx + yy * dy + down) >> 1, from_x = (xx * dx + xy * dy + right) >> 1;
+      std::uint8_t* const to = image.row(y) + x * old.channels;
+      image.is_mask() ? sample_nearest(old, from_y, from_x, image.outside(), to) : sample(old, from_y, from_x, to);
     }
   }
 }

@@ -1,5 +1,6 @@
-// Affine maps of an image about its middle, bilinear, black outside. Sine and cosine are our own polynomials, and
-// sampling is in fixed point, so that the bytes do not depend on the machine's math library.
+// Affine maps of an image about its middle, bilinear, black outside; of masks the nearest pixel is taken. Sine and
+// cosine are our own polynomials, and sampling is in fixed point, so that the bytes do not depend on the machine's math
+// library.
 #pragma once
 
 #include <cstdint>

@@ -35,7 +35,7 @@ class Blur final : public AugmentStep {
 
   void apply(Image& image, RandomStream& random) const override {
     const float chance = random.unit(), sigma = random.between(std::min(0.1F, sigma_), sigma_);
-    if (chance >= probability_ || image.pixels().empty()) return;
+    if (chance >= probability_ || image.pixels().empty() || image.is_mask()) return;
     const auto weights = gaussian(static_cast<double>(sigma));
     pass(image, weights, false);
     pass(image, weights, true);

@@ -14,6 +14,7 @@ class ColorJitter final : public AugmentStep {
       : brightness_(brightness), contrast_(contrast), saturation_(saturation) {}
 
   void apply(Image& image, RandomStream& random) const override {
+    if (image.is_mask()) return;
     const std::int64_t brightness = factor(random, brightness_), contrast = factor(random, contrast_);
     const std::int64_t saturation = factor(random, saturation_);
     change_brightness(image, brightness);

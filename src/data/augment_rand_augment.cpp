@@ -84,12 +84,13 @@ class RandAugment final : public AugmentStep {
   }
 
  private:
-  static constexpr std::uint32_t kOperations = 13;
+  static constexpr std::uint32_t kOperations = 13, kFirstOfColors = 6;
   static constexpr double kShear = 0.3, kShift = 150.0 / 331, kDegrees = 30;
 
   void change(Image& image, std::uint32_t which, float strength) const {
     const auto signed_strength = static_cast<double>(strength);
     const std::int64_t factor = fixed_factor(1 + 0.9F * strength);
+    if (image.is_mask() && which >= kFirstOfColors) return;
     switch (which) {
       case 0:
         return;

@@ -30,7 +30,7 @@ AugmentRegistry built_in_augmentations() {
   for (auto* make : {data::make_flip, data::make_crop, data::make_resized_crop, data::make_resize,
                      data::make_center_crop, data::make_rotate, data::make_color_jitter, data::make_cutout,
                      data::make_gray, data::make_blur, data::make_erase, data::make_rand_augment}) {
-    registry.add(make());
+    registry.add(make()).masks = true;
   }
   return registry;
 }

@@ -94,9 +94,26 @@ AlongRow along_row_for(std::int64_t channels) {
   return kByChannels[static_cast<std::size_t>(channels - 1)];
 }
 
+/// The input pixel whose middle is nearest to that of output `i`.
+std::int64_t nearest(std::int64_t i, std::int64_t in, std::int64_t out) {
+  return std::min(in - 1, (2 * i + 1) * in / (2 * out));
+}
+
+void resample_nearest(Image& image, const Box& box, std::int64_t height, std::int64_t width) {
+  const std::int64_t channels = image.channels();
+  const ImageView old = image.replace(height, width);
+  for (std::int64_t y = 0; y < height; ++y) {
+    const std::uint8_t* const from = old.row(box.top + nearest(y, box.height, height)) + box.left * channels;
+    for (std::int64_t x = 0; x < width; ++x) {
+      std::copy_n(from + nearest(x, box.width, width) * channels, channels, image.row(y) + x * channels);
+    }
+  }
+}
+
 }  // namespace
 
 void resample(Image& image, const Box& box, std::int64_t height, std::int64_t width) {
+  if (image.is_mask()) return resample_nearest(image, box, height, width);
   const std::int64_t channels = image.channels(), row_bytes = box.width * channels;
   const Filter across = make_filter(box.width, width), down = make_filter(box.height, height);
   const ImageView whole = image.replace(height, box.width);

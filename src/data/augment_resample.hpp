@@ -1,5 +1,5 @@
 // Resampling of byte images with a triangle filter that widens when it shrinks (so no pixel is skipped), in fixed
-// point: the same bytes on every machine.
+// point: the same bytes on every machine. Of masks the nearest pixel is taken.
 #pragma once
 
 #include "lockstep/augment.hpp"

@@ -26,6 +26,7 @@ Feature Pipeline::stored_as(const Feature& input) const {
 
 std::string Pipeline::not_storable() const {
   for (const Feature& feature : stored_) {
+    if (feature.kind == Feature::Kind::mask) return "masks are moved by the host";
     if (feature.kind == Feature::Kind::columns) return "a table is normalised by the host";
     if (!is_image(feature)) continue;
     if (feature.spec.shape[0] <= 0 || feature.spec.shape[1] <= 0) {

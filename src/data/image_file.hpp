@@ -45,5 +45,8 @@ void decode_jpeg(std::span<const std::byte> bytes, std::int64_t channels, Tensor
 /// 16, 1, 2 and 4 bits are scaled to 8; palettes become RGB. Alpha is dropped, not composited; gamma is ignored. Grey
 /// becomes RGB if 3 channels are requested; requesting 1 channel of a colour image is an error.
 void decode_png(std::span<const std::byte> bytes, std::int64_t channels, Tensor& out);
+/// A mask: the bytes of a palette's indices, or grey values as they are, of up to 8 bits, as u8 [height, width, 1].
+/// Throws for anything but a PNG of these, and for a value that is neither below `classes` nor kIgnoredPixel.
+void decode_mask(std::span<const std::byte> bytes, std::int64_t classes, Tensor& out);
 
 }  // namespace lockstep::data

@@ -24,6 +24,10 @@ struct Picture {
   }
 };
 
+/// A PNG file with a palette: a pixel has the number of its class [height, width]. The colors are those by which the
+/// VOC challenge shows its classes (Everingham and others, 2010): class 0 is black.
+[[nodiscard]] std::string mask_png(const std::vector<std::uint8_t>& classes, std::int64_t height, std::int64_t width);
+
 /// The bytes of a PNG file.
 [[nodiscard]] std::string png_of(const Picture& picture);
 

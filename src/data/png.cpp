@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "data/readers/prepare.hpp"
+#include "lockstep/data_set.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::data {
@@ -115,6 +116,40 @@ void decode_png(std::span<const std::byte> bytes, std::int64_t channels, Tensor&
     png_read_image(decoder.png, rows.data());
     png_read_end(decoder.png, nullptr);
   });
+}
+
+void decode_mask(std::span<const std::byte> bytes, std::int64_t classes, Tensor& out) {
+  if (!is_png(bytes))
+    throw Error(ExitCode::data, "expected a mask as PNG, which keeps each pixel's number, found another file");
+  PngDecoder decoder(bytes);
+  const ImageHeader header = read_png_header(decoder);
+  const int color = png_get_color_type(decoder.png, decoder.info);
+  const int bits = png_get_bit_depth(decoder.png, decoder.info);
+  if ((color != PNG_COLOR_TYPE_PALETTE && color != PNG_COLOR_TYPE_GRAY) || bits > 8) {
+    throw Error(ExitCode::data,
+                fmt::format("expected a mask with a palette or of gray, of up to 8 bits, found {} of {} bits",
+                            (color & PNG_COLOR_MASK_COLOR) != 0 ? "colors" : "gray", bits));
+  }
+  prepare(out, {DType::u8, {header.size.height, header.size.width, 1}});
+  const auto pixels = out.as<std::uint8_t>();
+  const auto width = static_cast<std::size_t>(header.size.width);
+  std::vector<png_bytep> rows(static_cast<std::size_t>(header.size.height));
+  for (std::size_t y = 0; y < rows.size(); ++y) rows[y] = pixels.data() + y * width;
+  guarded_png(decoder, [&] {
+    png_set_packing(decoder.png);  // a byte a pixel, as it is
+    png_set_interlace_handling(decoder.png);
+    png_read_update_info(decoder.png, decoder.info);
+    if (png_get_rowbytes(decoder.png, decoder.info) != width) png_error(decoder.png, "unexpected row length");
+    png_read_image(decoder.png, rows.data());
+    png_read_end(decoder.png, nullptr);
+  });
+  const auto none = std::find_if(pixels.begin(), pixels.end(),
+                                 [&](std::uint8_t value) { return value >= classes && value != kIgnoredPixel; });
+  if (none == pixels.end()) return;
+  const auto at = static_cast<std::size_t>(none - pixels.begin());
+  throw Error(ExitCode::data,
+              fmt::format("expected a class, 0 to {}, or {}, which does not count, at row {}, column {}, found {}",
+                          classes - 1, kIgnoredPixel, at / width, at % width, *none));
 }
 
 }  // namespace lockstep::data

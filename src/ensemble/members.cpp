@@ -86,6 +86,11 @@ void Members::require_alike() const {
                             directories_[m], expected, directories_[0], found));
   };
   const train::LoadedModel& one = first();
+  for (std::size_t m = 0; m < models_.size(); ++m) {
+    if (models_[m]->job().losses.empty()) continue;
+    throw Error(ExitCode::usage, fmt::format("ensemble: expected members with one loss, found {}, which has {}",
+                                             directories_[m], models_[m]->job().losses.size()));
+  }
   if (one.prediction_shape().size() != 1) {
     throw Error(ExitCode::usage, fmt::format("ensemble: expected members that predict classes or numbers of a sample, "
                                              "found {}, which predicts {}",

@@ -43,7 +43,7 @@ class GpuWorkerStream final : public WorkerStream {
     gpu.add(stream, dtype, left, right, sum, n);
   }
   void scale(float* values, const float* factors, std::int64_t n, std::int64_t columns) override {
-    for (std::int64_t i = 0; i < n; i += columns) gpu.scale(stream, values + i, factors++, columns);
+    gpu.scale(stream, values, factors, n, columns);
   }
   void cast(device::Cast cast, DType type, const void* from, void* to, std::int64_t n) const override {
     gpu.cast(stream, cast, type, from, to, n);

@@ -65,11 +65,13 @@ KernelSet::KernelSet(const Graph& graph, Mode mode, const Device& device, int wo
   for (const Node& node : graph.nodes) {
     labels_.push_back(layer_label(node));
     auto& loss_inputs = loss_inputs_.emplace_back();
-    if (node.op->kind == OpKind::loss) {
+    if (node.op->kind == OpKind::loss || node.op->kind == OpKind::sum) {
       for (const ValueId id : node.inputs) loss_inputs.push_back(graph.at(id).spec.elements());
       if (is_weighted(node)) loss_inputs.pop_back();
     }
-    weighted_samples_.push_back(is_weighted(node) ? graph.at(node.outputs[0]).spec.elements() : 0);
+    const std::int64_t samples = loss_inputs.empty() ? 0 : graph.at(node.outputs[0]).spec.elements();
+    weighted_samples_.push_back(is_weighted(node) ? samples : 0);
+    loss_samples_.push_back(node.op->kind == OpKind::loss ? samples : 0);
     scales_loss_ = scales_loss_ || node.compute_type == DType::f16;
     auto& kernel = kernels_.emplace_back();
     if (node.op->view) continue;

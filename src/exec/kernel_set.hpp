@@ -57,7 +57,12 @@ class KernelSet {
   [[nodiscard]] std::int64_t weighted_samples(std::int32_t node) const {
     return weighted_samples_[static_cast<std::size_t>(node)];
   }
-  /// Elements of each input of a loss's kernel, whose gradients are scaled; empty for other nodes.
+  /// Samples of a loss, whose kernel takes no gradient of its output; 0 for other nodes.
+  [[nodiscard]] std::int64_t loss_samples(std::int32_t node) const {
+    return loss_samples_[static_cast<std::size_t>(node)];
+  }
+  /// Elements of each input of a loss's kernel, or a sum's of losses, whose gradients are scaled; empty for other
+  /// nodes.
   [[nodiscard]] const std::vector<std::int64_t>& loss_inputs(std::int32_t node) const {
     return loss_inputs_[static_cast<std::size_t>(node)];
   }
@@ -69,7 +74,7 @@ class KernelSet {
   std::vector<std::unique_ptr<Kernel>> kernels_;
   std::vector<std::string> labels_;
   std::vector<std::vector<std::int64_t>> loss_inputs_;
-  std::vector<std::int64_t> weighted_samples_;
+  std::vector<std::int64_t> weighted_samples_, loss_samples_;
   bool scales_loss_ = false;
 };
 

@@ -150,11 +150,11 @@ void ShardRunner::scale_loss(std::int32_t node, const float* factor) {
 }
 
 // Losses, counts or gradients: a row for each sample.
-void ShardRunner::weigh(std::int32_t node, const std::vector<void*>& values, std::span<const std::int64_t> elements) {
-  const std::int64_t samples = kernels_.weighted_samples(node);
+void ShardRunner::scale_rows(const std::vector<void*>& values, std::span<const std::int64_t> elements,
+                             std::int64_t samples, const float* factors) {
   for (std::size_t i = 0; samples > 0 && i < elements.size(); ++i) {
     auto* const rows = static_cast<float*>(values[i]);
-    if (rows != nullptr) stream_.scale(rows, weights_, elements[i], elements[i] / samples);
+    if (rows != nullptr) stream_.scale(rows, factors, elements[i], elements[i] / samples);
   }
 }
 
@@ -200,7 +200,7 @@ void ShardRunner::run_forward(const Instruction& instruction, const ShardOperand
   const KernelTimer timer(kernel_seconds_);
   instruction.kind == Instruction::Kind::forward ? kernel.forward(call) : kernel.recompute(call);
   const std::int64_t samples = kernels_.weighted_samples(instruction.node);
-  weigh(instruction.node, outputs_, std::array{samples, samples});
+  scale_rows(outputs_, std::array{samples, samples}, samples, weights_);
   add_scratch();
 }
 
@@ -211,12 +211,14 @@ void ShardRunner::run_backward(const Instruction& instruction, const ShardOperan
   bind(instruction.parameter_gradients, operands, parameter_gradients_);
   const std::uint64_t add_to = use_scratch(instruction.parameter_gradients, operands, &kernel, parameter_gradients_);
   const KernelTimer timer(kernel_seconds_);
+  // Of several losses, each has the gradient of its samples' sums; its kernel computes for 1.
+  const std::int64_t of_several = output_gradients_.empty() ? 0 : kernels_.loss_samples(instruction.node);
   kernel.backward({.inputs = constant(inputs_),
                    .parameters = constant(parameters_),
                    .states = constant(states_),
                    .outputs = constant(outputs_),
                    .saved = constant(saved_),
-                   .output_gradients = constant(output_gradients_),
+                   .output_gradients = of_several > 0 ? std::span<const void* const>() : constant(output_gradients_),
                    .input_gradients = input_gradients_,
                    .parameter_gradients = floats(parameter_gradients_),
                    .add_to = add_to,
@@ -225,8 +227,11 @@ void ShardRunner::run_backward(const Instruction& instruction, const ShardOperan
                    .stream = stream_.of_kernels(),
                    .input_gradient_term = pointer(instruction.input_gradient_term, operands),
                    .output_gradient_term = pointer(instruction.output_gradient_term, operands)});
-  weigh(instruction.node, input_gradients_, kernels_.loss_inputs(instruction.node));
-  scale_loss(instruction.node, operands.loss_scale);
+  const std::vector<std::int64_t>& elements = kernels_.loss_inputs(instruction.node);
+  scale_rows(input_gradients_, elements, kernels_.weighted_samples(instruction.node), weights_);
+  if (of_several > 0)
+    scale_rows(input_gradients_, elements, of_several, static_cast<const float*>(output_gradients_[0]));
+  if (output_gradients_.empty()) scale_loss(instruction.node, operands.loss_scale);
   add_scratch();
 }
 

@@ -78,8 +78,9 @@ class ShardRunner {
   void add_scratch();
   /// Scales the gradients that the loss kernel has just made; the loss is scaled nowhere else.
   void scale_loss(std::int32_t node, const float* factor);
-  /// Multiplies what a loss that counts samples by weights has just made, tensors of so many elements.
-  void weigh(std::int32_t node, const std::vector<void*>& values, std::span<const std::int64_t> elements);
+  /// Multiplies what a loss has just made, tensors of so many elements, by a factor for each of the samples.
+  void scale_rows(const std::vector<void*>& values, std::span<const std::int64_t> elements, std::int64_t samples,
+                  const float* factors);
   void bind(const std::vector<Location>& from, const ShardOperands& operands, std::vector<void*>& to) const;
   [[nodiscard]] void* pointer(const Location& location, const ShardOperands& operands) const;
 

@@ -75,7 +75,7 @@ class BranchFinder {
  private:
   [[nodiscard]] bool is_layer(std::size_t node) const {
     const OpKind kind = graph_.nodes[node].op->kind;
-    return kind != OpKind::loss && kind != OpKind::metric;
+    return kind == OpKind::layer || kind == OpKind::fused;
   }
 
   // Including the node itself.

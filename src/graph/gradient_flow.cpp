@@ -43,7 +43,7 @@ GradientFlow gradient_flow(const Graph& graph) {
   for (auto n = static_cast<std::int32_t>(graph.nodes.size()) - 1; n >= 0; --n) {
     const Node& node = graph.nodes[static_cast<std::size_t>(n)];
     const bool is_loss = n == graph.loss;
-    if (node.op->kind == OpKind::metric || (node.op->kind == OpKind::loss && !is_loss)) continue;
+    if (node.op->kind == OpKind::metric) continue;
     const auto output = static_cast<std::size_t>(node.outputs[0]);
     flow.backward[static_cast<std::size_t>(n)] = flow.wanted[output] && (is_loss || reaches_loss[output]);
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 #include <optional>
 
 #include "core/glob.hpp"
@@ -47,6 +48,8 @@ class LayerList {
     names_.emplace_back(builder_.graph().nodes.at(node).name, previous_);
   }
   [[nodiscard]] ValueId result() const { return previous_; }
+  /// Of the inputs and of all layers so far.
+  [[nodiscard]] const Names& names() const { return names_; }
 
  private:
   ValueId previous(const LayerOptions& layer) const {
@@ -71,12 +74,17 @@ class LayerList {
   ValueId previous_ = -1;
 };
 
-ValueId build_model(GraphBuilder& builder, const ModelOptions& model, const ModelContext& context,
-                    const ModelRegistry& models) {
+struct BuiltModel {
+  ValueId result;
+  Names layers;  ///< that a loss can name; of a zoo model none
+};
+
+BuiltModel build_model(GraphBuilder& builder, const ModelOptions& model, const ModelContext& context,
+                       const ModelRegistry& models) {
   if (!model.zoo.empty()) {
     const ModelDef& def = models.at(model.zoo);
     try {
-      return def.build(builder, complete(def.attributes, model.parameters, "model " + model.zoo), context);
+      return {def.build(builder, complete(def.attributes, model.parameters, "model " + model.zoo), context), {}};
     } catch (const Error& error) {
       if (error.code() != ExitCode::configuration) throw;
       fail_at(model.place, error.what());
@@ -86,7 +94,8 @@ ValueId build_model(GraphBuilder& builder, const ModelOptions& model, const Mode
   for (const auto& layer : model.layers) list.add(layer);
   builder.begin_block("");
   builder.begin_part("");
-  return list.result();
+  const auto first_layer = list.names().begin() + std::ssize(context.inputs);
+  return {list.result(), {first_layer, list.names().end()}};
 }
 
 // `inputs:` of the model picks and orders the features.
@@ -148,12 +157,135 @@ Attributes shared_attributes(const OpDef& metric, const Attributes& of_loss) {
   return shared;
 }
 
+ValueId output_of(const BuiltModel& model, const std::string& layer) {
+  if (layer.empty()) return model.result;
+  for (const auto& [name, id] : model.layers) {
+    if (name == layer) return id;
+  }
+  const auto known = keys(model.layers);
+  throw Error(ExitCode::configuration,
+              known.empty() ? fmt::format("job.loss: output: expected none, since only a model of `layers:` has layers "
+                                          "that a loss can name, found '{}'",
+                                          layer)
+                            : fmt::format("job.loss: output: expected a layer of the model ({}), found '{}'{}",
+                                          fmt::join(known, ", "), layer, did_you_mean(layer, known)));
+}
+
+/// One row a sample: the layers' outputs, one after the other.
+ValueId joined(GraphBuilder& builder, const BuiltModel& model, const std::vector<std::string>& layers) {
+  std::vector<ValueId> parts;
+  for (const std::string& layer : layers) parts.push_back(output_of(model, layer));
+  if (parts.empty()) return model.result;
+  if (parts.size() == 1) return parts[0];
+  builder.graph().outputs = parts;
+  for (ValueId& part : parts) {
+    if (builder.spec(part).shape.size() == 2) continue;
+    part = builder.apply("flatten", {part}, {}, "flattened " + builder.graph().at(part).name);
+  }
+  return builder.apply("concat", parts, {}, "joined outputs");
+}
+
+void add_metric(GraphBuilder& builder, const std::string& metric, const std::string& name, ValueId prediction,
+                ValueId target, const LossOptions& loss) {
+  builder.graph().metrics.push_back(builder.add_node(
+      metric, {prediction, target}, shared_attributes(builder.ops().at(metric), loss.attributes), "metric." + name));
+}
+
+/// Where a mask says that a pixel does not count, it does not, unless the job says otherwise.
+LossOptions with_ignored_pixels(LossOptions loss, const ModelGraphRequest& request, const OpRegistry& ops) {
+  const std::string target = target_feature(loss.target, request.features);
+  const auto& declared = ops.at(loss.kind).attributes;
+  const bool can_ignore = std::any_of(declared.begin(), declared.end(),
+                                      [](const AttributeSpec& spec) { return spec.name == "ignored_index"; });
+  const bool of_mask = std::any_of(request.features.begin(), request.features.end(), [&](const Feature& feature) {
+    return feature.name == target && feature.kind == Feature::Kind::mask;
+  });
+  if (of_mask && can_ignore && !loss.attributes.has("ignored_index")) {
+    loss.attributes.set("ignored_index", std::int64_t{kIgnoredPixel});
+  }
+  return loss;
+}
+
+/// Metrics of a target whose classes have names tell each of them.
+void name_classes(Graph& graph, const std::vector<Feature>& features) {
+  for (const std::int32_t index : graph.metrics) {
+    Node& node = graph.nodes[static_cast<std::size_t>(index)];
+    if (!node.op->of_class) continue;
+    const std::string& target = graph.at(node.inputs[1]).name;
+    const auto found =
+        std::find_if(features.begin(), features.end(), [&](const Feature& feature) { return feature.name == target; });
+    if (found != features.end()) node.classes = found->classes;
+  }
+}
+
+/// The weight of the layer that makes a prediction is none of those in between.
+void mark_last(Graph& graph, ValueId prediction) {
+  const std::int32_t node = graph.at(prediction).producer;
+  if (node < 0 || graph.nodes[static_cast<std::size_t>(node)].parameters.empty()) return;
+  graph.values[static_cast<std::size_t>(graph.nodes[static_cast<std::size_t>(node)].parameters.front())].matrix = false;
+}
+
+/// Each loss on its own, which is also a metric, then their sum, two at a time.
+void add_losses(GraphBuilder& builder, const BuiltModel& model, const std::map<std::string, ValueId>& targets,
+                const ModelGraphRequest& request, ValueId weight) {
+  Graph& graph = builder.graph();
+  const auto outputs_of = [&](std::int32_t node) { return graph.nodes[static_cast<std::size_t>(node)].outputs; };
+  std::vector<ValueId> sum;
+  for (std::size_t i = 0; i < request.losses.size(); ++i) {
+    const LossOptions loss = with_ignored_pixels(request.losses[i], request, builder.ops());
+    const ValueId prediction = output_of(model, loss.output);
+    mark_last(graph, prediction);
+    const ValueId target = targets.at(target_feature(loss.target, request.features));
+    const std::int32_t node = builder.add_node(loss.kind, {prediction, target}, loss.attributes, loss.name + "/loss");
+    graph.metrics.push_back(node);
+    for (const std::string& metric : request.metrics) {
+      if (!metric.starts_with(loss.name + "/")) continue;
+      add_metric(builder, metric.substr(loss.name.size() + 1), metric, prediction, target, loss);
+    }
+    const std::vector<ValueId> own = outputs_of(node);
+    if (i == 0) {
+      sum = own;
+      continue;
+    }
+    sum.insert(sum.end(), own.begin(), own.end());
+    const Attributes weights({{"first", i == 1 ? request.losses[0].weight : 1.0}, {"second", loss.weight}});
+    const bool last = i + 1 == request.losses.size();
+    graph.loss =
+        builder.add_node("add_losses", sum, weights, last ? "loss" : fmt::format("losses up to {}", loss.name));
+    sum = outputs_of(graph.loss);
+  }
+  if (weight >= 0) graph.nodes[static_cast<std::size_t>(graph.loss)].inputs.push_back(weight);
+}
+
 }  // namespace
 
 std::vector<std::string> input_names(const Graph& graph) {
   std::vector<std::string> names;
   for (const ValueId id : graph.inputs) names.push_back(graph.at(id).name);
   return names;
+}
+
+std::vector<const Node*> loss_nodes(const Graph& graph) {
+  std::vector<const Node*> nodes;
+  for (const Node& node : graph.nodes) {
+    if (node.op->kind == OpKind::loss) nodes.push_back(&node);
+  }
+  return nodes;
+}
+
+std::vector<Shape> output_shapes(const Graph& graph) {
+  std::vector<Shape> shapes;
+  for (const ValueId id : graph.outputs.empty() ? std::vector<ValueId>{graph.output} : graph.outputs) {
+    const Shape& batch = graph.at(id).spec.shape;
+    shapes.emplace_back(batch.begin() + 1, batch.end());
+  }
+  return shapes;
+}
+
+bool higher_is_better(const OpRegistry& ops, const std::string& metric) {
+  const auto slash = metric.rfind('/');
+  const OpDef* const op = ops.find(slash == std::string::npos ? metric : metric.substr(slash + 1));
+  return op != nullptr && op->kind == OpKind::metric && op->higher_is_better;
 }
 
 std::string target_feature(const std::string& wanted, const std::vector<Feature>& features) {
@@ -172,29 +304,28 @@ void add_loss_and_metrics(GraphBuilder& builder, ValueId prediction, ValueId tar
   Graph& graph = builder.graph();
   graph.loss = builder.add_node(loss.kind, {prediction, target}, loss.attributes, "loss");
   if (weight >= 0) graph.nodes[static_cast<std::size_t>(graph.loss)].inputs.push_back(weight);
-  for (const auto& metric : metrics) {
-    graph.metrics.push_back(builder.add_node(metric, {prediction, target},
-                                             shared_attributes(builder.ops().at(metric), loss.attributes),
-                                             "metric." + metric));
-  }
+  for (const auto& metric : metrics) add_metric(builder, metric, metric, prediction, target, loss);
 }
 
 Graph build_model_graph(const ModelGraphRequest& request, const OpRegistry& ops, const ModelRegistry& models) {
   GraphBuilder builder(ops, request.batch);
   ModelContext context{.inputs = {}, .classes = request.classes, .vocabulary = request.vocabulary, .context = 0};
-  const std::string target = request.loss == nullptr ? "" : target_feature(request.loss->target, request.features);
-  ValueId target_id = -1, weight_id = -1;
+  const bool has_loss = request.loss != nullptr || !request.losses.empty();
+  std::map<std::string, ValueId> targets;
+  if (request.loss != nullptr) targets[target_feature(request.loss->target, request.features)] = -1;
+  for (const LossOptions& loss : request.losses) targets[target_feature(loss.target, request.features)] = -1;
+  ValueId weight_id = -1;
   const std::vector<std::string>& named = request.model->inputs;
   for (const auto& feature : request.features) {
     const bool is_target =
-        request.loss == nullptr ? feature.name == "label" || feature.name == "target" : feature.name == target;
+        has_loss ? targets.contains(feature.name) : feature.name == "label" || feature.name == "target";
     const bool is_weight = feature.kind == Feature::Kind::weight;
-    if ((is_target || is_weight) && request.loss == nullptr) continue;
+    if ((is_target || is_weight) && !has_loss) continue;
     // An autoencoder's target is its input; then `inputs` says so.
     const bool is_input =
         (!is_target && !is_weight) || std::find(named.begin(), named.end(), feature.name) != named.end();
     const ValueId id = builder.input(feature.name, feature.spec);
-    if (is_target) target_id = id;
+    if (is_target) targets[feature.name] = id;
     if (is_weight) weight_id = id;
     if (is_input) context.inputs.emplace_back(feature.name, id);
     if (feature.kind == Feature::Kind::tokens && !feature.spec.shape.empty()) context.context = feature.spec.shape[0];
@@ -202,13 +333,18 @@ Graph build_model_graph(const ModelGraphRequest& request, const OpRegistry& ops,
   select_inputs(*request.model, context);
   std::optional<Lora> lora;
   if (request.model->lora) lora.emplace(*request.model->lora, builder);
-  builder.graph().output = build_model(builder, *request.model, context, models);
+  const BuiltModel model = build_model(builder, *request.model, context, models);
   if (lora) lora->finish();
+  builder.graph().output = joined(builder, model, request.outputs);
   mark_matrices(builder.graph());
   freeze(builder.graph(), *request.model);
   if (request.loss != nullptr) {
-    add_loss_and_metrics(builder, builder.graph().output, target_id, *request.loss, request.metrics, weight_id);
+    const LossOptions loss = with_ignored_pixels(*request.loss, request, ops);
+    add_loss_and_metrics(builder, model.result, targets.begin()->second, loss, request.metrics, weight_id);
+  } else if (has_loss) {
+    add_losses(builder, model, targets, request, weight_id);
   }
+  name_classes(builder.graph(), request.features);
   return std::move(builder.graph());
 }
 

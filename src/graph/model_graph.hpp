@@ -9,9 +9,12 @@ namespace lockstep {
 
 struct ModelGraphRequest {
   const ModelOptions* model = nullptr;
-  const LossOptions* loss = nullptr;  ///< null: the model only
-  std::vector<std::string> metrics;
-  std::vector<Feature> features;  ///< as a step gets them: images are f32, all of one shape
+  const LossOptions* loss = nullptr;     ///< null: the model only, or `losses`
+  std::vector<LossOptions> losses = {};  ///< several, which are added; each is reported, too, as NAME/loss
+  /// Without a loss: the layers whose outputs, flattened, are joined to one prediction; empty: the last layer alone.
+  std::vector<std::string> outputs = {};
+  std::vector<std::string> metrics;  ///< of several losses NAME/METRIC
+  std::vector<Feature> features;     ///< as a step gets them: images are f32, all of one shape
   std::int64_t classes = 0, vocabulary = 0;
   std::int64_t batch = 0;  ///< samples of a shard
 };
@@ -24,6 +27,16 @@ struct ModelGraphRequest {
 /// the loss counts the samples; metrics count all alike.
 void add_loss_and_metrics(GraphBuilder& builder, ValueId prediction, ValueId target, const LossOptions& loss,
                           const std::vector<std::string>& metrics, ValueId weight = -1);
+
+/// The losses: the graph's, or of several those that are added.
+[[nodiscard]] std::vector<const Node*> loss_nodes(const Graph& graph);
+
+/// Of a sample: what each of the layers predicts that ModelGraphRequest::outputs has named, or the only one.
+[[nodiscard]] std::vector<Shape> output_shapes(const Graph& graph);
+
+/// Whether more of a reported metric is better: of "accuracy", or of "kind/accuracy". False for "loss", and for a name
+/// that is no metric's.
+[[nodiscard]] bool higher_is_better(const OpRegistry& ops, const std::string& metric);
 
 /// The features that a graph reads, by name, in the order of its inputs.
 [[nodiscard]] std::vector<std::string> input_names(const Graph& graph);

@@ -20,6 +20,7 @@ class Rounding {
       for (const ValueId id : node.outputs) is_exact(id) = graph_.at(id).spec.dtype != DType::f32;
     }
     if (graph_.output >= 0) is_exact(graph_.output) = true;
+    for (const ValueId id : graph_.outputs) is_exact(id) = true;
     for (const Node& node : graph_.nodes) {
       if (node.op->kind == OpKind::layer) continue;
       for (const ValueId id : node.inputs) is_exact(id) = true;

@@ -16,25 +16,29 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::array<std::pair<Feature::Kind, const char*>, 6> kKinds = {{{Feature::Kind::image, "image"},
+constexpr std::array<std::pair<Feature::Kind, const char*>, 7> kKinds = {{{Feature::Kind::image, "image"},
                                                                           {Feature::Kind::label, "label"},
                                                                           {Feature::Kind::tokens, "tokens"},
                                                                           {Feature::Kind::tensor, "tensor"},
                                                                           {Feature::Kind::columns, "columns"},
+                                                                          {Feature::Kind::mask, "mask"},
                                                                           {Feature::Kind::weight, "weight"}}};
 constexpr std::array kTypes = {DType::f32, DType::bf16, DType::f16, DType::f64,
                                DType::i64, DType::i32,  DType::u16, DType::u8};
 
 Json to_json(const Feature& feature) {
   const auto* kind = std::find_if(kKinds.begin(), kKinds.end(), [&](const auto& k) { return k.first == feature.kind; });
-  return {{"name", feature.name},
-          {"kind", kind->second},
-          {"dtype", std::string(name_of(feature.spec.dtype))},
-          {"shape", feature.spec.shape}};
+  Json json = {{"name", feature.name},
+               {"kind", kind->second},
+               {"dtype", std::string(name_of(feature.spec.dtype))},
+               {"shape", feature.spec.shape}};
+  if (!feature.classes.empty()) json["classes"] = feature.classes;
+  return json;
 }
 
 Feature parse_feature(const Json& json) {
   Feature feature{json.at("name").get<std::string>(), {}, {{}, shape_of(json.at("shape"))}};
+  if (json.contains("classes")) json.at("classes").get_to(feature.classes);
   const auto kind = json.at("kind").get<std::string>(), dtype = json.at("dtype").get<std::string>();
   for (const auto& [value, name] : kKinds) {
     if (name == kind) feature.kind = value;

@@ -162,7 +162,7 @@ void Board::write_job() {
   std::vector<std::string> metrics = {"train/loss"};
   if (data_.validation && !run_.job.evaluate.never) {
     metrics.emplace_back("validation/loss");
-    for (const std::string& metric : run_.job.metrics) metrics.push_back("validation/" + metric);
+    for (const std::string& metric : run_.job.reported()) metrics.push_back("validation/" + metric);
   }
   board_->experiment(parameters, metrics);
   board_->session(parameters);

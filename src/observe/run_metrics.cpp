@@ -163,7 +163,7 @@ void RunMetrics::begin_rank(const RunFacts& facts) {
 void RunMetrics::begin_job(const RunFacts& facts) {
   period_steps_ = static_cast<double>(facts.checkpoint_every);
   steps_per_epoch_ = static_cast<double>(facts.steps_per_epoch);
-  metrics_->name_series(Metric::validation_metric, run_.job.metrics);
+  metrics_->name_series(Metric::validation_metric, run_.job.reported());
   metrics_->describe(Metric::job_info, {{"name", run_.job.name},
                                         {"digest", run_.canonical.digest.substr(0, 12)},
                                         {"exact", std::string(name_of(run_.job.exact))},

@@ -85,6 +85,18 @@ double metric_value(const OpDef& metric, std::span<const double> sums) {
   return metric.exponential ? std::exp(mean) : mean;
 }
 
+void add_metric(const Node& node, std::span<const double> sums, std::map<std::string, double>& metrics) {
+  const std::string name = metric_name(node);
+  metrics[name] = metric_value(*node.op, sums);
+  if (node.classes.empty()) return;
+  const auto slash = name.rfind('/');  // of several losses, behind the name of one
+  const std::string prefix = slash == std::string::npos ? "" : name.substr(0, slash + 1);
+  const std::vector<double> values = node.op->of_class->values(sums);
+  for (std::size_t k = 0; k < std::min(values.size(), node.classes.size()); ++k) {
+    if (!std::isnan(values[k])) metrics[prefix + node.classes[k] + "/" + node.op->of_class->name] = values[k];
+  }
+}
+
 std::string metric_name(const Node& node) {
   return node.name.starts_with("metric.") ? node.name.substr(7) : node.name;
 }
@@ -277,7 +289,7 @@ std::map<std::string, double> Evaluation::metrics_of(std::span<const double> sum
     const Node& node = graph_.nodes[static_cast<std::size_t>(graph_.metrics[m])];
     const MetricPlace& place = places_[m];
     const std::size_t first = place.whole ? columns() + place.first : place.first;
-    metrics[metric_name(node)] = metric_value(*node.op, sums.subspan(first, place.values + 1));
+    add_metric(node, sums.subspan(first, place.values + 1), metrics);
   }
   return metrics;
 }

@@ -90,6 +90,8 @@ class Evaluation {
 /// Of the sums of a metric's values and, last, of its count: sum / count, or its exp or root, or what the metric
 /// reports.
 [[nodiscard]] double metric_value(const OpDef& metric, std::span<const double> sums);
+/// Adds what a metric reports, by name: "accuracy", or of one with a value for each class "mean_iou" and "circle/iou".
+void add_metric(const Node& node, std::span<const double> sums, std::map<std::string, double>& metrics);
 /// "metric.accuracy" -> "accuracy"
 [[nodiscard]] std::string metric_name(const Node& node);
 

@@ -43,16 +43,26 @@ void require_blocks(const Graph& graph, const JobFile& job) {
         "`block: NAME`, or set recompute to cheap or never"}});
 }
 
+/// The features that the losses are held against.
+std::vector<std::string> targets_of(const Job& job, const std::vector<Feature>& features) {
+  if (job.losses.empty()) return {target_feature(job.loss.target, features)};
+  std::vector<std::string> targets;
+  for (const LossOptions& loss : job.losses) targets.push_back(target_feature(loss.target, features));
+  return targets;
+}
+
 // The steps of augmentation draw for each image of a sample by itself; a target that is an image of its own would be
 // moved to another place than what it is the target of.
 void require_unmoved_target(const JobFile& job, const input::PreparedData& data, const Registries& registries) {
   if (data.train == nullptr) return;
-  const std::string target = target_feature(job.loss.target, data.features);
+  const std::vector<std::string> targets = targets_of(job, data.features);
   const auto& inputs = job.model.inputs;
   const auto& source = data.train->info().features;
-  const auto is_image = [&](const Feature& f) { return f.name == target && f.kind == Feature::Kind::image; };
-  if (std::none_of(source.begin(), source.end(), is_image)) return;
-  if (std::find(inputs.begin(), inputs.end(), target) != inputs.end()) return;
+  const auto found = std::find_if(source.begin(), source.end(), [&](const Feature& f) {
+    return f.kind == Feature::Kind::image && std::find(targets.begin(), targets.end(), f.name) != targets.end() &&
+           std::find(inputs.begin(), inputs.end(), f.name) == inputs.end();
+  });
+  if (found == source.end()) return;
   for (const AugmentOptions& step : job.data.augment) {
     const AugmentDef* const def = registries.augmentations.find(step.name);
     if (def != nullptr && !def->random) continue;
@@ -60,34 +70,45 @@ void require_unmoved_target(const JobFile& job, const input::PreparedData& data,
         {{job.place_of("job.data.augment"),
           fmt::format("expected no step that draws, since the target '{}' is an image, for which it would draw "
                       "something else, found '{}'; leave it out, or augment the files",
-                      target, step.name)}});
+                      found->name, step.name)}});
   }
 }
 
 // Labels and tokens are checked again when they are read; here before any is, where the data set says what there is.
-void require_classes(const Graph& graph, const JobFile& job, const input::PreparedData& data) {
-  if (data.train == nullptr) return;
-  const Node& loss = graph.nodes[static_cast<std::size_t>(graph.loss)];
-  if (loss.op->name != "cross_entropy" || graph.at(loss.inputs[1]).spec.dtype != DType::i32) return;
-  const std::int64_t predicted = graph.at(graph.output).spec.shape.back();
-  const DataSetInfo& info = data.train->info();
+void require_classes(const Graph& graph, const Node& loss, const JobFile& job, const DataSetInfo& info) {
+  const Value& target = graph.at(loss.inputs[1]);
+  if (loss.op->name != "cross_entropy" || target.spec.dtype != DType::i32) return;
+  const std::int64_t predicted = graph.at(loss.inputs[0]).spec.shape.back();
   const auto is_ignored = [&](std::int64_t label) {
     return loss.attributes.has("ignored_index") && loss.attributes.integer("ignored_index") == label;
   };
-  for (std::int64_t label = std::ssize(info.class_counts) - 1; label >= predicted; --label) {
-    if (info.class_counts[static_cast<std::size_t>(label)] == 0 || is_ignored(label)) continue;
+  const auto of_target = std::find_if(info.features.begin(), info.features.end(),
+                                      [&](const Feature& feature) { return feature.name == target.name; });
+  const bool apart = of_target != info.features.end() && !of_target->classes.empty();  // all have samples
+  const std::vector<std::string>& names = apart ? of_target->classes : info.class_names;
+  const auto classes = apart ? std::ssize(names) : std::ssize(info.class_counts);
+  for (std::int64_t label = classes - 1; label >= predicted; --label) {
+    const auto number = static_cast<std::size_t>(label);
+    if ((!apart && info.class_counts[number] == 0) || is_ignored(label)) continue;
     throw config::Problems(
         {{job.place_of("job.model"),
           fmt::format("expected a prediction of {} classes or more, since the training set has samples of class {} "
                       "('{}'), found {} as the last size of the model's output; give its last layer {} features",
-                      label + 1, label, info.class_names.at(static_cast<std::size_t>(label)), predicted, label + 1)}});
+                      label + 1, label, names.at(number), predicted, label + 1)}});
   }
+}
+
+void require_classes(const Graph& graph, const JobFile& job, const input::PreparedData& data) {
+  if (data.train == nullptr) return;
+  for (const Node* const loss : loss_nodes(graph)) require_classes(graph, *loss, job, data.train->info());
 }
 
 // What a weight multiplies is the gradient by its sample's own prediction.
 void require_samples_apart(const Graph& graph, const JobFile& job) {
-  const Node& loss = graph.nodes[static_cast<std::size_t>(graph.loss)];
-  if (!is_weighted(loss) || loss.op->name != "contrastive") return;
+  const std::vector<const Node*> losses = loss_nodes(graph);
+  const auto compares = [](const Node* loss) { return loss->op->name == "contrastive"; };
+  if (!is_weighted(graph.nodes[static_cast<std::size_t>(graph.loss)])) return;
+  if (std::none_of(losses.begin(), losses.end(), compares)) return;
   throw config::Problems({{job.place_of("job.loss"),
                            "expected samples without weights, since with contrastive the loss of each depends on all "
                            "samples of its shard, found some with; leave out the weights, or take triplet"}});
@@ -114,9 +135,18 @@ DType precision_of(const Job& job) {
   return job.precision == Precision::bf16 ? DType::bf16 : job.precision == Precision::fp16 ? DType::f16 : DType::f32;
 }
 
+std::vector<std::string> outputs_of(const Job& job) {
+  std::vector<std::string> layers;
+  for (const LossOptions& loss : job.losses) {
+    if (std::find(layers.begin(), layers.end(), loss.output) == layers.end()) layers.push_back(loss.output);
+  }
+  return layers;
+}
+
 Graph make_job_graph(const JobFile& job, const input::PreparedData& data, const Registries& registries) {
   Graph graph = in_precision(job, build_model_graph({.model = &job.model,
-                                                     .loss = &job.loss,
+                                                     .loss = job.losses.empty() ? &job.loss : nullptr,
+                                                     .losses = job.losses,
                                                      .metrics = job.metrics,
                                                      .features = data.features,
                                                      .classes = data.classes,
@@ -142,12 +172,15 @@ Graph make_evaluation_graph(const JobFile& job, const input::PreparedData& data,
 Graph make_prediction_graph(const Job& job, const input::PreparedData& data, const Registries& registries,
                             std::int64_t batch) {
   auto features = data.features;
-  const std::string target = target_feature(job.loss.target, features);
+  const std::vector<std::string> targets = targets_of(job, features);
   const std::vector<std::string>& inputs = job.model.inputs;  // an autoencoder's target is one of them
-  const bool is_input = std::find(inputs.begin(), inputs.end(), target) != inputs.end();
-  std::erase_if(features, [&](const Feature& feature) { return feature.name == target && !is_input; });
+  const auto has = [](const std::vector<std::string>& names, const Feature& feature) {
+    return std::find(names.begin(), names.end(), feature.name) != names.end();
+  };
+  std::erase_if(features, [&](const Feature& feature) { return has(targets, feature) && !has(inputs, feature); });
   return in_precision(job, build_model_graph({.model = &job.model,
                                               .loss = nullptr,
+                                              .outputs = outputs_of(job),
                                               .metrics = {},
                                               .features = features,
                                               .classes = data.classes,

@@ -10,6 +10,9 @@ namespace lockstep::train {
 /// The type that activations between layers are kept in: bf16 or f16 if the job says so, else f32.
 [[nodiscard]] DType precision_of(const Job& job);
 
+/// Of several losses: the layers whose outputs are predictions, each once, "" for the last. Of one loss: none.
+[[nodiscard]] std::vector<std::string> outputs_of(const Job& job);
+
 /// For one shard, with loss and metrics.
 [[nodiscard]] Graph make_job_graph(const JobFile& job, const input::PreparedData& data, const Registries& registries);
 

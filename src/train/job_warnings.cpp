@@ -6,6 +6,7 @@
 #include <array>
 #include <string_view>
 
+#include "graph/model_graph.hpp"
 #include "lockstep/op.hpp"
 
 namespace lockstep::train {
@@ -25,9 +26,8 @@ const Node* producer(const Graph& graph, ValueId id) {
   return node < 0 ? nullptr : &graph.nodes[static_cast<std::size_t>(node)];
 }
 
-std::string twice_normalized(const Graph& graph) {
-  const Node& loss = graph.nodes[static_cast<std::size_t>(graph.loss)];
-  const Node* last = producer(graph, graph.output);
+std::string twice_normalized(const Graph& graph, const Node& loss) {
+  const Node* last = producer(graph, loss.inputs[0]);
   while (last != nullptr && last->op->view) last = producer(graph, last->inputs[0]);
   if (last == nullptr) return "";
   const auto own = std::find_if(kOwnActivations.begin(), kOwnActivations.end(), [&](const OwnActivation& a) {
@@ -40,10 +40,10 @@ std::string twice_normalized(const Graph& graph) {
       last->name, own->loss, own->layer);
 }
 
-std::string unused_classes(const Graph& graph, const input::PreparedData& data) {
-  const Node& loss = graph.nodes[static_cast<std::size_t>(graph.loss)];
-  const std::int64_t predicted = graph.at(graph.output).spec.shape.back();
-  const bool of_classes = loss.op->name == "cross_entropy" && graph.at(loss.inputs[1]).spec.dtype == DType::i32;
+std::string unused_classes(const Graph& graph, const Node& loss, const input::PreparedData& data) {
+  const std::int64_t predicted = graph.at(loss.inputs[0]).spec.shape.back();
+  const Value& target = graph.at(loss.inputs[1]);
+  const bool of_classes = loss.op->name == "cross_entropy" && target.spec.dtype == DType::i32 && target.name == "label";
   if (!of_classes || data.classes == 0 || predicted <= data.classes) return "";
   return fmt::format(
       "the model predicts {} classes, and the data set has {}: the others are never right; give the last "
@@ -66,8 +66,12 @@ std::string statistics_of_one_sample(const Graph& graph) {
 }  // namespace
 
 std::vector<std::string> job_warnings(const Graph& graph, const input::PreparedData& data) {
-  std::vector<std::string> warnings = {twice_normalized(graph), unused_classes(graph, data),
-                                       statistics_of_one_sample(graph)};
+  std::vector<std::string> warnings;
+  for (const Node* const loss : loss_nodes(graph)) {
+    warnings.push_back(twice_normalized(graph, *loss));
+    warnings.push_back(unused_classes(graph, *loss, data));
+  }
+  warnings.push_back(statistics_of_one_sample(graph));
   std::erase(warnings, "");
   return warnings;
 }

@@ -10,6 +10,7 @@
 #include "core/input_source.hpp"
 #include "data/soft_labels.hpp"
 #include "exec/worker_pool.hpp"
+#include "graph/model_graph.hpp"
 #include "input/data_facts.hpp"
 #include "lockstep/error.hpp"
 #include "train/agreed_algorithms.hpp"
@@ -144,6 +145,30 @@ class SampleSource final : public InputSource {
   std::vector<std::vector<Tensor>> prepared_;  // by sample; kept only while it is computed
 };
 
+std::vector<ModelOutput> model_outputs(const Job& job, const Graph& graph, const DataSetInfo& info) {
+  const std::vector<Shape> shapes = output_shapes(graph);
+  if (job.losses.empty()) {
+    return {{"", job.loss.kind, shapes[0], 0, static_cast<std::size_t>(elements(shapes[0])), info.class_names}};
+  }
+  const std::vector<std::string> layers = outputs_of(job);
+  std::vector<ModelOutput> outputs;
+  std::size_t first = 0;
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    const auto loss = std::find_if(job.losses.begin(), job.losses.end(),
+                                   [&](const LossOptions& one) { return one.output == layers[i]; });
+    const auto target = std::find_if(info.features.begin(), info.features.end(),
+                                     [&](const Feature& feature) { return feature.name == loss->target; });
+    const bool of_label = target != info.features.end() && target->name == "label";
+    const auto size = static_cast<std::size_t>(elements(shapes[i]));
+    outputs.push_back({loss->name, loss->kind, shapes[i], first, size,
+                       of_label                        ? info.class_names
+                       : target != info.features.end() ? target->classes
+                                                       : std::vector<std::string>()});
+    first += size;
+  }
+  return outputs;
+}
+
 }  // namespace
 
 std::optional<input::PreparedData> remembered_data(const checkpoint::SavedFiles& files, const Job& job,
@@ -169,6 +194,7 @@ LoadedModel::LoadedModel(const JobFile& job, const std::string& which, const Reg
   inputs_ = features_read(graph_, data());
   const Shape& batch = graph_.at(graph_.output).spec.shape;
   prediction_shape_.assign(batch.begin() + 1, batch.end());
+  outputs_ = model_outputs(job, graph_, data());
 }
 
 EvaluationSet LoadedModel::open_set(const std::string& set) {

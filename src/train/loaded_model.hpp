@@ -40,6 +40,14 @@ void require_evaluation_set(const std::string& name, const Job& job, const DataS
 [[nodiscard]] std::optional<input::PreparedData> remembered_data(const checkpoint::SavedFiles& files, const Job& job,
                                                                  const AugmentRegistry& registry);
 
+/// What a model predicts of a sample for one of its losses, or for all that read the same layer.
+struct ModelOutput {
+  std::string name, loss;  ///< the first loss's: "kind", "cross_entropy"; of a model with one loss the name is empty
+  Shape shape;
+  std::size_t first = 0, size = 0;   ///< its elements in the prediction
+  std::vector<std::string> classes;  ///< of the target; empty: it has none
+};
+
 class LoadedModel {
  public:
   /// Returns the job with its data, if they are needed: the files that it names must exist.
@@ -56,7 +64,9 @@ class LoadedModel {
   /// For one sample: no loss, no metrics.
   [[nodiscard]] const Graph& graph() const { return graph_; }
   [[nodiscard]] const std::vector<Feature>& inputs() const { return inputs_; }
+  /// Of several outputs, which are joined: [elements].
   [[nodiscard]] const Shape& prediction_shape() const { return prediction_shape_; }
+  [[nodiscard]] const std::vector<ModelOutput>& outputs() const { return outputs_; }
 
   [[nodiscard]] EvaluationResult evaluate(const std::string& set);
   [[nodiscard]] EvaluationResult evaluate(const DataSet& set, data::ReplacedSamples& replaced);
@@ -96,6 +106,7 @@ class LoadedModel {
   checkpoint::SavedModel saved_;
   std::vector<Feature> inputs_;  ///< by input of the graph
   Shape prediction_shape_;
+  std::vector<ModelOutput> outputs_;
   std::unique_ptr<Predictor> predictor_;
 };
 

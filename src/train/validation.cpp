@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "graph/model_graph.hpp"
 #include "lockstep/error.hpp"
 #include "train/agreed_algorithms.hpp"
 
@@ -61,8 +62,7 @@ bool Validation::note(const std::string& metric, double min_delta, const checkpo
         ExitCode::configuration,
         fmt::format("job: '{}' is watched, but it is not among the job's metrics; add it to `metrics`", metric));
   }
-  const OpDef* op = metric == "loss" ? nullptr : run_.registries.ops.find(metric);
-  const bool higher = op != nullptr && op->higher_is_better;
+  const bool higher = higher_is_better(run_.registries.ops, metric);
   const bool first = best.metric != metric;  // also true if a resumed job watches another metric
   if (std::isnan(found->second) || (!first && !is_better(found->second, best.value, min_delta, higher))) return false;
   best = {metric, found->second};

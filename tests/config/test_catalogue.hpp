@@ -170,7 +170,8 @@ inline Catalogue test_catalogue() {
             "size"));
   known.models.push_back(entry("autoencoder", {integer_attribute("code", 32, 1), integer_attribute("width", 16, 1)}));
   known.models.push_back(entry("mobilenet", {number_attribute("width", 1, 0.1, 4), flag_attribute("small", false)}));
-  known.models.push_back(entry("unet", {integer_attribute("width", 64, 1), integer_attribute("depth", 4, 1)}));
+  known.models.push_back(entry("unet", {integer_attribute("width", 64, 1), integer_attribute("depth", 4, 1),
+                                        integer_attribute("outputs", 1, 1)}));
   known.models.push_back(entry("bert",
                                {choice_attribute("size", {"tiny", "base", "large"}), optional_attribute("layers"),
                                 optional_attribute("heads"), optional_attribute("width")},
@@ -181,7 +182,7 @@ inline Catalogue test_catalogue() {
                   entry("binary_cross_entropy", {number_attribute("positive_weight", 1, 0, 1e9)}),
                   entry("contrastive", {number_attribute("temperature", 0.1, 0, 1e9)}, "temperature"),
                   entry("triplet", {number_attribute("margin", 1, 0, 1e9)}, "margin")};
-  known.metrics = {"accuracy",   "binary_accuracy", "f1", "iou",    "macro_f1", "mae",
+  known.metrics = {"accuracy",   "binary_accuracy", "f1", "iou",    "macro_f1", "mae", "mean_iou",
                    "perplexity", "precision",       "r2", "recall", "rmse",     "top5"};
   known.optimizers = {sgd_entry(), adam_entry("adam", 0), adam_entry("adamw", 0.01), adam_entry("lamb", 0.01)};
   for (std::size_t i = 1; i < known.optimizers.size(); ++i) known.optimizers[i].learning_rate = 0.001;

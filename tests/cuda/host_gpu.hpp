@@ -58,8 +58,8 @@ class HostGpu : public Gpu {
   void cast(Stream /*stream*/, Cast cast, DType type, const void* from, void* to, std::int64_t n) override {
     launch_cast<HostGrid>(nullptr, cast, type, from, to, n);
   }
-  void scale(Stream /*stream*/, float* values, const float* factor, std::int64_t n) override {
-    HostGrid::each(nullptr, n, ScaleFunctor{values, factor});
+  void scale(Stream /*stream*/, float* values, const float* factors, std::int64_t n, std::int64_t columns) override {
+    HostGrid::each(nullptr, n, ScaleFunctor{values, factors, Divisor(columns)});
   }
   std::size_t free_memory() override {
     const char* given = std::getenv("STAND_IN_FREE");

@@ -247,6 +247,7 @@ void CudaGpu::add(Stream /*stream*/, DType /*dtype*/, const void* /*left*/, cons
                   std::int64_t /*n*/) {}
 void CudaGpu::cast(Stream /*stream*/, Cast /*cast*/, DType /*type*/, const void* /*from*/, void* /*to*/,
                    std::int64_t /*n*/) {}
-void CudaGpu::scale(Stream /*stream*/, float* /*values*/, const float* /*factor*/, std::int64_t /*n*/) {}
+void CudaGpu::scale(Stream /*stream*/, float* /*values*/, const float* /*factors*/, std::int64_t /*n*/,
+                    std::int64_t /*columns*/) {}
 
 }  // namespace lockstep::device

@@ -106,7 +106,17 @@ TEST_F(StepOnGpu, SumsAndProductsHaveTheBitsOfTheCpu) {
   const device::GpuBlock out(gpu(), left.size() * sizeof(float));
   gpu().add(stream_, on_gpu.as<float>(), other.as<float>(), out.as<float>(), n);
   EXPECT_EQ(bits(fetch<float>(out, left.size())), bits(sums));
-  gpu().scale(stream_, on_gpu.as<float>(), factor.as<float>(), n);
+  gpu().scale(stream_, on_gpu.as<float>(), factor.as<float>(), n, n);
+  EXPECT_EQ(bits(fetch<float>(on_gpu, left.size())), bits(products));
+
+  constexpr std::int64_t kColumns = 3;  // a factor for each so many
+  const std::int64_t whole = n / kColumns * kColumns;
+  const auto factors = numbers(5);
+  for (std::int64_t i = 0; i < whole; ++i) {
+    products[static_cast<std::size_t>(i)] *= factors[static_cast<std::size_t>(i / kColumns)];
+  }
+  const auto of_rows = put(factors);
+  gpu().scale(stream_, on_gpu.as<float>(), of_rows.as<float>(), whole, kColumns);
   EXPECT_EQ(bits(fetch<float>(on_gpu, left.size())), bits(products));
 }
 

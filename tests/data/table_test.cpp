@@ -182,4 +182,52 @@ TEST_F(TableTest, TheDigestIsOfValuesAndOfWhatTheyAreTakenFor) {
   EXPECT_NE(open(options)->info().digest, digest);
 }
 
+TEST_F(TableTest, TargetsApartAreAFeatureEach) {
+  SourceOptions options =
+      table("x,kind,price,size,w\n1,b,10,3,1\n2,a,20,4,2\n3,b,30,5,0.5\n", {"kind", "price", "size"});
+  options.weight = "w";
+  EXPECT_EQ(
+      refusal(options),
+      "t0.csv: column 'kind': expected numbers, since there are 3 targets, found texts; to predict both, give each "
+      "target a loss of its own");
+  options.targets_apart = true;
+  const auto set = open(options);
+  const DataSetInfo& info = set->info();
+  ASSERT_EQ(info.features.size(), 5U);
+  EXPECT_EQ(info.features[1].name, "kind");
+  EXPECT_EQ(info.features[1].kind, Feature::Kind::label);
+  EXPECT_EQ(info.features[1].classes, (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(info.features[3].name, "size");
+  EXPECT_EQ(info.features[3].spec, (TensorSpec{DType::f32, {}}));
+  EXPECT_TRUE(info.class_names.empty()) << "no target is the sample's class";
+  EXPECT_EQ(set->label(1), -1);
+  Sample sample;
+  set->read(2, sample);
+  EXPECT_EQ(sample[0].tensor.as<float>()[0], 3);
+  EXPECT_EQ(sample[1].tensor.as<std::int32_t>()[0], 1);
+  EXPECT_EQ(sample[2].tensor.as<float>()[0], 30);
+  EXPECT_EQ(sample[3].tensor.as<float>()[0], 5);
+  EXPECT_EQ(sample[4].tensor.as<float>()[0], 0.5F);
+
+  SourceOptions other = table("x,kind,price,size\n1,a,10,3\n", {"kind", "price", "size"});
+  other.targets_apart = true;
+  const auto validation = open(other, {.like = &info});
+  validation->read(0, sample);
+  EXPECT_EQ(sample[1].tensor.as<std::int32_t>()[0], 0) << "numbered as in training";
+  other.target = {"price", "kind", "size"};
+  EXPECT_EQ(refusal(other, &info),
+            "t1.csv: expected the columns and targets of the training set; give both sources the same settings");
+  other = table("x,kind,price,size\n1,c,10,3\n", {"kind", "price", "size"});
+  other.targets_apart = true;
+  EXPECT_EQ(refusal(other, &info),
+            "t2.csv: 1 of 1 samples is bad: t2.csv:2: column 'kind': expected one of a, b, as in the training set, "
+            "found 'c'. Repair or remove them, or say `bad_samples: skip`");
+  other = table("x,features,price\n1,c,10\n", {"features", "price"});
+  other.targets_apart = true;
+  EXPECT_EQ(
+      refusal(other),
+      "t3.csv: column 'features': expected a target of another name, which samples have for something else; rename "
+      "the column");
+}
+
 }  // namespace lockstep::test

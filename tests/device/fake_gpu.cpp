@@ -58,11 +58,11 @@ void FakeGpu::add(Stream stream, DType dtype, const void* left, const void* righ
   });
 }
 
-void FakeGpu::scale(Stream stream, float* values, const float* factor, std::int64_t n) {
+void FakeGpu::scale(Stream stream, float* values, const float* factors, std::int64_t n, std::int64_t columns) {
   enqueue(stream, [=, this] {
-    kernel_reads(stream, bytes_of(factor), sizeof(float));
+    kernel_reads(stream, bytes_of(factors), static_cast<std::size_t>(n / columns) * sizeof(float));
     kernel_writes(stream, bytes_of(values), static_cast<std::size_t>(n) * sizeof(float));
-    HostGrid::each(nullptr, n, ScaleFunctor{values, factor});
+    HostGrid::each(nullptr, n, ScaleFunctor{values, factors, Divisor(columns)});
   });
 }
 

@@ -67,7 +67,7 @@ class FakeGpu final : public Gpu {
   using Gpu::add;
   void add(Stream stream, DType dtype, const void* left, const void* right, void* out, std::int64_t n) override;
   void cast(Stream stream, Cast cast, DType type, const void* from, void* to, std::int64_t n) override;
-  void scale(Stream stream, float* values, const float* factor, std::int64_t n) override;
+  void scale(Stream stream, float* values, const float* factors, std::int64_t n, std::int64_t columns) override;
   /// What is enqueued meanwhile is stored, and done by each launch.
   [[nodiscard]] std::unique_ptr<GpuGraph> capture(Stream stream, const std::function<void()>& launch) override;
   [[nodiscard]] std::size_t free_memory() override { return free_memory_; }

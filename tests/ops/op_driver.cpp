@@ -142,7 +142,7 @@ Problem make_problem(const OpDef& op, const OpCase& the_case, bool empty_batch) 
   for (const auto& state : problem.signature.states) {  // positive: they may be variances
     fill_random(problem.states.emplace_back(TensorSpec{DType::f32, state.shape}), {key, stream++}, 0.1F, 1.1F, 0);
   }
-  if (op.kind == OpKind::layer || op.kind == OpKind::fused) {
+  if (op.kind == OpKind::layer || op.kind == OpKind::fused || op.kind == OpKind::sum) {
     fill_random(problem.output_gradients.emplace_back(problem.signature.outputs[0]), {key, stream++}, -1, 1, 1);
   }
   return problem;

@@ -47,13 +47,13 @@ class Forms:
         layers = map_form(map_form(model["layers"]["items"]))["properties"]
         self.kinds = {
             "ops": self.alternatives(layers, NOT_OPS),
-            "loss": self.alternatives(map_form(job["loss"])["properties"], {"target"}),
+            "loss": self.alternatives(map_form(job["loss"])["properties"], {"target", "output", "weight", "name"}),
             "optimizer": self.alternatives(map_form(job["optimizer"])["properties"], {"groups", "average"}),
             "schedule": self.alternatives(map_form(rate["schedule"])["properties"]),
             "model": self.alternatives(model, {"layers", "inputs", "freeze", "lora"}),
         }
         self.rate = {key: value["default"] for key, value in rate.items()}
-        self.metrics = sorted(job["metrics"]["oneOf"][0]["enum"])
+        self.metrics = sorted(job["metrics"]["oneOf"][0]["anyOf"][0]["enum"])
 
     @staticmethod
     def alternatives(properties, others=()):

@@ -1,5 +1,6 @@
 // A CSV with a header row: `label` is the class; every other column names an image file, relative to the CSV's folder,
-// and is a feature with the column's name. So a sample may have two images: left,right,label.
+// and is a feature with the column's name. So a sample may have two images: left,right,label. One may be a mask, which
+// has a class for each pixel; then the column `label` may be missing.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -108,7 +109,7 @@ void name_classes(ImageCandidates& candidates) {
 
 struct Columns {
   std::vector<std::string> images;
-  std::size_t label = 0;
+  std::size_t label = 0;  ///< beyond the last column: there is none
 };
 
 std::string join(const std::vector<std::string>& words) {
@@ -117,9 +118,9 @@ std::string join(const std::vector<std::string>& words) {
   return out;
 }
 
-Columns columns_of(const CsvRow& header, const std::string& path) {
+Columns columns_of(const CsvRow& header, const std::string& path, bool has_mask) {
   const auto label = std::find(header.fields.begin(), header.fields.end(), "label");
-  if (label == header.fields.end() || header.fields.size() < 2) {
+  if ((label == header.fields.end() && !has_mask) || header.fields.size() < 2) {
     throw Error(ExitCode::data, fmt::format("{}:{}: the columns are {}; expected one or more of image files, and one "
                                             "called label",
                                             path, header.line, join(header.fields)));
@@ -171,7 +172,8 @@ void add_file(const std::string& path, IndexNotes* notes, ImageCandidates& candi
   const auto bytes = read_whole(File(path, candidates.counter));
   const auto rows = parse_csv({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path);
   if (rows.empty()) throw Error(ExitCode::data, fmt::format("{}: empty; expected a header such as image,label", path));
-  const Columns columns = columns_of(rows.front(), path);
+  const Columns columns = columns_of(rows.front(), path, !candidates.mask_classes.empty());
+  candidates.has_labels = columns.label < rows.front().fields.size();
   if (!candidates.feature_names.empty() && candidates.feature_names != columns.images) {
     throw Error(ExitCode::data, fmt::format("{}:{}: the image columns are {}; those of the file before are {}", path,
                                             rows.front().line, join(columns.images), join(candidates.feature_names)));
@@ -188,8 +190,9 @@ void add_file(const std::string& path, IndexNotes* notes, ImageCandidates& candi
       throw Error(ExitCode::data, fmt::format("{}:{}: {} fields; the header has {}", path, row.line, row.fields.size(),
                                               rows.front().fields.size()));
     }
-    ImageSample sample{fmt::format("{}:{}", path, row.line), row.fields[columns.label], {}, ""};
-    if (sample.class_name.empty()) sample.fault = "the label is empty";
+    const std::string label = candidates.has_labels ? row.fields[columns.label] : "";
+    ImageSample sample{fmt::format("{}:{}", path, row.line), label, {}, ""};
+    if (candidates.has_labels && label.empty()) sample.fault = "the label is empty";
     for (std::size_t c = 0; c < row.fields.size(); ++c) {
       if (c != columns.label) sample.images.push_back({folder.get(), {row.fields[c], 0, 0}});
     }
@@ -198,14 +201,40 @@ void add_file(const std::string& path, IndexNotes* notes, ImageCandidates& candi
   add_sizes(path, first, notes, candidates);
 }
 
+struct MaskColumn {
+  std::string name;
+  std::vector<std::string> classes;  ///< empty: there is no such column
+};
+
+/// As the source says, or the training set has it.
+MaskColumn mask_of(const SourceOptions& source, const DataSetInfo* like) {
+  for (const Feature& feature : like == nullptr ? std::vector<Feature>() : like->features) {
+    if (feature.kind == Feature::Kind::mask) return {feature.name, feature.classes};
+  }
+  return {source.mask, source.classes};
+}
+
+std::size_t place_of_mask(const ImageCandidates& candidates, const std::string& mask, const std::string& path) {
+  const auto& names = candidates.feature_names;
+  const auto found = std::find(names.begin(), names.end(), mask);
+  if (found == names.end() || names.size() < 2) {
+    throw Error(ExitCode::data, fmt::format("{}:1: expected a column of images and the column '{}' of masks, found {}",
+                                            path, mask, join(names)));
+  }
+  return static_cast<std::size_t>(found - names.begin());
+}
+
 }  // namespace
 
 std::unique_ptr<DataSet> open_csv(const SourceOptions& source, const IndexOptions& options) {
   ImageCandidates candidates;
   candidates.format = "CSV of image files";
   candidates.counter = make_byte_counter();
+  const auto [mask, classes] = mask_of(source, options.like);
+  candidates.mask_classes = classes;
   for (const auto& path : source.paths) add_file(path, options.notes, candidates);
-  name_classes(candidates);
+  if (!classes.empty()) candidates.mask = place_of_mask(candidates, mask, source.paths.front());
+  if (candidates.has_labels) name_classes(candidates);
   return make_encoded_images(std::move(candidates), source, options);
 }
 

@@ -20,6 +20,8 @@ class EncodedImages : public DataSet {
   EncodedImages(ImageCandidates candidates, DataSetInfo info, std::vector<std::int32_t> labels)
       : info_(std::move(info)),
         labels_(std::move(labels)),
+        samples_(std::ssize(candidates.samples)),
+        width_(candidates.feature_names.size()),
         counter_(std::move(candidates.counter)),
         trees_(std::move(candidates.trees)) {
     for (auto& sample : candidates.samples) {
@@ -29,8 +31,10 @@ class EncodedImages : public DataSet {
   }
 
   [[nodiscard]] const DataSetInfo& info() const override { return info_; }
-  [[nodiscard]] std::int64_t size() const override { return static_cast<std::int64_t>(labels_.size()); }
-  [[nodiscard]] std::int64_t label(std::int64_t id) const override { return labels_.at(static_cast<std::size_t>(id)); }
+  [[nodiscard]] std::int64_t size() const override { return samples_; }
+  [[nodiscard]] std::int64_t label(std::int64_t id) const override {
+    return labels_.empty() ? -1 : labels_.at(static_cast<std::size_t>(id));
+  }
   [[nodiscard]] std::uint64_t bytes_read() const override { return *counter_; }
 
   [[nodiscard]] std::string name(std::int64_t id) const override {
@@ -40,22 +44,25 @@ class EncodedImages : public DataSet {
   void read(std::int64_t id, Sample& out) const override {
     prepare_names(out, info_.features);
     std::vector<std::byte> scratch;
-    for (std::size_t i = 0; i < width(); ++i) {
+    for (std::size_t i = 0; i < width_; ++i) {
       const ImageFile& file = image(id, i);
       const auto bytes = bytes_of(file, scratch);
       try {
-        decode_image(bytes, info_.features[i].spec.shape.back(), out[i].tensor);
+        decode(bytes, info_.features[i], out[i].tensor);
       } catch (const Error& error) {
         if (error.code() == ExitCode::data) throw BadSample(named(file, error));
         throw Error(error.code(), named(file, error));
       }
     }
-    set_label(out.back().tensor, labels_.at(static_cast<std::size_t>(id)));
+    if (!labels_.empty()) set_label(out.back().tensor, labels_.at(static_cast<std::size_t>(id)));
   }
 
   [[nodiscard]] bool read_encoded(std::int64_t id, std::vector<EncodedFeature>& out) const override {
+    const auto& features = info_.features;
+    const auto is_mask = [](const Feature& feature) { return feature.kind == Feature::Kind::mask; };
+    if (labels_.empty() || std::any_of(features.begin(), features.end(), is_mask)) return false;
     out.resize(info_.features.size());
-    for (std::size_t i = 0; i < width(); ++i) {
+    for (std::size_t i = 0; i < width_; ++i) {
       const ImageFile& file = image(id, i);
       std::vector<std::byte> scratch;
       const auto bytes = file.tree->read(file.entry, 0, file.entry.size, scratch);
@@ -78,13 +85,18 @@ class EncodedImages : public DataSet {
       throw Error(error.code(), named(file, error));
     }
   }
-  [[nodiscard]] std::size_t width() const { return info_.features.size() - 1; }
+  static void decode(std::span<const std::byte> bytes, const Feature& feature, Tensor& out) {
+    if (feature.kind == Feature::Kind::mask) return decode_mask(bytes, std::ssize(feature.classes), out);
+    decode_image(bytes, feature.spec.shape.back(), out);
+  }
   [[nodiscard]] const ImageFile& image(std::int64_t id, std::size_t feature) const {
-    return images_.at(static_cast<std::size_t>(id) * width() + feature);
+    return images_.at(static_cast<std::size_t>(id) * width_ + feature);
   }
 
   DataSetInfo info_;
-  std::vector<std::int32_t> labels_;
+  std::vector<std::int32_t> labels_;  ///< empty: there are none
+  std::int64_t samples_;
+  std::size_t width_;  ///< images of a sample
   ByteCounter counter_;
   std::vector<std::shared_ptr<const FileTree>> trees_;
   std::vector<ImageFile> images_;   ///< [samples, images of a sample]
@@ -126,13 +138,26 @@ ImageHeader check_lightly(const ImageFile& image) {
   }
 }
 
-ImageHeader check_image(const ImageFile& image, Depth depth, Sha256& content) {
+/// A mask has the size of the sample's first image.
+std::string fault_of_mask(const ImageCandidates& candidates, const Finding& finding) {
+  const ImageSize mask = finding.headers[candidates.mask].size,
+                  image = finding.headers[candidates.mask == 0 ? 1 : 0].size;
+  if (mask == image) return "";
+  return fmt::format("expected a mask of the image's size, {} x {}, found {} x {}", image.width, image.height,
+                     mask.width, mask.height);
+}
+
+/// `mask_classes`: 0 of an image that is no mask.
+ImageHeader check_image(const ImageFile& image, std::size_t mask_classes, Depth depth, Sha256& content) {
   if (!depth.content) return check_lightly(image);
   std::vector<std::byte> scratch;
   const auto bytes = image.tree->read(image.entry, 0, image.entry.size, scratch);
   const ImageHeader header = image_header(bytes);
   content.add(bytes);
-  if (depth.decode) {
+  if (depth.decode && mask_classes > 0) {
+    Tensor decoded;
+    decode_mask(bytes, static_cast<std::int64_t>(mask_classes), decoded);
+  } else if (depth.decode) {
     Tensor decoded;
     decode_image(bytes, header.channels, decoded);
   } else {
@@ -141,20 +166,25 @@ ImageHeader check_image(const ImageFile& image, Depth depth, Sha256& content) {
   return header;
 }
 
-Finding check_sample(const ImageSample& sample, Depth depth) {
+Finding check_sample(const ImageCandidates& candidates, std::size_t index, Depth depth) {
+  const ImageSample& sample = candidates.samples[index];
   Finding finding;
   finding.fault = sample.fault;
   Sha256 content;
   for (const auto& image : sample.images) {
     if (!finding.fault.empty()) break;
     try {
-      finding.headers.push_back(check_image(image, depth, content));
+      const bool is_mask = finding.headers.size() == candidates.mask;
+      const std::size_t classes = is_mask ? candidates.mask_classes.size() : 0;
+      finding.headers.push_back(check_image(image, classes, depth, content));
+      if (classes > 0) finding.headers.back().channels = 1;  // of a palette, too
     } catch (const Error& error) {
       if (error.code() != ExitCode::data) throw;
       const bool named = image.entry.name != sample.name;
       finding.fault = named ? fmt::format("{}: {}", image.entry.name, error.what()) : error.what();
     }
   }
+  if (finding.fault.empty() && !candidates.mask_classes.empty()) finding.fault = fault_of_mask(candidates, finding);
   if (depth.content) finding.content = content.hex();
   return finding;
 }
@@ -189,12 +219,15 @@ std::vector<Finding> read_findings(const std::string& note, std::size_t count) {
 /// Checks every image, or uses the notes.
 std::vector<Finding> find(const ImageCandidates& candidates, const Depth& depth, const IndexOptions& options) {
   const std::size_t count = candidates.samples.size();
-  return read_findings(noted(options.notes, "images",
+  const std::string note = candidates.mask_classes.empty()
+                               ? "images"
+                               : fmt::format("images, of which {} are masks of {} classes",
+                                             candidates.feature_names[candidates.mask], candidates.mask_classes.size());
+  return read_findings(noted(options.notes, note,
                              [&] {
                                std::vector<Finding> findings(count);
-                               parallel_for(count, options.threads, [&](std::size_t i) {
-                                 findings[i] = check_sample(candidates.samples[i], depth);
-                               });
+                               parallel_for(count, options.threads,
+                                            [&](std::size_t i) { findings[i] = check_sample(candidates, i, depth); });
                                return write_findings(findings);
                              }),
                        count);
@@ -230,10 +263,14 @@ std::int64_t max_channels(const std::vector<Finding>& findings) {
 }
 
 Feature image_feature(const std::string& name, std::size_t index, const std::vector<Finding>& findings,
-                      const SourceOptions& source, const IndexOptions& options) {
+                      const std::vector<std::string>& mask_classes, const SourceOptions& source,
+                      const IndexOptions& options) {
   ImageSize common = findings.front().headers.at(index).size;
   for (const auto& finding : findings) {
     if (finding.headers.at(index).size != common) common = {};
+  }
+  if (!mask_classes.empty()) {
+    return {name, Feature::Kind::mask, {DType::u8, {common.height, common.width, 1}}, mask_classes};
   }
   const std::int64_t channels = channels_like(options.like, name, max_channels(findings), describe(source.paths));
   return {name, Feature::Kind::image, {DType::u8, {common.height, common.width, channels}}};
@@ -243,6 +280,7 @@ std::string digest_of(const ImageCandidates& candidates, const std::vector<Findi
   Sha256 digest;
   digest.add("images 1\n");
   for (const auto& name : candidates.feature_names) digest.add(name + "\n");
+  for (const auto& name : candidates.mask_classes) digest.add("class " + name + "\n");
   for (std::size_t i = 0; i < findings.size(); ++i) {
     const auto& sample = candidates.samples[i];
     digest.add(sample.class_name + "\n");
@@ -272,14 +310,16 @@ std::unique_ptr<DataSet> make_encoded_images(ImageCandidates candidates, const S
                                             all == 0 ? "" : fmt::format("; all {} samples are bad", all)));
   }
   for (std::size_t i = 0; i < candidates.feature_names.size(); ++i) {
-    info.features.push_back(image_feature(candidates.feature_names[i], i, findings, source, options));
+    const auto& mask_classes = i == candidates.mask ? candidates.mask_classes : std::vector<std::string>();
+    info.features.push_back(image_feature(candidates.feature_names[i], i, findings, mask_classes, source, options));
   }
-  info.features.push_back({"label", Feature::Kind::label, {DType::i32, {}}});
+  if (candidates.has_labels) info.features.push_back({"label", Feature::Kind::label, {DType::i32, {}}});
 
   info.class_names = options.like != nullptr ? options.like->class_names : candidates.class_names;
   info.class_counts.assign(info.class_names.size(), 0);
   std::vector<std::int32_t> labels;
   for (const auto& sample : candidates.samples) {
+    if (!candidates.has_labels) break;
     labels.push_back(class_of(info.class_names, sample.class_name, sample.name));
     ++info.class_counts[static_cast<std::size_t>(labels.back())];
   }

@@ -31,7 +31,10 @@ struct ImageSample {
 
 struct ImageCandidates {
   std::string format;
-  std::vector<std::string> feature_names;  ///< of the images; "label" is added
+  std::vector<std::string> feature_names;  ///< of the images; "label" is added, unless there are no labels
+  std::vector<std::string> mask_classes;   ///< of the mask; empty: there is none
+  std::size_t mask = 0;                    ///< which of the images it is
+  bool has_labels = true;
   std::vector<std::shared_ptr<const FileTree>> trees;
   std::vector<ImageSample> samples;
   std::vector<std::string> class_names;  ///< of the whole set, in order

@@ -1,5 +1,6 @@
 // A CSV with a header row, whose columns are what is predicted and what it is predicted from. Columns of numbers and of
 // categories become one feature, `features`, of floats; the target, `label`, is a number, several numbers, or a class.
+// Where a job has several losses, several targets are a feature each, by the names of their columns.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -22,14 +23,15 @@ namespace lockstep::data {
 namespace {
 
 constexpr std::size_t kMostCategories = 1000;
+constexpr const char* kFeatures = "features";
 
 /// All rows, decoded.
 struct TableRows {
   DataSetInfo info;
   std::vector<std::string> names;    ///< by row: "houses.csv:17"
   std::vector<float> features;       ///< [rows, elements]
-  std::vector<float> targets;        ///< [rows, targets]; empty: classes
-  std::vector<std::int32_t> labels;  ///< [rows]; empty: numbers
+  std::vector<float> targets;        ///< [rows, targets that are numbers]
+  std::vector<std::int32_t> labels;  ///< [rows, targets that are classes]
   std::vector<float> weights;        ///< [rows]; empty: none
 };
 
@@ -44,7 +46,8 @@ class Table final : public DataSet {
     return rows_.names.at(static_cast<std::size_t>(id));
   }
   [[nodiscard]] std::int64_t label(std::int64_t id) const override {
-    return rows_.labels.empty() ? -1 : rows_.labels.at(static_cast<std::size_t>(id));
+    const bool has_classes = !rows_.info.class_names.empty() && !rows_.labels.empty();
+    return has_classes ? rows_.labels.at(static_cast<std::size_t>(id)) : -1;
   }
 
   void read(std::int64_t id, Sample& out) const override {
@@ -52,20 +55,25 @@ class Table final : public DataSet {
     const auto& features = rows_.info.features;
     prepare_names(out, features);
     for (std::size_t i = 0; i < features.size(); ++i) prepare(out[i].tensor, features[i].spec);
-    copy_row(rows_.features, id, out[0].tensor);
-    if (features.size() == 1) return;  // there is no target
-    if (rows_.labels.empty()) {
-      copy_row(rows_.targets, id, out[1].tensor);
-    } else {
-      set_label(out[1].tensor, rows_.labels[static_cast<std::size_t>(id)]);
+    copy(rows_.features, id * out[0].tensor.elements(), out[0].tensor);
+    std::int64_t number = id * (std::ssize(rows_.targets) / size()), label = id * (std::ssize(rows_.labels) / size());
+    for (std::size_t i = 1; i < features.size(); ++i) {
+      Tensor& tensor = out[i].tensor;
+      if (features[i].kind == Feature::Kind::weight) {
+        copy(rows_.weights, id, tensor);
+      } else if (features[i].kind == Feature::Kind::label) {
+        set_label(tensor, rows_.labels[static_cast<std::size_t>(label++)]);
+      } else {
+        copy(rows_.targets, number, tensor);
+        number += tensor.elements();
+      }
     }
-    if (!rows_.weights.empty()) copy_row(rows_.weights, id, out[2].tensor);
   }
 
  private:
-  static void copy_row(const std::vector<float>& from, std::int64_t id, Tensor& to) {
+  static void copy(const std::vector<float>& from, std::int64_t first, Tensor& to) {
     const auto out = to.as<float>();
-    std::copy_n(from.begin() + id * std::ssize(out), out.size(), out.begin());
+    std::copy_n(from.begin() + first, out.size(), out.begin());
   }
 
   TableRows rows_;
@@ -99,8 +107,8 @@ class TableLayout {
   }
 
   std::vector<Column> columns;
-  std::vector<std::string> class_names;  ///< empty: the target is numbers
-  [[nodiscard]] bool has_classes() const { return !class_names.empty(); }
+  std::vector<std::vector<std::string>> classes;  ///< by target; empty: numbers
+  [[nodiscard]] bool apart() const { return source_.targets_apart && source_.target.size() > 1; }
   [[nodiscard]] std::int64_t elements() const {
     std::int64_t sum = 0;
     for (const Column& column : columns) sum += column.elements();
@@ -147,26 +155,48 @@ class TableLayout {
   void choose_target() {
     for (const auto& name : source_.target) {
       ColumnValues values = look_at_column(files_, name);
+      auto& of_target = classes.emplace_back();
       if (values.are_numbers() && !is_categorical(name)) continue;
-      if (source_.target.size() > 1) {
-        fail(fmt::format("column '{}': expected numbers, since there are {} targets, found texts", name,
-                         source_.target.size()));
+      if (source_.target.size() > 1 && !apart()) {
+        fail(
+            fmt::format("column '{}': expected numbers, since there are {} targets, found texts; to predict both, give "
+                        "each target a loss of its own",
+                        name, source_.target.size()));
       }
-      class_names = std::move(values.categories);
+      of_target = std::move(values.categories);
+    }
+    for (const auto& name : source_.target) {
+      if (apart() && (name == kFeatures || name == kSampleWeight)) {
+        fail(
+            fmt::format("column '{}': expected a target of another name, which samples have for something else; "
+                        "rename the column",
+                        name));
+      }
     }
   }
 
   void take(const DataSetInfo& like) {
     columns = like.columns;
-    class_names = like.class_names;
     for (const TableFile& file : files_) {
       for (const Column& column : columns) (void)column_called(file, column.name);
     }
-    const Shape target = like.features.size() < 2 ? Shape() : like.features[1].spec.shape;
-    const std::int64_t targets = target.empty() ? 1 : target[0];
-    if (columns.empty() || (!source_.target.empty() && targets != std::ssize(source_.target))) {
+    if (columns.empty() || !takes_targets(like)) {
       fail("expected the columns and targets of the training set; give both sources the same settings");
     }
+  }
+
+  /// Whether the targets, if there are any, are those of another table.
+  bool takes_targets(const DataSetInfo& like) {
+    if (source_.target.empty()) return true;
+    for (std::size_t i = 0; apart() && i < source_.target.size(); ++i) {
+      if (i + 1 >= like.features.size() || like.features[i + 1].name != source_.target[i]) return false;
+      classes.push_back(like.features[i + 1].classes);
+    }
+    if (apart()) return true;
+    classes.resize(source_.target.size());
+    classes[0] = like.class_names;
+    const Shape target = like.features.size() < 2 ? Shape() : like.features[1].spec.shape;
+    return std::ssize(source_.target) == (target.empty() ? 1 : target[0]);
   }
 
   const std::vector<TableFile>& files_;
@@ -193,11 +223,11 @@ class Decoder {
         add_feature(file, row, layout_.columns[i], fields[features[i]]);
       }
       std::vector<float> wanted;
-      std::int32_t label = 0;
+      std::vector<std::int32_t> labels;
       for (std::size_t i = 0; i < targets.size(); ++i) {
         const std::string& value = fields[targets[i]];
-        if (layout_.has_classes()) {
-          label = class_in(file, row, source_.target[i], value);
+        if (!layout_.classes[i].empty()) {
+          labels.push_back(class_in(file, row, source_.target[i], value, layout_.classes[i]));
         } else {
           wanted.push_back(is_missing(value) ? missing_target(file, row, source_.target[i])
                                              : number(file, row, source_.target[i], value));
@@ -211,7 +241,7 @@ class Decoder {
       rows_.names.push_back(fmt::format("{}:{}", file.path, file.rows[row].line));
       rows_.features.insert(rows_.features.end(), values_.begin(), values_.end());
       rows_.targets.insert(rows_.targets.end(), wanted.begin(), wanted.end());
-      if (layout_.has_classes() && !targets.empty()) rows_.labels.push_back(label);
+      rows_.labels.insert(rows_.labels.end(), labels.begin(), labels.end());
       if (has_weights) rows_.weights.push_back(weight);
     }
   }
@@ -252,10 +282,11 @@ class Decoder {
     return weight.value_or(0);
   }
 
-  std::int32_t class_in(const TableFile& file, std::size_t row, const std::string& column, const std::string& value) {
+  std::int32_t class_in(const TableFile& file, std::size_t row, const std::string& column, const std::string& value,
+                        const std::vector<std::string>& classes) {
     if (is_missing(value)) return static_cast<std::int32_t>(missing_target(file, row, column));
-    const std::int64_t position = position_in(layout_.class_names, value);
-    if (position < 0) note(file, row, column, unknown(value, layout_.class_names));
+    const std::int64_t position = position_in(classes, value);
+    if (position < 0) note(file, row, column, unknown(value, classes));
     return static_cast<std::int32_t>(std::max<std::int64_t>(position, 0));
   }
 
@@ -297,11 +328,19 @@ class Decoder {
 void describe_rows(const TableLayout& layout, const SourceOptions& source, TableRows& rows) {
   DataSetInfo& info = rows.info;
   info.columns = layout.columns;
-  info.class_names = layout.class_names;
-  info.features = {{"features", Feature::Kind::columns, {DType::f32, {layout.elements()}}}};
+  info.features = {{kFeatures, Feature::Kind::columns, {DType::f32, {layout.elements()}}}};
+  if (!layout.apart() && !layout.classes.empty()) info.class_names = layout.classes[0];
   if (source.target.empty()) {  // rows to predict for
     info.class_counts.clear();
-  } else if (layout.has_classes()) {
+  } else if (layout.apart()) {
+    for (std::size_t i = 0; i < source.target.size(); ++i) {
+      const bool of_classes = !layout.classes[i].empty();
+      info.features.push_back({source.target[i],
+                               of_classes ? Feature::Kind::label : Feature::Kind::tensor,
+                               {of_classes ? DType::i32 : DType::f32, {}},
+                               layout.classes[i]});
+    }
+  } else if (!info.class_names.empty()) {
     info.features.push_back({"label", Feature::Kind::label, {DType::i32, {}}});
     info.class_counts.assign(info.class_names.size(), 0);
     for (const auto label : rows.labels) ++info.class_counts[static_cast<std::size_t>(label)];
@@ -316,6 +355,9 @@ void describe_rows(const TableLayout& layout, const SourceOptions& source, Table
     digest.add(fmt::format("{}\n{}\n{}\n", column.name, column.missing, fmt::join(column.categories, "\n")));
   }
   digest.add(fmt::format("{}\n{}\n", fmt::join(source.target, "\n"), fmt::join(info.class_names, "\n")));
+  for (const Feature& feature : info.features) {
+    if (!feature.classes.empty()) digest.add(fmt::format("{}\n", fmt::join(feature.classes, "\n")));
+  }
   digest.add(std::as_bytes(std::span(rows.features)));
   digest.add(std::as_bytes(std::span(rows.targets)));
   digest.add(std::as_bytes(std::span(rows.labels)));

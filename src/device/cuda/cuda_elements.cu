@@ -13,8 +13,8 @@ void CudaGpu::cast(Stream stream, Cast cast, DType type, const void* from, void*
   launch_cast<CudaGrid>(kernel_stream(stream), cast, type, from, to, n);
 }
 
-void CudaGpu::scale(Stream stream, float* values, const float* factor, std::int64_t n) {
-  CudaGrid::each(kernel_stream(stream), n, ScaleFunctor{values, factor});
+void CudaGpu::scale(Stream stream, float* values, const float* factors, std::int64_t n, std::int64_t columns) {
+  CudaGrid::each(kernel_stream(stream), n, ScaleFunctor{values, factors, Divisor(columns)});
 }
 
 }  // namespace lockstep::device

@@ -59,8 +59,9 @@ void launch_cast(GpuStream* stream, Cast cast, DType type, const void* from, voi
 /// values[i] *= *factor
 struct ScaleFunctor {
   float* values;
-  const float* factor;
-  LOCKSTEP_HOST_DEVICE float value(std::int64_t i) const { return values[i] * *factor; }
+  const float* factors;
+  Divisor columns;
+  LOCKSTEP_HOST_DEVICE float value(std::int64_t i) const { return values[i] * factors[i / columns]; }
   LOCKSTEP_HOST_DEVICE void store(std::int64_t i, float value) const { values[i] = value; }
 };
 

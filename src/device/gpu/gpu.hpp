@@ -94,8 +94,8 @@ class Gpu {
   }
   /// Enqueues a cast of `n` elements on the GPU. The two must not overlap.
   virtual void cast(Stream stream, Cast cast, DType type, const void* from, void* to, std::int64_t n) = 0;
-  /// Enqueues values[i] *= *factor; both are on the GPU.
-  virtual void scale(Stream stream, float* values, const float* factor, std::int64_t n) = 0;
+  /// Enqueues values[i] *= factors[i / columns]; both are on the GPU.
+  virtual void scale(Stream stream, float* values, const float* factors, std::int64_t n, std::int64_t columns) = 0;
 
   /// Captures the kernels that `launch` enqueues on the stream, instead of running them. Kernels only: no events, no
   /// copies from or to the host. Null if this GPU cannot capture; launch() has not been called then.

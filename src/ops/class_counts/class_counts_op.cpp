@@ -2,8 +2,11 @@
 #include "ops/class_counts/class_counts.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "ops/elementwise.hpp"
 #include "ops/per_sample.hpp"
@@ -43,16 +46,26 @@ class ClassCountsCpu final : public Kernel {
   ClassRows rows_;
 };
 
-/// The mean over the classes that are predicted or actual anywhere, as scikit-learn has it.
-double mean_over_classes(std::span<const double> sums, ClassShare share) {
+/// NaN for a class that is neither predicted nor actual anywhere.
+std::vector<double> shares_of_classes(std::span<const double> sums, ClassShare share) {
   const std::int64_t classes = (std::ssize(sums) - 1) / kClassCounts;
-  double total = 0, seen = 0;
+  std::vector<double> shares(static_cast<std::size_t>(classes), std::numeric_limits<double>::quiet_NaN());
   for (std::int64_t k = 0; k < classes; ++k) {
     const auto count = [&](std::int64_t which) { return sums[static_cast<std::size_t>(which * classes + k)]; };
     const double right = count(kRight), predicted = count(kPredicted), actual = count(kActual);
     if (predicted + actual == 0) continue;
     const double whole = share(right, predicted, actual);
-    total += whole > 0 ? right / whole : 0;
+    shares[static_cast<std::size_t>(k)] = whole > 0 ? right / whole : 0;
+  }
+  return shares;
+}
+
+/// The mean over the classes that are predicted or actual anywhere, as scikit-learn has it.
+double mean_over_classes(std::span<const double> sums, ClassShare share) {
+  double total = 0, seen = 0;
+  for (const double of_class : shares_of_classes(sums, share)) {
+    if (std::isnan(of_class)) continue;
+    total += of_class;
     seen += 1;
   }
   return seen > 0 ? total / seen : 0;
@@ -90,8 +103,10 @@ OpDef make_macro_f1() {
 }
 
 OpDef make_mean_iou() {
-  return class_counts("mean_iou", "the mean over classes of intersection over union",
-                      [](double right, double predicted, double actual) { return predicted + actual - right; });
+  const ClassShare whole = [](double right, double predicted, double actual) { return predicted + actual - right; };
+  OpDef op = class_counts("mean_iou", "the mean over classes of intersection over union", whole);
+  op.of_class = {"iou", [whole](std::span<const double> sums) { return shares_of_classes(sums, whole); }};
+  return op;
 }
 
 }  // namespace lockstep::ops

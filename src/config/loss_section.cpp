@@ -1,0 +1,165 @@
+// loss: cross_entropy | {cross_entropy: {...}, target: label} | a list of several, which are added. metrics: of several
+// losses each is NAME/METRIC.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "config/advice.hpp"
+#include "config/attribute_rules.hpp"
+#include "config/list_rules.hpp"
+#include "config/scalar_rules.hpp"
+#include "config/sections.hpp"
+#include "core/nearest.hpp"
+
+namespace lockstep::config {
+namespace {
+
+Is<LossOptions> loss_section(const Catalogue& catalogue) {
+  Section<LossOptions> section;
+  section.initially([losses = catalogue.losses](LossOptions& loss) {
+    for (const auto& declared : losses) {
+      if (declared.name == loss.kind) set_defaults(declared, loss.attributes);
+    }
+  });
+  add_options(section, catalogue.losses, &LossOptions::kind, &LossOptions::attributes);
+  section.alternatives_optional();  // cross_entropy is the default
+  return section
+      .field("target", &LossOptions::target, text(), "the feature of a sample that the prediction is held against")
+      .field("output", &LossOptions::output, text(),
+             "of several losses: the layer whose output is the prediction; the last one by default")
+      .field("weight", &LossOptions::weight, number().above(0), "of several losses: its factor in their sum")
+      .written_if([](const LossOptions& loss) { return !loss.name.empty(); })
+      .field("name", &LossOptions::name, text(),
+             "of several losses: what its metrics begin with, as in kind/accuracy; the target's name by default");
+}
+
+/// Sets `loss`, or if it is a list `losses`.
+class LossesRule final : public Rule {
+ public:
+  explicit LossesRule(const Catalogue& catalogue)
+      : one_(loss_section(catalogue).rule),
+        several_(list_of<LossOptions>(loss_section(catalogue), {.least = 2}).rule) {}
+
+  void read(const Cursor& at, void* into) const override {
+    Job& job = *static_cast<Job*>(into);
+    if (!at.node().is(YamlNode::Kind::sequence)) {
+      one_->read(at, &job.loss);
+      for (const auto* key : {"output", "weight", "name"}) {
+        if (at.node().is(YamlNode::Kind::mapping) && at.node().find(key) != nullptr) {
+          at.entry(*at.node().find(key))
+              .problem(fmt::format("expected it in a list of several losses only, found it at the only one; leave it "
+                                   "out, or write [{{...}}, {{...}}]"));
+        }
+      }
+      return;
+    }
+    if (at.node().items.size() == 1)
+      return at.problem("expected several losses in a list, found one; leave out the [ ]");
+    several_->read(at, &job.losses);
+    for (std::size_t i = 0; i < job.losses.size(); ++i) {
+      LossOptions& loss = job.losses[i];
+      if (loss.name.empty()) loss.name = loss.target;
+      const auto same = [&](const LossOptions& other) { return other.name == loss.name; };
+      const auto end = job.losses.begin() + static_cast<std::ptrdiff_t>(i);
+      if (std::find_if(job.losses.begin(), end, same) == end) continue;
+      at.item(i).problem(
+          fmt::format("expected losses of different names, found '{}' a second time; add `name`", loss.name));
+    }
+  }
+  [[nodiscard]] Json write(const void* value) const override {
+    const Job& job = *static_cast<const Job*>(value);
+    return job.losses.empty() ? one_->write(&job.loss) : several_->write(&job.losses);
+  }
+  [[nodiscard]] Json schema() const override {
+    Json schema = one_->schema(), several = several_->schema();
+    several["minItems"] = 2;
+    const char* const forms = schema.contains("anyOf") ? "anyOf" : "oneOf";
+    schema[forms].push_back(std::move(several));
+    return schema;
+  }
+  [[nodiscard]] std::string expected() const override { return one_->expected() + ", or a list of such"; }
+  [[nodiscard]] const Rule* child(const std::string& key) const override {
+    return key.front() == '[' ? several_->child(key) : one_->child(key);
+  }
+  [[nodiscard]] std::vector<std::string> keys() const override { return one_->keys(); }
+  void make_room(YamlNode& node, const std::string& key) const override { one_->make_room(node, key); }
+
+ private:
+  RulePtr one_, several_;
+};
+
+/// A metric, or NAME/METRIC.
+class MetricRule final : public Rule {
+ public:
+  explicit MetricRule(std::vector<std::string> metrics) : metrics_(std::move(metrics)) {}
+
+  void read(const Cursor& at, void* into) const override {
+    const auto found = read_text(at, expected());
+    if (!found) return;
+    const auto slash = found->rfind('/');
+    const std::string metric = slash == std::string::npos ? *found : found->substr(slash + 1);
+    if (slash == 0 || std::find(metrics_.begin(), metrics_.end(), metric) == metrics_.end()) {
+      return at.expected(expected(), did_you_mean(metric, metrics_));
+    }
+    *static_cast<std::string*>(into) = *found;
+  }
+  [[nodiscard]] Json write(const void* value) const override {
+    const auto& text = *static_cast<const std::string*>(value);
+    return text.empty() ? Json() : Json(text);
+  }
+  [[nodiscard]] Json schema() const override {
+    const Json named = {{"type", "string"}, {"pattern", fmt::format("^.+/({})$", fmt::join(metrics_, "|"))}};
+    return {{"anyOf", Json::array({Json{{"type", "string"}, {"enum", metrics_}}, named})}};
+  }
+  [[nodiscard]] std::string expected() const override { return one_of(metrics_); }
+
+ private:
+  std::vector<std::string> metrics_;
+};
+
+}  // namespace
+
+Is<Job> losses_rule(const Catalogue& catalogue) {
+  return {std::make_shared<LossesRule>(catalogue)};
+}
+
+Is<std::string> metric(std::vector<std::string> metrics) {
+  return {std::make_shared<MetricRule>(std::move(metrics))};
+}
+
+Is<std::string> metric_or_loss(const Catalogue& catalogue) {
+  std::vector<std::string> names = catalogue.metrics;
+  names.emplace_back("loss");
+  return metric(std::move(names));
+}
+
+void check_losses(const Job& job, const Scope& scope) {
+  std::vector<std::string> names;
+  for (const LossOptions& loss : job.losses) names.push_back(loss.name);
+  for (const std::string& metric : job.metrics) {
+    const auto slash = metric.rfind('/');
+    const std::string name = slash == std::string::npos ? "" : metric.substr(0, slash);
+    if (names.empty() && !name.empty()) {
+      scope.problem("metrics", fmt::format("expected {} without a name, since there is one loss, found '{}'",
+                                           metric.substr(slash + 1), metric));
+    } else if (!names.empty() && std::find(names.begin(), names.end(), name) == names.end()) {
+      scope.problem("metrics",
+                    fmt::format("expected NAME/METRIC with the name of a loss ({}), since there are several, "
+                                "found '{}'",
+                                fmt::join(names, ", "), metric));
+    }
+  }
+  if (names.empty()) return;
+  const DataOptions& data = job.data;
+  const char* const of_one = data.class_weights ? "class_weights"
+                             : data.mix         ? "mix"
+                             : data.soft_labels ? "soft_labels"
+                                                : nullptr;
+  if (of_one == nullptr) return;
+  scope.problem(fmt::format("data.{}", of_one),
+                "expected one loss, whose target are the samples' classes, found a list of several; leave it out");
+}
+
+}  // namespace lockstep::config

@@ -1,0 +1,209 @@
+// Masks: PNG files whose pixels are numbers of classes, read, moved with their image, and refused.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "data/augment.hpp"
+#include "data/image_file.hpp"
+#include "data/open.hpp"
+#include "data/picture.hpp"
+#include "data/reader_support.hpp"
+
+namespace lockstep::test {
+
+namespace {
+
+using Classes = std::vector<std::uint8_t>;
+
+SourceOptions masked(const std::string& path) {
+  SourceOptions options = source(SourceKind::csv, {path});
+  options.mask = "mask";
+  options.classes = {"ground", "disc", "square"};
+  return options;
+}
+
+/// Each pixel is (row * 4 + column) % 3, with one that does not count.
+Classes pattern(std::int64_t height, std::int64_t width) {
+  Classes pixels;
+  for (std::int64_t i = 0; i < height * width; ++i)
+    pixels.push_back(static_cast<std::uint8_t>((i / width * 4 + i) % 3));
+  pixels[5] = kIgnoredPixel;
+  return pixels;
+}
+
+/// An image of which each pixel says which class the mask has there.
+Sample marked(const Classes& classes, std::int64_t height, std::int64_t width) {
+  Sample sample;
+  for (const char* name : {"image", "mask"}) sample.push_back({name, Tensor({DType::u8, {height, width, 1}})});
+  for (std::size_t i = 0; i < classes.size(); ++i) {
+    sample[0].tensor.as<std::uint8_t>()[i] = static_cast<std::uint8_t>(80 + classes[i] * 40);
+    sample[1].tensor.as<std::uint8_t>()[i] = classes[i];
+  }
+  return sample;
+}
+
+struct Stepped {
+  std::vector<float> image;
+  std::vector<std::int32_t> mask;
+};
+
+Stepped run(const std::vector<AugmentOptions>& steps, const Sample& sample, std::int64_t id) {
+  const Shape& shape = sample[0].tensor.shape();
+  const data::Pipeline pipeline({{"image", Feature::Kind::image, {DType::u8, shape}},
+                                 {"mask", Feature::Kind::mask, {DType::u8, shape}, {"a", "b", "c"}}},
+                                {.steps = steps, .mean = {}, .stddev = {}, .seed = 3}, built_in_augmentations());
+  Stepped out;
+  out.image.resize(static_cast<std::size_t>(pipeline.outputs()[0].spec.elements()));
+  out.mask.resize(static_cast<std::size_t>(pipeline.outputs()[1].spec.elements()));
+  data::PipelineScratch scratch;
+  const std::vector<std::byte*> to = {reinterpret_cast<std::byte*>(out.image.data()),
+                                      reinterpret_cast<std::byte*>(out.mask.data())};
+  pipeline.run(sample, id, 1, scratch, to);
+  return out;
+}
+
+AugmentOptions step(const std::string& name, std::map<std::string, Attribute> attributes = {}) {
+  return {name, Attributes(std::move(attributes)), {}};
+}
+
+}  // namespace
+
+TEST(Mask, IsReadAsItIs) {
+  const TemporaryFolder folder;
+  const Classes classes = pattern(4, 6);
+  write_folder(folder.path(), {{"a.png", png(6, 4, 3)},
+                               {"m.png", data::mask_png(classes, 4, 6)},
+                               {"a.csv", "image,mask\na.png,m.png\na.png,m.png\n"},
+                               {"labels.csv", "mask,image,label\nm.png,a.png,x\n"}});
+  const auto set = data::open(masked(folder / "a.csv"));
+  ASSERT_EQ(set->info().features.size(), 2U) << "there are no labels";
+  const Feature& mask = set->info().features[1];
+  EXPECT_EQ(mask.kind, Feature::Kind::mask);
+  EXPECT_EQ(mask.spec, (TensorSpec{DType::u8, {4, 6, 1}}));
+  EXPECT_EQ(mask.classes, (std::vector<std::string>{"ground", "disc", "square"}));
+  EXPECT_EQ(set->info().features[0].spec.shape, (Shape{4, 6, 3})) << "a palette makes no colors of gray images";
+  EXPECT_EQ(set->label(0), -1);
+  Sample sample;
+  set->read(1, sample);
+  EXPECT_EQ(bytes_of(sample[1].tensor), classes);
+
+  const auto labelled = data::open(masked(folder / "labels.csv"));
+  ASSERT_EQ(labelled->info().features.size(), 3U);
+  EXPECT_EQ(labelled->info().features[0].kind, Feature::Kind::mask);
+  EXPECT_EQ(labelled->info().class_names, std::vector<std::string>{"x"});
+  const auto like = data::open(source(SourceKind::csv, {folder / "a.csv"}), {.like = &set->info()});
+  EXPECT_EQ(like->info().features[1].classes, mask.classes) << "as in the training set";
+}
+
+TEST(Mask, OfGrayIsNotScaled) {
+  const TemporaryFolder folder;
+  const std::string gray = png(4, 4, 1);  // of 8 bits
+  Tensor out;
+  data::decode_mask(std::as_bytes(std::span(gray)), 255, out);
+  EXPECT_EQ(bytes_of(out), picture(4, 4, 1));
+}
+
+TEST(Mask, ErrorsNameFileAndValue) {
+  const TemporaryFolder folder;
+  Classes wrong = pattern(4, 6);
+  wrong[9] = 3;
+  write_folder(folder.path(), {{"a.png", png(6, 4, 3)},
+                               {"m.png", data::mask_png(pattern(4, 6), 4, 6)},
+                               {"wrong.png", data::mask_png(wrong, 4, 6)},
+                               {"small.png", data::mask_png(pattern(3, 6), 3, 6)},
+                               {"photo.jpg", jpeg(6, 4, 1)},
+                               {"wrong.csv", "image,mask\na.png,wrong.png\n"},
+                               {"small.csv", "image,mask\na.png,small.png\n"},
+                               {"color.csv", "image,mask\na.png,a.png\n"},
+                               {"photo.csv", "image,mask\na.png,photo.jpg\n"},
+                               {"none.csv", "image,other\na.png,m.png\n"}});
+  const auto refused = [&](const std::string& name) {
+    const std::string said = without(data_error(masked(folder / name)), folder.path());
+    return said.substr(0, said.find(". Repair"));
+  };
+  EXPECT_EQ(
+      refused("wrong.csv"),
+      "wrong.csv: 1 of 1 samples is bad: wrong.csv:2: wrong.png: expected a class, 0 to 2, or 255, which does not "
+      "count, at row 1, column 3, found 3");
+  EXPECT_EQ(refused("small.csv"),
+            "small.csv: 1 of 1 samples is bad: small.csv:2: expected a mask of the image's size, 6 x 4, found 6 x 3");
+  EXPECT_EQ(
+      refused("color.csv"),
+      "color.csv: 1 of 1 samples is bad: color.csv:2: a.png: expected a mask with a palette or of gray, of up to 8 "
+      "bits, found colors of 8 bits");
+  EXPECT_EQ(
+      refused("photo.csv"),
+      "photo.csv: 1 of 1 samples is bad: photo.csv:2: photo.jpg: expected a mask as PNG, which keeps each pixel's "
+      "number, found another file");
+  EXPECT_EQ(refused("none.csv"),
+            "none.csv:1: expected a column of images and the column 'mask' of masks, found image, other");
+}
+
+TEST(Mask, MovesWithItsImage) {
+  const Classes classes = [] {
+    Classes all = pattern(8, 8);
+    for (auto& value : all) value = value == kIgnoredPixel ? 1 : value;
+    return all;
+  }();
+  const Sample sample = marked(classes, 8, 8);
+  const std::vector<std::vector<AugmentOptions>> moves = {
+      {step("flip")}, {step("crop", {{"padding", std::int64_t{3}}})}, {step("flip"), step("crop")}};
+  int moved = 0;
+  for (const auto& steps : moves) {
+    for (std::int64_t id = 0; id < 20; ++id) {
+      const Stepped out = run(steps, sample, id);
+      for (std::size_t i = 0; i < out.mask.size(); ++i) {
+        const int value = static_cast<int>(out.image[i] * 255 + 0.5F);
+        EXPECT_EQ(out.mask[i], value == 0 ? kIgnoredPixel : (value - 80) / 40) << steps[0].name << " " << id;
+        moved += out.mask[i] == classes[i] ? 0 : 1;
+      }
+    }
+  }
+  EXPECT_GT(moved, 100);
+}
+
+TEST(Mask, HasNoOtherClassesAfterAnyStep) {
+  const Sample sample = marked(pattern(9, 9), 9, 9);
+  for (const AugmentOptions& one :
+       {step("rotate", {{"degrees", 40.0}}), step("resize", {{"size", std::vector<std::int64_t>{14}}}),
+        step("resized_crop", {{"size", std::vector<std::int64_t>{7}}}), step("rand_augment"),
+        step("cutout", {{"size", std::int64_t{4}}}), step("blur", {{"probability", 1.0}}),
+        step("color_jitter", {{"brightness", 0.9}}), step("gray"), step("erase", {{"probability", 1.0}}),
+        step("center_crop", {{"size", std::vector<std::int64_t>{11}}})}) {
+    std::map<std::int32_t, int> seen;
+    for (std::int64_t id = 0; id < 50; ++id) {
+      for (const std::int32_t value : run({one}, sample, id).mask) ++seen[value];
+    }
+    for (const auto& [value, times] : seen) EXPECT_TRUE(value <= 2 || value == kIgnoredPixel) << one.name << value;
+    EXPECT_GE(seen.size(), 4U) << one.name;
+  }
+  const Classes same = pattern(9, 9);
+  for (const AugmentOptions& colors : {step("color_jitter", {{"contrast", 0.9}}), step("blur", {{"probability", 1.0}}),
+                                       step("cutout", {{"size", std::int64_t{4}}})}) {
+    EXPECT_EQ(run({colors}, sample, 3).mask, std::vector<std::int32_t>(same.begin(), same.end())) << colors.name;
+  }
+}
+
+TEST(Mask, AStepOfYourOwnMustKnowOfThem) {
+  class Fade final : public AugmentStep {
+    void apply(Image& /*image*/, RandomStream& /*random*/) const override {}
+  };
+  AugmentRegistry registry = built_in_augmentations();
+  AugmentDef fade;
+  fade.name = "fade";
+  fade.make = [](const Attributes&) { return std::make_unique<Fade>(); };
+  registry.add(fade);
+  const auto made = [&] {
+    const data::Pipeline pipeline({{"image", Feature::Kind::image, {DType::u8, {4, 4, 1}}},
+                                   {"mask", Feature::Kind::mask, {DType::u8, {4, 4, 1}}, {"a", "b"}}},
+                                  {.steps = {step("fade")}, .mean = {}, .stddev = {}, .seed = 3}, registry);
+  };
+  EXPECT_EQ(
+      message_of(ExitCode::configuration, made),
+      "expected steps that know of masks, since 'mask' is one, found 'fade'; set AugmentDef::masks when its apply() "
+      "does");
+}
+
+}  // namespace lockstep::test
