@@ -177,6 +177,29 @@ def reviews(folder, draw):
                 [[*(words.count(word) for word in vocabulary), verdict] for words, verdict in texts])
 
 
+FAULTS = {"water": ["pipe", "tap", "drain", "hydrant"], "lights": ["lamp", "bulb", "lantern", "signal"],
+          "roads": ["pavement", "kerb", "bridge", "crossing"], "parks": ["bench", "swing", "hedge", "fountain"]}
+
+
+def complaints(folder, draw):
+    """Letters to a town, of one to seven sentences: which office should act? Things of several offices are named, and one of
+    them is broken."""
+    def sentence(office, broken):
+        state = draw.choice(["is broken", "does not work", "fell down", "is damaged"] if broken else ["is fine", "works well", "looks good", "was mended"])
+        return f"The {draw.choice(FAULTS[office])} {draw.choice(['at our corner', 'in Mill Lane', 'by the school', 'here'])} {state}."
+
+    def letter():
+        office, others = draw.choice(list(FAULTS)), []
+        for _ in range(draw.randrange(4)):
+            others.append(sentence(draw.choice(list(FAULTS)), False))
+        others.insert(draw.randrange(len(others) + 1), sentence(office, True))
+        greeting = draw.choice(["", "", "Dear Sir or Madam,", "Hello!", "I have lived here for twenty years."])
+        end = draw.choice(["", "", "Yours, a neighbour", "Please hurry.", "Thank you for looking into this."])
+        return [" ".join(part for part in [greeting, *others, end] if part), office]
+
+    write_table(folder / "complaints.csv", ["text", "office"], [letter() for _ in range(3000)])
+
+
 def png(rows):
     """A grey image of 8 bits."""
     def chunk(kind, data):
@@ -268,7 +291,8 @@ def stains(folder, draw):
     write_table(place / "stains.csv", ["dirty", "clean", "label"], rows)
 
 
-SETS = {made.__name__: made for made in (churn, species, songs, trips, homes, ratings, load, gestures, faults, reviews, symbols, stains, shapes)}
+SETS = {made.__name__: made for made in (churn, species, songs, trips, homes, ratings, load, gestures, faults, reviews,
+                                     complaints, symbols, stains, shapes)}
 
 
 def main():

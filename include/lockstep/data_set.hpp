@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lockstep/error.hpp"
@@ -32,6 +33,9 @@ struct Feature {
 
 /// In masks: a pixel that counts neither in the loss nor in metrics.
 inline constexpr std::uint8_t kIgnoredPixel = 255;
+
+/// The feature, i32 [], that says how many of a sample's tokens are a text's; the others are padding.
+inline constexpr std::string_view kLength = "length";
 
 /// A column of a table. A column of numbers is one element of the feature; a column of categories is one element for
 /// each category, which is 1 for the row's own. If values are missing, one more element is 1 for those.

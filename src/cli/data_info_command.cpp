@@ -117,6 +117,22 @@ void print_index(const std::string& title, const std::vector<input::IndexReport>
   }
 }
 
+/// Of texts that are padded: how long they are.
+void print_lengths(const DataSet& set) {
+  const auto& features = set.info().features;
+  const auto found = std::find_if(features.begin(), features.end(), [](const Feature& f) { return f.name == kLength; });
+  if (found == features.end()) return;
+  std::vector<std::int32_t> lengths;
+  Sample sample;
+  for (std::int64_t id = 0; id < set.size(); ++id) {
+    set.read(id, sample);
+    lengths.push_back(sample[static_cast<std::size_t>(found - features.begin())].tensor.as<std::int32_t>()[0]);
+  }
+  std::sort(lengths.begin(), lengths.end());
+  print_line("lengths", fmt::format("{} to {} tokens, half of them up to {}", lengths.front(), lengths.back(),
+                                    lengths[(lengths.size() - 1) / 2]));
+}
+
 void print_set(const std::string& title, const DataSet& set, const data::ChannelStatistics& statistics,
                const std::vector<input::IndexReport>& indexes, bool all, const std::vector<double>& weights = {}) {
   const DataSetInfo& info = set.info();
@@ -130,6 +146,7 @@ void print_set(const std::string& title, const DataSet& set, const data::Channel
   }
   print_classes(info, weights, all);
   if (info.vocabulary > 0) print_line("vocabulary", telemetry::grouped(info.vocabulary));
+  print_lengths(set);
   if (info.columns.empty()) {
     print_statistics(statistics);
   } else {

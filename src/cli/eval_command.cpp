@@ -75,9 +75,9 @@ void require_rows(const train::LoadedModel& model) {
                                            to_string(shape)));
 }
 
-std::string text_of(const TokenCodec& codec, const Tensor& tokens) {
+std::string text_of(const TokenCodec& codec, std::span<const std::int32_t> tokens) {
   std::string text;
-  for (const std::int32_t token : tokens.as<std::int32_t>()) {
+  for (const std::int32_t token : tokens) {
     if (token < 0 || text.size() > kExcerpt) break;
     text += codec.decode_after(text, token);
   }
@@ -93,7 +93,11 @@ void add_sample(const DataSet& set, WorstSample& worst) {
   for (std::size_t i = 0; i < features.size(); ++i) {
     const Tensor& tensor = sample[i].tensor;
     if (features[i].kind == Feature::Kind::tokens) {
-      worst.name += fmt::format(": {}", text_of(TokenCodec(set.info()), tensor));
+      auto tokens = tensor.as<std::int32_t>();
+      if (i + 1 < features.size() && features[i + 1].name == kLength) {
+        tokens = tokens.first(static_cast<std::size_t>(sample[i + 1].tensor.as<std::int32_t>()[0]));
+      }
+      worst.name += fmt::format(": {}", text_of(TokenCodec(set.info()), tokens));
     }
     if (features[i].kind != Feature::Kind::image) continue;
     const Shape& shape = tensor.shape();

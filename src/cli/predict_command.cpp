@@ -73,19 +73,22 @@ int predict(PredictArguments& arguments, Communicator& communicator, const JobFi
   const auto together = [&](const DataSet& set) {
     return predict_on_ranks(model, set, communicator, arguments.options.logits);
   };
-  if (has(info, Feature::Kind::tokens)) {
+  const bool texts = has(info, Feature::Kind::tokens) && has(info, Feature::Kind::label);
+  if (has(info, Feature::Kind::tokens) && !texts) {
     if (model.outputs().size() > 1) {
       throw Error(ExitCode::usage, fmt::format("predict: expected a model of text with one output, found {}; text is "
                                                "generated from the only one",
                                                model.outputs().size()));
     }
     predict_text(model, arguments.options);
+  } else if (arguments.options.has_prompt && texts) {
+    throw Error(ExitCode::usage, "--prompt: this job classifies texts and continues none; give files of texts instead");
   } else if (arguments.options.has_prompt) {
     throw Error(ExitCode::usage, fmt::format("--prompt: this job trains on {}, not on text; give {} files instead",
                                              info.format, has(info, Feature::Kind::columns) ? "CSV" : "image"));
   } else if (has(info, Feature::Kind::image)) {
     predict_images(model, arguments.options, together);
-  } else if (has(info, Feature::Kind::columns)) {
+  } else if (texts || has(info, Feature::Kind::columns)) {
     predict_table(model, arguments.options, together);
   } else {
     throw Error(ExitCode::usage,
@@ -108,14 +111,15 @@ void add_options(CLI::App& command, PredictArguments& arguments) {
   command
       .add_option("JOB", arguments.job.words,
                   "a job file (.yaml, .yml, .json) or a run's directory, overrides key=value; image files, "
-                  "folders or patterns of them, .csv or .jsonl files that name them, or tables")
+                  "folders or patterns of them, .csv or .jsonl files that name them, tables, or texts")
       ->expected(0, -1);
   command.add_option("--checkpoint", options.checkpoint, kCheckpointHelp)->capture_default_str();
-  command.add_option("--top", options.top, "images and tables: how many classes to print")
+  command.add_option("--top", options.top, "images, tables and texts: how many classes to print")
       ->check(at_least(1))
       ->capture_default_str();
   command
-      .add_option("--scores", arguments.scores, "images and tables: probabilities, or logits, the model's own numbers")
+      .add_option("--scores", arguments.scores,
+                  "images, tables and texts: probabilities, or logits, the model's own numbers")
       ->check(one_of({"probabilities", "logits"}))
       ->capture_default_str();
   command.add_option("--to", options.to, "images from images: a folder for what is predicted, NAME.png for each");
@@ -154,7 +158,7 @@ void add_options(CLI::App& command, PredictArguments& arguments) {
 
 void add_predict(CLI::App& program, Action& run) {
   CLI::App* command = program.add_subcommand(
-      "predict", "Classify images, generate text, or predict for the rows of a table, with a trained model.");
+      "predict", "Classify images or texts, generate text, or predict for the rows of a table, with a trained model.");
   command->footer(
       "The training data need not be there, unless the weights are a bare .safetensors file. A sample of several "
       "images "
@@ -163,6 +167,7 @@ void add_predict(CLI::App& program, Action& run) {
       "  lockstep predict runs/two-towers pairs.csv\n"
       "  lockstep predict runs/stains scans --to clean\n"
       "  lockstep predict runs/houses new-houses.csv --log csv\n"
+      "  lockstep predict runs/complaints letter.txt more.jsonl\n"
       "  lockstep predict runs/cifar10-resnet20 photos --ranks 2 --log json\n"
       "  lockstep predict examples/shakespeare-gpt.yaml --prompt 'ROMEO:' --tokens 300 --top-k 40\n"
       "  lockstep predict runs/gpt --prompt - --top-p 0.9 --stop '<|endoftext|>' < prompt.txt");

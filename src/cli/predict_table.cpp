@@ -1,4 +1,5 @@
-// Rows of a table through the columns, categories and statistics of the training set, to numbers or classes.
+// Rows of a table through the columns, categories and statistics of the training set, or texts through its tokens, to
+// numbers or classes.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -50,15 +51,17 @@ void print_row_values(const std::string& name, const SamplePrediction& row, cons
 }  // namespace
 
 void predict_table(const train::LoadedModel& model, const PredictOptions& options, const PredictSet& predict) {
-  if (options.files.empty()) {
-    throw Error(ExitCode::usage,
-                "predict: expected CSV files with the columns of the training set, found none; give "
-                "them after the job");
-  }
-  SourceOptions source;
-  source.kind = SourceKind::table;
-  source.paths = options.files;
   const DataSetInfo& info = model.data();
+  SourceOptions source;
+  source.kind = info.columns.empty() ? SourceKind::texts : SourceKind::table;
+  if (options.files.empty()) {
+    throw Error(ExitCode::usage, fmt::format("predict: expected {}, found none; give them after the job",
+                                             info.columns.empty() ? "texts, or CSV or .jsonl files of such"
+                                                                  : "CSV files with the columns of the training set"));
+  }
+  source.paths = options.files;
+  source.text_column = model.job().data.train.text_column;
+  source.label_column = "";
   const auto rows = data::open(source, {.like = &info});
   const auto predictions = predict(*rows);
   const auto names = value_names(model, predictions.empty() ? 0 : predictions[0].values.size());

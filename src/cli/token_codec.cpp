@@ -19,7 +19,7 @@ TokenCodec::TokenCodec(const DataSetInfo& info)
     tokenizer_ = data::parse_tokenizer(info.tokenizer, "the tokenizer of the training data");
   } else if (!text_.empty()) {
     kind_ = Kind::characters;
-  } else if (info.format == "text, bytes") {
+  } else if (info.format == "text, bytes" || info.format == "texts, bytes") {
     kind_ = Kind::bytes;
   }
   for (std::size_t i = 0; i < text_.size(); ++i) number_[text_[i]] = static_cast<std::int32_t>(i);

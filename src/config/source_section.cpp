@@ -129,6 +129,19 @@ Section<Source> windows() {
       .written_if([](const Source& source) { return source.masked > 0; });
 }
 
+Section<Source> texts() {
+  Section<Source> section = weighted(samples());
+  section.initially([](Source& source) {
+    source.count = 0;
+    source.context = 128;
+    source.tokenizer = Tokenizer::bytes;
+  });
+  return section
+      .field("context", &Source::context, number().at_least(1), "most tokens of a text; longer ones are cut off")
+      .field("text", &Source::text_column, text(), "the column, or the entry of a line, that is the text")
+      .field("label", &Source::label_column, text(), "the column, or the entry of a line, that is the class");
+}
+
 Section<Source> digits() {
   return Section<Source>()
       .initially([](Source& source) { source.count = 12000; })
@@ -180,10 +193,12 @@ Section<Source> table() {
 std::vector<SourceFormat> source_formats() {
   Section<Source> idx = parted("mnist");
   idx.field("labels", &Source::labels, existing_file(), "the file of labels, where it is not beside the images");
-  Section<Source> text_windows = windows();
-  text_windows.part("tokenizer", Is<Source>{std::make_shared<TokenizerRule>()},
-                    "what a token is: characters, bytes, or the byte pairs of a tokenizer.json, or of a folder that "
-                    "holds one, or vocab.json and merges.txt");
+  Section<Source> text_windows = windows(), labelled_texts = texts();
+  for (Section<Source>* section : {&text_windows, &labelled_texts}) {
+    section->part("tokenizer", Is<Source>{std::make_shared<TokenizerRule>()},
+                  "what a token is: characters, bytes, or the byte pairs of a tokenizer.json, or of a folder that "
+                  "holds one, or vocab.json and merges.txt");
+  }
   return {
       {SourceKind::digits, "handwritten-like digits that the program draws itself (synthetic), 28 x 28", digits()},
       {SourceKind::images, "JPEG and PNG files in class folders, or .tar, .tar.gz, .tar.zst of such",
@@ -191,6 +206,7 @@ std::vector<SourceFormat> source_formats() {
       {SourceKind::idx, "MNIST's format, also .gz", idx},
       {SourceKind::cifar, "CIFAR's binary format, or its official archive", parted("cifar10")},
       {SourceKind::text, "plain text, in windows", text_windows},
+      {SourceKind::texts, "texts with a class each: files in class folders, a CSV or .jsonl", labelled_texts},
       {SourceKind::tokens, "uint16 tokens, in windows", windows()},
       {SourceKind::csv, "a table that names the files and labels of each sample", image_table()},
       {SourceKind::table, "a CSV of numbers and categories, of which some columns are predicted from the others",

@@ -26,6 +26,8 @@ std::unique_ptr<DataSet> open_files(const SourceOptions& source, const IndexOpti
       return open_cifar(source, options);
     case SourceKind::text:
       return open_text(source, options);
+    case SourceKind::texts:
+      return open_texts(source, options);
     case SourceKind::tokens:
       return open_tokens(source, options);
     case SourceKind::csv:

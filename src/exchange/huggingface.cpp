@@ -1,4 +1,5 @@
-// config.json of transformers' GPT2LMHeadModel, LlamaForCausalLM, BertForMaskedLM and ViTForImageClassification.
+// config.json of transformers' GPT2LMHeadModel, LlamaForCausalLM, BertForMaskedLM, BertForSequenceClassification and
+// ViTForImageClassification.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -84,14 +85,26 @@ Json encoder_config(const Graph& graph) {
           {"layer_norm_eps", node_named(graph, "block1.norm1").attributes.number("epsilon")}};
 }
 
-Json bert_config(const Graph& graph) {
-  Json config = {{"architectures", {"BertForMaskedLM"}},
+Json id2label(const ExportedModel& model, std::int64_t classes) {
+  Json labels = Json::object();
+  for (std::int64_t i = 0; i < classes; ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    labels[std::to_string(i)] = at < model.labels.size() ? model.labels[at] : fmt::format("LABEL_{}", i);
+  }
+  return labels;
+}
+
+Json bert_config(const ExportedModel& model) {
+  const Graph& graph = *model.graph;
+  const bool classes = graph.at(graph.output).spec.shape.size() == 2;
+  Json config = {{"architectures", {classes ? "BertForSequenceClassification" : "BertForMaskedLM"}},
                  {"model_type", "bert"},
                  {"vocab_size", parameter_shape(graph, "tokens")[0]},
                  {"max_position_embeddings", parameter_shape(graph, "positions")[0]},
                  {"type_vocab_size", parameter_shape(graph, "types")[0]},
                  {"pad_token_id", nullptr},
                  {"tie_word_embeddings", true}};
+  if (classes) config["id2label"] = id2label(model, parameter_shape(graph, "classifier")[0]);
   config.update(encoder_config(graph));
   return config;
 }
@@ -106,19 +119,13 @@ Json vit_config(const ExportedModel& model) {
                     "torch or --to onnx",
                     to_string(image)));
   }
-  const std::int64_t classes = parameter_shape(graph, "head")[0];
-  Json labels = Json::object();
-  for (std::int64_t i = 0; i < classes; ++i) {
-    const auto at = static_cast<std::size_t>(i);
-    labels[std::to_string(i)] = at < model.labels.size() ? model.labels[at] : fmt::format("LABEL_{}", i);
-  }
   Json config = {{"architectures", {"ViTForImageClassification"}},
                  {"model_type", "vit"},
                  {"image_size", image[1]},
                  {"num_channels", image[3]},
                  {"patch_size", parameter_shape(graph, "patches")[2]},
                  {"qkv_bias", true},
-                 {"id2label", labels}};
+                 {"id2label", id2label(model, parameter_shape(graph, "head")[0])}};
   config.update(encoder_config(graph));
   return config;
 }
@@ -145,7 +152,7 @@ std::vector<ExportedFile> huggingface_files(const ExportedModel& model) {
   const std::string& name = foreign->name();
   Json config = gpt2              ? gpt2_config(graph)
                 : name == "llama" ? llama_config(graph)
-                : name == "bert"  ? bert_config(graph)
+                : name == "bert"  ? bert_config(model)
                                   : vit_config(model);
   config["torch_dtype"] = "float32";
   return {{"model.safetensors", torch_weights(model, foreign)}, {"config.json", config.dump(2) + "\n"}};

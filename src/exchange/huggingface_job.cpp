@@ -151,6 +151,16 @@ Written bert(const Config& c, const std::string& tokenizer) {
                        {"epsilon", fmt::format("{}", c.number("layer_norm_eps", 1e-12))},
                        {"dropout", fmt::format("{}", c.number("hidden_dropout_prob", 0.1))},
                        {"vocabulary", std::to_string(c.integer("vocab_size", 30522))}};
+  const Json architectures = c.get("architectures");
+  if (architectures == Json::array({"BertForSequenceClassification"})) {
+    const Json labels = c.get("id2label");
+    settings.push_back({"classes", std::to_string(labels.is_object() ? labels.size() : 2)});
+    return {map_text("bert", settings),
+            fmt::format("    train: {{texts: {{path: texts.csv, tokenizer: {}, context: {}}}}}  # your texts and their "
+                        "classes\n",
+                        tokenizer, positions),
+            "  metrics: accuracy\n"};
+  }
   return {map_text("bert", settings), text_source(positions, tokenizer, ", masked: 0.15"),
           "  loss: {cross_entropy: {ignored_index: -100}}\n"};
 }

@@ -116,6 +116,43 @@ std::string linear(const Call& c) {
   return c.from_last(fmt::format("F.linear({}, {}, {})", c.last(), c.tensors[0], c.optional(1)));
 }
 
+/// Whether each position comes before its sample's end: input `index` is lengths.
+std::string before_end(const Call& c, std::size_t index, std::int64_t positions) {
+  return fmt::format("(torch.arange({}, device={}.device) < {}[:, None])", positions, c.inputs[index], c.inputs[index]);
+}
+
+/// Input 0 [b, T, ...], with `value` at the positions behind a sample's end, if input 1 is lengths.
+std::string with_padding(const Call& c, const std::string& value) {
+  if (c.inputs.size() < 2) return c.last();
+  std::string there = before_end(c, 1, c.shape()[1]);
+  for (std::size_t i = 2; i < c.shape().size(); ++i) there += "[..., None]";
+  return fmt::format("torch.where({}, {}, {})", there, c.last(), value);
+}
+
+std::string counted(const Call& c, bool maximum) {
+  if (maximum) return fmt::format("{}.amax(1)", with_padding(c, "-torch.inf"));
+  std::string lengths = c.inputs[1];
+  for (std::size_t i = 2; i < c.shape().size(); ++i) lengths += "[..., None]";
+  return fmt::format("{}.sum(1) / {}", with_padding(c, "0.0"), lengths);
+}
+
+std::string last_position(const Call& c) {
+  if (c.inputs.size() < 2) return c.last() + "[:, -1]";
+  return fmt::format("{}[torch.arange(len({}), device={}.device), {}.long() - 1]", c.last(), c.inputs[0], c.inputs[1],
+                     c.inputs[1]);
+}
+
+/// Position t of a sample of length n is n - 1 - t, or t behind its end.
+std::string reversed(const Call& c) {
+  if (c.inputs.size() < 2) return c.from_last(c.last() + ".flip(1)");
+  const std::string &x = c.inputs[0], &lengths = c.inputs[1];
+  const std::string t = fmt::format("torch.arange({}, device={}.device)", c.shape()[1], x);
+  return c.from_last(
+      fmt::format("{}[torch.arange(len({}), device={}.device)[:, None], torch.where({}, {}.long()[:, None] - 1 - "
+                  "{}, {})]",
+                  c.last(), x, x, before_end(c, 1, c.shape()[1]), lengths, t, t));
+}
+
 std::string attention(const Call& c) {
   std::vector<TensorSpec> inputs;
   for (std::size_t i = 0; i < c.node.inputs.size(); ++i) inputs.push_back(c.spec(i));
@@ -129,10 +166,15 @@ std::string attention(const Call& c) {
     qkv = {fmt::format("{}[..., :{}]", c.inputs[0], k), fmt::format("{}[..., {}:{}]", c.inputs[0], k, v),
            fmt::format("{}[..., {}:]", c.inputs[0], v)};
   }
-  return fmt::format(
-      "F.scaled_dot_product_attention({}, {}, {}, is_causal={}, enable_gqa={}).transpose(1, 2).flatten(2)",
-      heads(qkv[0], s.heads), heads(qkv[1], s.kv_heads), heads(qkv[2], s.kv_heads), s.causal ? "True" : "False",
-      s.group() > 1 ? "True" : "False");
+  std::string seen = s.causal ? "is_causal=True" : "is_causal=False";
+  if (s.padded) {
+    seen = fmt::format("attn_mask={}[:, None, None]", before_end(c, c.node.inputs.size() - 1, s.keys));
+    if (s.causal)
+      seen += fmt::format(" & torch.ones({0}, {0}, dtype=torch.bool, device={1}.device).tril()", s.keys, c.inputs[0]);
+  }
+  return fmt::format("F.scaled_dot_product_attention({}, {}, {}, {}, enable_gqa={}).transpose(1, 2).flatten(2)",
+                     heads(qkv[0], s.heads), heads(qkv[1], s.kv_heads), heads(qkv[2], s.kv_heads), seen,
+                     s.group() > 1 ? "True" : "False");
 }
 
 std::string concat(const Call& c) {
@@ -149,6 +191,7 @@ std::string slice(const Call& c) {
 
 TorchFunction over_axis(const std::string& name, const std::string& op) {
   return [=](const Call& c) {
+    if (c.inputs.size() > 1) return c.from_last(counted(c, op == "max"));
     return c.from_last(fmt::format("{}.{}({})", c.last(), name, ops::axis_of(op, c.attributes(), c.shape())));
   };
 }
@@ -156,6 +199,7 @@ TorchFunction over_axis(const std::string& name, const std::string& op) {
 std::string global_pool(const Call& c) {
   if (c.shape().size() == 2) return c.inputs[0];
   const char* const name = c.attributes().text("kind") == "max" ? "amax" : "mean";
+  if (c.inputs.size() > 1) return counted(c, c.attributes().text("kind") == "max");
   std::vector<std::size_t> axes;
   for (std::size_t i = 1; i + 1 < c.shape().size(); ++i) axes.push_back(c.axis(i));
   return fmt::format("{}.{}(({},))", c.inputs[0], name, fmt::join(axes, ", "));
@@ -254,10 +298,12 @@ const std::map<std::string, TorchFunction>& torch_functions() {
       {"gru", recurrent("gru", 1)},
       {"hardswish", plain("F.hardswish")},
       {"instance_norm", group_norm},
+      {"last", last_position},
       {"layer_norm", layer_norm},
       {"leaky_relu", with_number("F.leaky_relu", "slope")},
       {"linear", linear},
       {"lstm", recurrent("lstm", 2)},
+      {"mask", [](const Call& c) { return c.from_last(with_padding(c, "0.0")); }},
       {"max", over_axis("amax", "max")},
       {"max_pool", max_pool},
       {"mean", over_axis("mean", "mean")},
@@ -272,6 +318,7 @@ const std::map<std::string, TorchFunction>& torch_functions() {
       {"relu", plain("F.relu")},
       {"relu6", plain("F.relu6")},
       {"reshape", reshape},
+      {"reverse", reversed},
       {"rms_norm", rms_norm},
       {"rope", rope},
       {"scale", [](const Call& c) { return fmt::format("{} * {}", c.inputs[0], c.attributes().number("factor")); }},

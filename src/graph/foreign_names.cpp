@@ -174,6 +174,7 @@ Rules bert_rules() {
               {"norm2", "output.LayerNorm"}});
   add_layers(rules, "transform", "cls.predictions.transform", {{".norm", ".LayerNorm"}, {"", ".dense"}});
   rules.push_back({"head.bias", "cls.predictions.bias"});
+  add_layers(rules, "", "", {{"pooler", "bert.pooler.dense"}, {"classifier", "classifier"}});
   return rules;
 }
 

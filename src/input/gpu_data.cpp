@@ -41,7 +41,8 @@ struct Chooser {
     const bool text = std::any_of(features.begin(), features.end(),
                                   [](const Feature& feature) { return feature.kind == Feature::Kind::tokens; });
     const auto whole = pipeline(of);
-    of.obstacle = of.training && text           ? "windows of text change with the epoch"
+    of.obstacle = of.training && text ? of.set->info().class_names.empty() ? "windows of text change with the epoch"
+                                                                           : "texts stay on the host"
                   : of.training && job.data.mix ? "`mix` computes pixels"
                                                 : whole.not_storable();
     if (!of.obstacle.empty()) return;

@@ -68,6 +68,23 @@ std::string OnnxScope::constant(std::vector<float> values, Shape shape) {
   return out_.constants.back().name;
 }
 
+std::string OnnxScope::before_end(std::size_t index, std::int64_t positions) {
+  std::vector<float> numbers;
+  for (std::int64_t t = 0; t < positions; ++t) numbers.push_back(static_cast<float>(t));
+  const std::string ends = reshape(lengths_as_floats(index), {0, 1});
+  return add("Less", {constant(std::move(numbers), {positions}), ends});
+}
+
+std::string OnnxScope::with_padding(float value) {
+  if (node_.inputs.size() < 2) return input();
+  const Shape& shape = input_shape();
+  std::vector<std::int64_t> like(shape.size(), 1);
+  like[0] = 0;
+  like[1] = shape[1];
+  const std::string there = reshape(before_end(1, shape[1]), std::move(like));
+  return add("Where", {there, input(), number(value)});
+}
+
 void OnnxScope::elementwise(const std::string& type, std::vector<OnnxAttribute> attributes) {
   const Layout order = layout();
   result(add(type, {input(0, order)}, std::move(attributes)), order);

@@ -92,6 +92,14 @@ class OnnxScope {
     return add("Transpose", {tensor}, {{"perm", std::move(order)}});
   }
 
+  /// Input `index`, lengths (ops/lengths.hpp), in another of ONNX's types.
+  std::string lengths_as_floats(std::size_t index) { return add("Cast", {input(index)}, {{"to", std::int64_t{1}}}); }
+  std::string lengths_as_integers(std::size_t index) { return add("Cast", {input(index)}, {{"to", std::int64_t{7}}}); }
+  /// Whether each position [b, positions] comes before its sample's end.
+  std::string before_end(std::size_t index, std::int64_t positions);
+  /// Input 0 [b, T, ...], with `value` at the positions behind a sample's end, if input 1 is lengths.
+  std::string with_padding(float value);
+
   /// Output 0 is this tensor.
   void result(const std::string& tensor, Layout layout = Layout::channels_last) {
     out_.values[{node_.outputs.front(), layout}] = tensor;

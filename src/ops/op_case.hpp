@@ -3,6 +3,7 @@
 // a case has the op's name. Each op folder defines `OpCases make_<op>_cases()` in namespace lockstep::ops.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <string>
 #include <vector>
@@ -43,6 +44,19 @@ struct OpCase {
   /// May change the default content of input `index` (f32: uniform in -1 ... 1).
   std::function<void(int index, Tensor& tensor)> fill = {};
 };
+
+/// A case of inputs and of lengths, one for each sample (ops/lengths.hpp).
+inline OpCase with_lengths(std::string name, Attributes attributes, std::vector<TensorSpec> inputs,
+                           std::vector<std::int32_t> lengths) {
+  const int last = static_cast<int>(inputs.size());
+  inputs.push_back({DType::i32, {static_cast<std::int64_t>(lengths.size())}});
+  OpCase made{.name = std::move(name), .attributes = std::move(attributes), .inputs = std::move(inputs)};
+  made.integer_bound = 1;
+  made.fill = [last, lengths = std::move(lengths)](int index, Tensor& tensor) {
+    if (index == last) std::copy_n(lengths.begin(), tensor.elements(), tensor.as<std::int32_t>().begin());
+  };
+  return made;
+}
 
 /// `count` inputs of one shape.
 inline std::vector<TensorSpec> several(std::size_t count, Shape shape) {

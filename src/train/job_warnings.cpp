@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "graph/model_graph.hpp"
+#include "lockstep/data_set.hpp"
 #include "lockstep/op.hpp"
 
 namespace lockstep::train {
@@ -63,6 +64,21 @@ std::string statistics_of_one_sample(const Graph& graph) {
       found->name);
 }
 
+std::string padding_as_text(const Graph& graph) {
+  const auto reads = [](const Node& node, ValueId id) {
+    return std::find(node.inputs.begin(), node.inputs.end(), id) != node.inputs.end();
+  };
+  for (const ValueId id : graph.inputs) {
+    if (graph.at(id).name != kLength) continue;
+    if (std::any_of(graph.nodes.begin(), graph.nodes.end(), [&](const Node& node) { return reads(node, id); })) break;
+    return fmt::format(
+        "no layer reads '{}', so the padding behind the end of a text counts as text; name it as the last input of "
+        "attention, mean, max, global_pool, last or reverse",
+        kLength);
+  }
+  return "";
+}
+
 }  // namespace
 
 std::vector<std::string> job_warnings(const Graph& graph, const input::PreparedData& data) {
@@ -72,6 +88,7 @@ std::vector<std::string> job_warnings(const Graph& graph, const input::PreparedD
     warnings.push_back(unused_classes(graph, *loss, data));
   }
   warnings.push_back(statistics_of_one_sample(graph));
+  warnings.push_back(padding_as_text(graph));
   std::erase(warnings, "");
   return warnings;
 }

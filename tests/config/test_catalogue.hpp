@@ -134,8 +134,8 @@ inline Catalogue test_catalogue() {
             {integer_attribute("features", std::nullopt, 1), flag_attribute("bias", true),
              optional_attribute("tied", AttributeKind::text)},
             "features"),
-      entry("embedding",
-            {integer_attribute("vocabulary", std::nullopt, 1), integer_attribute("width", std::nullopt, 1)}),
+      entry("embedding", {integer_attribute("vocabulary", std::nullopt, 1), integer_attribute("width", std::nullopt, 1),
+                          number_attribute("std", 0.02, 0, 1e9)}),
       entry("lstm", {integer_attribute("features", std::nullopt, 1)}, "features"),
       entry("gru", {integer_attribute("features", std::nullopt, 1)}, "features"),
       entry("reshape", {sizes_attribute("shape", std::nullopt)}, "shape"),
@@ -145,6 +145,8 @@ inline Catalogue test_catalogue() {
       joining("add"),
       joining("concat"),
       joining("mul"),
+      joining("last"),
+      joining("reverse"),
   };
   known.layers[5].batch_statistics = true;
   known.models = {

@@ -13,6 +13,13 @@ def text_job(model, context=16, **more):
             "metrics": ["perplexity"], "telemetry": {"tensorboard": False}, **more}
 
 
+def texts_job(model, context=11, **more):
+    """Of texts of several lengths, each with one of three classes."""
+    return {"model": model, "data": {"train": {"texts": {"path": "texts.csv", "tokenizer": "characters", "context": context}},
+            "validation": {"fraction": 0.2}}, "batch_size": 8, "shards": 2, "steps": 2, "seed": 3, "loss": "cross_entropy",
+            "telemetry": {"tensorboard": False}, **more}
+
+
 MASKS = {"digits": {"count": 64, "masks": True}}
 UNET = image_job({"unet": {"width": 4, "depth": 2}, "inputs": "image"},
                  loss={"binary_cross_entropy": {}, "target": "mask"}, metrics=["iou"])
@@ -45,6 +52,18 @@ SEQUENCE_LAYERS = [
     {"gelu": {"approximate": "none"}}, {"reshape": [4, 7, 8]}, {"global_pool": "max"}, {"linear": 10}]
 SEQUENCE_LAYERS.insert(9, {"linear": {"features": 4, "inputs": ["x"]}, "name": "x4"})
 SEQUENCE_LAYERS[10]["attention"]["inputs"] = ["x", "x4", "x4"]
+PADDED_LAYERS = [
+    {"embedding": {"vocabulary": 17, "width": 6}, "inputs": "tokens", "name": "words"},
+    {"linear": 12, "name": "x"}, {"linear": {"features": 6, "inputs": ["x"]}, "name": "x6"},
+    {"attention": {"heads": 4, "kv_heads": 2, "inputs": ["x", "x6", "x6", "length"]}, "name": "before"},
+    {"linear": 36}, {"attention": {"heads": 2, "causal": False, "inputs": ["previous", "length"]}, "name": "seen"},
+    {"lstm": 5}, {"last": {"inputs": ["previous", "length"]}, "name": "end"},
+    {"reverse": {"inputs": ["seen", "length"]}}, {"gru": 5}, {"reverse": {"inputs": ["previous", "length"]}},
+    {"mask": {"inputs": ["previous", "length"]}}, {"max": {"axis": 1, "inputs": ["previous", "length"]}, "name": "most"},
+    {"global_pool": {"kind": "max", "inputs": ["seen", "length"]}, "name": "highest"}, {"reverse": {"inputs": ["before"]}},
+    {"mask": {"inputs": ["previous"]}}, {"last": {"inputs": ["previous"]}, "name": "first"},
+    {"mean": {"axis": 1, "inputs": ["seen", "length"]}, "name": "middle"},
+    {"concat": {"inputs": ["end", "most", "highest", "first", "middle"]}}, {"linear": 3}]
 
 JOBS = {
     "mlp": image_job({"mlp": {"hidden": [16, 12]}}),
@@ -60,6 +79,8 @@ JOBS = {
     "bert": text_job({"bert": {"layers": 2, "heads": 2, "width": 16}}),
     "bert-types": text_job({"bert": {"layers": 2, "heads": 2, "width": 16, "types": 2, "positions": 20}}),
     "llama": text_job({"llama": {"layers": 2, "heads": 4, "kv_heads": 2, "width": 32}}),
+    "bert-classes": texts_job({"bert": {"layers": 2, "heads": 2, "width": 16, "types": 2}}),
+    "padded": texts_job({"layers": PADDED_LAYERS}),
     "images": image_job({"layers": IMAGE_LAYERS}),
     "sequences": image_job({"layers": SEQUENCE_LAYERS}),
 }

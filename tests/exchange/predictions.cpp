@@ -1,6 +1,7 @@
 // predictions RUN SAMPLES [WEIGHTS]: what a run's model, or one with the weights of a file, makes of random samples,
 // for tests of exports. Writes one JSON object: "inputs" by name {"shape", "values"}, before the job's preparation, and
 // "predictions" {"shape", "values"}.
+#include <cmath>
 #include <cstdlib>
 #include <iostream>
 #include <memory>
@@ -14,14 +15,16 @@
 namespace lockstep {
 namespace {
 
-Tensor random_tensor(const Feature& feature, std::int64_t vocabulary, RandomStream& random) {
+/// Numbers of i32 are from `first` on, `count` different ones.
+Tensor random_tensor(const Feature& feature, std::int64_t first, std::int64_t count, RandomStream& random) {
   Tensor tensor(feature.spec);
   for (std::int64_t i = 0; i < tensor.elements(); ++i) {
     const auto at = static_cast<std::size_t>(i);
     if (feature.spec.dtype == DType::u8) {
       tensor.as<std::uint8_t>()[at] = static_cast<std::uint8_t>(random.unit() * 256);
     } else if (feature.spec.dtype == DType::i32) {
-      tensor.as<std::int32_t>()[at] = static_cast<std::int32_t>(random.unit() * static_cast<double>(vocabulary));
+      tensor.as<std::int32_t>()[at] = static_cast<std::int32_t>(static_cast<double>(first) +
+                                                                std::floor(random.unit() * static_cast<double>(count)));
     } else {
       tensor.as<float>()[at] = static_cast<float>(random.unit() * 2 - 1);
     }
@@ -53,10 +56,12 @@ int write_predictions(const std::string& run, int count, const std::string& weig
   std::vector<Sample> samples(static_cast<std::size_t>(count));
   nlohmann::json out;
   for (const Feature& feature : model.inputs()) {
+    const bool length = feature.name == kLength;  // of the tokens, which are the first feature
+    const std::int64_t numbers = length ? model.inputs().front().spec.shape[0] : model.data().vocabulary;
     nlohmann::json& input = out["inputs"][feature.name];
     input = {{"shape", feature.spec.shape}, {"values", nlohmann::json::array()}};
     for (Sample& sample : samples) {
-      sample.push_back({feature.name, random_tensor(feature, model.data().vocabulary, random)});
+      sample.push_back({feature.name, random_tensor(feature, length ? 1 : 0, numbers, random)});
       input["values"].push_back(values_of(sample.back().tensor));
     }
   }

@@ -13,7 +13,7 @@ import transformers
 from safetensors.torch import load_file, save_file
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from jobs import JOBS, image_job, text_job  # noqa: E402  pylint: disable=wrong-import-position
+from jobs import JOBS, image_job, text_job, texts_job  # noqa: E402  pylint: disable=wrong-import-position
 from program import WithProgram  # noqa: E402  pylint: disable=wrong-import-position
 
 RESNETS = {"resnet18": 18, "resnet34": 34, "resnet50": 50}
@@ -36,15 +36,18 @@ def tensors_of(module):
 
 class Torch(WithProgram):
     def logits(self, module, made):
-        (name, tensor), = made["inputs"].items()
-        del name
+        tensor, = (tensor for name, tensor in made["inputs"].items() if name != "length")
         values = numpy.array(tensor["values"])
+        lengths = made["inputs"].get("length")
+        more = [torch.tensor(lengths["values"])[:, 0]] if lengths else []
+        if isinstance(module, transformers.BertPreTrainedModel) and lengths:  # there the mask is what transformers takes
+            more = [torch.arange(values.shape[1]) < length[:, None] for length in more]
         if len(tensor["shape"]) == 3:
             values = torch.tensor(values.reshape(-1, *tensor["shape"]) / 255, dtype=torch.float32).permute(0, 3, 1, 2)
         else:
             values = torch.tensor(values, dtype=torch.long)
         with torch.no_grad():
-            found = module(values)
+            found = module(values, *more)
         return (found.logits if hasattr(found, "logits") else found).numpy()
 
     def assert_same(self, module, made):
@@ -141,6 +144,16 @@ class Torch(WithProgram):
             max_position_embeddings=20, initializer_range=0.2, pad_token_id=None)
         model = {"layers": 2, "heads": 2, "width": 32, "hidden": 80, "positions": 20, "types": 2, "vocabulary": 17}
         self.huggingface("bert", text_job({"bert": model}), transformers.BertForMaskedLM(config))
+
+    def test_bert_of_classes(self):
+        """Texts of several lengths: what lockstep takes as lengths is transformers' attention_mask."""
+        torch.manual_seed(6)
+        config = transformers.BertConfig(
+            vocab_size=17, hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=80,
+            max_position_embeddings=20, initializer_range=0.2, pad_token_id=None, num_labels=3)
+        model = {"layers": 2, "heads": 2, "width": 32, "hidden": 80, "positions": 20, "types": 2, "vocabulary": 17}
+        self.huggingface("bert-classes-theirs", texts_job({"bert": model}),
+                         transformers.BertForSequenceClassification(config))
 
     def test_vit(self):
         torch.manual_seed(5)

@@ -46,5 +46,16 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (!rows.empty()) table.target = {rows.front().fields.back()};
     fuzz::read_samples(*data::open(table, {.threads = 1}));
   });
+  fuzz::accepts([&] {
+    SourceOptions texts = fuzz::source(SourceKind::texts, {folder.put("a.csv", text)});
+    texts.context = 5;
+    if (!rows.empty()) texts.text_column = texts.label_column = rows.front().fields.back();
+    fuzz::read_samples(*data::open(texts, {.threads = 1}));
+  });
+  fuzz::accepts([&] {
+    SourceOptions lines = fuzz::source(SourceKind::texts, {folder.put("a.jsonl", text)});
+    lines.context = 5;
+    fuzz::read_samples(*data::open(lines, {.threads = 1}));
+  });
   return 0;
 }

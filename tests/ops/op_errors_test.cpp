@@ -84,6 +84,32 @@ TensorSpec i32(Shape shape) {
 
 }  // namespace
 
+TEST_F(OpErrors, LengthsMustFit) {
+  const TensorSpec x = f32({2, 5, 6}), lengths{DType::i32, {2}}, three{DType::i32, {3}};
+  const Attributes first({{"axis", std::int64_t{1}}});
+  for (const char* op : {"last", "reverse", "mask", "mean", "max", "global_pool"}) {
+    const Attributes attributes = std::string(op).starts_with("m") && op != std::string("mask") ? first : Attributes();
+    EXPECT_EQ(refusal(op, attributes, {x, lengths}), "") << op;
+    EXPECT_EQ(refusal(op, attributes, {x, three}),
+              std::string(op) +
+                  ": expected an input [batch, time, ...] and lengths [batch] of i32, found [2, 5, 6] and "
+                  "[3] of i32");
+    EXPECT_EQ(refusal(op, attributes, {x, f32({2})}),
+              std::string(op) +
+                  ": expected an input [batch, time, ...] and lengths [batch] of i32, found [2, 5, 6] and "
+                  "[2] of f32");
+  }
+  EXPECT_EQ(refusal("mean", {}, {x, lengths}),
+            "mean: expected dimension 1 to be the one that is joined, since lengths are of it, found dimension 2 of "
+            "[2, 5, 6]; set axis: 1");
+  EXPECT_EQ(refusal("global_pool", {}, {f32({2, 5, 6, 3}), lengths}),
+            "global_pool: expected lengths of [batch, time, width], found them of [2, 5, 6, 3]");
+  EXPECT_EQ(refusal("last", {}, {f32({2})}), "last: expected an input [batch, time, ...] with positions, found [2]");
+  EXPECT_EQ(
+      refusal("attention", Attributes({{"heads", std::int64_t{2}}}), {x, three}),
+      "attention: expected an input [batch, time, ...] and lengths [batch] of i32, found [2, 5, 6] and [3] of i32");
+}
+
 TEST_F(OpErrors, ShapesThatDiffer) {
   EXPECT_EQ(refusal("add", {}, {f32({16, 32, 32, 64}), f32({16, 32, 32, 32})}),
             "add: expected inputs of one shape, found [16, 32, 32, 64] and [16, 32, 32, 32]");
@@ -231,10 +257,11 @@ TEST_F(OpErrors, Text) {
   const Attributes three({{"heads", std::int64_t{3}}});
   EXPECT_EQ(refusal("attention", three, {f32({2, 5, 24})}),
             "attention: expected a width that is a multiple of 3 heads, found [2, 5, 24] of f32");
-  EXPECT_EQ(
-      refusal("attention", three, {f32({2, 5, 6}), f32({2, 5, 6})}),
-      "attention: expected one input (q, k, v side by side) or three (q, k, v), found [2, 5, 6] of f32, [2, 5, 6] "
-      "of f32");
+  EXPECT_EQ(refusal("attention", three, {f32({2, 5, 6}), f32({2, 5, 6})}),
+            "attention: expected one input (q, k, v side by side) or three (q, k, v), and behind them lengths [batch] "
+            "of i32, "
+            "if any, found [2, 5, 6] of f32, [2, 5, 6] "
+            "of f32");
   const Attributes grouped({{"heads", std::int64_t{6}}, {"kv_heads", std::int64_t{4}}});
   EXPECT_EQ(refusal("attention", grouped, {f32({2, 5, 24})}),
             "attention: expected kv_heads that divide the 6 heads, found 4");

@@ -28,6 +28,7 @@ IMAGES = {"images": [6, 6, 3], "samples": 32}
 LARGER = {"images": [9, 8, 3], "samples": 32}
 PAIRS = {"pairs": [[6, 5, 3], [6, 5, 3]], "samples": 32}
 TEXT = {"tokens": 11, "context": 7, "samples": 32}
+TEXTS = {"texts": 11, "context": 7, "samples": 32}
 
 
 def job(model, data=None, steps=4, **others):

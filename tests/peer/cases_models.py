@@ -1,6 +1,6 @@
 """The zoo's models, small if their size is configurable. Deep networks get small steps, so that rounding errors stay
 small."""
-from case import Case, job
+from case import TEXTS, Case, job
 
 DIGITS = {"images": [28, 28], "samples": 32, "classes": 10}
 COLOUR = {"images": [8, 8, 3], "samples": 32, "classes": 10}
@@ -55,6 +55,8 @@ def cases():
     yield Case("bert: as BERT's settings may be", job({"bert": size | theirs | {"types": 2}}, TEXT),
                [{"model.bert.epsilon": 0.0101}])
     yield Case("bert: tiny, a vocabulary of its own", job({"bert": {"vocabulary": 20}}, TEXT, steps=2))
+    of_classes = size | {"head": "classes", "classes": 5, "vocabulary": 256, "dropout": 0.2}
+    yield Case("bert: classes of texts of several lengths", job({"bert": of_classes}, TEXTS), validation=16)
     size = {"layers": 2, "heads": 4, "width": 24}
     yield Case("llama: two blocks", job({"llama": size | {"kv_heads": 2}}, TEXT, metrics=["perplexity"]), validation=16)
     own = size | {"size": "small", "hidden": 40, "rope_base": 100.0}

@@ -1,6 +1,6 @@
 """Every op with every setting. An op's cases are called `<op>: ...`; each of its mutants, and a slight distortion of
 its output (network.Network.distorted), must be detected."""
-from case import IMAGES, LARGER, PAIRS, TEXT, Case, job
+from case import IMAGES, LARGER, PAIRS, TEXT, TEXTS, Case, job
 
 CONV = {"conv": {"filters": 6, "kernel": 3}}
 HEAD = ["flatten", {"linear": 5}]
@@ -206,6 +206,31 @@ def joining_cases():
     yield text_case("transpose: time and width", [{"transpose": [2, 1]}, {"linear": 7}, "tanh", {"transpose": [2, 1]}])
 
 
+def with_lengths(name, layers, mutants=()):
+    words = {"embedding": {"vocabulary": 256, "width": 12}, "inputs": "tokens", "name": "words"}
+    return Case(name, job([words, *layers, {"linear": 5}], TEXTS), list(mutants), validation=16)
+
+
+def cases_of_lengths():
+    ends = ["previous", "length"]
+    mean, last = {"mean": {"axis": 1, "inputs": ends}}, {"last": {"inputs": ends}}
+    yield with_lengths("mean: lengths", [{"linear": 12}, "tanh", mean], [{"model.layers.3.mean.inputs": ["previous"]}])
+    yield with_lengths("max: lengths", [{"linear": 12}, "tanh", {"max": {"axis": 1, "inputs": ends}}])
+    for causal in (True, False):
+        yield with_lengths(f"attention: lengths{', causal' if causal else ''}",
+                           [{"linear": 36}, {"attention": {"heads": 3, "causal": causal, "inputs": ends}}, mean])
+    narrow = ({"linear": {"features": 4, "bias": False}, "inputs": "words", "name": name} for name in "kv")
+    yield with_lengths("attention: lengths of keys, three inputs", [
+        {"linear": 12, "name": "q"}, *narrow,
+        {"attention": {"heads": 3, "kv_heads": 1, "causal": False, "inputs": ["q", "k", "v", "length"]}}, mean])
+    yield with_lengths("last: lengths", [{"lstm": 9}, last], [{"model.layers.2.last.inputs": ["previous"]}])
+    yield with_lengths("last: all", [{"gru": 9}, "last"])
+    yield with_lengths("reverse: lengths", [{"reverse": {"inputs": ends}}, {"gru": 9}, last])
+    yield with_lengths("reverse: all", ["reverse", {"gru": 9}, last])
+    yield with_lengths("mask: lengths", [{"mask": {"inputs": ends}}, {"linear": 9}, "tanh", {"mean": {"axis": 1}}])
+    yield with_lengths("mask: all", ["mask", {"linear": 9}, "tanh", mean])
+
+
 def sequence_cases():
     yield text_case("embedding: text", [{"linear": 12}, "tanh"])
     yield Case("embedding: larger than the text needs",
@@ -241,6 +266,7 @@ def sequence_cases():
         yield text_case(f"{op}: text", [{op: 14}])
         yield text_case(f"{op}: two layers", [{op: 9}, {op: 14}])
         yield text_case(f"{op}: no bias", [{op: {"features": 14, "bias": False}}])
+    yield from cases_of_lengths()
     yield text_case("attention: large scores", [{"linear": 36}, {"scale": 5.0}, {"attention": 2}])
     long = {"tokens": 11, "context": 70, "samples": 16}
     yield text_case("attention: longer than a block", [{"linear": 36}, {"attention": 2}], data=long, batch_size=8)

@@ -5,7 +5,7 @@ import network
 FIRST_VALUES = {"init", "std", "zero_init"}
 # Numbers of outputs, which the cases derive from the data.
 OF_THE_DATA = {("model", "mlp", "classes"), ("model", "lenet", "classes"), ("model", "resnet", "classes"),
-               ("model", "vit", "classes"), ("model", "mobilenet", "classes")}
+               ("model", "vit", "classes"), ("model", "mobilenet", "classes"), ("model", "bert", "classes")}
 
 
 def used(case, forms):

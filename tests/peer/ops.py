@@ -141,15 +141,45 @@ def class_token(layer, x):
     return torch.cat([layer.parameter("weight", [1, x.shape[2]]).expand(len(x), 1, -1), x], 1)
 
 
+def before_end(x, lengths):
+    """Whether a position [b, T] comes before its sample's end."""
+    return torch.arange(x.shape[1]) < lengths[:, None]
+
+
+def with_padding(x, lengths, value):
+    """[b, T, width] with a value at the positions behind the end."""
+    return x if lengths is None else torch.where(before_end(x, lengths)[..., None], x, value)
+
+
+def mean_of_positions(x, lengths):
+    return with_padding(x, lengths, 0.0).sum(1) / lengths[:, None]
+
+
+def last(layer, x, lengths=None):
+    return x[:, -1] if lengths is None else x[torch.arange(len(x)), lengths - 1]
+
+
+def reverse(layer, x, lengths=None):
+    if lengths is None:
+        return x.flip(1)
+    return torch.stack([torch.cat([sample[:length].flip(0), sample[length:]]) for sample, length in zip(x, lengths)])
+
+
 def attention(layer, *inputs):
-    heads = layer["heads"]
+    heads, lengths = layer["heads"], None
+    if len(inputs) % 2 == 0:
+        *inputs, lengths = inputs
     kv_heads = layer.settings.get("kv_heads", heads)
     if len(inputs) == 1:
         size = inputs[0].shape[-1] // (heads + 2 * kv_heads)
         inputs = inputs[0].split([heads * size, kv_heads * size, kv_heads * size], -1)
     split = [x.unflatten(-1, (count, x.shape[-1] // count)).transpose(1, 2)
              for x, count in zip(inputs, (heads, kv_heads, kv_heads))]
-    y = F.scaled_dot_product_attention(*split, is_causal=layer["causal"], enable_gqa=kv_heads != heads)
+    mask = None if lengths is None else before_end(inputs[1], lengths)[:, None, None]
+    if mask is not None and layer["causal"]:
+        mask = mask & torch.ones(mask.shape[-1], mask.shape[-1], dtype=torch.bool).tril()
+    causal = layer["causal"] and mask is None
+    y = F.scaled_dot_product_attention(*split, attn_mask=mask, is_causal=causal, enable_gqa=kv_heads != heads)
     return y.transpose(1, 2).flatten(2)
 
 
@@ -213,13 +243,15 @@ OPS = {
     "gru": lambda layer, x: recurrent(layer, x, torch.gru, 3, 1),
     "hardswish": lambda layer, x: F.hardswish(x),
     "instance_norm": lambda layer, x: norm_of_groups(layer, x, x.shape[-1]),
+    "last": last,
     "layer_norm": layer_norm,
     "leaky_relu": lambda layer, x: F.leaky_relu(x, layer["slope"]),
     "linear": linear,
     "lstm": lambda layer, x: recurrent(layer, x, torch.lstm, 4, 2),
-    "max": lambda layer, x: x.max(layer["axis"]).values,
+    "mask": lambda layer, x, lengths=None: with_padding(x, lengths, 0.0),
+    "max": lambda layer, x, lengths=None: with_padding(x, lengths, -torch.inf).max(layer["axis"]).values,
     "max_pool": max_pool,
-    "mean": lambda layer, x: x.mean(layer["axis"]),
+    "mean": lambda layer, x, lengths=None: x.mean(layer["axis"]) if lengths is None else mean_of_positions(x, lengths),
     "mul": lambda layer, *inputs: functools.reduce(torch.mul, inputs),
     "pad": pad,
     "class_token": class_token,
@@ -228,6 +260,7 @@ OPS = {
     "relu": lambda layer, x: F.relu(x),
     "relu6": lambda layer, x: F.relu6(x),
     "reshape": lambda layer, x: x.reshape(x.shape[0], *layer["shape"]),
+    "reverse": reverse,
     "rms_norm": rms_norm,
     "rope": rope,
     "scale": lambda layer, x: layer["factor"] * x,

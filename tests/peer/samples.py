@@ -1,8 +1,8 @@
 """Generated data sets: written as files that lockstep reads, and kept as arrays for PyTorch.
 
 A case has `images: [height, width, channels]` (or [height, width]: grey), `pairs: [[...], [...]]` (two images per
-sample, called left and right, from a CSV file and PNGs) or `tokens: vocabulary` with `context`; `classes` and `samples`
-(for tokens: windows).
+sample, called left and right, from a CSV file and PNGs), `tokens: vocabulary` with `context`, or `texts: letters` with
+`context`, the longest; `classes` and `samples` (for tokens: windows).
 """
 import numpy
 import PIL.Image
@@ -82,7 +82,30 @@ class Tokens:
         return {"tokens": self.tokens[at].astype(numpy.int64), "target": self.tokens[at + 1].astype(numpy.int64)}
 
 
+class Texts:
+    """Words of 1 to `context` letters, as bytes, with a class each; 0 stands behind a word's end."""
+
+    def __init__(self, spec, random):
+        self.context, self.size = spec["context"], spec["samples"]
+        self.lengths = random.permutation(numpy.arange(self.size) % self.context + 1)
+        self.letters = 97 + random.integers(0, spec["texts"], (self.size, self.context))
+        self.labels = random.permutation(numpy.arange(self.size) % spec.get("classes", 5))
+
+    def write(self, folder):
+        folder.mkdir(parents=True)
+        rows = [f"{bytes(map(int, letters[:length])).decode()},{label}"
+                for letters, length, label in zip(self.letters, self.lengths, self.labels)]
+        (folder / "texts.csv").write_text("\n".join(["text,label", *rows]) + "\n")
+        return {"texts": {"path": str(folder / "texts.csv"), "context": self.context}}
+
+    def read(self, ids, epoch):  # pylint: disable=unused-argument
+        there = numpy.arange(self.context) < self.lengths[ids][:, None]
+        return {"tokens": numpy.where(there, self.letters[ids], 0), "length": self.lengths[ids], "label": self.labels[ids]}
+
+
 def make(spec, normalize, seed, like=None):
     """The training set, or, if `like` is that set, a validation set of other samples."""
     random = numpy.random.default_rng([seed, like is not None])
+    if "texts" in spec:
+        return Texts(spec, random)
     return Tokens(spec, random, seed) if "tokens" in spec else Images(spec, normalize, random, like)

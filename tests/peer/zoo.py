@@ -192,6 +192,8 @@ def bert(settings, vocabulary):
                             in zip(("layers", "heads", "width"), BERTS[settings["size"]]))
     rate, net = settings["dropout"], List()
     hidden, epsilon = settings.get("hidden", 4 * width), settings.get("epsilon", 1e-12)
+    classes, vocabulary = vocabulary, settings.get("vocabulary", vocabulary)  # with a head for classes, both are given
+    of_classes = settings.get("head") == "classes"
 
     def drop(name):
         return net.add("dropout", name + ".dropout", rate=rate) if rate > 0 else name
@@ -211,11 +213,21 @@ def bert(settings, vocabulary):
         x = net.add("dropout", "embedding.dropout", rate=rate)
     for block in (f"block{i}" for i in range(1, layers + 1)):
         net.add("linear", block + ".qkv", [x], features=3 * width)
-        net.add("attention", block + ".attention", heads=heads, causal=False)
+        seen = {"inputs": [block + ".qkv", "length"]} if of_classes else {}
+        net.add("attention", block + ".attention", heads=heads, causal=False, **seen)
         x = residual(block, x, 1, "projection")
         net.add("linear", block + ".expand", [x], features=hidden)
         net.add("gelu", block + ".gelu", approximate="none")
         x = residual(block, x, 2, "contract")
+    if of_classes:
+        net.add("slice", "first", [x], axis=1, end=1)
+        net.add("flatten", "pool")
+        net.add("linear", "pooler", features=width)
+        net.add("tanh", "pooler.tanh")
+        if rate > 0:
+            net.add("dropout", "pooler.dropout", rate=rate)
+        net.add("linear", "classifier", features=classes)
+        return net.layers
     net.add("linear", "transform", [x], features=width)
     net.add("gelu", "transform.gelu", approximate="none")
     net.add("layer_norm", "transform.norm", epsilon=epsilon)

@@ -75,6 +75,20 @@ TEST(JobWarnings, OfStatisticsOfOneSample) {
                        "group_norm"}));
 }
 
+TEST(JobWarnings, OfPaddingThatCountsAsText) {
+  const Folder folder;
+  std::ofstream(folder.path() + "/texts.csv") << "text,label\nwet,water\ndark,lamp\nit drips,water\nno light,lamp\n";
+  const auto with = [&](const std::string& pool) {
+    return of({"data={train: {texts: {path: " + folder.path() + "/texts.csv}}}", "evaluate=never", "batch_size=4",
+               "model.layers=[{embedding: {vocabulary: 256, width: 4}, inputs: tokens}, " + pool + ", {linear: 2}]"});
+  };
+  EXPECT_EQ(with("{mean: {axis: 1, inputs: [previous, length]}}").warnings, Sentences{});
+  EXPECT_EQ(
+      with("{mean: {axis: 1}}").warnings,
+      (Sentences{"no layer reads 'length', so the padding behind the end of a text counts as text; name it as the "
+                 "last input of attention, mean, max, global_pool, last or reverse"}));
+}
+
 TEST(JobGraph, RefusesFewerClassesThanTheDataHave) {
   EXPECT_EQ(
       of({"model.layers=[flatten, {linear: {features: 7}}]"}).error,

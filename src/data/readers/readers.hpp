@@ -13,6 +13,7 @@ namespace lockstep::data {
 [[nodiscard]] std::unique_ptr<DataSet> open_idx(const SourceOptions& source, const IndexOptions& options);
 [[nodiscard]] std::unique_ptr<DataSet> open_cifar(const SourceOptions& source, const IndexOptions& options);
 [[nodiscard]] std::unique_ptr<DataSet> open_text(const SourceOptions& source, const IndexOptions& options);
+[[nodiscard]] std::unique_ptr<DataSet> open_texts(const SourceOptions& source, const IndexOptions& options);
 [[nodiscard]] std::unique_ptr<DataSet> open_tokens(const SourceOptions& source, const IndexOptions& options);
 [[nodiscard]] std::unique_ptr<DataSet> open_table(const SourceOptions& source, const IndexOptions& options);
 [[nodiscard]] std::unique_ptr<DataSet> open_packed(const SourceOptions& source, const IndexOptions& options);

@@ -7,6 +7,7 @@
 
 #include "core/digest.hpp"
 #include "data/bytes.hpp"
+#include "data/readers/characters.hpp"
 #include "data/readers/common.hpp"
 #include "data/readers/file.hpp"
 #include "data/readers/readers.hpp"
@@ -35,44 +36,13 @@ class HeldTokens : public TokenSource {
   ByteCounter counter_;
 };
 
-constexpr std::size_t kCodePoints = 0x110000;
-
-/// The distinct characters, in the order of their code points.
-std::vector<std::string> collect(const std::vector<std::u32string>& parts, const std::string& source) {
-  std::vector<bool> occurs(kCodePoints);
-  for (const auto& part : parts) {
-    for (const char32_t c : part) occurs[c] = true;
-  }
-  std::vector<std::string> text;
-  for (char32_t c = 0; c < kCodePoints; ++c) {
-    if (occurs[c]) text.push_back(to_utf8(c));
-  }
-  if (text.size() > 65'536) {
-    throw Error(ExitCode::data,
-                fmt::format("{}: {} different characters; expected at most 65536. Use `tokenizer: bytes`", source,
-                            text.size()));
-  }
-  return text;
-}
-
 std::vector<std::uint16_t> encode(const std::vector<std::u32string>& parts, const std::vector<std::string>& paths,
                                   const std::vector<std::string>& vocabulary) {
-  std::vector<std::int32_t> number(kCodePoints, -1);
-  for (std::size_t i = 0; i < vocabulary.size(); ++i) {
-    number.at(from_utf8(vocabulary[i], "the vocabulary").front()) = static_cast<std::int32_t>(i);
-  }
+  const CharacterNumbers numbers(vocabulary);
   std::vector<std::uint16_t> tokens;
   for (std::size_t i = 0; i < parts.size(); ++i) {
     tokens.reserve(tokens.size() + parts[i].size());
-    for (const char32_t c : parts[i]) {
-      if (number[c] < 0) {
-        throw Error(ExitCode::data,
-                    fmt::format("{}: the character '{}' (U+{:04X}) does not occur in the training text. "
-                                "Use `tokenizer: bytes`, or one text and a fraction of it",
-                                paths[i], to_utf8(c), static_cast<std::uint32_t>(c)));
-      }
-      tokens.push_back(static_cast<std::uint16_t>(number[c]));
-    }
+    for (const char32_t c : parts[i]) tokens.push_back(numbers.of(c, paths[i]));
   }
   return tokens;
 }
@@ -155,9 +125,9 @@ std::unique_ptr<DataSet> open_text(const SourceOptions& source, const IndexOptio
       parts.push_back(from_utf8(text_of_file(files[i]), source.paths[i]));
     }
     info.token_text =
-        options.like != nullptr
-            ? options.like->token_text
-            : read_texts(noted(options.notes, "vocabulary", [&] { return write_texts(collect(parts, info.source)); }));
+        options.like != nullptr ? options.like->token_text : read_texts(noted(options.notes, "vocabulary", [&] {
+          return write_texts(distinct_characters(parts, info.source));
+        }));
     info.vocabulary = static_cast<std::int64_t>(info.token_text.size());
     tokens = encode(parts, source.paths, info.token_text);
   }

@@ -1,11 +1,13 @@
-// bert: BERT's encoder with its head for masked tokens: learned positions, blocks that see all tokens, with norms after
-// the residual additions, and a head that shares its weight with the embedding. Token types, of which a text of one
-// segment has only one, are part of the positions, unless `types` asks for them.
-// Source: Devlin et al., "BERT: pre-training of deep bidirectional transformers for language understanding", 2019.
+// bert: BERT's encoder: learned positions, blocks that see all tokens, with norms after the residual additions. Of
+// texts with a length no token sees the padding. The head is the one for masked tokens, which shares its weight with
+// the embedding, or the one for classes, which sees the first token. Token types, of which a text of one segment has
+// only one, are part of the positions, unless `types` asks for them. Source: Devlin et al., "BERT: pre-training of deep
+// bidirectional transformers for language understanding", 2019.
 #include <fmt/format.h>
 
 #include "graph/models/transformer.hpp"
 #include "graph/models/zoo.hpp"
+#include "lockstep/data_set.hpp"
 
 namespace lockstep::models {
 
@@ -24,6 +26,7 @@ struct Bert {
   TransformerSize size;
   double dropout, epsilon;
   std::int64_t hidden;
+  std::vector<ValueId> inputs;  ///< tokens, and lengths if there are any
 
   [[nodiscard]] ValueId linear(ValueId x, std::int64_t features, const std::string& name) const {
     return b.apply("linear", {x}, Attributes({{"features", features}, {"std", 0.02}}), name);
@@ -41,7 +44,9 @@ struct Bert {
   [[nodiscard]] ValueId block(ValueId x, const std::string& name) const {
     b.begin_block(name);
     ValueId y = linear(x, 3 * size.width, name + ".qkv");
-    y = b.apply("attention", {y}, Attributes({{"heads", size.heads}, {"causal", false}}), name + ".attention");
+    std::vector<ValueId> seen = inputs;
+    seen[0] = y;
+    y = b.apply("attention", seen, Attributes({{"heads", size.heads}, {"causal", false}}), name + ".attention");
     y = drop(linear(y, size.width, name + ".projection"), name + ".projection");
     x = norm(b.apply("add", {x, y}, {}, name + ".add1"), name + ".norm1");
     y = gelu(linear(x, hidden, name + ".expand"), name + ".gelu");
@@ -52,12 +57,33 @@ struct Bert {
   }
 };
 
+std::vector<ValueId> bert_inputs(const ModelContext& context) {
+  const auto& inputs = context.inputs;
+  if (inputs.size() == 2 && inputs[1].first == kLength) return {inputs[0].second, inputs[1].second};
+  return {only_input(context, "bert")};
+}
+
+bool predicts_classes(const Attributes& attributes, const ModelContext& context) {
+  return attributes.has("head") ? attributes.text("head") == "classes" : context.classes > 0;
+}
+
+ValueId class_head(const Bert& bert, ValueId x, std::int64_t classes) {
+  x = bert.b.apply("slice", {x}, Attributes({{"axis", std::int64_t{1}}, {"end", std::int64_t{1}}}), "first");
+  x = bert.linear(bert.b.apply("flatten", {x}, {}, "pool"), bert.size.width, "pooler");
+  return bert.linear(bert.drop(bert.b.apply("tanh", {x}, {}, "pooler.tanh"), "pooler"), classes, "classifier");
+}
+
 ValueId build_bert(GraphBuilder& b, const Attributes& attributes, const ModelContext& context) {
   const std::int64_t vocabulary = vocabulary_of(attributes, context, "bert");
   const TransformerSize size = bert_size(attributes);
   const std::int64_t width = size.width;
-  const Bert bert{b, size, attributes.number("dropout"), epsilon_of(attributes, 1e-12), hidden_of(attributes, width)};
-  ValueId x = b.apply("embedding", {only_input(context, "bert")},
+  const Bert bert{b,
+                  size,
+                  attributes.number("dropout"),
+                  epsilon_of(attributes, 1e-12),
+                  hidden_of(attributes, width),
+                  bert_inputs(context)};
+  ValueId x = b.apply("embedding", {bert.inputs[0]},
                       Attributes({{"vocabulary", vocabulary}, {"width", width}, {"std", 0.02}}), "tokens");
   x = b.apply("position_embedding", {x}, learned_positions(attributes), "positions");
   if (attributes.has("types")) {
@@ -66,6 +92,7 @@ ValueId build_bert(GraphBuilder& b, const Attributes& attributes, const ModelCon
   }
   x = bert.drop(bert.norm(x, "embedding.norm"), "embedding");
   for (std::int64_t i = 1; i <= bert.size.layers; ++i) x = bert.block(x, fmt::format("block{}", i));
+  if (predicts_classes(attributes, context)) return class_head(bert, x, classes_of(attributes, context));
   x = bert.norm(bert.gelu(bert.linear(x, width, "transform"), "transform.gelu"), "transform.norm");
   return b.apply("linear", {x}, Attributes({{"features", vocabulary}, {"bias", true}, {"tied", std::string("tokens")}}),
                  "head");
@@ -75,7 +102,7 @@ ValueId build_bert(GraphBuilder& b, const Attributes& attributes, const ModelCon
 
 ModelDef bert() {
   return {.name = "bert",
-          .doc = "BERT's encoder, with its head for masked tokens.",
+          .doc = "BERT's encoder, with its head for masked tokens or for classes.",
           .attributes = {{.name = "size",
                           .kind = AttributeKind::text,
                           .doc = "tiny 4 layers, 4 heads, width 128; base 12, 12, 768; large 24, 16, 1024",
@@ -91,6 +118,13 @@ ModelDef bert() {
                                        "without it there is none"),
                          transformer_hidden(),
                          transformer_epsilon("1e-12"),
+                         {.name = "head",
+                          .kind = AttributeKind::text,
+                          .doc = "what is predicted: tokens, or the sample's class; without it classes where the data "
+                                 "set has them",
+                          .optional = true,
+                          .choices = {"tokens", "classes"}},
+                         optional_size("classes", "outputs of the head for classes; the data set's by default"),
                          optional_size("vocabulary", "distinct tokens and the mask; the data set's by default")},
           .shorthand = "size",
           .build = build_bert};

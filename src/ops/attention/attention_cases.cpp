@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 
 #include "ops/attention/attention_sizes.hpp"
@@ -10,7 +11,7 @@ namespace {
 /// Element (sample, position, channel) of q (0), k (1) or v (2); `channel` is one of q.
 double element(const ReferenceCall& call, const AttentionSizes& sizes, std::size_t which, std::int64_t sample,
                std::int64_t position, std::int64_t channel) {
-  const bool packed = call.inputs.size() == 1;
+  const bool packed = call.inputs.size() < 3;
   const DoubleTensor& tensor = call.inputs[packed ? 0 : which];
   const std::int64_t head = channel / sizes.size;
   if (which != 0) channel = head / (sizes.heads / sizes.kv_heads) * sizes.size + channel % sizes.size;
@@ -22,7 +23,10 @@ double element(const ReferenceCall& call, const AttentionSizes& sizes, std::size
 /// Adds the result for query t of the head whose first channel is `channel` to y.
 void attend(const ReferenceCall& call, const AttentionSizes& sizes, std::int64_t sample, std::int64_t t,
             std::int64_t channel, double* y) {
-  const std::int64_t seen = sizes.causal ? t + 1 : sizes.keys;
+  std::int64_t seen = sizes.causal ? t + 1 : sizes.keys;
+  if (sizes.padded) {
+    seen = std::min(seen, static_cast<std::int64_t>(call.inputs.back().values[static_cast<std::size_t>(sample)]));
+  }
   std::vector<double> weights;
   double total = 0;
   for (std::int64_t s = 0; s < seen; ++s) {
@@ -94,6 +98,12 @@ OpCases make_attention_cases() {
           {.name = "groups_of_two_blocks", .attributes = grouped(2, 1), .inputs = {{DType::f32, {1, 70, 16}}}},
           {.name = "groups_of_none", .attributes = grouped(2, 2), .inputs = {{DType::f32, {2, 5, 12}}}},
           {.name = "groups_empty", .attributes = grouped(2, 1), .inputs = {{DType::f32, {0, 5, 12}}}},
+          with_lengths("lengths", heads(2, false), {{DType::f32, {3, 7, 12}}}, {7, 1, 4}),
+          with_lengths("lengths_causal", heads(2), {{DType::f32, {3, 7, 12}}}, {3, 7, 1}),
+          with_lengths("lengths_of_three_blocks", heads(1, false), {{DType::f32, {3, 131, 6}}}, {70, 131, 64}),
+          with_lengths("lengths_of_keys", heads(2, false), {tower, other, other}, {3, 6}),
+          with_lengths("lengths_of_groups", grouped(4, 2, false), {{DType::f32, {2, 70, 16}}}, {66, 5}),
+          with_lengths("lengths_empty", heads(2), {{DType::f32, {0, 5, 12}}}, {}),
           {.name = "one_position", .attributes = heads(2), .inputs = {{DType::f32, {2, 1, 12}}}},
           {.name = "empty", .attributes = heads(2), .inputs = {{DType::f32, {0, 5, 12}}}},
           {.name = "speed_gpt", .attributes = heads(4), .inputs = {{DType::f32, {1, 64, 384}}}, .benchmark = true},

@@ -47,14 +47,16 @@ class AttentionCpu final : public Kernel {
 
   void forward(const ForwardCall& call) override {
     float* log_sums = call.saved.empty() ? nullptr : static_cast<float*>(call.saved[0]);
+    const Lengths lengths = key_lengths(call, sizes_);
     for (std::int64_t i = 0; i < sizes_.batch * sizes_.heads; ++i) {
       const Heads<const float> in = heads<const float>(call.inputs, i);
-      forward_head(in, output_head(output(call), i), log_sums == nullptr ? nullptr : log_sums + i * sizes_.queries,
-                   static_cast<float*>(call.workspace));
+      forward_head(in, output_head(output(call), i), lengths.of(i / sizes_.heads),
+                   log_sums == nullptr ? nullptr : log_sums + i * sizes_.queries, static_cast<float*>(call.workspace));
     }
   }
 
   void backward(const BackwardCall& call) override {
+    const Lengths lengths = key_lengths(call, sizes_);
     for (std::int64_t i = 0; i < sizes_.batch * sizes_.heads; ++i) {
       const auto* log_sums = static_cast<const float*>(call.saved[0]) + i * sizes_.queries;
       const Heads<float> gradients = heads<float>(call.input_gradients, i);
@@ -64,13 +66,17 @@ class AttentionCpu final : public Kernel {
       float* dots = workspace + 2 * kAttentionBlock * kAttentionBlock;
       row_dots(output_head(static_cast<const float*>(call.outputs[0]), i).data, dout.data, dout.stride, dots,
                sizes_.queries, sizes_.size);
-      backward_head(in, gradients, dout, {log_sums, dots, i % sizes_.group() == 0}, workspace);
+      const bool first_of_group = i % sizes_.group() == 0;
+      const std::int64_t length = lengths.of(i / sizes_.heads);
+      backward_head(in, gradients, dout, {log_sums, dots, length, first_of_group}, workspace);
+      if (first_of_group) clear_padding(gradients, length);
     }
   }
 
  private:
   struct RowValues {
     const float *log_sums, *dots;
+    std::int64_t length;  ///< keys of the sample
     bool first_of_group;  ///< the gradients of its keys and values are not begun
   };
 
@@ -122,11 +128,12 @@ class AttentionCpu final : public Kernel {
          {to, kAttentionBlock, false, scale_}, band(block, Band::Of::result));
   }
 
-  void forward_head(const Heads<const float>& in, const Head<float>& out, float* log_sums, float* probabilities) const {
+  void forward_head(const Heads<const float>& in, const Head<float>& out, std::int64_t length, float* log_sums,
+                    float* probabilities) const {
     AttentionRows known = {};
     for (std::int64_t query = 0; query < sizes_.queries; query += kAttentionBlock) {
       const std::int64_t queries = std::min(kAttentionBlock, sizes_.queries - query);
-      const std::int64_t seen = sizes_.seen(query + queries);
+      const std::int64_t seen = sizes_.seen(query + queries, length);
       for (std::int64_t key = 0; key < seen; key += kAttentionBlock) {
         const Block block{query, queries, key, std::min(kAttentionBlock, seen - key)};
         scores(in, block, probabilities);
@@ -145,13 +152,13 @@ class AttentionCpu final : public Kernel {
   void backward_head(const Heads<const float>& in, const Heads<float>& gradients, const Head<const float>& dout,
                      const RowValues& rows, float* workspace) const {
     float *p = workspace, *d = workspace + kAttentionBlock * kAttentionBlock;
-    for (std::int64_t key = 0; key < sizes_.keys; key += kAttentionBlock) {
+    for (std::int64_t key = 0; key < rows.length; key += kAttentionBlock) {
       bool first = rows.first_of_group;  // among the queries that see this block
       for (std::int64_t query = 0; query < sizes_.queries; query += kAttentionBlock) {
         const std::int64_t queries = std::min(kAttentionBlock, sizes_.queries - query);
-        const std::int64_t seen = sizes_.seen(query + queries);
+        const std::int64_t seen = sizes_.seen(query + queries, rows.length);
         if (key >= seen) continue;
-        const Block block{query, queries, key, std::min(kAttentionBlock, sizes_.keys - key)};
+        const Block block{query, queries, key, std::min(kAttentionBlock, rows.length - key)};
         scores(in, block, p);
         gemm(queries, block.keys, sizes_.size, dout.view(query), in.v.view(key, true), {d, kAttentionBlock},
              band(block, Band::Of::result));
@@ -159,6 +166,14 @@ class AttentionCpu final : public Kernel {
         add_gradients(in, gradients, dout, block, {p, d}, first);
         first = false;
       }
+    }
+  }
+
+  /// Keys behind the sample's end have no part in the output.
+  void clear_padding(const Heads<float>& gradients, std::int64_t length) const {
+    for (const Head<float>* gradient : {&gradients.k, &gradients.v}) {
+      if (gradient->data == nullptr) continue;
+      for (std::int64_t key = length; key < sizes_.keys; ++key) std::fill_n(gradient->row(key), sizes_.size, 0.0F);
     }
   }
 

@@ -1,5 +1,6 @@
 // attention by cuDNN in bf16 and fp16, with one plan for the output and one for the gradients; if either has none,
-// where heads share keys (kv_heads), and in fp32, by the Grid kernel, for which low-precision tensors are upcast.
+// where heads share keys (kv_heads), where samples have lengths, and in fp32, by the Grid kernel, for which
+// low-precision tensors are upcast.
 #include "device/cuda/cuda_grid.cuh"
 #include "device/cuda/cudnn_attention.hpp"
 #include "device/layer_algorithms.hpp"
@@ -37,7 +38,7 @@ std::unique_ptr<Kernel> make_attention_cuda(const KernelRequest& request) {
   const auto element = common_element(request);
   if (request.gpu != nullptr && element && is_low_precision(*element)) {
     const AttentionSizes sizes(*request.attributes, request.inputs);
-    const bool library = sizes.batch != 0 && sizes.queries != 0 && sizes.group() == 1;
+    const bool library = sizes.batch != 0 && sizes.queries != 0 && sizes.group() == 1 && !sizes.padded;
     return library ? make_cudnn_attention(request, sizes) : nullptr;
   }
   const std::string own(device::kOwnKernel);

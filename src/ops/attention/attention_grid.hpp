@@ -92,11 +92,13 @@ struct AttentionForwardFunctor {
   float* log_sums = nullptr;  ///< [batch, heads, queries]; null in inference
   float* scratch = nullptr;   ///< [batch, heads, queries, kAttentionBlock]
   AttentionSizes sizes;
+  Lengths lengths;
   float scale = 0;
   template <class Group>
   LOCKSTEP_HOST_DEVICE void operator()(Group& group, std::int64_t i) const {
     const AttentionRow row = query_row(i, sizes);
-    const std::int64_t size = sizes.size, seen = sizes.seen(row.position + 1), channel = kv_channel(row, sizes);
+    const std::int64_t size = sizes.size, seen = sizes.seen(row.position + 1, lengths.of(row.sample));
+    const std::int64_t channel = kv_channel(row, sizes);
     const float* q = in.q.row(row.sample, row.position, row.channel);
     float *y = out.row(row.sample, row.position, row.channel), *p = scratch + i * kAttentionBlock;
     group.each(size, [=](std::int64_t c) { y[c] = 0; });
@@ -140,6 +142,7 @@ struct AttentionSeen {
   HeadTensor<const float> out, dout;
   const float* log_sums = nullptr;  ///< [batch, heads, queries]
   AttentionSizes sizes;
+  Lengths lengths;
   float scale = 0;
 
   /// The weight of a key in a query's attention.
@@ -183,7 +186,8 @@ struct AttentionQueryGradientFunctor {
     float *dx = dq.row(row.sample, row.position, row.channel), *g = scratch + i * kAttentionBlock;
     const float log_sum = from.log_sums[i], dot = dots[i];
     group.each(from.sizes.size, [=](std::int64_t c) { dx[c] = 0; });
-    const std::int64_t end = from.sizes.seen(row.position + 1), stride = from.in.k.stride;
+    const std::int64_t end = from.sizes.seen(row.position + 1, from.lengths.of(row.sample));
+    const std::int64_t stride = from.in.k.stride;
     for (std::int64_t first = 0; first < end; first += kAttentionBlock) {
       const std::int64_t keys = block_from(first, end);
       const float* k = from.in.k.row(row.sample, first, channel);
@@ -217,6 +221,7 @@ struct AttentionKeyGradientFunctor {
     float *p = scratch + 2 * i * kAttentionBlock, *g = p + kAttentionBlock;
     clear(group, dk, row);
     clear(group, dv, row);
+    if (row.position >= from.lengths.of(row.sample)) return;
     const std::int64_t heads = from.sizes.group(), end = from.sizes.queries;
     for (std::int64_t head = row.head * heads; head < (row.head + 1) * heads; ++head) {
       const std::int64_t channel = head * from.sizes.size;
@@ -286,7 +291,7 @@ class AttentionGrid final : public Kernel {
     Grid::rows(stream_of(call), query_rows(),
                AttentionForwardFunctor{heads_of_inputs<const float>(call.inputs, sizes_),
                                        heads_of_output(output(call), sizes_), log_sums,
-                                       static_cast<float*>(call.workspace), sizes_, scale_});
+                                       static_cast<float*>(call.workspace), sizes_, key_lengths(call, sizes_), scale_});
   }
 
   void backward(const BackwardCall& call) override {
@@ -297,6 +302,7 @@ class AttentionGrid final : public Kernel {
                              heads_of_output(output_gradient(call), sizes_),
                              static_cast<const float*>(call.saved[0]),
                              sizes_,
+                             key_lengths(call, sizes_),
                              scale_};
     const auto gradients = heads_of_inputs<float>(call.input_gradients, sizes_);
     Grid::rows(stream_of(call), query_rows(), AttentionDotsFunctor{seen, dots});

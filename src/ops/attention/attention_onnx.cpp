@@ -23,11 +23,11 @@ std::string shared(OnnxScope& scope, const std::string& x, const AttentionSizes&
   return scope.reshape(repeated, {0, s.heads, s.keys, s.size});
 }
 
-/// Minus infinity where a query does not see a key.
+/// Minus infinity where a query does not see a key because of its position.
 std::string mask(OnnxScope& scope, const AttentionSizes& s) {
   std::vector<float> values(static_cast<std::size_t>(s.queries * s.keys), 0);
   for (std::int64_t query = 0; query < s.queries; ++query) {
-    for (std::int64_t key = s.seen(query + 1); key < s.keys; ++key) {
+    for (std::int64_t key = s.seen(query + 1, s.keys); key < s.keys; ++key) {
       values[static_cast<std::size_t>(query * s.keys + key)] = -std::numeric_limits<float>::infinity();
     }
   }
@@ -52,6 +52,10 @@ void attention_to_onnx(OnnxScope& scope) {
   const std::string scale = scope.number(static_cast<float>(1 / std::sqrt(static_cast<double>(s.size))));
   std::string scores = scope.add("Mul", {scope.add("MatMul", {q, k}), scale});
   if (s.causal) scores = scope.add("Add", {scores, mask(scope, s)});
+  if (s.padded) {
+    const std::string there = scope.reshape(scope.before_end(inputs.size() - 1, s.keys), {0, 1, 1, s.keys});
+    scores = scope.add("Where", {there, scores, scope.number(-std::numeric_limits<float>::infinity())});
+  }
   const std::string shares = scope.add("Softmax", {scores}, {{"axis", std::int64_t{-1}}});
   const std::string seen = scope.add("MatMul", {shares, shared(scope, qkv[2], s)});
   scope.result(scope.reshape(scope.transpose(seen, {0, 2, 1, 3}), {0, s.queries, s.width()}));

@@ -3,7 +3,8 @@
 // width]. The scores are computed block by block, never as a whole T x S matrix.
 // With fewer `kv_heads` each head of keys and values, of the same size, serves a group of neighbouring heads of
 // queries, and its gradient is the sum over the group, in order (Ainslie and others, "GQA", 2023); k and v are narrower
-// then. Saved: the logarithm of the sum of exponentials of each row of scores, [b, heads, T].
+// then. A last input `lengths` (ops/lengths.hpp) says how many keys each sample has; no query sees those behind. Saved:
+// the logarithm of the sum of exponentials of each row of scores, [b, heads, T].
 #include <fmt/format.h>
 
 #include "lockstep/error.hpp"
@@ -25,10 +26,17 @@ namespace {
 }
 
 void check_inputs(const Attributes& attributes, std::span<const TensorSpec> inputs) {
+  if (inputs.size() % 2 == 0) {  // the last one is lengths
+    if (inputs.back().dtype != DType::i32) {
+      fail("one input (q, k, v side by side) or three (q, k, v), and behind them lengths [batch] of i32, if any",
+           inputs);
+    }
+    require_lengths("attention", inputs[0], inputs.back());
+    inputs = inputs.first(inputs.size() - 1);
+  }
   for (const auto& input : inputs) {
     if (input.dtype != DType::f32 || input.shape.size() != 3) fail("inputs [batch, time, width] of f32", inputs);
   }
-  if (inputs.size() == 2) fail("one input (q, k, v side by side) or three (q, k, v)", inputs);
   const std::int64_t width = inputs[0].shape[2], heads = attributes.integer("heads");
   const std::int64_t kv_heads = attributes.has("kv_heads") ? attributes.integer("kv_heads") : heads;
   if (heads % kv_heads != 0) {
@@ -91,7 +99,7 @@ OpDef make_attention() {
                     .doc = "a position sees itself and what is before",
                     .default_value = true}};
   op.shorthand = "heads";
-  op.max_inputs = 3;
+  op.max_inputs = 4;
   op.backward_reads = {.inputs = true, .outputs = true};
   op.infer = infer_attention;
   op.cost = attention_cost;

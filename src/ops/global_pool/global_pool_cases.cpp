@@ -6,6 +6,12 @@ namespace lockstep::ops {
 
 namespace {
 
+/// How many positions of a sample count.
+std::int64_t count_of(const ReferenceCall& call, std::int64_t sample, std::int64_t all) {
+  if (call.inputs.size() < 2) return all;
+  return static_cast<std::int64_t>(call.inputs[1].values[static_cast<std::size_t>(sample)]);
+}
+
 ReferenceResult global_pool_reference(const ReferenceCall& call) {
   const DoubleTensor& x = call.inputs[0];
   const bool maximum = call.attributes.text("kind") == "max";
@@ -18,8 +24,9 @@ ReferenceResult global_pool_reference(const ReferenceCall& call) {
         return x.values[static_cast<std::size_t>((n * pixels + p) * channels + c)];
       };
       double value = at(0);
-      for (std::int64_t p = 1; p < pixels; ++p) value = maximum ? std::max(value, at(p)) : value + at(p);
-      y.values.push_back(maximum ? value : value / static_cast<double>(pixels));
+      const std::int64_t count = count_of(call, n, pixels);
+      for (std::int64_t p = 1; p < count; ++p) value = maximum ? std::max(value, at(p)) : value + at(p);
+      y.values.push_back(maximum ? value : value / static_cast<double>(count));
     }
   }
   return {{y}, {}};
@@ -37,7 +44,7 @@ ReferenceResult over_axis_reference(const ReferenceCall& call, bool maximum) {
   for (std::int64_t o = 0; o < outer; ++o) {
     for (std::int64_t i = 0; i < inner; ++i) {
       std::vector<double> line;
-      for (std::int64_t k = 0; k < x.shape[axis]; ++k) {
+      for (std::int64_t k = 0; k < count_of(call, o, x.shape[axis]); ++k) {
         line.push_back(x.values[static_cast<std::size_t>((o * x.shape[axis] + k) * inner + i)]);
       }
       double sum = 0;
@@ -59,6 +66,12 @@ OpCases over_axis_cases(const std::string& op, bool maximum) {
                                of("speed", 1, {64, 64, 128})};
   cases[5].mode = Mode::inference;
   cases.back().benchmark = true;
+  const Attributes first({{"axis", std::int64_t{1}}});
+  cases.push_back(with_lengths("lengths", first, {{DType::f32, {4, 7, 5}}}, {7, 1, 3, 6}));
+  cases.push_back(with_lengths("lengths_of_numbers", first, {{DType::f32, {3, 6}}}, {2, 6, 1}));
+  cases.push_back(with_lengths("lengths_inference", first, {{DType::f32, {3, 4, 2, 3}}}, {2, 4, 1}));
+  cases.back().mode = Mode::inference;
+  cases.push_back(with_lengths("lengths_empty", first, {{DType::f32, {0, 4, 3}}}, {}));
   return {op, [maximum](const ReferenceCall& call) { return over_axis_reference(call, maximum); }, cases};
 }
 
@@ -85,6 +98,8 @@ OpCases make_global_pool_cases() {
                .attributes = maximum,
                .inputs = {{DType::f32, {2, 4, 3, 18}}},
                .mode = Mode::inference},
+              with_lengths("lengths", {}, {{DType::f32, {4, 7, 18}}}, {7, 1, 3, 6}),
+              with_lengths("lengths_max", maximum, {{DType::f32, {3, 7, 5}}}, {6, 2, 1}),
               {.name = "speed", .inputs = {{DType::f32, {16, 8, 8, 64}}}, .benchmark = true},
           }};
 }

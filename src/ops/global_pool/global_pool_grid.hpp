@@ -16,11 +16,13 @@ struct MeanOfPixelsFunctor {
   const T* x;
   T* y;
   PixelShape shape;
+  Lengths counts;
   LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const {
     const T* pixel = x + shape.first(i);
+    const std::int64_t count = counts.of(i / shape.channels);
     float sum = 0;
-    for (std::int64_t p = 0; p < shape.pixels; ++p) sum += pixel[p * shape.channels];
-    y[i] = sum * (1.0F / static_cast<float>(shape.pixels));
+    for (std::int64_t p = 0; p < count; ++p) sum += pixel[p * shape.channels];
+    y[i] = sum * (1.0F / static_cast<float>(count));
   }
 };
 
@@ -29,9 +31,11 @@ struct MeanGradientFunctor {
   const T* dy;
   T* dx;
   PixelShape shape;
+  Lengths counts;
   LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const {
-    const float share = dy[i] * (1.0F / static_cast<float>(shape.pixels));
-    for (std::int64_t p = 0; p < shape.pixels; ++p) dx[shape.first(i) + p * shape.channels] = share;
+    const std::int64_t count = counts.of(i / shape.channels);
+    const float share = dy[i] * (1.0F / static_cast<float>(count));
+    for (std::int64_t p = 0; p < shape.pixels; ++p) dx[shape.first(i) + p * shape.channels] = p < count ? share : 0.0F;
   }
 };
 
@@ -41,11 +45,13 @@ struct LargestOfPixelsFunctor {
   T* y;
   std::int32_t* winner;  ///< null in inference
   PixelShape shape;
+  Lengths counts;
   LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const {
     const T* pixel = x + shape.first(i);
+    const std::int64_t count = counts.of(i / shape.channels);
     float best = pixel[0];
     std::int32_t place = 0;
-    for (std::int64_t p = 1; p < shape.pixels; ++p) {
+    for (std::int64_t p = 1; p < count; ++p) {
       const float value = pixel[p * shape.channels];
       if (!(value > best || value != value)) continue;  // a NaN wins, so that it is not lost
       best = value;
@@ -76,14 +82,19 @@ class GlobalPoolGrid final : public Kernel {
       : maximum_(maximum),
         training_(request.mode == Mode::training),
         outputs_(request.outputs[0].elements()),
+        samples_(request.outputs[0].shape[0]),
         shape_(shape) {}
 
   void forward(const ForwardCall& call) override {
+    const Lengths counts = pixel_counts(call, shape_);
     if (maximum_) {
       auto* winner = training_ ? static_cast<std::int32_t*>(call.saved[0]) : nullptr;
-      Grid::each(stream_of(call), outputs_, LargestOfPixelsFunctor<T>{input<T>(call), output<T>(call), winner, shape_});
+      Grid::each(stream_of(call), outputs_,
+                 LargestOfPixelsFunctor<T>{input<T>(call), output<T>(call), winner, shape_, counts});
     } else {
-      Grid::each(stream_of(call), outputs_, MeanOfPixelsFunctor<T>{input<T>(call), output<T>(call), shape_});
+      Grid::each(stream_of(call), outputs_, MeanOfPixelsFunctor<T>{input<T>(call), output<T>(call), shape_, counts});
+      if (counts.data == nullptr || !training_) return;
+      Grid::each(stream_of(call), samples_, KeepLengthsFunctor{counts.data, static_cast<std::int32_t*>(call.saved[0])});
     }
   }
 
@@ -94,13 +105,13 @@ class GlobalPoolGrid final : public Kernel {
       const auto* winner = static_cast<const std::int32_t*>(call.saved[0]);
       Grid::each(stream_of(call), outputs_, LargestGradientFunctor<T>{dy, winner, dx, shape_});
     } else {
-      Grid::each(stream_of(call), outputs_, MeanGradientFunctor<T>{dy, dx, shape_});
+      Grid::each(stream_of(call), outputs_, MeanGradientFunctor<T>{dy, dx, shape_, pixel_counts(call, shape_)});
     }
   }
 
  private:
   bool maximum_, training_;
-  std::int64_t outputs_;
+  std::int64_t outputs_, samples_;
   PixelShape shape_;
 };
 

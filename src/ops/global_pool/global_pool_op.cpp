@@ -1,6 +1,7 @@
 // global_pool: one value per channel from a whole image; [batch, ..., channels] becomes [batch, channels]. mean and
 // max: the same over one dimension, which is then gone; those before it are the samples here, those behind it the
-// channels.
+// channels. With lengths as a second input (ops/lengths.hpp) they are of dimension 1, and count the first ones of each
+// sample.
 //
 // Pixels are visited in order; of equal maxima the first one wins.
 #include <fmt/format.h>
@@ -57,31 +58,38 @@ class GlobalPoolCpu final : public Kernel {
       : maximum_(maximum),
         training_(request.mode == Mode::training),
         batch_(shape.channels == 0 ? 0 : request.outputs[0].elements() / shape.channels),
-        channels_(shape.channels),
-        pixels_(shape.pixels) {}
+        shape_(shape) {}
 
   [[nodiscard]] std::size_t workspace_bytes() const override {
-    return training_ ? 0 : static_cast<std::size_t>(channels_) * sizeof(std::int32_t);
+    return training_ ? 0 : static_cast<std::size_t>(shape_.channels) * sizeof(std::int32_t);
   }
 
   void forward(const ForwardCall& call) override {
+    const auto [pixels, channels] = shape_;
+    const Lengths counts = pixel_counts(call, shape_);
     for (std::int64_t n = 0; n < batch_; ++n) {
-      const float* x = input(call) + n * pixels_ * channels_;
-      float* y = output(call) + n * channels_;
+      const float* x = input(call) + n * pixels * channels;
+      float* y = output(call) + n * channels;
       if (maximum_) {
         auto* winner = static_cast<std::int32_t*>(training_ ? call.saved[0] : call.workspace);
-        largest_of_pixels(x, y, training_ ? winner + n * channels_ : winner, pixels_, channels_);
+        largest_of_pixels(x, y, training_ ? winner + n * channels : winner, counts.of(n), channels);
       } else {
-        mean_of_pixels(x, y, pixels_, channels_);
+        mean_of_pixels(x, y, counts.of(n), channels);
       }
+    }
+    if (counts.data != nullptr && training_ && !maximum_) {
+      std::copy_n(counts.data, batch_, static_cast<std::int32_t*>(call.saved[0]));
     }
   }
 
   void backward(const BackwardCall& call) override {
     if (maximum_) return backward_maximum(call);
+    const auto [pixels, channels] = shape_;
+    const Lengths counts = pixel_counts(call, shape_);
     for (std::int64_t n = 0; n < batch_; ++n) {
-      mean_gradient(output_gradient(call) + n * channels_, input_gradient(call) + n * pixels_ * channels_, pixels_,
-                    channels_);
+      float* dx = input_gradient(call) + n * pixels * channels;
+      mean_gradient(output_gradient(call) + n * channels, dx, counts.of(n), channels);
+      std::fill(dx + counts.of(n) * channels, dx + pixels * channels, 0.0F);
     }
   }
 
@@ -89,18 +97,34 @@ class GlobalPoolCpu final : public Kernel {
   void backward_maximum(const BackwardCall& call) const {
     const auto* winner = static_cast<const std::int32_t*>(call.saved[0]);
     float* dx = input_gradient(call);
-    std::fill_n(dx, batch_ * pixels_ * channels_, 0.0F);
+    const auto [pixels, channels] = shape_;
+    std::fill_n(dx, batch_ * pixels * channels, 0.0F);
     for (std::int64_t n = 0; n < batch_; ++n) {
-      for (std::int64_t c = 0; c < channels_; ++c) {
-        const std::int64_t i = n * channels_ + c;
-        dx[(n * pixels_ + winner[i]) * channels_ + c] = output_gradient(call)[i];
+      for (std::int64_t c = 0; c < channels; ++c) {
+        const std::int64_t i = n * channels + c;
+        dx[(n * pixels + winner[i]) * channels + c] = output_gradient(call)[i];
       }
     }
   }
 
   bool maximum_, training_;
-  std::int64_t batch_, channels_, pixels_;
+  std::int64_t batch_;
+  PixelShape shape_;
 };
+
+/// A mean's lengths are kept for backward.
+void take_lengths(const std::string& op, bool maximum, std::size_t axis, std::span<const TensorSpec> inputs,
+                  Signature& signature) {
+  if (inputs.size() < 2) return;
+  require_lengths(op, inputs[0], inputs[1]);
+  if (axis != 1) {
+    throw Error(ExitCode::configuration,
+                fmt::format("{}: expected dimension 1 to be the one that is joined, since lengths are of it, found "
+                            "dimension {} of {}; set axis: 1",
+                            op, axis, to_string(inputs[0].shape)));
+  }
+  if (!maximum) signature.saved.push_back(inputs[1]);
+}
 
 bool is_maximum(const Attributes& attributes) {
   return attributes.text("kind") == "max";
@@ -123,6 +147,12 @@ Signature infer_global_pool(const Attributes& attributes, std::span<const Tensor
   Signature signature;
   signature.outputs.push_back({DType::f32, out});
   if (is_maximum(attributes)) signature.saved.push_back({DType::i32, out});  // index of the winning pixel
+  if (inputs.size() > 1 && x.shape.size() != 3) {
+    throw Error(
+        ExitCode::configuration,
+        fmt::format("global_pool: expected lengths of [batch, time, width], found them of {}", to_string(x.shape)));
+  }
+  take_lengths("global_pool", is_maximum(attributes), 1, inputs, signature);
   return signature;
 }
 
@@ -132,7 +162,9 @@ Cost global_pool_cost(const Attributes& /*attributes*/, std::span<const TensorSp
   return {n, n};
 }
 
-Signature infer_over_axis(const std::string& op, bool maximum, const Attributes& attributes, const TensorSpec& input) {
+Signature infer_over_axis(const std::string& op, bool maximum, const Attributes& attributes,
+                          std::span<const TensorSpec> inputs) {
+  const TensorSpec& input = inputs[0];
   Signature signature = same_floats(op, input);
   const std::size_t axis = axis_of(op, attributes, input.shape);
   const std::int64_t size = input.shape[axis];
@@ -144,6 +176,7 @@ Signature infer_over_axis(const std::string& op, bool maximum, const Attributes&
   Shape& out = signature.outputs[0].shape;
   out.erase(out.begin() + static_cast<std::ptrdiff_t>(axis));
   if (maximum) signature.saved.push_back({DType::i32, out});  // index of the winner
+  take_lengths(op, maximum, axis, inputs, signature);
   return signature;
 }
 
@@ -156,8 +189,10 @@ OpDef over_axis(const std::string& name, const std::string& doc, bool maximum) {
                     .doc = "the dimension, with the batch as 0; -1: the last",
                     .default_value = std::int64_t{-1}}};
   op.shorthand = "axis";
+  op.max_inputs = 2;
+  op.constant_inputs = {1};
   op.infer = [name, maximum](const Attributes& attributes, std::span<const TensorSpec> inputs) {
-    return infer_over_axis(name, maximum, attributes, inputs[0]);
+    return infer_over_axis(name, maximum, attributes, inputs);
   };
   op.cost = global_pool_cost;
   op.kernels[DeviceKind::cpu] = [name, maximum](const KernelRequest& request) {
@@ -201,6 +236,8 @@ OpDef make_global_pool() {
                     .default_value = Attribute(std::string("average")),
                     .choices = {"average", "max"}}};
   op.shorthand = "kind";
+  op.max_inputs = 2;
+  op.constant_inputs = {1};
   op.infer = infer_global_pool;
   op.cost = global_pool_cost;
   op.kernels[DeviceKind::cpu] = [](const KernelRequest& request) {

@@ -6,6 +6,7 @@
 
 #include "core/host_device.hpp"
 #include "lockstep/op.hpp"
+#include "ops/lengths.hpp"
 
 namespace lockstep::ops {
 
@@ -16,6 +17,15 @@ struct PixelShape {
     return i / channels * pixels * channels + i % channels;
   }
 };
+
+/// Of how many pixels each sample's output is made: its second input, if it has lengths.
+[[nodiscard]] inline Lengths pixel_counts(const ForwardCall& call, const PixelShape& shape) {
+  return lengths_of(call, 1, shape.pixels);
+}
+/// The same in backward, of a mean: forward has saved them.
+[[nodiscard]] inline Lengths pixel_counts(const BackwardCall& call, const PixelShape& shape) {
+  return {call.saved.empty() ? nullptr : static_cast<const std::int32_t*>(call.saved[0]), shape.pixels};
+}
 
 /// Of global_pool: everything between the batch and the channels is pixels.
 [[nodiscard]] PixelShape shape_of_pixels(const KernelRequest& request);

@@ -1,0 +1,24 @@
+// Characters (Unicode code points) as tokens: those of a text, numbered in the order of their code points.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace lockstep::data {
+
+/// The distinct characters, in order. Throws Error(data), beginning with `source`, if they are too many for 16 bits.
+[[nodiscard]] std::vector<std::string> distinct_characters(const std::vector<std::u32string>& parts,
+                                                           const std::string& source);
+
+class CharacterNumbers {
+ public:
+  explicit CharacterNumbers(const std::vector<std::string>& vocabulary);
+  /// Throws Error(data), beginning with `where`, for a character that the training text has not.
+  [[nodiscard]] std::uint16_t of(char32_t character, const std::string& where) const;
+
+ private:
+  std::vector<std::int32_t> numbers_;  ///< by code point; -1: none
+};
+
+}  // namespace lockstep::data

@@ -1,0 +1,300 @@
+// Many texts of any length, each with a class: files in class folders or an archive of such, the rows of a CSV, or the
+// lines of a .jsonl file. Features: tokens i32 [context], of which the first `length` are the text's, length i32 [],
+// and label. A longer text is cut off at its end; behind a shorter one stands token 0, which means nothing there.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <span>
+
+#include "core/digest.hpp"
+#include "core/untrusted.hpp"
+#include "data/archive.hpp"
+#include "data/readers/characters.hpp"
+#include "data/readers/common.hpp"
+#include "data/readers/prepare.hpp"
+#include "data/readers/readers.hpp"
+#include "data/readers/table_columns.hpp"
+#include "data/readers/utf8.hpp"
+#include "data/tokenizer/tokenizer_file.hpp"
+#include "lockstep/error.hpp"
+
+namespace lockstep::data {
+namespace {
+
+struct LabelledText {
+  std::string name, text, class_name;
+  std::string fault;  ///< set if it is bad
+};
+
+class Texts final : public DataSet {
+ public:
+  Texts(DataSetInfo info, ByteCounter counter) : info_(std::move(info)), counter_(std::move(counter)) {}
+
+  /// `label` -1: none.
+  void add(std::string name, std::span<const std::int32_t> tokens, std::int32_t label) {
+    names_.push_back(std::move(name));
+    tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
+    ends_.push_back(tokens_.size());
+    labels_.push_back(label);
+    if (label >= 0) ++info_.class_counts[static_cast<std::size_t>(label)];
+  }
+  void finish(std::vector<std::string> skipped, std::vector<std::string> warnings) {
+    info_.skipped = std::move(skipped);
+    info_.warnings = std::move(warnings);
+    Sha256 digest;
+    digest.add(fmt::format("{}\n{}\n{}\n", info_.format, context(), fmt::join(info_.class_names, "\n")));
+    for (const auto& text : info_.token_text) digest.add(text);
+    digest.add(info_.tokenizer);
+    digest.add(std::as_bytes(std::span(tokens_)));
+    digest.add(std::as_bytes(std::span(ends_)));
+    digest.add(std::as_bytes(std::span(labels_)));
+    info_.digest = digest.hex();
+  }
+
+  [[nodiscard]] const DataSetInfo& info() const override { return info_; }
+  [[nodiscard]] std::int64_t size() const override { return std::ssize(names_); }
+  [[nodiscard]] std::uint64_t bytes_read() const override { return *counter_; }
+  [[nodiscard]] std::string name(std::int64_t id) const override { return names_.at(static_cast<std::size_t>(id)); }
+  [[nodiscard]] std::int64_t label(std::int64_t id) const override { return labels_.at(static_cast<std::size_t>(id)); }
+
+  void read(std::int64_t id, Sample& out) const override {
+    LOCKSTEP_CHECK(id >= 0 && id < size(), "the number of a text");
+    const auto at = static_cast<std::size_t>(id);
+    const std::size_t begin = at == 0 ? 0 : ends_[at - 1], length = ends_[at] - begin;
+    prepare_names(out, info_.features);
+    for (std::size_t i = 0; i < out.size(); ++i) prepare(out[i].tensor, info_.features[i].spec);
+    const auto tokens = out[0].tensor.as<std::int32_t>();
+    std::copy_n(tokens_.begin() + static_cast<std::ptrdiff_t>(begin), length, tokens.begin());
+    std::fill(tokens.begin() + static_cast<std::ptrdiff_t>(length), tokens.end(), 0);
+    out[1].tensor.as<std::int32_t>()[0] = static_cast<std::int32_t>(length);
+    if (out.size() > 2) set_label(out[2].tensor, labels_[at]);
+  }
+
+ private:
+  [[nodiscard]] std::int64_t context() const { return info_.features[0].spec.shape[0]; }
+
+  DataSetInfo info_;
+  ByteCounter counter_;
+  std::vector<std::string> names_;
+  std::vector<std::int32_t> tokens_;  ///< of all texts
+  std::vector<std::size_t> ends_;     ///< of each
+  std::vector<std::int32_t> labels_;
+};
+
+/// Reads files of all kinds. Without `source.label_column` texts have no classes.
+class TextFiles {
+ public:
+  TextFiles(const SourceOptions& source, ByteCounter counter) : source_(source), counter_(std::move(counter)) {
+    for (const auto& path : source.paths) add(path);
+  }
+  std::vector<LabelledText> texts;
+
+ private:
+  [[nodiscard]] bool has_labels() const { return !source_.label_column.empty(); }
+
+  void add(const std::string& path) {
+    if (path.ends_with(".csv")) return add_rows(path);
+    if (path.ends_with(".jsonl")) return add_lines(path);
+    if (!has_labels() && !std::filesystem::is_directory(path)) {
+      return texts.push_back({path, whole(path), "", ""});
+    }
+    const auto tree = open_tree(path, counter_);
+    std::vector<std::byte> scratch;
+    for (const auto& entry : tree->files()) {
+      const auto bytes = tree->read(entry, 0, entry.size, scratch);
+      const std::string folder = std::filesystem::path(entry.name).parent_path().filename().string();
+      texts.push_back({entry.name, std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()), folder,
+                       has_labels() && folder.empty() ? "lies in no class folder" : ""});
+    }
+  }
+
+  [[nodiscard]] std::string whole(const std::string& path) const {
+    const auto bytes = read_whole(File(path, counter_));
+    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+  }
+
+  void add_rows(const std::string& path) {
+    const TableFile file = parse_table(whole(path), path);
+    const std::size_t text = column_called(file, source_.text_column);
+    const std::size_t label = has_labels() ? column_called(file, source_.label_column) : text;
+    for (const CsvRow& row : file.rows) {
+      const std::string class_name = has_labels() ? std::string(without_spaces(row.fields[label])) : "";
+      const bool missing = has_labels() && class_name.empty();
+      texts.push_back(
+          {fmt::format("{}:{}", path, row.line), row.fields[text], class_name,
+           missing ? fmt::format("column '{}': expected a class, found nothing", source_.label_column) : ""});
+    }
+  }
+
+  void add_lines(const std::string& path) {
+    const std::string all = whole(path);
+    int number = 0;
+    for (std::size_t begin = 0; begin < all.size(); ++number) {
+      const std::size_t end = std::min(all.find('\n', begin), all.size());
+      const std::string_view line = std::string_view(all).substr(begin, end - begin);
+      begin = end + 1;
+      if (!without_spaces(line).empty() && line != "\r") texts.push_back(of_line(path, number + 1, line));
+    }
+  }
+
+  [[nodiscard]] LabelledText of_line(const std::string& path, int number, std::string_view line) const {
+    const auto json = nests_too_deep(line) ? nlohmann::json() : nlohmann::json::parse(line, nullptr, false);
+    LabelledText made{fmt::format("{}:{}", path, number), "", "", ""};
+    const auto take = [&](const std::string& entry, std::string& to, bool numbers) {
+      const auto found = json.is_object() ? json.find(entry) : json.end();
+      const bool is_there = json.is_object() && found != json.end();
+      if (is_there && found->is_string()) return found->get_to(to), void();
+      if (is_there && numbers && found->is_number_integer()) return void(to = found->dump());
+      made.fault =
+          fmt::format("expected an object with the entry '{}', a text{}", entry, numbers ? " or a number" : "");
+    };
+    if (has_labels()) take(source_.label_column, made.class_name, true);
+    take(source_.text_column, made.text, false);
+    return made;
+  }
+
+  const SourceOptions& source_;
+  ByteCounter counter_;
+};
+
+/// From a text to its tokens, at most `context`. What a tokenizer puts around a text stays when it is cut.
+class TextTokens {
+ public:
+  TextTokens(const DataSetInfo& info, std::size_t context)
+      : tokenizer_(info.tokenizer.empty() ? nullptr : parse_tokenizer(info.tokenizer, info.source)),
+        characters_(info.token_text.empty() ? nullptr : std::make_unique<CharacterNumbers>(info.token_text)),
+        context_(context) {}
+
+  std::size_t longest = 0, cut = 0;  ///< in tokens; texts
+
+  /// Throws Error(data) for what is no text of these tokens.
+  std::span<const std::int32_t> of(const LabelledText& text) {
+    tokens_.clear();
+    if (tokenizer_) {
+      tokens_ = tokenizer_->encode(text.text, text.name);
+    } else if (characters_) {
+      for (const char32_t c : from_utf8(text.text, text.name)) tokens_.push_back(characters_->of(c, text.name));
+    } else {
+      for (const char c : text.text) tokens_.push_back(static_cast<unsigned char>(c));
+    }
+    const std::size_t around = tokenizer_ ? tokenizer_->prefix().size() + tokenizer_->suffix().size() : 0;
+    if (tokens_.size() + around == 0) throw Error(ExitCode::data, text.name + ": the text is empty");
+    longest = std::max(longest, tokens_.size() + around);
+    if (tokens_.size() + around > context_) {
+      ++cut;
+      tokens_.resize(context_ - std::min(around, context_));
+    }
+    if (tokenizer_) {
+      tokens_.insert(tokens_.begin(), tokenizer_->prefix().begin(), tokenizer_->prefix().end());
+      tokens_.insert(tokens_.end(), tokenizer_->suffix().begin(), tokenizer_->suffix().end());
+      tokens_.resize(std::min(tokens_.size(), context_));
+    }
+    return tokens_;
+  }
+
+ private:
+  std::unique_ptr<const BytePairTokenizer> tokenizer_;
+  std::unique_ptr<CharacterNumbers> characters_;
+  std::size_t context_;
+  std::vector<std::int32_t> tokens_;
+};
+
+/// Distinct ones in order; numbers by their size.
+std::vector<std::string> class_names_of(const std::vector<LabelledText>& texts) {
+  std::set<std::string> distinct;
+  for (const auto& text : texts) {
+    if (!text.class_name.empty()) distinct.insert(text.class_name);
+  }
+  std::vector<std::string> names(distinct.begin(), distinct.end());
+  const auto is_number = [](const std::string& name) {
+    return name.find_first_not_of("0123456789") == std::string::npos;
+  };
+  if (std::all_of(names.begin(), names.end(), is_number)) {
+    std::stable_sort(names.begin(), names.end(),
+                     [](const std::string& a, const std::string& b) { return a.size() < b.size(); });
+  }
+  return names;
+}
+
+std::vector<std::string> characters_of(const std::vector<LabelledText>& texts, const std::string& source) {
+  std::vector<std::u32string> parts;
+  for (const auto& text : texts) {
+    try {
+      parts.push_back(from_utf8(text.text, text.name));
+    } catch (const Error&) {  // a bad sample, which is found again when it is encoded
+    }
+  }
+  return distinct_characters(parts, source);
+}
+
+DataSetInfo info_of(const SourceOptions& source, const std::vector<LabelledText>& texts, const DataSetInfo* like) {
+  DataSetInfo info;
+  std::int64_t context = source.context;
+  if (like != nullptr) {
+    if (like->features.size() < 2 || like->features[1].name != kLength) {
+      throw Error(ExitCode::data, fmt::format("{}: expected a training set of texts, too, found one of {}",
+                                              describe(source.paths), like->format));
+    }
+    info = *like;
+    context = like->features[0].spec.shape[0];
+  } else if (!source.tokenizer_file.empty()) {
+    info.tokenizer = read_tokenizer_text(source.tokenizer_file);
+    info.vocabulary = parse_tokenizer(info.tokenizer, source.tokenizer_file)->vocabulary();
+  } else if (source.tokenizer == Tokenizer::bytes) {
+    info.vocabulary = 256;
+  } else {
+    info.token_text = characters_of(texts, describe(source.paths));
+    info.vocabulary = std::ssize(info.token_text);
+  }
+  info.source = describe(source.paths);
+  if (like == nullptr) {
+    info.format = !info.tokenizer.empty()   ? "texts, byte pairs"
+                  : info.token_text.empty() ? "texts, bytes"
+                                            : "texts, characters";
+    info.class_names = class_names_of(texts);
+  }
+  info.class_counts.assign(info.class_names.size(), 0);
+  info.features = {{"tokens", Feature::Kind::tokens, {DType::i32, {context}}},
+                   {std::string(kLength), Feature::Kind::tensor, {DType::i32, {}}}};
+  if (!source.label_column.empty()) info.features.push_back({"label", Feature::Kind::label, {DType::i32, {}}});
+  return info;
+}
+
+}  // namespace
+
+std::unique_ptr<DataSet> open_texts(const SourceOptions& source, const IndexOptions& options) {
+  const auto counter = make_byte_counter();
+  const std::vector<LabelledText> texts = TextFiles(source, counter).texts;
+  DataSetInfo info = info_of(source, texts, options.like);
+  const auto context = static_cast<std::size_t>(info.features[0].spec.shape[0]);
+  TextTokens tokens(info, context);
+  std::vector<std::string> faults;
+  auto set = std::make_unique<Texts>(info, counter);
+  for (const LabelledText& text : texts) {
+    try {
+      if (!text.fault.empty()) throw Error(ExitCode::data, fmt::format("{}: {}", text.name, text.fault));
+      const std::int32_t label =
+          source.label_column.empty() ? -1 : class_of(info.class_names, text.class_name, text.name);
+      set->add(text.name, tokens.of(text), label);
+    } catch (const Error& error) {
+      if (error.code() != ExitCode::data) throw;
+      faults.emplace_back(error.what());
+    }
+  }
+  judge_bad_samples(source, faults, texts.size());
+  if (set->size() == 0) throw Error(ExitCode::data, fmt::format("{}: expected texts, found none", info.source));
+  std::vector<std::string> warnings;
+  if (tokens.cut > 0) {
+    warnings.push_back(fmt::format(
+        "{} of {} texts are longer than the context of {} tokens, the longest has {}: their ends are cut off",
+        tokens.cut, texts.size(), context, tokens.longest));
+  }
+  set->finish(std::move(faults), std::move(warnings));
+  return set;
+}
+
+}  // namespace lockstep::data

@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+"""Texts of several lengths from beginning to end: what `data info` tells of them, what a run learns on any number of ranks, and
+what `eval` and `predict` say of texts in files, CSV and JSON lines."""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests"))
+from run_events import events_of  # noqa: E402  pylint: disable=wrong-import-position
+
+PROGRAM = os.environ["LOCKSTEP"]
+JOB = """job:
+  name: calls
+  model:
+    layers:
+      - {embedding: {vocabulary: 256, width: 8}, inputs: tokens}
+      - {gru: 12}
+      - {last: {inputs: [previous, length]}}
+      - {linear: 2}
+  data: {train: {texts: {path: calls.jsonl, text: call, label: animal, context: 30}}, validation: {fraction: 0.25}}
+  metrics: [accuracy]
+  batch_size: 12
+  shards: 4
+  epochs: 20
+  optimizer: adam
+  learning_rate: 0.02
+"""
+CALLS = {"cat": "meow", "dog": "woof"}
+
+
+def call(animal, times):
+    return " ".join([CALLS[animal]] * times)
+
+
+class Texts(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        temporary = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(temporary.cleanup)
+        cls.folder = pathlib.Path(temporary.name)
+        lines = [json.dumps({"call": call(animal, i % 5 + 1), "animal": animal}) for i in range(32) for animal in CALLS]
+        (cls.folder / "calls.jsonl").write_text("\n".join(lines) + "\n")
+        (cls.folder / "job.yaml").write_text(JOB)
+
+    def run_it(self, *words, code=0):
+        done = subprocess.run([PROGRAM, *words], capture_output=True, text=True, cwd=self.folder, timeout=300, check=False,
+                              env={**os.environ, "LOCKSTEP_CACHE": str(self.folder / "cache")})
+        self.assertEqual(done.returncode, code, done.stderr)
+        return done
+
+    def test_what_is_told_of_them(self):
+        out = self.run_it("data", "info", "texts=calls.jsonl", "text=call", "label=animal", "context=20").stdout
+        self.assertIn("lengths      4 to 20 tokens, half of them up to 14\n", out)
+        self.assertIn("warning      12 of 64 texts are longer than the context of 20 tokens, the longest has 24: their ends are "
+                      "cut off\n", out)
+
+    def test_learning_and_predicting(self):
+        hashes = set()
+        for ranks in (1, 3):
+            self.run_it("train", "job.yaml", "--ranks", str(ranks), f"name=r{ranks}")
+            hashes.add(events_of(self.folder / f"runs/r{ranks}", "end")[-1]["parameters_sha256"])
+        self.assertEqual(len(hashes), 1)
+        self.assertEqual(json.loads(self.run_it("eval", "runs/r1", "--log", "json").stdout)["metrics"]["accuracy"], 1)
+        details = self.run_it("eval", "runs/r1", "--details").stdout
+        self.assertRegex(details, r"calls\.jsonl:\d+: (meow|woof)")
+        self.assertNotIn("\0", details)  # of a text, not of what stands behind it
+        (self.folder / "a.txt").write_text(call("dog", 2))
+        (self.folder / "b.csv").write_text(f"number,call\n1,{call('cat', 5)}\n2,{call('cat', 1)}\n")
+        (self.folder / "c.jsonl").write_text(json.dumps({"call": call("dog", 4)}) + "\n")
+        out = self.run_it("predict", "runs/r1", "a.txt", "b.csv", "c.jsonl", "--top", "1").stdout.splitlines()
+        self.assertEqual(out[::2], ["a.txt", "b.csv:2", "b.csv:3", "c.jsonl:1"])
+        self.assertEqual([line.split()[1] for line in out[1::2]], ["dog", "cat", "cat", "dog"])
+        lines = self.run_it("predict", "runs/r1", "a.txt", "b.csv", "--log", "json", "--ranks", "2").stdout.splitlines()
+        self.assertEqual([json.loads(line)["row"] for line in lines], ["a.txt", "b.csv:2", "b.csv:3"])
+        csv = self.run_it("predict", "runs/r1", "c.jsonl", "--log", "csv").stdout.splitlines()
+        self.assertEqual(csv[0], "row,cat,dog")
+        self.assertEqual(self.run_it("predict", "runs/r1", code=64).stderr,
+                         "lockstep: predict: expected texts, or CSV or .jsonl files of such, found none; give them after the "
+                         "job\n")
+        self.assertEqual(self.run_it("predict", "runs/r1", "--prompt", "meow", code=64).stderr,
+                         "lockstep: --prompt: this job classifies texts and continues none; give files of texts instead\n")
+
+
+if __name__ == "__main__":
+    unittest.main()
