@@ -47,19 +47,28 @@ void print_row_values(const std::string& name, const SamplePrediction& row, cons
   fmt::print("\n");
 }
 
+/// Files as the training set's reader reads them: a table's, or one of a plugin.
+SourceOptions source_of(const std::vector<std::string>& files, const SourceOptions& train) {
+  SourceOptions source;
+  source.kind = train.kind == SourceKind::own ? SourceKind::own : SourceKind::table;
+  source.reader = train.reader;
+  source.attributes = train.attributes;
+  source.paths = files;
+  return source;
+}
+
 }  // namespace
 
 void predict_table(const train::LoadedModel& model, const PredictOptions& options, const PredictSet& predict) {
+  const SourceOptions source = source_of(options.files, model.job().data.train);
   if (options.files.empty()) {
     throw Error(ExitCode::usage,
-                "predict: expected CSV files with the columns of the training set, found none; give "
-                "them after the job");
+                fmt::format("predict: expected {}, found none; give them after the job",
+                            source.kind == SourceKind::own ? fmt::format("files for the reader '{}'", source.reader)
+                                                           : "CSV files with the columns of the training set"));
   }
-  SourceOptions source;
-  source.kind = SourceKind::table;
-  source.paths = options.files;
   const DataSetInfo& info = model.data();
-  const auto rows = data::open(source, {.like = &info});
+  const auto rows = data::open(source, {.like = &info, .readers = &model.prepared().registries->readers});
   const auto predictions = predict(*rows);
   const auto names = value_names(model, predictions.empty() ? 0 : predictions[0].values.size());
   if (options.csv && options.print) {

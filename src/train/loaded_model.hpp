@@ -38,7 +38,7 @@ void require_evaluation_set(const std::string& name, const Job& job, const DataS
 /// What the checkpoint remembers of the training data; nothing for a bare .safetensors file, and for checkpoints of
 /// early versions.
 [[nodiscard]] std::optional<input::PreparedData> remembered_data(const checkpoint::SavedFiles& files, const Job& job,
-                                                                 const AugmentRegistry& registry);
+                                                                 const DataRegistries& registries);
 
 class LoadedModel {
  public:
@@ -57,6 +57,8 @@ class LoadedModel {
   [[nodiscard]] const Graph& graph() const { return graph_; }
   [[nodiscard]] const std::vector<Feature>& inputs() const { return inputs_; }
   [[nodiscard]] const Shape& prediction_shape() const { return prediction_shape_; }
+  /// What a user should know of the model before its results; on rank 0.
+  [[nodiscard]] const std::vector<std::string>& warnings() const { return warnings_; }
 
   [[nodiscard]] EvaluationResult evaluate(const std::string& set);
   [[nodiscard]] EvaluationResult evaluate(const DataSet& set, data::ReplacedSamples& replaced);
@@ -96,6 +98,7 @@ class LoadedModel {
   checkpoint::SavedModel saved_;
   std::vector<Feature> inputs_;  ///< by input of the graph
   Shape prediction_shape_;
+  std::vector<std::string> warnings_;
   std::unique_ptr<Predictor> predictor_;
 };
 
