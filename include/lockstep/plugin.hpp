@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "lockstep/trainer.hpp"
 #include "lockstep/version.hpp"
@@ -14,16 +15,11 @@ namespace lockstep {
 /// command, with a message that names the plugin.
 void add_plugin(Registries& registries);
 
-/// What program and plugin must share, as it is where this is compiled: build_id(), and the standard library.
+/// What program and plugin must share, as it is where this is compiled: build_id(), the standard library, and, by the
+/// sizes of its types, the macros that change their layout.
 [[nodiscard]] inline std::string plugin_build_id() {
-  std::string id = build_id();
-#ifdef _GLIBCXX_RELEASE
-  id += "-libstdc++" + std::to_string(_GLIBCXX_RELEASE);
-#endif
-#ifdef _GLIBCXX_DEBUG
-  id += "-debug";
-#endif
-  return id;
+  return std::string(build_id()) + "-libstdc++" + std::to_string(_GLIBCXX_RELEASE) + "-" +
+         std::to_string(sizeof(std::string)) + "." + std::to_string(sizeof(std::vector<int>));
 }
 
 /// What the program calls; lockstep_add_plugin() defines it.

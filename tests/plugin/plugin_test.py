@@ -202,7 +202,7 @@ class Messages(PluginTest):
         self.given("libplugin_other_build.so")
         done = self.program("train", "pendulum.yaml", code=78)
         self.assertRegex(done.stderr, re.escape("lockstep: " + PLACE) + r"expected a plugin of this build \([0-9a-f]{16}-"
-                         r"libstdc\+\+\d+\), found one of build 0123456789abcdef-libstdc\+\+7 at 'build/libpendulum\.so'; "
+                         r"libstdc\+\+\d+-32\.24\), found one of build 0123456789abcdef-libstdc\+\+7 at 'build/libpendulum\.so'; "
                          "build it again with this lockstep\n$")
 
     def test_names_that_are_taken(self):
