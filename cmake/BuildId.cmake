@@ -1,5 +1,5 @@
-# The id that says whether a CUDA module fits a program: a hash of all headers, since program and module share C++
-# types, and of what else changes layouts. Written while building, so that it follows every edit of a header.
+# The id that says whether a CUDA module or a plugin fits a program: a hash of all headers, since they share C++ types,
+# and of what else changes layouts. Written while building, so that it follows every edit of a header.
 file(GLOB_RECURSE HEADERS CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR}
   ${CMAKE_SOURCE_DIR}/include/*.hpp ${CMAKE_SOURCE_DIR}/src/*.hpp)
 set(LOCKSTEP_BUILD_ID ${CMAKE_BINARY_DIR}/generated/build_id.cpp)

@@ -22,6 +22,7 @@ target_link_libraries(lockstep_all INTERFACE ${ROOM_TARGETS})
 target_compile_features(lockstep_all INTERFACE cxx_std_20)
 target_compile_options(lockstep_all INTERFACE -ffp-contract=off)  # an op of one's own keeps the promise, too
 set_target_properties(lockstep_all PROPERTIES EXPORT_NAME lockstep)
+add_library(lockstep::lockstep ALIAS lockstep_all)  # as outside, for lockstep_add_plugin()
 
 # As it is installed from the start: else CMake pads the build tree's RUNPATH with colons, and an empty entry is the
 # current folder, from which anybody's libraries would be loaded.
@@ -37,7 +38,8 @@ configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/lockstepConfig.cmake.in
 write_basic_package_version_file(${CMAKE_BINARY_DIR}/generated/lockstepConfigVersion.cmake
   COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_CURRENT_LIST_DIR}/Libraries.cmake ${CMAKE_CURRENT_LIST_DIR}/FindoneDNN.cmake
-  ${CMAKE_CURRENT_LIST_DIR}/FindPCRE2.cmake
+  ${CMAKE_CURRENT_LIST_DIR}/FindPCRE2.cmake ${CMAKE_CURRENT_LIST_DIR}/Plugin.cmake
+  ${CMAKE_CURRENT_LIST_DIR}/plugin_entry.cpp ${CMAKE_CURRENT_LIST_DIR}/plugin.map
   ${CMAKE_BINARY_DIR}/generated/lockstepConfig.cmake
   ${CMAKE_BINARY_DIR}/generated/lockstepConfigVersion.cmake DESTINATION ${PACKAGE_DIR})
 

@@ -7,13 +7,13 @@ foreach(HEADER ${HEADERS})
 endforeach()
 string(SHA256 ID "${TEXT}")
 string(SUBSTRING ${ID} 0 16 ID)
-file(WRITE ${OUTPUT} "#include \"device/gpu/build_id.hpp\"
+file(WRITE ${OUTPUT} "#include \"lockstep/version.hpp\"
 
-namespace lockstep::device {
+namespace lockstep {
 
 const char* build_id() {
   return \"${ID}\";
 }
 
-}  // namespace lockstep::device
+}  // namespace lockstep
 ")

@@ -105,7 +105,7 @@ def number_places(schema, path):
         yield ".".join(path)
     for choice in schema.get("oneOf", []):
         yield from number_places(choice, path)
-    for key, part in schema.get("properties", {}).items():
+    for key, part in (schema.get("properties", {}) | schema.get("else", {}).get("properties", {})).items():
         yield from number_places(part, (*path, key))
     for part in (schema.get("items"), schema.get("additionalProperties")):
         if isinstance(part, dict):

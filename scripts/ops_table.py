@@ -61,7 +61,7 @@ def rows(ops, anchor):
 
 
 def tables(schema):
-    job = schema["properties"]["job"]["properties"]
+    job = schema["properties"]["job"]["else"]["properties"]  # without plugins
     layers = map_form(map_form(job["model"])["properties"]["layers"]["items"])["properties"]
     losses = map_form(job["loss"])["properties"]
     for name, ops, anchor in (("layers", layers, "job-file.md#jobmodellayers"),

@@ -1,13 +1,18 @@
-// Data sets: numbered samples, each a list of named tensors. Derive from DataSet for a reader of your own.
+// Data sets: numbered samples, each a list of named tensors. Derive from DataSet for a reader of your own, and add it
+// to a registry; the job file then knows it by its name.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "lockstep/attributes.hpp"
+#include "lockstep/augment.hpp"
 #include "lockstep/error.hpp"
+#include "lockstep/registry.hpp"
 #include "lockstep/tensor.hpp"
 
 namespace lockstep {
@@ -118,6 +123,36 @@ class DataSet {
   }
   /// Bytes read from files so far by this process, for the end report.
   [[nodiscard]] virtual std::uint64_t bytes_read() const { return 0; }
+};
+
+/// A source of a job that names a reader.
+struct ReaderRequest {
+  std::vector<std::string> paths;  ///< with globs expanded; at least one
+  Attributes attributes;           ///< complete
+  /// validation, test and what is predicted: the training set's, whose classes and columns the set must have; else null
+  const DataSetInfo* like = nullptr;
+};
+
+/// A reader that a job names as it names a built-in kind: `train: {libsvm: {path: a.libsvm, features: 3}}`. Besides its
+/// own attributes it has `path`, `count` and `weights`, which are lockstep's matter.
+class ReaderDef {
+ public:
+  static constexpr const char* kNoun = "reader";
+  std::string name;
+  std::string doc;  ///< one line
+  int order = 100;  ///< position in messages and on pages; equal ones are sorted by name
+  std::vector<AttributeSpec> attributes;
+  std::vector<AttributeCheck> checks;
+  /// Indexes and checks. Every rank calls it. Throws Error(data) that names the file and what is wrong with it.
+  std::function<std::unique_ptr<DataSet>(const ReaderRequest&)> open;
+};
+
+using ReaderRegistry = Registry<ReaderDef>;
+
+/// What of a job's data may be one's own.
+struct DataRegistries {
+  AugmentRegistry augmentations;
+  ReaderRegistry readers;
 };
 
 /// Data sets of your own, instead of the job's sources; a null one is opened from the job.

@@ -34,7 +34,7 @@ struct Start {
   std::int64_t arena_bytes = 0;
   double seconds = 0;
   std::string version;
-  std::optional<std::string> algorithms, shards_chosen, inputs, index, initialized, weights;
+  std::optional<std::string> algorithms, shards_chosen, inputs, index, initialized, weights, plugins, higher_is_better;
   std::optional<std::int64_t> trained;
 
   template <class Field>
@@ -60,6 +60,9 @@ struct Start {
     field("arena_bytes", &Start::arena_bytes, "memory for the activations and gradients of a shard", Unit::bytes);
     field("seconds", &Start::seconds, "time that the set-up took", Unit::seconds);
     field("version", &Start::version, "version of lockstep");
+    field("plugins", &Start::plugins, "the plugins of the job, with the first digits of their files' SHA-256");
+    field("higher_is_better", &Start::higher_is_better,
+          "those of the job's metrics of which more is better, if it has any: \"accuracy f1\"");
     field("algorithms", &Start::algorithms, "algorithms that libraries chose for kernels, a layer per line");
     field("shards_chosen", &Start::shards_chosen, "why there are that many shards, where the job does not say");
     field("inputs", &Start::inputs, "on GPUs: where the inputs of a step are prepared");

@@ -86,6 +86,8 @@ struct SourceOptions {
   std::vector<std::string> categorical;  ///< table: columns of numbers that are names of categories
   std::string weight;                    ///< table: the column of the rows' weights; empty: none
   std::string weights;                   ///< other kinds: a file with the samples' weights; empty: none
+  std::string reader;                    ///< own: its name in the registry
+  Attributes attributes;                 ///< own: what the reader declares
   BadWhenIndexed bad_samples = BadWhenIndexed::refuse;
   Place place;
 };
@@ -276,6 +278,7 @@ struct ParallelOptions {
 
 struct Job {
   std::string name = "digits";
+  std::vector<std::string> plugins;  ///< shared libraries that add to what the rest may name
   std::uint64_t seed = 1;
   ModelOptions model;
   DataOptions data;

@@ -21,7 +21,8 @@ namespace lockstep {
 struct EvaluationResult {
   std::map<std::string, double> metrics;  ///< "loss", and the job's metrics by name
   std::int64_t samples = 0;
-  std::vector<std::string> warnings;  ///< about samples that were replaced (`data.bad_samples`); on rank 0
+  std::vector<std::string> warnings;  ///< about samples that were replaced (`data.bad_samples`), and plugins that are
+                                      ///< not those of the training; on rank 0
 };
 
 class TrainedModel {

@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/augment.hpp"
 #include "lockstep/callback.hpp"
 #include "lockstep/communicator.hpp"
 #include "lockstep/data_set.hpp"
@@ -21,19 +20,29 @@
 
 namespace lockstep {
 
+/// A shared library that has added to the registries (lockstep/plugin.hpp).
+struct Plugin {
+  std::string path;    ///< as the job names it
+  std::string sha256;  ///< of the file
+};
+
 /// What a job file may name. Start from built_in() and add your own.
-struct Registries {
+struct Registries : DataRegistries {
   OpRegistry ops;
   ModelRegistry models;
   OptimizerRegistry optimizers;
   ScheduleRegistry schedules;
-  AugmentRegistry augmentations;
+  std::vector<Plugin> plugins = {};  ///< in the order in which they were opened
+
   static Registries built_in();
+  /// The built-in ones, and what the plugins of a job add. The arguments are those of load_job(). Runs the plugins'
+  /// code. Throws Error(configuration) that names the plugin and where the job does.
+  static Registries of_job(const std::string& path, const std::vector<std::string>& overrides = {});
 };
 
 /// Loads a job file with overrides `key=value`. An empty path means the embedded digits job; the directory of a run or
 /// a checkpoint, the job that it was trained with. `need_data`: the files that it names must exist. All mistakes are
-/// thrown together as one Error(configuration).
+/// thrown together as one Error(configuration). `registries`: with the job's plugins, if it names some (of_job()).
 [[nodiscard]] JobFile load_job(const std::string& path, const std::vector<std::string>& overrides,
                                const Registries& registries, bool need_data = true);
 

@@ -26,6 +26,8 @@ class Start(TypedDict):
     arena_bytes: int  # bytes; memory for the activations and gradients of a shard
     seconds: float  # s; time that the set-up took
     version: str  # version of lockstep
+    plugins: NotRequired[str]  # the plugins of the job, with the first digits of their files' SHA-256
+    higher_is_better: NotRequired[str]  # those of the job's metrics of which more is better, if it has any: "accuracy f1"
     algorithms: NotRequired[str]  # algorithms that libraries chose for kernels, a layer per line
     shards_chosen: NotRequired[str]  # why there are that many shards, where the job does not say
     inputs: NotRequired[str]  # on GPUs: where the inputs of a step are prepared

@@ -67,15 +67,25 @@ def columns_of(events: Iterable[Any]) -> Columns:
     return Columns(rows)
 
 
-def best_of(validation: Columns, metric: str, direction: str, place: str) -> Best:
+def directions_of(starts: Iterable[Any], metrics: Iterable[str]) -> dict[str, bool]:
+    """Whether more of a metric is better: as the run's start says of all of the job's, else of lockstep's own."""
+    said = [start["higher_is_better"].split() for start in starts if "higher_is_better" in start]
+    return HIGHER_IS_BETTER | ({metric: metric in said[-1] for metric in metrics} if said else {})
+
+
+def direction_of(metric: str, known_directions: dict[str, bool]) -> bool | None:
+    """Whether more of it is better; None if nobody says so. Of several losses the name of one precedes: kind/accuracy."""
+    return known_directions.get(metric, HIGHER_IS_BETTER.get(metric.rpartition("/")[2]))
+
+
+def best_of(validation: Columns, metric: str, direction: str, known_directions: dict[str, bool], place: str) -> Best:
     """Raises MissingError if the metric was not evaluated, or nobody says whether more of it is better."""
     if direction not in DIRECTIONS:
         raise MissingError("direction", f"one of {', '.join(DIRECTIONS)}", f"'{direction}'", "auto is the default")
-    plain = metric.rpartition("/")[2]  # of several losses the name of one precedes: kind/accuracy
-    if direction == "auto" and plain not in HIGHER_IS_BETTER:
+    if direction == "auto" and direction_of(metric, known_directions) is None:
         raise MissingError(f"metric '{metric}'", "a metric of lockstep's own", "another",
                            "say direction='maximize' or direction='minimize'")
-    higher = HIGHER_IS_BETTER[plain] if direction == "auto" else direction == "maximize"
+    higher = direction_of(metric, known_directions) if direction == "auto" else direction == "maximize"
     best = None
     for step, value in zip(validation.get("step", []), validation.get(metric, [])):
         if value is None or math.isnan(value):
@@ -83,7 +93,7 @@ def best_of(validation: Columns, metric: str, direction: str, place: str) -> Bes
         if best is None or (value > best.value if higher else value < best.value):
             best = Best(metric, value, step)
     if best is None:
-        known = ", ".join(name for name in validation if name.rpartition("/")[2] in HIGHER_IS_BETTER) or "none"
+        known = ", ".join(name for name in validation if direction_of(name, known_directions) is not None) or "none"
         raise MissingError(place, f"an evaluation with a finite '{metric}'", known,
                            "name one of the job's metrics, and a job with evaluate")
     return best

@@ -72,8 +72,10 @@ class Run(EventSource):
 
     def best(self, metric: str | None = None, direction: str = "auto") -> history.Best:
         """The best evaluation by a metric: checkpoint.best of the job, else its first metric, else the loss. `direction`
-        is "maximize" or "minimize" where the metric is not one of lockstep's own."""
-        return history.best_of(self.validation(), metric or self.default_metric(), direction, self.path)
+        is "maximize" or "minimize" where neither the run nor lockstep's own list of metrics says which it is."""
+        validation = self.validation()
+        known = history.directions_of(self.events("start"), [name for name in validation if name not in ("step", "loss", "time")])
+        return history.best_of(validation, metric or self.default_metric(), direction, known, self.path)
 
     @property
     def parameters_sha256(self) -> str:

@@ -71,6 +71,7 @@ void write_progress(const Progress& p, Json& json) {
   if (json["data"].is_discarded()) json["data"] = Json::object();
   json["fingerprint"] = p.fingerprint;
   json["instructions"] = p.instructions;
+  if (!p.plugins.empty()) json["plugins"] = p.plugins;
   json["exactness"] = p.exactness;
   json["best"] = to_json(p.best);
   json["stop_best"] = to_json(p.stop_best);
@@ -101,6 +102,7 @@ Progress read_progress(const Json& json) {
   p.data_facts = json.value("data", Json::object()).dump();
   json.at("fingerprint").get_to(p.fingerprint);
   p.instructions = json.value("instructions", std::string());
+  p.plugins = json.value("plugins", std::string());
   p.exactness = json.value("exactness", std::string());
   p.best = read_best(json, "best");
   p.stop_best = read_best(json, "stop_best");

@@ -153,24 +153,38 @@ std::string model_file(const std::vector<NamedSpan>& tensors) {
   return to_safetensors(tensors, {{"format", "lockstep"}});
 }
 
-}  // namespace
+struct SavedJob {
+  std::string text, manifest;
+  bool of_run = false;  ///< of the newest checkpoint in a run's directory
+};
 
-JobFile load_saved_job(const std::string& directory, const std::vector<std::string>& overrides,
-                       const config::Catalogue& catalogue, bool need_data) {
+SavedJob saved_job(const std::string& directory) {
   const bool one = fs::exists(directory + "/manifest.json");
   std::string why = "no checkpoints in it";
   for (const auto& path : one ? std::vector{directory} : list_checkpoints(directory + "/checkpoints")) {
     const std::string manifest = path + "/manifest.json";
-    const auto text = job_of_manifest(manifest, why);
-    if (!text) continue;
-    JobFile job = config::load_text(*text, manifest, overrides, catalogue, need_data);
-    const auto moves = [](const std::string& word) { return word.starts_with("run_directory="); };
-    if (!one && std::none_of(overrides.begin(), overrides.end(), moves)) job.run_directory = directory;
-    return job;
+    if (const auto text = job_of_manifest(manifest, why)) return {*text, manifest, !one};
   }
   throw Error(ExitCode::data,
               fmt::format("{}: expected a job file, or the directory of a run or checkpoint, found a folder with {}",
                           directory, why));
+}
+
+}  // namespace
+
+JobFile load_saved_job(const std::string& directory, const std::vector<std::string>& overrides,
+                       const config::Catalogue& catalogue, bool need_data) {
+  const SavedJob saved = saved_job(directory);
+  JobFile job = config::load_text(saved.text, saved.manifest, overrides, catalogue, need_data);
+  const auto moves = [](const std::string& word) { return word.starts_with("run_directory="); };
+  if (saved.of_run && std::none_of(overrides.begin(), overrides.end(), moves)) job.run_directory = directory;
+  return job;
+}
+
+std::vector<config::PluginPath> plugins_of_saved_job(const std::string& directory,
+                                                     const std::vector<std::string>& overrides) {
+  const SavedJob saved = saved_job(directory);
+  return config::plugins_of_text(saved.text, saved.manifest, overrides);
 }
 
 SavedFiles read_saved_files(const std::string& which, const Job& job, Communicator& communicator) {

@@ -23,6 +23,10 @@ namespace lockstep::checkpoint {
 [[nodiscard]] JobFile load_saved_job(const std::string& directory, const std::vector<std::string>& overrides,
                                      const config::Catalogue& catalogue, bool need_data);
 
+/// What that job names under `plugins`, as config::plugins_of().
+[[nodiscard]] std::vector<config::PluginPath> plugins_of_saved_job(const std::string& directory,
+                                                                   const std::vector<std::string>& overrides);
+
 /// The verified content of what was chosen: a checkpoint, or the bytes of a .safetensors file.
 struct SavedFiles {
   std::string path;

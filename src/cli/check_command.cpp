@@ -10,6 +10,7 @@
 #include "device/threads.hpp"
 #include "plan/limits.hpp"
 #include "plan/report.hpp"
+#include "train/catalogue.hpp"
 #include "train/device_choice.hpp"
 #include "train/job_warnings.hpp"
 
@@ -93,15 +94,14 @@ void report_data_and_model(const OpenedJob& opened) {
 }
 
 int check(JobArgument& argument, bool need_data) {
-  const Registries registries = Registries::built_in();
-  const config::Catalogue catalogue = train::catalogue_of(registries);
-  const JobFile job = argument.load(catalogue, need_data);
+  const Registries registries = argument.registries();
+  const JobFile job = argument.load(registries, need_data);
   if (need_data) {
     const OpenedJob opened(registries, job, 1, job.device == DeviceChoice::cuda);
     report_data_and_model(opened);
     report_memory(opened);
   }
-  print_shares(job, catalogue);
+  print_shares(job, train::catalogue_of(registries));
   report_device(job);
   fmt::print("{}: ok\n", argument.file.empty() ? "the embedded digits" : argument.file);
   return 0;

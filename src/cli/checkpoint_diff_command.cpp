@@ -77,6 +77,7 @@ void compare_progress(const checkpoint::Progress& a, const checkpoint::Progress&
   }
   out.compare("data_digest", a.data_digest, b.data_digest);
   out.compare("fingerprint", a.fingerprint, b.fingerprint);
+  out.compare("plugins", a.plugins, b.plugins);
   for (const auto& [name, value] : a.metrics) {
     const auto other = b.metrics.find(name);
     if (other == b.metrics.end()) continue;

@@ -48,7 +48,10 @@ class CheckpointModel {
  public:
   /// `average`: whether to take the average of the weights, which the job must have.
   CheckpointModel(const std::string& path, std::optional<bool> average)
-      : communicator_(make_single_communicator()), model_(load(path, average)), graph_(without_lora()) {
+      : registries_(Registries::of_job(path)),
+        communicator_(make_single_communicator()),
+        model_(load(path, average)),
+        graph_(without_lora()) {
     for (const auto* block : {&model_.saved().parameters, &model_.saved().states}) {
       for (std::size_t i = 0; i < block->size(); ++i) values_[block->name(i)] = block->at(i);
     }
@@ -100,7 +103,7 @@ class CheckpointModel {
     return train::make_prediction_graph(job, model_.prepared(), registries_, 1);
   }
 
-  Registries registries_ = Registries::built_in();
+  const Registries registries_;
   std::unique_ptr<Communicator> communicator_;
   train::LoadedModel model_;
   Graph graph_;
@@ -117,8 +120,7 @@ std::optional<bool> takes_average(const ExportArguments& arguments, const checkp
                                             checkpoint.path));
   }
   if (arguments.weights != "auto") return arguments.weights == "average";
-  const Registries registries = Registries::built_in();
-  const JobFile job = checkpoint::load_saved_job(checkpoint.path, {}, train::catalogue_of(registries), false);
+  const JobFile job = load_job(checkpoint.path, {}, Registries::of_job(checkpoint.path), false);
   return job.optimizer.average && job.optimizer.average->evaluate;
 }
 

@@ -90,9 +90,8 @@ int pack(PackArguments& arguments) {
   }
   const std::string path = arguments.words.back();
   arguments.words.pop_back();
-  const Registries registries = Registries::built_in();
-  const DataWords words = read_data_words(arguments.words, registries);
-  const auto set = data::open(words.job.data.train);
+  const DataWords words = read_data_words(arguments.words);
+  const auto set = data::open(words.job.data.train, {.readers = &words.registries.readers});
   data::PackOptions options;
   options.segment_bytes = static_cast<std::int64_t>(arguments.segment_megabytes * 1e6);
   if (isatty(STDERR_FILENO) == 1) options.progress = show_packed;

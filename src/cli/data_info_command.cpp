@@ -165,7 +165,7 @@ void draw(const std::string& path, const DataSet& set, const data::Pipeline& pip
 }
 
 void info_of_source(const InfoArguments& arguments, const Job& job, const Registries& registries) {
-  input::SourceIndexes indexes(cache_directory());
+  input::SourceIndexes indexes(cache_directory(), registries.readers);
   const auto set = indexes.open("source", job.data.train, nullptr);
   const auto statistics = data::channel_statistics(*set, {.notes = &indexes.notes("source")});
   print_set("source", *set, statistics, indexes.keep(), arguments.all);
@@ -173,7 +173,7 @@ void info_of_source(const InfoArguments& arguments, const Job& job, const Regist
 }
 
 void info_of_job(const InfoArguments& arguments, const Job& job, const Registries& registries) {
-  const auto data = input::prepare_data(job.data, job.seed, job.batch_size, registries.augmentations, {},
+  const auto data = input::prepare_data(job.data, job.seed, job.batch_size, registries, {},
                                         {.with_test = true, .with_statistics = true});
   const auto print = [&](const std::string& name, const DataSet& set) {
     print_set(name, set, data.statistics.at(name), data.indexes, arguments.all,
@@ -188,10 +188,9 @@ void info_of_job(const InfoArguments& arguments, const Job& job, const Registrie
 }
 
 int info(const InfoArguments& arguments) {
-  const Registries registries = Registries::built_in();
-  const DataWords words = read_data_words(arguments.words, registries);
+  const DataWords words = read_data_words(arguments.words);
   const auto print = words.is_job ? info_of_job : info_of_source;
-  print(arguments, words.job, registries);
+  print(arguments, words.job, words.registries);
   return 0;
 }
 

@@ -8,13 +8,16 @@
 #include "cli/job_argument.hpp"
 #include "core/nearest.hpp"
 #include "lockstep/error.hpp"
+#include "train/catalogue.hpp"
 
 namespace lockstep::cli {
 
 namespace {
 
+/// The built-in ones: a plugin's are known to the job that names it.
 const std::vector<std::string>& kinds() {
-  static const std::vector<std::string> list(kNames<SourceKind>.begin(), kNames<SourceKind>.end());
+  static_assert(kNames<SourceKind>.back() == "own");
+  static const std::vector<std::string> list(kNames<SourceKind>.begin(), kNames<SourceKind>.end() - 1);
   return list;
 }
 
@@ -51,9 +54,13 @@ JobFile job_around(const std::vector<std::string>& words, const config::Catalogu
 
 }  // namespace
 
-DataWords read_data_words(const std::vector<std::string>& words, const Registries& registries) {
-  const auto catalogue = train::catalogue_of(registries);
-  if (!words.empty() && is_kind(words.front())) return {job_around(words, catalogue), false};
+DataWords read_data_words(const std::vector<std::string>& words) {
+  DataWords read;
+  if (!words.empty() && is_kind(words.front())) {
+    read.registries = Registries::built_in();
+    read.job = job_around(words, train::catalogue_of(read.registries));
+    return read;
+  }
   if (!words.empty() && is_override(words.front()) && key_of(words.front()).find('.') == std::string::npos &&
       !nearest(key_of(words.front()), kinds()).empty()) {
     throw Error(ExitCode::usage, fmt::format("'{}': expected a job file or a kind of data set ({}){}", words.front(),
@@ -61,7 +68,10 @@ DataWords read_data_words(const std::vector<std::string>& words, const Registrie
   }
   JobArgument argument;
   argument.words = words;
-  return {argument.load(catalogue), true};
+  read.registries = argument.registries();
+  read.job = argument.load(read.registries);
+  read.is_job = true;
+  return read;
 }
 
 }  // namespace lockstep::cli

@@ -15,6 +15,7 @@ void add_data_tokenize(CLI::App& data, Action& run);
 void add_data_detokenize(CLI::App& data, Action& run);
 
 struct DataWords {
+  Registries registries;
   JobFile job;
   bool is_job = false;  ///< false: a job was generated around the source; only job.data.train is meaningful
 };
@@ -23,6 +24,6 @@ inline constexpr const char* kDataWordsHelp =
     "a job file and overrides key=value, or a source: kind=PATH and its settings (digits=COUNT for the digits)";
 
 /// Throws Error(usage) if the words are neither, and config's errors.
-[[nodiscard]] DataWords read_data_words(const std::vector<std::string>& words, const Registries& registries);
+[[nodiscard]] DataWords read_data_words(const std::vector<std::string>& words);
 
 }  // namespace lockstep::cli

@@ -16,6 +16,7 @@
 #include "lockstep/version.hpp"
 #include "observe/rank_gpu.hpp"
 #include "telemetry/text.hpp"
+#include "train/catalogue.hpp"
 #include "train/device_choice.hpp"
 #include "train/fingerprint.hpp"
 

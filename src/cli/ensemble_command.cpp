@@ -13,6 +13,7 @@
 #include "core/whole_file.hpp"
 #include "lockstep/error.hpp"
 #include "sweep/sweep.hpp"
+#include "train/catalogue.hpp"
 
 namespace lockstep::cli {
 
@@ -27,9 +28,8 @@ struct EnsembleTraining {
   sweep::SweepRunOptions options;
 };
 
-config::SweepFile ensemble_of(const EnsembleTraining& arguments, const config::Catalogue& catalogue) {
-  std::vector<std::string> jobs, overrides;
-  for (const auto& word : arguments.words) (is_override(word) ? overrides : jobs).push_back(word);
+config::SweepFile ensemble_of(const EnsembleTraining& arguments, const std::vector<std::string>& jobs,
+                              const std::vector<std::string>& overrides, const config::Catalogue& catalogue) {
   if (jobs.size() > 1) {
     if (arguments.members > 0 || arguments.by != "seed") {
       throw Error(ExitCode::usage,
@@ -39,16 +39,18 @@ config::SweepFile ensemble_of(const EnsembleTraining& arguments, const config::C
     }
     return config::make_ensemble(jobs, overrides, config::MembersBy::jobs, 0, catalogue);
   }
-  if (jobs.empty()) jobs.emplace_back();
   const auto by = arguments.by == "bootstrap" ? config::MembersBy::bootstrap : config::MembersBy::seed;
   return config::make_ensemble(jobs, overrides, by, arguments.members > 0 ? arguments.members : 4, catalogue);
 }
 
 int train_ensemble(EnsembleTraining& arguments) {
-  const Registries registries = Registries::built_in();
-  const config::Catalogue catalogue = train::catalogue_of(registries);
   (void)rank_count(arguments.ranks, 1);  // a mistake here is reported before those in the file
-  config::SweepFile ensemble = ensemble_of(arguments, catalogue);
+  std::vector<std::string> jobs, overrides;
+  for (const auto& word : arguments.words) (is_override(word) ? overrides : jobs).push_back(word);
+  if (jobs.empty()) jobs.emplace_back();  // the embedded digits
+  const Registries registries = train::registries_of(jobs, overrides);
+  const config::Catalogue catalogue = train::catalogue_of(registries);
+  config::SweepFile ensemble = ensemble_of(arguments, jobs, overrides, catalogue);
   if (!arguments.directory.empty()) ensemble.directory = arguments.directory;
   ensemble.direction = better_direction(ensemble.metric, registries);
   const JobFile job = config::load_member(ensemble, {}, catalogue);
@@ -100,10 +102,10 @@ std::string EnsembleArguments::directory() const {
 }
 
 int run_with_members(EnsembleArguments& arguments, const EnsembleBody& body) {
-  const Registries registries = Registries::built_in();
   const auto directories = ensemble::member_directories(arguments.places());
-  const auto job =
-      checkpoint::load_saved_job(directories.front(), arguments.overrides(), train::catalogue_of(registries), false);
+  Registries registries = train::registries_of(directories, arguments.overrides());
+  if (!arguments.job.empty()) train::open_plugins(config::plugins_of(arguments.job, arguments.overrides()), registries);
+  const auto job = load_job(directories.front(), arguments.overrides(), registries, false);
   return run_on_ranks(
       arguments.ranks,
       [&](Communicator& communicator) {

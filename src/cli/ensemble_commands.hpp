@@ -16,6 +16,7 @@ struct EnsembleArguments {
   std::vector<std::string> words;  ///< directories and overrides
   std::string checkpoint = "auto", log = "people";
   RankOptions ranks;
+  std::string job;  ///< distill: the student's; empty: that of the first member
 
   void add_to(CLI::App& command);
   /// `json`: what --log json writes to stdout.

@@ -145,7 +145,7 @@ int evaluate(EvalArguments& arguments, Communicator& communicator, const JobFile
   train::require_evaluation_set(arguments.set, job);
   const std::string& given = arguments.job.checkpoint;
   train::LoadedModel model(job, given.empty() ? arguments.checkpoint : given, registries, communicator, {},
-                           [&] { return arguments.job.load(train::catalogue_of(registries)); });
+                           [&] { return arguments.job.load(registries); });
   if (arguments.details) require_rows(model);
   const EvaluationResult result = model.evaluate(arguments.set);
   for (const auto& warning : result.warnings) fmt::print(stderr, "warning: {}\n", warning);

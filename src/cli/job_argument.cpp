@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <utility>
 
-#include "checkpoint/saved_model.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::cli {
@@ -40,15 +39,21 @@ void JobArgument::add_to(CLI::App& command) {
       ->expected(0, -1);
 }
 
-JobFile JobArgument::load(const config::Catalogue& catalogue, bool need_data) {
-  checkpoint.clear();
-  FileAndOverrides split = split_words(words, "job file");
-  file = std::move(split.file);
-  overrides = std::move(split.overrides);
-  if (file.empty()) return config::default_job(overrides, catalogue, need_data);
-  if (!is_saved()) return config::load(file, overrides, catalogue, need_data);
-  if (fs::exists(file + "/manifest.json")) checkpoint = file;
-  return checkpoint::load_saved_job(file, overrides, catalogue, need_data);
+void JobArgument::split() {
+  FileAndOverrides both = split_words(words, "job file");
+  file = std::move(both.file);
+  overrides = std::move(both.overrides);
+}
+
+Registries JobArgument::registries() {
+  split();
+  return train::registries_of({file}, overrides);
+}
+
+JobFile JobArgument::load(const Registries& registries, bool need_data) {
+  split();
+  checkpoint = is_saved() && fs::exists(file + "/manifest.json") ? file : "";
+  return load_job(file, overrides, registries, need_data);
 }
 
 bool JobArgument::is_saved() const {

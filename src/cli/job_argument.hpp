@@ -1,4 +1,4 @@
-// Shared by all commands that take a job: the job file or run directory, the overrides, the catalogue.
+// Shared by all commands that take a job: the job file or run directory, the overrides, what it may name.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 #include "config/config.hpp"
 #include "lockstep/run_watcher.hpp"
-#include "train/catalogue.hpp"
+#include "train/plugins.hpp"
 
 namespace CLI {  // NOLINT(readability-identifier-naming): another library's
 class App;
@@ -33,15 +33,20 @@ struct FileAndOverrides {
 struct JobArgument {
   std::string file;                    ///< empty: the embedded digits job; else a job file, or a run directory
   std::vector<std::string> overrides;  ///< key=value
-  std::vector<std::string> words;      ///< as given; load() splits them into the two above
+  std::vector<std::string> words;      ///< as given; registries() and load() split them into the two above
 
   std::string checkpoint;  ///< the checkpoint that was given instead of a job; set by load()
 
   void add_to(CLI::App& command);
-  /// Reads a job file; for a run directory or a checkpoint, the job that it was trained with.
-  [[nodiscard]] JobFile load(const config::Catalogue& catalogue, bool need_data = true);
+  /// What the job may name: the built-in things, and those of its plugins.
+  [[nodiscard]] Registries registries();
+  /// Reads a job file; for a run directory or a checkpoint, the job that it was trained with. `registries`: as above.
+  [[nodiscard]] JobFile load(const Registries& registries, bool need_data = true);
   /// After load(): whether a run directory or a checkpoint was given.
   [[nodiscard]] bool is_saved() const;
+
+ private:
+  void split();
 };
 
 inline constexpr const char* kProfileHelp = "trace these steps of every rank, as in 11-60, for `lockstep trace merge`";

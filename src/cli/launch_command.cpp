@@ -11,6 +11,7 @@
 #include "launch/listening.hpp"
 #include "launch/supervisor.hpp"
 #include "lockstep/error.hpp"
+#include "train/catalogue.hpp"
 
 namespace lockstep::cli {
 
@@ -38,13 +39,13 @@ int run_launch(LaunchArguments& arguments) {
   (void)launch::listening_for({}, options.listen);
   // a mistake here is reported before those in the job
   if (!arguments.ranks.empty()) (void)rank_count(arguments.ranks, 1);
-  const config::Catalogue catalogue = train::catalogue_of(Registries::built_in());
-  const JobFile job = arguments.job.load(catalogue);
+  const Registries registries = arguments.job.registries();
+  const JobFile job = arguments.job.load(registries);
   if (!arguments.ranks.empty()) options.ranks = rank_count(arguments.ranks, automatic_ranks(job));
   if (options.ranks > 0) config::check_world_size(job, options.ranks);
   options.words = arguments.job.words;
   options.json = arguments.log == "json";
-  return launch::launch(options, job, config::canonical(job, catalogue));
+  return launch::launch(options, job, config::canonical(job, train::catalogue_of(registries)));
 }
 
 void add_host_options(CLI::App& command, launch::LaunchOptions& options) {

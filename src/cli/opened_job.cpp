@@ -68,7 +68,7 @@ std::int64_t bytes_of_process(const Graph& graph, std::int64_t here, int ranks) 
 
 OpenedJob::OpenedJob(const Registries& registries, JobFile job, int ranks, bool on_gpus)
     : job_(std::move(job)),
-      data_(input::prepare_data(job_.data, job_.seed, job_.batch_size, registries.augmentations, {})),
+      data_(input::prepare_data(job_.data, job_.seed, job_.batch_size, registries, {})),
       graph_(train::make_job_graph(job_, data_, registries)),
       lowered_(device_.lower(graph_, true)),
       resident_(telemetry::resident_bytes()),

@@ -93,7 +93,7 @@ int ranks_of(const ClusterFile& cluster) {
 /// The job that is planned. Mistakes are reported before any work.
 JobFile load(PlanOptions& options, const Registries& registries, bool on_gpus) {
   if (!options.memory.empty()) (void)parse_size(options.memory);
-  JobFile job = options.job.load(train::catalogue_of(registries));
+  JobFile job = options.job.load(registries);
   if (!on_gpus && job.device == DeviceChoice::cuda) {
     throw Error(ExitCode::usage,
                 "plan: a job with device: cuda is predicted by figures; say for which GPUs, as in --devices 8xH100");
@@ -104,7 +104,7 @@ JobFile load(PlanOptions& options, const Registries& registries, bool on_gpus) {
 }  // namespace
 
 PlannedJob::PlannedJob(PlanOptions& options)
-    : registries_(Registries::built_in()),
+    : registries_(options.job.registries()),
       cluster_(load_cluster(options.cluster)),
       opened_(registries_, load(options, registries_, plans_for_gpus(options, cluster_)),
               cluster_ ? ranks_of(*cluster_) : options.ranks, plans_for_gpus(options, cluster_)),

@@ -67,7 +67,8 @@ int predict(PredictArguments& arguments, Communicator& communicator, const JobFi
   arguments.options.print = communicator.rank() == 0;
   const std::string& given = arguments.job.checkpoint;
   train::LoadedModel model(job, given.empty() ? arguments.options.checkpoint : given, registries, communicator, {},
-                           [&] { return arguments.job.load(train::catalogue_of(registries)); });
+                           [&] { return arguments.job.load(registries); });
+  for (const auto& warning : model.warnings()) fmt::print(stderr, "warning: {}\n", warning);
   const DataSetInfo& info = model.data();
   if (!arguments.options.to.empty()) require_pictures(model);
   const auto together = [&](const DataSet& set) {
@@ -88,7 +89,7 @@ int predict(PredictArguments& arguments, Communicator& communicator, const JobFi
                                              info.format, has(info, Feature::Kind::columns) ? "CSV" : "image"));
   } else if (has(info, Feature::Kind::image)) {
     predict_images(model, arguments.options, together);
-  } else if (texts || has(info, Feature::Kind::columns)) {
+  } else if (texts || has(info, Feature::Kind::columns) || job.data.train.kind == SourceKind::own) {
     predict_table(model, arguments.options, together);
   } else {
     throw Error(ExitCode::usage,

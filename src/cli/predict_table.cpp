@@ -48,21 +48,39 @@ void print_row_values(const std::string& name, const SamplePrediction& row, cons
   fmt::print("\n");
 }
 
+/// Files as the training set's reader reads them: a table's, one of texts, or one of a plugin.
+SourceOptions source_of(const std::vector<std::string>& files, const train::LoadedModel& model) {
+  const SourceOptions& train = model.job().data.train;
+  SourceOptions source;
+  if (train.kind == SourceKind::own) {
+    source.kind = SourceKind::own;
+    source.reader = train.reader;
+    source.attributes = train.attributes;
+  } else {
+    source.kind = model.data().columns.empty() ? SourceKind::texts : SourceKind::table;
+  }
+  source.paths = files;
+  source.text_column = train.text_column;
+  source.label_column = "";
+  return source;
+}
+
+/// The files that it reads, in words.
+std::string expected(const SourceOptions& source) {
+  if (source.kind == SourceKind::own) return fmt::format("files for the reader '{}'", source.reader);
+  if (source.kind == SourceKind::texts) return "texts, or CSV or .jsonl files of such";
+  return "CSV files with the columns of the training set";
+}
+
 }  // namespace
 
 void predict_table(const train::LoadedModel& model, const PredictOptions& options, const PredictSet& predict) {
   const DataSetInfo& info = model.data();
-  SourceOptions source;
-  source.kind = info.columns.empty() ? SourceKind::texts : SourceKind::table;
+  const SourceOptions source = source_of(options.files, model);
   if (options.files.empty()) {
-    throw Error(ExitCode::usage, fmt::format("predict: expected {}, found none; give them after the job",
-                                             info.columns.empty() ? "texts, or CSV or .jsonl files of such"
-                                                                  : "CSV files with the columns of the training set"));
+    throw Error(ExitCode::usage, fmt::format("predict: expected {}, found none; give them after the job", expected(source)));
   }
-  source.paths = options.files;
-  source.text_column = model.job().data.train.text_column;
-  source.label_column = "";
-  const auto rows = data::open(source, {.like = &info});
+  const auto rows = data::open(source, {.like = &info, .readers = &model.prepared().registries->readers});
   const auto predictions = predict(*rows);
   const auto names = value_names(model, predictions.empty() ? 0 : predictions[0].values.size());
   if (options.csv && options.print) {

@@ -33,10 +33,6 @@ void check_world(const RankOptions& options, int found) {
   }
 }
 
-JobFile load(const RankOptions& options, JobArgument& argument, const Registries& registries) {
-  return argument.load(train::catalogue_of(registries), options.need_data);
-}
-
 void check_job(const RankOptions& options, const JobFile& job, int ranks) {
   if (options.limited_by_shards) config::check_world_size(job, ranks);
 }
@@ -117,16 +113,16 @@ int run_on_ranks(const RankOptions& options, const std::function<int(Communicato
 }
 
 int run_on_ranks(const RankOptions& options, JobArgument& argument, const RankBody& body) {
-  const Registries registries = Registries::built_in();
   if (!options.ranks.empty() && !comm::launched_by_mpi()) {
     (void)rank_count(options.ranks, 1);  // a mistake here is reported before those in the job
-    const JobFile job = load(options, argument, registries);
+    const JobFile job = argument.load(argument.registries(), options.need_data);
     const int ranks = rank_count(options.ranks, automatic_ranks(job));
     check_job(options, job, ranks);
     if (ranks > 1) return run_under_mpirun(ranks);
   }
   return run_here(options, [&](Communicator& communicator) {
-    const JobFile job = load(options, argument, registries);
+    const Registries registries = argument.registries();
+    const JobFile job = argument.load(registries, options.need_data);
     check_job(options, job, communicator.size());
     return body(communicator, job, registries);
   });

@@ -5,14 +5,15 @@
 #include <memory>
 
 #include "cli/commands.hpp"
-#include "cli/job_argument.hpp"
 #include "device/device.hpp"
 #include "exec/cpu_device.hpp"
 #include "lockstep/version.hpp"
 #include "telemetry/event_json.hpp"
 #include "telemetry/event_schema.hpp"
 #include "telemetry/metric_list.hpp"
+#include "train/catalogue.hpp"
 #include "train/fingerprint.hpp"
+#include "train/plugins.hpp"
 
 namespace lockstep::cli {
 
@@ -33,9 +34,13 @@ void add_listing(CLI::App& program, Action& run, const char* name, const char* h
   });
 }
 
-void print_schema(bool markdown) {
-  const auto catalogue = train::catalogue_of(Registries::built_in());
-  fmt::print("{}\n", markdown ? config::reference_markdown(catalogue) : config::schema(catalogue));
+int print_schema(bool markdown, const std::vector<std::string>& plugins) {
+  Registries registries = Registries::built_in();
+  for (const auto& path : plugins) train::open_plugins({{path, {.file = "--plugin", .path = ""}}}, registries);
+  const auto catalogue = train::catalogue_of(registries);
+  fmt::print("{}\n",
+             markdown ? config::reference_markdown(catalogue) : config::schema(catalogue, !registries.plugins.empty()));
+  return 0;
 }
 
 void print_metrics(bool markdown) {
@@ -55,8 +60,16 @@ void print_events(bool markdown) {
 }  // namespace
 
 void add_schema(CLI::App& program, Action& run) {
-  add_listing(program, run, "schema", "Print the JSON Schema (draft-07) of the job file.",
-              "lockstep schema > job.schema.json", "print the reference page instead", print_schema);
+  CLI::App* command = program.add_subcommand("schema", "Print the JSON Schema (draft-07) of the job file.");
+  command->footer(
+      "Examples:\n  lockstep schema > job.schema.json\n  lockstep schema --plugin ./libmine.so > mine.schema.json");
+  auto markdown = std::make_shared<bool>(false);
+  auto plugins = std::make_shared<std::vector<std::string>>();
+  command->add_flag("--markdown", *markdown, "print the reference page instead");
+  command->add_option("--plugin", *plugins, "of jobs with this plugin: with what it adds; may be repeated")
+      ->allow_extra_args(false);
+  command->callback(
+      [&run, markdown, plugins] { run = [markdown, plugins] { return print_schema(*markdown, *plugins); }; });
 }
 
 void add_metrics(CLI::App& program, Action& run) {

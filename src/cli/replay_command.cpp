@@ -22,7 +22,9 @@ int run_replay(const ReplayArguments& arguments) {
   const auto [file, overrides] = split_words(arguments.words, "history");
   if (file.empty()) throw Error(ExitCode::usage, "expected the best-history.json of a sweep, found none");
   const sweep::History history = sweep::read_history(file);
-  const config::Catalogue catalogue = train::catalogue_of(Registries::built_in());
+  Registries registries = Registries::built_in();
+  for (const auto& leg : history.legs) train::open_plugins(config::plugins_of_text(leg.job, "", overrides), registries);
+  const config::Catalogue catalogue = train::catalogue_of(registries);
   std::string run_directory;
   for (const auto& leg : history.legs) {  // mistakes are found before the first one is trained
     run_directory = config::load_text(leg.job, "", overrides, catalogue, true).run_directory;

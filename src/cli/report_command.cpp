@@ -247,6 +247,7 @@ std::string environment(const RunEvents& run) {
   row("exactness", start.exactness);
   row("fingerprint", start.fingerprint);
   row("version", start.version);
+  if (start.plugins) row("plugins", *start.plugins);
   row("energy", energy(run));
   return "<h2>Environment</h2>\n<div class=\"card\"><table>" + rows + "</table></div>\n";
 }

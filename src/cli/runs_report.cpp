@@ -80,7 +80,7 @@ std::string comparison_table(const std::vector<NamedRun>& runs, const std::vecto
 ComparedRow row_of_best(const std::vector<NamedRun>& runs, const std::string& metric) {
   ComparedRow row{"best validation " + telemetry::spaced(metric), {}};
   std::optional<double> best;
-  const bool higher = higher_is_better(metric);
+  const bool higher = higher_is_better(runs.front().events.start, metric);
   for (std::size_t i = 0; i < runs.size(); ++i) {
     const auto found = best_evaluation(runs[i].events, metric);
     row.cells.push_back(
@@ -210,14 +210,17 @@ std::optional<std::string> stored_job(const std::string& run_directory) {
   return read_whole_file(run_directory + "/job.yaml");
 }
 
-bool higher_is_better(const std::string& metric) {
-  static const Registries registries = Registries::built_in();
+bool higher_is_better(const events::Start& start, const std::string& metric) {
+  if (start.higher_is_better) {
+    return fmt::format(" {} ", *start.higher_is_better).find(fmt::format(" {} ", metric)) != std::string::npos;
+  }
+  static const Registries registries = Registries::built_in();  // runs of earlier versions do not say it
   return lockstep::higher_is_better(registries.ops, metric);
 }
 
 std::optional<BestEvaluation> best_evaluation(const RunEvents& run, const std::string& metric) {
   std::optional<BestEvaluation> best;
-  const bool higher = higher_is_better(metric);
+  const bool higher = higher_is_better(run.start, metric);
   for (const events::Evaluation& eval : run.evals) {
     const auto value = value_of_evaluation(eval, metric);
     if (!value || !std::isfinite(*value)) continue;

@@ -16,8 +16,8 @@ struct BestEvaluation {
 };
 /// `metric`: "loss" or a metric's name. The first of equal ones; nullopt if no evaluation has the number.
 [[nodiscard]] std::optional<BestEvaluation> best_evaluation(const RunEvents& run, const std::string& metric);
-/// Whether a larger number is the better one.
-[[nodiscard]] bool higher_is_better(const std::string& metric);
+/// Whether a larger number is the better one. Runs say it of their metrics, which may be a plugin's.
+[[nodiscard]] bool higher_is_better(const events::Start& start, const std::string& metric);
 
 /// The job of a run as JSON text, or as YAML where a launch was given it so: from the run directory, else from its
 /// newest checkpoint; nullopt if neither has it.

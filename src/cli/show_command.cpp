@@ -167,14 +167,13 @@ void write_text(const std::string& path, const std::string& text) {
 /// A run's checkpoint describes its data; for a job file the data themselves must be present.
 input::PreparedData describe_data(JobArgument& argument, const Job& job, const Registries& registries) {
   if (!argument.is_saved()) {
-    const JobFile whole = argument.load(train::catalogue_of(registries));  // including its data
-    return input::prepare_data(whole.data, whole.seed, whole.batch_size, registries.augmentations, {});
+    const JobFile whole = argument.load(registries);  // including its data
+    return input::prepare_data(whole.data, whole.seed, whole.batch_size, registries, {});
   }
   const auto files = checkpoint::read_saved_files(argument.checkpoint.empty() ? "auto" : argument.checkpoint, job,
                                                   *make_single_communicator());
-  auto data = train::remembered_data(files, job, registries.augmentations);
-  return data ? std::move(*data)
-              : input::prepare_data(job.data, job.seed, job.batch_size, registries.augmentations, {});
+  auto data = train::remembered_data(files, job, registries);
+  return data ? std::move(*data) : input::prepare_data(job.data, job.seed, job.batch_size, registries, {});
 }
 
 std::string mebibytes(std::int64_t bytes) {
@@ -212,8 +211,8 @@ Graph lowered(Graph graph, const LoweringTarget& target) {
 }
 
 int show(JobArgument& argument, const std::string& dot, bool as_computed) {
-  const Registries registries = Registries::built_in();
-  const JobFile job = argument.load(train::catalogue_of(registries), false);
+  const Registries registries = argument.registries();
+  const JobFile job = argument.load(registries, false);
   const auto data = describe_data(argument, job, registries);
   Graph graph = train::make_job_graph(job, data, registries);
   const LoweringTarget target{job.device == DeviceChoice::cuda ? DeviceKind::cuda : DeviceKind::cpu, &registries.ops};

@@ -18,6 +18,7 @@
 #include "lockstep/error.hpp"
 #include "sweep/method.hpp"
 #include "sweep/sweep.hpp"
+#include "train/catalogue.hpp"
 
 namespace lockstep::cli {
 
@@ -29,10 +30,9 @@ struct SweepArguments {
   sweep::SweepRunOptions options;
 };
 
-config::SweepFile load(const SweepArguments& arguments, const Registries& registries,
+config::SweepFile load(const SweepArguments& arguments, const FileAndOverrides& words, const Registries& registries,
                        const config::Catalogue& catalogue) {
-  const auto [file, overrides] = split_words(arguments.words, "sweep file");
-  if (file.empty()) throw Error(ExitCode::usage, "expected a sweep file, found none");
+  const auto& [file, overrides] = words;
   config::SweepFile sweep = config::load_sweep(file, overrides, catalogue, true);
   if (!arguments.directory.empty()) sweep.directory = arguments.directory;
   if (sweep.direction == Direction::automatic) sweep.direction = better_direction(sweep.metric, registries);
@@ -119,11 +119,13 @@ std::optional<launch::PoolOptions> pool_of(SweepArguments& arguments) {
 }
 
 int run_sweep(SweepArguments& arguments) {
-  const Registries registries = Registries::built_in();
-  const config::Catalogue catalogue = train::catalogue_of(registries);
   (void)rank_count(arguments.ranks, 1);  // a mistake here is reported before those in the file
   arguments.options.pool = pool_of(arguments);
-  const config::SweepFile sweep = load(arguments, registries, catalogue);
+  const FileAndOverrides words = split_words(arguments.words, "sweep file");
+  if (words.file.empty()) throw Error(ExitCode::usage, "expected a sweep file, found none");
+  const Registries registries = train::registries_of({words.file}, words.overrides);
+  const config::Catalogue catalogue = train::catalogue_of(registries);
+  const config::SweepFile sweep = load(arguments, words, registries, catalogue);
   const JobFile job = config::load_trial(sweep, {}, catalogue, true);
   check_first_trials(sweep, catalogue);
   config::check_world_size(job, arguments.options.ranks_per_trial);

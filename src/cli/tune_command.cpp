@@ -50,8 +50,7 @@ struct TuneSetup {
 };
 
 TuneSetup set_up(TuneArguments& arguments, const std::string& what) {
-  const Registries registries = Registries::built_in();
-  TuneSetup setup{arguments.job.load(train::catalogue_of(registries)), {}};
+  TuneSetup setup{arguments.job.load(arguments.job.registries()), {}};
   if (arguments.job.is_saved()) {
     throw Error(ExitCode::usage, "tune: expected a job file, found a run; give the job that it was trained with");
   }

@@ -40,7 +40,8 @@ void keep_file_names(Json& data) {
 
 /// Keeps exactly what the parameters at a given step depend on, so that a run can be resumed elsewhere.
 ///
-/// Left out: what only names or reports the run (name, run_directory, telemetry, checkpoint, test data), what lets a
+/// Left out: what only names or reports the run (name, run_directory, telemetry, checkpoint, test data), the paths of
+/// plugins, whose contents checkpoints compare, what lets a
 /// run continue that would otherwise end (data.bad_samples: up to that point nothing differs), and what changes only
 /// the speed (threads, devices, balance, timeout, buckets, blocks, parts and sharding, cache and prefetching). When, on
 /// what and by which metrics to evaluate matters only if early_stop may end the run. Kept although they look like
@@ -49,7 +50,7 @@ void keep_file_names(Json& data) {
 /// preferred sum in the same order. Devices and libraries are compared by the fingerprint.
 Json what_counts(const Json& whole) {
   Json job = whole.at("job");
-  for (const auto* key : {"name", "run_directory", "telemetry", "checkpoint", "threads", "device", "devices",
+  for (const auto* key : {"name", "plugins", "run_directory", "telemetry", "checkpoint", "threads", "device", "devices",
                           "cuda_graphs", "recompute", "balance", "timeout", "bucket_bytes", "parallel"}) {
     job.erase(key);
   }

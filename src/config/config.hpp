@@ -38,6 +38,7 @@ struct Catalogue {
   std::vector<NamedAttributes> schedules;      ///< learning rate schedules
   std::vector<NamedAttributes> augmentations;  ///< `augment:`, training only
   std::vector<NamedAttributes> preparations;   ///< `prepare:`, applied to every sample
+  std::vector<NamedAttributes> readers;        ///< kinds of data sources besides the built-in ones
 };
 
 struct Problem {
@@ -55,6 +56,20 @@ class Problems : public Error {
  private:
   std::vector<Problem> list_;
 };
+
+/// A shared library that a job names, and where.
+struct PluginPath {
+  std::string path;
+  Place place;
+};
+
+/// What a job or sweep file says under `plugins`; of a sweep, what its job says. It is read before anything else of the
+/// job, since the catalogue that the rest is read by depends on it. Throws Problems for mistakes in `plugins` alone,
+/// and returns nothing where it cannot read the file: load() reports the rest.
+[[nodiscard]] std::vector<PluginPath> plugins_of(const std::string& path, const std::vector<std::string>& overrides);
+/// The same from a string, as load_text().
+[[nodiscard]] std::vector<PluginPath> plugins_of_text(const std::string& text, const std::string& file_name,
+                                                      const std::vector<std::string>& overrides);
 
 /// Reads a job file. `overrides` are the command line's `key=value` words, keys without the leading `job.`. If
 /// `need_data`, files that the job names must exist, and globs are expanded. Throws Problems.
@@ -88,8 +103,9 @@ struct FinerBatch {
 /// job states a number. If the batch allows only one shard, names a batch size near it that allows more.
 [[nodiscard]] std::string explain_shards(const JobFile& job, const Catalogue& catalogue);
 
-/// JSON Schema, draft-07, as indented JSON without a newline at the end.
-[[nodiscard]] std::string schema(const Catalogue& catalogue);
+/// JSON Schema, draft-07, as indented JSON without a newline at the end. `plugins_known`: those of jobs have added to
+/// the catalogue; else whatever a plugin may add to is not checked in a job that has plugins.
+[[nodiscard]] std::string schema(const Catalogue& catalogue, bool plugins_known = false);
 /// The job file's reference page, in Markdown, without a newline at the end.
 [[nodiscard]] std::string reference_markdown(const Catalogue& catalogue);
 

@@ -21,7 +21,7 @@ Is<AugmentOptions> augment_section(const std::vector<NamedAttributes>& known) {
 }
 
 /// A fraction or a fold of the training set, a list of its samples, or a separate source.
-Is<Data> validation_section() {
+Is<Data> validation_section(const Catalogue& catalogue) {
   Section<Data> section;
   section.field("fraction", &Data::validation_fraction, number().above(0).below(1), "this share of the training set")
       .alternative([](Data&) {}, [](const Data& data) { return data.validation_fraction > 0; })
@@ -30,13 +30,10 @@ Is<Data> validation_section() {
       .alternative([](Data&) {}, [](const Data& data) { return data.validation_fold.of > 0; })
       .field("list", &Data::validation_list, existing_file(), "the training samples that a file names, one a line")
       .alternative([](Data&) {}, [](const Data& data) { return !data.validation_list.empty(); });
-  for (const auto& format : source_formats()) {
-    const auto choose = [kind = format.kind](Data& data) { data.validation.emplace().kind = kind; };
-    const auto chosen = [kind = format.kind](const Data& data) {
-      return data.validation && data.validation->kind == kind;
-    };
-    section
-        .part(std::string(name_of(format.kind)), member_of(&Data::validation, optional_of(format.settings)), format.doc)
+  for (const auto& format : source_formats(catalogue)) {
+    const auto choose = [format](Data& data) { format.choose(data.validation.emplace()); };
+    const auto chosen = [format](const Data& data) { return data.validation && format.is_of(*data.validation); };
+    section.part(format.name, member_of(&Data::validation, optional_of(format.settings)), format.doc)
         .alternative(choose, chosen);
   }
   return section
@@ -115,9 +112,9 @@ Is<Data> cache_section() {
 
 Is<DataOptions> data_section(const Catalogue& catalogue) {
   return Section<Data>()
-      .field("train", &Data::train, source_section(), "the samples to train on")
+      .field("train", &Data::train, source_section(catalogue), "the samples to train on")
       .required()
-      .part("validation", validation_section(), "the samples to evaluate on while training")
+      .part("validation", validation_section(catalogue), "the samples to evaluate on while training")
       .written_if([](const Data& data) { return data.has_validation(); })
       .field("split_seed", &Data::split_seed, optional_of<std::uint64_t>(number().at_least(0)),
              "which samples `validation: {fraction: ...}` or `{fold: ...}` takes; by default job.seed")
@@ -128,7 +125,7 @@ Is<DataOptions> data_section(const Catalogue& catalogue) {
       .field("class_weights", &Data::class_weights, optional_of(class_weights_rule()),
              "how much the loss of a training sample counts, by its class: a map by name (others count 1), a list by "
              "number, or balanced: inversely to how often the class occurs")
-      .field("test", &Data::test, optional_of(source_section()), "the samples of `lockstep eval`")
+      .field("test", &Data::test, optional_of(source_section(catalogue)), "the samples of `lockstep eval`")
       .field("prepare", &Data::prepare, list_of(augment_section(catalogue.preparations), {.least = 0}),
              "steps that every sample takes, in training and evaluation")
       .field("augment", &Data::augment, list_of(augment_section(catalogue.augmentations), {.least = 0}),

@@ -228,6 +228,10 @@ Is<Job> job_section(const Catalogue& catalogue) {
   Section<Job> section;
   section.initially([catalogue](Job& job) { set_defaults(job, catalogue); })
       .field("name", &Job::name, text(), "of the run; the file's name by default")
+      .field("plugins", &Job::plugins, plugins_rule(),
+             "shared libraries with ops, losses, metrics, readers and so on of your own, which the rest of the job may "
+             "then name. They are programs: every command that reads the job runs them")
+      .written_if([](const Job& job) { return !job.plugins.empty(); })
       .field("seed", &Job::seed, number().at_least(0), "of everything random")
       .field("model", &Job::model, model_section(catalogue), "the network")
       .required()

@@ -5,6 +5,7 @@
 #include <cctype>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "config/sections.hpp"
 #include "config/sweep_rules.hpp"
@@ -181,7 +182,24 @@ of defaults marks alternatives.
 
 }  // namespace
 
-std::string schema(const Catalogue& catalogue) {
+namespace {
+
+/// In a job with plugins the schema cannot know the names of what they add: the properties that hold some are then
+/// anything, and the program alone checks them.
+void open_to_plugins(Json& job) {
+  Json strict = Json::object();
+  for (const auto* key :
+       {"model", "data", "loss", "metrics", "optimizer", "learning_rate", "early_stop", "checkpoint"}) {
+    Json& property = job["properties"][key];
+    strict[key] = std::exchange(property, Json{{"description", property["description"]}});
+  }
+  job["if"] = {{"required", Json::array({"plugins"})}};
+  job["else"] = {{"properties", strict}};
+}
+
+}  // namespace
+
+std::string schema(const Catalogue& catalogue, bool plugins_known) {
   Json json = {{"$schema", "http://json-schema.org/draft-07/schema#"},
                {"title", "lockstep job"},
                {"description",
@@ -192,6 +210,7 @@ std::string schema(const Catalogue& catalogue) {
                {"required", Json::array({"job"})},
                {"properties", Json::object()}};
   json["properties"]["job"] = job_section(catalogue).rule->schema();
+  if (!plugins_known) open_to_plugins(json["properties"]["job"]);
   json["properties"]["job"]["description"] = "the training run";
   json["properties"]["sweep"] = sweep_section(catalogue).rule->schema();
   json["properties"]["sweep"]["description"] = "a search over settings of the job, for `lockstep sweep`";

@@ -34,11 +34,20 @@ void choose_rate(JobFile& job, const Catalogue& catalogue);
 
 /// A kind of data source with its settings.
 struct SourceFormat {
+  std::string name;
   SourceKind kind;
   std::string doc;
   Is<SourceOptions> settings;
+  [[nodiscard]] bool is_of(const SourceOptions& source) const {
+    return source.kind == kind && (kind != SourceKind::own || source.reader == name);
+  }
+  void choose(SourceOptions& source) const {
+    source.kind = kind;
+    if (kind == SourceKind::own) source.reader = name;
+  }
 };
-[[nodiscard]] std::vector<SourceFormat> source_formats();
-[[nodiscard]] Is<SourceOptions> source_section();
+[[nodiscard]] std::vector<SourceFormat> source_formats(const Catalogue& catalogue);
+[[nodiscard]] Is<SourceOptions> source_section(const Catalogue& catalogue);
+[[nodiscard]] Is<std::vector<std::string>> plugins_rule();
 
 }  // namespace lockstep::config

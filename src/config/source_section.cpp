@@ -1,8 +1,10 @@
 // data.train, data.validation, data.test: where samples come from.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "config/attribute_rules.hpp"
 #include "config/files.hpp"
 #include "config/list_rules.hpp"
 #include "config/scalar_rules.hpp"
@@ -140,6 +142,19 @@ Section<Source> texts() {
       .field("context", &Source::context, number().at_least(1), "most tokens of a text; longer ones are cut off")
       .field("text", &Source::text_column, text(), "the column, or the entry of a line, that is the text")
       .field("label", &Source::label_column, text(), "the column, or the entry of a line, that is the class");
+
+/// With the reader's own attributes. Where none must be given, a bare value is the path.
+Section<Source> own(const NamedAttributes& reader) {
+  Section<Source> section = attributes_section(reader, &Source::attributes);
+  section.part("path", files(""), "a file, a folder, a glob or a list of such, read as one set").required();
+  const auto& attributes = reader.attributes;
+  if (std::all_of(attributes.begin(), attributes.end(), [](const auto& a) { return a.default_value || a.optional; })) {
+    section.shorthand("path");
+  }
+  return weighted(section
+                      .field("count", &Source::count, number().at_least(1).word("all", 0),
+                             "how many samples to take, spread evenly over the set")
+                      .placed(&Source::place));
 }
 
 Section<Source> digits() {
@@ -190,7 +205,7 @@ Section<Source> table() {
 
 }  // namespace
 
-std::vector<SourceFormat> source_formats() {
+std::vector<SourceFormat> source_formats(const Catalogue& catalogue) {
   Section<Source> idx = parted("mnist");
   idx.field("labels", &Source::labels, existing_file(), "the file of labels, where it is not beside the images");
   Section<Source> text_windows = windows(), labelled_texts = texts();
@@ -199,26 +214,33 @@ std::vector<SourceFormat> source_formats() {
                   "what a token is: characters, bytes, or the byte pairs of a tokenizer.json, or of a folder that "
                   "holds one, or vocab.json and merges.txt");
   }
-  return {
-      {SourceKind::digits, "handwritten-like digits that the program draws itself (synthetic), 28 x 28", digits()},
-      {SourceKind::images, "JPEG and PNG files in class folders, or .tar, .tar.gz, .tar.zst of such",
-       weighted(samples())},
-      {SourceKind::idx, "MNIST's format, also .gz", idx},
-      {SourceKind::cifar, "CIFAR's binary format, or its official archive", parted("cifar10")},
-      {SourceKind::text, "plain text, in windows", text_windows},
-      {SourceKind::texts, "texts with a class each: files in class folders, a CSV or .jsonl", labelled_texts},
-      {SourceKind::tokens, "uint16 tokens, in windows", windows()},
-      {SourceKind::csv, "a table that names the files and labels of each sample", image_table()},
-      {SourceKind::table, "a CSV of numbers and categories, of which some columns are predicted from the others",
-       table()},
-      {SourceKind::packed, "what `lockstep data pack` wrote", weighted(samples())},
+  std::vector<SourceFormat> formats;
+  const auto add = [&](SourceKind kind, const std::string& doc, const Is<Source>& settings) {
+    formats.push_back({std::string(name_of(kind)), kind, doc, settings});
   };
+  add(SourceKind::digits, "handwritten-like digits that the program draws itself (synthetic), 28 x 28", digits());
+  add(SourceKind::images, "JPEG and PNG files in class folders, or .tar, .tar.gz, .tar.zst of such",
+      weighted(samples()));
+  add(SourceKind::idx, "MNIST's format, also .gz", idx);
+  add(SourceKind::cifar, "CIFAR's binary format, or its official archive", parted("cifar10"));
+  add(SourceKind::text, "plain text, in windows", text_windows);
+  add(SourceKind::texts, "texts with a class each: files in class folders, a CSV or .jsonl", labelled_texts);
+  add(SourceKind::tokens, "uint16 tokens, in windows", windows());
+  add(SourceKind::csv, "a table that names the files and labels of each sample", image_table());
+  add(SourceKind::table, "a CSV of numbers and categories, of which some columns are predicted from the others",
+      table());
+  add(SourceKind::packed, "what `lockstep data pack` wrote", weighted(samples()));
+  for (const auto& reader : catalogue.readers)
+    formats.push_back({reader.name, SourceKind::own, reader.doc, own(reader)});
+  return formats;
 }
 
-Is<SourceOptions> source_section() {
+Is<SourceOptions> source_section(const Catalogue& catalogue) {
   Section<Source> section;
-  for (const auto& format : source_formats()) {
-    section.option(format.kind, &Source::kind, format.settings, format.doc);
+  for (const auto& format : source_formats(catalogue)) {
+    section.part(format.name, format.settings, format.doc)
+        .alternative([format](Source& source) { format.choose(source); },
+                     [format](const Source& source) { return format.is_of(source); });
   }
   return section;
 }

@@ -14,10 +14,20 @@
 namespace lockstep::data {
 namespace {
 
+std::unique_ptr<DataSet> open_own(const SourceOptions& source, const IndexOptions& options) {
+  const ReaderDef* const reader = options.readers == nullptr ? nullptr : options.readers->find(source.reader);
+  LOCKSTEP_CHECK(reader != nullptr, "a job's readers are in the registry that it was read with");
+  auto set = reader->open({source.paths, source.attributes, options.like});
+  LOCKSTEP_CHECK(set != nullptr, "the reader '" + source.reader + "' returns a data set");
+  return set;
+}
+
 std::unique_ptr<DataSet> open_files(const SourceOptions& source, const IndexOptions& options) {
   switch (source.kind) {
     case SourceKind::digits:
       break;
+    case SourceKind::own:
+      return open_own(source, options);
     case SourceKind::images:
       return open_images(source, options);
     case SourceKind::idx:

@@ -15,6 +15,7 @@ struct IndexOptions {
   const DataSetInfo* like = nullptr;  ///< validation, test: the training set's info, which determines classes,
                                       ///< vocabulary and channels
   IndexNotes* notes = nullptr;        ///< notes of an earlier index; new ones are added; null: none
+  const ReaderRegistry* readers = nullptr;  ///< that a source of kind `own` may name
 };
 
 /// Opens, indexes and checks. Throws Error(data) that begins with the source's place and names the file and what is

@@ -113,7 +113,7 @@ std::string data_facts(const PreparedData& data) {
 }
 
 PreparedData recall_data(const std::string& facts, const DataOptions& wanted, std::uint64_t seed,
-                         const AugmentRegistry& registry, const std::string& where) {
+                         const DataRegistries& registries, const std::string& where) {
   PreparedData data;
   try {
     const Json json = Json::parse(facts);
@@ -124,7 +124,7 @@ PreparedData recall_data(const std::string& facts, const DataOptions& wanted, st
     throw Error(ExitCode::data,
                 fmt::format("{}: what it says of the training data is damaged: {}", where, error.what()));
   }
-  data.describe(wanted, seed, registry);
+  data.describe(wanted, seed, registries);
   return data;
 }
 

@@ -14,6 +14,6 @@ namespace lockstep::input {
 /// The inverse: a training set without samples, but with the original info(). Throws Error(data) that begins with
 /// `where` if data_facts() could not have written the facts.
 [[nodiscard]] PreparedData recall_data(const std::string& facts, const DataOptions& wanted, std::uint64_t seed,
-                                       const AugmentRegistry& registry, const std::string& where);
+                                       const DataRegistries& registries, const std::string& where);
 
 }  // namespace lockstep::input

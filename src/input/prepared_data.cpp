@@ -144,13 +144,13 @@ data::Pipeline PreparedData::pipeline(const DataSet& set, bool training) const {
   options.mean = mean;
   options.stddev = stddev;
   options.seed = seed;
-  return {set.info().features, options, *augmentations};
+  return {set.info().features, options, registries->augmentations};
 }
 
-void PreparedData::describe(const DataOptions& options, std::uint64_t stream_seed, const AugmentRegistry& registry) {
+void PreparedData::describe(const DataOptions& options, std::uint64_t stream_seed, const DataRegistries& known) {
   prepare = options.prepare;
   augment = options.augment;
-  augmentations = &registry;
+  registries = &known;
   seed = stream_seed;
   features = pipeline(*train, true).outputs();
   classes = static_cast<std::int64_t>(train->info().class_names.size());
@@ -197,13 +197,13 @@ std::uint64_t PreparedData::bytes_read() const {
 }
 
 PreparedData prepare_data(const DataOptions& wanted, std::uint64_t seed, std::int64_t batch_size,
-                          const AugmentRegistry& registry, const DataSets& own, const PrepareOptions& options) {
-  auto indexes = std::make_shared<SourceIndexes>(options.cache_directory);
+                          const DataRegistries& registries, const DataSets& own, const PrepareOptions& options) {
+  auto indexes = std::make_shared<SourceIndexes>(options.cache_directory, registries.readers);
   PreparedData data;
   indexes->open_once_a_host(options.communicator,
                             [&] { data = open_all(wanted, seed, batch_size, own, options, *indexes); });
   data.sources = std::move(indexes);
-  data.describe(wanted, seed, registry);
+  data.describe(wanted, seed, registries);
   return data;
 }
 

@@ -11,7 +11,6 @@
 #include "data/replacing_set.hpp"
 #include "data/statistics.hpp"
 #include "input/source_indexes.hpp"
-#include "lockstep/augment.hpp"
 #include "lockstep/communicator.hpp"
 #include "lockstep/data_set.hpp"
 #include "lockstep/job.hpp"
@@ -20,7 +19,7 @@ namespace lockstep::input {
 
 struct PreparedData {
   std::vector<AugmentOptions> prepare, augment;            ///< steps for every sample; steps for training only
-  const AugmentRegistry* augmentations = nullptr;          ///< the registry of steps
+  const DataRegistries* registries = nullptr;              ///< of steps and readers
   std::uint64_t seed = 0;                                  ///< of augmentation
   std::shared_ptr<const DataSet> train, validation, test;  ///< validation and test may be null
   std::vector<double> mean, stddev;                        ///< empty: not normalised
@@ -37,7 +36,7 @@ struct PreparedData {
   /// `training`: with augmentation.
   [[nodiscard]] data::Pipeline pipeline(const DataSet& set, bool training) const;
   /// Sets how samples are processed, and what follows from the training set's info: features, classes, vocabulary.
-  void describe(const DataOptions& options, std::uint64_t seed, const AugmentRegistry& registry);
+  void describe(const DataOptions& options, std::uint64_t seed, const DataRegistries& registries);
   /// Hash of training and validation set: compared between ranks and stored in checkpoints.
   [[nodiscard]] std::string digest() const;
   /// Whether nothing had to be indexed.
@@ -58,10 +57,10 @@ struct PrepareOptions {
   std::string cache_directory = lockstep::cache_directory();  ///< where indexes are kept; empty: nowhere
 };
 
-/// `wanted`, `seed` and `batch_size` are the job's; the training set must have enough samples for a batch. `registry`
-/// must outlive what is made with it.
+/// `wanted`, `seed` and `batch_size` are the job's; the training set must have enough samples for a batch.
+/// `registries` must outlive what is made with them.
 [[nodiscard]] PreparedData prepare_data(const DataOptions& wanted, std::uint64_t seed, std::int64_t batch_size,
-                                        const AugmentRegistry& registry, const DataSets& own,
+                                        const DataRegistries& registries, const DataSets& own,
                                         const PrepareOptions& options = {});
 
 }  // namespace lockstep::input

@@ -22,7 +22,7 @@ constexpr std::chrono::milliseconds kAgain{20};
 
 /// Identifies the files or folders of a source on this host.
 std::string identity_of(const SourceOptions& source) {
-  std::string text(name_of(source.kind));
+  std::string text = std::string(name_of(source.kind)) + source.reader;
   for (const auto& path : source.paths) {
     struct stat status {};
     if (::stat(path.c_str(), &status) != 0) status = {};
@@ -33,8 +33,8 @@ std::string identity_of(const SourceOptions& source) {
 
 }  // namespace
 
-SourceIndexes SourceIndexes::read(const std::string& bytes) {
-  SourceIndexes indexes("");
+SourceIndexes SourceIndexes::read(const std::string& bytes, const ReaderRegistry& readers) {
+  SourceIndexes indexes("", readers);
   data::ByteReader reader(bytes, "the index of another rank ends too early");
   while (!reader.rest().empty()) {
     const std::string set = reader.text();
@@ -50,7 +50,7 @@ SourceIndexes SourceIndexes::read(const std::string& bytes) {
 std::optional<data::IndexNotes> SourceIndexes::cached(const SourceOptions& source) {
   auto found = cache_.find(source);
   const std::string path = cache_.path_of(source);
-  if (found || path.empty() || source.paths.empty()) return found;
+  if (found || path.empty() || source.paths.empty() || source.kind == SourceKind::own) return found;
   std::error_code failed;
   std::filesystem::create_directories(std::filesystem::path(path).parent_path(), failed);
   if (failed) return found;
@@ -89,6 +89,7 @@ std::shared_ptr<const DataSet> SourceIndexes::open(const std::string& set, const
   data::IndexOptions options;
   options.like = like;
   options.notes = &notes_[set];
+  options.readers = readers_;
   std::shared_ptr<const DataSet> opened = data::open(source, options);
   if (!opened->info().content_in_digest) large_[set] = opened;
   return opened;
@@ -103,7 +104,7 @@ void SourceIndexes::open_once_a_host(Communicator* communicator, const std::func
     return write();
   });
   if (leads) return;
-  *this = read(made);
+  *this = read(made, *readers_);
   open();
 }
 

@@ -27,7 +27,9 @@ struct IndexReport {
 
 class SourceIndexes {
  public:
-  explicit SourceIndexes(const std::string& cache_directory) : cache_(cache_directory) {}
+  /// `readers` must outlive it.
+  SourceIndexes(const std::string& cache_directory, const ReaderRegistry& readers)
+      : cache_(cache_directory), readers_(&readers) {}
   ~SourceIndexes() { release(); }
   SourceIndexes(const SourceIndexes&) = delete;
   SourceIndexes(SourceIndexes&&) = default;
@@ -35,7 +37,7 @@ class SourceIndexes {
   SourceIndexes& operator=(SourceIndexes&&) = default;
   /// From the result of write() on the host's leader; nothing is cached. The leader's notes are used for a source that
   /// is the same file or folder here, since ranks of a host may have been started in different directories.
-  static SourceIndexes read(const std::string& bytes);
+  static SourceIndexes read(const std::string& bytes, const ReaderRegistry& readers);
 
   /// Opens the source of `set`, using existing notes.
   [[nodiscard]] std::shared_ptr<const DataSet> open(const std::string& set, const SourceOptions& source,
@@ -63,6 +65,7 @@ class SourceIndexes {
   [[nodiscard]] std::optional<data::IndexNotes> cached(const SourceOptions& source);
 
   data::IndexCache cache_;
+  const ReaderRegistry* readers_;
   std::vector<std::unique_ptr<LockedFile>> making_;  ///< a lock for each index that others wait for
   std::map<std::string, data::IndexNotes> notes_;    ///< by set
   std::map<std::string, SourceOptions> sources_;

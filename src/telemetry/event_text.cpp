@@ -48,6 +48,7 @@ std::string text_of(const events::Start& start, const Palette& palette, std::int
                    (start.trained ? fmt::format(", of which {} are trained", grouped(*start.trained)) : ""));
   row("values", start.initialized.value_or(""));
   row("data", data_text(start));
+  row("plugin", start.plugins.value_or(""));
   row("loss", start.weights ? "weights " + *start.weights : "");
   row("inputs", start.inputs.value_or(""));
   row("length", fmt::format("{} of {}, {} epoch{}", counted(start.steps, "step"), counted(start.batch_size, "sample"),

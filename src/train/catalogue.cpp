@@ -1,6 +1,10 @@
 #include "train/catalogue.hpp"
 
+#include <algorithm>
 #include <type_traits>
+
+#include "lockstep/choices.hpp"
+#include "lockstep/error.hpp"
 
 namespace lockstep::train {
 
@@ -11,12 +15,12 @@ config::NamedAttributes named(const Def& def) {
   config::NamedAttributes entry;
   entry.name = def.name;
   entry.doc = def.doc;
-  entry.shorthand = def.shorthand;
+  if constexpr (requires { def.shorthand; }) entry.shorthand = def.shorthand;
   entry.attributes = def.attributes;
   return entry;
 }
 
-/// For optimizers and schedules.
+/// For optimizers, schedules and readers.
 template <class Def>
 std::vector<config::NamedAttributes> named(const Registry<Def>& registry) {
   std::vector<config::NamedAttributes> entries;
@@ -26,6 +30,19 @@ std::vector<config::NamedAttributes> named(const Registry<Def>& registry) {
     if constexpr (std::is_same_v<Def, OptimizerDef>) entry.learning_rate = def->learning_rate;
   }
   return entries;
+}
+
+/// Throws Error(usage) if the reader, or one of its attributes, has a name that every source has.
+void require_own_names(const ReaderDef& reader) {
+  const auto& kinds = kNames<SourceKind>;
+  if (std::find(kinds.begin(), kinds.end(), reader.name) != kinds.end()) {
+    throw Error(ExitCode::usage, "the reader '" + reader.name + "' is registered twice");
+  }
+  for (const AttributeSpec& attribute : reader.attributes) {
+    if (attribute.name != "path" && attribute.name != "count" && attribute.name != "weights") continue;
+    throw Error(ExitCode::usage,
+                "the reader '" + reader.name + "' declares '" + attribute.name + "', which every reader has");
+  }
 }
 
 }  // namespace
@@ -47,6 +64,8 @@ config::Catalogue catalogue_of(const Registries& registries) {
   }
   catalogue.optimizers = named(registries.optimizers);
   catalogue.schedules = named(registries.schedules);
+  for (const ReaderDef* reader : registries.readers.all()) require_own_names(*reader);
+  catalogue.readers = named(registries.readers);
   for (const AugmentDef* step : registries.augmentations.all()) {
     const config::NamedAttributes entry = named(*step);
     catalogue.augmentations.push_back(entry);

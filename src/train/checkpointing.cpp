@@ -8,6 +8,7 @@
 #include "comm/transport/work_together.hpp"
 #include "config/config.hpp"
 #include "lockstep/error.hpp"
+#include "train/plugins.hpp"
 #include "train/start_check.hpp"
 
 namespace lockstep::train {
@@ -108,18 +109,21 @@ checkpoint::Progress Checkpointing::going_on(checkpoint::Progress saved, const c
     saved.earlier_settings.push_back({saved.step, saved.job});
     saved.fingerprint = without_first_shard(saved.fingerprint);  // whose loss had other settings
   }
-  const auto fingerprint = agreed_fingerprint(saved.fingerprint, now.fingerprint);
-  if (!fingerprint) {
-    const std::string difference =
-        fmt::format("{}: it was written with the fingerprint {} ({}), but here it is {} ({})", path, saved.fingerprint,
-                    saved.instructions, now.fingerprint, now.instructions);
+  const auto other_bits = [&](const std::string& difference, const char* remedy) {
     if (run_.job.exact == Exactness::required) {
-      throw Error(ExitCode::usage, difference +
-                                       "; the bits would differ: use the same processor and libraries, or set "
-                                       "exact: preferred");
+      throw Error(ExitCode::usage, fmt::format("{}; {}, or set exact: preferred", difference, remedy));
     }
     run_.warn(difference);
     if (saved.exactness == kBitwise) saved.exactness = kNotBitwise;
+  };
+  if (saved.plugins != now.plugins) {
+    other_bits(other_plugins(path, saved.plugins, now.plugins), "the bits may differ: restore the files");
+  }
+  const auto fingerprint = agreed_fingerprint(saved.fingerprint, now.fingerprint);
+  if (!fingerprint) {
+    other_bits(fmt::format("{}: it was written with the fingerprint {} ({}), but here it is {} ({})", path,
+                           saved.fingerprint, saved.instructions, now.fingerprint, now.instructions),
+               "the bits would differ: use the same processor and libraries");
   }
   if (now.exactness != kBitwise) saved.exactness = now.exactness;
   if (saved.loss_scale.scale == 0) saved.loss_scale = now.loss_scale;
@@ -127,6 +131,7 @@ checkpoint::Progress Checkpointing::going_on(checkpoint::Progress saved, const c
   saved.job = now.job;
   saved.fingerprint = fingerprint.value_or(now.fingerprint);
   saved.instructions = now.instructions;
+  saved.plugins = now.plugins;
   return saved;
 }
 

@@ -28,7 +28,8 @@ class Checkpointing {
   using RequireSameRun = std::function<void(const checkpoint::Checkpoint&)>;
   /// Resumes from the checkpoint that `--resume` selects: overwrites this rank's part of the model, and the progress
   /// except for the job and the fingerprint, and returns true; false if there is none. Collective. Throws if the
-  /// checkpoint belongs to another run or data set, or, if the job requires exact bits, to another fingerprint.
+  /// checkpoint belongs to another run or data set, or, if the job requires exact bits, to another fingerprint or to
+  /// other plugins.
   bool resume(const std::vector<std::string>& state_names, optim::Model& model, checkpoint::Progress& progress,
               const RequireSameRun& require_same_run);
 

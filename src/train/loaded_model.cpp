@@ -18,6 +18,7 @@
 #include "train/device_choice.hpp"
 #include "train/evaluation.hpp"
 #include "train/job_graph.hpp"
+#include "train/plugins.hpp"
 
 namespace lockstep::train {
 
@@ -30,8 +31,8 @@ const SourceOptions* own_source(const std::string& name, const Job& job) {
 }
 
 std::shared_ptr<const DataSet> open_like(const std::string& name, const SourceOptions& source, const DataSetInfo& train,
-                                         Communicator& communicator) {
-  input::SourceIndexes indexes(cache_directory());
+                                         const ReaderRegistry& readers, Communicator& communicator) {
+  input::SourceIndexes indexes(cache_directory(), readers);
   std::shared_ptr<const DataSet> set;
   indexes.open_once_a_host(&communicator, [&] {
     set = indexes.open(name, source, &train);
@@ -70,12 +71,12 @@ EvaluationSet open_evaluation_set(const std::string& name, const Job& job, const
   auto set = name == "train" ? own.train : name == "validation" ? own.validation : nullptr;
   const SourceOptions* const source = own_source(name, job);
   if (!set && source != nullptr) {
-    set = open_like(name, config::expanded(*source), known.train->info(), communicator);
+    set = open_like(name, config::expanded(*source), known.train->info(), known.registries->readers, communicator);
     if (data::has_soft_labels(job.data)) set = data::with_one_hot_labels(std::move(set));
   }
   if (set) return {data::with_bad_samples(std::move(set), job.data.bad_samples, name, known.replaced), known.replaced};
   const JobFile whole = with_data();
-  return one_of(name, input::prepare_data(whole.data, whole.seed, whole.batch_size, *known.augmentations, own,
+  return one_of(name, input::prepare_data(whole.data, whole.seed, whole.batch_size, *known.registries, own,
                                           {.communicator = &communicator}));
 }
 
@@ -83,10 +84,10 @@ namespace {
 
 input::PreparedData data_of(const checkpoint::SavedFiles& files, const Job& job, const Registries& registries,
                             Communicator& communicator, const DataSets& own, const LoadedModel::WithData& with_data) {
-  auto remembered = remembered_data(files, job, registries.augmentations);
+  auto remembered = remembered_data(files, job, registries);
   if (remembered) return std::move(*remembered);
   const JobFile whole = with_data();
-  return input::prepare_data(whole.data, whole.seed, whole.batch_size, registries.augmentations, own,
+  return input::prepare_data(whole.data, whole.seed, whole.batch_size, registries, own,
                              {.communicator = &communicator});
 }
 
@@ -172,11 +173,11 @@ std::vector<ModelOutput> model_outputs(const Job& job, const Graph& graph, const
 }  // namespace
 
 std::optional<input::PreparedData> remembered_data(const checkpoint::SavedFiles& files, const Job& job,
-                                                   const AugmentRegistry& registry) {
+                                                   const DataRegistries& registries) {
   if (!files.checkpoint) return std::nullopt;
   const auto& progress = files.checkpoint->manifest.progress;
   if (progress.data_facts == "{}") return std::nullopt;  // the first releases stored none
-  return input::recall_data(progress.data_facts, job.data, job.seed, registry, files.path + "/manifest.json");
+  return input::recall_data(progress.data_facts, job.data, job.seed, registries, files.path + "/manifest.json");
 }
 
 LoadedModel::LoadedModel(const JobFile& job, const std::string& which, const Registries& registries,
@@ -188,6 +189,10 @@ LoadedModel::LoadedModel(const JobFile& job, const std::string& which, const Reg
       with_data_(std::move(with_data)),
       backend_(choose_backend(job, communicator)) {
   const auto files = checkpoint::read_saved_files(which, job, communicator);
+  const std::string plugins = plugins_text(registries.plugins);
+  if (files.checkpoint && files.checkpoint->manifest.progress.plugins != plugins && communicator.rank() == 0) {
+    warnings_.push_back(other_plugins(files.path, files.checkpoint->manifest.progress.plugins, plugins));
+  }
   data_ = data_of(files, job, registries, communicator, own, with_data_);
   graph_ = make_prediction_graph(job, data_, registries, 1);
   saved_ = checkpoint::load_saved_model(files, graph_, job, communicator);
@@ -222,7 +227,7 @@ EvaluationResult LoadedModel::evaluate(const DataSet& set, data::ReplacedSamples
                                   .alike = computes_alike(job_, backend_->device()),
                                   .once = true};
   Evaluation evaluation(graph, set, data_.pipeline(set, false), communicator_, backend_->device(), pool, options);
-  EvaluationResult result{.metrics = evaluation.run(values(), 0), .samples = set.size(), .warnings = {}};
+  EvaluationResult result{.metrics = evaluation.run(values(), 0), .samples = set.size(), .warnings = warnings_};
   for (const auto& sample : gather_replaced(replaced, communicator_, {"evaluation", 0, options.timeout})) {
     result.warnings.push_back(sample.text());
   }

@@ -38,7 +38,7 @@ void require_evaluation_set(const std::string& name, const Job& job, const DataS
 /// What the checkpoint remembers of the training data; nothing for a bare .safetensors file, and for checkpoints of
 /// early versions.
 [[nodiscard]] std::optional<input::PreparedData> remembered_data(const checkpoint::SavedFiles& files, const Job& job,
-                                                                 const AugmentRegistry& registry);
+                                                                 const DataRegistries& registries);
 
 /// What a model predicts of a sample for one of its losses, or for all that read the same layer.
 struct ModelOutput {
@@ -67,6 +67,8 @@ class LoadedModel {
   /// Of several outputs, which are joined: [elements].
   [[nodiscard]] const Shape& prediction_shape() const { return prediction_shape_; }
   [[nodiscard]] const std::vector<ModelOutput>& outputs() const { return outputs_; }
+  /// What a user should know of the model before its results; on rank 0.
+  [[nodiscard]] const std::vector<std::string>& warnings() const { return warnings_; }
 
   [[nodiscard]] EvaluationResult evaluate(const std::string& set);
   [[nodiscard]] EvaluationResult evaluate(const DataSet& set, data::ReplacedSamples& replaced);
@@ -107,6 +109,7 @@ class LoadedModel {
   std::vector<Feature> inputs_;  ///< by input of the graph
   Shape prediction_shape_;
   std::vector<ModelOutput> outputs_;
+  std::vector<std::string> warnings_;
   std::unique_ptr<Predictor> predictor_;
 };
 

@@ -16,6 +16,7 @@
 #include "optim/loss_scaling.hpp"
 #include "train/fingerprint.hpp"
 #include "train/job_graph.hpp"
+#include "train/plugins.hpp"
 
 namespace lockstep::train {
 
@@ -116,12 +117,14 @@ checkpoint::Progress begin_progress(const RunContext& run, const input::Prepared
   progress.data_facts = input::data_facts(data);
   progress.fingerprint = fingerprint.text();
   progress.instructions = fingerprint.detail();
+  progress.plugins = plugins_text(run.registries.plugins);
   progress.loss_scale = optim::first_loss_scale(run.job.precision, run.job.loss_scale);
   progress.exactness = run.job.exact == Exactness::never ? kAllReduce : kBitwise;
   const std::vector<StartFact> facts = {
       {"job", run.canonical.digest, "give every rank the same job file and overrides"},
       {"data set", progress.data_digest, "copy the same data to every host"},
       {"program", run.options.program_digest, "install the same lockstep on every host"},
+      {"set of plugins", progress.plugins, "copy the same files to every host"},
       of_bits("fingerprint", progress.fingerprint, progress.instructions),
   };
   compare(run, facts, progress);

@@ -1,5 +1,5 @@
-// What ranks compare before the first step, and what checkpoints store of it: job, data, program, fingerprint, and the
-// result of the first shard of the first step.
+// What ranks compare before the first step, and what checkpoints store of it: job, data, program, plugins, fingerprint,
+// and the result of the first shard of the first step.
 #pragma once
 
 #include <chrono>
@@ -31,8 +31,9 @@ std::vector<std::string> compare_start(const std::vector<StartFact>& facts, bool
                                        Communicator& communicator, std::chrono::milliseconds timeout);
 
 /// The progress of a run that has done no step yet. `algorithms`: of its kernels (Executor::algorithms()). Compares
-/// job, data, program and fingerprint between the ranks; throws Error(usage) that names the rank and host that differ.
-/// If only fingerprints differ and the job does not require exact bits, it warns and records that in `exactness`.
+/// job, data, program, plugins and fingerprint between the ranks; throws Error(usage) that names the rank and host that
+/// differ. If only fingerprints differ and the job does not require exact bits, it warns and records that in
+/// `exactness`.
 [[nodiscard]] checkpoint::Progress begin_progress(const RunContext& run, const input::PreparedData& data,
                                                   const std::vector<std::string>& algorithms);
 

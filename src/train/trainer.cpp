@@ -9,6 +9,7 @@
 #include "ops/registry.hpp"
 #include "optim/registry.hpp"
 #include "train/catalogue.hpp"
+#include "train/plugins.hpp"
 #include "train/training.hpp"
 
 namespace lockstep {
@@ -21,6 +22,10 @@ Registries Registries::built_in() {
   optim::add_built_in(registries.schedules);
   registries.augmentations = built_in_augmentations();
   return registries;
+}
+
+Registries Registries::of_job(const std::string& path, const std::vector<std::string>& overrides) {
+  return train::registries_of({path}, overrides);
 }
 
 JobFile load_job(const std::string& path, const std::vector<std::string>& overrides, const Registries& registries,

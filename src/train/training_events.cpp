@@ -43,6 +43,16 @@ std::int64_t trained_elements(const Graph& graph) {
   return sum;
 }
 
+/// "accuracy f1": the metrics of which more is better; nullopt if the job has no metrics.
+std::optional<std::string> metrics_to_raise(const Graph& graph) {
+  std::string names;
+  for (const int metric : graph.metrics) {
+    const Node& node = graph.nodes[static_cast<std::size_t>(metric)];
+    if (node.op->higher_is_better) names += (names.empty() ? "" : " ") + metric_name(node);
+  }
+  return graph.metrics.empty() ? std::nullopt : std::optional(names);
+}
+
 /// "20 tensors of weights.safetensors, in PyTorch's order; 2 as usual; 18 frozen"
 std::string initialized_text(const checkpoint::Initialized& initialized, const Graph& graph, const std::string& file) {
   std::string text = fmt::format("{} of {}", telemetry::counted(initialized.from_file, "tensor"), file);
@@ -106,6 +116,8 @@ void Training::emit_start() const {
     event.initialized = initialized_text(*reached_.initialized, run_.graph, run_.job.initialize->from);
   if (!engine_.placed_data.report.empty()) event.inputs = engine_.placed_data.report;
   if (auto weights = run_.data.weights_text(); !weights.empty()) event.weights = std::move(weights);
+  if (!progress_.plugins.empty()) event.plugins = progress_.plugins;
+  event.higher_is_better = metrics_to_raise(run_.graph);
   if (!run_.data.indexes.empty()) event.index = run_.data.was_cached() ? "cached" : "made";
   run_.context.emit(event);
   for (const events::Part& part : run_.parts.events()) run_.context.emit(part);

@@ -31,13 +31,31 @@ void check(const json& schema, const std::string& path) {
 }
 
 TEST(Schema, IsClosedAndDescribed) {
-  const json root = json::parse(schema(test_catalogue()));
-  EXPECT_EQ(root["$schema"], "http://json-schema.org/draft-07/schema#");
-  check(root, "");
+  for (const bool plugins_known : {true, false}) {
+    const json root = json::parse(schema(test_catalogue(), plugins_known));
+    EXPECT_EQ(root["$schema"], "http://json-schema.org/draft-07/schema#");
+    check(root, "");
+  }
+}
+
+TEST(Schema, InAJobWithPluginsWhatTheyAddToIsOpen) {
+  const json strict = json::parse(schema(test_catalogue(), true))["properties"]["job"]["properties"];
+  const json job = json::parse(schema(test_catalogue()))["properties"]["job"];
+  EXPECT_EQ(job["if"], json::parse(R"({"required": ["plugins"]})"));
+  const json& without = job["else"]["properties"];
+  EXPECT_TRUE(without.contains("model") && without.contains("data") && without.contains("metrics"));
+  for (const auto& [key, value] : strict.items()) {
+    if (without.contains(key)) {
+      EXPECT_EQ(without[key], value) << key;
+      EXPECT_EQ(job["properties"][key], json({{"description", value["description"]}})) << key;
+    } else {
+      EXPECT_EQ(job["properties"][key], value) << key;
+    }
+  }
 }
 
 TEST(Schema, SaysRangesDefaultsAndChoices) {
-  const json job = json::parse(schema(test_catalogue()))["properties"]["job"]["properties"];
+  const json job = json::parse(schema(test_catalogue(), true))["properties"]["job"]["properties"];
   EXPECT_EQ(job["seed"]["maximum"], 9007199254740991);
   EXPECT_EQ(job["seed"]["default"], 1);
   EXPECT_EQ(job["batch_size"]["default"], 64);

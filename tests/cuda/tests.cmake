@@ -14,13 +14,13 @@ foreach(KIND this_build other_build grids checked)
   target_link_libraries(stand_in_${KIND} PRIVATE lockstep_train lockstep_flags)
   add_dependencies(device_test stand_in_${KIND})
 endforeach()
-target_compile_definitions(stand_in_this_build PRIVATE "STAND_IN_BUILD_ID=lockstep::device::build_id()"
+target_compile_definitions(stand_in_this_build PRIVATE "STAND_IN_BUILD_ID=lockstep::build_id()"
   STAND_IN_KERNELS={})
 target_compile_definitions(stand_in_other_build PRIVATE "STAND_IN_BUILD_ID=\"0123456789abcdef\"" STAND_IN_KERNELS={})
-target_compile_definitions(stand_in_grids PRIVATE "STAND_IN_BUILD_ID=lockstep::device::build_id()"
+target_compile_definitions(stand_in_grids PRIVATE "STAND_IN_BUILD_ID=lockstep::build_id()"
   "STAND_IN_KERNELS=lockstep::ops::host_grid_kernels()")
 target_link_libraries(stand_in_grids PRIVATE ops_driver)
-target_compile_definitions(stand_in_checked PRIVATE "STAND_IN_BUILD_ID=lockstep::device::build_id()"
+target_compile_definitions(stand_in_checked PRIVATE "STAND_IN_BUILD_ID=lockstep::build_id()"
   STAND_IN_KERNELS={} STAND_IN_CHECKED=1)
 target_sources(stand_in_checked PRIVATE ${CMAKE_SOURCE_DIR}/tests/device/fake_gpu.cpp)
 

@@ -6,10 +6,10 @@
 #include <fstream>
 #include <regex>
 
-#include "device/gpu/build_id.hpp"
 #include "device/gpu/cuda_module.hpp"
 #include "device/gpu/driver.hpp"
 #include "device/gpu/gpu_place.hpp"
+#include "lockstep/version.hpp"
 
 namespace lockstep::device {
 

@@ -20,6 +20,13 @@ for example in op loss metric model augmentation optimizer schedule balancer cal
   "$here/build/$example"
 done
 "$here/build/reader" examples/outside/points.txt
+
+echo "plugin"
+cmake -S examples/plugin -B "$here/plugin" -G Ninja -D CMAKE_PREFIX_PATH="$here/moved" >"$here/plugin.log" ||
+  { cat "$here/plugin.log"; exit 1; }
+cmake --build "$here/plugin"
+"$here/moved/bin/lockstep" train examples/plugin/pendulum.yaml epochs=2 plugins="$here/plugin/libpendulum.so" \
+  run_directory="$here/pendulum" checkpoint=never
 "$here/build/trained_model" "$here"
 
 # The same on one process and on two, and one message of an error, with its exit code.

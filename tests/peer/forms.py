@@ -41,7 +41,7 @@ class Forms:
 
     def __init__(self):
         schema = json.loads(subprocess.run([PROGRAM, "schema"], capture_output=True, check=True).stdout)
-        job = schema["properties"]["job"]["properties"]
+        job = schema["properties"]["job"]["properties"] | schema["properties"]["job"]["else"]["properties"]
         rate = map_form(job["learning_rate"])["properties"]
         model = map_form(job["model"])["properties"]
         layers = map_form(map_form(model["layers"]["items"]))["properties"]

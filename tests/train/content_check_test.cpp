@@ -153,7 +153,8 @@ TEST(ContentCheck, WhatWasReadOnceIsKeptWithTheIndex) {
   SourceOptions source = job_on(make_tokens(data.path() + "/tokens"), "runs").data.train;
   std::string digest;
   {
-    input::SourceIndexes indexes(cache.path());
+    const ReaderRegistry readers;
+    input::SourceIndexes indexes(cache.path(), readers);
     const auto set = indexes.open("train", source, nullptr);
     EXPECT_EQ(indexes.large(), std::vector<std::string>{"train"});
     (void)indexes.keep();
@@ -162,7 +163,8 @@ TEST(ContentCheck, WhatWasReadOnceIsKeptWithTheIndex) {
     EXPECT_EQ(digest.size(), 64U);
   }
   const auto digest_again = [&](bool may_read) {
-    input::SourceIndexes again(cache.path());
+    const ReaderRegistry readers;
+    input::SourceIndexes again(cache.path(), readers);
     const auto set = again.open("train", source, nullptr);
     return again.content("train", [&](double) { return may_read; });
   };

@@ -15,11 +15,11 @@ class DataFacts : public testing::Test {
   DataFacts()
       : registries_(Registries::built_in()),
         job_(config::load_text(kJob, "job.yaml", {}, catalogue_of(registries_), false)),
-        data_(input::prepare_data(job_.data, job_.seed, job_.batch_size, registries_.augmentations, {})),
+        data_(input::prepare_data(job_.data, job_.seed, job_.batch_size, registries_, {})),
         facts_(input::data_facts(data_)) {}
 
   [[nodiscard]] input::PreparedData recalled(const std::string& facts) const {
-    return input::recall_data(facts, job_.data, job_.seed, registries_.augmentations, "manifest.json");
+    return input::recall_data(facts, job_.data, job_.seed, registries_, "manifest.json");
   }
   /// The facts with one thing replaced.
   [[nodiscard]] std::string with(const std::string& what, const std::string& other) const {

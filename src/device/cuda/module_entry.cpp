@@ -8,12 +8,12 @@
 
 #include "device/cuda/cuda_gpu.hpp"
 #include "device/cuda/cupti_profiler.hpp"
-#include "device/gpu/build_id.hpp"
+#include "lockstep/version.hpp"
 
 #define LOCKSTEP_EXPORT extern "C" __attribute__((visibility("default")))
 
 LOCKSTEP_EXPORT const char* lockstep_cuda_build_id() {
-  return lockstep::device::build_id();
+  return lockstep::build_id();
 }
 
 LOCKSTEP_EXPORT int lockstep_cuda_version() {

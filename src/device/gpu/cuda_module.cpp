@@ -7,8 +7,8 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "device/gpu/build_id.hpp"
 #include "lockstep/error.hpp"
+#include "lockstep/version.hpp"
 
 namespace lockstep::device {
 

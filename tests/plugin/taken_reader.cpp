@@ -1,0 +1,8 @@
+// A plugin whose reader has the name of a built-in kind of data.
+#include <lockstep/plugin.hpp>
+
+void lockstep::add_plugin(Registries& registries) {
+  ReaderDef reader;
+  reader.name = "images";
+  registries.readers.add(std::move(reader));
+}
