@@ -68,9 +68,11 @@ def columns_of(events: Iterable[Any]) -> Columns:
 
 
 def directions_of(starts: Iterable[Any], metrics: Iterable[str]) -> dict[str, bool]:
-    """Whether more of a metric is better: as the run's start says of all of the job's, else of lockstep's own."""
+    """Whether more of a metric is better: as the run's start says of all of the job's but those of a class, as disc/iou;
+    else of lockstep's own."""
     said = [start["higher_is_better"].split() for start in starts if "higher_is_better" in start]
-    return HIGHER_IS_BETTER | ({metric: metric in said[-1] for metric in metrics} if said else {})
+    return HIGHER_IS_BETTER | {metric: metric in said[-1] for metric in metrics
+                               if said and (metric in said[-1] or "/" not in metric)}
 
 
 def direction_of(metric: str, known_directions: dict[str, bool]) -> bool | None:

@@ -78,7 +78,8 @@ void predict_table(const train::LoadedModel& model, const PredictOptions& option
   const DataSetInfo& info = model.data();
   const SourceOptions source = source_of(options.files, model);
   if (options.files.empty()) {
-    throw Error(ExitCode::usage, fmt::format("predict: expected {}, found none; give them after the job", expected(source)));
+    throw Error(ExitCode::usage,
+                fmt::format("predict: expected {}, found none; give them after the job", expected(source)));
   }
   const auto rows = data::open(source, {.like = &info, .readers = &model.prepared().registries->readers});
   const auto predictions = predict(*rows);

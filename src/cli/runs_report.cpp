@@ -212,9 +212,12 @@ std::optional<std::string> stored_job(const std::string& run_directory) {
 
 bool higher_is_better(const events::Start& start, const std::string& metric) {
   if (start.higher_is_better) {
-    return fmt::format(" {} ", *start.higher_is_better).find(fmt::format(" {} ", metric)) != std::string::npos;
+    if (fmt::format(" {} ", *start.higher_is_better).find(fmt::format(" {} ", metric)) != std::string::npos)
+      return true;
+    if (metric.find('/') == std::string::npos) return false;
   }
-  static const Registries registries = Registries::built_in();  // runs of earlier versions do not say it
+  // A class's, as disc/iou, or one of a run of an earlier version: the start event does not say it.
+  static const Registries registries = Registries::built_in();
   return lockstep::higher_is_better(registries.ops, metric);
 }
 

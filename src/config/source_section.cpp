@@ -142,6 +142,7 @@ Section<Source> texts() {
       .field("context", &Source::context, number().at_least(1), "most tokens of a text; longer ones are cut off")
       .field("text", &Source::text_column, text(), "the column, or the entry of a line, that is the text")
       .field("label", &Source::label_column, text(), "the column, or the entry of a line, that is the class");
+}
 
 /// With the reader's own attributes. Where none must be given, a bare value is the path.
 Section<Source> own(const NamedAttributes& reader) {

@@ -15,7 +15,7 @@ namespace lockstep::train {
 
 /// How far this version's code for GPUs has been tested: said by doctor, at the start of a run on a GPU, and in docs.
 inline constexpr const char* kGpuCodeTested =
-    "its kernels are tested by interpreting nvcc's PTX; it has not run on a GPU";
+    "its kernels are tested by interpreting nvcc's PTX; it has run on one H200, not on several GPUs";
 
 /// What the choice depends on, on one host.
 struct GpuFacts {

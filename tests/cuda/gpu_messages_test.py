@@ -100,7 +100,7 @@ class Doctor(unittest.TestCase):
         text = run("doctor").stdout
         self.assertIn("CUDA module    for CUDA 13.0\n", text)
         self.assertIn("CUDA libraries no libraries, no NCCL\n"
-                      "GPU code       its kernels are tested by interpreting nvcc's PTX; it has not run on a GPU\n", text)
+                      "GPU code       its kernels are tested by interpreting nvcc's PTX; it has run on one H200, not on several GPUs\n", text)
         self.assertIn("GPU driver     550.54.15, for CUDA 13.0\n"
                       f"GPU 0          {FIRST}\nGPU 1          {SECOND}\n", text)
 

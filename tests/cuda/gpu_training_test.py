@@ -206,8 +206,8 @@ class Training(Place):
         self.assertEqual((gpu["multiprocessors"], gpu["clock_mhz"], gpu["driver"]), (132, 1980, "13.0"))
         self.assertEqual(gpu["driver_version"], "550.54.15")
         self.assertEqual(events["warning"]["message"],
-                         "this version's code for GPUs: its kernels are tested by interpreting nvcc's PTX; it has not run "
-                         "on a GPU; compare what it trains with device: cpu (docs/gpu.md)")
+                         "this version's code for GPUs: its kernels are tested by interpreting nvcc's PTX; it has run on "
+                         "one H200, not on several GPUs; compare what it trains with device: cpu (docs/gpu.md)")
         self.assertEqual(events["start"]["threads"], 2)
 
 

@@ -1,6 +1,8 @@
 #include "device/cuda/cudnn_convolution.hpp"
 
+#include "core/low_precision.hpp"
 #include "device/cuda/cudnn_frontend.hpp"
+#include "device/layer_algorithms.hpp"
 
 namespace lockstep::device {
 
@@ -76,6 +78,14 @@ void describe(graphs::Graph& graph, const CudnnConvolution::Kind& kind, const Co
   result->set_data_type(cudnn_type(kind.types.result));
 }
 
+/// cuDNN 9.19 proposes weight gradients of two-byte factors for even numbers of channels and filters. On an H200 those
+/// were wrong, with kernels of 1 x 1 and 3 x 3, where one of the two was no multiple of 8, that is, where pixels do not
+/// begin at multiples of 16 bytes.
+bool is_known_wrong(const CudnnConvolution::Kind& kind, const ConvolutionLayout& layout) {
+  return kind.direction == Direction::weight_gradient && is_low_precision(kind.types.factors) &&
+         (layout.image.sizes[1] % 8 != 0 || layout.output.sizes[1] % 8 != 0);
+}
+
 std::string in_words(const CudnnConvolution::Kind& kind, const ConvolutionLayout& l) {
   std::string text =
       fmt::format("convolution, direction {}, bias {}, relu {}, {} to {}", static_cast<int>(kind.direction), kind.bias,
@@ -92,6 +102,10 @@ std::optional<CudnnConvolution> CudnnConvolution::make(const CudnnTarget& target
                                                        const Kind& kind, const ConvolutionLayout& layout,
                                                        const WantedAlgorithm& wanted,
                                                        const std::vector<std::string>& refused) {
+  if (is_known_wrong(kind, layout)) {
+    if (!wanted.name.empty() && wanted.name != kOwnKernel) throw algorithm_not_there(place, wanted);
+    return std::nullopt;
+  }
   const bool tensor_cores = kind.types.factors != DType::f32 || kind.types.tf32;
   auto plan = CudnnPlan::make({target, place, wanted, in_words(kind, layout), tensor_cores, kMaxWorkspace, refused},
                               [&](graphs::Graph& graph) { describe(graph, kind, layout); });

@@ -32,8 +32,8 @@ class CudnnConvolution {
   };
   static constexpr std::int64_t kMaxWorkspace = std::int64_t{256} << 20;  ///< bytes
 
-  /// Returns nothing if cuDNN has no such plan but the refused ones, which are given by their names. Throws
-  /// Error(usage) if cuDNN does not propose the requested one.
+  /// Returns nothing if cuDNN has no such plan but refused ones, which are given by their names, or is known to be
+  /// wrong. Throws Error(usage) if cuDNN does not propose the requested one.
   [[nodiscard]] static std::optional<CudnnConvolution> make(const CudnnTarget& target, const GpuPlace& place,
                                                             const Kind& kind, const ConvolutionLayout& layout,
                                                             const WantedAlgorithm& wanted,

@@ -2,9 +2,9 @@
 // workspace holds the weight, or its gradient, with channels last if that is not its layout, then fp32 copies of the
 // factors if they are needed, and then cuDNN's own workspace.
 //
-// For low-precision factors with an odd number of channels (images have 1 or 3), cuDNN has no plan for a weight
-// gradient in fp32. It then gets them upcast, and may use its TF32 tensor cores, which loses nothing: every bfloat16
-// and float16 is a TF32 number.
+// For low-precision factors whose channels or filters are no multiple of 8 (images have 1 or 3 channels), cuDNN has no
+// plan for a weight gradient in fp32, or wrong ones. It then gets them upcast, and may use its TF32 tensor cores, which
+// loses nothing: every bfloat16 and float16 is a TF32 number.
 //
 // Each plan is tried before it is used (library_trial.cuh); where one is wrong, the next that cuDNN proposes is taken.
 //
