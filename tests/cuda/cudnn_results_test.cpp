@@ -55,7 +55,7 @@ class Block {
   void* data_ = nullptr;
 };
 
-class CudnnResults : public testing::TestWithParam<Sizes> {
+class CudnnResults : public testing::Test {
  protected:
   void SetUp() override {
     int count = 0;
@@ -97,6 +97,9 @@ class CudnnResults : public testing::TestWithParam<Sizes> {
     return result;
   }
 
+  /// In every direction and type.
+  void expect_exact(const Sizes& sizes);
+
   cudaStream_t stream_ = nullptr;
   device::CudnnPlans plans_;
   std::optional<GpuStream> gpu_;
@@ -135,8 +138,7 @@ Numbers convolution(const Sizes& s, Direction direction, const Numbers& first, c
 
 }  // namespace
 
-TEST_P(CudnnResults, AreExactForSmallIntegers) {
-  const Sizes s = GetParam();
+void CudnnResults::expect_exact(const Sizes& s) {
   const std::int64_t before = (s.kernel - 1) / 2, after = s.kernel - 1 - before;
   const device::ConvolutionLayout layout = {device::channels_last(kBatch, s.channels, kHeight, kWidth),
                                             device::channels_last(s.filters, s.channels, s.kernel, s.kernel),
@@ -165,18 +167,12 @@ TEST_P(CudnnResults, AreExactForSmallIntegers) {
   }
 }
 
-std::vector<Sizes> all_sizes() {
-  std::vector<Sizes> all;
+TEST_F(CudnnResults, AreExactForSmallIntegers) {
   for (const std::int64_t kernel : {1, 3}) {
-    for (const std::int64_t channels : {2, 4, 8, 12, 16, 20, 24, 64}) {
-      for (const std::int64_t filters : {3, 4, 8, 12, 16, 20, 24, 64}) all.push_back({channels, filters, kernel});
+    for (const std::int64_t channels : {4, 8, 12, 16, 64}) {
+      for (const std::int64_t filters : {3, 8, 20, 24, 64}) expect_exact({channels, filters, kernel});
     }
   }
-  return all;
 }
-
-INSTANTIATE_TEST_SUITE_P(Sizes, CudnnResults, testing::ValuesIn(all_sizes()), [](const auto& one) {
-  return fmt::format("channels_{}_filters_{}_kernel_{}", one.param.channels, one.param.filters, one.param.kernel);
-});
 
 }  // namespace lockstep

@@ -14,7 +14,7 @@ namespace lockstep::ops {
 
 /// to[i] = from[i], then zeros
 template <class T>
-struct PadFunctor {
+struct AppendZerosFunctor {
   const T* from;
   T* to;
   std::int64_t elements;  ///< of `from`
@@ -109,7 +109,8 @@ class PaddedWeight {
   const void* copy(const ProductCall& call, const void* weight) const {
     device::with_low_precision(type_, [&]<class T>(T /*element*/) {
       Grid::each(call.stream, sizes_.dy_step() * sizes_.in,
-                 PadFunctor<T>{static_cast<const T*>(weight), static_cast<T*>(call.workspace), sizes_.out * sizes_.in});
+                 AppendZerosFunctor<T>{static_cast<const T*>(weight), static_cast<T*>(call.workspace),
+                                       sizes_.out * sizes_.in});
     });
     return call.workspace;
   }
