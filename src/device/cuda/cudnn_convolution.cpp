@@ -78,9 +78,9 @@ void describe(graphs::Graph& graph, const CudnnConvolution::Kind& kind, const Co
   result->set_data_type(cudnn_type(kind.types.result));
 }
 
-/// cuDNN 9.19 proposes weight gradients of two-byte factors for even numbers of channels and filters. On an H200 those
-/// were wrong, with kernels of 1 x 1 and 3 x 3, where one of the two was no multiple of 8, that is, where pixels do not
-/// begin at multiples of 16 bytes.
+/// cuDNN 9.19 proposes weight gradients of two-byte factors for even numbers of channels and filters. On an H200 most
+/// of them were wrong where one of the two was no multiple of 8, that is, where pixels do not begin at multiples of 16
+/// bytes; and right where both were.
 bool is_known_wrong(const CudnnConvolution::Kind& kind, const ConvolutionLayout& layout) {
   return kind.direction == Direction::weight_gradient && is_low_precision(kind.types.factors) &&
          (layout.image.sizes[1] % 8 != 0 || layout.output.sizes[1] % 8 != 0);

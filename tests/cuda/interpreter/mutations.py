@@ -32,7 +32,9 @@ TOO_LONG = f"took longer than {PATIENCE} s"  # it hangs, or the machine is busy:
 SCRIPTS = ("step", "ops", "two_bytes", "libraries", "jobs", "ranks")  # the cheapest first
 OF_OPS = ("ops", "two_bytes", "libraries")  # can be restricted to some ops
 # Functors of no op's own: some ops that have them.
-SHARED = {"CopyRowsFunctor": ("linear", "linear_gelu", "gelu_linear", "conv"), "ScaleGradients": ("layer_norm", "rms_norm"),
+SHARED = {"CopyRowsFunctor": ("linear", "linear_gelu", "gelu_linear", "conv"), "AppendZerosFunctor": ("linear",),
+          "CloseRowsFunctor": ("linear",), "ClearGapsFunctor": ("linear",), "SmallIntegersFunctor": ("conv",),
+          "DifferenceFunctor": ("conv",), "ScaleGradients": ("layer_norm", "rms_norm"),
           "WeightAndBiasTerms": ("layer_norm",), "WeightAndBias": ("layer_norm",), "RowElements": ("linear", "conv", "position_embedding"), "FilterSizes": ("conv",), "Product": ("gelu", "dropout"), "MatrixLines": ("linear", "linear_gelu", "gelu_linear"),
           "PixelsUnderWindows": ("conv", "conv_transpose"), "WindowsOverPixels": ("conv", "conv_transpose")}
 ACTIVATIONS = {"Elu": "elu", "Hardswish": "hardswish", "LeakyRelu": "leaky_relu", "Relu": "relu", "Sigmoid": "sigmoid",
