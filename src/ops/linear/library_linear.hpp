@@ -13,8 +13,8 @@
 #include "device/gpu/product_form.hpp"
 #include "device/layer_algorithms.hpp"
 #include "ops/gelu/gelu_grid.hpp"
+#include "ops/linear/library_padded_weight.hpp"
 #include "ops/linear/linear_grid.hpp"
-#include "ops/linear/padded_weight.hpp"
 
 namespace lockstep::ops {
 
