@@ -36,7 +36,7 @@ struct PreparedData {
   /// `training`: with augmentation.
   [[nodiscard]] data::Pipeline pipeline(const DataSet& set, bool training) const;
   /// Sets how samples are processed, and what follows from the training set's info: features, classes, vocabulary.
-  void describe(const DataOptions& options, std::uint64_t seed, const DataRegistries& registries);
+  void describe(const DataOptions& options, std::uint64_t stream_seed, const DataRegistries& known);
   /// Hash of training and validation set: compared between ranks and stored in checkpoints.
   [[nodiscard]] std::string digest() const;
   /// Whether nothing had to be indexed.

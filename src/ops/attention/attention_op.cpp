@@ -25,15 +25,18 @@ namespace {
   throw Error(ExitCode::configuration, fmt::format("attention: expected {}, found {}", expected, found));
 }
 
-void check_inputs(const Attributes& attributes, std::span<const TensorSpec> inputs) {
-  if (inputs.size() % 2 == 0) {  // the last one is lengths
-    if (inputs.back().dtype != DType::i32) {
-      fail("one input (q, k, v side by side) or three (q, k, v), and behind them lengths [batch] of i32, if any",
-           inputs);
-    }
-    require_lengths("attention", inputs[0], inputs.back());
-    inputs = inputs.first(inputs.size() - 1);
+/// The inputs but lengths, which are the last of an even number.
+std::span<const TensorSpec> checked_without_lengths(std::span<const TensorSpec> inputs) {
+  if (inputs.size() % 2 != 0) return inputs;
+  if (inputs.back().dtype != DType::i32) {
+    fail("one input (q, k, v side by side) or three (q, k, v), and behind them lengths [batch] of i32, if any", inputs);
   }
+  require_lengths("attention", inputs[0], inputs.back());
+  return inputs.first(inputs.size() - 1);
+}
+
+void check_inputs(const Attributes& attributes, std::span<const TensorSpec> inputs) {
+  inputs = checked_without_lengths(inputs);
   for (const auto& input : inputs) {
     if (input.dtype != DType::f32 || input.shape.size() != 3) fail("inputs [batch, time, width] of f32", inputs);
   }
