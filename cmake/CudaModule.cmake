@@ -14,7 +14,9 @@ set_target_properties(lockstep_cuda PROPERTIES
   INSTALL_RPATH "$ORIGIN;$ORIGIN/cuda")
 # Equal bits: no multiply-add may be contracted, as on the CPU (cmake/Warnings.cmake). Relaxed constexpr: Philox is
 # constexpr in a public header, which knows nothing of GPUs.
-target_compile_options(lockstep_cuda PRIVATE "$<$<COMPILE_LANGUAGE:CUDA>:--fmad=false;--expt-relaxed-constexpr;-Werror=all-warnings>"
+add_library(lockstep_cuda_flags INTERFACE)
+target_compile_options(lockstep_cuda_flags INTERFACE
+  "$<$<COMPILE_LANGUAGE:CUDA>:--fmad=false;--expt-relaxed-constexpr;-Werror=all-warnings>"
   "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra,-Wno-missing-field-initializers,-Werror,-ffp-contract=off>")
 target_include_directories(lockstep_cuda PRIVATE ${CMAKE_SOURCE_DIR}/include ${CMAKE_SOURCE_DIR}/src
   ${LOCKSTEP_LISTS})
@@ -25,7 +27,7 @@ foreach(ROOM ops graph comm_transport device core)
   list(APPEND ROOM_ARCHIVES $<TARGET_FILE:lockstep_${ROOM}>)
   add_dependencies(lockstep_cuda lockstep_${ROOM})
 endforeach()
-target_link_libraries(lockstep_cuda PRIVATE lockstep_flags -Wl,--start-group ${ROOM_ARCHIVES} -Wl,--end-group
+target_link_libraries(lockstep_cuda PRIVATE lockstep_flags lockstep_cuda_flags -Wl,--start-group ${ROOM_ARCHIVES} -Wl,--end-group
   fmt::fmt Threads::Threads ${CMAKE_DL_LIBS} CUDA::cudart CUDA::cublasLt ${CUDNN_LIBRARY} ${NCCL_LIBRARY} CUDA::nvrtc)
 # Every symbol must be found when linking, none of the rooms' is visible, what the module does not use of them is left
 # out, and no library is needed that is not used.
