@@ -42,11 +42,13 @@ class Lab(unittest.TestCase):
         words = (f"{cluster.state}/", f"sleep {SLEEP}")
         with subprocess.Popen([sys.executable, __file__, "be-killed"], stdout=subprocess.PIPE, text=True) as test:
             self.addCleanup(subprocess.run, [SCRIPT, "down"], check=True, env=cluster.environment)
-            self.assertEqual(test.stdout.readline(), "ready\n")
-            before = [command for command in commands() if any(word in command for word in words)]
-            for program in ("containerd-shim", "mpi-operator", "kubelet", "sleep"):
-                self.assertTrue(any(program in command for command in before), f"{program}: {before}")
-            test.terminate()
+            try:
+                self.assertEqual(test.stdout.readline(), "ready\n")
+                before = [command for command in commands() if any(word in command for word in words)]
+                for program in ("containerd-shim", "mpi-operator", "kubelet", "sleep"):
+                    self.assertTrue(any(program in command for command in before), f"{program}: {before}")
+            finally:
+                test.terminate()
         wait_until(lambda: not cluster.state.exists(), "the cluster to be gone")
         self.assertEqual([command for command in commands() if any(word in command for word in words)], [])
 
