@@ -68,8 +68,8 @@ SourceOptions source_of(const std::vector<std::string>& files, const train::Load
 /// The files that it reads, in words.
 std::string expected(const SourceOptions& source) {
   if (source.kind == SourceKind::own) return fmt::format("files for the reader '{}'", source.reader);
-  if (source.kind == SourceKind::texts) return "texts, or CSV or .jsonl files of such";
-  return "CSV files with the columns of the training set";
+  if (source.kind == SourceKind::texts) return "texts, or CSV, Parquet or .jsonl files of such";
+  return "CSV or Parquet files with the columns of the training set";
 }
 
 }  // namespace

@@ -225,11 +225,11 @@ std::vector<SourceFormat> source_formats(const Catalogue& catalogue) {
   add(SourceKind::idx, "MNIST's format, also .gz", idx);
   add(SourceKind::cifar, "CIFAR's binary format, or its official archive", parted("cifar10"));
   add(SourceKind::text, "plain text, in windows", text_windows);
-  add(SourceKind::texts, "texts with a class each: files in class folders, a CSV or .jsonl", labelled_texts);
+  add(SourceKind::texts, "texts with a class each: files in class folders, a CSV, .parquet or .jsonl", labelled_texts);
   add(SourceKind::tokens, "uint16 tokens, in windows", windows());
   add(SourceKind::csv, "a table that names the files and labels of each sample", image_table());
-  add(SourceKind::table, "a CSV of numbers and categories, of which some columns are predicted from the others",
-      table());
+  add(SourceKind::table,
+      "a CSV or Parquet file of numbers and categories, of which some columns are predicted from the others", table());
   add(SourceKind::packed, "what `lockstep data pack` wrote", weighted(samples()));
   for (const auto& reader : catalogue.readers)
     formats.push_back({reader.name, SourceKind::own, reader.doc, own(reader)});

@@ -5,6 +5,7 @@ targets. What a run learns is the same bits on any number of ranks, and `predict
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -89,8 +90,8 @@ class Tables(unittest.TestCase):
         self.assertEqual(self.run_it("predict", "runs/flowers", "new.csv", code=65).stderr,
                          "lockstep: new.csv:1: expected a column 'petal', found sepal, tall\n")
         self.assertEqual(self.run_it("predict", "runs/flowers", code=64).stderr,
-                         "lockstep: predict: expected CSV files with the columns of the training set, found none; give "
-                         "them after the job\n")
+                         "lockstep: predict: expected CSV or Parquet files with the columns of the training set, found "
+                         "none; give them after the job\n")
 
     def test_yes_or_no(self):
         """Precision, recall and f1 against what `predict` says, counted here."""
@@ -118,6 +119,18 @@ class Tables(unittest.TestCase):
         self.assertRegex(lines[0], r"^flowers\.csv:2  petal [-.e\d]+  sepal [-.e\d]+$")
         header = self.run_it("predict", "runs/flowers", "flowers.csv", "--log", "csv").stdout.splitlines()[0]
         self.assertEqual(header, "row,petal,sepal")
+
+    def test_parquet_is_the_csv(self):
+        """The same values in both forms, as another program wrote them."""
+        for form in ("csv", "parquet"):
+            shutil.copy(ROOT / f"tests/data/parquet/polars.{form}", self.folder)
+            (self.folder / f"{form}.yaml").write_text(JOB.replace("flowers", f"polars.{form}", 1).replace(
+                "flowers.csv", f"polars.{form}") % (1, "real, features: [small, word, flag]", "mean_squared_error", "mae"))
+            self.run_it("train", f"{form}.yaml", "epochs=2")
+        ends = [self.events(f"runs/polars.{form}", "end")[-1]["parameters_sha256"] for form in ("csv", "parquet")]
+        self.assertEqual(*ends)
+        lines = self.run_it("predict", "runs/polars.csv", "polars.parquet").stdout.splitlines()
+        self.assertEqual([line.split()[0] for line in lines], [f"polars.parquet:{row}" for row in range(1, 121)])
 
     def test_a_target_that_is_no_share(self):
         (self.folder / "job.yaml").write_text(JOB % (1, "sepal", "binary_cross_entropy", "f1"))

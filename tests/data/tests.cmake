@@ -5,3 +5,4 @@ lockstep_script_test(data.bad_samples COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/
 lockstep_script_test(data.tables COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/tables_test.py)
 lockstep_script_test(data.texts COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/texts_test.py)
 lockstep_script_test(data.weights COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/weights_test.py)
+target_compile_definitions(data_test PRIVATE PARQUET_FOLDER="${CMAKE_CURRENT_LIST_DIR}/parquet")

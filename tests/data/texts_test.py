@@ -80,8 +80,8 @@ class Texts(unittest.TestCase):
         csv = self.run_it("predict", "runs/r1", "c.jsonl", "--log", "csv").stdout.splitlines()
         self.assertEqual(csv[0], "row,cat,dog")
         self.assertEqual(self.run_it("predict", "runs/r1", code=64).stderr,
-                         "lockstep: predict: expected texts, or CSV or .jsonl files of such, found none; give them after the "
-                         "job\n")
+                         "lockstep: predict: expected texts, or CSV, Parquet or .jsonl files of such, found none; give them "
+                         "after the job\n")
         self.assertEqual(self.run_it("predict", "runs/r1", "--prompt", "meow", code=64).stderr,
                          "lockstep: --prompt: this job classifies texts and continues none; give files of texts instead\n")
 

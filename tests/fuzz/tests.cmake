@@ -47,7 +47,7 @@ endfunction()
 lockstep_fuzz_target(job LINKS lockstep_config)
 lockstep_fuzz_target(overrides LINKS lockstep_config)
 
-foreach(NAME tar archive idx cifar csv image text tokens tokenizer packed index_notes)
+foreach(NAME tar archive idx cifar csv parquet image text tokens tokenizer packed index_notes)
   lockstep_fuzz_target(${NAME} LINKS lockstep_data)
 endforeach()
 

@@ -1,6 +1,7 @@
-// A CSV with a header row, whose columns are what is predicted and what it is predicted from. Columns of numbers and of
-// categories become one feature, `features`, of floats; the target, `label`, is a number, several numbers, or a class.
-// Where a job has several losses, several targets are a feature each, by the names of their columns.
+// A CSV with a header row, or a Parquet file, whose columns are what is predicted and what it is predicted from.
+// Columns of numbers and of categories become one feature, `features`, of floats; the target, `label`, is a number,
+// several numbers, or a class. Where a job has several losses, several targets are a feature each, by the names of
+// their columns.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

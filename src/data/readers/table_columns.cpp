@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "core/nearest.hpp"
+#include "data/parquet/parquet.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::data {
@@ -21,7 +22,7 @@ constexpr std::array<std::string_view, 11> kMissing{"",    "NA",   "N/A",  "n/a"
 void check_header(const TableFile& file) {
   const auto& names = file.header.fields;
   const auto fail = [&](const std::string& what) {
-    throw Error(ExitCode::data, fmt::format("{}:{}: {}", file.path, file.header.line, what));
+    throw Error(ExitCode::data, fmt::format("{}: {}", file.header_place(), what));
   };
   if (names.size() == 1 && names[0].find_first_of(";\t") != std::string::npos) {
     fail(fmt::format("expected commas between the columns, found '{}'; write the file with commas", names[0]));
@@ -53,8 +54,12 @@ std::string TableFile::place(std::size_t row, const std::string& column) const {
   return fmt::format("{}:{}: column '{}'", path, rows[row].line, column);
 }
 
+std::string TableFile::header_place() const {
+  return header.line > 0 ? fmt::format("{}:{}", path, header.line) : path;
+}
+
 TableFile parse_table(std::string_view text, const std::string& path) {
-  TableFile file{path, {}, parse_csv(text, path)};
+  TableFile file{path, {}, is_parquet(text) ? read_parquet(text, path) : parse_csv(text, path)};
   if (file.rows.empty()) {
     throw Error(ExitCode::data, fmt::format("{}: empty; expected a row with the names of the columns", path));
   }
@@ -76,8 +81,8 @@ std::size_t column_called(const TableFile& file, const std::string& name) {
   const auto& names = file.header.fields;
   const auto found = std::find(names.begin(), names.end(), name);
   if (found == names.end()) {
-    throw Error(ExitCode::data, fmt::format("{}:{}: expected a column '{}', found {}{}", file.path, file.header.line,
-                                            name, fmt::join(names, ", "), did_you_mean(name, names)));
+    throw Error(ExitCode::data, fmt::format("{}: expected a column '{}', found {}{}", file.header_place(), name,
+                                            fmt::join(names, ", "), did_you_mean(name, names)));
   }
   return static_cast<std::size_t>(found - names.begin());
 }

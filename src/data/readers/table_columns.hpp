@@ -1,4 +1,4 @@
-// What the columns of a CSV hold: numbers, categories or nothing, judged by all of their rows.
+// What the columns of a table hold: numbers, categories or nothing, judged by all of their rows.
 #pragma once
 
 #include <cstddef>
@@ -18,9 +18,12 @@ struct TableFile {
   std::vector<CsvRow> rows;
   /// Where a value stands: "houses.csv:17: column 'age'".
   [[nodiscard]] std::string place(std::size_t row, const std::string& column) const;
+  /// Where the names of the columns stand: "houses.csv:1", or a Parquet file's path.
+  [[nodiscard]] std::string header_place() const;
 };
 
-/// Throws Error(data) for a file without a header or rows, or with rows of another length than the header's.
+/// Of a CSV or a Parquet file, which its first bytes tell. Throws Error(data) for a file without a header or rows, or
+/// with rows of another length than the header's.
 [[nodiscard]] TableFile parse_table(std::string_view text, const std::string& path);
 
 /// Which column of the header is called so. Throws Error(data) that offers the nearest.

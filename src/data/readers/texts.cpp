@@ -97,7 +97,7 @@ class TextFiles {
   [[nodiscard]] bool has_labels() const { return !source_.label_column.empty(); }
 
   void add(const std::string& path) {
-    if (path.ends_with(".csv")) return add_rows(path);
+    if (path.ends_with(".csv") || path.ends_with(".parquet")) return add_rows(path);
     if (path.ends_with(".jsonl")) return add_lines(path);
     if (!has_labels() && !std::filesystem::is_directory(path)) {
       return texts.push_back({path, whole(path), "", ""});

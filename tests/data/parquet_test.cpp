@@ -1,0 +1,104 @@
+// Parquet as other programs write it (tests/data/parquet/make.py), against CSVs of the same values; and what is
+// refused.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "data/open.hpp"
+#include "data/parquet/encodings.hpp"
+#include "data/parquet/parquet.hpp"
+#include "data/reader_support.hpp"
+#include "lockstep/error.hpp"
+
+namespace lockstep::test {
+namespace {
+
+using data::parse_csv;
+using data::read_parquet;
+
+std::string stored(const std::string& name) {
+  return read_file(std::string(PARQUET_FOLDER) + "/" + name);
+}
+
+std::string refusal(const std::string& bytes) {
+  return message_of(ExitCode::data, [&] { (void)read_parquet(bytes, "t.parquet"); });
+}
+
+class ParquetFile : public testing::TestWithParam<const char*> {};
+
+}  // namespace
+
+TEST_P(ParquetFile, HoldsWhatTheCsvHolds) {
+  const std::string name = GetParam();
+  const auto rows = read_parquet(stored(name + ".parquet"), name), expected = parse_csv(stored(name + ".csv"), name);
+  ASSERT_EQ(rows.size(), expected.size());
+  ASSERT_GT(rows.size(), 100);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    EXPECT_EQ(rows[i].fields, expected[i].fields);
+    EXPECT_EQ(rows[i].line, static_cast<int>(i));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Parquet, ParquetFile,
+                         testing::Values("default", "plain", "deltas", "types", "old", "polars", "duckdb"),
+                         [](const auto& test) { return std::string(test.param); });
+
+TEST(Parquet, DamageIsNamed) {
+  const std::string file = stored("default.parquet");
+  EXPECT_EQ(refusal(file.substr(0, 200)), "t.parquet: damaged: it begins as a Parquet file and does not end as one");
+  EXPECT_EQ(refusal("PAR1\xff\xff\xff\x7fPAR1"), "t.parquet: damaged: its footer is longer than the file");
+  EXPECT_EQ(refusal(std::string("PAR1\1\0\0\0PAR1", 12)), "t.parquet: damaged: its footer ends too early");
+  EXPECT_EQ(refusal(std::string("PAR1\0\1\0\0\0PAR1", 13)),
+            "t.parquet: damaged: its description of itself cannot be read");
+  EXPECT_EQ(refusal(std::string("PAR1\0\0\0\0PARE", 12)), "t.parquet: encrypted; write the file without encryption");
+  std::string pages = file;
+  std::fill(pages.begin() + 4, pages.begin() + 400, '\xee');
+  EXPECT_EQ(refusal(pages), "t.parquet: column 'whole': damaged: its description of itself cannot be read");
+}
+
+TEST(Parquet, WhatIsNotReadIsNamed) {
+  EXPECT_EQ(refusal(stored("lists.parquet")),
+            "t.parquet: column 'tags': expected numbers or texts, found lists or groups of values; write the file "
+            "without it");
+  EXPECT_EQ(
+      refusal(stored("brotli.parquet")),
+      "t.parquet: column 'a': compressed with Brotli, which is not read; write the file with snappy, gzip or zstd");
+}
+
+/// A run of a thousand million values from six bytes.
+TEST(Parquet, RunsEndWithTheirCount) {
+  const std::string run("\x80\x80\x80\x80\x80\x01\x01", 7);
+  data::ByteReader in(run, "short");
+  EXPECT_EQ(data::read_runs(in, 1, 5), std::vector<std::uint32_t>(5, 1));
+}
+
+TEST(Parquet, IsATable) {
+  SourceOptions options;
+  options.kind = SourceKind::table;
+  options.paths = {std::string(PARQUET_FOLDER) + "/polars.parquet"};
+  options.features = {"small", "word"};
+  options.target = {"real"};
+  const auto set = data::open(options);
+  EXPECT_EQ(set->size(), 120);
+  EXPECT_EQ(set->info().columns.at(1).categories.size(), 5);
+  EXPECT_EQ(without(set->name(0), PARQUET_FOLDER), "polars.parquet:1");
+  options.target = {"reel"};
+  EXPECT_EQ(without(message_of(ExitCode::data, [&] { (void)data::open(options); }), PARQUET_FOLDER),
+            "polars.parquet: expected a column 'reel', found whole, small, real, gaps, flag, word, name; did you mean "
+            "'real'?");
+}
+
+TEST(Parquet, TextsAreRead) {
+  SourceOptions options;
+  options.kind = SourceKind::texts;
+  options.paths = {std::string(PARQUET_FOLDER) + "/default.parquet"};
+  options.text_column = "name";
+  options.label_column = "word";
+  options.context = 20;
+  options.bad_samples = BadWhenIndexed::skip;
+  EXPECT_GT(data::open(options)->size(), 60);
+}
+
+}  // namespace lockstep::test
