@@ -75,9 +75,10 @@ struct SourceOptions {
   std::int64_t context = 0;    ///< text, tokens: window length; texts: most tokens of a sample
   std::string text_column = "text";    ///< texts: the column or entry of the text
   std::string label_column = "label";  ///< texts: of the class; empty: texts to predict for
-  double masked = 0;  ///< text, tokens: share of a window that is hidden and predicted; 0: the next token
-                      ///< is predicted instead
-  std::string mask;   ///< csv: the column of masks; empty: none
+  double masked = 0;       ///< text, tokens: share of a window that is hidden and predicted; 0: the next token
+                           ///< is predicted instead
+  double masked_span = 1;  ///< text, tokens: how many tokens are hidden beside each other, on average
+  std::string mask;        ///< csv: the column of masks; empty: none
   std::vector<std::string> classes;  ///< csv: what the numbers of the masks' pixels stand for
   std::vector<std::string> target;   ///< table: columns to predict
   bool targets_apart = false;  ///< table: several are a feature each, by their names, as a job with several losses

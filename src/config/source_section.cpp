@@ -128,7 +128,14 @@ Section<Source> windows() {
       .field("context", &Source::context, number().at_least(1), "length of a window, in tokens")
       .field("masked", &Source::masked, number().above(0).below(1).word("never", 0),
              "hide this share of a window's tokens and predict them, as BERT does; never: predict the next token")
-      .written_if([](const Source& source) { return source.masked > 0; });
+      .written_if([](const Source& source) { return source.masked > 0; })
+      .field("masked_span", &Source::masked_span, number().at_least(1),
+             "how many tokens are hidden beside each other, on average")
+      .written_if([](const Source& source) { return source.masked > 0; })
+      .check({"masked", "masked_span"}, [](const Source& source, const Scope& scope) {
+        if (source.masked > 0 || source.masked_span == 1) return;
+        scope.problem("masked_span", "expected the share of tokens that are hidden in spans, found none; add `masked`");
+      });
 }
 
 Section<Source> texts() {

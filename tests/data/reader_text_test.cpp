@@ -94,6 +94,35 @@ TEST(ReaderText, MaskedTokensArePredicted) {
   for (const DataSet* part : {parts.train.get(), parts.validation.get()}) EXPECT_EQ(part->info().vocabulary, 11);
 }
 
+// Spans hide as many tokens, but beside each other, and all of one alike.
+TEST(ReaderText, MaskedSpans) {
+  const TemporaryFolder folder;
+  write_file(folder / "a.txt", std::string(20'000, 'a') + "bcdefghij");
+  auto options = text(folder / "a.txt", 500);
+  options.masked = 0.2;
+  options.masked_span = 4;
+  const auto set = data::open(options);
+  int hidden = 0, spans = 0, neighbours = 0, alike = 0;
+  for (std::int64_t id = 0; id < set->size() - 1; ++id) {
+    Sample sample;
+    set->read_variant(id, 1, sample);
+    const auto tokens = integers_of(sample[0].tensor), target = integers_of(sample[1].tensor);
+    for (std::size_t i = 0; i < tokens.size(); ++i) {
+      if (target[i] == -100) continue;
+      ++hidden;
+      const bool first = i == 0 || target[i - 1] == -100;
+      spans += static_cast<int>(first);
+      neighbours += static_cast<int>(!first);
+      if (!first) alike += static_cast<int>((tokens[i] == 10) == (tokens[i - 1] == 10));
+    }
+  }
+  const int tokens = static_cast<int>(set->size() - 1) * 500;
+  EXPECT_NEAR(hidden, 0.2 * tokens, 0.02 * tokens);
+  // Spans that touch count as one: they go on with probability 3/4, or another begins, with 0.05 / 0.85.
+  EXPECT_NEAR(static_cast<double>(hidden) / spans, 1 / (0.25 * (1 - 0.05 / 0.85)), 0.4);
+  EXPECT_GT(alike, 0.95 * neighbours);
+}
+
 TEST(ReaderText, EachPairIsSeenAtMostOnceInAnyVariant) {
   const TemporaryFolder folder;
   write_file(folder / "a.txt", counting(100));

@@ -109,12 +109,13 @@ std::string real_text(ParquetType type, const std::string& raw) {
 /// Time units: milliseconds, microseconds and nanoseconds are fields 1, 2 and 3.
 int digits_of(const CompactValue& time) {
   const CompactValue& unit = time.at(2);
-  return unit.fields.empty() ? 3 : unit.fields.front().first * 3;
+  return unit.fields.empty() ? 3 : unit.fields.front() * 3;
 }
 
 void read_logical(const CompactValue& type, ParquetColumn& column) {
   if (type.fields.empty()) return;
-  const auto& [kind, settings] = type.fields.front();
+  const int kind = type.fields.front();
+  const CompactValue& settings = type.elements.front();
   switch (kind) {
     case logical::kText:
     case logical::kEnum:

@@ -73,15 +73,16 @@ CompactValue read_record(ByteReader& in, int depth) {
     const Type type{head & 15U};
     if (type == Type::stop) return record;
     field = head >> 4U != 0 ? field + (head >> 4U) : read_zigzag(in);
-    record.fields.emplace_back(static_cast<int>(field), read_value(in, type, true, depth));
+    record.fields.push_back(static_cast<int>(field));
+    record.elements.push_back(read_value(in, type, true, depth));
   }
 }
 
 }  // namespace
 
 const CompactValue* CompactValue::find(int field) const {
-  const auto found = std::find_if(fields.begin(), fields.end(), [&](const auto& one) { return one.first == field; });
-  return found == fields.end() ? nullptr : &found->second;
+  const auto found = std::find(fields.begin(), fields.end(), field);
+  return found == fields.end() ? nullptr : &elements[static_cast<std::size_t>(found - fields.begin())];
 }
 
 const CompactValue& CompactValue::at(int field) const {

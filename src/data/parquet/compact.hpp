@@ -6,7 +6,6 @@
 
 #include <cstdint>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "data/bytes.hpp"
@@ -18,8 +17,8 @@ class CompactValue {
  public:
   std::int64_t number = 0;  ///< integers; bools as 0 and 1
   std::string bytes;
-  std::vector<CompactValue> elements;                ///< of a list
-  std::vector<std::pair<int, CompactValue>> fields;  ///< of a struct, by number
+  std::vector<CompactValue> elements;  ///< of a list or a struct
+  std::vector<int> fields;             ///< of a struct: the numbers of its elements
 
   /// nullptr: it has no such field.
   [[nodiscard]] const CompactValue* find(int field) const;

@@ -137,7 +137,8 @@ std::unique_ptr<DataSet> open_text(const SourceOptions& source, const IndexOptio
   if (!held) held = hold(std::move(tokens), counter);
   const std::int64_t count = held->size();
   return std::make_unique<TokenWindows>(std::move(held), std::move(info),
-                                        TokenWindows::Options{source.context, source.masked}, 0, count);
+                                        TokenWindows::Options{source.context, source.masked, source.masked_span}, 0,
+                                        count);
 }
 
 }  // namespace lockstep::data

@@ -68,10 +68,19 @@ void TokenWindows::hide(std::int64_t id, std::uint64_t variant, std::span<std::i
   RandomStream random(mix(variant, kStream), static_cast<std::uint64_t>(id));
   const auto mask = static_cast<std::int32_t>(info_.vocabulary - 1);
   const std::size_t always = random.below(static_cast<std::uint32_t>(tokens.size()));
+  // A chain whose share of chosen tokens is `masked`: after a chosen one the span goes on, or another begins.
+  const double goes_on = 1 - 1 / options_.masked_span;
+  const double begins = options_.masked * (1 - goes_on) / (1 - options_.masked * goes_on);
+  bool chosen = false;
+  float how = 0;
   for (std::size_t i = 0; i < tokens.size(); ++i) {
-    const float chance = random.unit(), how = random.unit();
+    const auto chance = static_cast<double>(random.unit());
+    const float drawn = random.unit();
     const auto other = static_cast<std::int32_t>(random.below(static_cast<std::uint32_t>(mask)));
-    const bool chosen = i == always || static_cast<double>(chance) < options_.masked;
+    const bool same_span = chosen && chance < goes_on;
+    const double limit = i == 0 ? options_.masked : chosen ? goes_on + (1 - goes_on) * begins : begins;
+    if (!same_span) how = drawn;
+    chosen = i == always || chance < limit;
     target[i] = chosen ? tokens[i] : kNotMasked;
     if (chosen && how < 0.9F) tokens[i] = how < 0.8F ? mask : other;
   }

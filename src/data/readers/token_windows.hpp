@@ -3,8 +3,9 @@
 //
 // Or, `masked`: tokens of which some are hidden, and as target the hidden ones, kNotMasked elsewhere. Each token is
 // chosen with that probability, in any case one of a window; of those chosen, 80 % become the mask, which is one more
-// token at the end of the vocabulary, 10 % a random token, and 10 % stay (Devlin and others, "BERT", 2019). The draws
-// depend on the window and the variant.
+// token at the end of the vocabulary, 10 % a random token, and 10 % stay (Devlin and others, "BERT", 2019). With
+// `masked_span` L they are chosen in spans, which end after each token with probability 1 / L, and a whole span becomes
+// masks, random tokens, or stays (Joshi and others, "SpanBERT", 2020). The draws depend on the window and the variant.
 //
 // n tokens have n - 1 pairs (token, next token). Window i of variant 0 has the pairs from i * context on; (n - 1) mod
 // context pairs at the end are unused. Another variant starts at an offset below the context that depends on the
@@ -33,7 +34,8 @@ class TokenWindows : public DataSet {
  public:
   struct Options {
     std::int64_t context = 0;
-    double masked = 0;  ///< 0: the next token is the target
+    double masked = 0;       ///< 0: the next token is the target
+    double masked_span = 1;  ///< tokens, on average
   };
   static constexpr std::int32_t kNotMasked = -100;
 

@@ -146,7 +146,8 @@ std::unique_ptr<DataSet> open_tokens(const SourceOptions& source, const IndexOpt
   }
   const std::int64_t size = files->size();
   return std::make_unique<TokenWindows>(std::move(files), std::move(info),
-                                        TokenWindows::Options{source.context, source.masked}, 0, size);
+                                        TokenWindows::Options{source.context, source.masked, source.masked_span}, 0,
+                                        size);
 }
 
 }  // namespace lockstep::data
