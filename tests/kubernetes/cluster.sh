@@ -163,6 +163,8 @@ disabled_plugins = ["io.containerd.snapshotter.v1.btrfs", "io.containerd.snapsho
   sandbox_image = "localhost/pause:test"
   disable_tcp_service = true
   restrict_oom_score_adj = true  # a machine without CAP_SYS_RESOURCE may not lower it
+  enable_cdi = true  # 1.7 or later; an older one ignores it
+  cdi_spec_dirs = ["$1/cdi"]
 [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
   runtime_type = "io.containerd.runc.v2"
 [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]

@@ -2,7 +2,6 @@
 """The image and the chart on a real Kubernetes: two nodes with kubelet, containerd and runc. Pods are deleted, a node
 is drained, the Job is scaled, a job is wrong; in every case the bits are those of the run without Kubernetes."""
 import json
-import re
 import time
 import unittest
 
@@ -224,17 +223,10 @@ class Pods(OnACluster):
         self.assertEqual(run.ranks(), [])
 
     def test_what_pods_wait_for(self):
-        """The command in the notes shows it, while nothing runs."""
         for name, value, why in (("no-image", "image.tag=nowhere", 'Failed to pull image "localhost/lockstep:nowhere"'),
                                  ("no-claim", "persistence.existingClaim=nowhere", 'persistentvolumeclaim "nowhere" not found')):
             with self.subTest(name):
-                began = time.monotonic()
-                self.install(name=name, values=[value])
-                notes = self.cluster.run(self.cluster.helm, "status", name).stdout
-                command = re.search(r"(?m)^waits: +(kubectl .*)", notes)[1]
-                wait_until(lambda command=command, why=why: why in self.cluster.run(
-                    "sh", "-c", f"PATH={self.cluster.bin}:$PATH {command}").stdout, why)
-                print(f"{name}: said after {time.monotonic() - began:.0f} s")
+                self.check_what_it_waits_for(self.install(name=name, values=[value]), why)
 
     def test_a_report_before_the_job(self):
         run = self.install(steps=FEW, values=["cluster.replicas=2", "cluster.spread=required", "cluster.checkHosts=true"])

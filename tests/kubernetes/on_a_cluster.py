@@ -1,8 +1,10 @@
 """The base of the tests on a real cluster."""
 import itertools
+import re
+import time
 import unittest
 
-from cluster import Cluster, Run, quiet_hash
+from cluster import Cluster, Run, quiet_hash, wait_until
 
 STEPS = 1500  # enough for a pod to come back in time
 FEW = 300  # if no pod has to
@@ -28,3 +30,12 @@ class OnACluster(unittest.TestCase):
 
     def check_no_step_was_lost(self, run):
         self.assertEqual([event["step"] for event in run.events("step")], list(range(1, run.steps + 1)))
+
+    def check_what_it_waits_for(self, run, why):
+        """The command in the notes shows it, while nothing runs."""
+        began = time.monotonic()
+        notes = self.cluster.run(self.cluster.helm, "status", run.name).stdout
+        command = f"PATH={self.cluster.bin}:$PATH " + re.search(r"(?m)^waits: +(kubectl .*)", notes)[1]
+        wait_until(lambda: why in self.cluster.run("sh", "-c", command).stdout, why)
+        self.assertEqual({pod["status"]["phase"] for pod in run.pods()}, {"Pending"})
+        print(f"{run.name}: said after {time.monotonic() - began:.0f} s")
