@@ -4,7 +4,9 @@
 #   tests/kubernetes/tools/build.sh [MODULE...]     all modules without a name; prints the folder of the programs
 #
 # A module is a folder with go.mod, go.sum and recipe.sh, which builds into $BIN. It is built again only when one of
-# these changes. The cache is $LOCKSTEP_KUBE_TOOLS, else build/kubernetes-tools; modules come from $GOPROXY.
+# these changes. What two modules need compiles once where both name the same versions: jobset and trainer those of kueue,
+# mpi-operator those of kubernetes. The cache is $LOCKSTEP_KUBE_TOOLS, else build/kubernetes-tools; modules come from
+# $GOPROXY.
 # Exits 77 where there is no Go, or no modules, after a line that says so: the tests count it as skipped.
 set -euo pipefail
 tools=$(cd "$(dirname "$0")" && pwd)
