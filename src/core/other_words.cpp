@@ -64,6 +64,9 @@ constexpr std::array kOtherWords{
     OtherWord{"interpolate", "upsample"},
     OtherWord{"subtract", "sub"},
     OtherWord{"multiply", "mul"},
+    OtherWord{"bmm", "matmul"},
+    OtherWord{"dot", "matmul"},
+    OtherWord{"batchdot", "matmul"},
     OtherWord{"lstmcell", "lstm"},
     OtherWord{"grucell", "gru"},
     // models

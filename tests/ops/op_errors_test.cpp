@@ -121,6 +121,21 @@ TEST_F(OpErrors, ShapesThatDiffer) {
   EXPECT_EQ(refusal("group_norm", Attributes({{"groups", std::int64_t{4}}}), {f32({2, 5, 5, 6})}),
             "group_norm: expected groups that divide the 6 channels, found 4");
   EXPECT_EQ(refusal("group_norm", Attributes({{"groups", std::int64_t{6}}}), {f32({2, 6})}),
+  const Attributes transposed({{"transpose", true}});
+  EXPECT_EQ(refusal("matmul", {}, {f32({2, 3, 4}), f32({2, 5, 6})}),
+            "matmul: expected inputs [batch, ..., m, k] and [batch, ..., k, n], found [2, 3, 4] and [2, 5, 6]");
+  EXPECT_EQ(refusal("matmul", {}, {f32({2, 3, 4}), f32({2, 5, 4})}),
+            "matmul: expected inputs [batch, ..., m, k] and [batch, ..., k, n], found [2, 3, 4] and [2, 5, 4]; these "
+            "fit with transpose: true");
+  EXPECT_EQ(refusal("matmul", transposed, {f32({2, 3, 4}), f32({2, 4, 5})}),
+            "matmul: expected inputs [batch, ..., m, k] and [batch, ..., n, k], found [2, 3, 4] and [2, 4, 5]; these "
+            "fit with transpose: false");
+  EXPECT_EQ(refusal("matmul", {}, {f32({2, 6, 3, 4}), f32({2, 5, 4, 3})}),
+            "matmul: expected inputs [batch, ..., m, k] and [batch, ..., k, n], found [2, 6, 3, 4] and [2, 5, 4, 3]");
+  EXPECT_EQ(refusal("matmul", {}, {f32({2, 4}), f32({2, 4})}),
+            "matmul: expected inputs [batch, ..., m, k] and [batch, ..., k, n], found [2, 4] and [2, 4]");
+  EXPECT_EQ(refusal("matmul", {}, {f32({2, 3, 4}), i32({2, 4, 3})}),
+            "matmul: expected inputs of f32, found [2, 3, 4] of f32 and [2, 4, 3] of i32");
             "group_norm: expected groups of at least two elements, found one in each of the 6 groups of [2, 6]");
   EXPECT_EQ(refusal("mean_squared_error", {}, {f32({2, 3}), f32({2, 4})}),
             "mean_squared_error: expected a prediction and a target of one shape and of f32, found [2, 3] of f32 and "

@@ -177,6 +177,11 @@ def joining_cases():
                          [left, right, {op: {"inputs": ["left_conv", "right_conv", "left_conv"]}}, *HEAD], data=PAIRS)
     yield image_case("sub: two images", [left, right, {"sub": {"inputs": ["left_conv", "right_conv"]}}, *HEAD],
                      data=PAIRS)
+    square = [left, right, {"matmul": {"inputs": ["left_conv", "right_conv"], "transpose": True}, "name": "rows"}]
+    yield image_case("matmul: two images, transposed", [*square, *HEAD],
+                     [{"model.layers.2.matmul.inputs": ["right_conv", "left_conv"]}], data=PAIRS)
+    yield image_case("matmul: its own product", [*square, {"matmul": {"inputs": ["rows", "left_conv"]}}, *HEAD],
+                     data=PAIRS)
     for axis in (-1, 1, 2):
         other = {-1: 1, 1: 2, 2: 1}[axis]
         yield image_case(f"concat: axis {axis}",

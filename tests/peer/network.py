@@ -30,7 +30,7 @@ def first_values(name, shape):
     return values.astype(numpy.float32)
 
 
-PRODUCTS = {"linear", "conv", "conv_transpose", "attention"}  # with precision: bf16 or fp16, the inputs of these ops are rounded
+PRODUCTS = {"linear", "conv", "conv_transpose", "attention", "matmul"}  # with precision: bf16 or fp16, the inputs of these ops are rounded
 
 
 class Layer:

@@ -257,6 +257,7 @@ OPS = {
     "class_token": class_token,
     "position_embedding": position_embedding,
     "prelu": prelu,
+    "matmul": lambda layer, first, second: first @ (second.mT if layer["transpose"] else second),
     "relu": lambda layer, x: F.relu(x),
     "relu6": lambda layer, x: F.relu6(x),
     "reshape": lambda layer, x: x.reshape(x.shape[0], *layer["shape"]),
