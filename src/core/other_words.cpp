@@ -117,6 +117,7 @@ constexpr std::array kOtherWords{
     OtherWord{"polynomiallr", "polynomial"},
     OtherWord{"polynomialdecay", "polynomial"},
     OtherWord{"onecyclelr", "one_cycle"},
+    OtherWord{"reducelronplateau", "plateau"},
     OtherWord{"lr", "learning_rate"},
     // the rest of a job
     OtherWord{"gpu", "cuda"},

@@ -297,8 +297,29 @@ def wsd(optimizer, settings, rate, left, course, warmup):
     return lr_scheduler.LambdaLR(optimizer, share)
 
 
+class Plateau:
+    """ReduceLROnPlateau behind a warm-up, whose evaluations do not count."""
+
+    def __init__(self, optimizer, settings, rate, left, course, warmup):
+        self.metric, self.warmup, self.steps = settings["metric"], warmup, 0
+        self.rise = lr_scheduler.LambdaLR(optimizer, lambda step: (step + 1) / warmup) if warmup else None
+        self.after = lr_scheduler.ReduceLROnPlateau(
+            optimizer, "min" if self.metric == "loss" else "max", settings["factor"], settings["patience"] - 1,
+            settings["min_delta"], "abs", settings["cooldown"], settings["min_rate"], eps=0)
+
+    def step(self):
+        self.steps += 1
+        if self.steps < self.warmup:
+            self.rise.step()
+
+    def evaluated(self, metrics):
+        if self.steps >= self.warmup:
+            self.after.step(metrics[self.metric])
+
+
 SCHEDULES = {"constant": constant, "linear": linear, "cosine": cosine, "steps": steps, "exponential": exponential,
-             "polynomial": polynomial, "one_cycle": one_cycle, "cosine_restarts": cosine_restarts, "wsd": wsd}
+             "polynomial": polynomial, "one_cycle": one_cycle, "cosine_restarts": cosine_restarts, "wsd": wsd,
+             "plateau": Plateau}
 
 
 def rate_settings(job, forms):
@@ -314,7 +335,7 @@ def scheduler(optimizer, job, forms, course):
     peak, warmup, schedule, settings = rate_settings(job, forms)
     warmup = course.length(warmup)
     after = SCHEDULES[schedule](optimizer, settings, peak, course.steps - warmup, course, warmup)
-    if warmup == 0:
+    if warmup == 0 or schedule == "plateau":
         return after
     for group in optimizer.param_groups:  # a scheduler takes the current rate as the initial one
         group["lr"] = group["initial_lr"] = peak
