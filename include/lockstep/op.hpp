@@ -23,6 +23,7 @@
 
 namespace lockstep {
 
+class GraphBuilder;
 struct GpuKernelOptions;  // for lockstep's own GPU kernels
 
 enum class Mode : std::uint8_t { training, inference };
@@ -200,6 +201,12 @@ class OpDef {
   /// expected and what was found; the builder adds the name of the node and its place in the job file.
   std::function<Signature(const Attributes&, std::span<const TensorSpec> inputs)> infer;
   std::function<Cost(const Attributes&, std::span<const TensorSpec> inputs, const Signature&)> cost;
+
+  /// Where a layer with such attributes is made of other ops (a bidirectional one, of two of one direction): adds their
+  /// nodes, whose names begin with `name` and a dot, and returns the output, called `name`. None: a node of this op.
+  std::function<std::optional<ValueId>(GraphBuilder&, const std::vector<ValueId>& inputs, const Attributes&,
+                                       const std::string& name)>
+      compose;
 
   std::map<DeviceKind, KernelFactory> kernels;
   /// On these devices the factory is also asked for kernels with low-precision tensors (bf16, f16), and returns null if
