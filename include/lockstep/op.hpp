@@ -187,6 +187,9 @@ class OpDef {
   bool root = false;         ///< metrics: reported as the root of sum / sum (rmse)
   /// Metrics: what is reported of the sums over all samples, of each value and, last, of the count (r2, mean_iou).
   std::function<double(std::span<const double> sums)> report;
+  /// Metrics of all samples together, which no sums tell (auc): what is reported of the first output's values,
+  /// [samples, values] in the order of the samples' numbers. Evaluations only: a training step does not report it.
+  std::function<double(std::span<const float> values, std::size_t samples)> of_samples;
   /// Metrics that also have a value for each class, reported as CLASS/NAME where classes have names (Node::classes):
   /// the values, NaN for a class that does not occur.
   struct OfClass {

@@ -110,6 +110,11 @@ TEST_F(OpErrors, LengthsMustFit) {
       "attention: expected an input [batch, time, ...] and lengths [batch] of i32, found [2, 5, 6] and [3] of i32");
 }
 
+TEST_F(OpErrors, MoreLabelsThanAreSorted) {
+  EXPECT_EQ(refusal("auc", {}, {f32({2, 28, 28, 1}), f32({2, 28, 28, 1})}),
+            "auc: expected at most 200 labels a sample, found 784; of masks use iou");
+}
+
 TEST_F(OpErrors, LengthsOfOneDirection) {
   EXPECT_EQ(refusal("lstm", Attributes({{"features", std::int64_t{4}}}), {f32({2, 5, 6}), i32({2})}),
             "lstm: expected one input, since a step sees only those before it and needs no lengths, found 2; give only "
