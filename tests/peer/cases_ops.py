@@ -275,8 +275,7 @@ def sequence_cases():
         yield text_case(f"{op}: text", [{op: 14}])
         yield text_case(f"{op}: two layers", [{op: 9}, {op: 14}])
         yield text_case(f"{op}: no bias", [{op: {"features": 14, "bias": False}}])
-        yield text_case(f"{op}: both directions", [{op: {"features": 7, "bidirectional": True}}],
-                        [{f"model.layers.1.{op}": {"features": 14}}])
+        yield text_case(f"{op}: both directions", [{op: {"features": 7, "bidirectional": True}}])
     yield from cases_of_lengths()
     yield text_case("attention: large scores", [{"linear": 36}, {"scale": 5.0}, {"attention": 2}])
     long = {"tokens": 11, "context": 70, "samples": 16}

@@ -62,7 +62,7 @@ def loss_cases():
     yield of("binary_cross_entropy of labels", [*MLP[:-1], {"linear": 1}], IMAGES | {"classes": 2},
              {"binary_cross_entropy": settings}, [{"loss.binary_cross_entropy.positive_weight": 2.501},
                                                   {"loss.binary_cross_entropy.label_smoothing": 0.1001}],
-             metrics=["binary_accuracy", "precision", "recall", "f1"])
+             metrics=["auc", "binary_accuracy", "precision", "recall", "f1"])
     yield of("binary_cross_entropy of large logits", [*MLP[:-1], {"linear": 1}, {"scale": 30.0}],
              IMAGES | {"classes": 2}, "binary_cross_entropy", [{"model.layers.4.scale": 30.01}], learning_rate=1e-4)
     yield of("one class", [*MLP[:-1], {"linear": 1}], IMAGES | {"classes": 1}, "cross_entropy", learning_rate=0.1,
@@ -151,11 +151,11 @@ def plateau_cases():
                     validation=16, evaluate=1)
 
     falling = {"factor": 0.5, "patience": 2, "min_delta": 100}
-    yield of("", falling, {"factor": 0.501}, {"patience": 3}, {"min_delta": 0})
-    cooling = falling | {"patience": 1, "cooldown": 1, "min_rate": 0.02}
-    yield of(", cool-down, lowest rate, warm-up", cooling, {"cooldown": 0}, {"min_rate": 0.0201}, warmup="2 steps")
+    yield of("", falling, {"factor": 0.501}, {"patience": 3})
+    cooling = falling | {"patience": 1, "cooldown": 1, "min_rate": 0.06}
+    yield of(", cool-down, lowest rate, warm-up", cooling, {"cooldown": 0}, {"min_rate": 0.0601}, warmup="2 steps")
     yield of(" of accuracy", falling | {"metric": "accuracy"}, {"patience": 1})
-    yield of(", not reached", {"min_delta": 0, "patience": 1}, {"min_delta": 100})
+    yield of(", not reached", {"min_delta": 0, "patience": 1}, {"min_delta": 100}, peak=0.02)
 
 
 def schedule_cases():

@@ -389,6 +389,15 @@ ELEMENT_METRICS = {
 }
 
 
+def area_under_curve(values, targets):
+    """Of all pairs of a positive and a negative, how many are in this order; equal ones count half."""
+    positive, negative = values[targets > 0.5][:, None], values[targets <= 0.5]
+    return ((positive > negative).double() + (positive == negative).double() / 2).mean().item()
+
+
+OF_EVALUATIONS = {"auc": area_under_curve}  # steps do not report these
+
+
 class Peer:
     """The job's run in PyTorch. `narrow` and `distorted`: see network.Network."""
 
@@ -501,7 +510,7 @@ class Peer:
         return torch.nn.utils.clip_grad_norm_(self.trained.values(), clip, CONVENTIONS["clip_by"]).item()
 
     def metrics(self, rows, labels, loss):
-        names = self.job.get("metrics", [])
+        names = [name for name in self.job.get("metrics", []) if name not in OF_EVALUATIONS]
         if self.loss_name != "cross_entropy":
             return {name: ELEMENT_METRICS[name](rows.flatten(), labels) for name in names}
         counts = labels != self.loss_settings.get("ignored_index", -100)
@@ -516,7 +525,10 @@ class Peer:
         total, count = LOSSES[self.loss_name](prediction, sample[self.target], self.loss_settings)
         loss = total.item() / count
         self.net.training = True
-        return {"loss": loss} | self.metrics(prediction.flatten(0, -2), sample[self.target].flatten(), loss)
+        rows, targets = prediction.flatten(0, -2), sample[self.target].flatten()
+        areas = {name: OF_EVALUATIONS[name](rows.flatten(), targets) for name in self.job.get("metrics", [])
+                 if name in OF_EVALUATIONS}
+        return {"loss": loss} | areas | self.metrics(rows, targets, loss)
 
     def state(self):
         """Copies of everything that a checkpoint holds, by its names."""
