@@ -20,7 +20,8 @@ class GraphBuilder {
   /// Declares an input. `sample`: its type and shape without the batch dimension.
   ValueId input(const std::string& name, const TensorSpec& sample);
 
-  /// Appends a node and returns its first output. Missing attributes get the op's defaults. An empty name becomes
+  /// Appends a node, or those that a layer is made of (OpDef::compose), and returns its first output. Missing
+  /// attributes get the op's defaults. An empty name becomes
   /// "<op><n>", where n counts the nodes of that op from 1. The attribute `tied: <node>` shares that node's weight.
   /// Throws Error(configuration) with the node's name, what was expected and what was found.
   ValueId apply(const std::string& op, const std::vector<ValueId>& inputs, Attributes attributes = {},

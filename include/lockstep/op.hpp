@@ -23,6 +23,7 @@
 
 namespace lockstep {
 
+class GraphBuilder;
 struct GpuKernelOptions;  // for lockstep's own GPU kernels
 
 enum class Mode : std::uint8_t { training, inference };
@@ -186,6 +187,9 @@ class OpDef {
   bool root = false;         ///< metrics: reported as the root of sum / sum (rmse)
   /// Metrics: what is reported of the sums over all samples, of each value and, last, of the count (r2, mean_iou).
   std::function<double(std::span<const double> sums)> report;
+  /// Metrics of all samples together, which no sums tell (auc): what is reported of the first output's values,
+  /// [samples, values] in the order of the samples' numbers. Evaluations only: a training step does not report it.
+  std::function<double(std::span<const float> values, std::size_t samples)> of_samples;
   /// Metrics that also have a value for each class, reported as CLASS/NAME where classes have names (Node::classes):
   /// the values, NaN for a class that does not occur.
   struct OfClass {
@@ -200,6 +204,12 @@ class OpDef {
   /// expected and what was found; the builder adds the name of the node and its place in the job file.
   std::function<Signature(const Attributes&, std::span<const TensorSpec> inputs)> infer;
   std::function<Cost(const Attributes&, std::span<const TensorSpec> inputs, const Signature&)> cost;
+
+  /// Where a layer with such attributes is made of other ops (a bidirectional one, of two of one direction): adds their
+  /// nodes, whose names begin with `name` and a dot, and returns the output, called `name`. None: a node of this op.
+  std::function<std::optional<ValueId>(GraphBuilder&, const std::vector<ValueId>& inputs, const Attributes&,
+                                       const std::string& name)>
+      compose;
 
   std::map<DeviceKind, KernelFactory> kernels;
   /// On these devices the factory is also asked for kernels with low-precision tensors (bf16, f16), and returns null if

@@ -44,6 +44,24 @@ BestValue read_best(const Json& json, const char* key) {
   return {json.at(key).at("metric").get<std::string>(), read_double(json.at(key).at("value"))};
 }
 
+Json schedule_json(const Progress& p) {
+  const ScheduleMemory& memory = p.schedule_memory;
+  return {{"best", to_json(p.schedule_best)},
+          {"without_improvement", memory.without_improvement},
+          {"cooldown", memory.cooldown},
+          {"falls", memory.falls}};
+}
+
+// Only jobs whose schedule follows evaluations have one.
+void read_schedule(const Json& json, Progress& p) {
+  if (!json.contains("schedule")) return;
+  const Json& schedule = json.at("schedule");
+  p.schedule_best = read_best(schedule, "best");
+  p.schedule_memory = {integer_of<std::int64_t>(schedule.at("without_improvement")),
+                       integer_of<std::int64_t>(schedule.at("cooldown")),
+                       integer_of<std::int64_t>(schedule.at("falls"))};
+}
+
 Json to_json(const optim::LossScale& scale) {
   return {{"scale", scale.scale}, {"good_updates", scale.good_updates}, {"skipped", scale.skipped}};
 }
@@ -76,6 +94,7 @@ void write_progress(const Progress& p, Json& json) {
   json["best"] = to_json(p.best);
   json["stop_best"] = to_json(p.stop_best);
   json["evaluations_without_improvement"] = p.evaluations_without_improvement;
+  if (!p.schedule_best.metric.empty() || p.schedule_memory != ScheduleMemory{}) json["schedule"] = schedule_json(p);
   json["finished"] = p.finished;
   if (p.learning_rate_factor != 1) json["learning_rate_factor"] = p.learning_rate_factor;
   json["metrics"] = Json::object();
@@ -107,6 +126,7 @@ Progress read_progress(const Json& json) {
   p.best = read_best(json, "best");
   p.stop_best = read_best(json, "stop_best");
   p.evaluations_without_improvement = integer_of<std::int64_t>(json.at("evaluations_without_improvement"));
+  read_schedule(json, p);
   json.at("finished").get_to(p.finished);
   p.learning_rate_factor = json.value("learning_rate_factor", 1.0);
   for (const auto& [name, value] : json.at("metrics").items()) p.metrics[name] = read_double(value);

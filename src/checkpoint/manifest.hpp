@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "lockstep/schedule.hpp"
 #include "lockstep/tensor.hpp"
 #include "optim/loss_scaling.hpp"
 
@@ -41,6 +42,8 @@ struct Progress {
   BestValue best;          ///< of `checkpoint.best`
   BestValue stop_best;     ///< of `early_stop.metric`
   std::int64_t evaluations_without_improvement = 0;
+  BestValue schedule_best;  ///< of the metric that the schedule follows
+  ScheduleMemory schedule_memory;
   bool finished = false;                  ///< ended by early stopping or a callback, before the last step
   double learning_rate_factor = 1;        ///< set by a callback
   std::map<std::string, double> metrics;  ///< of the last evaluation

@@ -11,6 +11,7 @@
 #include <optional>
 #include <utility>
 
+#include "ops/auc/area_under_curve.hpp"
 #include "telemetry/text.hpp"
 
 namespace lockstep::cli {
@@ -92,23 +93,6 @@ struct Counts {
   std::vector<std::int64_t> actual, predicted, right;
 };
 
-/// By the sum of the positives' ranks (Mann and Whitney, 1947); equal scores share the mean of their ranks.
-std::optional<double> area_under_curve(std::vector<std::pair<double, bool>> scores) {
-  std::sort(scores.begin(), scores.end());
-  double positives = 0, ranks = 0;
-  for (std::size_t i = 0, end = 0; i < scores.size(); i = end) {
-    double equal_positives = 0;
-    for (end = i; end < scores.size() && scores[end].first == scores[i].first; ++end) {
-      equal_positives += scores[end].second ? 1 : 0;
-    }
-    positives += equal_positives;
-    ranks += equal_positives * static_cast<double>(i + 1 + end) / 2;
-  }
-  const double negatives = static_cast<double>(scores.size()) - positives;
-  if (positives == 0 || negatives == 0) return std::nullopt;
-  return (ranks - positives * (positives + 1) / 2) / (positives * negatives);
-}
-
 /// `is(sample, k)`: whether a sample is of class or label k; nullopt if it does not count.
 void add_areas(const Judged& judged, const std::function<std::optional<bool>(std::size_t, std::size_t)>& is,
                std::vector<DetailsRow>& rows) {
@@ -120,7 +104,7 @@ void add_areas(const Judged& judged, const std::function<std::optional<bool>(std
       if (std::isnan(judged.values(i)[k])) return;
       scores.emplace_back(judged.values(i)[k], *found);
     }
-    rows[k].auc = area_under_curve(std::move(scores));
+    rows[k].auc = ops::area_under_curve(std::move(scores));
   }
 }
 

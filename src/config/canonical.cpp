@@ -38,13 +38,23 @@ void keep_file_names(Json& data) {
   }
 }
 
+/// Whether the learning rate depends on evaluations: whether its schedule has a metric.
+bool rate_follows_evaluations(const Json& job) {
+  const Json::json_pointer where("/learning_rate/schedule");
+  if (!job.contains(where)) return false;
+  const Json& schedule = job.at(where);
+  return std::any_of(schedule.begin(), schedule.end(),
+                     [](const Json& settings) { return settings.is_object() && settings.contains("metric"); });
+}
+
 /// Keeps exactly what the parameters at a given step depend on, so that a run can be resumed elsewhere.
 ///
 /// Left out: what only names or reports the run (name, run_directory, telemetry, checkpoint, test data), the paths of
 /// plugins, whose contents checkpoints compare, what lets a
 /// run continue that would otherwise end (data.bad_samples: up to that point nothing differs), and what changes only
 /// the speed (threads, devices, balance, timeout, buckets, blocks, parts and sharding, cache and prefetching). When, on
-/// what and by which metrics to evaluate matters only if early_stop may end the run. Kept although they look like
+/// what and by which metrics to evaluate matters only if early_stop may end the run, or the learning rate follows the
+/// evaluations. Kept although they look like
 /// limits: epochs and steps, since schedules depend on them. Only the last component of a path is kept: the contents of
 /// files are covered by the data set's own digest. Of `exact` it only matters whether it is `never`: required and
 /// preferred sum in the same order. Devices and libraries are compared by the fingerprint.
@@ -62,11 +72,12 @@ Json what_counts(const Json& whole) {
     }
   }
   job["exact"] = job["exact"] != "never";
-  if (!job.contains("early_stop")) {
+  if (!job.contains("early_stop") && !rate_follows_evaluations(job)) {
     job.erase("evaluate");
     job.erase("metrics");
     if (job["optimizer"].contains("average")) job["optimizer"]["average"].erase("evaluate");
-  } else {
+  }
+  if (job.contains("early_stop")) {
     job["early_stop"].erase("restore_best");
     if (job["early_stop"].value("min_delta", 0.0) == 0) job["early_stop"].erase("min_delta");  // absent in earlier jobs
   }

@@ -255,6 +255,11 @@ Is<Job> job_section(const Catalogue& catalogue) {
              [](const Job& job, const Scope& scope) {
                if (job.early_stop) check_metric(job, scope, "early_stop.metric", job.early_stop->metric);
              })
+      .check({"metrics", "learning_rate", "data", "evaluate"},
+             [](const Job& job, const Scope& scope) {
+               const Attributes& schedule = job.learning_rate.schedule.attributes;
+               if (schedule.has("metric")) check_metric(job, scope, "learning_rate.schedule", schedule.text("metric"));
+             })
       .check({"metrics", "checkpoint", "data", "evaluate"}, [](const Job& job, const Scope& scope) {
         if (!job.checkpoint.never) check_metric(job, scope, "checkpoint.best", job.checkpoint.best);
       });

@@ -23,8 +23,11 @@ Is<ScheduleOptions> schedule_section(const Catalogue& catalogue) {
 
 std::string final_problem(const Rate& rate) {
   const Attributes& schedule = rate.schedule.attributes;
-  if (!schedule.has("final") || schedule.number("final") <= rate.peak) return "";
-  return fmt::format("expected a final rate of at most the peak, {}, found {}", rate.peak, schedule.number("final"));
+  for (const auto& [key, called] : {std::pair{"final", "final rate"}, {"min_rate", "min_rate"}}) {
+    if (!schedule.has(key) || schedule.number(key) <= rate.peak) continue;
+    return fmt::format("expected a {} of at most the peak, {}, found {}", called, rate.peak, schedule.number(key));
+  }
+  return "";
 }
 
 void check_final(const Rate& rate, const Scope& scope) {

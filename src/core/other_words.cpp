@@ -64,6 +64,9 @@ constexpr std::array kOtherWords{
     OtherWord{"interpolate", "upsample"},
     OtherWord{"subtract", "sub"},
     OtherWord{"multiply", "mul"},
+    OtherWord{"bmm", "matmul"},
+    OtherWord{"dot", "matmul"},
+    OtherWord{"batchdot", "matmul"},
     OtherWord{"lstmcell", "lstm"},
     OtherWord{"grucell", "gru"},
     // models
@@ -114,6 +117,7 @@ constexpr std::array kOtherWords{
     OtherWord{"polynomiallr", "polynomial"},
     OtherWord{"polynomialdecay", "polynomial"},
     OtherWord{"onecyclelr", "one_cycle"},
+    OtherWord{"reducelronplateau", "plateau"},
     OtherWord{"lr", "learning_rate"},
     // the rest of a job
     OtherWord{"gpu", "cuda"},

@@ -189,6 +189,12 @@ std::string slice(const Call& c) {
   return fmt::format("{}.narrow({}, {}, {})", c.inputs[0], c.axis(ours), begin, c.output()[ours]);
 }
 
+/// Over the last two dimensions of ours, also of images.
+std::string matmul(const Call& c) {
+  const char* const transposed = c.attributes().boolean("transpose") ? ".mT" : "";
+  return c.from_last(fmt::format("({} @ {}{})", c.last(0), c.last(1), transposed));
+}
+
 TorchFunction over_axis(const std::string& name, const std::string& op) {
   return [=](const Call& c) {
     if (c.inputs.size() > 1) return c.from_last(counted(c, op == "max"));
@@ -304,6 +310,7 @@ const std::map<std::string, TorchFunction>& torch_functions() {
       {"linear", linear},
       {"lstm", recurrent("lstm", 2)},
       {"mask", [](const Call& c) { return c.from_last(with_padding(c, "0.0")); }},
+      {"matmul", matmul},
       {"max", over_axis("amax", "max")},
       {"max_pool", max_pool},
       {"mean", over_axis("mean", "mean")},

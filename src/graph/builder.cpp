@@ -93,7 +93,9 @@ std::int32_t GraphBuilder::add_node(const std::string& op, const std::vector<Val
       throw Error(ExitCode::configuration,
                   definition.min_inputs == definition.max_inputs
                       ? fmt::format("{}: expected {} input(s), found {}", op, definition.min_inputs, count)
-                      : fmt::format("{}: expected at least {} input(s), found {}", op, definition.min_inputs, count));
+                  : count < definition.min_inputs
+                      ? fmt::format("{}: expected at least {} input(s), found {}", op, definition.min_inputs, count)
+                      : fmt::format("{}: expected at most {} input(s), found {}", op, definition.max_inputs, count));
     }
     std::vector<TensorSpec> specs;
     for (const ValueId id : inputs) specs.push_back(spec(id));
@@ -119,6 +121,16 @@ std::int32_t GraphBuilder::add_node(const std::string& op, const std::vector<Val
 
 ValueId GraphBuilder::apply(const std::string& op, const std::vector<ValueId>& inputs, Attributes attributes,
                             const std::string& name) {
+  if (const auto& compose = ops_.at(op).compose) {
+    const std::map<std::string, int> before = counts_;
+    const std::string own = unique_name(op, name);
+    const std::map<std::string, int> counts = counts_;  // its parts do not count: later layers keep their names
+    if (const auto output = compose(*this, inputs, attributes, own)) {
+      counts_ = counts;
+      return *output;
+    }
+    counts_ = before;
+  }
   const std::int32_t node = add_node(op, inputs, std::move(attributes), name);
   if (extend_) {
     const std::map<std::string, int> counts = counts_;  // what is added does not count: later layers keep their names

@@ -38,14 +38,15 @@ class LayerList {
     for (const auto& name : layer.inputs) inputs.push_back(name == "previous" ? previous(layer) : find(layer, name));
     builder_.begin_block(layer.block);
     builder_.begin_part(layer.part);
-    const std::size_t node = builder_.graph().nodes.size();
+    const int count = ++counts_[layer.op];
+    const std::string name = layer.name.empty() ? fmt::format("{}{}", layer.op, count) : layer.name;
     try {
-      previous_ = builder_.apply(layer.op, inputs, layer.attributes, layer.name);
+      previous_ = builder_.apply(layer.op, inputs, layer.attributes, name);
     } catch (const Error& error) {
       if (error.code() != ExitCode::configuration) throw;
       fail_at(layer.place, error.what());
     }
-    names_.emplace_back(builder_.graph().nodes.at(node).name, previous_);
+    names_.emplace_back(name, previous_);
   }
   [[nodiscard]] ValueId result() const { return previous_; }
   /// Of the inputs and of all layers so far.
@@ -71,6 +72,7 @@ class LayerList {
 
   GraphBuilder& builder_;
   Names names_;
+  std::map<std::string, int> counts_;  ///< layers so far, by op
   ValueId previous_ = -1;
 };
 

@@ -22,11 +22,19 @@ LearningRate::LearningRate(const LearningRateOptions& options, const ScheduleReg
   }
 }
 
-double LearningRate::at(std::int64_t step) const {
+double LearningRate::at(std::int64_t step, const ScheduleMemory& memory) const {
   if (step < warmup_) return peak_ * static_cast<double>(step + 1) / static_cast<double>(warmup_);
   const std::int64_t since_warmup = step - warmup_, length = std::max<std::int64_t>(steps_ - warmup_, 1);
   const double progress = std::min(1.0, static_cast<double>(since_warmup) / static_cast<double>(length));
-  return schedule_.rate(settings_, {peak_, progress, step, steps_per_epoch_, since_warmup, length});
+  return schedule_.rate(settings_, {peak_, progress, step, steps_per_epoch_, since_warmup, length, memory});
+}
+
+bool LearningRate::follows_evaluation(std::int64_t steps) const {
+  return schedule_.evaluated && steps >= warmup_;
+}
+
+void LearningRate::evaluated(bool improved, ScheduleMemory& memory) const {
+  schedule_.evaluated(settings_, improved, memory);
 }
 
 }  // namespace lockstep::optim

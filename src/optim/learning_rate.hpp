@@ -14,8 +14,16 @@ class LearningRate {
   LearningRate(const LearningRateOptions& options, const ScheduleRegistry& schedules, std::int64_t batch_size,
                std::int64_t steps, std::int64_t steps_per_epoch);
 
-  /// The rate of step 0, 1, ... The warm-up rises linearly and reaches the peak at its last step.
-  [[nodiscard]] double at(std::int64_t step) const;
+  /// The rate of step 0, 1, ... The warm-up rises linearly and reaches the peak at its last step. `memory`: of a
+  /// schedule that follows evaluations.
+  [[nodiscard]] double at(std::int64_t step, const ScheduleMemory& memory = {}) const;
+  /// Whether the schedule follows an evaluation after this many steps: by metric(), where a value is an improvement if
+  /// it is better by more than min_delta().
+  [[nodiscard]] bool follows_evaluation(std::int64_t steps) const;
+  [[nodiscard]] const std::string& metric() const { return settings_.text("metric"); }
+  [[nodiscard]] double min_delta() const { return settings_.has("min_delta") ? settings_.number("min_delta") : 0; }
+  /// After an evaluation that it follows.
+  void evaluated(bool improved, ScheduleMemory& memory) const;
   [[nodiscard]] double peak() const { return peak_; }
 
  private:

@@ -79,6 +79,7 @@ std::chrono::milliseconds stalled_after(const EvaluationOptions& options) {
 }  // namespace
 
 double metric_value(const OpDef& metric, std::span<const double> sums) {
+  if (metric.of_samples) return sums[0];
   if (metric.report) return metric.report(sums);
   const double mean = sums[1] > 0 ? sums[0] / sums[1] : 0;
   if (metric.root) return std::sqrt(mean);
@@ -190,6 +191,7 @@ std::map<std::string, double> Evaluation::run(const exec::ModelValues& model, st
     gather(rows, operation);
     gather_whole_numbers(operation);
     sums = sums_of(rows);
+    take_metrics_of_samples(rows, sums);
     sums.insert(sums.end(), whole_sums_.begin(), whole_sums_.end());
   }
   if (is_cut()) {
@@ -281,6 +283,20 @@ std::vector<double> Evaluation::sums_of(const std::vector<float>& rows) const {
     for (std::size_t c = 0; c < columns(); ++c) sums[c] += static_cast<double>(rows[at + c]);
   }
   return sums;
+}
+
+void Evaluation::take_metrics_of_samples(const std::vector<float>& rows, std::vector<double>& sums) const {
+  for (std::size_t m = 0; m < graph_.metrics.size(); ++m) {
+    const auto& of_samples = graph_.nodes[static_cast<std::size_t>(graph_.metrics[m])].op->of_samples;
+    if (!of_samples) continue;
+    const MetricPlace& place = places_[m];
+    const auto samples = static_cast<std::size_t>(samples_);
+    std::vector<float> values(samples * place.values);
+    for (std::size_t s = 0; s < samples; ++s) {
+      std::copy_n(rows.data() + s * columns() + place.first, place.values, values.data() + s * place.values);
+    }
+    sums[place.first] = of_samples(values, samples);
+  }
 }
 
 std::map<std::string, double> Evaluation::metrics_of(std::span<const double> sums) const {

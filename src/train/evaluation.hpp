@@ -62,6 +62,8 @@ class Evaluation {
   void gather(std::vector<float>& rows, const Operation& operation) const;
   void gather_whole_numbers(const Operation& operation);
   [[nodiscard]] std::vector<double> sums_of(const std::vector<float>& rows) const;
+  /// Writes the value of each metric of all samples together over the sum of its first column.
+  void take_metrics_of_samples(const std::vector<float>& rows, std::vector<double>& sums) const;
   /// `sums`: of the columns, then of the whole numbers.
   [[nodiscard]] std::map<std::string, double> metrics_of(std::span<const double> sums) const;
 
@@ -88,7 +90,7 @@ class Evaluation {
 };
 
 /// Of the sums of a metric's values and, last, of its count: sum / count, or its exp or root, or what the metric
-/// reports.
+/// reports; of a metric of all samples together, the first.
 [[nodiscard]] double metric_value(const OpDef& metric, std::span<const double> sums);
 /// Adds what a metric reports, by name: "accuracy", or of one with a value for each class "mean_iou" and "circle/iou".
 void add_metric(const Node& node, std::span<const double> sums, std::map<std::string, double>& metrics);

@@ -79,6 +79,19 @@ std::string padding_as_text(const Graph& graph) {
   return "";
 }
 
+std::string never_evaluated(const Graph& graph, const input::PreparedData& data) {
+  if (data.validation) return "";
+  for (const std::int32_t metric : graph.metrics) {
+    const Node& node = graph.nodes[static_cast<std::size_t>(metric)];
+    if (!node.op->of_samples) continue;
+    return fmt::format(
+        "metric '{}' is of a whole set, so steps do not report it, and there is no data.validation to "
+        "evaluate it on",
+        node.op->name);
+  }
+  return "";
+}
+
 }  // namespace
 
 std::vector<std::string> job_warnings(const Graph& graph, const input::PreparedData& data) {
@@ -89,6 +102,7 @@ std::vector<std::string> job_warnings(const Graph& graph, const input::PreparedD
   }
   warnings.push_back(statistics_of_one_sample(graph));
   warnings.push_back(padding_as_text(graph));
+  warnings.push_back(never_evaluated(graph, data));
   std::erase(warnings, "");
   return warnings;
 }

@@ -127,7 +127,8 @@ void Training::update(observe::StepScope& step, const exec::StepSums& sums) {
   {
     const auto phase = step.enter(observe::StepPhase::update);
     optim::LossScale& scale = progress_.loss_scale;
-    last_.learning_rate = run_.learning_rate.at(progress_.step) * progress_.learning_rate_factor;
+    last_.learning_rate =
+        run_.learning_rate.at(progress_.step, progress_.schedule_memory) * progress_.learning_rate_factor;
     const auto& average = run_.job.optimizer.average;
     const double weight =
         average ? optim::average_weight(*average, run_.steps_per_epoch, progress_.step + 1, progress_.averaged) : 0;

@@ -132,7 +132,7 @@ std::map<std::string, double> Training::metrics_of(const exec::StepSums& sums) c
   for (std::size_t m = 0; m < run_.graph.metrics.size(); ++m) {
     const Node& node = run_.graph.nodes[static_cast<std::size_t>(run_.graph.metrics[m])];
     const std::size_t own = exec::metric_values(run_.graph, m) + 1;
-    add_metric(node, left.first(own), metrics);
+    if (!node.op->of_samples) add_metric(node, left.first(own), metrics);
     left = left.subspan(own);
   }
   return metrics;

@@ -24,7 +24,7 @@ Training::Training(const JobFile& job, Communicator& communicator, const Registr
       balancing_(run_.context, run_.parts),
       engine_(run_, balancing_.workers()),
       whole_model_(run_.parts.whole()),
-      validation_(run_.context, run_.data, run_.graph, run_.parts, engine_.pool, options.lowered),
+      validation_(run_.context, run_.data, run_.graph, run_.parts, run_.learning_rate, engine_.pool, options.lowered),
       observers_(run_.context, options.profile) {
   require_memory(run_, engine_, balancing_);
   compare_ranks();

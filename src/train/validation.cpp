@@ -19,8 +19,15 @@ bool is_better(double value, double than, double min_delta, bool higher) {
 }  // namespace
 
 Validation::Validation(const RunContext& run, const input::PreparedData& data, const Graph& graph,
-                       const ModelParts& parts, exec::WorkerPool& pool, bool lowered)
-    : run_(run), data_(data), graph_(graph), parts_(parts), pool_(pool), lowered_(lowered) {}
+                       const ModelParts& parts, const optim::LearningRate& learning_rate, exec::WorkerPool& pool,
+                       bool lowered)
+    : run_(run),
+      data_(data),
+      graph_(graph),
+      parts_(parts),
+      learning_rate_(learning_rate),
+      pool_(pool),
+      lowered_(lowered) {}
 
 bool Validation::wanted() const {
   return data_.validation && !run_.job.evaluate.never;
@@ -50,6 +57,10 @@ bool Validation::run(const exec::ModelValues& model, const Balancing& balancing,
     const bool improved = note(job.early_stop->metric, job.early_stop->min_delta, progress, progress.stop_best);
     progress.evaluations_without_improvement = improved ? 0 : progress.evaluations_without_improvement + 1;
     if (progress.evaluations_without_improvement >= job.early_stop->patience) progress.finished = true;
+  }
+  if (learning_rate_.follows_evaluation(progress.step)) {
+    const bool improved = note(learning_rate_.metric(), learning_rate_.min_delta(), progress, progress.schedule_best);
+    learning_rate_.evaluated(improved, progress.schedule_memory);
   }
   return !job.checkpoint.never && !job.checkpoint.best.empty() && note(job.checkpoint.best, 0, progress, progress.best);
 }

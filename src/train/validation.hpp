@@ -7,6 +7,7 @@
 #include "checkpoint/checkpoint.hpp"
 #include "exec/worker_pool.hpp"
 #include "input/prepared_data.hpp"
+#include "optim/learning_rate.hpp"
 #include "train/balancing.hpp"
 #include "train/evaluation.hpp"
 #include "train/run_context.hpp"
@@ -17,7 +18,7 @@ class Validation {
  public:
   /// References must outlive it. Nothing is read before the first run(). `lowered`: as for training.
   Validation(const RunContext& run, const input::PreparedData& data, const Graph& graph, const ModelParts& parts,
-             exec::WorkerPool& pool, bool lowered);
+             const optim::LearningRate& learning_rate, exec::WorkerPool& pool, bool lowered);
 
   /// What prepares the inputs on a GPU, if the set is there.
   void fill_inputs(std::shared_ptr<const exec::InputFiller> filler) { filler_ = std::move(filler); }
@@ -25,7 +26,7 @@ class Validation {
   [[nodiscard]] bool wanted() const;
   /// Evaluates, with the shard assignment of `balancing`, and sets progress.metrics. Collective. Returns whether the
   /// metric of `checkpoint.best` is the best so far; sets progress.finished if the metric of `early_stop` has not
-  /// improved for `patience` evaluations.
+  /// improved for `patience` evaluations, and notes what a schedule that follows evaluations remembers.
   bool run(const exec::ModelValues& model, const Balancing& balancing, checkpoint::Progress& progress);
 
  private:
@@ -36,6 +37,7 @@ class Validation {
   const input::PreparedData& data_;
   const Graph& graph_;
   const ModelParts& parts_;
+  const optim::LearningRate& learning_rate_;
   exec::WorkerPool& pool_;
   bool lowered_;
   std::shared_ptr<const exec::InputFiller> filler_;

@@ -140,6 +140,17 @@ TEST(Checkpoint, TheLossScaleIsKeptWhereThereIsOne) {
   EXPECT_EQ(parse_manifest(older, "m").progress.loss_scale.skipped, 17) << "what it was called before";
 }
 
+TEST(Checkpoint, WhatAScheduleRemembersIsKeptWhereItFollowsEvaluations) {
+  Manifest manifest;
+  EXPECT_EQ(to_text(manifest).find("\"schedule\""), std::string::npos);
+  manifest.progress.schedule_best = {"accuracy", 0.5};
+  manifest.progress.schedule_memory = {.without_improvement = 2, .cooldown = 3, .falls = 4};
+  const Progress read = parse_manifest(to_text(manifest), "m").progress;
+  EXPECT_EQ(read.schedule_best.metric, "accuracy");
+  EXPECT_EQ(read.schedule_best.value, 0.5);
+  EXPECT_EQ(read.schedule_memory, manifest.progress.schedule_memory);
+}
+
 TEST(Checkpoint, FilesAreTheSameOnAnyNumberOfRanks) {
   const Folder folder;
   write_steps(folder / "one", 1);

@@ -130,6 +130,14 @@ TEST(Digest, EvaluationMattersOnlyToEarlyStopping) {
             canonical_with({"early_stop={metric: loss, restore_best: true}", "checkpoint.best=loss"}).digest);
 }
 
+TEST(Digest, EvaluationMattersToARateThatFollowsIt) {
+  const std::string plateau = "learning_rate={peak: 0.1, schedule: plateau}";
+  EXPECT_NE(canonical_with({plateau}).digest, canonical_with({plateau, "evaluate.every=5 steps"}).digest);
+  EXPECT_NE(canonical_with({plateau}).digest, canonical_with({plateau, "metrics=[]"}).digest);
+  const std::string cosine = "learning_rate={peak: 0.1, schedule: cosine}";
+  EXPECT_EQ(canonical_with({cosine}).digest, canonical_with({cosine, "evaluate.every=5 steps"}).digest);
+}
+
 TEST(Differences, NameThePaths) {
   const auto from = [](const std::vector<std::string>& first, const std::vector<std::string>& second) {
     return differences(canonical_with(first).text, canonical_with(second).text);

@@ -113,9 +113,17 @@ inline std::vector<NamedAttributes> schedule_entries() {
   const AttributeSpec final = number_attribute("final", 0, 0, 1e9);
   NamedAttributes steps = entry("steps", {milestones, number_attribute("factor", 0.1, 0, 1e9)});
   steps.checks = {{{"milestones"}, rising}};
-  return {entry("constant"),        steps,
-          entry("linear", {final}), entry("cosine", {final}),
-          entry("one_cycle"),       entry("wsd", {number_attribute("decay", 0.1, 0, 1)})};
+  NamedAttributes plateau =
+      entry("plateau", {optional_attribute("metric", AttributeKind::text), number_attribute("min_rate", 0, 0, 1e9)});
+  plateau.attributes[0].optional = false;
+  plateau.attributes[0].default_value = std::string("loss");
+  return {entry("constant"),
+          steps,
+          plateau,
+          entry("linear", {final}),
+          entry("cosine", {final}),
+          entry("one_cycle"),
+          entry("wsd", {number_attribute("decay", 0.1, 0, 1)})};
 }
 
 inline Catalogue test_catalogue() {

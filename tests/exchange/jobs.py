@@ -39,6 +39,7 @@ IMAGE_LAYERS = [
     {"concat": {"inputs": ["previous", "side"], "axis": -1}},
     {"avg_pool": {"kernel": 3, "stride": 2, "padding": 1, "count_include_pad": False}}, {"prelu": 0.1},
     {"conv_transpose": {"filters": 6, "kernel": 3, "stride": 2, "padding": 1, "output_padding": 1}}, "sigmoid",
+    {"matmul": {"inputs": ["previous", "previous"], "transpose": True}}, {"scale": 0.2},
     {"slice": {"axis": 1, "begin": 1, "end": -1}}, {"upsample": {"factor": [2, 3], "mode": "bilinear"}}, {"scale": 0.5},
     {"pad": 1}, "silu", {"avg_pool": {"kernel": 2, "padding": "same"}},
     {"conv_transpose": {"filters": 4, "kernel": 2, "stride": 2}}, {"upsample": 2}, {"mul": {"inputs": ["previous", "previous"]}},
@@ -52,6 +53,8 @@ SEQUENCE_LAYERS = [
     {"gelu": {"approximate": "none"}}, {"reshape": [4, 7, 8]}, {"global_pool": "max"}, {"linear": 10}]
 SEQUENCE_LAYERS.insert(9, {"linear": {"features": 4, "inputs": ["x"]}, "name": "x4"})
 SEQUENCE_LAYERS[10]["attention"]["inputs"] = ["x", "x4", "x4"]
+SEQUENCE_LAYERS[12:12] = [{"matmul": {"inputs": ["previous", "x"], "transpose": True}}, {"scale": 0.1},
+                          {"matmul": {"inputs": ["previous", "x"]}}]
 PADDED_LAYERS = [
     {"embedding": {"vocabulary": 17, "width": 6}, "inputs": "tokens", "name": "words"},
     {"linear": 12, "name": "x"}, {"linear": {"features": 6, "inputs": ["x"]}, "name": "x6"},

@@ -110,11 +110,37 @@ TEST_F(OpErrors, LengthsMustFit) {
       "attention: expected an input [batch, time, ...] and lengths [batch] of i32, found [2, 5, 6] and [3] of i32");
 }
 
+TEST_F(OpErrors, MoreLabelsThanAreSorted) {
+  EXPECT_EQ(refusal("auc", {}, {f32({2, 28, 28, 1}), f32({2, 28, 28, 1})}),
+            "auc: expected at most 200 labels a sample, found 784; of masks use iou");
+}
+
+TEST_F(OpErrors, LengthsOfOneDirection) {
+  EXPECT_EQ(refusal("lstm", Attributes({{"features", std::int64_t{4}}}), {f32({2, 5, 6}), i32({2})}),
+            "lstm: expected one input, since a step sees only those before it and needs no lengths, found 2; give only "
+            "the first, or set bidirectional: true");
+}
+
 TEST_F(OpErrors, ShapesThatDiffer) {
   EXPECT_EQ(refusal("add", {}, {f32({16, 32, 32, 64}), f32({16, 32, 32, 32})}),
             "add: expected inputs of one shape, found [16, 32, 32, 64] and [16, 32, 32, 32]");
   EXPECT_EQ(refusal("mul", {}, {f32({2, 3}), f32({2, 3}), f32({2, 4})}),
             "mul: expected inputs of one shape, found [2, 3] and [2, 4]");
+  const Attributes transposed({{"transpose", true}});
+  EXPECT_EQ(refusal("matmul", {}, {f32({2, 3, 4}), f32({2, 5, 6})}),
+            "matmul: expected inputs [batch, ..., m, k] and [batch, ..., k, n], found [2, 3, 4] and [2, 5, 6]");
+  EXPECT_EQ(refusal("matmul", {}, {f32({2, 3, 4}), f32({2, 5, 4})}),
+            "matmul: expected inputs [batch, ..., m, k] and [batch, ..., k, n], found [2, 3, 4] and [2, 5, 4]; these "
+            "fit with transpose: true");
+  EXPECT_EQ(refusal("matmul", transposed, {f32({2, 3, 4}), f32({2, 4, 5})}),
+            "matmul: expected inputs [batch, ..., m, k] and [batch, ..., n, k], found [2, 3, 4] and [2, 4, 5]; these "
+            "fit with transpose: false");
+  EXPECT_EQ(refusal("matmul", {}, {f32({2, 6, 3, 4}), f32({2, 5, 4, 3})}),
+            "matmul: expected inputs [batch, ..., m, k] and [batch, ..., k, n], found [2, 6, 3, 4] and [2, 5, 4, 3]");
+  EXPECT_EQ(refusal("matmul", {}, {f32({2, 4}), f32({2, 4})}),
+            "matmul: expected inputs [batch, ..., m, k] and [batch, ..., k, n], found [2, 4] and [2, 4]");
+  EXPECT_EQ(refusal("matmul", {}, {f32({2, 3, 4}), i32({2, 4, 3})}),
+            "matmul: expected inputs of f32, found [2, 3, 4] of f32 and [2, 4, 3] of i32");
   EXPECT_EQ(
       refusal("concat", {}, {f32({2, 3, 4}), f32({2, 5, 4})}),
       "concat: expected inputs of f32 that differ in dimension 2 only, found [2, 3, 4] of f32 and [2, 5, 4] of f32");

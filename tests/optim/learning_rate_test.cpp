@@ -134,4 +134,47 @@ TEST_F(ScheduleTest, LinearScalingRule) {
   EXPECT_DOUBLE_EQ(rate_of(256, 10, 5).at(3), 0.4);
 }
 
+namespace {
+
+/// The rate of a step far behind the warm-up after each of these evaluations: "+" is an improvement, "-" none.
+std::vector<double> rates_after(const LearningRate& rate, const std::string& evaluations) {
+  std::vector<double> rates;
+  ScheduleMemory memory;
+  for (const char evaluation : evaluations) {
+    rate.evaluated(evaluation == '+', memory);
+    rates.push_back(rate.at(1000, memory));
+  }
+  return rates;
+}
+
+}  // namespace
+
+TEST_F(ScheduleTest, PlateauFallsWhenEvaluationsGetNoBetter) {
+  options.peak = 1;
+  options.schedule = {"plateau", Attributes({{"factor", 0.5}, {"patience", std::int64_t{2}}})};
+  using Rates = std::vector<double>;
+  EXPECT_EQ(rates_after(rate_of(64, 20, 5), "+-+--"), (Rates{1, 1, 1, 1, 0.5}));
+  EXPECT_EQ(rates_after(rate_of(64, 20, 5), "-----"), (Rates{1, 0.5, 0.5, 0.25, 0.25}));
+  options.schedule.attributes.set("min_rate", 0.4);
+  EXPECT_EQ(rates_after(rate_of(64, 20, 5), "------"), (Rates{1, 0.5, 0.5, 0.4, 0.4, 0.4}));
+  options.schedule.attributes.set("cooldown", std::int64_t{2});
+  EXPECT_EQ(rates_after(rate_of(64, 20, 5), "-------"), (Rates{1, 0.5, 0.5, 0.5, 0.5, 0.4, 0.4}));
+  EXPECT_EQ(rates_after(rate_of(64, 20, 5), "--+--+-"), (Rates{1, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5}));
+}
+
+TEST_F(ScheduleTest, PlateauFollowsNoEvaluationOfTheWarmUp) {
+  options.peak = 1;
+  options.warmup = {4, false};
+  options.schedule = {"plateau", {}};
+  const LearningRate rate = rate_of(64, 20, 5);
+  EXPECT_FALSE(rate.follows_evaluation(3));
+  EXPECT_TRUE(rate.follows_evaluation(4));
+  EXPECT_EQ(rate.metric(), "loss");
+  EXPECT_EQ(rate.min_delta(), 0.0001);
+  EXPECT_DOUBLE_EQ(rate.at(0, {.falls = 3}), 0.25);
+  EXPECT_DOUBLE_EQ(rate.at(4, {.falls = 3}), 0.001);
+  options.schedule = {"cosine", {}};
+  EXPECT_FALSE(rate_of(64, 20, 5).follows_evaluation(20));
+}
+
 }  // namespace lockstep::optim

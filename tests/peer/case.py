@@ -10,6 +10,7 @@ class Case:
     job: dict
     mutants: list = dataclasses.field(default_factory=list)
     validation: int = 0  # samples of a validation set, which is evaluated after the last step
+    evaluate: int = 0  # steps between evaluations; 0: there is the last one only
     ranks: int = 1
     stop_at: int = 0  # the run is stopped after this step and resumed
     normalize: object = "never"

@@ -177,6 +177,11 @@ def joining_cases():
                          [left, right, {op: {"inputs": ["left_conv", "right_conv", "left_conv"]}}, *HEAD], data=PAIRS)
     yield image_case("sub: two images", [left, right, {"sub": {"inputs": ["left_conv", "right_conv"]}}, *HEAD],
                      data=PAIRS)
+    square = [left, right, {"matmul": {"inputs": ["left_conv", "right_conv"], "transpose": True}, "name": "rows"}]
+    yield image_case("matmul: two images, transposed", [*square, *HEAD],
+                     [{"model.layers.2.matmul.inputs": ["right_conv", "left_conv"]}], data=PAIRS)
+    yield image_case("matmul: its own product", [*square, {"matmul": {"inputs": ["rows", "left_conv"]}}, *HEAD],
+                     data=PAIRS)
     for axis in (-1, 1, 2):
         other = {-1: 1, 1: 2, 2: 1}[axis]
         yield image_case(f"concat: axis {axis}",
@@ -224,6 +229,10 @@ def cases_of_lengths():
         {"linear": 12, "name": "q"}, *narrow,
         {"attention": {"heads": 3, "kv_heads": 1, "causal": False, "inputs": ["q", "k", "v", "length"]}}, mean])
     yield with_lengths("last: lengths", [{"lstm": 9}, last], [{"model.layers.2.last.inputs": ["previous"]}])
+    for op in ("lstm", "gru"):
+        both = {op: {"features": 5, "bidirectional": True, "inputs": ends}}
+        yield with_lengths(f"{op}: both directions, lengths", [both, mean],
+                           [{f"model.layers.1.{op}.inputs": ["previous"]}])
     yield with_lengths("last: all", [{"gru": 9}, "last"])
     yield with_lengths("reverse: lengths", [{"reverse": {"inputs": ends}}, {"gru": 9}, last])
     yield with_lengths("reverse: all", ["reverse", {"gru": 9}, last])
@@ -266,6 +275,7 @@ def sequence_cases():
         yield text_case(f"{op}: text", [{op: 14}])
         yield text_case(f"{op}: two layers", [{op: 9}, {op: 14}])
         yield text_case(f"{op}: no bias", [{op: {"features": 14, "bias": False}}])
+        yield text_case(f"{op}: both directions", [{op: {"features": 7, "bidirectional": True}}])
     yield from cases_of_lengths()
     yield text_case("attention: large scores", [{"linear": 36}, {"scale": 5.0}, {"attention": 2}])
     long = {"tokens": 11, "context": 70, "samples": 16}

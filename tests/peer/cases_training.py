@@ -62,7 +62,7 @@ def loss_cases():
     yield of("binary_cross_entropy of labels", [*MLP[:-1], {"linear": 1}], IMAGES | {"classes": 2},
              {"binary_cross_entropy": settings}, [{"loss.binary_cross_entropy.positive_weight": 2.501},
                                                   {"loss.binary_cross_entropy.label_smoothing": 0.1001}],
-             metrics=["binary_accuracy", "precision", "recall", "f1"])
+             metrics=["auc", "binary_accuracy", "precision", "recall", "f1"])
     yield of("binary_cross_entropy of large logits", [*MLP[:-1], {"linear": 1}, {"scale": 30.0}],
              IMAGES | {"classes": 2}, "binary_cross_entropy", [{"model.layers.4.scale": 30.01}], learning_rate=1e-4)
     yield of("one class", [*MLP[:-1], {"linear": 1}], IMAGES | {"classes": 1}, "cross_entropy", learning_rate=0.1,
@@ -142,6 +142,22 @@ def group_cases():
                     {"optimizer.groups.1.rate": 0.502}])
 
 
+def plateau_cases():
+    """With a min_delta that no evaluation reaches, so that no rounding decides, or with none."""
+    def of(name, plateau, *mutants, **rate):
+        changed = [{"learning_rate.schedule": {"plateau": plateau | other}} for other in mutants]
+        rate = {"peak": 0.2, "schedule": {"plateau": plateau}} | rate
+        return Case(f"schedule: plateau{name}", job(MLP, steps=8, learning_rate=rate, metrics=["accuracy"]), changed,
+                    validation=16, evaluate=1)
+
+    falling = {"factor": 0.5, "patience": 2, "min_delta": 100}
+    yield of("", falling, {"factor": 0.501}, {"patience": 3})
+    cooling = falling | {"patience": 1, "cooldown": 1, "min_rate": 0.06}
+    yield of(", cool-down, lowest rate, warm-up", cooling, {"cooldown": 0}, {"min_rate": 0.0601}, warmup="2 steps")
+    yield of(" of accuracy", falling | {"metric": "accuracy"}, {"patience": 1})
+    yield of(", not reached", {"min_delta": 0, "patience": 1}, {"min_delta": 100}, peak=0.02)
+
+
 def schedule_cases():
     def of(name, rate, *mutants, steps=8, **others):
         changed = [{f"learning_rate.{path}": value} for path, value in mutants]
@@ -184,6 +200,7 @@ def schedule_cases():
         fall = {"decay": 0.7, "form": form, "final": 0.02}
         yield of(f"wsd, {form}", {"schedule": {"wsd": fall}}, ("schedule", {"wsd": fall | {"final": 0.0201}}),
                  ("schedule", {"wsd": fall | {"form": "linear"}}))
+    yield from plateau_cases()
     yield of("reference batch", {"peak": 0.1, "reference_batch": 24, "schedule": "cosine"}, ("reference_batch", 23))
     yield of("adamw along a cosine", {"peak": 0.01, "warmup": "2 steps", "schedule": "cosine"},
              ("peak", 0.01002), optimizer="adamw")

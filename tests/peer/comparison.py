@@ -120,6 +120,8 @@ class Comparison:
         for number in range(self.case.job["steps"]):
             ours = self.ours[number]
             steps.append(peer.step(number, ours["loss_scale"], ours["skipped"]) | peer.state())
+            if self.case.evaluate and (number + 1) % self.case.evaluate == 0:
+                peer.scheduler.evaluated(peer.evaluate(self.validation))
         return steps, peer.evaluate(self.validation) if self.validation else None
 
     def measure(self, ours):

@@ -30,7 +30,7 @@ def first_values(name, shape):
     return values.astype(numpy.float32)
 
 
-PRODUCTS = {"linear", "conv", "conv_transpose", "attention"}  # with precision: bf16 or fp16, the inputs of these ops are rounded
+PRODUCTS = {"linear", "conv", "conv_transpose", "attention", "matmul"}  # with precision: bf16 or fp16, the inputs of these ops are rounded
 
 
 class Layer:
@@ -51,7 +51,7 @@ class Layer:
         if name not in parameters:
             values = torch.from_numpy(first_values(name, shape)).to(self.network.dtype)
             parameters[name] = values.requires_grad_(True)
-            if kind in ("weight", "weight_ih", "weight_hh") and not self.op.endswith(("_norm", "prelu")):
+            if kind.rpartition(".")[2] in ("weight", "weight_ih", "weight_hh") and not self.op.endswith(("_norm", "prelu")):
                 self.network.decaying.add(name)
         assert list(parameters[name].shape) == list(shape), name
         value = parameters[name]

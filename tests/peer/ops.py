@@ -8,6 +8,7 @@ import functools
 
 import torch
 from torch.nn import functional as F
+from torch.nn.utils import rnn
 
 import streams
 
@@ -194,14 +195,21 @@ def rope(layer, x):
     return turned.flatten(2)
 
 
-def recurrent(layer, x, run, gates, states):
-    size = layer["features"]
-    weights = [layer.parameter("weight_ih", [gates * size, x.shape[-1]]),
-               layer.parameter("weight_hh", [gates * size, size])]
-    if layer["bias"]:
-        weights += [layer.parameter(name, [gates * size]) for name in ("bias_ih", "bias_hh")]
-    start = [x.new_zeros(1, x.shape[0], size)] * states
-    return run(x, start if states > 1 else start[0], weights, layer["bias"], 1, 0.0, layer.training, False, True)[0]
+def recurrent(layer, x, run, gates, states, lengths=None):
+    size, both = layer["features"], layer.settings.get("bidirectional", False)
+    weights = []
+    for direction in ("forward.", "backward.") if both else ("",):
+        weights += [layer.parameter(direction + "weight_ih", [gates * size, x.shape[-1]]),
+                    layer.parameter(direction + "weight_hh", [gates * size, size])]
+        if layer["bias"]:
+            weights += [layer.parameter(direction + name, [gates * size]) for name in ("bias_ih", "bias_hh")]
+    start = [x.new_zeros(2 if both else 1, x.shape[0], size)] * states
+    start = start if states > 1 else start[0]
+    if lengths is None:
+        return run(x, start, weights, layer["bias"], 1, 0.0, layer.training, both, True)[0]
+    packed = rnn.pack_padded_sequence(x, lengths.long(), True, enforce_sorted=False)
+    y = run(packed.data, packed.batch_sizes, start, weights, layer["bias"], 1, 0.0, layer.training, both)[0]
+    return rnn.pad_packed_sequence(packed._replace(data=y), True, total_length=x.shape[1])[0]
 
 
 def dropout(layer, x):
@@ -240,15 +248,16 @@ OPS = {
     "gelu": lambda layer, x: F.gelu(x, approximate=layer["approximate"]),
     "global_pool": global_pool,
     "group_norm": lambda layer, x: norm_of_groups(layer, x, layer["groups"]),
-    "gru": lambda layer, x: recurrent(layer, x, torch.gru, 3, 1),
+    "gru": lambda layer, x, lengths=None: recurrent(layer, x, torch.gru, 3, 1, lengths),
     "hardswish": lambda layer, x: F.hardswish(x),
     "instance_norm": lambda layer, x: norm_of_groups(layer, x, x.shape[-1]),
     "last": last,
     "layer_norm": layer_norm,
     "leaky_relu": lambda layer, x: F.leaky_relu(x, layer["slope"]),
     "linear": linear,
-    "lstm": lambda layer, x: recurrent(layer, x, torch.lstm, 4, 2),
+    "lstm": lambda layer, x, lengths=None: recurrent(layer, x, torch.lstm, 4, 2, lengths),
     "mask": lambda layer, x, lengths=None: with_padding(x, lengths, 0.0),
+    "matmul": lambda layer, first, second: first @ (second.mT if layer["transpose"] else second),
     "max": lambda layer, x, lengths=None: with_padding(x, lengths, -torch.inf).max(layer["axis"]).values,
     "max_pool": max_pool,
     "mean": lambda layer, x, lengths=None: x.mean(layer["axis"]) if lengths is None else mean_of_positions(x, lengths),

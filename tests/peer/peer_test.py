@@ -100,7 +100,7 @@ class Coverage(unittest.TestCase):
                             ("schedule", training.SCHEDULES), ("model", zoo.MODELS)):
             self.assertEqual([], sorted(set(FORMS.kinds[kind]) - set(table)), f"{kind} without an entry in tests/peer")
             self.assertEqual([], sorted(set(table) - set(FORMS.kinds[kind])), f"{kind} that lockstep does not have")
-        self.assertEqual(FORMS.metrics, sorted(training.METRICS | training.ELEMENT_METRICS))
+        self.assertEqual(FORMS.metrics, sorted(training.METRICS | training.ELEMENT_METRICS | training.OF_EVALUATIONS))
 
     def test_every_setting_has_a_case(self):
         self.assertEqual([], settings_without_a_case(CASES, FORMS))

@@ -23,7 +23,7 @@ def write_job(case, folder, data, validation, weights):
     save_file({name: values.float() for name, values in weights.items()}, folder / "weights.safetensors")
     job |= {"name": case.name.replace(" ", "-"), "data": described, "run_directory": str(folder / "run"), "threads": 1,
             "initialize": {"from": str(folder / "weights.safetensors"), "names": "lockstep"},
-            "evaluate": {"every": f"{job['steps']} steps"} if validation is not None else "never",
+            "evaluate": {"every": f"{case.evaluate or job['steps']} steps"} if validation is not None else "never",
             "checkpoint": {"every": "1 steps", "keep": 1000}}
     (folder / "job.yaml").write_text(yaml.safe_dump({"job": job}, sort_keys=False))
 

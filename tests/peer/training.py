@@ -297,8 +297,29 @@ def wsd(optimizer, settings, rate, left, course, warmup):
     return lr_scheduler.LambdaLR(optimizer, share)
 
 
+class Plateau:
+    """ReduceLROnPlateau behind a warm-up, whose evaluations do not count."""
+
+    def __init__(self, optimizer, settings, rate, left, course, warmup):
+        self.metric, self.warmup, self.steps = settings["metric"], warmup, 0
+        self.rise = lr_scheduler.LambdaLR(optimizer, lambda step: (step + 1) / warmup) if warmup else None
+        self.after = lr_scheduler.ReduceLROnPlateau(
+            optimizer, "min" if self.metric == "loss" else "max", settings["factor"], settings["patience"] - 1,
+            settings["min_delta"], "abs", settings["cooldown"], settings["min_rate"], eps=0)
+
+    def step(self):
+        self.steps += 1
+        if self.steps < self.warmup:
+            self.rise.step()
+
+    def evaluated(self, metrics):
+        if self.steps >= self.warmup:
+            self.after.step(metrics[self.metric])
+
+
 SCHEDULES = {"constant": constant, "linear": linear, "cosine": cosine, "steps": steps, "exponential": exponential,
-             "polynomial": polynomial, "one_cycle": one_cycle, "cosine_restarts": cosine_restarts, "wsd": wsd}
+             "polynomial": polynomial, "one_cycle": one_cycle, "cosine_restarts": cosine_restarts, "wsd": wsd,
+             "plateau": Plateau}
 
 
 def rate_settings(job, forms):
@@ -314,7 +335,7 @@ def scheduler(optimizer, job, forms, course):
     peak, warmup, schedule, settings = rate_settings(job, forms)
     warmup = course.length(warmup)
     after = SCHEDULES[schedule](optimizer, settings, peak, course.steps - warmup, course, warmup)
-    if warmup == 0:
+    if warmup == 0 or schedule == "plateau":
         return after
     for group in optimizer.param_groups:  # a scheduler takes the current rate as the initial one
         group["lr"] = group["initial_lr"] = peak
@@ -366,6 +387,15 @@ ELEMENT_METRICS = {
     "r2": lambda values, targets: (1 - (values - targets).double().square().sum()
                                    / (targets.double() - targets.double().mean()).square().sum()).item(),
 }
+
+
+def area_under_curve(values, targets):
+    """Of all pairs of a positive and a negative, how many are in this order; equal ones count half."""
+    positive, negative = values[targets > 0.5][:, None], values[targets <= 0.5]
+    return ((positive > negative).double() + (positive == negative).double() / 2).mean().item()
+
+
+OF_EVALUATIONS = {"auc": area_under_curve}  # steps do not report these
 
 
 class Peer:
@@ -480,7 +510,7 @@ class Peer:
         return torch.nn.utils.clip_grad_norm_(self.trained.values(), clip, CONVENTIONS["clip_by"]).item()
 
     def metrics(self, rows, labels, loss):
-        names = self.job.get("metrics", [])
+        names = [name for name in self.job.get("metrics", []) if name not in OF_EVALUATIONS]
         if self.loss_name != "cross_entropy":
             return {name: ELEMENT_METRICS[name](rows.flatten(), labels) for name in names}
         counts = labels != self.loss_settings.get("ignored_index", -100)
@@ -495,7 +525,10 @@ class Peer:
         total, count = LOSSES[self.loss_name](prediction, sample[self.target], self.loss_settings)
         loss = total.item() / count
         self.net.training = True
-        return {"loss": loss} | self.metrics(prediction.flatten(0, -2), sample[self.target].flatten(), loss)
+        rows, targets = prediction.flatten(0, -2), sample[self.target].flatten()
+        areas = {name: OF_EVALUATIONS[name](rows.flatten(), targets) for name in self.job.get("metrics", [])
+                 if name in OF_EVALUATIONS}
+        return {"loss": loss} | areas | self.metrics(rows, targets, loss)
 
     def state(self):
         """Copies of everything that a checkpoint holds, by its names."""

@@ -112,7 +112,10 @@ TEST(Evaluation, MetricsOfSeveralSumsHaveTheBitsOfOneRank) {
        "metrics=[macro_precision, accuracy, macro_recall, macro_f1, mean_iou, perplexity]"},
       {"data.validation.digits.count=45", "metrics=[r2, rmse]", "model.inputs=image",
        "model.layers=[flatten, {linear: 784}, {reshape: [28, 28, 1]}]", "data.normalize=never",
-       "loss={mean_squared_error: {}, target: image}"}};
+       "loss={mean_squared_error: {}, target: image}"},
+      {"data.train.digits.pairs=true", "data.validation={digits: {count: 45, first: 100000, pairs: true}}",
+       "metrics=[auc, binary_accuracy]", "model.inputs=left", "model.layers=[flatten, {linear: 1}]",
+       "loss=binary_cross_entropy"}};
   for (const auto& job : jobs) {
     const Metrics alone = Rank(*make_single_communicator(), job).run();
     run_in_threads(3, [&](Communicator& communicator) {

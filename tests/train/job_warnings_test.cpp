@@ -37,6 +37,19 @@ TEST(JobWarnings, AnOrdinaryJobHasNone) {
             Sentences{});
 }
 
+TEST(JobWarnings, OfAMetricThatIsNeverEvaluated) {
+  std::vector<std::string> job = {"data={train: {digits: {count: 64, pairs: true}}}",
+                                  "evaluate=never",
+                                  "metrics=[auc]",
+                                  "model.inputs=left",
+                                  "model.layers=[flatten, {linear: 1}]",
+                                  "loss=binary_cross_entropy"};
+  EXPECT_EQ(of(job).warnings, (Sentences{"metric 'auc' is of a whole set, so steps do not report it, and there is no "
+                                         "data.validation to evaluate it on"}));
+  job[0] = "data={train: {digits: {count: 64, pairs: true}}, validation: {fraction: 0.25}}";
+  EXPECT_EQ(of(job).warnings, Sentences{});
+}
+
 TEST(JobWarnings, OfAnActivationThatTheLossAppliesItself) {
   EXPECT_EQ(of({"model.layers=[flatten, {linear: {features: 10}}, softmax]"}).warnings,
             (Sentences{"layer 'softmax1': cross_entropy applies softmax itself, so it is applied twice: gradients are "

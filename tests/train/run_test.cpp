@@ -71,6 +71,45 @@ TEST(Run, AnImprovementThatIsTooSmallDoesNotCount) {
   EXPECT_LT(evaluations.back().loss, evaluations.front().loss);
 }
 
+namespace {
+
+std::vector<double> rates_of(const Events& events) {
+  std::vector<double> rates;
+  for (const auto& step : events.of<events::Step>()) rates.push_back(step.learning_rate);
+  return rates;
+}
+
+/// No loss is better by 100: but for the first, no evaluation improves.
+constexpr const char* kPlateau =
+    "learning_rate={peak: 0.5, schedule: {plateau: {factor: 0.5, patience: 2, min_delta: 100, cooldown: 1}}}";
+
+}  // namespace
+
+TEST(Run, TheLearningRateFallsOnAPlateau) {
+  const Folder folder;
+  Events events;
+  (void)run(folder.path(), {kPlateau, "evaluate.every=1 steps"}, events);
+  // Evaluations 2 and 3 do not improve, 4 is of the cool-down, 5 and 6 do not improve, ...
+  EXPECT_EQ(rates_of(events),
+            (std::vector<double>{0.5, 0.5, 0.5, 0.25, 0.25, 0.25, 0.125, 0.125, 0.125, 0.0625, 0.0625, 0.0625}));
+}
+
+TEST(Run, APlateauGoesOnAfterAnInterruption) {
+  const Folder whole, broken;
+  Events unbroken, before, after;
+  const std::vector<std::string> job = {kPlateau, "evaluate.every=1 steps", "checkpoint.every=1 steps"};
+  const TrainResult expected = run(whole.path(), job, unbroken);
+  // In the middle of waiting, before a fall, and in a cool-down.
+  for (const int stop : {2, 5, 6}) {
+    TrainerOptions options;
+    options.stop_at = stop;
+    (void)run(broken.path(), job, before, options);
+  }
+  EXPECT_EQ(run(broken.path(), job, after).parameters_sha256, expected.parameters_sha256);
+  const std::vector<double> all = rates_of(unbroken), last = rates_of(after);
+  EXPECT_EQ(last, std::vector<double>(all.begin() + 6, all.end()));
+}
+
 TEST(Run, TheBestCheckpointMayFallOnADueStep) {
   const Folder folder;
   Events events;

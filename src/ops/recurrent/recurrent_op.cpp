@@ -2,12 +2,16 @@
 // step's output is there (`slice` takes the last). Parameters as in PyTorch: weight_ih [gates * features, in],
 // weight_hh [gates * features, features], bias_ih, bias_hh; recurrent_cells.hpp has the equations. Saved: the gates of
 // each step and what else backward needs, [b, T, gates + 1, features].
+//
+// A bidirectional layer is made of two, one of which reads the steps from last to first, and gives [b, T, 2 *
+// features]: those of the first and, in the order of x, those of the second. With a second input, lengths
+// (ops/lengths.hpp), that begins at each sample's last step.
 #include <fmt/format.h>
 
 #include <cmath>
 
 #include "lockstep/error.hpp"
-#include "lockstep/op.hpp"
+#include "lockstep/graph_builder.hpp"
 #include "ops/recurrent/recurrent_cells.hpp"
 
 namespace lockstep::ops {
@@ -17,8 +21,35 @@ std::unique_ptr<Kernel> make_gru_cpu(const KernelRequest& request);
 
 namespace {
 
+bool is_bidirectional(const Attributes& attributes) {
+  return attributes.has("bidirectional") && attributes.boolean("bidirectional");
+}
+
+std::optional<ValueId> both_directions(const std::string& op, GraphBuilder& builder, const std::vector<ValueId>& inputs,
+                                       Attributes attributes, const std::string& name) {
+  if (!is_bidirectional(attributes) || inputs.empty()) return std::nullopt;
+  attributes.set("bidirectional", false);
+  const auto reversed = [&](ValueId x, const char* part) {
+    std::vector<ValueId> with_lengths = inputs;
+    with_lengths[0] = x;
+    return builder.apply("reverse", with_lengths, {}, name + part);
+  };
+  const ValueId forward = builder.apply(op, {inputs[0]}, attributes, name + ".forward");
+  const ValueId backward = builder.apply(op, {reversed(inputs[0], ".reversed")}, attributes, name + ".backward");
+  return builder.apply("concat", {forward, reversed(backward, ".restored")}, {}, name);
+}
+
 template <class Cell>
-Signature infer_recurrent(const std::string& op, const Attributes& attributes, const TensorSpec& x) {
+Signature infer_recurrent(const std::string& op, const Attributes& attributes, std::span<const TensorSpec> inputs) {
+  LOCKSTEP_CHECK(!is_bidirectional(attributes), "a layer of two directions is made by GraphBuilder::apply()");
+  if (inputs.size() > 1) {
+    throw Error(
+        ExitCode::configuration,
+        fmt::format("{}: expected one input, since a step sees only those before it and needs no lengths, found "
+                    "{}; give only the first, or set bidirectional: true",
+                    op, inputs.size()));
+  }
+  const TensorSpec& x = inputs[0];
   if (x.dtype != DType::f32 || x.shape.size() != 3) {
     throw Error(ExitCode::configuration,
                 fmt::format("{}: expected an input [batch, time, width] of f32, found {} of {}", op, to_string(x.shape),
@@ -50,18 +81,24 @@ OpDef make_recurrent(const std::string& name, const std::string& doc, KernelFact
   OpDef op;
   op.name = name;
   op.doc = doc;
-  op.attributes = {{.name = "features",
-                    .kind = AttributeKind::integer,
-                    .doc = "size of the output's last dimension: units of the layer",
-                    .minimum = 1},
-                   {.name = "bias",
-                    .kind = AttributeKind::boolean,
-                    .doc = "add the two biases of each gate",
-                    .default_value = true}};
+  op.attributes = {
+      {.name = "features",
+       .kind = AttributeKind::integer,
+       .doc = "size of the output's last dimension: units of the layer",
+       .minimum = 1},
+      {.name = "bias", .kind = AttributeKind::boolean, .doc = "add the two biases of each gate", .default_value = true},
+      {.name = "bidirectional",
+       .kind = AttributeKind::boolean,
+       .doc = "read the steps in both directions, each with weights of its own, and give `features` of "
+              "each; a second input, lengths, says where each sample ends; default false",
+       .optional = true}};
   op.shorthand = "features";
+  op.max_inputs = 2;
+  op.compose = [name](GraphBuilder& builder, const std::vector<ValueId>& inputs, const Attributes& attributes,
+                      const std::string& layer) { return both_directions(name, builder, inputs, attributes, layer); };
   op.backward_reads = {.inputs = true, .outputs = true};
   op.infer = [name](const Attributes& attributes, std::span<const TensorSpec> inputs) {
-    return infer_recurrent<Cell>(name, attributes, inputs[0]);
+    return infer_recurrent<Cell>(name, attributes, inputs);
   };
   op.cost = recurrent_cost<Cell>;
   op.kernels[DeviceKind::cpu] = std::move(cpu);
