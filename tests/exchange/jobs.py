@@ -48,7 +48,7 @@ IMAGE_LAYERS = [
     {"batch_norm": {}}, {"dropout": 0.3}, "tanh", {"linear": 10}, "softmax"]
 SEQUENCE_LAYERS = [
     {"reshape": [28, 28]}, {"linear": 12}, {"position_embedding": 40}, {"lstm": 9}, {"gru": {"features": 6, "bias": False}},
-    {"gru": 5}, {"linear": {"features": 8, "bias": False}, "name": "x"}, {"rope": 2}, {"rms_norm": {}},
+    {"gru": {"features": 5, "bidirectional": True}}, {"linear": {"features": 8, "bias": False}, "name": "x"}, {"rope": 2}, {"rms_norm": {}},
     {"attention": {"heads": 4, "kv_heads": 2, "causal": False, "inputs": ["previous", "x4", "x4"]}},
     {"gelu": {"approximate": "none"}}, {"reshape": [4, 7, 8]}, {"global_pool": "max"}, {"linear": 10}]
 SEQUENCE_LAYERS.insert(9, {"linear": {"features": 4, "inputs": ["x"]}, "name": "x4"})
@@ -60,7 +60,8 @@ PADDED_LAYERS = [
     {"linear": 12, "name": "x"}, {"linear": {"features": 6, "inputs": ["x"]}, "name": "x6"},
     {"attention": {"heads": 4, "kv_heads": 2, "inputs": ["x", "x6", "x6", "length"]}, "name": "before"},
     {"linear": 36}, {"attention": {"heads": 2, "causal": False, "inputs": ["previous", "length"]}, "name": "seen"},
-    {"lstm": 5}, {"last": {"inputs": ["previous", "length"]}, "name": "end"},
+    {"lstm": {"features": 5, "bidirectional": True, "inputs": ["previous", "length"]}},
+    {"last": {"inputs": ["previous", "length"]}, "name": "end"},
     {"reverse": {"inputs": ["seen", "length"]}}, {"gru": 5}, {"reverse": {"inputs": ["previous", "length"]}},
     {"mask": {"inputs": ["previous", "length"]}}, {"max": {"axis": 1, "inputs": ["previous", "length"]}, "name": "most"},
     {"global_pool": {"kind": "max", "inputs": ["seen", "length"]}, "name": "highest"}, {"reverse": {"inputs": ["before"]}},

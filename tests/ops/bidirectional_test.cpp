@@ -45,13 +45,13 @@ TEST_F(Bidirectional, IsTwoLayersAndLaterOnesKeepTheirNames) {
   const Graph& graph = builder_.graph();
   std::vector<std::string> nodes, parameters;
   for (const Node& node : graph.nodes) nodes.push_back(node.op->name + " " + node.name);
-  EXPECT_EQ(nodes, (std::vector<std::string>{"gru gru1.forward", "reverse gru1.reversed", "gru gru1.backward",
+  EXPECT_EQ(nodes, (std::vector<std::string>{"gru gru1.forwards", "reverse gru1.reversed", "gru gru1.backwards",
                                              "reverse gru1.restored", "concat gru1", "gru gru2", "reverse reverse1"}));
   for (const std::size_t reverse : {1U, 3U}) EXPECT_EQ(graph.nodes[reverse].inputs.at(1), lengths_);
   for (const ValueId id : graph.parameters) parameters.push_back(graph.at(id).name);
   ASSERT_EQ(parameters.size(), 12U);
-  EXPECT_EQ(parameters[0], "gru1.forward.weight_ih");
-  EXPECT_EQ(parameters[4], "gru1.backward.weight_ih");
+  EXPECT_EQ(parameters[0], "gru1.forwards.weight_ih");
+  EXPECT_EQ(parameters[4], "gru1.backwards.weight_ih");
   EXPECT_EQ(parameters[8], "gru2.weight_ih");
 }
 

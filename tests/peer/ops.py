@@ -198,7 +198,7 @@ def rope(layer, x):
 def recurrent(layer, x, run, gates, states, lengths=None):
     size, both = layer["features"], layer.settings.get("bidirectional", False)
     weights = []
-    for direction in ("forward.", "backward.") if both else ("",):
+    for direction in ("forwards.", "backwards.") if both else ("",):
         weights += [layer.parameter(direction + "weight_ih", [gates * size, x.shape[-1]]),
                     layer.parameter(direction + "weight_hh", [gates * size, size])]
         if layer["bias"]:

@@ -34,8 +34,9 @@ std::optional<ValueId> both_directions(const std::string& op, GraphBuilder& buil
     with_lengths[0] = x;
     return builder.apply("reverse", with_lengths, {}, name + part);
   };
-  const ValueId forward = builder.apply(op, {inputs[0]}, attributes, name + ".forward");
-  const ValueId backward = builder.apply(op, {reversed(inputs[0], ".reversed")}, attributes, name + ".backward");
+  // Not ".forward": exported to PyTorch, a module has no part of that name.
+  const ValueId forward = builder.apply(op, {inputs[0]}, attributes, name + ".forwards");
+  const ValueId backward = builder.apply(op, {reversed(inputs[0], ".reversed")}, attributes, name + ".backwards");
   return builder.apply("concat", {forward, reversed(backward, ".restored")}, {}, name);
 }
 
