@@ -73,7 +73,11 @@ OpenedJob::OpenedJob(const Registries& registries, JobFile job, int ranks, bool 
       lowered_(device_.lower(graph_, true)),
       resident_(telemetry::resident_bytes()),
       model_(model_of(job_, data_, lowered_, device_, on_gpus)),
-      memory_{model_, static_cast<int>(optim::state_names_of(job_.optimizer, registries.optimizers).size()),
-              needs_of(job_, data_, lowered_), on_gpus ? 0 : bytes_of_process(lowered_, resident_, ranks), !on_gpus} {}
+      memory_{model_,
+              static_cast<int>(optim::state_names_of(job_.optimizer, registries.optimizers).size()),
+              needs_of(job_, data_, lowered_),
+              on_gpus ? 0 : bytes_of_process(lowered_, resident_, ranks),
+              !on_gpus,
+              static_cast<bool>(registries.optimizers.at(job_.optimizer.kind).matrix_step)} {}
 
 }  // namespace lockstep::cli

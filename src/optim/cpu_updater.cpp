@@ -223,12 +223,8 @@ std::vector<std::vector<float>> CpuUpdater::matrix_steps(const Model& model, con
         optimizer_.matrix_step(groups_.settings(group), {scalars.learning_rate * groups_.rate(group), scalars.update}));
   }
   std::vector<std::vector<float>> steps(uses_.size());
-  const auto spec_of = [&](std::size_t parameter) -> const TensorSpec& {
-    return graph_.at(graph_.parameters[parameter]).spec;
-  };
-  for (const Chunk& chunk : chunks_) {
-    if (!graph_.at(graph_.parameters[chunk.parameter]).matrix) continue;
-    steps[chunk.parameter].resize(static_cast<std::size_t>(spec_of(chunk.parameter).elements()));
+  for (std::size_t p = 0; p < uses_.size(); ++p) {
+    if (is_matrix(p)) steps[p].resize(static_cast<std::size_t>(graph_.at(graph_.parameters[p]).spec.elements()));
   }
   std::vector<bool> is_own(uses_.size());
   for (const std::size_t i : own_chunks_) is_own[chunks_[i].parameter] = true;
@@ -250,8 +246,8 @@ std::vector<std::vector<float>> CpuUpdater::matrix_steps(const Model& model, con
   }
   pool_.run(static_cast<int>(own.size()), [&](int /*worker*/, int task) {
     const std::size_t p = own[static_cast<std::size_t>(task)];
-    const std::int64_t rows = spec_of(p).shape.front();
-    of_groups[groups_.of(p)].transform(steps[p], rows, spec_of(p).elements() / rows);
+    const auto [rows, columns] = matrix_sizes(p);
+    of_groups[groups_.of(p)].transform(steps[p], rows, columns);
   });
   return steps;
 }

@@ -15,6 +15,12 @@
 //     void measure(float p, float g, float& m) const;           // updates an element's states
 //     float direction(float p, float g, float m) const;         // after measure(): what p is compared with
 //     float ratio(double parameter, double direction) const;    // from both norms
+//
+// A formula with a type `Matrix` makes steps of whole matrices (MatrixStep). That is a formula for their elements, with
+//
+//     float direction(float g, float& m) const;     // updates an element's state; what its step is made of
+//     void take(float& p, float step) const;        // the update
+//     static NewtonSchulz iteration(const Attributes& settings, std::int64_t rows, std::int64_t columns);
 #pragma once
 
 #include <cstdint>
@@ -53,11 +59,10 @@ concept HasTrust = requires(Formula formula) {
   formula.trust;
 };
 
-/// Of an optimizer that is more than its formula, and is not made for GPUs: it says `static constexpr bool
-/// kOnlyOnCpus`.
+/// Of an optimizer with steps of whole matrices (MatrixStep): `Matrix` is the formula for their elements.
 template <class Formula>
-concept OnlyOnCpus = requires {
-  Formula::kOnlyOnCpus;
+concept HasMatrices = requires {
+  typename Formula::Matrix;
 };
 
 /// Lanes of a sum of squares over a chunk, on CPUs and GPUs: element i is added to lane i % 8, and then the lanes in

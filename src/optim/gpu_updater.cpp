@@ -54,6 +54,10 @@ std::vector<exec::MemoryNeed> GpuUpdater::memory_needs(const Model& model) const
     needs.push_back({"gathered parameters", exec::GpuGathers::bytes(gather_layout(), program_)});
   }
   if (!model.optimizer.empty()) needs.push_back({"optimizer", each, static_cast<int>(model.optimizer.size())});
+  if (matrix_elements() > 0) {
+    needs.push_back(
+        {"steps of matrices", static_cast<std::size_t>(matrix_elements()) * sizeof(float) + scratch_of_matrices()});
+  }
   return needs;
 }
 
@@ -120,7 +124,7 @@ std::vector<UpdatePart> GpuUpdater::update_parts(std::vector<const float*>& uses
       part.use = std::ssize(uses);
       part.uses = static_cast<std::int32_t>(uses_[p].size());
       part.decay = groups_.decays(p);
-      part.group = static_cast<std::int32_t>(groups_.of(p));
+      part.group = is_matrix(p) ? kNoGroup : static_cast<std::int32_t>(groups_.of(p));
       part.tensor = static_cast<std::int32_t>(p);
       if (copies.at(p) != nullptr) {
         part.low_precision = copies.type(p);
@@ -203,6 +207,7 @@ void GpuUpdater::make_tables() {
   uses_table_ = table(std::as_bytes(std::span(uses)));
   state_parts_ = table(std::as_bytes(std::span(states)));
   if (optimizer_.trust_ratio) make_trust_tables(chunks);
+  if (matrix_elements() > 0) make_matrix_tables(chunks);
   if (clip_norm_ > 0 || scales_loss_) {
     verdict_ = device::GpuBlock(gpu_, sizeof(Verdict));
     verdict_on_host_ = device::PinnedBlock(gpu_, sizeof(Verdict));
@@ -302,6 +307,7 @@ void GpuUpdater::launch_optimizer(GpuStream* stream, const UpdateScalars& scalar
     of.trust = trust_->ratios.as<float>();
     of.clip = nullptr;
   }
+  if (matrices_) launch_matrices(stream, of, scalars);
   for (std::size_t group = 0; group < groups_.count(); ++group) {
     of.group = static_cast<std::int32_t>(group);
     kernels_->launch_optimizer(stream, device_gradient_->elements(), of, optimizer_.name, groups_.settings(group),

@@ -8,6 +8,7 @@
 
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "comm/reduce/all_reduce_gpu.hpp"
@@ -17,6 +18,8 @@
 #include "exec/gpu_tensors.hpp"
 #include "optim/gpu_chunk_numbers.hpp"
 #include "optim/gpu_other_parts.hpp"
+#include "optim/matrix_kernels.hpp"
+#include "optim/newton_schulz_grid.hpp"
 #include "optim/trust_kernels.hpp"
 #include "optim/update_kernels.hpp"
 #include "optim/updater.hpp"
@@ -28,6 +31,14 @@ struct TrustBlocks {
   device::GpuBlock chunks, tensors, lanes, parameter_squares, direction_squares, levels, ratios;
   std::size_t tensor_count = 0;
   std::optional<GpuChunkNumbers> parameters, directions;
+};
+
+/// What steps of whole matrices are made with.
+struct MatrixBlocks {
+  device::GpuBlock chunks, directions, scratch;
+  std::int64_t chunk_count = 0;
+  std::vector<std::pair<std::size_t, MatrixOnGpu>> own;  ///< those of which this rank updates a part, with their number
+  std::vector<comm::GpuTransport::Owned> owned;          ///< runs of directions; none: this rank has all of them
 };
 
 class GpuUpdater final : public Updater {
@@ -56,9 +67,14 @@ class GpuUpdater final : public Updater {
   [[nodiscard]] std::vector<UpdatePart> update_parts(std::vector<const float*>& uses) const;
   [[nodiscard]] std::vector<StatePart> state_parts() const;
   [[nodiscard]] std::vector<NormChunk> norm_chunks() const;
+  /// `number`: of the chunk.
+  [[nodiscard]] MeasuredChunk measured_chunk(std::size_t number, const NormChunk& at) const;
   [[nodiscard]] std::vector<MeasuredChunk> measured_chunks(const std::vector<NormChunk>& chunks) const;
   [[nodiscard]] std::vector<TrustedTensor> trusted_tensors() const;
   void make_trust_tables(const std::vector<NormChunk>& chunks);
+  [[nodiscard]] std::size_t scratch_of_matrices() const;
+  [[nodiscard]] MatrixChunk matrix_chunk(std::size_t number, const NormChunk& at, float* direction) const;
+  void make_matrix_tables(const std::vector<NormChunk>& chunks);
   /// Whether other ranks update chunks that this one does not.
   [[nodiscard]] bool gathers_numbers() const { return slices_ != nullptr || other_parts_; }
   [[nodiscard]] bool divides_parameters() const { return slices_ != nullptr && slices_->divides_parameters(); }
@@ -75,6 +91,8 @@ class GpuUpdater final : public Updater {
   void launch_optimizer(GpuStream* stream, const UpdateScalars& scalars);
   /// Measures all chunks and finds the ratios; afterwards gradients are clipped.
   void launch_trust(GpuStream* stream, UpdateOperands of, const UpdateScalars& scalars);
+  /// Updates all matrices.
+  void launch_matrices(GpuStream* stream, UpdateOperands of, const UpdateScalars& scalars);
   [[nodiscard]] UpdateStep step_of(std::size_t group, const UpdateScalars& scalars) const {
     return {scalars.learning_rate * groups_.rate(group), scalars.update};
   }
@@ -93,6 +111,7 @@ class GpuUpdater final : public Updater {
   device::GpuBlock parts_, uses_table_, state_parts_, chunk_table_, lanes_, squares_, square_levels_, square_, verdict_;
   device::PinnedBlock verdict_on_host_;
   std::optional<TrustBlocks> trust_;
+  std::optional<MatrixBlocks> matrices_;
   device::Gpu::Event done_;
 };
 

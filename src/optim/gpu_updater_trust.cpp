@@ -7,16 +7,18 @@ namespace lockstep::optim {
 
 using exec::GpuTensors;
 
+MeasuredChunk GpuUpdater::measured_chunk(std::size_t number, const NormChunk& at) const {
+  const GpuTensors& block = parameters_->parameters();
+  const auto [parameter, first, elements] = chunks_[number];
+  return {.at = at,
+          .parameter = block.data() + block.offset(parameter, first) - first,
+          .group = static_cast<std::int32_t>(groups_.of(parameter)),
+          .decay = groups_.decays(parameter)};
+}
+
 std::vector<MeasuredChunk> GpuUpdater::measured_chunks(const std::vector<NormChunk>& chunks) const {
-  GpuTensors& block = parameters_->parameters();
   std::vector<MeasuredChunk> measured;
-  for (std::size_t i = 0; i < chunks.size(); ++i) {
-    const auto [parameter, first, elements] = chunks_[own_chunks_[i]];
-    measured.push_back({.at = chunks[i],
-                        .parameter = block.data() + block.offset(parameter, first) - first,
-                        .group = static_cast<std::int32_t>(groups_.of(parameter)),
-                        .decay = groups_.decays(parameter)});
-  }
+  for (std::size_t i = 0; i < chunks.size(); ++i) measured.push_back(measured_chunk(own_chunks_[i], chunks[i]));
   return measured;
 }
 

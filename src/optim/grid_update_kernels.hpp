@@ -4,6 +4,8 @@
 #include <optimizer_list.hpp>
 
 #include "device/gpu/grid.hpp"
+#include "optim/matrix_kernels.hpp"
+#include "optim/newton_schulz_grid.hpp"
 #include "optim/trust_kernels.hpp"
 #include "optim/update_kernels.hpp"
 
@@ -37,9 +39,7 @@ class GridUpdateKernels final : public UpdateKernels {
 
   [[nodiscard]] bool has_optimizer(const std::string& name) const override {
     bool found = false;
-    for_each_optimizer([&](const char* other, const auto& make) {
-      found = found || (name == other && !OnlyOnCpus<typename decltype(make())::Formula>);
-    });
+    for_each_optimizer([&](const char* other, const auto& /*make*/) { found = found || name == other; });
     return found;
   }
 
@@ -47,14 +47,12 @@ class GridUpdateKernels final : public UpdateKernels {
                         const Attributes& settings, const UpdateStep& step) const override {
     for_each_optimizer([&](const char* other, const auto& make) {
       using Formula = typename decltype(make())::Formula;
-      if constexpr (!OnlyOnCpus<Formula>) {
-        if (name != other) return;
-        const Formula decayed(settings, step, true), plain(settings, step, false);
-        const auto launch_with = [&]<std::size_t... kState>(std::index_sequence<kState...> /*states*/) {
-          Grid::each(stream, n / kPack, UpdateFunctor<Formula, kState...>{of, decayed, plain});
-        };
-        with_states<Formula>(static_cast<std::size_t>(of.state_count), launch_with);
-      }
+      if (name != other) return;
+      const Formula decayed(settings, step, true), plain(settings, step, false);
+      const auto launch_with = [&]<std::size_t... kState>(std::index_sequence<kState...> /*states*/) {
+        Grid::each(stream, n / kPack, UpdateFunctor<Formula, kState...>{of, decayed, plain});
+      };
+      with_states<Formula>(static_cast<std::size_t>(of.state_count), launch_with);
     });
   }
 
@@ -74,6 +72,25 @@ class GridUpdateKernels final : public UpdateKernels {
       Grid::rows(stream, tensors, TrustFunctor<Formula>{of, Formula(settings, step, true)});
     });
   }
+  void launch_directions(GpuStream* stream, std::int64_t chunks, const MatrixOperands& of, const std::string& name,
+                         const Attributes& settings, const UpdateStep& step) const override {
+    for_each_of_matrices(name, [&]<class Matrix>(const Matrix* /*type*/) {
+      Grid::rows(stream, chunks, DirectionFunctor<Matrix>{of, Matrix(settings, step, false)});
+    });
+  }
+  void launch_transform(GpuStream* stream, const MatrixOnGpu& of, const std::string& name,
+                        const Attributes& settings) const override {
+    for_each_of_matrices(name, [&]<class Matrix>(const Matrix* /*type*/) {
+      orthogonalize_on<Grid>(stream, of, Matrix::iteration(settings, of.rows, of.columns));
+    });
+  }
+  void launch_matrix_steps(GpuStream* stream, std::int64_t chunks, const MatrixOperands& of, const std::string& name,
+                           const Attributes& settings, const UpdateStep& step) const override {
+    for_each_of_matrices(name, [&]<class Matrix>(const Matrix* /*type*/) {
+      const Matrix decayed(settings, step, true), plain(settings, step, false);
+      Grid::rows(stream, chunks, MatrixStepFunctor<Matrix>{of, decayed, plain});
+    });
+  }
 
  private:
   /// Calls call(a null pointer to the formula) if the optimizer with this name has a trust ratio.
@@ -83,6 +100,16 @@ class GridUpdateKernels final : public UpdateKernels {
       using Formula = typename decltype(make())::Formula;
       if constexpr (HasTrust<Formula>) {
         if (name == other) call(static_cast<const Formula*>(nullptr));
+      }
+    });
+  }
+  /// The same with the formula for matrices, if it has one.
+  template <class Call>
+  static void for_each_of_matrices(const std::string& name, const Call& call) {
+    for_each_optimizer([&](const char* other, const auto& make) {
+      using Formula = typename decltype(make())::Formula;
+      if constexpr (HasMatrices<Formula>) {
+        if (name == other) call(static_cast<const typename Formula::Matrix*>(nullptr));
       }
     });
   }

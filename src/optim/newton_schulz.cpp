@@ -4,25 +4,43 @@
 #include <cmath>
 #include <vector>
 
+#include "comm/reduce/gradient_buckets.hpp"
+#include "core/round_up.hpp"
 #include "core/vectorize.hpp"
 #include "device/cpu/gemm.hpp"
+#include "device/row_blocks.hpp"
 #include "optim/elementwise.hpp"
 
 namespace lockstep::optim {
 
 namespace {
 
-constexpr float kA = 3.4445F, kB = -4.7750F, kC = 2.0315F;
-
 LOCKSTEP_VECTORIZED void multiply_all(float* values, float factor, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) values[i] *= factor;
 }
-/// out = out + factor * values
-LOCKSTEP_VECTORIZED void add_scaled(float* out, float factor, const float* values, std::int64_t n) {
-  for (std::int64_t i = 0; i < n; ++i) out[i] += factor * values[i];
+/// out = scale * out + factor * values
+LOCKSTEP_VECTORIZED void mix_into(float* out, float scale, float factor, const float* values, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i) out[i] = scale * out[i] + factor * values[i];
 }
-LOCKSTEP_VECTORIZED double norm_of_all(const float* values, std::int64_t n) {
-  return std::sqrt(optim::sum_of_squares(n, [&](std::int64_t i) LOCKSTEP_INLINE_LAMBDA { return values[i]; }));
+LOCKSTEP_VECTORIZED double square_of_chunk(const float* values, std::int64_t n) {
+  return optim::sum_of_squares(n, [&](std::int64_t i) LOCKSTEP_INLINE_LAMBDA { return values[i]; });
+}
+
+/// Chunk by chunk, as the norm of the gradient.
+double norm_of_matrix(std::span<const float> values) {
+  const std::int64_t n = std::ssize(values), chunks = divide_up(n, comm::kChunkElements);
+  std::vector<double> squares(static_cast<std::size_t>(chunks)),
+      levels(static_cast<std::size_t>(device::scratch_rows(chunks)));
+  for (std::int64_t c = 0; c < chunks; ++c) {
+    const std::int64_t first = c * comm::kChunkElements;
+    squares[static_cast<std::size_t>(c)] =
+        square_of_chunk(values.data() + first, std::min(comm::kChunkElements, n - first));
+  }
+  double sum = 0;
+  device::for_levels_of(
+      squares.data(), chunks, 1, &sum, levels.data(),
+      [](const double* from, const device::RowBlocks& blocks, double* to) { device::sum_level(from, blocks, 1, to); });
+  return std::sqrt(sum);
 }
 
 void turn(const float* from, std::int64_t rows, std::int64_t columns, float* to) {
@@ -33,23 +51,29 @@ void turn(const float* from, std::int64_t rows, std::int64_t columns, float* to)
 
 }  // namespace
 
-void orthogonalize(std::span<float> matrix, std::int64_t rows, std::int64_t columns, int steps, double epsilon) {
+std::int64_t orthogonalize_floats(std::int64_t rows, std::int64_t columns) {
+  const std::int64_t m = std::min(rows, columns);
+  return 2 * rows * columns + 2 * m * m;
+}
+
+void orthogonalize(std::span<float> matrix, std::int64_t rows, std::int64_t columns, const NewtonSchulz& how) {
   const std::int64_t m = std::min(rows, columns), n = std::max(rows, columns);
   const bool is_tall = rows > columns;  // the smaller side is multiplied with itself
   std::vector<float> x(matrix.size()), next(matrix.size()), square(static_cast<std::size_t>(m * m)),
       mixed(square.size());
+  const auto normalizer = static_cast<float>(1 / std::max(norm_of_matrix(matrix), how.epsilon));
   if (is_tall) {
     turn(matrix.data(), rows, columns, x.data());
   } else {
     std::copy(matrix.begin(), matrix.end(), x.begin());
   }
-  multiply_all(x.data(), static_cast<float>(1 / std::max(norm_of_all(x.data(), m * n), epsilon)), m * n);
-  for (int step = 0; step < steps; ++step) {  // x <- a x + (b s + c s s) x, with s = x x^T
+  multiply_all(x.data(), normalizer, m * n);
+  for (int step = 0; step < how.steps; ++step) {
     device::gemm(m, m, n, {x.data(), n, false}, {x.data(), n, true}, {square.data(), m});
-    device::gemm(m, m, m, {square.data(), m, false}, {square.data(), m, false}, {mixed.data(), m, false, kC});
-    add_scaled(mixed.data(), kB, square.data(), m * m);
+    device::gemm(m, m, m, {square.data(), m, false}, {square.data(), m, false}, {mixed.data(), m});
+    mix_into(mixed.data(), NewtonSchulz::kC, NewtonSchulz::kB, square.data(), m * m);
     device::gemm(m, n, m, {mixed.data(), m, false}, {x.data(), n, false}, {next.data(), n});
-    add_scaled(next.data(), kA, x.data(), m * n);
+    mix_into(next.data(), 1, NewtonSchulz::kA, x.data(), m * n);
     x.swap(next);
   }
   if (is_tall) {
@@ -57,6 +81,7 @@ void orthogonalize(std::span<float> matrix, std::int64_t rows, std::int64_t colu
   } else {
     std::copy(x.begin(), x.end(), matrix.begin());
   }
+  multiply_all(matrix.data(), how.factor, m * n);
 }
 
 }  // namespace lockstep::optim

@@ -22,6 +22,8 @@
 
 namespace lockstep::optim {
 
+inline constexpr std::int32_t kNoGroup = -1;
+
 /// A part of the gradients' block.
 struct UpdatePart {
   float* parameter = nullptr;  ///< address of its first element
@@ -29,7 +31,7 @@ struct UpdatePart {
   std::int32_t uses = 0;       ///< 0: frozen
   std::int32_t elements = 0;   ///< of its kPart floats; the rest is padding
   bool decay = false;
-  std::int32_t group = 0;            ///< see ParameterGroups
+  std::int32_t group = 0;            ///< see ParameterGroups; kNoGroup: it is not updated element by element
   std::int32_t tensor = 0;           ///< its parameter's number
   DType low_precision = DType::f32;  ///< type of the low-precision copy; f32: none
   std::uint16_t* copy = nullptr;     ///< address of its first element
@@ -150,7 +152,6 @@ struct SquaresFunctor {
     });
   }
 
- private:
   /// A lane reads several elements before it adds the first.
   template <class Value>
   static LOCKSTEP_HOST_DEVICE double sum_of_lane(std::int64_t lane, std::int64_t n, const Value& value) {
@@ -200,8 +201,8 @@ struct UpdateOperands {
 
   /// The factor of the gradients; 1 and more: they stay.
   [[nodiscard]] LOCKSTEP_HOST_DEVICE float factor() const { return clip == nullptr ? 1 : clip->factor; }
-  LOCKSTEP_HOST_DEVICE static std::uint16_t rounded(const UpdatePart& part, float value) {
-    return part.low_precision == DType::f16 ? Float16::from_float(value) : Bfloat16::from_float(value);
+  LOCKSTEP_HOST_DEVICE static std::uint16_t rounded(DType low_precision, float value) {
+    return low_precision == DType::f16 ? Float16::from_float(value) : Bfloat16::from_float(value);
   }
 };
 
@@ -241,14 +242,15 @@ struct UpdateFunctor {
     if (part.low_precision == DType::f32) return;
     device::Pack<std::uint16_t, kPack> copy{};
     LOCKSTEP_UNROLL
-    for (int k = 0; k < kPack; ++k) copy.at[k] = UpdateOperands::rounded(part, parameter.at[k]);
+    for (int k = 0; k < kPack; ++k) copy.at[k] = UpdateOperands::rounded(part.low_precision, parameter.at[k]);
     device::write_pack(part.copy + at, copy);
   }
   LOCKSTEP_HOST_DEVICE void update_one(const Formula& formula, float factor, const UpdatePart& part, std::int64_t at,
                                        std::int64_t i) const {
     if (factor < 1) of.gradient[i] *= factor;
     formula(part.parameter[at], of.gradient[i], of.states[kState][i]...);
-    if (part.low_precision != DType::f32) part.copy[at] = UpdateOperands::rounded(part, part.parameter[at]);
+    if (part.low_precision != DType::f32)
+      part.copy[at] = UpdateOperands::rounded(part.low_precision, part.parameter[at]);
   }
 };
 
@@ -277,7 +279,8 @@ struct SwapFunctor {
     const float parameter = part.parameter[at];
     part.parameter[at] = average[i];
     average[i] = parameter;
-    if (part.low_precision != DType::f32) part.copy[at] = UpdateOperands::rounded(part, part.parameter[at]);
+    if (part.low_precision != DType::f32)
+      part.copy[at] = UpdateOperands::rounded(part.low_precision, part.parameter[at]);
   }
 };
 
@@ -298,6 +301,8 @@ struct BlendFunctor {
 
 struct MeasureOperands;
 struct TrustOperands;
+struct MatrixOperands;
+struct MatrixOnGpu;
 
 /// Launches them on a stream: on GPUs through the CUDA module, in tests over the whole grid on the CPU.
 class UpdateKernels {
@@ -327,6 +332,15 @@ class UpdateKernels {
                               const std::string& name, const Attributes& settings, const UpdateStep& step) const = 0;
   virtual void launch_trust(GpuStream* stream, std::int64_t tensors, const TrustOperands& of, const std::string& name,
                             const Attributes& settings, const UpdateStep& step) const = 0;
+  // For an optimizer with steps of whole matrices: the kernels of matrix_kernels.hpp, and between them, by matrix,
+  // those that make its step (newton_schulz_grid.hpp).
+  virtual void launch_directions(GpuStream* stream, std::int64_t chunks, const MatrixOperands& of,
+                                 const std::string& name, const Attributes& settings, const UpdateStep& step) const = 0;
+  virtual void launch_transform(GpuStream* stream, const MatrixOnGpu& of, const std::string& name,
+                                const Attributes& settings) const = 0;
+  virtual void launch_matrix_steps(GpuStream* stream, std::int64_t chunks, const MatrixOperands& of,
+                                   const std::string& name, const Attributes& settings,
+                                   const UpdateStep& step) const = 0;
 };
 
 /// The module's function that makes them: UpdateKernels*().

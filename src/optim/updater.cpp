@@ -63,6 +63,14 @@ std::span<const double> Updater::gather_numbers(std::vector<double>& values, std
   return other_parts_->gather(values, step);
 }
 
+std::int64_t Updater::matrix_elements() const {
+  std::int64_t elements = 0;
+  for (std::size_t p = 0; p < uses_.size(); ++p) {
+    if (is_matrix(p)) elements += graph_.at(graph_.parameters[p]).spec.elements();
+  }
+  return elements;
+}
+
 exec::TensorBlock Updater::make_state() const {
   return slices_ != nullptr ? slices_->make_state() : exec::TensorBlock(graph_, graph_.parameters);
 }

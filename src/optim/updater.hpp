@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "comm/reduce/gradient_buckets.hpp"
@@ -114,6 +115,17 @@ class Updater {
     return static_cast<std::size_t>(
         divide_up<std::int64_t>(graph_.at(graph_.parameters[parameter]).spec.elements(), comm::kChunkElements));
   }
+  /// Whether the optimizer makes its step as a whole (MatrixStep).
+  [[nodiscard]] bool is_matrix(std::size_t parameter) const {
+    return optimizer_.matrix_step && !uses_[parameter].empty() && graph_.at(graph_.parameters[parameter]).matrix;
+  }
+  /// Rows and columns.
+  [[nodiscard]] std::pair<std::int64_t, std::int64_t> matrix_sizes(std::size_t parameter) const {
+    const TensorSpec& spec = graph_.at(graph_.parameters[parameter]).spec;
+    return {spec.shape.front(), spec.elements() / spec.shape.front()};
+  }
+  /// Of all matrices.
+  [[nodiscard]] std::int64_t matrix_elements() const;
   /// The number of chunks of the whole model.
   [[nodiscard]] std::size_t all_chunks() const { return other_parts_ ? other_parts_->chunks() : chunks_.size(); }
 

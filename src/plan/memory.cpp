@@ -15,6 +15,7 @@
 #include "exec/worker.hpp"
 #include "graph/gradient_flow.hpp"
 #include "optim/model_slices.hpp"
+#include "optim/newton_schulz.hpp"
 #include "plan/checkpoint_memory.hpp"
 
 namespace lockstep::plan {
@@ -97,6 +98,7 @@ class Counter {
     if (placed_.choice.sharding() != Sharding::none) add_shared(memory_.parameters);
     memory_.statistics = block_bytes(graph, graph.states);
     count_gradients();
+    memory_.optimizer += steps_of_matrices();
     count_programs();
     count_data();
     memory_.process = setup_.process;
@@ -166,6 +168,24 @@ class Counter {
     // A rank that updates all parameters reads all sums; else only its own slices of them.
     memory_.gradients = partials + pool + (own.read + own.received) * kFloat + part_of(sum + updated, share);
     memory_.optimizer = part_of(states, share);
+  }
+
+  /// All of them, whatever is divided, and the iteration of those that are made at a time (CpuUpdater, GpuUpdater).
+  [[nodiscard]] std::int64_t steps_of_matrices() const {
+    if (!setup_.matrix_steps) return 0;
+    std::int64_t floats = 0, scratch = 0;
+    for (const ValueId id : trained(part_.graph())) {
+      const Value& value = part_.graph().at(id);
+      if (!value.matrix) continue;
+      const std::int64_t rows = value.spec.shape.front(), columns = value.spec.elements() / rows;
+      floats += rows * columns;
+      scratch = std::max(scratch, optim::orthogonalize_floats(rows, columns));
+    }
+    if (setup_.model.on_gpus) return (floats + scratch) * kFloat;
+    // Before the first step is made, what ranks gather is in memory twice, and the own part once more.
+    const auto ranks = std::ssize(part_.ranks);
+    const bool gathers = placed_.choice.sharding() != Sharding::none && ranks > 1;
+    return (floats + std::max(gathers ? floats + floats / ranks : 0, scratch * workers())) * kFloat;
   }
 
   /// Gradients on the way to the owners of their slices, and their sums so far (comm::GradientRings).

@@ -28,7 +28,7 @@ struct DataNeeds {
 struct RankMemory {
   std::int64_t parameters = 0;
   std::int64_t gradients = 0;    ///< sums over shards, partial sums, and TensorBoard's copies of them
-  std::int64_t optimizer = 0;    ///< the optimizer's states
+  std::int64_t optimizer = 0;    ///< the optimizer's states, and what it makes steps of whole matrices with
   std::int64_t statistics = 0;   ///< running statistics of batch norm
   std::int64_t activations = 0;  ///< including the workspace of kernels, for all workers
   std::int64_t kernels = 0;      ///< packed weights, which kernels keep or, if parameters are divided, make again
@@ -52,8 +52,9 @@ struct MemorySetup {
   const ModelSetup& model;
   int optimizer_states = 0;  ///< tensors that the optimizer keeps for each parameter
   DataNeeds data;
-  std::int64_t process = 0;  ///< bytes of a process before everything else
-  bool shares = true;        ///< ranks of a host share memory; GPUs do not
+  std::int64_t process = 0;   ///< bytes of a process before everything else
+  bool shares = true;         ///< ranks of a host share memory; GPUs do not
+  bool matrix_steps = false;  ///< the optimizer makes steps of whole matrices
 };
 
 /// By rank.

@@ -66,6 +66,19 @@ class Sharding(Place):
                 with self.subTest(words=words, more=more):
                     self.assertEqual(self.gpt(*words, *more, "--ranks", "3", module=CHECKED), expected)
 
+    def test_steps_of_whole_matrices(self):
+        """Of which ranks divide some; with updates that are skipped, and one before any is made."""
+        muon = "optimizer={muon: {weight_decay: 0.1}}"
+        skips = ("precision={fp16: {initial_scale: 16777216, growth_interval: 2}}", "steps=6")
+        ways = ((), ("--ranks", "2"), (OPTIMIZER, "bucket_bytes=4096", "--ranks", "3"),
+                (OPTIMIZER, "parallel.parts=2", "--ranks", "3"), (PARAMETERS, "bucket_bytes=4096", "--ranks", "3"))
+        expected = self.hash(*self.STEPS, muon, *skips)
+        expected_of_text = self.gpt("device=cpu", muon)
+        for way in ways:
+            with self.subTest(way=way):
+                self.assertEqual(self.hash(*self.STEPS, muon, *skips, "device=cuda", *way, module=CHECKED), expected)
+                self.assertEqual(self.gpt(muon, *way, module=CHECKED), expected_of_text)
+
     def test_skipped_updates_of_float16(self):
         words = ("steps=6", "precision={fp16: {initial_scale: 16777216, growth_interval: 2}}", "evaluate=never",
                  "data.train.digits.count=400")

@@ -1,6 +1,6 @@
 """What each kernel of the CUDA module needs from a GPU, read from the module without one: a block must fit into a
 multiprocessor, or the launch fails, and only on a GPU. Also checks how a kernel sets a flag that threads of several
-blocks set.
+blocks set, and which fuse products with sums.
 
     kernel_limits_test.py MODULE TOOLKIT_BIN
 
@@ -93,6 +93,14 @@ class Limits(unittest.TestCase):
         for kernel in kernels:
             self.assertRegex(kernel, r"\b(atom|red)\.(\w+\.)*global\.")
             self.assertNotRegex(kernel, r"\bst\.global\.[bsu]\d+")
+
+    def test_products_are_fused_only_where_that_is_said(self):
+        """By those whose order of sums it is (SumOrder::fused, device/gpu/product.hpp)."""
+        text = subprocess.run([CUOBJDUMP, "--dump-ptx", MODULE], capture_output=True, text=True, check=True).stdout
+        fused = [kernel.split("(")[0] for kernel in text.split(".entry ")[1:] if re.search(r"\bfma\.", kernel)]
+        self.assertTrue(fused)
+        for kernel in fused:
+            self.assertRegex(kernel, "7ProductILNS0_8SumOrderE2E")
 
     def test_what_does_not_fit_is_found(self):
         for more, words in (({"registers": 65}, "expected at most 64 registers for 1024 threads, found 65"),

@@ -160,7 +160,8 @@ TEST_F(StepOnGpu, UpdatesHaveTheBitsOfTheCpu) {
                                              rmsprop(0.9, true),
                                              decaying("lamb"),
                                              lars(0),
-                                             averaged(lars(0.9))};
+                                             averaged(lars(0.9)),
+                                             muon(true)};
   const auto compare = [&](DType precision, const OptimizerOptions& options, double clip_norm,
                            const SumsScaling& scaling) {
     UpdaterBench bench(precision, 300);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <utility>
 
 #include "device/fake_gpu.hpp"
 #include "optim/grid_update_kernels.hpp"
@@ -84,16 +85,11 @@ class CheckedUpdateKernels final : public UpdateKernels {
     if (of.update.clip != nullptr) kernel_reads(stream, of.update.clip, 1);
     if (of.update.overflow != nullptr) kernel_reads(stream, of.update.overflow, 1);
     for (const MeasuredChunk* chunk = of.chunks; chunk < of.chunks + chunks; ++chunk) {
-      // Of a tensor in another order a chunk is scattered; all between its first and last element counts.
-      std::int64_t first = chunk->at.place(0), last = first;
-      for (std::int64_t i = 1; i < chunk->at.elements; ++i) {
-        first = std::min(first, chunk->at.place(i));
-        last = std::max(last, chunk->at.place(i));
-      }
-      kernel_reads(stream, chunk->parameter + (first - chunk->at.tensor), last - first + 1);
-      kernel_writes(stream, of.update.gradient + first, last - first + 1);
+      const auto [first, count] = places(chunk->at);
+      kernel_reads(stream, chunk->parameter + (first - chunk->at.tensor), count);
+      kernel_writes(stream, of.update.gradient + first, count);
       for (std::int32_t s = 0; s < of.update.state_count; ++s) {
-        kernel_writes(stream, of.update.states[s] + first, last - first + 1);
+        kernel_writes(stream, of.update.states[s] + first, count);
       }
     }
     kernel_writes(stream, of.lanes, chunks * 2 * kSquareLanes);
@@ -110,8 +106,52 @@ class CheckedUpdateKernels final : public UpdateKernels {
     for (std::int64_t t = 0; t < tensors; ++t) kernel_writes(stream, of.trust + of.tensors[t].number, 1);
     grids_.launch_trust(stream, tensors, of, name, settings, step);
   }
+  void launch_directions(GpuStream* stream, std::int64_t chunks, const MatrixOperands& of, const std::string& name,
+                         const Attributes& settings, const UpdateStep& step) const override {
+    reads_chunks(stream, chunks, of);
+    for (const MatrixChunk* chunk = of.chunks; chunk < of.chunks + chunks; ++chunk) {
+      const auto [first, count] = places(chunk->of.at);
+      kernel_writes(stream, of.update.gradient + first, count);
+      kernel_writes(stream, of.update.states[0] + first, count);
+      kernel_writes(stream, chunk->direction + chunk->of.at.first, chunk->of.at.elements);
+    }
+    grids_.launch_directions(stream, chunks, of, name, settings, step);
+  }
+  void launch_transform(GpuStream* stream, const MatrixOnGpu& of, const std::string& name,
+                        const Attributes& settings) const override {
+    kernel_writes(stream, of.values, of.rows * of.columns);
+    kernel_writes(stream, of.scratch,
+                  static_cast<std::int64_t>(NewtonSchulzScratch(nullptr, of.rows, of.columns).bytes));
+    grids_.launch_transform(stream, of, name, settings);
+  }
+  void launch_matrix_steps(GpuStream* stream, std::int64_t chunks, const MatrixOperands& of, const std::string& name,
+                           const Attributes& settings, const UpdateStep& step) const override {
+    reads_chunks(stream, chunks, of);
+    for (const MatrixChunk* chunk = of.chunks; chunk < of.chunks + chunks; ++chunk) {
+      const auto [first, count] = places(chunk->of.at);
+      kernel_reads(stream, chunk->direction + chunk->of.at.first, chunk->of.at.elements);
+      kernel_writes(stream, chunk->of.parameter + (first - chunk->of.at.tensor), count);
+      if (chunk->copy != nullptr) kernel_writes(stream, chunk->copy + (first - chunk->of.at.tensor), count);
+    }
+    grids_.launch_matrix_steps(stream, chunks, of, name, settings, step);
+  }
 
  private:
+  static void reads_chunks(GpuStream* stream, std::int64_t chunks, const MatrixOperands& of) {
+    kernel_reads(stream, of.chunks, chunks);
+    if (of.update.clip != nullptr) kernel_reads(stream, of.update.clip, 1);
+    if (of.update.overflow != nullptr) kernel_reads(stream, of.update.overflow, 1);
+  }
+  /// First element and count. Of a tensor in another order a chunk is scattered; all between its first and last element
+  /// counts.
+  static std::pair<std::int64_t, std::int64_t> places(const NormChunk& chunk) {
+    std::int64_t first = chunk.place(0), last = first;
+    for (std::int64_t i = 1; i < chunk.elements; ++i) {
+      first = std::min(first, chunk.place(i));
+      last = std::max(last, chunk.place(i));
+    }
+    return {first, last - first + 1};
+  }
   static void reads_parameters(GpuStream* stream, const UpdatePart* parts, std::int64_t n) {
     kernel_reads(stream, parts, n / exec::GpuTensors::kPart);
     for (const UpdatePart* part = parts; part < parts + n / exec::GpuTensors::kPart; ++part) {

@@ -28,7 +28,7 @@ namespace lockstep::optim {
 inline constexpr int kUpdaterShards = 3, kUpdaterSteps = 3;
 
 // Every kind of parameter: stored in another order on a GPU, used twice, without decay, longer than a chunk, shorter
-// than a part; and statistics.
+// than a part; matrices, one of them longer than a block of fused terms; and statistics.
 inline Graph updater_net(const OpRegistry& ops, std::int64_t width) {
   GraphBuilder b(ops, 2);
   ValueId x = b.input("image", {DType::f32, {5, 5, 9}});
@@ -41,6 +41,10 @@ inline Graph updater_net(const OpRegistry& ops, std::int64_t width) {
   x = b.apply("linear", {b.apply("relu", {x})}, Attributes({{"features", std::int64_t{5}}}));
   b.graph().output = x;
   b.graph().loss = b.add_node("cross_entropy", {x, label}, {}, "loss");
+  for (const ValueId id : b.graph().parameters) {
+    Value& value = b.graph().values[static_cast<std::size_t>(id)];
+    value.matrix = value.name == "conv1.weight" || value.name == "linear1.weight";
+  }
   return std::move(b.graph());
 }
 
@@ -58,6 +62,9 @@ inline OptimizerOptions rmsprop(double momentum, bool centered) {
 }
 inline OptimizerOptions lars(double momentum) {
   return {"lars", Attributes({{"momentum", momentum}, {"weight_decay", 0.1}})};
+}
+inline OptimizerOptions muon(bool nesterov) {
+  return {"muon", Attributes({{"nesterov", nesterov}, {"steps", std::int64_t{2}}, {"weight_decay", 0.1}})};
 }
 inline OptimizerOptions averaged(OptimizerOptions options) {
   options.average.emplace();

@@ -147,6 +147,24 @@ TEST(Memory, GpusShareNone) {
   for (const RankMemory& rank : memory_of(planned.place(2, 1), memory)) EXPECT_EQ(rank.charged(), rank.total());
 }
 
+// A step has the size of its weight. One that is made needs two more of its size, and two of its smaller side squared.
+TEST(Memory, StepsOfMatricesAreNotDivided) {
+  Planned planned([](GraphBuilder& b) { chain(b, 4); }, 2);
+  for (const ValueId id : {planned.graph.parameters[0], planned.graph.parameters[2]}) {
+    planned.graph.values[static_cast<std::size_t>(id)].matrix = true;
+  }
+  const MemorySetup memory{*planned.model, 2, {}, 0, true, true};
+  const auto more = [&](int ranks, Sharding sharding) {
+    Choice choice;
+    choice.parallel.sharding = sharding;
+    const PlacedModel placed = place_model(*planned.model, ranks_of_one_host(ranks, 1, 64), choice);
+    return memory_of(placed, memory).front().optimizer - memory_of(placed, *planned.memory).front().optimizer;
+  };
+  EXPECT_EQ(more(1, Sharding::none), (2 + 4) * kWeight);
+  EXPECT_EQ(more(2, Sharding::none), (2 + 4) * kWeight);
+  EXPECT_EQ(more(2, Sharding::optimizer), (2 + 4) * kWeight);  // more than the three that are gathered
+}
+
 TEST(Memory, HostsHaveTheirShareOfDividedParametersAndWhatIsReadAtATime) {
   const Planned planned([](GraphBuilder& b) { chain(b, 16); }, 4);
   Choice choice;

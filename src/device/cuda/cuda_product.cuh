@@ -7,7 +7,8 @@
 // lane l takes the terms l, l + kGroupLanes, ... of all of them, and at the end lanes exchange what they have.
 //
 // Behind the end of a line, and of the lines, elements are 0. A sum begins as +0 and is never -0, so that adding the
-// term +0 changes no bit of it.
+// term +0 changes no bit of it; but for fused sums, which may be -0 when a tiny product is rounded, and end with the
+// line.
 #pragma once
 
 #include <cstdint>
@@ -98,8 +99,9 @@ class ProductLoader {
 };
 
 /// A thread's sums in ascending order.
-template <class Tiles>
+template <class Tiles, bool kFused = false>
 class AscendingSums {
+ protected:
   static constexpr int kThreads = 16, kSums = Tiles::kLines / kThreads;  ///< in each direction
 
  public:
@@ -123,7 +125,7 @@ class AscendingSums {
     }
   }
 
- private:
+ protected:
   __device__ void add_step(const float* left, const float* right) {
     const Pack<float, kSums> rows = read_pack<kSums>(left + row_);
     float columns[kSums];
@@ -132,11 +134,55 @@ class AscendingSums {
     LOCKSTEP_UNROLL
     for (int i = 0; i < kSums; ++i) {
       LOCKSTEP_UNROLL
-      for (int j = 0; j < kSums; ++j) sums_[i][j] += rows.at[i] * columns[j];
+      for (int j = 0; j < kSums; ++j)
+        sums_[i][j] = kFused ? fmaf(rows.at[i], columns[j], sums_[i][j]) : sums_[i][j] + rows.at[i] * columns[j];
     }
   }
   int row_, column_;
   float sums_[kSums][kSums] = {};
+};
+
+/// The same with fused multiply-adds: the sums of a block of kFusedTerms, and of the blocks before it.
+template <class Tiles>
+class FusedSums : AscendingSums<Tiles, true> {
+  using Base = AscendingSums<Tiles, true>;
+  using Base::kSums, Base::kThreads;
+  static_assert(kFusedTerms % Tiles::kDepth == 0);
+
+ public:
+  using Base::Base;
+
+  /// Of the steps from `k` on.
+  __device__ void add(const float* left, const float* right, std::int64_t k, std::int64_t depth) {
+    if (k + Tiles::kDepth <= depth) {
+      Base::add(left, right);
+    } else {
+      const auto steps = static_cast<int>(depth - k);
+      LOCKSTEP_DO_NOT_UNROLL
+      for (int step = 0; step < steps; ++step)
+        this->add_step(left + Tiles::place(step, 0), right + Tiles::place(step, 0));
+    }
+    if ((k + Tiles::kDepth) % kFusedTerms != 0 && k + Tiles::kDepth < depth) return;
+    LOCKSTEP_UNROLL
+    for (int i = 0; i < kSums; ++i) {
+      LOCKSTEP_UNROLL
+      for (int j = 0; j < kSums; ++j) {
+        totals_[i][j] = k < kFusedTerms ? this->sums_[i][j] : totals_[i][j] + this->sums_[i][j];
+        this->sums_[i][j] = 0;
+      }
+    }
+  }
+  template <class Store>
+  __device__ void each(const Store& store) const {
+    LOCKSTEP_UNROLL
+    for (int i = 0; i < kSums; ++i) {
+      LOCKSTEP_UNROLL
+      for (int j = 0; j < kSums; ++j) store(this->row_ + i, this->column_ + j * kThreads, totals_[i][j]);
+    }
+  }
+
+ private:
+  float totals_[kSums][kSums] = {};
 };
 
 /// A thread's part of the sums that lanes share.
@@ -198,7 +244,9 @@ class LaneSums {
 template <class Product>
 __global__ void __launch_bounds__(kBlockThreads) run_product(Product product) {
   using Tiles = ProductTiles<Product>;
-  using Sums = std::conditional_t<Tiles::kLanes, LaneSums<Tiles>, AscendingSums<Tiles>>;
+  constexpr bool kFused = Product::kOrder == SumOrder::fused;
+  using InOrder = std::conditional_t<kFused, FusedSums<Tiles>, AscendingSums<Tiles>>;
+  using Sums = std::conditional_t<Tiles::kLanes, LaneSums<Tiles>, InOrder>;
   __shared__ __align__(16) float left[Tiles::kFloats];
   __shared__ __align__(16) float right[Tiles::kFloats];
   const auto columns = static_cast<unsigned>(Tiles::tiles(product.columns));
@@ -220,7 +268,11 @@ __global__ void __launch_bounds__(kBlockThreads) run_product(Product product) {
     __syncthreads();
     lefts.read_ahead(k + Tiles::kDepth);
     rights.read_ahead(k + Tiles::kDepth);
-    sums.add(left, right);
+    if constexpr (kFused) {
+      sums.add(left, right, k, product.depth);
+    } else {
+      sums.add(left, right);
+    }
     __syncthreads();
   }
   sums.each([&](int row, int column, float sum) {

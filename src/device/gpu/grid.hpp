@@ -13,6 +13,7 @@
 #pragma once
 
 #include <array>
+#include <cmath>
 #include <cstdint>
 
 #include "core/host_device.hpp"
@@ -279,9 +280,22 @@ struct HostGrid {
       return operand_value(product.left, group, row, k) * operand_value(product.right, group, column, k);
     };
     if constexpr (Product::kOrder == SumOrder::lanes) return HostGroup().sum(product.depth, term);
+    if constexpr (Product::kOrder == SumOrder::fused) return fused_sum_of(product, group, row, column);
     float sum = 0;
     for (std::int64_t k = 0; k < product.depth; ++k) sum += term(k);
     return sum;
+  }
+  template <class Product>
+  static float fused_sum_of(const Product& product, std::int64_t group, std::int64_t row, std::int64_t column) {
+    float total = 0;
+    for (std::int64_t first = 0; first < product.depth; first += kFusedTerms) {
+      float sum = 0;
+      for (std::int64_t k = first; k < product.depth && k < first + kFusedTerms; ++k) {
+        sum = std::fma(operand_value(product.left, group, row, k), operand_value(product.right, group, column, k), sum);
+      }
+      total = first == 0 ? sum : total + sum;
+    }
+    return total;
   }
 };
 

@@ -23,8 +23,11 @@ namespace lockstep::device {
 
 enum class SumOrder : std::uint8_t {
   ascending,  ///< from k = 0 on
-  lanes       ///< as HostGroup::sum does: kGroupLanes sums of every kGroupLanes-th term, which are then combined
+  lanes,      ///< as HostGroup::sum does: kGroupLanes sums of every kGroupLanes-th term, which are then combined
+  fused       ///< as gemm does on CPUs with fused multiply-adds (device/cpu/gemm.hpp): from k = 0 on, in blocks of
+              ///< kFusedTerms, whose sums are then added from the first to the last
 };
+inline constexpr std::int64_t kFusedTerms = 256;
 
 template <SumOrder kSumOrder, class LeftOperand, class RightOperand, class StoreSum>
 struct Product {

@@ -13,42 +13,51 @@
 
 namespace lockstep::optim {
 
-struct Muon : AdamW {
-  using AdamW::AdamW;
-  static constexpr bool kOnlyOnCpus = true;
-};
-
-/// The running mean of the gradient, and what of it is made orthogonal.
-struct MuonMomentum {
-  float one_minus_momentum, momentum;
+/// The running mean of a matrix's gradient, what of it is made orthogonal, and the update.
+struct MuonMatrix {
+  float rate, keep, one_minus_momentum, momentum;
   bool nesterov;
 
-  explicit MuonMomentum(const Attributes& settings)
-      : one_minus_momentum(static_cast<float>(1 - settings.number("momentum"))),
+  MuonMatrix(const Attributes& settings, const UpdateStep& of, bool decays)
+      : rate(static_cast<float>(of.learning_rate)),
+        keep(static_cast<float>(1 - of.learning_rate * weight_decay_of(settings, decays))),
+        one_minus_momentum(static_cast<float>(1 - settings.number("momentum"))),
         momentum(static_cast<float>(settings.number("momentum"))),
         nesterov(settings.boolean("nesterov")) {}
 
-  LOCKSTEP_VECTORIZED void operator()(std::int64_t n, const float* g, float* m, float* direction) const {
-    for (std::int64_t i = 0; i < n; ++i) {
-      m[i] = averaged(m[i], g[i], one_minus_momentum);
-      direction[i] = nesterov ? averaged(g[i], m[i], momentum) : m[i];
-    }
+  LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE float direction(float g, float& m) const {
+    m = averaged(m, g, one_minus_momentum);
+    return nesterov ? averaged(g, m, momentum) : m;
+  }
+  LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE void take(float& p, float step) const { p = p * keep - rate * step; }
+
+  static NewtonSchulz iteration(const Attributes& settings, std::int64_t rows, std::int64_t columns) {
+    return {.steps = static_cast<int>(settings.integer("steps")),
+            .epsilon = settings.number("epsilon"),
+            .factor = static_cast<float>(0.2 * std::sqrt(static_cast<double>(std::max(rows, columns))))};
   }
 };
 
-LOCKSTEP_VECTORIZED inline void take_step(float rate, float keep, std::int64_t n, const float* step, float* p) {
-  for (std::int64_t i = 0; i < n; ++i) p[i] = p[i] * keep - rate * step[i];
+struct Muon : AdamW {
+  using AdamW::AdamW;
+  using Matrix = MuonMatrix;
+};
+
+LOCKSTEP_VECTORIZED inline void write_directions(MuonMatrix formula, std::int64_t n, const float* g, float* m,
+                                                 float* direction) {
+  for (std::int64_t i = 0; i < n; ++i) direction[i] = formula.direction(g[i], m[i]);
+}
+LOCKSTEP_VECTORIZED inline void take_steps(MuonMatrix formula, std::int64_t n, const float* step, float* p) {
+  for (std::int64_t i = 0; i < n; ++i) formula.take(p[i], step[i]);
 }
 
-inline MatrixStep muon_step(const Attributes& settings, const UpdateStep& /*step*/) {
-  const auto measure = [momentum = MuonMomentum(settings)](const ParameterRun& run, std::span<float> direction) {
-    momentum(std::ssize(direction), run.gradient.data(), run.states[0], direction.data());
+inline MatrixStep muon_step(const Attributes& settings, const UpdateStep& step) {
+  const auto measure = [formula = MuonMatrix(settings, step, false)](const ParameterRun& run,
+                                                                     std::span<float> direction) {
+    write_directions(formula, std::ssize(direction), run.gradient.data(), run.states[0], direction.data());
   };
-  const auto transform = [steps = static_cast<int>(settings.integer("steps")), epsilon = settings.number("epsilon")](
-                             std::span<float> matrix, std::int64_t rows, std::int64_t columns) {
-    orthogonalize(matrix, rows, columns, steps, epsilon);
-    const auto factor = static_cast<float>(0.2 * std::sqrt(static_cast<double>(std::max(rows, columns))));
-    for (float& value : matrix) value *= factor;
+  const auto transform = [settings](std::span<float> matrix, std::int64_t rows, std::int64_t columns) {
+    orthogonalize(matrix, rows, columns, MuonMatrix::iteration(settings, rows, columns));
   };
   return {.measure = measure, .transform = transform};
 }
@@ -78,13 +87,10 @@ inline ElementwiseOptimizer<Muon> make_muon() {
                              .maximum = 20});
   muon.matrix_step = muon_step;
   muon.update = [elementwise = muon.update](const Attributes& settings, const UpdateStep& step) -> ParameterUpdate {
-    const auto keep = [&](bool decays) {
-      return static_cast<float>(1 - step.learning_rate * weight_decay_of(settings, decays));
-    };
-    return [other = elementwise(settings, step), rate = static_cast<float>(step.learning_rate), decayed = keep(true),
-            plain = keep(false)](const ParameterRun& run) {
+    return [other = elementwise(settings, step), decayed = MuonMatrix(settings, step, true),
+            plain = MuonMatrix(settings, step, false)](const ParameterRun& run) {
       if (run.step.empty()) return other(run);
-      take_step(rate, run.decay ? decayed : plain, std::ssize(run.parameter), run.step.data(), run.parameter.data());
+      take_steps(run.decay ? decayed : plain, std::ssize(run.parameter), run.step.data(), run.parameter.data());
     };
   };
   return muon;

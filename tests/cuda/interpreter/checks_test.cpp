@@ -212,7 +212,7 @@ TEST_F(KernelChecks, WhatIsNotKnownIsNamed) {
     const char* text;
   };
   const std::vector<Case> cases = {
-      {"fma.rn.f32 %f1, %f1, %f2, %f3;\n", "instruction fma.rn.f32 isn't known"},
+      {"fma.rn.ftz.f32 %f1, %f1, %f2, %f3;\n", "instruction fma.rn.ftz.f32 isn't known"},
       {"add.rn.ftz.f32 %f1, %f1, %f2;\n", "instruction add.rn.ftz.f32 isn't known"},
       {"ld.global.nc.u32 %r3, [%rd3];\n", "instruction ld.global.nc.u32 isn't known"},
       {"st.global.v8.u32 [%rd3], {%r3, %r4};\n", "instruction st.global.v8.u32 isn't known"},

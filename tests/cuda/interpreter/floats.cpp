@@ -1,5 +1,6 @@
-// Floating point (PTX ISA 9.0: "Floating Point Instructions", "setp"). Nothing is fused, flushed or approximated: the
-// module is compiled without multiply-adds, and modifiers for these are unknown here.
+// Floating point (PTX ISA 9.0: "Floating Point Instructions", "setp"). Nothing is flushed or approximated: modifiers
+// for these are unknown here. The compiler fuses nothing by itself; which kernels may ask for it, kernel_limits_test
+// says.
 #include <cmath>
 
 #include "cuda/interpreter/meaning.hpp"
@@ -33,6 +34,9 @@ T rcp(T a) {
 template <class T>
 T sqrt(T a) {
   return std::sqrt(a);
+}
+f32 fma(f32 a, f32 b, f32 c) {
+  return std::fma(a, b, c);
 }
 /// For a number and a NaN: the number. +0 is larger than -0.
 template <class T>
@@ -113,11 +117,12 @@ constexpr Meaning kMeanings[] = {
     meaning<gt<f32>>("setp.gt.f32"),   meaning<ge<f32>>("setp.ge.f32"),   meaning<equ<f32>>("setp.equ.f32"),
     meaning<neu<f32>>("setp.neu.f32"), meaning<ltu<f32>>("setp.ltu.f32"), meaning<leu<f32>>("setp.leu.f32"),
     meaning<gtu<f32>>("setp.gtu.f32"), meaning<geu<f32>>("setp.geu.f32"), meaning<num<f32>>("setp.num.f32"),
-    meaning<nan<f32>>("setp.nan.f32"), meaning<eq<f64>>("setp.eq.f64"),   meaning<ne<f64>>("setp.ne.f64"),
-    meaning<lt<f64>>("setp.lt.f64"),   meaning<le<f64>>("setp.le.f64"),   meaning<gt<f64>>("setp.gt.f64"),
-    meaning<ge<f64>>("setp.ge.f64"),   meaning<equ<f64>>("setp.equ.f64"), meaning<neu<f64>>("setp.neu.f64"),
-    meaning<ltu<f64>>("setp.ltu.f64"), meaning<leu<f64>>("setp.leu.f64"), meaning<gtu<f64>>("setp.gtu.f64"),
-    meaning<geu<f64>>("setp.geu.f64"), meaning<num<f64>>("setp.num.f64"), meaning<nan<f64>>("setp.nan.f64"),
+    meaning<fma>("fma.rn.f32"),        meaning<nan<f32>>("setp.nan.f32"), meaning<eq<f64>>("setp.eq.f64"),
+    meaning<ne<f64>>("setp.ne.f64"),   meaning<lt<f64>>("setp.lt.f64"),   meaning<le<f64>>("setp.le.f64"),
+    meaning<gt<f64>>("setp.gt.f64"),   meaning<ge<f64>>("setp.ge.f64"),   meaning<equ<f64>>("setp.equ.f64"),
+    meaning<neu<f64>>("setp.neu.f64"), meaning<ltu<f64>>("setp.ltu.f64"), meaning<leu<f64>>("setp.leu.f64"),
+    meaning<gtu<f64>>("setp.gtu.f64"), meaning<geu<f64>>("setp.geu.f64"), meaning<num<f64>>("setp.num.f64"),
+    meaning<nan<f64>>("setp.nan.f64"),
 };
 
 }  // namespace

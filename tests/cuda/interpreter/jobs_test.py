@@ -40,6 +40,11 @@ job:
   evaluate: never
   checkpoint: never
 """
+# Steps of whole matrices, one of them in another order on the GPU; products longer than a block of fused terms.
+MATRICES = CONVOLUTIONS.replace("- global_pool\n", """- conv: {filters: 6, kernel: 3, padding: same}
+      - global_pool
+      - {linear: {features: 300}}
+""").replace("{sgd: {momentum: 0.9}}", "{muon: {steps: 2, weight_decay: 0.1}}")
 # Images that are moved on the GPU.
 MOVES = CONVOLUTIONS.replace("data: {train: {digits: {count: 64}}}", """data:
     train: {digits: {count: 64}}
@@ -165,6 +170,12 @@ class Jobs(Interpreted):
             with self.subTest(precision=precision):
                 words = (f"precision={precision}",)
                 self.assertEqual(self.hash(CONVOLUTIONS, *words), self.hash(CONVOLUTIONS, *words, grids=True))
+
+    def test_matrices(self):
+        for precision in ("fp32", "bf16", "fp16"):
+            with self.subTest(precision=precision):
+                words = (f"precision={precision}",)
+                self.assertEqual(self.hash(MATRICES, *words), self.hash(MATRICES, *words, grids=True))
 
     def launches(self, *words):
         """Of a job, by kernel; its hash."""

@@ -1,0 +1,143 @@
+// orthogonalize() (newton_schulz.hpp) on a Grid (device/gpu/grid.hpp), with the bits of a CPU that has fused
+// multiply-adds: its products add as gemm does there.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include "comm/reduce/gradient_buckets.hpp"
+#include "core/divisor.hpp"
+#include "core/host_device.hpp"
+#include "core/round_up.hpp"
+#include "device/gpu/grid.hpp"
+#include "device/row_blocks.hpp"
+#include "optim/newton_schulz.hpp"
+#include "optim/update_kernels.hpp"
+
+namespace lockstep::optim {
+
+/// A matrix on a GPU, and memory to make its step.
+struct MatrixOnGpu {
+  float* values = nullptr;  ///< [rows, columns]: the direction, and then the step
+  std::int64_t rows = 0, columns = 0;
+  std::byte* scratch = nullptr;  ///< aligned as Gpu::allocate() does; of NewtonSchulzScratch::bytes
+};
+
+/// Where the numbers of the iteration are.
+struct NewtonSchulzScratch {
+  std::int64_t chunks = 0;  ///< of the matrix
+  double *total = nullptr, *squares = nullptr,
+         *lanes = nullptr;                    ///< of the norm: one; by chunk; [chunks, kSquareLanes]
+  double* levels = nullptr;                   ///< sums of blocks of squares
+  float *x = nullptr, *next = nullptr;        ///< [m, n]
+  float *square = nullptr, *mixed = nullptr;  ///< [m, m]
+  std::size_t bytes = 0;
+
+  /// `memory`: null if only the bytes are wanted.
+  NewtonSchulzScratch(std::byte* memory, std::int64_t rows, std::int64_t columns)
+      : chunks(divide_up(rows * columns, comm::kChunkElements)) {
+    const std::int64_t m = std::min(rows, columns);
+    const auto place = [&]<class T>(T*& at, std::int64_t count) {
+      at = memory == nullptr ? nullptr : reinterpret_cast<T*>(memory + bytes);
+      bytes += round_up(static_cast<std::size_t>(count) * sizeof(T), std::size_t{64});
+    };
+    place(total, 1);
+    place(squares, chunks);
+    place(lanes, chunks * kSquareLanes);
+    place(levels, device::scratch_rows(chunks));
+    place(x, rows * columns);
+    place(next, rows * columns);
+    place(square, m * m);
+    place(mixed, m * m);
+  }
+};
+
+/// squares[c] = the sum of squares of chunk c.
+struct MatrixSquaresFunctor {
+  const float* values;
+  std::int64_t elements;
+  double *lanes, *squares;
+  template <class Group>
+  LOCKSTEP_HOST_DEVICE void operator()(const Group& group, std::int64_t c) const {
+    const std::int64_t first = c * comm::kChunkElements, left = elements - first;
+    const float* const chunk = values + first;
+    double* const mine = lanes + c * kSquareLanes;
+    group.each(kSquareLanes, [&](std::int64_t lane) {
+      mine[lane] = SquaresFunctor::sum_of_lane(lane, left < comm::kChunkElements ? left : comm::kChunkElements,
+                                               [=](std::int64_t i) { return chunk[i]; });
+    });
+    group.barrier();
+    group.once([&] {
+      double sum = 0;
+      for (int lane = 0; lane < kSquareLanes; ++lane) sum += mine[lane];
+      squares[c] = sum;
+    });
+  }
+};
+
+/// to = from * factor, or its transpose.
+struct TurnFunctor {
+  const float* from;
+  float* to;
+  std::int64_t rows;  ///< of `to`
+  Divisor columns;
+  bool turned;
+  const double* square;  ///< of the norm by which it is divided; null: it is multiplied by the factor
+  double epsilon;
+  float factor;
+  LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const {
+    to[i] = from[turned ? i % columns * rows + i / columns : i] * (square == nullptr ? factor : normalizer());
+  }
+
+ private:
+  [[nodiscard]] LOCKSTEP_HOST_DEVICE float normalizer() const {
+    const double norm = std::sqrt(*square);
+    return static_cast<float>(1 / (norm < epsilon ? epsilon : norm));
+  }
+};
+
+/// to = scale * sum + factor * other, element for element.
+struct StoreMix {
+  float scale, factor;
+  const float* other;
+  float* to;
+  std::int64_t columns;
+  LOCKSTEP_HOST_DEVICE void operator()(std::int64_t /*group*/, std::int64_t row, std::int64_t column, float sum) const {
+    const std::int64_t at = row * columns + column;
+    to[at] = scale * sum + factor * other[at];
+  }
+};
+
+template <class Grid>
+void orthogonalize_on(GpuStream* stream, const MatrixOnGpu& of, const NewtonSchulz& how) {
+  using Lines = device::MatrixLines<float, true>;
+  using Columns = device::MatrixLines<float, false>;
+  const std::int64_t m = std::min(of.rows, of.columns), n = std::max(of.rows, of.columns);
+  const bool is_tall = of.rows > of.columns;
+  const NewtonSchulzScratch at(of.scratch, of.rows, of.columns);
+  const auto multiply = [&](std::int64_t columns, std::int64_t depth, const float* left, const auto& right,
+                            const auto& store) {
+    Grid::product(stream,
+                  device::product_of<device::SumOrder::fused>(1, m, columns, depth, Lines(left, depth), right, store));
+  };
+  Grid::rows(stream, at.chunks, MatrixSquaresFunctor{of.values, m * n, at.lanes, at.squares});
+  device::for_levels_of(at.squares, at.chunks, 1, at.total, at.levels,
+                        [&](const double* from, const device::RowBlocks& blocks, double* to) {
+                          Grid::each(stream, blocks.count(), SumSquaresFunctor{{from, 1}, blocks, 1, to});
+                        });
+  float *x = at.x, *next = at.next;
+  Grid::each(stream, m * n, TurnFunctor{of.values, x, m, Divisor(n), is_tall, at.total, how.epsilon, 0});
+  for (int step = 0; step < how.steps; ++step) {
+    multiply(m, n, x, Lines(x, n), device::StoreElement<float>{nullptr, at.square, m});
+    multiply(m, m, at.square, Columns(at.square, m),
+             StoreMix{NewtonSchulz::kC, NewtonSchulz::kB, at.square, at.mixed, m});
+    multiply(n, m, at.mixed, Columns(x, n), StoreMix{1, NewtonSchulz::kA, x, next, n});
+    std::swap(x, next);
+  }
+  Grid::each(stream, m * n, TurnFunctor{x, of.values, of.rows, Divisor(of.columns), is_tall, nullptr, 0, how.factor});
+}
+
+}  // namespace lockstep::optim
