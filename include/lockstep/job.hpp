@@ -80,10 +80,10 @@ struct SourceOptions {
   double masked_span = 1;  ///< text, tokens: how many tokens are hidden beside each other, on average
   std::string mask;        ///< csv: the column of masks; empty: none
   std::vector<std::string> classes;  ///< csv: what the numbers of the masks' pixels stand for
-  std::vector<std::string> target;   ///< table: columns to predict
-  bool targets_apart = false;  ///< table: several are a feature each, by their names, as a job with several losses
+  std::vector<std::string> target;   ///< table, csv: columns to predict
+  bool targets_apart = false;  ///< of these: several are a feature each, by their names, as a job with several losses
                                ///< needs them (follows from these); else one vector of numbers, `label`
-  std::vector<std::string> features;     ///< table: columns to predict from; empty: all others
+  std::vector<std::string> features;  ///< table: columns to predict from, or patterns of their names; empty: all others
   std::vector<std::string> categorical;  ///< table: columns of numbers that are names of categories
   std::string weight;                    ///< table: the column of the rows' weights; empty: none
   std::string weights;                   ///< other kinds: a file with the samples' weights; empty: none

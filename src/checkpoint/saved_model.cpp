@@ -8,6 +8,7 @@
 #include <set>
 #include <span>
 
+#include "checkpoint/peft_adapter.hpp"
 #include "checkpoint/reader.hpp"
 #include "checkpoint/run_directory.hpp"
 #include "checkpoint/safetensors.hpp"
@@ -293,6 +294,15 @@ SafetensorsFile weights_at(const std::string& path) {
 
 namespace {
 
+/// As weights_at(); of an adapter of PEFT those of its base, and its own.
+SafetensorsFile weights_of(const std::string& from, const Graph& graph) {
+  if (!is_peft_adapter(from)) return weights_at(from);
+  PeftAdapter adapter = read_peft_adapter(from, graph);
+  SafetensorsFile weights = weights_at(adapter.base);
+  weights.add(std::move(adapter.tensors));
+  return weights;
+}
+
 struct FittingFile {
   WeightsFile file;
   Initialized counts;
@@ -302,7 +312,7 @@ struct FittingFile {
 /// `model`: the tensors of the whole model.
 FittingFile fitting_file(const InitializeOptions& options, const Place& place, const Graph& graph,
                          const std::vector<NamedShape>& model) {
-  WeightsFile file(weights_at(options.from), graph,
+  WeightsFile file(weights_of(options.from, graph), graph,
                    {.names = options.names, .map = options.map, .remedy = "set initialize.names to torch or lockstep"});
   Initialized counts{.names = file.names()};
   const bool begins = lacks_adapters(file, model);

@@ -78,26 +78,49 @@ std::string WeightsFile::mapped(const std::string& tensor) const {
 
 /// Models of transformers are saved with or without the name of what holds them: "transformer.wte.weight".
 std::string WeightsFile::with_or_without_prefix(const std::string& name) const {
+  const std::string before(name.starts_with(kPeftPrefix) ? kPeftPrefix : "");
+  const std::string_view inner = std::string_view(name).substr(before.size());
   for (const std::string_view prefix : {"transformer.", "model.", "bert.", "vit."}) {
-    if (!has(name) && name.starts_with(prefix) && has(name.substr(prefix.size()))) return name.substr(prefix.size());
+    if (has(name) || !inner.starts_with(prefix)) continue;
+    if (std::string without = before + std::string(inner.substr(prefix.size())); has(without)) return without;
   }
   return name;
 }
 
 ForeignTensor WeightsFile::in_file(const std::string& tensor) const {
   const std::string name = mapped(tensor);
+  auto theirs = foreign_ == nullptr || name != tensor ? std::nullopt : foreign_->find(tensor);
+  if (theirs) {
+    for (std::string& part : theirs->names) {  // PEFT saves what it trains beside its adapters (modules_to_save)
+      const std::string trained = with_or_without_prefix(std::string(kPeftPrefix) + part);
+      part = has(trained) ? trained : with_or_without_prefix(part);
+    }
+    if (has_all(*theirs) && theirs->names.front().starts_with(kPeftPrefix)) return *theirs;
+  }
   if (has(name)) return {{name}};
   if (const std::string torch = torch_name(name); has(torch)) return {{torch}};
-  if (foreign_ == nullptr || name != tensor) return {{name}};
-  auto theirs = foreign_->find(tensor);
   if (!theirs) return {{name}};
-  for (std::string& part : theirs->names) part = with_or_without_prefix(part);
   if (!has_all(*theirs) && !theirs->tied.empty()) theirs->names = {with_or_without_prefix(theirs->tied)};
   return *theirs;
 }
 
 bool WeightsFile::has_all(const ForeignTensor& tensor) const {
   return std::all_of(tensor.names.begin(), tensor.names.end(), [&](const std::string& name) { return has(name); });
+}
+
+/// What keeps tensors that should be alike from being one of the model's; empty: nothing.
+std::string WeightsFile::difference(const ForeignTensor& theirs, const Shape& shape) const {
+  std::vector<float> first(static_cast<std::size_t>(elements(shape))), other(first.size());
+  file_.copy(theirs.names.front(), shape, first);
+  for (std::size_t i = 1; i < theirs.names.size(); ++i) {
+    file_.copy(theirs.names[i], shape, other);
+    if (other == first) continue;
+    return fmt::format(
+        "tensors '{}' and '{}': expected the same values, since queries, keys and values are one layer "
+        "here; merge the adapter into its model with PEFT (merge_and_unload) and begin from that",
+        theirs.names.front(), theirs.names[i]);
+  }
+  return "";
 }
 
 void WeightsFile::require(const std::vector<NamedShape>& tensors) const {
@@ -114,10 +137,22 @@ void WeightsFile::require(const std::vector<NamedShape>& tensors) const {
       used.insert(part);
       if (problem.empty()) problem = file_.problem(part, theirs.shape_there(shape));
     }
+    if (problem.empty() && theirs.alike) problem = difference(theirs, shape);
     if (!problem.empty()) fit.refused.push_back(problem);
   }
   for (const auto& [name, loaded] : file_.tensors()) {
     if (!used.contains(name)) fit.unused.push_back({name, loaded.shape});
+  }
+  std::vector<std::string> adapters;
+  for (const NamedShape& tensor : fit.unused) {
+    if (tensor.name.starts_with(kPeftPrefix)) adapters.push_back(tensor.name);
+  }
+  if (fit.fits() && !adapters.empty()) {
+    throw Error(ExitCode::data,
+                fmt::format("{}: expected an adapter of the layers that model.lora names and no other, "
+                            "found also {}{}",
+                            file_.name(), adapters.front(),
+                            adapters.size() > 1 ? fmt::format(" and {} more", adapters.size() - 1) : ""));
   }
   if (!fit.fits()) throw Error(ExitCode::data, fit.message(file_.name()));
   for (const auto& tensor : tensors) require_order(tensor.name);
@@ -147,7 +182,7 @@ void WeightsFile::copy(const std::string& tensor, const Shape& shape, std::span<
   const auto flattened = flattened_.by_name.find(tensor);
   const bool turned = reading_.names == WeightNames::torch && flattened != flattened_.by_name.end();
   const Shape there = theirs.shape_there(shape);
-  const bool as_it_is = !turned && !theirs.transposed && theirs.names.size() == 1;
+  const bool as_it_is = !turned && !theirs.transposed && (theirs.names.size() == 1 || theirs.alike);
   if (as_it_is) return file_.copy(theirs.names.front(), there, out, first);
   std::vector<float> all(static_cast<std::size_t>(elements(shape)));
   const std::size_t part = all.size() / theirs.names.size();

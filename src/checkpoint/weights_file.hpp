@@ -47,6 +47,7 @@ class WeightsFile {
   void require_order(const std::string& tensor) const;
   [[nodiscard]] bool has(const std::string& name) const { return file_.tensors().contains(name); }
   [[nodiscard]] bool has_all(const ForeignTensor& tensor) const;
+  [[nodiscard]] std::string difference(const ForeignTensor& theirs, const Shape& shape) const;
 
   SafetensorsFile file_;
   FlattenedTensors flattened_;

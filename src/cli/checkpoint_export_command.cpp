@@ -66,11 +66,13 @@ class CheckpointModel {
 
   /// Layers whose adapters are merged.
   [[nodiscard]] std::size_t merged() const { return merged_.size(); }
-  [[nodiscard]] exchange::ExportedModel exported() const {
+  /// `merge`: without adapters; else the model as it is trained, whose adapted weights values() has merged.
+  [[nodiscard]] exchange::ExportedModel exported(bool merge = true) const {
     const DataSetInfo& info = model_.data();
     const input::PreparedData& data = model_.prepared();
-    exchange::ExportedModel model{.graph = &graph_,
-                                  .values = [this](ValueId id) { return values_.at(graph_.at(id).name); },
+    const Graph* const graph = merge ? &graph_ : &model_.graph();
+    exchange::ExportedModel model{.graph = graph,
+                                  .values = [this, graph](ValueId id) { return values_.at(graph->at(id).name); },
                                   .job = model_.job().name,
                                   .source = model_.saved().path,
                                   .labels = info.class_names,
@@ -84,6 +86,19 @@ class CheckpointModel {
       model.prepare.push_back(text);
     }
     return model;
+  }
+
+  [[nodiscard]] std::vector<exchange::ExportedFile> adapter() const {
+    const JobFile& job = model_.job();
+    if (!job.model.lora || !job.initialize) {
+      throw Error(ExitCode::usage,
+                  fmt::format("--to peft: expected a run with model.lora that began with given weights "
+                              "(initialize), which its adapters belong to, found one without {}; take "
+                              "--to huggingface, which has all weights",
+                              job.model.lora ? "initialize" : "model.lora"));
+    }
+    const LoraOptions& lora = *job.model.lora;
+    return exchange::peft_files(exported(false), {lora.rank, lora.alpha, lora.dropout, job.initialize->from});
   }
 
  private:
@@ -138,6 +153,7 @@ std::vector<exchange::ExportedFile> files_of(const ExportArguments& arguments, c
     return {{target.filename(), checkpoint::safetensors_of(checkpoint, average.value_or(false))}};
   }
   const CheckpointModel loaded(checkpoint.path, average);
+  if (arguments.to == "peft") return loaded.adapter();
   const exchange::ExportedModel model = loaded.exported();
   merged = loaded.merged();
   if (arguments.to == "lockstep") return {{target.filename(), exchange::lockstep_weights(model)}};
@@ -147,7 +163,7 @@ std::vector<exchange::ExportedFile> files_of(const ExportArguments& arguments, c
 }
 
 int write(const ExportArguments& arguments) {
-  const bool into_folder = arguments.to == "huggingface";
+  const bool into_folder = arguments.to == "huggingface" || arguments.to == "peft";
   const fs::path folder = into_folder ? fs::path(arguments.target) : fs::path(arguments.target).parent_path();
   if (!into_folder) require_new(arguments.target, arguments.force);
   const auto checkpoint = checkpoint_at(arguments.from);
@@ -180,12 +196,14 @@ void add_checkpoint_export(CLI::App& checkpoint, Action& run) {
       "  lockstep checkpoint export runs/gpt gpt --to huggingface");
   auto arguments = std::make_shared<ExportArguments>();
   command->add_option("CHECKPOINT", arguments->from, kCheckpointPlaceHelp)->required();
-  command->add_option("FILE", arguments->target, "the file to write; for huggingface the folder")->required();
+  command->add_option("FILE", arguments->target, "the file to write; for huggingface and peft the folder")->required();
   command
-      ->add_option("--to", arguments->to,
-                   "lockstep: a safetensors file; torch: one with PyTorch's names and orders, and torchvision's where "
-                   "it has the model, with a Python file that loads it; huggingface: a folder for transformers; onnx")
-      ->check(one_of({"lockstep", "torch", "huggingface", "onnx"}))
+      ->add_option(
+          "--to", arguments->to,
+          "lockstep: a safetensors file; torch: one with PyTorch's names and orders, and torchvision's where "
+          "it has the model, with a Python file that loads it; huggingface: a folder for transformers; peft: a "
+          "folder with the adapters of LoRA alone; onnx")
+      ->check(one_of({"lockstep", "torch", "huggingface", "peft", "onnx"}))
       ->capture_default_str();
   command
       ->add_option("--weights", arguments->weights,

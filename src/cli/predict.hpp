@@ -42,9 +42,11 @@ using PredictSet = std::function<std::vector<SamplePrediction>(const DataSet&)>;
 [[nodiscard]] std::vector<SamplePrediction> predict_on_ranks(train::LoadedModel& model, const DataSet& set,
                                                              Communicator& communicator, bool logits);
 
-/// Files of the words: a folder is all of its JPEG and PNG files, also in folders within, a pattern what it matches;
-/// both in byte order. Throws Error(usage) for one that has none.
-[[nodiscard]] std::vector<std::string> files_of_words(const std::vector<std::string>& words);
+/// Which files of a folder are meant: JPEG and PNG by their names, or all that are not hidden.
+enum class FilesOfFolder { images, all };
+/// Files of the words: a folder is its files, also those in folders within, a pattern what it matches; both in byte
+/// order. Throws Error(usage) for one that has none.
+[[nodiscard]] std::vector<std::string> files_of_words(const std::vector<std::string>& words, FilesOfFolder kind);
 
 /// `--log csv`: a line; fields are quoted where they must be.
 void print_csv(const std::vector<std::string>& fields);

@@ -12,6 +12,7 @@
 #include "cli/predict.hpp"
 #include "cli/ranks.hpp"
 #include "cli/validators.hpp"
+#include "config/files.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::cli {
@@ -37,7 +38,7 @@ void require_files_of_default_job(const PredictArguments& arguments) {
   const auto& files = arguments.options.files;
   if (files.empty() || !std::all_of(words.begin(), words.end(), is_override)) return;
   const std::string& first = files.front();
-  if (std::filesystem::exists(first)) return;
+  if (std::filesystem::exists(first) || config::is_pattern(first)) return;
   throw Error(ExitCode::usage,
               fmt::format("predict: '{}' does not exist; expected a run's directory, a job file (.yaml, "
                           ".yml, .json) or image files",
@@ -45,7 +46,7 @@ void require_files_of_default_job(const PredictArguments& arguments) {
 }
 
 // Words after the job are overrides or files: a job file ends in .yaml, .yml or .json, a run is a directory; folders
-// after either are of images.
+// after either are of images or texts.
 void take_files(PredictArguments& arguments) {
   std::vector<std::string> words;
   bool has_job = false;
@@ -56,7 +57,6 @@ void take_files(PredictArguments& arguments) {
     (is_job || is_override(word) ? words : arguments.options.files).push_back(word);
   }
   arguments.job.words = words;
-  arguments.options.files = files_of_words(arguments.options.files);
   require_files_of_default_job(arguments);
 }
 
@@ -75,6 +75,7 @@ int predict(PredictArguments& arguments, Communicator& communicator, const JobFi
     return predict_on_ranks(model, set, communicator, arguments.options.logits);
   };
   const bool texts = has(info, Feature::Kind::tokens) && has(info, Feature::Kind::label);
+  arguments.options.files = files_of_words(arguments.options.files, texts ? FilesOfFolder::all : FilesOfFolder::images);
   if (has(info, Feature::Kind::tokens) && !texts) {
     if (model.outputs().size() > 1) {
       throw Error(ExitCode::usage, fmt::format("predict: expected a model of text with one output, found {}; text is "

@@ -172,10 +172,27 @@ std::string class_name(const DataSetInfo& info, std::size_t index) {
   return index < info.class_names.size() ? info.class_names[index] : fmt::format("{}", index);
 }
 
+/// Of a model that predicts numbers: all of them, in their order.
+void print_numbers(const train::LoadedModel& model, const PredictOptions& options,
+                   const std::vector<std::string>& files, const std::vector<double>& values) {
+  if (options.json) {
+    const nlohmann::ordered_json line = {{"event", "predict"}, {"files", files}, {"values", values}};
+    fmt::print("{}\n", line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+    return;
+  }
+  const auto names = value_names(model, values.size());
+  fmt::print("{}", fmt::join(files, "\n"));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    fmt::print("  {}{:.6g}", values.size() == 1 ? "" : names[i] + " ", values[i]);
+  }
+  fmt::print("\n");
+}
+
 void print_sample(const train::LoadedModel& model, const PredictOptions& options, const std::vector<std::string>& files,
                   const SamplePrediction& prediction) {
   const DataSetInfo& info = model.data();
   const auto& scores = prediction.values;
+  if (!prediction.probabilities && info.class_names.empty()) return print_numbers(model, options, files, scores);
   const auto order = largest(scores, options.top);
   if (options.json) {
     nlohmann::ordered_json line = {{"event", "predict"}, {"files", files}};

@@ -23,10 +23,13 @@ bool is_image_name(const fs::path& path) {
   return ending == ".jpg" || ending == ".jpeg" || ending == ".png";
 }
 
-std::vector<std::string> images_in(const std::string& folder) {
+std::vector<std::string> files_in(const std::string& folder, FilesOfFolder kind) {
   std::vector<std::string> found;
+  const bool images = kind == FilesOfFolder::images;
   for (const auto& entry : fs::recursive_directory_iterator(folder, fs::directory_options::follow_directory_symlink)) {
-    if (entry.is_regular_file() && is_image_name(entry.path())) found.push_back(entry.path().string());
+    const fs::path& path = entry.path();
+    const bool is_one = images ? is_image_name(path) : !path.filename().string().starts_with('.');
+    if (entry.is_regular_file() && is_one) found.push_back(path.string());
   }
   std::sort(found.begin(), found.end());
   return found;
@@ -75,14 +78,16 @@ void print_outputs(const train::LoadedModel& model, const PredictOptions& option
   fmt::print("{}", options.json ? line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n" : text);
 }
 
-std::vector<std::string> files_of_words(const std::vector<std::string>& words) {
+std::vector<std::string> files_of_words(const std::vector<std::string>& words, FilesOfFolder kind) {
   std::vector<std::string> files;
   for (const auto& word : words) {
     const bool folder = fs::is_directory(word), pattern = !folder && config::is_pattern(word) && !fs::exists(word);
-    const auto found = folder ? images_in(word) : pattern ? config::expand(word) : std::vector<std::string>{word};
+    const auto found = folder ? files_in(word, kind) : pattern ? config::expand(word) : std::vector<std::string>{word};
     if (found.empty()) {
-      throw Error(ExitCode::usage, fmt::format("predict: '{}': expected {}, found none", word,
-                                               folder ? "JPEG or PNG files in this folder" : "files that match"));
+      const char* const of_folder =
+          kind == FilesOfFolder::images ? "JPEG or PNG files in this folder" : "files in this folder";
+      throw Error(ExitCode::usage,
+                  fmt::format("predict: '{}': expected {}, found none", word, folder ? of_folder : "files that match"));
     }
     files.insert(files.end(), found.begin(), found.end());
   }

@@ -183,8 +183,15 @@ Section<Source> digits() {
       .placed(&Source::place);
 }
 
+Is<std::vector<std::string>> column_names() {
+  return list_of<std::string>(text(), {.single = true, .unique = true});
+}
+
 Section<Source> image_table() {
   return weighted(samples())
+      .field("target", &Source::target, column_names(),
+             "the columns of numbers to predict, instead of the class in the column label")
+      .written_if([](const Source& source) { return !source.target.empty(); })
       .field("mask", &Source::mask, text(),
              "the column of masks, PNG files whose pixels are numbers of classes; 255 does not count")
       .written_if([](const Source& source) { return !source.mask.empty(); })
@@ -200,13 +207,14 @@ Section<Source> image_table() {
 }
 
 Section<Source> table() {
-  const auto columns = [] { return list_of<std::string>(text(), {.single = true, .unique = true}); };
   return samples()
-      .field("target", &Source::target, columns(), "the column to predict; several are predicted at once, as numbers")
+      .field("target", &Source::target, column_names(),
+             "the column to predict; several are predicted at once, as numbers")
       .required()
-      .field("features", &Source::features, columns(), "the columns to predict from; without it all others")
-      .field("categorical", &Source::categorical, columns(),
-             "columns of numbers that are names: categories, or the target's classes")
+      .field("features", &Source::features, column_names(),
+             "the columns to predict from, or patterns of their names (pixel*); without it all others")
+      .field("categorical", &Source::categorical, column_names(),
+             "columns of numbers that are names: categories, or the target's classes; or patterns")
       .field("weight", &Source::weight, text(),
              "the column that says how much a row's loss counts in training; it is no feature");
 }

@@ -26,4 +26,15 @@ namespace lockstep::exchange {
 /// that transformers does not have.
 [[nodiscard]] std::vector<ExportedFile> huggingface_files(const ExportedModel& model);
 
+/// What an adapter of PEFT says beside its tensors.
+struct PeftSettings {
+  std::int64_t rank = 0;
+  double alpha = 0, dropout = 0;
+  std::string base;  ///< of the model that is adapted
+};
+/// What from_pretrained() of PEFT reads: adapter_config.json and adapter_model.safetensors, with the adapters of a
+/// model that transformers has and the modules that were trained beside them. Throws Error(usage) for another model,
+/// and for parameters that were trained and are no whole module, or are shared.
+[[nodiscard]] std::vector<ExportedFile> peft_files(const ExportedModel& model, const PeftSettings& settings);
+
 }  // namespace lockstep::exchange

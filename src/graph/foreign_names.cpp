@@ -8,6 +8,8 @@
 #include <charconv>
 #include <cstdint>
 
+#include "graph/lora.hpp"
+
 namespace lockstep {
 
 namespace {
@@ -198,7 +200,7 @@ Rules vit_rules() {
 
 Shape ForeignTensor::shape_there(Shape ours) const {
   if (transposed) std::swap(ours.at(0), ours.at(1));
-  if (names.size() > 1) ours.at(0) /= std::ssize(names);
+  if (names.size() > 1 && !alike) ours.at(0) /= std::ssize(names);
   ours.insert(ours.begin(), static_cast<std::size_t>(leading), 1);
   return ours;
 }
@@ -206,7 +208,21 @@ Shape ForeignTensor::shape_there(Shape ours) const {
 ForeignModel::ForeignModel(WeightNames library, std::string name, std::vector<Rule> rules, std::string needed)
     : library_(library), name_(std::move(name)), rules_(std::move(rules)), needed_(std::move(needed)) {}
 
+/// PEFT adapts the layers that it finds, so three that make queries, keys and values have an A each.
+std::optional<ForeignTensor> ForeignModel::find_adapter(std::string_view ours) const {
+  constexpr std::string_view kWeight = ".weight";
+  const AdapterName name = adapter_name(ours);
+  auto found = find(name.layer + std::string(kWeight));
+  if (!found) return std::nullopt;
+  for (std::string& part : found->names) {
+    part.resize(part.size() - kWeight.size());
+    part = fmt::format("{}{}.lora_{}.weight", kPeftPrefix, part, name.is_a ? 'A' : 'B');
+  }
+  return ForeignTensor{.names = std::move(found->names), .alike = name.is_a};
+}
+
 std::optional<ForeignTensor> ForeignModel::find(std::string_view ours) const {
+  if (library_ == WeightNames::huggingface && is_adapter(ours)) return find_adapter(ours);
   for (const Rule& rule : rules_) {
     const auto found = match(rule.ours, ours);
     if (!found) continue;

@@ -19,6 +19,7 @@ struct ForeignTensor {
   bool transposed = false;         ///< a weight [out, in] is [in, out] there
   std::string tied = {};           ///< where files lack it: what it shares its values with
   int leading = 0;                 ///< dimensions of 1 before the others there
+  bool alike = false;              ///< several names: all have the same values, the whole of ours
 
   /// Of each of theirs, where ours has this shape.
   [[nodiscard]] Shape shape_there(Shape ours) const;
@@ -42,11 +43,13 @@ class ForeignModel {
   [[nodiscard]] const std::string& name() const {
     return name_;
   }  ///< "resnet", "mobilenet", "gpt2", "llama", "bert", "vit"
-  /// Of one of the model's tensors; nothing if no rule has it.
+  /// Of one of the model's tensors; nothing if no rule has it. A matrix of an adapter (graph/lora.hpp) has PEFT's name.
   [[nodiscard]] std::optional<ForeignTensor> find(std::string_view ours) const;
   [[nodiscard]] bool covers(const Graph& graph) const;
 
  private:
+  [[nodiscard]] std::optional<ForeignTensor> find_adapter(std::string_view ours) const;
+
   WeightNames library_;
   std::string name_;
   std::vector<Rule> rules_;
@@ -57,6 +60,9 @@ class ForeignModel {
 [[nodiscard]] std::span<const ForeignModel> foreign_models();
 /// The one that the graph is in that library; null: none.
 [[nodiscard]] const ForeignModel* foreign_model(WeightNames library, const Graph& graph);
+
+/// What PEFT puts before the names of a model that it adapts.
+inline constexpr std::string_view kPeftPrefix = "base_model.model.";
 
 /// PyTorch's name of a tensor of a layer that both have: a running variance is called running_var.
 [[nodiscard]] std::string torch_name(std::string_view ours);

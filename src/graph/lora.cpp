@@ -13,7 +13,7 @@ namespace lockstep {
 
 namespace {
 
-constexpr std::string_view kA = ".lora_a", kB = ".lora_b", kScale = ".lora_scale";
+constexpr std::string_view kA = ".lora_a", kB = ".lora_b", kScale = ".lora_scale", kWeight = ".weight";
 
 std::string with(const std::string& layer, std::string_view suffix) {
   return layer + std::string(suffix);
@@ -101,10 +101,17 @@ void Lora::finish() {
 }
 
 bool is_adapter(std::string_view parameter) {
-  constexpr std::string_view kWeight = ".weight";
   if (!parameter.ends_with(kWeight)) return false;
   parameter.remove_suffix(kWeight.size());
   return parameter.ends_with(kA) || parameter.ends_with(kB);
+}
+
+AdapterName adapter_name(std::string_view parameter) {
+  LOCKSTEP_CHECK(is_adapter(parameter), "the name of an adapter");
+  parameter.remove_suffix(kWeight.size());
+  const bool is_a = parameter.ends_with(kA);
+  parameter.remove_suffix(is_a ? kA.size() : kB.size());
+  return {std::string(parameter), is_a};
 }
 
 std::vector<Adapter> adapters_of(const Graph& graph) {

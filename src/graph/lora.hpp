@@ -40,6 +40,13 @@ class Lora {
 /// Whether it is the name of an adapter's matrix: "block1.qkv.lora_a.weight".
 [[nodiscard]] bool is_adapter(std::string_view parameter);
 
+/// Which matrix of which layer an adapter's name is.
+struct AdapterName {
+  std::string layer;  ///< "block1.qkv"
+  bool is_a = false;  ///< A, or B
+};
+[[nodiscard]] AdapterName adapter_name(std::string_view parameter);
+
 /// A linear layer's adapter in a graph.
 struct Adapter {
   std::string layer;  ///< "block1.qkv"

@@ -310,6 +310,13 @@ class Check(unittest.TestCase):
             text = run("check", "job.yaml", "shards=1", folder=folder).stdout
             self.assertIn("\nbatch_size 64 can be 8 shards of 8 samples: steps of 12.5 %\n", text)
 
+    def test_check_tells_memory_that_is_not_there(self):
+        done = run("check", "model={mlp: {hidden: [100000, 200000]}}", "data.train.digits.count=200",
+                   "data.validation.digits.count=50")
+        self.assertRegex(done.stderr, r"warning: one rank needs 1197\.\d+ GiB, and this machine has \d+\.\d+ [GT]iB; `lockstep "
+                         r"plan` says what fits\n")
+        self.assertRegex(done.stdout, r"\nmemory 1197\.\d+ GiB on one rank\n")
+
 
 class Codes(unittest.TestCase):
     def test_sigterm_leaves_a_checkpoint_and_75(self):

@@ -117,6 +117,45 @@ class Images(Predict):
                           self.run_program("predict", "run", *words, code=code))
 
 
+NUMBERS = """
+job:
+  model: {layers: [flatten, {linear: 2}]}
+  data: {train: {csv: {path: shades.csv, target: [shade, height]}}, validation: {fraction: 0.25}, normalize: never}
+  loss: mean_squared_error
+  metrics: [mae]
+  batch_size: 8
+  shards: 4
+  epochs: 30
+  optimizer: adam
+  learning_rate: 0.01
+"""
+
+
+class Numbers(Predict):
+    """Numbers of an image, which a CSV says."""
+
+    def test_learning_and_predicting(self):
+        (self.folder / "shades").mkdir()
+        lines = ["image,height,shade"]
+        for i in range(32):
+            (self.folder / f"shades/{i}.png").write_bytes(png(6, 6, i / 40))
+            lines.append(f"shades/{i}.png,{i % 4 / 4},{i / 32}")
+        (self.folder / "shades.csv").write_text("\n".join(lines) + "\n")
+        (self.folder / "numbers.yaml").write_text(NUMBERS)
+        ends = [json.loads(self.run_program("train", "numbers.yaml", f"run_directory=numbers{ranks}", "--ranks", ranks,
+                                            "--log", "json").splitlines()[-1]) for ranks in (1, 3)]
+        self.assertEqual(*(end["parameters_sha256"] for end in ends))
+        lines = self.run_program("predict", "numbers1", "shades/8.png", "shades.csv", "--log", "json").decode().splitlines()
+        self.assertEqual(len(lines), 33)
+        first = json.loads(lines[0])
+        self.assertEqual(first["files"], ["shades/8.png"])
+        self.assertAlmostEqual(first["values"][0], 0.25, delta=0.1)
+        text = self.run_program("predict", "numbers1", "shades/8.png").decode()
+        self.assertEqual(text, "shades/8.png  shade {:.6g}  height {:.6g}\n".format(*first["values"]))
+        header = self.run_program("predict", "numbers1", "shades/8.png", "--log", "csv").decode().splitlines()[0]
+        self.assertEqual(header, "image,shade,height")
+
+
 def png(width, height, shade):
     """A grey picture."""
     import struct
@@ -125,7 +164,7 @@ def png(width, height, shade):
     def chunk(kind, data):
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
-    rows = b"".join(b"\0" + bytes((x * 9 + y * 5 + shade * 60) % 256 for x in range(width)) for y in range(height))
+    rows = b"".join(b"\0" + bytes(int(x * 9 + y * 5 + shade * 60) % 256 for x in range(width)) for y in range(height))
     return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)) +
             chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
 

@@ -32,6 +32,65 @@ TEST(ReaderCsv, ASampleMayHoldTwoImages) {
   EXPECT_EQ(without(set->name(1), folder.path()), "pairs.csv:4");
 }
 
+TEST(ReaderCsv, NumbersMayBePredicted) {
+  const TemporaryFolder folder;
+  write_folder(
+      folder.path(),
+      {{"a.png", png(4, 4, 3)}, {"a.csv", "x,image,y\n1.5,a.png,-2\n3,a.png,1e3\n"}, {"b.csv", "image,x\na.png,7\n"}});
+  SourceOptions options = source(SourceKind::csv, {folder / "a.csv"});
+  options.target = {"y", "x"};
+  const auto set = data::open(options);
+  const DataSetInfo& info = set->info();
+  ASSERT_EQ(info.features.size(), 2U);
+  EXPECT_EQ(info.features[0].name, "image");
+  EXPECT_EQ(info.features[1].name, "label");
+  EXPECT_EQ(info.features[1].spec, (TensorSpec{DType::f32, {2}}));
+  EXPECT_TRUE(info.class_names.empty());
+  EXPECT_EQ(set->label(1), -1);
+  Sample sample;
+  set->read(1, sample);
+  EXPECT_EQ(sample[1].tensor.as<float>()[0], 1000);
+  EXPECT_EQ(sample[1].tensor.as<float>()[1], 3);
+  options.targets_apart = true;
+  const auto apart = data::open(options);
+  ASSERT_EQ(apart->info().features.size(), 3U);
+  EXPECT_EQ(apart->info().features[2].name, "x");
+  apart->read(0, sample);
+  EXPECT_EQ(sample[1].tensor.as<float>()[0], -2);
+  EXPECT_EQ(sample[2].tensor.as<float>()[0], 1.5);
+  options.targets_apart = false;
+  options.target = {"x"};
+  options.paths = {folder / "b.csv"};
+  EXPECT_EQ(data::open(options)->info().features[1].spec, (TensorSpec{DType::f32, {}}));
+  EXPECT_NE(data::open(options)->info().digest, set->info().digest);
+  EXPECT_EQ(without(message_of(ExitCode::data, [&] { (void)data::open(options, {.like = &info}); }), folder.path()),
+            "b.csv: expected the targets of the training set; give both sources the same `target`");
+}
+
+TEST(ReaderCsvErrors, NumbersToPredict) {
+  const TemporaryFolder folder;
+  write_folder(folder.path(), {{"a.png", png(4, 4, 3)},
+                               {"word.csv", "image,x\na.png,1\na.png,tall\n"},
+                               {"label.csv", "image,label,x\na.png,cat,1\n"},
+                               {"none.csv", "x,y\n1,2\n"}});
+  const auto refusal = [&](const std::string& file, const std::vector<std::string>& target) {
+    SourceOptions options = source(SourceKind::csv, {folder / file});
+    options.target = target;
+    return without(message_of(ExitCode::data, [&] { (void)data::open(options); }), folder.path());
+  };
+  EXPECT_NE(
+      refusal("word.csv", {"x"}).find("word.csv:3: column 'x': expected a number that fp32 can hold, found 'tall'"),
+      std::string::npos);
+  EXPECT_EQ(refusal("word.csv", {"y"}), "word.csv:1: expected a column 'y', found image, x; did you mean 'x'?");
+  EXPECT_EQ(
+      refusal("label.csv", {"x"}),
+      "label.csv:1: the columns are image, label, x; expected one or more of image files beside the targets x, and "
+      "none called label");
+  EXPECT_EQ(refusal("none.csv", {"x", "y"}),
+            "none.csv:1: the columns are x, y; expected one or more of image files beside the targets x, y, and none "
+            "called label");
+}
+
 TEST(ReaderCsv, NumbersAreTheClassesThemselves) {
   const TemporaryFolder folder;
   write_folder(folder.path(), {{"a.png", png(4, 4, 3)}, {"a.csv", "image,label\na.png,10\na.png,2\n"}});

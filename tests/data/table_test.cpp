@@ -135,6 +135,18 @@ TEST_F(TableTest, SeveralTargetsAndSomeFeatures) {
   EXPECT_EQ(sample[1].tensor.as<float>()[1], 5);
 }
 
+TEST_F(TableTest, PatternsStandForColumnsButNotForTargets) {
+  SourceOptions options = table("p1,q,p2,p_end\n1,2,3,4\n5,6,7,8\n", {"p_end"});
+  options.features = {"p*"};
+  options.categorical = {"p[2-9]"};
+  const auto set = open(options);
+  EXPECT_EQ(set->info().features[0].spec, (TensorSpec{DType::f32, {3}}));
+  EXPECT_EQ(row_of(*set, 1), (std::vector<float>{5, 0, 1}));
+  options.features = {"r*"};
+  EXPECT_EQ(refusal(options),
+            "t0.csv:1: expected columns that 'r*' matches, beside targets and weight, found p1, q, p2, p_end");
+}
+
 TEST_F(TableTest, AnotherSetHasTheColumnsOfTheTrainingSet) {
   const auto train = open(table(kHouses));
   const auto other = open(table("kind,price,area,year\nvilla,7,55,\n,8,,1999\n"), {.like = &train->info()});

@@ -77,6 +77,15 @@ class Texts(unittest.TestCase):
         self.assertEqual([line.split()[1] for line in out[1::2]], ["dog", "cat", "cat", "dog"])
         lines = self.run_it("predict", "runs/r1", "a.txt", "b.csv", "--log", "json", "--ranks", "2").stdout.splitlines()
         self.assertEqual([json.loads(line)["row"] for line in lines], ["a.txt", "b.csv:2", "b.csv:3"])
+        (self.folder / "post/late").mkdir(parents=True)
+        (self.folder / "post/.hidden").write_text("meow")
+        (self.folder / "post/b").write_text(call("cat", 2))
+        (self.folder / "post/late/a.txt").write_text(call("dog", 1))
+        out = self.run_it("predict", "runs/r1", "post", "--top", "1").stdout.splitlines()
+        self.assertEqual([out[0], out[1].split()[1], out[2], out[3].split()[1]], ["post/b", "cat", "post/late/a.txt", "dog"])
+        (self.folder / "none").mkdir()
+        self.assertEqual(self.run_it("predict", "runs/r1", "none", code=64).stderr,
+                         "lockstep: predict: 'none': expected files in this folder, found none\n")
         csv = self.run_it("predict", "runs/r1", "c.jsonl", "--log", "csv").stdout.splitlines()
         self.assertEqual(csv[0], "row,cat,dog")
         self.assertEqual(self.run_it("predict", "runs/r1", code=64).stderr,

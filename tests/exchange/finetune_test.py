@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Fine-tuning of models of transformers: a job file by `lockstep checkpoint job`, and the same 20 steps in PyTorch, from the same weights with the same batches, have the same losses.
+"""Fine-tuning of models of transformers, by job files of `lockstep checkpoint job`, and of torchvision: the same 20 steps in
+PyTorch, from the same weights with the same batches, have the same losses.
 
 A loss may differ by TOLERANCE of itself: both round, in other orders, and what differs grows from step to step.
 """
@@ -10,16 +11,18 @@ import unittest
 
 import numpy
 import torch
+import torchvision
 import transformers
+from safetensors.torch import save_file
 
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent), str(pathlib.Path(__file__).resolve().parents[1] / "peer")]
 import samples  # noqa: E402  pylint: disable=wrong-import-position
 import streams  # noqa: E402  pylint: disable=wrong-import-position
 from program import WithProgram  # noqa: E402  pylint: disable=wrong-import-position
 
-STEPS, BATCH, SEED, TOLERANCE = 20, 8, 3, 1e-4
+STEPS, BATCH, SHARDS, SEED, TOLERANCE = 20, 8, 2, 3, 1e-4
 TEXT = {"tokens": 17, "context": 12, "samples": 24}
-IMAGES, SIDE = 24, 32
+IMAGES, SIDE = 24, 64
 NOTHING = {"bos_token_id": None, "eos_token_id": None, "pad_token_id": None, "initializer_range": 0.2}
 
 
@@ -44,16 +47,20 @@ class FineTuning(WithProgram):
                 "images": (images, torch.from_numpy(self.labels[ids]).long())}
 
     def losses_there(self, module, kind, optimizer):
+        """Shard by shard, since batch norm is over the samples of a shard."""
         losses = []
         for step in range(STEPS):
             inputs, target = self.batch(step)[kind]
-            found = module(inputs)
-            logits = found.logits if hasattr(found, "logits") else found
-            loss = torch.nn.functional.cross_entropy(logits.flatten(0, -2), target.flatten())
             optimizer.zero_grad()
-            loss.backward()
+            loss = 0
+            for part, wanted in zip(inputs.chunk(SHARDS), target.chunk(SHARDS)):
+                found = module(part)
+                logits = found.logits if hasattr(found, "logits") else found
+                of_part = torch.nn.functional.cross_entropy(logits.flatten(0, -2), wanted.flatten()) / SHARDS
+                of_part.backward()
+                loss += of_part.item()
             optimizer.step()
-            losses.append(loss.item())
+            losses.append(loss)
         return losses
 
     def losses_here(self, job, *words):
@@ -61,7 +68,7 @@ class FineTuning(WithProgram):
         kind = "images" if "images" in words else "tokens"
         said = self.run_program(
             "train", job, f"data={json.dumps({'train': data[kind], 'normalize': 'never'})}", f"batch_size={BATCH}",
-            f"seed={SEED}", f"steps={STEPS}", "checkpoint=never", "--log", "json",
+            f"shards={SHARDS}", f"seed={SEED}", f"steps={STEPS}", "checkpoint=never", "--log", "json",
             *(word for word in words if word not in data)).stdout.splitlines()
         events = [json.loads(line) for line in said]
         return [event["loss"] for event in events if event["event"] == "step"]
@@ -71,7 +78,7 @@ class FineTuning(WithProgram):
         worst = max(abs(a - b) / b for a, b in zip(here, there))
         print(f"{self.id().rsplit('.', maxsplit=1)[-1]}: from {there[0]:.4f} to {there[-1]:.4f}, "
               f"greatest difference {worst:.1e}", file=sys.stderr)
-        self.assertLess(there[-1], there[0] - 0.05)
+        self.assertLess(sum(there[-3:]), sum(there[:3]) - 0.1)
         self.assertLess(worst, TOLERANCE)
 
     def huggingface(self, module, *words, kind="tokens"):
@@ -80,12 +87,30 @@ class FineTuning(WithProgram):
         text = self.run_program("checkpoint", "job", folder).stdout
         (self.folder / f"{folder}.yaml").write_text(text)
         here = self.losses_here(f"{folder}.yaml", "optimizer={adamw: {weight_decay: 0}}", "learning_rate=0.001",
-                                "metrics=[]", "shards=2", kind, *words)
+                                "metrics=[]", kind, *words)
         again = self.losses_here(f"{folder}.yaml", "optimizer={adamw: {weight_decay: 0}}", "learning_rate=0.001",
-                                 "metrics=[]", "shards=2", "--ranks=2", kind, *words)
+                                 "metrics=[]", "--ranks=2", kind, *words)
         self.assertEqual(here, again)
         optimizer = torch.optim.AdamW(module.train().parameters(), 0.001, weight_decay=0)
         self.assert_same(here, self.losses_there(module, kind, optimizer))
+
+    # Of random weights, and with the statistics of few samples, a training is chaotic: at a rate of 0.001 PyTorch differs by
+    # 2e-2 from itself after weights have changed by 1e-7 of themselves, at 2e-5 by 6e-5.
+    def torchvision(self, name, module, model):
+        save_file(module.state_dict(), self.folder / f"{name}.safetensors")
+        (self.folder / f"{name}.json").write_text(json.dumps({"job": {
+            "model": model, "initialize": f"{name}.safetensors", "optimizer": {"sgd": {"momentum": 0.9}},
+            "learning_rate": 0.00001, "metrics": []}}))
+        here = self.losses_here(f"{name}.json", "images")
+        self.assertEqual(here, self.losses_here(f"{name}.json", "images", "--ranks=2"))
+        optimizer = torch.optim.SGD(module.train().parameters(), 0.00001, momentum=0.9)
+        self.assert_same(here, self.losses_there(module, "images", optimizer))
+
+    def test_resnet18(self):
+        torch.manual_seed(5)
+        module = torchvision.models.resnet18(num_classes=10)
+        module.conv1 = torch.nn.Conv2d(1, 64, 7, 2, 3, bias=False)
+        self.torchvision("resnet18", module, {"resnet": 18})
 
     def test_gpt2(self):
         torch.manual_seed(1)

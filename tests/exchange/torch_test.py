@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Weights from the real torchvision and transformers, and exports that these load: the same logits on both sides."""
+import copy
 import importlib.util
 import json
 import pathlib
@@ -7,6 +8,7 @@ import sys
 import unittest
 
 import numpy
+import peft
 import torch
 import torchvision
 import transformers
@@ -119,6 +121,70 @@ class Torch(WithProgram):
         self.assert_same_bits(name, f"{name}-export/model.safetensors")
         again = type(module).from_pretrained(self.folder / f"{name}-export").eval()
         self.assert_same(again, self.predictions(name))
+
+    def adapter(self, name, job, module, lora, layers):
+        """Adapters that lockstep has trained, in PEFT, and others of PEFT in lockstep. `layers`: in transformers."""
+        module.eval().save_pretrained(self.folder / f"{name}-base")
+        job["model"]["lora"] = {"rank": 4, "alpha": 8, **lora}
+        job |= {"steps": 6, "optimizer": "adam", "learning_rate": 0.01}
+        self.train(name, job, f"initialize.from={name}-base")
+        self.run_program("checkpoint", "export", name, f"{name}-peft", "--to", "peft")
+        adapted = peft.PeftModel.from_pretrained(copy.deepcopy(module), self.folder / f"{name}-peft").eval()
+        made = self.predictions(name)
+        self.assert_same(adapted.base_model.model, made)
+        difference = numpy.abs(self.logits(module, made) - self.logits(adapted.base_model.model, made)).max()
+        self.assertGreater(difference, 0.01)  # the adapter matters
+        theirs = peft.get_peft_model(copy.deepcopy(module), peft.LoraConfig(r=4, lora_alpha=8, **layers)).eval()
+        generator = torch.Generator().manual_seed(7)
+        with torch.no_grad():
+            for parameter, value in theirs.named_parameters():
+                if "lora_B" in parameter or "modules_to_save" in parameter:
+                    value.copy_(torch.randn(value.shape, generator=generator) / 5)
+        theirs.peft_config["default"].base_model_name_or_path = f"../{name}-base"
+        theirs.save_pretrained(self.folder / f"{name}-theirs")
+        job |= {"steps": 1, "optimizer": "sgd", "learning_rate": 1e-12,
+                "initialize": f"{name}-theirs"}
+        start, _ = self.train(f"{name}-again", job)
+        self.assertIn(f" of {name}-theirs, by Hugging Face's names", start["initialized"])
+        self.assertNotIn("as usual", start["initialized"])
+        self.assert_same(theirs.base_model.model, self.predictions(f"{name}-again"))
+
+    def test_adapters_of_gpt2(self):
+        torch.manual_seed(8)
+        config = transformers.GPT2Config(vocab_size=17, n_positions=16, n_embd=32, n_layer=2, n_head=2, bos_token_id=None,
+                                         eos_token_id=None, initializer_range=0.2)
+        self.adapter("lora-gpt", text_job({"gpt": {**GPT, "vocabulary": 17}}), transformers.GPT2LMHeadModel(config),
+                     {"layers": ["block*.qkv", "block*.contract"], "train": ["norm.*"]},
+                     {"target_modules": ["attn.c_attn", "mlp.c_proj"], "fan_in_fan_out": True, "modules_to_save": ["ln_f"]})
+
+    def test_adapters_of_llama(self):
+        torch.manual_seed(9)
+        config = transformers.LlamaConfig(
+            vocab_size=17, hidden_size=32, intermediate_size=96, num_hidden_layers=2, num_attention_heads=4,
+            num_key_value_heads=2, rms_norm_eps=1e-5, initializer_range=0.2, bos_token_id=None, eos_token_id=None)
+        self.adapter("lora-llama", text_job({"llama": {**LLAMA, "vocabulary": 17}}), transformers.LlamaForCausalLM(config),
+                     {"layers": ["block*.query", "block*.value"]}, {"target_modules": ["q_proj", "v_proj"]})
+
+    def test_adapters_of_bert(self):
+        """What is one layer in lockstep is three in transformers, of which each has an adapter."""
+        torch.manual_seed(10)
+        config = transformers.BertConfig(
+            vocab_size=17, hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=80,
+            max_position_embeddings=20, initializer_range=0.2, pad_token_id=None, num_labels=3)
+        model = {"layers": 2, "heads": 2, "width": 32, "hidden": 80, "positions": 20, "types": 2, "vocabulary": 17}
+        module = transformers.BertForSequenceClassification(config).eval()
+        job = texts_job({"bert": model, "lora": {"rank": 4, "alpha": 8, "layers": ["block*.qkv"], "train": ["classifier.*"]}})
+        job |= {"steps": 6, "optimizer": "adam", "learning_rate": 0.01, "initialize": "lora-bert-base"}
+        module.save_pretrained(self.folder / "lora-bert-base")
+        self.train("lora-bert", job)
+        self.run_program("checkpoint", "export", "lora-bert", "lora-bert-peft", "--to", "peft")
+        adapted = peft.PeftModel.from_pretrained(module, self.folder / "lora-bert-peft").eval()
+        self.assertIsInstance(adapted, peft.PeftModelForSequenceClassification)
+        self.assert_same(adapted.base_model.model, self.predictions("lora-bert"))
+        job["initialize"] = "lora-bert-peft"
+        start, _ = self.train("lora-bert-again", job | {"steps": 1, "optimizer": "sgd", "learning_rate": 1e-12})
+        self.assertNotIn("as usual", start["initialized"])
+        self.assert_same(adapted.base_model.model, self.predictions("lora-bert-again"))
 
     def test_gpt2(self):
         torch.manual_seed(2)

@@ -53,6 +53,22 @@ TEST(ForeignNames, MobileNetCountsBlocksThroughAllStages) {
   EXPECT_EQ(theirs("mobilenet", "last.norm.running_variance"), "features.18.1.running_var");
 }
 
+TEST(ForeignNames, AdaptersHaveTheNamesOfPeft) {
+  EXPECT_EQ(theirs("gpt2", "block2.qkv.lora_a.weight"), "base_model.model.transformer.h.1.attn.c_attn.lora_A.weight");
+  EXPECT_EQ(theirs("gpt2", "block2.qkv.lora_b.weight"), "base_model.model.transformer.h.1.attn.c_attn.lora_B.weight");
+  EXPECT_EQ(theirs("llama", "block1.query.lora_b.weight"),
+            "base_model.model.model.layers.0.self_attn.q_proj.lora_B.weight");
+  const auto b = model("gpt2").find("block2.qkv.lora_b.weight");
+  EXPECT_EQ(b->shape_there({12, 3}), (Shape{12, 3})) << "of Conv1D, too";
+  const std::string self = "base_model.model.bert.encoder.layer.0.attention.self.";
+  EXPECT_EQ(theirs("bert", "block1.qkv.lora_a.weight"),
+            self + "query.lora_A.weight " + self + "key.lora_A.weight " + self + "value.lora_A.weight");
+  EXPECT_EQ(model("bert").find("block1.qkv.lora_a.weight")->shape_there({3, 4}), (Shape{3, 4}));
+  EXPECT_EQ(model("bert").find("block1.qkv.lora_b.weight")->shape_there({12, 3}), (Shape{4, 3}));
+  EXPECT_EQ(theirs("resnet", "head.lora_a.weight"), "fc.lora_a.weight");
+  EXPECT_FALSE(model("gpt2").find("lstm1.lora_a.weight"));
+}
+
 TEST(ForeignNames, Transformers) {
   const auto qkv = model("gpt2").find("block3.qkv.weight");
   ASSERT_TRUE(qkv);

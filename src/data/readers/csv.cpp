@@ -1,19 +1,23 @@
 // A CSV with a header row: `label` is the class; every other column names an image file, relative to the CSV's folder,
 // and is a feature with the column's name. So a sample may have two images: left,right,label. One may be a mask, which
-// has a class for each pixel; then the column `label` may be missing.
+// has a class for each pixel; then the column `label` may be missing. Or columns of numbers are predicted (`target`),
+// which take its place.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <filesystem>
 #include <map>
 
+#include "core/nearest.hpp"
 #include "data/bytes.hpp"
 #include "data/path.hpp"
 #include "data/readers/common.hpp"
 #include "data/readers/csv_table.hpp"
 #include "data/readers/encoded_images.hpp"
 #include "data/readers/readers.hpp"
+#include "data/readers/table_columns.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::data {
@@ -109,6 +113,7 @@ void name_classes(ImageCandidates& candidates) {
 
 struct Columns {
   std::vector<std::string> images;
+  std::vector<std::size_t> of_images, targets;
   std::size_t label = 0;  ///< beyond the last column: there is none
 };
 
@@ -118,23 +123,56 @@ std::string join(const std::vector<std::string>& words) {
   return out;
 }
 
-Columns columns_of(const CsvRow& header, const std::string& path, bool has_mask) {
-  const auto label = std::find(header.fields.begin(), header.fields.end(), "label");
-  if ((label == header.fields.end() && !has_mask) || header.fields.size() < 2) {
+Columns columns_of(const CsvRow& header, const std::string& path, bool has_mask,
+                   const std::vector<std::string>& targets) {
+  const auto& names = header.fields;
+  const auto place = [&](const std::string& name) {
+    return static_cast<std::size_t>(std::find(names.begin(), names.end(), name) - names.begin());
+  };
+  Columns columns;
+  columns.label = targets.empty() ? place("label") : names.size();
+  if ((columns.label == names.size() && !has_mask && targets.empty()) || names.size() < 2) {
     throw Error(ExitCode::data, fmt::format("{}:{}: the columns are {}; expected one or more of image files, and one "
                                             "called label",
-                                            path, header.line, join(header.fields)));
+                                            path, header.line, join(names)));
   }
-  Columns columns;
-  columns.label = static_cast<std::size_t>(label - header.fields.begin());
-  for (const auto& name : header.fields) {
-    if (name.empty() || std::count(header.fields.begin(), header.fields.end(), name) > 1) {
+  for (const auto& name : targets) {
+    columns.targets.push_back(place(name));
+    if (columns.targets.back() < names.size()) continue;
+    throw Error(ExitCode::data, fmt::format("{}:{}: expected a column '{}', found {}{}", path, header.line, name,
+                                            join(names), did_you_mean(name, names)));
+  }
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const std::string& name = names[i];
+    if (name.empty() || std::count(names.begin(), names.end(), name) > 1) {
       throw Error(ExitCode::data, fmt::format("{}:{}: the column name '{}' is {}", path, header.line, name,
                                               name.empty() ? "empty" : "there twice"));
     }
-    if (name != "label") columns.images.push_back(name);
+    if (i == columns.label || std::count(columns.targets.begin(), columns.targets.end(), i) > 0) continue;
+    columns.images.push_back(name);
+    columns.of_images.push_back(i);
+  }
+  if (columns.images.empty() ||
+      (!targets.empty() && std::count(columns.images.begin(), columns.images.end(), "label") > 0)) {
+    throw Error(ExitCode::data, fmt::format("{}:{}: the columns are {}; expected one or more of image files beside the "
+                                            "targets {}, and none called label",
+                                            path, header.line, join(names), join(targets)));
   }
   return columns;
+}
+
+/// Sets the numbers of a sample, or its fault.
+void take_numbers(const CsvRow& row, const CsvRow& header, const std::vector<std::size_t>& targets,
+                  ImageSample& sample) {
+  for (const std::size_t column : targets) {
+    const auto number = number_in(row.fields[column]);
+    const auto rounded = static_cast<float>(number.value_or(0));
+    if (sample.fault.empty() && (!number || !std::isfinite(rounded))) {
+      sample.fault = fmt::format("column '{}': expected a number that fp32 can hold, found '{}'", header.fields[column],
+                                 row.fields[column]);
+    }
+    sample.numbers.push_back(rounded);
+  }
 }
 
 /// Places and sizes of the images of samples from `first` on, and problems with them.
@@ -172,7 +210,7 @@ void add_file(const std::string& path, IndexNotes* notes, ImageCandidates& candi
   const auto bytes = read_whole(File(path, candidates.counter));
   const auto rows = parse_csv({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path);
   if (rows.empty()) throw Error(ExitCode::data, fmt::format("{}: empty; expected a header such as image,label", path));
-  const Columns columns = columns_of(rows.front(), path, !candidates.mask_classes.empty());
+  const Columns columns = columns_of(rows.front(), path, !candidates.mask_classes.empty(), candidates.targets);
   candidates.has_labels = columns.label < rows.front().fields.size();
   if (!candidates.feature_names.empty() && candidates.feature_names != columns.images) {
     throw Error(ExitCode::data, fmt::format("{}:{}: the image columns are {}; those of the file before are {}", path,
@@ -193,9 +231,8 @@ void add_file(const std::string& path, IndexNotes* notes, ImageCandidates& candi
     const std::string label = candidates.has_labels ? row.fields[columns.label] : "";
     ImageSample sample{fmt::format("{}:{}", path, row.line), label, {}, ""};
     if (candidates.has_labels && label.empty()) sample.fault = "the label is empty";
-    for (std::size_t c = 0; c < row.fields.size(); ++c) {
-      if (c != columns.label) sample.images.push_back({folder.get(), {row.fields[c], 0, 0}});
-    }
+    take_numbers(row, rows.front(), columns.targets, sample);
+    for (const std::size_t c : columns.of_images) sample.images.push_back({folder.get(), {row.fields[c], 0, 0}});
     candidates.samples.push_back(std::move(sample));
   }
   add_sizes(path, first, notes, candidates);
@@ -232,6 +269,7 @@ std::unique_ptr<DataSet> open_csv(const SourceOptions& source, const IndexOption
   candidates.counter = make_byte_counter();
   const auto [mask, classes] = mask_of(source, options.like);
   candidates.mask_classes = classes;
+  candidates.targets = source.target;
   for (const auto& path : source.paths) add_file(path, options.notes, candidates);
   if (!classes.empty()) candidates.mask = place_of_mask(candidates, mask, source.paths.front());
   if (candidates.has_labels) name_classes(candidates);

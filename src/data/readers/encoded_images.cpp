@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 
 #include "core/digest.hpp"
 #include "data/bytes.hpp"
@@ -27,6 +28,7 @@ class EncodedImages : public DataSet {
     for (auto& sample : candidates.samples) {
       if (sample.name != sample.images.front().entry.name) names_.push_back(std::move(sample.name));
       for (auto& image : sample.images) images_.push_back(std::move(image));
+      numbers_.insert(numbers_.end(), sample.numbers.begin(), sample.numbers.end());
     }
   }
 
@@ -55,6 +57,12 @@ class EncodedImages : public DataSet {
       }
     }
     if (!labels_.empty()) set_label(out.back().tensor, labels_.at(static_cast<std::size_t>(id)));
+    if (numbers_.empty()) return;
+    auto number = numbers_.begin() + id * (std::ssize(numbers_) / samples_);
+    for (std::size_t i = width_; i < out.size(); ++i) {
+      prepare(out[i].tensor, info_.features[i].spec);
+      for (float& value : out[i].tensor.as<float>()) value = *number++;
+    }
   }
 
   [[nodiscard]] bool read_encoded(std::int64_t id, std::vector<EncodedFeature>& out) const override {
@@ -95,6 +103,7 @@ class EncodedImages : public DataSet {
 
   DataSetInfo info_;
   std::vector<std::int32_t> labels_;  ///< empty: there are none
+  std::vector<float> numbers_;        ///< [samples, targets]
   std::int64_t samples_;
   std::size_t width_;  ///< images of a sample
   ByteCounter counter_;
@@ -289,8 +298,40 @@ std::string digest_of(const ImageCandidates& candidates, const std::vector<Findi
       digest.add(fmt::format("{} {}\n", image.entry.name.substr(image.entry.name.rfind('/') + 1), image.entry.size));
     }
     digest.add(findings[i].content);
+    digest.add(std::as_bytes(std::span(sample.numbers)));
   }
   return digest.hex();
+}
+
+/// One feature of all numbers, or, where the job has a loss for each, one for each.
+std::vector<Feature> number_features(const ImageCandidates& candidates, const SourceOptions& source) {
+  const auto feature = [](const std::string& name, const Shape& shape) {
+    return Feature{name, Feature::Kind::tensor, {DType::f32, shape}};
+  };
+  const auto& targets = candidates.targets;
+  if (targets.empty()) return {};
+  if (targets.size() == 1) return {feature("label", {})};
+  if (!source.targets_apart) return {feature("label", {std::ssize(targets)})};
+  std::vector<Feature> features;
+  for (const auto& name : targets) features.push_back(feature(name, {}));
+  return features;
+}
+
+/// Another set predicts what the training set does.
+void require_targets_like(const DataSetInfo& like, const std::vector<Feature>& features, const SourceOptions& source) {
+  const auto targets = [](const std::vector<Feature>& all) {
+    std::vector<Feature> found = all;
+    std::erase_if(found, [](const Feature& feature) { return feature.kind != Feature::Kind::tensor; });
+    return found;
+  };
+  const auto ours = targets(features), theirs = targets(like.features);
+  if (std::equal(ours.begin(), ours.end(), theirs.begin(), theirs.end(),
+                 [](const Feature& a, const Feature& b) { return a.name == b.name && a.spec == b.spec; })) {
+    return;
+  }
+  throw Error(ExitCode::data, fmt::format("{}: expected the targets of the training set; give both sources the same "
+                                          "`target`",
+                                          describe(source.paths)));
 }
 
 }  // namespace
@@ -314,6 +355,9 @@ std::unique_ptr<DataSet> make_encoded_images(ImageCandidates candidates, const S
     info.features.push_back(image_feature(candidates.feature_names[i], i, findings, mask_classes, source, options));
   }
   if (candidates.has_labels) info.features.push_back({"label", Feature::Kind::label, {DType::i32, {}}});
+  const auto numbers = number_features(candidates, source);
+  info.features.insert(info.features.end(), numbers.begin(), numbers.end());
+  if (options.like != nullptr) require_targets_like(*options.like, info.features, source);
 
   info.class_names = options.like != nullptr ? options.like->class_names : candidates.class_names;
   info.class_counts.assign(info.class_names.size(), 0);

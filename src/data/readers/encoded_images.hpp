@@ -1,5 +1,5 @@
-// Samples that consist of one or several encoded images and a class, for all containers: class folders, archives, or a
-// CSV.
+// Samples that consist of one or several encoded images and a class, or numbers, for all containers: class folders,
+// archives, or a CSV.
 //
 // Indexing checks every image. Up to kFullCheckBytes of files in total, each is decoded once; beyond that, only the
 // header and the end marker are read, and damage in the middle is found when the sample is read (an error, exit 65).
@@ -25,8 +25,9 @@ struct ImageFile {
 struct ImageSample {
   std::string name;
   std::string class_name;
-  std::vector<ImageFile> images;  ///< by feature
-  std::string fault;              ///< set if it is bad before any image has been checked
+  std::vector<ImageFile> images;    ///< by feature
+  std::string fault;                ///< set if it is bad before any image has been checked
+  std::vector<float> numbers = {};  ///< by target
 };
 
 struct ImageCandidates {
@@ -34,6 +35,7 @@ struct ImageCandidates {
   std::vector<std::string> feature_names;  ///< of the images; "label" is added, unless there are no labels
   std::vector<std::string> mask_classes;   ///< of the mask; empty: there is none
   std::size_t mask = 0;                    ///< which of the images it is
+  std::vector<std::string> targets;        ///< what the numbers of a sample are; none where there are labels
   bool has_labels = true;
   std::vector<std::shared_ptr<const FileTree>> trees;
   std::vector<ImageSample> samples;

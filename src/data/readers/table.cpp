@@ -87,10 +87,11 @@ class TableLayout {
   TableLayout(const std::vector<TableFile>& files, const SourceOptions& source, const DataSetInfo* like)
       : files_(files), source_(source) {
     if (source.target.empty() && like == nullptr) fail("expected a target, the column to predict; add `target`");
-    for (const auto* names : {&source.target, &source.features, &source.categorical}) {
-      for (const auto& name : *names) (void)column_called(files.front(), name);
-    }
-    for (const auto& name : source.features) {
+    for (const auto& name : source.target) (void)column_called(files.front(), name);
+    std::vector<std::string> others = source.target;
+    others.push_back(source.weight);
+    for (auto* names : {&source_.features, &source_.categorical}) *names = columns_like(files.front(), *names, others);
+    for (const auto& name : source_.features) {
       if (is_target(name))
         fail(fmt::format("the column '{}' is a target and a feature; leave it out of `features`", name));
       if (name == source.weight)
@@ -201,7 +202,7 @@ class TableLayout {
   }
 
   const std::vector<TableFile>& files_;
-  const SourceOptions& source_;
+  SourceOptions source_;  ///< with names in the place of patterns
 };
 
 /// Decodes rows, and notes what is wrong with them.

@@ -9,6 +9,7 @@
 #include <set>
 #include <string_view>
 
+#include "core/glob.hpp"
 #include "core/nearest.hpp"
 #include "data/parquet/parquet.hpp"
 #include "lockstep/error.hpp"
@@ -85,6 +86,31 @@ std::size_t column_called(const TableFile& file, const std::string& name) {
                                             fmt::join(names, ", "), did_you_mean(name, names)));
   }
   return static_cast<std::size_t>(found - names.begin());
+}
+
+std::vector<std::string> columns_like(const TableFile& file, const std::vector<std::string>& words,
+                                      const std::vector<std::string>& except) {
+  const auto& header = file.header.fields;
+  const auto among = [](const std::vector<std::string>& names, const std::string& name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  std::vector<std::string> found;
+  for (const std::string& word : words) {
+    if (word.find_first_of("*?[") == std::string::npos || among(header, word)) {
+      found.push_back(header[column_called(file, word)]);
+      continue;
+    }
+    const std::size_t before = found.size();
+    for (const auto& name : header) {
+      if (matches(word, name) && !among(except, name) && !among(found, name)) found.push_back(name);
+    }
+    if (found.size() == before) {
+      throw Error(ExitCode::data, fmt::format("{}:{}: expected columns that '{}' matches, beside targets and "
+                                              "weight, found {}",
+                                              file.path, file.header.line, word, fmt::join(header, ", ")));
+    }
+  }
+  return found;
 }
 
 bool is_missing(const std::string& value) {

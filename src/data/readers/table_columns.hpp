@@ -29,6 +29,11 @@ struct TableFile {
 /// Which column of the header is called so. Throws Error(data) that offers the nearest.
 [[nodiscard]] std::size_t column_called(const TableFile& file, const std::string& name);
 
+/// The columns that words name: a word is a name, or a pattern of names, which stands for all that match, in the
+/// header's order, but for `except`. Throws Error(data) for a word that no column is like.
+[[nodiscard]] std::vector<std::string> columns_like(const TableFile& file, const std::vector<std::string>& words,
+                                                    const std::vector<std::string>& except);
+
 /// The text without spaces and tabs at its ends, as values are compared.
 [[nodiscard]] std::string_view without_spaces(std::string_view text);
 
