@@ -80,7 +80,7 @@ TEST(GpuAllReduce, ABucketDoesNotWaitForLaterKernels) {
         reducer.ready(shard, bucket);
       }
     };
-    reducer.begin_step(5, assignment);  // the first one allocates, and waits for that
+    reducer.begin_step(5, assignment);  // the first one allocates
     for (int bucket = 0; bucket < 3; ++bucket) compute(5, bucket);
     reducer.finish();
     EXPECT_EQ(noting.wait_for(3), (std::vector<bool>{true, true, true}));

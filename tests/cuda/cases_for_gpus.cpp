@@ -26,14 +26,18 @@ bool is_of_rank(const OpCase& one, std::size_t rank) {
 
 /// With so many rows that a thread of a kernel over elements has all of the elements that it may take; and, where
 /// rows add up to that, with an end at which some threads of a warp have all of them and others lack the last.
-OpCase with_many_rows(OpCase one) {
-  constexpr std::int64_t kElements = 5000, kBlock = device::kAhead * device::kBlockThreads,
-                         kAllButTheLast = (device::kAhead - 1) * device::kBlockThreads;
+OpCase with_many_rows(const OpDef& op, OpCase one) {
+  constexpr std::int64_t kBlock = device::kAhead * device::kBlockThreads,
+                         kAllButTheLast = (device::kAhead - 1) * device::kBlockThreads,
+                         kElements = kBlock + kAllButTheLast, kSamplesOfPairs = 300;
   if (one.inputs.empty() || one.inputs[0].shape.empty()) return one;
   const std::int64_t few = std::max<std::int64_t>(elements(one.inputs[0].shape), 1);
   std::int64_t factor = kElements / few + 1;
   const std::int64_t most = factor * 2;
   while (factor < most && few * factor % kBlock <= kAllButTheLast) ++factor;
+  if (op.name == "contrastive") {  // it computes something for each pair of samples
+    factor = std::min(factor, kSamplesOfPairs / std::max<std::int64_t>(one.inputs[0].shape[0], 1) + 1);
+  }
   for (TensorSpec& input : one.inputs) {
     if (!input.shape.empty()) input.shape[0] *= factor;
   }
@@ -83,7 +87,7 @@ std::optional<OpCase> made_of(const OpDef& op, const OpCase& written, GpuCases w
   if (op.view || !is_wanted(op, written, which)) return std::nullopt;
   switch (which) {
     case GpuCases::of_many_rows:
-      return op.multiplies && !is_of_rank(written, 2) ? std::nullopt : std::optional(with_many_rows(written));
+      return op.multiplies && !is_of_rank(written, 2) ? std::nullopt : std::optional(with_many_rows(op, written));
     case GpuCases::of_levels_of_rows:
       return adds_rows(op, written) ? std::optional(with_levels_of_rows(written)) : std::nullopt;
     case GpuCases::of_wide_rows:
@@ -91,7 +95,7 @@ std::optional<OpCase> made_of(const OpDef& op, const OpCase& written, GpuCases w
     case GpuCases::of_long_sequences:
       return is_of_rank(written, 3) ? std::optional(with_more_in(written, 1)) : std::nullopt;
     case GpuCases::for_inference: {
-      OpCase one = op.multiplies ? written : with_many_rows(written);
+      OpCase one = op.multiplies ? written : with_many_rows(op, written);
       one.mode = Mode::inference;
       return one;
     }

@@ -121,7 +121,10 @@ void GpuAllReduce::make_memory() {
   std::int64_t receive = 0;
   for (int b = 0; b < bucket_count(); ++b) {
     auto& memory = roots_[static_cast<std::size_t>(b)];
-    while (memory.size() < roots) memory.push_back(buffer_memory_->allocate(elements(b)));
+    while (memory.size() < roots) {
+      memory.push_back(buffer_memory_->allocate(elements(b)));
+      gpu_.wait(transport_stream_, as_gpu_memory(*buffer_memory_).buffer(memory.back()).free);
+    }
     receive = std::max(receive, rounds_[static_cast<std::size_t>(b)].receive_elements);
   }
   if (!transport_ || !options_.exact) return;
@@ -279,10 +282,9 @@ void GpuAllReduce::abort() noexcept {
 void GpuAllReduce::finish() {
   const ActivityScope activity(recorder_.get(), "reduce", step_);
   if (!transport_) {
-    for (int b = 0; b < bucket_count(); ++b) {
-      LOCKSTEP_CHECK(roots_left_[static_cast<std::size_t>(b)] == 0, "finish() comes after ready() of every shard");
-      gpu_.wait(transport_stream_, summed_[static_cast<std::size_t>(b)]);
-    }
+    for (const int left : roots_left_) LOCKSTEP_CHECK(left == 0, "finish() comes after ready() of every shard");
+    gpu_.record(whole_, as_gpu_memory(*buffer_memory_).stream());
+    gpu_.wait(transport_stream_, whole_);
     gpu_.record(whole_, transport_stream_);
     return;
   }

@@ -12,7 +12,6 @@ float* GpuBufferMemory::allocate(std::int64_t elements) {
   // Buckets are added as a whole, including the gaps between tensors, which kernels never write.
   gpu_.clear(stream_, block.memory.get(), bytes);
   gpu_.record(block.free, stream_);
-  gpu_.wait(block.free);
   const std::lock_guard lock(mutex_);
   blocks_.emplace(memory, std::move(block));
   return memory;

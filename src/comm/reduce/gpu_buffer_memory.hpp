@@ -23,6 +23,7 @@ class GpuBufferMemory final : public BufferMemory {
   /// is destroyed.
   GpuBufferMemory(device::Gpu& gpu, Stream stream) : gpu_(gpu), stream_(stream) {}
 
+  /// Whoever uses it first waits for its `free`.
   [[nodiscard]] float* allocate(std::int64_t elements) override;
   void add(float* left, float* right, std::int64_t elements) override;
   /// To the host, a sum is done when its additions are on the stream, not when they have run.

@@ -1,7 +1,10 @@
 #include "cuda/interpreter/machine.hpp"
 
+#include <dlfcn.h>
+#include <execinfo.h>
 #include <fmt/format.h>
 
+#include <array>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -90,6 +93,20 @@ cudaError_t Machine::launch(const std::string& kernel, dim3 blocks, dim3 threads
              work, costs.get()});
   });
   return cudaSuccess;
+}
+
+bool Machine::loses_wait(const Stream* stream, const Event& event) {
+  if (!streams.would_order(stream, event) || ++waits != lost_) return false;
+  std::array<void*, 24> frames{};
+  const int count = ::backtrace(frames.data(), static_cast<int>(frames.size()));
+  Dl_info at{};
+  for (int i = 0; i < count; ++i) {
+    if (::dladdr(frames[static_cast<std::size_t>(i)], &at) == 0) continue;
+    if (std::string_view(at.dli_fname).find(".so") != std::string_view::npos) continue;
+    const auto first = reinterpret_cast<u64>(at.dli_fbase);
+    lost_from_.push_back(fmt::format("{:x}", reinterpret_cast<u64>(frames[static_cast<std::size_t>(i)]) - first));
+  }
+  return true;
 }
 
 void Machine::look_for_leaks() {

@@ -14,6 +14,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "cuda/interpreter/launch.hpp"
 #include "cuda/interpreter/pinned_copies.hpp"
@@ -47,9 +48,7 @@ class Machine {
   /// Counts a wait for an event. True: it is to be lost, so that a test can show that it is missed.
   /// Of a stream, or of the host (null), for an event. One that orders nothing which isn't ordered already is no loss,
   /// and isn't counted.
-  bool loses_wait(const Stream* stream, const Event& event) {
-    return streams.would_order(stream, event) && ++waits == lost_;
-  }
+  bool loses_wait(const Stream* stream, const Event& event);
   /// Leaks are problems: memory, streams, events, graphs.
   void look_for_leaks();
 
@@ -70,7 +69,8 @@ class Machine {
  private:
   void write_report() const;
   bool loaded_ = false;
-  u64 lost_;  ///< the wait that is; 0: none
+  u64 lost_;                            ///< the wait that is; 0: none
+  std::vector<std::string> lost_from_;  ///< the program's frames at that wait: addresses in it
 };
 
 Machine& machine();

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstring>
 #include <span>
 #include <string_view>
 #include <tuple>
@@ -30,33 +31,59 @@ class Source {
  private:
   const BitsOf<T>* row_;
 };
+inline constexpr auto kBitOf = [] {
+  std::array<u32, kLanes> bits{};
+  for (u32 lane = 0; lane < kLanes; ++lane) bits[lane] = 1U << lane;
+  return bits;
+}();
 template <>
 class Source<bool> {
  public:
   Source(Warp& warp, Row row) : mask_(warp.predicate(row)) {}
-  bool operator[](u32 lane) const { return (mask_ >> lane & 1U) != 0; }
+  bool operator[](u32 lane) const { return (mask_ & kBitOf[lane]) != 0; }
 
  private:
   u32 mask_;
 };
 
-/// Values of inactive lanes are computed, too, and discarded: a loop without branches is vectorized.
+/// Of a function of a lane: the lanes where it is true.
+template <class Function>
+u32 mask_where(const Function& function) {
+  std::array<u8, kLanes> is{};
+  for (u32 lane = 0; lane < kLanes; ++lane) is[lane] = function(lane);
+  u32 mask = 0;
+  for (u32 first = 0; first < kLanes; first += 8) {
+    u64 eight = 0;
+    std::memcpy(&eight, is.data() + first, sizeof eight);
+    mask |= static_cast<u32>(eight * 0x0102040810204080U >> 56) << first;  // the lowest bits of 8 bytes
+  }
+  return mask;
+}
+
+/// Values of inactive lanes are computed, too, and discarded: a loop without branches is vectorized. One lane alone is
+/// computed alone.
 template <auto kFunction, class To, class... From, std::size_t... kAt>
 void for_lanes(Warp& warp, const Instruction& instruction, u32 active, std::index_sequence<kAt...> /*at*/) {
   const std::tuple<Source<From>...> from{Source<From>(warp, instruction.from[kAt])...};
+  const auto result = [&](u32 lane) { return kFunction(std::get<kAt>(from)[lane]...); };
+  const bool is_one = (active & (active - 1)) == 0;
+  const auto one = static_cast<u32>(std::countr_zero(active));
   if constexpr (std::is_same_v<To, bool>) {
-    u32 result = 0;
-    for (u32 lane = 0; lane < kLanes; ++lane) result |= u32{kFunction(std::get<kAt>(from)[lane]...)} << lane;
+    const u32 where = is_one ? u32{result(one)} << one : mask_where(result);
     u32& to = warp.predicate(instruction.to);
-    to = (to & ~active) | (result & active);
+    to = (to & ~active) | (where & active);
   } else {
     BitsOf<To>* const to = warp.row<BitsOf<To>>(instruction.to);
-    if (active == kAllLanes) {
-      for (u32 lane = 0; lane < kLanes; ++lane) to[lane] = to_bits<To>(kFunction(std::get<kAt>(from)[lane]...));
+    if (is_one) {
+      to[one] = to_bits<To>(result(one));
       return;
     }
     std::array<BitsOf<To>, kLanes> all;
-    for (u32 lane = 0; lane < kLanes; ++lane) all[lane] = to_bits<To>(kFunction(std::get<kAt>(from)[lane]...));
+    for (u32 lane = 0; lane < kLanes; ++lane) all[lane] = to_bits<To>(result(lane));
+    if (active == kAllLanes) {
+      std::memcpy(to, all.data(), sizeof all);
+      return;
+    }
     for (; active != 0; active &= active - 1) {
       const auto lane = static_cast<u32>(std::countr_zero(active));
       to[lane] = all[lane];

@@ -31,10 +31,6 @@ const char* name_of(Space space) {
 
 }  // namespace
 
-u8* Allocation::data(u64 at) {
-  return space == Space::gpu ? storage.get() + (at - address) : reinterpret_cast<u8*>(at);
-}
-
 Memory::Memory() : gpu_{reserve(), 0}, pinned_{reserve(), 0} {
   gpu_.next = gpu_.first + kHostPage;
   pinned_.next = pinned_.first + kHostPage;
@@ -77,7 +73,7 @@ std::string Memory::free(void* memory, Space space) {
     return fmt::format("free of {} allocation {} as {} memory", name_of(one.space), one.number, name_of(space));
   one.freed = true;
   one.shadow = Shadow(0);
-  last_ = nullptr;
+  recent_.fill(nullptr);
   if (space == Space::gpu) {
     one.storage.reset();
     used_ -= one.bytes;
@@ -100,7 +96,7 @@ Allocation* Memory::look_up(u64 address, std::size_t bytes) {
   if (behind == allocations_.begin()) return nullptr;
   Allocation& found = std::prev(behind)->second;
   if (found.freed || !found.holds(address, bytes)) return nullptr;
-  return last_ = &found;
+  return recent_[looked_up_++ % recent_.size()] = &found;
 }
 
 std::string Memory::describe(u64 address, std::size_t bytes) const {

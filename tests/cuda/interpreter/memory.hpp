@@ -3,6 +3,7 @@
 // contents are stored elsewhere, and a host that reads through such a pointer crashes.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdlib>
 #include <map>
@@ -27,7 +28,9 @@ struct Allocation {
   [[nodiscard]] bool holds(u64 at, std::size_t count) const {
     return at >= address && count <= bytes && at - address <= bytes - count;
   }
-  [[nodiscard]] u8* data(u64 at);
+  [[nodiscard]] u8* data(u64 at) {
+    return space == Space::gpu ? storage.get() + (at - address) : reinterpret_cast<u8*>(at);
+  }
 };
 
 class Memory {
@@ -46,7 +49,9 @@ class Memory {
 
   /// The live allocation that contains these bytes, or null.
   Allocation* find(u64 address, std::size_t bytes) {
-    if (last_ != nullptr && last_->holds(address, bytes)) return last_;
+    for (Allocation* const one : recent_) {
+      if (one != nullptr && one->holds(address, bytes)) return one;
+    }
     return look_up(address, bytes);
   }
   /// The location of such bytes, for a message: "12 bytes behind GPU allocation 3 of 64 bytes".
@@ -64,7 +69,8 @@ class Memory {
 
   Reserve gpu_, pinned_;
   std::map<u64, Allocation> allocations_;  ///< including freed ones
-  Allocation* last_ = nullptr;
+  std::array<Allocation*, 4> recent_{};    ///< found last: a kernel's tensors
+  std::size_t looked_up_ = 0;
   std::size_t used_ = 0;  ///< of the GPU's
   bool sparse_ = false;
 };

@@ -3,9 +3,11 @@
 //   problem <times> <text>
 //   kernel <launches> <instructions of lanes> <executed at least once: a digit 0 or 1 per instruction> <name>
 //   launch, library: see Costs
+//   lost <address in the program of the lost wait> <of its caller> ...
 //   works <graph launches> <copies> <waits for events that order anything>
 #include <fmt/format.h>
 #include <fmt/os.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -28,6 +30,7 @@ void Machine::write_report() const {
   if (costs != nullptr) {
     for (const std::string& line : costs->lines()) file.print("{}\n", line);
   }
+  if (!lost_from_.empty()) file.print("lost\t{}\n", fmt::join(lost_from_, "\t"));
   file.print("works\t{}\t{}\t{}\n", graph_launches, copies, waits);
 }
 

@@ -6,21 +6,6 @@
 
 namespace lockstep::ptx {
 
-namespace {
-
-constexpr std::size_t kPageBytes = 256;
-constexpr u32 kSeveral = 0xffffffffU;  // instead of a warp: no lane is after all of them
-
-constexpr const char* kUnwritten = "reads memory that nobody wrote";
-constexpr const char* kReadRace = "races: reads what another thread of the launch writes";
-constexpr const char* kWriteRace = "races: writes what another thread of the launch writes";
-constexpr const char* kOverwriteRace = "races: writes what another thread of the launch reads";
-constexpr const char* kReadUnordered = "misses a wait: reads what work that may run beside it writes";
-constexpr const char* kWriteUnordered = "misses a wait: writes what work that may run beside it writes";
-constexpr const char* kOverwriteUnordered = "misses a wait: writes what work that may run beside it reads";
-
-}  // namespace
-
 void LaneTimes::reset() {
   now.fill(1);
   for (auto& lane : seen) lane.fill(0);
@@ -32,7 +17,8 @@ void LaneTimes::meet(u32 lanes) {
   u32 latest = 0;
   for (u32 lane = 0; lane < kLanes; ++lane) {
     if ((lanes >> lane & 1U) == 0) continue;
-    for (u32 other = 0; other < kLanes; ++other) all[other] = std::max(all[other], seen[lane][other]);
+    for (u32 other = 0; lanes != kAllLanes && other < kLanes; ++other)
+      all[other] = std::max(all[other], seen[lane][other]);
     latest = std::max(latest, now[lane]);
   }
   for (u32 lane = 0; lane < kLanes; ++lane) {
@@ -46,11 +32,13 @@ void LaneTimes::meet(u32 lanes) {
   moved = true;
 }
 
-bool Toucher::is_after_work(u32 other) const {
-  if (other == known_before) return true;
-  if (!order->is_before(other, work->before)) return false;
-  known_before = other;
-  return true;
+void Shadow::split(Page& page, u8 shift) {
+  auto finer = std::make_unique<Cell[]>(kPageBytes >> shift);
+  for (std::size_t i = 0; page.cells != nullptr && i < kPageBytes >> shift; ++i) {
+    finer[i] = page.cells[i >> (page.shift - shift)];
+  }
+  page.cells = std::move(finer);
+  page.shift = shift;
 }
 
 bool Shadow::is_after_write(const Cell& cell, const Toucher& toucher) {
@@ -110,24 +98,39 @@ const char* Shadow::write(Cell& cell, const Toucher& toucher, bool atomic) {
   return wrong;
 }
 
-void Shadow::split(Page& page, u8 shift) {
-  auto finer = std::make_unique<Cell[]>(kPageBytes >> shift);
-  for (std::size_t i = 0; page.cells != nullptr && i < kPageBytes >> shift; ++i) {
-    finer[i] = page.cells[i >> (page.shift - shift)];
-  }
-  page.cells = std::move(finer);
-  page.shift = shift;
-}
-
 Shadow::Page& Shadow::page(std::size_t at, std::size_t bytes) {
   if (pages_.empty()) pages_.resize((bytes_ + kPageBytes - 1) / kPageBytes);
   Page& page = pages_[at / kPageBytes];
-  const auto wanted = static_cast<u8>(std::min(std::countr_zero(at | bytes), 2));
+  const std::size_t ends = at | bytes;
+  const u8 wanted = ends % 4 == 0 ? 2 : ends % 2 == 0 ? 1 : 0;
   if (page.cells == nullptr || wanted < page.shift) split(page, std::min(wanted, page.shift));
   return page;
 }
 
-const char* Shadow::touch(std::size_t at, std::size_t bytes, Touch how, const Toucher& toucher) {
+void Shadow::set_written(std::size_t at, std::size_t bytes, bool written) {
+  if (all_written_) return;
+  if (written_ == nullptr) written_ = std::make_unique<u8[]>(bytes_);
+  u8* const to = written_.get() + at;
+  const int value = written ? 1 : 0;
+  switch (bytes) {
+    case 2:
+      std::memset(to, value, 2);
+      return;
+    case 4:
+      std::memset(to, value, 4);
+      return;
+    case 8:
+      std::memset(to, value, 8);
+      return;
+    case 16:
+      std::memset(to, value, 16);
+      return;
+    default:
+      std::memset(to, value, bytes);
+  }
+}
+
+const char* Shadow::touch_all(std::size_t at, std::size_t bytes, Touch how, const Toucher& toucher) {
   if (unchecked_) return nullptr;
   const char* wrong = nullptr;
   const bool writes = how == Touch::write || how == Touch::atomic;
@@ -155,17 +158,6 @@ bool Shadow::is_known(const Order& order, const Clock& clock) const {
     }
   }
   return true;
-}
-
-bool Shadow::is_written(std::size_t at, std::size_t bytes) const {
-  if (all_written_) return true;
-  return written_ != nullptr && std::memchr(written_.get() + at, 0, bytes) == nullptr;
-}
-
-void Shadow::set_written(std::size_t at, std::size_t bytes, bool written) {
-  if (all_written_) return;
-  if (written_ == nullptr) written_ = std::make_unique<u8[]>(bytes_);
-  std::memset(written_.get() + at, written ? 1 : 0, bytes);
 }
 
 void Shadow::copy_written(std::size_t at, const Shadow& from, std::size_t from_at, std::size_t bytes) {

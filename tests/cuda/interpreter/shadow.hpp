@@ -10,6 +10,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstring>
 #include <memory>
 #include <vector>
 
@@ -39,9 +40,10 @@ struct Toucher {
   const Work* work = nullptr;
   u32 warp = 0;  ///< of the launch, from 1; 0: a copy, or a memset
   u32 lane = 0;
-  const LaneTimes* times = nullptr;  ///< null: a copy
-  mutable u32 known_before = 0;      ///< cache: a work that was found to precede this one
+  const LaneTimes* times = nullptr;           ///< null: a copy
+  mutable std::array<u32, 4> known_before{};  ///< cache: works that were found to precede this one
 
+  [[nodiscard]] bool knows(u32 other) const { return known_before[other % known_before.size()] == other; }
   [[nodiscard]] u32 now() const { return times == nullptr ? 0 : times->now[lane]; }
   [[nodiscard]] bool is_after_work(u32 other) const;
   /// Whether this lane is after that time of another lane of its warp.
@@ -55,7 +57,10 @@ class Shadow {
   explicit Shadow(std::size_t bytes) : bytes_(bytes) {}
 
   /// Records an access to the bytes at `at`, and returns what is wrong with it; null: nothing.
-  const char* touch(std::size_t at, std::size_t bytes, Touch how, const Toucher& toucher);
+  const char* touch(std::size_t at, std::size_t bytes, Touch how, const Toucher& toucher) {
+    if (how == Touch::read && reads_one(at, bytes, toucher)) return nullptr;
+    return touch_all(at, bytes, how, toucher);
+  }
   /// For memory that the host may write, too: all of it counts as written.
   void assume_written() { all_written_ = true; }
   /// Whether a clock knows of all accesses that they are done.
@@ -80,6 +85,8 @@ class Shadow {
     std::unique_ptr<Cell[]> cells;
   };
 
+  bool reads_one(std::size_t at, std::size_t bytes, const Toucher& toucher);
+  const char* touch_all(std::size_t at, std::size_t bytes, Touch how, const Toucher& toucher);
   Page& page(std::size_t at, std::size_t bytes);
   static void split(Page& page, u8 shift);
   static const char* read(Cell& cell, const Toucher& toucher);
@@ -87,10 +94,70 @@ class Shadow {
   static bool is_after_write(const Cell& cell, const Toucher& toucher);
   static bool is_after_reads(const Cell& cell, const Toucher& toucher);
 
+  static constexpr std::size_t kPageBytes = 256;
+  static constexpr u32 kSeveral = 0xffffffffU;  ///< instead of a warp: no lane is after all of them
+  static constexpr const char* kUnwritten = "reads memory that nobody wrote";
+  static constexpr const char* kReadRace = "races: reads what another thread of the launch writes";
+  static constexpr const char* kWriteRace = "races: writes what another thread of the launch writes";
+  static constexpr const char* kOverwriteRace = "races: writes what another thread of the launch reads";
+  static constexpr const char* kReadUnordered = "misses a wait: reads what work that may run beside it writes";
+  static constexpr const char* kWriteUnordered = "misses a wait: writes what work that may run beside it writes";
+  static constexpr const char* kOverwriteUnordered = "misses a wait: writes what work that may run beside it reads";
+
   std::size_t bytes_;
   bool all_written_ = false, unchecked_ = false;
   std::unique_ptr<u8[]> written_;
   std::vector<Page> pages_;
 };
+
+// Most accesses of lanes go through these: no call is left of them.
+
+inline bool Toucher::is_after_work(u32 other) const {
+  if (knows(other)) return true;
+  if (!order->is_before(other, work->before)) return false;
+  known_before[other % known_before.size()] = other;
+  return true;
+}
+
+inline bool Shadow::is_written(std::size_t at, std::size_t bytes) const {
+  constexpr std::array<u8, 16> kOnes{1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+  if (all_written_) return true;
+  if (written_ == nullptr) return false;
+  const u8* const from = written_.get() + at;
+  switch (bytes) {  // those of lanes: no calls
+    case 2:
+      return std::memcmp(from, kOnes.data(), 2) == 0;
+    case 4:
+      return std::memcmp(from, kOnes.data(), 4) == 0;
+    case 8:
+      return std::memcmp(from, kOnes.data(), 8) == 0;
+    case 16:
+      return std::memcmp(from, kOnes.data(), 16) == 0;
+    default:
+      return std::memchr(from, 0, bytes) == nullptr;
+  }
+}
+
+/// A read of one cell of which there is nothing to say, as most are. False: nothing is recorded yet.
+inline bool Shadow::reads_one(std::size_t at, std::size_t bytes, const Toucher& toucher) {
+  if (at / kPageBytes >= pages_.size() || !is_written(at, bytes)) return false;
+  const Page& page = pages_[at / kPageBytes];
+  if (page.cells == nullptr || bytes != std::size_t{1} << page.shift) return false;
+  Cell& cell = page.cells[at % kPageBytes >> page.shift];
+  const u32 work = toucher.work->number, mine = 1U << toucher.lane;
+  if (cell.writer != 0 && !toucher.knows(cell.writer)) return false;
+  if (cell.reader == work) {
+    if (cell.several_warps) return true;
+    if (cell.reader_warp != toucher.warp || cell.reader_lanes != mine) return false;
+  } else if (cell.reader != 0 && !toucher.knows(cell.reader)) {
+    return false;
+  }
+  cell.reader = work;
+  cell.reader_warp = toucher.warp;
+  cell.reader_lanes = mine;
+  cell.reader_time = toucher.now();
+  cell.several_warps = false;
+  return true;
+}
 
 }  // namespace lockstep::ptx

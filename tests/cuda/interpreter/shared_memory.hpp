@@ -26,7 +26,14 @@ class SharedMemory {
   [[nodiscard]] u8* data(u64 at) { return bytes_.data() + at; }
   [[nodiscard]] std::size_t size() const { return bytes_.size(); }
   /// Records an access to words that are there, and returns what is wrong with it; null: nothing.
-  const char* touch(u64 at, std::size_t count, bool writes, u32 thread);
+  const char* touch(u64 at, std::size_t count, bool writes, u32 thread) {
+    const char* wrong = nullptr;
+    for (u64 word = at / kWord; word < (at + count + kWord - 1) / kWord; ++word) {
+      const char* const found = writes ? write(words_[word], thread) : read(words_[word], thread);
+      if (found != nullptr) wrong = found;
+    }
+    return wrong;
+  }
 
  private:
   struct Word {
@@ -34,6 +41,26 @@ class SharedMemory {
     u32 writer = 0, reader = 0;
     bool several = false;  ///< readers
   };
+
+  const char* write(Word& word, u32 thread) const {
+    const char* wrong = nullptr;
+    if (word.written == time_ && word.writer != thread) wrong = "races: writes what another thread of the block writes";
+    if (word.read == time_ && (word.several || word.reader != thread))
+      wrong = "races: writes what another thread of the block reads";
+    word.written = time_;
+    word.writer = thread;
+    return wrong;
+  }
+  const char* read(Word& word, u32 thread) const {
+    const char* wrong = nullptr;
+    if (word.written < begun_) wrong = "reads shared memory that no thread of the block wrote";
+    if (word.written == time_ && word.writer != thread) wrong = "races: reads what another thread of the block writes";
+    word.several = word.read == time_ && (word.several || word.reader != thread);
+    word.read = time_;
+    word.reader = thread;
+    return wrong;
+  }
+
   std::vector<u8> bytes_;
   std::vector<Word> words_;
   u64 time_ = 0, begun_ = 0;

@@ -5,7 +5,7 @@ set(INTERPRETED_GPU ${CMAKE_BINARY_DIR}/interpreted-gpu)
 file(MAKE_DIRECTORY ${INTERPRETED_GPU}/lib ${INTERPRETED_GPU}/libraries ${INTERPRETED_GPU}/ptx)
 set(INTERPRETER_SOURCES)
 foreach(PART costs cudart cudart_memory cudart_streams cudart_unknown decode floats integers launch machine warp_barriers memory
-    memory_instructions moves operands order pinned_copies problems ptx_text report shadow shared_memory streams warp)
+    memory_instructions moves operands order pinned_copies problems ptx_text report shadow streams warp)
   list(APPEND INTERPRETER_SOURCES ${INTERPRETER}/${PART}.cpp)
 endforeach()
 
@@ -21,6 +21,12 @@ function(lockstep_instead_of_cuda TARGET NAME VERSION MAP)
 endfunction()
 lockstep_instead_of_cuda(interpreted_cudart cudart 13 cudart ${INTERPRETER_SOURCES})
 lockstep_hot_tests(interpreted_cudart)
+# Its loops over 32 lanes. Tests run on the machine that builds them.
+include(CheckCXXSourceRuns)
+check_cxx_source_runs("int main() { return __builtin_cpu_supports(\"x86-64-v3\") ? 0 : 1; }" LOCKSTEP_RUNS_X86_64_V3)
+if(LOCKSTEP_RUNS_X86_64_V3)
+  target_compile_options(interpreted_cudart PRIVATE -march=x86-64-v3)
+endif()
 lockstep_instead_of_cuda(no_cublaslt cublasLt 13 lt ${INTERPRETER}/no_cublaslt.cpp)
 lockstep_instead_of_cuda(no_cudnn cudnn 9 cudnn ${INTERPRETER}/no_cudnn.cpp)
 

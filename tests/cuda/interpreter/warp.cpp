@@ -64,12 +64,9 @@ void Warp::start(u32 block, u32 number) {
   living_ = lanes == kLanes ? kAllLanes : (1U << lanes) - 1;
   for (const auto& [name, row] : kernel_.specials) {
     u32* const to = this->row<u32>(row);
-    for (u32 lane = 0; lane < kLanes; ++lane) {
-      if (name == "%tid.x") to[lane] = first_thread_ + lane;
-      if (name == "%ctaid.x") to[lane] = block;
-      if (name == "%ntid.x") to[lane] = launch_.threads;
-      if (name == "%nctaid.x") to[lane] = launch_.blocks;
-    }
+    const bool is_thread = name == "%tid.x";
+    const u32 of_all = name == "%ctaid.x" ? block : name == "%ntid.x" ? launch_.threads : launch_.blocks;
+    for (u32 lane = 0; lane < kLanes; ++lane) to[lane] = is_thread ? first_thread_ + lane : of_all;
   }
   if (times_.moved) times_.reset();
   toucher_.warp = block * ((launch_.threads + kLanes - 1) / kLanes) + number + 1;
@@ -157,7 +154,7 @@ void Warp::go_on(std::size_t fragment) {
       continue;
     }
     ++hits[at];
-    executed += static_cast<u64>(std::popcount(active));
+    executed += active == kAllLanes ? kLanes : static_cast<u64>(std::popcount(active));
     if (launch_.costs != nullptr) launch_.costs->begin_instruction(instruction);
     if (instruction.flow == Flow::straight) {
       instruction.run(*this, instruction, active);
@@ -169,6 +166,10 @@ void Warp::go_on(std::size_t fragment) {
       at = instruction.target;
       if (at <= limit || limit == kNoLimit) continue;
       break;
+    }
+    if (active == running.lanes && all_meet(instruction, active)) {
+      ++at;
+      continue;
     }
     fragments_[fragment].at = at;
     launch_.counts.instructions += executed;
@@ -196,7 +197,7 @@ void Warp::leave_straight_line(std::size_t fragment, const Instruction& instruct
   }
 }
 
-u8* Warp::touch(const Instruction& instruction, u32 lane, u64 address, std::size_t bytes, Touch how) {
+u8* Warp::touch_unchecked(const Instruction& instruction, u32 lane, u64 address, std::size_t bytes, Touch how) {
   const char* const verb = how == Touch::read ? "reads" : "writes";
   if (address % bytes != 0) {
     report(instruction, lane, fmt::format("{} at a misaligned address", verb),
@@ -211,34 +212,27 @@ u8* Warp::touch(const Instruction& instruction, u32 lane, u64 address, std::size
     launch_.problems.break_gpu();
     return nullptr;
   }
-  if (launch_.costs != nullptr) {
-    launch_.costs->access(address, bytes, how != Touch::read);
-    return found->data(address);
-  }
-  toucher_.lane = lane;
-  const char* const wrong = found->shadow.touch(address - found->address, bytes, how, toucher_);
-  if (wrong != nullptr) report(instruction, lane, wrong, launch_.memory.describe(address, bytes));
+  launch_.costs->access(address, bytes, how != Touch::read);
   return found->data(address);
 }
 
-u8* Warp::touch_shared(const Instruction& instruction, u32 lane, u64 address, std::size_t bytes, bool writes) {
+std::string Warp::shared_place(u64 address, std::size_t bytes) const {
+  return fmt::format("{} bytes at {} of {}", bytes, address, shared_.size());
+}
+
+u8* Warp::touch_shared_unchecked(const Instruction& instruction, u32 lane, u64 address, std::size_t bytes,
+                                 bool writes) {
   const char* const verb = writes ? "writes" : "reads";
-  const auto place = [&] { return fmt::format("{} bytes at {} of {}", bytes, address, shared_.size()); };
   if (address % bytes != 0) {
-    report(instruction, lane, fmt::format("{} at a misaligned address", verb), place());
+    report(instruction, lane, fmt::format("{} at a misaligned address", verb), shared_place(address, bytes));
     return nullptr;
   }
   if (!shared_.holds(address, bytes)) {
-    report(instruction, lane, fmt::format("{} outside of shared memory", verb), place());
+    report(instruction, lane, fmt::format("{} outside of shared memory", verb), shared_place(address, bytes));
     launch_.problems.break_gpu();
     return nullptr;
   }
-  if (launch_.costs != nullptr) {
-    launch_.costs->access_shared(address, bytes);
-    return shared_.data(address);
-  }
-  const char* const wrong = shared_.touch(address, bytes, writes, first_thread_ + lane);
-  if (wrong != nullptr) report(instruction, lane, wrong, place());
+  launch_.costs->access_shared(address, bytes);
   return shared_.data(address);
 }
 

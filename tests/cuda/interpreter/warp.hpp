@@ -76,17 +76,37 @@ class Warp {
 
   // Where lanes wait for one another (warp_barriers.cpp).
   void meet();
+  bool all_meet(const Instruction& instruction, u32 lanes);
   [[nodiscard]] u32 mask_of(const Instruction& instruction, u32 lane);
   [[nodiscard]] u32 waiting_with(const Instruction& like, u32 mask);
   [[nodiscard]] const Instruction& waits_at(u32 lane) const;
-  void shuffle(u32 lanes, u32 mask);
+  template <class At>
+  void shuffle(u32 lanes, u32 mask, const At& at);
   void release(u32 lanes);
   void leave(u32 lanes);
   void deadlock();
   [[nodiscard]] bool waits_for_block() const;
 
-  u8* touch(const Instruction& instruction, u32 lane, u64 address, std::size_t bytes, Touch how);
-  u8* touch_shared(const Instruction& instruction, u32 lane, u64 address, std::size_t bytes, bool writes);
+  u8* touch(const Instruction& instruction, u32 lane, u64 address, std::size_t bytes, Touch how) {
+    Allocation* const found = launch_.memory.find(address, bytes);
+    if (found == nullptr || found->space != Space::gpu || (address & (bytes - 1)) != 0 || launch_.costs != nullptr)
+      return touch_unchecked(instruction, lane, address, bytes, how);
+    toucher_.lane = lane;
+    const char* const wrong = found->shadow.touch(address - found->address, bytes, how, toucher_);
+    if (wrong != nullptr) report(instruction, lane, wrong, launch_.memory.describe(address, bytes));
+    return found->data(address);
+  }
+  u8* touch_shared(const Instruction& instruction, u32 lane, u64 address, std::size_t bytes, bool writes) {
+    if (!shared_.holds(address, bytes) || (address & (bytes - 1)) != 0 || launch_.costs != nullptr)
+      return touch_shared_unchecked(instruction, lane, address, bytes, writes);
+    const char* const wrong = shared_.touch(address, bytes, writes, first_thread_ + lane);
+    if (wrong != nullptr) report(instruction, lane, wrong, shared_place(address, bytes));
+    return shared_.data(address);
+  }
+  /// Of what must not be accessed, or where costs are counted.
+  u8* touch_unchecked(const Instruction& instruction, u32 lane, u64 address, std::size_t bytes, Touch how);
+  u8* touch_shared_unchecked(const Instruction& instruction, u32 lane, u64 address, std::size_t bytes, bool writes);
+  [[nodiscard]] std::string shared_place(u64 address, std::size_t bytes) const;
 
   const Launch& launch_;
   SharedMemory& shared_;

@@ -42,6 +42,55 @@ u32 Warp::waiting_with(const Instruction& like, u32 mask) {
   return found;
 }
 
+/// Every lane gets the source value of another lane, or its own. A shuffle does not order memory. at(lane): where it
+/// stands.
+template <class At>
+void Warp::shuffle(u32 lanes, u32 mask, const At& at) {
+  std::array<u32, kLanes> values{};
+  for (u32 left = lanes; left != 0; left &= left - 1) {
+    const u32 lane = first_of(left);
+    values[lane] = row<u32>(at(lane).from[0])[lane];
+  }
+  for (u32 left = lanes; left != 0; left &= left - 1) {
+    const u32 lane = first_of(left);
+    const Instruction& of_lane = at(lane);
+    const u32 b = row<u32>(of_lane.from[1])[lane] & 31U, c = row<u32>(of_lane.from[2])[lane];
+    const u32 segment = c >> 8 & 31U, clamp = c & 31U;
+    const u32 first = lane & segment, last = first | (clamp & ~segment);
+    u32 source = of_lane.butterfly ? lane ^ b : first | (b & ~segment);
+    const bool there = source <= last;
+    if (!there) source = lane;
+    if ((mask >> source & 1U) == 0) report(of_lane, lane, "shuffles from a lane outside of the mask", "");
+    row<u32>(of_lane.to)[lane] = values[source];
+    if (of_lane.found == kNoRow) continue;
+    u32& found = predicate(of_lane.found);
+    found = (found & ~(1U << lane)) | (u32{there} << lane);
+  }
+}
+
+/// Where these lanes are at a shuffle or a barrier together with all for whom they wait, none has to. False: some have.
+bool Warp::all_meet(const Instruction& instruction, u32 lanes) {
+  if (instruction.flow != Flow::barrier && instruction.flow != Flow::shuffle) return false;
+  for (u32 left = lanes; left != 0;) {
+    const u32 group = mask_of(instruction, first_of(left));
+    if ((group & ~left) != 0 || (group >> first_of(left) & 1U) == 0) return false;
+    for (u32 others = group; others != 0; others &= others - 1) {
+      if (mask_of(instruction, first_of(others)) != group) return false;
+    }
+    left &= ~group;
+  }
+  for (u32 left = lanes; left != 0;) {
+    const u32 group = mask_of(instruction, first_of(left));
+    left &= ~group;
+    if (instruction.flow == Flow::barrier) {
+      times_.meet(group);
+    } else {
+      shuffle(group, group, [&](u32 /*lane*/) -> const Instruction& { return instruction; });
+    }
+  }
+  return true;
+}
+
 /// Releases all groups of lanes that are complete.
 void Warp::meet() {
   u32 waiting = 0;
@@ -66,33 +115,9 @@ void Warp::meet() {
     if (at.flow == Flow::barrier) {
       times_.meet(expected);
     } else {
-      shuffle(expected, mask);
+      shuffle(expected, mask, [&](u32 of_lane) -> const Instruction& { return waits_at(of_lane); });
     }
     release(expected);
-  }
-}
-
-/// Every lane gets the source value of another lane, or its own. A shuffle does not order memory.
-void Warp::shuffle(u32 lanes, u32 mask) {
-  std::array<u32, kLanes> values{};
-  for (u32 left = lanes; left != 0; left &= left - 1) {
-    const u32 lane = first_of(left);
-    values[lane] = row<u32>(waits_at(lane).from[0])[lane];
-  }
-  for (u32 left = lanes; left != 0; left &= left - 1) {
-    const u32 lane = first_of(left);
-    const Instruction& at = waits_at(lane);
-    const u32 b = row<u32>(at.from[1])[lane] & 31U, c = row<u32>(at.from[2])[lane];
-    const u32 segment = c >> 8 & 31U, clamp = c & 31U;
-    const u32 first = lane & segment, last = first | (clamp & ~segment);
-    u32 source = at.butterfly ? lane ^ b : first | (b & ~segment);
-    const bool there = source <= last;
-    if (!there) source = lane;
-    if ((mask >> source & 1U) == 0) report(at, lane, "shuffles from a lane outside of the mask", "");
-    row<u32>(at.to)[lane] = values[source];
-    if (at.found == kNoRow) continue;
-    u32& found = predicate(at.found);
-    found = (found & ~(1U << lane)) | (u32{there} << lane);
   }
 }
 
