@@ -95,13 +95,15 @@ std::shared_ptr<const CudnnPlan> CudnnPlan::make_new(const Request& request,
   check(made->graph_->get_plan_name(made->name_), "cuDNN's plan name", request.place);
   made->name_ = kLibrary + made->name_;
   made->workspace_bytes_ = static_cast<std::size_t>(bytes);
+  made->trial_ = request.target.made == nullptr ? std::make_shared<CudnnTrial>()
+                                                : request.target.made->trial_of(request.operations, made->name_);
   return made;
 }
 
 bool CudnnPlan::is_right(const std::function<bool()>& trial) const {
-  const std::lock_guard lock(trying_);
-  if (!right_) right_ = trial();
-  return *right_;
+  const std::lock_guard lock(trial_->mutex);
+  if (!trial_->right) trial_->right = trial();
+  return *trial_->right;
 }
 
 void CudnnPlan::run(const GpuStream& stream, const char* call, std::unordered_map<std::int64_t, void*> operands,

@@ -12,7 +12,6 @@
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -54,7 +53,8 @@ class CudnnPlan {
   /// "cuDNN eng4_k2=3": the engine and its settings, in cuDNN's notation.
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] const Graph& graph() const { return *graph_; }  ///< with the plan, for further queries
-  /// What `trial` found, which is called once for all streams that share the plan: whether the plan is right.
+  /// What `trial` found, which is called once for all plans of this name and these operations of the GPU's: whether the
+  /// plan is right.
   [[nodiscard]] bool is_right(const std::function<bool()>& trial) const;
   /// Enqueues it on the stream; `call` is named in errors. Thread-safe.
   void run(const GpuStream& stream, const char* call, std::unordered_map<std::int64_t, void*> operands,
@@ -69,8 +69,7 @@ class CudnnPlan {
   mutable std::mutex executing_;  ///< held while the graph is enqueued
   std::size_t workspace_bytes_ = 0;
   std::string name_;
-  mutable std::mutex trying_;          ///< guards the next
-  mutable std::optional<bool> right_;  ///< nothing: not tried yet
+  std::shared_ptr<CudnnTrial> trial_;
 };
 
 }  // namespace lockstep::device

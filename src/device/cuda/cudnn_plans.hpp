@@ -1,16 +1,25 @@
 // CudnnPlans: the existing cuDNN plans for one GPU, by what they compute. All its streams share them: a net has many
-// layers of the same size, each worker has a kernel for each of them, and some plans take half a second to compile.
+// layers of the same size, each worker has a kernel for each of them, and some plans take half a second to compile. They
+// also share what was found of a plan, which may have been asked for in several ways: as the first of cuDNN's, by name.
 #pragma once
 
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
+#include <utility>
 
 namespace lockstep::device {
 
 class CudnnPlan;
+
+/// What trying a plan has shown.
+struct CudnnTrial {
+  std::mutex mutex;           ///< guards the next
+  std::optional<bool> right;  ///< nothing: not tried yet
+};
 
 class CudnnPlans {
  public:
@@ -22,6 +31,13 @@ class CudnnPlans {
     if (const auto found = made_.find(operations); found != made_.end()) return found->second;
     return made_.emplace(operations, make()).first->second;
   }
+  /// Of the plan of this name for these operations.
+  [[nodiscard]] std::shared_ptr<CudnnTrial> trial_of(const std::string& operations, const std::string& name) {
+    const std::lock_guard lock(trying_);
+    auto& trial = trials_[{operations, name}];
+    if (trial == nullptr) trial = std::make_shared<CudnnTrial>();
+    return trial;
+  }
   [[nodiscard]] std::size_t size() const {
     const std::lock_guard lock(mutex_);
     return made_.size();
@@ -30,6 +46,8 @@ class CudnnPlans {
  private:
   mutable std::mutex mutex_;  ///< guards what follows
   std::map<std::string, Plan> made_;
+  std::mutex trying_;  ///< guards the next
+  std::map<std::pair<std::string, std::string>, std::shared_ptr<CudnnTrial>> trials_;
 };
 
 }  // namespace lockstep::device

@@ -94,8 +94,10 @@ template <class T>
 struct NormalizedGradient {
   const T* dy;
   const T* y;  ///< null: no relu
-  LOCKSTEP_HOST_DEVICE float of(std::int64_t i) const {
-    return y == nullptr ? float{dy[i]} : Relu::gradient(y[i], dy[i]);
+  LOCKSTEP_HOST_DEVICE float of(std::int64_t i) const { return of(dy[i], (y == nullptr ? dy : y)[i]); }
+  /// Of one element of dy, and of y, which is not read where there is no relu.
+  LOCKSTEP_HOST_DEVICE float of(const T& of_dy, const T& of_y) const {
+    return y == nullptr ? float{of_dy} : Relu::gradient(of_y, of_dy);
   }
 };
 
@@ -143,7 +145,7 @@ struct NormalizeGradientPacksFunctor {
       device::Pack<T, kCount> to;
       LOCKSTEP_UNROLL
       for (int c = 0; c < kCount; ++c) {
-        const float dy = gradient.y == nullptr ? float{dys[r].at[c]} : Relu::gradient(ys[r].at[c], dys[r].at[c]);
+        const float dy = gradient.of(dys[r].at[c], ys[r].at[c]);
         to.at[c] = of_dy.at[c] * dy + (of_x.at[c] * (float{xs[r].at[c]} - center.at[c]) + constant.at[c]);
       }
       device::write_pack(dx + at * kCount, to);
