@@ -318,7 +318,10 @@ struct End {
   std::int64_t steps = 0, samples = 0;
   double seconds = 0, samples_per_second = 0;
   std::optional<double> loss;
-  ByName metrics, phases;
+  ByName metrics;
+  std::optional<ByName> best;
+  std::optional<std::int64_t> evaluations_since_best;
+  ByName phases;
   bool interrupted = false;
   std::string parameters_sha256;
   ByRank shards_by_rank, bytes_sent_by_rank, bytes_by_formula_by_rank, compute_seconds_by_rank, bytes_read_by_rank;
@@ -342,6 +345,9 @@ struct End {
     field("samples_per_second", &End::samples_per_second, "mean rate since the start", Unit::samples_per_second);
     field("loss", &End::loss, "loss of the last step");
     field("metrics", &End::metrics, "loss and metrics of the last evaluation");
+    field("best", &End::best, "with early_stop: its metric in the best evaluation");
+    field("evaluations_since_best", &End::evaluations_since_best,
+          "with early_stop: how many evaluations were after it");
     field("phases", &End::phases,
           "where the time of rank 0 went, from the first step to the end, the last evaluation and checkpoint included; "
           "\"other\" is what lies between phases",

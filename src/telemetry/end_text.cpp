@@ -95,6 +95,10 @@ std::string end_text(const events::End& end, const Palette& palette, std::int64_
                                    : first_line(end, palette, steps);
   Rows rows(palette);
   rows.add("validation", metrics_text(end.metrics), false);
+  if (end.best) {
+    const std::string since = counted(end.evaluations_since_best.value_or(0), "evaluation");
+    rows.add("best", fmt::format("{}, {} before", metrics_text(*end.best), since), false);
+  }
   if (end.metrics.empty() && end.loss) rows.add("last step", "loss " + fixed_number(*end.loss), false);
   if (!nothing_to_do) rows.add("time", time_text(end.phases));
   add_ranks(rows, end);

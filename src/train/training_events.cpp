@@ -179,6 +179,10 @@ void Training::emit_end(TrainResult& result) {
                     .prefetch = {{"threads", loader.threads}, {"depth", loader.depth}},
                     .sample_cache_bytes = loader.cache_bytes};
   if (result.steps > reached_.first_step) event.loss = result.loss;
+  if (event.outcome == "stopped early" && run_.job.early_stop && !progress_.stop_best.metric.empty()) {
+    event.best = {{progress_.stop_best.metric, progress_.stop_best.value}};
+    event.evaluations_since_best = progress_.evaluations_without_improvement;
+  }
   if (const auto path = checkpointing_->path(result.steps); !path.empty()) event.checkpoint = path;
   if (checkpointing_->failures() > 0) event.checkpoints_failed = checkpointing_->failures();
   if (!balancing_.energy().empty()) event.energy_joules_by_rank = balancing_.energy();

@@ -255,6 +255,11 @@ TEST_F(ProgressTest, TheEndSaysWhenARunIsNotDone) {
   end.outcome = "stopped early";
   progress->event(end);
   EXPECT_TRUE(captured_.take().starts_with("stopped early  step 3,910 of 4,000, 500,480 samples in 1:02: 8,072"));
+  end.best = {{"accuracy", 0.9875}};
+  end.evaluations_since_best = 5;
+  progress->event(end);
+  EXPECT_NE(captured_.take().find("\n  best        accuracy 0.9875, 5 evaluations before\n"), std::string::npos);
+  end.best.reset();
   end.outcome = "interrupted";
   end.interrupted = true;
   progress->event(end);

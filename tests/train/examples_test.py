@@ -153,6 +153,7 @@ class Examples(unittest.TestCase):
         best, newest, told = (json.loads(self.run_program("eval", "runs/early", "--log", "json", *words)) for words in
                               (["--checkpoint", "best"], ["--checkpoint", "newest"], []))
         self.assertLess(best["loss"], newest["loss"])
+        self.assertEqual(end["best"], {"loss": best["loss"]})
         self.assertEqual(newest["loss"], end["metrics"]["loss"])
         self.assertEqual(told["checkpoint"], best["checkpoint"])
 
