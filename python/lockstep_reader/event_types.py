@@ -187,6 +187,8 @@ class End(TypedDict):
     samples_per_second: float  # samples/s; mean rate since the start
     loss: NotRequired[float]  # loss of the last step
     metrics: dict[str, float]  # loss and metrics of the last evaluation
+    best: NotRequired[dict[str, float]]  # with early_stop: its metric in the best evaluation
+    evaluations_since_best: NotRequired[int]  # with early_stop: how many evaluations were after it
     # s; where the time of rank 0 went, from the first step to the end, the last evaluation and checkpoint included; "other"
     # is what lies between phases
     phases: dict[str, float]

@@ -1,6 +1,7 @@
 // CudnnPlans: the existing cuDNN plans for one GPU, by what they compute. All its streams share them: a net has many
-// layers of the same size, each worker has a kernel for each of them, and some plans take half a second to compile. They
-// also share what was found of a plan, which may have been asked for in several ways: as the first of cuDNN's, by name.
+// layers of the same size, each worker has a kernel for each of them, and some plans take half a second to compile.
+// They also share what was found of a plan, which may have been asked for in several ways: as the first of cuDNN's, by
+// name.
 #pragma once
 
 #include <functional>
