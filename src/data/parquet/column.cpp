@@ -43,7 +43,7 @@ T number_of(const std::string& raw) {
   return number;
 }
 
-std::int64_t integer_of(ParquetType type, const std::string& raw) {
+std::int64_t stored_integer(ParquetType type, const std::string& raw) {
   return type == ParquetType::i32 ? number_of<std::int32_t>(raw) : number_of<std::int64_t>(raw);
 }
 
@@ -190,20 +190,20 @@ std::string ParquetColumn::text_of(const std::string& raw) const {
     case Meaning::boolean:
       return number_of<char>(raw) != 0 ? "true" : "false";
     case Meaning::integer:
-      return fmt::format("{}", integer_of(type, raw));
+      return fmt::format("{}", stored_integer(type, raw));
     case Meaning::unsigned_integer:
       return type == ParquetType::i32 ? fmt::format("{}", number_of<std::uint32_t>(raw))
                                       : fmt::format("{}", number_of<std::uint64_t>(raw));
     case Meaning::decimal: {
       const bool as_integer = type == ParquetType::i32 || type == ParquetType::i64;
-      return decimal_text(as_integer ? Wide{integer_of(type, raw)} : big_endian(raw), digits);
+      return decimal_text(as_integer ? Wide{stored_integer(type, raw)} : big_endian(raw), digits);
     }
     case Meaning::date:
-      return date_text(integer_of(type, raw));
+      return date_text(stored_integer(type, raw));
     case Meaning::time:
-      return time_text(integer_of(type, raw), digits);
+      return time_text(stored_integer(type, raw), digits);
     case Meaning::timestamp:
-      return type == ParquetType::i96 ? old_timestamp_text(raw) : timestamp_text(integer_of(type, raw), digits);
+      return type == ParquetType::i96 ? old_timestamp_text(raw) : timestamp_text(stored_integer(type, raw), digits);
     case Meaning::real:
       return real_text(type, raw);
     case Meaning::text:

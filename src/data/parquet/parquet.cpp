@@ -17,7 +17,7 @@ constexpr int kSchema = 2, kRowGroups = 4;
 constexpr int kGroupColumns = 1, kGroupRows = 3;
 
 /// The footer: its length and a mark stand behind it.
-CompactValue read_footer(std::string_view bytes) {
+CompactValue read_parquet_footer(std::string_view bytes) {
   const std::size_t tail = sizeof(std::uint32_t) + kMark.size();
   if (bytes.size() < kMark.size() + tail || (!bytes.ends_with(kMark) && !bytes.ends_with(kEncryptedMark))) {
     throw Error(ExitCode::data, "damaged: it begins as a Parquet file and does not end as one");
@@ -52,7 +52,7 @@ auto in_column(const std::string& path, const std::string& name, const Body& bod
 }
 
 std::vector<CsvRow> rows_of(std::string_view bytes, const std::string& path) {
-  const CompactValue footer = read_footer(bytes);
+  const CompactValue footer = read_parquet_footer(bytes);
   const auto columns = columns_of(footer);
   const UnpackBudget budget(path, bytes.size(), {});
   std::uint64_t taken = 0;
