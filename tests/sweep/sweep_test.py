@@ -181,8 +181,9 @@ class Sweeps(unittest.TestCase):
     def test_a_killed_trial_is_tried_again(self):
         sweep = self.sweep()
         process = sweep.start("--ranks", "1")
+        trial = wait_until(lambda: process_of(sweep, 1), "trial 1")  # as it begins: it does not last long
         sweep.wait_for_step(1, 25)
-        os.kill(wait_until(lambda: process_of(sweep, 1), "trial 1"), signal.SIGKILL)
+        os.kill(trial, signal.SIGKILL)
         self.assertIn("trial 1 is tried again: killed by signal 9", process.communicate(timeout=PATIENCE)[0])
         self.assertEqual(process.returncode, 0)
         self.same_as_quiet(sweep)
