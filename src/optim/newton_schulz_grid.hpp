@@ -80,14 +80,14 @@ struct MatrixSquaresFunctor {
 
 /// to = from * factor, or its transpose.
 struct TurnFunctor {
-  const float* from;
-  float* to;
-  std::int64_t rows;  ///< of `to`
+  const float* from = nullptr;
+  float* to = nullptr;
+  std::int64_t rows = 0;  ///< of `to`
   Divisor columns;
-  bool turned;
-  const double* square;  ///< of the norm by which it is divided; null: it is multiplied by the factor
-  double epsilon;
-  float factor;
+  bool turned = false;
+  const double* square = nullptr;  ///< of the norm by which it is divided; null: it is multiplied by the factor
+  double epsilon = 0;
+  float factor = 1;
   LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const {
     to[i] = from[turned ? i % columns * rows + i / columns : i] * (square == nullptr ? factor : normalizer());
   }

@@ -61,8 +61,8 @@ Wide big_endian(const std::string& raw) {
   if (raw.empty() || raw.size() > sizeof(Wide)) {
     throw Error(ExitCode::data, fmt::format("expected decimals of at most 16 bytes, found one of {}", raw.size()));
   }
-  Wide number = static_cast<signed char>(raw[0]);
-  for (std::size_t i = 1; i < raw.size(); ++i) number = number * 256 + static_cast<unsigned char>(raw[i]);
+  Wide number = (raw[0] & 0x80) != 0 ? -1 : 0;  // of the sign
+  for (const char byte : raw) number = number * 256 + static_cast<unsigned char>(byte);
   return number;
 }
 

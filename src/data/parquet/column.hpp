@@ -27,6 +27,6 @@ struct ParquetColumn {
 };
 
 /// Of an element of the footer's schema. Throws Error(data) for lists, groups and what is no value to learn from.
-[[nodiscard]] ParquetColumn parquet_column(const CompactValue& element);
+[[nodiscard]] ParquetColumn parquet_column(const CompactValue& schema);
 
 }  // namespace lockstep::data

@@ -25,7 +25,7 @@ CompactValue read_value(ByteReader& in, Type type, bool in_field, int depth) {
       value.number = in_field ? static_cast<int>(type == Type::yes) : static_cast<int>(in.value<std::uint8_t>() == 1);
       break;
     case Type::byte:
-      value.number = in.value<std::int8_t>();
+      value.number = in.value<std::uint8_t>();  // Parquet has no negative ones
       break;
     case Type::i16:
     case Type::i32:
