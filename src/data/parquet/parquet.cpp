@@ -39,15 +39,15 @@ std::vector<ParquetColumn> columns_of(const CompactValue& footer) {
   return columns;
 }
 
-/// Throws an Error that says in which column, where it does not begin with the path.
+/// Runs `body`; an Error that does not say in which file gets `place` before it.
 template <class Body>
-auto in_column(const std::string& path, const std::string& name, const Body& body) {
+auto placed(const std::string& path, const std::string& place, const Body& body) {
   try {
     return body();
   } catch (const Error& error) {
     const std::string_view what = error.what();
     if (what.starts_with(path)) throw;
-    throw Error(error.code(), fmt::format("column '{}': {}", name, what));
+    throw Error(error.code(), fmt::format("{}: {}", place, what));
   }
 }
 
@@ -65,8 +65,8 @@ std::vector<CsvRow> rows_of(std::string_view bytes, const std::string& path) {
     if (chunks.size() != columns.size()) throw Error(ExitCode::data, "damaged: a row group lacks columns");
     std::vector<std::vector<std::string>> texts;
     for (std::size_t i = 0; i < columns.size(); ++i) {
-      texts.push_back(in_column(path, columns[i].name,
-                                [&] { return read_column_chunk(bytes, chunks[i], columns[i], count_bytes); }));
+      texts.push_back(placed(path, fmt::format("column '{}'", columns[i].name),
+                             [&] { return read_column_chunk(bytes, chunks[i], columns[i], count_bytes); }));
       if (std::ssize(texts.back()) != group.at(kGroupRows).number) {
         throw Error(ExitCode::data, fmt::format("damaged: column '{}' has {} values where there are {} rows",
                                                 columns[i].name, texts.back().size(), group.at(kGroupRows).number));
@@ -88,13 +88,7 @@ bool is_parquet(std::string_view bytes) {
 }
 
 std::vector<CsvRow> read_parquet(std::string_view bytes, const std::string& path) {
-  try {
-    return rows_of(bytes, path);
-  } catch (const Error& error) {
-    const std::string_view what = error.what();
-    if (what.starts_with(path)) throw;
-    throw Error(error.code(), fmt::format("{}: {}", path, what));
-  }
+  return placed(path, path, [&] { return rows_of(bytes, path); });
 }
 
 }  // namespace lockstep::data
