@@ -10,7 +10,6 @@
 #include <filesystem>
 #include <map>
 
-#include "core/nearest.hpp"
 #include "data/bytes.hpp"
 #include "data/path.hpp"
 #include "data/readers/common.hpp"
@@ -126,22 +125,16 @@ std::string join(const std::vector<std::string>& words) {
 Columns columns_of(const CsvRow& header, const std::string& path, bool has_mask,
                    const std::vector<std::string>& targets) {
   const auto& names = header.fields;
-  const auto place = [&](const std::string& name) {
-    return static_cast<std::size_t>(std::find(names.begin(), names.end(), name) - names.begin());
-  };
+  const auto label = targets.empty() ? std::find(names.begin(), names.end(), "label") : names.end();
   Columns columns;
-  columns.label = targets.empty() ? place("label") : names.size();
+  columns.label = static_cast<std::size_t>(label - names.begin());
   if ((columns.label == names.size() && !has_mask && targets.empty()) || names.size() < 2) {
     throw Error(ExitCode::data, fmt::format("{}:{}: the columns are {}; expected one or more of image files, and one "
                                             "called label",
                                             path, header.line, join(names)));
   }
-  for (const auto& name : targets) {
-    columns.targets.push_back(place(name));
-    if (columns.targets.back() < names.size()) continue;
-    throw Error(ExitCode::data, fmt::format("{}:{}: expected a column '{}', found {}{}", path, header.line, name,
-                                            join(names), did_you_mean(name, names)));
-  }
+  const TableFile file{path, header, {}};
+  for (const auto& name : targets) columns.targets.push_back(column_called(file, name));
   for (std::size_t i = 0; i < names.size(); ++i) {
     const std::string& name = names[i];
     if (name.empty() || std::count(names.begin(), names.end(), name) > 1) {
