@@ -51,12 +51,12 @@ bool rate_follows_evaluations(const Json& job) {
 ///
 /// Left out: what only names or reports the run (name, run_directory, telemetry, checkpoint, test data), the paths of
 /// plugins, whose contents checkpoints compare, what lets a run continue that would otherwise end (data.bad_samples: up
-/// to that point nothing differs), and what changes only the speed (threads, devices, balance, timeout, buckets, blocks,
-/// parts and sharding, cache and prefetching). When, on what and by which metrics to evaluate matters only if early_stop
-/// may end the run, or the learning rate follows the evaluations. Kept although they look like limits: epochs and steps,
-/// since schedules depend on them. Only the last component of a path is kept: the contents of
-/// files are covered by the data set's own digest. Of `exact` it only matters whether it is `never`: required and
-/// preferred sum in the same order. Devices and libraries are compared by the fingerprint.
+/// to that point nothing differs), and what changes only the speed (threads, devices, balance, timeout, buckets,
+/// blocks, parts and sharding, cache and prefetching). When, on what and by which metrics to evaluate matters only if
+/// early_stop may end the run, or the learning rate follows the evaluations. Kept although they look like limits:
+/// epochs and steps, since schedules depend on them. Only the last component of a path is kept: the contents of files
+/// are covered by the data set's own digest. Of `exact` it only matters whether it is `never`: required and preferred
+/// sum in the same order. Devices and libraries are compared by the fingerprint.
 Json what_counts(const Json& whole) {
   Json job = whole.at("job");
   for (const auto* key : {"name", "plugins", "run_directory", "telemetry", "checkpoint", "threads", "device", "devices",
