@@ -121,7 +121,7 @@ ${CALLS}}
 file(GLOB FILES RELATIVE ${SOURCE} ${SOURCE}/optim/optimizers/*.hpp)
 lines(INCLUDES "#include \"@\"" ${FILES})
 list(TRANSFORM FILES PREPEND ${SOURCE}/)
-names_in(NAMES "\ninline ElementwiseOptimizer<[A-Za-z]+> make_@\\(\\) {" ${FILES})
+names_in(NAMES "\ninline [A-Za-z]*Optimizer[A-Za-z<>]* make_@\\(\\) {" ${FILES})
 lines(VISITS "  visit(\"@\", make_@);" ${NAMES})
 write(optimizer_list.hpp optim "#pragma once\n\n${INCLUDES}" "/// visit(name, make) for each optimizer: make() returns it.
 template <class Visit>

@@ -16,6 +16,7 @@
 
 #include "lockstep/attributes.hpp"
 #include "lockstep/registry.hpp"
+#include "lockstep/tensor.hpp"
 
 namespace lockstep {
 
@@ -29,7 +30,8 @@ struct UpdateStep {
 struct ParameterRun {
   std::span<float> parameter;
   std::span<const float> gradient;
-  std::span<float* const> states;  ///< in the order of OptimizerDef::states; 0 before the first update
+  std::span<float* const> states;  ///< in the order of OptimizerDef::states; 0 before the first update. One of another
+                                   ///< shape than the parameter's: null
   bool decay = false;              ///< whether weight decay applies to this parameter: see OptimizerDef::attributes
   float trust = 1;                 ///< factor of the parameter's rate: see TrustRatio
   std::span<const float> step;     ///< of a matrix: see MatrixStep; empty: it is updated elementwise
@@ -45,21 +47,25 @@ struct SquareSums {
 };
 
 /// How an optimizer finds the factor of a parameter's rate from norms of the whole tensor. All runs of a parameter are
-/// measured before the first one is updated. Parameters that do not decay, norms and biases, have the factor 1.
+/// measured before the first one is updated, after the steps of matrices have been made.
 struct TrustRatio {
   /// Updates the run's states, not its parameter, and returns its squares. Thread-safe, like ParameterUpdate.
   std::function<SquareSums(const ParameterRun& run)> measure;
-  /// The factor, from both norms.
-  std::function<float(double parameter, double direction)> ratio;
+  /// The factor, from both norms, of a parameter of so many elements.
+  std::function<float(double parameter, double direction, std::int64_t elements)> ratio;
+  bool of_all = false;  ///< false: parameters that do not decay, norms and biases, have the factor 1
 };
 
-/// How an optimizer makes the step of a matrix (Value::matrix) that depends on all of its elements. Both functions are
-/// thread-safe, like ParameterUpdate. The update then gets the step, a part of it for each run.
+/// How an optimizer makes the step of a matrix that depends on all of its elements. Both functions are thread-safe,
+/// like ParameterUpdate. The update then gets the step, a part of it for each run.
 struct MatrixStep {
   /// Updates the run's states, not its parameter, and writes what the step is made of: as many elements as the run's.
   std::function<void(const ParameterRun& run, std::span<float> direction)> measure;
   /// Makes the step of the direction, in place: [rows, columns]. All who have the whole direction get the same bits.
-  std::function<void(std::span<float> matrix, std::int64_t rows, std::int64_t columns)> transform;
+  /// `states`: of the parameter, those of another shape than its own (OptimizerDef::state_shape), which it updates; for
+  /// the others null.
+  std::function<void(std::span<float> matrix, std::int64_t rows, std::int64_t columns, std::span<float* const> states)>
+      transform;
 };
 
 inline constexpr std::size_t kMaxOptimizerStates = 4;
@@ -79,12 +85,20 @@ class OptimizerDef {
   /// Names of the float32 tensors that it keeps for each parameter, in the parameter's shape: "first_moment". At most
   /// kMaxOptimizerStates. Not set: none.
   std::function<std::vector<std::string>(const Attributes& settings)> states;
+  /// The shape of a state, by its number, of a parameter, if they are not all the parameter's: {0} if it has none.
+  /// Those of another shape are whole on every rank that has the parameter, and only matrices may have them.
+  std::function<Shape(std::size_t state, const Shape& parameter)> state_shape;
   /// One update on the CPU, with everything that is the same for all elements computed once.
   std::function<ParameterUpdate(const Attributes& settings, const UpdateStep& step)> update;
   /// Not set: all parameters have the factor 1.
   std::function<TrustRatio(const Attributes& settings, const UpdateStep& step)> trust_ratio;
   /// Not set: matrices are updated like all others.
   std::function<MatrixStep(const Attributes& settings, const UpdateStep& step)> matrix_step;
+  /// Whether every parameter of several dimensions is a matrix, with a row for each element of the first, or only those
+  /// that say so (Value::matrix).
+  bool every_matrix = false;
+  /// The floats that a step is made with, besides the matrix. Not set: none worth mentioning.
+  std::function<std::int64_t(std::int64_t rows, std::int64_t columns)> matrix_scratch;
 };
 
 using OptimizerRegistry = Registry<OptimizerDef>;

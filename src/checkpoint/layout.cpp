@@ -16,16 +16,32 @@ namespace {
 constexpr std::int64_t kMaxParts = 256;
 constexpr auto kElementBytes = static_cast<std::int64_t>(sizeof(float));
 
+TensorSource source_of(const WholeModel::Tensor& tensor, std::span<const float> values) {
+  std::vector<Holding> holdings = tensor.holdings;
+  if (holdings.empty() && !tensor.ranks.empty()) holdings = {{{0, elements(tensor.shape)}, tensor.ranks}};
+  return {tensor.name, tensor.shape, values, false, std::move(holdings)};
+}
+
 void add_tensors(const std::vector<WholeModel::Tensor>& tensors, const exec::TensorBlock& own,
-                 const std::string& suffix, bool optimizer, std::vector<TensorSource>& list) {
+                 std::vector<TensorSource>& list) {
   const auto values = own_values(tensors, own);
-  for (std::size_t i = 0; i < tensors.size(); ++i) {
-    const auto& tensor = tensors[i];
-    std::vector<Holding> holdings = optimizer ? tensor.state_holdings : tensor.holdings;
-    if (holdings.empty() && !tensor.ranks.empty()) {
-      holdings = {{{0, elements(tensor.shape)}, tensor.ranks}};
-    }
-    list.push_back({tensor.name + suffix, tensor.shape, values[i], optimizer, std::move(holdings)});
+  for (std::size_t i = 0; i < tensors.size(); ++i) list.push_back(source_of(tensors[i], values[i]));
+}
+
+// Ranks may divide states in their parameter's shape, and no others.
+void add_states(std::vector<WholeModel::Tensor> parameters, const exec::TensorBlock& own, const optim::StateSpec& state,
+                std::vector<TensorSource>& list) {
+  for (auto& tensor : parameters) {
+    const Shape shape = state.shape(tensor.shape);
+    tensor.holdings = shape == tensor.shape ? tensor.state_holdings : std::vector<Holding>();
+    tensor.shape = shape;
+  }
+  const auto values = own_values(parameters, own);
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    if (state.is_missing(parameters[i].shape)) continue;
+    TensorSource& source = list.emplace_back(source_of(parameters[i], values[i]));
+    source.name += ":" + state.name;
+    source.optimizer = true;
   }
 }
 
@@ -152,18 +168,16 @@ void choose_ranks(const std::vector<TensorSource>& tensors, const Topology& topo
 }  // namespace
 
 std::vector<TensorSource> sources_of(const WholeModel& whole, const optim::Model& own,
-                                     const std::vector<std::string>& state_names) {
+                                     const std::vector<optim::StateSpec>& states) {
   std::vector<TensorSource> list;
-  add_tensors(whole.parameters, own.parameters, "", false, list);
-  add_tensors(whole.states, own.states, "", false, list);
-  for (std::size_t s = 0; s < state_names.size(); ++s) {
-    add_tensors(whole.parameters, own.optimizer[s], ":" + state_names[s], true, list);
-  }
+  add_tensors(whole.parameters, own.parameters, list);
+  add_tensors(whole.states, own.states, list);
+  for (std::size_t s = 0; s < states.size(); ++s) add_states(whole.parameters, own.optimizer[s], states[s], list);
   return list;
 }
 
-std::vector<TensorSource> sources_of(const optim::Model& model, const std::vector<std::string>& state_names) {
-  return sources_of(whole_of(model), model, state_names);
+std::vector<TensorSource> sources_of(const optim::Model& model, const std::vector<optim::StateSpec>& states) {
+  return sources_of(whole_of(model), model, states);
 }
 
 std::vector<int> share_out(const std::vector<std::size_t>& bytes, const Topology& topology,

@@ -74,10 +74,10 @@ OpenedJob::OpenedJob(const Registries& registries, JobFile job, int ranks, bool 
       resident_(telemetry::resident_bytes()),
       model_(model_of(job_, data_, lowered_, device_, on_gpus)),
       memory_{model_,
-              static_cast<int>(optim::state_names_of(job_.optimizer, registries.optimizers).size()),
+              optim::states_of(job_.optimizer, registries.optimizers),
               needs_of(job_, data_, lowered_),
               on_gpus ? 0 : bytes_of_process(lowered_, resident_, ranks),
               !on_gpus,
-              static_cast<bool>(registries.optimizers.at(job_.optimizer.kind).matrix_step)} {}
+              &registries.optimizers.at(job_.optimizer.kind)} {}
 
 }  // namespace lockstep::cli

@@ -12,6 +12,7 @@
 #include "device/threads.hpp"
 #include "graph/model_graph.hpp"
 #include "lockstep/error.hpp"
+#include "optim/registry.hpp"
 #include "plan/device_table.hpp"
 #include "plan/limits.hpp"
 #include "plan/profile.hpp"
@@ -98,6 +99,11 @@ JobFile load(PlanOptions& options, const Registries& registries, bool on_gpus) {
     throw Error(ExitCode::usage,
                 "plan: a job with device: cuda is predicted by figures; say for which GPUs, as in --devices 8xH100");
   }
+  if (on_gpus && !optim::is_on_gpus(job.optimizer.kind)) {
+    throw Error(ExitCode::configuration, fmt::format("plan: expected an optimizer that GPUs can compute, found '{}'; "
+                                                     "predict it for CPUs",
+                                                     job.optimizer.kind));
+  }
   return job;
 }
 
@@ -111,7 +117,7 @@ PlannedJob::PlannedJob(PlanOptions& options)
       on_gpus_(plans_for_gpus(options, cluster_)) {
   ranks_ = plan::ranks_of_one_host(options.ranks, job().threads, device::available_cores());
   time_ = std::make_unique<plan::TimeSetup>();
-  time_->optimizer_states = opened_.memory().optimizer_states;
+  time_->optimizer_states = static_cast<int>(opened_.memory().states.size());
   time_->step_seconds = kStepSeconds;
   if (!on_gpus_) {
     time_->unevenness = kUnevenness;
@@ -230,8 +236,7 @@ void PlannedJob::time_by_profiles(const PlanOptions& options) {
 void PlannedJob::time_here() {
   const int cores = device::available_cores();
   const int busy = std::accumulate(ranks_.threads.begin(), ranks_.threads.end(), 0);
-  const std::int64_t one =
-      plan::bytes_to_measure(opened_.lowered(), opened_.device(), opened_.memory().optimizer_states);
+  const std::int64_t one = plan::bytes_to_measure(opened_.lowered(), opened_.device(), time_->optimizer_states);
   const std::int64_t room = device::available_memory() / 10 * 8;
   if (one > room) {
     throw Error(

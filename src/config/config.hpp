@@ -27,6 +27,7 @@ struct NamedAttributes {
   bool takes_inputs = false;      ///< layers: `inputs:` may name more than one
   bool batch_statistics = false;  ///< layers, models: has batch norm, so very small shards cost accuracy
   double learning_rate = 0.01;    ///< optimizers: the peak by default
+  bool on_gpus = true;            ///< optimizers: GPUs compute it, too
 };
 
 struct Catalogue {

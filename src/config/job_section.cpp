@@ -103,6 +103,17 @@ void check_cache(const Job& job, const Scope& scope) {
                                           name_of(job.device)));
 }
 
+void check_optimizer(const Job& job, const Scope& scope, const std::vector<NamedAttributes>& optimizers) {
+  if (job.device != DeviceChoice::cuda) return;
+  for (const NamedAttributes& optimizer : optimizers) {
+    if (optimizer.name != job.optimizer.kind || optimizer.on_gpus) continue;
+    scope.problem("optimizer",
+                  fmt::format("expected an optimizer that GPUs can compute, since device is cuda, found '{}'; set "
+                              "device: cpu",
+                              optimizer.name));
+  }
+}
+
 bool is_cut(const ParallelOptions& parallel) {
   return parallel.parts > 1 || !parallel.cuts.empty() || parallel.branches;
 }
@@ -248,6 +259,10 @@ Is<Job> job_section(const Catalogue& catalogue) {
       .check({"device", "devices"}, check_devices)
       .check({"device", "precision"}, check_tf32)
       .check({"device", "data"}, check_cache)
+      .check({"device", "optimizer"},
+             [optimizers = catalogue.optimizers](const Job& job, const Scope& scope) {
+               check_optimizer(job, scope, optimizers);
+             })
       .check({"device", "model", "parallel"}, check_parts)
       .check({"exact", "parallel"}, check_sharding)
       .check({"early_stop", "checkpoint"}, check_restored)

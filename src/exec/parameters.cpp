@@ -64,6 +64,18 @@ TensorBlock::TensorBlock(const Graph& graph, const std::vector<ValueId>& ids, st
   lay_out(graph, ids);
 }
 
+TensorBlock::TensorBlock(const Graph& graph, const std::vector<ValueId>& ids, const std::vector<Shape>& shapes,
+                         std::vector<std::vector<Extent>> own)
+    : own_(std::move(own)) {
+  LOCKSTEP_CHECK(own_.size() == ids.size() && shapes.size() == ids.size(), "shape and extents of each tensor");
+  std::int64_t offset = 0;
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    entries_.push_back({graph.at(ids[i]).name, shapes[i], offset, lockstep::elements(shapes[i])});
+    offset += whole_lines(entries_.back().elements);
+  }
+  memory_ = sparse(static_cast<std::size_t>(offset) * sizeof(float));
+}
+
 std::vector<Extent> TensorBlock::own(std::size_t i) const {
   return own_.empty() ? std::vector<Extent>{{0, entries_[i].elements}} : own_[i];
 }

@@ -36,6 +36,9 @@ class TensorBlock {
   /// the values it has; if that is null, zeros in memory whose pages are allocated on first write.
   TensorBlock(const Graph& graph, const std::vector<ValueId>& ids, std::vector<std::vector<Extent>> own,
               std::shared_ptr<std::byte> memory = {});
+  /// The same with other shapes than the graph's.
+  TensorBlock(const Graph& graph, const std::vector<ValueId>& ids, const std::vector<Shape>& shapes,
+              std::vector<std::vector<Extent>> own);
   TensorBlock(TensorBlock&&) = default;
   TensorBlock& operator=(TensorBlock&&) = default;
   TensorBlock(const TensorBlock&) = delete;

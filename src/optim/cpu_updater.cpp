@@ -100,7 +100,10 @@ void CpuUpdater::for_each_own_run(const Model& model, const Functor& functor) co
     gather(i, scaling_, gradient.data());
     const auto at = [&](const exec::TensorBlock& block) { return block.at(chunk.parameter).data() + chunk.first; };
     std::array<float*, kMaxOptimizerStates> states{};
-    for (std::size_t s = 0; s < own_states_; ++s) states.at(s) = at(model.optimizer[s]);
+    for (std::size_t s = 0; s < own_states_; ++s) {
+      const exec::TensorBlock& block = model.optimizer[s];
+      states.at(s) = block.shape(chunk.parameter) == shape_of(chunk.parameter) ? at(block) : nullptr;
+    }
     const auto n = static_cast<std::size_t>(chunk.elements);
     ParameterRun run{.parameter = {at(model.parameters), n},
                      .gradient = {gradient.data(), n},
@@ -162,16 +165,12 @@ UpdateResult CpuUpdater::update(Model& model, double count, const UpdateScalars&
     if (clip_norm_ > 0) result.norm = norm(step);
     if (result.norm) scaling_.clip = static_cast<float>(std::min(1.0, clip_norm_ / (*result.norm + 1e-6)));
   }
-  const std::vector<float> trust = trust_ratios(model, scalars);
   const std::vector<std::vector<float>> steps = matrix_steps(model, scalars);
+  const std::vector<float> trust = trust_ratios(model, scalars, steps);
   for_each_own_run(model, [&](std::size_t i, ParameterRun& run) {
     const std::size_t parameter = chunks_[i].parameter;
     run.trust = trust[parameter];
-    if (!steps.empty() && !steps[parameter].empty()) {
-      run.step =
-          std::span(steps[parameter])
-              .subspan(static_cast<std::size_t>(chunks_[i].first), static_cast<std::size_t>(chunks_[i].elements));
-    }
+    run.step = step_of(chunks_[i], steps);
     updates[groups_.of(parameter)](run);
     if (scalars.average > 0) {
       average(model.optimizer.back().at(parameter).data() + chunks_[i].first, run.parameter.data(),
@@ -183,8 +182,15 @@ UpdateResult CpuUpdater::update(Model& model, double count, const UpdateScalars&
   return result;
 }
 
+std::span<const float> CpuUpdater::step_of(const Chunk& chunk, const std::vector<std::vector<float>>& steps) {
+  if (steps.empty() || steps[chunk.parameter].empty()) return {};
+  return std::span(steps[chunk.parameter])
+      .subspan(static_cast<std::size_t>(chunk.first), static_cast<std::size_t>(chunk.elements));
+}
+
 // A rank measures its own chunks; a parameter is whole in each part that has it.
-std::vector<float> CpuUpdater::trust_ratios(const Model& model, const UpdateScalars& scalars) {
+std::vector<float> CpuUpdater::trust_ratios(const Model& model, const UpdateScalars& scalars,
+                                            const std::vector<std::vector<float>>& steps) {
   std::vector<float> trust(uses_.size(), 1.0F);
   if (!optimizer_.trust_ratio) return trust;
   std::vector<TrustRatio> of_groups;
@@ -193,7 +199,8 @@ std::vector<float> CpuUpdater::trust_ratios(const Model& model, const UpdateScal
         optimizer_.trust_ratio(groups_.settings(group), {scalars.learning_rate * groups_.rate(group), scalars.update}));
   }
   std::vector<double> parameters(chunks_.size()), directions(chunks_.size());
-  for_each_own_run(model, [&](std::size_t i, const ParameterRun& run) {
+  for_each_own_run(model, [&](std::size_t i, ParameterRun& run) {
+    run.step = step_of(chunks_[i], steps);
     const SquareSums sums = of_groups[groups_.of(chunks_[i].parameter)].measure(run);
     parameters[i] = sums.parameter;
     directions[i] = sums.direction;
@@ -204,9 +211,10 @@ std::vector<float> CpuUpdater::trust_ratios(const Model& model, const UpdateScal
   }
   for (std::size_t first = 0; first < chunks_.size();) {
     const std::size_t parameter = chunks_[first].parameter, count = chunks_of(parameter);
-    if (groups_.decays(parameter)) {
-      trust[parameter] = of_groups[groups_.of(parameter)].ratio(norm_of(std::span(parameters).subspan(first, count)),
-                                                                norm_of(std::span(directions).subspan(first, count)));
+    const TrustRatio& of = of_groups[groups_.of(parameter)];
+    if (of.of_all || groups_.decays(parameter)) {
+      trust[parameter] = of.ratio(norm_of(std::span(parameters).subspan(first, count)),
+                                  norm_of(std::span(directions).subspan(first, count)), elements(shape_of(parameter)));
     }
     first += count;
   }
@@ -214,7 +222,8 @@ std::vector<float> CpuUpdater::trust_ratios(const Model& model, const UpdateScal
 }
 
 // Each rank makes the steps of all matrices that it updates a part of, so those that are divided are made several
-// times: to send them would take longer than to wait for whoever makes them.
+// times: to send them would take longer than to wait for whoever makes them. Where matrices have states that all ranks
+// keep, each rank makes all steps.
 std::vector<std::vector<float>> CpuUpdater::matrix_steps(const Model& model, const UpdateScalars& scalars) {
   if (!optimizer_.matrix_step) return {};
   std::vector<MatrixStep> of_groups;
@@ -236,9 +245,10 @@ std::vector<std::vector<float>> CpuUpdater::matrix_steps(const Model& model, con
         run, std::span(whole).subspan(static_cast<std::size_t>(chunk.first), static_cast<std::size_t>(chunk.elements)));
   });
   if (slices_ != nullptr) slices_->gather_elements(steps, static_cast<std::uint64_t>(scalars.step));
+  const bool keeps_states = static_cast<bool>(optimizer_.state_shape);
   std::vector<std::size_t> own;
   for (std::size_t p = 0; p < steps.size(); ++p) {
-    if (!is_own[p]) {
+    if (!is_own[p] && !keeps_states) {
       steps[p].clear();
     } else if (!steps[p].empty()) {
       own.push_back(p);
@@ -247,7 +257,12 @@ std::vector<std::vector<float>> CpuUpdater::matrix_steps(const Model& model, con
   pool_.run(static_cast<int>(own.size()), [&](int /*worker*/, int task) {
     const std::size_t p = own[static_cast<std::size_t>(task)];
     const auto [rows, columns] = matrix_sizes(p);
-    of_groups[groups_.of(p)].transform(steps[p], rows, columns);
+    std::array<float*, kMaxOptimizerStates> states{};
+    for (std::size_t s = 0; s < own_states_; ++s) {
+      const exec::TensorBlock& block = model.optimizer[s];
+      if (block.shape(p) != shape_of(p) && !block.at(p).empty()) states.at(s) = block.at(p).data();
+    }
+    of_groups[groups_.of(p)].transform(steps[p], rows, columns, {states.data(), own_states_});
   });
   return steps;
 }

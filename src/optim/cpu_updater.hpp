@@ -50,8 +50,11 @@ class CpuUpdater final : public Updater {
   /// The root of the sum of chunks' squares.
   [[nodiscard]] double norm_of(std::span<const double> squares);
   [[nodiscard]] double norm(std::uint64_t step);
+  /// The chunk's part of its matrix's step; empty: it has none.
+  [[nodiscard]] static std::span<const float> step_of(const Chunk& chunk, const std::vector<std::vector<float>>& steps);
   /// By parameter. Collective where ranks divide the chunks.
-  [[nodiscard]] std::vector<float> trust_ratios(const Model& model, const UpdateScalars& scalars);
+  [[nodiscard]] std::vector<float> trust_ratios(const Model& model, const UpdateScalars& scalars,
+                                                const std::vector<std::vector<float>>& steps);
   /// By parameter, the step of a matrix of which this rank updates something; empty: it has none. Collective where
   /// ranks divide the chunks.
   [[nodiscard]] std::vector<std::vector<float>> matrix_steps(const Model& model, const UpdateScalars& scalars);

@@ -54,6 +54,12 @@ void with_states(std::size_t states, const Call& call) {
   }
 }
 
+/// Of an optimizer that GPUs compute, too.
+template <class Optimizer>
+concept HasFormula = requires {
+  typename Optimizer::Formula;
+};
+
 template <class Formula>
 concept HasTrust = requires(Formula formula) {
   formula.trust;
@@ -131,8 +137,9 @@ class ElementwiseOptimizer : public OptimizerDef {
           });
       return sums;
     };
-    return {.measure = measure,
-            .ratio = [decayed](double parameter, double direction) { return decayed.ratio(parameter, direction); }};
+    return {.measure = measure, .ratio = [decayed](double parameter, double direction, std::int64_t /*elements*/) {
+              return decayed.ratio(parameter, direction);
+            }};
   }
 };
 

@@ -6,6 +6,7 @@
 
 #include "graph/weight_order.hpp"
 #include "lockstep/error.hpp"
+#include "optim/registry.hpp"
 
 namespace lockstep::optim {
 
@@ -30,7 +31,7 @@ void for_parts(std::vector<Part>& parts, const GpuTensors::Run& run, const Set& 
 GpuUpdater::GpuUpdater(const UpdaterSetup& setup, device::Gpu& gpu, comm::GpuAllReduce& reducer,
                        std::unique_ptr<const UpdateKernels> kernels)
     : Updater(setup), gpu_(gpu), reducer_(reducer), kernels_(std::move(kernels)), done_(gpu.make_event()) {
-  if (!kernels_->has_optimizer(optimizer_.name)) {
+  if (!is_on_gpus(optimizer_.name)) {
     throw Error(ExitCode::configuration, "job.optimizer: expected an optimizer that GPUs can compute, found '" +
                                              optimizer_.name + "'; set device: cpu");
   }

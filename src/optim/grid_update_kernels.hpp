@@ -37,17 +37,9 @@ class GridUpdateKernels final : public UpdateKernels {
     Grid::each(stream, n, functor);
   }
 
-  [[nodiscard]] bool has_optimizer(const std::string& name) const override {
-    bool found = false;
-    for_each_optimizer([&](const char* other, const auto& /*make*/) { found = found || name == other; });
-    return found;
-  }
-
   void launch_optimizer(GpuStream* stream, std::int64_t n, const UpdateOperands& of, const std::string& name,
                         const Attributes& settings, const UpdateStep& step) const override {
-    for_each_optimizer([&](const char* other, const auto& make) {
-      using Formula = typename decltype(make())::Formula;
-      if (name != other) return;
+    for_formula(name, [&]<class Formula>(const Formula* /*type*/) {
       const Formula decayed(settings, step, true), plain(settings, step, false);
       const auto launch_with = [&]<std::size_t... kState>(std::index_sequence<kState...> /*states*/) {
         Grid::each(stream, n / kPack, UpdateFunctor<Formula, kState...>{of, decayed, plain});
@@ -58,7 +50,7 @@ class GridUpdateKernels final : public UpdateKernels {
 
   void launch_measure(GpuStream* stream, std::int64_t chunks, const MeasureOperands& of, const std::string& name,
                       const Attributes& settings, const UpdateStep& step) const override {
-    for_each_trusted(name, [&]<class Formula>(const Formula* /*type*/) {
+    for_trusted(name, [&]<class Formula>(const Formula* /*type*/) {
       const Formula decayed(settings, step, true), plain(settings, step, false);
       const auto launch_with = [&]<std::size_t... kState>(std::index_sequence<kState...> /*states*/) {
         Grid::rows(stream, chunks, MeasureFunctor<Formula, kState...>{of, decayed, plain});
@@ -68,49 +60,53 @@ class GridUpdateKernels final : public UpdateKernels {
   }
   void launch_trust(GpuStream* stream, std::int64_t tensors, const TrustOperands& of, const std::string& name,
                     const Attributes& settings, const UpdateStep& step) const override {
-    for_each_trusted(name, [&]<class Formula>(const Formula* /*type*/) {
+    for_trusted(name, [&]<class Formula>(const Formula* /*type*/) {
       Grid::rows(stream, tensors, TrustFunctor<Formula>{of, Formula(settings, step, true)});
     });
   }
   void launch_directions(GpuStream* stream, std::int64_t chunks, const MatrixOperands& of, const std::string& name,
                          const Attributes& settings, const UpdateStep& step) const override {
-    for_each_of_matrices(name, [&]<class Matrix>(const Matrix* /*type*/) {
+    for_matrices(name, [&]<class Matrix>(const Matrix* /*type*/) {
       Grid::rows(stream, chunks, DirectionFunctor<Matrix>{of, Matrix(settings, step, false)});
     });
   }
   void launch_transform(GpuStream* stream, const MatrixOnGpu& of, const std::string& name,
                         const Attributes& settings) const override {
-    for_each_of_matrices(name, [&]<class Matrix>(const Matrix* /*type*/) {
+    for_matrices(name, [&]<class Matrix>(const Matrix* /*type*/) {
       orthogonalize_on<Grid>(stream, of, Matrix::iteration(settings, of.rows, of.columns));
     });
   }
   void launch_matrix_steps(GpuStream* stream, std::int64_t chunks, const MatrixOperands& of, const std::string& name,
                            const Attributes& settings, const UpdateStep& step) const override {
-    for_each_of_matrices(name, [&]<class Matrix>(const Matrix* /*type*/) {
+    for_matrices(name, [&]<class Matrix>(const Matrix* /*type*/) {
       const Matrix decayed(settings, step, true), plain(settings, step, false);
       Grid::rows(stream, chunks, MatrixStepFunctor<Matrix>{of, decayed, plain});
     });
   }
 
  private:
-  /// Calls call(a null pointer to the formula) if the optimizer with this name has a trust ratio.
+  /// Calls call(a null pointer to the formula of the optimizer with this name).
   template <class Call>
-  static void for_each_trusted(const std::string& name, const Call& call) {
+  static void for_formula(const std::string& name, const Call& call) {
     for_each_optimizer([&](const char* other, const auto& make) {
-      using Formula = typename decltype(make())::Formula;
-      if constexpr (HasTrust<Formula>) {
-        if (name == other) call(static_cast<const Formula*>(nullptr));
+      using Optimizer = decltype(make());
+      if constexpr (HasFormula<Optimizer>) {
+        if (name == other) call(static_cast<const typename Optimizer::Formula*>(nullptr));
       }
+    });
+  }
+  /// The same if it has a trust ratio.
+  template <class Call>
+  static void for_trusted(const std::string& name, const Call& call) {
+    for_formula(name, [&]<class Formula>([[maybe_unused]] const Formula* formula) {
+      if constexpr (HasTrust<Formula>) call(formula);
     });
   }
   /// The same with the formula for matrices, if it has one.
   template <class Call>
-  static void for_each_of_matrices(const std::string& name, const Call& call) {
-    for_each_optimizer([&](const char* other, const auto& make) {
-      using Formula = typename decltype(make())::Formula;
-      if constexpr (HasMatrices<Formula>) {
-        if (name == other) call(static_cast<const typename Formula::Matrix*>(nullptr));
-      }
+  static void for_matrices(const std::string& name, const Call& call) {
+    for_formula(name, [&]<class Formula>(const Formula* /*type*/) {
+      if constexpr (HasMatrices<Formula>) call(static_cast<const typename Formula::Matrix*>(nullptr));
     });
   }
 };

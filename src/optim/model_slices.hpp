@@ -56,6 +56,8 @@ class ModelSlices {
   /// The owner of the chunk of a parameter that begins at element `first`.
   [[nodiscard]] int owner(std::size_t parameter, std::int64_t first) const;
   [[nodiscard]] int rank() const { return group_.rank(); }
+  /// By parameter: this rank's elements.
+  [[nodiscard]] std::vector<std::vector<exec::Extent>> own() const;
   /// Whether hosts, or on GPUs ranks, have others' parameters only while they read them.
   [[nodiscard]] bool divides_parameters() const { return fetched_ != nullptr || !unit_of_.empty(); }
   /// If ranks on GPUs divide parameters: the unit of each, which is gathered as a whole. Else empty.
@@ -88,7 +90,6 @@ class ModelSlices {
   static constexpr int kUnitsAhead = 2;
   void find_transfers();
   void map_memory(const Program& program, const Options& options);
-  [[nodiscard]] std::vector<std::vector<exec::Extent>> own() const;
   /// Elements of the whole block, by owner, in as few runs as possible.
   using Runs = std::vector<std::vector<exec::Extent>>;
   void gather(const exec::TensorBlock& parameters, const Runs& runs, const Operation& operation) const;

@@ -322,9 +322,8 @@ class UpdateKernels {
   virtual void launch(GpuStream* stream, std::int64_t n, const BlendFunctor& functor) const = 0;
   virtual void launch(GpuStream* stream, std::int64_t n, const AverageFunctor& functor) const = 0;
   virtual void launch(GpuStream* stream, std::int64_t n, const SwapFunctor& functor) const = 0;
-  /// Whether there is a kernel for the optimizer with this name, as there is for all built-in ones.
-  [[nodiscard]] virtual bool has_optimizer(const std::string& name) const = 0;
-  /// Launches the UpdateFunctor of its formula, for n elements, whole parts.
+  /// Launches the UpdateFunctor of the formula of the optimizer with this name (is_on_gpus()), for n elements, whole
+  /// parts.
   virtual void launch_optimizer(GpuStream* stream, std::int64_t n, const UpdateOperands& of, const std::string& name,
                                 const Attributes& settings, const UpdateStep& step) const = 0;
   // For an optimizer with a trust ratio: the kernels of trust_kernels.hpp.

@@ -14,11 +14,25 @@ Attributes settings_of(const OptimizerDef& optimizer, const OptimizerOptions& op
 
 }  // namespace
 
-std::vector<std::string> state_names_of(const OptimizerOptions& options, const OptimizerRegistry& optimizers) {
+bool makes_whole_step(const OptimizerDef& optimizer, const Value& parameter) {
+  if (!optimizer.matrix_step) return false;
+  return optimizer.every_matrix ? parameter.spec.shape.size() > 1 : parameter.matrix;
+}
+
+std::vector<StateSpec> states_of(const OptimizerOptions& options, const OptimizerRegistry& optimizers) {
   const OptimizerDef& optimizer = optimizers.at(options.kind);
-  auto names = optimizer.states ? optimizer.states(settings_of(optimizer, options)) : std::vector<std::string>();
-  if (options.average) names.emplace_back(kAverageName);
-  return names;
+  std::vector<StateSpec> states;
+  if (optimizer.states) {
+    for (const std::string& name : optimizer.states(settings_of(optimizer, options))) {
+      StateSpec& state = states.emplace_back(StateSpec{name});
+      if (!optimizer.state_shape) continue;
+      state.shape_of = [shape_of = optimizer.state_shape, number = states.size() - 1](const Shape& parameter) {
+        return shape_of(number, parameter);
+      };
+    }
+  }
+  if (options.average) states.push_back({kAverageName});
+  return states;
 }
 
 Updater::Updater(const UpdaterSetup& setup)
@@ -27,12 +41,12 @@ Updater::Updater(const UpdaterSetup& setup)
       buckets_(setup.buckets),
       optimizer_(setup.optimizers.at(setup.options.kind)),
       groups_(setup.options, settings_of(optimizer_, setup.options), setup.graph),
-      state_names_(state_names_of(setup.options, setup.optimizers)),
+      states_(states_of(setup.options, setup.optimizers)),
       clip_norm_(setup.clip_norm),
       shards_(setup.shards),
       scales_loss_(setup.scales_loss),
       slices_(setup.slices),
-      own_states_(state_names_.size() - (setup.options.average ? 1 : 0)),
+      own_states_(states_.size() - (setup.options.average ? 1 : 0)),
       uses_(setup.graph.parameters.size()) {
   if (setup.parts != nullptr) other_parts_.emplace(*setup.parts, program_);
   LOCKSTEP_CHECK(own_states_ <= kMaxOptimizerStates, "an optimizer keeps few states");
@@ -75,13 +89,26 @@ exec::TensorBlock Updater::make_state() const {
   return slices_ != nullptr ? slices_->make_state() : exec::TensorBlock(graph_, graph_.parameters);
 }
 
+// A rank has all of what has another shape.
+exec::TensorBlock Updater::make_state(const StateSpec& spec) const {
+  if (!spec.shape_of) return make_state();
+  std::vector<Shape> shapes;
+  std::vector<std::vector<exec::Extent>> own(graph_.parameters.size());
+  if (slices_ != nullptr) own = slices_->own();
+  for (std::size_t p = 0; p < own.size(); ++p) {
+    shapes.push_back(spec.shape(shape_of(p)));
+    if (slices_ == nullptr || shapes[p] != shape_of(p)) own[p] = {{0, elements(shapes[p])}};
+  }
+  return {graph_, graph_.parameters, shapes, std::move(own)};
+}
+
 Model Updater::make_model(std::uint64_t seed) const {
   Model model;
   model.parameters = slices_ != nullptr ? slices_->make_parameters() : exec::TensorBlock(graph_, graph_.parameters);
   model.states = exec::TensorBlock(graph_, graph_.states);
   exec::initialize(graph_, graph_.parameters, seed, model.parameters);
   exec::initialize(graph_, graph_.states, seed, model.states);
-  for (std::size_t i = 0; i < optimizer_state_names().size(); ++i) model.optimizer.push_back(make_state());
+  for (const StateSpec& state : states_) model.optimizer.push_back(make_state(state));
   return model;
 }
 

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -39,7 +40,7 @@ struct UpdateScalars {
 
 struct Model {
   exec::TensorBlock parameters, states;
-  /// Per state name of the optimizer, in the shape of the parameters, and then their average, if the job has one.
+  /// Per state of the optimizer, and then the parameters' average, if the job has one: a tensor for each parameter.
   std::vector<exec::TensorBlock> optimizer;
 };
 
@@ -68,9 +69,20 @@ struct UpdateResult {
 /// The name of the average of a parameter, among the states of the optimizer.
 inline constexpr const char* kAverageName = "average";
 
-/// The names of the state tensors that a job's optimizer keeps for each parameter, and then that of their average.
-[[nodiscard]] std::vector<std::string> state_names_of(const OptimizerOptions& options,
-                                                      const OptimizerRegistry& optimizers);
+/// A state that the optimizer keeps for each parameter.
+struct StateSpec {
+  std::string name;
+  std::function<Shape(const Shape& parameter)> shape_of = {};  ///< not set: the parameter's; {0}: it has none
+  [[nodiscard]] Shape shape(const Shape& parameter) const { return shape_of ? shape_of(parameter) : parameter; }
+  /// Whether a state of this shape is that of a parameter that has none.
+  [[nodiscard]] bool is_missing(const Shape& shape) const { return shape_of && shape == Shape{0}; }
+};
+
+/// Whether the optimizer makes the step of a trained parameter as a whole (MatrixStep).
+[[nodiscard]] bool makes_whole_step(const OptimizerDef& optimizer, const Value& parameter);
+
+/// The states that a job's optimizer keeps, and then the parameters' average.
+[[nodiscard]] std::vector<StateSpec> states_of(const OptimizerOptions& options, const OptimizerRegistry& optimizers);
 
 class Updater {
  public:
@@ -80,7 +92,7 @@ class Updater {
   virtual ~Updater() = default;
 
   [[nodiscard]] Model make_model(std::uint64_t seed) const;
-  [[nodiscard]] const std::vector<std::string>& optimizer_state_names() const { return state_names_; }
+  [[nodiscard]] const std::vector<StateSpec>& optimizer_states() const { return states_; }
 
   /// What begin() will allocate on the device; nothing on a CPU.
   [[nodiscard]] virtual std::vector<exec::MemoryNeed> memory_needs(const Model& /*model*/) const { return {}; }
@@ -93,7 +105,7 @@ class Updater {
   /// Exchanges the trained parameters with their average, which must be there (has_average()), where kernels read them.
   /// Collective. A second call changes them back.
   virtual void swap_average(Model& model, std::uint64_t step) = 0;
-  [[nodiscard]] bool has_average() const { return state_names_.size() > own_states_; }
+  [[nodiscard]] bool has_average() const { return states_.size() > own_states_; }
   /// Where kernels read the model; only after begin().
   [[nodiscard]] virtual exec::ModelValues values(const Model& model) const { return {model.parameters, model.states}; }
   /// The gradient that the last update used: by parameter, after clipping. It is not set for frozen parameters, and
@@ -107,6 +119,10 @@ class Updater {
   };
   /// Makes a block with one tensor per parameter, with the elements that this rank updates.
   [[nodiscard]] exec::TensorBlock make_state() const;
+  [[nodiscard]] exec::TensorBlock make_state(const StateSpec& spec) const;
+  [[nodiscard]] const Shape& shape_of(std::size_t parameter) const {
+    return graph_.at(graph_.parameters[parameter]).spec.shape;
+  }
   /// `values`: by chunk; each rank has set those of its own chunks. Returns the values of all chunks of the model, in
   /// order. Collective if ranks divide the chunks, or have parts of the model.
   [[nodiscard]] std::span<const double> gather_numbers(std::vector<double>& values, std::uint64_t step);
@@ -115,9 +131,9 @@ class Updater {
     return static_cast<std::size_t>(
         divide_up<std::int64_t>(graph_.at(graph_.parameters[parameter]).spec.elements(), comm::kChunkElements));
   }
-  /// Whether the optimizer makes its step as a whole (MatrixStep).
+  /// Whether its step is made as a whole.
   [[nodiscard]] bool is_matrix(std::size_t parameter) const {
-    return optimizer_.matrix_step && !uses_[parameter].empty() && graph_.at(graph_.parameters[parameter]).matrix;
+    return !uses_[parameter].empty() && makes_whole_step(optimizer_, graph_.at(graph_.parameters[parameter]));
   }
   /// Rows and columns.
   [[nodiscard]] std::pair<std::int64_t, std::int64_t> matrix_sizes(std::size_t parameter) const {
@@ -134,7 +150,7 @@ class Updater {
   const comm::GradientBuckets& buckets_;
   const OptimizerDef& optimizer_;
   ParameterGroups groups_;
-  std::vector<std::string> state_names_;
+  std::vector<StateSpec> states_;
   double clip_norm_;
   int shards_;
   bool scales_loss_;

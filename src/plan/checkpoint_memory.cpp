@@ -50,21 +50,25 @@ std::vector<checkpoint::TensorSource> tensors_of(const PlacedModel& placed, cons
     }
     return ranks;
   };
-  const auto add = [&](const std::vector<ValueId>& ids, const std::string& suffix, bool optimizer) {
+  const auto add = [&](const std::vector<ValueId>& ids, const optim::StateSpec* state) {
     for (const ValueId id : ids) {
       const Value& value = whole.at(id);
-      checkpoint::TensorSource tensor{value.name + suffix, value.spec.shape, {}, optimizer};
-      if (const auto found = states.find(value.name); optimizer && found != states.end()) {
+      const Shape shape = state != nullptr ? state->shape(value.spec.shape) : value.spec.shape;
+      if (state != nullptr && state->is_missing(shape)) continue;
+      checkpoint::TensorSource tensor{
+          state != nullptr ? value.name + ":" + state->name : value.name, shape, {}, state != nullptr};
+      const auto found = states.find(value.name);
+      if (state != nullptr && shape == value.spec.shape && found != states.end()) {
         tensor.holdings = found->second;
       } else if (placed.is_cut()) {
-        tensor.holdings = {{{0, value.spec.elements()}, ranks_of(value.name)}};
+        tensor.holdings = {{{0, elements(shape)}, ranks_of(value.name)}};
       }
       tensors.push_back(std::move(tensor));
     }
   };
-  add(whole.parameters, "", false);
-  add(whole.states, "", false);
-  for (int s = 0; s < setup.optimizer_states; ++s) add(whole.parameters, "/" + std::to_string(s), true);
+  add(whole.parameters, nullptr);
+  add(whole.states, nullptr);
+  for (const optim::StateSpec& state : setup.states) add(whole.parameters, &state);
   return tensors;
 }
 

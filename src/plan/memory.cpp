@@ -5,6 +5,7 @@
 #include <cmath>
 #include <deque>
 #include <set>
+#include <utility>
 
 #include "comm/reduce/gradient_rings.hpp"
 #include "comm/reduce/tree_sums.hpp"
@@ -15,7 +16,6 @@
 #include "exec/worker.hpp"
 #include "graph/gradient_flow.hpp"
 #include "optim/model_slices.hpp"
-#include "optim/newton_schulz.hpp"
 #include "plan/checkpoint_memory.hpp"
 
 namespace lockstep::plan {
@@ -144,11 +144,12 @@ class Counter {
     const auto& shown = setup_.model.job.telemetry.tensorboard;
     const std::int64_t updated =
         shown.enabled && shown.histograms.amount > 0 ? block_bytes(part_.graph(), trained(part_.graph())) : 0;
-    const std::int64_t states = setup_.optimizer_states * block_bytes(part_.graph(), part_.graph().parameters);
+    const auto [states, undivided] = states_in_bytes();
+    memory_.optimizer = undivided;
     const std::int64_t pool = pool_bytes(part_.buckets, placed_.shards_of(rank_), exact(), workers());
     if (part_.ranks.size() == 1 || !exact()) {  // there is only one root, in the sum's own memory
       memory_.gradients = sum + pool + updated;
-      memory_.optimizer = states;
+      memory_.optimizer += states;
       return;
     }
     const comm::ReducePlan plan = placed_.reduce_plan(rank_);
@@ -157,7 +158,7 @@ class Counter {
     const double share = sharding == Sharding::none ? 1 : own_share(plan, floats);
     if (placed_.streams_gradients) {
       memory_.gradients = streamed(plan, own) + part_of(sum + updated, share);
-      memory_.optimizer = part_of(states, share);
+      memory_.optimizer += part_of(states, share);
       return;
     }
     // The sums, and partial sums of other ranks. Slices are divided evenly: others read as much from this rank as it
@@ -167,19 +168,33 @@ class Counter {
     const auto partials = static_cast<std::int64_t>(plan.sums.roots.size()) * sum;
     // A rank that updates all parameters reads all sums; else only its own slices of them.
     memory_.gradients = partials + pool + (own.read + own.received) * kFloat + part_of(sum + updated, share);
-    memory_.optimizer = part_of(states, share);
+    memory_.optimizer += part_of(states, share);
+  }
+
+  /// Of the optimizer's states: those in their parameter's shape, which ranks may divide, and the others.
+  [[nodiscard]] std::pair<std::int64_t, std::int64_t> states_in_bytes() const {
+    std::int64_t divided = 0, undivided = 0;
+    for (const optim::StateSpec& state : setup_.states) {
+      for (const ValueId id : part_.graph().parameters) {
+        const Shape& parameter = part_.graph().at(id).spec.shape;
+        const Shape shape = state.shape(parameter);
+        (shape == parameter ? divided : undivided) += whole_lines(elements(shape)) * kFloat;
+      }
+    }
+    return {divided, undivided};
   }
 
   /// All of them, whatever is divided, and the iteration of those that are made at a time (CpuUpdater, GpuUpdater).
   [[nodiscard]] std::int64_t steps_of_matrices() const {
-    if (!setup_.matrix_steps) return 0;
+    if (setup_.optimizer == nullptr) return 0;
     std::int64_t floats = 0, scratch = 0;
     for (const ValueId id : trained(part_.graph())) {
       const Value& value = part_.graph().at(id);
-      if (!value.matrix) continue;
+      if (!optim::makes_whole_step(*setup_.optimizer, value)) continue;
       const std::int64_t rows = value.spec.shape.front(), columns = value.spec.elements() / rows;
       floats += rows * columns;
-      scratch = std::max(scratch, optim::orthogonalize_floats(rows, columns));
+      const auto& needed = setup_.optimizer->matrix_scratch;
+      if (needed) scratch = std::max(scratch, needed(rows, columns));
     }
     if (setup_.model.on_gpus) return (floats + scratch) * kFloat;
     // Before the first step is made, what ranks gather is in memory twice, and the own part once more.

@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "lockstep/optimizer.hpp"
+#include "optim/updater.hpp"
 #include "plan/placed_model.hpp"
 
 namespace lockstep::plan {
@@ -50,11 +52,11 @@ struct RankMemory {
 /// What the memory of a run depends on besides its placement.
 struct MemorySetup {
   const ModelSetup& model;
-  int optimizer_states = 0;  ///< tensors that the optimizer keeps for each parameter
+  std::vector<optim::StateSpec> states = {};  ///< of the optimizer
   DataNeeds data;
-  std::int64_t process = 0;   ///< bytes of a process before everything else
-  bool shares = true;         ///< ranks of a host share memory; GPUs do not
-  bool matrix_steps = false;  ///< the optimizer makes steps of whole matrices
+  std::int64_t process = 0;                 ///< bytes of a process before everything else
+  bool shares = true;                       ///< ranks of a host share memory; GPUs do not
+  const OptimizerDef* optimizer = nullptr;  ///< null: it makes no steps of whole matrices
 };
 
 /// By rank.

@@ -5,6 +5,7 @@
 
 #include "lockstep/choices.hpp"
 #include "lockstep/error.hpp"
+#include "optim/registry.hpp"
 
 namespace lockstep::train {
 
@@ -27,7 +28,10 @@ std::vector<config::NamedAttributes> named(const Registry<Def>& registry) {
   for (const Def* def : registry.all()) {
     config::NamedAttributes& entry = entries.emplace_back(named(*def));
     entry.checks = def->checks;
-    if constexpr (std::is_same_v<Def, OptimizerDef>) entry.learning_rate = def->learning_rate;
+    if constexpr (std::is_same_v<Def, OptimizerDef>) {
+      entry.learning_rate = def->learning_rate;
+      entry.on_gpus = optim::is_on_gpus(def->name);
+    }
   }
   return entries;
 }

@@ -32,14 +32,14 @@ Checkpointing::Checkpointing(const RunContext& run, checkpoint::FileSystem& file
   checkpoint::require_shared(run_.job.run_directory, run_.communicator, run_.timeout());
 }
 
-bool Checkpointing::resume(const std::vector<std::string>& state_names, optim::Model& model,
+bool Checkpointing::resume(const std::vector<optim::StateSpec>& states, optim::Model& model,
                            checkpoint::Progress& progress, const RequireSameRun& require_same_run) {
   if (run_.job.checkpoint.never) return false;
   checkpoint::CheckpointReader reader(run_.communicator, run_.timeout());
   const auto checkpoint = find(reader, require_same_run);
   if (checkpoint) {
     progress = going_on(checkpoint->manifest.progress, progress, checkpoint->path);
-    reader.load(*checkpoint, targets_of(state_names, model));
+    reader.load(*checkpoint, targets_of(states, model));
     begun_step_ = resumed_at_ = progress.step;
     newest_ = checkpoint->path;
   }
@@ -140,12 +140,14 @@ std::string Checkpointing::path(std::int64_t step) const {
   return resumed_at_ == step ? newest_ : directory_->checkpoints() + "/" + checkpoint::checkpoint_name(step);
 }
 
-checkpoint::Targets Checkpointing::targets_of(const std::vector<std::string>& state_names, optim::Model& model) {
+checkpoint::Targets Checkpointing::targets_of(const std::vector<optim::StateSpec>& states, optim::Model& model) {
   checkpoint::Targets targets;
   checkpoint::add_targets(model.parameters, "", targets);
   checkpoint::add_targets(model.states, "", targets);
-  for (std::size_t i = 0; i < state_names.size(); ++i)
-    checkpoint::add_targets(model.optimizer[i], ":" + state_names[i], targets);
+  for (std::size_t i = 0; i < states.size(); ++i) {
+    checkpoint::add_targets(model.optimizer[i], ":" + states[i].name, targets);
+    std::erase_if(targets, [&](const auto& target) { return states[i].is_missing(target.second.shape); });
+  }
   return targets;
 }
 

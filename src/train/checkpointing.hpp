@@ -30,7 +30,7 @@ class Checkpointing {
   /// except for the job and the fingerprint, and returns true; false if there is none. Collective. Throws if the
   /// checkpoint belongs to another run or data set, or, if the job requires exact bits, to another fingerprint or to
   /// other plugins.
-  bool resume(const std::vector<std::string>& state_names, optim::Model& model, checkpoint::Progress& progress,
+  bool resume(const std::vector<optim::StateSpec>& states, optim::Model& model, checkpoint::Progress& progress,
               const RequireSameRun& require_same_run);
 
   /// From here on, checkpoints of these tensors can be written; together, the ranks have all of the model. The tensors
@@ -70,7 +70,7 @@ class Checkpointing {
   [[nodiscard]] std::deque<std::string> candidates();
   void report_copies();
   void warn_of_damage(const std::string& notes) const;
-  [[nodiscard]] static checkpoint::Targets targets_of(const std::vector<std::string>& state_names, optim::Model& model);
+  [[nodiscard]] static checkpoint::Targets targets_of(const std::vector<optim::StateSpec>& states, optim::Model& model);
 
   RunContext run_;
   checkpoint::FileSystem& files_;                         // the file system that checkpoints are written to

@@ -15,12 +15,8 @@ namespace {
 
 constexpr std::size_t kLimitWidth = 64;  // of the limit's name
 
-bool makes_matrix_steps(const Run& run) {
-  return static_cast<bool>(run.context.registries.optimizers.at(run.job.optimizer.kind).matrix_step);
-}
-
-int optimizer_states(const Run& run) {
-  return static_cast<int>(optim::state_names_of(run.job.optimizer, run.context.registries.optimizers).size());
+const OptimizerDef& optimizer_of(const Run& run) {
+  return run.context.registries.optimizers.at(run.job.optimizer.kind);
 }
 
 /// A lower bound: one sum of the gradients, and whatever is indispensable. What ranks divide occupies memory only on
@@ -28,17 +24,22 @@ int optimizer_states(const Run& run) {
 std::int64_t least_of_this_rank(const Run& run, const Engine& engine, const Balancing& balancing,
                                 const plan::MemoryLimit& limit) {
   const Graph& graph = engine.executor->graph();
-  std::int64_t parameters = 0, trained = 0, matrices = 0;
+  const auto states = optim::states_of(run.job.optimizer, run.context.registries.optimizers);
+  std::int64_t divided = 0, undivided = 0;
   for (const ValueId id : graph.parameters) {
-    const auto bytes = static_cast<std::int64_t>(graph.at(id).spec.bytes());
-    parameters += bytes;
-    trained += graph.at(id).frozen ? 0 : bytes;
-    matrices += graph.at(id).matrix && !graph.at(id).frozen && makes_matrix_steps(run) ? bytes : 0;
+    const Value& value = graph.at(id);
+    const auto bytes = static_cast<std::int64_t>(value.spec.bytes());
+    divided += value.frozen ? bytes : 3 * bytes;  // the parameter, its gradient and the sum of that
+    undivided += !value.frozen && optim::makes_whole_step(optimizer_of(run), value) ? bytes : 0;
+    for (const optim::StateSpec& state : states) {
+      const Shape shape = state.shape(value.spec.shape);
+      (shape == value.spec.shape ? divided : undivided) += elements(shape) * static_cast<std::int64_t>(sizeof(float));
+    }
   }
-  const bool divided = run.job.parallel.sharding != Sharding::none && !limit.counts_untouched;
-  const std::int64_t owners = divided ? run.parts.group().size() : 1;
+  const bool is_divided = run.job.parallel.sharding != Sharding::none && !limit.counts_untouched;
+  const std::int64_t owners = is_divided ? run.parts.group().size() : 1;
   const auto arena = static_cast<std::int64_t>(exec::ShardRunner::arena_bytes(engine.executor->program()));
-  return (parameters * (1 + optimizer_states(run)) + 2 * trained) / owners + matrices +
+  return divided / owners + undivided +
          arena * std::min<std::int64_t>(engine.pool.size(), std::ssize(balancing.own_shards()));
 }
 
@@ -76,8 +77,10 @@ void require_memory(const Run& run, const Engine& engine, const Balancing& balan
   const Graph graph = run.context.device.lower(run.graph, run.options.lowered);
   const plan::ModelSetup model{
       graph, run.job, exec::needs_of(exec::KernelSet(graph, Mode::training, run.context.device)), {}};
-  const plan::MemorySetup memory{
-      .model = model, .optimizer_states = optimizer_states(run), .data = {}, .matrix_steps = makes_matrix_steps(run)};
+  const plan::MemorySetup memory{.model = model,
+                                 .states = optim::states_of(run.job.optimizer, run.context.registries.optimizers),
+                                 .data = {},
+                                 .optimizer = &optimizer_of(run)};
   const plan::RankSetup ranks{run.communicator.topology().host_of, balancing.workers_of_ranks(), {}};
   const plan::PlacedModel placed = plan::place_model(model, ranks, plan::choice_of(run.job));
   const auto r = static_cast<std::size_t>(rank);

@@ -52,12 +52,12 @@ void Training::begin_with_model() {
     checkpoint::note_slices(whole_model_, engine_.slices.get(), run_.parts.parts(), run_.parts.ranks(),
                             run_.communicator, run_.context.timeout());
   }
-  const auto state_names = engine_.updater->optimizer_state_names();
+  const auto& states = engine_.updater->optimizer_states();
   checkpointing_ = std::make_unique<Checkpointing>(run_.context);
   const auto same_run = [&](const checkpoint::Checkpoint& checkpoint) {
     require_same_run(run_.context, run_.steps, run_.steps_per_epoch, checkpoint);
   };
-  reached_.resumed = checkpointing_->resume(state_names, engine_.model, progress_, same_run);
+  reached_.resumed = checkpointing_->resume(states, engine_.model, progress_, same_run);
   if (!reached_.resumed && job.initialize) {
     const auto read = [&](comm::WorkProgress& /*progress*/) {
       reached_.initialized = checkpoint::initialize_from_file(*job.initialize, job.place_of("job.initialize.only"),
@@ -70,7 +70,7 @@ void Training::begin_with_model() {
   reached_.first_step = progress_.step;
   const auto& every = job.checkpoint.keep_every;
   const std::int64_t keep_every = every ? std::max<std::int64_t>(1, every->steps(run_.steps_per_epoch)) : 0;
-  checkpointing_->prepare(checkpoint::sources_of(whole_model_, engine_.model, state_names), keep_every);
+  checkpointing_->prepare(checkpoint::sources_of(whole_model_, engine_.model, states), keep_every);
 }
 
 void Training::place_model() {

@@ -20,7 +20,7 @@ namespace {
 
 using std::chrono::seconds;
 
-const std::vector<std::string> kStates = {"momentum"};
+const std::vector<optim::StateSpec> kStates = {{"momentum"}};
 
 /// The location of a model's parts. The first and the last part share a tensor.
 struct Placement {
@@ -109,7 +109,7 @@ void for_each_tensor(const optim::Model& model, const std::function<void(std::st
   };
   all_of(model.parameters, "");
   all_of(model.states, "");
-  all_of(model.optimizer.at(0), ":" + kStates.front());
+  all_of(model.optimizer.at(0), ":" + kStates.front().name);
 }
 
 /// Values that identify name, element and step.
@@ -135,7 +135,7 @@ Targets targets_of(const optim::Model& model) {
   Targets targets;
   add_targets(model.parameters, "", targets);
   add_targets(model.states, "", targets);
-  add_targets(model.optimizer.at(0), ":" + kStates.front(), targets);
+  add_targets(model.optimizer.at(0), ":" + kStates.front().name, targets);
   return targets;
 }
 

@@ -75,6 +75,12 @@ inline NamedAttributes joining(const std::string& name) {
   return join;
 }
 
+inline NamedAttributes only_on_cpus(const std::string& name) {
+  NamedAttributes optimizer = entry(name);
+  optimizer.on_gpus = false;
+  return optimizer;
+}
+
 inline AttributeSpec below_one(AttributeSpec spec) {
   spec.below_maximum = true;
   return spec;
@@ -194,7 +200,8 @@ inline Catalogue test_catalogue() {
                   entry("triplet", {number_attribute("margin", 1, 0, 1e9)}, "margin")};
   known.metrics = {"accuracy",   "binary_accuracy", "f1", "iou",    "macro_f1", "mae", "mean_iou",
                    "perplexity", "precision",       "r2", "recall", "rmse",     "top5"};
-  known.optimizers = {sgd_entry(), adam_entry("adam", 0), adam_entry("adamw", 0.01), adam_entry("lamb", 0.01)};
+  known.optimizers = {sgd_entry(), adam_entry("adam", 0), adam_entry("adamw", 0.01), adam_entry("lamb", 0.01),
+                      only_on_cpus("adafactor")};
   for (std::size_t i = 1; i < known.optimizers.size(); ++i) known.optimizers[i].learning_rate = 0.001;
   known.schedules = schedule_entries();
   known.augmentations = {

@@ -66,7 +66,6 @@ class CheckedUpdateKernels final : public UpdateKernels {
     writes_parameters(stream, functor.parts, n);
     grids_.launch(stream, n, functor);
   }
-  [[nodiscard]] bool has_optimizer(const std::string& name) const override { return grids_.has_optimizer(name); }
   void launch_optimizer(GpuStream* stream, std::int64_t n, const UpdateOperands& of, const std::string& name,
                         const Attributes& settings, const UpdateStep& step) const override {
     if (of.clip != nullptr) kernel_reads(stream, of.clip, 1);

@@ -159,13 +159,15 @@ TEST(GpuUpdater, RefusesAnOptimizerThatOnlyCpusCompute) {
   OptimizerDef own;
   own.name = "own";
   bench.optimizers.add(own);
-  try {
-    (void)bench.on_fake({"own", {}}, 0);
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::configuration);
-    EXPECT_STREQ(error.what(),
-                 "job.optimizer: expected an optimizer that GPUs can compute, found 'own'; set device: cpu");
+  for (const std::string name : {"own", "adafactor"}) {
+    try {
+      (void)bench.on_fake({name, {}}, 0);
+      FAIL();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::configuration);
+      EXPECT_EQ(error.what(),
+                "job.optimizer: expected an optimizer that GPUs can compute, found '" + name + "'; set device: cpu");
+    }
   }
 }
 

@@ -108,7 +108,7 @@ TEST(Muon, OfAMatrix) {
       ParameterRun run{.parameter = p, .gradient = g, .states = states, .decay = true};
       const MatrixStep matrix = muon.matrix_step(settings, of);
       matrix.measure(run, direction);
-      matrix.transform(direction, kRows, kColumns);
+      matrix.transform(direction, kRows, kColumns, {});
       run.step = direction;
       muon.update(settings, of)(run);
 

@@ -182,7 +182,7 @@ void compare_trusted(const std::string& name, const Attributes& given, double ra
       sums = {sums.parameter + more.parameter, sums.direction + more.direction};
     }
     for (ParameterRun& run : runs) {
-      run.trust = trust.ratio(std::sqrt(sums.parameter), std::sqrt(sums.direction));
+      run.trust = trust.ratio(std::sqrt(sums.parameter), std::sqrt(sums.direction), kSize);
       EXPECT_NE(run.trust, 1);
       chosen.update(of, run);
     }
@@ -208,9 +208,9 @@ TEST(Optimizer, ATrustRatioOfZerosIsOne) {
   for (const std::string name : {"lamb", "lars"}) {
     const Chosen chosen(name, {});
     const TrustRatio trust = chosen.def.trust_ratio(chosen.settings, {.learning_rate = 0.1, .update = 0});
-    EXPECT_EQ(trust.ratio(0, 3), 1) << name;
-    EXPECT_EQ(trust.ratio(3, 0), 1) << name;
-    EXPECT_NE(trust.ratio(3, 2), 1) << name;
+    EXPECT_EQ(trust.ratio(0, 3, 1), 1) << name;
+    EXPECT_EQ(trust.ratio(3, 0, 1), 1) << name;
+    EXPECT_NE(trust.ratio(3, 2, 1), 1) << name;
   }
 }
 
@@ -320,7 +320,7 @@ TEST(OptimizerRegistry, ListsInOrderAndTakesEachNameOnce) {
   EXPECT_EQ(registry.add(own).name, "another");
   std::string names;
   for (const OptimizerDef* def : registry.all()) names += def->name + " ";
-  EXPECT_EQ(names, "sgd adam adamw nadam rmsprop lion adagrad lamb lars muon another ");
+  EXPECT_EQ(names, "sgd adam adamw nadam rmsprop lion adagrad lamb lars muon adafactor another ");
   try {
     registry.add(own);
     FAIL();
@@ -331,10 +331,10 @@ TEST(OptimizerRegistry, ListsInOrderAndTakesEachNameOnce) {
     (void)registry.at("lionn");
     FAIL();
   } catch (const Error& error) {
-    EXPECT_STREQ(
-        error.what(),
-        "expected one of the optimizers sgd, adam, adamw, nadam, rmsprop, lion, adagrad, lamb, lars, muon, another, "
-        "found 'lionn'");
+    EXPECT_STREQ(error.what(),
+                 "expected one of the optimizers sgd, adam, adamw, nadam, rmsprop, lion, adagrad, lamb, lars, muon, "
+                 "adafactor, another, "
+                 "found 'lionn'");
   }
 }
 

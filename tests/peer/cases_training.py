@@ -125,6 +125,12 @@ def optimizer_cases():
                                   "epsilon": 0.01}, ("momentum", 0.801), ("epsilon", 0.0101), ("beta1", 0.8002))
     yield of("decay of everything", "muon", {"weight_decay": 0.3, "decay_all": True}, ("decay_all", False))
     yield of("of text", "muon", {}, layers=WORDS, data=TEXT)
+    yield of("plain", "adafactor", {}, ("beta2_decay", -0.79), ("clip_threshold", 0.9), {"learning_rate": 0.01005})
+    yield of("everything", "adafactor", {"beta2_decay": -0.5, "clip_threshold": 0.7, "epsilon1": 0.01, "epsilon2": 0.5,
+                                         "weight_decay": 0.1},
+             ("epsilon1", 0.0102), ("epsilon2", 0.501), ("weight_decay", 0.101), {"convention.bias_decays": True})
+    yield of("decay of everything", "adafactor", {"weight_decay": 0.3, "decay_all": True}, ("decay_all", False))
+    yield of("of text", "adafactor", {}, layers=WORDS, data=TEXT)
     yield of("plain", "adagrad", {}, ("initial", 0.001), ("epsilon", 1e-4))
     yield of("initial", "adagrad", {"initial": 0.1, "epsilon": 0.01}, ("initial", 0.1002), ("epsilon", 0.01002))
     yield of("decay", "adagrad", {"weight_decay": 0.1}, ("weight_decay", 0.1002), {"convention.bias_decays": True})

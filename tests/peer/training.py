@@ -214,8 +214,35 @@ class Muon(torch.optim.Optimizer):
         return x.T if matrix.shape[0] > matrix.shape[1] else x
 
 
+class Adafactor(torch.optim.Optimizer):
+    """PyTorch's own update, of weights [rows, all the rest]."""
+
+    def __init__(self, groups, rate, settings):
+        super().__init__(groups, {"lr": rate} | {key: settings[key] for key in (
+            "beta2_decay", "clip_threshold", "epsilon1", "epsilon2")})
+        for parameter in (p for group in self.param_groups for p in group["params"]):
+            value = self.matrix(parameter.detach())
+            kinds = {"row_var": value[:, :1], "col_var": value[:1]} if value.dim() > 1 else {"variance": value}
+            self.state[parameter] = {kind: torch.zeros_like(like) for kind, like in kinds.items()}
+            self.state[parameter]["step"] = torch.zeros(())
+
+    @staticmethod
+    def matrix(values):
+        return values.flatten(1) if values.dim() > 1 else values
+
+    @torch.no_grad()
+    def step(self):
+        for group in self.param_groups:
+            for parameter in (p for p in group["params"] if p.grad is not None):
+                state, value, grad = self.state[parameter], self.matrix(parameter.data), self.matrix(parameter.grad)
+                torch.optim._adafactor.adafactor(  # pylint: disable=protected-access
+                    [value], [grad], *([state.get(name)] for name in ("row_var", "col_var", "variance", "step")),
+                    d=group["clip_threshold"], lr=group["lr"], beta2_decay=group["beta2_decay"],
+                    weight_decay=group["weight_decay"], eps1=group["epsilon1"], eps2=group["epsilon2"], maximize=False)
+
+
 OPTIMIZERS = {"sgd": sgd, "adam": adam, "adamw": adamw, "nadam": nadam, "rmsprop": rmsprop, "lion": Lion,
-              "adagrad": adagrad, "lamb": Lamb, "lars": Lars, "muon": Muon}
+              "adagrad": adagrad, "lamb": Lamb, "lars": Lars, "muon": Muon, "adafactor": Adafactor}
 
 
 def states_of(optimizer, settings):
@@ -228,6 +255,8 @@ def states_of(optimizer, settings):
         return {"square_avg": "square_mean"} | centered | momentum
     if optimizer == "adagrad":
         return {"sum": "square_sum"}
+    if optimizer == "adafactor":
+        return {"variance": "second_moment", "row_var": "row_moment", "col_var": "column_moment"}
     return {"exp_avg": "first_moment"} | ({} if optimizer == "lion" else {"exp_avg_sq": "second_moment"})
 
 
@@ -536,8 +565,12 @@ class Peer:
         states = {name: s.double().clone() for name, s in self.net.states.items()}
 
         def of(parameter, kind):  # what PyTorch has not created yet is 0
-            return self.optimizer.state.get(parameter, {}).get(kind, torch.zeros_like(parameter)).double().clone()
+            state = self.optimizer.state.get(parameter, {}).get(kind, torch.zeros_like(parameter)).double().clone()
+            return state.flatten() if kind in ("row_var", "col_var") else state
+
+        def has(parameter, kind):  # Adafactor's are of matrices, or of vectors
+            return kind not in ("variance", "row_var", "col_var") or (kind == "variance") == (parameter.dim() == 1)
 
         optimizer = {f"{name}:{own}": of(parameter, kind) for kind, own in self.state_names.items()
-                     for name, parameter in self.net.parameters.items()}
+                     for name, parameter in self.net.parameters.items() if has(parameter, kind)}
         return {"parameters": parameters, "statistics": states, "optimizer": optimizer}

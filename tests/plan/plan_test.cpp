@@ -13,6 +13,7 @@
 #include "exec/shard_runner.hpp"
 #include "exec/worker_pool.hpp"
 #include "lockstep/error.hpp"
+#include "optim/newton_schulz.hpp"
 #include "plan/device_table.hpp"
 #include "plan/limits.hpp"
 #include "plan/measure.hpp"
@@ -35,6 +36,10 @@ void chain(GraphBuilder& b, int layers) {
   exec::finish(b, x, "accuracy");
 }
 
+std::vector<optim::StateSpec> two_states() {
+  return {{"first"}, {"second"}};
+}
+
 /// A net with everything that a plan of it needs. Each layer takes one second forward and two backward.
 struct Planned {
   explicit Planned(const std::function<void(GraphBuilder&)>& build, int shards = 8)
@@ -44,7 +49,7 @@ struct Planned {
     job.checkpoint.never = true;
     model = std::make_unique<ModelSetup>(
         ModelSetup{graph, job, exec::needs_of(exec::KernelSet(graph, Mode::training, device)), {}});
-    memory = std::make_unique<MemorySetup>(MemorySetup{*model, 2, {}, 0});
+    memory = std::make_unique<MemorySetup>(MemorySetup{*model, two_states(), {}, 0});
     for (const Node& node : graph.nodes) {
       const bool multiplies = node.op->name == "linear";
       seconds.push_back(multiplies ? NodeSeconds{1, 2, 0} : NodeSeconds{});
@@ -143,7 +148,7 @@ TEST(Memory, ShardingDividesByOwnSlices) {
 
 TEST(Memory, GpusShareNone) {
   const Planned planned([](GraphBuilder& b) { chain(b, 4); }, 2);
-  const MemorySetup memory{*planned.model, 2, {}, 0, false};
+  const MemorySetup memory{*planned.model, two_states(), {}, 0, false};
   for (const RankMemory& rank : memory_of(planned.place(2, 1), memory)) EXPECT_EQ(rank.charged(), rank.total());
 }
 
@@ -153,7 +158,10 @@ TEST(Memory, StepsOfMatricesAreNotDivided) {
   for (const ValueId id : {planned.graph.parameters[0], planned.graph.parameters[2]}) {
     planned.graph.values[static_cast<std::size_t>(id)].matrix = true;
   }
-  const MemorySetup memory{*planned.model, 2, {}, 0, true, true};
+  OptimizerDef makes_steps;
+  makes_steps.matrix_step = [](const Attributes&, const UpdateStep&) { return MatrixStep(); };
+  makes_steps.matrix_scratch = optim::orthogonalize_floats;
+  const MemorySetup memory{*planned.model, two_states(), {}, 0, true, &makes_steps};
   const auto more = [&](int ranks, Sharding sharding) {
     Choice choice;
     choice.parallel.sharding = sharding;
@@ -165,6 +173,21 @@ TEST(Memory, StepsOfMatricesAreNotDivided) {
   EXPECT_EQ(more(2, Sharding::optimizer), (2 + 4) * kWeight);  // more than the three that are gathered
 }
 
+// Of two states, one has a float for each row, and a whole line of memory for these, and one is its weight's.
+TEST(Memory, StatesOfAnotherShapeAreNotDivided) {
+  const Planned planned([](GraphBuilder& b) { chain(b, 4); }, 2);
+  const auto rows = [](const Shape& parameter) { return Shape{parameter.front()}; };
+  const MemorySetup memory{*planned.model, {{"rows", rows}, {"moment"}}, {}, 0};
+  const auto of = [&](Sharding sharding) {
+    Choice choice;
+    choice.parallel.sharding = sharding;
+    return memory_of(place_model(*planned.model, ranks_of_one_host(2, 1, 64), choice), memory).front().optimizer;
+  };
+  EXPECT_EQ(of(Sharding::none), 4 * 16 * 4 + 4 * kWeight);
+  EXPECT_EQ(of(Sharding::optimizer), 4 * 16 * 4 + 2 * kWeight);
+  EXPECT_EQ(of(Sharding::gradients), 4 * 16 * 4 + 2 * kWeight);
+}
+
 TEST(Memory, HostsHaveTheirShareOfDividedParametersAndWhatIsReadAtATime) {
   const Planned planned([](GraphBuilder& b) { chain(b, 16); }, 4);
   Choice choice;
@@ -172,7 +195,7 @@ TEST(Memory, HostsHaveTheirShareOfDividedParametersAndWhatIsReadAtATime) {
   JobFile job = planned.model->job;
   job.bucket_bytes = kWeight;
   const ModelSetup model{planned.net.graph, job, planned.model->training, {}};
-  const MemorySetup memory{model, 2, {}, 0};
+  const MemorySetup memory{model, two_states(), {}, 0};
   const auto of = [&](const std::vector<int>& host_of) {
     const RankSetup ranks{host_of, std::vector<int>(4, 1), {}};
     return memory_of(place_model(model, ranks, choice), memory).front();
@@ -183,7 +206,7 @@ TEST(Memory, HostsHaveTheirShareOfDividedParametersAndWhatIsReadAtATime) {
   // GPUs share nothing, and have slots for a unit and two more, whatever the number of workers.
   ModelSetup on_gpus = model;
   on_gpus.on_gpus = true;
-  const MemorySetup gpu_memory{on_gpus, 2, {}, 0, false};
+  const MemorySetup gpu_memory{on_gpus, two_states(), {}, 0, false};
   const RankSetup gpus{{0, 0, 0, 0}, std::vector<int>(4, 2), {}};
   EXPECT_EQ(memory_of(place_model(on_gpus, gpus, choice), gpu_memory).front().parameters, (4 + 3) * kWeight);
   // Weights are packed one at a time, instead of all being kept.

@@ -78,7 +78,8 @@ TEST_P(ShardedModel, NorDoHostsThreadsAndBuckets) {
 
 TEST_P(ShardedModel, NorDoOptimizersAndWhatIsFrozen) {
   for (const char* words : {"optimizer=sgd", "optimizer=adam", "optimizer=lars", "clip_norm=never",
-                            "optimizer={lamb: {}, average: {decay: 0.8, start: 2 steps}}"}) {
+                            "optimizer={lamb: {}, average: {decay: 0.8, start: 2 steps}}",
+                            "optimizer={adafactor: {}, average: {decay: 0.8, start: 2 steps}}"}) {
     const std::vector<std::string> frozen = {words, "model.freeze=[stem*]"};
     const Outcome whole = run_job(kResidualJob, 1, frozen);
     EXPECT_EQ(run_job(kResidualJob, 3, {words, "model.freeze=[stem*]", sharded()}, {0, 0, 1}), whole) << words;
@@ -132,11 +133,14 @@ TEST_P(ShardedModel, CheckpointsHaveTheSameBytes) {
     (void)run_job(job, ranks, words, host_of);
     return files_in(folder.path() + name);
   };
-  const auto whole = write("/whole", 1, {});
-  ASSERT_GT(whole.size(), 4u);
-  EXPECT_EQ(write("/two", 2, {sharded()}), whole);
-  EXPECT_EQ(write("/hosts", 4, {sharded()}, {0, 1, 1, 2}), whole);
-  EXPECT_EQ(write("/parts", 4, {sharded(), "parallel.parts=2"}), whole);
+  for (const std::string optimizer : {"adamw", "adafactor"}) {
+    const std::string words = "optimizer=" + optimizer;
+    const auto whole = write("/whole " + optimizer, 1, {words});
+    ASSERT_GT(whole.size(), 4u);
+    EXPECT_EQ(write("/two " + optimizer, 2, {words, sharded()}), whole);
+    EXPECT_EQ(write("/hosts " + optimizer, 4, {words, sharded()}, {0, 1, 1, 2}), whole);
+    EXPECT_EQ(write("/parts " + optimizer, 4, {words, sharded(), "parallel.parts=2"}), whole);
+  }
 }
 
 TEST_P(ShardedModel, InitialWeightsAreReadByTheirOwners) {

@@ -56,7 +56,8 @@ inline MatrixStep muon_step(const Attributes& settings, const UpdateStep& step) 
                                                                      std::span<float> direction) {
     write_directions(formula, std::ssize(direction), run.gradient.data(), run.states[0], direction.data());
   };
-  const auto transform = [settings](std::span<float> matrix, std::int64_t rows, std::int64_t columns) {
+  const auto transform = [settings](std::span<float> matrix, std::int64_t rows, std::int64_t columns,
+                                    std::span<float* const> /*states*/) {
     orthogonalize(matrix, rows, columns, MuonMatrix::iteration(settings, rows, columns));
   };
   return {.measure = measure, .transform = transform};
@@ -86,6 +87,7 @@ inline ElementwiseOptimizer<Muon> make_muon() {
                              .minimum = 1,
                              .maximum = 20});
   muon.matrix_step = muon_step;
+  muon.matrix_scratch = orthogonalize_floats;
   muon.update = [elementwise = muon.update](const Attributes& settings, const UpdateStep& step) -> ParameterUpdate {
     return [other = elementwise(settings, step), decayed = MuonMatrix(settings, step, true),
             plain = MuonMatrix(settings, step, false)](const ParameterRun& run) {

@@ -1,0 +1,15 @@
+#include "optim/registry.hpp"
+
+#include <optimizer_list.hpp>
+
+namespace lockstep::optim {
+
+bool is_on_gpus(const std::string& optimizer) {
+  bool found = false;
+  for_each_optimizer([&](const char* name, const auto& make) {
+    found = found || (HasFormula<decltype(make())> && optimizer == name);
+  });
+  return found;
+}
+
+}  // namespace lockstep::optim
