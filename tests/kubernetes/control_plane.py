@@ -103,7 +103,7 @@ class ControlPlane:
                    "--use-service-account-credentials=true", "--service-account-private-key-file", key,
                    "--root-ca-file", self.folder / "pki/apiserver.crt")
         self.start("scheduler", self.bin / "kube-scheduler", "--kubeconfig", scheduler, *common)
-        stages = pathlib.Path(self.helm_bin).parent / "kwok-stages"
+        stages = pathlib.Path(self.helm_bin).parent / "kwok/stage"
         self.start("kwok", self.helm_bin / "kwok", "--kubeconfig", self.kubeconfig, "--manage-all-nodes=true",
                    "--node-lease-duration-seconds=40", "--cidr=10.245.0.0/16", "--config", stages / "node/fast/node-initialize.yaml",
                    "--config", stages / "node/heartbeat-with-lease/node-heartbeat-with-lease.yaml",

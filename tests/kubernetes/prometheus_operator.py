@@ -34,7 +34,7 @@ class PrometheusOperator(Controller):
         super().__exit__()
 
     def define(self):
-        for path in sorted(self.files.glob("*.yaml")):
+        for path in sorted((self.files / "prometheus-operator-crd").glob("*.yaml")):
             self.kubectl("apply", "--server-side", "--force-conflicts", "-f", path)
         wait_for_definitions(self.kubectl)
         # As in its documentation, which is the only place that has it.

@@ -1,7 +1,7 @@
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2034
 # JobSet's controller, with the webhooks that it serves; its definition is among those of definitions/.
-from=$(go list -m -f '{{.Dir}}' sigs.k8s.io/jobset)
-go build -o "$BIN/jobset" -ldflags "-s -w" sigs.k8s.io/jobset
-rm -rf "$BIN/../jobset"
-mkdir -p "$BIN/../jobset"
-cp -r --no-preserve=mode "$from/config/components/webhook" "$BIN/../jobset/"
+packages=(sigs.k8s.io/jobset)
+make() {
+  program jobset sigs.k8s.io/jobset
+  files jobset sigs.k8s.io/jobset config/components/webhook
+}

@@ -1,3 +1,4 @@
 # shellcheck shell=bash
 # kube-network-policies, which enforces NetworkPolicies.
-go build -o "$BIN/kube-network-policies" -ldflags "-s -w" sigs.k8s.io/kube-network-policies/cmd
+packages=(sigs.k8s.io/kube-network-policies/cmd)
+make() { program kube-network-policies "${packages[0]}"; }

@@ -1,3 +1,4 @@
 # shellcheck shell=bash
 # A server of the S3 protocol whose objects are files.
-go build -o "$BIN/" -ldflags "-s -w" github.com/versity/versitygw/cmd/versitygw
+packages=(github.com/versity/versitygw/cmd/versitygw)
+make() { program versitygw "${packages[0]}"; }
