@@ -68,7 +68,6 @@ TrainResult Training::run() {
   if (best || !checkpointing_->has_begun(progress_.step)) write_checkpoint(best);
   finish_checkpoints();
   bad_samples_.report(progress_.step);  // from the last evaluation
-  engine_.updater->fetch(engine_.model);
   TrainResult result = make_result();
   emit_end(result);
   observers_.ended();

@@ -11,25 +11,12 @@ import sys
 import tempfile
 import unittest
 
+from gpt_job import write_gpt
+
 LOCKSTEP = os.environ["LOCKSTEP"]
 CPU_KERNELS, GRIDS, CHECKED, DRIVER = sys.argv[1:5]
 JOB = pathlib.Path(__file__).resolve().parents[2] / "examples" / "same-bits.yaml"
 HOST = socket.gethostname()
-
-GPT = """
-job:
-  model: {gpt: {layers: 2, heads: 2, width: 32, dropout: 0.1}}
-  data: {train: {text: {path: text.txt, context: 16}}}
-  batch_size: 8
-  shards: 8
-  steps: 4
-  seed: 3
-  optimizer: {adamw: {weight_decay: 0.1}}
-  learning_rate: 0.001
-  clip_norm: 1
-  device: cuda
-  checkpoint: never
-"""
 
 
 class Place(unittest.TestCase):
@@ -39,6 +26,10 @@ class Place(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
+
+    def write_gpt(self):
+        """As job.yaml."""
+        write_gpt(self.folder, layers=2, width=32, context=16, shards=8)
 
     def run_program(self, *words, module=CPU_KERNELS, code=0, prefix=(), **settings):
         # A CPU that multiplies bfloat16 natively computes other bits than upcasts around float32 kernels.

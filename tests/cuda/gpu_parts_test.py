@@ -1,7 +1,7 @@
 """Models whose parts are on different GPUs end with the bits of one rank, on stand-ins for the driver and the CUDA
 module. Arguments: see gpu_jobs.py.
 """
-from gpu_jobs import CHECKED, GPT, GRIDS, JOB, Place, main
+from gpu_jobs import CHECKED, GRIDS, JOB, Place, main
 from pretended_hosts import TWO_HOSTS
 
 TOWERS = JOB.with_name("two-towers.yaml")
@@ -11,8 +11,7 @@ class Parts(Place):
     STEPS = ("steps=3", "evaluate.every=2 steps", "data.train.digits.count=400")
 
     def gpt(self, *words, **options):
-        (self.folder / "text.txt").write_text("To be, or not to be, that is the question.\n" * 40)
-        (self.folder / "job.yaml").write_text(GPT)
+        self.write_gpt()
         return self.hash(*words, job="job.yaml", **options)
 
     def test_parts_change_no_bit(self):

@@ -5,7 +5,7 @@ import os
 import pathlib
 import re
 
-from gpu_jobs import CHECKED, CPU_KERNELS, DRIVER, GPT, HOST, JOB, Place, main
+from gpu_jobs import CHECKED, CPU_KERNELS, DRIVER, HOST, JOB, Place, main
 from pretended_hosts import TWO_HOSTS
 
 
@@ -103,8 +103,7 @@ class Data(Place):
         self.assertEqual(events["end"]["parameters_sha256"], self.hash(*words, job=job))
 
     def test_text_is_for_the_host_and_evaluated_on_the_gpu(self):
-        (self.folder / "text.txt").write_text("To be, or not to be, that is the question.\n" * 40)
-        (self.folder / "job.yaml").write_text(GPT)
+        self.write_gpt()
         words = ("data.validation.fraction=0.2", "evaluate.every=2 steps")
         events = self.train(*words, job="job.yaml")
         self.assertRegex(events["start"]["inputs"], r"^train made on the host: windows of text change with the epoch, "

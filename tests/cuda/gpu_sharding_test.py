@@ -4,7 +4,7 @@ stand-ins for the driver and the CUDA module that know what orders each access. 
 import json
 import re
 
-from gpu_jobs import CHECKED, GPT, GRIDS, HOST, JOB, Place, main
+from gpu_jobs import CHECKED, GRIDS, HOST, JOB, Place, main
 from pretended_hosts import TWO_HOSTS
 
 OPTIMIZER, GRADIENTS, PARAMETERS = (f"parallel.sharding={what}" for what in ("optimizer", "gradients", "parameters"))
@@ -14,8 +14,7 @@ class Sharding(Place):
     STEPS = ("steps=3", "evaluate.every=2 steps", "data.train.digits.count=400")
 
     def gpt(self, *words, **options):
-        (self.folder / "text.txt").write_text("To be, or not to be, that is the question.\n" * 40)
-        (self.folder / "job.yaml").write_text(GPT)
+        self.write_gpt()
         return self.hash(*words, job="job.yaml", **options)
 
     def test_sharding_changes_no_bit(self):
@@ -115,8 +114,7 @@ class Sharding(Place):
     def test_memory_is_that_of_the_slices(self):
         """What a rank says that it would store, if it does not fit: of the optimizer a third, and of the parameters, if they
         are divided, too; then some of others besides, the largest of which is the vocabulary's."""
-        (self.folder / "text.txt").write_text("To be, or not to be, that is the question.\n" * 40)
-        (self.folder / "job.yaml").write_text(GPT)
+        self.write_gpt()
 
         def needs(*words):
             done = self.run_program("train", "job.yaml", "model={gpt: {layers: 8, heads: 2, width: 256}}", *words, "--ranks",

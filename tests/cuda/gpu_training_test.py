@@ -3,7 +3,7 @@ driver and for the CUDA module, whose GPU is the host. Arguments: see gpu_jobs.p
 """
 import json
 
-from gpu_jobs import CHECKED, CPU_KERNELS, GPT, GRIDS, HOST, JOB, Place, main
+from gpu_jobs import CHECKED, CPU_KERNELS, GRIDS, HOST, JOB, Place, main
 from pretended_hosts import TWO_HOSTS
 
 
@@ -119,8 +119,7 @@ class Training(Place):
 
     def transformer(self, *words, **options):
         """The hash of a GPT of two blocks."""
-        (self.folder / "text.txt").write_text("To be, or not to be, that is the question.\n" * 40)
-        (self.folder / "job.yaml").write_text(GPT)
+        self.write_gpt()
         return self.hash(*words, job="job.yaml", **options)
 
     def test_a_transformer_of_kernels_made_for_gpus(self):

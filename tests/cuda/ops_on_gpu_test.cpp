@@ -51,6 +51,17 @@ std::unique_ptr<Kernel> cpu_kernel(const Problem& problem) {
   return problem.make_kernel(with_epilogues_of_gpus(*problem.op));
 }
 
+/// In each row of those in float16, each time at another place, an infinity, or in every other eight rows 65504.
+void put_extremes(std::vector<Tensor>& tensors) {
+  for (Tensor& tensor : tensors) {
+    if (tensor.dtype() != DType::f16) continue;
+    const auto columns = static_cast<std::size_t>(tensor.shape().back());
+    const auto values = tensor.as<std::uint16_t>();
+    for (std::size_t row = 0; (row + 1) * columns <= values.size(); ++row)
+      values[row * columns + row % columns] = row / 8 % 2 == 0 ? 0x7c00 : 0x7bff;
+  }
+}
+
 /// Whether no library was involved.
 bool is_own(const std::string& algorithms) {
   return algorithms.find("cuDNN") == std::string::npos && algorithms.find("cuBLASLt") == std::string::npos;
@@ -361,6 +372,23 @@ TEST_F(OpsOnGpu, ComputeWhatTheyDoOnTheCpuInTwoBytes) {
   for_low_precision_cases(compare, gpu.is_stand_in() ? GpuCases::all_but_timed : GpuCases::with_timed_products);
   expect_more_than(200, compared);
   expect_by_libraries(gpu, {"attention", "conv", "linear", "linear_gelu", "gelu_linear"}, by_libraries);
+}
+
+// As where a gradient has overflowed.
+TEST_F(OpsOnGpu, MultiplyExtremes) {
+  RealGpu gpu;
+  if (const std::string why = gpu.open(); !why.empty()) GTEST_SKIP() << why;
+  int compared = 0;
+  for_low_precision_cases([&](LowPrecisionCase one) {
+    if (one.type != DType::f16 || !one.wide.op->multiplies || one.low.inputs[0].shape().size() != 2) return;
+    for (auto* tensors : {&one.low.inputs, &one.low.parameters, &one.low.output_gradients}) put_extremes(*tensors);
+    const auto on_gpu = one.low.make_kernel(
+        [&](const KernelRequest& request) { return gpu.make(*gpu.find(one.wide.op->name), one.request(request)); });
+    if (on_gpu == nullptr || !is_own(on_gpu->algorithms())) return;
+    EXPECT_EQ(one.difference_to(results_of(one.low, *on_gpu), true), "") << one.name;
+    ++compared;
+  });
+  expect_more_than(10, compared);
 }
 
 // Tests the comparison itself, with our own kernels over the grid in place of the GPU.

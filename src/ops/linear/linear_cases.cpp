@@ -70,7 +70,7 @@ OpCases make_linear_cases() {
               {.name = "blocks_of_rows", .attributes = features(5), .inputs = {{DType::f32, {2, 67, 3}}}},
               {.name = "tiny", .attributes = features(5, false), .inputs = {{DType::f32, {4, 9}}}, .fill = fill_tiny},
               {.name = "tiles", .attributes = features(72), .inputs = {{DType::f32, {67, 40}}}},
-              {.name = "odd_tiles", .attributes = features(35), .inputs = {{DType::f32, {67, 37}}}},
+              {.name = "odd_tiles", .attributes = features(35), .inputs = {{DType::f32, {67, 59}}}},
               {.name = "empty", .attributes = features(5), .inputs = {{DType::f32, {0, 7}}}},
               {.name = "speed_gpt_up",
                .attributes = features(512),

@@ -69,21 +69,40 @@ TEST_F(CallChecks, WhatACopyBringsIsNotComparedWithWhatWasThere) {
   EXPECT_EQ(static_cast<const u32*>(pinned.get())[5], 0U);
 }
 
-TEST_F(CallChecks, PinnedMemoryIsFreedWhileACopyUsesIt) {
+TEST_F(CallChecks, MemoryIsFreedWhileACopyUsesIt) {
   const Block block(128);
-  for (const bool waits : {true, false}) {
-    Block pinned(128, true);
-    ASSERT_EQ(cudaMemcpyAsync(block.get(), pinned.get(), 128, cudaMemcpyHostToDevice, stream_), cudaSuccess);
-    if (waits) {
-      ASSERT_EQ(cudaStreamSynchronize(stream_), cudaSuccess);
+  for (const bool pinned : {true, false}) {
+    for (const bool waits : {true, false}) {
+      Block from(128, pinned);
+      const cudaMemcpyKind kind = pinned ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToDevice;
+      ASSERT_EQ(cudaMemcpyAsync(block.get(), from.get(), 128, kind, stream_), cudaSuccess);
+      if (waits) {
+        ASSERT_EQ(cudaStreamSynchronize(stream_), cudaSuccess);
+      }
+      from.free();
+      const std::string where = (pinned ? "pinned allocation " : "GPU allocation ") + from.number();
+      EXPECT_EQ(said(), waits ? ""
+                              : std::string(pinned ? "cudaFreeHost" : "cudaFree") +
+                                    " misses a wait: work that the host hasn't waited for uses the memory; 0 bytes "
+                                    "from the start of " +
+                                    where + " of 128 bytes, 1 of them");
+      machine().problems.clear();
     }
-    pinned.free();
-    EXPECT_EQ(said(), waits
-                          ? ""
-                          : "cudaFreeHost misses a wait: work that the host hasn't waited for uses the memory; 0 bytes "
-                            "from the start of pinned allocation " +
-                                pinned.number() + " of 128 bytes, 1 of them");
   }
+}
+
+TEST_F(CallChecks, AFreeIsNoWait) {
+  const Block block(128), copy(128);
+  Block other(128);
+  kernel(kStore);
+  ASSERT_EQ(launch(block.get()), cudaSuccess);
+  other.free();
+  ASSERT_EQ(cudaMemcpyAsync(copy.get(), block.get(), 128, cudaMemcpyDeviceToDevice, other_), cudaSuccess);
+  ASSERT_EQ(cudaStreamSynchronize(stream_), cudaSuccess);
+  ASSERT_EQ(cudaStreamSynchronize(other_), cudaSuccess);
+  EXPECT_EQ(found(), Texts{"a copy on the GPU misses a wait: reads what work that may run beside it writes; 0 bytes "
+                           "from the start of GPU allocation " +
+                           block.number() + " of 128 bytes, 128 of them"});
 }
 
 TEST_F(CallChecks, MissingWaitsBetweenStreams) {

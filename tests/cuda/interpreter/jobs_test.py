@@ -2,24 +2,15 @@
 with the hash of the same kernels compiled for the CPU, whose grids a stand-in module runs.
 """
 import json
+import pathlib
 import subprocess
+import sys
 
 from interpreted import DRIVER, GRIDS, LOCKSTEP, REPORTS, Interpreted, environment, main
 
-GPT = """
-job:
-  model: {gpt: {layers: 1, heads: 2, width: 16, dropout: 0.1}}
-  data: {train: {text: {path: text.txt, context: 8}}}
-  batch_size: 4
-  shards: 4
-  steps: 4
-  seed: 3
-  optimizer: {adamw: {weight_decay: 0.1}}
-  learning_rate: 0.001
-  clip_norm: 1
-  device: cuda
-  checkpoint: never
-"""
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from gpt_job import TEXT, gpt_job  # noqa: E402  pylint: disable=wrong-import-position
+
 CONVOLUTIONS = """
 job:
   model:
@@ -126,7 +117,7 @@ LINEAR_WEIGHT_GRADIENT = r"11MatrixLinesI(f|NS0_7ElementINS_\w+?EEE)Lb0EEES\d+_N
 class Jobs(Interpreted):
     def setUp(self):
         super().setUp()
-        (self.folder / "text.txt").write_text("To be, or not to be, that is the question.\n" * 40, encoding="utf-8")
+        (self.folder / "text.txt").write_text(TEXT, encoding="utf-8")
 
     def hash(self, job, *words, grids=False, **settings):
         """Of the parameters; and the norms of the gradient, which the host reads in each step."""
@@ -148,10 +139,10 @@ class Jobs(Interpreted):
         return done.stdout
 
     def test_a_transformer(self):
-        expected = self.hash(GPT, grids=True)
+        expected = self.hash(gpt_job(), grids=True)
         for seed, words in enumerate(((), ("cuda_graphs=false",), ("threads=1",)), start=1):
             with self.subTest(words=words):
-                self.assertEqual(self.hash(GPT, *words, INTERPRETED_GPU_SEED=str(seed)), expected)
+                self.assertEqual(self.hash(gpt_job(), *words, INTERPRETED_GPU_SEED=str(seed)), expected)
 
     def test_layers_of_many_elements(self):
         for precision in ("fp32", "bf16", "fp16"):

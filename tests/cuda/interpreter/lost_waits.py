@@ -20,29 +20,16 @@ import subprocess
 import sys
 import tempfile
 
-JOB = """
-job:
-  model: {gpt: {layers: 1, heads: 2, width: 16, dropout: 0.1}}
-  data: {train: {text: {path: text.txt, context: 8}}, validation: {fraction: 0.2}}
-  batch_size: 4
-  shards: 4
-  steps: 4
-  seed: 3
-  optimizer: {adamw: {weight_decay: 0.1}}
-  learning_rate: 0.001
-  clip_norm: 1
-  device: cuda
-  evaluate: {every: 2 steps}
-  checkpoint: {every: 2 steps}
-  run_directory: run
-"""
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from gpt_job import write_gpt  # noqa: E402  pylint: disable=wrong-import-position
+
+OF_A_RUN = ("data.validation.fraction=0.2", "evaluate.every=2 steps", "checkpoint.every=2 steps", "run_directory=run")
 
 
 class Job:
     def __init__(self, build, folder):
         self.build, self.folder, self.gpu = build, pathlib.Path(folder), build / "interpreted-gpu"
-        (self.folder / "text.txt").write_text("To be, or not to be, that is the question.\n" * 40, encoding="utf-8")
-        (self.folder / "job.yaml").write_text(JOB, encoding="utf-8")
+        write_gpt(self.folder)
         self.names = self.functions()
         self.run("0", "1", "--stop-at", "2")
         (self.folder / "run").rename(self.folder / "begun")
@@ -67,9 +54,9 @@ class Job:
                   "INTERPRETED_GPU_PTX": f"{self.gpu}/ptx", "INTERPRETED_GPU_REPORT": str(reports),
                   "INTERPRETED_GPU_LOSES": lost, "INTERPRETED_GPU_SEED": seed}
         try:
-            done = subprocess.run([self.build / "bin/lockstep", "train", "job.yaml", "--log", "json", *words], env=values,
-                                  cwd=self.folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
-                                  timeout=60)
+            done = subprocess.run([self.build / "bin/lockstep", "train", "job.yaml", *OF_A_RUN, "--log", "json", *words],
+                                  env=values, cwd=self.folder, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                                  check=False, timeout=300)
         except subprocess.TimeoutExpired:
             return "it hangs", "", 0, []
         events = [json.loads(line) for line in done.stdout.splitlines()]

@@ -136,6 +136,8 @@ def headers():
 def ops_of(kernel, texts):
     """The ops whose headers have a functor of the kernel's name; none: it is no op's, or all ops'."""
     names = set(re.findall(r"\b[A-Z]\w+", plain(kernel))) - {"MapFunctor", "MapPairFunctor"}
+    if "run_product<" in plain(kernel):
+        names.discard("Product")  # not the functor of that name
     homes = [path for path, text in texts.items() if any(re.search(rf"struct {name}\b", text) for name in names)]
     folders = {path.parent.name for path in homes}
     included = "|".join(path.name for path in homes)

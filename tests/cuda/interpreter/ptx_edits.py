@@ -129,13 +129,17 @@ def long_divisions(folder):
 
 
 def edits_of_folder(folder):
-    """All of them, of every kernel, but those of guards that choose how numbers are divided: either way divides them."""
+    """All of them, of every kernel, but those of guards that choose how numbers are divided, either way of which divides
+    them, and of shuffles of whole warps, whose mask stands in a register."""
     edits, (_, guards) = {}, long_divisions(folder)
     for path in sorted(pathlib.Path(folder).glob("*.ptx")):
-        for kernel, instruction, number, line in instructions_of(path.read_text(encoding="utf-8")):
+        lines = list(instructions_of(path.read_text(encoding="utf-8")))
+        whole = {(kernel, found[1]) for kernel, _, _, line in lines if (found := re.match(r"mov\.[bu]32 (%r\d+), -1;", line))}
+        for kernel, instruction, number, line in lines:
             for kind, after in edits_of(line):
                 chooses_division = kind.startswith("guard") and instruction in guards.get(kernel, ())
-                if after != line and not chooses_division:
+                is_whole = kind == "shuffle of whole warps" and (kernel, re.search(r"(\S+);$", line)[1]) in whole
+                if after != line and not chooses_division and not is_whole:
                     edit = edits.setdefault((kind, kernel, instruction), Edit(kind, kernel, instruction, []))
                     edit.lines.append(Line(path.name, number, line, after))
     return list(edits.values())

@@ -11,23 +11,10 @@ import sys
 from interpreted import DRIVER, GRIDS, LOCKSTEP, REPORTS, Interpreted, environment, main, problems
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from gpt_job import write_gpt  # noqa: E402  pylint: disable=wrong-import-position
 from pretended_hosts import two_hosts  # noqa: E402  pylint: disable=wrong-import-position
 
 HOST = socket.gethostname()
-GPT = """
-job:
-  model: {gpt: {layers: 1, heads: 2, width: 16, dropout: 0.1}}
-  data: {train: {text: {path: text.txt, context: 8}}}
-  batch_size: 6
-  shards: 6
-  steps: 4
-  seed: 3
-  optimizer: {adamw: {weight_decay: 0.1}}
-  learning_rate: 0.001
-  clip_norm: 0.5
-  device: cuda
-  checkpoint: never
-"""
 CONVOLUTIONS = """
 job:
   model:
@@ -54,8 +41,7 @@ job:
 class Ranks(Interpreted):
     def setUp(self):
         super().setUp()
-        (self.folder / "text.txt").write_text("To be, or not to be, that is the question.\n" * 40, encoding="utf-8")
-        (self.folder / "gpt.yaml").write_text(GPT, encoding="utf-8")
+        write_gpt(self.folder, "gpt.yaml", shards=6, clip_norm=0.5)
         (self.folder / "convolutions.yaml").write_text(CONVOLUTIONS, encoding="utf-8")
 
     def run_ranks(self, ranks, *words, code=0, hosts=1, **settings):
