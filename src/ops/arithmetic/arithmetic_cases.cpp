@@ -49,7 +49,7 @@ OpCases make_sub_cases() {
 
 OpCases make_scale_cases() {
   std::vector<OpCase> cases = activation_cases(Attributes({{"factor", -0.3}}));
-  for (OpCase& shifted : activation_cases(Attributes({{"factor", 1.7}, {"shift", -0.6}}), "shifted, ")) {
+  for (OpCase& shifted : activation_cases(Attributes({{"factor", 1.7}, {"shift", -0.6}}), "shifted_")) {
     if (!shifted.benchmark) cases.push_back(std::move(shifted));
   }
   return {"scale",
