@@ -275,6 +275,21 @@ def shapes(folder, draw):
     write_table(place / "shapes.csv", ["image", "mask"], rows)
 
 
+def gauges(folder, draw):
+    """Photos of a round gauge with one needle, and what it reads: 0 at the lower left, 10 at the lower right."""
+    rows, place = [], folder / "gauges"
+    place.mkdir(parents=True, exist_ok=True)
+    for i in range(1200):
+        x, y, radius, reading = draw.uniform(12, 16), draw.uniform(12, 16), draw.uniform(9, 11.5), round(draw.uniform(0, 10), 2)
+        turn, ground, width = math.radians(135 + 27 * reading), draw.uniform(0.05, 0.3), draw.uniform(0.6, 1.1)
+        needle = (x, y, x + 0.85 * radius * math.cos(turn), y + 0.85 * radius * math.sin(turn))
+        image = [[ground + 0.7 * min(1, max(0, width + 0.5 - min(distance(c, r, needle), abs(math.hypot(c - x, r - y) - radius))))
+                  for c in range(DRAWN)] for r in range(DRAWN)]
+        (place / f"gauge{i:04}.png").write_bytes(png(with_noise(image, draw, 0.08)))
+        rows.append([f"gauge{i:04}.png", reading])
+    write_table(place / "gauges.csv", ["image", "reading"], rows)
+
+
 def stains(folder, draw):
     """The same signs twice: with much noise and a blot, and clean. A CSV says which images belong together."""
     rows, place = [], folder / "stains"
@@ -292,7 +307,7 @@ def stains(folder, draw):
 
 
 SETS = {made.__name__: made for made in (churn, species, songs, trips, homes, ratings, load, gestures, faults, reviews,
-                                     complaints, symbols, stains, shapes)}
+                                     complaints, symbols, stains, shapes, gauges)}
 
 
 def main():

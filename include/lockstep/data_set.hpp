@@ -33,7 +33,7 @@ struct Feature {
   Kind kind = Kind::tensor;
   TensorSpec spec;
   std::vector<std::string> classes = {};  ///< of a mask, and of a label that is one of several targets: what its
-                                          ///< numbers stand for
+                                          ///< numbers stand for; of numbers of a table to predict: their columns
 };
 
 /// In masks: a pixel that counts neither in the loss nor in metrics.

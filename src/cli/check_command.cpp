@@ -2,12 +2,14 @@
 #include <CLI/CLI.hpp>
 
 #include <memory>
+#include <utility>
 
 #include "checkpoint/saved_model.hpp"
 #include "cli/commands.hpp"
 #include "cli/job_argument.hpp"
 #include "cli/opened_job.hpp"
 #include "device/threads.hpp"
+#include "input/foreseen_data.hpp"
 #include "plan/limits.hpp"
 #include "plan/report.hpp"
 #include "train/catalogue.hpp"
@@ -53,8 +55,8 @@ void report_device(const JobFile& job) {
   }
 }
 
-/// For one rank, however many are asked for later: with more, each has as much or less.
-void report_memory(const OpenedJob& opened) {
+/// For one rank, however many are asked for later: with more, each has as much or less. `besides`: what is not in it.
+void report_memory(const OpenedJob& opened, const std::string& besides = "") {
   const JobFile& job = opened.job();
   plan::Choice choice = plan::choice_of(job);
   choice.parallel = {};
@@ -62,44 +64,68 @@ void report_memory(const OpenedJob& opened) {
   const auto needs = plan::memory_of(plan::place_model(opened.model(), one, choice), opened.memory()).front();
   const std::string needed = plan::size_text(needs.charged());
   if (opened.model().on_gpus) {
-    fmt::print("memory {} of a GPU, on one rank\n", needed);
+    fmt::print("memory {} of a GPU, on one rank{}\n", needed, besides);
     return;
   }
   const std::int64_t here = plan::memory_of_host();
-  fmt::print("memory {} on one rank\n", needed);
+  fmt::print("memory {} on one rank{}\n", needed, besides);
   if (needs.charged() <= here) return;
   warn(fmt::format("one rank needs {}, and this machine has {}; `lockstep plan` says what fits", needed,
                    plan::size_text(here)));
 }
 
-void report_data_and_model(const OpenedJob& opened) {
-  const input::PreparedData& data = opened.data();
+std::string parameters_text(const Graph& graph) {
   std::int64_t parameters = 0, trained = 0;
-  for (const ValueId id : opened.graph().parameters) {
-    const Value& value = opened.graph().at(id);
+  for (const ValueId id : graph.parameters) {
+    const Value& value = graph.at(id);
     parameters += value.spec.elements();
     if (!value.frozen) trained += value.spec.elements();
   }
-  fmt::print("{} training samples, {} validation samples, {} parameters{}\n", data.train->size(),
-             data.validation ? data.validation->size() : 0, parameters,
-             trained < parameters ? fmt::format(", of which {} are trained", trained) : "");
+  return fmt::format("{} parameters{}", parameters,
+                     trained < parameters ? fmt::format(", of which {} are trained", trained) : "");
+}
+
+void warn_of_graph(const OpenedJob& opened) {
+  for (const std::string& message : train::job_warnings(opened.graph(), opened.data())) warn(message);
+}
+
+void report_data_and_model(const OpenedJob& opened, bool need_files) {
+  const input::PreparedData& data = opened.data();
+  fmt::print("{} training samples, {} validation samples, {}\n", data.train->size(),
+             data.validation ? data.validation->size() : 0, parameters_text(opened.graph()));
   if (const auto weights = data.weights_text(); !weights.empty()) fmt::print("weights {}\n", weights);
-  if (const auto& initialize = opened.job().initialize) {
+  if (const auto& initialize = opened.job().initialize; initialize && need_files) {
     const auto found =
         checkpoint::check_initialization(*initialize, opened.job().place_of("job.initialize.only"), opened.graph());
     fmt::print("{} tensors come from {}, {} begin as usual\n", found.from_file, initialize->from, found.first_values);
   }
   for (const std::string& message : data.warnings()) warn(message);
-  for (const std::string& message : train::job_warnings(opened.graph(), data)) warn(message);
+  warn_of_graph(opened);
+}
+
+/// As far as the job alone tells the sizes of the model.
+void report_without_data(const JobFile& job, const Registries& registries, bool on_gpus) {
+  input::ForeseenData foreseen = input::foresee_data(job.data, job.model, job.seed, registries, registries.models);
+  if (!foreseen.unknown.empty()) {
+    fmt::print("memory not known without the data: it depends on {}\n", foreseen.unknown);
+    return;
+  }
+  const OpenedJob opened(registries, job, std::move(foreseen.data), 1, on_gpus);
+  fmt::print("{}\n", parameters_text(opened.graph()));
+  warn_of_graph(opened);
+  report_memory(opened, ", besides the data that are kept");
 }
 
 int check(JobArgument& argument, bool need_data) {
   const Registries registries = argument.registries();
   const JobFile job = argument.load(registries, need_data);
-  if (need_data) {
-    const OpenedJob opened(registries, job, 1, job.device == DeviceChoice::cuda);
-    report_data_and_model(opened);
+  const bool on_gpus = job.device == DeviceChoice::cuda;
+  if (need_data || input::are_drawn(job.data)) {
+    const OpenedJob opened(registries, job, 1, on_gpus);
+    report_data_and_model(opened, need_data);
     report_memory(opened);
+  } else {
+    report_without_data(job, registries, on_gpus);
   }
   print_shares(job, train::catalogue_of(registries));
   report_device(job);

@@ -62,7 +62,8 @@ class Judge {
         registries_(registries) {}
 
   [[nodiscard]] Row of(const std::string& name, const std::vector<float>& raw, const ensemble::Table& table) const {
-    Row row{name, ensemble::metrics_of(raw, table.width, targets_, members_.first().job(), registries_), {}};
+    const train::LoadedModel& first = members_.first();
+    Row row{name, ensemble::metrics_of(raw, table.width, targets_, first.job(), first.prepared(), registries_), {}};
     if (members_.meaning() != Meaning::values) {
       row.calibration = ensemble::calibration_of(members_.meaning(), table, numbers_, bins_);
     }

@@ -110,7 +110,7 @@ void add_sample(const DataSet& set, WorstSample& worst) {
 void write_board(const std::string& run_directory, const EvaluationDetails& details) {
   telemetry::TensorBoard board(fmt::format("{}/tensorboard/{}", run_directory, details.set), details.step);
   const auto picture = confusion_picture(details);
-  board.image(details.step, "confusion/" + details.set, {picture.height, picture.width, data::png_of(picture)});
+  board.image(details.step, "view/confusion/" + details.set, {picture.height, picture.width, data::png_of(picture)});
 }
 
 /// Of a set of the job, with its worst samples and their images. Collective; only rank 0 has the result.

@@ -41,6 +41,7 @@ plan::DataNeeds needs_of(const JobFile& job, const input::PreparedData& data, co
   const bool has_tokens =
       std::any_of(features.begin(), features.end(), [](const Feature& f) { return f.kind == Feature::Kind::tokens; });
   if (job.data.cache != SampleCache::memory || has_tokens) return needs;  // reading tokens copies them anyway
+  if (needs.samples == 0) return needs;
   needs.cache = job.data.cache_bytes;
   Sample sample;
   data.train->read(0, sample);
@@ -67,8 +68,12 @@ std::int64_t bytes_of_process(const Graph& graph, std::int64_t here, int ranks) 
 }  // namespace
 
 OpenedJob::OpenedJob(const Registries& registries, JobFile job, int ranks, bool on_gpus)
+    : OpenedJob(registries, job, input::prepare_data(job.data, job.seed, job.batch_size, registries, {}), ranks,
+                on_gpus) {}
+
+OpenedJob::OpenedJob(const Registries& registries, JobFile job, input::PreparedData data, int ranks, bool on_gpus)
     : job_(std::move(job)),
-      data_(input::prepare_data(job_.data, job_.seed, job_.batch_size, registries, {})),
+      data_(std::move(data)),
       graph_(train::make_job_graph(job_, data_, registries)),
       lowered_(device_.lower(graph_, true)),
       resident_(telemetry::resident_bytes()),

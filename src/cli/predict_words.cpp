@@ -122,6 +122,9 @@ std::vector<std::string> value_names(const train::LoadedModel& model, std::size_
   const auto& classes = model.data().class_names;
   if (classes.size() == values) return classes;
   if (classes.size() == 2 && values == 1) return {classes[1]};  // of binary cross entropy: the positive one
+  for (const Feature& feature : model.data().features) {  // the columns of a table, which the job may name by patterns
+    if (feature.kind == Feature::Kind::tensor && feature.classes.size() == values) return feature.classes;
+  }
   const auto& targets = model.job().data.train.target;
   if (targets.size() == values) return targets;
   std::vector<std::string> names;

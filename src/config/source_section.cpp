@@ -209,7 +209,7 @@ Section<Source> image_table() {
 Section<Source> table() {
   return samples()
       .field("target", &Source::target, column_names(),
-             "the column to predict; several are predicted at once, as numbers")
+             "the column to predict, or a pattern of names (price_*); several are predicted at once, as numbers")
       .required()
       .field("features", &Source::features, column_names(),
              "the columns to predict from, or patterns of their names (pixel*); without it all others")

@@ -134,9 +134,8 @@ void for_numbers(const DataSet& set, std::size_t feature, const std::vector<bool
   }
 }
 
-/// Of a table, in two passes: numbers may be far from 0 and near to one another.
-ChannelStatistics column_statistics(const DataSet& set, std::size_t feature) {
-  const std::vector<bool> numbers = numbers_of(set.info().columns);
+/// Of a table, in two passes: numbers may be far from 0 and near to one another. `numbers`: which elements are.
+ChannelStatistics column_statistics(const DataSet& set, std::size_t feature, const std::vector<bool>& numbers) {
   std::vector<double> count(numbers.size()), mean(numbers.size()), squares(numbers.size());
   for_numbers(set, feature, numbers, [&](std::size_t i, double value) {
     count[i] += 1;
@@ -177,12 +176,25 @@ ChannelStatistics channel_statistics(const DataSet& set, const StatisticsOptions
   const DataSetInfo& info = set.info();
   if (!info.mean.empty()) return {info.mean, info.stddev};
   for (std::size_t i = 0; i < info.features.size(); ++i) {
-    if (info.features[i].kind == Feature::Kind::columns) return column_statistics(set, i);
+    if (info.features[i].kind == Feature::Kind::columns) return column_statistics(set, i, numbers_of(info.columns));
   }
   const std::size_t channels = channels_of(info);
   if (channels == 0) return {};
   const auto name = fmt::format("statistics of {} over {}", info.digest, std::min(set.size(), options.max_samples));
   return read(noted(options.notes, name, [&] { return write(finish(sum_all(set, options, channels))); }), channels);
+}
+
+std::map<std::string, ChannelStatistics> target_statistics(const DataSet& set) {
+  std::map<std::string, ChannelStatistics> statistics;
+  const auto& features = set.info().features;
+  const bool is_table = std::any_of(features.begin(), features.end(),
+                                    [](const Feature& feature) { return feature.kind == Feature::Kind::columns; });
+  for (std::size_t i = 0; i < features.size() && is_table; ++i) {
+    if (features[i].kind != Feature::Kind::tensor) continue;
+    const std::vector<bool> numbers(static_cast<std::size_t>(features[i].spec.elements()), true);
+    statistics[features[i].name] = column_statistics(set, i, numbers);
+  }
+  return statistics;
 }
 
 }  // namespace lockstep::data

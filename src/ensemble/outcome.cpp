@@ -11,6 +11,7 @@
 #include "graph/model_graph.hpp"
 #include "lockstep/error.hpp"
 #include "train/evaluation.hpp"
+#include "train/job_graph.hpp"
 
 namespace lockstep::ensemble {
 
@@ -93,14 +94,21 @@ Targets as_numbers(Meaning meaning, const SetTargets& targets) {
 }
 
 std::map<std::string, double> metrics_of(const std::vector<float>& predictions, std::size_t width,
-                                         const SetTargets& targets, const JobFile& job, const Registries& registries) {
+                                         const SetTargets& targets, const JobFile& job, const input::PreparedData& data,
+                                         const Registries& registries) {
   const Outcomes set(predictions, width, targets);
   const std::int64_t shard_samples = job.batch_size / job.shards;
   GraphBuilder builder(registries.ops, shard_samples);
   const ValueId prediction = builder.input(kPrediction, set.info().features[0].spec);
   const ValueId target = builder.input(targets.feature.name, targets.feature.spec);
   builder.graph().output = prediction;
-  add_loss_and_metrics(builder, prediction, target, job.loss, job.metrics);
+  const Compared in_units{prediction, target};
+  Compared of_loss = in_units;
+  if (const auto scales = train::scales_of(job, data); !scales.empty()) {
+    of_loss = {normalized(builder, prediction, scales.begin()->second, "normalized prediction"),
+               normalized(builder, target, scales.begin()->second, "normalized target")};
+  }
+  add_loss_and_metrics(builder, of_loss, in_units, job.loss, job.metrics);
   const Graph graph = std::move(builder.graph());
   const auto alone = make_single_communicator();
   const exec::CpuDevice device;

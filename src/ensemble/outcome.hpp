@@ -7,6 +7,7 @@
 
 #include "ensemble/combine.hpp"
 #include "ensemble/fit.hpp"
+#include "input/prepared_data.hpp"
 #include "lockstep/data_set.hpp"
 #include "lockstep/job.hpp"
 #include "lockstep/trainer.hpp"
@@ -23,9 +24,10 @@ struct SetTargets {
 [[nodiscard]] SetTargets targets_of(const DataSet& set, const Job& job);
 [[nodiscard]] Targets as_numbers(Meaning meaning, const SetTargets& targets);
 
-/// "loss" and the job's metrics of raw predictions [samples, width], each sample once, on this rank's CPU.
+/// "loss" and the job's metrics of raw predictions [samples, width], each sample once, on this rank's CPU. `data`: of
+/// the member on whose scale the loss of normalized targets is.
 [[nodiscard]] std::map<std::string, double> metrics_of(const std::vector<float>& predictions, std::size_t width,
                                                        const SetTargets& targets, const JobFile& job,
-                                                       const Registries& registries);
+                                                       const input::PreparedData& data, const Registries& registries);
 
 }  // namespace lockstep::ensemble

@@ -328,7 +328,11 @@ const std::map<std::string, TorchFunction>& torch_functions() {
       {"reverse", reversed},
       {"rms_norm", rms_norm},
       {"rope", rope},
-      {"scale", [](const Call& c) { return fmt::format("{} * {}", c.inputs[0], c.attributes().number("factor")); }},
+      {"scale",
+       [](const Call& c) {
+         const std::string product = fmt::format("{} * {}", c.inputs[0], c.attributes().number("factor"));
+         return c.attributes().has("shift") ? fmt::format("{} + {}", product, c.attributes().number("shift")) : product;
+       }},
       {"sigmoid", plain("torch.sigmoid")},
       {"silu", plain("F.silu")},
       {"slice", slice},

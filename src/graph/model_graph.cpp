@@ -173,11 +173,32 @@ ValueId output_of(const BuiltModel& model, const std::string& layer) {
                                           fmt::join(known, ", "), layer, did_you_mean(layer, known)));
 }
 
-/// One row a sample: the layers' outputs, one after the other.
-ValueId joined(GraphBuilder& builder, const BuiltModel& model, const std::vector<std::string>& layers) {
+const TargetScale* scale_of(const ModelGraphRequest& request, const std::string& layer) {
+  const auto found = request.scales.find(layer);
+  return found == request.scales.end() ? nullptr : &found->second;
+}
+
+/// What the loss compares, and what metrics do, in the target's units. A prediction of other numbers than the target's
+/// is left to the loss, which refuses it.
+struct Judged {
+  Compared of_loss, of_metrics;
+};
+Judged judged(GraphBuilder& builder, const Compared& own, const TargetScale* scale, const std::string& name) {
+  const TensorSpec& spec = builder.spec(own.prediction);
+  if (scale == nullptr || spec.elements() != builder.batch() * std::ssize(scale->mean)) return {own, own};
+  return {{own.prediction, normalized(builder, own.target, *scale, "normalized " + name)},
+          {in_units(builder, own.prediction, *scale, name + " in units"), own.target}};
+}
+
+/// One row a sample: what the layers predict, one after the other.
+ValueId joined(GraphBuilder& builder, const BuiltModel& model, const ModelGraphRequest& request) {
   std::vector<ValueId> parts;
-  for (const std::string& layer : layers) parts.push_back(output_of(model, layer));
-  if (parts.empty()) return model.result;
+  const auto layers = request.outputs.empty() ? std::vector<std::string>{""} : request.outputs;
+  for (const std::string& layer : layers) {
+    const TargetScale* const scale = scale_of(request, layer);
+    ValueId& part = parts.emplace_back(output_of(model, layer));
+    if (scale != nullptr) part = in_units(builder, part, *scale, (layer.empty() ? "output" : layer) + " in units");
+  }
   if (parts.size() == 1) return parts[0];
   builder.graph().outputs = parts;
   for (ValueId& part : parts) {
@@ -187,10 +208,11 @@ ValueId joined(GraphBuilder& builder, const BuiltModel& model, const std::vector
   return builder.apply("concat", parts, {}, "joined outputs");
 }
 
-void add_metric(GraphBuilder& builder, const std::string& metric, const std::string& name, ValueId prediction,
-                ValueId target, const LossOptions& loss) {
-  builder.graph().metrics.push_back(builder.add_node(
-      metric, {prediction, target}, shared_attributes(builder.ops().at(metric), loss.attributes), "metric." + name));
+void add_metric(GraphBuilder& builder, const std::string& metric, const std::string& name, const Compared& compared,
+                const LossOptions& loss) {
+  builder.graph().metrics.push_back(builder.add_node(metric, {compared.prediction, compared.target},
+                                                     shared_attributes(builder.ops().at(metric), loss.attributes),
+                                                     "metric." + name));
 }
 
 /// Where a mask says that a pixel does not count, it does not, unless the job says otherwise.
@@ -214,8 +236,9 @@ void name_classes(Graph& graph, const std::vector<Feature>& features) {
     Node& node = graph.nodes[static_cast<std::size_t>(index)];
     if (!node.op->of_class) continue;
     const std::string& target = graph.at(node.inputs[1]).name;
-    const auto found =
-        std::find_if(features.begin(), features.end(), [&](const Feature& feature) { return feature.name == target; });
+    const auto found = std::find_if(features.begin(), features.end(), [&](const Feature& feature) {
+      return feature.name == target && feature.kind != Feature::Kind::tensor;
+    });
     if (found != features.end()) node.classes = found->classes;
   }
 }
@@ -238,11 +261,13 @@ void add_losses(GraphBuilder& builder, const BuiltModel& model, const std::map<s
     const ValueId prediction = output_of(model, loss.output);
     mark_last(graph, prediction);
     const ValueId target = targets.at(target_feature(loss.target, request.features));
-    const std::int32_t node = builder.add_node(loss.kind, {prediction, target}, loss.attributes, loss.name + "/loss");
+    const auto [of_loss, of_metrics] = judged(builder, {prediction, target}, scale_of(request, loss.output), loss.name);
+    const std::int32_t node =
+        builder.add_node(loss.kind, {of_loss.prediction, of_loss.target}, loss.attributes, loss.name + "/loss");
     graph.metrics.push_back(node);
     for (const std::string& metric : request.metrics) {
       if (!metric.starts_with(loss.name + "/")) continue;
-      add_metric(builder, metric.substr(loss.name.size() + 1), metric, prediction, target, loss);
+      add_metric(builder, metric.substr(loss.name.size() + 1), metric, of_metrics, loss);
     }
     const std::vector<ValueId> own = outputs_of(node);
     if (i == 0) {
@@ -301,12 +326,12 @@ std::string target_feature(const std::string& wanted, const std::vector<Feature>
                           fmt::join(names, ", "), wanted, did_you_mean(wanted, names)));
 }
 
-void add_loss_and_metrics(GraphBuilder& builder, ValueId prediction, ValueId target, const LossOptions& loss,
-                          const std::vector<std::string>& metrics, ValueId weight) {
+void add_loss_and_metrics(GraphBuilder& builder, const Compared& of_loss, const Compared& of_metrics,
+                          const LossOptions& loss, const std::vector<std::string>& metrics, ValueId weight) {
   Graph& graph = builder.graph();
-  graph.loss = builder.add_node(loss.kind, {prediction, target}, loss.attributes, "loss");
+  graph.loss = builder.add_node(loss.kind, {of_loss.prediction, of_loss.target}, loss.attributes, "loss");
   if (weight >= 0) graph.nodes[static_cast<std::size_t>(graph.loss)].inputs.push_back(weight);
-  for (const auto& metric : metrics) add_metric(builder, metric, metric, prediction, target, loss);
+  for (const auto& metric : metrics) add_metric(builder, metric, metric, of_metrics, loss);
 }
 
 Graph build_model_graph(const ModelGraphRequest& request, const OpRegistry& ops, const ModelRegistry& models) {
@@ -337,12 +362,15 @@ Graph build_model_graph(const ModelGraphRequest& request, const OpRegistry& ops,
   if (request.model->lora) lora.emplace(*request.model->lora, builder);
   const BuiltModel model = build_model(builder, *request.model, context, models);
   if (lora) lora->finish();
-  builder.graph().output = joined(builder, model, request.outputs);
+  builder.graph().output = has_loss ? model.result : joined(builder, model, request);
   mark_matrices(builder.graph());
   freeze(builder.graph(), *request.model);
   if (request.loss != nullptr) {
     const LossOptions loss = with_ignored_pixels(*request.loss, request, ops);
-    add_loss_and_metrics(builder, model.result, targets.begin()->second, loss, request.metrics, weight_id);
+    const auto& [name, target] = *targets.begin();
+    const Judged compared = judged(builder, {model.result, target}, scale_of(request, ""), name);
+    add_loss_and_metrics(builder, compared.of_loss, compared.of_metrics, loss, request.metrics, weight_id);
+    builder.graph().output = compared.of_metrics.prediction;
   } else if (has_loss) {
     add_losses(builder, model, targets, request, weight_id);
   }

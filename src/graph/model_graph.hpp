@@ -1,6 +1,9 @@
 // Builds the graph of one shard from the job's model and the data set's features: layers, loss and metrics.
 #pragma once
 
+#include <map>
+
+#include "graph/target_scale.hpp"
 #include "lockstep/data_set.hpp"
 #include "lockstep/graph_builder.hpp"
 #include "lockstep/job.hpp"
@@ -14,7 +17,9 @@ struct ModelGraphRequest {
   /// Without a loss: the layers whose outputs, flattened, are joined to one prediction; empty: the last layer alone.
   std::vector<std::string> outputs = {};
   std::vector<std::string> metrics;  ///< of several losses NAME/METRIC
-  std::vector<Feature> features;     ///< as a step gets them: images are f32, all of one shape
+  /// What layers predict on a scale of its own, by layer, "" for the last one.
+  std::map<std::string, TargetScale> scales = {};
+  std::vector<Feature> features;  ///< as a step gets them: images are f32, all of one shape
   std::int64_t classes = 0, vocabulary = 0;
   std::int64_t batch = 0;  ///< samples of a shard
 };
@@ -23,10 +28,14 @@ struct ModelGraphRequest {
 [[nodiscard]] Graph build_model_graph(const ModelGraphRequest& request, const OpRegistry& ops,
                                       const ModelRegistry& models);
 
-/// Appends the loss and the metrics (job.metrics) of a prediction. `weight`, if it is not -1, is an input [b] by which
-/// the loss counts the samples; metrics count all alike.
-void add_loss_and_metrics(GraphBuilder& builder, ValueId prediction, ValueId target, const LossOptions& loss,
-                          const std::vector<std::string>& metrics, ValueId weight = -1);
+struct Compared {
+  ValueId prediction, target;
+};
+
+/// Appends the loss and the metrics (job.metrics) of a prediction; the metrics may be told of it on another scale than
+/// the loss. `weight`, if it is not -1, is an input [b] by which the loss counts the samples; metrics count all alike.
+void add_loss_and_metrics(GraphBuilder& builder, const Compared& of_loss, const Compared& of_metrics,
+                          const LossOptions& loss, const std::vector<std::string>& metrics, ValueId weight = -1);
 
 /// The losses: the graph's, or of several those that are added.
 [[nodiscard]] std::vector<const Node*> loss_nodes(const Graph& graph);

@@ -73,6 +73,22 @@ class RememberedSet final : public DataSet {
   DataSetInfo info_;
 };
 
+/// Of each number of a feature.
+data::ChannelStatistics parse_target(const Json& json, const std::string& name, const DataSetInfo& info) {
+  data::ChannelStatistics statistics{json.at("mean").get<std::vector<double>>(),
+                                     json.at("std").get<std::vector<double>>()};
+  const auto feature = std::find_if(info.features.begin(), info.features.end(), [&](const Feature& f) {
+    return f.name == name && f.kind == Feature::Kind::tensor;
+  });
+  const auto fits = [&](const auto& values) { return std::ssize(values) == feature->spec.elements(); };
+  const auto& stddev = statistics.stddev;
+  if (feature == info.features.end() || !fits(statistics.mean) || !fits(stddev) ||
+      !std::all_of(stddev.begin(), stddev.end(), [](double value) { return value > 0; })) {
+    throw Json::out_of_range::create(401, "the statistics of a target are not of its numbers", &json);
+  }
+  return statistics;
+}
+
 DataSetInfo parse_info(const Json& json) {
   DataSetInfo info;
   json.at("format").get_to(info.format);
@@ -91,6 +107,10 @@ DataSetInfo parse_info(const Json& json) {
 
 }  // namespace
 
+std::shared_ptr<const DataSet> set_without_samples(DataSetInfo info) {
+  return std::make_shared<RememberedSet>(std::move(info));
+}
+
 std::string data_facts(const PreparedData& data) {
   const DataSetInfo& info = data.train->info();
   Json features = Json::array();
@@ -108,6 +128,7 @@ std::string data_facts(const PreparedData& data) {
                {"digest", info.digest}};
   if (!info.tokenizer.empty()) json["tokenizer"] = info.tokenizer;
   for (const Column& column : info.columns) json["columns"].push_back(to_json(column));
+  for (const auto& [name, of] : data.targets) json["targets"][name] = {{"mean", of.mean}, {"std", of.stddev}};
   // A class has the name of its folder, which need not be UTF-8.
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
@@ -117,8 +138,13 @@ PreparedData recall_data(const std::string& facts, const DataOptions& wanted, st
   PreparedData data;
   try {
     const Json json = Json::parse(facts);
-    data.train = std::make_shared<RememberedSet>(parse_info(json));
+    data.train = set_without_samples(parse_info(json));
     json.at("mean").get_to(data.mean);
+    if (json.contains("targets")) {
+      for (const auto& [name, of] : json.at("targets").items()) {
+        data.targets[name] = parse_target(of, name, data.train->info());
+      }
+    }
     json.at(json.contains("std") ? "std" : "deviation").get_to(data.stddev);  // its former name
   } catch (const Json::exception& error) {
     throw Error(ExitCode::data,

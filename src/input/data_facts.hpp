@@ -2,11 +2,15 @@
 // of tokens, the statistics of normalisation. Checkpoints store it, so that a model can be used without its data.
 #pragma once
 
+#include <memory>
 #include <string>
 
 #include "input/prepared_data.hpp"
 
 namespace lockstep::input {
+
+/// A set without samples that has this info().
+[[nodiscard]] std::shared_ptr<const DataSet> set_without_samples(DataSetInfo info);
 
 /// As JSON, without samples.
 [[nodiscard]] std::string data_facts(const PreparedData& data);

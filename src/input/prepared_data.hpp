@@ -23,6 +23,7 @@ struct PreparedData {
   std::uint64_t seed = 0;                                  ///< of augmentation
   std::shared_ptr<const DataSet> train, validation, test;  ///< validation and test may be null
   std::vector<double> mean, stddev;                        ///< empty: not normalised
+  std::map<std::string, data::ChannelStatistics> targets;  ///< by feature: of numbers to predict that are normalised
   std::vector<Feature> features;                           ///< as a step gets them
   std::int64_t classes = 0, vocabulary = 0;
   std::vector<double> class_weights;                          ///< of training samples; empty: all alike

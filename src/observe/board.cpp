@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "core/round_up.hpp"
 #include "data/contact_sheet.hpp"
@@ -140,6 +142,14 @@ void flatten(const Json& value, const std::string& path, std::vector<telemetry::
   }
 }
 
+/// Sections of a job by how often people tune them; TensorBoard's table begins with the first ones.
+std::size_t rank_of(const telemetry::HyperParameter& parameter) {
+  static constexpr std::array<std::string_view, 10> kTuned{
+      "learning_rate", "batch_size", "optimizer", "epochs", "steps", "model", "loss", "clip_norm", "precision", "data"};
+  const std::string section = parameter.first.substr(0, parameter.first.find('.'));
+  return static_cast<std::size_t>(std::find(kTuned.begin(), kTuned.end(), section) - kTuned.begin());
+}
+
 }  // namespace
 
 void Board::start(std::int64_t steps, std::int64_t steps_per_epoch) {
@@ -159,6 +169,8 @@ void Board::write_job() {
   board_->text(0, "job", "```\n" + job.dump(2) + "\n```");
   std::vector<telemetry::HyperParameter> parameters;
   flatten(job.contains("job") ? job["job"] : job, "", parameters);
+  std::stable_sort(parameters.begin(), parameters.end(),
+                   [](const auto& a, const auto& b) { return rank_of(a) < rank_of(b); });
   std::vector<std::string> metrics = {"train/loss"};
   if (data_.validation && !run_.job.evaluate.never) {
     metrics.emplace_back("validation/loss");
@@ -175,7 +187,8 @@ void Board::write_inputs(std::int64_t steps, std::int64_t steps_per_epoch) {
                                      [](const Feature& feature) { return feature.kind == Feature::Kind::image; });
   if (!has_image) return;
   const auto epoch = static_cast<std::uint64_t>(steps / std::max<std::int64_t>(1, steps_per_epoch));
-  board_->image(steps, "inputs", to_image(data::contact_sheet(*data_.train, pipeline, {.rows = 4, .epoch = epoch})));
+  board_->image(steps, "view/inputs",
+                to_image(data::contact_sheet(*data_.train, pipeline, {.rows = 4, .epoch = epoch})));
 }
 
 void Board::event(const events::Event& event) {
@@ -192,7 +205,8 @@ void Board::show(std::int64_t step, const exec::TensorBlock& parameters, const e
   std::vector<Shown> shown;
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     if (!divided || is_whole(parameters, i)) shown.push_back({"weights", parameters, i});
-    if (!graph_.at(graph_.parameters[i]).frozen && is_whole(gradients, i)) shown.push_back({"gradients", gradients, i});
+    if (!graph_.at(graph_.parameters[i]).frozen && is_whole(gradients, i))
+      shown.push_back({"weight_gradients", gradients, i});
   }
   std::vector<std::pair<std::string, telemetry::Histogram>> histograms(shown.size());
   pool.run(static_cast<int>(shown.size()), [&](int /*worker*/, int task) {
@@ -202,7 +216,8 @@ void Board::show(std::int64_t step, const exec::TensorBlock& parameters, const e
   });
   board_->histograms(step, histograms);
   if (!run_.job.telemetry.tensorboard.images) return;
-  if (const auto filters = first_filters(graph_, parameters)) board_->image(step, "first_filters", to_image(*filters));
+  if (const auto filters = first_filters(graph_, parameters))
+    board_->image(step, "view/first_filters", to_image(*filters));
 }
 
 }  // namespace lockstep::observe

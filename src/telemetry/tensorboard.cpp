@@ -19,7 +19,8 @@ constexpr int kBuckets = 64;
 namespace pb = lockstep::tensorboard;
 constexpr const char* kHyperParameters = "hparams";  // the plugin's name
 
-/// The curves of one event.
+/// The curves of one event. TensorBoard shows groups, the first words of tags, in the order of their names: so what
+/// everybody looks at is `train` and `validation`, and all else begins with later letters.
 class Curves {
  public:
   void add(const std::string& tag, double value) {
@@ -46,10 +47,10 @@ pb::Summary step_curves(const events::Step& step, double seconds) {
   curves.add("train/learning_rate", step.learning_rate);
   if (step.gradient_norm) curves.add("train/gradient_norm", *step.gradient_norm);
   if (step.loss_scale) curves.add("train/loss_scale", *step.loss_scale);
-  curves.add("speed/samples_per_second", step.samples_per_second);
-  curves.add("speed/step_seconds", seconds);
-  curves.add("speed/data_wait_seconds", step.data_wait_seconds);
-  if (step.shard_seconds) curves.add_all("compute_seconds_per_shard/rank_", *step.shard_seconds);
+  curves.add("work/samples_per_second", step.samples_per_second);
+  curves.add("work/step_seconds", seconds);
+  curves.add("work/data_wait_seconds", step.data_wait_seconds);
+  if (step.shard_seconds) curves.add_all("work_seconds_per_shard/rank_", *step.shard_seconds);
   return std::move(curves.summary());
 }
 
@@ -62,7 +63,7 @@ pb::Summary eval_curves(const events::Evaluation& eval) {
 
 pb::Summary balance_curves(const events::Balance& balance) {
   Curves curves;
-  curves.add_all("shards/rank_", balance.shares_by_rank);
+  curves.add_all("work_shards/rank_", balance.shares_by_rank);
   return std::move(curves.summary());
 }
 

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <string_view>
 
 #include "config/config.hpp"
 #include "graph/blocks.hpp"
@@ -129,7 +131,38 @@ void require_vocabulary(const Graph& graph, const JobFile& job, const input::Pre
   }
 }
 
+/// Losses of numbers from 0 to 1, which stay what they are.
+bool is_of_shares(const LossOptions& loss) {
+  static constexpr std::array<std::string_view, 3> kNames = {"binary_cross_entropy", "cross_entropy", "kl_divergence"};
+  return std::find(kNames.begin(), kNames.end(), loss.kind) != kNames.end();
+}
+
 }  // namespace
+
+std::map<std::string, TargetScale> scales_of(const Job& job, const input::PreparedData& data) {
+  std::map<std::string, TargetScale> scales;
+  std::map<std::string, std::string> targets;  // by layer
+  if (!job.data.normalize_target) return scales;
+  for (const LossOptions& loss : job.losses.empty() ? std::vector{job.loss} : job.losses) {
+    const std::string target = target_feature(loss.target, data.features);
+    const auto found = data.targets.find(target);
+    if (found == data.targets.end() || is_of_shares(loss)) continue;
+    if (const auto& other = targets.try_emplace(loss.output, target).first->second; other != target) {
+      throw Error(
+          ExitCode::configuration,
+          fmt::format("job.data.normalize_target: expected a layer for each target, found '{}' and '{}' predicted "
+                      "by one; give each loss an `output` of its own",
+                      other, target));
+    }
+    scales[loss.output] = {found->second.mean, found->second.stddev};
+  }
+  if (scales.empty()) {
+    throw Error(ExitCode::configuration,
+                "job.data.normalize_target: expected numbers to predict, and a loss of their differences such as "
+                "mean_squared_error, found none; leave it out");
+  }
+  return scales;
+}
 
 DType precision_of(const Job& job) {
   return job.precision == Precision::bf16 ? DType::bf16 : job.precision == Precision::fp16 ? DType::f16 : DType::f32;
@@ -148,6 +181,7 @@ Graph make_job_graph(const JobFile& job, const input::PreparedData& data, const 
                                                      .loss = job.losses.empty() ? &job.loss : nullptr,
                                                      .losses = job.losses,
                                                      .metrics = job.metrics,
+                                                     .scales = scales_of(job, data),
                                                      .features = data.features,
                                                      .classes = data.classes,
                                                      .vocabulary = data.vocabulary,
@@ -182,6 +216,7 @@ Graph make_prediction_graph(const Job& job, const input::PreparedData& data, con
                                               .loss = nullptr,
                                               .outputs = outputs_of(job),
                                               .metrics = {},
+                                              .scales = scales_of(job, data),
                                               .features = features,
                                               .classes = data.classes,
                                               .vocabulary = data.vocabulary,

@@ -1,6 +1,11 @@
 // A job's graph: the one that training runs, `check` and `show` print, and evaluation reads.
 #pragma once
 
+#include <map>
+#include <string>
+#include <vector>
+
+#include "graph/target_scale.hpp"
 #include "input/prepared_data.hpp"
 #include "lockstep/graph.hpp"
 #include "lockstep/trainer.hpp"
@@ -12,6 +17,10 @@ namespace lockstep::train {
 
 /// Of several losses: the layers whose outputs are predictions, each once, "" for the last. Of one loss: none.
 [[nodiscard]] std::vector<std::string> outputs_of(const Job& job);
+
+/// What layers predict on a scale of its own, by layer: those whose losses compare with normalized targets. Throws
+/// Error(configuration) if the job wants some and has none.
+[[nodiscard]] std::map<std::string, TargetScale> scales_of(const Job& job, const input::PreparedData& data);
 
 /// For one shard, with loss and metrics.
 [[nodiscard]] Graph make_job_graph(const JobFile& job, const input::PreparedData& data, const Registries& registries);

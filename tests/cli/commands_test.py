@@ -5,6 +5,7 @@ import importlib.util
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import struct
@@ -316,6 +317,51 @@ class Check(unittest.TestCase):
         self.assertRegex(done.stderr, r"warning: one rank needs 1197\.\d+ GiB, and this machine has \d+\.\d+ [GT]iB; `lockstep "
                          r"plan` says what fits\n")
         self.assertRegex(done.stdout, r"\nmemory 1197\.\d+ GiB on one rank\n")
+
+    def test_without_data(self):
+        """What the job alone tells is told, as with data; else one line says what is missing."""
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+
+            def check(job, *words, code=0):
+                (folder / "job.yaml").write_text("job: {" + job + ", batch_size: 8, steps: 2}\n")
+                return run("check", "job.yaml", *words, folder=folder, code=code)
+
+            def without(job, *words):
+                return check(job, "--no-data", *words).stdout
+
+            drawn = [re.sub(r"memory \d\d\.", "memory 00.", check("model: lenet, data: {train: digits}", *words).stdout)
+                     for words in ((), ("--no-data",))]
+            self.assertEqual(*(re.sub(r"\.\d MiB", " MiB", text) for text in drawn))
+            self.assertIn("12000 training samples, 0 validation samples, 61706 parameters\nmemory ", drawn[1])
+            gpt = "model: {gpt: {layers: 2, width: 32, heads: 2%s}}, loss: cross_entropy, data: {train: {%s: {path: x.txt, context: 32%s}}}"
+            cases = [("model: {layers: [{linear: 1}]}, loss: mean_squared_error, data: {train: {table: {path: x.csv, target: t}}}",
+                      "the columns of the table"),
+                     ("model: lenet, data: {train: {images: x}}", "the size of the images"),
+                     ("model: lenet, data: {train: {packed: x}}", "what was packed"),
+                     ("model: {resnet: 20}, data: {train: {cifar: x}}", "the number of classes"),
+                     (gpt % ("", "text", ""), "the number of distinct tokens"),
+                     (gpt % ("", "tokens", ""), "the number of distinct tokens"),
+                     ("model: bert, loss: cross_entropy, data: {train: {texts: {path: x, context: 8, tokenizer: bytes}}}",
+                      "the number of classes")]
+            for job, missing in cases:
+                with self.subTest(missing=missing):
+                    self.assertIn(f"memory not known without the data: it depends on {missing}\n", without(job))
+            (folder / "x.txt").write_bytes(bytes(range(256)) * 40)
+            for job in (gpt % ("", "text", ", tokenizer: bytes"), gpt % (", vocabulary: 65536", "tokens", ""),
+                        (gpt % ("", "text", ", tokenizer: bytes, masked: 0.2")).replace("gpt", "bert").replace(
+                            "loss: cross_entropy", "loss: {cross_entropy: {ignored_index: -100}}")):
+                with self.subTest(job=job):
+                    with_data, alone = check(job).stdout, without(job)
+                    count = re.search(r"(\d+ parameters)\n", alone)[1]
+                    self.assertIn(count, with_data)
+                    found, kept = (float(re.search(r"memory ([\d.]+) MiB on one rank", text)[1]) for text in (alone, with_data))
+                    self.assertLess(abs(found - kept), 3)
+                    self.assertIn(" MiB on one rank, besides the data that are kept\n", alone)
+            cifar = "model: {resnet: {depth: 20, classes: 10}}, data: {train: {cifar: x}, augment: [flip]}"
+            self.assertRegex(without(cifar), r"^2\d{5} parameters\nmemory [\d.]+ MiB on one rank, besides the data that are kept\n")
+            error = check(cifar.replace("resnet: {depth: 20", "vit: {patch: 5"), "--no-data", code=78).stderr
+            self.assertRegex(error, r"^lockstep: job\.yaml:1:\d+: job\.model[^ ]*: ")
 
 
 class Codes(unittest.TestCase):

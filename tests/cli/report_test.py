@@ -116,7 +116,7 @@ class Report(unittest.TestCase):
         self.assertIn(f"Predictions of {details['samples']:,} validation samples, after step 20", page.texts)
         self.assertEqual(page.counts["rect"], len(details["confusions"]))
         boards = list((self.folder / "tensorboard" / "validation").iterdir())
-        self.assertIn(b"confusion/validation", boards[0].read_bytes())
+        self.assertIn(b"view/confusion/validation", boards[0].read_bytes())
 
     def test_a_run_in_fp16(self):
         """The initial scale is so high that gradients overflow."""

@@ -120,7 +120,8 @@ inline std::vector<NamedAttributes> schedule_entries() {
   NamedAttributes steps = entry("steps", {milestones, number_attribute("factor", 0.1, 0, 1e9)});
   steps.checks = {{{"milestones"}, rising}};
   NamedAttributes plateau =
-      entry("plateau", {optional_attribute("metric", AttributeKind::text), number_attribute("min_rate", 0, 0, 1e9)});
+      entry("plateau", {optional_attribute("metric", AttributeKind::text), number_attribute("factor", 0.1, 0, 1),
+                        integer_attribute("patience", 10, 0), number_attribute("min_rate", 0, 0, 1e9)});
   plateau.attributes[0].optional = false;
   plateau.attributes[0].default_value = std::string("loss");
   return {entry("constant"),

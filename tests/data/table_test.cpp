@@ -92,6 +92,15 @@ TEST_F(TableTest, StatisticsAreOfTheTrainingPartAndOfNumbersOnly) {
   }
 }
 
+TEST_F(TableTest, StatisticsOfTargetsAreByNumber) {
+  const auto set = open(table("x,a,kind,b\n1,2,p,5\n2,4,q,5\n", {"b", "a"}));
+  const auto statistics = data::target_statistics(*set);
+  ASSERT_EQ(statistics.size(), 1U);
+  EXPECT_EQ(statistics.at("label").mean, (std::vector<double>{5, 3}));
+  EXPECT_EQ(statistics.at("label").stddev, (std::vector<double>{1, 1})) << "of a constant one 1";
+  EXPECT_TRUE(data::target_statistics(*open(table("x,kind\n1,p\n2,q\n", {"kind"}))).empty());
+}
+
 TEST_F(TableTest, ThePipelineNormalisesAndFillsWhatIsMissing) {
   const auto set = open(table(kHouses));
   const auto statistics = channel_statistics(*set, {});
@@ -143,8 +152,38 @@ TEST_F(TableTest, PatternsStandForColumnsButNotForTargets) {
   EXPECT_EQ(set->info().features[0].spec, (TensorSpec{DType::f32, {3}}));
   EXPECT_EQ(row_of(*set, 1), (std::vector<float>{5, 0, 1}));
   options.features = {"r*"};
+  EXPECT_EQ(refusal(options), "t0.csv:1: expected columns that 'r*' matches, beside p_end, found p1, q, p2, p_end");
+  options.features = {"p2", "p*"};
+  EXPECT_EQ(open(options)->info().features[0].spec, (TensorSpec{DType::f32, {3}})) << "each column once";
+}
+
+TEST_F(TableTest, PatternsStandForTargets) {
+  SourceOptions options = table("price_a,x,price_b,price_w\n1,2,3,4\n5,6,7,8\n", {"price_*"});
+  options.weight = "price_w";
+  const auto set = open(options);
+  EXPECT_EQ(set->info().features[0].spec, (TensorSpec{DType::f32, {1}})) << "x";
+  EXPECT_EQ(set->info().features[1].spec, (TensorSpec{DType::f32, {2}}));
+  EXPECT_EQ(set->info().features[1].classes, (std::vector<std::string>{"price_a", "price_b"}));
+  SourceOptions by_name = options;
+  by_name.target = {"price_a", "price_b"};
+  EXPECT_EQ(open(by_name)->info().digest, set->info().digest);
+  Sample sample;
+  set->read(1, sample);
+  EXPECT_EQ(sample[1].tensor.as<float>()[0], 5);
+  EXPECT_EQ(sample[1].tensor.as<float>()[1], 7);
+
+  const auto other = open(table("price_b,price_a,x,price_c\n1,2,3,4\n", {"price_*"}), {.like = &set->info()});
+  other->read(0, sample);
+  EXPECT_EQ(sample[1].tensor.as<float>()[0], 2) << "the targets of the training set, in its order";
+  EXPECT_EQ(sample[1].tensor.as<float>()[1], 1);
+
+  options.targets_apart = true;
+  EXPECT_EQ(open(options)->info().features[2].name, "price_b");
+  options.target = {"cost_*"};
   EXPECT_EQ(refusal(options),
-            "t0.csv:1: expected columns that 'r*' matches, beside targets and weight, found p1, q, p2, p_end");
+            "t0.csv:1: expected columns that 'cost_*' matches, beside price_w, found price_a, x, price_b, price_w");
+  EXPECT_EQ(refusal(table("a,b\n1,2\n", {"c*"})), "t2.csv:1: expected columns that 'c*' matches, found a, b");
+  EXPECT_EQ(refusal(table("a,b\n1,2\n", {"?"})), "t3.csv: expected columns beside the target, found none");
 }
 
 TEST_F(TableTest, AnotherSetHasTheColumnsOfTheTrainingSet) {

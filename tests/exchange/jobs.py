@@ -40,8 +40,8 @@ IMAGE_LAYERS = [
     {"avg_pool": {"kernel": 3, "stride": 2, "padding": 1, "count_include_pad": False}}, {"prelu": 0.1},
     {"conv_transpose": {"filters": 6, "kernel": 3, "stride": 2, "padding": 1, "output_padding": 1}}, "sigmoid",
     {"matmul": {"inputs": ["previous", "previous"], "transpose": True}}, {"scale": 0.2},
-    {"slice": {"axis": 1, "begin": 1, "end": -1}}, {"upsample": {"factor": [2, 3], "mode": "bilinear"}}, {"scale": 0.5},
-    {"pad": 1}, "silu", {"avg_pool": {"kernel": 2, "padding": "same"}},
+    {"slice": {"axis": 1, "begin": 1, "end": -1}}, {"upsample": {"factor": [2, 3], "mode": "bilinear"}},
+    {"scale": {"factor": 0.5, "shift": -0.3}}, {"pad": 1}, "silu", {"avg_pool": {"kernel": 2, "padding": "same"}},
     {"conv_transpose": {"filters": 4, "kernel": 2, "stride": 2}}, {"upsample": 2}, {"mul": {"inputs": ["previous", "previous"]}},
     {"max_pool": {"kernel": 3, "stride": 2, "padding": 1}}, {"conv_transpose": {"filters": 4, "kernel": 3, "stride": 2}},
     {"max": {"axis": 1}}, {"batch_norm": {}}, {"layer_norm": {}}, {"transpose": [2, 1]}, {"mean": {"axis": -1}},
@@ -69,6 +69,12 @@ PADDED_LAYERS = [
     {"mean": {"axis": 1, "inputs": ["seen", "length"]}, "name": "middle"},
     {"concat": {"inputs": ["end", "most", "highest", "first", "middle"]}}, {"linear": 3}]
 
+TABLE = {"model": {"layers": [{"linear": 8}, "tanh", {"linear": 2}]},
+         "data": {"train": {"table": {"path": "table.csv", "target": ["price", "size"]}}, "validation": {"fraction": 0.2},
+                  "normalize_target": True},
+         "batch_size": 8, "shards": 1, "steps": 2, "seed": 3, "loss": "mean_squared_error", "metrics": ["mae"],
+         "telemetry": {"tensorboard": False}}
+
 JOBS = {
     "mlp": image_job({"mlp": {"hidden": [16, 12]}}),
     "lenet": image_job("lenet"),
@@ -86,5 +92,6 @@ JOBS = {
     "bert-classes": texts_job({"bert": {"layers": 2, "heads": 2, "width": 16, "types": 2}}),
     "padded": texts_job({"layers": PADDED_LAYERS}),
     "images": image_job({"layers": IMAGE_LAYERS}),
+    "table": TABLE,
     "sequences": image_job({"layers": SEQUENCE_LAYERS}),
 }

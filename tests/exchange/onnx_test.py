@@ -24,6 +24,10 @@ def fed(inputs, metadata):
                 values = (values - numpy.array(json.loads(metadata["mean"]), numpy.float32)) / numpy.array(
                     json.loads(metadata["std"]), numpy.float32)
             made[name] = values.astype(numpy.float32)
+        elif name == "features":
+            values = numpy.array(tensor["values"], numpy.float32)
+            made[name] = ((values - numpy.array(json.loads(metadata["mean"]), numpy.float32)) / numpy.array(
+                json.loads(metadata["std"]), numpy.float32)).astype(numpy.float32)
         else:
             made[name] = numpy.array(tensor["values"], numpy.int32).reshape(-1, *tensor["shape"])
     return made

@@ -18,6 +18,8 @@ class WithProgram(unittest.TestCase):
         cls.folder = pathlib.Path(folder.name)
         (cls.folder / "texts.csv").write_text("text,label\n" + "".join(
             f"{'ab' * (i % 5 + 1)}{chr(97 + i % 17)},{'xyz'[i % 3]}\n" for i in range(48)))
+        (cls.folder / "table.csv").write_text("a,b,price,size\n" + "".join(
+            f"{i % 7},{i * i % 11},{300 + i % 7 * 20},{i * i % 11 - 5}\n" for i in range(48)))
         (cls.folder / "text.txt").write_text("".join(chr(97 + i * i % 17) for i in range(4000)))
 
     def run_program(self, *words, code=0, program=PROGRAM):

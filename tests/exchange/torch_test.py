@@ -47,7 +47,7 @@ class Torch(WithProgram):
         if len(tensor["shape"]) == 3:
             values = torch.tensor(values.reshape(-1, *tensor["shape"]) / 255, dtype=torch.float32).permute(0, 3, 1, 2)
         else:
-            values = torch.tensor(values, dtype=torch.long)
+            values = torch.tensor(values, dtype=torch.float32 if "features" in made["inputs"] else torch.long)
         with torch.no_grad():
             found = module(values, *more)
         return (found.logits if hasattr(found, "logits") else found).numpy()

@@ -76,17 +76,30 @@ class Board(unittest.TestCase):
         for tag, value in {"train/loss": lambda e: e["loss"], "train/accuracy": lambda e: e["metrics"]["accuracy"],
                            "train/learning_rate": lambda e: e["learning_rate"],
                            "train/gradient_norm": lambda e: e["gradient_norm"],
-                           "speed/samples_per_second": lambda e: e["samples_per_second"],
-                           "compute_seconds_per_shard/rank_1": lambda e: e["shard_seconds"][1]}.items():
+                           "work/samples_per_second": lambda e: e["samples_per_second"],
+                           "work_seconds_per_shard/rank_1": lambda e: e["shard_seconds"][1]}.items():
             self.assertEqual(self.scalars(self.once, tag),
                              [(e["step"], float(numpy.float32(value(e)))) for e in steps], tag)
-        seconds = [value for _, value in self.scalars(self.once, "speed/step_seconds")]
+        seconds = [value for _, value in self.scalars(self.once, "work/step_seconds")]
         self.assertTrue(all(second > 0 for second in seconds))
         self.assertAlmostEqual(sum(seconds), steps[-1]["seconds"], places=4)
         evals = [e for e in self.events("eval")][:3]
         self.assertEqual(self.scalars(self.once, "validation/loss"),
                          [(e["step"], float(numpy.float32(e["loss"]))) for e in evals])
         self.assertEqual([step for step, _ in self.scalars(self.once, "validation/accuracy")], [4, 8, 12])
+
+    def test_what_everybody_looks_at_comes_first(self):
+        """TensorBoard sorts by name the groups of cards, and shows hyper-parameters in their order."""
+        tags = [tag for kind in ("scalars", "images", "histograms") for tag in self.once.Tags()[kind]]
+        groups = sorted({tag.split("/")[0] for tag in tags})
+        self.assertEqual(groups[:2], ["train", "validation"])
+        self.assertLessEqual({"view", "weight_gradients", "weights", "work", "work_seconds_per_shard"}, set(groups[2:]))
+        content = self.once.summary_metadata["_hparams_/experiment"].plugin_data.content
+        names = [info.name for info in plugin_data_pb2.HParamsPluginData.FromString(content).experiment.hparam_infos]
+        self.assertEqual([name.split(".")[0] for name in names][:2], ["learning_rate"] * 2)
+        first = {name.split(".")[0] for name in names[:10]}
+        self.assertTrue({"learning_rate", "batch_size", "optimizer"} <= first, names)
+        self.assertLess(names.index("batch_size"), names.index("name"))
 
     def test_a_resume_doubles_no_step(self):
         self.assertEqual(len(list(self.board.iterdir())), 2)
@@ -102,7 +115,7 @@ class Board(unittest.TestCase):
         for tag in self.once.Tags()["histograms"]:
             self.assertEqual([event.step for event in self.twice.Histograms(tag)], [4, 8, 12], tag)
         self.assertEqual(len(self.twice.Tensors("job")), 1)
-        self.assertEqual(len(self.twice.Images("inputs")), 1)
+        self.assertEqual(len(self.twice.Images("view/inputs")), 1)
 
     def test_histograms_are_of_the_checkpoint_s_weights(self):
         tags = self.once.Tags()["histograms"]
@@ -119,9 +132,9 @@ class Board(unittest.TestCase):
             self.assertEqual(sum(shown.bucket), values.size)
 
     def test_gradients_are_those_of_the_step_and_frozen_ones_have_none(self):
-        names = [tag for tag in self.once.Tags()["histograms"] if tag.startswith("gradients/")]
-        self.assertIn("gradients/conv1/weight", names)
-        self.assertNotIn("gradients/conv2/weight", names)
+        names = [tag for tag in self.once.Tags()["histograms"] if tag.startswith("weight_gradients/")]
+        self.assertIn("weight_gradients/conv1/weight", names)
+        self.assertNotIn("weight_gradients/conv2/weight", names)
         self.assertIn("weights/conv2/weight", self.once.Tags()["histograms"])
         for index, step in enumerate((4, 8, 12)):  # after clipping to 1
             norm = sum(self.once.Histograms(name)[index].histogram_value.sum_squares for name in names) ** 0.5
@@ -129,7 +142,7 @@ class Board(unittest.TestCase):
             self.assertAlmostEqual(norm, min(1, before), places=3)
 
     def test_images(self):
-        inputs, filters = self.once.Images("inputs"), self.once.Images("first_filters")
+        inputs, filters = self.once.Images("view/inputs"), self.once.Images("view/first_filters")
         self.assertEqual([event.step for event in inputs], [0])
         self.assertEqual([event.step for event in filters], [4, 8, 12])
         for event in (inputs[0], filters[0]):
@@ -213,7 +226,7 @@ class Board(unittest.TestCase):
             time.sleep(0.1)
         self.assertEqual([(step, value) for _, step, value in shown], self.scalars(self.once, "train/loss"))
         self.assertIn("weights/conv1/weight", self.ask(url, "/data/plugin/histograms/tags")[name])
-        self.assertIn("inputs", self.ask(url, "/data/plugin/images/tags")[name])
+        self.assertIn("view/inputs", self.ask(url, "/data/plugin/images/tags")[name])
         self.assertEqual(self.ask(url, f"/data/plugin/text/text?run={name}&tag=job")[0]["step"], 0)
         self.assertTrue(self.ask(url, "/data/plugin/graphs/info")[name]["run_graph"])
         experiment = self.ask(url, "/data/plugin/hparams/experiment", b'{"experimentName": ""}')

@@ -150,6 +150,8 @@ def activation_cases():
     for op in ("gelu", "sigmoid", "silu", "tanh", "softmax", "softplus", "elu"):
         yield image_case(f"{op}: large inputs", [CONV, {"scale": 40.0}, op, *HEAD], learning_rate=0.001)
     yield image_case("gelu: exact, large inputs", [CONV, {"scale": 40.0}, {"gelu": "none"}, *HEAD], learning_rate=0.001)
+    yield image_case("scale: shifted", [CONV, {"scale": {"factor": 0.8, "shift": 0.3}}, "relu", *HEAD],
+                     [{"model.layers.1.scale.shift": 0.3003}])
     yield image_case("scale: negative", [CONV, {"scale": -0.37}, *HEAD], [{"model.layers.1.scale": -0.3701}])
 
 

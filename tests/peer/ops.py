@@ -272,7 +272,7 @@ OPS = {
     "reverse": reverse,
     "rms_norm": rms_norm,
     "rope": rope,
-    "scale": lambda layer, x: layer["factor"] * x,
+    "scale": lambda layer, x: layer["factor"] * x + layer.settings.get("shift", 0),
     "sigmoid": lambda layer, x: torch.sigmoid(x),
     "silu": lambda layer, x: F.silu(x),
     "slice": part,

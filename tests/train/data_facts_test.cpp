@@ -84,6 +84,21 @@ TEST_F(DataFacts, OfAFeatureThatIsNotWhatItsKindPromisesAreRefused) {
   expect_refused(with(kLabel, R"("kind":"label","dtype":"u8","shape":[])"));
 }
 
+TEST_F(DataFacts, StatisticsOfTargetsAreOfTheirNumbers) {
+  const auto of_pair = [&](const std::string& targets) {
+    std::string facts = with(kLabel, R"("kind":"tensor","dtype":"f32","shape":[2])");
+    return facts.insert(1, R"("targets":)" + targets + ",");
+  };
+  const auto found = recalled(of_pair(R"({"label":{"mean":[1,-2.5],"std":[0.5,3]}})")).targets.at("label");
+  EXPECT_EQ(found.mean, (std::vector<double>{1, -2.5}));
+  EXPECT_EQ(found.stddev, (std::vector<double>{0.5, 3}));
+  for (const char* damaged : {R"({"label":{"mean":[1],"std":[0.5,3]}})", R"({"label":{"mean":[1,2],"std":[0.5,0]}})",
+                              R"({"other":{"mean":[1,2],"std":[0.5,1]}})", R"({"image":{"mean":[1,2],"std":[0.5,1]}})",
+                              R"({"label":{"mean":[1,2]}})", R"([{"mean":[1,2],"std":[0.5,1]}])"}) {
+    expect_refused(of_pair(damaged));
+  }
+}
+
 TEST_F(DataFacts, ThatAreNoFactsAreRefused) {
   for (const char* text : {"", "[]", "{}", "{\"format\":1}"}) expect_refused(text);
   expect_refused(facts_.substr(0, facts_.size() / 2));

@@ -87,9 +87,10 @@ class TableLayout {
   TableLayout(const std::vector<TableFile>& files, const SourceOptions& source, const DataSetInfo* like)
       : files_(files), source_(source) {
     if (source.target.empty() && like == nullptr) fail("expected a target, the column to predict; add `target`");
-    for (const auto& name : source.target) (void)column_called(files.front(), name);
-    std::vector<std::string> others = source.target;
-    others.push_back(source.weight);
+    std::vector<std::string> others;
+    if (!source.weight.empty()) others.push_back(source.weight);
+    source_.target = targets(like, others);
+    others.insert(others.begin(), source_.target.begin(), source_.target.end());
     for (auto* names : {&source_.features, &source_.categorical}) *names = columns_like(files.front(), *names, others);
     for (const auto& name : source_.features) {
       if (is_target(name))
@@ -110,6 +111,8 @@ class TableLayout {
 
   std::vector<Column> columns;
   std::vector<std::vector<std::string>> classes;  ///< by target; empty: numbers
+  /// With the names of columns in the place of patterns.
+  [[nodiscard]] const SourceOptions& source() const { return source_; }
   [[nodiscard]] bool apart() const { return source_.targets_apart && source_.target.size() > 1; }
   [[nodiscard]] std::int64_t elements() const {
     std::int64_t sum = 0;
@@ -126,6 +129,21 @@ class TableLayout {
   }
   [[nodiscard]] bool is_categorical(const std::string& name) const {
     return std::find(source_.categorical.begin(), source_.categorical.end(), name) != source_.categorical.end();
+  }
+
+  /// Patterns stand for the columns that they match, of a validation set for those of the training set.
+  [[nodiscard]] std::vector<std::string> targets(const DataSetInfo* like,
+                                                 const std::vector<std::string>& except) const {
+    const auto found = columns_like(files_.front(), source_.target, except);
+    if (like == nullptr || found == source_.target) return found;
+    std::vector<std::string> known;
+    for (std::size_t i = 1; i < like->features.size(); ++i) {
+      const Feature& target = like->features[i];
+      if (target.kind == Feature::Kind::weight) continue;
+      if (!source_.targets_apart) return target.classes.empty() ? found : target.classes;
+      known.push_back(target.name);
+    }
+    return known;
   }
 
   [[nodiscard]] std::vector<std::string> feature_names() const {
@@ -202,14 +220,13 @@ class TableLayout {
   }
 
   const std::vector<TableFile>& files_;
-  SourceOptions source_;  ///< with names in the place of patterns
+  SourceOptions source_;
 };
 
 /// Decodes rows, and notes what is wrong with them.
 class Decoder {
  public:
-  Decoder(const TableLayout& layout, const SourceOptions& source, TableRows& rows)
-      : layout_(layout), source_(source), rows_(rows) {}
+  Decoder(const TableLayout& layout, TableRows& rows) : layout_(layout), source_(layout.source()), rows_(rows) {}
 
   void add(const TableFile& file) {
     std::vector<std::size_t> features, targets;
@@ -327,7 +344,8 @@ class Decoder {
   std::vector<float> values_;
 };
 
-void describe_rows(const TableLayout& layout, const SourceOptions& source, TableRows& rows) {
+void describe_rows(const TableLayout& layout, TableRows& rows) {
+  const SourceOptions& source = layout.source();
   DataSetInfo& info = rows.info;
   info.columns = layout.columns;
   info.features = {{kFeatures, Feature::Kind::columns, {DType::f32, {layout.elements()}}}};
@@ -347,8 +365,9 @@ void describe_rows(const TableLayout& layout, const SourceOptions& source, Table
     info.class_counts.assign(info.class_names.size(), 0);
     for (const auto label : rows.labels) ++info.class_counts[static_cast<std::size_t>(label)];
   } else {
-    const Shape one, several = {std::ssize(source.target)};
-    info.features.push_back({"label", Feature::Kind::tensor, {DType::f32, source.target.size() == 1 ? one : several}});
+    Feature& label = info.features.emplace_back(Feature{"label", Feature::Kind::tensor, {DType::f32, {}}, {}});
+    if (source.target.size() > 1) label.spec.shape = {std::ssize(source.target)};
+    label.classes = source.target;
   }
   if (!rows.weights.empty()) info.features.push_back({kSampleWeight, Feature::Kind::weight, {DType::f32, {}}});
   Sha256 digest;
@@ -358,7 +377,8 @@ void describe_rows(const TableLayout& layout, const SourceOptions& source, Table
   }
   digest.add(fmt::format("{}\n{}\n", fmt::join(source.target, "\n"), fmt::join(info.class_names, "\n")));
   for (const Feature& feature : info.features) {
-    if (!feature.classes.empty()) digest.add(fmt::format("{}\n", fmt::join(feature.classes, "\n")));
+    if (feature.kind == Feature::Kind::label && !feature.classes.empty())
+      digest.add(fmt::format("{}\n", fmt::join(feature.classes, "\n")));
   }
   digest.add(std::as_bytes(std::span(rows.features)));
   digest.add(std::as_bytes(std::span(rows.targets)));
@@ -382,7 +402,7 @@ std::unique_ptr<DataSet> open_table(const SourceOptions& source, const IndexOpti
   TableRows rows;
   rows.info.format = "table";
   rows.info.source = describe(source.paths);
-  Decoder decoder(layout, source, rows);
+  Decoder decoder(layout, rows);
   for (const TableFile& file : files) decoder.add(file);
   judge_bad_samples(source, decoder.faults, samples);
   if (rows.names.empty()) {
@@ -394,7 +414,7 @@ std::unique_ptr<DataSet> open_table(const SourceOptions& source, const IndexOpti
         fmt::format("column '{}': {} {} missing, but none in the training set: taken for its mean, or for no category",
                     column, count, count == 1 ? "value is" : "values are"));
   }
-  describe_rows(layout, source, rows);
+  describe_rows(layout, rows);
   return std::make_unique<Table>(std::move(rows), counter);
 }
 

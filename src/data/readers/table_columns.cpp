@@ -97,7 +97,7 @@ std::vector<std::string> columns_like(const TableFile& file, const std::vector<s
   std::vector<std::string> found;
   for (const std::string& word : words) {
     if (word.find_first_of("*?[") == std::string::npos || among(header, word)) {
-      found.push_back(header[column_called(file, word)]);
+      if (const auto& name = header[column_called(file, word)]; !among(found, name)) found.push_back(name);
       continue;
     }
     const std::size_t before = found.size();
@@ -105,9 +105,9 @@ std::vector<std::string> columns_like(const TableFile& file, const std::vector<s
       if (matches(word, name) && !among(except, name) && !among(found, name)) found.push_back(name);
     }
     if (found.size() == before) {
-      throw Error(ExitCode::data, fmt::format("{}:{}: expected columns that '{}' matches, beside targets and "
-                                              "weight, found {}",
-                                              file.path, file.header.line, word, fmt::join(header, ", ")));
+      throw Error(ExitCode::data,
+                  fmt::format("{}: expected columns that '{}' matches{}{}, found {}", file.header_place(), word,
+                              except.empty() ? "" : ", beside ", fmt::join(except, " and "), fmt::join(header, ", ")));
     }
   }
   return found;

@@ -30,7 +30,7 @@ struct TableFile {
 [[nodiscard]] std::size_t column_called(const TableFile& file, const std::string& name);
 
 /// The columns that words name: a word is a name, or a pattern of names, which stands for all that match, in the
-/// header's order, but for `except`. Throws Error(data) for a word that no column is like.
+/// header's order, but for `except`. Each column is named once. Throws Error(data) for a word that no column is like.
 [[nodiscard]] std::vector<std::string> columns_like(const TableFile& file, const std::vector<std::string>& words,
                                                     const std::vector<std::string>& except);
 

@@ -1,3 +1,6 @@
+#include <utility>
+#include <vector>
+
 #include "ops/activation_case.hpp"
 
 namespace lockstep::ops {
@@ -45,12 +48,20 @@ OpCases make_sub_cases() {
 }
 
 OpCases make_scale_cases() {
+  std::vector<OpCase> cases = activation_cases(Attributes({{"factor", -0.3}}));
+  for (OpCase& shifted : activation_cases(Attributes({{"factor", 1.7}, {"shift", -0.6}}), "shifted_")) {
+    if (!shifted.benchmark) cases.push_back(std::move(shifted));
+  }
   return {"scale",
           [](const ReferenceCall& call) {
-            const auto factor = static_cast<double>(static_cast<float>(call.attributes.number("factor")));
-            return elementwise_reference(call, [factor](double x) { return factor * x; });
+            const auto number = [&](const char* name) {
+              return call.attributes.has(name) ? static_cast<double>(static_cast<float>(call.attributes.number(name)))
+                                               : 0;
+            };
+            const double factor = number("factor"), shift = number("shift");
+            return elementwise_reference(call, [=](double x) { return factor * x + shift; });
           },
-          activation_cases(Attributes({{"factor", -0.3}}))};
+          std::move(cases)};
 }
 
 }  // namespace lockstep::ops

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ops/activations/activations_grid.hpp"
+#include "ops/arithmetic/scale.hpp"
 #include "ops/elementwise_grid.hpp"
 
 namespace lockstep::ops {
@@ -113,26 +114,31 @@ template <class T>
 struct ScaleFunctor {
   const T* x;
   T* y;
-  float factor;
-  LOCKSTEP_HOST_DEVICE float value(std::int64_t i) const { return factor * x[i]; }
+  float factor, shift;
+  /// A shift of 0 would make 0 of -0.
+  LOCKSTEP_HOST_DEVICE float value(std::int64_t i) const {
+    const float product = factor * x[i];
+    return shift == 0 ? product : product + shift;
+  }
   LOCKSTEP_HOST_DEVICE void store(std::int64_t i, float value) const { y[i] = value; }
 };
 
 template <class Grid, class T>
 class ScaleGrid final : public Kernel {
  public:
-  ScaleGrid(double factor, std::int64_t n) : factor_(static_cast<float>(factor)), n_(n) {}
+  ScaleGrid(const Attributes& attributes, std::int64_t n)
+      : factor_(static_cast<float>(attributes.number("factor"))), shift_(shift_of(attributes)), n_(n) {}
 
   void forward(const ForwardCall& call) override {
-    Grid::each(stream_of(call), n_, ScaleFunctor<T>{input<T>(call), output<T>(call), factor_});
+    Grid::each(stream_of(call), n_, ScaleFunctor<T>{input<T>(call), output<T>(call), factor_, shift_});
   }
   void backward(const BackwardCall& call) override {
     T* dx = input_gradient<T>(call);
-    if (dx != nullptr) Grid::each(stream_of(call), n_, ScaleFunctor<T>{output_gradient<T>(call), dx, factor_});
+    if (dx != nullptr) Grid::each(stream_of(call), n_, ScaleFunctor<T>{output_gradient<T>(call), dx, factor_, 0});
   }
 
  private:
-  float factor_;
+  float factor_, shift_;
   std::int64_t n_;
 };
 
@@ -153,7 +159,7 @@ class SubGrid final : public Kernel {
     for (const std::size_t side : {std::size_t{0}, std::size_t{1}}) {
       T* dx = input_gradient<T>(call, side);
       const float sign = side == 0 ? 1 : -1;
-      if (dx != nullptr) Grid::each(stream_of(call), n_, ScaleFunctor<T>{output_gradient<T>(call), dx, sign});
+      if (dx != nullptr) Grid::each(stream_of(call), n_, ScaleFunctor<T>{output_gradient<T>(call), dx, sign, 0});
     }
   }
 
@@ -171,7 +177,7 @@ std::unique_ptr<Kernel> make_sub_grid(const KernelRequest& request) {
 template <class Grid>
 std::unique_ptr<Kernel> make_scale_grid(const KernelRequest& request) {
   return make_for_elements(request, [&]<class T>(T /*element*/) {
-    return std::make_unique<ScaleGrid<Grid, T>>(request.attributes->number("factor"), request.outputs[0].elements());
+    return std::make_unique<ScaleGrid<Grid, T>>(*request.attributes, request.outputs[0].elements());
   });
 }
 

@@ -1,3 +1,4 @@
+#include "ops/arithmetic/scale.hpp"
 #include "ops/onnx_scope.hpp"
 
 namespace lockstep::ops {
@@ -31,7 +32,9 @@ void mul_to_onnx(OnnxScope& scope) {
 void scale_to_onnx(OnnxScope& scope) {
   const Layout layout = scope.layout();
   const auto factor = static_cast<float>(scope.attributes().number("factor"));
-  scope.result(scope.add("Mul", {scope.input(0, layout), scope.number(factor)}), layout);
+  std::string y = scope.add("Mul", {scope.input(0, layout), scope.number(factor)});
+  if (const float shift = shift_of(scope.attributes()); shift != 0) y = scope.add("Add", {y, scope.number(shift)});
+  scope.result(y, layout);
 }
 
 }  // namespace lockstep::ops

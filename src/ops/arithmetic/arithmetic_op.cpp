@@ -1,6 +1,7 @@
 // add and mul: sum and product of two or more tensors of the same shape, from left to right. sub: a difference. scale:
-// factor * x, for example to scale a network's scores before the softmax (its inverse is the temperature of Hinton,
-// Vinyals and Dean, 2015); this scales the gradients of earlier layers without changing their learning rate.
+// factor * x + shift, for example to scale a network's scores before the softmax (the factor's inverse is the
+// temperature of Hinton, Vinyals and Dean, 2015); this scales the gradients of earlier layers without changing their
+// learning rate.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -11,6 +12,7 @@
 #include "core/vectorize.hpp"
 #include "device/cpu/add.hpp"
 #include "lockstep/error.hpp"
+#include "ops/arithmetic/scale.hpp"
 #include "ops/elementwise.hpp"
 #include "ops/vectors.hpp"
 
@@ -37,10 +39,12 @@ Signature infer_of_one_shape(const std::string& op, std::span<const TensorSpec> 
 }
 
 Signature infer_scale(const Attributes& attributes, std::span<const TensorSpec> inputs) {
-  const double factor = attributes.number("factor");
-  const auto rounded = static_cast<float>(factor);
-  if (!std::isfinite(rounded) || (rounded == 0 && factor != 0)) {
-    throw Error(ExitCode::configuration, fmt::format("scale: expected a factor that fp32 can hold, found {}", factor));
+  for (const char* name : {"factor", "shift"}) {
+    const double number = attributes.has(name) ? attributes.number(name) : 0;
+    const auto rounded = static_cast<float>(number);
+    if (std::isfinite(rounded) && (rounded != 0 || number == 0)) continue;
+    throw Error(ExitCode::configuration,
+                fmt::format("scale: expected a {} that fp32 can hold, found {}", name, number));
   }
   return same_floats("scale", inputs[0]);
 }
@@ -58,6 +62,10 @@ LOCKSTEP_VECTORIZED void add_relu_gradient(const float* y, const float* dy, floa
 
 LOCKSTEP_VECTORIZED void scale_by(float factor, const float* x, float* y, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) y[i] = factor * x[i];
+}
+
+LOCKSTEP_VECTORIZED void scale_and_shift(float factor, float shift, const float* x, float* y, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i) y[i] = factor * x[i] + shift;
 }
 
 class AddCpu final : public Kernel {
@@ -139,15 +147,21 @@ class MulCpu final : public Kernel {
 class ScaleCpu final : public Kernel {
  public:
   explicit ScaleCpu(const KernelRequest& request)
-      : factor_(static_cast<float>(request.attributes->number("factor"))), n_(request.outputs[0].elements()) {}
+      : factor_(static_cast<float>(request.attributes->number("factor"))),
+        shift_(shift_of(*request.attributes)),
+        n_(request.outputs[0].elements()) {}
 
-  void forward(const ForwardCall& call) override { scale_by(factor_, input(call), output(call), n_); }
+  /// A shift of 0 would make 0 of -0.
+  void forward(const ForwardCall& call) override {
+    if (shift_ == 0) return scale_by(factor_, input(call), output(call), n_);
+    scale_and_shift(factor_, shift_, input(call), output(call), n_);
+  }
   void backward(const BackwardCall& call) override {
     if (input_gradient(call) != nullptr) scale_by(factor_, output_gradient(call), input_gradient(call), n_);
   }
 
  private:
-  float factor_;
+  float factor_, shift_;
   std::int64_t n_;
 };
 
@@ -203,12 +217,14 @@ OpDef make_mul() {
 OpDef make_scale() {
   OpDef op;
   op.name = "scale";
-  op.doc = "a constant times x";
-  op.attributes = {{.name = "factor", .kind = AttributeKind::number, .doc = "the constant"}};
+  op.doc = "a constant times x, and another added";
+  op.attributes = {
+      {.name = "factor", .kind = AttributeKind::number, .doc = "the constant"},
+      {.name = "shift", .kind = AttributeKind::number, .doc = "what is added to the product", .optional = true}};
   op.shorthand = "factor";
   op.in_place = {.forward = true, .over_gradient = true};
   op.infer = infer_scale;
-  op.cost = elementwise_cost<1, 1>;
+  op.cost = elementwise_cost<2, 1>;
   op.kernels[DeviceKind::cpu] = kernel_of<ScaleCpu>;
   return op;
 }
