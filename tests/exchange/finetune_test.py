@@ -96,21 +96,36 @@ class FineTuning(WithProgram):
 
     # Of random weights, and with the statistics of few samples, a training is chaotic: at a rate of 0.001 PyTorch differs by
     # 2e-2 from itself after weights have changed by 1e-7 of themselves, at 2e-5 by 6e-5.
-    def torchvision(self, name, module, model):
+    def torchvision(self, name, module, model, rate):
         save_file(module.state_dict(), self.folder / f"{name}.safetensors")
         (self.folder / f"{name}.json").write_text(json.dumps({"job": {
             "model": model, "initialize": f"{name}.safetensors", "optimizer": {"sgd": {"momentum": 0.9}},
-            "learning_rate": 0.00001, "metrics": []}}))
+            "learning_rate": rate, "metrics": []}}))
         here = self.losses_here(f"{name}.json", "images")
         self.assertEqual(here, self.losses_here(f"{name}.json", "images", "--ranks=2"))
-        optimizer = torch.optim.SGD(module.train().parameters(), 0.00001, momentum=0.9)
+        optimizer = torch.optim.SGD(module.train().parameters(), rate, momentum=0.9)
         self.assert_same(here, self.losses_there(module, "images", optimizer))
 
-    def test_resnet18(self):
+    def resnet(self, depth, rate):
         torch.manual_seed(5)
-        module = torchvision.models.resnet18(num_classes=10)
+        module = getattr(torchvision.models, f"resnet{depth}")(num_classes=10)
         module.conv1 = torch.nn.Conv2d(1, 64, 7, 2, 3, bias=False)
-        self.torchvision("resnet18", module, {"resnet": 18})
+        self.torchvision(f"resnet{depth}", module, {"resnet": depth}, rate)
+
+    def test_resnet18(self):
+        self.resnet(18, 1e-5)
+
+    def test_resnet34(self):
+        self.resnet(34, 1e-5)
+
+    def test_resnet50(self):
+        self.resnet(50, 1e-5)
+
+    def test_mobilenet_v2(self):
+        torch.manual_seed(6)
+        module = torchvision.models.mobilenet_v2(num_classes=10, dropout=0)
+        module.features[0][0] = torch.nn.Conv2d(1, 32, 3, 2, 1, bias=False)
+        self.torchvision("mobilenet_v2", module, {"mobilenet": {"width": 1, "dropout": 0}}, 1e-5)
 
     def test_gpt2(self):
         torch.manual_seed(1)
