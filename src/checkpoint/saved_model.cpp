@@ -94,9 +94,8 @@ void add_shapes(const exec::TensorBlock& block, std::vector<NamedShape>& shapes)
 
 /// Whether the file has none of the model's LoRA matrices, which then begin as usual.
 bool lacks_adapters(const WeightsFile& file, const std::vector<NamedShape>& model) {
-  return std::none_of(model.begin(), model.end(), [&](const NamedShape& tensor) {
-    return is_adapter(tensor.name) && file.has_tensor(tensor.name);
-  });
+  return std::none_of(model.begin(), model.end(),
+                      [&](const NamedShape& tensor) { return is_adapter(tensor.name) && file.has_part(tensor.name); });
 }
 
 void fill(const WeightsFile& file, SavedModel& model) {

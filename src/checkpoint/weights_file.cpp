@@ -23,6 +23,10 @@ WeightNames writer_of(const SafetensorsFile& file) {
   return found->second == "pt" ? WeightNames::torch : WeightNames::automatic;
 }
 
+constexpr const char* kMerge =
+    "since queries, keys and values are one layer here; merge the adapter into its model with PEFT (merge_and_unload) "
+    "and begin from that";
+
 /// Turns weights [in, out] into [out, in].
 std::vector<float> transpose(const std::vector<float>& in, std::int64_t rows, std::int64_t columns) {
   std::vector<float> out(in.size());
@@ -108,6 +112,19 @@ bool WeightsFile::has_all(const ForeignTensor& tensor) const {
   return std::all_of(tensor.names.begin(), tensor.names.end(), [&](const std::string& name) { return has(name); });
 }
 
+bool WeightsFile::has_part(const std::string& tensor) const {
+  const ForeignTensor theirs = in_file(tensor);
+  return std::any_of(theirs.names.begin(), theirs.names.end(), [&](const std::string& name) { return has(name); });
+}
+
+/// What an adapter lacks that is there for some of the layers that are one here; empty: there is none of it.
+std::string WeightsFile::gap(const ForeignTensor& theirs) const {
+  const std::string *there = nullptr, *lacks = nullptr;
+  for (const std::string& name : theirs.names) (has(name) ? there : lacks) = &name;
+  if (there == nullptr || lacks == nullptr || !there->starts_with(kPeftPrefix)) return "";
+  return fmt::format("tensor '{}': expected '{}' beside it, {}", *there, *lacks, kMerge);
+}
+
 /// What keeps tensors that should be alike from being one of the model's; empty: nothing.
 std::string WeightsFile::difference(const ForeignTensor& theirs, const Shape& shape) const {
   std::vector<float> first(static_cast<std::size_t>(elements(shape))), other(first.size());
@@ -115,10 +132,8 @@ std::string WeightsFile::difference(const ForeignTensor& theirs, const Shape& sh
   for (std::size_t i = 1; i < theirs.names.size(); ++i) {
     file_.copy(theirs.names[i], shape, other);
     if (other == first) continue;
-    return fmt::format(
-        "tensors '{}' and '{}': expected the same values, since queries, keys and values are one layer "
-        "here; merge the adapter into its model with PEFT (merge_and_unload) and begin from that",
-        theirs.names.front(), theirs.names[i]);
+    return fmt::format("tensors '{}' and '{}': expected the same values, {}", theirs.names.front(), theirs.names[i],
+                       kMerge);
   }
   return "";
 }
@@ -128,13 +143,13 @@ void WeightsFile::require(const std::vector<NamedShape>& tensors) const {
   std::set<std::string> used;
   for (const auto& [name, shape] : tensors) {
     const ForeignTensor theirs = in_file(name);
-    if (!has_all(theirs)) {
+    used.insert(theirs.names.begin(), theirs.names.end());
+    std::string problem = gap(theirs);
+    if (problem.empty() && !has_all(theirs)) {
       fit.missing.push_back({name, shape});
       continue;
     }
-    std::string problem;
     for (const std::string& part : theirs.names) {
-      used.insert(part);
       if (problem.empty()) problem = file_.problem(part, theirs.shape_there(shape));
     }
     if (problem.empty() && theirs.alike) problem = difference(theirs, shape);

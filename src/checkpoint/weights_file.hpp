@@ -36,8 +36,8 @@ class WeightsFile {
   /// Copies elements of a required tensor, in the model's order, from `first` on until `out` is full.
   void copy(const std::string& tensor, const Shape& shape, std::span<float> out, std::int64_t first = 0) const;
 
-  /// Whether the file has one of the model's tensors.
-  [[nodiscard]] bool has_tensor(const std::string& tensor) const { return has_all(in_file(tensor)); }
+  /// Whether the file has one of the model's tensors, or a part of it.
+  [[nodiscard]] bool has_part(const std::string& tensor) const;
 
  private:
   [[nodiscard]] ForeignTensor in_file(const std::string& tensor) const;
@@ -47,6 +47,7 @@ class WeightsFile {
   void require_order(const std::string& tensor) const;
   [[nodiscard]] bool has(const std::string& name) const { return file_.tensors().contains(name); }
   [[nodiscard]] bool has_all(const ForeignTensor& tensor) const;
+  [[nodiscard]] std::string gap(const ForeignTensor& theirs) const;
   [[nodiscard]] std::string difference(const ForeignTensor& theirs, const Shape& shape) const;
 
   SafetensorsFile file_;

@@ -50,10 +50,9 @@ Is<InitializeOptions> initialize_section() {
       .field(
           "names", &Options::names, choice<WeightNames>(),
           "whose names and order of elements the file has; torch: a linear layer behind a flatten has its columns in "
-          "the order channel, height, width, and running_var is read as running_variance; torchvision: the names of "
-          "its ResNet or MobileNetV2; huggingface: those of its GPT-2, Llama, BERT or ViT; auto: as the file's names "
-          "and "
-          "metadata (format: lockstep or pt) say, and refused where the order matters and nobody says")
+          "the order channel, height, width, and names of its norms and recurrent layers are known; torchvision: "
+          "the names of its ResNet or MobileNetV2; huggingface: those of its GPT-2, Llama, BERT or ViT; auto: as the "
+          "file's names and metadata (format: lockstep or pt) say, and refused where the order matters and nobody says")
       .field("map", &Options::map, map_of<std::string>(text(), "names"),
              "other names in the file, by the model's: {head.*: fc.*}; a * at the end of both is what is left")
       .shorthand("from");

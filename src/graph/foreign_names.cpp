@@ -266,10 +266,16 @@ const ForeignModel* foreign_model(WeightNames library, const Graph& graph) {
 }
 
 std::string torch_name(std::string_view ours) {
-  constexpr std::string_view kOurs = "running_variance";
-  std::string name(ours);
-  if (ours.ends_with(kOurs)) name.replace(name.size() - kOurs.size(), kOurs.size(), "running_var");
-  return name;
+  constexpr std::array<std::string_view, 4> kRecurrent{"weight_ih", "weight_hh", "bias_ih", "bias_hh"};
+  const std::size_t begin = ours.rfind('.') + 1;  // 0 without a layer
+  const std::string_view layer = ours.substr(0, begin), tensor = ours.substr(begin);
+  if (tensor == "running_variance") return fmt::format("{}running_var", layer);
+  if (std::find(kRecurrent.begin(), kRecurrent.end(), tensor) == kRecurrent.end()) return std::string(ours);
+  const auto module = [&](std::string_view direction) { return layer.substr(0, layer.size() - direction.size() + 1); };
+  constexpr std::string_view kForwards = ".forwards.", kBackwards = ".backwards.";
+  if (layer.ends_with(kForwards)) return fmt::format("{}{}_l0", module(kForwards), tensor);
+  if (layer.ends_with(kBackwards)) return fmt::format("{}{}_l0_reverse", module(kBackwards), tensor);
+  return fmt::format("{}{}_l0", layer, tensor);
 }
 
 }  // namespace lockstep

@@ -64,7 +64,8 @@ class ForeignModel {
 /// What PEFT puts before the names of a model that it adapts.
 inline constexpr std::string_view kPeftPrefix = "base_model.model.";
 
-/// PyTorch's name of a tensor of a layer that both have: a running variance is called running_var.
+/// PyTorch's name of a tensor of a layer that both have: a running variance is called running_var, those of lstm and
+/// gru are of the module's layer 0 ("rnn.weight_ih_l0"), whose second direction has "_reverse" behind them.
 [[nodiscard]] std::string torch_name(std::string_view ours);
 
 }  // namespace lockstep

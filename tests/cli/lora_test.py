@@ -10,6 +10,7 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "python"))
 from lockstep_reader import open_weights  # noqa: E402  pylint: disable=wrong-import-position
+from weights_test import read, write  # noqa: E402  pylint: disable=wrong-import-position
 
 PROGRAM = os.environ["LOCKSTEP"]
 JOB = """
@@ -201,6 +202,52 @@ class Peft(WithFolder):
             with self.subTest(lora=lora, start=start):
                 self.run_program("train", "job.yaml", f"run_directory=other{number}", lora, start)
                 self.assertEqual(self.refusal("checkpoint", "export", f"other{number}", "out", "--to", "peft", code=64), message)
+
+
+BERT = """
+job:
+  model: {bert: {layers: 1, heads: 2, width: 8, types: 2}}
+  data: {train: {texts: {path: texts.csv, tokenizer: characters, context: 8}}, validation: {fraction: 0.2}}
+  batch_size: 8
+  shards: 2
+  steps: 1
+"""
+OF_BERT = "model.lora={rank: 2, alpha: 2, layers: ['block*.qkv']}"
+
+
+class PeftOfBert(WithFolder):
+    """Adapters of queries, keys and values, which PEFT has one by one."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        (cls.folder / "texts.csv").write_text("text,label\n" + "".join(f"{'ab' * (i % 3 + 1)},{'xy'[i % 2]}\n" for i in range(20)))
+        (cls.folder / "job.yaml").write_text(BERT)
+        cls.run_program("train", "job.yaml", "run_directory=base")
+        cls.run_program("checkpoint", "export", "base", "hf", "--to", "huggingface")
+        cls.run_program("train", "job.yaml", "run_directory=tuned", "initialize=hf", OF_BERT)
+        cls.run_program("checkpoint", "export", "tuned", "adapter", "--to", "peft")
+
+    def refusal(self, tensors):
+        write(self.folder / "adapter/adapter_model.safetensors", tensors)
+        return self.run_program("check", "job.yaml", "initialize=adapter", OF_BERT, code=65).stderr
+
+    def test_of_an_a_each_and_of_some_only(self):
+        _, tensors = read(self.folder / "adapter/adapter_model.safetensors")
+        count = self.run_program("check", "job.yaml", "initialize=adapter", OF_BERT).stdout
+        self.assertIn("\n23 tensors come from adapter, 0 begin as usual\n", count)
+        names = "base_model.model.bert.encoder.layer.0.attention.self.{}.lora_{}.weight".format
+        why = ("since queries, keys and values are one layer here; merge the adapter into its model with PEFT "
+               "(merge_and_unload) and begin from that\n")
+        found = "lockstep: hf/model.safetensors: expected 23 tensors of the model, found {} that fit\n"
+        last = "  initialize.only takes some of the parameters\n"
+        tensors[names("value", "A")][1][0] += 1
+        self.assertEqual(self.refusal(tensors), found.format(22) + f"  tensors '{names('query', 'A')}' and "
+                         f"'{names('value', 'A')}': expected the same values, {why}{last}")
+        for kind in "AB":
+            del tensors[names("key", kind)]
+        self.assertEqual(self.refusal(tensors), found.format(21) + "".join(
+            f"  tensor '{names('value', kind)}': expected '{names('key', kind)}' beside it, {why}" for kind in "AB") + last)
 
 
 if __name__ == "__main__":

@@ -75,6 +75,14 @@ def as_torch(tensors):
         theirs[name.replace("running_variance", "running_var")] = (shape, values)
     return theirs
 
+RECURRENT = """
+      - {reshape: [28, 28]}
+      - {lstm: {features: 3, bidirectional: true}, name: rnn}
+      - {gru: {features: 2, bias: false}, name: rnn2}
+      - flatten
+      - {linear: {features: 10}, name: head}
+"""
+
 
 class Weights(unittest.TestCase):
     @classmethod
@@ -94,9 +102,9 @@ class Weights(unittest.TestCase):
         assert done.returncode == code, f"{words}: {done.returncode}\n{done.stdout}\n{done.stderr}"
         return done
 
-    def from_file(self, file, *words):
+    def from_file(self, file, *words, job="job.yaml"):
         """The start event of a run initialized from a file, and its hash after two steps on two ranks."""
-        lines = self.run_program("train", "job.yaml", "--log", "json", "--ranks", "2", "checkpoint=never",
+        lines = self.run_program("train", job, "--log", "json", "--ranks", "2", "checkpoint=never",
                                  f"initialize.from={file}", *words).stdout.splitlines()
         return json.loads(lines[0]), json.loads(lines[-1])["parameters_sha256"]
 
@@ -191,6 +199,28 @@ class Weights(unittest.TestCase):
                                  "initialize.names=torchvision", code=78).stderr
         self.assertIn("initialize.names: expected a model that torchvision has, too (resnet, mobilenet; gpt, llama, bert with "
                       "types, vit with pool: token), found another one; set initialize.map\n", error)
+
+    def test_recurrent_layers_are_modules_of_pytorch(self):
+        job = JOB[:JOB.index("      - {conv")] + RECURRENT.strip("\n") + JOB[JOB.index("\n  data:"):]
+        (self.folder / "recurrent.yaml").write_text(job)
+        self.run_program("train", "recurrent.yaml", "run_directory=recurrent")
+        for to in ("lockstep", "torch"):
+            self.run_program("checkpoint", "export", "recurrent", f"recurrent-{to}.safetensors", "--to", to)
+        ours, theirs = (read(self.folder / f"recurrent-{to}.safetensors")[1] for to in ("lockstep", "torch"))
+        kinds = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+        names = {f"rnn.{direction}.{kind}": f"rnn.{kind}_l0{behind}" for kind in kinds
+                 for direction, behind in (("forwards", ""), ("backwards", "_reverse"))}
+        names |= {f"rnn2.{kind}": f"rnn2.{kind}_l0" for kind in kinds[:2]}
+        self.assertEqual({names.get(name, name): values for name, values in ours.items()}, theirs)
+        # As torch.nn.LSTM(num_layers=2) would call the second layer.
+        theirs["rnn.weight_hh_l1"] = theirs.pop("rnn2.weight_hh_l0")
+        write(self.folder / "layers.safetensors", theirs, {"format": "pt"})
+        _, expected = self.from_file("recurrent-lockstep.safetensors", job="recurrent.yaml")
+        for file, *words in (("recurrent-torch.safetensors",),
+                             ("layers.safetensors", "initialize.map={rnn2.weight_hh: rnn.weight_hh_l1}")):
+            start, found = self.from_file(file, *words, job="recurrent.yaml")
+            self.assertEqual(start["initialized"], f"12 tensors of {file}, in PyTorch's order")
+            self.assertEqual(found, expected)
 
     def test_a_run_is_taken_like_a_file(self):
         expected = self.from_file("model.safetensors")[1]

@@ -36,6 +36,18 @@ def tensors_of(module):
     return {name: value for name, value in module.state_dict().items() if not name.endswith("num_batches_tracked")}
 
 
+class Recurrent(torch.nn.Module):
+    """torch.nn.LSTM or GRU over the rows of an image, and a linear layer of all its outputs."""
+
+    def __init__(self, layer):
+        super().__init__()
+        self.rnn = layer
+        self.head = torch.nn.Linear(28 * layer.hidden_size * (1 + layer.bidirectional), 10)
+
+    def forward(self, image):
+        return self.head(self.rnn(image[:, 0])[0].flatten(1))
+
+
 class Torch(WithProgram):
     def logits(self, module, made):
         tensor, = (tensor for name, tensor in made["inputs"].items() if name != "length")
@@ -52,11 +64,11 @@ class Torch(WithProgram):
             found = module(values, *more)
         return (found.logits if hasattr(found, "logits") else found).numpy()
 
-    def assert_same(self, module, made):
+    def assert_same(self, module, made, tolerance=1e-4):
         found = self.logits(module, made)
         expected = numpy.array(made["predictions"]["values"], numpy.float32).reshape(found.shape)
         self.assertGreater(numpy.abs(expected).max(), 1e-3)
-        numpy.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+        numpy.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance)
 
     def assert_same_bits(self, run, file):
         """The weights of an export are the run's own when they are read again."""
@@ -104,6 +116,29 @@ class Torch(WithProgram):
                 self.run_program("checkpoint", "export", f"{name}-run", f"{name}.safetensors", "--to", "torch")
                 self.assert_same(self.beside(name), self.predictions(f"{name}-run"))
                 self.assert_same_bits(f"{name}-run", f"{name}.safetensors")
+
+    def test_recurrent_layers(self):
+        for name, layer in (("lstm", torch.nn.LSTM), ("gru", torch.nn.GRU)):
+            for both, bias in ((False, True), (True, True), (True, False)):
+                with self.subTest(layer=name, bidirectional=both, bias=bias):
+                    torch.manual_seed(11)
+                    module = Recurrent(layer(28, 9, bias=bias, batch_first=True, bidirectional=both)).eval()
+                    run = f"{name}-{both}-{bias}"
+                    job = image_job({"layers": [
+                        {"reshape": [28, 28]}, {name: {"features": 9, "bias": bias, "bidirectional": both}, "name": "rnn"},
+                        "flatten", {"linear": 10, "name": "head"}]})
+                    job["data"]["normalize"] = "never"
+                    save_file(module.state_dict(), self.folder / "theirs.safetensors", {"format": "pt"})
+                    start, _ = self.train(run, job, "initialize.from=theirs.safetensors")
+                    self.assertEqual(start["initialized"],
+                                     f"{len(module.state_dict())} tensors of theirs.safetensors, in PyTorch's order")
+                    self.assert_same(module, self.predictions(run, "theirs.safetensors"), 1e-5)
+                    self.run_program("checkpoint", "export", run, f"{run}.safetensors", "--to", "torch")
+                    self.assert_same_bits(run, f"{run}.safetensors")
+                    before = self.logits(module, self.predictions(run))
+                    module.load_state_dict(load_file(self.folder / f"{run}.safetensors"))
+                    self.assertGreater(numpy.abs(before - self.logits(module, self.predictions(run))).max(), 1e-3)
+                    self.assert_same(module, self.predictions(run), 1e-5)
 
     def huggingface(self, name, job, module):
         module.eval()
@@ -185,6 +220,40 @@ class Torch(WithProgram):
         start, _ = self.train("lora-bert-again", job | {"steps": 1, "optimizer": "sgd", "learning_rate": 1e-12})
         self.assertNotIn("as usual", start["initialized"])
         self.assert_same(adapted.base_model.model, self.predictions("lora-bert-again"))
+
+    def test_separate_adapters_of_queries_keys_and_values_are_refused(self):
+        bert = transformers.BertForSequenceClassification(transformers.BertConfig(
+            vocab_size=17, hidden_size=32, num_hidden_layers=1, num_attention_heads=2, intermediate_size=80,
+            max_position_embeddings=20, pad_token_id=None, num_labels=3))
+        vit = transformers.ViTForImageClassification(transformers.ViTConfig(
+            hidden_size=32, num_hidden_layers=1, num_attention_heads=2, intermediate_size=80, image_size=28, patch_size=4,
+            num_channels=1, num_labels=10))
+        size = {"layers": 1, "heads": 2, "width": 32, "hidden": 80}
+        lora = {"lora": {"rank": 4, "alpha": 8, "layers": ["block*.qkv"]}}
+        why = ("since queries, keys and values are one layer here; merge the adapter into its model with PEFT "
+               "(merge_and_unload) and begin from that\n")
+        for name, module, job, layer in (
+                ("bert", bert, texts_job({"bert": {**size, "positions": 20, "types": 2, "vocabulary": 17}} | lora),
+                 "bert.encoder.layer.0.attention.self"),
+                ("vit", vit, image_job({"vit": {**size, "pool": "token", "epsilon": 1e-12}} | lora),
+                 "vit.encoder.layer.0.attention.attention")):
+            module.save_pretrained(self.folder / f"{name}-base")
+            query, key = (f"base_model.model.{layer}.{part}.lora_{{}}.weight".format for part in ("query", "key"))
+            for parts, said in (
+                    (["query", "key", "value"],
+                     f"  tensors '{query('A')}' and '{key('A')}': expected the same values, {why}"),
+                    (["query", "value"], "".join(f"  tensor '{query(kind).replace('query', 'value')}': expected "
+                                                 f"'{key(kind)}' beside it, {why}" for kind in "AB"))):
+                with self.subTest(model=name, parts=parts):
+                    adapted = peft.get_peft_model(copy.deepcopy(module), peft.LoraConfig(r=4, lora_alpha=8, target_modules=parts))
+                    adapted.peft_config["default"].base_model_name_or_path = f"{name}-base"
+                    adapted.save_pretrained(self.folder / f"{name}-adapter")
+                    (self.folder / f"{name}.json").write_text(json.dumps({"job": {**job, "initialize": f"{name}-adapter"}}))
+                    error = self.run_program("check", f"{name}.json", code=65).stderr
+                    head, rest = error.split("\n", 1)
+                    self.assertRegex(head, rf"^lockstep: {name}-base/model.safetensors: expected \d+ tensors of the model, "
+                                     r"found \d+ that fit$")
+                    self.assertEqual(rest, f"{said}  initialize.only takes some of the parameters\n")
 
     def test_gpt2(self):
         torch.manual_seed(2)

@@ -123,6 +123,15 @@ TEST(ForeignNames, AModelIsOneOfWhichAllTensorsAreKnown) {
 TEST(ForeignNames, OfTorchForLayersOfBoth) {
   EXPECT_EQ(torch_name("norm.running_variance"), "norm.running_var");
   EXPECT_EQ(torch_name("norm.running_mean"), "norm.running_mean");
+  EXPECT_EQ(torch_name("running_variance"), "running_var");
+}
+
+TEST(ForeignNames, DirectionsOfALayerAreOneModuleOfTorch) {
+  EXPECT_EQ(torch_name("lstm1.weight_ih"), "lstm1.weight_ih_l0");
+  EXPECT_EQ(torch_name("a.rnn.forwards.bias_hh"), "a.rnn.bias_hh_l0");
+  EXPECT_EQ(torch_name("rnn.backwards.weight_hh"), "rnn.weight_hh_l0_reverse");
+  EXPECT_EQ(torch_name("backwards.bias_ih"), "backwards.bias_ih_l0");
+  EXPECT_EQ(torch_name("rnn.backwards.weight"), "rnn.backwards.weight");
 }
 
 }  // namespace lockstep

@@ -34,7 +34,7 @@ std::optional<ValueId> both_directions(const std::string& op, GraphBuilder& buil
     with_lengths[0] = x;
     return builder.apply("reverse", with_lengths, {}, name + part);
   };
-  // Not ".forward": exported to PyTorch, a module has no part of that name.
+  // In PyTorch both are one module's (torch_name() of graph/foreign_names.hpp).
   const ValueId forward = builder.apply(op, {inputs[0]}, attributes, name + ".forwards");
   const ValueId backward = builder.apply(op, {reversed(inputs[0], ".reversed")}, attributes, name + ".backwards");
   return builder.apply("concat", {forward, reversed(backward, ".restored")}, {}, name);
