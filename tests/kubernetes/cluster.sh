@@ -7,13 +7,13 @@
 #   tests/kubernetes/cluster.sh lose NUMBER    the power of a node fails
 #   tests/kubernetes/cluster.sh revive NUMBER  it is back, without the containers that it had
 #   tests/kubernetes/cluster.sh judge          what pods send first, to pods or to this machine, waits in netfilter's
-#                                              queue 77 (78 with LAB=1) for a verdict
+#                                              queue 77 + $LAB for a verdict
 #   tests/kubernetes/cluster.sh pass           it does not any more
 #   tests/kubernetes/cluster.sh down           leaves nothing behind
 #
 # BIN holds the programs (tools/build.sh kubernetes). All state is in $CLUSTER, a tmpfs (default /run/lockstep-cluster):
-# admin.kubeconfig, log/, and per node a folder. NODES (2), PORT (6443) and the 4 ports after it must be free. With LAB=1
-# it is a second cluster beside the first, with a network, ports and a folder (/run/lockstep-cluster1) of its own.
+# admin.kubeconfig, log/, and per node a folder. NODES (2), PORT (6443) and the 4 ports after it must be free. LAB=1, 2
+# and so on is another cluster beside the first, with a network, ports and a folder (/run/lockstep-cluster1) of its own.
 set -euo pipefail
 cd "$(dirname "$0")"
 LAB=${LAB:-}

@@ -1,6 +1,6 @@
 # The chart and Kubernetes. What needs no program but lockstep itself is part of `make test`; the others build theirs:
-# those of the chart Helm, the others Kubernetes too. Two clusters with nodes may
-# be beside each other: tests with LAB 0 take turns, and so do those with LAB 1.
+# those of the chart Helm, the others Kubernetes too. Three clusters with nodes may be beside each other: tests with the
+# same LAB take turns.
 function(lockstep_kubernetes_test NAME FILE)
   cmake_parse_arguments(TEST "" "LABEL;LAB" "" ${ARGN})
   if(NOT TEST_LABEL)
@@ -25,10 +25,10 @@ lockstep_kubernetes_test(backoff backoff_test.py)
 lockstep_kubernetes_test(gang gang_test.py)
 lockstep_kubernetes_test(entrypoint entrypoint_test.py)
 lockstep_kubernetes_test(cluster cluster_test.py LAB 0)
-lockstep_kubernetes_test(claims claims_cluster_test.py LAB 0)
+lockstep_kubernetes_test(claims claims_cluster_test.py LAB 2)
 lockstep_kubernetes_test(lab lab_test.py LAB 1)
 lockstep_kubernetes_test(sweep sweep_cluster_test.py LAB 1)
 lockstep_kubernetes_test(teams teams_cluster_test.py LAB 1)
-lockstep_kubernetes_test(store store_cluster_test.py LAB 1)
-lockstep_kubernetes_test(network network_cluster_test.py LAB 1)
+lockstep_kubernetes_test(store store_cluster_test.py LAB 2)
+lockstep_kubernetes_test(network network_cluster_test.py LAB 2)
 lockstep_kubernetes_test(metrics metrics_cluster_test.py LAB 1)
