@@ -12,8 +12,8 @@ from emulated_hosts import EmulatedHosts, enter
 from launches import OPEN_MPI, PROGRAM, quiet_hash, wait_until
 from pods import Pods, Worker, make_key, missing
 
-STEPS = 150
-LONG = 1500  # enough for a pod to start in the meantime, even on a busy machine
+STEPS = 1500  # enough for a signal to arrive or a pod to start in the meantime, on any machine
+NEVER = 10 * STEPS  # no checkpoint but the one written on leaving
 
 
 class PodTest(unittest.TestCase):
@@ -45,14 +45,14 @@ class Leaving(PodTest):
         with tempfile.TemporaryDirectory() as folder:
             cls.quiet = quiet_hash(folder, STEPS)
 
-    def check_steps(self, leader, last=STEPS):
+    def check_steps(self, leader):
         steps = [event["step"] for event in leader.events("step")]
-        self.assertEqual(steps, list(range(1, last + 1)), "a step was lost or repeated")
+        self.assertEqual(steps, list(range(1, STEPS + 1)), "a step was lost or repeated")
 
     def test_a_worker_that_is_told_to_leave_checkpoints_and_the_others_go_on(self):
         pods = Pods(self.hosts(3), f"{self.folder}/pods")
         workers = [self.work(pods, host) for host in (1, 2)]
-        leader = self.lead(pods, steps=STEPS, every=1000)  # no checkpoint but the one written on leaving
+        leader = self.lead(pods, steps=STEPS, every=NEVER)
         leader.wait_for_step(15)
         workers[1].signal(signal.SIGTERM)
         workers[1].end(75)
@@ -66,27 +66,27 @@ class Leaving(PodTest):
     def test_a_worker_that_comes_back_is_taken_in_again(self):
         pods = Pods(self.hosts(2), f"{self.folder}/pods")
         worker = self.work(pods, 1)
-        leader = self.lead(pods, steps=LONG, every=10)
+        leader = self.lead(pods, steps=STEPS, every=10)
         leader.wait_for_step(10)
         worker.signal(signal.SIGTERM)
         worker.end(75)
         again = self.work(pods, 1)
-        self.assertEqual(leader.end()["parameters_sha256"], quiet_hash(self.folder, LONG))
+        self.assertEqual(leader.end()["parameters_sha256"], self.quiet)
         again.end(0)
         self.assertEqual([event["ranks"] for event in leader.events("launch")], [2, 1, 2])
-        self.check_steps(leader, LONG)
+        self.check_steps(leader)
 
     def test_the_leader_checkpoints_and_the_one_in_its_place_goes_on(self):
         pods = Pods(self.hosts(2), f"{self.folder}/pods")
         worker = self.work(pods, 1)
-        first = self.lead(pods, steps=STEPS, every=1000)
+        first = self.lead(pods, steps=STEPS, every=NEVER)
         first.wait_for_step(10)
         first.signal(signal.SIGTERM)
         self.assertTrue(first.end(75)["interrupted"])
         self.assertIsNone(worker.process.poll(), "a worker waits for the leader that takes its place")
         steps = len(first.events("step"))
         first.abandon()  # the second one's files have the same names
-        second = self.lead(pods, steps=STEPS, every=1000)
+        second = self.lead(pods, steps=STEPS, every=NEVER)
         self.assertEqual(second.end()["parameters_sha256"], self.quiet)
         worker.end(0)
         self.assertEqual([event["step"] for event in second.events("step")], list(range(steps + 1, STEPS + 1)))
