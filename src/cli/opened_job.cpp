@@ -67,7 +67,7 @@ std::int64_t bytes_of_process(const Graph& graph, std::int64_t here, int ranks) 
 
 }  // namespace
 
-OpenedJob::OpenedJob(const Registries& registries, JobFile job, int ranks, bool on_gpus)
+OpenedJob::OpenedJob(const Registries& registries, const JobFile& job, int ranks, bool on_gpus)
     : OpenedJob(registries, job, input::prepare_data(job.data, job.seed, job.batch_size, registries, {}), ranks,
                 on_gpus) {}
 

@@ -13,7 +13,7 @@ namespace lockstep::cli {
 class OpenedJob {
  public:
   /// Opens the data on `ranks` ranks' behalf. `on_gpus`: memory is that of GPUs. Throws as training would.
-  OpenedJob(const Registries& registries, JobFile job, int ranks, bool on_gpus);
+  OpenedJob(const Registries& registries, const JobFile& job, int ranks, bool on_gpus);
   /// With data that are open already, or have no samples: then memory is without what is kept of them.
   OpenedJob(const Registries& registries, JobFile job, input::PreparedData data, int ranks, bool on_gpus);
   OpenedJob(const OpenedJob&) = delete;
