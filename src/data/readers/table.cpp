@@ -134,7 +134,7 @@ class TableLayout {
   /// Patterns stand for the columns that they match, of a validation set for those of the training set.
   [[nodiscard]] std::vector<std::string> targets(const DataSetInfo* like,
                                                  const std::vector<std::string>& except) const {
-    const auto found = columns_like(files_.front(), source_.target, except);
+    auto found = columns_like(files_.front(), source_.target, except);
     if (like == nullptr || found == source_.target) return found;
     std::vector<std::string> known;
     for (std::size_t i = 1; i < like->features.size(); ++i) {
