@@ -82,11 +82,11 @@ class OptimizerDef {
   std::string shorthand;        ///< the attribute that a bare value sets; empty: none
   double learning_rate = 0.01;  ///< the peak that a job has by default
 
-  /// Names of the float32 tensors that it keeps for each parameter, in the parameter's shape: "first_moment". At most
-  /// kMaxOptimizerStates. Not set: none.
+  /// Names of the float32 tensors that it keeps for each parameter: "first_moment". At most kMaxOptimizerStates. Not
+  /// set: none.
   std::function<std::vector<std::string>(const Attributes& settings)> states;
-  /// The shape of a state, by its number, of a parameter, if they are not all the parameter's: {0} if it has none.
-  /// Those of another shape are whole on every rank that has the parameter, and only matrices may have them.
+  /// The shape of a parameter's state, by the state's number: {0} if it has none. Not set: the parameter's. States of
+  /// another shape are whole on every rank that has the parameter, and only matrices may have them.
   std::function<Shape(std::size_t state, const Shape& parameter)> state_shape;
   /// One update on the CPU, with everything that is the same for all elements computed once.
   std::function<ParameterUpdate(const Attributes& settings, const UpdateStep& step)> update;
