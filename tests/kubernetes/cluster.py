@@ -175,10 +175,13 @@ class Run:
         words = [f"--set={key}={value}" for key, value in sets.items()] + [f"--set={value}" for value in values]
         words += [f"--values={file}" for file in self.files]
         options = json.dumps([*self.overrides, *self.options])
-        cluster.run(cluster.helm, "-n", namespace, "install", name, CHART, *words, f"--set-json=cluster.launchOptions={options}")
+        self.install([name, CHART, *words, f"--set-json=cluster.launchOptions={options}"])
         jobs = self.get(self.kind, "-l", self.selector)["items"]
         leading = [job for job in jobs if len(jobs) == 1 or f"-{group}-" in job["metadata"]["name"]]
         (self.job_name,) = (job["metadata"]["name"] for job in leading)
+
+    def install(self, words):
+        self.cluster.run(self.cluster.helm, "-n", self.namespace, "install", *words)
 
     @property
     def selector(self):
@@ -270,6 +273,14 @@ class MpiRun(Run):
 class TrainRun(Run):
     """The same with kind TrainJob."""
     kind = "trainjob"
+
+    def install(self, words):
+        """Once more if Trainer's webhook has not seen the runtime yet, which was created milliseconds before."""
+        command = [self.cluster.helm, "-n", self.namespace, "upgrade", "--install", *words]
+        first = self.cluster.run(*command, check=False)
+        if first.returncode != 0:
+            assert "must be created before the TrainJob" in first.stderr, first.stderr
+            self.cluster.run(*command)
 
 
 class SetRun(Run):
