@@ -183,8 +183,12 @@ class OpDef {
   std::vector<int> constant_inputs;  ///< these inputs never get a gradient (indices, labels)
   BackwardReads backward_reads;
   InPlace in_place;
-  bool exponential = false;  ///< metrics: reported as exp(sum / sum) (perplexity)
-  bool root = false;         ///< metrics: reported as the root of sum / sum (rmse)
+  /// Losses: "softmax" or "sigmoid" if the loss makes probabilities of the prediction by that itself. `predict` and
+  /// `eval` then show probabilities, and no target is normalized. Empty: it compares numbers of any scale.
+  std::string activation;
+  bool compares_samples = false;  ///< losses: a sample's depends on its whole shard, so no sample has a weight
+  bool exponential = false;       ///< metrics: reported as exp(sum / sum) (perplexity)
+  bool root = false;              ///< metrics: reported as the root of sum / sum (rmse)
   /// Metrics: what is reported of the sums over all samples, of each value and, last, of the count (r2, mean_iou).
   std::function<double(std::span<const double> sums)> report;
   /// Metrics of all samples together, which no sums tell (auc): what is reported of the first output's values,

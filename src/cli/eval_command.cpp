@@ -68,7 +68,7 @@ void require_rows(const train::LoadedModel& model) {
                                              model.job().losses.size()));
   }
   const Shape& shape = model.prediction_shape();
-  if (ensemble::meaning_of(model.job().loss.kind) == ensemble::Meaning::values || shape.size() <= 1) return;
+  if (ensemble::meaning_of(*model.outputs().front().loss) == ensemble::Meaning::values || shape.size() <= 1) return;
   throw Error(ExitCode::usage, fmt::format("eval --details: expected a model that predicts one class, some labels or "
                                            "some numbers for each sample, found one that predicts {}; leave out "
                                            "--details",
@@ -116,7 +116,7 @@ void write_board(const std::string& run_directory, const EvaluationDetails& deta
 /// Of a set of the job, with its worst samples and their images. Collective; only rank 0 has the result.
 EvaluationDetails evaluation_details(train::LoadedModel& model, const std::string& set, int worst,
                                      Communicator& communicator) {
-  const auto meaning = ensemble::meaning_of(model.job().loss.kind);
+  const auto meaning = ensemble::meaning_of(*model.outputs().front().loss);
   const auto opened = model.open_set(set);
   const auto predictions = predict_on_ranks(model, *opened.set, communicator, false);
   if (communicator.rank() != 0) return {};

@@ -35,7 +35,8 @@ data::Picture picture_of(const std::vector<double>& values, const Shape& shape) 
 /// Scores of classes for each pixel, as many as a file can number.
 bool predicts_mask(const train::LoadedModel& model) {
   const Shape& shape = model.prediction_shape();
-  return model.job().loss.kind == "cross_entropy" && shape.size() == 3 && shape[2] > 1 && shape[2] <= kIgnoredPixel;
+  return ensemble::meaning_of(*model.outputs().front().loss) == ensemble::Meaning::classes && shape.size() == 3 &&
+         shape[2] > 1 && shape[2] <= kIgnoredPixel;
 }
 
 /// The likeliest class of each pixel.
@@ -79,16 +80,15 @@ void require_pictures(const train::LoadedModel& model) {
                             model.outputs().size()));
   }
   const Shape& shape = model.prediction_shape();
+  const auto meaning = ensemble::meaning_of(*model.outputs().front().loss);
   if (predicts_mask(model)) return;
-  if (shape.size() != 3 || (shape[2] != 1 && shape[2] != 3) || model.job().loss.kind == "cross_entropy") {
+  if (shape.size() != 3 || (shape[2] != 1 && shape[2] != 3) || meaning == ensemble::Meaning::classes) {
     throw Error(ExitCode::usage,
                 fmt::format("--to: expected a model that predicts images, [height, width, 1 or 3], found "
                             "one that predicts {} for each sample; leave out --to",
                             to_string(shape)));
   }
-  const Job& job = model.job();
-  const bool shares = job.loss.kind == "binary_cross_entropy";
-  if (!shares && job.data.normalize) {
+  if (meaning == ensemble::Meaning::values && model.job().data.normalize) {
     throw Error(ExitCode::usage,
                 "--to: expected pixels from 0 to 1, which a job with `data: {normalize: never}` predicts, "
                 "found a model that was trained on normalized images");

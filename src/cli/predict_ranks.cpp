@@ -47,7 +47,7 @@ std::vector<SamplePrediction> predict_on_ranks(train::LoadedModel& model, const 
   std::vector<SamplePrediction> predictions(samples);
   for (std::size_t i = 0; i < samples; ++i) {
     for (const train::ModelOutput& output : model.outputs()) {
-      const auto meaning = logits ? ensemble::Meaning::values : ensemble::meaning_of(output.loss);
+      const auto meaning = logits ? ensemble::Meaning::values : ensemble::meaning_of(*output.loss);
       // Of classes for each pixel or token, each has probabilities of its own.
       const bool rows = meaning == ensemble::Meaning::classes && output.shape.size() > 1;
       const std::size_t row = rows ? static_cast<std::size_t>(output.shape.back()) : output.size;

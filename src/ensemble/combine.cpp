@@ -14,9 +14,9 @@ constexpr double kLeast = 1e-12;
 
 }  // namespace
 
-Meaning meaning_of(const std::string& loss) {
-  if (loss == "cross_entropy" || loss == "kl_divergence") return Meaning::classes;
-  return loss == "binary_cross_entropy" ? Meaning::probabilities : Meaning::values;
+Meaning meaning_of(const OpDef& loss) {
+  if (loss.activation.empty()) return Meaning::values;
+  return loss.activation == "softmax" ? Meaning::classes : Meaning::probabilities;
 }
 
 std::vector<double> read_prediction(Meaning meaning, std::span<const float> prediction) {

@@ -4,15 +4,16 @@
 
 #include <cstdint>
 #include <span>
-#include <string>
 #include <vector>
+
+#include "lockstep/op.hpp"
 
 namespace lockstep::ensemble {
 
-/// What the numbers of a prediction are, by the job's loss: probabilities of classes, of which one is true
-/// (cross_entropy, kl_divergence), probabilities by themselves (binary_cross_entropy), or values (all other losses).
+/// What the numbers of a prediction are, by the activation of the job's loss (OpDef::activation): probabilities of
+/// classes, of which one is true (softmax), probabilities by themselves (sigmoid), or values (none).
 enum class Meaning : std::uint8_t { classes, probabilities, values };
-[[nodiscard]] Meaning meaning_of(const std::string& loss);
+[[nodiscard]] Meaning meaning_of(const OpDef& loss);
 
 /// [samples, width], by sample.
 struct Table {

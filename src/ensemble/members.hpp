@@ -30,7 +30,7 @@ class Members {
   [[nodiscard]] const train::LoadedModel& model(std::size_t member) const { return *models_[member]; }
   [[nodiscard]] const train::LoadedModel& first() const { return *models_.front(); }
   [[nodiscard]] const std::string& directory(std::size_t member) const { return directories_[member]; }
-  [[nodiscard]] Meaning meaning() const { return meaning_of(first().job().loss.kind); }
+  [[nodiscard]] Meaning meaning() const { return meaning_of(*first().outputs().front().loss); }
 
   /// A set of the first member's job, without what only its training does to it.
   [[nodiscard]] train::EvaluationSet open_set(const std::string& set) { return models_.front()->open_set(set); }

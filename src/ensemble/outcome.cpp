@@ -104,7 +104,7 @@ std::map<std::string, double> metrics_of(const std::vector<float>& predictions, 
   builder.graph().output = prediction;
   const Compared in_units{prediction, target};
   Compared of_loss = in_units;
-  if (const auto scales = train::scales_of(job, data); !scales.empty()) {
+  if (const auto scales = train::scales_of(job, data, registries.ops); !scales.empty()) {
     of_loss = {normalized(builder, prediction, scales.begin()->second, "normalized prediction"),
                normalized(builder, target, scales.begin()->second, "normalized target")};
   }

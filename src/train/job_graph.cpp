@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <string_view>
 
 #include "config/config.hpp"
 #include "graph/blocks.hpp"
@@ -107,13 +105,15 @@ void require_classes(const Graph& graph, const JobFile& job, const input::Prepar
 
 // What a weight multiplies is the gradient by its sample's own prediction.
 void require_samples_apart(const Graph& graph, const JobFile& job) {
-  const std::vector<const Node*> losses = loss_nodes(graph);
-  const auto compares = [](const Node* loss) { return loss->op->name == "contrastive"; };
   if (!is_weighted(graph.nodes[static_cast<std::size_t>(graph.loss)])) return;
-  if (std::none_of(losses.begin(), losses.end(), compares)) return;
-  throw config::Problems({{job.place_of("job.loss"),
-                           "expected samples without weights, since with contrastive the loss of each depends on all "
-                           "samples of its shard, found some with; leave out the weights, or take triplet"}});
+  for (const Node* const loss : loss_nodes(graph)) {
+    if (!loss->op->compares_samples) continue;
+    throw config::Problems(
+        {{job.place_of("job.loss"),
+          fmt::format("expected samples without weights, since with {} the loss of each depends on all samples of its "
+                      "shard, found some with; leave out the weights, or take triplet",
+                      loss->op->name)}});
+  }
 }
 
 void require_vocabulary(const Graph& graph, const JobFile& job, const input::PreparedData& data) {
@@ -131,22 +131,16 @@ void require_vocabulary(const Graph& graph, const JobFile& job, const input::Pre
   }
 }
 
-/// Losses of numbers from 0 to 1, which stay what they are.
-bool is_of_shares(const LossOptions& loss) {
-  static constexpr std::array<std::string_view, 3> kNames = {"binary_cross_entropy", "cross_entropy", "kl_divergence"};
-  return std::find(kNames.begin(), kNames.end(), loss.kind) != kNames.end();
-}
-
 }  // namespace
 
-std::map<std::string, TargetScale> scales_of(const Job& job, const input::PreparedData& data) {
+std::map<std::string, TargetScale> scales_of(const Job& job, const input::PreparedData& data, const OpRegistry& ops) {
   std::map<std::string, TargetScale> scales;
   std::map<std::string, std::string> targets;  // by layer
   if (!job.data.normalize_target) return scales;
   for (const LossOptions& loss : job.losses.empty() ? std::vector{job.loss} : job.losses) {
     const std::string target = target_feature(loss.target, data.features);
     const auto found = data.targets.find(target);
-    if (found == data.targets.end() || is_of_shares(loss)) continue;
+    if (found == data.targets.end() || !ops.at(loss.kind).activation.empty()) continue;
     if (const auto& other = targets.try_emplace(loss.output, target).first->second; other != target) {
       throw Error(
           ExitCode::configuration,
@@ -181,7 +175,7 @@ Graph make_job_graph(const JobFile& job, const input::PreparedData& data, const 
                                                      .loss = job.losses.empty() ? &job.loss : nullptr,
                                                      .losses = job.losses,
                                                      .metrics = job.metrics,
-                                                     .scales = scales_of(job, data),
+                                                     .scales = scales_of(job, data, registries.ops),
                                                      .features = data.features,
                                                      .classes = data.classes,
                                                      .vocabulary = data.vocabulary,
@@ -216,7 +210,7 @@ Graph make_prediction_graph(const Job& job, const input::PreparedData& data, con
                                               .loss = nullptr,
                                               .outputs = outputs_of(job),
                                               .metrics = {},
-                                              .scales = scales_of(job, data),
+                                              .scales = scales_of(job, data, registries.ops),
                                               .features = features,
                                               .classes = data.classes,
                                               .vocabulary = data.vocabulary,

@@ -20,7 +20,8 @@ namespace lockstep::train {
 
 /// What layers predict on a scale of its own, by layer: those whose losses compare with normalized targets. Throws
 /// Error(configuration) if the job wants some and has none.
-[[nodiscard]] std::map<std::string, TargetScale> scales_of(const Job& job, const input::PreparedData& data);
+[[nodiscard]] std::map<std::string, TargetScale> scales_of(const Job& job, const input::PreparedData& data,
+                                                           const OpRegistry& ops);
 
 /// For one shard, with loss and metrics.
 [[nodiscard]] Graph make_job_graph(const JobFile& job, const input::PreparedData& data, const Registries& registries);

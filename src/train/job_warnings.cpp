@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <string_view>
 
 #include "graph/model_graph.hpp"
 #include "lockstep/data_set.hpp"
@@ -14,14 +12,6 @@ namespace lockstep::train {
 
 namespace {
 
-/// Losses that make probabilities of the prediction themselves, and the layer that does the same.
-struct OwnActivation {
-  std::string_view loss, layer;
-};
-constexpr std::array kOwnActivations = {OwnActivation{"cross_entropy", "softmax"},
-                                        OwnActivation{"kl_divergence", "softmax"},
-                                        OwnActivation{"binary_cross_entropy", "sigmoid"}};
-
 const Node* producer(const Graph& graph, ValueId id) {
   const std::int32_t node = graph.at(id).producer;
   return node < 0 ? nullptr : &graph.nodes[static_cast<std::size_t>(node)];
@@ -30,15 +20,11 @@ const Node* producer(const Graph& graph, ValueId id) {
 std::string twice_normalized(const Graph& graph, const Node& loss) {
   const Node* last = producer(graph, loss.inputs[0]);
   while (last != nullptr && last->op->view) last = producer(graph, last->inputs[0]);
-  if (last == nullptr) return "";
-  const auto own = std::find_if(kOwnActivations.begin(), kOwnActivations.end(), [&](const OwnActivation& a) {
-    return a.loss == loss.op->name && a.layer == last->op->name;
-  });
-  if (own == kOwnActivations.end()) return "";
+  if (last == nullptr || last->op->name != loss.op->activation) return "";
   return fmt::format(
       "layer '{}': {} applies {} itself, so it is applied twice: gradients are small and training is "
       "slow; leave the layer out",
-      last->name, own->loss, own->layer);
+      last->name, loss.op->name, loss.op->activation);
 }
 
 std::string unused_classes(const Graph& graph, const Node& loss, const input::PreparedData& data) {

@@ -146,10 +146,12 @@ class SampleSource final : public InputSource {
   std::vector<std::vector<Tensor>> prepared_;  // by sample; kept only while it is computed
 };
 
-std::vector<ModelOutput> model_outputs(const Job& job, const Graph& graph, const DataSetInfo& info) {
+std::vector<ModelOutput> model_outputs(const Job& job, const Graph& graph, const DataSetInfo& info,
+                                       const OpRegistry& ops) {
   const std::vector<Shape> shapes = output_shapes(graph);
   if (job.losses.empty()) {
-    return {{"", job.loss.kind, shapes[0], 0, static_cast<std::size_t>(elements(shapes[0])), info.class_names}};
+    return {
+        {"", &ops.at(job.loss.kind), shapes[0], 0, static_cast<std::size_t>(elements(shapes[0])), info.class_names}};
   }
   const std::vector<std::string> layers = outputs_of(job);
   std::vector<ModelOutput> outputs;
@@ -161,7 +163,7 @@ std::vector<ModelOutput> model_outputs(const Job& job, const Graph& graph, const
                                      [&](const Feature& feature) { return feature.name == loss->target; });
     const bool of_label = target != info.features.end() && target->name == "label";
     const auto size = static_cast<std::size_t>(elements(shapes[i]));
-    outputs.push_back({loss->name, loss->kind, shapes[i], first, size,
+    outputs.push_back({loss->name, &ops.at(loss->kind), shapes[i], first, size,
                        of_label                        ? info.class_names
                        : target != info.features.end() ? target->classes
                                                        : std::vector<std::string>()});
@@ -199,7 +201,7 @@ LoadedModel::LoadedModel(const JobFile& job, const std::string& which, const Reg
   inputs_ = features_read(graph_, data());
   const Shape& batch = graph_.at(graph_.output).spec.shape;
   prediction_shape_.assign(batch.begin() + 1, batch.end());
-  outputs_ = model_outputs(job, graph_, data());
+  outputs_ = model_outputs(job, graph_, data(), registries.ops);
 }
 
 EvaluationSet LoadedModel::open_set(const std::string& set) {

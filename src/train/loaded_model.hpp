@@ -42,7 +42,8 @@ void require_evaluation_set(const std::string& name, const Job& job, const DataS
 
 /// What a model predicts of a sample for one of its losses, or for all that read the same layer.
 struct ModelOutput {
-  std::string name, loss;  ///< the first loss's: "kind", "cross_entropy"; of a model with one loss the name is empty
+  std::string name;             ///< of the first loss, such as "kind"; empty if the model has one loss
+  const OpDef* loss = nullptr;  ///< the first
   Shape shape;
   std::size_t first = 0, size = 0;   ///< its elements in the prediction
   std::vector<std::string> classes;  ///< of the target; empty: it has none

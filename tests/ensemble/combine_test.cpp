@@ -7,6 +7,7 @@
 
 #include "ensemble/calibration.hpp"
 #include "ensemble/fit.hpp"
+#include "lockstep/trainer.hpp"
 
 namespace lockstep::ensemble {
 namespace {
@@ -21,10 +22,11 @@ const std::vector<Table> kMembers = {
     {3, {0.5, 0.3, 0.2, 0.1, 0.2, 0.7}}, {3, {0.6, 0.4, 0.0, 0.2, 0.5, 0.3}}, {3, {0.1, 0.8, 0.1, 0.3, 0.4, 0.3}}};
 
 TEST(Meaning, FollowsTheLoss) {
-  EXPECT_EQ(meaning_of("cross_entropy"), Meaning::classes);
-  EXPECT_EQ(meaning_of("kl_divergence"), Meaning::classes);
-  EXPECT_EQ(meaning_of("binary_cross_entropy"), Meaning::probabilities);
-  EXPECT_EQ(meaning_of("huber"), Meaning::values);
+  const OpRegistry ops = Registries::built_in().ops;
+  EXPECT_EQ(meaning_of(ops.at("cross_entropy")), Meaning::classes);
+  EXPECT_EQ(meaning_of(ops.at("kl_divergence")), Meaning::classes);
+  EXPECT_EQ(meaning_of(ops.at("binary_cross_entropy")), Meaning::probabilities);
+  EXPECT_EQ(meaning_of(ops.at("huber")), Meaning::values);
 }
 
 TEST(Combine, ReadsAndWritesPredictions) {

@@ -156,10 +156,9 @@ OpDef make_contrastive() {
   OpDef op;
   op.name = "contrastive";
   op.doc =
-      "two vectors a sample, close to each other and far from those of "
-      "the shard's samples of other labels "
-      "(InfoNCE)";
+      "two vectors a sample, close to each other and far from those of the shard's samples of other labels (InfoNCE)";
   op.kind = OpKind::loss;
+  op.compares_samples = true;
   op.attributes = {{.name = "temperature",
                     .kind = AttributeKind::number,
                     .doc = "that cosines are divided by",
