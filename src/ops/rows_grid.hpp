@@ -5,6 +5,7 @@
 
 #include "device/gpu/grid.hpp"
 #include "device/row_blocks.hpp"
+#include "ops/rows.hpp"
 
 namespace lockstep::ops {
 
@@ -21,6 +22,35 @@ void launch_row_sums(GpuStream* stream, const Terms& terms, std::int64_t rows, s
       [&](const T* from, const RowBlocks& blocks, T* to) {
         launch(device::RowElements<T>{from, columns}, blocks, to);
       });
+}
+
+/// functor(group, row), or functor(group, row, memory) where the `kept` rows of T that it keeps fit into shared memory.
+template <class Grid, class T, class Functor>
+void launch_rows(GpuStream* stream, const Rows& rows, std::int64_t kept, const Functor& functor) {
+  if (device::can_be_staged<T>(kept, rows.size, device::kBlockGroups)) {
+    Grid::staged_rows(stream, rows.count, kept * rows.size, functor);
+  } else {
+    Grid::rows(stream, rows.count, functor);
+  }
+}
+
+/// dx[i] = gradient of four neighbours of a staged row, and added[i], if it isn't null; as if it had been stored before
+/// `added`, which dx may be, was added.
+template <class T, class Group, class Four>
+LOCKSTEP_HOST_DEVICE void write_gradients(Group& group, T* dx, std::int64_t size, const Four& gradient,
+                                          const T* added) {
+  const auto alone = [=](std::int64_t i) { return device::pack_of_fours<T>(i, gradient); };
+  if (added == nullptr) {
+    group.write_packs(dx, size, alone);
+  } else {
+    group.write_packs(dx, size, [=](std::int64_t i) {
+      auto pack = alone(i);
+      const auto more = device::read_pack<device::kPacked<T>>(added + i);
+      LOCKSTEP_UNROLL
+      for (int e = 0; e < device::kPacked<T>; ++e) pack.at[e] = pack.at[e] + more.at[e];
+      return pack;
+    });
+  }
 }
 
 /// dy * z, with z = (x - mean) * scale, or x * scale if it isn't `kCentered`.

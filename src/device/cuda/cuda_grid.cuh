@@ -50,6 +50,14 @@ class CudaGroup {
     for_lane(lane_, n, [&](std::int64_t i) { best = larger(function(i), best); });
     return maximum_of_lanes(best);
   }
+  template <class T>
+  __device__ void stage(const T* from, std::int64_t n, float* to) const {
+    stage_for_lane<kGroupLanes>(lane_, n, from, to);
+  }
+  template <class T, class Make>
+  __device__ void write_packs(T* to, std::int64_t n, const Make& make) const {
+    write_packs_for_lane<kGroupLanes>(lane_, n, to, make);
+  }
   __device__ void barrier() const { __syncwarp(mask_); }
   template <class Function>
   __device__ void once(const Function& function) const {
@@ -84,6 +92,16 @@ __global__ void __launch_bounds__(kBlockThreads) run_rows(std::int64_t count, Fu
   row_at(blockIdx.x, static_cast<int>(threadIdx.x) / kGroupLanes, count, lanes, functor);
 }
 
+/// `step`: see staged_step().
+template <class Functor>
+__global__ void __launch_bounds__(kBlockThreads) run_staged_rows(std::int64_t count, int step, Functor functor) {
+  extern __shared__ __align__(16) float staged[];
+  CudaGroup lanes(static_cast<int>(threadIdx.x));
+  const int group = static_cast<int>(threadIdx.x) / kGroupLanes, groups = static_cast<int>(blockDim.x) / kGroupLanes;
+  const std::int64_t row = std::int64_t{blockIdx.x} * groups + group;
+  if (row < count) functor(lanes, row, staged + group * step);
+}
+
 struct CudaGrid {
   template <class Functor>
   static void each(GpuStream* stream, std::int64_t n, const Functor& functor) {
@@ -95,6 +113,15 @@ struct CudaGrid {
   static void rows(GpuStream* stream, std::int64_t count, const Functor& functor) {
     if (count == 0) return;
     run_rows<<<grid_size(blocks_of_rows(count)), kBlockThreads, 0, stream->cuda()>>>(count, functor);
+    stream->check_launch();
+  }
+  template <class Functor>
+  static void staged_rows(GpuStream* stream, std::int64_t count, std::int64_t floats, const Functor& functor) {
+    if (count == 0) return;
+    const int groups = staged_groups(floats, kBlockGroups), step = static_cast<int>(staged_step(floats));
+    LOCKSTEP_CHECK(groups > 0, "a group's rows fit into shared memory");
+    run_staged_rows<<<grid_size((count + groups - 1) / groups), groups * kGroupLanes, groups * step * sizeof(float),
+                      stream->cuda()>>>(count, step, functor);
     stream->check_launch();
   }
   template <class Product>

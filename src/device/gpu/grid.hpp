@@ -6,6 +6,8 @@
 //                                       or functor.store(i, functor.value(i)), see below
 //   Grid::rows(stream, count, functor)  functor(group, row) for row = 0 ... count - 1;
 //                                       a row has a group of kGroupLanes threads
+//   Grid::staged_rows(stream, count, floats, functor)
+//                                       functor(group, row, memory), with so many floats of shared memory
 //   Grid::product(stream, product)      a product of matrices, see product.hpp
 //
 // Lane l of a group takes elements l, l + kGroupLanes, ... of its row. This, and the order in which lanes are combined,
@@ -15,10 +17,12 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <vector>
 
 #include "core/host_device.hpp"
 #include "device/gpu/kernel_options.hpp"
 #include "device/gpu/product.hpp"
+#include "device/gpu/staged_row.hpp"
 
 namespace lockstep::device {
 
@@ -227,6 +231,16 @@ class HostGroup {
     }
     return combine(lanes, larger);
   }
+  /// to[i] = from[i] for a row of n in shared memory; see stage_for_lane().
+  template <class T>
+  void stage(const T* from, std::int64_t n, float* to) const {
+    for (int lane = 0; lane < kGroupLanes; ++lane) stage_for_lane<kGroupLanes>(lane, n, from, to);
+  }
+  /// Writes the pack make(i) to `to` + i for all packs of a row of n; see write_packs_for_lane().
+  template <class T, class Make>
+  void write_packs(T* to, std::int64_t n, const Make& make) const {
+    for (int lane = 0; lane < kGroupLanes; ++lane) write_packs_for_lane<kGroupLanes>(lane, n, to, make);
+  }
   /// After it, every lane sees what any lane has written before. Nothing to do here: the lanes of a call have finished.
   void barrier() const {}
   /// Calls function() in one lane only.
@@ -259,6 +273,15 @@ struct HostGrid {
     HostGroup lanes;
     for (std::int64_t block = 0; block < blocks_of_rows(count); ++block) {
       for (int group = 0; group < kBlockGroups; ++group) row_at(block, group, count, lanes, functor);
+    }
+  }
+  template <class Functor>
+  static void staged_rows(GpuStream* /*stream*/, std::int64_t count, std::int64_t floats, const Functor& functor) {
+    HostGroup lanes;
+    std::vector<float> memory;
+    for (std::int64_t row = 0; row < count; ++row) {
+      memory.assign(static_cast<std::size_t>(floats), __builtin_nanf(""));  // what the row before had is not there
+      functor(lanes, row, memory.data());
     }
   }
   /// Element by element, without tiles.

@@ -21,6 +21,18 @@ LOCKSTEP_HOST_DEVICE void each_from_end(Group& group, std::int64_t size, const V
       size, [=](std::int64_t i) { return value(last - i); }, [=](std::int64_t i, float x) { store(last - i, x); });
 }
 
+struct RowMoments {
+  float mean, rstd;
+};
+template <class Group, class T>
+LOCKSTEP_HOST_DEVICE RowMoments row_moments(Group& group, const T* x, std::int64_t size, float epsilon) {
+  const auto n = static_cast<float>(size);
+  const float mean = group.sum(size, [=](std::int64_t i) { return x[i]; }) / n;
+  const float squares = group.sum(size, [=](std::int64_t i) { return (x[i] - mean) * (x[i] - mean); });
+  return {mean, 1.0F / std::sqrt(squares / n + epsilon)};
+}
+
+/// Where a row finds room in shared memory, it is read once, and in packs.
 template <class T>
 struct LayerNormFunctor {
   const T* x;
@@ -34,24 +46,56 @@ struct LayerNormFunctor {
     const T* xr = x + row * size;
     const float *w = weight, *b = bias;
     T* yr = y + row * size;
-    const auto n = static_cast<float>(size);
-    const float mean = group.sum(size, [=](std::int64_t i) { return xr[i]; }) / n;
-    const float squares = group.sum(size, [=](std::int64_t i) { return (xr[i] - mean) * (xr[i] - mean); });
-    const float rstd = 1.0F / std::sqrt(squares / n + epsilon);
+    const RowMoments of_row = row_moments(group, xr, size, epsilon);
+    const auto normalized = [=](std::int64_t i) { return (xr[i] - of_row.mean) * of_row.rstd * w[i]; };
     const auto store = [=](std::int64_t i, float value) { yr[i] = value; };
     // Without a branch between loads, so that all of a lane's elements are waited for at once.
     if (b == nullptr) {
-      each_from_end(
-          group, size, [=](std::int64_t i) { return (xr[i] - mean) * rstd * w[i]; }, store);
+      each_from_end(group, size, normalized, store);
     } else {
       each_from_end(
-          group, size, [=](std::int64_t i) { return (xr[i] - mean) * rstd * w[i] + b[i]; }, store);
+          group, size, [=](std::int64_t i) { return normalized(i) + b[i]; }, store);
     }
+    save(group, row, of_row);
+  }
+  template <class Group>
+  LOCKSTEP_HOST_DEVICE void operator()(Group& group, std::int64_t row, float* staged) const {
+    const float *w = weight, *b = bias;
+    group.stage(x + row * size, size, staged);
+    group.barrier();
+    const RowMoments of_row = row_moments(group, staged, size, epsilon);
+    const auto normalized = [=](std::int64_t i) {
+      auto four = device::read_pack<4>(staged + i);
+      const auto scales = device::read_pack<4>(w + i);
+      LOCKSTEP_UNROLL
+      for (int e = 0; e < 4; ++e) four.at[e] = (four.at[e] - of_row.mean) * of_row.rstd * scales.at[e];
+      return four;
+    };
+    T* yr = y + row * size;
+    if (b == nullptr) {
+      group.write_packs(yr, size, [=](std::int64_t i) { return device::pack_of_fours<T>(i, normalized); });
+    } else {
+      group.write_packs(yr, size, [=](std::int64_t i) {
+        return device::pack_of_fours<T>(i, [=](std::int64_t at) {
+          auto four = normalized(at);
+          const auto offsets = device::read_pack<4>(b + at);
+          LOCKSTEP_UNROLL
+          for (int e = 0; e < 4; ++e) four.at[e] += offsets.at[e];
+          return four;
+        });
+      });
+    }
+    save(group, row, of_row);
+  }
+
+ private:
+  template <class Group>
+  LOCKSTEP_HOST_DEVICE void save(Group& group, std::int64_t row, const RowMoments& of_row) const {
     if (means == nullptr) return;
     float *saved_mean = means + row, *saved_rstd = rstds + row;
     group.once([=] {
-      *saved_mean = mean;
-      *saved_rstd = rstd;
+      *saved_mean = of_row.mean;
+      *saved_rstd = of_row.rstd;
     });
   }
 };
@@ -113,15 +157,11 @@ struct LayerNormGradientFunctor {
     const T *xr = x + row * size, *dyr = dy + row * size;
     const float* w = weight;
     T* dxr = dx + row * size;
-    const auto n = static_cast<float>(size);
     const float mean = means[row], rstd = rstds[row];
-    typename Group::template Row<LaneGradientSums> sums;
-    group.read(sums, 0, GradientTermsOfRow<T>{xr, dyr, w, mean, rstd, size});
-    const float mean_g = group.sum(sums, 0, [](const GradientTerms& of_lane) { return of_lane.g; }) / n;
-    const float mean_gz = group.sum(sums, 0, [](const GradientTerms& of_lane) { return of_lane.gz; }) / n;
+    const GradientTerms of_row = mean_terms(group, GradientTermsOfRow<T>{xr, dyr, w, mean, rstd, size});
     const auto gradient = [=](std::int64_t i) {
       const float z = (xr[i] - mean) * rstd;
-      return rstd * (dyr[i] * w[i] - mean_g - z * mean_gz);
+      return rstd * (dyr[i] * w[i] - of_row.g - z * of_row.gz);
     };
     const auto store = [=](std::int64_t i, float value) { dxr[i] = value; };
     group.barrier();  // what is stored may lie over what other lanes have read
@@ -132,6 +172,36 @@ struct LayerNormGradientFunctor {
       each_from_end(
           group, size, [=](std::int64_t i) { return rounded_sum(gradient(i), added[i]); }, store);
     }
+  }
+  template <class Group>
+  LOCKSTEP_HOST_DEVICE void operator()(Group& group, std::int64_t row, float* staged) const {
+    const float *w = weight, *xr = staged, *dyr = staged + size;
+    group.stage(x + row * size, size, staged);
+    group.stage(dy + row * size, size, staged + size);
+    group.barrier();
+    const float mean = means[row], rstd = rstds[row];
+    const GradientTerms of_row = mean_terms(group, GradientTermsOfRow<float>{xr, dyr, w, mean, rstd, size});
+    const auto gradient = [=](std::int64_t i) {
+      auto four = device::read_pack<4>(xr + i);
+      const auto dys = device::read_pack<4>(dyr + i), scales = device::read_pack<4>(w + i);
+      LOCKSTEP_UNROLL
+      for (int e = 0; e < 4; ++e) {
+        const float z = (four.at[e] - mean) * rstd;
+        four.at[e] = rstd * (dys.at[e] * scales.at[e] - of_row.g - z * of_row.gz);
+      }
+      return four;
+    };
+    write_gradients<T>(group, dx + row * size, size, gradient, term == nullptr ? nullptr : term + row * size);
+  }
+
+ private:
+  template <class Group, class Row>
+  LOCKSTEP_HOST_DEVICE GradientTerms mean_terms(Group& group, const Row& row) const {
+    typename Group::template Row<LaneGradientSums> sums;
+    group.read(sums, 0, row);
+    const auto n = static_cast<float>(size);
+    return {group.sum(sums, 0, [](const GradientTerms& of_lane) { return of_lane.g; }) / n,
+            group.sum(sums, 0, [](const GradientTerms& of_lane) { return of_lane.gz; }) / n};
   }
 };
 
@@ -148,10 +218,11 @@ class LayerNormGrid final : public Kernel {
   void forward(const ForwardCall& call) override {
     const bool save = !call.saved.empty();
     const auto* bias = bias_ ? static_cast<const float*>(call.parameters[1]) : nullptr;
-    Grid::rows(stream_of(call), rows_.count,
-               LayerNormFunctor<T>{input<T>(call), static_cast<const float*>(call.parameters[0]), bias, output<T>(call),
-                                   save ? static_cast<float*>(call.saved[0]) : nullptr,
-                                   save ? static_cast<float*>(call.saved[1]) : nullptr, rows_.size, epsilon_});
+    launch_rows<Grid, T>(
+        stream_of(call), rows_, 1,
+        LayerNormFunctor<T>{input<T>(call), static_cast<const float*>(call.parameters[0]), bias, output<T>(call),
+                            save ? static_cast<float*>(call.saved[0]) : nullptr,
+                            save ? static_cast<float*>(call.saved[1]) : nullptr, rows_.size, epsilon_});
   }
 
   [[nodiscard]] bool can_recompute() const override { return true; }
@@ -170,9 +241,10 @@ class LayerNormGrid final : public Kernel {
     // Last, because it may overwrite x or dy.
     if (T* dx = input_gradient<T>(call); dx != nullptr) {
       const auto* weight = static_cast<const float*>(call.parameters[0]);
-      Grid::rows(stream_of(call), rows_.count,
-                 LayerNormGradientFunctor<T>{x, dy, means, rstds, weight,
-                                             static_cast<const T*>(call.input_gradient_term), dx, rows_.size});
+      launch_rows<Grid, T>(
+          stream_of(call), rows_, 2,
+          LayerNormGradientFunctor<T>{x, dy, means, rstds, weight, static_cast<const T*>(call.input_gradient_term), dx,
+                                      rows_.size});
     }
   }
 

@@ -29,6 +29,9 @@ OpCases make_rms_norm_cases() {
               {.name = "empty", .attributes = {}, .inputs = {{DType::f32, {0, 7}}}},
               {.name = "blocks_of_rows", .attributes = {}, .inputs = {{DType::f32, {2, 67, 37}}}},
               {.name = "wide", .attributes = {}, .inputs = {{DType::f32, {3, 515}}}},
+              // Rows of whole packs: some, and more than lanes read at once, in blocks of which one is not full.
+              {.name = "packs", .attributes = {}, .inputs = {{DType::f32, {5, 40}}}},
+              {.name = "wide_packs", .attributes = {}, .inputs = {{DType::f32, {1, 21, 1064}}}},
               {.name = "speed_gpt", .attributes = {}, .inputs = {{DType::f32, {1, 64, 128}}}, .benchmark = true},
               {.name = "speed_gpt2", .attributes = {}, .inputs = {{DType::f32, {1, 1024, 768}}}, .benchmark = true},
           }};

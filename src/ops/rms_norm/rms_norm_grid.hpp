@@ -12,6 +12,7 @@
 
 namespace lockstep::ops {
 
+/// Where a row finds room in shared memory, it is read once, and in packs.
 template <class T>
 struct RmsNormFunctor {
   const T* x;
@@ -25,10 +26,36 @@ struct RmsNormFunctor {
     const T* xr = x + row * size;
     const float* w = weight;
     T* yr = y + row * size;
-    const float mean = group.sum(size, [=](std::int64_t i) { return xr[i] * xr[i]; }) / static_cast<float>(size);
-    const float r = 1.0F / std::sqrt(mean + epsilon);
+    const float r = scale(group, xr);
     group.each(
         size, [=](std::int64_t i) { return xr[i] * r * w[i]; }, [=](std::int64_t i, float value) { yr[i] = value; });
+    save(group, row, r);
+  }
+  template <class Group>
+  LOCKSTEP_HOST_DEVICE void operator()(Group& group, std::int64_t row, float* staged) const {
+    const float* w = weight;
+    group.stage(x + row * size, size, staged);
+    group.barrier();
+    const float r = scale(group, staged);
+    const auto normalized = [=](std::int64_t i) {
+      auto four = device::read_pack<4>(staged + i);
+      const auto scales = device::read_pack<4>(w + i);
+      LOCKSTEP_UNROLL
+      for (int e = 0; e < 4; ++e) four.at[e] = four.at[e] * r * scales.at[e];
+      return four;
+    };
+    group.write_packs(y + row * size, size, [=](std::int64_t i) { return device::pack_of_fours<T>(i, normalized); });
+    save(group, row, r);
+  }
+
+ private:
+  template <class Group, class Row>
+  LOCKSTEP_HOST_DEVICE float scale(Group& group, const Row* xr) const {
+    const float mean = group.sum(size, [=](std::int64_t i) { return xr[i] * xr[i]; }) / static_cast<float>(size);
+    return 1.0F / std::sqrt(mean + epsilon);
+  }
+  template <class Group>
+  LOCKSTEP_HOST_DEVICE void save(Group& group, std::int64_t row, float r) const {
     if (saved == nullptr) return;
     float* to = saved + row;
     group.once([=] { *to = r; });
@@ -47,9 +74,7 @@ struct RmsNormGradientFunctor {
     const T *xr = x + row * size, *dyr = dy + row * size;
     const float* w = weight;
     T* dxr = dx + row * size;
-    const float r = saved[row];
-    const float total = group.sum(size, [=](std::int64_t i) { return dyr[i] * w[i] * (xr[i] * r); });
-    const float mean = total / static_cast<float>(size);
+    const float r = saved[row], mean = mean_of(group, xr, dyr, r);
     const auto gradient = [=](std::int64_t i) { return r * (dyr[i] * w[i] - xr[i] * r * mean); };
     const auto store = [=](std::int64_t i, float value) { dxr[i] = value; };
     if (term == nullptr) {
@@ -59,6 +84,29 @@ struct RmsNormGradientFunctor {
       group.each(
           size, [=](std::int64_t i) { return rounded_sum(gradient(i), added[i]); }, store);
     }
+  }
+  template <class Group>
+  LOCKSTEP_HOST_DEVICE void operator()(Group& group, std::int64_t row, float* staged) const {
+    const float *w = weight, *xr = staged, *dyr = staged + size;
+    group.stage(x + row * size, size, staged);
+    group.stage(dy + row * size, size, staged + size);
+    group.barrier();
+    const float r = saved[row], mean = mean_of(group, xr, dyr, r);
+    const auto gradient = [=](std::int64_t i) {
+      auto four = device::read_pack<4>(xr + i);
+      const auto dys = device::read_pack<4>(dyr + i), scales = device::read_pack<4>(w + i);
+      LOCKSTEP_UNROLL
+      for (int e = 0; e < 4; ++e) four.at[e] = r * (dys.at[e] * scales.at[e] - four.at[e] * r * mean);
+      return four;
+    };
+    write_gradients<T>(group, dx + row * size, size, gradient, term == nullptr ? nullptr : term + row * size);
+  }
+
+ private:
+  template <class Group, class Row>
+  LOCKSTEP_HOST_DEVICE float mean_of(Group& group, const Row* xr, const Row* dyr, float r) const {
+    const float* w = weight;
+    return group.sum(size, [=](std::int64_t i) { return dyr[i] * w[i] * (xr[i] * r); }) / static_cast<float>(size);
   }
 };
 
@@ -70,8 +118,8 @@ class RmsNormGrid final : public Kernel {
   [[nodiscard]] std::size_t workspace_bytes() const override { return device::row_sums_bytes(rows_.count, rows_.size); }
 
   void forward(const ForwardCall& call) override {
-    Grid::rows(
-        stream_of(call), rows_.count,
+    launch_rows<Grid, T>(
+        stream_of(call), rows_, 1,
         RmsNormFunctor<T>{input<T>(call), static_cast<const float*>(call.parameters[0]), output<T>(call),
                           call.saved.empty() ? nullptr : static_cast<float*>(call.saved[0]), rows_.size, epsilon_});
   }
@@ -85,9 +133,9 @@ class RmsNormGrid final : public Kernel {
     const T *x = input<T>(call), *dy = output_gradient<T>(call);
     if (T* dx = input_gradient<T>(call); dx != nullptr) {
       const auto* weight = static_cast<const float*>(call.parameters[0]);
-      Grid::rows(stream_of(call), rows_.count,
-                 RmsNormGradientFunctor<T>{x, dy, saved, weight, static_cast<const T*>(call.input_gradient_term), dx,
-                                           rows_.size});
+      launch_rows<Grid, T>(stream_of(call), rows_, 2,
+                           RmsNormGradientFunctor<T>{x, dy, saved, weight,
+                                                     static_cast<const T*>(call.input_gradient_term), dx, rows_.size});
     }
     if (float* dw = call.parameter_gradients[0]; dw != nullptr) {
       launch_row_sums<Grid>(stream_of(call), ScaleGradients<T, false>{x, dy, nullptr, saved, rows_.size}, rows_.count,

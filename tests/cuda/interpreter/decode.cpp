@@ -33,6 +33,7 @@ class Decoder {
     kernel_.name = text_.name;
     kernel_.file = text_.file;
     for (const Statement& one : text_.directives) at(one, [&] { directive(one.text); });
+    for (const std::string& one : text_.dynamic_shared) operands_.dynamic_shared(one);
     for (const Statement& one : text_.parameters) at(one, [&] { operands_.parameter(one.text); });
     for (const Statement& one : text_.declarations) at(one, [&] { operands_.declare(one.text); });
     for (const Statement& one : text_.statements) {

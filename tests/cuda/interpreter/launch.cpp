@@ -21,7 +21,7 @@ std::vector<u32> drawn_order(Draw& draw, u32 count) {
 class RunningBlock {
  public:
   explicit RunningBlock(const Launch& launch)
-      : launch_(launch), shared_(launch.kernel.shared_bytes), number_of_warps_((launch.threads + kLanes - 1) / kLanes) {
+      : launch_(launch), shared_(launch.shared_bytes), number_of_warps_((launch.threads + kLanes - 1) / kLanes) {
     const u32 at_once = launch.kernel.has_block_barriers ? number_of_warps_ : 1;
     for (u32 i = 0; i < at_once; ++i) warps_.push_back(std::make_unique<Warp>(launch, shared_));
   }

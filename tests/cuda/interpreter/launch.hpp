@@ -22,6 +22,7 @@ struct Counts {
 struct Launch {
   const Kernel& kernel;
   u32 blocks = 0, threads = 0;
+  std::size_t shared_bytes = 0;  ///< of a block
   std::vector<u8> parameters;
   Counts& counts;
   Memory& memory;

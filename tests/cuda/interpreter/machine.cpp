@@ -18,6 +18,9 @@ namespace lockstep::ptx {
 
 namespace {
 
+/// That a launch may ask for; for more, the kernel has to have an attribute set.
+constexpr std::size_t kMostShared = 48 * 1024;
+
 u32 number_in(const char* variable, u32 otherwise) {
   const char* const text = std::getenv(variable);
   return text == nullptr ? otherwise : static_cast<u32>(std::strtoul(text, nullptr, 10));
@@ -77,8 +80,9 @@ cudaError_t Machine::launch(const std::string& kernel, dim3 blocks, dim3 threads
   }
   const Kernel& code = *loaded.decoded;
   const bool has_one_dimension = blocks.y == 1 && blocks.z == 1 && threads.y == 1 && threads.z == 1;
+  const std::size_t most_shared = code.has_dynamic_shared ? kMostShared : 0;
   if (!has_one_dimension || blocks.x == 0 || blocks.x > 0x7fffffffU || threads.x == 0 || threads.x > code.max_threads ||
-      shared != 0) {
+      shared > most_shared) {
     problems.add(
         fmt::format("{}: a launch of {} x {} x {} blocks of {} x {} x {} threads with {} bytes of shared memory",
                     kernel, blocks.x, blocks.y, blocks.z, threads.x, threads.y, threads.z, shared));
@@ -88,9 +92,10 @@ cudaError_t Machine::launch(const std::string& kernel, dim3 blocks, dim3 threads
   for (std::size_t i = 0; i < code.parameters.size(); ++i) {
     std::memcpy(parameters.data() + code.parameters[i].at, arguments[i], code.parameters[i].bytes);
   }
-  streams.put(stream, [this, &loaded, blocks, threads, parameters](const Work& work) {
-    execute({*loaded.decoded, blocks.x, threads.x, parameters, loaded.counts, memory, problems, draw, streams.order(),
-             work, costs.get()});
+  const std::size_t shared_bytes = code.shared_bytes + shared;
+  streams.put(stream, [this, &loaded, blocks, threads, shared_bytes, parameters](const Work& work) {
+    execute({*loaded.decoded, blocks.x, threads.x, shared_bytes, parameters, loaded.counts, memory, problems, draw,
+             streams.order(), work, costs.get()});
   });
   return cudaSuccess;
 }

@@ -101,6 +101,7 @@ void Operands::shared(const std::string& text) {
   if (open == std::string::npos || words[1] != ".align" || words[3] != ".b8") {
     throw std::runtime_error("a declaration that isn't known");
   }
+  if (kernel_.has_dynamic_shared) throw std::runtime_error("shared memory of a size that is declared and of another");
   const std::size_t alignment = std::stoul(words[2]);
   const std::size_t at = (kernel_.shared_bytes + alignment - 1) / alignment * alignment;
   shared_[words[4].substr(0, open)] = at;
@@ -173,6 +174,12 @@ Row Operands::of_width(const std::string& operand, Width width) {
   if (const auto found = shared_.find(operand); found != shared_.end()) {
     if (width != Width::bits32) throw std::runtime_error("the address of " + operand + " in a register of 64 bits");
     return constant(width, found->second);
+  }
+  if (dynamic_.contains(operand)) {
+    if (width != Width::bits32) throw std::runtime_error("the address of " + operand + " in a register of 64 bits");
+    if (kernel_.shared_bytes != 0) throw std::runtime_error("shared memory of a size that is declared and of another");
+    kernel_.has_dynamic_shared = true;
+    return constant(width, 0);
   }
   return constant(width, value_of(operand, width));
 }

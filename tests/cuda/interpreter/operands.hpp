@@ -3,6 +3,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -19,6 +20,8 @@ class Operands {
   void declare(const std::string& text);    ///< ".reg .b32 %r<12>"
   void parameter(const std::string& text);  ///< ".param .u64 name"
   void shared(const std::string& text);     ///< ".shared .align 16 .b8 name[64]"
+  /// The name of memory whose size a launch states. A kernel may have this or shared(), not both.
+  void dynamic_shared(const std::string& name) { dynamic_.insert(name); }
 
   [[nodiscard]] Width width_of(const std::string& name) const;
   Row named(const std::string& name);                     ///< a register of any width
@@ -39,6 +42,7 @@ class Operands {
   std::map<std::string, Width> widths_;  ///< of registers, by name without number
   std::map<std::string, Register> registers_;
   std::map<std::string, std::size_t> parameters_, shared_;
+  std::set<std::string> dynamic_;
   std::map<std::pair<Width, u64>, Row> constants_;
   std::map<u64, Row> parameter_rows_;
 };

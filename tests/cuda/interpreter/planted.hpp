@@ -33,11 +33,12 @@ class Planted : public testing::Test {
   /// A kernel "planted", with a pointer and a number as parameters, and these instructions, one per line. %rd1 is the
   /// pointer to global memory, %rd2 the number, %r1 the thread, %r2 the block; %rd3 is the address of the thread's
   /// four-byte element.
-  static void kernel(const std::string& body) {
+  /// `outside`: stands before it.
+  static void kernel(const std::string& body, const std::string& outside = "") {
     machine().load(R"(.version 9.0
 .target sm_90
 .address_size 64
-.visible .entry planted(
+)" + outside + R"(.visible .entry planted(
 .param .u64 planted_param_0,
 .param .u64 planted_param_1
 )
@@ -64,9 +65,9 @@ add.s64 %rd3, %rd1, %rd3;
     return launch_on(stream_, memory, number, blocks, threads);
   }
   static cudaError_t launch_on(cudaStream_t stream, void* memory, u64 number = 0, unsigned blocks = 1,
-                               unsigned threads = 32) {
+                               unsigned threads = 32, std::size_t shared_bytes = 0) {
     void* arguments[] = {&memory, &number};
-    return cudaLaunchKernel(stub_, blocks, threads, arguments, 0, stream);
+    return cudaLaunchKernel(stub_, blocks, threads, arguments, shared_bytes, stream);
   }
   cudaError_t run(void* memory, u64 number = 0, unsigned blocks = 1, unsigned threads = 32) const {
     const cudaError_t launched = launch(memory, number, blocks, threads);

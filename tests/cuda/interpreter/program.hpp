@@ -61,7 +61,8 @@ struct Kernel {
   std::vector<Parameter> parameters;
   std::size_t parameter_bytes = 0;
   u32 max_threads = 1024;
-  std::size_t shared_bytes = 0;  ///< of a block
+  std::size_t shared_bytes = 0;     ///< of a block
+  bool has_dynamic_shared = false;  ///< a launch states how many bytes
   bool has_block_barriers = false;
   std::vector<Instruction> code;      ///< the last one ends the kernel
   std::vector<Statement> statements;  ///< of each instruction

@@ -52,6 +52,7 @@ class TextReader {
 
   std::vector<KernelText> take() {
     if (where_ != Where::outside) fail("a kernel without an end", kernels_.back().name);
+    for (KernelText& kernel : kernels_) kernel.dynamic_shared = dynamic_;
     return std::move(kernels_);
   }
 
@@ -68,6 +69,11 @@ class TextReader {
       return;
     }
     if (text.starts_with(".target") || text.starts_with(".address_size") || text.starts_with(".file")) return;
+    if (text.starts_with(".extern .shared ") && text.ends_with("[];")) {
+      text.remove_suffix(3);
+      dynamic_.emplace_back(text.substr(text.rfind(' ') + 1));
+      return;
+    }
     const auto entry = text.find(".entry");
     if (entry == std::string_view::npos) fail("not known outside of kernels", text);
     const auto open = text.find('(', entry);
@@ -108,6 +114,7 @@ class TextReader {
   int line_ = 0;
   Where where_ = Where::outside;
   std::vector<KernelText> kernels_;
+  std::vector<std::string> dynamic_;
 };
 
 }  // namespace

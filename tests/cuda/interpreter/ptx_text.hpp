@@ -12,6 +12,7 @@ namespace lockstep::ptx {
 
 struct KernelText {
   std::string name, file;
+  std::vector<std::string> dynamic_shared;    ///< names of the memory whose size a launch states
   std::vector<Statement> parameters;          ///< ".param .u64 name"
   std::vector<Statement> directives;          ///< those between the parameters and the body
   std::vector<Statement> declarations;        ///< ".reg .b32 %r<12>"

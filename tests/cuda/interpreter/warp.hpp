@@ -99,7 +99,8 @@ class Warp {
   u8* touch_shared(const Instruction& instruction, u32 lane, u64 address, std::size_t bytes, bool writes) {
     if (!shared_.holds(address, bytes) || (address & (bytes - 1)) != 0 || launch_.costs != nullptr)
       return touch_shared_unchecked(instruction, lane, address, bytes, writes);
-    const char* const wrong = shared_.touch(address, bytes, writes, first_thread_ + lane);
+    toucher_.lane = lane;
+    const char* const wrong = shared_.touch(address, bytes, writes, toucher_);
     if (wrong != nullptr) report(instruction, lane, wrong, shared_place(address, bytes));
     return shared_.data(address);
   }
