@@ -22,10 +22,6 @@ struct MatrixChunk {
 struct MatrixOperands {
   UpdateOperands update;
   const MatrixChunk* chunks;
-  /// Whether a kernel updates the chunk.
-  [[nodiscard]] LOCKSTEP_HOST_DEVICE bool takes(const MatrixChunk& chunk) const {
-    return chunk.of.group == update.group && !is_set(update.overflow);
-  }
 };
 
 /// Clips the gradient of a chunk, updates its state, and writes its direction.
@@ -36,7 +32,7 @@ struct DirectionFunctor {
   template <class Group>
   LOCKSTEP_HOST_DEVICE void operator()(const Group& group, std::int64_t c) const {
     const MatrixChunk& chunk = of.chunks[c];
-    if (!of.takes(chunk)) return;
+    if (!of.update.takes(chunk.of.group)) return;
     const float factor = of.update.factor();
     group.each(chunk.of.at.elements, [&](std::int64_t i) {
       const std::int64_t at = chunk.of.at.place(i);
@@ -55,7 +51,7 @@ struct MatrixStepFunctor {
   template <class Group>
   LOCKSTEP_HOST_DEVICE void operator()(const Group& group, std::int64_t c) const {
     const MatrixChunk& chunk = of.chunks[c];
-    if (!of.takes(chunk)) return;
+    if (!of.update.takes(chunk.of.group)) return;
     const Formula formula = chunk.of.decay ? decayed : plain;
     group.each(chunk.of.at.elements, [&](std::int64_t i) {
       const std::int64_t at = chunk.of.at.place(i) - chunk.of.at.tensor;

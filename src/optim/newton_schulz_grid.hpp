@@ -50,8 +50,8 @@ struct NewtonSchulzScratch {
     place(levels, device::scratch_rows(chunks));
     place(x, rows * columns);
     place(next, rows * columns);
-    place(square, m * m);
     place(mixed, m * m);
+    place(square, m * m);  // the last one: rows behind the end of its product would be outside of this memory
   }
 };
 

@@ -199,6 +199,10 @@ struct UpdateOperands {
   const std::uint32_t* overflow;  ///< null: no update is skipped
   const float* trust;             ///< by parameter: see TrustRatio; null if the optimizer has none
 
+  /// Whether parameters of the group are updated.
+  [[nodiscard]] LOCKSTEP_HOST_DEVICE bool takes(std::int32_t of_group) const {
+    return of_group == group && !is_set(overflow);
+  }
   /// The factor of the gradients; 1 and more: they stay.
   [[nodiscard]] LOCKSTEP_HOST_DEVICE float factor() const { return clip == nullptr ? 1 : clip->factor; }
   LOCKSTEP_HOST_DEVICE static std::uint16_t rounded(DType low_precision, float value) {
@@ -212,11 +216,10 @@ struct UpdateFunctor {
   Formula decayed, plain;
   /// Of pack i; of a tensor's last pack perhaps only the first elements.
   LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const {
-    if (is_set(of.overflow)) return;
-    const float factor = of.factor();
     const UpdatePart part = of.parts[i / kPacksOfPart];
     const std::int64_t at = i % kPacksOfPart * kPack, left = part.elements - at;
-    if (left <= 0 || part.uses == 0 || part.group != of.group) return;
+    if (left <= 0 || part.uses == 0 || !of.takes(part.group)) return;
+    const float factor = of.factor();
     Formula formula = part.decay ? decayed : plain;
     if constexpr (HasTrust<Formula>) formula.trust = of.trust[part.tensor];
     if (left >= kPack) return update(formula, factor, part, at, i * kPack);

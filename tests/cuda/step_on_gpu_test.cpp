@@ -10,6 +10,8 @@
 #include "cuda/this_gpu.hpp"
 #include "device/gpu/gpu_memory.hpp"
 #include "lockstep/random.hpp"
+#include "optim/newton_schulz_grid.hpp"
+#include "optim/optimizers/muon.hpp"
 #include "optim/update_kernels.hpp"
 #include "optim/updater_bench.hpp"
 
@@ -184,6 +186,29 @@ TEST_F(StepOnGpu, UpdatesHaveTheBitsOfTheCpu) {
   compare(DType::f32, all.front(), 0.5, SumsScaling{});
   compare(DType::f32, all.front(), 0, scaled);
   compare(DType::f32, all.front(), 0, SumsScaling{true, 4096, 1, infinity, true});
+}
+
+// Products in tiles of 64 x 64 elements, of which a thread has four rows beside each other and columns 16 apart, with
+// steps of 16 terms and blocks of 256: matrices that end behind each of a thread's rows and columns, whose lines can be
+// read four elements at once and whose cannot, and longer than a block of terms.
+TEST_F(StepOnGpu, StepsOfMatricesHaveTheBitsOfTheCpu) {
+  auto* const make = this_.module.library.find<UpdateKernels*()>(kModuleMakeUpdateKernels);
+  ASSERT_NE(make, nullptr);
+  const std::unique_ptr<const UpdateKernels> kernels(make());
+  for (const auto& [rows, columns] :
+       {std::pair{27, 108}, {44, 300}, {57, 59}, {70, 41}, {131, 72}, {1, 5}, {67, 130}, {258, 261}}) {
+    const Attributes settings = complete(make_muon().attributes, Attributes({{"steps", std::int64_t{2}}}), "muon");
+    std::vector<float> values(static_cast<std::size_t>(rows * columns));
+    RandomStream random(6, static_cast<std::uint64_t>(rows));
+    for (float& value : values) value = random.between(-1, 1);
+    const auto on_gpu = put(values);
+    const device::GpuBlock scratch(gpu(), NewtonSchulzScratch(nullptr, rows, columns).bytes);
+    kernels->launch_transform(gpu().kernel_stream(stream_), {on_gpu.as<float>(), rows, columns, scratch.get()}, "muon",
+                              settings);
+    const std::vector<float> found = fetch<float>(on_gpu, values.size());
+    orthogonalize(values, rows, columns, MuonMatrix::iteration(settings, rows, columns));
+    EXPECT_EQ(bits(found), bits(values)) << rows << " x " << columns;
+  }
 }
 
 }  // namespace lockstep::optim

@@ -99,7 +99,8 @@ TEST(Grid, RowsBeyond32Bits) {
 
 TEST(Grid, RowsOfABlockThatFindRoomInSharedMemory) {
   EXPECT_EQ(staged_step(768), 784);
-  EXPECT_EQ(staged_step(769), 816) << "whole rounds over the banks, and half of one";
+  EXPECT_EQ(staged_step(784), 784);
+  EXPECT_EQ(staged_step(785), 816) << "whole rounds over the banks, and half of one";
   EXPECT_EQ(staged_groups(752, kBlockGroups), 16);
   EXPECT_EQ(staged_groups(768, kBlockGroups), 8) << "16 x 784 floats are more than 48 KiB";
   EXPECT_EQ(staged_groups(6128, kBlockGroups), 2);

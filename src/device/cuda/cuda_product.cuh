@@ -118,14 +118,18 @@ class AscendingSums {
   /// Calls store(row, column, sum), of the tile.
   template <class Store>
   __device__ void each(const Store& store) const {
-    LOCKSTEP_UNROLL
-    for (int i = 0; i < kSums; ++i) {
-      LOCKSTEP_UNROLL
-      for (int j = 0; j < kSums; ++j) store(row_ + i, column_ + j * kThreads, sums_[i][j]);
-    }
+    each_of(sums_, store);
   }
 
  protected:
+  template <class Store>
+  __device__ void each_of(const float (&sums)[kSums][kSums], const Store& store) const {
+    LOCKSTEP_UNROLL
+    for (int i = 0; i < kSums; ++i) {
+      LOCKSTEP_UNROLL
+      for (int j = 0; j < kSums; ++j) store(row_ + i, column_ + j * kThreads, sums[i][j]);
+    }
+  }
   __device__ void add_step(const float* left, const float* right) {
     const Pack<float, kSums> rows = read_pack<kSums>(left + row_);
     float columns[kSums];
@@ -146,7 +150,7 @@ class AscendingSums {
 template <class Tiles>
 class FusedSums : AscendingSums<Tiles, true> {
   using Base = AscendingSums<Tiles, true>;
-  using Base::kSums, Base::kThreads;
+  using Base::kSums;
   static_assert(kFusedTerms % Tiles::kDepth == 0);
 
  public:
@@ -174,11 +178,7 @@ class FusedSums : AscendingSums<Tiles, true> {
   }
   template <class Store>
   __device__ void each(const Store& store) const {
-    LOCKSTEP_UNROLL
-    for (int i = 0; i < kSums; ++i) {
-      LOCKSTEP_UNROLL
-      for (int j = 0; j < kSums; ++j) store(this->row_ + i, this->column_ + j * kThreads, totals_[i][j]);
-    }
+    this->each_of(totals_, store);
   }
 
  private:

@@ -15,7 +15,7 @@ inline constexpr std::int64_t kSharedBytes = std::int64_t{48} * 1024;
 /// Floats from the memory of one group of a block to that of the next, for groups that keep so many. A warp has two
 /// groups: this way they use different halves of the 32 banks.
 constexpr std::int64_t staged_step(std::int64_t floats) {
-  return (floats + 31) / 32 * 32 + 16;
+  return (floats + 15) / 32 * 32 + 16;
 }
 /// Groups of a block, 16, 8, 4 or 2: as many as find room. 0: there is none for the two of a warp.
 constexpr int staged_groups(std::int64_t floats, int most) {

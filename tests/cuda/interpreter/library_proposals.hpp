@@ -1,10 +1,9 @@
 // What the libraries in the place of cuBLASLt and cuDNN are told to propose:
 //
-//   INTERPRETED_LIBRARIES_DISAGREE  sizes, divided by commas: of products with such a side, and of convolutions of so
-//   many
+//   INTERPRETED_LIBRARIES_DISAGREE  sizes, with commas: for products with such a side, and for convolutions of as many
 //                                   images, ranks other than 0 are proposed the same algorithms in another order, as if
 //                                   their libraries' heuristics differed
-//   INTERPRETED_LIBRARIES_LACK      words, divided by commas: what they have no algorithm for, as on older GPUs
+//   INTERPRETED_LIBRARIES_LACK      words, with commas: what they have no algorithm for, as on older GPUs
 #pragma once
 
 #include <cstdint>

@@ -23,6 +23,7 @@ import tempfile
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from gpt_job import write_gpt  # noqa: E402  pylint: disable=wrong-import-position
 
+STOPPED = 75  # exit code of a run that ends early and can go on
 OF_A_RUN = ("data.validation.fraction=0.2", "evaluate.every=2 steps", "checkpoint.every=2 steps", "run_directory=run")
 
 
@@ -31,7 +32,8 @@ class Job:
         self.build, self.folder, self.gpu = build, pathlib.Path(folder), build / "interpreted-gpu"
         write_gpt(self.folder)
         self.names = self.functions()
-        self.run("0", "1", "--stop-at", "2")
+        if (begun := self.run("0", "1", "--stop-at", "2"))[0][0] != STOPPED:
+            raise SystemExit(f"the job fails without a lost wait: {begun}")
         (self.folder / "run").rename(self.folder / "begun")
 
     def functions(self):
@@ -91,6 +93,7 @@ def main():
         right, _, waits, problems = job.resumed(0, 1)
         if problems or right[0] != 0:
             raise SystemExit(f"it fails without a lost wait: {problems}, {right}")
+        print(f"{waits} waits", flush=True)
         found, left = collections.Counter(), collections.Counter()
         for number in range(words.first, (words.last or waits) + 1):
             places = []
