@@ -14,7 +14,7 @@
 //
 //     void measure(float p, float g, float& m) const;           // updates an element's states
 //     float direction(float p, float g, float m) const;         // after measure(): what p is compared with
-//     float ratio(double parameter, double direction) const;    // from both norms
+//     float ratio(double parameter, double direction, std::int64_t elements) const;  // from both norms
 //
 // A formula with a type `Matrix` makes steps of whole matrices (MatrixStep). That is a formula for their elements, with
 //
@@ -58,6 +58,12 @@ void with_states(std::size_t states, const Call& call) {
 template <class Optimizer>
 concept HasFormula = requires {
   typename Optimizer::Formula;
+};
+
+/// Of one that GPUs compute by kernels of its own (adafactor_kernels.hpp).
+template <class Optimizer>
+concept HasOwnKernels = requires {
+  typename Optimizer::OnGpus;
 };
 
 template <class Formula>
@@ -137,8 +143,8 @@ class ElementwiseOptimizer : public OptimizerDef {
           });
       return sums;
     };
-    return {.measure = measure, .ratio = [decayed](double parameter, double direction, std::int64_t /*elements*/) {
-              return decayed.ratio(parameter, direction);
+    return {.measure = measure, .ratio = [decayed](double parameter, double direction, std::int64_t elements) {
+              return decayed.ratio(parameter, direction, elements);
             }};
   }
 };

@@ -54,8 +54,15 @@ std::vector<exec::MemoryNeed> GpuUpdater::memory_needs(const Model& model) const
   if (divides_parameters()) {
     needs.push_back({"gathered parameters", exec::GpuGathers::bytes(gather_layout(), program_)});
   }
-  if (!model.optimizer.empty()) needs.push_back({"optimizer", each, static_cast<int>(model.optimizer.size())});
-  if (matrix_elements() > 0) {
+  if (is_adafactor()) {
+    std::size_t states = 0;
+    for (const exec::TensorBlock& state : model.optimizer) states += GpuTensors::bytes(state);
+    needs.push_back({"optimizer", states});
+    needs.push_back({"steps of matrices", adafactor_bytes()});
+  } else if (!model.optimizer.empty()) {
+    needs.push_back({"optimizer", each, static_cast<int>(model.optimizer.size())});
+  }
+  if (matrix_elements() > 0 && !is_adafactor()) {
     needs.push_back(
         {"steps of matrices", static_cast<std::size_t>(matrix_elements()) * sizeof(float) + scratch_of_matrices()});
   }
@@ -69,7 +76,11 @@ void GpuUpdater::begin(const Model& model) {
   const std::vector<bool> channels_last = kept_channels_last(graph_);
   optimizer_state_.clear();
   for (const exec::TensorBlock& state : model.optimizer) {
-    optimizer_state_.push_back(std::make_unique<GpuTensors>(gpu_, parameters_->stream(), state, channels_last));
+    std::vector<bool> of_state = channels_last;
+    for (std::size_t p = 0; p < of_state.size(); ++p) {
+      of_state[p] = channels_last[p] && state.shape(p) == shape_of(p);
+    }
+    optimizer_state_.push_back(std::make_unique<GpuTensors>(gpu_, parameters_->stream(), state, of_state));
     optimizer_state_.back()->upload(state);
   }
   const auto make_gradient = [&](const exec::TensorBlock& like) {
@@ -207,8 +218,13 @@ void GpuUpdater::make_tables() {
   parts_ = table(std::as_bytes(std::span(parts)));
   uses_table_ = table(std::as_bytes(std::span(uses)));
   state_parts_ = table(std::as_bytes(std::span(states)));
-  if (optimizer_.trust_ratio) make_trust_tables(chunks);
-  if (matrix_elements() > 0) make_matrix_tables(chunks);
+  if (optimizer_.trust_ratio) make_trust_tables();
+  if (is_adafactor()) {
+    make_adafactor_tables(chunks);
+  } else {
+    if (trust_) make_measure_tables(chunks);
+    if (matrix_elements() > 0) make_matrix_tables(chunks);
+  }
   if (clip_norm_ > 0 || scales_loss_) {
     verdict_ = device::GpuBlock(gpu_, sizeof(Verdict));
     verdict_on_host_ = device::PinnedBlock(gpu_, sizeof(Verdict));
@@ -303,6 +319,19 @@ void GpuUpdater::launch_optimizer(GpuStream* stream, const UpdateScalars& scalar
                     .overflow = scales_loss_ ? &verdict_.as<Verdict>()->overflow : nullptr,
                     .trust = nullptr};
   for (std::size_t s = 0; s < own_states_; ++s) of.states[s] = optimizer_state_[s]->data();
+  if (adafactor_) {
+    launch_adafactor(stream, of, scalars);
+  } else {
+    launch_formula(stream, of, scalars);
+  }
+  if (scalars.average > 0) {
+    kernels_->launch(stream, device_gradient_->elements(),
+                     AverageFunctor{parts_.as<UpdatePart>(), optimizer_state_.back()->data(),
+                                    static_cast<float>(scalars.average), of.overflow});
+  }
+}
+
+void GpuUpdater::launch_formula(GpuStream* stream, UpdateOperands of, const UpdateScalars& scalars) {
   if (trust_) {
     launch_trust(stream, of, scalars);
     of.trust = trust_->ratios.as<float>();
@@ -313,11 +342,6 @@ void GpuUpdater::launch_optimizer(GpuStream* stream, const UpdateScalars& scalar
     of.group = static_cast<std::int32_t>(group);
     kernels_->launch_optimizer(stream, device_gradient_->elements(), of, optimizer_.name, groups_.settings(group),
                                step_of(group, scalars));
-  }
-  if (scalars.average > 0) {
-    kernels_->launch(stream, device_gradient_->elements(),
-                     AverageFunctor{parts_.as<UpdatePart>(), optimizer_state_.back()->data(),
-                                    static_cast<float>(scalars.average), of.overflow});
   }
 }
 

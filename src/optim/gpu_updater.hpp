@@ -16,6 +16,7 @@
 #include "exec/gather_layout.hpp"
 #include "exec/gpu_gathers.hpp"
 #include "exec/gpu_tensors.hpp"
+#include "optim/adafactor_kernels.hpp"
 #include "optim/gpu_chunk_numbers.hpp"
 #include "optim/gpu_other_parts.hpp"
 #include "optim/matrix_kernels.hpp"
@@ -39,6 +40,14 @@ struct MatrixBlocks {
   std::int64_t chunk_count = 0;
   std::vector<std::pair<std::size_t, MatrixOnGpu>> own;  ///< those of which this rank updates a part, with their number
   std::vector<comm::GpuTransport::Owned> owned;          ///< runs of directions; none: this rank has all of them
+};
+
+/// What adafactor's steps are made with.
+struct AdafactorBlocks {
+  device::GpuBlock matrices, tiles, strips, chunks, lanes, memory;
+  std::int64_t matrix_count = 0, tile_count = 0, strip_count = 0;
+  bool has_copies = false;
+  std::vector<comm::GpuTransport::Owned> owned;  ///< runs of copies; none: this rank has all of them
 };
 
 class GpuUpdater final : public Updater {
@@ -71,10 +80,21 @@ class GpuUpdater final : public Updater {
   [[nodiscard]] MeasuredChunk measured_chunk(std::size_t number, const NormChunk& at) const;
   [[nodiscard]] std::vector<MeasuredChunk> measured_chunks(const std::vector<NormChunk>& chunks) const;
   [[nodiscard]] std::vector<TrustedTensor> trusted_tensors() const;
-  void make_trust_tables(const std::vector<NormChunk>& chunks);
+  void make_trust_tables();
+  void make_measure_tables(const std::vector<NormChunk>& chunks);
   [[nodiscard]] std::size_t scratch_of_matrices() const;
   [[nodiscard]] MatrixChunk matrix_chunk(std::size_t number, const NormChunk& at, float* direction) const;
   void make_matrix_tables(const std::vector<NormChunk>& chunks);
+  /// Whether some states are of another shape than their parameters: of what GPUs compute, adafactor's alone.
+  [[nodiscard]] bool is_adafactor() const { return static_cast<bool>(optimizer_.state_shape); }
+  [[nodiscard]] bool copies_gradient(std::size_t matrix) const;
+  [[nodiscard]] std::size_t adafactor_bytes() const;
+  /// Takes of the memory what it needs.
+  [[nodiscard]] AdafactorMatrix adafactor_matrix(std::size_t parameter, std::byte*& memory) const;
+  /// `matrix`: null if it is of a vector.
+  [[nodiscard]] AdafactorChunk adafactor_chunk(std::size_t number, const NormChunk& at,
+                                               const AdafactorMatrix* matrix) const;
+  void make_adafactor_tables(const std::vector<NormChunk>& chunks);
   /// Whether other ranks update chunks that this one does not.
   [[nodiscard]] bool gathers_numbers() const { return slices_ != nullptr || other_parts_; }
   [[nodiscard]] bool divides_parameters() const { return slices_ != nullptr && slices_->divides_parameters(); }
@@ -89,8 +109,14 @@ class GpuUpdater final : public Updater {
   void gather_parameters();
   void launch_clipping(GpuStream* stream, std::uint64_t step);
   void launch_optimizer(GpuStream* stream, const UpdateScalars& scalars);
+  /// Of an optimizer with a formula.
+  void launch_formula(GpuStream* stream, UpdateOperands of, const UpdateScalars& scalars);
   /// Measures all chunks and finds the ratios; afterwards gradients are clipped.
   void launch_trust(GpuStream* stream, UpdateOperands of, const UpdateScalars& scalars);
+  /// The squares of all chunks: other ranks' are gathered.
+  [[nodiscard]] TrustOperands gathered_squares(std::uint64_t step);
+  /// Updates everything.
+  void launch_adafactor(GpuStream* stream, UpdateOperands of, const UpdateScalars& scalars);
   /// Updates all matrices.
   void launch_matrices(GpuStream* stream, UpdateOperands of, const UpdateScalars& scalars);
   [[nodiscard]] UpdateStep step_of(std::size_t group, const UpdateScalars& scalars) const {
@@ -112,6 +138,7 @@ class GpuUpdater final : public Updater {
   device::PinnedBlock verdict_on_host_;
   std::optional<TrustBlocks> trust_;
   std::optional<MatrixBlocks> matrices_;
+  std::optional<AdafactorBlocks> adafactor_;
   device::Gpu::Event done_;
 };
 

@@ -28,21 +28,25 @@ std::vector<TrustedTensor> GpuUpdater::trusted_tensors() const {
     const std::size_t parameter = chunks_[first].parameter;
     tensors.push_back({.first = static_cast<std::int64_t>(first),
                        .chunks = static_cast<std::int64_t>(chunks_of(parameter)),
+                       .elements = elements(shape_of(parameter)),
                        .number = static_cast<std::int32_t>(parameter),
                        .group = static_cast<std::int32_t>(groups_.of(parameter)),
-                       .decay = groups_.decays(parameter)});
+                       .has_ratio = is_adafactor() || groups_.decays(parameter)});
   }
   return tensors;
 }
 
-void GpuUpdater::make_trust_tables(const std::vector<NormChunk>& chunks) {
-  TrustBlocks& trust = trust_.emplace();
+void GpuUpdater::make_measure_tables(const std::vector<NormChunk>& chunks) {
   const auto measured = measured_chunks(chunks);
+  trust_->chunks = table(std::as_bytes(std::span(measured)));
+  trust_->lanes = device::GpuBlock(gpu_, own_chunks_.size() * 2 * kSquareLanes * sizeof(double));
+}
+
+void GpuUpdater::make_trust_tables() {
+  TrustBlocks& trust = trust_.emplace();
   const auto tensors = trusted_tensors();
-  trust.chunks = table(std::as_bytes(std::span(measured)));
   trust.tensors = table(std::as_bytes(std::span(tensors)));
   trust.tensor_count = tensors.size();
-  trust.lanes = device::GpuBlock(gpu_, own_chunks_.size() * 2 * kSquareLanes * sizeof(double));
   trust.parameter_squares = device::GpuBlock(gpu_, own_chunks_.size() * sizeof(double));
   trust.direction_squares = device::GpuBlock(gpu_, own_chunks_.size() * sizeof(double));
   trust.levels = device::GpuBlock(gpu_, 2 * chunks_.size() * sizeof(double));
@@ -57,6 +61,19 @@ void GpuUpdater::make_trust_tables(const std::vector<NormChunk>& chunks) {
   }
 }
 
+TrustOperands GpuUpdater::gathered_squares(std::uint64_t step) {
+  TrustBlocks& trust = *trust_;
+  const auto *const parameters = trust.parameter_squares.as<double>(), *const directions =
+                                                                           trust.direction_squares.as<double>();
+  return {.tensors = trust.tensors.as<TrustedTensor>(),
+          .group = 0,
+          .parameter_squares = trust.parameters ? trust.parameters->gather(parameters, step) : parameters,
+          .direction_squares = trust.directions ? trust.directions->gather(directions, step) : directions,
+          .levels = trust.levels.as<double>(),
+          .chunks = std::ssize(chunks_),
+          .trust = trust.ratios.as<float>()};
+}
+
 void GpuUpdater::launch_trust(GpuStream* stream, UpdateOperands of, const UpdateScalars& scalars) {
   TrustBlocks& trust = *trust_;
   auto *const parameters = trust.parameter_squares.as<double>(), *const directions =
@@ -67,15 +84,7 @@ void GpuUpdater::launch_trust(GpuStream* stream, UpdateOperands of, const Update
                              {of, trust.chunks.as<MeasuredChunk>(), trust.lanes.as<double>(), parameters, directions},
                              optimizer_.name, groups_.settings(group), step_of(group, scalars));
   }
-  const auto step = static_cast<std::uint64_t>(scalars.step);
-  TrustOperands operands{
-      .tensors = trust.tensors.as<TrustedTensor>(),
-      .group = 0,
-      .parameter_squares = trust.parameters ? trust.parameters->gather(parameters, step) : parameters,
-      .direction_squares = trust.directions ? trust.directions->gather(directions, step) : directions,
-      .levels = trust.levels.as<double>(),
-      .chunks = std::ssize(chunks_),
-      .trust = trust.ratios.as<float>()};
+  TrustOperands operands = gathered_squares(static_cast<std::uint64_t>(scalars.step));
   for (std::size_t group = 0; group < groups_.count(); ++group) {
     operands.group = static_cast<std::int32_t>(group);
     kernels_->launch_trust(stream, static_cast<std::int64_t>(trust.tensor_count), operands, optimizer_.name,

@@ -4,6 +4,7 @@
 #include <optimizer_list.hpp>
 
 #include "device/gpu/grid.hpp"
+#include "optim/adafactor_step_kernels.hpp"
 #include "optim/matrix_kernels.hpp"
 #include "optim/newton_schulz_grid.hpp"
 #include "optim/trust_kernels.hpp"
@@ -82,6 +83,28 @@ class GridUpdateKernels final : public UpdateKernels {
       const Matrix decayed(settings, step, true), plain(settings, step, false);
       Grid::rows(stream, chunks, MatrixStepFunctor<Matrix>{of, decayed, plain});
     });
+  }
+  void launch(GpuStream* stream, std::int64_t chunks, const CopyGradientFunctor& functor) const override {
+    Grid::rows(stream, chunks, functor);
+  }
+  void launch(GpuStream* stream, std::int64_t tiles, const TileSquaresFunctor& functor) const override {
+    Grid::rows(stream, tiles, functor);
+  }
+  void launch(GpuStream* stream, std::int64_t strips, const MatrixMomentsFunctor& functor) const override {
+    Grid::rows(stream, strips, functor);
+  }
+  void launch(GpuStream* stream, std::int64_t matrices, const RowMeanFunctor& functor) const override {
+    Grid::rows(stream, matrices, functor);
+  }
+  void launch(GpuStream* stream, std::int64_t chunks, const StepSquaresFunctor& functor) const override {
+    Grid::rows(stream, chunks, functor);
+  }
+  void launch_trust(GpuStream* stream, std::int64_t tensors, const TrustOperands& of,
+                    const Adafactor& formula) const override {
+    Grid::rows(stream, tensors, TrustFunctor<Adafactor>{of, formula});
+  }
+  void launch(GpuStream* stream, std::int64_t chunks, const AdafactorUpdateFunctor& functor) const override {
+    Grid::rows(stream, chunks, functor);
   }
 
  private:

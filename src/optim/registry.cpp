@@ -7,7 +7,8 @@ namespace lockstep::optim {
 bool is_on_gpus(const std::string& optimizer) {
   bool found = false;
   for_each_optimizer([&](const char* name, const auto& make) {
-    found = found || (HasFormula<decltype(make())> && optimizer == name);
+    using Optimizer = decltype(make());
+    found = found || ((HasFormula<Optimizer> || HasOwnKernels<Optimizer>)&&optimizer == name);
   });
   return found;
 }

@@ -11,7 +11,8 @@ namespace lockstep::optim {
 void add_built_in(OptimizerRegistry& registry);
 void add_built_in(ScheduleRegistry& registry);
 
-/// Whether GPUs compute the optimizer with this name: built-in ones that have a formula (elementwise.hpp).
+/// Whether GPUs compute the optimizer with this name: built-in ones that have a formula, or kernels of their own
+/// (elementwise.hpp).
 [[nodiscard]] bool is_on_gpus(const std::string& optimizer);
 
 }  // namespace lockstep::optim

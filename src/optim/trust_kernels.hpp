@@ -75,9 +75,10 @@ struct MeasureFunctor {
 /// The chunks of a parameter among those of this rank's model.
 struct TrustedTensor {
   std::int64_t first = 0, chunks = 0;
+  std::int64_t elements = 0;
   std::int32_t number = 0;  ///< the parameter's
   std::int32_t group = 0;
-  bool decay = false;
+  bool has_ratio = false;  ///< false: its factor is 1
 };
 
 struct TrustOperands {
@@ -100,7 +101,8 @@ struct TrustFunctor {
     const double* const parameter = sum(group, tensor, of.parameter_squares, of.levels);
     const double* const direction = sum(group, tensor, of.direction_squares, of.levels + of.chunks);
     group.once([&] {
-      of.trust[tensor.number] = tensor.decay ? decayed.ratio(std::sqrt(*parameter), std::sqrt(*direction)) : 1.0F;
+      of.trust[tensor.number] =
+          tensor.has_ratio ? decayed.ratio(std::sqrt(*parameter), std::sqrt(*direction), tensor.elements) : 1.0F;
     });
   }
 

@@ -306,6 +306,13 @@ struct MeasureOperands;
 struct TrustOperands;
 struct MatrixOperands;
 struct MatrixOnGpu;
+struct Adafactor;
+struct CopyGradientFunctor;
+struct TileSquaresFunctor;
+struct MatrixMomentsFunctor;
+struct RowMeanFunctor;
+struct StepSquaresFunctor;
+struct AdafactorUpdateFunctor;
 
 /// Launches them on a stream: on GPUs through the CUDA module, in tests over the whole grid on the CPU.
 class UpdateKernels {
@@ -343,6 +350,15 @@ class UpdateKernels {
   virtual void launch_matrix_steps(GpuStream* stream, std::int64_t chunks, const MatrixOperands& of,
                                    const std::string& name, const Attributes& settings,
                                    const UpdateStep& step) const = 0;
+  // For adafactor: the kernels of adafactor_kernels.hpp. functor(group, i) for i = 0 ... n - 1
+  virtual void launch(GpuStream* stream, std::int64_t chunks, const CopyGradientFunctor& functor) const = 0;
+  virtual void launch(GpuStream* stream, std::int64_t tiles, const TileSquaresFunctor& functor) const = 0;
+  virtual void launch(GpuStream* stream, std::int64_t strips, const MatrixMomentsFunctor& functor) const = 0;
+  virtual void launch(GpuStream* stream, std::int64_t matrices, const RowMeanFunctor& functor) const = 0;
+  virtual void launch(GpuStream* stream, std::int64_t chunks, const StepSquaresFunctor& functor) const = 0;
+  virtual void launch_trust(GpuStream* stream, std::int64_t tensors, const TrustOperands& of,
+                            const Adafactor& formula) const = 0;
+  virtual void launch(GpuStream* stream, std::int64_t chunks, const AdafactorUpdateFunctor& functor) const = 0;
 };
 
 /// The module's function that makes them: UpdateKernels*().

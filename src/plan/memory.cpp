@@ -15,7 +15,9 @@
 #include "exec/shard_runner.hpp"
 #include "exec/worker.hpp"
 #include "graph/gradient_flow.hpp"
+#include "graph/weight_order.hpp"
 #include "optim/model_slices.hpp"
+#include "optim/optimizers/adafactor.hpp"
 #include "plan/checkpoint_memory.hpp"
 
 namespace lockstep::plan {
@@ -187,6 +189,7 @@ class Counter {
   /// All of them, whatever is divided, and the iteration of those that are made at a time (CpuUpdater, GpuUpdater).
   [[nodiscard]] std::int64_t steps_of_matrices() const {
     if (setup_.optimizer == nullptr) return 0;
+    if (setup_.model.on_gpus && setup_.optimizer->state_shape) return steps_of_adafactor_on_gpus();
     std::int64_t floats = 0, scratch = 0;
     for (const ValueId id : trained(part_.graph())) {
       const Value& value = part_.graph().at(id);
@@ -201,6 +204,20 @@ class Counter {
     const auto ranks = std::ssize(part_.ranks);
     const bool gathers = placed_.choice.sharding() != Sharding::none && ranks > 1;
     return (floats + std::max(gathers ? floats + floats / ranks : 0, scratch * workers())) * kFloat;
+  }
+
+  /// The sums of tiles, and of the gradient what is copied.
+  [[nodiscard]] std::int64_t steps_of_adafactor_on_gpus() const {
+    const bool divided = placed_.choice.sharding() != Sharding::none;
+    std::int64_t bytes = 0;
+    for (const ValueId id : trained(part_.graph())) {
+      const Value& value = part_.graph().at(id);
+      if (!optim::makes_whole_step(*setup_.optimizer, value)) continue;
+      const std::int64_t rows = value.spec.shape.front(), columns = value.spec.elements() / rows;
+      bytes += optim::sums_of_tiles(rows, columns) * static_cast<std::int64_t>(sizeof(double));
+      if (divided || filter_sizes(value.spec.shape).orders_differ()) bytes += rows * columns * kFloat;
+    }
+    return bytes;
   }
 
   /// Gradients on the way to the owners of their slices, and their sums so far (comm::GradientRings).

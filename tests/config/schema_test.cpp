@@ -60,7 +60,7 @@ TEST(Schema, SaysRangesDefaultsAndChoices) {
   EXPECT_EQ(job["seed"]["default"], 1);
   EXPECT_EQ(job["batch_size"]["default"], 64);
   EXPECT_EQ(job["exact"]["enum"], json::array({"required", "preferred", "never"}));
-  EXPECT_EQ(job["optimizer"]["oneOf"][0]["enum"], json::array({"sgd", "adam", "adamw", "lamb", "adafactor"}));
+  EXPECT_EQ(job["optimizer"]["oneOf"][0]["enum"], json::array({"sgd", "adam", "adamw", "lamb", "own"}));
   const json adamw = job["optimizer"]["oneOf"][1]["properties"]["adamw"]["properties"];
   EXPECT_EQ(adamw["weight_decay"]["default"], 0.01);
   EXPECT_EQ(adamw["beta1"]["exclusiveMaximum"], 1);

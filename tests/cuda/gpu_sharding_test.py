@@ -66,17 +66,19 @@ class Sharding(Place):
                     self.assertEqual(self.gpt(*words, *more, "--ranks", "3", module=CHECKED), expected)
 
     def test_steps_of_whole_matrices(self):
-        """Of which ranks divide some; with updates that are skipped, and one before any is made."""
-        muon = "optimizer={muon: {weight_decay: 0.1}}"
+        """Of which ranks divide some; with updates that are skipped, and one before any is made. Moments of rows and columns
+        are on every rank."""
         skips = ("precision={fp16: {initial_scale: 16777216, growth_interval: 2}}", "steps=6")
         ways = ((), ("--ranks", "2"), (OPTIMIZER, "bucket_bytes=4096", "--ranks", "3"),
                 (OPTIMIZER, "parallel.parts=2", "--ranks", "3"), (PARAMETERS, "bucket_bytes=4096", "--ranks", "3"))
-        expected = self.hash(*self.STEPS, muon, *skips)
-        expected_of_text = self.gpt("device=cpu", muon)
-        for way in ways:
-            with self.subTest(way=way):
-                self.assertEqual(self.hash(*self.STEPS, muon, *skips, "device=cuda", *way, module=CHECKED), expected)
-                self.assertEqual(self.gpt(muon, *way, module=CHECKED), expected_of_text)
+        for name in ("muon", "adafactor"):
+            optimizer = f"optimizer={{{name}: {{weight_decay: 0.1}}}}"
+            expected = self.hash(*self.STEPS, optimizer, *skips)
+            expected_of_text = self.gpt("device=cpu", optimizer)
+            for way in ways:
+                with self.subTest(optimizer=name, way=way):
+                    self.assertEqual(self.hash(*self.STEPS, optimizer, *skips, "device=cuda", *way, module=CHECKED), expected)
+                    self.assertEqual(self.gpt(optimizer, *way, module=CHECKED), expected_of_text)
 
     def test_skipped_updates_of_float16(self):
         words = ("steps=6", "precision={fp16: {initial_scale: 16777216, growth_interval: 2}}", "evaluate=never",
@@ -110,6 +112,16 @@ class Sharding(Place):
         self.run_program("train", str(JOB), *words, "--stop-at", "5", PARAMETERS, "--ranks", "3", "parallel.parts=2",
                          module=CHECKED, code=75)
         self.assertEqual(self.hash(*words, OPTIMIZER, "--ranks", "3", "parallel.parts=2", module=CHECKED), expected)
+
+    def test_checkpoints_of_moments_of_rows_and_columns(self):
+        """Written by ranks that divide the model, or not, and read by others; the run begins and ends on CPUs."""
+        words = (*self.STEPS, "steps=5", "checkpoint={every: 1 step, keep: 10}", "optimizer={adafactor: {weight_decay: 0.1}}")
+        expected = self.hash(*words, "run_directory=cpu")
+        words = (*words, "run_directory=gpu")
+        for stop, *way in ((1,), (2, "device=cuda", OPTIMIZER, "--ranks", "3"), (3, "device=cuda"),
+                           (4, "device=cuda", PARAMETERS, "--ranks", "3", "parallel.parts=2")):
+            self.run_program("train", str(JOB), *words, *way, "--stop-at", str(stop), module=CHECKED, code=75)
+        self.assertEqual(self.hash(*words), expected)
 
     def test_memory_is_that_of_the_slices(self):
         """What a rank says that it would store, if it does not fit: of the optimizer a third, and of the parameters, if they

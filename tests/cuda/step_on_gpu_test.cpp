@@ -163,10 +163,11 @@ TEST_F(StepOnGpu, UpdatesHaveTheBitsOfTheCpu) {
                                              decaying("lamb"),
                                              lars(0),
                                              averaged(lars(0.9)),
-                                             muon(true)};
+                                             muon(true),
+                                             adafactor(false)};
   const auto compare = [&](DType precision, const OptimizerOptions& options, double clip_norm,
-                           const SumsScaling& scaling) {
-    UpdaterBench bench(precision, 300);
+                           const SumsScaling& scaling, std::int64_t width = 300) {
+    UpdaterBench bench(precision, width);
     std::vector<std::byte> copy;
     const auto read = [&](const void* memory, std::size_t bytes) {
       copy = fetch<std::byte>(static_cast<const std::byte*>(memory), bytes);
@@ -183,6 +184,7 @@ TEST_F(StepOnGpu, UpdatesHaveTheBitsOfTheCpu) {
     compare(DType::f32, options, 0.5, scaled);
     for (const DType low : {DType::bf16, DType::f16}) compare(low, options, 0.5, SumsScaling{});
   }
+  compare(DType::f32, adafactor(true), 0.5, SumsScaling{}, 600);  // more tiles than a thread reads ahead
   compare(DType::f32, all.front(), 0.5, SumsScaling{});
   compare(DType::f32, all.front(), 0, scaled);
   compare(DType::f32, all.front(), 0, SumsScaling{true, 4096, 1, infinity, true});

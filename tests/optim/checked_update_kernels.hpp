@@ -98,11 +98,7 @@ class CheckedUpdateKernels final : public UpdateKernels {
   }
   void launch_trust(GpuStream* stream, std::int64_t tensors, const TrustOperands& of, const std::string& name,
                     const Attributes& settings, const UpdateStep& step) const override {
-    kernel_reads(stream, of.tensors, tensors);
-    kernel_reads(stream, of.parameter_squares, of.chunks);
-    kernel_reads(stream, of.direction_squares, of.chunks);
-    kernel_writes(stream, of.levels, 2 * of.chunks);
-    for (std::int64_t t = 0; t < tensors; ++t) kernel_writes(stream, of.trust + of.tensors[t].number, 1);
+    accesses_trust(stream, tensors, of);
     grids_.launch_trust(stream, tensors, of, name, settings, step);
   }
   void launch_directions(GpuStream* stream, std::int64_t chunks, const MatrixOperands& of, const std::string& name,
@@ -134,8 +130,110 @@ class CheckedUpdateKernels final : public UpdateKernels {
     }
     grids_.launch_matrix_steps(stream, chunks, of, name, settings, step);
   }
+  void launch(GpuStream* stream, std::int64_t chunks, const CopyGradientFunctor& functor) const override {
+    reads_operands(stream, functor.of);
+    kernel_reads(stream, functor.chunks, chunks);
+    for (const AdafactorChunk* chunk = functor.chunks; chunk < functor.chunks + chunks; ++chunk) {
+      const AdafactorMatrix& matrix = functor.of.matrices[chunk->matrix];
+      kernel_reads(stream, &matrix, 1);
+      if (chunk->moments != nullptr || !matrix.is_copy) continue;
+      const auto [first, count] = places(chunk->of.of.at);
+      kernel_writes(stream, functor.of.update.gradient + first, count);
+      kernel_writes(stream, chunk->of.direction + chunk->of.of.at.first, chunk->of.of.at.elements);
+    }
+    grids_.launch(stream, chunks, functor);
+  }
+  void launch(GpuStream* stream, std::int64_t tiles, const TileSquaresFunctor& functor) const override {
+    reads_operands(stream, functor.of);
+    kernel_reads(stream, functor.tiles, tiles);
+    for (const AdafactorTile* tile = functor.tiles; tile < functor.tiles + tiles; ++tile) {
+      const AdafactorMatrix& matrix = functor.of.matrices[tile->matrix];
+      kernel_reads(stream, &matrix, 1);
+      if (tile->row > 0 || tile->column > 0) continue;  // the first tile of a matrix stands for all
+      const std::int64_t elements = matrix.rows * matrix.columns.value();
+      matrix.is_copy ? kernel_reads(stream, matrix.gradient, elements)
+                     : kernel_writes(stream, matrix.gradient, elements);
+      kernel_writes(stream, matrix.row_sums, sums_of_tiles(matrix.rows, matrix.columns.value()));
+    }
+    grids_.launch(stream, tiles, functor);
+  }
+  void launch(GpuStream* stream, std::int64_t strips, const MatrixMomentsFunctor& functor) const override {
+    reads_operands(stream, functor.of);
+    kernel_reads(stream, functor.strips, strips);
+    for (const MomentStrip* strip = functor.strips; strip < functor.strips + strips; ++strip) {
+      const AdafactorMatrix& matrix = functor.of.matrices[strip->matrix];
+      kernel_reads(stream, &matrix, 1);
+      if (strip->first > 0) continue;
+      kernel_reads(stream, matrix.row_sums, sums_of_tiles(matrix.rows, matrix.columns.value()));
+      kernel_writes(stream, matrix.row_moments, matrix.rows);
+      kernel_writes(stream, matrix.column_moments, matrix.columns.value());
+    }
+    grids_.launch(stream, strips, functor);
+  }
+  void launch(GpuStream* stream, std::int64_t matrices, const RowMeanFunctor& functor) const override {
+    reads_operands(stream, functor.of);
+    kernel_reads(stream, functor.of.matrices, matrices);
+    for (const AdafactorMatrix* matrix = functor.of.matrices; matrix < functor.of.matrices + matrices; ++matrix) {
+      kernel_reads(stream, matrix->row_moments, matrix->rows);
+      kernel_writes(stream, matrix->divisor, 1);
+    }
+    grids_.launch(stream, matrices, functor);
+  }
+  void launch(GpuStream* stream, std::int64_t chunks, const StepSquaresFunctor& functor) const override {
+    reads_operands(stream, functor.of);
+    for (const AdafactorChunk* chunk = functor.chunks; chunk < functor.chunks + chunks; ++chunk) {
+      reads_chunk(stream, functor.of, *chunk);
+      if (chunk->moments == nullptr) continue;
+      kernel_writes(stream, chunk->of.direction + chunk->of.of.at.first, chunk->of.of.at.elements);
+      kernel_writes(stream, chunk->moments + chunk->of.of.at.first, chunk->of.of.at.elements);
+    }
+    kernel_writes(stream, functor.lanes, chunks * 2 * kFactoredLanes);
+    kernel_writes(stream, functor.parameter_squares, chunks);
+    kernel_writes(stream, functor.direction_squares, chunks);
+    grids_.launch(stream, chunks, functor);
+  }
+  void launch_trust(GpuStream* stream, std::int64_t tensors, const TrustOperands& of,
+                    const Adafactor& formula) const override {
+    accesses_trust(stream, tensors, of);
+    grids_.launch_trust(stream, tensors, of, formula);
+  }
+  void launch(GpuStream* stream, std::int64_t chunks, const AdafactorUpdateFunctor& functor) const override {
+    reads_operands(stream, functor.of);
+    for (const AdafactorChunk* chunk = functor.chunks; chunk < functor.chunks + chunks; ++chunk) {
+      reads_chunk(stream, functor.of, *chunk);
+      kernel_reads(stream, functor.of.update.trust + chunk->number, 1);
+      const auto [first, count] = places(chunk->of.of.at);
+      kernel_writes(stream, chunk->of.of.parameter + (first - chunk->of.of.at.tensor), count);
+      if (chunk->of.copy != nullptr) kernel_writes(stream, chunk->of.copy + (first - chunk->of.of.at.tensor), count);
+    }
+    grids_.launch(stream, chunks, functor);
+  }
 
  private:
+  static void accesses_trust(GpuStream* stream, std::int64_t tensors, const TrustOperands& of) {
+    kernel_reads(stream, of.tensors, tensors);
+    kernel_reads(stream, of.parameter_squares, of.chunks);
+    kernel_reads(stream, of.direction_squares, of.chunks);
+    kernel_writes(stream, of.levels, 2 * of.chunks);
+    for (std::int64_t t = 0; t < tensors; ++t) kernel_writes(stream, of.trust + of.tensors[t].number, 1);
+  }
+  static void reads_operands(GpuStream* stream, const AdafactorOperands& of) {
+    if (of.update.clip != nullptr) kernel_reads(stream, of.update.clip, 1);
+    if (of.update.overflow != nullptr) kernel_reads(stream, of.update.overflow, 1);
+  }
+  static void reads_chunk(GpuStream* stream, const AdafactorOperands& of, const AdafactorChunk& chunk) {
+    kernel_reads(stream, &chunk, 1);
+    const AdafactorMatrix& matrix = of.matrices[chunk.matrix];
+    kernel_reads(stream, &matrix, 1);
+    const NormChunk& at = chunk.of.of.at;
+    const auto [first, count] = places(at);
+    kernel_reads(stream, chunk.of.of.parameter + (first - at.tensor), count);
+    kernel_reads(stream, chunk.of.direction + at.first, at.elements);
+    if (chunk.moments != nullptr) return kernel_reads(stream, chunk.moments + at.first, at.elements);
+    kernel_reads(stream, matrix.row_moments, matrix.rows);
+    kernel_reads(stream, matrix.column_moments, matrix.columns.value());
+    kernel_reads(stream, matrix.divisor, 1);
+  }
   static void reads_chunks(GpuStream* stream, std::int64_t chunks, const MatrixOperands& of) {
     kernel_reads(stream, of.chunks, chunks);
     if (of.update.clip != nullptr) kernel_reads(stream, of.update.clip, 1);

@@ -66,6 +66,15 @@ inline OptimizerOptions lars(double momentum) {
 inline OptimizerOptions muon(bool nesterov) {
   return {"muon", Attributes({{"nesterov", nesterov}, {"steps", std::int64_t{2}}, {"weight_decay", 0.1}})};
 }
+/// Each number of its formula matters.
+inline OptimizerOptions adafactor(bool decay_all) {
+  return {"adafactor", Attributes({{"beta2_decay", -0.7},
+                                   {"clip_threshold", 0.7},
+                                   {"epsilon1", 1e-4},
+                                   {"epsilon2", 0.05},
+                                   {"weight_decay", 0.1},
+                                   {"decay_all", decay_all}})};
+}
 inline OptimizerOptions averaged(OptimizerOptions options) {
   options.average.emplace();
   return options;

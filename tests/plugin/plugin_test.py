@@ -250,6 +250,18 @@ class Messages(PluginTest):
                             LD_LIBRARY_PATH=DRIVER)
         self.assertIn("mish 'mish1': expected a kernel of op 'mish' for GPUs, found none", done.stderr)
 
+    def test_its_optimizer_has_no_kernel_for_gpus(self):
+        self.given("libplugin_own_optimizer.so")
+        (self.folder / "job.yaml").write_text("job:\n  plugins: build/libpendulum.so\n  model: lenet\n"
+                                              "  data: {train: digits}\n  steps: 1\n  optimizer: own\n")
+        self.program("train", "job.yaml")
+        expected = "expected an optimizer that GPUs can compute"
+        done = self.program("train", "job.yaml", "device=cuda", code=78)
+        self.assertEqual(done.stderr, f"lockstep: job.yaml:6:14: job.optimizer: {expected}, since device is cuda, found 'own'; "
+                         "set device: cpu\n")
+        done = self.program("plan", "job.yaml", "--devices", "8xH100", code=78)
+        self.assertEqual(done.stderr, f"lockstep: plan: {expected}, found 'own'; predict it for CPUs\n")
+
 
 class Schema(PluginTest):
     def test_knows_of_plugins(self):

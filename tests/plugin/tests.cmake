@@ -7,11 +7,12 @@ set(PLUGINS ${CMAKE_BINARY_DIR}/plugins)
 set(EXAMPLE ${CMAKE_SOURCE_DIR}/examples/plugin)
 lockstep_add_plugin(pendulum ${EXAMPLE}/plugin.cpp ${EXAMPLE}/mish.cpp ${EXAMPLE}/log_cosh.cpp
   ${EXAMPLE}/percent_error.cpp ${EXAMPLE}/libsvm.cpp)
-foreach(KIND taken_name taken_reader throws)
+foreach(KIND taken_name taken_reader throws own_optimizer)
   lockstep_add_plugin(plugin_${KIND} ${CMAKE_CURRENT_LIST_DIR}/${KIND}.cpp)
 endforeach()
 add_library(plugin_other_build MODULE ${CMAKE_CURRENT_LIST_DIR}/other_build.cpp)
-set_target_properties(pendulum plugin_taken_name plugin_taken_reader plugin_throws plugin_other_build PROPERTIES
+set_target_properties(pendulum plugin_taken_name plugin_taken_reader plugin_throws plugin_own_optimizer plugin_other_build
+  PROPERTIES
   LIBRARY_OUTPUT_DIRECTORY ${PLUGINS})
 target_link_libraries(pendulum PRIVATE lockstep_flags)
 

@@ -5,15 +5,18 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <limits>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "core/round_up.hpp"
 #include "optim/elementwise.hpp"
 
 namespace lockstep::optim {
 
-/// What is the same for all elements. It is no formula of an ElementwiseOptimizer, so GPUs do not compute it.
+/// What is the same for all elements, on CPUs and GPUs (adafactor_kernels.hpp).
 struct Adafactor {
   float rate;    // at most 1 / sqrt(t)
   float keep;    // 1 - rate * weight decay, with the rate as it is given
@@ -32,62 +35,139 @@ struct Adafactor {
     floor = static_cast<float>(epsilon1 * epsilon1);
   }
 
+  /// A moment that has taken one more mean of squares: of `count` of them, with this sum.
+  [[nodiscard]] LOCKSTEP_HOST_DEVICE float moment(float old, double sum, std::int64_t count) const {
+    return averaged(old, static_cast<float>(sum / static_cast<double>(count)), weight);
+  }
+  /// What row moments are divided by, from their mean.
+  [[nodiscard]] LOCKSTEP_HOST_DEVICE float divisor(float mean) const {
+    const auto least = static_cast<float>(epsilon1);
+    return mean > least ? mean : least;
+  }
+  [[nodiscard]] LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE float over_root(float g, float square) const {
+    return g / std::sqrt(square > floor ? square : floor);
+  }
   /// The factor of a parameter's step, from its norm and that of the step.
-  [[nodiscard]] float ratio(double parameter, double step, std::int64_t elements) const {
-    const double root = std::sqrt(static_cast<double>(elements));
-    return static_cast<float>(std::max(epsilon2, parameter / root) / std::max(1.0, step / (root * clip)));
+  [[nodiscard]] LOCKSTEP_HOST_DEVICE float ratio(double parameter, double step, std::int64_t elements) const {
+    const double root = std::sqrt(static_cast<double>(elements)), size = parameter / root,
+                 excess = step / (root * clip);
+    return static_cast<float>((size > epsilon2 ? size : epsilon2) / (excess > 1 ? excess : 1));
   }
 };
 
-LOCKSTEP_INLINE float over_root(float g, float square, float floor) {
-  return g / std::sqrt(square > floor ? square : floor);
+// Orders of sums, on CPUs and GPUs, where a group of kFactoredLanes threads moves kFactoredPack floats by thread at
+// once. A matrix is cut into tiles of kFactoredTile rows and columns. A row's squares in a tile are added in fp32:
+// those of each four neighbours, and then what 16 lanes have by halves. A row's tiles are added in double, from the
+// first to the last; so are the rows of a column in a tile, and then the tiles of a column.
+
+inline constexpr std::int64_t kFactoredLanes = 16, kFactoredPack = 4, kFactoredTile = kFactoredLanes * kFactoredPack;
+
+/// The sums of all tiles' rows and columns.
+constexpr std::int64_t sums_of_tiles(std::int64_t rows, std::int64_t columns) {
+  return divide_up(rows, kFactoredTile) * columns + divide_up(columns, kFactoredTile) * rows;
 }
 
-LOCKSTEP_VECTORIZED inline void add_squares(const float* g, double* sums, std::int64_t n) {
-  for (std::int64_t i = 0; i < n; ++i) sums[i] += static_cast<double>(g[i]) * static_cast<double>(g[i]);
+template <class T>
+LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE T sum_of_pack(const T* values) {
+  return (values[0] + values[1]) + (values[2] + values[3]);
+}
+
+/// As device::HostGroup::sum() does.
+LOCKSTEP_INLINE float sum_of_factored_lanes(float* lanes) {
+  for (std::int64_t distance = kFactoredLanes / 2; distance > 0; distance /= 2) {
+    for (std::int64_t lane = 0; lane < distance; ++lane) lanes[lane] += lanes[lane + distance];
+  }
+  return lanes[0];
+}
+
+/// Squares of a chunk, in double: element i is added to lane i % kFactoredTile; then those of each four neighbours are
+/// added, and these in order.
+template <class Value>
+LOCKSTEP_INLINE double packed_sum_of_squares(std::int64_t n, const Value& value) {
+  double lanes[kFactoredTile] = {};
+  const auto add = [&](std::int64_t i, std::int64_t lane) LOCKSTEP_INLINE_LAMBDA {
+    const auto one = static_cast<double>(value(i));
+    lanes[lane] += one * one;
+  };
+  std::int64_t i = 0;
+  for (; i + kFactoredTile <= n; i += kFactoredTile) {
+    for (std::int64_t lane = 0; lane < kFactoredTile; ++lane) add(i + lane, lane);
+  }
+  for (std::int64_t lane = 0; i < n; ++i, ++lane) add(i, lane);
+  double sum = 0;
+  for (std::int64_t lane = 0; lane < kFactoredTile; lane += kFactoredPack) sum += sum_of_pack(lanes + lane);
+  return sum;
+}
+
+/// Adds a row's squares to the columns' sums, and returns their sum.
+LOCKSTEP_VECTORIZED inline double add_row_of_squares(const float* g, double* column_sums, std::int64_t columns) {
+  double sum = 0;
+  for (std::int64_t first = 0; first < columns; first += kFactoredTile) {
+    float squares[kFactoredTile] = {}, lanes[kFactoredLanes];
+    const std::int64_t count = std::min(kFactoredTile, columns - first);
+    for (std::int64_t j = 0; j < count; ++j) squares[j] = g[first + j] * g[first + j];
+    for (std::int64_t j = 0; j < count; ++j) column_sums[first + j] += static_cast<double>(squares[j]);
+    for (std::int64_t lane = 0; lane < kFactoredLanes; ++lane) {
+      lanes[lane] = sum_of_pack(squares + lane * kFactoredPack);
+    }
+    sum += static_cast<double>(sum_of_factored_lanes(lanes));
+  }
+  return sum;
+}
+LOCKSTEP_VECTORIZED inline void add_doubles(const double* values, double* sums, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i) sums[i] += values[i];
 }
 LOCKSTEP_VECTORIZED inline double sum_squares(const float* values, std::int64_t n) {
-  return sum_of_squares(n, [&](std::int64_t i) LOCKSTEP_INLINE_LAMBDA { return values[i]; });
+  return packed_sum_of_squares(n, [&](std::int64_t i) LOCKSTEP_INLINE_LAMBDA { return values[i]; });
 }
-LOCKSTEP_VECTORIZED inline double sum_squares_of_steps(const float* g, const float* moments, float floor,
+LOCKSTEP_VECTORIZED inline double sum_squares_of_steps(Adafactor formula, const float* g, const float* moments,
                                                        std::int64_t n) {
-  return sum_of_squares(n, [&](std::int64_t i) LOCKSTEP_INLINE_LAMBDA { return over_root(g[i], moments[i], floor); });
+  return packed_sum_of_squares(
+      n, [&](std::int64_t i) LOCKSTEP_INLINE_LAMBDA { return formula.over_root(g[i], moments[i]); });
 }
 LOCKSTEP_VECTORIZED inline void average_squares(const float* g, float weight, float* moments, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) moments[i] = averaged(moments[i], g[i] * g[i], weight);
 }
 /// In place. The estimate of an element's mean square is its row's, as a share of their mean, times its column's.
-LOCKSTEP_VECTORIZED inline void divide_row(float share, const float* column_moments, float floor, float* g,
+LOCKSTEP_VECTORIZED inline void divide_row(Adafactor formula, float share, const float* column_moments, float* g,
                                            std::int64_t n) {
-  for (std::int64_t i = 0; i < n; ++i) g[i] = over_root(g[i], share * column_moments[i], floor);
+  for (std::int64_t i = 0; i < n; ++i) g[i] = formula.over_root(g[i], share * column_moments[i]);
 }
 LOCKSTEP_VECTORIZED inline void take_scaled(float factor, float keep, const float* step, float* p, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) p[i] = p[i] * keep - factor * step[i];
 }
-LOCKSTEP_VECTORIZED inline void take_over_root(float factor, float keep, const float* g, const float* moments,
-                                               float floor, float* p, std::int64_t n) {
-  for (std::int64_t i = 0; i < n; ++i) p[i] = p[i] * keep - factor * over_root(g[i], moments[i], floor);
+LOCKSTEP_VECTORIZED inline void take_over_root(Adafactor formula, float factor, const float* g, const float* moments,
+                                               float* p, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i) p[i] = p[i] * formula.keep - factor * formula.over_root(g[i], moments[i]);
+}
+
+/// Element i is added to lane i % kFactoredLanes, in double.
+inline float mean_of_rows(const float* row_moments, std::int64_t rows) {
+  double sums[kFactoredLanes] = {};
+  float lanes[kFactoredLanes];
+  for (std::int64_t i = 0; i < rows; ++i) sums[i % kFactoredLanes] += static_cast<double>(row_moments[i]);
+  for (std::int64_t lane = 0; lane < kFactoredLanes; ++lane) {
+    lanes[lane] = static_cast<float>(sums[lane] / static_cast<double>(rows));
+  }
+  return sum_of_factored_lanes(lanes);
 }
 
 /// Updates the moments of a gradient [rows, columns], and divides it by the roots of the estimated mean squares.
 inline void divide_by_factored_roots(const Adafactor& formula, std::span<float> gradient, std::int64_t rows,
                                      std::int64_t columns, float* row_moments, float* column_moments) {
-  std::vector<double> sums(static_cast<std::size_t>(columns));
-  double mean = 0;
+  std::vector<double> sums(static_cast<std::size_t>(columns)), of_tile(sums.size());
   for (std::int64_t i = 0; i < rows; ++i) {
-    const float* const row = gradient.data() + i * columns;
-    add_squares(row, sums.data(), columns);
-    const auto square = static_cast<float>(sum_squares(row, columns) / static_cast<double>(columns));
-    row_moments[i] = averaged(row_moments[i], square, formula.weight);
-    mean += static_cast<double>(row_moments[i]);
+    if (i % kFactoredTile == 0) std::fill(of_tile.begin(), of_tile.end(), 0.0);
+    const double sum = add_row_of_squares(gradient.data() + i * columns, of_tile.data(), columns);
+    row_moments[i] = formula.moment(row_moments[i], sum, columns);
+    if ((i + 1) % kFactoredTile == 0 || i + 1 == rows) add_doubles(of_tile.data(), sums.data(), columns);
   }
   for (std::int64_t j = 0; j < columns; ++j) {
-    const auto square = static_cast<float>(sums[static_cast<std::size_t>(j)] / static_cast<double>(rows));
-    column_moments[j] = averaged(column_moments[j], square, formula.weight);
+    column_moments[j] = formula.moment(column_moments[j], sums[static_cast<std::size_t>(j)], rows);
   }
-  const auto divisor = static_cast<float>(std::max(mean / static_cast<double>(rows), formula.epsilon1));
+  const float divisor = formula.divisor(mean_of_rows(row_moments, rows));
   for (std::int64_t i = 0; i < rows; ++i) {
-    divide_row(row_moments[i] / divisor, column_moments, formula.floor, gradient.data() + i * columns, columns);
+    divide_row(formula, row_moments[i] / divisor, column_moments, gradient.data() + i * columns, columns);
   }
 }
 
@@ -110,7 +190,7 @@ inline TrustRatio adafactor_ratio(const Attributes& settings, const UpdateStep& 
     const double parameter = sum_squares(run.parameter.data(), n);
     if (!run.step.empty()) return SquareSums{parameter, sum_squares(run.step.data(), n)};
     average_squares(run.gradient.data(), formula.weight, run.states[0], n);
-    return SquareSums{parameter, sum_squares_of_steps(run.gradient.data(), run.states[0], formula.floor, n)};
+    return SquareSums{parameter, sum_squares_of_steps(formula, run.gradient.data(), run.states[0], n)};
   };
   const auto ratio = [formula](double parameter, double direction, std::int64_t elements) {
     return formula.ratio(parameter, direction, elements);
@@ -118,8 +198,13 @@ inline TrustRatio adafactor_ratio(const Attributes& settings, const UpdateStep& 
   return {.measure = measure, .ratio = ratio, .of_all = true};
 }
 
-inline OptimizerDef make_adafactor() {
-  OptimizerDef adafactor;
+/// GPUs compute it by kernels of its own.
+struct AdafactorOptimizer : OptimizerDef {
+  using OnGpus = Adafactor;
+};
+
+inline AdafactorOptimizer make_adafactor() {
+  AdafactorOptimizer adafactor;
   adafactor.name = "adafactor";
   adafactor.doc = "mean squares by row and column, and steps relative to a parameter's size: little memory";
   adafactor.order = 11;
@@ -160,14 +245,14 @@ inline OptimizerDef make_adafactor() {
   adafactor.matrix_step = adafactor_step;
   adafactor.trust_ratio = adafactor_ratio;
   adafactor.update = [](const Attributes& settings, const UpdateStep& step) -> ParameterUpdate {
-    return [decayed = Adafactor(settings, step, true),
-            plain = Adafactor(settings, step, false)](const ParameterRun& run) {
-      const Adafactor& formula = run.decay ? decayed : plain;
-      const std::int64_t n = std::ssize(run.parameter);
-      const float factor = formula.rate * run.trust;
-      if (!run.step.empty()) return take_scaled(factor, formula.keep, run.step.data(), run.parameter.data(), n);
-      take_over_root(factor, formula.keep, run.gradient.data(), run.states[0], formula.floor, run.parameter.data(), n);
-    };
+    return
+        [decayed = Adafactor(settings, step, true), plain = Adafactor(settings, step, false)](const ParameterRun& run) {
+          const Adafactor& formula = run.decay ? decayed : plain;
+          const std::int64_t n = std::ssize(run.parameter);
+          const float factor = formula.rate * run.trust;
+          if (!run.step.empty()) return take_scaled(factor, formula.keep, run.step.data(), run.parameter.data(), n);
+          take_over_root(formula, factor, run.gradient.data(), run.states[0], run.parameter.data(), n);
+        };
   };
   return adafactor;
 }

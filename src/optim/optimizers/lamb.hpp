@@ -23,7 +23,7 @@ struct Lamb {
     return m * step.first_correction / (std::sqrt(v) * step.second_correction + step.epsilon) + decay * p;
   }
   /// A parameter that is 0, or stays where it is, has the factor 1.
-  [[nodiscard]] LOCKSTEP_HOST_DEVICE float ratio(double parameter, double direction) const {
+  [[nodiscard]] LOCKSTEP_HOST_DEVICE float ratio(double parameter, double direction, std::int64_t /*elements*/) const {
     return parameter > 0 && direction > 0 ? static_cast<float>(parameter / direction) : 1.0F;
   }
   LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE void operator()(float& p, float g, float& m, float& v) const {

@@ -21,7 +21,7 @@ struct Lars {
   LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE float direction(float /*p*/, float g) const { return g; }
   LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE float direction(float /*p*/, float g, float /*m*/) const { return g; }
   /// A parameter that is 0, or has no gradient, has the factor 1.
-  [[nodiscard]] LOCKSTEP_HOST_DEVICE float ratio(double parameter, double gradient) const {
+  [[nodiscard]] LOCKSTEP_HOST_DEVICE float ratio(double parameter, double gradient, std::int64_t /*elements*/) const {
     if (!(parameter > 0 && gradient > 0)) return 1;
     return static_cast<float>(coefficient * parameter / (gradient + static_cast<double>(decay) * parameter));
   }

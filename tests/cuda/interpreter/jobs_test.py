@@ -36,6 +36,8 @@ MATRICES = CONVOLUTIONS.replace("- global_pool\n", """- conv: {filters: 6, kerne
       - global_pool
       - {linear: {features: 300}}
 """).replace("{sgd: {momentum: 0.9}}", "{muon: {steps: 2, weight_decay: 0.1}}")
+# Moments of their rows and columns, of gradients that are read in both orders.
+FACTORED = MATRICES.replace("{muon: {steps: 2, weight_decay: 0.1}}", "{adafactor: {weight_decay: 0.1}}\n  clip_norm: 0.1")
 # Images that are moved on the GPU.
 MOVES = CONVOLUTIONS.replace("data: {train: {digits: {count: 64}}}", """data:
     train: {digits: {count: 64}}
@@ -167,6 +169,7 @@ class Jobs(Interpreted):
             with self.subTest(precision=precision):
                 words = (f"precision={precision}",)
                 self.assertEqual(self.hash(MATRICES, *words), self.hash(MATRICES, *words, grids=True))
+                self.assertEqual(self.hash(FACTORED, *words), self.hash(FACTORED, *words, grids=True))
 
     def launches(self, *words):
         """Of a job, by kernel; its hash."""

@@ -143,13 +143,13 @@ class Bits(Ranks):
 
     def test_matrices(self):
         """Whose steps need all of them: of ranks that have all of a model, or a part, or divide it."""
-        muon = "optimizer={muon: {steps: 2}}"
-        expected = self.end_with_grids("gpt", muon)["parameters_sha256"]
-        for ranks, hosts, words in ((1, 1, ()), (2, 1, ()), (2, 1, ("parallel.sharding=optimizer", "bucket_bytes=1024")),
-                                    (3, 2, ("parallel={parts: 2, sharding: optimizer}",)),
-                                    (3, 1, ("parallel.sharding=parameters", "bucket_bytes=4096"))):
-            with self.subTest(ranks=ranks, hosts=hosts, words=words):
-                self.assertEqual(self.hash(ranks, "gpt", muon, *words, hosts=hosts), expected)
+        for optimizer in ("optimizer={muon: {steps: 2}}", "optimizer=adafactor"):
+            expected = self.end_with_grids("gpt", optimizer)["parameters_sha256"]
+            for ranks, hosts, words in ((1, 1, ()), (2, 1, ()), (2, 1, ("parallel.sharding=optimizer", "bucket_bytes=1024")),
+                                        (3, 2, ("parallel={parts: 2, sharding: optimizer}",)),
+                                        (3, 1, ("parallel.sharding=parameters", "bucket_bytes=4096"))):
+                with self.subTest(optimizer=optimizer, ranks=ranks, hosts=hosts, words=words):
+                    self.assertEqual(self.hash(ranks, "gpt", optimizer, *words, hosts=hosts), expected)
 
     def test_sums_that_are_not_exact(self):
         end = self.train(2, "convolutions", "exact=never", "steps=1")["end"]
