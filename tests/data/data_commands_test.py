@@ -212,7 +212,9 @@ class Columns(Folder):
 
     def test_a_mask(self):
         (self.folder / "m.png").write_bytes(make_data.png(8, 6, 0, channels=1))
-        self.assertEqual(self.features("image,mask", ["a.png,m.png"], "mask=mask", "classes=[a, b]"), [])
+        classes = ", ".join("abcdefghijklm")  # the mask's pixels are 0 to 12
+        self.assertEqual(self.features("image,mask", ["a.png,m.png"], "mask=mask", f"classes=[{classes}]"),
+                         ["feature      image (image): u8 [6, 8, 3]", "feature      mask (mask): u8 [6, 8, 1]"])
 
 
 class FoundLater(Folder):
