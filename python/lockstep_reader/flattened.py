@@ -96,6 +96,8 @@ class _Walk:
             return self._give_up(op, name) if flattens else _OTHER if op == "linear" else _UNKNOWN
         if any(value.kind == "made" for value in values):  # rows of a linear layer before it are in another order
             return self._give_up(op, name) if op in _CONVOLUTIONS | _OF_IMAGES else _MADE
+        if op == "mul" and [value.kind for value in values] == ["image", "other"]:  # factors for channels
+            return values[0]
         if any(value.kind == "other" for value in values):
             makes = op == "reshape" and len(settings["shape"]) == 3
             return _MADE if makes else _OTHER if same else _UNKNOWN

@@ -34,7 +34,7 @@ struct Catalogue {
   std::vector<NamedAttributes> layers;  ///< ops usable in `layers:`
   std::vector<NamedAttributes> models;  ///< the zoo
   std::vector<NamedAttributes> losses;
-  std::vector<std::string> metrics;
+  std::vector<std::string> metrics;  ///< of topK, which takes any K, top5
   std::vector<NamedAttributes> optimizers;
   std::vector<NamedAttributes> schedules;      ///< learning rate schedules
   std::vector<NamedAttributes> augmentations;  ///< `augment:`, training only

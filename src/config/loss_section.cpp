@@ -12,6 +12,7 @@
 #include "config/scalar_rules.hpp"
 #include "config/sections.hpp"
 #include "core/nearest.hpp"
+#include "core/top_k.hpp"
 
 namespace lockstep::config {
 namespace {
@@ -90,7 +91,7 @@ class LossesRule final : public Rule {
   RulePtr one_, several_;
 };
 
-/// A metric, or NAME/METRIC.
+/// A metric, or NAME/METRIC. Where top5 is one, so is topK for any K.
 class MetricRule final : public Rule {
  public:
   explicit MetricRule(std::vector<std::string> metrics) : metrics_(std::move(metrics)) {}
@@ -100,7 +101,8 @@ class MetricRule final : public Rule {
     if (!found) return;
     const auto slash = found->rfind('/');
     const std::string metric = slash == std::string::npos ? *found : found->substr(slash + 1);
-    if (slash == 0 || std::find(metrics_.begin(), metrics_.end(), metric) == metrics_.end()) {
+    const bool is_known = is_listed(metric) || (top_k_of(metric) > 0 && is_listed(kTop5));
+    if (slash == 0 || !is_known) {
       return at.expected(expected(), did_you_mean(metric, metrics_));
     }
     *static_cast<std::string*>(into) = *found;
@@ -110,12 +112,28 @@ class MetricRule final : public Rule {
     return text.empty() ? Json() : Json(text);
   }
   [[nodiscard]] Json schema() const override {
-    const Json named = {{"type", "string"}, {"pattern", fmt::format("^.+/({})$", fmt::join(metrics_, "|"))}};
-    return {{"anyOf", Json::array({Json{{"type", "string"}, {"enum", metrics_}}, named})}};
+    constexpr const char* kTopK = "top([2-9]|[1-9][0-9]+)";
+    const auto text = [](const std::string& pattern) { return Json{{"type", "string"}, {"pattern", pattern}}; };
+    const bool has_top_k = is_listed(kTop5);
+    Json forms = {{{"type", "string"}, {"enum", metrics_}}};
+    if (has_top_k) forms.push_back(text(fmt::format("^{}$", kTopK)));
+    forms.push_back(
+        text(fmt::format("^.+/({}{})$", fmt::join(metrics_, "|"), has_top_k ? fmt::format("|{}", kTopK) : "")));
+    return {{"anyOf", forms}};
   }
-  [[nodiscard]] std::string expected() const override { return one_of(metrics_); }
+  [[nodiscard]] std::string expected() const override {
+    std::vector<std::string> words = metrics_;
+    std::replace(words.begin(), words.end(), std::string(kTop5), std::string("topK (such as top5)"));
+    return one_of(words);
+  }
 
  private:
+  static constexpr const char* kTop5 = "top5";
+
+  [[nodiscard]] bool is_listed(const std::string& metric) const {
+    return std::find(metrics_.begin(), metrics_.end(), metric) != metrics_.end();
+  }
+
   std::vector<std::string> metrics_;
 };
 

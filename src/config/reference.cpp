@@ -59,6 +59,7 @@ std::string forms(const Json& schema) {
   if (type == "string" && schema.contains("pattern")) {
     const auto pattern = schema["pattern"].get<std::string>();
     if (pattern.find(" of ") != std::string::npos) return "`2 of 5`";
+    if (pattern.starts_with("^top")) return "`topK`";
     if (pattern.find('/') != std::string::npos) return "`NAME/METRIC`";
     return pattern.find("epoch") != std::string::npos ? "`1 epoch`, `200 steps`" : "`512 MiB`";
   }

@@ -3,8 +3,10 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "data/index_notes.hpp"
+#include "data/target_range.hpp"
 #include "lockstep/data_set.hpp"
 #include "lockstep/job.hpp"
 
@@ -15,7 +17,8 @@ struct IndexOptions {
   const DataSetInfo* like = nullptr;  ///< validation, test: the training set's info, which determines classes,
                                       ///< vocabulary and channels
   IndexNotes* notes = nullptr;        ///< notes of an earlier index; new ones are added; null: none
-  const ReaderRegistry* readers = nullptr;  ///< that a source of kind `own` may name
+  const ReaderRegistry* readers = nullptr;      ///< that a source of kind `own` may name
+  std::vector<TargetRange>* targets = nullptr;  ///< where readers of tables and CSVs write what these range over
 };
 
 /// Opens, indexes and checks. Throws Error(data) that begins with the source's place and names the file and what is

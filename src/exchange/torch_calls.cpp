@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "ops/arithmetic/channel_factors.hpp"
 #include "ops/attention/attention_sizes.hpp"
 #include "ops/axis.hpp"
 #include "ops/conv/conv_shape.hpp"
@@ -21,6 +22,20 @@ TorchFunction plain(const std::string& name, const std::string& more = "") {
 
 TorchFunction between(const std::string& sign) {
   return [=](const Call& c) { return fmt::format("{}", fmt::join(c.inputs, sign)); };
+}
+
+/// Factors for channels get the dimensions between.
+std::string product(const Call& c) {
+  if (c.inputs.size() != 2 || !ops::are_channel_factors(std::vector<TensorSpec>{c.spec(0), c.spec(1)})) {
+    return between(" * ")(c);
+  }
+  const bool has_all = c.spec(1).shape.size() == c.shape().size();
+  std::string between_them;
+  for (std::size_t i = 2; i < c.shape().size() && !has_all; ++i) between_them += ", None";
+  const std::string factors = has_all        ? c.inputs[1]
+                              : c.is_image() ? c.inputs[1] + "[:, :" + between_them + "]"
+                                             : c.inputs[1] + "[:" + between_them + "]";
+  return fmt::format("{} * {}", c.inputs[0], factors);
 }
 
 TorchFunction with_number(const std::string& name, const std::string& attribute) {
@@ -314,7 +329,7 @@ const std::map<std::string, TorchFunction>& torch_functions() {
       {"max", over_axis("amax", "max")},
       {"max_pool", max_pool},
       {"mean", over_axis("mean", "mean")},
-      {"mul", between(" * ")},
+      {"mul", product},
       {"pad", pad},
       {"position_embedding",
        [](const Call& c) {

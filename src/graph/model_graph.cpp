@@ -9,6 +9,7 @@
 
 #include "core/glob.hpp"
 #include "core/nearest.hpp"
+#include "core/top_k.hpp"
 #include "graph/fail_at.hpp"
 #include "graph/lora.hpp"
 #include "lockstep/error.hpp"
@@ -208,11 +209,18 @@ ValueId joined(GraphBuilder& builder, const BuiltModel& model, const ModelGraphR
   return builder.apply("concat", parts, {}, "joined outputs");
 }
 
+/// The op of a metric.
+std::string metric_op(const std::string& metric) {
+  return top_k_of(metric) > 0 ? kTopKOp : metric;
+}
+
 void add_metric(GraphBuilder& builder, const std::string& metric, const std::string& name, const Compared& compared,
                 const LossOptions& loss) {
-  builder.graph().metrics.push_back(builder.add_node(metric, {compared.prediction, compared.target},
-                                                     shared_attributes(builder.ops().at(metric), loss.attributes),
-                                                     "metric." + name));
+  const std::string op = metric_op(metric);
+  Attributes attributes = shared_attributes(builder.ops().at(op), loss.attributes);
+  if (const std::int64_t k = top_k_of(metric); k > 0) attributes.set("k", k);
+  builder.graph().metrics.push_back(
+      builder.add_node(op, {compared.prediction, compared.target}, attributes, "metric." + name));
 }
 
 /// Where a mask says that a pixel does not count, it does not, unless the job says otherwise.
@@ -311,7 +319,7 @@ std::vector<Shape> output_shapes(const Graph& graph) {
 
 bool higher_is_better(const OpRegistry& ops, const std::string& metric) {
   const auto slash = metric.rfind('/');
-  const OpDef* const op = ops.find(slash == std::string::npos ? metric : metric.substr(slash + 1));
+  const OpDef* const op = ops.find(metric_op(slash == std::string::npos ? metric : metric.substr(slash + 1)));
   return op != nullptr && op->kind == OpKind::metric && op->higher_is_better;
 }
 

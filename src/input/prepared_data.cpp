@@ -130,6 +130,10 @@ PreparedData open_all(const DataOptions& wanted, std::uint64_t seed, std::int64_
                                             batch_size, data.train->size()));
   }
   normalize(wanted, indexes, data);
+  for (const char* const set : {"train", "validation"}) {
+    const auto& ranges = indexes.targets(set);
+    data.target_ranges.insert(data.target_ranges.end(), ranges.begin(), ranges.end());
+  }
   if (wanted.normalize_target) data.targets = data::target_statistics(*data.train);
   if (options.with_statistics) describe_sets(wanted, indexes, data);
   data.indexes = indexes.keep();

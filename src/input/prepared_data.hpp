@@ -10,6 +10,7 @@
 #include "data/augment.hpp"
 #include "data/replacing_set.hpp"
 #include "data/statistics.hpp"
+#include "data/target_range.hpp"
 #include "input/source_indexes.hpp"
 #include "lockstep/communicator.hpp"
 #include "lockstep/data_set.hpp"
@@ -24,6 +25,7 @@ struct PreparedData {
   std::shared_ptr<const DataSet> train, validation, test;  ///< validation and test may be null
   std::vector<double> mean, stddev;                        ///< empty: not normalised
   std::map<std::string, data::ChannelStatistics> targets;  ///< by feature: of numbers to predict that are normalised
+  std::vector<data::TargetRange> target_ranges;            ///< of training and validation set
   std::vector<Feature> features;                           ///< as a step gets them
   std::int64_t classes = 0, vocabulary = 0;
   std::vector<double> class_weights;                          ///< of training samples; empty: all alike

@@ -90,6 +90,7 @@ std::shared_ptr<const DataSet> SourceIndexes::open(const std::string& set, const
   options.like = like;
   options.notes = &notes_[set];
   options.readers = readers_;
+  options.targets = &targets_[set];
   std::shared_ptr<const DataSet> opened = data::open(source, options);
   if (!opened->info().content_in_digest) large_[set] = opened;
   return opened;

@@ -11,6 +11,7 @@
 
 #include "core/locked_file.hpp"
 #include "data/index_cache.hpp"
+#include "data/target_range.hpp"
 #include "lockstep/communicator.hpp"
 #include "lockstep/data_set.hpp"
 #include "lockstep/job.hpp"
@@ -42,6 +43,8 @@ class SourceIndexes {
   /// Opens the source of `set`, using existing notes.
   [[nodiscard]] std::shared_ptr<const DataSet> open(const std::string& set, const SourceOptions& source,
                                                     const DataSetInfo* like);
+  /// What the targets of an opened set range over; none where its reader doesn't say it.
+  [[nodiscard]] const std::vector<data::TargetRange>& targets(const std::string& set) { return targets_[set]; }
   /// For adding notes to that set.
   [[nodiscard]] data::IndexNotes& notes(const std::string& set) { return notes_[set]; }
   /// Runs `open` on one rank of each host with the notes of the cache, then on the others with the notes of that rank.
@@ -68,6 +71,7 @@ class SourceIndexes {
   const ReaderRegistry* readers_;
   std::vector<std::unique_ptr<LockedFile>> making_;  ///< a lock for each index that others wait for
   std::map<std::string, data::IndexNotes> notes_;    ///< by set
+  std::map<std::string, std::vector<data::TargetRange>> targets_;
   std::map<std::string, SourceOptions> sources_;
   std::map<std::string, std::string> leaders_;                   ///< by set: identity_of() on the host's leader
   std::map<std::string, std::shared_ptr<const DataSet>> large_;  ///< by set

@@ -43,7 +43,8 @@ inline std::vector<OpCase> pool_cases() {
     return Attributes(std::move(more));
   };
   const Attribute one = Int{1}, two = Int{2}, three = Int{3}, tall = std::vector<Int>{3, 1},
-                  wide = std::vector<Int>{1, 2}, nine_columns = std::vector<Int>{1, 9}, six = Int{6};
+                  wide = std::vector<Int>{1, 2}, every_second = std::vector<Int>{2, 1},
+                  nine_columns = std::vector<Int>{1, 9}, six = Int{6};
   return {
       {.name = "halve", .attributes = attributes(two), .inputs = {{DType::f32, {2, 6, 4, 5}}}},
       {.name = "rest_left_out", .attributes = attributes(two), .inputs = {{DType::f32, {3, 5, 7, 16}}}},
@@ -57,6 +58,9 @@ inline std::vector<OpCase> pool_cases() {
        .attributes = attributes(three, {{"stride", one}, {"padding", std::string("same")}}),
        .inputs = {{DType::f32, {1, 4, 5, 3}}}},
       {.name = "tall", .attributes = attributes(tall, {{"stride", wide}}), .inputs = {{DType::f32, {2, 4, 5, 2}}}},
+      {.name = "one_dimension",
+       .attributes = attributes(tall, {{"stride", every_second}, {"padding", std::string("same")}}),
+       .inputs = {{DType::f32, {2, 11, 1, 8}}}},
       {.name = "gaps", .attributes = attributes(one, {{"stride", two}}), .inputs = {{DType::f32, {2, 5, 5, 2}}}},
       {.name = "many_windows_of_a_pixel",
        .attributes = attributes(six, {{"stride", one}, {"padding", std::string("same")}}),

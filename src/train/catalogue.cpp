@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "core/top_k.hpp"
 #include "lockstep/choices.hpp"
 #include "lockstep/error.hpp"
 #include "optim/registry.hpp"
@@ -59,7 +60,7 @@ config::Catalogue catalogue_of(const Registries& registries) {
     entry.batch_statistics = op->name == "batch_norm";
     if (op->kind == OpKind::layer) catalogue.layers.push_back(entry);
     if (op->kind == OpKind::loss) catalogue.losses.push_back(entry);
-    if (op->kind == OpKind::metric) catalogue.metrics.push_back(op->name);
+    if (op->kind == OpKind::metric) catalogue.metrics.push_back(op->name == kTopKOp ? "top5" : op->name);
   }
   for (const auto& [name, model] : registries.models.all()) {
     config::NamedAttributes entry = named(model);

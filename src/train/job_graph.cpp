@@ -10,6 +10,7 @@
 #include "graph/precision.hpp"
 #include "graph/weighted_loss.hpp"
 #include "optim/parameter_groups.hpp"
+#include "train/target_check.hpp"
 
 namespace lockstep::train {
 
@@ -183,6 +184,7 @@ Graph make_job_graph(const JobFile& job, const input::PreparedData& data, const 
                                                     registries.ops, registries.models));
   require_batch_statistics(graph, job);
   require_classes(graph, job, data);
+  require_targets(graph, job, data);
   require_samples_apart(graph, job);
   require_vocabulary(graph, job, data);
   require_blocks(graph, job);

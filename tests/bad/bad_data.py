@@ -48,12 +48,24 @@ def tables(out):
             "table_no_header": good.split("\n", 1)[1].replace("flat", "1").replace("house", "2"),
             "table_other_kind": good.replace("60,house", "60,barn"),
             "table_empty_column": good.replace("flat", "").replace("house", "NA"),
+            "table_three_kinds": good.replace("60,house", "60,barn"),
+            "table_tags": "x,calm,live\n1,0,1\n2,1,0\n3,1,3\n4,0,1\n",
             "table_header_only": "age,kind,price\n"}.items():
         (out / f"{name}.csv").write_text(text)
     job = "job:\n  model: {layers: [{linear: 1}]}\n  loss: mean_squared_error\n  batch_size: 2\n  epochs: 1\n  data:\n" \
           "    train: {table: {path: good_table.csv, target: price}}\n" \
           "    validation: {table: {path: table_other_kind.csv, target: price}}\n"
     (out / "table_job.yaml").write_text(job)
+    for name, train in {"tags": "table: {path: table_tags.csv, target: [calm, live]}",
+                        "kinds": "table: {path: table_three_kinds.csv, target: kind}",
+                        "image_tags": "csv: {path: image_tags.csv, target: [calm, live]}",
+                        "image_kinds": "csv: image_kinds.csv"}.items():
+        outputs = 2 if "tags" in name else 1
+        (out / f"{name}_job.yaml").write_text(
+            f"job:\n  model: {{layers: [{'flatten, ' if 'image' in name else ''}{{linear: {outputs}}}]}}\n  data: {{train: {{{train}}}}}\n"
+            "  loss: binary_cross_entropy\n  batch_size: 2\n  epochs: 1\n")
+    (out / "image_tags.csv").write_text("image,calm,live\ngood/a/1.png,0,1\ngood/a/2.png,-1,0\n")
+    (out / "image_kinds.csv").write_text("image,label\ngood/a/1.png,cat\ngood/a/2.png,dog\ngood/b/1.png,owl\ngood/b/2.png,dog\n")
 
 
 def main():

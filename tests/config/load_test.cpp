@@ -140,6 +140,7 @@ TEST(Load, Learning) {
   EXPECT_EQ(job.loss.attributes.number("label_smoothing"), 0.1);
   EXPECT_EQ(job.loss.target, "kind");
   EXPECT_EQ(job.metrics, (std::vector<std::string>{"accuracy", "top5"}));
+  EXPECT_EQ(read("epochs: 1\n  metrics: [top2, top10]").metrics, (std::vector<std::string>{"top2", "top10"}));
   EXPECT_EQ(job.optimizer.kind, "adamw");
   EXPECT_EQ(job.optimizer.attributes.number("beta1"), 0.9);
   EXPECT_EQ(job.optimizer.attributes.number("beta2"), 0.99);

@@ -31,6 +31,21 @@ TEST(Nearest, KnowsTheWordsOfOtherPrograms) {
   }
   EXPECT_EQ(nearest("Conv2D", layers), "conv");
   EXPECT_EQ(nearest("MaxPool2d", layers), "max_pool");
+  for (const char* word : {"Conv1d", "Conv1D", "Convolution1D"}) EXPECT_EQ(nearest(word, layers), "conv") << word;
+  for (const char* word : {"MaxPool1d", "MaxPooling1D"}) EXPECT_EQ(nearest(word, layers), "max_pool") << word;
+  const std::vector<std::string> others = {"avg_pool", "conv_transpose", "instance_norm", "max", "mean",
+                                           "pad",      "upsample"};
+  for (const char* word : {"AvgPool1d", "AveragePooling1D"}) EXPECT_EQ(nearest(word, others), "avg_pool") << word;
+  for (const char* word : {"ConvTranspose1d", "Conv1DTranspose"}) {
+    EXPECT_EQ(nearest(word, others), "conv_transpose") << word;
+  }
+  for (const char* word : {"ZeroPadding1D", "ZeroPad1d", "ReflectionPad1d"})
+    EXPECT_EQ(nearest(word, others), "pad") << word;
+  EXPECT_EQ(nearest("UpSampling1D", others), "upsample");
+  EXPECT_EQ(nearest("InstanceNorm1d", others), "instance_norm");
+  EXPECT_EQ(nearest("AdaptiveAvgPool1d", others), "mean");
+  EXPECT_EQ(nearest("AdaptiveMaxPool1d", others), "max");
+  EXPECT_EQ(nearest("TopKCategoricalAccuracy", {"accuracy", "top5"}), "top5");
   EXPECT_EQ(nearest("ReLU", layers), "relu");
   EXPECT_EQ(nearest("gpu", {"cpu", "cuda"}), "cuda") << "although cpu is nearer by letters";
   EXPECT_EQ(nearest("dense", {"add", "relu"}), "") << "ours must be among the known ones";

@@ -179,6 +179,44 @@ class BytesRead(Folder):
         self.assertEqual((again["index"][:14], again["bytes read"]), ("from the cache", f"{index:,}"))
 
 
+class Columns(Folder):
+    """What a CSV's columns are taken for."""
+
+    def features(self, header, rows, *words):
+        (self.folder / "a.png").write_bytes(make_data.png(8, 6, 1))
+        (self.folder / "b.png").write_bytes(make_data.png(8, 6, 2, channels=1))
+        (self.folder / "set.csv").write_text("\n".join([header, *rows]) + "\n")
+        out = self.run_program("data", "info", "csv=set.csv", *words).stdout
+        return [line.strip() for line in out.splitlines() if line.startswith(("  feature ", "  classes ", "     "))]
+
+    def test_images_and_a_class(self):
+        self.assertEqual(self.features("image,label", ["a.png,cat", "b.png,dog", "a.png,cat"]),
+                         ["feature      image (image): u8 [6, 8, 3]", "feature      label (label): i32 []", "classes      2", "2  cat",
+                          "1  dog"])
+
+    def test_two_images(self):
+        self.assertEqual(self.features("left,right,label", ["b.png,b.png,0", "b.png,b.png,1"]),
+                         ["feature      left (image): u8 [6, 8, 1]", "feature      right (image): u8 [6, 8, 1]",
+                          "feature      label (label): i32 []", "classes      2", "1  0", "1  1"])
+
+    def test_numbers(self):
+        rows = ["a.png,1.5,2", "b.png,0,-3"]
+        self.assertEqual(self.features("image,x,y", rows, "target=[x, y]"),
+                         ["feature      image (image): u8 [6, 8, 3]", "feature      label (tensor): f32 [2]"])
+        self.assertEqual(self.features("image,label", ["a.png,1.5", "b.png,0"], "target=label"),
+                         ["feature      image (image): u8 [6, 8, 3]", "feature      label (tensor): f32 []"])
+        error = self.run_program("data", "info", "csv=set.csv", code=65).stderr
+        self.assertEqual(error, "lockstep: set.csv:2: label '1.5': expected the number of a class, 0 to 99999, as the other labels are "
+                         "numbers; write classes as whole numbers from 0, or all of them as words; numbers to predict are named by "
+                         "`target`, as in `target: label`\n")
+
+    def test_a_mask(self):
+        (self.folder / "m.png").write_bytes(make_data.png(8, 6, 0, channels=1))
+        classes = ", ".join("abcdefghijklm")  # the mask's pixels are 0 to 12
+        self.assertEqual(self.features("image,mask", ["a.png,m.png"], "mask=mask", f"classes=[{classes}]"),
+                         ["feature      image (image): u8 [6, 8, 3]", "feature      mask (mask): u8 [6, 8, 1]"])
+
+
 class FoundLater(Folder):
     def test_a_sample_that_is_damaged_later_ends_all_ranks(self):
         make_data.folder(self.folder / "set", SAMPLES)

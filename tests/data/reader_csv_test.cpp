@@ -179,7 +179,7 @@ TEST(ReaderCsvErrors, ExactWords) {
         csv_error("image,label\na.png,0\na.png," + label + "\n"),
         "a.csv:3: label '" + label +
             "': expected the number of a class, 0 to 99999, as the other labels are numbers; write classes as whole "
-            "numbers from 0, or all of them as words");
+            "numbers from 0, or all of them as words; numbers to predict are named by `target`, as in `target: label`");
   }
   EXPECT_EQ(csv_error("image,label\na.png,0\na.png,nan\na.png,cat\n"),
             "a.csv: 1 of 3 samples is bad: a.csv:3: the label is nan, no class. Repair or remove them, or say "

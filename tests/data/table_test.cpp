@@ -55,6 +55,30 @@ std::vector<float> row_of(const DataSet& set, std::int64_t id) {
 
 }  // namespace
 
+TEST_F(TableTest, IndexingTellsWhatTargetsRangeOver) {
+  const auto ranges = [&](const SourceOptions& options) {
+    std::vector<data::TargetRange> found;
+    (void)open(options, {.targets = &found});
+    std::string text;
+    for (const auto& range : found) {
+      text += range.feature + " " + (range.column.empty() ? "sum" : range.column) + ": " +
+              std::to_string(range.lowest) + " in " + without(range.lowest_at, folder_.path()) + ", " +
+              std::to_string(range.highest) + " in " + without(range.highest_at, folder_.path()) + "\n";
+    }
+    return text;
+  };
+  EXPECT_EQ(ranges(table(kHouses)), "label price: 100.000000 in t0.csv:2, 400.000000 in t0.csv:5\n");
+  EXPECT_EQ(ranges(table("x,a,b\n1,0.5,0\n2,-1,0.25\n3,0.5,3\n", {"a", "b"})),
+            "label a: -1.000000 in t1.csv:3, 0.500000 in t1.csv:2\n"
+            "label b: 0.000000 in t1.csv:2, 3.000000 in t1.csv:4\n"
+            "label sum: -0.750000 in t1.csv:3, 3.500000 in t1.csv:4\n");
+  SourceOptions apart = table("x,kind,a,b\n1,cat,4,0\n2,dog,6,1\n", {"kind", "a", "b"});
+  apart.targets_apart = true;
+  EXPECT_EQ(ranges(apart),
+            "a a: 4.000000 in t2.csv:2, 6.000000 in t2.csv:3\nb b: 0.000000 in t2.csv:2, 1.000000 in t2.csv:3\n");
+  EXPECT_EQ(ranges(table(kHouses, {"kind"})), "") << "classes";
+}
+
 TEST_F(TableTest, ColumnsAreNumbersOrCategories) {
   const auto set = open(table(kHouses));
   const DataSetInfo& info = set->info();

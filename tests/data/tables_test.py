@@ -184,8 +184,30 @@ class Tables(unittest.TestCase):
 
     def test_a_target_that_is_no_share(self):
         (self.folder / "job.yaml").write_text(JOB % (1, "sepal", "binary_cross_entropy", "f1"))
-        error = self.run_it("train", "job.yaml", code=65).stderr
-        self.assertIn("binary_cross_entropy: expected targets from 0 to 1, found", error)
+        for command in ("check", "train"):
+            error = self.run_it(command, "job.yaml", code=65).stderr
+            self.assertEqual(error, "lockstep: flowers.csv:20: column 'sepal': expected a target from 0 to 1, as binary_cross_entropy "
+                             "wants it, found 5.4; for other numbers use the loss mean_squared_error\n")
+
+    def test_three_classes_for_a_loss_of_two(self):
+        (self.folder / "job.yaml").write_text(JOB % (1, "kind", "binary_cross_entropy", "f1"))
+        for command in ("check", "train"):
+            error = self.run_it(command, "job.yaml", code=78).stderr
+            self.assertEqual(error, "lockstep: job.yaml:5:9: job.loss: expected targets of two classes, 0 and 1, as binary_cross_entropy "
+                             "wants them, found class 2 ('rose') in flowers.csv:2, column 'kind'; use the loss cross_entropy\n")
+
+    def test_shares_that_do_not_add_up(self):
+        (self.folder / "shares.csv").write_text("x,a,b,c\n1,0.5,0.25,0.25\n2,0.33,0.33,0.33\n3,0.5,0.5,0.5\n4,0,0,1\n")
+        job = JOB.replace("flowers.csv", "shares.csv").replace("batch_size: 12", "batch_size: 4") % (3, "[a, b, c]", "kl_divergence", "")
+        (self.folder / "job.yaml").write_text(job)
+        for command in ("check", "train"):
+            error = self.run_it(command, "job.yaml", code=65).stderr
+            self.assertEqual(error, "lockstep: shares.csv:4: expected targets that add up to 1, as kl_divergence wants them, found 1.5 "
+                             "in sum; divide each row by its sum\n")
+        (self.folder / "shares.csv").write_text("x,a,b,c\n1,50,25,25\n2,0.33,0.33,0.33\n3,1,0,0\n4,0,0,1\n")
+        self.assertEqual(self.run_it("check", "job.yaml", code=65).stderr,
+                         "lockstep: shares.csv:2: column 'a': expected a target from 0 to 1, as kl_divergence wants it, found 50; divide "
+                         "each row by its sum\n")
 
     def test_info_tells_what_columns_are(self):
         out = self.run_it("data", "info", "table=flowers.csv", "target=tall").stdout

@@ -32,7 +32,8 @@ AUTOENCODER["data"]["normalize"] = "never"
 IMAGE_LAYERS = [
     {"pad": {"sides": [1, 2, 3, 0], "mode": "reflect"}},
     {"conv": {"filters": 8, "kernel": [3, 5], "stride": [2, 1], "dilation": [2, 1], "padding": "valid"}, "name": "stem"},
-    {"group_norm": 4}, {"leaky_relu": 0.2},
+    {"group_norm": 4}, {"leaky_relu": 0.2, "name": "grouped"},
+    {"global_pool": "average"}, {"linear": 8}, "sigmoid", {"mul": {"inputs": ["grouped", "previous"]}},
     {"conv": {"filters": 8, "kernel": 4, "groups": 4, "bias": False}}, {"instance_norm": {"affine": True}}, "elu",
     {"conv": {"filters": 8, "kernel": 1}, "name": "side"}, "hardswish",
     {"sub": {"inputs": ["previous", "side"]}}, "softplus",
@@ -54,7 +55,8 @@ SEQUENCE_LAYERS = [
 SEQUENCE_LAYERS.insert(9, {"linear": {"features": 4, "inputs": ["x"]}, "name": "x4"})
 SEQUENCE_LAYERS[10]["attention"]["inputs"] = ["x", "x4", "x4"]
 SEQUENCE_LAYERS[12:12] = [{"matmul": {"inputs": ["previous", "x"], "transpose": True}}, {"scale": 0.1},
-                          {"matmul": {"inputs": ["previous", "x"]}}]
+                          {"matmul": {"inputs": ["previous", "x"]}, "name": "tokens"}, {"mean": 1},
+                          {"mul": {"inputs": ["tokens", "previous"]}}]
 PADDED_LAYERS = [
     {"embedding": {"vocabulary": 17, "width": 6}, "inputs": "tokens", "name": "words"},
     {"linear": 12, "name": "x"}, {"linear": {"features": 6, "inputs": ["x"]}, "name": "x6"},

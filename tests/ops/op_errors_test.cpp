@@ -126,6 +126,11 @@ TEST_F(OpErrors, ShapesThatDiffer) {
             "add: expected inputs of one shape, found [16, 32, 32, 64] and [16, 32, 32, 32]");
   EXPECT_EQ(refusal("mul", {}, {f32({2, 3}), f32({2, 3}), f32({2, 4})}),
             "mul: expected inputs of one shape, found [2, 3] and [2, 4]");
+  EXPECT_EQ(refusal("mul", {}, {f32({2, 8}), f32({2, 5, 5, 8})}),
+            "mul: expected factors for the channels as second input, found [2, 8] and [2, 5, 5, 8]; name them behind "
+            "what they are for");
+  EXPECT_EQ(refusal("mul", {}, {f32({2, 5, 5, 8}), f32({2, 4})}),
+            "mul: expected inputs of one shape, found [2, 5, 5, 8] and [2, 4]");
   const Attributes transposed({{"transpose", true}});
   EXPECT_EQ(refusal("matmul", {}, {f32({2, 3, 4}), f32({2, 5, 6})}),
             "matmul: expected inputs [batch, ..., m, k] and [batch, ..., k, n], found [2, 3, 4] and [2, 5, 6]");

@@ -6,6 +6,7 @@ CONV = {"conv": {"filters": 6, "kernel": 3}}
 HEAD = ["flatten", {"linear": 5}]
 SEQUENCE = [{"embedding": {"vocabulary": 11, "width": 12}}]  # for TEXT
 WORDS = [{"linear": 11}]
+SERIES = {"images": [14, 1, 3], "samples": 32}  # of one dimension, time
 
 
 def image_case(name, layers, mutants=(), data=LARGER, **others):
@@ -39,6 +40,8 @@ def conv_cases():
     yield of("7 x 7, stride 2", kernel=7, stride=2)
     yield of("many channels", filters=48)
     yield of("stride beyond the kernel", kernel=2, stride=3, padding="valid")
+    yield image_case("conv: one dimension", [{"conv": {"filters": 6, "kernel": [5, 1], "stride": [2, 1]}}, "tanh",
+                                             {"conv": {"filters": 4, "kernel": [3, 1], "dilation": [2, 1]}}, *HEAD], data=SERIES)
     yield image_case("conv: depthwise", [CONV, "tanh", {"conv": {"filters": 12, "kernel": 3, "groups": 6}}, *HEAD])
     yield image_case("conv: one grey channel", [{"conv": {"filters": 4, "kernel": 3}}, *HEAD],
                      data={"images": [7, 7], "samples": 32})
@@ -75,6 +78,8 @@ def pool_cases():
         yield of(op, "same, even", kernel=[2, 4], stride=1, padding="same")
         yield of(op, "padding 0, 1", kernel=3, stride=2, padding=[0, 1])
         yield of(op, "stride beyond the kernel", stride=3)
+        yield image_case(f"{op}: one dimension", [{"conv": {"filters": 6, "kernel": [3, 1]}}, "tanh",
+                                                  {op: {"kernel": [3, 1], "stride": [2, 1], "padding": [1, 0]}}, *HEAD], data=SERIES)
     path = "model.layers.2.avg_pool.count_include_pad"
     yield of("avg_pool", "without padding", [{path: True}], kernel=3, stride=2, padding=1, count_include_pad=False)
     yield of("avg_pool", "without padding, same", [{path: True}], kernel=4, stride=2, padding="same",
@@ -177,6 +182,10 @@ def joining_cases():
                          data=PAIRS)
         yield image_case(f"{op}: three, one of them twice",
                          [left, right, {op: {"inputs": ["left_conv", "right_conv", "left_conv"]}}, *HEAD], data=PAIRS)
+    factors = [{"conv": {"filters": 4, "kernel": 3}, "name": "x"}, {"global_pool": {}}, {"linear": 4}, "sigmoid"]
+    scaled = [{"mul": {"inputs": ["x", "previous"]}}, *HEAD]
+    yield image_case("mul: a factor for each channel", [*factors, *scaled])
+    yield image_case("mul: a factor for each channel, of four dimensions", [*factors, {"reshape": [1, 1, 4]}, *scaled])
     yield image_case("sub: two images", [left, right, {"sub": {"inputs": ["left_conv", "right_conv"]}}, *HEAD],
                      data=PAIRS)
     square = [left, right, {"matmul": {"inputs": ["left_conv", "right_conv"], "transpose": True}, "name": "rows"}]

@@ -14,7 +14,7 @@ def loss_cases():
     yield of("cross_entropy, metrics", MLP, IMAGES | {"classes": 5}, "cross_entropy", [{"seed": 4}],
              metrics=["accuracy", "top5", "perplexity", "macro_precision", "macro_recall", "macro_f1", "mean_iou"])
     yield of("cross_entropy of seven classes, metrics", [*MLP[:-1], {"linear": 7}], IMAGES | {"classes": 7},
-             "cross_entropy", metrics=["accuracy", "top5"])
+             "cross_entropy", metrics=["accuracy", "top2", "top3", "top5"])
     smooth = "loss.cross_entropy.label_smoothing"
     yield of("label smoothing", MLP, IMAGES, {"cross_entropy": {"label_smoothing": 0.1}}, [{smooth: 0.1001}])
     yield of("label smoothing of 1", MLP, IMAGES, {"cross_entropy": {"label_smoothing": 1.0}})

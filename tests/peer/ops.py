@@ -4,7 +4,6 @@ A function takes a Layer and its inputs and returns the output. Tensors have loc
 height, width, channels]. `layer["name"]` is a setting; `layer.parameter(...)` and `layer.state(...)` are the layer's
 tensors.
 """
-import functools
 
 import torch
 from torch.nn import functional as F
@@ -229,6 +228,13 @@ def upsample(layer, x):
     return y.movedim(1, -1)
 
 
+def product(layer, first, *others):
+    """From left to right; a tensor of fewer dimensions has a factor for each channel."""
+    for other in others:
+        first = first * other.reshape(len(other), *[1] * (first.dim() - other.dim()), *other.shape[1:])
+    return first
+
+
 def part(layer, x):
     return x.movedim(layer["axis"], 0)[layer["begin"]:layer.settings.get("end")].movedim(0, layer["axis"])
 
@@ -261,7 +267,7 @@ OPS = {
     "max": lambda layer, x, lengths=None: with_padding(x, lengths, -torch.inf).max(layer["axis"]).values,
     "max_pool": max_pool,
     "mean": lambda layer, x, lengths=None: x.mean(layer["axis"]) if lengths is None else mean_of_positions(x, lengths),
-    "mul": lambda layer, *inputs: functools.reduce(torch.mul, inputs),
+    "mul": product,
     "pad": pad,
     "class_token": class_token,
     "position_embedding": position_embedding,

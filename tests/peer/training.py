@@ -373,9 +373,13 @@ def scheduler(optimizer, job, forms, course):
     return lr_scheduler.SequentialLR(optimizer, [rise, after], [warmup])
 
 
+def top(k):
+    return lambda rows, labels, loss: (rows.topk(k).indices == labels[:, None]).any(1).double().mean().item()
+
+
 METRICS = {
     "accuracy": lambda rows, labels, loss: (rows.argmax(-1) == labels).double().mean().item(),
-    "top5": lambda rows, labels, loss: (rows.topk(5).indices == labels[:, None]).any(1).double().mean().item(),
+    "top5": top(5),
     "perplexity": lambda rows, labels, loss: math.exp(F.cross_entropy(rows.double(), labels).item()),
 }
 
@@ -543,7 +547,7 @@ class Peer:
         if self.loss_name != "cross_entropy":
             return {name: ELEMENT_METRICS[name](rows.flatten(), labels) for name in names}
         counts = labels != self.loss_settings.get("ignored_index", -100)
-        return {name: METRICS[name](rows[counts], labels[counts], loss) for name in names}
+        return {name: (METRICS.get(name) or top(int(name[3:])))(rows[counts], labels[counts], loss) for name in names}
 
     @torch.no_grad()
     def evaluate(self, data):

@@ -84,6 +84,8 @@ class Flattened(InFolder):
         self.assertEqual(flattened(conv, {"relu": {}}, {"max_pool": {"kernel": 2}}, flat, {"gelu": {}}, linear, linear),
                          ({"linear1.weight": 5}, ""))
         self.assertEqual(flattened(conv, {"global_pool": {}}, linear), ({}, ""))
+        squeezed = [{"global_pool": {}}, linear, {"sigmoid": {}}, {"mul": {"inputs": ["a", "previous"]}}, flat, linear]
+        self.assertEqual(flattened(conv, *squeezed), ({"linear2.weight": 5}, ""))
         self.assertEqual(flattened(conv, {"reshape": {"shape": [320]}}, linear), ({"linear1.weight": 5}, ""))
         self.assertEqual(flattened(conv, {"reshape": {"shape": [64, 5]}}, linear, flat, linear), ({}, ""))
         self.assertEqual(flattened({"conv": {"filters": 1}}, flat, linear), ({}, ""))

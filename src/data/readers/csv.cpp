@@ -100,10 +100,12 @@ void name_classes(ImageCandidates& candidates) {
     return;
   }
   if (labels.refused != nullptr) {
-    throw Error(ExitCode::data,
-                fmt::format("{}: label '{}': expected the number of a class, 0 to {}, as the other labels are numbers; "
-                            "write classes as whole numbers from 0, or all of them as words",
-                            labels.refused->name, labels.refused->class_name, kMaxNumberedClasses - 1));
+    throw Error(
+        ExitCode::data,
+        fmt::format("{}: label '{}': expected the number of a class, 0 to {}, as the other labels are numbers; "
+                    "write classes as whole numbers from 0, or all of them as words; numbers to predict are named by "
+                    "`target`, as in `target: label`",
+                    labels.refused->name, labels.refused->class_name, kMaxNumberedClasses - 1));
   }
   for (int i = 0; i <= labels.largest; ++i) candidates.class_names.push_back(std::to_string(i));
   const std::string unused = unused_text(labels.distinct, labels.largest + 1);

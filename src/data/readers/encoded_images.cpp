@@ -317,6 +317,15 @@ std::vector<Feature> number_features(const ImageCandidates& candidates, const So
   return features;
 }
 
+std::vector<TargetRange> image_ranges(const std::vector<Feature>& features, const ImageCandidates& candidates) {
+  std::vector<float> numbers;
+  for (const auto& sample : candidates.samples) {
+    numbers.insert(numbers.end(), sample.numbers.begin(), sample.numbers.end());
+  }
+  return target_ranges(features, candidates.targets, numbers,
+                       [&](std::size_t sample) { return candidates.samples[sample].name; });
+}
+
 /// Another set predicts what the training set does.
 void require_targets_like(const DataSetInfo& like, const std::vector<Feature>& features, const SourceOptions& source) {
   const auto targets = [](const std::vector<Feature>& all) {
@@ -370,6 +379,7 @@ std::unique_ptr<DataSet> make_encoded_images(ImageCandidates candidates, const S
   if (options.like == nullptr) info.warnings = candidates.warnings;
   info.content_in_digest = depth.content;
   info.digest = digest_of(candidates, findings);
+  if (options.targets != nullptr) *options.targets = image_ranges(info.features, candidates);
   return std::make_unique<EncodedImages>(std::move(candidates), std::move(info), std::move(labels));
 }
 

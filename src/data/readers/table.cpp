@@ -387,6 +387,14 @@ void describe_rows(const TableLayout& layout, TableRows& rows) {
   info.digest = digest.hex();
 }
 
+std::vector<TargetRange> table_ranges(const TableLayout& layout, const TableRows& rows) {
+  std::vector<std::string> columns;
+  for (std::size_t i = 0; i < layout.source().target.size(); ++i) {
+    if (layout.classes[i].empty()) columns.push_back(layout.source().target[i]);
+  }
+  return target_ranges(rows.info.features, columns, rows.targets, [&](std::size_t row) { return rows.names[row]; });
+}
+
 }  // namespace
 
 std::unique_ptr<DataSet> open_table(const SourceOptions& source, const IndexOptions& options) {
@@ -415,6 +423,7 @@ std::unique_ptr<DataSet> open_table(const SourceOptions& source, const IndexOpti
                     column, count, count == 1 ? "value is" : "values are"));
   }
   describe_rows(layout, rows);
+  if (options.targets != nullptr) *options.targets = table_ranges(layout, rows);
   return std::make_unique<Table>(std::move(rows), counter);
 }
 

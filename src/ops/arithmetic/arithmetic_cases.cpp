@@ -32,8 +32,32 @@ OpCases make_add_cases() {
   return {"add", [](const ReferenceCall& call) { return fold(call, std::plus<>()); }, fold_cases({16, 32, 32, 16})};
 }
 
+/// Each channel of a sample times its own factor.
+ReferenceResult product_reference(const ReferenceCall& call) {
+  const DoubleTensor &x = call.inputs[0], &factors = call.inputs[1];
+  if (x.values.size() == factors.values.size()) return fold(call, std::multiplies<>());
+  DoubleTensor y = x;
+  const auto channels = static_cast<std::size_t>(x.shape.back());
+  const std::size_t per_sample = x.values.size() / static_cast<std::size_t>(x.shape.front());
+  for (std::size_t i = 0; i < y.values.size(); ++i) {
+    y.values[i] *= factors.values[i / per_sample * channels + i % channels];
+  }
+  return {{y}, {}};
+}
+
 OpCases make_mul_cases() {
-  return {"mul", [](const ReferenceCall& call) { return fold(call, std::multiplies<>()); }, fold_cases({1, 64, 512})};
+  std::vector<OpCase> cases = fold_cases({1, 64, 512});
+  const auto with_factors = [&](const char* name, const Shape& x, const Shape& factors, bool benchmark = false) {
+    cases.push_back(
+        {.name = name, .attributes = {}, .inputs = {{DType::f32, x}, {DType::f32, factors}}, .benchmark = benchmark});
+  };
+  with_factors("channel_factors", {3, 5, 7, 6}, {3, 6});
+  with_factors("channel_factors_of_four_dimensions", {2, 3, 4, 19}, {2, 1, 1, 19});
+  with_factors("channel_factors_of_tokens", {4, 70, 3}, {4, 3});
+  with_factors("channel_factors_of_one_pixel", {3, 1, 1, 5}, {3, 5});
+  with_factors("channel_factors_empty", {0, 5, 7, 6}, {0, 6});
+  with_factors("channel_factors_speed", {8, 28, 28, 64}, {8, 64}, true);
+  return {"mul", product_reference, std::move(cases)};
 }
 
 OpCases make_sub_cases() {

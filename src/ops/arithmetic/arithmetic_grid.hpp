@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ops/activations/activations_grid.hpp"
+#include "ops/arithmetic/channel_factors.hpp"
 #include "ops/arithmetic/scale.hpp"
 #include "ops/elementwise_grid.hpp"
 
@@ -102,8 +103,63 @@ class MulGrid final : public Kernel {
   std::int64_t n_;
 };
 
+/// y = x * the factor of its channel; y may be x.
+template <class T>
+struct ChannelFactorsFunctor {
+  const T *x, *factors;
+  T* y;
+  ChannelFactors sizes;
+  LOCKSTEP_HOST_DEVICE float value(std::int64_t i) const { return x[i] * factors[sizes.of(i)]; }
+  LOCKSTEP_HOST_DEVICE void store(std::int64_t i, float value) const { y[i] = value; }
+};
+
+/// A thread a factor, which visits the pixels in order.
+template <class T>
+struct FactorsGradientFunctor {
+  const T *x, *dy;
+  T* df;
+  ChannelFactors sizes;
+  LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const {
+    const std::int64_t sample = i / sizes.channels, first = sample * sizes.pixels * sizes.channels + i % sizes.channels;
+    float sum = 0;
+    for (std::int64_t p = 0; p < sizes.pixels; ++p) {
+      const std::int64_t at = first + p * sizes.channels;
+      sum += x[at] * dy[at];
+    }
+    df[i] = sum;
+  }
+};
+
+template <class Grid, class T>
+class ChannelFactorsGrid final : public Kernel {
+ public:
+  explicit ChannelFactorsGrid(const Shape& x) : sizes_(x) {}
+
+  void forward(const ForwardCall& call) override {
+    scale(stream_of(call), input<T>(call, 0), input<T>(call, 1), output<T>(call));
+  }
+  void backward(const BackwardCall& call) override {
+    const T *x = input<T>(call, 0), *dy = output_gradient<T>(call);
+    if (T* dx = input_gradient<T>(call, 0); dx != nullptr) scale(stream_of(call), dy, input<T>(call, 1), dx);
+    if (T* df = input_gradient<T>(call, 1); df != nullptr) {
+      Grid::each(stream_of(call), sizes_.batch * sizes_.channels, FactorsGradientFunctor<T>{x, dy, df, sizes_});
+    }
+  }
+
+ private:
+  void scale(GpuStream* stream, const T* x, const T* factors, T* y) const {
+    Grid::each(stream, sizes_.batch * sizes_.pixels * sizes_.channels, ChannelFactorsFunctor<T>{x, factors, y, sizes_});
+  }
+  ChannelFactors sizes_;
+};
+
 template <class Grid>
 std::unique_ptr<Kernel> make_mul_grid(const KernelRequest& request) {
+  if (are_channel_factors(request.inputs)) {
+    return make_for_elements(request, [&]<class T>(T /*element*/) {
+      return std::make_unique<ChannelFactorsGrid<Grid, T>>(request.inputs[0].shape);
+    });
+  }
   if (rounds_between(request)) return nullptr;
   return make_for_elements(request, [&]<class T>(T /*element*/) {
     return std::make_unique<MulGrid<Grid, T>>(request.outputs[0].elements());

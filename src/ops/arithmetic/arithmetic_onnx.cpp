@@ -1,3 +1,4 @@
+#include "ops/arithmetic/channel_factors.hpp"
 #include "ops/arithmetic/scale.hpp"
 #include "ops/onnx_scope.hpp"
 
@@ -26,7 +27,14 @@ void sub_to_onnx(OnnxScope& scope) {
 }
 
 void mul_to_onnx(OnnxScope& scope) {
-  one_after_the_other(scope, "Mul");
+  const Shape& x = scope.input_shape();
+  const std::vector<TensorSpec> inputs = {scope.input_spec(), scope.input_spec(scope.node().inputs.size() - 1)};
+  if (scope.node().inputs.size() != 2 || !are_channel_factors(inputs)) return one_after_the_other(scope, "Mul");
+  const Layout layout = scope.layout();
+  std::vector<std::int64_t> sizes(x.size(), 1);  // of the factors
+  sizes.front() = 0;
+  sizes[static_cast<std::size_t>(OnnxScope::axis_in(layout, x.size() - 1, x.size()))] = x.back();
+  scope.result(scope.add("Mul", {scope.input(0, layout), scope.reshape(scope.input(1), sizes)}), layout);
 }
 
 void scale_to_onnx(OnnxScope& scope) {

@@ -1,17 +1,19 @@
-// add and mul: sum and product of two or more tensors of the same shape, from left to right. sub: a difference. scale:
-// factor * x + shift, for example to scale a network's scores before the softmax (the factor's inverse is the
-// temperature of Hinton, Vinyals and Dean, 2015); this scales the gradients of earlier layers without changing their
-// learning rate.
+// add and mul: sum and product of two or more tensors of the same shape, from left to right; mul also takes a factor
+// for each channel (channel_factors.hpp). sub: a difference. scale: factor * x + shift, for example to scale a
+// network's scores before the softmax (the factor's inverse is the temperature of Hinton, Vinyals and Dean, 2015); this
+// scales the gradients of earlier layers without changing their learning rate.
 #include <fmt/format.h>
 
 #include <cmath>
 #include <cstring>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "core/vectorize.hpp"
 #include "device/cpu/add.hpp"
 #include "lockstep/error.hpp"
+#include "ops/arithmetic/channel_factors.hpp"
 #include "ops/arithmetic/scale.hpp"
 #include "ops/elementwise.hpp"
 #include "ops/vectors.hpp"
@@ -36,6 +38,18 @@ Signature infer_of_one_shape(const std::string& op, std::span<const TensorSpec> 
   Signature signature;
   signature.outputs.push_back(inputs[0]);
   return signature;
+}
+
+Signature infer_mul(const Attributes& /*attributes*/, std::span<const TensorSpec> inputs) {
+  if (are_channel_factors(inputs)) {
+    return infer_of_one_shape("mul", std::vector<TensorSpec>{inputs[0], {inputs[1].dtype, inputs[0].shape}});
+  }
+  const std::vector<TensorSpec> turned(inputs.rbegin(), inputs.rend());
+  if (!are_channel_factors(turned)) return infer_of_one_shape("mul", inputs);
+  throw Error(ExitCode::configuration,
+              fmt::format("mul: expected factors for the channels as second input, found {} and {}; name them behind "
+                          "what they are for",
+                          to_string(inputs[0].shape), to_string(inputs[1].shape)));
 }
 
 Signature infer_scale(const Attributes& attributes, std::span<const TensorSpec> inputs) {
@@ -200,17 +214,20 @@ OpDef make_sub() {
 OpDef make_mul() {
   OpDef op;
   op.name = "mul";
-  op.doc = "the elementwise product of its inputs";
+  op.doc = "the elementwise product of its inputs; a second one [batch, channels] has a factor for each channel";
   op.min_inputs = 2;
   op.max_inputs = -1;
   op.backward_reads = {.inputs = true, .outputs = false};
   op.in_place = {.forward = true};
-  op.infer = [](const Attributes&, std::span<const TensorSpec> inputs) { return infer_of_one_shape("mul", inputs); };
+  op.infer = infer_mul;
   op.cost = [](const Attributes&, std::span<const TensorSpec> inputs, const Signature&) {
     const auto n = static_cast<double>(inputs[0].elements()), count = static_cast<double>(inputs.size());
     return Cost{n * (count - 1), n * count * (count - 1)};
   };
-  op.kernels[DeviceKind::cpu] = kernel_of<MulCpu>;
+  op.kernels[DeviceKind::cpu] = [](const KernelRequest& request) -> std::unique_ptr<Kernel> {
+    if (are_channel_factors(request.inputs)) return make_channel_factors_cpu(request);
+    return std::make_unique<MulCpu>(request);
+  };
   return op;
 }
 

@@ -1,6 +1,9 @@
 // The naive reference: sort the classes of each row.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "ops/op_case.hpp"
 
@@ -83,8 +86,21 @@ OpCases make_accuracy_cases() {
   return {"accuracy", [](const ReferenceCall& call) { return class_metric_reference(call, 1); }, class_metric_cases()};
 }
 
-OpCases make_top5_cases() {
-  return {"top5", [](const ReferenceCall& call) { return class_metric_reference(call, 5); }, class_metric_cases()};
+OpCases make_top_k_cases() {
+  std::vector<OpCase> cases;
+  for (const std::int64_t k : {5, 2, 3}) {
+    for (OpCase& of_k : class_metric_cases()) {
+      if (of_k.benchmark && k != 5) continue;
+      if (k != 5) of_k.name += fmt::format("_{}", k);
+      of_k.attributes = Attributes({{"k", k}});
+      cases.push_back(std::move(of_k));
+    }
+  }
+  return {"top_k",
+          [](const ReferenceCall& call) {
+            return class_metric_reference(call, static_cast<std::size_t>(call.attributes.integer("k")));
+          },
+          std::move(cases)};
 }
 
 }  // namespace lockstep::ops

@@ -1,5 +1,5 @@
-// accuracy and top5 on a Grid, one group per row of scores; the rules are those of class_metric_op.cpp. A label that is
-// no class gives NaN, and the run ends as diverged, because a kernel cannot throw. Intermediate class indices are
+// accuracy and top_k on a Grid, one group per row of scores; the rules are those of class_metric_op.cpp. A label that
+// is no class gives NaN, and the run ends as diverged, because a kernel cannot throw. Intermediate class indices are
 // floats, which represent integers exactly up to 2^24.
 #pragma once
 
@@ -79,8 +79,8 @@ std::unique_ptr<Kernel> make_accuracy_grid(const KernelRequest& request) {
 }
 
 template <class Grid>
-std::unique_ptr<Kernel> make_top5_grid(const KernelRequest& request) {
-  return make_class_metric_of<Grid>(request, 5);
+std::unique_ptr<Kernel> make_top_k_grid(const KernelRequest& request) {
+  return make_class_metric_of<Grid>(request, request.attributes->integer("k"));
 }
 
 }  // namespace lockstep::ops

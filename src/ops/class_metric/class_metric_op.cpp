@@ -1,8 +1,9 @@
-// Metrics that test whether the target is among a row's k best classes: accuracy (k = 1), top5. Of equal scores, the
+// Metrics that test whether the target is among a row's k best classes: accuracy (k = 1), top_k. Of equal scores, the
 // class with the lower index wins; a NaN beats the target.
 #include <memory>
 #include <string>
 
+#include "core/top_k.hpp"
 #include "ops/elementwise.hpp"
 #include "ops/per_sample.hpp"
 
@@ -44,23 +45,28 @@ class ClassMetricCpu final : public Kernel {
   std::int64_t best_;
 };
 
-OpDef class_metric(const std::string& name, std::int64_t best, const std::string& doc) {
+std::unique_ptr<Kernel> class_metric_cpu(const KernelRequest& request) {
+  const Attributes& attributes = *request.attributes;
+  return std::make_unique<ClassMetricCpu>(ClassRows(request), attributes.has("k") ? attributes.integer("k") : 1);
+}
+
+OpDef class_metric(const std::string& name, const std::string& doc) {
   OpDef op = metric_of_classes(name, doc);
   op.cost = elementwise_cost<2, 0>;
-  op.kernels[DeviceKind::cpu] = [best](const KernelRequest& request) {
-    return std::make_unique<ClassMetricCpu>(ClassRows(request), best);
-  };
+  op.kernels[DeviceKind::cpu] = class_metric_cpu;
   return op;
 }
 
 }  // namespace
 
 OpDef make_accuracy() {
-  return class_metric("accuracy", 1, "share of samples (or tokens) whose best class is the target's");
+  return class_metric("accuracy", "share of samples (or tokens) whose best class is the target's");
 }
 
-OpDef make_top5() {
-  return class_metric("top5", 5, "share of samples (or tokens) whose five best classes hold the target's");
+OpDef make_top_k() {
+  OpDef op = class_metric(kTopKOp, "share of samples (or tokens) whose k best classes hold the target's");
+  op.attributes.push_back({.name = "k", .kind = AttributeKind::integer, .doc = "how many classes", .minimum = 2});
+  return op;
 }
 
 }  // namespace lockstep::ops

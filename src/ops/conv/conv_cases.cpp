@@ -64,43 +64,46 @@ OpCase conv_speed(std::string name, Attributes attributes, Shape image) {
 
 OpCases make_conv_cases() {
   const Int one = 1, two = 2, three = 3;
-  const std::vector<Int> tall{3, 1}, wide{1, 2};
+  const std::vector<Int> tall{3, 1}, wide{1, 2}, five{5, 1}, every_second{2, 1};
   const Attribute valid = std::string("valid");
   const std::map<std::string, Attribute> plain = {{"bias", false}}, halved = {{"bias", false}, {"stride", two}};
-  return {"conv",
-          conv_reference,
-          {
-              small("same", conv(4, three), {2, 5, 7, 3}),
-              small("seven_channels", conv(7, three), {1, 4, 5, 7}),
-              small("no_bias", conv(16, three, plain), {2, 6, 5, 16}),
-              small("stride_2", conv(32, three, halved), {2, 8, 8, 16}),
-              small("stride_2_odd_size", conv(5, three, {{"stride", two}}), {3, 7, 9, 2}),
-              small("valid", conv(6, three, {{"padding", valid}}), {2, 6, 5, 3}),
-              small("padding_by_number", conv(3, three, {{"padding", two}}), {1, 4, 4, 2}),
-              small("padding_by_side", conv(3, three, {{"padding", wide}}), {1, 4, 4, 2}),
-              small("even_kernel", conv(3, two), {2, 5, 5, 2}),
-              small("tall_kernel", conv(3, tall, {{"stride", wide}}), {2, 5, 6, 2}),
-              small("last_row_unused", conv(3, two, {{"stride", two}, {"padding", valid}}), {2, 5, 5, 2}),
-              small("one_by_one", conv(32, one, halved), {2, 8, 8, 16}),
-              small("dilated", conv(4, three, {{"dilation", two}}), {2, 7, 8, 3}),
-              small("groups", conv(6, three, {{"groups", two}}), {2, 5, 5, 4}),
-              small("tiles", conv(20, three), {2, 6, 7, 12}),
-              small("tiles_of_groups", conv(80, three, {{"groups", two}}), {2, 3, 5, 48}),
-              small("depthwise", conv(8, three, {{"groups", Int{8}}}), {2, 6, 6, 8}),
-              small("large_image", conv(16, three, plain), {1, 32, 32, 16}),
-              small("single_pixel", conv(3, three), {1, 1, 1, 2}),
-              small("wide_channels", conv(64, three, plain), {1, 4, 4, 64}),
-              inference(small("inference", conv(16, three), {2, 6, 6, 16})),
-              conv_speed("stem_3_16", conv(16, three, plain), {16, 32, 32, 3}),
-              conv_speed("32x32_16", conv(16, three, plain), {16, 32, 32, 16}),
-              conv_speed("32x32_16_to_32", conv(32, three, halved), {16, 32, 32, 16}),
-              conv_speed("shortcut_16_to_32", conv(32, one, halved), {16, 32, 32, 16}),
-              conv_speed("16x16_32", conv(32, three, plain), {16, 16, 16, 32}),
-              conv_speed("16x16_32_to_64", conv(64, three, halved), {16, 16, 16, 32}),
-              conv_speed("8x8_64", conv(64, three, plain), {16, 8, 8, 64}),
-              conv_speed("mnist_1_32", conv(32, three), {16, 28, 28, 1}),
-          },
-          CpuOrder::its_own};
+  return {
+      "conv",
+      conv_reference,
+      {
+          small("same", conv(4, three), {2, 5, 7, 3}),
+          small("seven_channels", conv(7, three), {1, 4, 5, 7}),
+          small("no_bias", conv(16, three, plain), {2, 6, 5, 16}),
+          small("stride_2", conv(32, three, halved), {2, 8, 8, 16}),
+          small("stride_2_odd_size", conv(5, three, {{"stride", two}}), {3, 7, 9, 2}),
+          small("valid", conv(6, three, {{"padding", valid}}), {2, 6, 5, 3}),
+          small("padding_by_number", conv(3, three, {{"padding", two}}), {1, 4, 4, 2}),
+          small("padding_by_side", conv(3, three, {{"padding", wide}}), {1, 4, 4, 2}),
+          small("even_kernel", conv(3, two), {2, 5, 5, 2}),
+          small("tall_kernel", conv(3, tall, {{"stride", wide}}), {2, 5, 6, 2}),
+          small("one_dimension", conv(5, five, {{"stride", every_second}}), {2, 17, 1, 3}),
+          small("one_dimension_dilated", conv(8, tall, {{"dilation", every_second}, {"bias", false}}), {3, 12, 1, 8}),
+          small("last_row_unused", conv(3, two, {{"stride", two}, {"padding", valid}}), {2, 5, 5, 2}),
+          small("one_by_one", conv(32, one, halved), {2, 8, 8, 16}),
+          small("dilated", conv(4, three, {{"dilation", two}}), {2, 7, 8, 3}),
+          small("groups", conv(6, three, {{"groups", two}}), {2, 5, 5, 4}),
+          small("tiles", conv(20, three), {2, 6, 7, 12}),
+          small("tiles_of_groups", conv(80, three, {{"groups", two}}), {2, 3, 5, 48}),
+          small("depthwise", conv(8, three, {{"groups", Int{8}}}), {2, 6, 6, 8}),
+          small("large_image", conv(16, three, plain), {1, 32, 32, 16}),
+          small("single_pixel", conv(3, three), {1, 1, 1, 2}),
+          small("wide_channels", conv(64, three, plain), {1, 4, 4, 64}),
+          inference(small("inference", conv(16, three), {2, 6, 6, 16})),
+          conv_speed("stem_3_16", conv(16, three, plain), {16, 32, 32, 3}),
+          conv_speed("32x32_16", conv(16, three, plain), {16, 32, 32, 16}),
+          conv_speed("32x32_16_to_32", conv(32, three, halved), {16, 32, 32, 16}),
+          conv_speed("shortcut_16_to_32", conv(32, one, halved), {16, 32, 32, 16}),
+          conv_speed("16x16_32", conv(32, three, plain), {16, 16, 16, 32}),
+          conv_speed("16x16_32_to_64", conv(64, three, halved), {16, 16, 16, 32}),
+          conv_speed("8x8_64", conv(64, three, plain), {16, 8, 8, 64}),
+          conv_speed("mnist_1_32", conv(32, three), {16, 28, 28, 1}),
+      },
+      CpuOrder::its_own};
 }
 
 }  // namespace lockstep::ops
