@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -95,18 +96,30 @@ std::string tiles(const RunEvents& run) {
   return "<div class=\"tiles\">" + text + "</div>\n";
 }
 
+/// Of the evaluations, with a ring around the best one of a metric, unless it is the only one.
+Series validation_series(const RunEvents& run, const std::string& name, const std::string& metric) {
+  Series series =
+      event_series(name, run.evals, [&](const events::Evaluation& eval) { return value_of_evaluation(eval, metric); });
+  const auto best = best_evaluation(run, metric);
+  if (best && series.points.size() > 1) series.best = {static_cast<double>(best->step), best->value};
+  return series;
+}
+
 std::string curves(const RunEvents& run) {
-  using events::Evaluation, events::Step;
+  using events::Step;
   const auto of_steps = [&](const std::string& name, auto field) { return event_series(name, run.steps, field); };
   Series loss = of_steps("training", [](const Step& step) { return std::optional(step.loss); });
   loss.smoothed = true;
   auto metrics = all_series("training ", run.steps, [](const Step& step) { return step.metrics; });
-  for (auto& one : all_series("validation ", run.evals, [](const Evaluation& eval) { return eval.metrics; })) {
-    metrics.push_back(std::move(one));
+  for (Series& one : metrics) one.smoothed = true;
+  std::set<std::string> evaluated;
+  for (const events::Evaluation& eval : run.evals) {
+    for (const auto& [name, value] : eval.metrics) evaluated.insert(name);
   }
-  for (Series& one : metrics) one.smoothed = one.points.size() > run.evals.size();
-  std::string text = line_chart(
-      "Loss", "step", {loss, event_series("validation", run.evals, [](const Evaluation& eval) { return eval.loss; })});
+  for (const std::string& name : evaluated) {
+    metrics.push_back(validation_series(run, "validation " + telemetry::spaced(name), name));
+  }
+  std::string text = line_chart("Loss", "step", {loss, validation_series(run, "validation", "loss")});
   text += line_chart("Metrics", "step", std::move(metrics));
   text += line_chart("Learning rate", "step",
                      {of_steps("learning rate", [](const Step& step) { return step.learning_rate; })});
@@ -173,7 +186,11 @@ Points stairs(const Points& points, double end) {
 std::string ranks(const RunEvents& run) {
   std::vector<events::Balance> moves;
   for (const auto& other : run.others) {
-    if (const auto* move = std::get_if<events::Balance>(&*other.event)) moves.push_back(*move);
+    const auto* const move = std::get_if<events::Balance>(&*other.event);
+    if (move == nullptr) continue;
+    // Those of steps that a later start has repeated are void.
+    std::erase_if(moves, [&](const events::Balance& earlier) { return earlier.step >= move->step; });
+    moves.push_back(*move);
   }
   const auto seconds = all_series(
       "rank ", run.steps, [](const events::Step& step) { return step.shard_seconds.value_or(events::ByRank{}); });

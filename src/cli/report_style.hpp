@@ -27,6 +27,7 @@ svg { width: 100%; height: auto; display: block; margin-top: 6px; }
 .grid { stroke: var(--rule); stroke-width: 1; } .tick { fill: var(--quiet); font-size: 11px; }
 .end { text-anchor: end; } .middle { text-anchor: middle; }
 .line { fill: none; stroke: var(--c); stroke-width: 1.8; stroke-linejoin: round; } .dot { fill: var(--c); }
+.ring { fill: none; stroke: var(--c); stroke-width: 1.5; }
 .faint { opacity: 0.3; stroke-width: 1; } td.best { font-weight: 600; }
 .s0 { --c: var(--c0); } .s1 { --c: var(--c1); } .s2 { --c: var(--c2); } .s3 { --c: var(--c3); }
 .s4 { --c: var(--c4); } .s5 { --c: var(--c5); } .s6 { --c: var(--c6); } .s7 { --c: var(--c7); }

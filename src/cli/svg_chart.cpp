@@ -141,6 +141,12 @@ class Chart {
            fmt::format(R"(<text class="tick end" x="{}" y="{}">{}</text>)", kWidth - kRight, kHeight - 3, x_name);
   }
 
+  [[nodiscard]] std::string ring(const Series& series, std::size_t index) const {
+    if (!series.best) return "";
+    return fmt::format(R"(<circle class="ring s{}" cx="{:.1f}" cy="{:.1f}" r="6"/>)", index % kColors,
+                       x(series.best->first), y(series.best->second));
+  }
+
   [[nodiscard]] std::string line(const Series& series, std::size_t index) const {
     constexpr std::size_t kDotted = 30, kSmoothed = 80;
     if (series.smoothed && series.points.size() > kSmoothed) {
@@ -246,11 +252,13 @@ std::string line_chart(const std::string& title, const std::string& x_name, std:
   if (series.empty()) return "";
   const Chart chart(series, telemetry::short_number);
   std::string lines;
-  for (std::size_t i = 0; i < series.size(); ++i) lines += chart.line(series[i], i);
+  for (std::size_t i = 0; i < series.size(); ++i) lines += chart.line(series[i], i) + chart.ring(series[i], i);
+  const bool ringed = std::any_of(series.begin(), series.end(), [](const Series& one) { return one.best.has_value(); });
   return fmt::format(
-      "<figure><figcaption>{}{}{}</figcaption><svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\">{}{}</svg>"
+      "<figure><figcaption>{}{}{}{}</figcaption><svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\">{}{}</svg>"
       "</figure>\n",
-      escaped(title), legend(series), chart.beyond(), kWidth, kHeight, escaped(title), chart.axes(x_name), lines);
+      escaped(title), legend(series), ringed ? "<span class=\"key\">ringed: the best</span>" : "", chart.beyond(),
+      kWidth, kHeight, escaped(title), chart.axes(x_name), lines);
 }
 
 std::string drawing(const std::string& title, const std::function<std::string(double)>& x_text,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,8 +11,9 @@ namespace lockstep::cli {
 
 struct Series {
   std::string name;
-  std::vector<std::pair<double, double>> points;  ///< by x; NaN or infinite values interrupt the line
-  bool smoothed = false;                          ///< many points are drawn faintly, with means over neighbours
+  std::vector<std::pair<double, double>> points;       ///< by x; NaN or infinite values interrupt the line
+  bool smoothed = false;                               ///< many points are drawn faintly, with means over neighbours
+  std::optional<std::pair<double, double>> best = {};  ///< this point gets a ring
 };
 
 /// `&`, `<`, `>` and quotes escaped for HTML.

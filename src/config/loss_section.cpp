@@ -171,10 +171,7 @@ void check_losses(const Job& job, const Scope& scope) {
   }
   if (names.empty()) return;
   const DataOptions& data = job.data;
-  const char* const of_one = data.class_weights ? "class_weights"
-                             : data.mix         ? "mix"
-                             : data.soft_labels ? "soft_labels"
-                                                : nullptr;
+  const char* const of_one = data.mix ? "mix" : data.soft_labels ? "soft_labels" : nullptr;
   if (of_one == nullptr) return;
   scope.problem(fmt::format("data.{}", of_one),
                 "expected one loss, whose target are the samples' classes, found a list of several; leave it out");

@@ -61,12 +61,6 @@ pb::Summary eval_curves(const events::Evaluation& eval) {
   return std::move(curves.summary());
 }
 
-pb::Summary balance_curves(const events::Balance& balance) {
-  Curves curves;
-  curves.add_all("work_shards/rank_", balance.shares_by_rank);
-  return std::move(curves.summary());
-}
-
 /// A value that only its plugin uses.
 void set_plugin(pb::Summary::Value& value, const std::string& tag, const std::string& plugin) {
   value.set_tag(tag);
@@ -184,10 +178,21 @@ void TensorBoard::event(const events::Event& event) {
   }
   if (const auto* eval = std::get_if<events::Evaluation>(&event)) impl_->write(eval_curves(*eval), eval->step);
   if (const auto* balance = std::get_if<events::Balance>(&event)) {
-    impl_->write(balance_curves(*balance), balance->step);
+    write_shares(balance->step);
+    shares_ = balance->shares_by_rank;
+    write_shares(balance->step + 1);
   }
   const auto* end = std::get_if<events::End>(&event);
+  if (end != nullptr) write_shares(end->steps);
   if (end != nullptr && !end->interrupted) end_session(end->steps, true);  // an interrupted run will be resumed
+}
+
+void TensorBoard::write_shares(std::int64_t step) {
+  if (shares_.empty() || step <= shares_step_) return;
+  Curves curves;
+  curves.add_all("work_shards/rank_", shares_);
+  impl_->write(std::move(curves.summary()), step);
+  shares_step_ = step;
 }
 
 void TensorBoard::scalars(std::int64_t step, const std::vector<std::pair<std::string, double>>& values) {

@@ -54,7 +54,8 @@ class TensorBoard final : public events::Sink {
   [[nodiscard]] bool is_new() const;
 
   /// `step`, `eval` and `balance`: their numbers as curves ("train/loss", "validation/accuracy"). `end`: that the run
-  /// is done. Other events are ignored.
+  /// is done. Other events are ignored. Shards of ranks are drawn as steps: TensorBoard joins points by slopes, so
+  /// there is one for the last step before each move, too, and for the run's last step.
   void event(const events::Event& event) override;
 
   void histograms(std::int64_t step, const std::vector<std::pair<std::string, Histogram>>& all);
@@ -72,9 +73,14 @@ class TensorBoard final : public events::Sink {
   void end_session(std::int64_t step, bool success);
 
  private:
+  /// The shards of the ranks in this step, unless they are written already.
+  void write_shares(std::int64_t step);
+
   class Impl;
   std::unique_ptr<Impl> impl_;
-  double shown_seconds_ = 0;  // `seconds` of the step before
+  double shown_seconds_ = 0;      // `seconds` of the step before
+  events::ByRank shares_;         // since the last move; empty: none yet
+  std::int64_t shares_step_ = 0;  // the last step that these are written for
 };
 
 }  // namespace lockstep::telemetry

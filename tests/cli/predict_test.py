@@ -2,6 +2,7 @@
 """`lockstep predict`: the same bytes on any number of ranks and from any form of the input; generated text with and
 without kept keys and values, from stdin, up to a stop; a tokenizer that the checkpoint remembers."""
 import json
+import math
 import os
 import pathlib
 import subprocess
@@ -117,6 +118,88 @@ class Images(Predict):
                           self.run_program("predict", "run", *words, code=code))
 
 
+SCORED = """job:
+  model: {layers: [LAYERS]}
+  data: {train: SOURCE}
+  loss: LOSS
+  batch_size: 12
+  shards: 4
+  steps: 8
+  optimizer: adam
+  learning_rate: 0.05
+  run_directory: RUN
+"""
+
+
+def softmax(logits):
+    sizes = [math.exp(logit - max(logits)) for logit in logits]
+    return [size / sum(sizes) for size in sizes]
+
+
+def sigmoids(logits):
+    return [1 / (1 + math.exp(-logit)) for logit in logits]
+
+
+class Scores(Predict):
+    """Probabilities are those of the logits, whatever is predicted from, in CSV and in JSON."""
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        rows, calls = ["petal,sepal,kind,tall,wet"], ["text,label"]
+        for i in range(36):
+            rows.append(f"{1 + i % 3 + i % 7 / 20},{5 - i % 3},{('rose', 'iris', 'daisy')[i % 3]},{i % 2},{i % 5 // 3}")
+            calls.append(f"{('meow', 'woof', 'moo')[i % 3]} {'!' * (i % 4)},{('cat', 'dog', 'cow')[i % 3]}")
+        (cls.folder / "table.csv").write_text("\n".join(rows) + "\n")
+        (cls.folder / "texts.csv").write_text("\n".join(calls) + "\n")
+        (cls.folder / "picture.png").write_bytes(png(28, 28, 1))
+
+    def scored(self, run, source, layers, loss, inputs):
+        """Logits and probabilities of each sample, which have the same numbers in both forms of output."""
+        self.train(run, SCORED.replace("LAYERS", layers).replace("SOURCE", source).replace("LOSS", loss).replace("RUN", run))
+        both = []
+        for scores in ("logits", "probabilities"):
+            words = ["predict", run, inputs, "--top", 10, "--scores", scores, "--log"]
+            of_csv = [[float(field) for field in line.split(",")[1:]]
+                      for line in self.run_program(*words, "csv").decode().splitlines()[1:]]
+            of_json = [self.of_event(json.loads(line), scores) for line in self.run_program(*words, "json").splitlines()]
+            self.assertEqual(of_json, of_csv)
+            both.append(of_csv)
+        return zip(*both, strict=True)
+
+    def of_event(self, event, scores):
+        if "classes" not in event:
+            self.assertEqual("probabilities" in event, scores == "probabilities")
+            return event[("values", "probabilities")[scores == "probabilities"]]
+        name = ("value", "probability")[scores == "probabilities"]
+        numbers = {one["index"]: one[name] for one in event["classes"]}
+        return [numbers[index] for index in range(len(numbers))]
+
+    def check(self, link, size, *job):
+        compared = list(self.scored(*job))
+        self.assertGreater(max(abs(logit) for logits, _ in compared for logit in logits), 0.01)
+        for logits, probabilities in compared:
+            self.assertEqual((len(logits), len(probabilities)), (size, size))
+            for expected, found in zip(link(logits), probabilities):
+                self.assertAlmostEqual(found, expected, places=6)
+
+    def test_classes_of_images(self):
+        self.check(softmax, 10, "images", "{digits: 200}", "flatten, {linear: 10}", "cross_entropy", "picture.png")
+
+    def test_classes_of_tables(self):
+        source = "{table: {path: table.csv, target: kind, features: [petal, sepal]}}"
+        self.check(softmax, 3, "kinds", source, "{linear: 8}, tanh, {linear: 3}", "cross_entropy", "table.csv")
+
+    def test_classes_of_texts(self):
+        layers = "{embedding: {vocabulary: 256, width: 8}, inputs: tokens}, {gru: 6}, {last: {inputs: [previous, length]}}, {linear: 3}"
+        self.check(softmax, 3, "calls", "{texts: {path: texts.csv, context: 8}}", layers, "cross_entropy", "texts.csv")
+
+    def test_yes_or_no(self):
+        source = "{table: {path: table.csv, target: TARGET, features: [petal, sepal]}}"
+        for run, target, size in (("one", "tall", 1), ("several", "[tall, wet]", 2)):
+            self.check(sigmoids, size, run, source.replace("TARGET", target), f"{{linear: 8}}, tanh, {{linear: {size}}}",
+                       "binary_cross_entropy", "table.csv")
+
+
 NUMBERS = """
 job:
   model: {layers: [flatten, {linear: 2}]}
@@ -198,6 +281,18 @@ class Text(Predict):
     def test_prompt_from_stdin(self):
         self.assertEqual(self.generate("gpt", "--prompt", "-", stdin=b"the\nother"),
                          self.generate("gpt", "--prompt", "the\nother"))
+
+    def test_tokens_come_as_they_are_made(self):
+        """All of the text would fit into one write; it comes in many, while the program still computes."""
+        words = [PROGRAM, "predict", "gpt", "--prompt", "the", "--tokens", "1500", "--temperature", "1", "--no-cache"]
+        pieces = []
+        with subprocess.Popen(words, cwd=self.folder, stdout=subprocess.PIPE) as process:
+            while piece := os.read(process.stdout.fileno(), 65536):
+                pieces.append(piece)
+        self.assertEqual(process.returncode, 0)
+        self.assertEqual(len(b"".join(pieces)), len("the") + 1500 + 1)
+        self.assertTrue(pieces[0].startswith(b"the"))
+        self.assertGreater(len(pieces), 20)
 
     def test_stop(self):
         whole = self.generate("gpt", "--prompt", "the").decode()

@@ -13,6 +13,9 @@ import tempfile
 import unittest
 import zlib
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from run_events import events_of  # noqa: E402  pylint: disable=wrong-import-position
+
 LOCKSTEP = os.environ["LOCKSTEP"]
 RECORDED = pathlib.Path(__file__).resolve().parents[1] / "balance" / "report" / "events.jsonl"
 VOID = {"meta", "line", "circle", "path", "br", "img"}
@@ -60,6 +63,20 @@ def colors(png):
     return sum(a != b for a, b in zip(pixels[::97], pixels[1::97]))
 
 
+class Figure:
+    """A chart: its lines as lists of points on the page, each with its classes, and its rings."""
+    def __init__(self, page, title):
+        text = re.search(rf"<figure><figcaption>{re.escape(title)}<.*?</figure>", page, re.DOTALL)[0]
+        self.caption = re.search("<figcaption>(.*?)</figcaption>", text)[1]
+        self.lines = [(classes.split(), [tuple(map(float, point.split(","))) for point in re.split("[ML]", path)[1:]])
+                      for classes, path in re.findall(r'<path class="line ([^"]*)" d="([^"]*)"/>', text)]
+        self.rings = [(color, (float(x), float(y))) for color, x, y in
+                      re.findall(r'<circle class="ring (s\d)" cx="([^"]*)" cy="([^"]*)"', text)]
+
+    def named(self, color):
+        return [points for classes, points in self.lines if classes == [color]]
+
+
 class Report(unittest.TestCase):
     def setUp(self):
         temporary = tempfile.TemporaryDirectory()
@@ -90,6 +107,42 @@ class Report(unittest.TestCase):
         self.assertFalse([text for text in page.texts if "fp16" in text or "skipped" in text])
         sha = [line for line in done.stderr.splitlines() if "sha256" in line][0].split()[-1]
         self.assertIn(f"parameters sha256: {sha}", page.texts)
+
+    def test_waiting_for_data_is_one_figure(self):
+        """Of a run whose input is slow: what its events say, also by the lines of progress, on the page and in the timeline.
+        Prometheus is compared in tests/train/run_metrics_test.cpp."""
+        done = run("train", "--ranks", "2", "--profile", "11-40", f"run_directory={self.folder}", "steps=40", "batch_size=64",
+                   "shards=8", "threads=2", "evaluate=never", "balance=equal", "data.train.digits.count=256", "data.cache=none",
+                   "data.threads=1", "data.depth=1", "data.augment=[{resized_crop: {size: 64}},{rotate: {degrees: 30}}]",
+                   "data.prepare=[{resize: {size: 64}}]", "model.layers=[flatten,{linear: {features: 10}}]")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        steps, end = events_of(self.folder, "step"), events_of(self.folder, "end")[-1]
+        waits = [step["data_wait_seconds"] for step in steps]
+        self.assertEqual(len(waits), 40)
+        self.assertGreater(sum(waits), 0.1 * steps[-1]["seconds"])
+        self.assertAlmostEqual(end["phases"]["data_wait"], sum(waits), places=5)
+        self.assertAlmostEqual(end["data_wait_seconds_by_rank"][0], sum(waits), places=5)
+
+        spans = json.loads((self.folder / "trace" / "rank-0.json").read_text())["traceEvents"]
+        of_workers = sum(span["args"]["seconds"] for span in spans if span["name"] == "data wait")
+        self.assertAlmostEqual(of_workers / 2, sum(waits[10:]), delta=0.01 * sum(waits) + 1e-3)
+
+        shown = [(int(step), int(share)) for step, share in re.findall(r"step +(\d+).*data wait (\d+) %", done.stderr)]
+        self.assertEqual([step for step, _ in shown[-10:]], list(range(4, 41, 4)))
+        seconds = [steps[4 * i - 1]["seconds"] - (steps[4 * i - 5]["seconds"] if i > 1 else steps[0]["seconds"])
+                   for i in range(1, 11)]
+        told = sum(share / 100 * of for (_, share), of in zip(shown[-10:], seconds))
+        self.assertAlmostEqual(told, sum(waits[1:]), delta=0.05 * sum(seconds))
+
+        text = self.page_of(self.folder)
+        self.assertIn(f"data wait {sum(waits):.3g} s", " ".join(Page(text).texts))
+        points = Figure(text, "Waiting for data, seconds per step").lines[0][1]
+        self.assertEqual(len(points), 40)
+        drawn = sorted((wait, y) for wait, (_, y) in zip(waits, points) if y > 12.1)  # those that are not off the chart
+        self.assertGreater(len(drawn), 30)
+        (low, bottom), (high, top) = drawn[0], drawn[-1]
+        for wait, y in drawn:
+            self.assertAlmostEqual(y, bottom + (top - bottom) * (wait - low) / (high - low), delta=0.2)
 
     def test_what_an_evaluation_has_found(self):
         """Classes, confusions and the worst samples, the same on any number of ranks; each image is in the page."""
@@ -157,6 +210,58 @@ class Report(unittest.TestCase):
         for title in ("Loss in training", "Validation accuracy"):
             self.assertIn(title, page.texts)
 
+    def made_up(self, events, **start):
+        """The page of events."""
+        lines = [{"event": "start", "job": "made up", "ranks": 1, "time": 1, **start}, *events]
+        (self.folder / "events.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+        return self.page_of(self.folder)
+
+    def test_the_best_step_is_marked(self):
+        """In a tile, unless it is the last evaluation, and by a ring on the curve."""
+        evals = [{"event": "eval", "step": step, "set": "validation", "loss": loss, "metrics": {"accuracy": accuracy}}
+                 for step, loss, accuracy in ((4, 0.9, 0.5), (8, 0.3, 0.6), (12, 0.5, 0.9))]
+        steps = [{"event": "step", "step": step, "loss": 1 / step, "learning_rate": 0.1} for step in range(1, 13)]
+        text = self.made_up(steps + evals, higher_is_better="accuracy")
+        texts = Page(text).texts
+        self.assertEqual(texts[texts.index("best validation loss, at step 8") - 1], "0.3000")
+        self.assertEqual(texts[texts.index("validation loss") - 1], "0.5000")
+        self.assertFalse([word for word in texts if word.startswith("best validation accuracy")])  # the last one is
+        for title, best in (("Loss", 1), ("Metrics", 2)):
+            figure = Figure(text, title)
+            color = "s1" if title == "Loss" else "s0"
+            self.assertEqual(figure.rings, [(color, figure.named(color)[0][best])])
+            self.assertIn("ringed: the best", figure.caption)
+        once = self.made_up(steps + evals[:1])
+        self.assertEqual(Figure(once, "Loss").rings, [])
+        self.assertNotIn("ringed", once)
+
+    def test_long_curves_are_smoothed(self):
+        """Of a loss that goes up and down, the mean of eleven steps hardly does; both are drawn."""
+        def figure(count):
+            return Figure(self.made_up([{"event": "step", "step": step, "loss": 2 + step % 2, "learning_rate": 0.1}
+                                        for step in range(1, count + 1)]), "Loss")
+
+        def height(points):
+            return max(y for _, y in points) - min(y for _, y in points)
+
+        lines = figure(200).lines
+        self.assertEqual([classes for classes, _ in lines], [["s0", "faint"], ["s0"]])
+        whole, smoothed = (points for _, points in lines)
+        self.assertEqual([len(whole), len(smoothed)], [200, 200])
+        self.assertEqual([x for x, _ in smoothed], [x for x, _ in whole])
+        self.assertAlmostEqual(height(smoothed[5:-5]) / height(whole), 1 / 11, delta=0.005)
+        self.assertEqual((smoothed[0], smoothed[-1]), (whole[0], whole[-1]))  # nothing is beside them
+        self.assertEqual([classes for classes, _ in figure(80).lines], [["s0"]])
+
+    def test_waiting_for_data_is_drawn_where_there_is_some(self):
+        for waits in (0, 0.25):
+            text = self.made_up([{"event": "step", "step": step, "loss": 1, "data_wait_seconds": waits * (step == 2)}
+                                 for step in (1, 2, 3)])
+            self.assertEqual("Waiting for data, seconds per step" in Page(text).texts, waits > 0)
+        low, high, again = (y for _, y in Figure(text, "Waiting for data, seconds per step").lines[0][1])
+        self.assertLess(high, low)  # y counts from above
+        self.assertEqual(low, again)
+
     def test_an_outlier_does_not_flatten_the_rest(self):
         done = run("train", "steps=40", "evaluate=never", f"run_directory={self.folder}")
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -172,6 +277,13 @@ class Report(unittest.TestCase):
         page = Page(self.page_of(self.folder))
         for title in ("Shards of each rank, since the first move", "Ranks and balance", "rank 1"):
             self.assertIn(title, page.texts)
+        # 3 and 5 shards, from step 5 on 4 and 4, until step 8: a right angle at each move.
+        figure = Figure((self.folder / "report.html").read_text(), "Shards of each rank, since the first move")
+        for color, grows in (("s0", True), ("s1", False)):
+            (first, before), (move, also), (same, after), (last, end) = figure.named(color)[0]
+            self.assertEqual((move, also, after), (same, before, end))
+            self.assertAlmostEqual((move - first) / (last - first), 5 / 8, places=3)
+            self.assertEqual(after < before, grows)
 
     def test_parts_of_a_model(self):
         shutil.copy(RECORDED.parents[1] / "report_parts" / "events.jsonl", self.folder)

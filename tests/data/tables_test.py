@@ -100,6 +100,20 @@ class Tables(unittest.TestCase):
                          "lockstep: predict: expected CSV or Parquet files with the columns of the training set, found "
                          "none; give them after the job\n")
 
+    def test_predictions_need_no_training_data(self):
+        """Categories, and means and deviations of columns, are the checkpoint's, whatever became of the file."""
+        (self.folder / "job.yaml").write_text(JOB % (3, "kind", "cross_entropy", "accuracy"))
+        self.run_it("train", "job.yaml")
+        (self.folder / "new.csv").write_text("sepal,petal,tall\n1.2,3.2,yes\n5.1,,no\n2.5,1.9,no\n")
+        words = ["predict", "runs/flowers", "new.csv", "--log", "csv"]
+        expected = self.run_it(*words).stdout
+        self.assertEqual(len(expected.splitlines()), 4)
+        (self.folder / "flowers.csv").write_text(flowers().replace("1.", "91.").replace("yes", "very"))
+        self.assertEqual(self.run_it(*words).stdout, expected)
+        (self.folder / "flowers.csv").unlink()
+        shutil.rmtree(self.folder / "cache", ignore_errors=True)
+        self.assertEqual(self.run_it(*words).stdout, expected)
+
     def test_yes_or_no(self):
         """Precision, recall and f1 against what `predict` says, counted here."""
         (self.folder / "job.yaml").write_text(JOB % (1, "tall", "binary_cross_entropy",

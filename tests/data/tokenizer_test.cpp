@@ -239,6 +239,29 @@ TEST(Tokenize, LinesDoNotKnowOfEachOther) {
   EXPECT_EQ(data::tokenize(options).tokens, 7 + 1 + 7);
 }
 
+TEST(Tokenize, TellsHowFarItIs) {
+  const TemporaryFolder folder;
+  const std::string text = long_text(), line = "{\"text\": \"hello\"}\n";
+  write_file(folder / "t.json", byte_tokenizer(kHello).dump());
+  write_file(folder / "a.txt", text);
+  write_file(folder / "b.jsonl", line);
+  data::TokenizeOptions options;
+  options.paths = {folder / "a.txt", folder / "b.jsonl"};
+  options.tokenizer = folder / "t.json";
+  options.output = folder / "ab.bin";
+  options.piece_bytes = 1000;  // of which a step has 32
+  std::vector<std::int64_t> done;
+  const auto bytes = std::ssize(text) + std::ssize(line);
+  options.progress = [&](std::int64_t so_far, std::int64_t all) {
+    EXPECT_EQ(all, bytes);
+    EXPECT_GT(so_far, done.empty() ? 0 : done.back());
+    done.push_back(so_far);
+  };
+  EXPECT_EQ(data::tokenize(options).bytes, bytes);
+  EXPECT_GE(std::ssize(done), std::ssize(text) / 33'000);
+  EXPECT_EQ(done.back(), bytes);
+}
+
 TEST(Tokenize, GoesOnWhereItWasBrokenOff) {
   const TemporaryFolder folder;
   const std::string text = long_text();

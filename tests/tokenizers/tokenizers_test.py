@@ -5,6 +5,7 @@ import array
 import json
 import os
 import pathlib
+import pty
 import random
 import signal
 import subprocess
@@ -180,6 +181,21 @@ class Tokens(unittest.TestCase):
         self.assertEqual(self.run_program("detokenize", out).stdout, b"hello<|far|>")
         info = self.run_program("info", f"tokens={out}", "context=2").stdout.decode()
         self.assertIn("tokens of 32 bits", info)
+
+    def test_progress_is_shown_on_a_terminal(self):
+        source, out = self.folder / "megabytes.txt", self.folder / "megabytes.bin"
+        source.write_text(ENGLISH * (40_000_000 // len(ENGLISH)))
+        words = [PROGRAM, "data", "tokenize", str(source), str(out), "--tokenizer", str(self.folder / "gpt2.json")]
+        ours, terminal = pty.openpty()
+        result = subprocess.run(words, stdout=subprocess.PIPE, stderr=terminal, timeout=300, check=True)
+        os.close(terminal)
+        shown = os.read(ours, 65536).decode()
+        os.close(ours)
+        size = round(source.stat().st_size / 1e6)
+        self.assertRegex(shown, rf"^\r\d+ of {size} MB\r{size} of {size} MB\r\n$")
+        self.assertTrue(result.stdout.startswith(f"wrote {out}: ".encode()))
+        out.unlink()
+        self.assertEqual(self.run_program("tokenize", source, out, "--tokenizer", self.folder / "gpt2.json").stderr, b"")
 
     def test_killed_and_gone_on(self):
         text = odd_text() * 60

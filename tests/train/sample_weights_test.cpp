@@ -1,9 +1,11 @@
 // Weights of samples, from the data set to the parameters: what the weighted mean is, on any number of ranks.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 
 #include "lockstep/trained_model.hpp"
+#include "train/every_loss.hpp"
 #include "train/outcome_of_ranks.hpp"
 #include "train/small_run.hpp"
 
@@ -65,6 +67,38 @@ TEST(SampleWeights, OnAnyNumberOfRanks) {
   EXPECT_EQ(run_job(kResidualJob, 2, {balanced, "parallel.parts=2"}), alone) << "in two parts";
   EXPECT_EQ(run_job(kResidualJob, 3, {balanced, "precision=fp16"}),
             run_job(kResidualJob, 1, {balanced, "precision=fp16"}));
+}
+
+TEST(SampleWeights, OfEveryLossAreNumbersOfCopies) {
+  const Folder folder;
+  const std::string plain = folder.path() + "/plain.csv", repeated = folder.path() + "/repeated.csv",
+                    weighted = folder.path() + "/weighted.csv", by_class = folder.path() + "/by_class.csv";
+  const auto once = [](int) { return 1; };
+  write_loss_rows(plain);
+  write_loss_rows(repeated, [](int row) { return 1 + row % 3; });  // two of each, on average
+  write_loss_rows(weighted, once, [](int row) { return 1 + row % 3; });
+  write_loss_rows(by_class, once, [](int row) {
+    return std::array{2.0, 1.0, 0.5}.at(static_cast<std::size_t>(kind_of_row(row)));
+  });
+  for (LossCase of : kEveryLoss) {
+    if (of.loss == "contrastive") continue;  // whose samples do not stand alone
+    SCOPED_TRACE(of.loss);
+    of.metrics = "";
+    const auto outcome = [&](const std::string& path, int rows, const std::string& weight, int ranks = 1) {
+      return run_job(job_of_loss(of, path, rows, weight, plain), ranks, {});
+    };
+    const Outcome counted = outcome(weighted, kLossRows, ", weight: w"), copied = outcome(repeated, 2 * kLossRows, "");
+    const Outcome alike = outcome(plain, kLossRows, "");
+    EXPECT_NEAR(counted.loss, copied.loss, 2e-5 * copied.loss);
+    const double loss = copied.metrics.at("loss");  // of rows that count alike, in evaluations: of what was learnt
+    EXPECT_NEAR(counted.metrics.at("loss"), loss, 2e-5 * loss);
+    EXPECT_GT(std::abs(alike.loss - copied.loss), 1e-3 * copied.loss);
+    for (const int ranks : {2, 3}) EXPECT_EQ(outcome(weighted, kLossRows, ", weight: w", ranks), counted) << ranks;
+    if (of.target != "kind") continue;
+    const std::vector<std::string> weights = {"data.class_weights={kind0: 2, kind2: 0.5}"};
+    EXPECT_EQ(run_job(job_of_loss(of, plain, kLossRows, "", plain), 2, weights),
+              outcome(by_class, kLossRows, ", weight: w"));
+  }
 }
 
 TEST(SampleWeights, AfterAStop) {

@@ -137,6 +137,20 @@ TEST(SeveralLosses, TheWeightedSumOfOneIsThatOne) {
   EXPECT_NE(run_job(kResidualJob, 2, {"metrics=[]", kOnce, "loss[0].weight=0.75"}).parameters, one.parameters);
 }
 
+// They are factors of a sample's sum.
+TEST(SeveralLosses, ClassesHaveWeights) {
+  const std::string balanced = "data.class_weights=balanced";
+  const Outcome alone = run_job(kTwoHeads, 1, {balanced});
+  EXPECT_NE(alone, run_job(kTwoHeads, 1, {}));
+  EXPECT_EQ(run_job(kTwoHeads, 2, {"data.class_weights=[2, 2, 2, 2, 2, 2, 2, 2, 2, 2]"}), run_job(kTwoHeads, 1, {}));
+  for (const int ranks : {2, 3}) EXPECT_EQ(run_job(kTwoHeads, ranks, {balanced, "threads=2"}), alone) << ranks;
+  EXPECT_EQ(run_job(kTwoHeads, 2, {balanced, "parallel.parts=2"}), alone) << "in two parts";
+  const Outcome single = run_job(kResidualJob, 1, {"metrics=[]", balanced});
+  const Outcome several = run_job(kResidualJob, 2, {"metrics=[]", kOnce, balanced});
+  EXPECT_EQ(several.parameters, single.parameters);
+  EXPECT_EQ(several.loss, single.loss);
+}
+
 TEST(SeveralLosses, TheSumIsOfTheMeans) {
   const Folder folder;
   Events events;
@@ -209,6 +223,20 @@ TEST(SeveralLossErrors, ExactWords) {
       refused({"model.layers[6].linear.features=7"}),
       "job.yaml:6:5: job.model: expected a prediction of 10 classes or more, since the training set has samples of "
       "class 9 ('9'), found 7 as the last size of the model's output; give its last layer 10 features");
+  EXPECT_EQ(
+      refused({"loss[1]={contrastive: {}, output: digit}", "loss[1].name=pair", "metrics=[]",
+               "data.class_weights=balanced"}),
+      "job.yaml:23:5: job.loss: expected samples without weights, since with contrastive the loss of each depends "
+      "on all samples of its shard, found some with; leave out the weights, or take triplet");
+  const Folder folder;
+  try {
+    run_job(table_job(write_rows(folder), kKindAndPrice), 1, {"data.class_weights=balanced"});
+    ADD_FAILURE() << "weights of classes that no sample has";
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(),
+                 "command line: data.class_weights: expected samples of one class each, found table; leave "
+                 "class_weights out");
+  }
   EXPECT_EQ(
       refused({"data.augment=[flip]"}),
       "command line: data.augment: expected no step that draws, since the target 'mask' is an image, for which it "
