@@ -58,6 +58,7 @@ struct Value {
   bool matrix = false;         ///< parameters: the weight of a layer that multiplies, but for the last one and for
                                ///< shared ones; rows are the first dimension
   bool channels_last = false;  ///< parameters [f, c, h, w]: these and their gradients are [f, h, w, c] in memory
+  bool exact = false;          ///< activations: float32 in any precision of the job
   RoundedGradient rounded_gradient = {};  ///< activations; set by lowering
   double momentum = 0;                    ///< states: new = (1 - momentum) * old + momentum * mean over shards
 };
