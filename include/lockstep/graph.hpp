@@ -93,6 +93,7 @@ struct Graph {
   std::vector<ValueId> outputs;       ///< without a loss, of several predictions: those that `output` joins
   std::int32_t loss = -1;             ///< index of the loss node; -1: none
   std::vector<std::int32_t> metrics;  ///< indices of the metric nodes
+  bool keeps_output = false;          ///< with a loss: inference has the output among its results, too
 
   [[nodiscard]] const Value& at(ValueId id) const { return values.at(static_cast<std::size_t>(id)); }
 };
