@@ -101,6 +101,8 @@ class DataSet {
   /// Decodes sample `id` into `out`, reusing its memory where shapes allow. Throws Error(data) that names the file and
   /// what is wrong with it: BadSample if its bytes are at fault.
   virtual void read(std::int64_t id, Sample& out) const = 0;
+  /// The same but for images, whose tensors it may leave as they are: for who needs only the rest.
+  virtual void read_without_images(std::int64_t id, Sample& out) const { read(id, out); }
   /// The variant of sample `id` for the epoch that `variant` identifies: windows of text start at an offset that
   /// depends on `variant`. 0 means the fixed form, which read() returns and evaluation sees. Other sets have one form
   /// and ignore it.

@@ -355,7 +355,9 @@ struct End {
     field("interrupted", &End::interrupted, "whether a signal or a stop request ended the run");
     field("parameters_sha256", &End::parameters_sha256, "hash of the model's parameters");
     field("shards_by_rank", &End::shards_by_rank, "shards of each rank in the last step");
-    field("bytes_sent_by_rank", &End::bytes_sent_by_rank, "gradients and parameters sent to other ranks", Unit::bytes);
+    field("bytes_sent_by_rank", &End::bytes_sent_by_rank,
+          "gradients and parameters sent to other ranks, and of a model in parts activations and their gradients",
+          Unit::bytes);
     field("bytes_by_formula_by_rank", &End::bytes_by_formula_by_rank, "the same as predicted by the communication plan",
           Unit::bytes);
     field("fetched_parameter_bytes_by_rank", &End::fetched_parameter_bytes_by_rank,

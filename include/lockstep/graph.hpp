@@ -58,6 +58,7 @@ struct Value {
   bool matrix = false;         ///< parameters: the weight of a layer that multiplies, but for the last one and for
                                ///< shared ones; rows are the first dimension
   bool channels_last = false;  ///< parameters [f, c, h, w]: these and their gradients are [f, h, w, c] in memory
+  bool exact = false;          ///< activations: float32 in any precision of the job
   RoundedGradient rounded_gradient = {};  ///< activations; set by lowering
   double momentum = 0;                    ///< states: new = (1 - momentum) * old + momentum * mean over shards
 };
@@ -92,6 +93,7 @@ struct Graph {
   std::vector<ValueId> outputs;       ///< without a loss, of several predictions: those that `output` joins
   std::int32_t loss = -1;             ///< index of the loss node; -1: none
   std::vector<std::int32_t> metrics;  ///< indices of the metric nodes
+  bool keeps_output = false;          ///< with a loss: inference has the output among its results, too
 
   [[nodiscard]] const Value& at(ValueId id) const { return values.at(static_cast<std::size_t>(id)); }
 };

@@ -150,7 +150,7 @@ struct DataOptions {
   std::optional<MixOptions> mix;        ///< training only
   bool normalize = true;
   std::vector<double> mean, stddev;  ///< per channel, on the scale 0...1; empty: computed once ("auto")
-  bool normalize_target = false;     ///< table: numbers to predict are learnt with mean 0 and standard deviation 1
+  bool normalize_target = false;     ///< numbers to predict are learnt with mean 0 and standard deviation 1
   SampleCache cache = SampleCache::memory;
   std::int64_t cache_bytes = std::int64_t{2} << 30;
   BadWhenRead bad_samples = BadWhenRead::stop;

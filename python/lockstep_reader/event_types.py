@@ -195,7 +195,7 @@ class End(TypedDict):
     interrupted: bool  # whether a signal or a stop request ended the run
     parameters_sha256: str  # hash of the model's parameters
     shards_by_rank: dict[int, float]  # shards of each rank in the last step
-    bytes_sent_by_rank: dict[int, float]  # bytes; gradients and parameters sent to other ranks
+    bytes_sent_by_rank: dict[int, float]  # bytes; gradients and parameters sent to other ranks, and of a model in parts activations and their gradients
     bytes_by_formula_by_rank: dict[int, float]  # bytes; the same as predicted by the communication plan
     # bytes; with sharding: parameters on several hosts: parameters sent to hosts that fetched them, beside what is sent by
     # the plan

@@ -110,6 +110,9 @@ int run_with_members(EnsembleArguments& arguments, const EnsembleBody& body) {
       arguments.ranks,
       [&](Communicator& communicator) {
         ensemble::Members members(directories, arguments.overrides(), arguments.checkpoint, registries, communicator);
+        for (std::size_t m = 0; m < members.size(); ++m) {
+          for (const auto& warning : members.model(m).warnings()) fmt::print(stderr, "warning: {}\n", warning);
+        }
         return body(members, communicator, registries);
       },
       automatic_ranks(job));

@@ -45,9 +45,12 @@ bool has_validation(const Job& job) {
   return job.data.has_validation();
 }
 
-std::vector<double> fit(Meaning meaning, const std::vector<ensemble::Table>& tables,
+std::vector<double> fit(const ensemble::Members& members, const std::vector<std::vector<float>>& raw,
                         const ensemble::SetTargets& targets) {
-  const auto numbers = ensemble::as_numbers(meaning, targets);
+  const Meaning meaning = members.meaning();
+  const train::LoadedModel& first = members.first();
+  const auto tables = members.tables(raw);
+  const auto numbers = ensemble::as_numbers(targets, first.job(), first.prepared());
   return meaning == Meaning::values ? ensemble::fit_squared_error(tables, numbers)
                                     : ensemble::fit_likelihood(meaning, tables, numbers);
 }
@@ -57,7 +60,7 @@ class Judge {
   Judge(const ensemble::Members& members, const ensemble::SetTargets& targets, int bins, const Registries& registries)
       : members_(members),
         targets_(targets),
-        numbers_(ensemble::as_numbers(members.meaning(), targets)),
+        numbers_(ensemble::as_numbers(targets, members.first().job(), members.first().prepared())),
         bins_(bins),
         registries_(registries) {}
 
@@ -186,13 +189,11 @@ int evaluate_members(const EnsembleEvalArguments& arguments, ensemble::Members& 
   const Job& job = members.first().job();
   if (leads) targets = ensemble::targets_of(*opened.set, job);
   if (arguments.set == "validation") {
-    if (leads) weights = fit(members.meaning(), members.tables(raw), targets);
+    if (leads) weights = fit(members, raw, targets);
   } else if (has_validation(job)) {
     const auto validation = members.open_set("validation");
     const auto predicted = members.predict(*validation.set);
-    if (leads) {
-      weights = fit(members.meaning(), members.tables(predicted), ensemble::targets_of(*validation.set, job));
-    }
+    if (leads) weights = fit(members, predicted, ensemble::targets_of(*validation.set, job));
   }
   if (!leads) return 0;
   const auto result = judge(arguments, members, raw, targets, weights, registries);

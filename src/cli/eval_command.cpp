@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <optional>
 
 #include "cli/commands.hpp"
 #include "cli/confusion_picture.hpp"
@@ -113,18 +112,16 @@ void write_board(const std::string& run_directory, const EvaluationDetails& deta
   board.image(details.step, "view/confusion/" + details.set, {picture.height, picture.width, data::png_of(picture)});
 }
 
-/// Of a set of the job, with its worst samples and their images. Collective; only rank 0 has the result.
-EvaluationDetails evaluation_details(train::LoadedModel& model, const std::string& set, int worst,
-                                     Communicator& communicator) {
+/// Of what is predicted of a set of the job, with its worst samples and their images.
+EvaluationDetails evaluation_details(const train::LoadedModel& model, const EvalArguments& arguments,
+                                     const DataSet& set, const std::vector<float>& raw) {
   const auto meaning = ensemble::meaning_of(*model.outputs().front().loss);
-  const auto opened = model.open_set(set);
-  const auto predictions = predict_on_ranks(model, *opened.set, communicator, false);
-  if (communicator.rank() != 0) return {};
-  const auto targets = ensemble::as_numbers(meaning, ensemble::targets_of(*opened.set, model.job()));
+  const auto targets = ensemble::as_numbers(ensemble::targets_of(set, model.job()), model.job(), model.prepared());
   const auto width = static_cast<std::size_t>(elements(model.prediction_shape()));
-  auto details = details_of(meaning, predictions, targets, value_names(model, width), static_cast<std::size_t>(worst),
-                            [&](WorstSample& sample) { add_sample(*opened.set, sample); });
-  details.set = set;
+  auto details =
+      details_of(meaning, read_predictions(model, raw, false), targets, value_names(model, width),
+                 static_cast<std::size_t>(arguments.worst), [&](WorstSample& sample) { add_sample(set, sample); });
+  details.set = arguments.set;
   details.checkpoint = model.saved().path;
   details.step = model.saved().step;
   return details;
@@ -147,14 +144,14 @@ int evaluate(EvalArguments& arguments, Communicator& communicator, const JobFile
   train::LoadedModel model(job, given.empty() ? arguments.checkpoint : given, registries, communicator, {},
                            [&] { return arguments.job.load(registries); });
   if (arguments.details) require_rows(model);
-  const EvaluationResult result = model.evaluate(arguments.set);
+  const auto opened = model.open_set(arguments.set);
+  std::vector<float> raw;
+  const EvaluationResult result = model.evaluate(*opened.set, *opened.replaced, arguments.details ? &raw : nullptr);
   for (const auto& warning : result.warnings) fmt::print(stderr, "warning: {}\n", warning);
-  std::optional<EvaluationDetails> details;
-  if (arguments.details) details = evaluation_details(model, arguments.set, arguments.worst, communicator);
   if (communicator.rank() != 0) return 0;
   const bool json = arguments.log == "json";
   (json ? print_eval_json : print_eval_text)(arguments, model.saved(), result, seconds_since(start));
-  if (details) show_details(*details, model, json);
+  if (arguments.details) show_details(evaluation_details(model, arguments, *opened.set, raw), model, json);
   return 0;
 }
 

@@ -71,6 +71,7 @@ struct Judged {
     const bool is_class = target >= 0 && target < static_cast<std::int64_t>(width());
     return is_class ? std::optional(static_cast<std::size_t>(target)) : std::nullopt;
   }
+  [[nodiscard]] double unit(std::size_t k) const { return targets.units.empty() ? 1 : targets.units.at(k); }
   [[nodiscard]] std::string name(std::size_t k) const { return k < names.size() ? names[k] : fmt::format("{}", k); }
 };
 
@@ -173,8 +174,8 @@ void judge_values(const Judged& judged, EvaluationDetails& details, Worst& worst
   for (std::size_t i = 0; i < judged.predictions.size(); ++i) {
     double loss = 0;
     for (std::size_t k = 0; k < width; ++k) {
-      const double error = judged.values(i)[k] - judged.target(i, k);
-      absolute[k] += std::abs(error), squared[k] += error * error, loss += error * error;
+      const double error = judged.values(i)[k] - judged.target(i, k), in_units = error / judged.unit(k);
+      absolute[k] += std::abs(error), squared[k] += error * error, loss += in_units * in_units;
     }
     worst.add(i, loss / static_cast<double>(width));
   }

@@ -34,7 +34,7 @@ struct Confusion {
 };
 
 /// How badly one sample was predicted: the negative logarithm of the probability of its class, the sum of those of its
-/// labels, or the mean squared error of its values.
+/// labels, or the mean squared error of its values (in Targets::units).
 struct WorstSample {
   std::int64_t id = 0;
   double loss = 0;

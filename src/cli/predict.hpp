@@ -41,6 +41,9 @@ using PredictSet = std::function<std::vector<SamplePrediction>(const DataSet&)>;
 /// Predictions by all ranks, which have all of them afterwards. Collective.
 [[nodiscard]] std::vector<SamplePrediction> predict_on_ranks(train::LoadedModel& model, const DataSet& set,
                                                              Communicator& communicator, bool logits);
+/// Raw ones, sample after sample, as their losses read them, or as they are (`logits`).
+[[nodiscard]] std::vector<SamplePrediction> read_predictions(const train::LoadedModel& model,
+                                                             const std::vector<float>& raw, bool logits);
 
 /// Which files of a folder are meant: JPEG and PNG by their names, or all that are not hidden.
 enum class FilesOfFolder { images, all };

@@ -44,8 +44,14 @@ std::vector<SamplePrediction> predict_on_ranks(train::LoadedModel& model, const 
       }
     }
   }
-  std::vector<SamplePrediction> predictions(samples);
-  for (std::size_t i = 0; i < samples; ++i) {
+  return read_predictions(model, all, logits);
+}
+
+std::vector<SamplePrediction> read_predictions(const train::LoadedModel& model, const std::vector<float>& raw,
+                                               bool logits) {
+  const auto width = static_cast<std::size_t>(elements(model.prediction_shape()));
+  std::vector<SamplePrediction> predictions(raw.size() / width);
+  for (std::size_t i = 0; i < predictions.size(); ++i) {
     for (const train::ModelOutput& output : model.outputs()) {
       const auto meaning = logits ? ensemble::Meaning::values : ensemble::meaning_of(*output.loss);
       // Of classes for each pixel or token, each has probabilities of its own.
@@ -53,7 +59,7 @@ std::vector<SamplePrediction> predict_on_ranks(train::LoadedModel& model, const 
       const std::size_t row = rows ? static_cast<std::size_t>(output.shape.back()) : output.size;
       for (std::size_t at = 0; at < output.size; at += row) {
         const auto values =
-            ensemble::read_prediction(meaning, std::span(all).subspan(i * width + output.first + at, row));
+            ensemble::read_prediction(meaning, std::span(raw).subspan(i * width + output.first + at, row));
         predictions[i].values.insert(predictions[i].values.end(), values.begin(), values.end());
       }
       predictions[i].probabilities = meaning != ensemble::Meaning::values && model.outputs().size() == 1;

@@ -136,15 +136,18 @@ Is<DataOptions> data_section(const Catalogue& catalogue) {
             "subtract the mean, divide by the standard deviation; auto: those of the training set")
       .field(
           "normalize_target", &Data::normalize_target, boolean(),
-          "a table's numbers to predict are learnt with mean 0 and standard deviation 1 over the training set; metrics "
-          "and predictions are in their units")
+          "the numbers to predict of a table, or of a CSV of images, are learnt with mean 0 and standard deviation 1 "
+          "over the training set; metrics and predictions are in their units")
       .written_if([](const Data& data) { return data.normalize_target; })
       .check({"normalize_target"},
              [](const Data& data, const Scope& scope) {
-               const bool may_be = data.train.kind == SourceKind::table || data.train.kind == SourceKind::own;
-               if (!data.normalize_target || may_be) return;
-               scope.problem("normalize_target", fmt::format("expected a table to train on, found {}; leave it out",
-                                                             name_of(data.train.kind)));
+               const SourceKind kind = data.train.kind;
+               if (!data.normalize_target || kind == SourceKind::own) return;
+               if (kind == SourceKind::table || (kind == SourceKind::csv && !data.train.target.empty())) return;
+               scope.problem("normalize_target",
+                             fmt::format("expected numbers to predict, of a table or of a csv with a target, found {}; "
+                                         "leave it out",
+                                         name_of(kind)));
              })
       .part("cache", cache_section(),
             "where decoded samples are kept; with device: cuda, memory is that of the GPU where they fit and can be "

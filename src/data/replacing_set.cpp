@@ -22,6 +22,7 @@ class PassedOn : public DataSet {
   void read(std::int64_t id, Sample& out) const override {
     read_variant(id, 0, out);  // equivalent by read_variant()'s contract
   }
+  void read_without_images(std::int64_t id, Sample& out) const override { whole_->read_without_images(id, out); }
 
  protected:
   std::shared_ptr<const DataSet> whole_;

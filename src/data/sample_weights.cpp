@@ -45,6 +45,18 @@ class Weighted final : public DataSet {
   void read(std::int64_t id, Sample& out) const override { read_variant(id, 0, out); }
   void read_variant(std::int64_t id, std::uint64_t variant, Sample& out) const override {
     whole_->read_variant(id, variant, out);
+    weigh(id, out);
+  }
+  void read_without_images(std::int64_t id, Sample& out) const override {
+    whole_->read_without_images(id, out);
+    weigh(id, out);
+  }
+  [[nodiscard]] std::string name(std::int64_t id) const override { return whole_->name(id); }
+  [[nodiscard]] std::int64_t label(std::int64_t id) const override { return whole_->label(id); }
+  [[nodiscard]] std::uint64_t bytes_read() const override { return whole_->bytes_read(); }
+
+ private:
+  void weigh(std::int64_t id, Sample& out) const {
     if (!has_own_) out.resize(info_.features.size());
     NamedTensor& weight = out[place_];
     if (!has_own_) {
@@ -54,11 +66,7 @@ class Weighted final : public DataSet {
     float& value = weight.tensor.as<float>()[0];
     value = weight_of_(id, has_own_ ? value : 1.0F);
   }
-  [[nodiscard]] std::string name(std::int64_t id) const override { return whole_->name(id); }
-  [[nodiscard]] std::int64_t label(std::int64_t id) const override { return whole_->label(id); }
-  [[nodiscard]] std::uint64_t bytes_read() const override { return whole_->bytes_read(); }
 
- private:
   std::shared_ptr<const DataSet> whole_;
   WeightOf weight_of_;
   DataSetInfo info_;

@@ -40,6 +40,7 @@ class View final : public DataSet {
   [[nodiscard]] const DataSetInfo& info() const override { return info_; }
   [[nodiscard]] std::int64_t size() const override { return static_cast<std::int64_t>(ids_.size()); }
   void read(std::int64_t id, Sample& out) const override { whole_->read(at(id), out); }
+  void read_without_images(std::int64_t id, Sample& out) const override { whole_->read_without_images(at(id), out); }
   void read_variant(std::int64_t id, std::uint64_t variant, Sample& out) const override {
     whole_->read_variant(at(id), variant, out);
   }

@@ -126,7 +126,7 @@ template <class Visit>
 void for_numbers(const DataSet& set, std::size_t feature, const std::vector<bool>& numbers, const Visit& visit) {
   Sample sample;
   for (std::int64_t id = 0; id < set.size(); ++id) {
-    set.read(id, sample);
+    set.read_without_images(id, sample);
     const auto row = sample[feature].tensor.as<float>();
     for (std::size_t i = 0; i < numbers.size(); ++i) {
       if (numbers[i] && !std::isnan(row[i])) visit(i, static_cast<double>(row[i]));
@@ -187,10 +187,11 @@ ChannelStatistics channel_statistics(const DataSet& set, const StatisticsOptions
 std::map<std::string, ChannelStatistics> target_statistics(const DataSet& set) {
   std::map<std::string, ChannelStatistics> statistics;
   const auto& features = set.info().features;
-  const bool is_table = std::any_of(features.begin(), features.end(),
-                                    [](const Feature& feature) { return feature.kind == Feature::Kind::columns; });
-  for (std::size_t i = 0; i < features.size() && is_table; ++i) {
-    if (features[i].kind != Feature::Kind::tensor) continue;
+  const bool has_inputs = std::any_of(features.begin(), features.end(), [](const Feature& feature) {
+    return feature.kind == Feature::Kind::columns || feature.kind == Feature::Kind::image;
+  });
+  for (std::size_t i = 0; i < features.size() && has_inputs; ++i) {
+    if (features[i].kind != Feature::Kind::tensor || features[i].spec.dtype != DType::f32) continue;
     const std::vector<bool> numbers(static_cast<std::size_t>(features[i].spec.elements()), true);
     statistics[features[i].name] = column_statistics(set, i, numbers);
   }

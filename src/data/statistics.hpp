@@ -31,8 +31,8 @@ struct StatisticsOptions {
 /// of 1.
 [[nodiscard]] ChannelStatistics channel_statistics(const DataSet& set, const StatisticsOptions& options);
 
-/// Mean and standard deviation of each number that rows of a table have to predict, by feature; a constant one gets a
-/// standard deviation of 1. Read by one thread, in the order of the rows. Other sets have none.
+/// Mean and standard deviation of each number that is to be predicted of rows of a table, or of images, by feature; a
+/// constant one gets a standard deviation of 1. Read by one thread, in the order of the samples. Other sets have none.
 [[nodiscard]] std::map<std::string, ChannelStatistics> target_statistics(const DataSet& set);
 
 }  // namespace lockstep::data

@@ -81,6 +81,8 @@ std::vector<double> onto_simplex(std::vector<double> point) {
 
 std::vector<double> fit_squared_error(const std::vector<Table>& members, const Targets& targets) {
   const std::size_t count = members.size();
+  std::vector<double> factors(members[0].width, 1);  // of squared errors
+  for (std::size_t k = 0; k < targets.units.size(); ++k) factors.at(k) = 1 / (targets.units[k] * targets.units[k]);
   // With weights that add up to 1, the error is sum_m w_m e_m of the members' errors e_m: a quadratic form in w.
   std::vector<double> products(count * count);
   double trace = 0;
@@ -88,7 +90,8 @@ std::vector<double> fit_squared_error(const std::vector<Table>& members, const T
     for (std::size_t b = 0; b < count; ++b) {
       double sum = 0;
       for (std::size_t i = 0; i < targets.values.size(); ++i) {
-        sum += (members[a].values.at(i) - targets.values[i]) * (members[b].values.at(i) - targets.values[i]);
+        sum += factors[i % factors.size()] * (members[a].values.at(i) - targets.values[i]) *
+               (members[b].values.at(i) - targets.values[i]);
       }
       products[a * count + b] = sum;
     }

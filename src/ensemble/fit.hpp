@@ -12,6 +12,7 @@ namespace lockstep::ensemble {
 struct Targets {
   std::vector<std::int32_t> classes;  ///< Meaning::classes: by sample; one that is no class is ignored
   std::vector<double> values;         ///< otherwise: by sample and element
+  std::vector<double> units = {};     ///< Meaning::values: what errors of each element are measured in; empty: 1
 };
 
 /// The weights with the largest likelihood of the targets under the mixture sum_m w_m p_m, for Meaning::classes and
@@ -22,10 +23,10 @@ struct Targets {
 [[nodiscard]] std::vector<double> fit_likelihood(Meaning meaning, const std::vector<Table>& members,
                                                  const Targets& targets);
 
-/// The weights with the smallest squared error of the weighted mean (Breiman, "Stacked Regressions", 1996, with weights
-/// that add up to 1). By gradient descent from equal weights, of step 1 / trace, each step projected onto the weights
-/// that are allowed (Duchi, Shalev-Shwartz, Singer and Chandra, "Efficient Projections onto the l1-Ball", 2008), until
-/// none changes by more than 1e-9, at most 100,000 times.
+/// The weights with the smallest squared error, in its units, of the weighted mean (Breiman, "Stacked Regressions",
+/// 1996, with weights that add up to 1). By gradient descent from equal weights, of step 1 / trace, each step projected
+/// onto the weights that are allowed (Duchi, Shalev-Shwartz, Singer and Chandra, "Efficient Projections onto the
+/// l1-Ball", 2008), until none changes by more than 1e-9, at most 100,000 times.
 [[nodiscard]] std::vector<double> fit_squared_error(const std::vector<Table>& members, const Targets& targets);
 
 /// The nearest point, in squared distance, whose elements are not negative and add up to 1.

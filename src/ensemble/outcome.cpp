@@ -63,14 +63,14 @@ SetTargets targets_of(const DataSet& set, const Job& job) {
       std::memcpy(out, &label, sizeof label);
       continue;
     }
-    set.read(id, sample);
+    const bool is_image = targets.feature.kind != Feature::Kind::tensor;
+    is_image ? set.read(id, sample) : set.read_without_images(id, sample);
     std::copy_n(sample.at(static_cast<std::size_t>(found - features.begin())).tensor.bytes(), bytes, out);
   }
   return targets;
 }
 
-Targets as_numbers(Meaning meaning, const SetTargets& targets) {
-  Targets numbers;
+Targets as_numbers(const SetTargets& targets, const Job& job, const input::PreparedData& data) {
   const TensorSpec& spec = targets.feature.spec;
   const bool whole = spec.dtype == DType::i32;
   if (!whole && spec.dtype != DType::f32) {
@@ -85,7 +85,11 @@ Targets as_numbers(Meaning meaning, const SetTargets& targets) {
     std::memcpy(whole ? static_cast<void*>(&integer) : &real, targets.bytes.data() + i * 4, 4);
     all[i] = whole ? integer : static_cast<double>(real);
   }
-  if (meaning != Meaning::classes) return {{}, std::move(all)};
+  if (meaning_of(job.loss.kind) != Meaning::classes) {
+    const auto scales = train::scales_of(job, data);
+    return {{}, std::move(all), scales.empty() ? std::vector<double>() : scales.begin()->second.stddev};
+  }
+  Targets numbers;
   for (std::size_t at = 0; at < all.size(); at += width) {  // soft labels stand for their likeliest class
     const auto best = largest_of(std::span(all).subspan(at, width));
     numbers.classes.push_back(static_cast<std::int32_t>(whole ? all[at] : static_cast<double>(best)));

@@ -22,7 +22,8 @@ struct SetTargets {
 
 /// Class numbers are read without decoding images.
 [[nodiscard]] SetTargets targets_of(const DataSet& set, const Job& job);
-[[nodiscard]] Targets as_numbers(Meaning meaning, const SetTargets& targets);
+/// `data`: what the model with this job knows of its own, on whose scale the loss of normalized targets is.
+[[nodiscard]] Targets as_numbers(const SetTargets& targets, const Job& job, const input::PreparedData& data);
 
 /// "loss" and the job's metrics of raw predictions [samples, width], each sample once, on this rank's CPU. `data`: of
 /// the member on whose scale the loss of normalized targets is.

@@ -45,19 +45,18 @@ class Model(torch.nn.Module):
         super().__init__()
         for name, shape in PARAMETERS.items():
             module, last = self.at(name)
-            module.register_parameter(last, torch.nn.Parameter(torch.empty(shape)))
+            module._parameters[last] = torch.nn.Parameter(torch.empty(shape))
         for name, shape in BUFFERS.items():
             module, last = self.at(name)
-            module.register_buffer(last, torch.empty(shape))
+            module._buffers[last] = torch.empty(shape)
 
     def at(self, name):
-        """The module that has a tensor, made where it is missing, and the tensor's name in it."""
+        """The module that has a tensor, made where it is missing, and the tensor's name in it. By hand, since layers may
+        have names that torch.nn.Module keeps for itself: "type", "forward"."""
         *path, last = name.split(".")
         module = self
         for part in path:
-            if part not in module._modules:
-                module.add_module(part, torch.nn.Module())
-            module = module._modules[part]
+            module = module._modules.setdefault(part, torch.nn.Module())
         return module, last
 )";
 

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <map>
+
 #include "checkpoint/safetensors.hpp"
 #include "graph/flattened.hpp"
 #include "lockstep/error.hpp"
@@ -31,6 +33,16 @@ std::vector<float> channels_first(std::span<const float> values, const Flattened
   return out;
 }
 
+/// `names`: of tensors, by what they are called there.
+void take_name(std::map<std::string, std::string>& names, const std::string& theirs, const std::string& ours) {
+  const auto [place, is_new] = names.try_emplace(theirs, ours);
+  if (is_new) return;
+  throw Error(ExitCode::usage,
+              fmt::format("--to torch: expected tensors with names of their own, found {} and {}, which are both {} in "
+                          "PyTorch; export without --to, and rename one of them yourself",
+                          place->second, ours, theirs));
+}
+
 }  // namespace
 
 std::string lockstep_weights(const ExportedModel& model) {
@@ -56,6 +68,7 @@ std::string torch_weights(const ExportedModel& model, const ForeignModel* foreig
   std::vector<std::vector<float>> made;  // what is not in memory as it is written
   made.reserve(model.graph->parameters.size() + model.graph->states.size());
   std::vector<checkpoint::NamedSpan> tensors;
+  std::map<std::string, std::string> names;
   for (const auto* list : {&model.graph->parameters, &model.graph->states}) {
     for (const ValueId id : *list) {
       const Value& value = model.graph->at(id);
@@ -70,6 +83,7 @@ std::string torch_weights(const ExportedModel& model, const ForeignModel* foreig
       const Shape there = theirs.shape_there(value.spec.shape);
       const std::size_t part = values.size() / theirs.names.size();
       for (std::size_t i = 0; i < theirs.names.size(); ++i) {
+        take_name(names, theirs.names[i], value.name);
         tensors.push_back({theirs.names[i], there, values.subspan(i * part, part)});
       }
     }

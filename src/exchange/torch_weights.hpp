@@ -15,7 +15,7 @@ namespace lockstep::exchange {
 
 /// The bytes of a safetensors file. `foreign`: whose names; null: the model's own, as torch_name() has them. Weights
 /// of linear layers behind a flatten have their columns in the order channel, height, width. Throws Error(usage) where
-/// it is not known which ones are.
+/// it is not known which ones are, and where two tensors would have one name.
 [[nodiscard]] std::string torch_weights(const ExportedModel& model, const ForeignModel* foreign);
 
 /// The weights, with torchvision's names where it has the model, and a Python file that builds and loads it. `file`:

@@ -201,6 +201,7 @@ const std::vector<ShardScalars>& Executor::train(const TrainStep& step, InputSou
     times_.part_waits.activations += times.part_waits.activations;
     times_.part_waits.gradients += times.part_waits.gradients;
     times_.part_waits.sends += times.part_waits.sends;
+    times_.part_bytes += times.part_bytes;
     times_.compute_seconds += times.compute_seconds;
     times_.data_seconds += times.data_seconds;
     times_.merge_seconds += times.merge_seconds;
@@ -264,11 +265,12 @@ void Executor::train_part(const TrainStep& step, InputSource& source, const comm
       add_up([&](const Location& location) { return part.result(location); }, part.valid(), results_[i]);
       shard_seconds_[i] = seconds;
     });
-    const PartSeconds taken = part.take_seconds();
+    const PartWork taken = part.take_work();
     seat.times = {.compute_seconds = taken.compute,
                   .data_seconds = taken.inputs,
                   .merge_seconds = taken.hand_over,
-                  .part_waits = taken.waits};
+                  .part_waits = taken.waits,
+                  .part_bytes = taken.bytes_sent};
   });
 }
 
@@ -343,7 +345,7 @@ void Executor::evaluate(std::uint64_t number, const PartSchedule& schedule, Inpu
       show([&](const Location& location) { return part.result(location); }, shard, part.valid(), seat.evaluated);
       sink(seat.evaluated);
     });
-    (void)part.take_seconds();
+    (void)part.take_work();
   });
   if (model_->gathers != nullptr) model_->gathers->end();
   settle(number);

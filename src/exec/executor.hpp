@@ -71,12 +71,13 @@ struct TrainStep {
   int waves = 0;                          ///< of a whole model: waves_of() all ranks, if they divide parameters on GPUs
 };
 
-/// Seconds, summed over workers.
+/// Seconds, and bytes, summed over workers.
 struct ShardTimes {
-  double compute_seconds = 0;  ///< kernels only
-  double data_seconds = 0;     ///< waiting for inputs
-  double merge_seconds = 0;    ///< handing over buckets
-  PartWaits part_waits;        ///< if the model is cut
+  double compute_seconds = 0;    ///< kernels only
+  double data_seconds = 0;       ///< waiting for inputs
+  double merge_seconds = 0;      ///< handing over buckets
+  PartWaits part_waits;          ///< if the model is cut
+  std::uint64_t part_bytes = 0;  ///< activations and their gradients sent to other parts
 };
 
 /// The per-sample results of one evaluated shard.
@@ -86,7 +87,7 @@ struct EvaluatedShard {
   const float* loss = nullptr;  ///< [b]; null if the graph has no loss
   const float* count = nullptr;
   std::vector<std::pair<const float*, const float*>> metrics;  ///< values [b] or [b, k], and counts [b]
-  const float* prediction = nullptr;                           ///< null if the graph has a loss
+  const float* prediction = nullptr;                           ///< null if the graph has a loss, unless it keeps_output
 };
 
 struct ExecutorOptions {

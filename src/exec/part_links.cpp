@@ -17,6 +17,16 @@ constexpr int kFirstTag = 1 << 16, kEndOfTags = 1 << 18;
 
 }  // namespace
 
+std::size_t PartLinks::bytes_sent() const {
+  std::size_t bytes = 0;
+  for (const auto* list : {&sent, &gradients}) {
+    for (const auto& links : *list) {
+      for (const Link& link : links) bytes += link.bytes;
+    }
+  }
+  return bytes;
+}
+
 PartLinks links_of(const std::vector<GraphPart>& parts, int own, int shards) {
   PartLinks links;
   const GraphPart& mine = parts[static_cast<std::size_t>(own)];

@@ -23,6 +23,9 @@ struct PartLinks {
   std::vector<std::vector<Link>> sent;       ///< per PartBoundary::sent: a link to each part that reads it
   std::vector<Link> arrivals;                ///< per PartBoundary::arrivals
   std::vector<std::vector<Link>> gradients;  ///< per PartBoundary::received: its gradients, in program order
+
+  /// Sent to other parts for a shard of a training step.
+  [[nodiscard]] std::size_t bytes_sent() const;
 };
 
 /// A part as a rank computes it. What it refers to must outlive its executor.

@@ -157,6 +157,7 @@ void PartWorker::send(const PartCalls& calls, const PartLinks::Link& link, const
   const int to = calls.rank_of_shard[static_cast<std::size_t>(link.part)][static_cast<std::size_t>(flight.shard)];
   flight.sends.push_back(
       part_.ranks.send({static_cast<const std::byte*>(from), link.bytes}, to, link.first_tag + flight.shard));
+  work_.bytes_sent += link.bytes;
 }
 
 // `entries`: of `transfers`; each is waited for once.
@@ -169,7 +170,7 @@ void PartWorker::wait(const PartCalls& calls, const Awaited& what, std::vector<s
     transfers[entry]->wait({what.name, calls.step, part_.timeout, calls.stop});
     transfers[entry].reset();
   }
-  seconds_.waits.*what.seconds += seconds_since(start);
+  work_.waits.*what.seconds += seconds_since(start);
 }
 
 void PartWorker::wait_for_all(const PartCalls& calls, const Awaited& what,
@@ -193,8 +194,8 @@ void PartWorker::time(Flight& flight, const Compute& compute) {
   compute();
   const double seconds = seconds_since(start), handing_over = flight.gradients.seconds() - handed_over;
   flight.seconds += seconds;
-  seconds_.compute += seconds - handing_over;
-  seconds_.hand_over += handing_over;
+  work_.compute += seconds - handing_over;
+  work_.hand_over += handing_over;
 }
 
 void PartWorker::run_instructions(Flight& flight, std::size_t first, std::size_t last) {
@@ -216,8 +217,8 @@ void PartWorker::run_instructions(Flight& flight, std::size_t first, std::size_t
     }
   });
   const double waited = parameters_.seconds() + memory.gather_seconds() - gathering;
-  seconds_.compute -= waited;
-  seconds_.hand_over += waited;
+  work_.compute -= waited;
+  work_.hand_over += waited;
 }
 
 // Spans before and after a wait are separate: waiting is not computing.
@@ -247,7 +248,7 @@ void PartWorker::forward(const PartCalls& calls, Flight& flight, int wave) {
     const TraceScope span(calls.trace, "data wait", calls.step, calls.track, flight.shard);
     const auto start = Clock::now();
     calls.source.get(calls.step, flight.shard, flight.inputs);
-    seconds_.inputs += seconds_since(start);
+    work_.inputs += seconds_since(start);
   }
   flight.target.reset();
   if (calls.buckets != nullptr) {
@@ -305,7 +306,7 @@ double PartWorker::try_shard(const ShardCall& call) {
   runner_.time_kernels(nullptr);
   run_instructions(flight, 0, program_.instructions.size());
   time(flight, [&] { flight.memory->finish(); });
-  seconds_ = {};
+  work_ = {};
   return flight.seconds;
 }
 

@@ -64,10 +64,11 @@ struct PartWaits {
   [[nodiscard]] double sum() const { return activations + gradients + sends; }
 };
 
-/// Seconds of a worker.
-struct PartSeconds {
+/// Seconds of a worker, and what it has sent to other parts.
+struct PartWork {
   double compute = 0, hand_over = 0, inputs = 0;
   PartWaits waits;
+  std::uint64_t bytes_sent = 0;
 };
 
 class PartWorker {
@@ -88,7 +89,8 @@ class PartWorker {
   [[nodiscard]] const float* result(const Location& location) const;
   /// Number of samples of that shard that count.
   [[nodiscard]] std::int64_t valid() const { return valid_; }
-  [[nodiscard]] PartSeconds take_seconds() { return std::exchange(seconds_, {}); }
+  /// Since the last call.
+  [[nodiscard]] PartWork take_work() { return std::exchange(work_, {}); }
 
  private:
   /// A shard from its first receive until its last message has left.
@@ -141,7 +143,7 @@ class PartWorker {
   std::vector<std::unique_ptr<Flight>> flights_;
   const Flight* last_ = nullptr;  ///< the one done() was last called for
   std::int64_t valid_ = 0;
-  PartSeconds seconds_;
+  PartWork work_;
 };
 
 }  // namespace lockstep::exec

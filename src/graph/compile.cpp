@@ -373,10 +373,10 @@ class Compiler {
     };
     if (graph_.loss >= 0) std::tie(results.loss, results.count) = pair_of(graph_.loss);
     for (const auto index : graph_.metrics) results.metrics.push_back(pair_of(index));
-    // A graph with a loss is evaluated, and its prediction is not read: copying it could mean gigabytes, a score for
+    // A graph with a loss is evaluated, and its prediction is rarely read: copying it could mean gigabytes, a score for
     // each token and vocabulary entry. Not every part has the output.
-    const bool predicts = program_.mode == Mode::inference && graph_.loss < 0 && graph_.output >= 0;
-    if (predicts) results.prediction = place_at(graph_.output);
+    const bool predicts = program_.mode == Mode::inference && (graph_.loss < 0 || graph_.keeps_output);
+    if (predicts && graph_.output >= 0) results.prediction = place_at(graph_.output);
   }
 
   const Graph& graph_;

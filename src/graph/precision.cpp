@@ -21,6 +21,9 @@ class Rounding {
     }
     if (graph_.output >= 0) is_exact(graph_.output) = true;
     for (const ValueId id : graph_.outputs) is_exact(id) = true;
+    for (std::size_t id = 0; id < exact_.size(); ++id) {
+      if (graph_.values[id].exact) exact_[id] = true;
+    }
     for (const Node& node : graph_.nodes) {
       if (node.op->kind == OpKind::layer) continue;
       for (const ValueId id : node.inputs) is_exact(id) = true;

@@ -118,9 +118,19 @@ void OtherParts::exchange(std::uint64_t step, const std::function<std::span<cons
                                                      message.rank, message.tag));
   }
   for (const Message& message : sends_) {
-    transfers.push_back(placed_.communicator.send(std::as_bytes(sum_of(message.number)), message.rank, message.tag));
+    const auto bytes = std::as_bytes(sum_of(message.number));
+    transfers.push_back(placed_.communicator.send(bytes, message.rank, message.tag));
+    bytes_sent_ += bytes.size();
   }
   for (const auto& transfer : transfers) transfer->wait(operation);
+}
+
+std::uint64_t OtherParts::bytes_of_exchange() const {
+  std::uint64_t bytes = 0;
+  for (const Message& message : sends_) {
+    bytes += static_cast<std::uint64_t>(program_.slots[message.number].elements) * sizeof(float);
+  }
+  return bytes;
 }
 
 void OtherParts::find_chunks() {

@@ -51,6 +51,9 @@ class OtherParts {
   /// Sends the sums of own uses, sum_of(slot) in host memory, to the parts that share their weight, and receives
   /// theirs. Collective over the ranks of parts that share a weight.
   void exchange(std::uint64_t step, const std::function<std::span<const float>(std::size_t slot)>& sum_of);
+  /// Sent by all calls of exchange(), and by each.
+  [[nodiscard]] std::uint64_t bytes_sent() const { return bytes_sent_; }
+  [[nodiscard]] std::uint64_t bytes_of_exchange() const;
   /// The received sum of use `number`: as many floats as the weight has.
   [[nodiscard]] const float* sum(std::size_t number) const { return sums_[number].data(); }
   /// By number.
@@ -80,6 +83,7 @@ class OtherParts {
   std::vector<SharedWeight> shared_;
   std::vector<std::vector<float>> sums_;
   std::vector<Message> sends_, receives_;
+  std::uint64_t bytes_sent_ = 0;
   int next_tag_ = 0;
 
   /// Chunks of one parameter: their position in the whole model, and in the part that provides their values.

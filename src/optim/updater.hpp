@@ -105,6 +105,8 @@ class Updater {
   /// Exchanges the trained parameters with their average, which must be there (has_average()), where kernels read them.
   /// Collective. A second call changes them back.
   virtual void swap_average(Model& model, std::uint64_t step) = 0;
+  /// Of a model in parts: gradients of weights that parts share.
+  [[nodiscard]] const OtherParts* other_parts() const { return other_parts_ ? &*other_parts_ : nullptr; }
   [[nodiscard]] bool has_average() const { return states_.size() > own_states_; }
   /// Where kernels read the model; only after begin().
   [[nodiscard]] virtual exec::ModelValues values(const Model& model) const { return {model.parameters, model.states}; }

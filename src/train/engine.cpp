@@ -133,7 +133,16 @@ double Engine::bytes_of_step(const comm::ShardAssignment& assignment) const {
   const comm::PlannedBytes bytes = streams_gradients(run.context.device, run.job.parallel.sharding)
                                        ? comm::streamed_bytes_of(plan, hosts, shards)
                                        : comm::bytes_of(plan, hosts);
-  return static_cast<double>(bytes.inside_host + bytes.between_hosts);
+  std::size_t to_parts = run.parts.is_cut() ? shards * run.parts.of_model().links.bytes_sent() : 0;
+  if (const auto* parts = updater->other_parts()) to_parts += parts->bytes_of_exchange();
+  return static_cast<double>(bytes.inside_host + bytes.between_hosts + to_parts);
+}
+
+double Engine::bytes_sent() const {
+  const auto reduced = reducer->statistics();
+  const auto* const parts = updater->other_parts();
+  return static_cast<double>(reduced.shared_memory_bytes + reduced.network_bytes + executor->times().part_bytes +
+                             (parts == nullptr ? 0 : parts->bytes_sent()));
 }
 
 }  // namespace lockstep::train

@@ -39,8 +39,10 @@ struct Engine {
 
   /// The options with which another executor computes the same bits.
   [[nodiscard]] exec::ExecutorOptions how_to_execute(const std::vector<std::string>& algorithms) const;
-  /// Bytes that this rank sends in a step.
+  /// Bytes that this rank sends in a step, as planned: of gradients and parameters, and to other parts of the model.
   [[nodiscard]] double bytes_of_step(const comm::ShardAssignment& assignment) const;
+  /// What it has sent in all steps since the start.
+  [[nodiscard]] double bytes_sent() const;
   /// Bytes of parameters that other hosts have fetched from this rank since the start.
   [[nodiscard]] std::uint64_t bytes_fetched_by_others() const { return slices ? slices->bytes_fetched_by_others() : 0; }
 

@@ -122,6 +122,10 @@ Evaluation::Evaluation(const Graph& graph, const DataSet& set, data::Pipeline pi
       columns_ += values + 1;
     }
   }
+  if (graph.keeps_output) {
+    predicted_ = static_cast<std::size_t>(graph.at(graph.output).spec.elements() / options.shard_samples);
+    columns_ += predicted_;
+  }
   std::vector<int> equal(static_cast<std::size_t>(communicator.size()));
   for (const auto& ranks : ranks_of_parts()) {
     const std::vector<int> counts = comm::equal_counts(shards_, static_cast<int>(ranks.size()));
@@ -190,6 +194,7 @@ std::map<std::string, double> Evaluation::run(const exec::ModelValues& model, st
   if (!is_cut() || options_.parts->own() == options_.parts->of_loss()) {
     gather(rows, operation);
     gather_whole_numbers(operation);
+    keep_predictions(rows);
     sums = sums_of(rows);
     take_metrics_of_samples(rows, sums);
     sums.insert(sums.end(), whole_sums_.begin(), whole_sums_.end());
@@ -216,6 +221,8 @@ void Evaluation::compute(std::vector<float>& rows, comm::WorkProgress& progress)
         std::copy_n(shard.metrics[m].first + static_cast<std::size_t>(s) * values, values, row + place);
         row[place + values] = shard.metrics[m].second[s];
       }
+      const float* const predicted = shard.prediction + static_cast<std::size_t>(s) * predicted_;
+      std::copy_n(predicted, predicted_, row + columns() - predicted_);
     }
     add_whole_numbers(shard);
     progress.advance();
@@ -274,6 +281,14 @@ void Evaluation::gather(std::vector<float>& rows, const Operation& operation) co
         std::copy_n(all.data() + r * block.size() + in_block, shard_values, rows.data() + in_rows);
       });
     }
+  }
+}
+
+void Evaluation::keep_predictions(const std::vector<float>& rows) {
+  predictions_.clear();
+  for (std::size_t at = 0; at < static_cast<std::size_t>(samples_) * columns(); at += columns()) {
+    const auto end = rows.begin() + static_cast<std::ptrdiff_t>(at + columns());
+    predictions_.insert(predictions_.end(), end - static_cast<std::ptrdiff_t>(predicted_), end);
   }
 }
 

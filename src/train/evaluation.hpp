@@ -48,6 +48,8 @@ class Evaluation {
   /// "loss" and the graph's metrics by name. Collective. Throws Error(infrastructure) if a rank has finished no shard
   /// for the timeout, or for one minute, whichever is longer.
   std::map<std::string, double> run(const exec::ModelValues& model, std::uint64_t step);
+  /// Of a graph that keeps_output: what the last run() has predicted, sample after sample, on every rank.
+  [[nodiscard]] const std::vector<float>& predictions() const { return predictions_; }
 
   [[nodiscard]] data::LoaderCounters counters() const { return loader_.counters(); }
 
@@ -61,6 +63,7 @@ class Evaluation {
   void add_whole_numbers(const exec::EvaluatedShard& shard);
   void gather(std::vector<float>& rows, const Operation& operation) const;
   void gather_whole_numbers(const Operation& operation);
+  void keep_predictions(const std::vector<float>& rows);
   [[nodiscard]] std::vector<double> sums_of(const std::vector<float>& rows) const;
   /// Writes the value of each metric of all samples together over the sum of its first column.
   void take_metrics_of_samples(const std::vector<float>& rows, std::vector<double>& sums) const;
@@ -78,9 +81,12 @@ class Evaluation {
   EvaluationOptions options_;
   std::int64_t samples_;
   std::vector<MetricPlace> places_;  ///< by metric
-  std::size_t columns_ = 2;          ///< of a sample: loss, count, and the metrics that are not whole numbers
-  std::vector<double> whole_sums_;   ///< sums of whole numbers, which are the same in any order
-  std::mutex whole_mutex_;           ///< guards whole_sums_: workers add shards to it
+  std::size_t columns_ = 2;          ///< of a sample: loss, count, the metrics that are not whole numbers, and
+                                     ///< what is predicted, if the graph keeps_output
+  std::size_t predicted_ = 0;        ///< columns of that; the last ones
+  std::vector<float> predictions_;
+  std::vector<double> whole_sums_;  ///< sums of whole numbers, which are the same in any order
+  std::mutex whole_mutex_;          ///< guards whole_sums_: workers add shards to it
   int shards_;
   std::vector<std::vector<int>> shards_of_rank_;
   exec::PartSchedule schedule_;  ///< if the model is cut

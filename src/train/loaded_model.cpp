@@ -220,8 +220,10 @@ EvaluationResult LoadedModel::evaluate(const std::string& set) {
   return evaluate(*opened.set, *opened.replaced);
 }
 
-EvaluationResult LoadedModel::evaluate(const DataSet& set, data::ReplacedSamples& replaced) {
-  const Graph graph = make_evaluation_graph(job_, data_, registries_);
+EvaluationResult LoadedModel::evaluate(const DataSet& set, data::ReplacedSamples& replaced,
+                                       std::vector<float>* predictions) {
+  Graph graph = make_evaluation_graph(job_, data_, registries_);
+  graph.keeps_output = predictions != nullptr;
   exec::WorkerPool pool(
       exec::worker_count(job_.threads, communicator_, backend_->device(), static_cast<std::size_t>(set.size())));
   const EvaluationOptions options{.shard_samples = job_.batch_size / job_.shards,
@@ -230,6 +232,7 @@ EvaluationResult LoadedModel::evaluate(const DataSet& set, data::ReplacedSamples
                                   .once = true};
   Evaluation evaluation(graph, set, data_.pipeline(set, false), communicator_, backend_->device(), pool, options);
   EvaluationResult result{.metrics = evaluation.run(values(), 0), .samples = set.size(), .warnings = warnings_};
+  if (predictions != nullptr) *predictions = evaluation.predictions();
   for (const auto& sample : gather_replaced(replaced, communicator_, {"evaluation", 0, options.timeout})) {
     result.warnings.push_back(sample.text());
   }

@@ -72,7 +72,9 @@ class LoadedModel {
   [[nodiscard]] const std::vector<std::string>& warnings() const { return warnings_; }
 
   [[nodiscard]] EvaluationResult evaluate(const std::string& set);
-  [[nodiscard]] EvaluationResult evaluate(const DataSet& set, data::ReplacedSamples& replaced);
+  /// `predictions`: raw ones, sample after sample, are written there; null: nowhere.
+  [[nodiscard]] EvaluationResult evaluate(const DataSet& set, data::ReplacedSamples& replaced,
+                                          std::vector<float>* predictions = nullptr);
 
   /// Opens a set of the job. Collective.
   [[nodiscard]] EvaluationSet open_set(const std::string& set);

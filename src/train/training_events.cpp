@@ -197,9 +197,8 @@ double Training::part_wait_seconds() const {
 }
 
 void Training::gather_work_of_ranks(events::End& event) {
-  const auto statistics = engine_.reducer->statistics();
   const std::array<double, 8> mine = {static_cast<double>(balancing_.own_shards().size()),
-                                      static_cast<double>(statistics.shared_memory_bytes + statistics.network_bytes),
+                                      engine_.bytes_sent(),
                                       reached_.bytes_by_formula,
                                       engine_.executor->times().compute_seconds,
                                       static_cast<double>(run_.data.bytes_read()),

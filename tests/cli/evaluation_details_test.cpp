@@ -96,6 +96,15 @@ TEST(EvaluationDetails, ErrorsOfValues) {
   EXPECT_EQ(details.worst[0].actual, "4, 10");
 }
 
+TEST(EvaluationDetails, ErrorsOfNormalizedValuesCountInStandardDeviations) {
+  const std::vector<std::vector<double>> said = {{5, 10}, {2, 14}};
+  EXPECT_EQ(judged(Meaning::values, said, {.classes = {}, .values = {0, 10, 1, 10}}, {}).worst[0].id, 0);
+  const auto details = judged(Meaning::values, said, {.classes = {}, .values = {0, 10, 1, 10}, .units = {10, 2}}, {});
+  EXPECT_EQ(details.worst[0].id, 1);
+  EXPECT_DOUBLE_EQ(details.worst[0].loss, (0.01 + 4) / 2);
+  EXPECT_DOUBLE_EQ(details.rows[0].absolute_error, 3);
+}
+
 TEST(EvaluationDetails, WhatIsNoNumberIsTheWorst) {
   const auto details =
       judged(Meaning::classes, {{0.5, 0.5}, {NAN, NAN}}, {.classes = {0, 1}, .values = {}}, {"a", "b"});

@@ -3,11 +3,9 @@
 targets. What a run learns is the same bits on any number of ranks, and `predict` says what training has seen.
 """
 import json
-import math
 import os
 import pathlib
 import shutil
-import struct
 import subprocess
 import sys
 import tempfile
@@ -30,11 +28,6 @@ JOB = """job:
   optimizer: adam
   learning_rate: 0.03
 """
-
-
-def single(x):
-    """As fp32 holds it."""
-    return struct.unpack("f", struct.pack("f", x))[0]
 
 
 def flowers():
@@ -144,45 +137,6 @@ class Tables(unittest.TestCase):
                     "name=by_pattern")
         lines = self.run_it("predict", "runs/by_pattern", "flowers.csv").stdout.splitlines()
         self.assertRegex(lines[0], r"^flowers\.csv:2  petal [-.e\d]+  sepal [-.e\d]+$")
-
-    def test_normalized_targets(self):
-        """What is learnt has the bits of targets that the file has normalized already; what is told is in the file's units."""
-        rows = [[3 + i % 10, i * 7 % 13, 250000 + 9000 * (i % 10) + 40 * (i * 7 % 13), 0.001 * (i * 7 % 13)] for i in range(60)]
-        scales = [(sum(column) / 60, math.sqrt(sum((x - sum(column) / 60) ** 2 for x in column) / 60))
-                  for column in ([single(row[c]) for row in rows] for c in (2, 3))]
-        scaled = [[*row[:2], *(single(single(single(x) + single(-mean)) * single(1 / std))
-                               for x, (mean, std) in zip(row[2:], scales))] for row in rows]
-        for name, table in (("plain", rows), ("scaled", scaled)):
-            (self.folder / f"{name}.csv").write_text("a,b,price,weight\n" + "".join(f"{','.join(map(repr, row))}\n" for row in table))
-        (self.folder / "job.yaml").write_text(JOB.replace("flowers.csv", "plain.csv") % (2, "[price, weight]", "huber", "mae, r2"))
-        self.run_it("train", "job.yaml", "data.train.table.path=scaled.csv", "name=scaled")
-        for ranks in (1, 2, 3):
-            self.run_it("train", "job.yaml", "data.normalize_target=true", "name=plain", f"run_directory=runs/plain{ranks}", "--ranks",
-                        str(ranks))
-        hashes = {self.events(f"runs/{run}", "end")[-1]["parameters_sha256"] for run in ("scaled", "plain1", "plain2", "plain3")}
-        self.assertEqual(len(hashes), 1)
-        own, theirs = self.evaluated("runs/plain1"), self.evaluated("runs/scaled")
-        self.assertAlmostEqual(own["loss"], theirs["loss"], 6)
-        self.assertAlmostEqual(own["r2"], theirs["r2"], 2)
-        said = [list(map(float, line.split(",")[1:])) for line in
-                self.run_it("predict", "runs/plain1", "plain.csv", "--log", "csv").stdout.splitlines()[1:]]
-        error = [abs(found - wanted) for one, row in zip(said, rows) for found, wanted in zip(one, row[2:])]
-        self.assertLess(max(error[::2]), 20000)
-        self.assertLess(max(error[1::2]), 0.005)
-        self.assertAlmostEqual(own["mae"] / (sum(error) / 120), 1, 3)
-
-    def test_what_cannot_be_normalized(self):
-        where = "lockstep: job.data.normalize_target: "
-        (self.folder / "job.yaml").write_text(JOB % (3, "kind", "cross_entropy", "accuracy"))
-        self.assertEqual(self.run_it("train", "job.yaml", "data.normalize_target=true", code=78).stderr,
-                         where + "expected numbers to predict, and a loss of their differences such as mean_squared_error, found "
-                         "none; leave it out\n")
-        (self.folder / "job.yaml").write_text(JOB % (1, "[sepal, petal]", "mean_squared_error", "sepal/mae"))
-        self.assertEqual(
-            self.run_it("train", "job.yaml", "data.normalize_target=true", "data.train.table.bad_samples=skip",
-                        "loss=[{mean_squared_error: {}, target: sepal}, {mean_squared_error: {}, target: petal}]", code=78).stderr,
-            where + "expected a layer for each target, found 'sepal' and 'petal' predicted by one; give each loss an `output` of its "
-            "own\n")
 
     def test_parquet_is_the_csv(self):
         """The same values in both forms, as another program wrote them."""

@@ -98,6 +98,11 @@ TEST(Fit, SquaredErrorByHand) {
   // Errors (1, 1) and (3, 3): no weights in between are better than the first alone.
   expect_near(fit_squared_error({{1, {2, 6}}, {1, {4, 8}}}, {{}, {1, 5}}), {1, 0}, 1e-6);
   expect_near(fit_squared_error({{1, {1}}, {1, {1}}}, {{}, {1}}), {0.5, 0.5});
+  // Two numbers, of which each member knows one: errors of the larger one count more, unless it has other units.
+  const std::vector<Table> halves = {{2, {100, 1}}, {2, {0, 2}}};
+  expect_near(fit_squared_error(halves, {{}, {100, 2}}), {10000.0 / 10001, 1.0 / 10001}, 1e-6);
+  expect_near(fit_squared_error(halves, {{}, {100, 2}, {100, 1}}), {0.5, 0.5}, 1e-6);
+  expect_near(fit_squared_error(halves, {{}, {100, 2}, {50, 1}}), {0.8, 0.2}, 1e-6);
 }
 
 TEST(Calibration, BinsByHand) {

@@ -114,6 +114,17 @@ TEST_F(Exports, WeightsOfAnUnclearFlattenAreNotExportedForTorch) {
       "linear layers behind it in PyTorch's order yourself");
 }
 
+TEST_F(Exports, TensorsThatPyTorchCallsTheSameAreNotExportedForIt) {
+  const Attributes features({{"features", std::int64_t{2}}});
+  const ValueId x = builder_.input("x", {DType::f32, {3, 4}});
+  builder_.graph().output =
+      builder_.apply("lstm", {builder_.apply("lstm", {x}, features, "rnn")}, features, "rnn.forwards");
+  EXPECT_EQ(
+      message([&] { (void)torch_weights(exported(), nullptr); }),
+      "--to torch: expected tensors with names of their own, found rnn.weight_ih and rnn.forwards.weight_ih, which "
+      "are both rnn.weight_ih_l0 in PyTorch; export without --to, and rename one of them yourself");
+}
+
 TEST_F(Exports, OnlyModelsOfTransformersGoThere) {
   const ValueId x = builder_.input("x", {DType::f32, {4}});
   builder_.graph().output = builder_.apply("linear", {x}, Attributes({{"features", std::int64_t{2}}}));

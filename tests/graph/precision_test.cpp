@@ -82,6 +82,13 @@ TEST_F(Precision, NotWhatLossesAndMetricsRead) {
   EXPECT_EQ(kept_low(c, {a, b, c}), (Bools{false, false, false}));
 }
 
+TEST_F(Precision, NotWhatIsSaidToBeExact) {
+  const ValueId a = add("product", {x_}), b = add("act", {a}), seen = add("view", {b}), c = add("act", {seen});
+  const ValueId d = add("act", {c});
+  builder_.graph().values[static_cast<std::size_t>(b)].exact = true;
+  EXPECT_EQ(kept_low(d, {a, b, seen, c, d}), (Bools{true, false, false, true, false}));
+}
+
 TEST_F(Precision, ViewsAreOfOneTypeWithWhatTheyShow) {
   const ValueId seen = add("view", {x_}), a = add("act", {seen}), shown = add("view", {a}), b = add("act", {shown});
   const ValueId c = add("act", {b}), out = add("view", {c});

@@ -159,6 +159,16 @@ class OtherFiles(PluginTest):
         self.assertEqual(self.program("predict", "run", "pendulum.libsvm").stderr, warning)
         self.assertEqual(self.program("eval", "run", f"plugins={PLUGINS / 'libpendulum.so'}").stderr, "")
 
+    def test_ensembles_warn_of_each_member(self):
+        for seed in (1, 2):
+            self.train(f"seed={seed}", f"run_directory=run{seed}", "data.split_seed=1")
+        before = self.digest()
+        self.use_another_file()
+        warnings = "".join(f"warning: run{seed}/checkpoints/step-00000080: it was written with the plugins libpendulum.so {before}, "
+                           f"but here they are libpendulum.so {self.digest()}\n" for seed in (1, 2))
+        self.assertEqual(self.program("ensemble", "eval", "run1", "run2", "--ranks", "2").stderr, warnings)
+        self.assertEqual(self.program("ensemble", "predict", "run1", "run2", "pendulum.libsvm").stderr, warnings)
+
     def test_ranks_want_the_same_file(self):
         for name in ("one", "two"):
             (self.folder / name).mkdir()

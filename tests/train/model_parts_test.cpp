@@ -5,6 +5,7 @@
 
 #include "train/gpt_job.hpp"
 #include "train/outcome_of_ranks.hpp"
+#include "train/small_run.hpp"
 
 namespace lockstep {
 
@@ -75,6 +76,33 @@ TEST(ModelParts, NorDoesRecomputationOrLowering) {
   TrainerOptions plain;
   plain.lowered = false;
   EXPECT_EQ(run_job(kResidualJob, 2, {"parallel.parts=2"}, {}, plain), whole);
+}
+
+TEST(ModelParts, WhatIsSentToOtherPartsIsTold) {
+  const auto sent = [](const std::string& job, int ranks, const std::vector<std::string>& overrides) {
+    Events events;
+    TrainerOptions options;
+    options.sink = &events;
+    (void)run_job(job, ranks, overrides, {}, options);
+    const auto end = events.last<events::End>();
+    EXPECT_EQ(end.bytes_sent_by_rank, end.bytes_by_formula_by_rank) << ranks << " ranks";
+    return end.bytes_sent_by_rank;
+  };
+  // Forward, 16 numbers of each of 32 samples; backward, their gradients; in 6 steps, and in no evaluation.
+  const double activations = 6 * 32 * 16 * 4;
+  EXPECT_EQ(sent(kTowers, 2, {"parallel={parts: [{until: left_tower}, {}]}"}),
+            (events::ByRank{{0, activations}, {1, activations}}));
+  const TextFile file;
+  // The gradient of the head's use of the tied weight, and of the first layer's, go the other way.
+  const std::string gpt = file.in(kGpt);
+  for (const int ranks : {2, 3, 5}) {
+    for (const char* sharding : {"none", "optimizer", "parameters"}) {
+      const auto bytes =
+          sent(gpt, ranks, {"parallel.parts=2", std::string("parallel.sharding=") + sharding, "precision=bf16"});
+      for (const auto& [rank, count] : bytes) EXPECT_GT(count, 0) << rank << " of " << ranks;
+      (void)sent(kResidualJob, ranks, {"parallel.parts=2", std::string("parallel.sharding=") + sharding});
+    }
+  }
 }
 
 TEST(ModelParts, BranchesChangeNoBit) {

@@ -44,7 +44,7 @@ class EncodedImages : public DataSet {
   }
 
   void read(std::int64_t id, Sample& out) const override {
-    prepare_names(out, info_.features);
+    read_without_images(id, out);
     std::vector<std::byte> scratch;
     for (std::size_t i = 0; i < width_; ++i) {
       const ImageFile& file = image(id, i);
@@ -56,6 +56,10 @@ class EncodedImages : public DataSet {
         throw Error(error.code(), named(file, error));
       }
     }
+  }
+
+  void read_without_images(std::int64_t id, Sample& out) const override {
+    prepare_names(out, info_.features);
     if (!labels_.empty()) set_label(out.back().tensor, labels_.at(static_cast<std::size_t>(id)));
     if (numbers_.empty()) return;
     auto number = numbers_.begin() + id * (std::ssize(numbers_) / samples_);
