@@ -71,21 +71,15 @@ class CheckpointModel {
     const DataSetInfo& info = model_.data();
     const input::PreparedData& data = model_.prepared();
     const Graph* const graph = merge ? &graph_ : &model_.graph();
-    exchange::ExportedModel model{.graph = graph,
-                                  .values = [this, graph](ValueId id) { return values_.at(graph->at(id).name); },
-                                  .job = model_.job().name,
-                                  .source = model_.saved().path,
-                                  .labels = info.class_names,
-                                  .tokens = info.token_text,
-                                  .mean = data.mean,
-                                  .stddev = data.stddev,
-                                  .prepare = {}};
-    for (const AugmentOptions& step : model_.job().data.prepare) {
-      std::string text = step.name;
-      for (const auto& [name, value] : step.attributes.all()) text += fmt::format(" {}={}", name, to_string(value));
-      model.prepare.push_back(text);
-    }
-    return model;
+    return {.graph = graph,
+            .values = [this, graph](ValueId id) { return values_.at(graph->at(id).name); },
+            .job = model_.job().name,
+            .source = model_.saved().path,
+            .labels = info.class_names,
+            .tokens = info.token_text,
+            .mean = data.mean,
+            .stddev = data.stddev,
+            .prepare = model_.job().data.prepare};
   }
 
   [[nodiscard]] std::vector<exchange::ExportedFile> adapter() const {

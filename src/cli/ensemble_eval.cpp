@@ -50,7 +50,7 @@ std::vector<double> fit(const ensemble::Members& members, const std::vector<std:
   const Meaning meaning = members.meaning();
   const train::LoadedModel& first = members.first();
   const auto tables = members.tables(raw);
-  const auto numbers = ensemble::as_numbers(targets, first.job(), first.prepared());
+  const auto numbers = ensemble::as_numbers(targets, first);
   return meaning == Meaning::values ? ensemble::fit_squared_error(tables, numbers)
                                     : ensemble::fit_likelihood(meaning, tables, numbers);
 }
@@ -60,7 +60,7 @@ class Judge {
   Judge(const ensemble::Members& members, const ensemble::SetTargets& targets, int bins, const Registries& registries)
       : members_(members),
         targets_(targets),
-        numbers_(ensemble::as_numbers(targets, members.first().job(), members.first().prepared())),
+        numbers_(ensemble::as_numbers(targets, members.first())),
         bins_(bins),
         registries_(registries) {}
 

@@ -70,7 +70,7 @@ SetTargets targets_of(const DataSet& set, const Job& job) {
   return targets;
 }
 
-Targets as_numbers(const SetTargets& targets, const Job& job, const input::PreparedData& data) {
+Targets as_numbers(const SetTargets& targets, const train::LoadedModel& model) {
   const TensorSpec& spec = targets.feature.spec;
   const bool whole = spec.dtype == DType::i32;
   if (!whole && spec.dtype != DType::f32) {
@@ -85,8 +85,8 @@ Targets as_numbers(const SetTargets& targets, const Job& job, const input::Prepa
     std::memcpy(whole ? static_cast<void*>(&integer) : &real, targets.bytes.data() + i * 4, 4);
     all[i] = whole ? integer : static_cast<double>(real);
   }
-  if (meaning_of(job.loss.kind) != Meaning::classes) {
-    const auto scales = train::scales_of(job, data);
+  if (meaning_of(*model.outputs().front().loss) != Meaning::classes) {
+    const auto scales = model.scales();
     return {{}, std::move(all), scales.empty() ? std::vector<double>() : scales.begin()->second.stddev};
   }
   Targets numbers;

@@ -23,7 +23,7 @@ struct SetTargets {
 /// Class numbers are read without decoding images.
 [[nodiscard]] SetTargets targets_of(const DataSet& set, const Job& job);
 /// `data`: what the model with this job knows of its own, on whose scale the loss of normalized targets is.
-[[nodiscard]] Targets as_numbers(const SetTargets& targets, const Job& job, const input::PreparedData& data);
+[[nodiscard]] Targets as_numbers(const SetTargets& targets, const train::LoadedModel& model);
 
 /// "loss" and the job's metrics of raw predictions [samples, width], each sample once, on this rank's CPU. `data`: of
 /// the member on whose scale the loss of normalized targets is.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lockstep/graph.hpp"
+#include "lockstep/job.hpp"
 
 namespace lockstep::exchange {
 
@@ -19,7 +20,7 @@ struct ExportedModel {
   std::vector<std::string> tokens;                        ///< the text of each token; empty: none
   std::vector<double> mean,
       stddev;  ///< of images, by channel, on the scale 0...1; empty: pixels are only divided by 255
-  std::vector<std::string> prepare;  ///< steps that a sample goes through first: "resize: {...}"
+  std::vector<AugmentOptions> prepare;  ///< steps that a sample goes through first
 };
 
 /// A file to write: its name, within the target where that is a folder, and its bytes.

@@ -112,6 +112,22 @@ std::set<std::string> names_read(const ops::OnnxNodes& made) {
   return names;
 }
 
+/// A step as a job file has it.
+nlohmann::json json_of(const AugmentOptions& step) {
+  nlohmann::json settings = nlohmann::json::object();
+  const auto add = [&settings](const std::string& name, const auto& value) {
+    if constexpr (requires { settings[name] = value; }) {
+      settings[name] = value;
+    } else {
+      settings[name] = to_string(Attribute(value));
+    }
+  };
+  for (const auto& [name, value] : step.attributes.all()) {
+    std::visit([&, &key = name](const auto& held) { add(key, held); }, value);
+  }
+  return {{step.name, settings}};
+}
+
 void add_metadata(onnx::ModelProto& file, const ExportedModel& model) {
   const auto add = [&](const std::string& key, const std::string& value) {
     onnx::StringStringEntryProto& entry = *file.add_metadata_props();
@@ -127,7 +143,9 @@ void add_metadata(onnx::ModelProto& file, const ExportedModel& model) {
   add_list("tokens", model.tokens);
   add_list("mean", model.mean);
   add_list("std", model.stddev);
-  add_list("prepare", model.prepare);
+  nlohmann::json steps = nlohmann::json::array();
+  for (const AugmentOptions& step : model.prepare) steps.push_back(json_of(step));
+  add_list("prepare", steps);
 }
 
 }  // namespace

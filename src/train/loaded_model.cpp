@@ -204,6 +204,10 @@ LoadedModel::LoadedModel(const JobFile& job, const std::string& which, const Reg
   outputs_ = model_outputs(job, graph_, data(), registries.ops);
 }
 
+std::map<std::string, TargetScale> LoadedModel::scales() const {
+  return scales_of(job_, data_, registries_.ops);
+}
+
 EvaluationSet LoadedModel::open_set(const std::string& set) {
   require_evaluation_set(set, job_, own_);
   return open_evaluation_set(set, job_, own_, data_, with_data_, communicator_);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -12,6 +13,7 @@
 #include "data/replacing_set.hpp"
 #include "exec/cached_model.hpp"
 #include "exec/executor.hpp"
+#include "graph/target_scale.hpp"
 #include "input/prepared_data.hpp"
 #include "lockstep/trained_model.hpp"
 #include "lockstep/trainer.hpp"
@@ -68,6 +70,8 @@ class LoadedModel {
   /// Of several outputs, which are joined: [elements].
   [[nodiscard]] const Shape& prediction_shape() const { return prediction_shape_; }
   [[nodiscard]] const std::vector<ModelOutput>& outputs() const { return outputs_; }
+  /// As scales_of().
+  [[nodiscard]] std::map<std::string, TargetScale> scales() const;
   /// What a user should know of the model before its results; on rank 0.
   [[nodiscard]] const std::vector<std::string>& warnings() const { return warnings_; }
 

@@ -77,12 +77,17 @@ TABLE = {"model": {"layers": [{"linear": 8}, "tanh", {"linear": 2}]},
          "batch_size": 8, "shards": 1, "steps": 2, "seed": 3, "loss": "mean_squared_error", "metrics": ["mae"],
          "telemetry": {"tensorboard": False}}
 
+PREPARED = image_job({"layers": [{"conv": {"filters": 4, "kernel": 3, "stride": 2}}, "relu", "flatten", {"linear": 10}]})
+PREPARED["data"]["prepare"] = [{"center_crop": {"size": [24]}}, {"resize": {"size": [12, 24]}}]
+
 JOBS = {
     "mlp": image_job({"mlp": {"hidden": [16, 12]}}),
     "lenet": image_job("lenet"),
     "resnet": image_job({"resnet": 20}),
     "resnet18": image_job({"resnet": 18}, steps=1),
-    "mobilenet": image_job({"mobilenet": {"width": 0.25, "small": True}}),
+    "resnet50": image_job({"resnet": 50}, steps=1),
+    "mobilenet": image_job("mobilenet", steps=1),
+    "mobilenet-small": image_job({"mobilenet": {"width": 0.25, "small": True}}),
     "unet": UNET,
     "autoencoder": AUTOENCODER,
     "vit": image_job({"vit": {"layers": 2, "width": 16, "heads": 2}}),
@@ -91,9 +96,12 @@ JOBS = {
     "bert": text_job({"bert": {"layers": 2, "heads": 2, "width": 16}}),
     "bert-types": text_job({"bert": {"layers": 2, "heads": 2, "width": 16, "types": 2, "positions": 20}}),
     "llama": text_job({"llama": {"layers": 2, "heads": 4, "kv_heads": 2, "width": 32}}),
+    "lstm": text_job({"lstm": {"layers": 2, "width": 12, "dropout": 0.1}}),
+    "lstm-tied": text_job({"lstm": {"width": 12, "tied": True}}),
     "bert-classes": texts_job({"bert": {"layers": 2, "heads": 2, "width": 16, "types": 2}}),
     "padded": texts_job({"layers": PADDED_LAYERS}),
     "images": image_job({"layers": IMAGE_LAYERS}),
+    "prepared": PREPARED,
     "table": TABLE,
     "sequences": image_job({"layers": SEQUENCE_LAYERS}),
 }

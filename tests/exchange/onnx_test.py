@@ -33,7 +33,21 @@ def fed(inputs, metadata):
     return made
 
 
+def tokens_of(source):
+    """The characters of the texts, in their order, which are the tokens of `tokenizer: characters`."""
+    (kind, _), = source.items()
+    return {"text": sorted(chr(97 + i) for i in {i * i % 17 for i in range(17)}),
+            "texts": [chr(97 + i) for i in range(17)]}.get(kind)
+
+
 class Onnx(WithProgram):
+    def test_every_model_of_the_zoo_has_a_job(self):
+        model = json.loads(self.run_program("schema").stdout)["properties"]["job"]["else"]["properties"]["model"]
+        keys = next(form for form in model["oneOf"] if form.get("type") == "object")["properties"]
+        names = {job["model"] if isinstance(job["model"], str) else next(iter(job["model"])) for job in JOBS.values()}
+        self.assertIn("gpt", keys)
+        self.assertEqual(set(keys) - {"inputs", "freeze", "lora"} - names, set())
+
     def test_models(self):
         for name, job in JOBS.items():
             with self.subTest(model=name):
@@ -44,6 +58,8 @@ class Onnx(WithProgram):
                 onnx.checker.check_model(model, full_check=True)
                 self.assertEqual([(opset.domain, opset.version) for opset in model.opset_import], [("", 20)])
                 metadata = {entry.key: entry.value for entry in model.metadata_props}
+                self.assertEqual(json.loads(metadata.get("prepare", "null")), job["data"].get("prepare"))
+                self.assertEqual(json.loads(metadata.get("tokens", "null")), tokens_of(job["data"]["train"]))
                 expected = self.predictions(name)
                 options = onnxruntime.SessionOptions()
                 options.intra_op_num_threads = 1

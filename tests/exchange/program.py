@@ -6,6 +6,8 @@ import subprocess
 import tempfile
 import unittest
 
+import numpy
+
 PROGRAM = os.environ["LOCKSTEP"]
 PREDICTIONS = str(pathlib.Path(PROGRAM).with_name("predictions"))
 
@@ -35,5 +37,31 @@ class WithProgram(unittest.TestCase):
         return json.loads(lines[0]), json.loads(lines[-1])
 
     def predictions(self, name, *weights, samples=3):
-        """Random samples and the predictions for them of a run's model, or of one with the weights of a file."""
-        return json.loads(self.run_program(name, str(samples), *weights, program=PREDICTIONS).stdout)
+        """Random samples, after the steps of data.prepare, and the predictions for them of a run's model, or of one with the
+        weights of a file."""
+        made = json.loads(self.run_program(name, str(samples), *weights, program=PREDICTIONS).stdout)
+        steps = json.loads((self.folder / f"{name}.json").read_text())["job"]["data"].get("prepare", [])
+        for tensor in made["inputs"].values():
+            for step in steps:
+                images = numpy.array(tensor["values"]).reshape(-1, *tensor["shape"])
+                (kind, settings), = step.items()
+                images = {"center_crop": center_crop, "resize": resize}[kind](images, settings["size"])
+                tensor.update(shape=list(images.shape[1:]), values=images.reshape(samples, -1).tolist())
+        return made
+
+
+def center_crop(images, size):
+    height, width = size * 2 if len(size) == 1 else size
+    top, left = ((has - wanted) // 2 for has, wanted in zip(images.shape[1:3], (height, width)))
+    return images[:, top:top + height, left:left + width]
+
+
+def resize(images, size):
+    """By triangles as wide as the step between the new pixels, each axis rounded to bytes."""
+    for axis, wanted in enumerate(size, 1):
+        step = images.shape[axis] / wanted
+        centres = (numpy.arange(wanted) + 0.5) * step - 0.5
+        weights = numpy.maximum(0, max(1, step) - abs(numpy.arange(images.shape[axis]) - centres[:, None]))
+        mixed = numpy.tensordot(weights / weights.sum(1, keepdims=True), images, (1, axis))
+        images = numpy.floor(numpy.moveaxis(mixed, 0, axis) + 0.5)
+    return images

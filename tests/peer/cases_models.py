@@ -64,6 +64,10 @@ def cases():
     yield Case("llama: tied", job({"llama": size | {"tied": True, "epsilon": 0.01}}, TEXT),
                [{"model.llama.epsilon": 0.0101}])
     yield Case("llama: tiny, a vocabulary of its own", job({"llama": {"vocabulary": 20}}, TEXT, steps=2))
+    yield Case("lstm: two layers", job({"lstm": {"layers": 2, "width": 24}}, TEXT, metrics=["perplexity"]), validation=16)
+    yield Case("lstm: tied, dropout", job({"lstm": {"size": "small", "width": 16, "tied": True, "dropout": 0.2}}, TEXT),
+               [{"model.lstm.dropout": 0.201}])
+    yield Case("lstm: tiny, a vocabulary of its own", job({"lstm": {"vocabulary": 20}}, TEXT, steps=2))
     size = {"layers": 2, "heads": 3, "width": 24}
     yield Case("vit: two blocks", job({"vit": size}, DIGITS), validation=16)
     yield Case("vit: a class token", job({"vit": size | {"pool": "token", "hidden": 40, "epsilon": 0.01}}, DIGITS),

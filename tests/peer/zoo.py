@@ -274,6 +274,23 @@ def llama(settings, vocabulary):
     return net.layers
 
 
+LSTMS = {"tiny": (1, 128), "small": (2, 200), "medium": (2, 650), "large": (2, 1500)}
+
+
+def lstm(settings, vocabulary):
+    layers, width = (settings.get(key, size) for key, size in zip(("layers", "width"), LSTMS[settings["size"]]))
+    rate, net = settings["dropout"], List()
+    net.add("embedding", "tokens", ["tokens"], vocabulary=vocabulary, width=width)
+    if rate > 0:
+        net.add("dropout", "embedding.dropout", rate=rate)
+    for name in (f"lstm{i}" for i in range(1, layers + 1)):
+        net.add("lstm", name, features=width)
+        if rate > 0:
+            net.add("dropout", name + ".dropout", rate=rate)
+    net.add("linear", "head", features=vocabulary, bias=True, **({"tied": "tokens"} if settings.get("tied") else {}))
+    return net.layers
+
+
 VITS = {"tiny": (6, 4, 64, 4), "small": (12, 6, 384, 16), "base": (12, 12, 768, 16), "large": (24, 16, 1024, 16)}
 
 
@@ -316,4 +333,4 @@ def vit(settings, classes, image=28):
 
 
 MODELS = {"mlp": mlp, "lenet": lenet, "resnet": resnet, "mobilenet": mobilenet, "unet": unet,
-          "autoencoder": autoencoder, "gpt": gpt, "bert": bert, "llama": llama, "vit": vit}
+          "autoencoder": autoencoder, "gpt": gpt, "bert": bert, "llama": llama, "lstm": lstm, "vit": vit}

@@ -97,6 +97,15 @@ TEST_F(Zoo, Llama) {
   EXPECT_EQ(parameters("llama", {{"size", "llama3-8b"}}, window, 0, 128256), 8030261248);
 }
 
+TEST_F(Zoo, LstmLanguageModels) {
+  // The paper's sizes, of 10,000 words: 20 M and 66 M in later papers' tables.
+  const TensorSpec window{DType::i32, {35}};
+  EXPECT_EQ(parameters("lstm", {{"size", "medium"}}, window, 0, 10000), 19780400);
+  EXPECT_EQ(parameters("lstm", {{"size", "large"}}, window, 0, 10000), 66034000);
+  EXPECT_EQ(parameters("lstm", {{"size", "large"}, {"tied", true}}, window, 0, 10000), 66034000 - 15000000);
+  EXPECT_EQ(parameters("lstm", {}, window, 0, 65), 148801);
+}
+
 TEST_F(Zoo, Berts) {
   // The published ones have two token types, two more rows of the width.
   const TensorSpec window{DType::i32, {512}};

@@ -16,6 +16,7 @@ void add_built_in(ModelRegistry& registry) {
   registry.add(gpt());
   registry.add(bert());
   registry.add(llama());
+  registry.add(lstm());
   registry.add(vit());
 }
 

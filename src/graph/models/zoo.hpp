@@ -14,6 +14,7 @@ namespace lockstep::models {
 [[nodiscard]] ModelDef gpt();
 [[nodiscard]] ModelDef bert();
 [[nodiscard]] ModelDef llama();
+[[nodiscard]] ModelDef lstm();
 [[nodiscard]] ModelDef vit();
 
 void add_built_in(ModelRegistry& registry);
