@@ -40,10 +40,13 @@ class Release:
         (job,) = self.jobs()
         return job
 
-    def job_set(self):
-        """The one of mode jobset."""
-        (found,) = self.get("jobsets")
+    def held(self, mode):
+        """The one object of a mode, jobset or trainjob."""
+        (found,) = self.get(f"{mode}s")
         return found
+
+    def job_set(self):
+        return self.held("jobset")
 
     def pods(self):
         """The running pods that are not being deleted, by index."""
