@@ -72,7 +72,7 @@ if layer build build_all; then
     case $name in
       units) layer units tests units "$jobs" -LE '^(script|outside|long|charts|kubernetes|slurm)$' ;;
       script | outside) layer "$name" tests "$name" "$jobs" -L "^$name\$" ;;
-      kubernetes) layer "$name" tests "$name" 3 -L "^($name|of-clusters)\$" ;;  # which wait most of their time
+      kubernetes) layer "$name" tests "$name" 4 -L "^($name|of-clusters)\$" ;;  # which wait most of their time
       *) layer "$name" tests "$name" 1 -L "^$name\$" ;;
     esac
   done

@@ -78,7 +78,7 @@ class Controllers(OnACluster):
         self.cluster.define("jobset")
         self.start(JobSets)
         run = self.install(SetRun, values=["mode=jobset", "groups[0].name=near", "groups[0].replicas=1", f"groups[0].{ON_NODE}=node-0",
-                                           "groups[1].name=far", "groups[1].replicas=2", f"groups[1].{ON_NODE}=node-1", "cluster.preflightSeconds=60",
+                                           "groups[1].name=far", "groups[1].replicas=2", f"groups[1].{ON_NODE}=node-1", "cluster.preflightSeconds=30",
                                            *TOLERATIONS])
         run.wait_for_step(50, ranks=3)
         self.assertEqual(run.nodes(), [("far", "node-1"), ("far", "node-1"), ("near", "node-0")])
