@@ -13,8 +13,8 @@ class Release:
         self.cluster, self.name, self.values = cluster, name, values
         cluster.namespace(name, level)
 
-    def helm(self, verb, *more):
-        return self.cluster.helm(verb, "run1", CHART, "-n", self.name, *sets(*self.values), *sets(*more))
+    def helm(self, verb, *more, **options):
+        return self.cluster.helm(verb, "run1", CHART, "-n", self.name, *sets(*self.values), *sets(*more), **options)
 
     def helm_test(self):
         """What `helm test` did, when its pods have ended."""
