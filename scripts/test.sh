@@ -4,7 +4,7 @@
 #   scripts/test.sh          all but the long ones: unit tests of each room, scripts, an outside program
 #   scripts/test.sh --long   only the long ones
 #   scripts/test.sh --charts only those of the chart, with the real Helm
-#   scripts/test.sh --k8s    those, and Kubernetes itself
+#   scripts/test.sh --k8s    those, Kubernetes itself, and what of the first is about clusters
 #   scripts/test.sh --slurm  only those of Slurm, with a real one
 #
 # Exits 1 if a test fails. Tests that were skipped are counted and named.
@@ -72,7 +72,7 @@ if layer build build_all; then
     case $name in
       units) layer units tests units "$jobs" -LE '^(script|outside|long|charts|kubernetes|slurm)$' ;;
       script | outside) layer "$name" tests "$name" "$jobs" -L "^$name\$" ;;
-      kubernetes) layer "$name" tests "$name" 3 -L "^$name\$" ;;  # which wait most of their time
+      kubernetes) layer "$name" tests "$name" 4 -L "^($name|of-clusters)\$" ;;  # which wait most of their time
       *) layer "$name" tests "$name" 1 -L "^$name\$" ;;
     esac
   done

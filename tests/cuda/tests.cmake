@@ -28,7 +28,7 @@ add_dependencies(device_test stand_in_driver stand_in_nvml)
 target_sources(device_test PRIVATE ${CMAKE_SOURCE_DIR}/tests/device/fake_gpu.cpp)
 target_compile_definitions(device_test PRIVATE OTHER_LIBRARY="$<TARGET_FILE:stand_in_driver>"
   OTHER_BUILD="$<TARGET_FILE:stand_in_other_build>" THIS_BUILD="$<TARGET_FILE:stand_in_this_build>")
-lockstep_script_test(cuda.messages COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/gpu_messages_test.py
+lockstep_script_test(cuda.messages OF_CLUSTERS COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/gpu_messages_test.py
   $<TARGET_FILE:stand_in_this_build> ${STAND_INS})
 foreach(TEST training run parts sharding sweep)
   lockstep_script_test(cuda.${TEST} LONG COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/gpu_${TEST}_test.py

@@ -205,12 +205,15 @@ class OneSource(unittest.TestCase):
         for folder in (CHART, TEAM):
             chart = yaml.safe_load((folder / "Chart.yaml").read_text())
             notes = {key.removeprefix("artifacthub.io/"): value for key, value in chart["annotations"].items()}
+            for key in ("name", "version", "appVersion", "description", "keywords", "kubeVersion"):
+                self.assertTrue(chart[key], key)
             self.assertEqual((notes["license"], notes["category"]), ("Apache-2.0", "ai-machine-learning"))
             for change in yaml.safe_load(notes["changes"]):
                 self.assertIn(change["kind"], ("added", "changed", "deprecated", "removed", "fixed", "security"))
                 self.assertTrue(change["description"])
             for link in yaml.safe_load(notes["links"]):
                 self.assertEqual(sorted(link), ["name", "url"])
+                self.assertTrue(link["url"].startswith("https://"), link)
             for image in yaml.safe_load(notes.get("images", "[]")):
                 self.assertEqual(image["image"], of_kind("Job")[0]["spec"]["template"]["spec"]["containers"][0]["image"])
 

@@ -1,22 +1,17 @@
 #!/usr/bin/env python3
 """The image and the chart on a real Kubernetes: two nodes with kubelet, containerd and runc. Pods are deleted, a node
-is drained, the Job is scaled, a job is wrong; in every case the bits are those of the run without Kubernetes."""
+is drained, the Job is scaled or suspended, a job is wrong; in every case the bits are those of the run without Kubernetes.
+controllers_cluster_test.py has those whose pods another controller makes."""
 import json
 import time
 import unittest
 
-import kueue
 from backoff_test import SAMPLE, forget
-from cluster import PATIENCE, MpiRun, SetRun, TrainRun, wait_until
-from jobset import JobSets
+from cluster import PATIENCE, wait_until
 from kube_tools import CHART
-from on_a_cluster import FEW, OnACluster
-from trainer import Trainer
+from on_a_cluster import FEW, TOLERATIONS, OnACluster
 
 MANY = 6000  # if one has to do so several times
-LONG = 100000  # it is removed before it ends
-TOLERATIONS = [f"tolerations[{i}].{key}={value}" for i, reason in enumerate(("unreachable", "not-ready")) for key, value in
-               {"key": f"node.kubernetes.io/{reason}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": "5"}.items()]
 
 
 class Pods(OnACluster):
@@ -93,27 +88,6 @@ class Pods(OnACluster):
         self.cluster.revive(node)
         self.check_bits(run)
 
-    def test_a_lost_node_in_a_queue(self):
-        """Kueue ends the lost pod, so that another is made, and taken in, while the node is away."""
-        if kueue.missing():
-            self.skipTest(kueue.missing())
-        queue = self.enterContext(kueue.Kueue(self.cluster.call_kubectl, self.cluster.environment["KUBECONFIG"]))
-        queue.queue("default", cpu="800m", memory="800Mi")
-        queue.local_queue("default", "default")
-        run = self.install(steps=LONG, values=["cluster.replicas=2", "queue.name=training", "cluster.terminationGracePeriodSeconds=20",
-                                               *TOLERATIONS])
-        run.wait_for_step(50, ranks=2)
-        lost, node = run.pod(1), run.node(1)
-        self.assertNotEqual(node, run.node(0))
-        began = time.monotonic()
-        self.cluster.lose(node)
-        self.addCleanup(self.cluster.revive, node)
-        wait_until(lambda: run.ranks() == [2, 1, 2], "two ranks again")
-        print(f"{run.name}: two ranks again after {time.monotonic() - began:.0f} s")
-        self.assertNotEqual(run.pod(1), lost)
-        self.assertEqual(run.node(1), run.node(0))
-        self.assertEqual(run.job()["status"].get("failed", 0), 0)
-
     def test_a_drained_node(self):
         run = self.install(values=["cluster.replicas=3"])
         run.wait_for_step(50)
@@ -138,64 +112,25 @@ class Pods(OnACluster):
         patch = {"spec": {"parallelism": pods, "completions": pods}}
         self.cluster.kubectl("patch", "job", run.job_name, "--patch", json.dumps(patch))
 
-    def test_a_queue(self):
-        """A run is preempted in the queue by a more urgent one, writes a checkpoint, and continues from it
-        afterwards."""
-        if kueue.missing():
-            self.skipTest(kueue.missing())
-        queue = self.enterContext(kueue.Kueue(self.cluster.call_kubectl, self.cluster.environment["KUBECONFIG"]))
-        queue.queue("default", cpu="800m", memory="800Mi")
-        queue.local_queue("default", "default")
-        queue.priority("urgent", 1000)
-        run = self.install(values=["cluster.replicas=2", "queue.name=training"])
+    def test_suspended_for_a_while(self):
+        run = self.install(values=["cluster.replicas=2"])
         run.wait_for_step(50)
-        urgent = self.install(name="urgent", steps=FEW, values=["cluster.replicas=2", "queue.name=training",
-                                                                "queue.priorityClass=urgent"])
-        wait_until(lambda: run.job()["spec"]["suspend"], "the preemption")
-        self.check_bits(urgent)
-        self.assertIsNone(run.condition())
+        began = time.monotonic()
+        self.suspend(run, "true")
+        wait_until(lambda: not run.pods(), "its pods to be gone")
+        gone, held = time.monotonic(), run.events("step")[-1]["step"]
+        self.assertEqual(run.events("checkpoint")[-1]["step"], held)
+        self.assertLess(held, run.steps, "too few steps for this machine")
+        self.suspend(run, "false")
+        run.wait_for_step(held + 1)
+        print(f"{run.name}: no pods after {gone - began:.0f} s, on from step {held} after {time.monotonic() - gone:.0f} s")
         self.check_bits(run)
         self.check_no_step_was_lost(run)
-        self.assertGreater(len(run.ranks()), 1)
         self.assertEqual((run.ranks()[0], run.ranks()[-1]), (2, 2))
         self.assertEqual(run.job()["status"].get("failed", 0), 0)
 
-    def test_an_mpi_job(self):
-        self.cluster.start_mpi_operator()
-        run = self.install(MpiRun, steps=FEW, values=["mode=mpijob", "cluster.replicas=2"])
-        report = self.helm_test(run, 0)
-        self.assertRegex(report, r"(?m)^all-reduce  all sums right; ")
-        self.check_bits(run)
-        self.check_no_step_was_lost(run)
-        self.assertEqual(run.ranks(), [2])
-
-    def test_a_job_set(self):
-        """One object with both groups, whose worker is killed and whose leader is drained."""
-        self.cluster.define("jobset")
-        self.enterContext(JobSets(self.cluster.call_kubectl, self.cluster.environment["KUBECONFIG"]))
-        node = "nodeSelector.kubernetes\\.io/hostname"
-        run = self.install(SetRun, values=["mode=jobset", "groups[0].name=near", "groups[0].replicas=1", f"groups[0].{node}=node-0",
-                                           "groups[1].name=far", "groups[1].replicas=2", f"groups[1].{node}=node-1"])
-        run.wait_for_step(50, ranks=3)
-        self.assertEqual(run.nodes(), [("far", "node-1"), ("far", "node-1"), ("near", "node-0")])
-        self.cluster.kubectl("delete", "pod", run.pod_of("far", 1), "--force", "--grace-period=0")
-        step = wait_until(lambda: 2 in run.ranks() and run.events("step")[-1]["step"], "the others to go on")
-        run.wait_for_step(step + 1)
-        self.cluster.kubectl("delete", "pod", run.pod_of("near", 0), "--wait=false")
-        self.check_bits(run)
-        self.assertEqual(run.job()["status"]["restarts"], 0)
-
-    def test_a_train_job(self):
-        """Of which Kubeflow's controller makes the same JobSet."""
-        self.cluster.define("jobset")
-        self.cluster.define("trainer")
-        for controller in (JobSets, Trainer):
-            self.enterContext(controller(self.cluster.call_kubectl, self.cluster.environment["KUBECONFIG"]))
-        run = self.install(TrainRun, steps=FEW, values=["mode=trainjob", "groups[0].name=near", "groups[0].replicas=1",
-                                                        "groups[1].name=far", "groups[1].replicas=2"])
-        self.check_bits(run)
-        self.check_no_step_was_lost(run)
-        self.assertEqual(run.ranks(), [3])
+    def suspend(self, run, value):
+        self.cluster.run(self.cluster.helm, "upgrade", run.name, CHART, "--reuse-values", f"--set=cluster.suspend={value}")
 
     def test_groups(self):
         """Two Jobs, one run: the leader belongs to the first, and the other ends when the first does."""
@@ -238,6 +173,15 @@ class Pods(OnACluster):
             self.assertRegex(report, rf"(?m)^ +{index}  {run.job_name}-{index}\S* on {node} ")
         self.assertIn("\nno problems found\n", report)
 
+    def test_a_report_that_finds_something(self):
+        began = time.monotonic()
+        run = self.install(steps=FEW, values=["cluster.replicas=2", "cluster.checkHosts=true", "cluster.backoffLimit=0",
+                                              "network.minBandwidth=100000"])
+        run.end("Failed")
+        print(f"{run.name}: failed after {time.monotonic() - began:.0f} s")
+        self.assertRegex(run.logs(), r"(?m) lockstep: all-reduce: expected at least 1e\+05 GB/s, found ")
+        self.assertEqual(run.events("step"), [])
+
     def test_helm_test(self):
         """Reports on the hosts in the log of its first pod, fails if something is wrong, and leaves the job alone."""
         run = self.install(values=["cluster.replicas=2"])
@@ -250,16 +194,6 @@ class Pods(OnACluster):
         self.assertRegex(report, r"(?m)^lockstep: all-reduce: expected at least 1e\+05 GB/s, found ")
         self.check_bits(run)
         self.assertEqual(run.ranks(), [2])
-
-    def helm_test(self, run, code):
-        """The report, as shown by Helm, of a test whose leader must have ended with `code`."""
-        done = self.cluster.run(self.cluster.helm, "test", run.name, "--logs", f"--timeout={PATIENCE}s", check=False)
-        self.assertEqual(done.returncode != 0, code != 0, done.stdout + done.stderr)
-        leader = f"{run.name}-test"
-        self.assertIn(self.cluster.kubectl("logs", leader), done.stdout)
-        ended = self.cluster.get("pod", leader)["status"]["containerStatuses"][0]["state"]["terminated"]
-        self.assertEqual(ended["exitCode"], code, done.stdout)
-        return done.stdout
 
 
 if __name__ == "__main__":

@@ -79,13 +79,14 @@ class Life(unittest.TestCase):
         with concurrent.futures.ThreadPoolExecutor() as threads:
             test = threads.submit(release.helm_test)
             pods = {pod["status"]["podIP"]: pod["metadata"]["labels"]["app.kubernetes.io/component"] for pod in release.running(4)}
-            (budget,) = release.get("poddisruptionbudgets")
             until(lambda: all(len(self.addresses(release, name)) == 2 for name in ("run1", "run1-test")), release.describe)
             for name, component in {"run1": "training", "run1-test": "test"}.items():
                 self.assertEqual({pods[address] for address in self.addresses(release, name)}, {component})
+            # The controller of budgets has seen all four pods by now.
+            (budget,) = release.get("poddisruptionbudgets")
+            self.assertEqual([budget["status"][key] for key in ("expectedPods", "disruptionsAllowed")], [2, 1])
             release.end_test(0)
             self.assertEqual(test.result().returncode, 0, test.result().stderr)
-        self.assertEqual([budget["status"][key] for key in ("expectedPods", "disruptionsAllowed")], [2, 1])
 
     def addresses(self, release, service):
         """The addresses of the pods behind a Service."""
@@ -113,7 +114,6 @@ class Life(unittest.TestCase):
         for path in paths:
             with self.subTest(path=path.name):
                 cluster.kubectl("-n", "plain", "create", "--dry-run=server", "--validate=strict", "-f", path)
-
 
     def test_samples_are_taken_by_the_server(self):
         cluster.namespace("team-b")

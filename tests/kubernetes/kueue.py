@@ -32,7 +32,8 @@ class Kueue(Controller):
     """The real Kueue; see Controller."""
     name = "kueue"
     # Kueue supports many kinds of jobs, most of which are not defined here; it must not be configured for them.
-    hooked = re.compile("/(mutate|validate)-(-v1-pod|batch-v1-job|jobset-x-k8s-io|kubeflow-org-v2beta1-mpijob|kueue-x-k8s-io)")
+    hooked = re.compile("/(mutate|validate)-(-v1-pod|batch-v1-job|jobset-x-k8s-io|kubeflow-org-v2beta1-mpijob|"
+                        "trainer-kubeflow-org|kueue-x-k8s-io)")
 
     def define(self):
         """Defines what Kueue's own kustomization does, with this machine's address in place of a Service."""
@@ -53,7 +54,8 @@ class Kueue(Controller):
         script = (f"{OWN_ETC.format(self.path('etc'))} && mkdir -p /etc/kueue/metrics/certs && "
                   f"cp {self.folder.name}/tls.* /etc/kueue/metrics/certs/ && exec \"$@\"")
         self.launch({"apiVersion": "config.kueue.x-k8s.io/v1beta2",
-                     "integrations": {"frameworks": ["batch/job", "jobset.x-k8s.io/jobset", "kubeflow.org/mpijob", "pod"]}},
+                     "integrations": {"frameworks": ["batch/job", "jobset.x-k8s.io/jobset", "kubeflow.org/mpijob", "pod",
+                                                     "trainer.kubeflow.org/trainjob"]}},
                     "--feature-gates=VisibilityOnDemand=false,ElasticJobsViaWorkloadSlices=true,FailureRecoveryPolicy=true",
                     prefix=["unshare", "--mount", "sh", "-c", script, "sh"])
         self.wait_for(self.flavor("plain"))

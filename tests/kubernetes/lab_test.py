@@ -5,6 +5,7 @@ import pathlib
 import signal
 import subprocess
 import sys
+import time
 import unittest
 
 from cluster import SCRIPT, Cluster, wait_until
@@ -49,7 +50,9 @@ class Lab(unittest.TestCase):
                     self.assertTrue(any(program in command for command in before), f"{program}: {before}")
             finally:
                 test.terminate()
+        began = time.monotonic()
         wait_until(lambda: not cluster.state.exists(), "the cluster to be gone")
+        print(f"gone after {time.monotonic() - began:.0f} s")
         self.assertEqual([command for command in commands() if any(word in command for word in words)], [])
 
 

@@ -4,8 +4,11 @@ import re
 import time
 import unittest
 
-from cluster import Cluster, Run, quiet_hash, wait_until
+from cluster import PATIENCE, Cluster, Run, quiet_hash, wait_until
 
+# A pod whose node is gone is given up after 5 s, and not after Kubernetes' 300.
+TOLERATIONS = [f"tolerations[{i}].{key}={value}" for i, reason in enumerate(("unreachable", "not-ready")) for key, value in
+               {"key": f"node.kubernetes.io/{reason}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": "5"}.items()]
 STEPS = 1500  # enough for a pod to come back in time
 FEW = 300  # if no pod has to
 
@@ -39,3 +42,15 @@ class OnACluster(unittest.TestCase):
         wait_until(lambda: why in self.cluster.run("sh", "-c", command).stdout, why)
         self.assertEqual({pod["status"]["phase"] for pod in run.pods()}, {"Pending"})
         print(f"{run.name}: said after {time.monotonic() - began:.0f} s")
+
+    def helm_test(self, run, code):
+        """The report, as shown by Helm, of a test whose leader must have ended with `code`."""
+        began = time.monotonic()
+        done = self.cluster.run(self.cluster.helm, "test", run.name, "--logs", f"--timeout={PATIENCE}s", check=False)
+        print(f"{run.name}: helm test took {time.monotonic() - began:.0f} s")
+        self.assertEqual(done.returncode != 0, code != 0, done.stdout + done.stderr)
+        leader = f"{run.name}-test"
+        self.assertIn(self.cluster.kubectl("logs", leader), done.stdout)
+        ended = self.cluster.get("pod", leader)["status"]["containerStatuses"][0]["state"]["terminated"]
+        self.assertEqual(ended["exitCode"], code, done.stdout)
+        return done.stdout

@@ -13,8 +13,8 @@ class Release:
         self.cluster, self.name, self.values = cluster, name, values
         cluster.namespace(name, level)
 
-    def helm(self, verb, *more):
-        return self.cluster.helm(verb, "run1", CHART, "-n", self.name, *sets(*self.values), *sets(*more))
+    def helm(self, verb, *more, **options):
+        return self.cluster.helm(verb, "run1", CHART, "-n", self.name, *sets(*self.values), *sets(*more), **options)
 
     def helm_test(self):
         """What `helm test` did, when its pods have ended."""
@@ -40,10 +40,13 @@ class Release:
         (job,) = self.jobs()
         return job
 
-    def job_set(self):
-        """The one of mode jobset."""
-        (found,) = self.get("jobsets")
+    def held(self, mode):
+        """The one object of a mode, jobset or trainjob."""
+        (found,) = self.get(f"{mode}s")
         return found
+
+    def job_set(self):
+        return self.held("jobset")
 
     def pods(self):
         """The running pods that are not being deleted, by index."""

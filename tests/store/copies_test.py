@@ -78,6 +78,32 @@ class Copies(unittest.TestCase):
         for key, body in self.server.objects.items():
             self.assertEqual((self.run / "checkpoints" / key[len(PLACE):]).read_bytes(), body, key)
 
+    def test_the_manifest_is_written_last(self):
+        self.train()
+        written = {}
+        for method, key, _ in self.server.asked:
+            name, _, file = key[len(PLACE):].partition("/")
+            if method == "PUT" and file:
+                written.setdefault(name, []).append(file)
+        self.assertIn("step-00000040", written)
+        for name, files in written.items():
+            self.assertGreater(len(files), 1, name)
+            self.assertEqual(files.index("manifest.json"), len(files) - 1, f"{name}: {files}")
+
+    def test_a_copy_that_was_cut_off_is_none(self):
+        """What there is without a manifest is not asked for; the copy before it is."""
+        quiet, _ = self.train(copies="")
+        shutil.rmtree(self.run)
+        for step in ("10", "20"):
+            self.train("--stop-at", step, code=75)
+        del self.server.objects[PLACE + "step-00000020/manifest.json"]
+        shutil.rmtree(self.run)
+        self.server.asked.clear()
+        events, _ = self.train()
+        self.assertEqual((self.named(events, "copy")[0]["step"], self.named(events, "copy")[0]["fetched"]), (10, True))
+        self.assertEqual([key for method, key, _ in self.server.asked if method == "GET" and key.startswith(PLACE + "step-00000020/")], [])
+        self.assertEqual(self.named(events, "end")[0]["parameters_sha256"], self.named(quiet, "end")[0]["parameters_sha256"])
+
     def test_the_best_one_is_fetched_too(self):
         self.train()
         best = (self.run / "checkpoints/best").read_text().strip()

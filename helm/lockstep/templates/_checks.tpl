@@ -167,9 +167,14 @@ which in NVIDIA_VISIBLE_DEVICES or CUDA_VISIBLE_DEVICES. */}}
 {{- end -}}
 {{- end -}}
 
-{{/* Files below /data want something that is mounted there, in every pod: (dict "root" $ "sources" SOURCES "groups" GROUPS) */}}
+{{/* Files below /data want something that is mounted there, in every pod. They are named in the job, in what a sweep tries,
+and in overrides, such as data.train={images: /data/cifar}: (dict "root" $ "sources" SOURCES "groups" GROUPS) */}}
 {{- define "lockstep.checkDataPaths" -}}
-{{- $path := regexFind "\"/data(/[^\"]*)?\"" (.root.Values.job | default dict | toJson) | trimAll "\"" -}}
+{{- $values := list (.root.Values.job | default dict) (.root.Values.sweep | default dict) | toJson -}}
+{{- $path := regexFind "\"/data(/[^\"]*)?\"" $values | trimAll "\"" -}}
+{{- range .root.Values.cluster.launchOptions -}}
+  {{- $path = default (regexFind "(^|[= ,:\\[{\"'])/data(/[^ ,\\]}\"']*)?([ ,\\]}\"']|$)" . | trimAll "= ,:[]{}\"'") $path -}}
+{{- end -}}
 {{- if and $path (not .sources) -}}
   {{- range .groups -}}
     {{- $mounted := false -}}

@@ -73,8 +73,8 @@ annotations:
 {{- default (printf "%s-runs" (include "lockstep.fullname" .)) .Values.persistence.existingClaim -}}
 {{- end -}}
 
-{{/* global.imageRegistry takes the place of the repository's own registry, the first word if it has a dot or a port:
-(dict "root" $ "image" IMAGE) */}}
+{{/* global.imageRegistry takes the place of the repository's own registry, the first word if it has a dot or a port. What
+follows it, a tag or a digest, stays: (dict "root" $ "image" IMAGE) */}}
 {{- define "lockstep.repository" -}}
 {{- $repository := .image.repository -}}
 {{- with dig "imageRegistry" "" (.root.Values.global | default dict) -}}

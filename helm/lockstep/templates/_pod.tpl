@@ -321,7 +321,7 @@ topologySpreadConstraints: {{- toYaml . | nindent 2 }}
 {{- if $data.existingClaim -}}
 persistentVolumeClaim: {claimName: {{ $data.existingClaim }}, readOnly: true}
 {{- else if $data.image -}}
-image: {reference: {{ $data.image | quote }}, pullPolicy: IfNotPresent}
+image: {reference: {{ include "lockstep.repository" (dict "root" . "image" (dict "repository" $data.image)) | quote }}, pullPolicy: IfNotPresent}
 {{- else if $data.fetchSize -}}
 emptyDir: {sizeLimit: {{ $data.fetchSize }}}
 {{- end -}}
