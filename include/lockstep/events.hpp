@@ -34,7 +34,8 @@ struct Start {
   std::int64_t arena_bytes = 0;
   double seconds = 0;
   std::string version;
-  std::optional<std::string> algorithms, shards_chosen, inputs, index, initialized, weights, plugins, higher_is_better;
+  std::optional<std::string> algorithms, shards_chosen, inputs, index, initialized, weights, plugins, higher_is_better,
+      run_directory;
   std::optional<std::int64_t> trained;
 
   template <class Field>
@@ -60,6 +61,8 @@ struct Start {
     field("arena_bytes", &Start::arena_bytes, "memory for the activations and gradients of a shard", Unit::bytes);
     field("seconds", &Start::seconds, "time that the set-up took", Unit::seconds);
     field("version", &Start::version, "version of lockstep");
+    field("run_directory", &Start::run_directory,
+          "where checkpoints, events and the rest of the run are, as the job says it; absent with `checkpoint: never`");
     field("plugins", &Start::plugins, "the plugins of the job, with the first digits of their files' SHA-256");
     field("higher_is_better", &Start::higher_is_better,
           "those of the job's metrics of which more is better, if it has any: \"accuracy f1\"");

@@ -163,6 +163,7 @@ struct ParameterGroup {
   std::vector<std::string> match;                     ///< glob patterns over parameter names
   double rate = 1;                                    ///< factor of the learning rate
   std::optional<double> weight_decay = std::nullopt;  ///< of all of them, norms and biases too; none: as without group
+  Span freeze_until{0, false};                        ///< of updates, before the first one that changes them
   Place place = {};
 };
 

@@ -56,8 +56,9 @@ struct TrainerOptions {
   RunWatcher* watcher = nullptr;
   std::string program_digest = {};  ///< compared between ranks at start; empty: not compared
   std::int64_t stop_at = 0;         ///< end after this step, as after a signal; 0: never
-  /// The checkpoint that the run resumes from may be of a job with other values of what can change between two steps:
-  /// the learning rate, say. The checkpoints of the run say which settings held until which step.
+  /// The checkpoint that the run resumes from may be of a job of another length, or with other values of what can
+  /// change between two steps: the learning rate, say. The checkpoints of the run say which settings held until which
+  /// step.
   bool change_settings = false;
   /// Records a timeline of these steps on every rank, in `trace` in the run directory; rank 0's value counts.
   ProfileSteps profile = {};

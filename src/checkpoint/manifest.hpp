@@ -22,7 +22,7 @@ struct BestValue {
   double value = 0;
 };
 
-/// The job with which a run trained up to a step, before it went on with other settings.
+/// The job with which a run trained up to a step, before it went on with other settings or another length.
 struct EarlierSettings {
   std::int64_t until = 0;  ///< steps done with them
   std::string job;         ///< in canonical form; names the run that it was

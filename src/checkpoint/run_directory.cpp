@@ -156,27 +156,39 @@ void require_shared(const std::string& directory, Communicator& communicator, st
                   directory, topology.host_name(0), blind));
 }
 
+namespace {
+
+/// As many as a line has room for, at least one.
+std::string line_of(const std::vector<std::string>& differences) {
+  constexpr std::size_t kLine = 150;
+  std::string line = differences.empty() ? "" : differences.front();
+  for (std::size_t i = 1; i < differences.size(); ++i) {
+    if (line.size() + differences[i].size() > kLine)
+      return fmt::format("{}; and {} more", line, differences.size() - i);
+    line += "; " + differences[i];
+  }
+  return line;
+}
+
+}  // namespace
+
 void require_same_job(const Checkpoint& checkpoint, const CanonicalJob& job, bool change_settings) {
   const Progress& progress = checkpoint.manifest.progress;
   if (progress.job_digest == job.digest) return;
-  constexpr std::size_t kMost = 8;
-  auto differences =
-      change_settings ? config::fixed_differences(progress.job, job.text) : config::differences(progress.job, job.text);
-  if (change_settings && differences.empty()) return;
-  if (differences.size() > kMost) {
-    const std::size_t more = differences.size() - kMost + 1;
-    differences.resize(kMost - 1);
-    differences.push_back(fmt::format("and {} more", more));
-  }
-  if (change_settings) {
+  if (!change_settings) {
     throw Error(ExitCode::configuration,
-                fmt::format("{}: --change-settings: expected other values of {} only, found others: {}; restore these",
-                            checkpoint.path, config::kChangeableSettings, fmt::join(differences, "; ")));
+                fmt::format("{}: this checkpoint is of another job:\n  {}\nrestore the old values, or choose a new "
+                            "run_directory",
+                            checkpoint.path, line_of(config::differences(progress.job, job.text))));
   }
-  throw Error(ExitCode::configuration,
-              fmt::format("{}: this checkpoint is of another job: {}; restore the old values, or choose a new "
-                          "run_directory",
-                          checkpoint.path, fmt::join(differences, "; ")));
+  auto differences = config::fixed_differences(progress.job, job.text);
+  std::erase_if(differences, [](const std::string& difference) {
+    return difference.starts_with("job.steps: ") || difference.starts_with("job.epochs: ");
+  });
+  if (differences.empty()) return;
+  throw Error(ExitCode::configuration, fmt::format("{}: --change-settings: expected another length and other values of "
+                                                   "{} only, found others:\n  {}\nrestore these",
+                                                   checkpoint.path, config::kChangeableSettings, line_of(differences)));
 }
 
 std::deque<std::string> resume_candidates(const std::string& resume, const RunDirectory& directory) {

@@ -72,8 +72,8 @@ void require_shared(const std::string& directory, Communicator& communicator, st
                                                        const std::function<void(const Checkpoint&)>& require_same_run,
                                                        std::vector<std::string>& notes);
 
-/// Throws Error(configuration) naming the differing keys if the checkpoint belongs to another job; `change_settings`:
-/// to one that differs in what cannot change between two steps.
+/// Throws Error(configuration) of three lines, naming the differing keys, if the checkpoint belongs to another job;
+/// `change_settings`: to one that differs in what cannot change between two steps, other than its length.
 void require_same_job(const Checkpoint& checkpoint, const CanonicalJob& job, bool change_settings = false);
 
 /// Sends rank 0's answer to all ranks.

@@ -70,12 +70,14 @@ Checkpoint one_at(const std::string& path) {
 }
 
 SavedFiles find(const std::string& which, const Job& job) {
-  SavedFiles found{.path = which, .checkpoint = {}, .weights = {}};
+  SavedFiles found{.path = which, .choice = {}, .checkpoint = {}, .weights = {}};
   const std::string directory = job.run_directory + "/checkpoints";
   const bool restored = which == "auto" && job.early_stop && job.early_stop->restore_best;
   if (which == "newest" || (which == "auto" && !restored)) {
+    found.choice = "newest";
     found.checkpoint = newest(directory);
   } else if (which == "best" || restored) {
+    found.choice = "best";
     found.checkpoint = best(directory);
   } else if (fs::is_regular_file(which)) {
     auto weights = read_whole_file(which);
@@ -188,7 +190,7 @@ std::vector<config::PluginPath> plugins_of_saved_job(const std::string& director
 }
 
 SavedFiles read_saved_files(const std::string& which, const Job& job, Communicator& communicator) {
-  SavedFiles files{.path = which, .checkpoint = {}, .weights = {}};
+  SavedFiles files{.path = which, .choice = {}, .checkpoint = {}, .weights = {}};
   comm::work_of_first_rank(communicator, {"checkpoint", 0, job.timeout()}, [&] { files = find(which, job); });
   files.checkpoint = broadcast_checkpoint(std::move(files.checkpoint), communicator, job.timeout());
   if (files.checkpoint) {
@@ -205,6 +207,7 @@ SavedFiles read_saved_files(const std::string& which, const Job& job, Communicat
 
 SavedModel load_saved_model(const SavedFiles& files, const Graph& graph, const Job& job, Communicator& communicator) {
   SavedModel model{.path = files.path,
+                   .choice = files.choice,
                    .step = files.checkpoint ? files.checkpoint->manifest.progress.step : -1,
                    .parameters = {graph, graph.parameters},
                    .states = {graph, graph.states}};

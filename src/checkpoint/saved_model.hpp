@@ -30,6 +30,7 @@ namespace lockstep::checkpoint {
 /// The verified content of what was chosen: a checkpoint, or the bytes of a .safetensors file.
 struct SavedFiles {
   std::string path;
+  std::string choice;  ///< on rank 0: "newest" or "best"; empty: it was given by its path
   std::optional<Checkpoint> checkpoint;
   std::string weights;  ///< if there is no checkpoint
 };
@@ -40,6 +41,7 @@ struct SavedFiles {
 
 struct SavedModel {
   std::string path;       ///< of the checkpoint or the file
+  std::string choice;     ///< as SavedFiles::choice
   std::int64_t step = 0;  ///< -1: a safetensors file, which has none
   exec::TensorBlock parameters, states;
 };

@@ -96,6 +96,10 @@ int predict(PredictArguments& arguments, Communicator& communicator, const JobFi
     throw Error(ExitCode::usage,
                 fmt::format("predict: expected a job on images, text or a table, found {}", info.format));
   }
+  if (arguments.options.print && !arguments.options.json) {
+    const checkpoint::SavedModel& saved = model.saved();
+    fmt::print(stderr, "checkpoint: {}{}\n", saved.path, saved.choice.empty() ? "" : ", the " + saved.choice);
+  }
   return 0;
 }
 

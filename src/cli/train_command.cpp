@@ -114,8 +114,8 @@ void add_train(CLI::App& program, Action& run) {
                    "write a checkpoint after this step and exit with 75, as after a signal")
       ->check(at_least(1));
   command->add_flag("--change-settings", arguments->change_settings,
-                    "go on with the job's learning rate, dropout and other settings that can change between two steps, "
-                    "whatever those of the checkpoint are");
+                    "go on with the job's length, learning rate, dropout and other settings that can change between "
+                    "two steps, whatever those of the checkpoint are");
   command->add_option("--profile", arguments->profile, kProfileHelp);
   command->callback([&run, arguments] { run = [arguments] { return train(*arguments); }; });
 }

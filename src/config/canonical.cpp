@@ -97,15 +97,24 @@ Json counted(const std::string& text) {
   return json.is_object() && json.contains("job") ? what_counts(json) : Json();
 }
 
+/// No longer than a line has room for beside another, and whole characters of UTF-8.
+std::string shortened(std::string text) {
+  constexpr std::size_t kLongest = 48;
+  if (text.size() <= kLongest) return text;
+  std::size_t end = kLongest - 3;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;
+  return text.substr(0, end) + "...";
+}
+
 std::string text_of(const Json& value) {
-  if (value.is_string()) return value.get<std::string>();
+  if (value.is_string()) return shortened(value.get<std::string>());
   const bool is_short =
       std::none_of(value.begin(), value.end(), [](const Json& inner) { return inner.is_structured(); });
   if (value.is_array() && !is_short) return fmt::format("{} {}", value.size(), value.size() == 1 ? "entry" : "entries");
-  if (!value.is_object()) return value.dump();
+  if (!value.is_object()) return shortened(value.dump());
   std::string keys;
   for (const auto& [key, inner] : value.items()) keys += (keys.empty() ? "" : ", ") + key;
-  return "{" + keys + "}";
+  return "{" + shortened(keys) + "}";
 }
 
 /// Collects differences, each told where it begins: of another optimizer or model, not key by key.
@@ -176,8 +185,9 @@ bool can_change_between_steps(std::string_view path) {
     return path.starts_with(key) && (path.size() == key.size() || path[key.size()] == '.' || path[key.size()] == '[');
   };
   if (within("learning_rate") || within("clip_norm") || within("loss") || within("data.augment")) return true;
-  if (within("optimizer"))
-    return std::count(path.begin(), path.end(), '.') > 1;  // its kind decides which states it has
+  if (within("optimizer")) {  // its kind decides which states it has, and when a group is unfrozen, since when
+    return std::count(path.begin(), path.end(), '.') > 1 && !path.ends_with(".freeze_until");
+  }
   return within("model") && (path.ends_with(".dropout") || path.ends_with(".dropout.rate"));
 }
 

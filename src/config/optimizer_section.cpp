@@ -43,6 +43,9 @@ Is<ParameterGroup> group_section() {
       .field("rate", &ParameterGroup::rate, number().above(0), "factor of the learning rate")
       .field("weight_decay", &ParameterGroup::weight_decay, optional_of<double>(number().at_least(0)),
              "instead of the optimizer's, for norms and biases too")
+      .field("freeze_until", &ParameterGroup::freeze_until, span(true),
+             "until then they keep their values; the optimizer's count of updates, and its states, begin there")
+      .written_if([](const ParameterGroup& group) { return group.freeze_until.amount > 0; })
       .placed(&ParameterGroup::place);
 }
 
@@ -104,7 +107,7 @@ Is<OptimizerOptions> optimizer_section(const Catalogue& catalogue) {
   add_options(section, catalogue.optimizers, &OptimizerOptions::kind, &OptimizerOptions::attributes);
   section
       .field("groups", &OptimizerOptions::groups, list_of(group_section(), {.least = 0}),
-             "parameters that are updated with another rate or weight decay")
+             "parameters that are updated with another rate or weight decay, or from a later step on")
       .written_if([](const OptimizerOptions& options) { return !options.groups.empty(); })
       .field("average", &OptimizerOptions::average, optional_of(average_section()),
              "a second set of weights, the average of those that training goes through (EMA, SWA)")

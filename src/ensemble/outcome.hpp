@@ -11,6 +11,7 @@
 #include "lockstep/data_set.hpp"
 #include "lockstep/job.hpp"
 #include "lockstep/trainer.hpp"
+#include "train/loaded_model.hpp"
 
 namespace lockstep::ensemble {
 
@@ -22,7 +23,7 @@ struct SetTargets {
 
 /// Class numbers are read without decoding images.
 [[nodiscard]] SetTargets targets_of(const DataSet& set, const Job& job);
-/// `data`: what the model with this job knows of its own, on whose scale the loss of normalized targets is.
+/// Of a set of this model's job, or one like it.
 [[nodiscard]] Targets as_numbers(const SetTargets& targets, const train::LoadedModel& model);
 
 /// "loss" and the job's metrics of raw predictions [samples, width], each sample once, on this rank's CPU. `data`: of

@@ -70,6 +70,7 @@ const float* CpuUpdater::sum_of(const Use& use) const {
 
 void CpuUpdater::gather(std::size_t index, const Scaling& scaling, float* out) const {
   const Chunk& chunk = chunks_[index];
+  if (is_frozen(chunk.parameter, scaling.update)) return void(std::fill_n(out, chunk.elements, 0.0F));
   bool first = true;
   for (const Use& use : uses_[chunk.parameter]) {
     const float* sum = sum_of(use) + chunk.first;
@@ -141,13 +142,9 @@ bool CpuUpdater::overflowed(std::uint64_t step) {
 
 // A chunk's gradient is computed from its sums wherever it is needed: for the norm, and again for the update.
 UpdateResult CpuUpdater::update(Model& model, double count, const UpdateScalars& scalars) {
-  std::vector<ParameterUpdate> updates;  // by group
-  for (std::size_t group = 0; group < groups_.count(); ++group) {
-    updates.push_back(
-        optimizer_.update(groups_.settings(group), {scalars.learning_rate * groups_.rate(group), scalars.update}));
-  }
+  const auto updates = for_groups(scalars, optimizer_.update);
   const auto step = static_cast<std::uint64_t>(scalars.step);
-  scaling_ = {.divisor = static_cast<float>(count * scalars.loss_scale)};
+  scaling_ = {.divisor = static_cast<float>(count * scalars.loss_scale), .update = scalars.update};
   if (other_parts_) {
     other_parts_->exchange(step, [&](std::size_t slot) {
       return std::span(sum_of({true, slot}), static_cast<std::size_t>(program_.slots[slot].elements));
@@ -171,7 +168,7 @@ UpdateResult CpuUpdater::update(Model& model, double count, const UpdateScalars&
     const std::size_t parameter = chunks_[i].parameter;
     run.trust = trust[parameter];
     run.step = step_of(chunks_[i], steps);
-    updates[groups_.of(parameter)](run);
+    if (!is_frozen(parameter, scalars.update)) updates[groups_.of(parameter)](run);
     if (scalars.average > 0) {
       average(model.optimizer.back().at(parameter).data() + chunks_[i].first, run.parameter.data(),
               static_cast<float>(scalars.average), chunks_[i].elements);
@@ -193,13 +190,10 @@ std::vector<float> CpuUpdater::trust_ratios(const Model& model, const UpdateScal
                                             const std::vector<std::vector<float>>& steps) {
   std::vector<float> trust(uses_.size(), 1.0F);
   if (!optimizer_.trust_ratio) return trust;
-  std::vector<TrustRatio> of_groups;
-  for (std::size_t group = 0; group < groups_.count(); ++group) {
-    of_groups.push_back(
-        optimizer_.trust_ratio(groups_.settings(group), {scalars.learning_rate * groups_.rate(group), scalars.update}));
-  }
+  const auto of_groups = for_groups(scalars, optimizer_.trust_ratio);
   std::vector<double> parameters(chunks_.size()), directions(chunks_.size());
   for_each_own_run(model, [&](std::size_t i, ParameterRun& run) {
+    if (is_frozen(chunks_[i].parameter, scalars.update)) return;
     run.step = step_of(chunks_[i], steps);
     const SquareSums sums = of_groups[groups_.of(chunks_[i].parameter)].measure(run);
     parameters[i] = sums.parameter;
@@ -212,7 +206,7 @@ std::vector<float> CpuUpdater::trust_ratios(const Model& model, const UpdateScal
   for (std::size_t first = 0; first < chunks_.size();) {
     const std::size_t parameter = chunks_[first].parameter, count = chunks_of(parameter);
     const TrustRatio& of = of_groups[groups_.of(parameter)];
-    if (of.of_all || groups_.decays(parameter)) {
+    if (!is_frozen(parameter, scalars.update) && (of.of_all || groups_.decays(parameter))) {
       trust[parameter] = of.ratio(norm_of(std::span(parameters).subspan(first, count)),
                                   norm_of(std::span(directions).subspan(first, count)), elements(shape_of(parameter)));
     }
@@ -226,14 +220,11 @@ std::vector<float> CpuUpdater::trust_ratios(const Model& model, const UpdateScal
 // keep, each rank makes all steps.
 std::vector<std::vector<float>> CpuUpdater::matrix_steps(const Model& model, const UpdateScalars& scalars) {
   if (!optimizer_.matrix_step) return {};
-  std::vector<MatrixStep> of_groups;
-  for (std::size_t group = 0; group < groups_.count(); ++group) {
-    of_groups.push_back(
-        optimizer_.matrix_step(groups_.settings(group), {scalars.learning_rate * groups_.rate(group), scalars.update}));
-  }
+  const auto of_groups = for_groups(scalars, optimizer_.matrix_step);
   std::vector<std::vector<float>> steps(uses_.size());
   for (std::size_t p = 0; p < uses_.size(); ++p) {
-    if (is_matrix(p)) steps[p].resize(static_cast<std::size_t>(graph_.at(graph_.parameters[p]).spec.elements()));
+    if (is_matrix(p) && !is_frozen(p, scalars.update))
+      steps[p].resize(static_cast<std::size_t>(graph_.at(graph_.parameters[p]).spec.elements()));
   }
   std::vector<bool> is_own(uses_.size());
   for (const std::size_t i : own_chunks_) is_own[chunks_[i].parameter] = true;

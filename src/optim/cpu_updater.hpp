@@ -36,6 +36,7 @@ class CpuUpdater final : public Updater {
   struct Scaling {
     float divisor = 1;  ///< the count of samples, times the loss scale
     float clip = 1;
+    std::int64_t update = 0;  ///< the optimizer's count: gradients of groups that are frozen in it are 0
   };
   /// Computes the gradient of a chunk.
   void gather(std::size_t index, const Scaling& scaling, float* out) const;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 #include "graph/weight_order.hpp"
@@ -124,7 +125,7 @@ const float* GpuUpdater::sum_of(const Use& use, std::int64_t element) const {
   return reducer_.sum_at(place.bucket, place.offset + element);
 }
 
-std::vector<UpdatePart> GpuUpdater::update_parts(std::vector<const float*>& uses) const {
+std::vector<UpdatePart> GpuUpdater::update_parts(std::int64_t update, std::vector<const float*>& uses) const {
   const exec::LowPrecisionWeights& copies = parameters_->copies();
   std::vector<UpdatePart> parts(static_cast<std::size_t>(device_gradient_->elements() / kPart));
   for (const GpuTensors::Run& run : device_gradient_->runs()) {
@@ -134,7 +135,6 @@ std::vector<UpdatePart> GpuUpdater::update_parts(std::vector<const float*>& uses
       const std::int64_t offset = parameters_->parameters().offset(p, at);
       part.parameter = parameters_->parameters().data() + offset;
       part.use = std::ssize(uses);
-      part.uses = static_cast<std::int32_t>(uses_[p].size());
       part.decay = groups_.decays(p);
       part.group = is_matrix(p) ? kNoGroup : static_cast<std::int32_t>(groups_.of(p));
       part.tensor = static_cast<std::int32_t>(p);
@@ -142,6 +142,8 @@ std::vector<UpdatePart> GpuUpdater::update_parts(std::vector<const float*>& uses
         part.low_precision = copies.type(p);
         part.copy = reinterpret_cast<std::uint16_t*>(copies.at(p)) + offset - parameters_->parameters().start(p);
       }
+      if (is_frozen(p, update)) return;  // its gradient stays 0, as it was made
+      part.uses = static_cast<std::int32_t>(uses_[p].size());
       for (const Use& use : uses_[p]) uses.push_back(sum_of(use, at));
     });
   }
@@ -211,12 +213,9 @@ void GpuUpdater::make_tables() {
     numbers_.emplace(gpu_, parameters_->stream(), GpuChunkNumbers::Chunks{own_chunks_, chunks_.size(), all_chunks()},
                      [this](std::vector<double>& here, std::uint64_t step) { return gather_numbers(here, step); });
   }
-  std::vector<const float*> uses;
-  const auto parts = update_parts(uses);
+  make_part_tables(std::numeric_limits<std::int64_t>::max());
   const auto states = state_parts();
   const auto chunks = norm_chunks();
-  parts_ = table(std::as_bytes(std::span(parts)));
-  uses_table_ = table(std::as_bytes(std::span(uses)));
   state_parts_ = table(std::as_bytes(std::span(states)));
   if (optimizer_.trust_ratio) make_trust_tables();
   if (is_adafactor()) {
@@ -237,9 +236,18 @@ void GpuUpdater::make_tables() {
   square_levels_ = device::GpuBlock(gpu_, device::row_sums_bytes<double>(static_cast<std::ptrdiff_t>(all_chunks()), 1));
 }
 
+void GpuUpdater::make_part_tables(std::int64_t update) {
+  std::vector<const float*> uses;
+  const auto parts = update_parts(update, uses);
+  parts_ = table(std::as_bytes(std::span(parts)));
+  uses_table_ = table(std::as_bytes(std::span(uses)));
+  frozen_groups_ = groups_.count_frozen(update);
+}
+
 UpdateResult GpuUpdater::update(Model& /*model*/, double count, const UpdateScalars& scalars) {
   gpu_.make_current();
   if (parts_.get() == nullptr) make_tables();
+  if (groups_.count_frozen(scalars.update) != frozen_groups_) make_part_tables(scalars.update);
   const device::Gpu::Stream stream = parameters_->stream();
   const auto step = static_cast<std::uint64_t>(scalars.step);
   gpu_.enter(stream, step, "update");
@@ -338,11 +346,10 @@ void GpuUpdater::launch_formula(GpuStream* stream, UpdateOperands of, const Upda
     of.clip = nullptr;
   }
   if (matrices_) launch_matrices(stream, of, scalars);
-  for (std::size_t group = 0; group < groups_.count(); ++group) {
-    of.group = static_cast<std::int32_t>(group);
-    kernels_->launch_optimizer(stream, device_gradient_->elements(), of, optimizer_.name, groups_.settings(group),
-                               step_of(group, scalars));
-  }
+  for_each_group(scalars, [&](std::int32_t group, const Attributes& settings, const UpdateStep& step) {
+    of.group = group;
+    kernels_->launch_optimizer(stream, device_gradient_->elements(), of, optimizer_.name, settings, step);
+  });
 }
 
 UpdateResult GpuUpdater::read_verdict() {

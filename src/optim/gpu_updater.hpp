@@ -72,8 +72,10 @@ class GpuUpdater final : public Updater {
  private:
   /// Makes the tables that kernels read; called when the reducer knows where its sums are.
   void make_tables();
+  /// Those of the gradients' parts; of groups that are frozen in this update of the optimizer, without their sums.
+  void make_part_tables(std::int64_t update);
   [[nodiscard]] device::GpuBlock table(std::span<const std::byte> bytes);
-  [[nodiscard]] std::vector<UpdatePart> update_parts(std::vector<const float*>& uses) const;
+  [[nodiscard]] std::vector<UpdatePart> update_parts(std::int64_t update, std::vector<const float*>& uses) const;
   [[nodiscard]] std::vector<StatePart> state_parts() const;
   [[nodiscard]] std::vector<NormChunk> norm_chunks() const;
   /// `number`: of the chunk.
@@ -118,9 +120,14 @@ class GpuUpdater final : public Updater {
   /// Updates everything.
   void launch_adafactor(GpuStream* stream, UpdateOperands of, const UpdateScalars& scalars);
   /// Updates all matrices.
-  void launch_matrices(GpuStream* stream, UpdateOperands of, const UpdateScalars& scalars);
-  [[nodiscard]] UpdateStep step_of(std::size_t group, const UpdateScalars& scalars) const {
-    return {scalars.learning_rate * groups_.rate(group), scalars.update};
+  void launch_matrices(GpuStream* stream, const UpdateOperands& of, const UpdateScalars& scalars);
+  /// launch(number, settings, step), for each group that is not frozen.
+  template <class Launch>
+  void for_each_group(const UpdateScalars& scalars, const Launch& launch) const {
+    for (std::size_t group = 0; group < groups_.count(); ++group) {
+      if (groups_.is_frozen(group, scalars.update)) continue;
+      launch(static_cast<std::int32_t>(group), groups_.settings(group), step_of(group, scalars));
+    }
   }
   [[nodiscard]] UpdateResult read_verdict();
 
@@ -139,6 +146,7 @@ class GpuUpdater final : public Updater {
   std::optional<TrustBlocks> trust_;
   std::optional<MatrixBlocks> matrices_;
   std::optional<AdafactorBlocks> adafactor_;
+  std::size_t frozen_groups_ = 0;  // in parts_
   device::Gpu::Event done_;
 };
 

@@ -126,15 +126,14 @@ void GpuUpdater::launch_adafactor(GpuStream* stream, UpdateOperands of, const Up
   AdafactorBlocks& blocks = *adafactor_;
   const auto chunk_count = std::ssize(own_chunks_);
   const auto* const chunks = blocks.chunks.as<AdafactorChunk>();
-  const auto for_each_group = [&](const auto& launch) {
-    for (std::size_t group = 0; group < groups_.count(); ++group) {
-      of.group = static_cast<std::int32_t>(group);
-      launch(AdafactorOperands{of, Adafactor(groups_.settings(group), step_of(group, scalars), true),
-                               blocks.matrices.as<AdafactorMatrix>()});
-    }
+  const auto launch_groups = [&](const auto& launch) {
+    for_each_group(scalars, [&](std::int32_t group, const Attributes& settings, const UpdateStep& step) {
+      of.group = group;
+      launch(AdafactorOperands{of, Adafactor(settings, step, true), blocks.matrices.as<AdafactorMatrix>()});
+    });
   };
   if (blocks.has_copies) {
-    for_each_group([&](const AdafactorOperands& operands) {
+    launch_groups([&](const AdafactorOperands& operands) {
       kernels_->launch(stream, chunk_count, CopyGradientFunctor{operands, chunks});
     });
   }
@@ -143,7 +142,7 @@ void GpuUpdater::launch_adafactor(GpuStream* stream, UpdateOperands of, const Up
     gpu_.record(done_, parameters_->stream());
     reducer_.wait_for(done_, "all-gather of gradients", "gradients of matrices");
   }
-  for_each_group([&](const AdafactorOperands& operands) {
+  launch_groups([&](const AdafactorOperands& operands) {
     kernels_->launch(stream, blocks.tile_count, TileSquaresFunctor{operands, blocks.tiles.as<AdafactorTile>()});
     kernels_->launch(stream, blocks.strip_count, MatrixMomentsFunctor{operands, blocks.strips.as<MomentStrip>()});
     kernels_->launch(stream, blocks.matrix_count, RowMeanFunctor{operands});
@@ -154,11 +153,11 @@ void GpuUpdater::launch_adafactor(GpuStream* stream, UpdateOperands of, const Up
   });
   TrustOperands ratios = gathered_squares(static_cast<std::uint64_t>(scalars.step));
   of.trust = ratios.trust;
-  for_each_group([&](const AdafactorOperands& operands) {
+  launch_groups([&](const AdafactorOperands& operands) {
     ratios.group = of.group;
     kernels_->launch_trust(stream, static_cast<std::int64_t>(trust_->tensor_count), ratios, operands.formula);
   });
-  for_each_group([&](const AdafactorOperands& operands) {
+  launch_groups([&](const AdafactorOperands& operands) {
     kernels_->launch(stream, chunk_count, AdafactorUpdateFunctor{operands, chunks});
   });
 }

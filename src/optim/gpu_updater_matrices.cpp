@@ -61,15 +61,11 @@ void GpuUpdater::make_matrix_tables(const std::vector<NormChunk>& chunks) {
   blocks.chunk_count = std::ssize(own);
 }
 
-void GpuUpdater::launch_matrices(GpuStream* stream, UpdateOperands of, const UpdateScalars& scalars) {
+void GpuUpdater::launch_matrices(GpuStream* stream, const UpdateOperands& of, const UpdateScalars& scalars) {
   MatrixBlocks& blocks = *matrices_;
-  const auto for_each_group = [&](const auto& launch) {
-    for (std::size_t group = 0; group < groups_.count(); ++group) {
-      of.group = static_cast<std::int32_t>(group);
-      launch(MatrixOperands{of, blocks.chunks.as<MatrixChunk>()}, groups_.settings(group), step_of(group, scalars));
-    }
-  };
-  for_each_group([&](const MatrixOperands& operands, const Attributes& settings, const UpdateStep& step) {
+  MatrixOperands operands{of, blocks.chunks.as<MatrixChunk>()};
+  for_each_group(scalars, [&](std::int32_t group, const Attributes& settings, const UpdateStep& step) {
+    operands.update.group = group;
     kernels_->launch_directions(stream, blocks.chunk_count, operands, optimizer_.name, settings, step);
   });
   if (!blocks.owned.empty()) {
@@ -78,9 +74,11 @@ void GpuUpdater::launch_matrices(GpuStream* stream, UpdateOperands of, const Upd
     reducer_.wait_for(done_, "all-gather of directions", "directions of matrices");
   }
   for (const auto& [parameter, matrix] : blocks.own) {
+    if (is_frozen(parameter, scalars.update)) continue;
     kernels_->launch_transform(stream, matrix, optimizer_.name, groups_.settings(groups_.of(parameter)));
   }
-  for_each_group([&](const MatrixOperands& operands, const Attributes& settings, const UpdateStep& step) {
+  for_each_group(scalars, [&](std::int32_t group, const Attributes& settings, const UpdateStep& step) {
+    operands.update.group = group;
     kernels_->launch_matrix_steps(stream, blocks.chunk_count, operands, optimizer_.name, settings, step);
   });
 }

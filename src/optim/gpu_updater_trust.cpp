@@ -78,18 +78,18 @@ void GpuUpdater::launch_trust(GpuStream* stream, UpdateOperands of, const Update
   TrustBlocks& trust = *trust_;
   auto *const parameters = trust.parameter_squares.as<double>(), *const directions =
                                                                      trust.direction_squares.as<double>();
-  for (std::size_t group = 0; group < groups_.count(); ++group) {
-    of.group = static_cast<std::int32_t>(group);
+  for_each_group(scalars, [&](std::int32_t group, const Attributes& settings, const UpdateStep& of_group) {
+    of.group = group;
     kernels_->launch_measure(stream, std::ssize(own_chunks_),
                              {of, trust.chunks.as<MeasuredChunk>(), trust.lanes.as<double>(), parameters, directions},
-                             optimizer_.name, groups_.settings(group), step_of(group, scalars));
-  }
+                             optimizer_.name, settings, of_group);
+  });
   TrustOperands operands = gathered_squares(static_cast<std::uint64_t>(scalars.step));
-  for (std::size_t group = 0; group < groups_.count(); ++group) {
-    operands.group = static_cast<std::int32_t>(group);
-    kernels_->launch_trust(stream, static_cast<std::int64_t>(trust.tensor_count), operands, optimizer_.name,
-                           groups_.settings(group), step_of(group, scalars));
-  }
+  for_each_group(scalars, [&](std::int32_t group, const Attributes& settings, const UpdateStep& of_group) {
+    operands.group = group;
+    kernels_->launch_trust(stream, static_cast<std::int64_t>(trust.tensor_count), operands, optimizer_.name, settings,
+                           of_group);
+  });
 }
 
 }  // namespace lockstep::optim

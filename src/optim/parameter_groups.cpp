@@ -10,12 +10,15 @@
 
 namespace lockstep::optim {
 
-ParameterGroups::ParameterGroups(const OptimizerOptions& options, const Attributes& settings, const Graph& graph) {
+ParameterGroups::ParameterGroups(const OptimizerOptions& options, const Attributes& settings, const Graph& graph,
+                                 std::int64_t steps_per_epoch) {
   settings_.push_back(settings);
   rates_.push_back(1);
+  unfrozen_.push_back(0);
   for (const ParameterGroup& group : options.groups) {
     Attributes& own = settings_.emplace_back(settings);
     rates_.push_back(group.rate);
+    unfrozen_.push_back(group.freeze_until.steps(steps_per_epoch));
     if (!group.weight_decay) continue;
     if (!settings.has("weight_decay")) {
       fail_at(group.place,
@@ -32,6 +35,11 @@ ParameterGroups::ParameterGroups(const OptimizerOptions& options, const Attribut
     groups_.push_back(in_group ? static_cast<std::size_t>(found - options.groups.begin()) + 1 : 0);
     decays_.push_back(decay_all || value.decay || (in_group && found->weight_decay.has_value()));
   }
+}
+
+std::size_t ParameterGroups::count_frozen(std::int64_t update) const {
+  return static_cast<std::size_t>(
+      std::count_if(unfrozen_.begin(), unfrozen_.end(), [&](std::int64_t first) { return update < first; }));
 }
 
 void require_matches(const OptimizerOptions& options, const Graph& graph) {

@@ -1,8 +1,12 @@
-// Which parameters an optimizer updates with another rate or weight decay (OptimizerOptions::groups). Group 0 has all
-// that are in no group of the job.
+// Which parameters an optimizer updates with another rate or weight decay, or from a later update on
+// (OptimizerOptions::groups). Group 0 has all that are in no group of the job.
+//
+// A group is frozen for a number of updates, not of steps: where fp16 skips one, the group waits for another. So its
+// own count of updates, which bias corrections depend on, follows from the optimizer's, also after a restart.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -16,7 +20,8 @@ class ParameterGroups {
  public:
   /// `settings`: the optimizer's, complete. Throws Error(configuration) if a group has a weight decay and the optimizer
   /// has none.
-  ParameterGroups(const OptimizerOptions& options, const Attributes& settings, const Graph& graph);
+  ParameterGroups(const OptimizerOptions& options, const Attributes& settings, const Graph& graph,
+                  std::int64_t steps_per_epoch);
 
   [[nodiscard]] std::size_t count() const { return settings_.size(); }
   [[nodiscard]] std::size_t of(std::size_t parameter) const { return groups_[parameter]; }
@@ -24,10 +29,20 @@ class ParameterGroups {
   [[nodiscard]] const Attributes& settings(std::size_t group) const { return settings_[group]; }
   [[nodiscard]] double rate(std::size_t group) const { return rates_[group]; }
 
+  // `update`: the optimizer's count, from 0.
+  [[nodiscard]] bool is_frozen(std::size_t group, std::int64_t update) const { return update < unfrozen_[group]; }
+  /// How many groups are frozen; it only falls.
+  [[nodiscard]] std::size_t count_frozen(std::int64_t update) const;
+  /// The count of a group that is not frozen: from 0 on.
+  [[nodiscard]] std::int64_t own_update(std::size_t group, std::int64_t update) const {
+    return update - unfrozen_[group];
+  }
+
  private:
   std::vector<Attributes> settings_;  // by group
   std::vector<double> rates_;
-  std::vector<std::size_t> groups_;  // by parameter
+  std::vector<std::int64_t> unfrozen_;  // the first update that changes them
+  std::vector<std::size_t> groups_;     // by parameter
   std::vector<bool> decays_;
 };
 

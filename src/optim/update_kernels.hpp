@@ -28,8 +28,8 @@ inline constexpr std::int32_t kNoGroup = -1;
 struct UpdatePart {
   float* parameter = nullptr;  ///< address of its first element
   std::int64_t use = 0;        ///< index of its first one in the list of uses
-  std::int32_t uses = 0;       ///< 0: frozen
-  std::int32_t elements = 0;   ///< of its kPart floats; the rest is padding
+  std::int32_t uses = 0;       ///< 0: frozen, perhaps for a while
+  std::int32_t elements = 0;   ///< of its kPart floats; the rest is padding, or frozen for good
   bool decay = false;
   std::int32_t group = 0;            ///< see ParameterGroups; kNoGroup: it is not updated element by element
   std::int32_t tensor = 0;           ///< its parameter's number
@@ -267,7 +267,7 @@ struct AverageFunctor {
     if (is_set(overflow)) return;
     const UpdatePart& part = parts[i / exec::GpuTensors::kPart];
     const std::int64_t at = i % exec::GpuTensors::kPart;
-    if (at < part.elements && part.uses > 0) average[i] = averaged(average[i], part.parameter[at], weight);
+    if (at < part.elements) average[i] = averaged(average[i], part.parameter[at], weight);
   }
 };
 
@@ -278,7 +278,7 @@ struct SwapFunctor {
   LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const {
     const UpdatePart& part = parts[i / exec::GpuTensors::kPart];
     const std::int64_t at = i % exec::GpuTensors::kPart;
-    if (at >= part.elements || part.uses == 0) return;
+    if (at >= part.elements) return;
     const float parameter = part.parameter[at];
     part.parameter[at] = average[i];
     average[i] = parameter;

@@ -40,7 +40,7 @@ Updater::Updater(const UpdaterSetup& setup)
       program_(setup.program),
       buckets_(setup.buckets),
       optimizer_(setup.optimizers.at(setup.options.kind)),
-      groups_(setup.options, settings_of(optimizer_, setup.options), setup.graph),
+      groups_(setup.options, settings_of(optimizer_, setup.options), setup.graph, setup.steps_per_epoch),
       states_(states_of(setup.options, setup.optimizers)),
       clip_norm_(setup.clip_norm),
       shards_(setup.shards),

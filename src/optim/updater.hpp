@@ -57,6 +57,7 @@ struct UpdaterSetup {
   const PlacedParts* parts = nullptr;   ///< if the model is cut and this rank has a part of it; need not outlive the
                                         ///< updater
   const ModelSlices* slices = nullptr;  ///< null: every rank keeps and updates its whole model, or part of the model
+  std::int64_t steps_per_epoch = 1;     ///< for lengths of the options in epochs
 };
 
 /// The result of an update.
@@ -111,7 +112,8 @@ class Updater {
   /// Where kernels read the model; only after begin().
   [[nodiscard]] virtual exec::ModelValues values(const Model& model) const { return {model.parameters, model.states}; }
   /// The gradient that the last update used: by parameter, after clipping. It is not set for frozen parameters, and
-  /// where another rank has updated. Call before the reducer's next step.
+  /// where another rank has updated, and 0 for groups that were frozen in that update. Call before the reducer's next
+  /// step.
   [[nodiscard]] virtual const exec::TensorBlock& gradient() = 0;
 
  protected:
@@ -141,6 +143,24 @@ class Updater {
   [[nodiscard]] std::pair<std::int64_t, std::int64_t> matrix_sizes(std::size_t parameter) const {
     const TensorSpec& spec = graph_.at(graph_.parameters[parameter]).spec;
     return {spec.shape.front(), spec.elements() / spec.shape.front()};
+  }
+  /// Whether its group is, in the optimizer's update of this number.
+  [[nodiscard]] bool is_frozen(std::size_t parameter, std::int64_t update) const {
+    return groups_.is_frozen(groups_.of(parameter), update);
+  }
+  /// Of a group that is not frozen.
+  [[nodiscard]] UpdateStep step_of(std::size_t group, const UpdateScalars& scalars) const {
+    return {scalars.learning_rate * groups_.rate(group), groups_.own_update(group, scalars.update)};
+  }
+  /// By group, make(settings, step); what is there of frozen groups is not to be used.
+  template <class Make>
+  [[nodiscard]] auto for_groups(const UpdateScalars& scalars, const Make& make) const {
+    std::vector<decltype(make(groups_.settings(0), step_of(0, scalars)))> all(groups_.count());
+    for (std::size_t group = 0; group < groups_.count(); ++group) {
+      if (!groups_.is_frozen(group, scalars.update))
+        all[group] = make(groups_.settings(group), step_of(group, scalars));
+    }
+    return all;
   }
   /// Of all matrices.
   [[nodiscard]] std::int64_t matrix_elements() const;

@@ -170,12 +170,14 @@ double measure_update(const Graph& graph, const Program& program, const JobFile&
   const std::int64_t elements = trained_elements(graph);
   if (elements == 0) return 0;
   const comm::GradientBuckets buckets = exec::gradient_buckets(program, job.bucket_bytes, job.shards);
+  OptimizerOptions unfrozen = job.optimizer;
+  for (ParameterGroup& group : unfrozen.groups) group.freeze_until = {};
   std::vector<double> seconds(static_cast<std::size_t>(threads));
   on_threads(threads, [&](int thread) {
     const ZeroSums sums(buckets);
     exec::WorkerPool pool(1);
     const optim::UpdaterSetup setup{
-        graph, program, buckets, optimizers, job.optimizer, job.clip_norm, static_cast<int>(job.shards)};
+        graph, program, buckets, optimizers, unfrozen, job.clip_norm, static_cast<int>(job.shards)};
     optim::CpuUpdater updater(setup, sums, pool);
     optim::Model model = updater.make_model(job.seed);
     std::vector<double> rounds;

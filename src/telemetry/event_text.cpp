@@ -57,6 +57,7 @@ std::string text_of(const events::Start& start, const Palette& palette, std::int
                            counted(start.threads, "thread"), counted(start.shards, "shard")));
   row("", start.shards_chosen.value_or(""));
   row("device", start.device);
+  row("run", start.run_directory.value_or(""));
   row("exact", start.exactness == "bitwise" ? "" : start.exactness);
   row("also", start.index ? "index " + *start.index : "");
   return text;

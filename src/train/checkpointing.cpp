@@ -103,11 +103,11 @@ checkpoint::Progress Checkpointing::going_on(checkpoint::Progress saved, const c
                             "a new run_directory",
                             path));
   }
-  const bool changed =
-      saved.job_digest != now.job_digest && !config::length_if_else_equal(saved.job, now.job).has_value();
-  if (changed) {
+  if (saved.job_digest != now.job_digest) {
     saved.earlier_settings.push_back({saved.step, saved.job});
-    saved.fingerprint = without_first_shard(saved.fingerprint);  // whose loss had other settings
+    if (!config::length_if_else_equal(saved.job, now.job)) {
+      saved.fingerprint = without_first_shard(saved.fingerprint);  // whose loss had other settings
+    }
   }
   const auto other_bits = [&](const std::string& difference, const char* remedy) {
     if (run_.job.exact == Exactness::required) {

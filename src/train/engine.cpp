@@ -56,7 +56,8 @@ void Engine::make_model() {
                                   static_cast<int>(job.shards),
                                   job.precision == Precision::fp16,
                                   run.parts.is_cut() ? &placed : nullptr,
-                                  slices.get()};
+                                  slices.get(),
+                                  run.steps_per_epoch};
   const comm::ReducerOptions options{.exact = job.exact != Exactness::never,
                                      .timeout = run.context.timeout(),
                                      .scalars_per_shard = exec::scalars_per_shard(run.graph),

@@ -19,13 +19,14 @@ void require_same_run(const RunContext& run, std::int64_t steps, std::int64_t st
   const checkpoint::Progress& progress = checkpoint.manifest.progress;
   if (progress.job_digest == run.canonical.digest) return;
   const auto saved = config::length_if_else_equal(progress.job, run.canonical.text);
-  if (!saved) return checkpoint::require_same_job(checkpoint, run.canonical, run.options.change_settings);
+  if (!saved) checkpoint::require_same_job(checkpoint, run.canonical, run.options.change_settings);
   if (progress.step > steps) {
     throw Error(ExitCode::configuration,
                 fmt::format("{}: the run has done {} steps, more than the {} that the job now has; restore its length, "
                             "or choose a new run_directory",
                             checkpoint.path, progress.step, steps));
   }
+  if (run.options.change_settings) return;
   const auto rates_of = [&](std::int64_t of_steps) {
     return optim::LearningRate(run.job.learning_rate, run.registries.schedules, run.job.batch_size, of_steps,
                                steps_per_epoch);
@@ -37,8 +38,8 @@ void require_same_run(const RunContext& run, std::int64_t steps, std::int64_t st
     throw Error(
         ExitCode::configuration,
         fmt::format("{}: this run began with {} steps, and with {} the schedule '{}' has other learning rates for "
-                    "what it has done (step {}: {:.6g}, now {:.6g}); restore its length, or begin a new run with "
-                    "its weights (lockstep checkpoint export, then initialize)",
+                    "what it has done (step {}: {:.6g}, now {:.6g}); restore its length, or name a schedule for "
+                    "what is left and add --change-settings (learning_rate.schedule=constant)",
                     checkpoint.path, saved_steps, steps, run.job.learning_rate.schedule.kind, step + 1, then.at(step),
                     now.at(step)));
   }

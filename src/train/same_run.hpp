@@ -15,8 +15,8 @@ namespace lockstep::train {
 /// Throws Error(configuration) that names the differences if the checkpoint's job computes other bits than `run`, whose
 /// length is `steps`. A job of another length computes the same up to the checkpoint if the schedule has the same
 /// learning rate for each step until then: always where the rate does not depend on the length, as with `constant`,
-/// and before the decay begins with `wsd`. With TrainerOptions::change_settings, settings may differ that can change
-/// between two steps.
+/// and before the decay begins with `wsd`. With TrainerOptions::change_settings, the length and settings may differ
+/// that can change between two steps, whatever the rates were.
 void require_same_run(const RunContext& run, std::int64_t steps, std::int64_t steps_per_epoch,
                       const checkpoint::Checkpoint& checkpoint);
 

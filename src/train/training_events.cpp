@@ -53,6 +53,17 @@ std::optional<std::string> metrics_to_raise(const Graph& graph) {
   return graph.metrics.empty() ? std::nullopt : std::optional(names);
 }
 
+/// For each group of parameters that the run ends before it is unfrozen.
+std::vector<std::string> frozen_to_the_end(const Run& run) {
+  std::vector<std::string> messages;
+  for (const ParameterGroup& group : run.job.optimizer.groups) {
+    if (group.freeze_until.amount == 0 || group.freeze_until.steps(run.steps_per_epoch) < run.steps) continue;
+    messages.push_back(fmt::format("{}: freeze_until: {}: the run ends by then, so the group is never trained",
+                                   group.place.text(), to_string(group.freeze_until)));
+  }
+  return messages;
+}
+
 /// "20 tensors of weights.safetensors, in PyTorch's order; 2 as usual; 18 frozen"
 std::string initialized_text(const checkpoint::Initialized& initialized, const Graph& graph, const std::string& file) {
   std::string text = fmt::format("{} of {}", telemetry::counted(initialized.from_file, "tensor"), file);
@@ -118,12 +129,14 @@ void Training::emit_start() const {
   if (auto weights = run_.data.weights_text(); !weights.empty()) event.weights = std::move(weights);
   if (!progress_.plugins.empty()) event.plugins = progress_.plugins;
   event.higher_is_better = metrics_to_raise(run_.graph);
+  if (!run_.job.checkpoint.never) event.run_directory = run_.job.run_directory;
   if (!run_.data.indexes.empty()) event.index = run_.data.was_cached() ? "cached" : "made";
   run_.context.emit(event);
   for (const events::Part& part : run_.parts.events()) run_.context.emit(part);
   run_.backend->emit_devices(run_.context);
   for (const auto& message : run_.data.warnings()) run_.context.warn(message);
   for (const auto& message : job_warnings(run_.graph, run_.data)) run_.context.warn(message);
+  for (const auto& message : frozen_to_the_end(run_)) run_.context.warn(message);
 }
 
 std::map<std::string, double> Training::metrics_of(const exec::StepSums& sums) const {

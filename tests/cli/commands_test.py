@@ -136,7 +136,8 @@ class Trained(unittest.TestCase):
 
     def test_another_job_in_the_same_directory(self):
         error = run("train", *self.job, "seed=2", code=78).stderr
-        self.assertIn("another job", error)
+        self.assertRegex(error, r"^lockstep: .*/run/checkpoints/step-\d+: this checkpoint is of another job:\n"
+                         r"  job\.seed: 1, now 2\nrestore the old values, or choose a new run_directory\n$")
 
     def test_checkpoints_are_listed_verified_compared_and_exported(self):
         directory = f"{self.folder.name}/run"

@@ -200,6 +200,33 @@ class Scores(Predict):
                        "binary_cross_entropy", "table.csv")
 
 
+class Chosen(Predict):
+    """The best checkpoint is not the newest one."""
+
+    def predict(self, *words, log="csv"):
+        done = subprocess.run([PROGRAM, "predict", "run", "a.png", "--log", log, *words], cwd=self.folder,
+                              capture_output=True, text=True, check=True)
+        return done.stdout, done.stderr
+
+    def test_it_says_which_checkpoint_it_takes(self):
+        job = DIGITS.replace("{digits: 200}", "{digits: 200}, validation: {fraction: 0.2}").replace("20\n", "16\n")
+        self.train("job", job + "  optimizer: adam\n  learning_rate: 0.3\n  evaluate: {every: 1 step}\n"
+                   "  early_stop: {metric: loss, patience: 9}\n  checkpoint: {best: loss, keep: 1}\n")
+        (self.folder / "a.png").write_bytes(png(28, 28, 1))
+        best_name = (self.folder / "run/checkpoints/best").read_text().strip()
+        best, said_best = self.predict("--checkpoint", "best")
+        newest, said_newest = self.predict("--checkpoint", "newest")
+        self.assertNotEqual(best_name, "step-00000005")
+        self.assertNotEqual(best, newest)
+        self.assertEqual(said_best, f"checkpoint: run/checkpoints/{best_name}, the best\n")
+        self.assertEqual(said_newest, "checkpoint: run/checkpoints/step-00000005, the newest\n")
+        path = f"run/checkpoints/{best_name}"
+        self.assertEqual(self.predict("--checkpoint", path, log="csv"), (best, f"checkpoint: {path}\n"))
+        self.assertEqual(self.predict(), (newest, said_newest))
+        self.assertEqual(self.predict("early_stop.restore_best=true", "--ranks", "2"), (best, said_best))
+        self.assertEqual(self.predict(log="json")[1], "")
+
+
 NUMBERS = """
 job:
   model: {layers: [flatten, {linear: 2}]}

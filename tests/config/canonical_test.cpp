@@ -105,6 +105,7 @@ TEST(Digest, SeesWhatChangesTheResult) {
                             "optimizer.sgd.momentum=0.5",
                             "optimizer=adam",
                             "optimizer={sgd: {}, groups: [{match: stem.*, rate: 2}]}",
+                            "optimizer={sgd: {}, groups: [{match: stem.*, freeze_until: 2 epochs}]}",
                             "learning_rate=0.1",
                             "clip_norm=1",
                             "exact=never",
@@ -151,6 +152,22 @@ TEST(Differences, NameThePaths) {
                    "job.early_stop: absent, now {metric, patience}", "job.clip_norm: never, now 1.0"}));
 }
 
+// A group that is never frozen is written as before there were others, so that its runs go on.
+TEST(Digest, OfAGroupThatIsNotFrozenIsTheEarlierOne) {
+  const auto of = [](const std::string& group) {
+    return canonical_with({"optimizer={sgd: {}, groups: [" + group + "]}"});
+  };
+  const CanonicalJob plain = of("{match: stem.*, rate: 2}");
+  EXPECT_EQ(plain.text.find("freeze_until"), std::string::npos);
+  EXPECT_EQ(of("{match: stem.*, rate: 2, freeze_until: 0 steps}").digest, plain.digest);
+}
+
+TEST(Differences, LongValuesAreCut) {
+  const std::string long_name(200, 'x');
+  EXPECT_EQ(differences(canonical_with({"loss.target=kind"}).text, canonical_with({"loss.target=" + long_name}).text),
+            std::vector<std::string>{"job.loss.target: kind, now " + std::string(45, 'x') + "..."});
+}
+
 TEST(Differences, OfAnotherKindAreOne) {
   const auto from = [](const std::vector<std::string>& second) {
     return differences(canonical_with({}).text, canonical_with(second).text);
@@ -169,7 +186,7 @@ TEST(Differences, SomeCanChangeBetweenSteps) {
   }
   for (const auto* path : {"batch_size", "seed", "steps", "optimizer", "optimizer.groups", "model.mlp.widths",
                            "model.layers[0].conv.filters", "data.train.images", "data.augmentation", "lossy",
-                           "precision", "metrics.dropout"}) {
+                           "precision", "metrics.dropout", "optimizer.groups[0].freeze_until"}) {
     EXPECT_FALSE(can_change_between_steps(path)) << path;
   }
   EXPECT_EQ(fixed_differences(canonical_with({}).text,

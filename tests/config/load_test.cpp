@@ -155,9 +155,11 @@ TEST(Load, Learning) {
   EXPECT_EQ(job.clip_norm, 1);
   EXPECT_EQ(read("epochs: 1\n  learning_rate: 0.3").learning_rate.peak, 0.3);
   EXPECT_EQ(read("epochs: 1\n  optimizer: adam").optimizer.attributes.number("weight_decay"), 0);
-  const auto groups =
-      read("epochs: 1\n  optimizer: {adam: {}, groups: [{match: head.*, rate: 10}, {match: [a, b], weight_decay: 0}]}")
-          .optimizer.groups;
+  const auto groups = read(
+                          "epochs: 1\n  optimizer: {adam: {}, groups: [{match: head.*, rate: 10}, {match: [a, b], "
+                          "weight_decay: 0, freeze_until: "
+                          "1.5 epochs}]}")
+                          .optimizer.groups;
   ASSERT_EQ(groups.size(), 2U);
   EXPECT_EQ(groups[0].match, std::vector<std::string>{"head.*"});
   EXPECT_EQ(groups[0].rate, 10);
@@ -165,6 +167,8 @@ TEST(Load, Learning) {
   EXPECT_EQ(groups[1].match, (std::vector<std::string>{"a", "b"}));
   EXPECT_EQ(groups[1].rate, 1);
   EXPECT_EQ(groups[1].weight_decay, 0);
+  EXPECT_EQ(groups[0].freeze_until, (Span{0, false}));
+  EXPECT_EQ(groups[1].freeze_until, (Span{1.5, true}));
 }
 
 TEST(Load, Running) {

@@ -80,6 +80,40 @@ TEST(GpuUpdater, UpdatesGroupsOfParametersAsTheCpuDoes) {
   }
 }
 
+TEST(GpuUpdater, FreezesGroupsAsTheCpuDoes) {
+  for (const OptimizerOptions& plain :
+       {sgd(0.9, true, 0.1), decaying("adamw"), decaying("nadam"), rmsprop(0.9, true), decaying("lamb"), lars(0.9),
+        muon(true), averaged(decaying("adamw")), averaged(muon(false))}) {
+    OptimizerOptions options = plain;
+    options.groups = {{.match = {"twice.*", "conv1.weight"}, .freeze_until = {2, false}},
+                      {.match = {"linear1.*"}, .rate = 3, .freeze_until = {1, false}}};
+    for (const double clip_norm : {0.0, 0.5}) {
+      FakeBench bench;
+      const auto expected = bench.on_host(options, clip_norm), found = bench.on_fake(options, clip_norm);
+      EXPECT_TRUE(found == expected) << text_of(options) << ", clip_norm " << clip_norm;
+      EXPECT_FALSE(bench.on_host(plain, clip_norm) == expected);
+    }
+    FakeBench narrow(DType::bf16);
+    EXPECT_TRUE(narrow.on_fake(options, 0.5) == narrow.on_host(options, 0.5)) << text_of(options);
+  }
+}
+
+// Infinite gradients of what is frozen are none; what is skipped is no update, so the group waits for another.
+TEST(GpuUpdater, SkipsNothingForFrozenGroupsAndCountsUpdatesForThem) {
+  OptimizerOptions options = decaying("adamw");
+  for (const auto& [until, skipped] : {std::pair{1, 0}, {2, 1}}) {
+    options.groups = {
+        {.match = {skipped == 0 ? "*" : "linear1.*"}, .freeze_until = {static_cast<double>(until), false}}};
+    FakeBench bench;
+    const auto never = bench.on_host(options, 0.5);
+    const SumsScaling scaling{true, 4096, skipped, std::numeric_limits<float>::infinity()};
+    const auto expected = bench.on_host(options, 0.5, scaling), found = bench.on_fake(options, 0.5, scaling);
+    EXPECT_TRUE(found == expected) << until;
+    EXPECT_EQ(expected.updates.size(), static_cast<std::size_t>(kUpdaterSteps + skipped));
+    EXPECT_TRUE(expected.values == never.values) << until;
+  }
+}
+
 // A group of everything is the same as other settings of the optimizer and another rate.
 TEST(ParameterGroups, OfEverythingAreOtherSettings) {
   for (const std::string optimizer : {"sgd", "adamw"}) {
@@ -95,7 +129,7 @@ TEST(ParameterGroups, WeightDecayNeedsAnOptimizerThatHasOne) {
   OptimizerOptions options{"own", {}};
   options.groups = {{.match = {"*"}, .weight_decay = 0.3}};
   try {
-    const ParameterGroups groups(options, {}, {});
+    const ParameterGroups groups(options, {}, {}, 1);
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::configuration);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <span>
 #include <utility>
@@ -99,6 +100,10 @@ struct SumsScaling {
 class UpdaterBench {
  public:
   OptimizerRegistry optimizers;
+  /// Called with the first model, and after each update on the host.
+  std::function<void(const Model& model)> watch_first;
+  std::function<void(const Model& model, const exec::TensorBlock& gradient)> watch;
+  int first_sums = 0;  ///< the number of the sums that the first update gets
 
   explicit UpdaterBench(DType precision = DType::f32, std::int64_t width = 70) : precision_(precision) {
     ops::add_built_in(registry_);
@@ -205,6 +210,7 @@ class UpdaterBench {
   Result run(Updater& updater, comm::GradientReducer& reducer, const SumsScaling& scaling, const Write& write) {
     Model model = updater.make_model(7);
     updater.begin(model);
+    if (watch_first) watch_first(model);
     Result result;
     const auto assignment = comm::place_shards(comm::equal_counts(kUpdaterShards, 1));
     std::int64_t made = 0;
@@ -213,7 +219,7 @@ class UpdaterBench {
       reducer.begin_step(static_cast<std::uint64_t>(step), assignment);
       for (int shard = 0; shard < kUpdaterShards; ++shard) {
         for (int b = 0; b < buckets_.count(); ++b) {
-          write(b, reducer.buffer(shard, b), gradient(static_cast<int>(made), shard, b, scaling, spoiled));
+          write(b, reducer.buffer(shard, b), gradient(first_sums + static_cast<int>(made), shard, b, scaling, spoiled));
           reducer.ready(shard, b);
         }
       }
@@ -228,6 +234,7 @@ class UpdaterBench {
       if (result.updates.back().skipped) continue;
       ++made;
       if (made == 2) take(updater.gradient(), result);
+      if (watch) watch(model, updater.gradient());
     }
     if (updater.has_average()) updater.swap_average(model, 0);
     updater.fetch(model);

@@ -146,6 +146,13 @@ def group_cases():
                    job(NORMED, optimizer=optimizer, steps=6, learning_rate={"peak": 0.01, "schedule": "linear"}),
                    [{"optimizer.groups.0.rate": 3.01}, {"optimizer.groups.0.weight_decay": 0.21},
                     {"optimizer.groups.1.rate": 0.502}])
+    groups = [{"match": ["conv1.*"], "freeze_until": "3 steps"}, {"match": ["batch_norm1.*"], "rate": 2, "freeze_until": "1 step"}]
+    for kind in ("sgd", "adamw", "nadam", "lamb", "muon", "adafactor"):
+        momentum = {"momentum": 0.9} if kind == "sgd" else {}
+        yield Case(f"groups that are frozen for a while, {kind}",
+                   job(NORMED, optimizer={kind: {"weight_decay": 0.1} | momentum, "groups": groups}, steps=6,
+                       clip_norm=0.5, learning_rate={"peak": 0.01, "schedule": "linear"}),
+                   [{"optimizer.groups.0.freeze_until": "4 steps"}, {"optimizer.groups.1.freeze_until": "2 steps"}])
 
 
 def plateau_cases():

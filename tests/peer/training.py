@@ -464,9 +464,12 @@ class Peer:
         decaying = set(trained) if settings["decay_all"] or CONVENTIONS["bias_decays"] else self.net.decaying
         peak = rate_settings(self.job, forms)[0]
         groups, left = [], dict(trained)
+        self.frozen = []  # (parameters, the step that they are frozen until)
+        course = Course(self.per_epoch, self.job["steps"])
         for own in self.own_groups():
             matched = {key: p for key, p in left.items() if any(fnmatch.fnmatchcase(key, m) for m in own["match"])}
             left = {key: p for key, p in left.items() if key not in matched}
+            self.frozen.append((list(matched.values()), course.length(own.get("freeze_until", "0 steps"))))
             for decays in (True, False):
                 decay = own.get("weight_decay", settings["weight_decay"] if decays else 0.0)
                 groups.append({"params": [p for key, p in matched.items() if (key in decaying) == decays],
@@ -479,7 +482,7 @@ class Peer:
         self.mark_matrices()
         self.state_names = states_of(name, settings)
         self.trained, self.optimizer = trained, OPTIMIZERS[name](groups, peak, settings)
-        self.scheduler = scheduler(self.optimizer, self.job, forms, Course(self.per_epoch, self.job["steps"]))
+        self.scheduler = scheduler(self.optimizer, self.job, forms, course)
 
     def mark_matrices(self):
         """The weights of layers between the first and the last."""
@@ -520,7 +523,7 @@ class Peer:
         loss = total / count
         said = {"loss": loss.item(), "learning_rate": self.optimizer.param_groups[0]["lr"]}
         said |= self.metrics(torch.cat(rows), torch.cat(labels), said["loss"])
-        said["gradient_norm"] = self.backward(loss, loss_scale or 1.0)
+        said["gradient_norm"] = self.backward(loss, loss_scale or 1.0, number)
         if skipped:
             self.net.followed = {}
         else:
@@ -531,9 +534,11 @@ class Peer:
             self.scheduler.step()
         return said
 
-    def backward(self, loss, scale):
+    def backward(self, loss, scale, step):
         self.optimizer.zero_grad()
         (loss * (scale * CONVENTIONS["gradient"])).backward()
+        for parameter in (p for parameters, until in self.frozen if step < until for p in parameters):
+            parameter.grad = None  # as if it did not require one yet
         gradients = [p.grad for p in self.trained.values() if p.grad is not None]
         for gradient in gradients:
             gradient.div_(scale)

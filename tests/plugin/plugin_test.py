@@ -156,7 +156,8 @@ class OtherFiles(PluginTest):
         warning = (f"warning: run/checkpoints/step-00000080: it was written with the plugins libpendulum.so {before}, but "
                    f"here they are libpendulum.so {self.digest()}\n")
         self.assertEqual(self.program("eval", "run", "--ranks", "2").stderr, warning)
-        self.assertEqual(self.program("predict", "run", "pendulum.libsvm").stderr, warning)
+        self.assertEqual(self.program("predict", "run", "pendulum.libsvm").stderr,
+                         warning + "checkpoint: run/checkpoints/step-00000080, the newest\n")
         self.assertEqual(self.program("eval", "run", f"plugins={PLUGINS / 'libpendulum.so'}").stderr, "")
 
     def test_ensembles_warn_of_each_member(self):

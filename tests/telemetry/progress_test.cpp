@@ -57,8 +57,10 @@ TEST_F(ProgressTest, StartNamesWhatIsRun) {
   EXPECT_EQ(captured_.take(), expected);
   event.exactness = "exact gradient, not bitwise";
   event.index = "made";
+  event.run_directory = "runs/digits";
   make(false)->event(event);
-  EXPECT_EQ(captured_.take(), expected + "  exact  exact gradient, not bitwise\n  also   index made\n");
+  EXPECT_EQ(captured_.take(),
+            expected + "  run    runs/digits\n  exact  exact gradient, not bitwise\n  also   index made\n");
 }
 
 TEST_F(ProgressTest, AFileGetsTheFirstStepThenALineATenth) {

@@ -75,11 +75,27 @@ class ChangeSettings(unittest.TestCase):
         self.train("run", "--stop-at", "8", code=75)
         self.assertEqual(
             self.train("run", "--change-settings", "learning_rate.peak=0.1", "batch_size=32", "seed=2", code=78),
-            "lockstep: run/checkpoints/step-00000008: --change-settings: expected other values of learning_rate, the "
-            "optimizer's own settings, clip_norm, loss, data.augment and dropout rates only, found others: job.seed: 1, now 2; "
-            "job.batch_size: 16, now 32; restore these\n")
-        self.assertIn("this checkpoint is of another job: job.learning_rate.peak: 0.05, now 0.1; restore",
+            "lockstep: run/checkpoints/step-00000008: --change-settings: expected another length and other values of "
+            "learning_rate, the optimizer's own settings, clip_norm, loss, data.augment and dropout rates only, found others:\n"
+            "  job.seed: 1, now 2; job.batch_size: 16, now 32\nrestore these\n")
+        self.assertIn("this checkpoint is of another job:\n  job.learning_rate.peak: 0.05, now 0.1\nrestore",
                       self.train("run", "learning_rate.peak=0.1", code=78))
+
+    def test_a_new_leg_is_in_the_history(self):
+        leg = ["steps=60", "learning_rate={peak: 0.01, schedule: constant}"]
+        for run, ranks in (("one", 1), ("two", 2)):
+            self.train(run, "--ranks", str(ranks))
+            self.train(run, *leg, "--ranks", str(3 - ranks), "--change-settings")
+        self.assertEqual(self.sha("one"), self.sha("two"))
+        (earlier,) = self.manifest("one", 60)["earlier_settings"]
+        self.assertEqual((earlier["until"], json.loads(earlier["job"])["job"]["steps"]), (40, 40))
+        said = "job.learning_rate.schedule: cosine, now constant"
+        self.assertIn(said, events_of(self.folder / "one", "restart")[-1]["message"])
+        subprocess.run([PROGRAM, "report", "one"], cwd=self.folder, stdout=subprocess.DEVNULL, check=True)
+        self.assertRegex((self.folder / "one/report.html").read_text(encoding="utf-8"),
+                         rf"step 40 +resumed +from one/checkpoints/step-00000040, with .*{said}.*job\.steps: 40, now 60")
+        self.assertIn("the run has done 60 steps, more than the 50 that the job now has",
+                      self.train("one", *leg, "steps=50", "--change-settings", code=78))
 
     def test_an_optimizer_without_momentum_has_none_to_go_on_with(self):
         self.train("run", "optimizer.sgd.momentum=0", "--stop-at", "8", code=75)

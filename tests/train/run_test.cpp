@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <fstream>
 
+#include "checkpoint/checkpoint.hpp"
 #include "lockstep/error.hpp"
 #include "train/small_run.hpp"
 
@@ -220,6 +221,14 @@ TEST(Run, TrainsLonger) {
     EXPECT_EQ(result.parameters_sha256, unbroken.parameters_sha256) << schedule;
     EXPECT_EQ(after.count<events::Step>(), decays ? 12 : 8) << schedule;
     (void)run(longer.path(), {rate, "steps=20"}, after);  // the length that it has now is saved
+    const auto restarts = after.of<events::Restart>();
+    ASSERT_EQ(restarts.size(), 1U) << schedule;
+    EXPECT_EQ(restarts.front().message, "job.steps: 12, now 20") << schedule;
+    const auto history = checkpoint::open_checkpoint(longer.path() + "/checkpoints/step-00000020").manifest.progress;
+    ASSERT_EQ(history.earlier_settings.size(), 1U) << schedule;
+    EXPECT_EQ(history.earlier_settings.front().until, decays ? 8 : 12) << schedule;
+    EXPECT_EQ(config::differences(history.earlier_settings.front().job, history.job),
+              std::vector<std::string>{"job.steps: 12, now 20"});
   }
 }
 
@@ -231,12 +240,48 @@ TEST(Run, DoesNotTrainLongerWithOtherLearningRates) {
   EXPECT_EQ(refusal(folder, {rate, "steps=20"}),
             where +
                 "00000012: this run began with 12 steps, and with 20 the schedule 'cosine' has other learning rates "
-                "for what it has done (step 2: 0.00982963, now 0.00993844); restore its length, or begin a new run "
-                "with its weights (lockstep checkpoint export, then initialize)");
+                "for what it has done (step 2: 0.00982963, now 0.00993844); restore its length, or name a schedule for "
+                "what is left and add --change-settings (learning_rate.schedule=constant)");
   EXPECT_EQ(refusal(folder, {rate, "steps=20", "batch_size=8"}),
             where +
-                "00000012: this checkpoint is of another job: job.batch_size: 16, now 8; job.steps: 12, now 20; "
+                "00000012: this checkpoint is of another job:\n"
+                "  job.batch_size: 16, now 8; job.steps: 12, now 20\n"
                 "restore the old values, or choose a new run_directory");
+}
+
+TEST(Run, RefusesAnotherModelInThreeLines) {
+  const Folder folder;
+  Events events;
+  (void)run(folder.path(), {}, events);
+  const std::string begin = folder.path() + "/checkpoints/step-00000012: this checkpoint is of another job:\n  ",
+                    end = "\nrestore the old values, or choose a new run_directory";
+  EXPECT_EQ(refusal(folder, {"model=lenet"}), begin + "job.model: layers, now lenet" + end);
+  EXPECT_EQ(refusal(folder, {"model={layers: [flatten, {linear: {features: 16}}, relu, {linear: {features: 10}}]}"}),
+            begin + "job.model.layers: 2 entries, now 4 entries" + end);
+}
+
+TEST(Run, GoesOnWithANewLeg) {
+  const std::string cosine = "learning_rate={peak: 0.01, schedule: cosine}",
+                    constant = "learning_rate={peak: 0.002, schedule: constant}";
+  std::vector<std::string> hashes;
+  for (const int stop : {0, 16}) {
+    const Folder folder;
+    Events events, leg;
+    (void)run(folder.path(), {cosine}, events);
+    TrainerOptions options;
+    options.change_settings = true;
+    options.stop_at = stop;
+    TrainResult result = run(folder.path(), {constant, "steps=20"}, leg, options);
+    if (stop > 0) result = run(folder.path(), {constant, "steps=20"}, leg);
+    EXPECT_EQ(result.steps, 20);
+    hashes.push_back(result.parameters_sha256);
+    EXPECT_EQ(leg.of<events::Restart>().front().message,
+              "job.learning_rate.peak: 0.01, now 0.002; job.learning_rate.schedule: cosine, now constant; job.steps: "
+              "12, now 20");
+    for (const auto& step : leg.of<events::Step>()) EXPECT_EQ(step.learning_rate, 0.002);
+    EXPECT_EQ(leg.count<events::Step>(), 8);
+  }
+  EXPECT_EQ(hashes.front(), hashes.back());
 }
 
 TEST(Run, DoesNotGetShorterThanItIs) {
