@@ -3,6 +3,7 @@
 // x * dy over the pixels, from the first to the last.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -29,11 +30,10 @@ struct ChannelFactors {
 inline bool are_channel_factors(std::span<const TensorSpec> inputs) {
   if (inputs.size() != 2 || inputs[0].shape == inputs[1].shape || inputs[0].shape.size() < 3) return false;
   const Shape &x = inputs[0].shape, &factors = inputs[1].shape;
-  if (factors == Shape{x.front(), x.back()}) return true;
-  Shape between(x.size(), 1);
-  between.front() = x.front();
-  between.back() = x.back();
-  return factors == between;
+  if (factors.size() < 2 || factors.front() != x.front() || factors.back() != x.back()) return false;
+  const auto is_one = [](std::int64_t size) { return size == 1; };
+  return factors.size() == 2 ||
+         (factors.size() == x.size() && std::all_of(factors.begin() + 1, factors.end() - 1, is_one));
 }
 
 [[nodiscard]] std::unique_ptr<Kernel> make_channel_factors_cpu(const KernelRequest& request);
