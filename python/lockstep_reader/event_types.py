@@ -26,7 +26,8 @@ class Start(TypedDict):
     arena_bytes: int  # bytes; memory for the activations and gradients of a shard
     seconds: float  # s; time that the set-up took
     version: str  # version of lockstep
-    run_directory: NotRequired[str]  # where checkpoints, events and the rest of the run are, as the job says it; absent with `checkpoint: never`
+    # where checkpoints, events and the rest of the run are, as the job says it; absent with `checkpoint: never`
+    run_directory: NotRequired[str]
     plugins: NotRequired[str]  # the plugins of the job, with the first digits of their files' SHA-256
     higher_is_better: NotRequired[str]  # those of the job's metrics of which more is better, if it has any: "accuracy f1"
     algorithms: NotRequired[str]  # algorithms that libraries chose for kernels, a layer per line

@@ -83,7 +83,7 @@ TEST(GpuUpdater, UpdatesGroupsOfParametersAsTheCpuDoes) {
 TEST(GpuUpdater, FreezesGroupsAsTheCpuDoes) {
   for (const OptimizerOptions& plain :
        {sgd(0.9, true, 0.1), decaying("adamw"), decaying("nadam"), rmsprop(0.9, true), decaying("lamb"), lars(0.9),
-        muon(true), averaged(decaying("adamw")), averaged(muon(false))}) {
+        muon(true), averaged(decaying("adamw")), averaged(muon(false)), adafactor(false)}) {
     OptimizerOptions options = plain;
     options.groups = {{.match = {"twice.*", "conv1.weight"}, .freeze_until = {2, false}},
                       {.match = {"linear1.*"}, .rate = 3, .freeze_until = {1, false}}};

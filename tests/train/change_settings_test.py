@@ -76,8 +76,8 @@ class ChangeSettings(unittest.TestCase):
         self.assertEqual(
             self.train("run", "--change-settings", "learning_rate.peak=0.1", "batch_size=32", "seed=2", code=78),
             "lockstep: run/checkpoints/step-00000008: --change-settings: expected another length and other values of "
-            "learning_rate, the optimizer's own settings, clip_norm, loss, data.augment and dropout rates only, found others:\n"
-            "  job.seed: 1, now 2; job.batch_size: 16, now 32\nrestore these\n")
+            "learning_rate, the optimizer's own settings, clip_norm, loss, data.augment and dropout rates only, found "
+            "others:\n  job.seed: 1, now 2; job.batch_size: 16, now 32\nrestore these\n")
         self.assertIn("this checkpoint is of another job:\n  job.learning_rate.peak: 0.05, now 0.1\nrestore",
                       self.train("run", "learning_rate.peak=0.1", code=78))
 

@@ -14,7 +14,7 @@ namespace lockstep {
 
 namespace {
 
-const std::string kLayers = "model.layers=[flatten, {linear: {features: 12}}, tanh, {linear: {features: 10}}]";
+const std::string kTwoLayers = "model.layers=[flatten, {linear: {features: 12}}, tanh, {linear: {features: 10}}]";
 
 std::vector<float> saved(const std::string& run, int step, const std::string& name) {
   const auto checkpoint = checkpoint::open_checkpoint(run + "/checkpoints/" + checkpoint::checkpoint_name(step));
@@ -40,9 +40,9 @@ TEST(FreezeUntil, AGroupBeginsWithAdamsFirstStep) {
   Events events;
   const std::string every = "checkpoint={every: 1 step, keep: 100}", name = "linear1.weight";
   (void)run(folder.path(),
-            {kLayers, every, frozen_groups("adam", "[{match: linear1.*, rate: 0.5, freeze_until: 1.25 epochs}]")},
+            {kTwoLayers, every, frozen_groups("adam", "[{match: linear1.*, rate: 0.5, freeze_until: 1.25 epochs}]")},
             events);
-  (void)run(frozen.path(), {kLayers, every, "model.freeze=linear1.*", "steps=5"}, events);
+  (void)run(frozen.path(), {kTwoLayers, every, "model.freeze=linear1.*", "steps=5"}, events);
   const std::vector<float> first = saved(frozen.path(), 1, name);
   for (int step = 1; step <= 5; ++step) {
     EXPECT_EQ(saved(folder.path(), step, name), first) << step;
@@ -121,7 +121,7 @@ TEST(FreezeUntil, NorDoesAStop) {
 TEST(FreezeUntil, ARunThatEndsBeforeSaysSo) {
   const Folder folder;
   Events events;
-  (void)run(folder.path(), {kLayers, frozen_groups("adam", "[{match: linear1.*, freeze_until: 12 steps}]")}, events);
+  (void)run(folder.path(), {kTwoLayers, frozen_groups("adam", "[{match: linear1.*, freeze_until: 12 steps}]")}, events);
   const auto warnings = events.of<events::Warning>();
   ASSERT_EQ(warnings.size(), 1U);
   EXPECT_EQ(warnings.front().message,
