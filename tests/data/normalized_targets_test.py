@@ -159,12 +159,16 @@ class NormalizedTargets(unittest.TestCase):
                  self.last(f"runs/{name}", "eval")["metrics"]) for name in ways]
         self.assertEqual(told, told[:1] * len(ways))
         self.assertEqual(told[0][1:], tuple(self.evaluated("runs/two")[key] for key in ("loss", "metrics")))
-        metrics = self.evaluated("runs/two", "--set", "train", "data.validation=null")["metrics"]
         lines = self.run_it("predict", "runs/two", "goods.csv", "--log", "csv").stdout.splitlines()
         said = [list(map(float, line.split(",")[1:])) for line in lines[1:]]
-        print(lines[:3], metrics)
         self.assertLess(self.error(said, 0), 8000)
         self.assertLess(self.error(said, 1), 0.002)
+        in_train, in_validation = (self.evaluated("runs/two", "--set", name)["metrics"] for name in ("train", "validation"))
+        absolute = (48 * in_train["price/mae"] + 12 * in_validation["price/mae"]) / 60
+        self.assertAlmostEqual(absolute / self.error(said, 0), 1, 4)
+        squared = 48 * in_train["weight/rmse"] ** 2 + 12 * in_validation["weight/rmse"] ** 2
+        expected = sum((values[1] - single(row[3])) ** 2 for values, row in zip(said, self.rows))
+        self.assertAlmostEqual(squared / expected, 1, 4)
 
     def test_in_low_precision_units_are_exact(self):
         """What is told of the same weights: a number far from 0 is not rounded on its way."""
