@@ -135,7 +135,7 @@ class NormalizedTargets(unittest.TestCase):
         self.assertAlmostEqual(own["metrics"]["mae"] / (sum(errors) / 2), 1, 4)
 
     def test_towers_in_parts(self):
-        (self.folder / "towers.yaml").write_text(JOB.replace("[{linear: 16}, tanh, {linear: 2}]", """
+        (self.folder / "towers.yaml").write_text(JOB.replace("{layers: [{linear: 16}, tanh, {linear: 2}]}", """
     layers:
       - {linear: {features: 16}, inputs: features}
       - {tanh: {}, name: left}
@@ -159,12 +159,16 @@ class NormalizedTargets(unittest.TestCase):
                  self.last(f"runs/{name}", "eval")["metrics"]) for name in ways]
         self.assertEqual(told, told[:1] * len(ways))
         self.assertEqual(told[0][1:], tuple(self.evaluated("runs/two")[key] for key in ("loss", "metrics")))
-        metrics = self.evaluated("runs/two", "--set", "train", "data.validation=null")["metrics"]
         lines = self.run_it("predict", "runs/two", "goods.csv", "--log", "csv").stdout.splitlines()
         said = [list(map(float, line.split(",")[1:])) for line in lines[1:]]
-        print(lines[:3], metrics)
         self.assertLess(self.error(said, 0), 8000)
         self.assertLess(self.error(said, 1), 0.002)
+        in_train, in_validation = (self.evaluated("runs/two", "--set", name)["metrics"] for name in ("train", "validation"))
+        absolute = (48 * in_train["price/mae"] + 12 * in_validation["price/mae"]) / 60
+        self.assertAlmostEqual(absolute / self.error(said, 0), 1, 4)
+        squared = 48 * in_train["weight/rmse"] ** 2 + 12 * in_validation["weight/rmse"] ** 2
+        expected = sum((values[1] - single(row[3])) ** 2 for values, row in zip(said, self.rows))
+        self.assertAlmostEqual(squared / expected, 1, 4)
 
     def test_in_low_precision_units_are_exact(self):
         """What is told of the same weights: a number far from 0 is not rounded on its way."""
@@ -176,10 +180,11 @@ class NormalizedTargets(unittest.TestCase):
             errors = [self.error(said, 0), self.error(said, 1)]
             self.assertLess(errors[0], 8000)
             self.assertAlmostEqual(metrics["mae"] / (sum(errors) / 2), 1, 4)
+            self.assertTrue(any(values[0] % 512 for values in said), said[:3])
             as_fp32 = self.predicted("predict", run, "precision=fp32")
             for values, exact in zip(said, as_fp32):
                 for value, wanted, (_, std) in zip(values, exact, self.scales):
-                    self.assertLess(abs(value - wanted), 0.03 * std)
+                    self.assertLess(abs(value - wanted), 0.05 * std)
 
     def test_folds_have_statistics_of_their_own_training_sets(self):
         means, squares = [0, 0], [0, 0]
@@ -201,8 +206,8 @@ class NormalizedTargets(unittest.TestCase):
 
     def test_ensembles(self):
         """The loss of all rows is on the first member's scale, so that they can be compared; metrics are in units."""
-        self.run_it("ensemble", "train", "job.yaml", "loss=mean_squared_error", "data.validation.fraction=0.3", "--members", "2", "--by", "bootstrap",
-                    "--ranks", "1", "--directory", "e")
+        self.run_it("ensemble", "train", "job.yaml", "loss=mean_squared_error", "data.validation.fraction=0.3", "--members", "2",
+                    "--by", "bootstrap", "--ranks", "1", "--directory", "e")
         runs = [f"e/trials/{m:04}" for m in range(2)]
         scales = []
         for run in runs:
@@ -263,13 +268,13 @@ class NormalizedTargets(unittest.TestCase):
         words = ["data.train.table={path: kinds.csv, target: kind}", "loss=cross_entropy", "metrics=accuracy"]
         self.assertEqual(self.run_it("train", "job.yaml", *words, code=78).stderr, none)
         self.assertEqual(
-            self.run_it("train", "job.yaml", "loss=[{mean_squared_error: {}, target: price}, {mean_squared_error: {}, target: weight}]",
-                        "metrics=price/mae", code=78).stderr,
+            self.run_it("train", "job.yaml", "loss=[{huber: {}, target: price}, {huber: {}, target: weight}]", "metrics=price/mae",
+                        code=78).stderr,
             where + "expected a layer for each target, found 'price' and 'weight' predicted by one; give each loss an `output` of its "
             "own\n")
         (self.folder / "images.yaml").write_text(IMAGES.replace("target: year", "mask: x, classes: [a, b]"))
         self.assertEqual(self.run_it("check", "images.yaml", "--no-data", code=78).stderr,
-                         "lockstep: images.yaml:4:91: job.data.normalize_target: expected numbers to predict, of a table or of a csv "
+                         "lockstep: images.yaml:4:88: job.data.normalize_target: expected numbers to predict, of a table or of a csv "
                          "with a target, found csv; leave it out\n")
 
 

@@ -38,14 +38,15 @@ IMAGE_LAYERS = [
     {"conv": {"filters": 8, "kernel": 1}, "name": "side"}, "hardswish",
     {"sub": {"inputs": ["previous", "side"]}}, "softplus",
     {"concat": {"inputs": ["previous", "side"], "axis": -1}},
-    {"avg_pool": {"kernel": 3, "stride": 2, "padding": 1, "count_include_pad": False}}, {"prelu": 0.1},
+    {"avg_pool": {"kernel": 3, "stride": 2, "padding": 1, "count_include_pad": False}},
+    {"prelu": 0.1, "name": "forward"},  # as a member of torch.nn.Module is called
     {"conv_transpose": {"filters": 6, "kernel": 3, "stride": 2, "padding": 1, "output_padding": 1}}, "sigmoid",
     {"matmul": {"inputs": ["previous", "previous"], "transpose": True}}, {"scale": 0.2},
     {"slice": {"axis": 1, "begin": 1, "end": -1}}, {"upsample": {"factor": [2, 3], "mode": "bilinear"}},
     {"scale": {"factor": 0.5, "shift": -0.3}}, {"pad": 1}, "silu", {"avg_pool": {"kernel": 2, "padding": "same"}},
     {"conv_transpose": {"filters": 4, "kernel": 2, "stride": 2}}, {"upsample": 2}, {"mul": {"inputs": ["previous", "previous"]}},
     {"max_pool": {"kernel": 3, "stride": 2, "padding": 1}}, {"conv_transpose": {"filters": 4, "kernel": 3, "stride": 2}},
-    {"max": {"axis": 1}}, {"batch_norm": {}}, {"layer_norm": {}}, {"transpose": [2, 1]}, {"mean": {"axis": -1}},
+    {"max": {"axis": 1}}, {"batch_norm": {}, "name": "type"}, {"layer_norm": {}}, {"transpose": [2, 1]}, {"mean": {"axis": -1}},
     {"batch_norm": {}}, {"dropout": 0.3}, "tanh", {"linear": 10}, "softmax"]
 SEQUENCE_LAYERS = [
     {"reshape": [28, 28]}, {"linear": 12}, {"position_embedding": 40}, {"lstm": 9}, {"gru": {"features": 6, "bias": False}},
