@@ -153,7 +153,7 @@ struct BackwardReads {
 
 /// Where a kernel may write over what it reads: it must have read an element for the last time before it writes there.
 struct InPlace {
-  bool forward = false;        ///< output 0 over input 0; with two inputs, over either
+  bool forward = false;        ///< output 0 over input 0; with two inputs, over either that has its size
   bool over_gradient = false;  ///< the gradient of input 0 over that of the output
   bool over_input = false;     ///< the gradient of input 0 over input 0
 };

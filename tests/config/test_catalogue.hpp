@@ -187,6 +187,11 @@ inline Catalogue test_catalogue() {
             "size"));
   known.models.push_back(entry("autoencoder", {integer_attribute("code", 32, 1), integer_attribute("width", 16, 1)}));
   known.models.push_back(entry("mobilenet", {number_attribute("width", 1, 0.1, 4), flag_attribute("small", false)}));
+  known.models.push_back(
+      entry("lstm",
+            {choice_attribute("size", {"tiny", "small", "medium", "large"}), optional_attribute("layers"),
+             optional_attribute("width"), number_attribute("dropout", 0, 0, 1), flag_attribute("tied", false)},
+            "size"));
   known.models.push_back(entry("unet", {integer_attribute("width", 64, 1), integer_attribute("depth", 4, 1),
                                         integer_attribute("outputs", 1, 1)}));
   known.models.push_back(entry("bert",

@@ -35,7 +35,8 @@ void add_results_in_place(const Problem& problem, Kernel& kernel, Results& resul
   };
   if (allowed.forward && of_one_size) {
     run("input 0", false, Over::first_input);
-    if (problem.input_specs.size() == 2) run("input 1", false, Over::second_input);
+    const auto& inputs = problem.input_specs;
+    if (inputs.size() == 2 && inputs[1] == problem.signature.outputs[0]) run("input 1", false, Over::second_input);
   }
   if (!problem.trains()) return;
   if (allowed.over_gradient && of_one_size) run("the output's", true, Over::gradient);

@@ -58,12 +58,6 @@ TEST(ReaderCsv, NumbersMayBePredicted) {
   apart->read(0, sample);
   EXPECT_EQ(sample[1].tensor.as<float>()[0], -2);
   EXPECT_EQ(sample[2].tensor.as<float>()[0], 1.5);
-  std::filesystem::remove(folder / "a.png");  // statistics of numbers need no image
-  const auto statistics = data::target_statistics(*set);
-  ASSERT_EQ(statistics.size(), 1U);
-  EXPECT_EQ(statistics.at("label").mean, (std::vector<double>{499, 2.25}));
-  EXPECT_EQ(statistics.at("label").stddev, (std::vector<double>{501, 0.75}));
-  EXPECT_EQ(data::target_statistics(*apart).at("x").mean, (std::vector<double>{2.25}));
   options.targets_apart = false;
   options.target = {"x"};
   options.paths = {folder / "b.csv"};
@@ -71,6 +65,12 @@ TEST(ReaderCsv, NumbersMayBePredicted) {
   EXPECT_NE(data::open(options)->info().digest, set->info().digest);
   EXPECT_EQ(without(message_of(ExitCode::data, [&] { (void)data::open(options, {.like = &info}); }), folder.path()),
             "b.csv: expected the targets of the training set; give both sources the same `target`");
+  std::filesystem::remove(folder / "a.png");  // statistics of numbers need no image
+  const auto statistics = data::target_statistics(*set);
+  ASSERT_EQ(statistics.size(), 1U);
+  EXPECT_EQ(statistics.at("label").mean, (std::vector<double>{499, 2.25}));
+  EXPECT_EQ(statistics.at("label").stddev, (std::vector<double>{501, 0.75}));
+  EXPECT_EQ(data::target_statistics(*apart).at("x").mean, (std::vector<double>{2.25}));
 }
 
 TEST(ReaderCsvErrors, NumbersToPredict) {

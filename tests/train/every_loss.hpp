@@ -25,7 +25,7 @@ inline const std::vector<LossCase> kEveryLoss = {
     {"mean_squared_error", "[size, p]", 2, "mae, rmse, r2"},
     {"mean_absolute_error", "size", 1},
     {"{huber: 0.3}", "size", 1},
-    {"{binary_cross_entropy: {positive_weight: 3}}", "[yes, no]", 2,
+    {"{binary_cross_entropy: {positive_weight: 3}}", "[high, right]", 2,
      "binary_accuracy, precision, recall, f1, iou, auc"},
     {"{binary_cross_entropy: {focal: 2}}", "[p, q]", 2},
     {"{triplet: 0.5}", "kind", 6},
@@ -44,7 +44,7 @@ inline void write_loss_rows(
     const std::string& path, const std::function<int(int)>& copies = [](int) { return 1; },
     const std::function<double(int)>& weight = [](int) { return 1; }) {
   std::ofstream file(path);
-  file << "a,b,size,p,q,r,yes,no,kind,w\n";
+  file << "a,b,size,p,q,r,high,right,kind,w\n";
   for (int i = 0; i < kLossRows; ++i) {
     const double a = (i * 7 % 24) / 24.0, b = (i * 5 % 24) / 12.0 - 1, p = a / 2, q = (1 - a) / 3;
     for (int copy = 0; copy < copies(i); ++copy) {

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <set>
 
+#include "core/top_k.hpp"
 #include "train/every_loss.hpp"
 #include "train/outcome_of_ranks.hpp"
 #include "train/small_run.hpp"
@@ -133,7 +134,7 @@ TEST(EveryOp, IsInOneOfTheseRuns) {
   for (const OpRun& run : runs_of_every_op(folder.path())) {
     const JobFile job = config::load_text(run.text, "job.yaml", run.overrides, train::catalogue_of(registries), false);
     named.insert(job.loss.kind);
-    named.insert(job.metrics.begin(), job.metrics.end());
+    for (const std::string& metric : job.metrics) named.insert(top_k_of(metric) > 0 ? kTopKOp : metric);
     for (const LayerOptions& layer : job.model.layers) named.insert(layer.op);
   }
   std::vector<std::string> missing;

@@ -276,8 +276,8 @@ TEST(Run, GoesOnWithANewLeg) {
     EXPECT_EQ(result.steps, 20);
     hashes.push_back(result.parameters_sha256);
     EXPECT_EQ(leg.of<events::Restart>().front().message,
-              "job.learning_rate.peak: 0.01, now 0.002; job.learning_rate.schedule: cosine, now constant; job.steps: "
-              "12, now 20");
+              "job.steps: 12, now 20; job.learning_rate.peak: 0.01, now 0.002; job.learning_rate.schedule: cosine, "
+              "now constant");
     for (const auto& step : leg.of<events::Step>()) EXPECT_EQ(step.learning_rate, 0.002);
     EXPECT_EQ(leg.count<events::Step>(), 8);
   }
