@@ -28,7 +28,7 @@ inline const std::vector<LossCase> kEveryLoss = {
     {"{binary_cross_entropy: {positive_weight: 3}}", "[high, right]", 2,
      "binary_accuracy, precision, recall, f1, iou, auc"},
     {"{binary_cross_entropy: {focal: 2}}", "[p, q]", 2},
-    {"{triplet: 0.5}", "kind", 6},
+    {"{triplet: 8}", "kind", 6},
     {"contrastive", "kind", 4},
 };
 
