@@ -26,7 +26,7 @@ class Start(TypedDict):
     arena_bytes: int  # bytes; memory for the activations and gradients of a shard
     seconds: float  # s; time that the set-up took
     version: str  # version of lockstep
-    # where checkpoints, events and the rest of the run are, as the job says it; absent with `checkpoint: never`
+    # where checkpoints, events and the rest of the run are, as the job says it; absent with `checkpoint: never
     run_directory: NotRequired[str]
     plugins: NotRequired[str]  # the plugins of the job, with the first digits of their files' SHA-256
     higher_is_better: NotRequired[str]  # those of the job's metrics of which more is better, if it has any: "accuracy f1"
@@ -197,7 +197,8 @@ class End(TypedDict):
     interrupted: bool  # whether a signal or a stop request ended the run
     parameters_sha256: str  # hash of the model's parameters
     shards_by_rank: dict[int, float]  # shards of each rank in the last step
-    bytes_sent_by_rank: dict[int, float]  # bytes; gradients and parameters sent to other ranks, and of a model in parts activations and their gradients
+    # bytes; gradients and parameters sent to other ranks, and of a model in parts activations and their gradients
+    bytes_sent_by_rank: dict[int, float]
     bytes_by_formula_by_rank: dict[int, float]  # bytes; the same as predicted by the communication plan
     # bytes; with sharding: parameters on several hosts: parameters sent to hosts that fetched them, beside what is sent by
     # the plan
