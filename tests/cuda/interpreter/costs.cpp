@@ -49,7 +49,7 @@ bool Costs::repeats(const Kernel& kernel, u32 blocks, u32 threads, std::vector<u
   return true;
 }
 
-std::vector<u32> Costs::begin(const Kernel& kernel, u32 blocks, u32 threads) {
+std::vector<u32> Costs::begin(const Kernel& kernel, u32 blocks, u32 threads, std::size_t shared_bytes) {
   const auto is_named = [&](const std::string& part) { return kernel.name.find(part) != std::string::npos; };
   std::vector<u32> chosen(blocks);
   std::iota(chosen.begin(), chosen.end(), 0U);
@@ -62,7 +62,11 @@ std::vector<u32> Costs::begin(const Kernel& kernel, u32 blocks, u32 threads) {
       chosen[i] = static_cast<u32>(start) + i % 2;
     }
   }
-  now_ = {.kernel = kernel.name, .blocks = blocks, .threads = threads, .ran = static_cast<u32>(chosen.size())};
+  now_ = {.kernel = kernel.name,
+          .blocks = blocks,
+          .threads = threads,
+          .ran = static_cast<u32>(chosen.size()),
+          .shared_bytes = shared_bytes};
   sectors_.clear();
   registers_ = kernel.register_bytes;
   warps_.clear();
@@ -222,9 +226,10 @@ void Costs::end() {
   }
   now_.distance = kSectorBytes * distance_;
   lines_.push_back(fmt::format(
-      "launch\t{}\t{}\t{}\t{:.0f}\t{:.0f}\t{:.0f}\t{:.0f}\t{:.0f}\t{:.0f}\t{}\t{}\t{:.0f}\t{}\t{:.0f}\t{:.0f}\t{}",
-      now_.blocks, now_.threads, now_.ran, now_.instructions, now_.requests, now_.sectors, now_.needed, now_.moved,
-      now_.least, now_.chain, now_.waits, now_.again, now_.distance, now_.banked, now_.ways, now_.kernel));
+      "launch\t{}\t{}\t{}\t{}\t{:.0f}\t{:.0f}\t{:.0f}\t{:.0f}\t{:.0f}\t{:.0f}\t{}\t{}\t{:.0f}\t{}\t{:.0f}\t{:.0f}\t{}",
+      now_.blocks, now_.threads, now_.ran, now_.shared_bytes, now_.instructions, now_.requests, now_.sectors,
+      now_.needed, now_.moved, now_.least, now_.chain, now_.waits, now_.again, now_.distance, now_.banked, now_.ways,
+      now_.kernel));
   counted_[launch_] = lines_.back();
 }
 

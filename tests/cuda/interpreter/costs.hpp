@@ -37,6 +37,7 @@ inline constexpr std::size_t kCachedSectors = 128;  // 4 KiB of the 256 that 64 
 struct LaunchCost {
   std::string kernel;
   u32 blocks = 0, threads = 0, ran = 0;  ///< `ran`: blocks that were executed
+  std::size_t shared_bytes = 0;          ///< of a block
   f64 instructions = 0;                  ///< of warps
   f64 requests = 0;                      ///< loads and stores of warps
   f64 sectors = 0, needed = 0;           ///< of all requests; and how many the bytes of each would need at least
@@ -65,7 +66,7 @@ class Costs {
   /// parameters, but for addresses, of which only `kAligned` counts.
   bool repeats(const Kernel& kernel, u32 blocks, u32 threads, std::vector<u8> parameters, Memory& memory);
   /// Begins a launch; the blocks that shall run.
-  std::vector<u32> begin(const Kernel& kernel, u32 blocks, u32 threads);
+  std::vector<u32> begin(const Kernel& kernel, u32 blocks, u32 threads, std::size_t shared_bytes);
   void begin_block(u32 block, u32 warps);
   /// This warp of the block goes on.
   void go_on(u32 warp);

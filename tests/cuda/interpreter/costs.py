@@ -31,7 +31,8 @@ from page_tables import keep_current  # noqa: E402
 BYTES, PRODUCTS = 3.35e12, 989.4e12  # in a second: bytes of memory; operations of dense bf16 products
 CACHE, CACHED = 50e6, 5.5e12  # the L2 cache: bytes; bytes in a second, as others have measured
 MULTIPROCESSORS, SCHEDULERS, CLOCK = 132, 4, 1.83e9  # the clock at which the rate of products is stated
-REGISTERS, THREADS = 65536, 2048  # of a multiprocessor
+REGISTERS, THREADS, BLOCKS = 65536, 2048, 32  # of a multiprocessor
+SHARED, SHARED_OF_BLOCK = 228 * 1024, 1024  # bytes of shared memory; those that each block takes besides its own
 WAIT, STEP = 600, 4  # cycles: a wait for memory, and from an instruction to one that needs its result; assumed
 WHOLE = "ClearLinks,LinkPositions"  # the embedding's gradient follows what these write
 
@@ -70,6 +71,7 @@ class Launch:
     blocks: int
     threads: int
     ran: int
+    shared: int
     instructions: float
     requests: float
     sectors: float
@@ -86,7 +88,8 @@ class Launch:
 
     def resident(self, registers):
         """Blocks of a multiprocessor."""
-        return min(THREADS // self.threads, REGISTERS // (-(-registers // 8) * 8 * self.threads))
+        return min(THREADS // self.threads, REGISTERS // (-(-registers // 8) * 8 * self.threads), BLOCKS,
+                   SHARED // (self.shared + SHARED_OF_BLOCK))
 
     def memory(self, registers):
         """Bytes from and to memory: what a warp moves again is in the L2 cache if all that warps move in between is."""
@@ -169,9 +172,9 @@ def without_attention(step):
 def parsed(words):
     if words[0] == "library":
         return Library(float(words[1]), float(words[2]), words[3])
-    numbers = [kind(word) for kind, word in zip((int,) * 3 + (float,) * 6 + (int, int, float, int, float, float),
-                                                       words[1:16])]
-    return Launch(*numbers, words[16])
+    numbers = [kind(word) for kind, word in zip((int,) * 4 + (float,) * 6 + (int, int, float, int, float, float),
+                                                       words[1:17])]
+    return Launch(*numbers, words[17])
 
 
 @functools.cache
@@ -206,11 +209,13 @@ class Row:
         self.kernel, self.count, self.seconds = kernel, 0, 0.0
         self.sums = collections.Counter()
         self.bounds = collections.Counter()
+        self.threads = THREADS  # of a multiprocessor, in the launch that has fewest
 
     def add(self, launch, registers):
         by = launch.seconds(registers)
         bound = max(by, key=by.get)
         self.count += 1
+        self.threads = min(self.threads, launch.resident(registers) * launch.threads)
         self.seconds += by[bound]
         self.bounds[bound] += by[bound]
         self.sums["memory"] += launch.memory(registers)
@@ -223,14 +228,14 @@ class Row:
         return self.seconds - self.sums["least"] / BYTES
 
     def cells(self, registers, whole):
-        of, resident = self.sums, min(THREADS // 256, REGISTERS // (-(-registers // 8) * 8 * 256))
+        of = self.sums
         return [f"`{short(self.kernel)}`", self.count, f"{self.seconds * 1e6:,.0f}",
                 f"{100 * self.seconds / whole:.1f}", f"{self.excess * 1e6:,.0f}", max(self.bounds, key=self.bounds.get),
                 f"{of['least'] / 1e6:,.1f}", f"{of['memory'] / max(of['least'], 1):.2f}",
                 f"{of['moved'] / max(of['least'], 1):.2f}",
                 f"{100 * of['needed'] / max(of['sectors'], 1):.0f}", f"{of['sectors'] / max(of['requests'], 1):.1f}",
                 f"{32 * of['instructions'] / max(of['least'] / 4, 1):.1f}", registers,
-                f"{100 * resident * 256 // THREADS}", f"{of['ways'] / of['banked']:.2f}" if of["banked"] else ""]
+                f"{100 * self.threads // THREADS}", f"{of['ways'] / of['banked']:.2f}" if of["banked"] else ""]
 
 
 HEAD = ["kernel", "launches", "µs", "% of the step", "µs to win", "bound by", "least MB", "memory / least", "L2 / least",

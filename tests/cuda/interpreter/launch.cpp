@@ -71,7 +71,7 @@ void execute(const Launch& launch) {
   RunningBlock of_launch(launch);
   if (launch.costs != nullptr) {
     if (launch.costs->repeats(launch.kernel, launch.blocks, launch.threads, launch.parameters, launch.memory)) return;
-    for (const u32 block : launch.costs->begin(launch.kernel, launch.blocks, launch.threads)) {
+    for (const u32 block : launch.costs->begin(launch.kernel, launch.blocks, launch.threads, launch.shared_bytes)) {
       of_launch.run(block);
     }
     launch.costs->end();
