@@ -30,7 +30,7 @@ void require_shares(const std::string& loss, bool binary, const data::TargetRang
   if (!below && range.highest <= 1) return;
   throw Error(
       ExitCode::data,
-      fmt::format("{}: column '{}': expected a target from 0 to 1, as {} wants it, found {}; {}",
+      fmt::format("{}: column '{}': expected a target from 0 to 1, as {} wants it, found {:.6g}; {}",
                   below ? range.lowest_at : range.highest_at, range.column, loss, below ? range.lowest : range.highest,
                   binary ? "for other numbers use the loss mean_squared_error" : "divide each row by its sum"));
 }

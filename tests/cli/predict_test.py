@@ -210,7 +210,7 @@ class Chosen(Predict):
 
     def test_it_says_which_checkpoint_it_takes(self):
         job = DIGITS.replace("{digits: 200}", "{digits: 200}, validation: {fraction: 0.2}").replace("20\n", "16\n")
-        self.train("job", job + "  optimizer: adam\n  learning_rate: 0.3\n  evaluate: {every: 1 step}\n"
+        self.train("job", job + "  optimizer: adam\n  learning_rate: 1\n  evaluate: {every: 1 step}\n"
                    "  early_stop: {metric: loss, patience: 9}\n  checkpoint: {best: loss, keep: 1}\n")
         (self.folder / "a.png").write_bytes(png(28, 28, 1))
         best_name = (self.folder / "run/checkpoints/best").read_text().strip()

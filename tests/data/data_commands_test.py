@@ -201,7 +201,7 @@ class Columns(Folder):
 
     def test_numbers(self):
         rows = ["a.png,1.5,2", "b.png,0,-3"]
-        self.assertEqual(self.features("image,x,y", rows, "target=[x, y]"),
+        self.assertEqual(self.features("image,x,z", rows, "target=[x, z]"),
                          ["feature      image (image): u8 [6, 8, 3]", "feature      label (tensor): f32 [2]"])
         self.assertEqual(self.features("image,label", ["a.png,1.5", "b.png,0"], "target=label"),
                          ["feature      image (image): u8 [6, 8, 3]", "feature      label (tensor): f32 []"])

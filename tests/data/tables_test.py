@@ -154,8 +154,8 @@ class Tables(unittest.TestCase):
         (self.folder / "job.yaml").write_text(JOB % (1, "sepal", "binary_cross_entropy", "f1"))
         for command in ("check", "train"):
             error = self.run_it(command, "job.yaml", code=65).stderr
-            self.assertEqual(error, "lockstep: flowers.csv:20: column 'sepal': expected a target from 0 to 1, as binary_cross_entropy "
-                             "wants it, found 5.4; for other numbers use the loss mean_squared_error\n")
+            self.assertEqual(error, "lockstep: flowers.csv:5: column 'sepal': expected a target from 0 to 1, as binary_cross_entropy "
+                             "wants it, found 5.45; for other numbers use the loss mean_squared_error\n")
 
     def test_three_classes_for_a_loss_of_two(self):
         (self.folder / "job.yaml").write_text(JOB % (1, "kind", "binary_cross_entropy", "f1"))

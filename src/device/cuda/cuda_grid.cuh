@@ -54,6 +54,10 @@ class CudaGroup {
   __device__ void stage(const T* from, std::int64_t n, float* to) const {
     stage_for_lane<kGroupLanes>(lane_, n, from, to);
   }
+  template <class T>
+  __device__ void stage_product(const T* from, const float* factors, std::int64_t n, float* to) const {
+    stage_product_for_lane<kGroupLanes>(lane_, n, from, factors, to);
+  }
   template <class T, class Make>
   __device__ void write_packs(T* to, std::int64_t n, const Make& make) const {
     write_packs_for_lane<kGroupLanes>(lane_, n, to, make);

@@ -236,6 +236,11 @@ class HostGroup {
   void stage(const T* from, std::int64_t n, float* to) const {
     for (int lane = 0; lane < kGroupLanes; ++lane) stage_for_lane<kGroupLanes>(lane, n, from, to);
   }
+  /// to[i] = from[i] * factors[i] likewise; see stage_product_for_lane().
+  template <class T>
+  void stage_product(const T* from, const float* factors, std::int64_t n, float* to) const {
+    for (int lane = 0; lane < kGroupLanes; ++lane) stage_product_for_lane<kGroupLanes>(lane, n, from, factors, to);
+  }
   /// Writes the pack make(i) to `to` + i for all packs of a row of n; see write_packs_for_lane().
   template <class T, class Make>
   void write_packs(T* to, std::int64_t n, const Make& make) const {

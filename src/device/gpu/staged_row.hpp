@@ -60,6 +60,36 @@ LOCKSTEP_HOST_DEVICE void stage_for_lane(int lane, std::int64_t n, const T* from
   }
 }
 
+/// to[i] = from[i] * factors[i] likewise; factors, too, begin at a multiple of 16 bytes.
+template <int kLanes, class T>
+LOCKSTEP_HOST_DEVICE void stage_product_for_lane(int lane, std::int64_t n, const T* from, const float* factors,
+                                                 float* to) {
+  constexpr int kCount = kPacked<T>, kFours = kCount / 4, kPacks = kStagedPacks / 2;
+  const std::int64_t packs = n / kCount;
+  for (std::int64_t first = lane; first < packs; first += kPacks * kLanes) {
+    Pack<T, kCount> read[kPacks];
+    Pack<float, 4> by[kPacks][kFours];
+    LOCKSTEP_UNROLL
+    for (int k = 0; k < kPacks; ++k) {
+      const std::int64_t pack = first + k * kLanes, i = (pack < packs ? pack : first) * kCount;
+      read[k] = read_pack<kCount>(from + i);
+      LOCKSTEP_UNROLL
+      for (int four = 0; four < kFours; ++four) by[k][four] = read_pack<4>(factors + i + 4 * four);
+    }
+    LOCKSTEP_UNROLL
+    for (int k = 0; k < kPacks; ++k) {
+      const std::int64_t pack = first + k * kLanes;
+      if (pack >= packs) continue;
+      LOCKSTEP_UNROLL
+      for (int four = 0; four < kFours; ++four) {
+        LOCKSTEP_UNROLL
+        for (int e = 0; e < 4; ++e) by[k][four].at[e] = read[k].at[4 * four + e] * by[k][four].at[e];
+        write_pack(to + pack * kCount + 4 * four, by[k][four]);
+      }
+    }
+  }
+}
+
 /// Writes make(i), a Pack<T, kPacked<T>>, to `to` + i for a lane's packs of a row of n. make(i) may read what is there.
 template <int kLanes, class T, class Make>
 LOCKSTEP_HOST_DEVICE void write_packs_for_lane(int lane, std::int64_t n, T* to, const Make& make) {

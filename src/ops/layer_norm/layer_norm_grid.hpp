@@ -116,6 +116,14 @@ struct GradientTermsOfRow {
   }
 };
 
+/// The same of a row whose g is there already.
+struct StagedGradientTerms {
+  const float *x, *g;
+  float mean, rstd;
+  std::int64_t size;
+  LOCKSTEP_HOST_DEVICE GradientTerms of(std::int64_t i) const { return {g[i], g[i] * ((x[i] - mean) * rstd)}; }
+};
+
 /// A lane's part of the sums of both, which are added side by side, so that a row is read once for both; in the place
 /// of device::LaneElements, and in the order of device::sum_for_lane().
 struct LaneGradientSums {
@@ -175,19 +183,18 @@ struct LayerNormGradientFunctor {
   }
   template <class Group>
   LOCKSTEP_HOST_DEVICE void operator()(Group& group, std::int64_t row, float* staged) const {
-    const float *w = weight, *xr = staged, *dyr = staged + size;
+    const float mean = means[row], rstd = rstds[row], *const xr = staged, *const gr = staged + size;
     group.stage(x + row * size, size, staged);
-    group.stage(dy + row * size, size, staged + size);
+    group.stage_product(dy + row * size, weight, size, staged + size);
     group.barrier();
-    const float mean = means[row], rstd = rstds[row];
-    const GradientTerms of_row = mean_terms(group, GradientTermsOfRow<float>{xr, dyr, w, mean, rstd, size});
+    const GradientTerms of_row = mean_terms(group, StagedGradientTerms{xr, gr, mean, rstd, size});
     const auto gradient = [=](std::int64_t i) {
       auto four = device::read_pack<4>(xr + i);
-      const auto dys = device::read_pack<4>(dyr + i), scales = device::read_pack<4>(w + i);
+      const auto g = device::read_pack<4>(gr + i);
       LOCKSTEP_UNROLL
       for (int e = 0; e < 4; ++e) {
         const float z = (four.at[e] - mean) * rstd;
-        four.at[e] = rstd * (dys.at[e] * scales.at[e] - of_row.g - z * of_row.gz);
+        four.at[e] = rstd * (g.at[e] - of_row.g - z * of_row.gz);
       }
       return four;
     };

@@ -74,7 +74,9 @@ struct RmsNormGradientFunctor {
     const T *xr = x + row * size, *dyr = dy + row * size;
     const float* w = weight;
     T* dxr = dx + row * size;
-    const float r = saved[row], mean = mean_of(group, xr, dyr, r);
+    const float r = saved[row];
+    const float total = group.sum(size, [=](std::int64_t i) { return dyr[i] * w[i] * (xr[i] * r); });
+    const float mean = total / static_cast<float>(size);
     const auto gradient = [=](std::int64_t i) { return r * (dyr[i] * w[i] - xr[i] * r * mean); };
     const auto store = [=](std::int64_t i, float value) { dxr[i] = value; };
     if (term == nullptr) {
@@ -87,26 +89,19 @@ struct RmsNormGradientFunctor {
   }
   template <class Group>
   LOCKSTEP_HOST_DEVICE void operator()(Group& group, std::int64_t row, float* staged) const {
-    const float *w = weight, *xr = staged, *dyr = staged + size;
+    const float r = saved[row], *const xr = staged, *const gr = staged + size;
     group.stage(x + row * size, size, staged);
-    group.stage(dy + row * size, size, staged + size);
+    group.stage_product(dy + row * size, weight, size, staged + size);
     group.barrier();
-    const float r = saved[row], mean = mean_of(group, xr, dyr, r);
+    const float mean = group.sum(size, [=](std::int64_t i) { return gr[i] * (xr[i] * r); }) / static_cast<float>(size);
     const auto gradient = [=](std::int64_t i) {
       auto four = device::read_pack<4>(xr + i);
-      const auto dys = device::read_pack<4>(dyr + i), scales = device::read_pack<4>(w + i);
+      const auto g = device::read_pack<4>(gr + i);
       LOCKSTEP_UNROLL
-      for (int e = 0; e < 4; ++e) four.at[e] = r * (dys.at[e] * scales.at[e] - four.at[e] * r * mean);
+      for (int e = 0; e < 4; ++e) four.at[e] = r * (g.at[e] - four.at[e] * r * mean);
       return four;
     };
     write_gradients<T>(group, dx + row * size, size, gradient, term == nullptr ? nullptr : term + row * size);
-  }
-
- private:
-  template <class Group, class Row>
-  LOCKSTEP_HOST_DEVICE float mean_of(Group& group, const Row* xr, const Row* dyr, float r) const {
-    const float* w = weight;
-    return group.sum(size, [=](std::int64_t i) { return dyr[i] * w[i] * (xr[i] * r); }) / static_cast<float>(size);
   }
 };
 

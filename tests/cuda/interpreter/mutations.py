@@ -216,10 +216,12 @@ def lost_waits(waits, count, seed):
 
 
 def smoke(bench):
-    """A norm's shuffle; where a relu is stored; the bound of a softmax's rows."""
-    wanted = [("shuffle left out", "run_rows.*LayerNormFunctorIf", "layer_norm"),
-              ("store beside its place", "MapFunctor.*4ReluEf", "relu"),
-              ("guard left out", "run_rows.*SoftmaxFunctorIf", "softmax")]
+    """A norm's shuffle, barrier and mask; where a relu is stored; the guard of a softmax's rows, and a bound."""
+    norm = "run_staged_rows.*LayerNormFunctorIf"
+    wanted = [("shuffle left out", norm, "layer_norm"), ("barrier left out", norm, "layer_norm"),
+              ("mask of half a group", norm, "layer_norm"), ("store beside its place", "MapFunctor.*4ReluEf", "relu"),
+              ("guard left out", "run_rows.*SoftmaxFunctorIf", "softmax"),
+              ("bound off by one", "run_rows.*SoftmaxFunctorIf", "softmax")]
     left = 0
     edits = ptx_edits.edits_of_folder(bench.folder / "ptx")
     for kind, kernel, op in wanted:

@@ -99,5 +99,5 @@ lockstep_script_test(cuda.interpreted.libraries LONG COMMAND python3 ${INTERPRET
   ${INTERPRETED_GPU} ${STAND_INS} $<TARGET_FILE:cuda_ops_test> $<TARGET_FILE:stand_in_grids>)
 set_tests_properties(cuda.interpreted.libraries PROPERTIES FIXTURES_SETUP interpreted)
 
-# That the tests find faults: three edits of the PTX. `mutations.py build/release` tries many.
+# That the tests find faults: six edits of the PTX. `mutations.py build/release` tries many.
 lockstep_script_test(cuda.interpreted.mutations LONG COMMAND python3 ${INTERPRETER}/mutations.py ${CMAKE_BINARY_DIR} --smoke)
