@@ -204,7 +204,7 @@ class Chosen(Predict):
     """The best checkpoint is not the newest one."""
 
     def predict(self, *words, log="csv"):
-        done = subprocess.run([PROGRAM, "predict", "run", "a.png", "--log", log, *words], cwd=self.folder,
+        done = subprocess.run([PROGRAM, "predict", "run", "a.png", "--scores", "logits", "--log", log, *words], cwd=self.folder,
                               capture_output=True, text=True, check=True)
         return done.stdout, done.stderr
 

@@ -93,7 +93,7 @@ class ChangeSettings(unittest.TestCase):
         self.assertIn(said, events_of(self.folder / "one", "restart")[-1]["message"])
         subprocess.run([PROGRAM, "report", "one"], cwd=self.folder, stdout=subprocess.DEVNULL, check=True)
         self.assertRegex((self.folder / "one/report.html").read_text(encoding="utf-8"),
-                         rf"step 40 +resumed +from one/checkpoints/step-00000040, with .*{said}.*job\.steps: 40, now 60")
+                         rf"step 40 +resumed +from one/checkpoints/step-00000040, with .*job\.steps: 40, now 60.*{said}")
         self.assertIn("the run has done 60 steps, more than the 50 that the job now has",
                       self.train("one", *leg, "steps=50", "--change-settings", code=78))
 
