@@ -24,10 +24,10 @@ void launch_row_sums(GpuStream* stream, const Terms& terms, std::int64_t rows, s
       });
 }
 
-/// functor(group, row), or functor(group, row, memory) where the `kept` rows of T that it keeps fit into shared memory.
-template <class Grid, class T, class Functor>
+/// functor(group, row), or functor(group, row, memory) where the `kept` rows that it keeps fit into shared memory.
+template <class Grid, class Functor>
 void launch_rows(GpuStream* stream, const Rows& rows, std::int64_t kept, const Functor& functor) {
-  if (device::can_be_staged<T>(kept, rows.size, device::kBlockGroups)) {
+  if (device::can_be_staged(kept, rows.size, device::kBlockGroups)) {
     Grid::staged_rows(stream, rows.count, kept * rows.size, functor);
   } else {
     Grid::rows(stream, rows.count, functor);
@@ -39,15 +39,15 @@ void launch_rows(GpuStream* stream, const Rows& rows, std::int64_t kept, const F
 template <class T, class Group, class Four>
 LOCKSTEP_HOST_DEVICE void write_gradients(Group& group, T* dx, std::int64_t size, const Four& gradient,
                                           const T* added) {
-  const auto alone = [=](std::int64_t i) { return device::pack_of_fours<T>(i, gradient); };
+  const auto alone = [=](std::int64_t i) { return device::rounded<T>(gradient(i)); };
   if (added == nullptr) {
     group.write_packs(dx, size, alone);
   } else {
     group.write_packs(dx, size, [=](std::int64_t i) {
       auto pack = alone(i);
-      const auto more = device::read_pack<device::kPacked<T>>(added + i);
+      const auto more = device::read_pack<4>(added + i);
       LOCKSTEP_UNROLL
-      for (int e = 0; e < device::kPacked<T>; ++e) pack.at[e] = pack.at[e] + more.at[e];
+      for (int e = 0; e < 4; ++e) pack.at[e] = pack.at[e] + more.at[e];
       return pack;
     });
   }

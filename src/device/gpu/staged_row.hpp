@@ -1,6 +1,6 @@
-// Rows that a group keeps in shared memory while it computes. They are read once, 16 bytes by an instruction and all
-// that a lane reads before it waits for the first, whatever is computed of them then. Lanes' sums are of elements that
-// lie apart (grid.hpp), which no instruction reads from memory together; shared memory gives them in any order.
+// Rows that a group keeps in shared memory while it computes. They are read once, in packs, and a lane asks for many
+// before it waits for the first, whatever is computed of them then. Lanes' sums are of elements that lie apart
+// (grid.hpp), which no instruction reads from memory together; shared memory gives them in any order.
 #pragma once
 
 #include <cstdint>
@@ -25,100 +25,78 @@ constexpr int staged_groups(std::int64_t floats, int most) {
   return groups > 1 ? groups : 0;
 }
 
-/// Whether a group can keep `rows` rows of `size` elements of T, which begin at multiples of 16 bytes.
-template <class T>
+/// Whether a group can keep `rows` rows of `size` elements in packs.
 constexpr bool can_be_staged(std::int64_t rows, std::int64_t size, int most_groups) {
-  return size > 0 && size % kPacked<T> == 0 && staged_groups(rows * size, most_groups) > 0;
+  return size > 0 && size % 4 == 0 && staged_groups(rows * size, most_groups) > 0;
 }
 
-/// Packs that a lane reads before it writes the first. Behind a row's end it reads one of its own again, so that no
-/// load depends on a branch.
-inline constexpr int kStagedPacks = 8;
+// A lane's packs of four elements, by `kPacks` that it reads before it writes the first. Four of T, too, so that
+// neighbouring lanes have neighbouring packs of floats; 16 bytes of a smaller T would be two packs of floats apart.
+// Behind a row's end a lane reads one of its own packs again, so that no load depends on a branch.
 
-/// to[i] = from[i] for a lane's packs of a row of n, in shared memory.
-template <int kLanes, class T>
-LOCKSTEP_HOST_DEVICE void stage_for_lane(int lane, std::int64_t n, const T* from, float* to) {
-  constexpr int kCount = kPacked<T>;
-  const std::int64_t packs = n / kCount;
-  for (std::int64_t first = lane; first < packs; first += kStagedPacks * kLanes) {
-    Pack<T, kCount> read[kStagedPacks];
+/// write(i, read(i)) for the packs at i, i + 1, i + 2, i + 3 of a row of n.
+template <int kLanes, int kPacks, class Read, class Write>
+LOCKSTEP_HOST_DEVICE void for_packs_of_lane(int lane, std::int64_t n, const Read& read, const Write& write) {
+  for (std::int64_t first = 4 * lane; first < n; first += 4 * kPacks * kLanes) {
+    decltype(read(first)) packs[kPacks];
     LOCKSTEP_UNROLL
-    for (int k = 0; k < kStagedPacks; ++k) {
-      const std::int64_t pack = first + k * kLanes;
-      read[k] = read_pack<kCount>(from + (pack < packs ? pack : first) * kCount);
+    for (int k = 0; k < kPacks; ++k) {
+      const std::int64_t i = first + 4 * k * kLanes;
+      packs[k] = read(i < n ? i : first);
     }
     LOCKSTEP_UNROLL
-    for (int k = 0; k < kStagedPacks; ++k) {
-      const std::int64_t pack = first + k * kLanes;
-      if (pack >= packs) continue;
-      LOCKSTEP_UNROLL
-      for (int at = 0; at < kCount; at += 4) {
-        write_pack(to + pack * kCount + at,
-                   Pack<float, 4>{read[k].at[at], read[k].at[at + 1], read[k].at[at + 2], read[k].at[at + 3]});
-      }
+    for (int k = 0; k < kPacks; ++k) {
+      if (const std::int64_t i = first + 4 * k * kLanes; i < n) write(i, packs[k]);
     }
   }
 }
 
-/// to[i] = from[i] * factors[i] likewise; factors, too, begin at a multiple of 16 bytes.
+template <class T>
+LOCKSTEP_HOST_DEVICE Pack<float, 4> floats_of(const Pack<T, 4>& pack) {
+  return {pack.at[0], pack.at[1], pack.at[2], pack.at[3]};
+}
+
+/// to[i] = from[i] for a lane's share of a row of n, in shared memory.
+template <int kLanes, class T>
+LOCKSTEP_HOST_DEVICE void stage_for_lane(int lane, std::int64_t n, const T* from, float* to) {
+  for_packs_of_lane<kLanes, 12>(
+      lane, n, [=](std::int64_t i) { return read_pack<4>(from + i); },
+      [=](std::int64_t i, const Pack<T, 4>& pack) { write_pack(to + i, floats_of(pack)); });
+}
+
+/// to[i] = from[i] * factors[i] likewise.
 template <int kLanes, class T>
 LOCKSTEP_HOST_DEVICE void stage_product_for_lane(int lane, std::int64_t n, const T* from, const float* factors,
                                                  float* to) {
-  constexpr int kCount = kPacked<T>, kFours = kCount / 4, kPacks = kStagedPacks / 2;
-  const std::int64_t packs = n / kCount;
-  for (std::int64_t first = lane; first < packs; first += kPacks * kLanes) {
-    Pack<T, kCount> read[kPacks];
-    Pack<float, 4> by[kPacks][kFours];
-    LOCKSTEP_UNROLL
-    for (int k = 0; k < kPacks; ++k) {
-      const std::int64_t pack = first + k * kLanes, i = (pack < packs ? pack : first) * kCount;
-      read[k] = read_pack<kCount>(from + i);
-      LOCKSTEP_UNROLL
-      for (int four = 0; four < kFours; ++four) by[k][four] = read_pack<4>(factors + i + 4 * four);
-    }
-    LOCKSTEP_UNROLL
-    for (int k = 0; k < kPacks; ++k) {
-      const std::int64_t pack = first + k * kLanes;
-      if (pack >= packs) continue;
-      LOCKSTEP_UNROLL
-      for (int four = 0; four < kFours; ++four) {
+  struct Both {
+    Pack<T, 4> from;
+    Pack<float, 4> factors;
+  };
+  for_packs_of_lane<kLanes, 6>(
+      lane, n,
+      [=](std::int64_t i) {
+        return Both{read_pack<4>(from + i), read_pack<4>(factors + i)};
+      },
+      [=](std::int64_t i, const Both& both) {
+        Pack<float, 4> product = floats_of(both.from);
         LOCKSTEP_UNROLL
-        for (int e = 0; e < 4; ++e) by[k][four].at[e] = read[k].at[4 * four + e] * by[k][four].at[e];
-        write_pack(to + pack * kCount + 4 * four, by[k][four]);
-      }
-    }
-  }
+        for (int e = 0; e < 4; ++e) product.at[e] *= both.factors.at[e];
+        write_pack(to + i, product);
+      });
 }
 
-/// Writes make(i), a Pack<T, kPacked<T>>, to `to` + i for a lane's packs of a row of n. make(i) may read what is there.
+/// Writes make(i), a Pack<T, 4>, to `to` + i for a lane's packs of a row of n. make(i) may read what is there.
 template <int kLanes, class T, class Make>
 LOCKSTEP_HOST_DEVICE void write_packs_for_lane(int lane, std::int64_t n, T* to, const Make& make) {
-  constexpr int kCount = kPacked<T>, kPacks = kStagedPacks / 2;
-  const std::int64_t packs = n / kCount;
-  for (std::int64_t first = lane; first < packs; first += kPacks * kLanes) {
-    Pack<T, kCount> made[kPacks];
-    LOCKSTEP_UNROLL
-    for (int k = 0; k < kPacks; ++k) {
-      const std::int64_t pack = first + k * kLanes;
-      made[k] = make((pack < packs ? pack : first) * kCount);
-    }
-    LOCKSTEP_UNROLL
-    for (int k = 0; k < kPacks; ++k) {
-      if (const std::int64_t pack = first + k * kLanes; pack < packs) write_pack(to + pack * kCount, made[k]);
-    }
-  }
+  for_packs_of_lane<kLanes, 6>(lane, n, make,
+                               [=](std::int64_t i, const Pack<T, 4>& pack) { write_pack(to + i, pack); });
 }
 
-/// The pack of T of which elements i ... i + 3 are four(i), a Pack<float, 4>, and so on.
-template <class T, class Four>
-LOCKSTEP_HOST_DEVICE Pack<T, kPacked<T>> pack_of_fours(std::int64_t i, const Four& four) {
-  Pack<T, kPacked<T>> pack;
+template <class T>
+LOCKSTEP_HOST_DEVICE Pack<T, 4> rounded(const Pack<float, 4>& floats) {
+  Pack<T, 4> pack;
   LOCKSTEP_UNROLL
-  for (int at = 0; at < kPacked<T>; at += 4) {
-    const Pack<float, 4> some = four(i + at);
-    LOCKSTEP_UNROLL
-    for (int e = 0; e < 4; ++e) pack.at[at + e] = some.at[e];
-  }
+  for (int e = 0; e < 4; ++e) pack.at[e] = floats.at[e];
   return pack;
 }
 

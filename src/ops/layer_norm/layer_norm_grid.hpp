@@ -73,16 +73,14 @@ struct LayerNormFunctor {
     };
     T* yr = y + row * size;
     if (b == nullptr) {
-      group.write_packs(yr, size, [=](std::int64_t i) { return device::pack_of_fours<T>(i, normalized); });
+      group.write_packs(yr, size, [=](std::int64_t i) { return device::rounded<T>(normalized(i)); });
     } else {
       group.write_packs(yr, size, [=](std::int64_t i) {
-        return device::pack_of_fours<T>(i, [=](std::int64_t at) {
-          auto four = normalized(at);
-          const auto offsets = device::read_pack<4>(b + at);
-          LOCKSTEP_UNROLL
-          for (int e = 0; e < 4; ++e) four.at[e] += offsets.at[e];
-          return four;
-        });
+        auto four = normalized(i);
+        const auto offsets = device::read_pack<4>(b + i);
+        LOCKSTEP_UNROLL
+        for (int e = 0; e < 4; ++e) four.at[e] += offsets.at[e];
+        return device::rounded<T>(four);
       });
     }
     save(group, row, of_row);
@@ -225,11 +223,10 @@ class LayerNormGrid final : public Kernel {
   void forward(const ForwardCall& call) override {
     const bool save = !call.saved.empty();
     const auto* bias = bias_ ? static_cast<const float*>(call.parameters[1]) : nullptr;
-    launch_rows<Grid, T>(
-        stream_of(call), rows_, 1,
-        LayerNormFunctor<T>{input<T>(call), static_cast<const float*>(call.parameters[0]), bias, output<T>(call),
-                            save ? static_cast<float*>(call.saved[0]) : nullptr,
-                            save ? static_cast<float*>(call.saved[1]) : nullptr, rows_.size, epsilon_});
+    launch_rows<Grid>(stream_of(call), rows_, 1,
+                      LayerNormFunctor<T>{input<T>(call), static_cast<const float*>(call.parameters[0]), bias,
+                                          output<T>(call), save ? static_cast<float*>(call.saved[0]) : nullptr,
+                                          save ? static_cast<float*>(call.saved[1]) : nullptr, rows_.size, epsilon_});
   }
 
   [[nodiscard]] bool can_recompute() const override { return true; }
@@ -248,10 +245,9 @@ class LayerNormGrid final : public Kernel {
     // Last, because it may overwrite x or dy.
     if (T* dx = input_gradient<T>(call); dx != nullptr) {
       const auto* weight = static_cast<const float*>(call.parameters[0]);
-      launch_rows<Grid, T>(
-          stream_of(call), rows_, 2,
-          LayerNormGradientFunctor<T>{x, dy, means, rstds, weight, static_cast<const T*>(call.input_gradient_term), dx,
-                                      rows_.size});
+      launch_rows<Grid>(stream_of(call), rows_, 2,
+                        LayerNormGradientFunctor<T>{x, dy, means, rstds, weight,
+                                                    static_cast<const T*>(call.input_gradient_term), dx, rows_.size});
     }
   }
 

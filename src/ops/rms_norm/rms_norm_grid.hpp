@@ -44,7 +44,7 @@ struct RmsNormFunctor {
       for (int e = 0; e < 4; ++e) four.at[e] = four.at[e] * r * scales.at[e];
       return four;
     };
-    group.write_packs(y + row * size, size, [=](std::int64_t i) { return device::pack_of_fours<T>(i, normalized); });
+    group.write_packs(y + row * size, size, [=](std::int64_t i) { return device::rounded<T>(normalized(i)); });
     save(group, row, r);
   }
 
@@ -113,7 +113,7 @@ class RmsNormGrid final : public Kernel {
   [[nodiscard]] std::size_t workspace_bytes() const override { return device::row_sums_bytes(rows_.count, rows_.size); }
 
   void forward(const ForwardCall& call) override {
-    launch_rows<Grid, T>(
+    launch_rows<Grid>(
         stream_of(call), rows_, 1,
         RmsNormFunctor<T>{input<T>(call), static_cast<const float*>(call.parameters[0]), output<T>(call),
                           call.saved.empty() ? nullptr : static_cast<float*>(call.saved[0]), rows_.size, epsilon_});
@@ -128,9 +128,9 @@ class RmsNormGrid final : public Kernel {
     const T *x = input<T>(call), *dy = output_gradient<T>(call);
     if (T* dx = input_gradient<T>(call); dx != nullptr) {
       const auto* weight = static_cast<const float*>(call.parameters[0]);
-      launch_rows<Grid, T>(stream_of(call), rows_, 2,
-                           RmsNormGradientFunctor<T>{x, dy, saved, weight,
-                                                     static_cast<const T*>(call.input_gradient_term), dx, rows_.size});
+      launch_rows<Grid>(stream_of(call), rows_, 2,
+                        RmsNormGradientFunctor<T>{x, dy, saved, weight, static_cast<const T*>(call.input_gradient_term),
+                                                  dx, rows_.size});
     }
     if (float* dw = call.parameter_gradients[0]; dw != nullptr) {
       launch_row_sums<Grid>(stream_of(call), ScaleGradients<T, false>{x, dy, nullptr, saved, rows_.size}, rows_.count,
