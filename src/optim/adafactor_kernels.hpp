@@ -189,7 +189,7 @@ struct TileSquaresFunctor {
   /// A lane's squares of the next rows; those behind the end are 0.
   static LOCKSTEP_HOST_DEVICE void take(const AdafactorMatrix& matrix, const AdafactorTile& tile, int lane, Rows at,
                                         float factor, TileLane& own) {
-    const std::int64_t columns = matrix.columns.value(), column = tile.column + lane * kPack;
+    const std::int64_t columns = matrix.columns.value(), column = tile.column + std::int64_t{lane} * kPack;
     const bool aligned = columns % kPack == 0;
     const auto count_of = [&](int k) { return at.first + k < at.end ? columns - column : 0; };
     float* const first = matrix.gradient + at.first * columns + column;

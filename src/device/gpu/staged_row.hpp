@@ -37,16 +37,17 @@ constexpr bool can_be_staged(std::int64_t rows, std::int64_t size, int most_grou
 /// write(i, read(i)) for the packs at i, i + 1, i + 2, i + 3 of a row of n.
 template <int kLanes, int kPacks, class Read, class Write>
 LOCKSTEP_HOST_DEVICE void for_packs_of_lane(int lane, std::int64_t n, const Read& read, const Write& write) {
-  for (std::int64_t first = 4 * lane; first < n; first += 4 * kPacks * kLanes) {
+  constexpr std::int64_t kPack = 4, kStep = kPack * kLanes;
+  for (std::int64_t first = kPack * lane; first < n; first += kPacks * kStep) {
     decltype(read(first)) packs[kPacks];
     LOCKSTEP_UNROLL
     for (int k = 0; k < kPacks; ++k) {
-      const std::int64_t i = first + 4 * k * kLanes;
+      const std::int64_t i = first + k * kStep;
       packs[k] = read(i < n ? i : first);
     }
     LOCKSTEP_UNROLL
     for (int k = 0; k < kPacks; ++k) {
-      if (const std::int64_t i = first + 4 * k * kLanes; i < n) write(i, packs[k]);
+      if (const std::int64_t i = first + k * kStep; i < n) write(i, packs[k]);
     }
   }
 }

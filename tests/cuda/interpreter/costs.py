@@ -197,7 +197,7 @@ def registers_of(build):
 
 def short(kernel):
     plain = subprocess.run(["c++filt", kernel], capture_output=True, text=True, check=True).stdout.strip()
-    plain = re.sub(r"^void |lockstep::|\w+::|run_(elements|rows|product)<|\((long, |(\w+::)*Product<).*", "", plain)
+    plain = re.sub(r"^void |lockstep::|\w+::|run_(elements|rows|staged_rows|product)<|\((long, |(\w+::)*Product<).*", "", plain)
     plain = plain.replace("Element<Bfloat16>", "bf16").replace("Element<Float16>", "fp16")
     return re.sub(r"> ?$", "", plain).replace(" >", ">").strip()
 
