@@ -116,9 +116,12 @@ void BlockCache::keep(const std::string& path, std::span<const std::byte> block)
 }
 
 void BlockCache::make_room() const {
-  std::error_code failed;
-  const auto disk = fs::space(directory_, failed);
-  if (failed) return;
+  fs::space_info disk;
+  try {
+    disk = space_(directory_);
+  } catch (const fs::filesystem_error&) {
+    return;
+  }
   const auto blocks = blocks_in(directory_);
   std::uint64_t all = 0;
   for (const auto& block : blocks) all += block.bytes;
@@ -127,6 +130,7 @@ void BlockCache::make_room() const {
   if (limit_ > 0 && all > limit_) too_much = std::max(too_much, all - limit_);
   for (const auto& block : blocks) {
     if (too_much == 0) return;
+    std::error_code failed;  // another process may have taken it
     if (fs::remove(block.path, failed)) too_much -= std::min(too_much, block.bytes);
   }
 }

@@ -9,16 +9,24 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <span>
 #include <string>
+#include <utility>
 
 namespace lockstep::store {
 
 class BlockCache {
  public:
+  /// What the disk of a directory has; throws std::filesystem::filesystem_error.
+  using Space = std::function<std::filesystem::space_info(const std::string& directory)>;
+
   /// `directory`: empty: nothing is kept. `limit`: bytes; 0: as the disk allows.
-  BlockCache(std::string directory, std::uint64_t limit) : directory_(std::move(directory)), limit_(limit) {}
+  BlockCache(
+      std::string directory, std::uint64_t limit,
+      Space space = [](const std::string& of) { return std::filesystem::space(of); })
+      : directory_(std::move(directory)), limit_(limit), space_(std::move(space)) {}
 
   /// Whether blocks are kept at all; if not, read what is needed, and no block.
   [[nodiscard]] bool keeps() const { return !directory_.empty(); }
@@ -35,6 +43,7 @@ class BlockCache {
 
   std::string directory_;
   std::uint64_t limit_;
+  Space space_;
   std::atomic<std::uint64_t> kept_{0};  ///< bytes since room was made
 };
 

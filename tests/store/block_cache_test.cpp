@@ -35,6 +35,12 @@ class BlockCacheTest : public testing::Test {
     });
     return out;
   }
+  /// A disk of 100,000 bytes of which `available` are free, whatever this machine's has.
+  static BlockCache::Space disk_with(std::uintmax_t available) {
+    return [=](const std::string&) {
+      return fs::space_info{.capacity = 100000, .free = available, .available = available};
+    };
+  }
   [[nodiscard]] std::string folder() const { return folder_.string(); }
   [[nodiscard]] std::uint64_t kept() const {
     std::uint64_t bytes = 0;
@@ -94,7 +100,7 @@ TEST_F(BlockCacheTest, AFailedFetchLeavesNoBlock) {
 }
 
 TEST_F(BlockCacheTest, TheLeastRecentlyUsedGoFirst) {
-  BlockCache cache(folder(), 3500);
+  BlockCache cache(folder(), 3500, disk_with(20000));
   for (int i = 0; i < 3; ++i) (void)read(cache, "a", static_cast<std::uint64_t>(i), std::byte{7});
   const auto now = fs::file_time_type::clock::now();
   fs::last_write_time(folder() + "/a-0", now - std::chrono::minutes(1));
@@ -104,6 +110,20 @@ TEST_F(BlockCacheTest, TheLeastRecentlyUsedGoFirst) {
   (void)read(cache, "a", 3, std::byte{7});
   EXPECT_EQ(kept(), 3000U);
   EXPECT_FALSE(fs::exists(folder() + "/a-1"));
+}
+
+TEST_F(BlockCacheTest, ATwentiethOfTheDiskStaysFree) {
+  BlockCache cache(folder(), 8000, disk_with(3500));  // of 100,000: 1,500 too few
+  fs::create_directories(folder());
+  for (int i = 0; i < 3; ++i) {
+    const std::string path = folder() + "/old-" + std::to_string(i);
+    std::ofstream(path) << std::string(1000, 'x');
+    fs::last_write_time(path, fs::file_time_type::clock::now() - std::chrono::minutes(3 - i));
+  }
+  (void)read(cache, "a", 0, std::byte{7});
+  EXPECT_EQ(kept(), 2000U);
+  EXPECT_TRUE(fs::exists(folder() + "/old-2"));
+  EXPECT_TRUE(fs::exists(folder() + "/a-0"));
 }
 
 TEST_F(BlockCacheTest, WhereNothingCanBeWrittenBytesArePassedOn) {
