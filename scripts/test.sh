@@ -38,8 +38,9 @@ configured() {
   [ -f "$build/build.ninja" ] && ! [ build/cuda-toolkit/stamp -nt "$build/build.ninja" ]
 }
 
-build_all() {
-  { configured || cmake --preset "$preset" ${LOCKSTEP_CUDA:+-D LOCKSTEP_CUDA="$LOCKSTEP_CUDA"}; } && cmake --build "$build" -j "$jobs"
+build_target() {
+  { configured || cmake --preset "$preset" ${LOCKSTEP_CUDA:+-D LOCKSTEP_CUDA="$LOCKSTEP_CUDA"}; } &&
+    cmake --build "$build" -j "$jobs" --target "$target"
 }
 
 # tests NAME JOBS CTEST-FILTER...: one run of ctest, with a report.
@@ -50,14 +51,18 @@ tests() {
     --output-junit "$PWD/$reports/$name.xml" "$@" | grep -vE '^ *[0-9]+/[0-9]+ Test .* Passed|^ *Start +[0-9]+:'
 }
 
+target=all
 if [ "${1:-}" = --long ]; then
   layers=(long)
 elif [ "${1:-}" = --k8s ]; then
   layers=(charts kubernetes)
+  target=cluster_test_programs
 elif [ "${1:-}" = --slurm ]; then
   layers=(slurm)
+  target=cluster_test_programs
 elif [ "${1:-}" = --charts ]; then
   layers=(charts)
+  target=cluster_test_programs
 elif [ $# -eq 0 ]; then
   layers=(units script outside)
 else
@@ -65,7 +70,7 @@ else
 fi
 
 layer toolkit toolkit
-if layer build build_all; then
+if layer build build_target; then
   rm -rf "$reports"
   mkdir -p "$reports"
   for name in "${layers[@]}"; do

@@ -70,6 +70,7 @@ class Queue(Queued):
         kueue.local_queue("high", "shared")
         pods = high.running(2)
         self.waits(low)
+        self.says(low, "insufficient unused quota")  # it is in the queue again, before the one that came later
         self.assertEqual(low.failed(), 0)
 
         high.end_pod(pods[0], 0)
