@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Training throughput of lockstep against PyTorch: one thread each, alternating, on made-up data of the real shapes.
+"""Training throughput of lockstep against PyTorch, with as many threads each, alternating, on made-up data of the real shapes.
 
-    bench/against_pytorch.py [--pairs 5]
+    bench/against_pytorch.py [--pairs 5] [--threads 1] [MODEL...]
 
 PyTorch comes from tests/peer/requirements.txt (about 5 GB in build/venv-peer). Prints each pair and the median of the
 ratios; machines are noisy, so only the ratios mean something.
@@ -33,16 +33,25 @@ def make_data():
         text.write_text("".join(generator.choices(letters, k=300000)))
 
 
-def lockstep(words):
+def lockstep(words, threads):
     program = ROOT / "build" / "release" / "bin" / "lockstep"
-    command = [program, "train", *words, "threads=1", "checkpoint=never", "evaluate=never", "--log", "json"]
+    command = [program, "train", *words, f"threads={threads}", "checkpoint=never", "evaluate=never", "--log", "json"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     return json.loads(done.stdout.splitlines()[-1])["samples_per_second"]
 
 
-def pytorch(model, steps):
-    command = [*PYTHON, ROOT / "bench" / "pytorch_step.py", model, "--steps", str(steps)]
+def pytorch(model, steps, threads):
+    command = [*PYTHON, ROOT / "bench" / "pytorch_step.py", model, "--steps", str(steps), "--threads", str(threads)]
     return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)["samples_per_second"]
+
+
+def recurrent(layer):
+    """Two layers of 512 units over 64 characters; four shards of 16 samples."""
+    layers = ("[{embedding: {vocabulary: 65, width: 512}}, " + 2 * f"{{{layer}: {{features: 512}}}}, " +
+              "{linear: {features: 65}}]")
+    return ([f"data={{train: {{text: {{path: {DATA}/text.txt, tokenizer: characters, context: 64}}}}}}",
+             f"model={{layers: {layers}}}", "batch_size=64", "shards=4", "steps=20", "loss=cross_entropy",
+             "metrics=[]", "optimizer=adamw", "learning_rate=0.001", "clip_norm=1", "run_directory=build/bench-run"], 20)
 
 
 CASES = {
@@ -50,13 +59,16 @@ CASES = {
                   "learning_rate=0.1"], 60),
     "gpt": (["examples/shakespeare-gpt.yaml", f"data.train.text.path={DATA}/text.txt", "steps=400",
              "learning_rate=0.001"], 400),
+    "lstm": recurrent("lstm"),
+    "gru": recurrent("gru"),
 }
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pairs", type=int, default=5)
-    parser.add_argument("models", nargs="*", default=list(CASES), metavar="MODEL", help="resnet20, gpt")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("models", nargs="*", default=list(CASES), metavar="MODEL", help=", ".join(CASES))
     arguments = parser.parse_args()
     make_data()
     subprocess.run([*PYTHON, "-c", ""], check=True)  # installs PyTorch if it is missing
@@ -64,7 +76,7 @@ def main():
         words, steps = CASES[model]
         ratios = []
         for _ in range(arguments.pairs):
-            ours, theirs = lockstep(words), pytorch(model, steps)
+            ours, theirs = lockstep(words, arguments.threads), pytorch(model, steps, arguments.threads)
             ratios.append(ours / theirs)
             print(f"{model:9} lockstep {ours:8.1f}  PyTorch {theirs:8.1f} samples/s  ratio {ratios[-1]:.2f}", flush=True)
         print(f"{model:9} median ratio {statistics.median(ratios):.2f} "

@@ -135,3 +135,16 @@ class Gpt(nn.Module):
     def forward(self, ids):
         x = self.tokens(ids) + self.positions(torch.arange(ids.shape[1], device=ids.device))
         return self.head(self.norm(self.blocks(x)))
+
+
+class Recurrent(nn.Module):
+    """A language model of recurrent layers, as lockstep's zoo has it: `layer` is nn.LSTM or nn.GRU."""
+
+    def __init__(self, layer, width, layers, vocabulary=65):
+        super().__init__()
+        self.tokens = nn.Embedding(vocabulary, width)
+        self.layers = layer(width, width, layers, batch_first=True)
+        self.head = nn.Linear(width, vocabulary)
+
+    def forward(self, x):
+        return self.head(self.layers(self.tokens(x))[0])

@@ -1,4 +1,4 @@
-"""Samples per second of PyTorch training on one thread; prints one JSON object.
+"""Samples per second of PyTorch training; prints one JSON object.
 
 Data are made up beforehand and stay in memory, so that only the step is measured.
 """
@@ -8,9 +8,10 @@ import json
 import time
 
 import torch
+from torch import nn
 from torch.nn import functional as F
 
-from pytorch_models import Gpt, ResNet20
+from pytorch_models import Gpt, Recurrent, ResNet20
 
 
 def resnet20(batch):
@@ -28,16 +29,30 @@ def gpt(batch):
     return model, optimizer, lambda: F.cross_entropy(model(x).flatten(0, 1), y.flatten()), 1.0
 
 
+def recurrent(layer):
+    def made(batch):
+        model = Recurrent(layer, width=512, layers=2)
+        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=0.0)
+        x, y = torch.randint(65, (batch, 64)), torch.randint(65, (batch, 64))
+        return model, optimizer, lambda: F.cross_entropy(model(x).flatten(0, 1), y.flatten()), 1.0
+    return made
+
+
+MODELS = {"resnet20": (resnet20, 128), "gpt": (gpt, 12), "lstm": (recurrent(nn.LSTM), 64), "gru": (recurrent(nn.GRU), 64)}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("model", choices=["resnet20", "gpt"])
+    parser.add_argument("model", choices=list(MODELS))
     parser.add_argument("--steps", type=int, default=40)
     parser.add_argument("--batch", type=int)
+    parser.add_argument("--threads", type=int, default=1)
     arguments = parser.parse_args()
-    torch.set_num_threads(1)
+    torch.set_num_threads(arguments.threads)
     torch.manual_seed(1)
-    batch = arguments.batch or {"resnet20": 128, "gpt": 12}[arguments.model]
-    model, optimizer, loss_of, clip = {"resnet20": resnet20, "gpt": gpt}[arguments.model](batch)
+    make, batch = MODELS[arguments.model]
+    batch = arguments.batch or batch
+    model, optimizer, loss_of, clip = make(batch)
 
     def step():
         optimizer.zero_grad(set_to_none=True)
