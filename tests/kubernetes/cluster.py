@@ -11,12 +11,14 @@ import functools
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
 
 from control_plane import wait_for_definitions
 from kube_tools import CHART, ROOT, programs
+from trainer import NO_RUNTIME_YET
 
 sys.path.insert(0, str(ROOT / "tests"))
 import shared  # noqa: E402  pylint: disable=wrong-import-position
@@ -275,11 +277,11 @@ class TrainRun(Run):
     kind = "trainjob"
 
     def install(self, words):
-        """Once more if Trainer's webhook has not seen the runtime yet, which was created milliseconds before."""
+        """Once more if the webhooks have not seen the runtime yet."""
         command = [self.cluster.helm, "-n", self.namespace, "upgrade", "--install", *words]
         first = self.cluster.run(*command, check=False)
         if first.returncode != 0:
-            assert "must be created before the TrainJob" in first.stderr, first.stderr
+            assert re.search(NO_RUNTIME_YET, first.stderr), first.stderr
             self.cluster.run(*command)
 
 

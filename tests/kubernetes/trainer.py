@@ -8,6 +8,9 @@ import shutil
 
 from controller import Controller
 
+# What its webhooks say of a TrainJob whose runtime was created milliseconds before, so that they have not seen it yet.
+NO_RUNTIME_YET = "must be created before the TrainJob|runtime '.*' not found"
+
 
 class Trainer(Controller):
     """The definitions of TrainJobs, their runtimes and JobSets must be there already."""
