@@ -64,7 +64,7 @@ def cases():
     yield Case("llama: tied", job({"llama": size | {"tied": True, "epsilon": 0.01}}, TEXT),
                [{"model.llama.epsilon": 0.0101}])
     yield Case("llama: tiny, a vocabulary of its own", job({"llama": {"vocabulary": 20}}, TEXT, steps=2))
-    yield Case("lstm: two layers", job({"lstm": {"layers": 2, "width": 24}}, TEXT, metrics=["perplexity"]), validation=16)
+    yield Case("lstm: language model", job({"lstm": {"layers": 2, "width": 24}}, TEXT, metrics=["perplexity"]), validation=16)
     yield Case("lstm: tied, dropout", job({"lstm": {"size": "small", "width": 16, "tied": True, "dropout": 0.2}}, TEXT),
                [{"model.lstm.dropout": 0.201}])
     yield Case("lstm: tiny, a vocabulary of its own", job({"lstm": {"vocabulary": 20}}, TEXT, steps=2))

@@ -273,7 +273,7 @@ def sequence_cases():
     yield text_case("attention: more keys than queries",
                     [query, *more, {"attention": {"heads": 2, "causal": False, "inputs": ["q", "more", "more"]}}])
     yield text_case("attention: groups", [{"linear": 32}, {"attention": {"heads": 4, "kv_heads": 2}}],
-                    [{path + "kv_heads": 1, path + "heads": 6}])
+                    [{path + "kv_heads": 1, path + "heads": 2}])
     narrow = ({"linear": {"features": 4, "bias": False}, "inputs": "embedding1", "name": name} for name in "kv")
     yield text_case("attention: one head of keys, three inputs",
                     [{"linear": {"features": 12, "bias": False}, "inputs": "embedding1", "name": "q"}, *narrow,
