@@ -224,7 +224,7 @@ void describe_rows(const TableLayout& layout, TableRows& rows) {
     if (source.target.size() > 1) label.spec.shape = {std::ssize(source.target)};
     label.classes = source.target;
   }
-  if (!rows.weights.empty()) info.features.push_back({kSampleWeight, Feature::Kind::weight, {DType::f32, {}}});
+  if (!rows.weights.empty()) info.features.push_back(weight_feature());
   Sha256 digest;
   digest.add(info.format + "\n");
   for (const Column& column : info.columns) {
