@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "graph/model_graph.hpp"
-#include "optim/updater.hpp"
 #include "telemetry/process_sample.hpp"
 #include "train/job_graph.hpp"
 
@@ -78,11 +77,7 @@ OpenedJob::OpenedJob(const Registries& registries, JobFile job, input::PreparedD
       lowered_(device_.lower(graph_, true)),
       resident_(telemetry::resident_bytes()),
       model_(model_of(job_, data_, lowered_, device_, on_gpus)),
-      memory_{model_,
-              optim::states_of(job_.optimizer, registries.optimizers),
-              needs_of(job_, data_, lowered_),
-              on_gpus ? 0 : bytes_of_process(lowered_, resident_, ranks),
-              !on_gpus,
-              &registries.optimizers.at(job_.optimizer.kind)} {}
+      memory_(plan::memory_setup(model_, registries.optimizers, needs_of(job_, data_, lowered_),
+                                 on_gpus ? 0 : bytes_of_process(lowered_, resident_, ranks))) {}
 
 }  // namespace lockstep::cli

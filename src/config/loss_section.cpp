@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "config/advice.hpp"
 #include "config/attribute_rules.hpp"
@@ -91,6 +92,14 @@ class LossesRule final : public Rule {
   RulePtr one_, several_;
 };
 
+/// What is wrong with the K of "top1" or "top03"; empty where `metric` is no topK.
+std::string advice_for_top_k(std::string_view metric) {
+  const bool is_top_k = metric.starts_with("top") && metric.size() > 3 &&
+                        metric.find_first_not_of("0123456789", 3) == std::string_view::npos;
+  if (!is_top_k) return "";
+  return metric == "top1" ? "; top1 is 'accuracy'" : "; K is a number from 2 to 999999, without zeros before it";
+}
+
 /// A metric, or NAME/METRIC. Where top5 is one, so is topK for any K.
 class MetricRule final : public Rule {
  public:
@@ -103,7 +112,8 @@ class MetricRule final : public Rule {
     const std::string metric = slash == std::string::npos ? *found : found->substr(slash + 1);
     const bool is_known = is_listed(metric) || (top_k_of(metric) > 0 && is_listed(kTop5));
     if (slash == 0 || !is_known) {
-      return at.expected(expected(), did_you_mean(metric, metrics_));
+      const std::string advice = is_listed(kTop5) ? advice_for_top_k(metric) : "";
+      return at.expected(expected(), advice.empty() ? did_you_mean(metric, metrics_) : advice);
     }
     *static_cast<std::string*>(into) = *found;
   }
@@ -112,7 +122,7 @@ class MetricRule final : public Rule {
     return text.empty() ? Json() : Json(text);
   }
   [[nodiscard]] Json schema() const override {
-    constexpr const char* kTopK = "top([2-9]|[1-9][0-9]+)";
+    constexpr const char* kTopK = "top([2-9]|[1-9][0-9]{1,5})";
     const auto text = [](const std::string& pattern) { return Json{{"type", "string"}, {"pattern", pattern}}; };
     const bool has_top_k = is_listed(kTop5);
     Json forms = {{{"type", "string"}, {"enum", metrics_}}};

@@ -9,7 +9,7 @@ namespace lockstep {
 
 inline constexpr const char* kTopKOp = "top_k";  ///< whose attribute `k` is K
 
-/// Of "top3" 3; 0: it is another metric. K is 2 or more: of one class it is the accuracy.
+/// Of "top3" 3; 0: it is another metric. K is from 2, since of one class it is the accuracy, to 999999.
 [[nodiscard]] inline std::int64_t top_k_of(std::string_view metric) {
   if (!metric.starts_with("top") || metric.size() > 9) return 0;
   const std::string_view digits = metric.substr(3);

@@ -74,6 +74,21 @@ std::unique_ptr<DataSet> open_source(const SourceOptions& source, const IndexOpt
   return source.weights.empty() ? std::move(set) : with_weights_of(std::move(set), source.weights);
 }
 
+std::optional<DataSetInfo> foresee_files(const SourceOptions& source) {
+  switch (source.kind) {
+    case SourceKind::cifar:
+      return foresee_cifar();
+    case SourceKind::text:
+      return foresee_text(source);
+    case SourceKind::texts:
+      return foresee_texts(source);
+    case SourceKind::tokens:
+      return foresee_tokens(source);
+    default:
+      return std::nullopt;
+  }
+}
+
 }  // namespace
 
 std::unique_ptr<DataSet> open(const SourceOptions& source, const IndexOptions& options) {
@@ -86,6 +101,15 @@ std::unique_ptr<DataSet> open(const SourceOptions& source, const IndexOptions& o
   } catch (const std::filesystem::filesystem_error& error) {
     throw Error(ExitCode::data, fmt::format("{}{}: {}", prefix, error.path1().string(), error.code().message()));
   }
+}
+
+std::optional<DataSetInfo> foresee(const SourceOptions& source) {
+  if (source.kind == SourceKind::digits) return open(source)->info();  // which has no files
+  auto info = foresee_files(source);
+  if (!info) return info;
+  info->format = name_of(source.kind);
+  if (!source.weights.empty()) info->features.push_back(weight_feature());
+  return info;
 }
 
 }  // namespace lockstep::data

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,5 +25,9 @@ struct IndexOptions {
 /// Opens, indexes and checks. Throws Error(data) that begins with the source's place and names the file and what is
 /// wrong with it.
 [[nodiscard]] std::unique_ptr<DataSet> open(const SourceOptions& source, const IndexOptions& options = {});
+
+/// What the source alone tells of its samples, without its files: as open() says it, but for the names of classes and
+/// the vocabulary where these are of the files. Nothing: only the files tell what a sample is.
+[[nodiscard]] std::optional<DataSetInfo> foresee(const SourceOptions& source);
 
 }  // namespace lockstep::data

@@ -36,7 +36,7 @@ class Weighted final : public DataSet {
         info_(whole_->info()),
         place_(place_of_weight(info_)),
         has_own_(place_ < info_.features.size()) {
-    if (!has_own_) info_.features.push_back({kSampleWeight, Feature::Kind::weight, {DType::f32, {}}});
+    if (!has_own_) info_.features.push_back(weight_feature());
     if (!digest.empty()) info_.digest = sha256(fmt::format("{} weights {}", info_.digest, digest));
   }
 

@@ -14,6 +14,9 @@ namespace lockstep::data {
 
 /// The name of the feature.
 inline constexpr const char* kSampleWeight = "sample_weight";
+[[nodiscard]] inline Feature weight_feature() {
+  return {kSampleWeight, Feature::Kind::weight, {DType::f32, {}}};
+}
 
 [[nodiscard]] bool has_weights(const DataSetInfo& info);
 

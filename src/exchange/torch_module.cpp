@@ -38,26 +38,37 @@ def rope(x, heads, base):
     return torch.stack((a * cosine - b * sine, b * cosine + a * sine), -2).flatten(2)
 )";
 
+// torch.nn.Module refuses to set its own attribute, such as `training`, where a layer is called so.
 constexpr const char* kInit = R"(
 
-class Model(torch.nn.Module):
+class Layer(torch.nn.Module):
+    """Has layers of any name, also of those that torch.nn.Module keeps for itself: "type", "forward", "training"."""
+
+    def __setattr__(self, name, value):
+        is_kept = name in self.__dict__ or hasattr(torch.nn.Module, name)
+        if is_kept and not isinstance(value, torch.nn.Module):
+            object.__setattr__(self, name, value)
+        else:
+            super().__setattr__(name, value)
+
+    def at(self, name):
+        """The layer that has a tensor, made where it is missing, and the tensor's name in it."""
+        *path, last = name.split(".")
+        layer = self
+        for part in path:
+            layer = layer._modules.setdefault(part, Layer())
+        return layer, last
+
+
+class Model(Layer):
     def __init__(self):
         super().__init__()
         for name, shape in PARAMETERS.items():
-            module, last = self.at(name)
-            module._parameters[last] = torch.nn.Parameter(torch.empty(shape))
+            layer, last = self.at(name)
+            layer._parameters[last] = torch.nn.Parameter(torch.empty(shape))
         for name, shape in BUFFERS.items():
-            module, last = self.at(name)
-            module._buffers[last] = torch.empty(shape)
-
-    def at(self, name):
-        """The module that has a tensor, made where it is missing, and the tensor's name in it. By hand, since layers may
-        have names that torch.nn.Module keeps for itself: "type", "forward"."""
-        *path, last = name.split(".")
-        module = self
-        for part in path:
-            module = module._modules.setdefault(part, torch.nn.Module())
-        return module, last
+            layer, last = self.at(name)
+            layer._buffers[last] = torch.empty(shape)
 )";
 
 /// As Python writes text, and JSON.
@@ -131,7 +142,7 @@ class Forward {
                                "class", "continue", "def",   "del",    "elif", "else",  "except", "finally",  "for",
                                "from",  "global",   "if",    "import", "in",   "is",    "lambda", "nonlocal", "not",
                                "or",    "pass",     "raise", "return", "try",  "while", "with",   "yield",    "None",
-                               "True",  "False",    "async", "await",  "dict"};
+                               "True",  "False",    "async", "await",  "dict", "len"};
 };
 
 }  // namespace

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <optional>
 
 #include "data/open.hpp"
 #include "data/sample_weights.hpp"
@@ -13,39 +12,6 @@
 namespace lockstep::input {
 
 namespace {
-
-/// As the readers say it once they have the files; none: only the files tell what a sample is. Names of classes and the
-/// vocabulary are missing where these are of the files.
-std::optional<DataSetInfo> told_by(const SourceOptions& source) {
-  const Feature label{"label", Feature::Kind::label, {DType::i32, {}}};
-  const TensorSpec window{DType::i32, {source.context}};
-  const bool bytes = source.tokenizer == Tokenizer::bytes && source.tokenizer_file.empty();
-  DataSetInfo info;
-  switch (source.kind) {
-    case SourceKind::digits:
-      return data::open(source)->info();
-    case SourceKind::cifar:
-      info.features = {{"image", Feature::Kind::image, {DType::u8, {32, 32, 3}}}, label};
-      break;
-    case SourceKind::texts:
-      if (bytes) info.vocabulary = 256;
-      info.features = {{"tokens", Feature::Kind::tokens, window},
-                       {std::string(kLength), Feature::Kind::tensor, {DType::i32, {}}},
-                       label};
-      break;
-    case SourceKind::text:
-      if (bytes) info.vocabulary = source.masked > 0 ? 257 : 256;
-      [[fallthrough]];
-    case SourceKind::tokens:
-      info.features = {{"tokens", Feature::Kind::tokens, window}, {"target", Feature::Kind::tokens, window}};
-      break;
-    default:
-      return std::nullopt;
-  }
-  info.format = name_of(source.kind);
-  if (!source.weights.empty()) info.features.push_back({data::kSampleWeight, Feature::Kind::weight, {DType::f32, {}}});
-  return info;
-}
 
 std::string told_by_files(const SourceOptions& source) {
   switch (source.kind) {
@@ -83,7 +49,7 @@ bool are_drawn(const DataOptions& wanted) {
 ForeseenData foresee_data(const DataOptions& wanted, const ModelOptions& model, std::uint64_t seed,
                           const DataRegistries& registries, const ModelRegistry& models) {
   ForeseenData foreseen;
-  auto info = told_by(wanted.train);
+  auto info = data::foresee(wanted.train);
   if (!info) {
     foreseen.unknown = told_by_files(wanted.train);
     return foreseen;
@@ -97,7 +63,7 @@ ForeseenData foresee_data(const DataOptions& wanted, const ModelOptions& model, 
   if (!foreseen.unknown.empty()) return foreseen;
   PreparedData& data = foreseen.data;
   if (wanted.class_weights && !data::has_weights(*info)) {
-    info->features.push_back({data::kSampleWeight, Feature::Kind::weight, {DType::f32, {}}});
+    info->features.push_back(data::weight_feature());
   }
   data.train = set_without_samples(std::move(*info));
   if (data::has_soft_labels(wanted)) data.train = data::with_one_hot_labels(data.train);

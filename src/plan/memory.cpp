@@ -378,6 +378,16 @@ std::int64_t pool_bytes(const comm::GradientBuckets& buckets, const std::vector<
   return memory.bytes();
 }
 
+MemorySetup memory_setup(const ModelSetup& model, const OptimizerRegistry& optimizers, const DataNeeds& data,
+                         std::int64_t process) {
+  return {.model = model,
+          .states = optim::states_of(model.job.optimizer, optimizers),
+          .data = data,
+          .process = process,
+          .shares = !model.on_gpus,
+          .optimizer = &optimizers.at(model.job.optimizer.kind)};
+}
+
 std::vector<RankMemory> memory_of(const PlacedModel& placed, const MemorySetup& setup) {
   std::vector<RankMemory> ranks;
   for (int rank = 0; rank < placed.ranks(); ++rank) ranks.push_back(Counter(placed, setup, rank).count());

@@ -59,6 +59,10 @@ struct MemorySetup {
   const OptimizerDef* optimizer = nullptr;  ///< null: it makes no steps of whole matrices
 };
 
+/// A run of the model's job, with the states and steps of its optimizer. `model` must outlive it.
+[[nodiscard]] MemorySetup memory_setup(const ModelSetup& model, const OptimizerRegistry& optimizers,
+                                       const DataNeeds& data = {}, std::int64_t process = 0);
+
 /// By rank.
 [[nodiscard]] std::vector<RankMemory> memory_of(const PlacedModel& placed, const MemorySetup& setup);
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/top_k.hpp"
 #include "graph/model_graph.hpp"
 #include "lockstep/data_set.hpp"
 #include "lockstep/op.hpp"
@@ -78,6 +79,19 @@ std::string never_evaluated(const Graph& graph, const input::PreparedData& data)
   return "";
 }
 
+/// Of a topK that no prediction misses, since there are no more than K classes.
+std::string always_right(const Graph& graph) {
+  for (const std::int32_t metric : graph.metrics) {
+    const Node& node = graph.nodes[static_cast<std::size_t>(metric)];
+    if (node.op->name != kTopKOp) continue;
+    const std::int64_t k = node.attributes.integer("k"), classes = graph.at(node.inputs[0]).spec.shape.back();
+    if (k < classes) continue;
+    return fmt::format("metric 'top{}' is always 1, since the model predicts {} classes; ask for a smaller number", k,
+                       classes);
+  }
+  return "";
+}
+
 }  // namespace
 
 std::vector<std::string> job_warnings(const Graph& graph, const input::PreparedData& data) {
@@ -89,6 +103,7 @@ std::vector<std::string> job_warnings(const Graph& graph, const input::PreparedD
   warnings.push_back(statistics_of_one_sample(graph));
   warnings.push_back(padding_as_text(graph));
   warnings.push_back(never_evaluated(graph, data));
+  warnings.push_back(always_right(graph));
   std::erase(warnings, "");
   return warnings;
 }

@@ -77,10 +77,7 @@ void require_memory(const Run& run, const Engine& engine, const Balancing& balan
   const Graph graph = run.context.device.lower(run.graph, run.options.lowered);
   const plan::ModelSetup model{
       graph, run.job, exec::needs_of(exec::KernelSet(graph, Mode::training, run.context.device)), {}};
-  const plan::MemorySetup memory{.model = model,
-                                 .states = optim::states_of(run.job.optimizer, run.context.registries.optimizers),
-                                 .data = {},
-                                 .optimizer = &optimizer_of(run)};
+  const plan::MemorySetup memory = plan::memory_setup(model, run.context.registries.optimizers);
   const plan::RankSetup ranks{run.communicator.topology().host_of, balancing.workers_of_ranks(), {}};
   const plan::PlacedModel placed = plan::place_model(model, ranks, plan::choice_of(run.job));
   const auto r = static_cast<std::size_t>(rank);

@@ -131,6 +131,20 @@ class Plan(unittest.TestCase):
             text = run("plan", *job, "--against", f"{folder}/run").stdout
             self.assertRegex(text, r"(?m)^  memory of rank 1 +\d+\.\d MiB +\d+\.\d MiB +[+-]\d+\.\d %$")
 
+    def test_bytes_that_parts_send(self):
+        """Activations of 64 floats for each of 320 samples, and as many gradients; a tenth in each step, by the plan."""
+        job = [*SMALL, "evaluate=never", "checkpoint=never", "parallel={parts: [{until: cut, ranks: 1}, {ranks: 1}]}",
+               "model={layers: [flatten, {linear: {features: 64}}, {relu: {}, name: cut}, {linear: {features: 10}}]}"]
+        text = run("train", *job, "--ranks", "2").stderr
+        self.assertIn("\n  sent        81.9 kB, 81.9 kB\n", text)
+        self.assertNotIn("\n  by formula ", text)
+        text = run("plan", *job, "--ranks", "2").stdout
+        self.assertRegex(text, r"(?m)^  ms, rank  part  shards .* gradients sent  activations sent$")
+        self.assertRegex(text, r"(?m)^  0 +0 +8 .* 0 B +8\.19 kB$")
+        plan = json.loads(run("plan", *job, "--ranks", "2", "--json").stdout)
+        for rank in plan["placement"]["ranks"]:
+            self.assertEqual((rank["gradient_bytes_sent"], rank["activation_bytes_sent"]), (0, 8192))
+
     def test_a_run_that_cannot_fit_does_not_start(self):
         wide = [*SMALL, "model={mlp: {hidden: [4096, 4096, 4096]}}", "checkpoint=never", "optimizer=adam"]
         done = run("train", *wide, code=78, limit=400_000)  # KiB

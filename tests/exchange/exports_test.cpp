@@ -125,6 +125,75 @@ TEST_F(Exports, TensorsThatPyTorchCallsTheSameAreNotExportedForIt) {
       "are both rnn.weight_ih_l0 in PyTorch; export without --to, and rename one of them yourself");
 }
 
+TEST_F(Exports, ThePythonFileHasLayersThatAreCalledAsMembersOfModules) {
+  const Attributes features({{"features", std::int64_t{2}}});
+  const ValueId x = builder_.apply("linear", {builder_.input("x", {DType::f32, {4}})}, features, "training");
+  builder_.graph().output = builder_.apply("batch_norm", {builder_.apply("relu", {x}, {}, "len")}, {}, "forward");
+  EXPECT_EQ(torch_module(exported(), "a.safetensors"),
+            R"("job in PyTorch, as lockstep exported it from run."
+import pathlib
+
+from safetensors.torch import load_file
+import torch
+from torch.nn import functional as F
+
+PARAMETERS = {
+    "training.weight": [2, 4],
+    "training.bias": [2],
+    "forward.weight": [2],
+    "forward.bias": [2],
+}
+BUFFERS = {
+    "forward.running_mean": [2],
+    "forward.running_var": [2],
+}
+
+
+class Layer(torch.nn.Module):
+    """Has layers of any name, also of those that torch.nn.Module keeps for itself: "type", "forward", "training"."""
+
+    def __setattr__(self, name, value):
+        is_kept = name in self.__dict__ or hasattr(torch.nn.Module, name)
+        if is_kept and not isinstance(value, torch.nn.Module):
+            object.__setattr__(self, name, value)
+        else:
+            super().__setattr__(name, value)
+
+    def at(self, name):
+        """The layer that has a tensor, made where it is missing, and the tensor's name in it."""
+        *path, last = name.split(".")
+        layer = self
+        for part in path:
+            layer = layer._modules.setdefault(part, Layer())
+        return layer, last
+
+
+class Model(Layer):
+    def __init__(self):
+        super().__init__()
+        for name, shape in PARAMETERS.items():
+            layer, last = self.at(name)
+            layer._parameters[last] = torch.nn.Parameter(torch.empty(shape))
+        for name, shape in BUFFERS.items():
+            layer, last = self.at(name)
+            layer._buffers[last] = torch.empty(shape)
+
+    def forward(self, x):
+        t = dict(self.named_parameters()) | dict(self.named_buffers())
+        training = F.linear(x, t["training.weight"], t["training.bias"])
+        len_ = F.relu(training)
+        forward = F.batch_norm(len_, t["forward.running_mean"], t["forward.running_var"], )"
+            R"(t["forward.weight"], t["forward.bias"], self.training, 0.1, 1e-05)
+        return forward
+
+
+def load(path=pathlib.Path(__file__).with_name("a.safetensors")):
+    model = Model()
+    model.load_state_dict(load_file(path))
+    return model.eval()
+)");
+}
+
 TEST_F(Exports, OnlyModelsOfTransformersGoThere) {
   const ValueId x = builder_.input("x", {DType::f32, {4}});
   builder_.graph().output = builder_.apply("linear", {x}, Attributes({{"features", std::int64_t{2}}}));

@@ -39,15 +39,15 @@ IMAGE_LAYERS = [
     {"sub": {"inputs": ["previous", "side"]}}, "softplus",
     {"concat": {"inputs": ["previous", "side"], "axis": -1}},
     {"avg_pool": {"kernel": 3, "stride": 2, "padding": 1, "count_include_pad": False}},
-    {"prelu": 0.1, "name": "forward"},  # as a member of torch.nn.Module is called
+    {"prelu": 0.1, "name": "forward"},  # as a member of torch.nn.Module is called, as are "type" and "training"
     {"conv_transpose": {"filters": 6, "kernel": 3, "stride": 2, "padding": 1, "output_padding": 1}}, "sigmoid",
     {"matmul": {"inputs": ["previous", "previous"], "transpose": True}}, {"scale": 0.2},
     {"slice": {"axis": 1, "begin": 1, "end": -1}}, {"upsample": {"factor": [2, 3], "mode": "bilinear"}},
     {"scale": {"factor": 0.5, "shift": -0.3}}, {"pad": 1}, "silu", {"avg_pool": {"kernel": 2, "padding": "same"}},
     {"conv_transpose": {"filters": 4, "kernel": 2, "stride": 2}}, {"upsample": 2}, {"mul": {"inputs": ["previous", "previous"]}},
     {"max_pool": {"kernel": 3, "stride": 2, "padding": 1}}, {"conv_transpose": {"filters": 4, "kernel": 3, "stride": 2}},
-    {"max": {"axis": 1}}, {"batch_norm": {}, "name": "type"}, {"layer_norm": {}}, {"transpose": [2, 1]}, {"mean": {"axis": -1}},
-    {"batch_norm": {}}, {"dropout": 0.3}, "tanh", {"linear": 10}, "softmax"]
+    {"max": {"axis": 1}}, {"batch_norm": {}, "name": "type"}, {"layer_norm": {}, "name": "training"}, {"transpose": [2, 1]},
+    {"mean": {"axis": -1}}, {"batch_norm": {}}, {"dropout": 0.3}, "tanh", {"linear": 10}, "softmax"]
 SEQUENCE_LAYERS = [
     {"reshape": [28, 28]}, {"linear": 12}, {"position_embedding": 40}, {"lstm": 9}, {"gru": {"features": 6, "bias": False}},
     {"gru": {"features": 5, "bidirectional": True}}, {"linear": {"features": 8, "bias": False}, "name": "x"}, {"rope": 2}, {"rms_norm": {}},
@@ -64,13 +64,13 @@ PADDED_LAYERS = [
     {"attention": {"heads": 4, "kv_heads": 2, "inputs": ["x", "x6", "x6", "length"]}, "name": "before"},
     {"linear": 36}, {"attention": {"heads": 2, "causal": False, "inputs": ["previous", "length"]}, "name": "seen"},
     {"lstm": {"features": 5, "bidirectional": True, "inputs": ["previous", "length"]}},
-    {"last": {"inputs": ["previous", "length"]}, "name": "end"},
+    {"last": {"inputs": ["previous", "length"]}, "name": "len"},
     {"reverse": {"inputs": ["seen", "length"]}}, {"gru": 5}, {"reverse": {"inputs": ["previous", "length"]}},
     {"mask": {"inputs": ["previous", "length"]}}, {"max": {"axis": 1, "inputs": ["previous", "length"]}, "name": "most"},
     {"global_pool": {"kind": "max", "inputs": ["seen", "length"]}, "name": "highest"}, {"reverse": {"inputs": ["before"]}},
     {"mask": {"inputs": ["previous"]}}, {"last": {"inputs": ["previous"]}, "name": "first"},
     {"mean": {"axis": 1, "inputs": ["seen", "length"]}, "name": "middle"},
-    {"concat": {"inputs": ["end", "most", "highest", "first", "middle"]}}, {"linear": 3}]
+    {"concat": {"inputs": ["len", "most", "highest", "first", "middle"]}}, {"linear": 3}]
 
 TABLE = {"model": {"layers": [{"linear": 8}, "tanh", {"linear": 2}]},
          "data": {"train": {"table": {"path": "table.csv", "target": ["price", "size"]}}, "validation": {"fraction": 0.2},

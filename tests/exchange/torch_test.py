@@ -117,6 +117,21 @@ class Torch(WithProgram):
                 self.assert_same(self.beside(name), self.predictions(f"{name}-run"))
                 self.assert_same_bits(f"{name}-run", f"{name}.safetensors")
 
+    def test_layers_that_are_called_as_members_of_modules(self):
+        names = sorted(name for name in {*dir(torch.nn.Module()), "at", "load"} if name != "previous")
+        job = image_job({"layers": ["flatten", *({"linear": 4, "name": name} for name in names), {"linear": 10}]})
+        job["data"]["normalize"] = "never"
+        self.train("members", job)
+        self.run_program("checkpoint", "export", "members", "members.safetensors", "--to", "torch")
+        module = self.beside("members")
+        self.assertEqual(set(names) - set(module._modules), set())  # pylint: disable=protected-access
+        self.assertIs(module.train().training, True)
+        self.assertIs(module.eval().training, False)
+        made = self.predictions("members")
+        for other in (module, module.double().float(), copy.deepcopy(module)):
+            self.assert_same(other, made)
+        self.assertEqual(len(list(module.parameters())), 2 * len(names) + 2)
+
     def test_recurrent_layers(self):
         for name, layer in (("lstm", torch.nn.LSTM), ("gru", torch.nn.GRU)):
             for both, bias in ((False, True), (True, True), (True, False)):

@@ -1,24 +1,16 @@
 // A plan's memory and time, in cases small enough to count by hand, and compared with real executors.
 #include <gtest/gtest.h>
 
-#include <unistd.h>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-
 #include "comm/reduce/tree_sums.hpp"
 #include "exec/cpu_device.hpp"
 #include "exec/executor.hpp"
 #include "exec/part_nets.hpp"
 #include "exec/shard_runner.hpp"
 #include "exec/worker_pool.hpp"
-#include "lockstep/error.hpp"
 #include "optim/newton_schulz.hpp"
-#include "plan/device_table.hpp"
 #include "plan/limits.hpp"
 #include "plan/measure.hpp"
 #include "plan/memory.hpp"
-#include "plan/profile.hpp"
 #include "plan/report.hpp"
 #include "plan/search.hpp"
 #include "plan/time.hpp"
@@ -342,22 +334,6 @@ TEST(Limits, RemedyNamesALayerThatFitsNowhere) {
       << text;
 }
 
-TEST(Devices, AreCountedByName) {
-  const auto list = devices_of("2xH100,A100-40");
-  ASSERT_EQ(list.size(), 3);
-  EXPECT_STREQ(list[1]->name, "H100");
-  EXPECT_STREQ(list[2]->name, "A100-40");
-  try {
-    (void)devices_of("8xH101");
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::usage);
-    EXPECT_STREQ(error.what(),
-                 "--devices: expected devices such as 8xH100,4xA100-40, found '8xH101'; known are V100-32, A100-40, "
-                 "A100-80, L40S, H100, H200");
-  }
-}
-
 TEST(Devices, FasterOnesGetMoreShards) {
   const Planned planned([](GraphBuilder& b) { chain(b, 4); });
   RankSetup ranks = ranks_of_one_host(2, 1, 64);
@@ -365,54 +341,6 @@ TEST(Devices, FasterOnesGetMoreShards) {
   const PlacedModel placed = place_model(*planned.model, ranks, {});
   EXPECT_EQ(placed.shards_of(0).size(), 6);
   EXPECT_EQ(placed.shards_of(1).size(), 2);
-}
-
-class ProfileFile {
- public:
-  ProfileFile() : path_((std::filesystem::temp_directory_path() / "lockstep-profile-XXXXXX").string()) {
-    close(mkstemp(path_.data()));
-  }
-  ~ProfileFile() { std::filesystem::remove(path_); }
-  ProfileFile(const ProfileFile&) = delete;
-  ProfileFile& operator=(const ProfileFile&) = delete;
-  void write(const std::string& text) const { std::ofstream(path_) << text; }
-  [[nodiscard]] const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
-
-TEST(Profile, IsReadAsItWasWritten) {
-  const ProfileFile file;
-  const Rates rates{.device = "a CPU",
-                    .matmul_flops = 1e10,
-                    .conv_flops = 2e10,
-                    .element_bytes = 3e9,
-                    .add_bytes = 4e9,
-                    .update_bytes = 5e9,
-                    .message_seconds = 1e-5,
-                    .message_bytes = 6e9,
-                    .memory = 1 << 30,
-                    .cores = 2};
-  file.write(profile_text(rates));
-  EXPECT_EQ(read_profile(file.path()), rates);
-}
-
-TEST(Profile, OthersAreRefused) {
-  const ProfileFile file;
-  const auto message = [&](const std::string& text) {
-    file.write(text);
-    try {
-      (void)read_profile(file.path());
-    } catch (const Error& error) {
-      return std::string(error.what()).substr(file.path().size());
-    }
-    return std::string();
-  };
-  EXPECT_TRUE(message("no").starts_with(": expected a profile, found no JSON object; make one with"));
-  EXPECT_TRUE(message("{}").starts_with(": expected a profile of format 1, found another, or none; make one with"));
-  EXPECT_TRUE(message("{\"format\": 1, \"matmul_flops_per_second\": 0}")
-                  .starts_with(": matmul_flops_per_second: expected a number above 0, found 0; make one with"));
 }
 
 TEST(Measure, EveryKernelTakesTime) {

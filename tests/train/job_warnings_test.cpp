@@ -78,6 +78,12 @@ TEST(JobWarnings, OfClassesThatTheDataLack) {
                        "last layer 10 features, unless later data has more classes"}));
 }
 
+TEST(JobWarnings, OfATopKOfAllClasses) {
+  EXPECT_EQ(of({"metrics=[top5, top9]"}).warnings, Sentences{});
+  EXPECT_EQ(of({"metrics=[top5, top10]"}).warnings,
+            (Sentences{"metric 'top10' is always 1, since the model predicts 10 classes; ask for a smaller number"}));
+}
+
 TEST(JobWarnings, OfStatisticsOfOneSample) {
   const std::string layers =
       "model.layers=[{conv: {filters: 4, kernel: 3}}, batch_norm, flatten, {linear: {features: 10}}]";

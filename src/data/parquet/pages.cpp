@@ -5,10 +5,10 @@
 #include <fmt/format.h>
 #include <snappy.h>
 
-#include <memory>
 #include <span>
 
 #include "data/parquet/encodings.hpp"
+#include "data/unpack.hpp"
 
 namespace lockstep::data {
 namespace {
@@ -34,7 +34,7 @@ constexpr const char* kTooShort = "damaged: a page ends too early";
 
 /// gzip and Zstandard.
 std::string unpack_stream(std::string_view packed, std::size_t bytes) {
-  const std::unique_ptr<::archive, int (*)(::archive*)> handle(archive_read_new(), archive_read_free);
+  const ArchiveHandle handle(archive_read_new());
   archive_read_support_format_raw(handle.get());
   archive_read_support_filter_gzip(handle.get());
   archive_read_support_filter_zstd(handle.get());

@@ -13,6 +13,10 @@ constexpr std::size_t kCodePoints = 0x110000;
 
 }  // namespace
 
+bool splits_bytes(const SourceOptions& source) {
+  return source.tokenizer == Tokenizer::bytes && source.tokenizer_file.empty();
+}
+
 std::vector<std::string> distinct_characters(const std::vector<std::u32string>& parts, const std::string& source) {
   std::vector<bool> occurs(kCodePoints);
   for (const auto& part : parts) {

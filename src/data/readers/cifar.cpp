@@ -120,13 +120,21 @@ std::string read_labels(const RawPart& part) {
   return labels;
 }
 
+Shape cifar_shape() {
+  return {32, 32, 3};
+}
+
 }  // namespace
+
+DataSetInfo foresee_cifar() {
+  return {.features = raw_image_features(cifar_shape())};
+}
 
 std::unique_ptr<DataSet> open_cifar(const SourceOptions& source, const IndexOptions& options) {
   RawImages images;
   images.source = describe(source.paths);
   images.counter = make_byte_counter();
-  images.shape = {32, 32, 3};
+  images.shape = cifar_shape();
   images.planar = true;
   Cifar cifar;
   const Request request{is_test_part(source, options), images.counter, options.notes};

@@ -91,12 +91,15 @@ std::string digest_of(const RawImages& images, bool whole) {
 
 }  // namespace
 
+std::vector<Feature> raw_image_features(const Shape& image) {
+  return {{"image", Feature::Kind::image, {DType::u8, image}}, {"label", Feature::Kind::label, {DType::i32, {}}}};
+}
+
 std::unique_ptr<DataSet> make_raw_images(RawImages images, const IndexOptions& options) {
   DataSetInfo info;
   info.format = images.format;
   info.source = images.source;
-  info.features = {{"image", Feature::Kind::image, {DType::u8, images.shape}},
-                   {"label", Feature::Kind::label, {DType::i32, {}}}};
+  info.features = raw_image_features(images.shape);
   info.class_names = options.like != nullptr ? options.like->class_names : images.class_names;
   info.class_counts.assign(info.class_names.size(), 0);
   for (std::size_t id = 0; id < images.labels.size(); ++id) {

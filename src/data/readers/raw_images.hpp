@@ -29,6 +29,9 @@ struct RawImages {
   ByteCounter counter;
 };
 
+/// An image of this shape, and its label.
+[[nodiscard]] std::vector<Feature> raw_image_features(const Shape& image);
+
 /// Checks labels against the classes (of `like`, if given) and makes the set.
 [[nodiscard]] std::unique_ptr<DataSet> make_raw_images(RawImages images, const IndexOptions& options);
 

@@ -18,4 +18,11 @@ namespace lockstep::data {
 [[nodiscard]] std::unique_ptr<DataSet> open_table(const SourceOptions& source, const IndexOptions& options);
 [[nodiscard]] std::unique_ptr<DataSet> open_packed(const SourceOptions& source, const IndexOptions& options);
 
+// What data::foresee() says of sources of these kinds, which the functions above say of their samples, too: features,
+// and the vocabulary of bytes.
+[[nodiscard]] DataSetInfo foresee_cifar();
+[[nodiscard]] DataSetInfo foresee_text(const SourceOptions& source);
+[[nodiscard]] DataSetInfo foresee_texts(const SourceOptions& source);
+[[nodiscard]] DataSetInfo foresee_tokens(const SourceOptions& source);
+
 }  // namespace lockstep::data

@@ -94,6 +94,13 @@ std::shared_ptr<TokenSource> hold(std::vector<Token> tokens, ByteCounter counter
 
 }  // namespace
 
+DataSetInfo foresee_text(const SourceOptions& source) {
+  DataSetInfo info;
+  if (splits_bytes(source)) info.vocabulary = kByteTokens;
+  TokenWindows::describe(TokenWindows::options_of(source), info);
+  return info;
+}
+
 std::unique_ptr<DataSet> open_text(const SourceOptions& source, const IndexOptions& options) {
   const bool bytes = source.tokenizer == Tokenizer::bytes;
   const auto counter = make_byte_counter();
@@ -115,7 +122,7 @@ std::unique_ptr<DataSet> open_text(const SourceOptions& source, const IndexOptio
     info.vocabulary = tokenizer->vocabulary();
     held = hold(encode_files(*tokenizer, files, source.paths), counter);
   } else if (bytes) {
-    info.vocabulary = 256;
+    info.vocabulary = kByteTokens;
     for (const auto& file : files) {
       for (const auto byte : file) tokens.push_back(std::to_integer<std::uint16_t>(byte));
     }
@@ -136,9 +143,7 @@ std::unique_ptr<DataSet> open_text(const SourceOptions& source, const IndexOptio
   info.digest = noted(options.notes, key, [&] { return digest_of(info, files); });
   if (!held) held = hold(std::move(tokens), counter);
   const std::int64_t count = held->size();
-  return std::make_unique<TokenWindows>(std::move(held), std::move(info),
-                                        TokenWindows::Options{source.context, source.masked, source.masked_span}, 0,
-                                        count);
+  return std::make_unique<TokenWindows>(std::move(held), std::move(info), TokenWindows::options_of(source), 0, count);
 }
 
 }  // namespace lockstep::data

@@ -231,22 +231,24 @@ std::vector<std::string> characters_of(const std::vector<LabelledText>& texts, c
   return distinct_characters(parts, source);
 }
 
+/// `context`: the training set's.
+std::vector<Feature> text_features(std::int64_t context, const SourceOptions& source) {
+  std::vector<Feature> features = {{"tokens", Feature::Kind::tokens, {DType::i32, {context}}},
+                                   {std::string(kLength), Feature::Kind::tensor, {DType::i32, {}}}};
+  if (!source.label_column.empty()) features.push_back({"label", Feature::Kind::label, {DType::i32, {}}});
+  return features;
+}
+
 DataSetInfo info_of(const SourceOptions& source, const std::vector<LabelledText>& texts, const DataSetInfo* like) {
-  DataSetInfo info;
-  std::int64_t context = source.context;
-  if (like != nullptr) {
-    if (like->features.size() < 2 || like->features[1].name != kLength) {
-      throw Error(ExitCode::data, fmt::format("{}: expected a training set of texts, too, found one of {}",
-                                              describe(source.paths), like->format));
-    }
-    info = *like;
-    context = like->features[0].spec.shape[0];
-  } else if (!source.tokenizer_file.empty()) {
+  if (like != nullptr && (like->features.size() < 2 || like->features[1].name != kLength)) {
+    throw Error(ExitCode::data, fmt::format("{}: expected a training set of texts, too, found one of {}",
+                                            describe(source.paths), like->format));
+  }
+  DataSetInfo info = like != nullptr ? *like : foresee_texts(source);
+  if (like == nullptr && !source.tokenizer_file.empty()) {
     info.tokenizer = read_tokenizer_text(source.tokenizer_file);
     info.vocabulary = parse_tokenizer(info.tokenizer, source.tokenizer_file)->vocabulary();
-  } else if (source.tokenizer == Tokenizer::bytes) {
-    info.vocabulary = 256;
-  } else {
+  } else if (like == nullptr && !splits_bytes(source)) {
     info.token_text = characters_of(texts, describe(source.paths));
     info.vocabulary = std::ssize(info.token_text);
   }
@@ -258,13 +260,18 @@ DataSetInfo info_of(const SourceOptions& source, const std::vector<LabelledText>
     info.class_names = class_names_of(texts);
   }
   info.class_counts.assign(info.class_names.size(), 0);
-  info.features = {{"tokens", Feature::Kind::tokens, {DType::i32, {context}}},
-                   {std::string(kLength), Feature::Kind::tensor, {DType::i32, {}}}};
-  if (!source.label_column.empty()) info.features.push_back({"label", Feature::Kind::label, {DType::i32, {}}});
+  info.features = text_features(info.features[0].spec.shape[0], source);
   return info;
 }
 
 }  // namespace
+
+DataSetInfo foresee_texts(const SourceOptions& source) {
+  DataSetInfo info;
+  if (splits_bytes(source)) info.vocabulary = kByteTokens;
+  info.features = text_features(source.context, source);
+  return info;
+}
 
 std::unique_ptr<DataSet> open_texts(const SourceOptions& source, const IndexOptions& options) {
   const auto counter = make_byte_counter();

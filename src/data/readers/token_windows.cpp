@@ -24,18 +24,19 @@ TokenWindows::TokenWindows(std::shared_ptr<const TokenSource> source, DataSetInf
     throw Error(ExitCode::data, fmt::format("{}: {} tokens; one window of context {} takes {}", info_.source, tokens(),
                                             context, context + 1));
   }
-  if (options_.masked > 0) {
-    if (info_.vocabulary < 1) {
-      throw Error(
-          ExitCode::configuration,
-          fmt::format("{}: masked: expected tokens of which all were seen when the set was indexed, found a set "
-                      "that is too large for that; leave masked out, or take a smaller set",
-                      info_.source));
-    }
-    ++info_.vocabulary;  // the mask
+  if (options_.masked > 0 && info_.vocabulary < 1) {
+    throw Error(ExitCode::configuration,
+                fmt::format("{}: masked: expected tokens of which all were seen when the set was indexed, found a set "
+                            "that is too large for that; leave masked out, or take a smaller set",
+                            info_.source));
   }
-  const TensorSpec spec{DType::i32, {context}};
-  info_.features = {{"tokens", Feature::Kind::tokens, spec}, {"target", Feature::Kind::tokens, spec}};
+  describe(options_, info_);
+}
+
+void TokenWindows::describe(const Options& options, DataSetInfo& info) {
+  const TensorSpec spec{DType::i32, {options.context}};
+  info.features = {{"tokens", Feature::Kind::tokens, spec}, {"target", Feature::Kind::tokens, spec}};
+  if (options.masked > 0 && info.vocabulary > 0) ++info.vocabulary;
 }
 
 void TokenWindows::read_variant(std::int64_t id, std::uint64_t variant, Sample& out) const {

@@ -18,6 +18,7 @@
 #include <span>
 
 #include "lockstep/data_set.hpp"
+#include "lockstep/job.hpp"
 
 namespace lockstep::data {
 
@@ -37,6 +38,11 @@ class TokenWindows : public DataSet {
     double masked = 0;       ///< 0: the next token is the target
     double masked_span = 1;  ///< tokens, on average
   };
+  [[nodiscard]] static Options options_of(const SourceOptions& source) {
+    return {source.context, source.masked, source.masked_span};
+  }
+  /// Says what a window is, and adds the mask to a vocabulary that is known (not 0).
+  static void describe(const Options& options, DataSetInfo& info);
   static constexpr std::int32_t kNotMasked = -100;
 
   /// Over tokens begin ... end - 1; `info.vocabulary` without the mask. Throws Error(data) if they do not fill one

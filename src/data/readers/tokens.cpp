@@ -115,6 +115,12 @@ std::string scan(const TokenFiles& files) {
 
 }  // namespace
 
+DataSetInfo foresee_tokens(const SourceOptions& source) {
+  DataSetInfo info;
+  TokenWindows::describe(TokenWindows::options_of(source), info);
+  return info;
+}
+
 std::unique_ptr<DataSet> open_tokens(const SourceOptions& source, const IndexOptions& options) {
   if (options.notes != nullptr) {
     for (const auto& path : source.paths) options.notes->made_from_file(path);
@@ -145,9 +151,7 @@ std::unique_ptr<DataSet> open_tokens(const SourceOptions& source, const IndexOpt
                                             options.like != nullptr ? "training set" : "tokenizer", info.vocabulary));
   }
   const std::int64_t size = files->size();
-  return std::make_unique<TokenWindows>(std::move(files), std::move(info),
-                                        TokenWindows::Options{source.context, source.masked, source.masked_span}, 0,
-                                        size);
+  return std::make_unique<TokenWindows>(std::move(files), std::move(info), TokenWindows::options_of(source), 0, size);
 }
 
 }  // namespace lockstep::data

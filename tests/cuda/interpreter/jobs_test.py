@@ -194,6 +194,25 @@ class Jobs(Interpreted):
                     self.assertNotIn(left, grown)
                 self.assertNotRegex(grown, LINEAR_WEIGHT_GRADIENT)
 
+    def details(self, run, grids):
+        """Of an evaluation that keeps what is predicted: the loss, the metrics, and how each sample fared."""
+        command = (LOCKSTEP, "eval", run, "--details", "--worst", "21", "--log", "json")
+        said = self.run_with_grids(command) if grids else self.run_interpreted(*command)
+        found = json.loads((self.folder / run / "evaluations/validation.json").read_text(encoding="utf-8"))
+        return [json.loads(said)[key] for key in ("loss", "metrics")], found
+
+    def test_an_evaluation_that_keeps_predictions(self):
+        for precision in ("fp32", "bf16", "fp16"):
+            with self.subTest(precision=precision):
+                words = (f"precision={precision}", "data.validation={digits: {count: 21, first: 1000}}", "metrics=[accuracy]",
+                         "checkpoint={every: 100 steps}", f"run_directory={precision}")
+                self.hash(CONVOLUTIONS, *words, grids=True)
+                metrics, found = self.details(precision, grids=False)
+                self.assertEqual((metrics, found), self.details(precision, grids=True))
+                losses = [sample["loss"] for sample in found["worst"]]
+                self.assertEqual(len(set(losses)), 21)
+                self.assertAlmostEqual(sum(losses) / 21, metrics[0], places=5)
+
     def test_norms_that_are_recomputed(self):
         self.assertEqual(self.hash(CONVOLUTIONS, "recompute=cheap"), self.hash(CONVOLUTIONS, grids=True))
 

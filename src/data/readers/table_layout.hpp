@@ -1,0 +1,50 @@
+// What a table is read as: which of its columns are features, targets and weights, and which of them have categories or
+// classes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "data/readers/table_columns.hpp"
+#include "lockstep/data_set.hpp"
+#include "lockstep/job.hpp"
+
+namespace lockstep::data {
+
+/// The feature of a sample that has all columns that are features.
+inline constexpr const char* kTableFeatures = "features";
+
+/// Of this source, or as the training set has it.
+class TableLayout {
+ public:
+  /// `files`: all of the source, of which the first one's header counts; must outlive this. `like`: the training set's;
+  /// null: this is the training set. Throws Error(data) that names the source's paths and the column.
+  TableLayout(const std::vector<TableFile>& files, const SourceOptions& source, const DataSetInfo* like);
+
+  std::vector<Column> columns;                    ///< features, in the order of their elements
+  std::vector<std::vector<std::string>> classes;  ///< by target; empty: numbers
+  /// With the names of columns in the place of patterns.
+  [[nodiscard]] const SourceOptions& source() const { return source_; }
+  /// Whether each target is a feature of its own.
+  [[nodiscard]] bool apart() const { return source_.targets_apart && source_.target.size() > 1; }
+  /// Of kTableFeatures.
+  [[nodiscard]] std::int64_t elements() const;
+
+ private:
+  [[noreturn]] void fail(const std::string& what) const;
+  [[nodiscard]] bool is_target(const std::string& name) const;
+  [[nodiscard]] bool is_categorical(const std::string& name) const;
+  [[nodiscard]] std::vector<std::string> targets(const DataSetInfo* like, const std::vector<std::string>& except) const;
+  void require_one_use() const;
+  [[nodiscard]] std::vector<std::string> feature_names() const;
+  [[nodiscard]] Column column_of(const std::string& name) const;
+  void choose_target();
+  void take(const DataSetInfo& like);
+  bool takes_targets(const DataSetInfo& like);
+
+  const std::vector<TableFile>& files_;
+  SourceOptions source_;
+};
+
+}  // namespace lockstep::data
