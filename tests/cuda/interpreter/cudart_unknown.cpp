@@ -1,4 +1,4 @@
-// Functions that the module links but does not call: templates of cuDNN's headers name them. A call is a problem that
+// Functions that are linked but not called: cuDNN's headers name them, to measure and to log. A call is a problem that
 // names the function.
 #include "cuda/interpreter/cudart.hpp"
 
@@ -18,6 +18,9 @@ cudaError_t cudaEventCreate(cudaEvent_t* /*event*/) {
 }
 cudaError_t cudaEventElapsedTime(float* /*milliseconds*/, cudaEvent_t /*first*/, cudaEvent_t /*last*/) {
   return unknown("cudaEventElapsedTime");
+}
+cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* /*attributes*/, const void* /*memory*/) {
+  return unknown("cudaPointerGetAttributes");
 }
 
 }  // extern "C"

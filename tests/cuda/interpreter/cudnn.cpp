@@ -1,10 +1,9 @@
 // libcudnn.so.9 for the interpreted GPU: cuDNN's backend, as its frontend calls it, for graphs of one convolution and
-// what follows it (cudnn_program.hpp). It proposes an engine of each kind, and those first that the module must not
-// take: one whose sums have no order, one that wants too large a workspace. What cuDNN was found to have no engine for,
-// this has none for either; of all other graphs, attention's among them, there is none, so that our own kernels compute
-// them.
+// what follows it (cudnn_convolution.hpp), and of attention (cudnn_attention.hpp). It proposes an engine of each kind,
+// and those first that the module must not take: one whose sums have no order, one that wants too large a workspace.
+// What cuDNN was found to have no engine for, this has none for either.
 //
-// INTERPRETED_LIBRARIES_LACK: "relu" behind a convolution, "convolutions": all.
+// INTERPRETED_LIBRARIES_LACK: "relu" behind a convolution, "convolutions": all, "attention", "attention_gradients".
 #include <cudnn.h>
 #include <fmt/format.h>
 
@@ -69,6 +68,7 @@ std::size_t bytes_of_value(cudnnBackendAttributeType_t type) {
     case CUDNN_TYPE_HEUR_MODE:
     case CUDNN_TYPE_NAN_PROPOGATION:
     case CUDNN_TYPE_POINTWISE_MODE:
+    case CUDNN_TYPE_REDUCTION_OPERATOR_TYPE:
     case CUDNN_TYPE_TENSOR_REORDERING_MODE:
       return 4;
     default:
@@ -85,12 +85,18 @@ bool cudnn_knows(cudnnBackendDescriptorType_t type) {
     case CUDNN_BACKEND_ENGINE_DESCRIPTOR:
     case CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR:
     case CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR:
+    case CUDNN_BACKEND_MATMUL_DESCRIPTOR:
     case CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR:
     case CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR:
     case CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR:
     case CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR:
+    case CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR:
     case CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR:
+    case CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR:
+    case CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR:
+    case CUDNN_BACKEND_OPERATION_SDPA_FWD_DESCRIPTOR:
     case CUDNN_BACKEND_POINTWISE_DESCRIPTOR:
+    case CUDNN_BACKEND_REDUCTION_DESCRIPTOR:
     case CUDNN_BACKEND_TENSOR_DESCRIPTOR:
     case CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR:
       return true;
@@ -108,40 +114,34 @@ void cudnn_put(CudnnDescriptor& to, cudnnBackendAttributeName_t name, std::share
   to.attributes[name] = {CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, {}, {std::move(value)}};
 }
 
-CudnnEngine engine_of(const CudnnDescriptor& configuration) {
-  const auto engine = descriptor_of(configuration, CUDNN_ATTR_ENGINECFG_ENGINE);
-  return static_cast<CudnnEngine>(values_of<std::int64_t>(*engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX).at(0));
+CudnnEngine kind_of(const CudnnDescriptor& engine) {
+  return static_cast<CudnnEngine>(value_of<std::int64_t>(engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX));
 }
 
-CudnnProgram program_of(const CudnnDescriptor& configuration) {
-  const auto engine = descriptor_of(configuration, CUDNN_ATTR_ENGINECFG_ENGINE);
-  return CudnnProgram::of(*descriptor_of(*engine, CUDNN_ATTR_ENGINE_OPERATION_GRAPH));
+std::shared_ptr<const CudnnProgram> program_of(const CudnnDescriptor& engine) {
+  return CudnnProgram::of(*descriptor_of(engine, CUDNN_ATTR_ENGINE_OPERATION_GRAPH));
 }
 
 /// Configurations of all engines for the graph, the best first. The fallback's mode has none beside them.
 std::vector<std::shared_ptr<CudnnDescriptor>> configurations(const CudnnDescriptor& heuristics) {
   const auto graph = descriptor_of(heuristics, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH);
   std::vector<std::shared_ptr<CudnnDescriptor>> all;
-  const CudnnProgram program = CudnnProgram::of(*graph);
-  if (const std::string why = program.refusal(); !why.empty()) {
+  const auto program = CudnnProgram::of(*graph);
+  if (const std::string why = program->refusal(); !why.empty()) {
     last_cudnn_error() = "no engine: " + why;
     return all;
   }
-  for (const CudnnEngine engine : kCudnnEngines) {
+  for (const CudnnEngine engine : program->engines()) {
     auto of_engine = std::make_shared<CudnnDescriptor>(CudnnDescriptor{CUDNN_BACKEND_ENGINE_DESCRIPTOR, true, {}});
     cudnn_put(*of_engine, CUDNN_ATTR_ENGINE_OPERATION_GRAPH, graph);
     cudnn_put(*of_engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, static_cast<std::int64_t>(engine));
     auto configuration =
         std::make_shared<CudnnDescriptor>(CudnnDescriptor{CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, true, {}});
     cudnn_put(*configuration, CUDNN_ATTR_ENGINECFG_ENGINE, std::move(of_engine));
-    cudnn_put(*configuration, CUDNN_ATTR_ENGINECFG_WORKSPACE_SIZE, workspace_bytes(program, engine));
+    cudnn_put(*configuration, CUDNN_ATTR_ENGINECFG_WORKSPACE_SIZE, program->workspace_bytes(engine));
     all.push_back(std::move(configuration));
   }
-  const CudnnOperation& convolution = program.operations[0];
-  const std::int64_t images = convolution.kind == CudnnOperation::Kind::image_gradient
-                                  ? program.tensors.at(convolution.result).sizes[0]
-                                  : program.tensors.at(convolution.first).sizes[0];
-  if (proposes_in_another_order({images})) std::ranges::reverse(all);
+  if (proposes_in_another_order({program->samples()})) std::ranges::reverse(all);
   return all;
 }
 
@@ -167,11 +167,8 @@ cudnnStatus_t give(const std::vector<std::shared_ptr<CudnnDescriptor>>& values, 
   return CUDNN_STATUS_SUCCESS;
 }
 
-std::vector<cudnnBackendNumericalNote_t> notes_of(const CudnnDescriptor& engine) {
-  const auto which = static_cast<CudnnEngine>(values_of<std::int64_t>(engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX).at(0));
-  if (which == CudnnEngine::unordered) return {CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC};
-  if (which == CudnnEngine::tensor_cores) return {CUDNN_NUMERICAL_NOTE_TENSOR_CORE};
-  return {};
+std::shared_ptr<CudnnDescriptor> engine_of(const CudnnDescriptor& plan) {
+  return descriptor_of(*descriptor_of(plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG), CUDNN_ATTR_ENGINECFG_ENGINE);
 }
 
 cudnnStatus_t cudnn_get(const CudnnDescriptor& of, cudnnBackendAttributeName_t name, std::int64_t room,
@@ -180,17 +177,17 @@ cudnnStatus_t cudnn_get(const CudnnDescriptor& of, cudnnBackendAttributeName_t n
     case CUDNN_ATTR_ENGINEHEUR_RESULTS:
       return give(configurations(of), room, count, to);
     case CUDNN_ATTR_OPERATIONGRAPH_ENGINE_GLOBAL_COUNT:
-      return give(std::vector{static_cast<std::int64_t>(kCudnnEngines.size())}, room, count, to);
+      return give(std::vector{static_cast<std::int64_t>(CudnnProgram::of(of)->engines().size())}, room, count, to);
     case CUDNN_ATTR_ENGINE_NUMERICAL_NOTE:
-      return give(notes_of(of), room, count, to);
+      return give(program_of(of)->notes(kind_of(of)), room, count, to);
     case CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE:
     case CUDNN_ATTR_ENGINECFG_KNOB_CHOICES:
       return give(std::vector<std::int64_t>(), room, count, to);
     case CUDNN_ATTR_ENGINECFG_SHARED_MEMORY_USED:
       return give(std::vector<std::int32_t>{0}, room, count, to);
     case CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE: {
-      const auto configuration = descriptor_of(of, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
-      return give(std::vector{workspace_bytes(program_of(*configuration), engine_of(*configuration))}, room, count, to);
+      const auto engine = engine_of(of);
+      return give(std::vector{program_of(*engine)->workspace_bytes(kind_of(*engine))}, room, count, to);
     }
     default:
       break;
@@ -205,26 +202,29 @@ cudnnStatus_t cudnn_get(const CudnnDescriptor& of, cudnnBackendAttributeName_t n
 }
 
 cudnnStatus_t cudnn_execute(const CudnnHandle& handle, const CudnnDescriptor& plan, const CudnnDescriptor& pack) {
-  const auto configuration = descriptor_of(plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
-  const auto program = std::make_shared<const CudnnProgram>(program_of(*configuration));
-  const CudnnEngine engine = engine_of(*configuration);
+  const auto of_plan = engine_of(plan);
+  const auto program = program_of(*of_plan);
+  const CudnnEngine engine = kind_of(*of_plan);
   const auto uids = values_of<std::int64_t>(pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS);
   const auto pointers = values_of<void*>(pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS);
-  void* const workspace = values_of<void*>(pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE).at(0);
   if (uids.size() != pointers.size()) return cudnn_wrong("another number of pointers than of tensors");
-  std::map<std::int64_t, void*> memory;
-  for (std::size_t i = 0; i < uids.size(); ++i) memory[uids[i]] = pointers[i];
-  for (const auto& [uid, tensor] : program->tensors) {
+  CudnnOperands operands{.workspace = value_of<void*>(pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE)};
+  for (std::size_t i = 0; i < uids.size(); ++i) operands.memory[uids[i]] = pointers[i];
+  for (const auto& [uid, tensor] : program->tensors()) {
     if (tensor.is_virtual) continue;
-    if (!memory.contains(uid) || memory[uid] == nullptr) return cudnn_wrong(fmt::format("tensor {} is nowhere", uid));
-    if (reinterpret_cast<std::uintptr_t>(memory[uid]) % static_cast<std::uintptr_t>(tensor.alignment) != 0) {
+    const auto found = operands.memory.find(uid);
+    if (found == operands.memory.end() || found->second == nullptr) {
+      return cudnn_wrong(fmt::format("tensor {} is nowhere", uid));
+    }
+    if (tensor.is_by_value) {
+      std::memcpy(&operands.values[uid], found->second, sizeof(float));
+    } else if (reinterpret_cast<std::uintptr_t>(found->second) % static_cast<std::uintptr_t>(tensor.alignment) != 0) {
       return cudnn_wrong(fmt::format("tensor {} is aligned less than was said", uid));
     }
   }
-  if (workspace_bytes(*program, engine) > 0 && workspace == nullptr) return cudnn_wrong("no workspace");
+  if (program->workspace_bytes(engine) > 0 && operands.workspace == nullptr) return cudnn_wrong("no workspace");
   const auto enqueued =
-      cudaInterpreterLaunch(handle.stream, "cudnnBackendExecute",
-                            std::make_shared<CudnnKernel>(program, engine, std::move(memory), workspace));
+      cudaInterpreterLaunch(handle.stream, "cudnnBackendExecute", program->kernel(engine, std::move(operands)));
   return enqueued == cudaSuccess ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_EXECUTION_FAILED;
 }
 

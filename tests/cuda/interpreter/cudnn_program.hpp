@@ -1,103 +1,68 @@
-// What a graph of cuDNN computes, taken out of its descriptors: convolutions, and what is done with their sums behind
-// them, point by point. Everything between two operations is in fp32 and in no memory.
+// What a graph of cuDNN computes, taken out of its descriptors, and the engines that compute it here.
 #pragma once
 
 #include <cudnn.h>
 
-#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "cuda/interpreter/library_elements.hpp"
+#include "cuda/interpreter/cudnn_descriptors.hpp"
+#include "cuda/interpreter/library_kernel.hpp"
 
 namespace lockstep::ptx {
-
-/// An object of cuDNN's backend: what was said of it, by attribute.
-struct CudnnDescriptor {
-  struct Attribute {
-    cudnnBackendAttributeType_t type{};
-    std::int64_t count = 0;
-    std::vector<u8> bytes;
-    std::vector<std::shared_ptr<CudnnDescriptor>> of;  ///< instead of bytes, where the values are descriptors
-  };
-  cudnnBackendDescriptorType_t type{};
-  bool finalized = false;
-  std::map<cudnnBackendAttributeName_t, Attribute> attributes;
-};
-
-/// A value of an attribute, or this one.
-template <class Value>
-[[nodiscard]] std::vector<Value> values_of(const CudnnDescriptor& of, cudnnBackendAttributeName_t name);
-[[nodiscard]] std::shared_ptr<CudnnDescriptor> descriptor_of(const CudnnDescriptor& of,
-                                                             cudnnBackendAttributeName_t name);
-
-struct CudnnTensor {
-  std::int64_t uid = 0;
-  Element element = Element::fp32;
-  bool is_virtual = false;  ///< it is in no memory
-  std::int64_t alignment = 1;
-  std::vector<std::int64_t> sizes, strides;
-
-  [[nodiscard]] std::int64_t elements() const;
-};
-
-struct CudnnOperation {
-  enum class Kind : u8 { output, image_gradient, weight_gradient, add, relu, identity };
-  using Axes = std::array<std::int64_t, 2>;  ///< height and width
-
-  Kind kind = Kind::identity;
-  /// As the direction of a convolution has them: image and weight; the output's gradient and the weight; the output's
-  /// gradient and the image. Of what is done point by point: the operand, and what is added to it.
-  std::int64_t first = 0, second = 0;
-  std::int64_t result = 0;
-  Axes before{}, after{}, stride{}, dilation{};
-
-  [[nodiscard]] bool is_convolution() const { return kind <= Kind::weight_gradient; }
-};
-
-struct CudnnProgram {
-  std::map<std::int64_t, CudnnTensor> tensors;
-  std::vector<CudnnOperation> operations;
-
-  /// Throws std::runtime_error that says what isn't known.
-  [[nodiscard]] static CudnnProgram of(const CudnnDescriptor& graph);
-  /// The sums of the convolution.
-  [[nodiscard]] const CudnnTensor& sums() const { return tensors.at(operations.at(0).result); }
-  [[nodiscard]] bool has(CudnnOperation::Kind kind) const;
-  [[nodiscard]] bool is_low_precision() const;
-  /// Why no engine computes it; empty: one does.
-  [[nodiscard]] std::string refusal() const;
-};
 
 /// How a program is computed. They differ in bits, or in what they say of themselves.
 enum class CudnnEngine : u8 {
   unordered,     ///< says that its sums have no order
   tensor_cores,  ///< rounds factors in fp32 to TF32
   greedy,        ///< wants a workspace of a TiB
-  in_parts,      ///< adds each place of the window, or each image, up first; sums lie in the workspace, in fp32
-  plain          ///< one after the other; no workspace
+  in_parts,      ///< adds parts of each sum up first; sums lie in the workspace, in fp32
+  plain          ///< one term after the other; no workspace
 };
-inline constexpr std::array kCudnnEngines = {CudnnEngine::unordered, CudnnEngine::tensor_cores, CudnnEngine::greedy,
-                                             CudnnEngine::in_parts, CudnnEngine::plain};
-[[nodiscard]] std::int64_t workspace_bytes(const CudnnProgram& program, CudnnEngine engine);
+inline constexpr std::int64_t kGreedyBytes = std::int64_t{1} << 40;
 
-/// On a stream: `memory`, by the numbers of tensors.
-class CudnnKernel final : public LibraryKernel {
+/// What lies where: tensors by their numbers, and the values of those that are passed by value.
+struct CudnnOperands {
+  std::map<std::int64_t, void*> memory;
+  std::map<std::int64_t, float> values;
+  void* workspace = nullptr;
+};
+
+class CudnnProgram : public std::enable_shared_from_this<CudnnProgram> {
  public:
-  CudnnKernel(std::shared_ptr<const CudnnProgram> program, CudnnEngine engine, std::map<std::int64_t, void*> memory,
-              void* workspace)
-      : program_(std::move(program)), engine_(engine), memory_(std::move(memory)), workspace_(workspace) {}
-  bool run(LibraryMemory& memory) override;
-  [[nodiscard]] LibraryCost cost() const override;
+  using Tensors = std::map<std::int64_t, CudnnTensor>;  ///< by their numbers
 
- private:
-  std::shared_ptr<const CudnnProgram> program_;
-  CudnnEngine engine_;
-  std::map<std::int64_t, void*> memory_;
-  void* workspace_;
+  /// Throws std::runtime_error that says what isn't known.
+  [[nodiscard]] static std::shared_ptr<const CudnnProgram> of(const CudnnDescriptor& graph);
+
+  CudnnProgram() = default;
+  CudnnProgram(const CudnnProgram&) = delete;
+  CudnnProgram& operator=(const CudnnProgram&) = delete;
+  virtual ~CudnnProgram() = default;
+
+  [[nodiscard]] const Tensors& tensors() const { return tensors_; }
+  [[nodiscard]] const CudnnTensor& tensor(std::int64_t uid) const { return tensors_.at(uid); }
+  /// Why no engine computes it; empty: one does.
+  [[nodiscard]] virtual std::string refusal() const = 0;
+  /// The best first.
+  [[nodiscard]] virtual std::vector<CudnnEngine> engines() const = 0;
+  [[nodiscard]] virtual std::vector<cudnnBackendNumericalNote_t> notes(CudnnEngine engine) const = 0;
+  [[nodiscard]] virtual std::int64_t workspace_bytes(CudnnEngine engine) const = 0;
+  /// Images or sequences.
+  [[nodiscard]] virtual std::int64_t samples() const = 0;
+  [[nodiscard]] virtual std::shared_ptr<LibraryKernel> kernel(CudnnEngine engine, CudnnOperands operands) const = 0;
+
+ protected:
+  /// Bytes of all tensors that are in memory.
+  [[nodiscard]] f64 bytes_in_memory() const;
+
+  Tensors tensors_;
 };
+
+/// Keeps the tensor that an attribute describes; returns its number.
+std::int64_t add_tensor(CudnnProgram::Tensors& to, const CudnnDescriptor& of, cudnnBackendAttributeName_t name);
 
 }  // namespace lockstep::ptx

@@ -6,7 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "cuda/interpreter/cudnn_program.hpp"
 #include "cuda/interpreter/planted.hpp"
 
 namespace lockstep::ptx {

@@ -20,7 +20,8 @@ class Ops(Interpreted):
         self.run_ops("OpsOnGpu.ComputeWhatTheyDoOnTheCpu", INTERPRETED_GPU_SEED="4")
 
     def test_every_case_in_two_bytes(self):
-        self.run_ops("OpsOnGpu.ComputeWhatTheyDoOnTheCpuInTwoBytes", INTERPRETED_GPU_SEED="5")
+        """Of attention, too, which in fp32 is left to our own kernels."""
+        self.run_ops("OpsOnGpu.ComputeWhatTheyDoOnTheCpuInTwoBytes", f"{BY_LIBRARIES},attention", INTERPRETED_GPU_SEED="5")
 
     def test_what_libraries_lack(self):
         for lacks, ops in LACKS:
@@ -47,6 +48,23 @@ class Jobs(ranks_test.Ranks):
         for precision, tolerance in (("fp32", 1e-5), ("bf16", 0.02), ("fp16", 0.005)):
             with self.subTest(precision=precision):
                 self.near("gpt", precision, tolerance)
+
+    def test_which_attention(self):
+        """cuDNN's computes it in two bytes, with an engine that the module may take, where there are its output and its
+        gradients; else our own kernels compute both. Through graphs or not, the bits are the same."""
+        engine = r"cuDNN eng[23]"
+        for precision, lacks, by_library in (("bf16", "", True), ("fp16", "", True), ("fp32", "", False),
+                                             ("bf16", "attention", False), ("fp16", "attention_gradients", False)):
+            with self.subTest(precision=precision, lacks=lacks):
+                words = (f"precision={precision}", "steps=2")
+                run = self.train(1, "gpt", *words, libraries=True, INTERPRETED_LIBRARIES_LACK=lacks)
+                of_attention = [line for line in run["start"]["algorithms"].splitlines() if line.startswith("attention ")]
+                if not by_library:
+                    self.assertNotIn("cuDNN", "".join(of_attention))
+                    continue
+                self.assertRegex("".join(of_attention), f"^attention '[^']+': output: {engine}; input's gradient: {engine}$")
+                again = self.hash(1, "gpt", *words, "cuda_graphs=false", libraries=True)
+                self.assertEqual(run["end"]["parameters_sha256"], again)
 
     def test_convolutions(self):
         for precision, tolerance in (("fp32", 1e-5), ("bf16", 0.02), ("fp16", 0.005)):

@@ -88,11 +88,17 @@ function(lockstep_computing_library TARGET NAME VERSION MAP)
   lockstep_hot_tests(${TARGET})
 endfunction()
 set(INTERPRETED_LT ${INTERPRETER}/cublaslt.cpp ${INTERPRETER}/lt_kernel.cpp)
-set(INTERPRETED_CUDNN ${INTERPRETER}/cudnn.cpp ${INTERPRETER}/cudnn_kernel.cpp ${INTERPRETER}/cudnn_program.cpp)
+set(INTERPRETED_CUDNN ${INTERPRETER}/cudnn.cpp)
+foreach(PART attention attention_graph attention_kernel convolution convolution_kernel descriptors program values)
+  list(APPEND INTERPRETED_CUDNN ${INTERPRETER}/cudnn_${PART}.cpp)
+endforeach()
 lockstep_computing_library(interpreted_cublaslt cublasLt 13 lt ${INTERPRETED_LT})
 lockstep_computing_library(interpreted_cudnn cudnn 9 cudnn ${INTERPRETED_CUDNN})
 target_sources(cuda_interpreter_test PRIVATE ${INTERPRETED_LT} ${INTERPRETED_CUDNN}
-  ${INTERPRETER}/library_elements.cpp ${INTERPRETER}/lt_test.cpp ${INTERPRETER}/cudnn_test.cpp)
+  ${INTERPRETER}/library_elements.cpp ${INTERPRETER}/lt_test.cpp ${INTERPRETER}/cudnn_test.cpp
+  ${INTERPRETER}/cudnn_attention_test.cpp)
+# It has cuDNN's frontend, which is large.
+set_source_files_properties(${INTERPRETER}/cudnn_attention_test.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 target_include_directories(cuda_interpreter_test PRIVATE ${CMAKE_SOURCE_DIR}/include ${CMAKE_SOURCE_DIR}/src)
 target_include_directories(cuda_interpreter_test SYSTEM PRIVATE ${CUDNN_INCLUDE_DIR})
 lockstep_script_test(cuda.interpreted.libraries LONG COMMAND python3 ${INTERPRETER}/libraries_test.py
