@@ -13,14 +13,14 @@ SCRIPTS = pathlib.Path(__file__).resolve().parents[2] / "scripts"
 
 REPORT = """<testsuite>
   <testcase name="core.a" status="run"/>
-  <testcase name="core.b" status="{status}"><system-out>one\ntwo</system-out></testcase>
+  <testcase name="core.b" status="{status}"><system-out>{said}</system-out></testcase>
 </testsuite>"""
 
 
-def summary(*statuses):
+def summary(*statuses, said="one\ntwo"):
     with tempfile.TemporaryDirectory() as folder:
         for i, status in enumerate(statuses):
-            pathlib.Path(folder, f"{i}.xml").write_text(REPORT.format(status=status))
+            pathlib.Path(folder, f"{i}.xml").write_text(REPORT.format(status=status, said=said))
         done = subprocess.run([sys.executable, SCRIPTS / "test_summary.py", folder], capture_output=True, text=True,
                               check=False)
     return done.returncode, done.stdout.splitlines()
@@ -35,6 +35,10 @@ class TestSummary(unittest.TestCase):
 
     def test_a_skipped_test_is_named_with_its_reason(self):
         self.assertEqual(summary("notrun"), (0, ["skipped  core.b: two", "1 passed, 0 failed, 1 skipped"]))
+
+    def test_a_figure_is_printed_of_each_test_that_has_one(self):
+        self.assertEqual(summary("run", said="begins\nfigure: 3 of 4 parts\nends\nno figure: 5"),
+                         (0, ["figure   core.b: 3 of 4 parts", "2 passed, 0 failed, 0 skipped"]))
 
     def test_no_test_is_a_failure(self):
         self.assertEqual(summary(), (1, ["0 passed, 0 failed, 0 skipped"]))

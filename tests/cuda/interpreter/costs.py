@@ -2,11 +2,10 @@
 """What the module's kernels would cost an H100 in a step, estimated without one: each launch of a step of GPT-2 124M
 and of ResNet-50 on the interpreted GPU, with the shapes of a real shard, a few blocks of each grid (costs.hpp).
 
-    costs.py BUILD_FOLDER [--check] [--print] [--blocks N] [--model gpt2|resnet50] [--kernel PART_OF_ITS_NAME] [--own]
+    costs.py BUILD_FOLDER [--check] [--print] [--blocks N] [--model gpt2|resnet50] [--kernel PART_OF_ITS_NAME]
 
-Writes the tables of docs/gpu.md, the worst kernels first; --check changes nothing and exits with 1 if they are not
-current; --print only prints them, then for one model or for some kernels if wanted; --own prints what kernels cost that
-compute the products without libraries. It needs the module, its PTX and
+Writes the tables of docs/gpu.md, or that of one model, the worst kernels first; --check changes nothing and exits with 1
+if they are not current; --print only prints them, or the rows of some kernels. It needs the module, its PTX and
 the libraries of tests/cuda/interpreter/tests.cmake.
 """
 import argparse
@@ -53,9 +52,6 @@ job:
   checkpoint: never
   evaluate: never
 """
-# Attention by cuDNN, of which the library in its place has none: operations forward, of which causal attention needs
-# half, and 2.5 times as many backward; and bytes of queries, keys, values, output and the gradients of these.
-ATTENTION = {"gpt2": [(3.5 * 4 * 8 * 1024 * 1024 * 768 / 2, 12 * 2 * 8 * 1024 * 768)] * 12, "resnet50": []}
 MODELS = {
     "gpt2": {"model": "{gpt: {size: gpt2, dropout: 0}}", "data": "tokens: {path: tokens.bin, context: 1024}",
              "optimizer": "{adamw: {beta1: 0.9, beta2: 0.95, weight_decay: 0.1}}\n  clip_norm: 1", "batch": 8},
@@ -124,15 +120,15 @@ def make_data(folder):
         file.write_bytes(png(224, chance))
 
 
-def launches(build, model, blocks, own=False):
-    """A step's launches in order: those after an optimizer's kernel up to the next one's. `own`: without libraries."""
+def launches(build, model, blocks):
+    """A step's launches in order: those after an optimizer's kernel up to the next one's."""
     gpu = build / "interpreted-gpu"
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         make_data(folder)
         (folder / "job.yaml").write_text(JOB.format(**MODELS[model]), encoding="utf-8")
         (folder / "reports").mkdir()
-        values = {**os.environ, "LD_LIBRARY_PATH": f"{'' if own else f'{gpu}/libraries:'}{gpu}/lib:{build}/stand-ins",
+        values = {**os.environ, "LD_LIBRARY_PATH": f"{gpu}/libraries:{gpu}/lib:{build}/stand-ins",
                   "INTERPRETED_GPU_PTX": f"{gpu}/ptx", "INTERPRETED_GPU_REPORT": f"{folder}/reports",
                   "INTERPRETED_GPU_SEED": "0", "INTERPRETED_GPU_BLOCKS": str(blocks), "INTERPRETED_GPU_WHOLE": WHOLE,
                   "STAND_IN_GPUS": "1", "STAND_IN_SAME": "1"}
@@ -149,24 +145,6 @@ def launches(build, model, blocks, own=False):
         raise SystemExit(f"{model}: expected two steps, found {len(updates)} updates: "
                          f"{done.stdout[-2000:]}{done.stderr[-2000:]}")
     return found[updates[-2] + 1:updates[-1] + 1]
-
-
-def without_attention(step):
-    """Without our kernels of attention and the copies in fp32 that are made for them: cuDNN computes it in bf16."""
-    def is_copy(one):
-        return isinstance(one, Launch) and "CopyFunctor" in one.kernel
-
-    left = set()
-    for i, one in enumerate(step):
-        if not isinstance(one, Launch) or "Attention" not in one.kernel:
-            continue
-        left.add(i)
-        for way in (-1, 1):
-            at = i + way
-            while 0 <= at < len(step) and is_copy(step[at]):
-                left.add(at)
-                at += way
-    return [one for i, one in enumerate(step) if i not in left]
 
 
 def parsed(words):
@@ -247,10 +225,8 @@ def table(head, rows):
     return "\n".join(lines + ["| " + " | ".join(map(str, row)) + " |" for row in rows])
 
 
-def page(build, model, blocks, part, own=False):
-    step, registers = launches(build, model, blocks, own), registers_of(build)
-    if not own:
-        step = without_attention(step) + [Library(work, size, "cuDNN's attention") for work, size in ATTENTION[model]]
+def page(build, model, blocks, part):
+    step, registers = launches(build, model, blocks), registers_of(build)
     rows, libraries, least = {}, collections.defaultdict(list), 0.0
     for one in step:
         if isinstance(one, Library):
@@ -282,12 +258,13 @@ def main():
     parser.add_argument("--blocks", type=int, default=8)
     parser.add_argument("--model", choices=sorted(MODELS))
     parser.add_argument("--kernel", default="")
-    parser.add_argument("--own", action="store_true")
     words = parser.parse_args()
     models = [words.model] if words.model else sorted(MODELS)
-    if words.print or words.model or words.kernel or words.own:
+    if words.kernel and not words.print:
+        parser.error("--kernel is for --print")
+    if words.print:
         for model in models:
-            print(page(words.build, model, words.blocks, words.kernel, words.own), flush=True)
+            print(page(words.build, model, words.blocks, words.kernel), flush=True)
         return
     sys.argv = sys.argv[:1] + (["--check"] if words.check else [])
     tables = [(f"costs-{model}", page(words.build, model, words.blocks, "")) for model in models]

@@ -58,11 +58,12 @@ class Jobs(ranks_test.Ranks):
             with self.subTest(precision=precision, lacks=lacks):
                 words = (f"precision={precision}", "steps=2")
                 run = self.train(1, "gpt", *words, libraries=True, INTERPRETED_LIBRARIES_LACK=lacks)
-                of_attention = [line for line in run["start"]["algorithms"].splitlines() if line.startswith("attention ")]
+                lines = run["start"]["algorithms"].splitlines()
+                chosen = "".join(line for line in lines if line.startswith("attention "))
                 if not by_library:
-                    self.assertNotIn("cuDNN", "".join(of_attention))
+                    self.assertNotIn("cuDNN", chosen)
                     continue
-                self.assertRegex("".join(of_attention), f"^attention '[^']+': output: {engine}; input's gradient: {engine}$")
+                self.assertRegex(chosen, f"^attention '[^']+': output: {engine}; input's gradient: {engine}$")
                 again = self.hash(1, "gpt", *words, "cuda_graphs=false", libraries=True)
                 self.assertEqual(run["end"]["parameters_sha256"], again)
 

@@ -75,9 +75,11 @@ target_link_libraries(interpreted_nccl PRIVATE interpreted_cudart)
 target_sources(cuda_interpreter_test PRIVATE ${INTERPRETER}/cudart_library.cpp ${INTERPRETED_NCCL}
   ${INTERPRETER}/nccl_test.cpp)
 target_include_directories(cuda_interpreter_test SYSTEM PRIVATE ${NCCL_INCLUDE_DIR})
-lockstep_script_test(cuda.interpreted.ranks LONG COMMAND python3 ${INTERPRETER}/ranks_test.py
-  ${INTERPRETED_GPU} ${STAND_INS} $<TARGET_FILE:cuda_ops_test> $<TARGET_FILE:stand_in_grids>)
-set_tests_properties(cuda.interpreted.ranks PROPERTIES FIXTURES_SETUP interpreted)
+foreach(PART ranks launch)
+  lockstep_script_test(cuda.interpreted.${PART} LONG COMMAND python3 ${INTERPRETER}/${PART}_test.py
+    ${INTERPRETED_GPU} ${STAND_INS} $<TARGET_FILE:cuda_ops_test> $<TARGET_FILE:stand_in_grids>)
+  set_tests_properties(cuda.interpreted.${PART} PROPERTIES FIXTURES_SETUP interpreted)
+endforeach()
 
 # Libraries that compute, in a folder that goes before the others' where a test wants them.
 function(lockstep_computing_library TARGET NAME VERSION MAP)
@@ -104,6 +106,12 @@ target_include_directories(cuda_interpreter_test SYSTEM PRIVATE ${CUDNN_INCLUDE_
 lockstep_script_test(cuda.interpreted.libraries LONG COMMAND python3 ${INTERPRETER}/libraries_test.py
   ${INTERPRETED_GPU} ${STAND_INS} $<TARGET_FILE:cuda_ops_test> $<TARGET_FILE:stand_in_grids>)
 set_tests_properties(cuda.interpreted.libraries PROPERTIES FIXTURES_SETUP interpreted)
+
+# That the table of costs in docs/gpu.md is that of these kernels. ResNet-50's takes minutes.
+lockstep_script_test(cuda.interpreted.costs COMMAND python3 ${INTERPRETER}/costs.py ${CMAKE_BINARY_DIR} --check
+  --model gpt2)
+lockstep_script_test(cuda.costs_of_resnet50 LABEL long TIMEOUT 3600 COMMAND python3 ${INTERPRETER}/costs.py
+  ${CMAKE_BINARY_DIR} --check --model resnet50)
 
 # That the tests find faults: six edits of the PTX. `mutations.py build/release` tries many.
 lockstep_script_test(cuda.interpreted.mutations LONG COMMAND python3 ${INTERPRETER}/mutations.py ${CMAKE_BINARY_DIR} --smoke)
