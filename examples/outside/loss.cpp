@@ -55,6 +55,7 @@ OpDef hinge() {
   op.name = "hinge";
   op.doc = "the sum over wrong classes of max(0, margin + score - the right one's)";
   op.kind = OpKind::loss;
+  op.targets = TargetKind::classes;
   op.min_inputs = op.max_inputs = 2;
   op.constant_inputs = {1};
   op.attributes = {{.name = "margin", .kind = AttributeKind::number, .doc = "wanted", .default_value = 1.0}};

@@ -167,6 +167,14 @@ enum class OpKind : std::uint8_t {
   sum,     ///< two losses as one: inputs (loss, count) of both, outputs as a loss; made where a job has several losses
 };
 
+/// What a loss's targets are. Where the data set says that some are not, no step is made.
+enum class TargetKind : std::uint8_t {
+  numbers,        ///< of any size
+  shares,         ///< numbers from 0 to 1, or two classes, 0 and 1
+  probabilities,  ///< numbers from 0 to 1 that add up to 1, over the prediction's last dimension
+  classes,        ///< i32: which of the prediction's last dimension; f32: numbers
+};
+
 class OpDef {
  public:
   std::string name;  ///< "layer_norm"
@@ -186,6 +194,7 @@ class OpDef {
   /// Losses: "softmax" or "sigmoid" if the loss makes probabilities of the prediction by that itself. `predict` and
   /// `eval` then show probabilities, and no target is normalized. Empty: it compares numbers of any scale.
   std::string activation;
+  TargetKind targets = TargetKind::numbers;  ///< losses
   bool compares_samples = false;  ///< losses: a sample's depends on its whole shard, so no sample has a weight
   bool exponential = false;       ///< metrics: reported as exp(sum / sum) (perplexity)
   bool root = false;              ///< metrics: reported as the root of sum / sum (rmse)

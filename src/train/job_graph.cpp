@@ -78,7 +78,7 @@ void require_unmoved_target(const JobFile& job, const input::PreparedData& data,
 // Labels and tokens are checked again when they are read; here before any is, where the data set says what there is.
 void require_classes(const Graph& graph, const Node& loss, const JobFile& job, const DataSetInfo& info) {
   const Value& target = graph.at(loss.inputs[1]);
-  if (loss.op->name != "cross_entropy" || target.spec.dtype != DType::i32) return;
+  if (loss.op->targets != TargetKind::classes || target.spec.dtype != DType::i32) return;
   const std::int64_t predicted = graph.at(loss.inputs[0]).spec.shape.back();
   const auto is_ignored = [&](std::int64_t label) {
     return loss.attributes.has("ignored_index") && loss.attributes.integer("ignored_index") == label;

@@ -31,7 +31,8 @@ std::string twice_normalized(const Graph& graph, const Node& loss) {
 std::string unused_classes(const Graph& graph, const Node& loss, const input::PreparedData& data) {
   const std::int64_t predicted = graph.at(loss.inputs[0]).spec.shape.back();
   const Value& target = graph.at(loss.inputs[1]);
-  const bool of_classes = loss.op->name == "cross_entropy" && target.spec.dtype == DType::i32 && target.name == "label";
+  const bool of_classes =
+      loss.op->targets == TargetKind::classes && target.spec.dtype == DType::i32 && target.name == "label";
   if (!of_classes || data.classes == 0 || predicted <= data.classes) return "";
   return fmt::format(
       "the model predicts {} classes, and the data set has {}: the others are never right; give the last "

@@ -8,6 +8,7 @@
 #include "config/config.hpp"
 #include "graph/model_graph.hpp"
 #include "lockstep/error.hpp"
+#include "lockstep/op.hpp"
 
 namespace lockstep::train {
 
@@ -16,23 +17,15 @@ namespace {
 /// By how much ten probabilities may miss 1 in sum that are written with two decimals.
 constexpr double kRounding = 0.05;
 
-struct TargetRule {
-  bool binary = false;         ///< two classes, or shares
-  bool probabilities = false;  ///< that add up to 1
-};
-
-TargetRule rule_of(const Node& loss) {
-  return {loss.op->name == "binary_cross_entropy", loss.op->name == "kl_divergence"};
-}
-
-void require_shares(const std::string& loss, bool binary, const data::TargetRange& range) {
+void require_shares(const OpDef& loss, const data::TargetRange& range) {
   const bool below = range.lowest < 0;
   if (!below && range.highest <= 1) return;
-  throw Error(
-      ExitCode::data,
-      fmt::format("{}: column '{}': expected a target from 0 to 1, as {} wants it, found {:.6g}; {}",
-                  below ? range.lowest_at : range.highest_at, range.column, loss, below ? range.lowest : range.highest,
-                  binary ? "for other numbers use the loss mean_squared_error" : "divide each row by its sum"));
+  throw Error(ExitCode::data,
+              fmt::format("{}: column '{}': expected a target from 0 to 1, as {} wants it, found {:.6g}; {}",
+                          below ? range.lowest_at : range.highest_at, range.column, loss.name,
+                          below ? range.lowest : range.highest,
+                          loss.targets == TargetKind::shares ? "for other numbers use the loss mean_squared_error"
+                                                             : "divide each row by its sum"));
 }
 
 void require_sum(const std::string& loss, const data::TargetRange& range) {
@@ -94,15 +87,16 @@ void require_two_classes(const Node& loss, const std::string& target, const Data
 
 void require_targets(const Graph& graph, const JobFile& job, const input::PreparedData& data) {
   for (const Node* const loss : loss_nodes(graph)) {
-    const TargetRule rule = rule_of(*loss);
-    if (!rule.binary && !rule.probabilities) continue;
+    const bool shares = loss->op->targets == TargetKind::shares;
+    const bool probabilities = loss->op->targets == TargetKind::probabilities;
+    if (!shares && !probabilities) continue;
     const Value& target = graph.at(loss->inputs[1]);
     for (const data::TargetRange& range : data.target_ranges) {
       if (range.feature != target.name) continue;
-      if (!range.column.empty()) require_shares(loss->op->name, rule.binary, range);
-      if (range.column.empty() && rule.probabilities) require_sum(loss->op->name, range);
+      if (!range.column.empty()) require_shares(*loss->op, range);
+      if (range.column.empty() && probabilities) require_sum(loss->op->name, range);
     }
-    if (!rule.binary || target.spec.dtype != DType::i32) continue;
+    if (!shares || target.spec.dtype != DType::i32) continue;
     for (const auto& set : {data.train, data.validation}) {
       if (set != nullptr) require_two_classes(*loss, target.name, *set, job);
     }

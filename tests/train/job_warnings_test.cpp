@@ -117,6 +117,26 @@ TEST(JobGraph, RefusesFewerClassesThanTheDataHave) {
             "");
 }
 
+TEST(JobGraph, LossesOfOnesOwnSayWhatTheirTargetsAre) {
+  Registries registries = Registries::built_in();
+  OpDef mine = registries.ops.at("cross_entropy");
+  mine.name = "mine";
+  registries.ops.add(std::move(mine));
+  const JobFile job =
+      config::load_text(kJob, "job.yaml", {"loss=mine", "metrics=[]", "model.layers=[flatten, {linear: 7}]"},
+                        catalogue_of(registries), false);
+  const auto data = input::prepare_data(job.data, job.seed, job.batch_size, registries, {});
+  try {
+    (void)make_job_graph(job, data, registries);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(),
+                 "job.yaml:3:10: job.model: expected a prediction of 10 classes or more, since the training set has "
+                 "samples of class 9 ('9'), found 7 as the last size of the model's output; give its last layer 10 "
+                 "features");
+  }
+}
+
 TEST(JobGraph, RefusesASmallerVocabularyThanTheTextHas) {
   const Folder folder;
   std::ofstream(folder.path() + "/text.txt") << "the quick brown fox jumps over the lazy dog, again and again\n";

@@ -48,6 +48,7 @@ OpDef make_cross_entropy() {
   op.doc = "softmax and negative log likelihood of the target class";
   op.kind = OpKind::loss;
   op.activation = "softmax";
+  op.targets = TargetKind::classes;
   op.attributes = {{.name = "label_smoothing",
                     .kind = AttributeKind::number,
                     .doc = "share of the target that is spread over all classes",
@@ -77,6 +78,7 @@ OpDef make_kl_divergence() {
   op.doc = "softmax and Kullback-Leibler divergence from the target's probabilities";
   op.kind = OpKind::loss;
   op.activation = "softmax";
+  op.targets = TargetKind::probabilities;
   op.min_inputs = op.max_inputs = 2;
   op.constant_inputs = {1};
   op.backward_reads = {.inputs = true, .outputs = false};

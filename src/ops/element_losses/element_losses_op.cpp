@@ -111,6 +111,7 @@ OpDef make_binary_cross_entropy() {
   OpDef op = element_loss<BinaryCrossEntropy>("binary_cross_entropy",
                                               "binary cross entropy of logits, for each element", true);
   op.activation = "sigmoid";
+  op.targets = TargetKind::shares;
   op.attributes = {{.name = "positive_weight",
                     .kind = AttributeKind::number,
                     .doc = "weight of positive targets",
