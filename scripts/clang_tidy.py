@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs clang-tidy on the sources of src/, several at a time, and remembers which were clean.
+"""Runs clang-tidy on the sources of src/ and of the interpreted GPU, several at a time, and remembers which were clean.
 
     scripts/clang_tidy.py BUILD [FILE...]
 
@@ -15,6 +15,7 @@ import hashlib
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 
@@ -25,13 +26,14 @@ DATABASE = ROOT / "build" / "lint" / "database"
 STAMPS = ROOT / "build" / "lint" / "clean"
 UNITS = ROOT / "build" / "lint" / "units"
 UNIT_SIZE = 12
+READ = (ROOT / "src", ROOT / "tests" / "cuda" / "interpreter")  # of the tests what is a program of its own: a whole GPU
 GCC_ONLY = ("-mmove-max=", "-mstore-max=")  # clang stops at an unknown flag
 
 
 def headers_of(path, seen):
     """Adds to `seen` our own headers that `path` includes, directly or not."""
     for _, kind, header in includes_of(path):
-        for folder in ("src", "include"):
+        for folder in ("src", "include", "tests"):
             found = ROOT / folder / header
             if kind == '"' and found.is_file() and found not in seen:
                 seen.add(found)
@@ -68,9 +70,21 @@ def units_of(commands):
     return [files[i:i + UNIT_SIZE] for files in rooms.values() for i in range(0, len(files), UNIT_SIZE)]
 
 
+def own_settings(path):
+    """The .clang-tidy of a source's folder, where it has one of its own, beside that of the tree; else None."""
+    found = next(file for folder in path.parents if (file := folder / ".clang-tidy").is_file())
+    return None if found.parent == ROOT else found
+
+
 def write_unit(number, commands):
-    """Returns the compile command of a source that includes those of `commands`."""
-    source = UNITS / f"{number}.cpp"
+    """Returns the compile command of a source that includes those of `commands`. clang-tidy looks for settings in the
+    folder of the source that it reads."""
+    settings = own_settings(pathlib.Path(commands[0]["file"]))
+    folder = UNITS / settings.parent.name if settings else UNITS
+    folder.mkdir(exist_ok=True)
+    if settings:
+        shutil.copy(settings, folder)
+    source = folder / f"{number}.cpp"
     source.write_text("".join(f'#include "{command["file"]}"  // NOLINT(bugprone-suspicious-include)\n'
                               for command in commands))
     return {"directory": commands[0]["directory"], "file": str(source),
@@ -96,10 +110,11 @@ def main():
     for command in commands:
         command["command"] = " ".join(word for word in command["command"].split(" ") if not word.startswith(GCC_ONLY))
         path = pathlib.Path(command["file"])
-        ours = ROOT / "src" in path.parents and path.suffix == ".cpp"  # clang does not support this CUDA version
+        ours = path.suffix == ".cpp" and any(folder in path.parents for folder in READ)  # clang knows no such CUDA
         if ours and path not in seen and path.is_file() and (not wanted or path in wanted):
             seen.add(path)  # two targets may have a file; one reading is enough
-            key = key_of(path, command["command"], base)
+            settings = own_settings(path)
+            key = key_of(path, command["command"], base + (settings.read_bytes() if settings else b""))
             if not (STAMPS / key).exists():
                 todo[path] = key, command
     units = units_of([command for _, command in todo.values()])

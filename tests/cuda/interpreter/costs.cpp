@@ -199,7 +199,8 @@ void Costs::end_instruction() {
   }
   now_.requests += 1;
   now_.sectors += static_cast<f64>(masks.size());
-  now_.needed += static_cast<f64>((bytes + kSectorBytes - 1) / kSectorBytes);
+  const u64 whole_sectors = (bytes + kSectorBytes - 1) / kSectorBytes;
+  now_.needed += static_cast<f64>(whole_sectors);
   if (writes_) {
     end_segment();
   } else {

@@ -28,7 +28,7 @@ struct Allocation {
   [[nodiscard]] bool holds(u64 at, std::size_t count) const {
     return at >= address && count <= bytes && at - address <= bytes - count;
   }
-  [[nodiscard]] u8* data(u64 at) {
+  [[nodiscard]] u8* data(u64 at) const {
     return space == Space::gpu ? storage.get() + (at - address) : reinterpret_cast<u8*>(at);
   }
 };

@@ -8,7 +8,7 @@ them finds has survived: either a test is missing, or the edit changes nothing t
 Prints each edit with what found it, and the survivors again at the end; exits 0 whatever survives. A test that takes too
 long has found nothing: it may hang by the edit, or because the machine is busy; where no other test finds the edit, it is
 counted apart. What is executed it takes from the reports of the tests, which must have run (cuda.interpreted). --smoke:
-three edits that must be found; exits 1 where one is not.
+six edits that must be found; exits 1 where one is not.
 """
 import argparse
 import collections
