@@ -44,7 +44,7 @@ class RunningBlock {
   }
 
  private:
-  void go_on(Warp& warp, u32 number) {
+  void go_on(Warp& warp, u32 number) const {
     if (launch_.costs != nullptr) launch_.costs->go_on(number);
     warp.run();
   }

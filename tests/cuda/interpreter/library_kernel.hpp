@@ -44,7 +44,7 @@ class LibraryKernel {
 extern "C" {
 
 /// The mutex of the whole interpreted GPU. A library may also protect its own state with it: its kernels run under it.
-std::mutex& cudaInterpreterMutex();  // NOLINT(clang-diagnostic-return-type-c-linkage): no C calls it
+std::mutex& cudaInterpreterMutex();
 
 // The functions below are called with the mutex held.
 

@@ -49,8 +49,8 @@ struct LtOperands {
 
 class LtKernel final : public LibraryKernel {
  public:
-  LtKernel(LtProblem problem, LtAlgorithm algorithm, const LtOperands& operands)
-      : problem_(std::move(problem)), algorithm_(algorithm), of_(operands) {}
+  LtKernel(const LtProblem& problem, LtAlgorithm algorithm, const LtOperands& operands)
+      : problem_(problem), algorithm_(algorithm), of_(operands) {}
   bool run(LibraryMemory& memory) override;
   [[nodiscard]] LibraryCost cost() const override;
 

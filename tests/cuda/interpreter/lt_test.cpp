@@ -145,10 +145,11 @@ double gelu_of(double x) {
 
 }  // namespace
 
+// NOLINTNEXTLINE(readability-function-cognitive-complexity): one loop over all forms, with what each must give
 TEST_F(LtChecks, EveryFormIsComputed) {
   struct Types {
-    cudaDataType factors, result;
-    double tolerance;
+    cudaDataType factors{}, result{};
+    double tolerance = 0;
     cublasComputeType_t compute = CUBLAS_COMPUTE_32F;
   };
   constexpr std::array kTypes = {

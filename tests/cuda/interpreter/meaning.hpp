@@ -78,7 +78,7 @@ void for_lanes(Warp& warp, const Instruction& instruction, u32 active, std::inde
       to[one] = to_bits<To>(result(one));
       return;
     }
-    std::array<BitsOf<To>, kLanes> all;
+    std::array<BitsOf<To>, kLanes> all;  // NOLINT(cppcoreguidelines-pro-type-member-init): the next line does it
     for (u32 lane = 0; lane < kLanes; ++lane) all[lane] = to_bits<To>(result(lane));
     if (active == kAllLanes) {
       std::memcpy(to, all.data(), sizeof all);

@@ -97,7 +97,7 @@ void Link::write_out() {
 
 // Also after a failed write: data that the other rank sent before it ended are still there.
 void Link::read_in() {
-  std::array<u8, kPiece> piece;
+  std::array<u8, kPiece> piece;  // NOLINT(cppcoreguidelines-pro-type-member-init): recv writes what is read
   while (true) {
     const ssize_t count = ::recv(socket_.number(), piece.data(), piece.size(), 0);
     if (count > 0) {

@@ -17,6 +17,8 @@ namespace lockstep::ptx {
 class Socket {
  public:
   explicit Socket(int number = -1) : number_(number) {}
+  Socket(const Socket&) = delete;
+  Socket& operator=(const Socket&) = delete;
   Socket(Socket&& other) noexcept;
   Socket& operator=(Socket&& other) noexcept;
   ~Socket();
