@@ -192,13 +192,13 @@ TEST_F(StepOnGpu, UpdatesHaveTheBitsOfTheCpu) {
 
 // Products in tiles of 64 x 64 elements, of which a thread has four rows beside each other and columns 16 apart, with
 // steps of 16 terms and blocks of 256: matrices that end behind each of a thread's rows and columns, whose lines can be
-// read four elements at once and whose cannot, and longer than a block of terms.
+// read four elements at once and whose cannot, longer than a block of terms, and with fewer rows than a step has terms.
 TEST_F(StepOnGpu, StepsOfMatricesHaveTheBitsOfTheCpu) {
   auto* const make = this_.module.library.find<UpdateKernels*()>(kModuleMakeUpdateKernels);
   ASSERT_NE(make, nullptr);
   const std::unique_ptr<const UpdateKernels> kernels(make());
   for (const auto& [rows, columns] :
-       {std::pair{27, 108}, {44, 300}, {57, 59}, {70, 41}, {131, 72}, {1, 5}, {67, 130}, {258, 261}}) {
+       {std::pair{27, 108}, {44, 300}, {57, 59}, {70, 41}, {131, 72}, {1, 5}, {67, 130}, {258, 261}, {12, 20}}) {
     const Attributes settings = complete(make_muon().attributes, Attributes({{"steps", std::int64_t{2}}}), "muon");
     std::vector<float> values(static_cast<std::size_t>(rows * columns));
     RandomStream random(6, static_cast<std::uint64_t>(rows));

@@ -1,3 +1,4 @@
+#include <array>
 #include <cmath>
 
 #include "ops/op_case.hpp"
@@ -18,6 +19,14 @@ ReferenceResult rms_norm_reference(const ReferenceCall& call) {
   return {{y}, {}};
 }
 
+/// Multiples of fp16's least number, 2^-24: up to 1,023 of it they are not normal there.
+void fill_subnormal(int /*index*/, Tensor& tensor) {
+  constexpr std::array kMultiples = {1, -2, 5, 1023, -100, 511, -512, 1000, -1023, 1024, 2047};
+  std::size_t i = 0;
+  for (auto& value : tensor.as<float>())
+    value = std::ldexp(static_cast<float>(kMultiples.at(i++ % kMultiples.size())), -24);
+}
+
 }  // namespace
 
 OpCases make_rms_norm_cases() {
@@ -26,6 +35,10 @@ OpCases make_rms_norm_cases() {
           {
               {.name = "odd", .attributes = {}, .inputs = {{DType::f32, {3, 37}}}},
               {.name = "sequence", .attributes = Attributes({{"epsilon", 0.1}}), .inputs = {{DType::f32, {2, 3, 16}}}},
+              {.name = "subnormal",
+               .attributes = Attributes({{"epsilon", 1e-6}}),
+               .inputs = {{DType::f32, {3, 37}}},
+               .fill = fill_subnormal},
               {.name = "empty", .attributes = {}, .inputs = {{DType::f32, {0, 7}}}},
               {.name = "blocks_of_rows", .attributes = {}, .inputs = {{DType::f32, {2, 67, 37}}}},
               {.name = "wide", .attributes = {}, .inputs = {{DType::f32, {3, 515}}}},
