@@ -58,6 +58,8 @@ OpCases class_counts_cases(const std::string& op) {
            of_labels("pixels", {3, 5, 7, 4}, 4),
            // Some of a group's threads read eight of a sample's rows at once, the others lack one for that.
            of_labels("many_rows", {2, 120, 3}, 3),
+           // One of the threads has just the four rounds that a loop does at once.
+           of_labels("four_rounds", {2, 56, 3}, 3),
            of_labels("ignored", {3, 9, 5}, 5, Attributes({{"ignored_index", std::int64_t{2}}})),
            {.name = "soft", .attributes = {}, .inputs = several(2, {9, 7}), .tolerance = 0},
            of_labels("empty", {0, 7}, 7),
