@@ -256,7 +256,7 @@ class Weights(unittest.TestCase):
         """The export has PyTorch's order and names, and is the run's own when it is read again."""
         out = self.run_program("checkpoint", "export", "run", "export.safetensors", "--to", "torch").stdout
         self.assertEqual(out, "wrote export.safetensors: the model of run/checkpoints/step-00000002, 3.09 kB\n"
-                         "wrote export.py: 2.01 kB\n")
+                         "wrote export.py: 2.31 kB\n")
         metadata, tensors = read(self.folder / "export.safetensors")
         self.assertEqual(metadata, {"format": "pt"})
         self.assertEqual(tensors, as_torch(self.tensors))
