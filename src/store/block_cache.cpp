@@ -116,7 +116,7 @@ void BlockCache::keep(const std::string& path, std::span<const std::byte> block)
 }
 
 void BlockCache::make_room() const {
-  fs::space_info disk;
+  fs::space_info disk{};
   try {
     disk = space_(directory_);
   } catch (const fs::filesystem_error&) {
