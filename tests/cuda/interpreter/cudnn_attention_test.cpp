@@ -125,7 +125,10 @@ class CudnnAttentionChecks : public Planted {
   void fill(const Block& tensor, const Value& value) {
     const Block pinned(kTensor, true);
     std::vector<float> floats;
-    for (std::int64_t i = 0; i < kPositions * kWidth; ++i) floats.push_back(value(static_cast<float>(i / kWidth)));
+    for (std::int64_t i = 0; i < kPositions * kWidth; ++i) {
+      const std::int64_t position = i / kWidth;
+      floats.push_back(value(static_cast<float>(position)));
+    }
     from_floats(Element::bf16, floats, static_cast<u8*>(pinned.get()));
     EXPECT_EQ(cudaMemcpyAsync(tensor.get(), pinned.get(), kTensor, cudaMemcpyHostToDevice, stream_), cudaSuccess);
     EXPECT_EQ(cudaStreamSynchronize(stream_), cudaSuccess);
@@ -141,7 +144,8 @@ class CudnnAttentionChecks : public Planted {
   void expect_values(const Block& tensor, const Value& value, const char* what) {
     const auto all = values(tensor, Element::bf16, kTensor);
     for (std::size_t i = 0; i < all.size(); ++i) {
-      const auto expected = value(static_cast<float>(i / kWidth));
+      const std::size_t position = i / kWidth;
+      const auto expected = value(static_cast<float>(position));
       EXPECT_NEAR(all[i], expected, std::abs(expected) / 64 + 1e-3) << what << ", element " << i;
     }
   }
