@@ -24,12 +24,16 @@ std::int64_t steps_done(const std::string& run_directory) {
   return list.empty() ? 0 : checkpoint::step_of(list.front()).value_or(0);
 }
 
-/// The exit code of a training, to which signals are passed on.
+/// The exit code of a training, to which signals are passed on. One that ends by the first of them, since it has not
+/// begun or is over, was interrupted.
 int run(const std::vector<std::string>& command, launch::StopSignals& signals) {
   launch::Child child(command, {});
   int passed_on = 0;
   while (true) {
-    if (const auto code = child.poll()) return *code;
+    if (const auto code = child.poll()) {
+      const bool ended_by_it = child.killed() && *code == 128 + SIGUSR1 && passed_on > 0;
+      return ended_by_it ? static_cast<int>(ExitCode::interrupted) : *code;
+    }
     for (; passed_on < signals.count(); ++passed_on) child.signal(passed_on == 0 ? SIGUSR1 : SIGTERM);
     (void)signals.sleep(kReplayPollSeconds);
   }

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import time
 import unittest
 import urllib.request
 
@@ -151,12 +152,22 @@ class Sweeps(unittest.TestCase):
         self.same_as_quiet(sweep)
         self.assertEqual(sweep.events(0, "start")[0]["ranks"], 2)
 
+    def killed_in_the_middle(self):
+        """A sweep that was killed when trial 2 had a checkpoint and not come to its end; trials are short."""
+        for attempt in range(20):
+            sweep = Sweep(f"{self.folder}/killed-{attempt}", RANDOM)
+            process = sweep.start("--ranks", "2")
+            while not sweep.events(2, "checkpoint") and process.poll() is None:
+                time.sleep(0.002)
+            process.kill()
+            process.communicate()
+            wait_until(lambda: process_of(sweep, 2) is None, "the end of trial 2's process")
+            if all(end["interrupted"] for end in sweep.events(2, "end")):
+                return sweep
+        self.fail("trial 2 came to its end each time")
+
     def test_a_killed_sweep_goes_on(self):
-        sweep = self.sweep()
-        process = sweep.start("--ranks", "2")
-        wait_until(lambda: sweep.events(2, "checkpoint"), "a checkpoint of trial 2")
-        process.kill()
-        process.communicate()
+        sweep = self.killed_in_the_middle()
         sweep.run("--ranks", "2")
         self.same_as_quiet(sweep)
         finished = [record["trial"] for record in sweep.records("result")]
