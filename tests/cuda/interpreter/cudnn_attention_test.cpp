@@ -9,8 +9,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "cuda/interpreter/cudnn_planted.hpp"
 #include "cuda/interpreter/library_elements.hpp"
-#include "cuda/interpreter/planted.hpp"
 #include "device/cuda/cudnn_frontend.hpp"
 #include "device/gpu/attention_layout.hpp"
 
@@ -83,18 +83,8 @@ std::unique_ptr<AttentionGraph> gradient_graph(const AttentionLayout& layout, bo
   return graph;
 }
 
-class CudnnAttentionChecks : public Planted {
+class CudnnAttentionChecks : public CudnnPlanted {
  protected:
-  void SetUp() override {
-    Planted::SetUp();
-    ASSERT_EQ(cudnnCreate(&handle_), CUDNN_STATUS_SUCCESS);
-    ASSERT_EQ(cudnnSetStream(handle_, stream_), CUDNN_STATUS_SUCCESS);
-  }
-  void TearDown() override {
-    EXPECT_EQ(cudnnDestroy(handle_), CUDNN_STATUS_SUCCESS);
-    Planted::TearDown();
-  }
-
   /// The workspaces of all plans that are proposed; none: why not.
   std::vector<std::int64_t> plan(AttentionGraph& graph) {
     const auto built = graph.validate().is_good() && graph.build_operation_graph(handle_).is_good();
@@ -149,8 +139,6 @@ class CudnnAttentionChecks : public Planted {
       EXPECT_NEAR(all[i], expected, std::abs(expected) / 64 + 1e-3) << what << ", element " << i;
     }
   }
-
-  cudnnHandle_t handle_ = nullptr;
 };
 
 }  // namespace

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "cuda/interpreter/planted.hpp"
+#include "cuda/interpreter/cudnn_planted.hpp"
 
 namespace lockstep::ptx {
 
@@ -24,17 +24,11 @@ Sizes channels_first(const Sizes& sizes) {
   return {sizes[1] * sizes[2] * sizes[3], sizes[2] * sizes[3], sizes[3], 1};
 }
 
-class CudnnChecks : public Planted {
+class CudnnChecks : public CudnnPlanted {
  protected:
-  void SetUp() override {
-    Planted::SetUp();
-    ASSERT_EQ(cudnnCreate(&handle_), CUDNN_STATUS_SUCCESS);
-    ASSERT_EQ(cudnnSetStream(handle_, stream_), CUDNN_STATUS_SUCCESS);
-  }
   void TearDown() override {
     for (const auto descriptor : made_) EXPECT_EQ(cudnnBackendDestroyDescriptor(descriptor), CUDNN_STATUS_SUCCESS);
-    EXPECT_EQ(cudnnDestroy(handle_), CUDNN_STATUS_SUCCESS);
-    Planted::TearDown();
+    CudnnPlanted::TearDown();
   }
 
   cudnnBackendDescriptor_t make(cudnnBackendDescriptorType_t type) {
@@ -137,7 +131,6 @@ class CudnnChecks : public Planted {
     return cudnnBackendExecute(handle_, plan, finalized(pack));
   }
 
-  cudnnHandle_t handle_ = nullptr;
   std::vector<cudnnBackendDescriptor_t> made_;
 };
 
