@@ -46,11 +46,11 @@ def pytorch(model, steps, threads):
 
 
 def recurrent(layer):
-    """Two layers of 512 units over 64 characters; four shards of 16 samples."""
+    """Two layers of 512 units over 64 characters; four micro-batches of 16 samples."""
     layers = ("[{embedding: {vocabulary: 65, width: 512}}, " + 2 * f"{{{layer}: {{features: 512}}}}, " +
               "{linear: {features: 65}}]")
     return ([f"data={{train: {{text: {{path: {DATA}/text.txt, tokenizer: characters, context: 64}}}}}}",
-             f"model={{layers: {layers}}}", "batch_size=64", "shards=4", "steps=20", "loss=cross_entropy",
+             f"model={{layers: {layers}}}", "batch_size=64", "micro_batches=4", "steps=20", "loss=cross_entropy",
              "metrics=[]", "optimizer=adamw", "learning_rate=0.001", "clip_norm=1", "run_directory=build/bench-run"], 20)
 
 

@@ -1,19 +1,19 @@
 #!/usr/bin/env python3
 """Training on one GPU in bf16: lockstep against PyTorch, eager and compiled, alternating.
 
-    bench/gpu_against_pytorch.py [--python PYTHON] [--pairs 3] [gpt2] [resnet50] [shards]
+    bench/gpu_against_pytorch.py [--python PYTHON] [--pairs 3] [gpt2] [resnet50] [micro-batches]
     bench/gpu_against_pytorch.py [--python PYTHON] [--pairs 3] --cifar DIR [--airbench FILE] cifar10
 
 PYTHON has PyTorch 2.11; the program is $LOCKSTEP, or build/release/bin/lockstep by default. `gpt2` is GPT-2 124M with a
 context of 1,024, `resnet50` uses images of 224 x 224: throughput, on made-up data. Both are also shown as a share of
-the card's own rate of bf16 products. `shards` trains with ever smaller shards, to find the size below which the card
+the card's own rate of bf16 products. `micro_batches` trains with ever smaller micro-batches, to find the size below which the card
 starves. Machines are noisy, so only the ratios mean something.
 
 `cifar10` measures a whole training run to an accuracy: examples/cifar10-resnet9.yaml, trained to its end on CIFAR-10's
 50,000 images and evaluated once, on its 10,000 test images. DIR holds the official binary files (data_batch_1.bin to
 data_batch_5.bin, test_batch.bin). It shows the seconds of the whole process, those of training as each side reports
 them (without start and evaluation), the accuracy, and ratios of times: below 1 lockstep is faster. Each pair has its
-own seed. Batch norm is over a shard of 64 samples in lockstep, over the whole batch of 512 in PyTorch. The first
+own seed. Batch norm is over a micro-batch of 64 samples in lockstep, over the whole batch of 512 in PyTorch. The first
 compiled run may find PyTorch's cache of compiled code empty.
 
 --airbench FILE also runs, once, Keller Jordan's airbench94.py (legacy/airbench94.py of his cifar10-airbench, which is
@@ -58,7 +58,7 @@ job:
   learning_rate: 0.1
 """
 BOTH = """  batch_size: {batch}
-  shards: {shards}
+  micro_batches: {micro_batches}
   steps: {steps}
   precision: bf16
   device: {device}
@@ -139,15 +139,15 @@ class Bench:
         self.steps = 2 if small else 40
         self.side, self.layers, self.context = (32, 1, 32) if small else (224, 12, 1024)
         self.batch = {"gpt2": 4 if small else 32, "resnet50": 8 if small else 256}
-        self.shards = {"gpt2": 2 if small else 4, "resnet50": 2 if small else 4}
+        self.micro_batches = {"gpt2": 2 if small else 4, "resnet50": 2 if small else 4}
         make_data(self.side, 16 if small else 1024)
         self.product_rate = self.pytorch("matmul", side=256 if small else 8192)
         print(f"products in bf16: {self.product_rate / 1e12:.0f} TFLOP/s", flush=True)
 
-    def lockstep(self, model, shards):
+    def lockstep(self, model, micro_batches):
         job = DATA / f"{model}.yaml"
         job.write_text(({"gpt2": GPT2, "resnet50": RESNET50}[model] + BOTH).format(
-            data=DATA, layers=self.layers, context=self.context, side=self.side, batch=self.batch[model], shards=shards,
+            data=DATA, layers=self.layers, context=self.context, side=self.side, batch=self.batch[model], micro_batches=micro_batches,
             steps=WARM_UP + self.steps, device=self.device), encoding="utf-8")
         done = subprocess.run([PROGRAM, "train", job, "--log", "json"], cwd=DATA,
                               capture_output=True, text=True, check=False)
@@ -167,7 +167,7 @@ class Bench:
         ratios = {"eager": [], "compiled": []}
         for _ in range(self.pairs):
             for kind, found in ratios.items():
-                ours, theirs = self.lockstep(model, self.shards[model]), self.pytorch(model, compiled=kind == "compiled")
+                ours, theirs = self.lockstep(model, self.micro_batches[model]), self.pytorch(model, compiled=kind == "compiled")
                 found.append(ours / theirs)
                 share = f" ({ours * flops / self.product_rate:.0%} of the card's products)" if self.device == "cuda" else ""
                 print(f"{model:9} lockstep {ours:8.1f}{share}  PyTorch {kind} "
@@ -178,11 +178,11 @@ class Bench:
 
     def starve(self):
         for model, batch in self.batch.items():
-            shards = 1
-            while shards <= batch:
-                rate = self.lockstep(model, shards)
-                print(f"{model:9} shards of {batch // shards:4}: {rate:8.1f} samples/s", flush=True)
-                shards *= 2
+            micro_batches = 1
+            while micro_batches <= batch:
+                rate = self.lockstep(model, micro_batches)
+                print(f"{model:9} micro-batches of {batch // micro_batches:4}: {rate:8.1f} samples/s", flush=True)
+                micro_batches *= 2
 
 
 class Cifar10:
@@ -280,20 +280,20 @@ def main():
     parser.add_argument("--cifar", type=pathlib.Path, metavar="DIR")
     parser.add_argument("--airbench", type=pathlib.Path, metavar="FILE")
     parser.add_argument("--try", dest="small", action="store_true")
-    parser.add_argument("what", nargs="*", metavar="gpt2|resnet50|shards|cifar10", help="default: all of them")
+    parser.add_argument("what", nargs="*", metavar="gpt2|resnet50|micro-batches|cifar10", help="default: all of them")
     arguments = parser.parse_args()
-    what = arguments.what or ["gpt2", "resnet50", "shards", "cifar10"]
+    what = arguments.what or ["gpt2", "resnet50", "micro_batches", "cifar10"]
     check(arguments, what)
     if not (arguments.what or arguments.cifar or arguments.small):
         what.remove("cifar10")
         print("cifar10   left out: --cifar DIR names the folder of CIFAR-10's binary files", flush=True)
-    if set(what) & {"gpt2", "resnet50", "shards"}:
+    if set(what) & {"gpt2", "resnet50", "micro_batches"}:
         bench = Bench(arguments)
         if "gpt2" in what:
             bench.compare("gpt2", GPT2_FLOPS)
         if "resnet50" in what:
             bench.compare("resnet50", RESNET50_FLOPS)
-        if "shards" in what:
+        if "micro_batches" in what:
             bench.starve()
     if "cifar10" in what:
         Cifar10(arguments).compare()

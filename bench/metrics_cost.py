@@ -22,7 +22,7 @@ import time
 import urllib.request
 
 PROGRAM = os.environ["LOCKSTEP"]
-JOB = ["model=lenet", "data.train.digits.count=512", "data.validation.digits.count=64", "batch_size=64", "shards=8",
+JOB = ["model=lenet", "data.train.digits.count=512", "data.validation.digits.count=64", "batch_size=64", "micro_batches=8",
        "threads=1", "evaluate=never", "checkpoint=never"]
 EVERY = 5  # seconds between scrapes
 SETTLING = 0.2  # fraction of the steps that is skipped at the start

@@ -55,7 +55,7 @@ TOWERS = """job:
   data:
     train: {digits: {count: 4096, pairs: true}}
   batch_size: 128
-  shards: 16
+  micro_batches: 16
   steps: 20
   metrics: [accuracy]
   optimizer: {sgd: {momentum: 0.9}}
@@ -67,7 +67,7 @@ RESNET = """job:
   data:
     train: {digits: {count: 4096}}
   batch_size: 128
-  shards: 8
+  micro_batches: 8
   steps: 20
   metrics: [accuracy]
   optimizer: {sgd: {momentum: 0.9}}
@@ -79,7 +79,7 @@ GPT = """job:
   data:
     train: {{text: {{path: {text}, tokenizer: characters, context: 128}}}}
   batch_size: {batch}
-  shards: {shards}
+  micro_batches: {micro_batches}
   steps: 20
   loss: cross_entropy
   metrics: [perplexity]
@@ -188,18 +188,18 @@ def branches(options, folder):
 
 
 def stages(options, folder):
-    shards = 12
+    micro_batches = 12
     job = folder / "gpt.yaml"
-    job.write_text(gpt(folder, layers=8, width=128, batch=24, shards=shards), encoding="utf-8")
+    job.write_text(gpt(folder, layers=8, width=128, batch=24, micro_batches=micro_batches), encoding="utf-8")
     words = ["parallel.parts=2"]
     ratio = compare(options, job, {"whole on 1 rank": (1, []), "2 stages on 2 ranks": (2, words)})
-    of_equal = 2 * shards / (shards + 1)
-    print(f"by the simulation {ideal(options, job, 2, words):.2f}; two equal stages of {shards} shards: {of_equal:.2f}; "
+    of_equal = 2 * micro_batches / (micro_batches + 1)
+    print(f"by the simulation {ideal(options, job, 2, words):.2f}; two equal stages of {micro_batches} micro_batches: {of_equal:.2f}; "
           f"aim 0.9 of that: {min(ratio.values()) / of_equal:.2f}")
 
 
 def sharding(options, folder):
-    models = {"gpt": gpt(folder, layers=6, width=256, batch=16, shards=8), "resnet20": RESNET}
+    models = {"gpt": gpt(folder, layers=6, width=256, batch=16, micro_batches=8), "resnet20": RESNET}
     for name, text in models.items():
         job = folder / f"{name}.yaml"
         job.write_text(text, encoding="utf-8")
@@ -213,9 +213,9 @@ def sharding(options, folder):
 def unequal(options, folder):
     """Rank 1 is stopped half of the time, as in bench/slow_rank.py. What the job's weights choose is compared with each
     cut made by hand, and with data parallelism with the same weights."""
-    blocks, shards = 6, 16
+    blocks, micro_batches = 6, 16
     job = folder / "unequal.yaml"
-    job.write_text(gpt(folder, layers=blocks, width=128, batch=32, shards=shards), encoding="utf-8")
+    job.write_text(gpt(folder, layers=blocks, width=128, batch=32, micro_batches=micro_batches), encoding="utf-8")
     weights = "balance={weights: {h0: 2, h1: 1}}"
     variants = {"chosen": [weights, "parallel.parts=2"]}
     for last in range(1, blocks):

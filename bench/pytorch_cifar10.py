@@ -5,7 +5,7 @@
 DIR holds CIFAR-10's binary files. They are decoded once and stay on the device as bytes; batches are augmented there.
 bf16 by autocast, channels last, fused SGD. `seconds` is the training loop alone: without the start, the compilation and
 the choice of cuDNN's algorithms (all in a first step whose result is discarded), and without the evaluation. Batch norm
-is over the whole batch; lockstep's is over a shard, 64 samples.
+is over the whole batch; lockstep's is over a micro-batch, 64 samples.
 """
 
 import argparse

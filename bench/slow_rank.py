@@ -19,8 +19,8 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-SLOW_FROM, SETTLED, STEPS, SHARDS = 6, 10, 32, 16
-JOB = ["model.resnet.depth=20", "batch_size=256", f"shards={SHARDS}", "data.train.digits.count=2048",
+SLOW_FROM, SETTLED, STEPS, MICRO_BATCHES = 6, 10, 32, 16
+JOB = ["model.resnet.depth=20", "batch_size=256", f"micro_batches={MICRO_BATCHES}", "data.train.digits.count=2048",
        "evaluate=never", "checkpoint=never", "threads=1"]
 MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n", "2"]
 AS_HOST = 'LOCKSTEP_HOST_ID=h$OMPI_COMM_WORLD_RANK exec "$0" "$@"'
@@ -107,20 +107,20 @@ def main():
     if not quiet_hash:
         raise SystemExit("the undisturbed run did not come to its end")
     print(f"undisturbed: {statistics.median(quiet_seconds):.3f} s a step, {quiet_hash[:16]}")
-    auto, fixed = [], {fast: [] for fast in range(SHARDS // 2, SHARDS - SHARDS // 4 + 1)}
+    auto, fixed = [], {fast: [] for fast in range(MICRO_BATCHES // 2, MICRO_BATCHES - MICRO_BATCHES // 4 + 1)}
     for number in range(arguments.rounds):
         seconds, moves = checked_run(program, "auto", quiet_hash)
         auto.append(steady(seconds))
         for fast, found in fixed.items():
-            found.append(steady(checked_run(program, f"{{weights: {{h0: {fast}, h1: {SHARDS - fast}}}}}", quiet_hash)[0]))
+            found.append(steady(checked_run(program, f"{{weights: {{h0: {fast}, h1: {MICRO_BATCHES - fast}}}}}", quiet_hash)[0]))
         print(f"round {number + 1}: auto {auto[-1]:.3f} s a step; "
-              + ", ".join(f"{fast}:{SHARDS - fast} {found[-1]:.3f}" for fast, found in fixed.items()), flush=True)
+              + ", ".join(f"{fast}:{MICRO_BATCHES - fast} {found[-1]:.3f}" for fast, found in fixed.items()), flush=True)
         for step, shares, reason in moves:
             print(f"    after step {step} ({step - SLOW_FROM:+d}): {shares} {reason}", flush=True)
     best = min(fixed, key=lambda fast: statistics.median(fixed[fast]))
     best_seconds, auto_seconds = statistics.median(fixed[best]), statistics.median(auto)
-    print(f"medians: auto {auto_seconds:.3f}, equal {statistics.median(fixed[SHARDS // 2]):.3f}, best fixed split "
-          f"{best}:{SHARDS - best} {best_seconds:.3f} s a step; auto has {100 * best_seconds / auto_seconds:.1f} % of "
+    print(f"medians: auto {auto_seconds:.3f}, equal {statistics.median(fixed[MICRO_BATCHES // 2]):.3f}, best fixed split "
+          f"{best}:{MICRO_BATCHES - best} {best_seconds:.3f} s a step; auto has {100 * best_seconds / auto_seconds:.1f} % of "
           "the best one's throughput")
 
 

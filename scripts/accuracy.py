@@ -3,7 +3,7 @@
 
     scripts/accuracy.py digits
     scripts/accuracy.py cifar10-resnet20 --seeds 1,2,3 --data /data
-    scripts/accuracy.py cifar10-resnet20 --seeds 1 --data /data --report-only shards=32
+    scripts/accuracy.py cifar10-resnet20 --seeds 1 --data /data --report-only micro_batches=32
 
 Real data are not part of the project: --data, or $LOCKSTEP_DATA, is the folder with the files that the example names.
 Without it, an example that needs one exits with 77 (skipped). `key=value` is passed on to `lockstep train`. Exits with

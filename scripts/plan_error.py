@@ -29,7 +29,7 @@ MLP = """job:
     train: {{digits: {{count: 4096}}}}
     validation: {{digits: {{count: 512, first: 100000}}}}
   batch_size: 128
-  shards: 8
+  micro_batches: 8
   steps: 40
   metrics: [accuracy]
   optimizer: adamw
@@ -44,7 +44,7 @@ DIGITS = """job:
     train: {{digits: {{count: 8192}}}}
     validation: {{digits: {{count: 512, first: 100000}}}}
   batch_size: {batch}
-  shards: {shards}
+  micro_batches: {micro_batches}
   steps: 40
   metrics: [accuracy]
   optimizer: {{sgd: {{momentum: 0.9}}}}
@@ -59,7 +59,7 @@ GPT = """job:
     train: {{text: {{path: {text}, tokenizer: characters, context: {context}}}}}
     validation: {{fraction: 0.05}}
   batch_size: {batch}
-  shards: {shards}
+  micro_batches: {micro_batches}
   steps: 40
   loss: cross_entropy
   metrics: [perplexity]
@@ -72,10 +72,10 @@ GPT = """job:
 
 
 def jobs(text):
-    lenet = DIGITS.format(model="lenet: {}", batch=256, shards=8)
-    resnet = DIGITS.format(model="resnet: {depth: 20}", batch=128, shards=8)
-    small = GPT.format(layers=4, width=128, context=64, batch=24, shards=12, text=text)
-    medium = GPT.format(layers=6, width=256, context=128, batch=16, shards=8, text=text)
+    lenet = DIGITS.format(model="lenet: {}", batch=256, micro_batches=8)
+    resnet = DIGITS.format(model="resnet: {depth: 20}", batch=128, micro_batches=8)
+    small = GPT.format(layers=4, width=128, context=64, batch=24, micro_batches=12, text=text)
+    medium = GPT.format(layers=6, width=256, context=128, batch=16, micro_batches=8, text=text)
     wide = MLP.format(width=1024)
     widest = MLP.format(width=2048)
     return {"lenet": lenet, "resnet20": resnet, "gpt 0.8M": small, "gpt 4.8M": medium, "mlp 1.9M": wide, "mlp 5.8M": widest}

@@ -35,12 +35,12 @@ def listed(by_rank):
 
 
 def check_work(end, start, ranks, parts=1):
-    """The shards of each part add up, work is divided equally, and each rank sent as many bytes as the formula says."""
-    shards = end["shards_by_rank"]
-    if sum(shards.values()) != start["shards"] * parts:
-        FAILURES.append(f"{ranks} ranks: the shards do not add up: {shards}")
-    if parts == 1 and max(shards.values()) - min(shards.values()) > 1:
-        FAILURES.append(f"{ranks} ranks: the work is not divided equally: {shards}")
+    """The micro-batches of each part add up, work is divided equally, and each rank sent as many bytes as the formula says."""
+    micro_batches = end["micro_batches_by_rank"]
+    if sum(micro_batches.values()) != start["micro_batches"] * parts:
+        FAILURES.append(f"{ranks} ranks: the micro-batches do not add up: {micro_batches}")
+    if parts == 1 and max(micro_batches.values()) - min(micro_batches.values()) > 1:
+        FAILURES.append(f"{ranks} ranks: the work is not divided equally: {micro_batches}")
     if end["bytes_sent_by_rank"] != end["bytes_by_formula_by_rank"]:
         FAILURES.append(f"{ranks} ranks: sent {end['bytes_sent_by_rank']}, by the formula "
                         f"{end['bytes_by_formula_by_rank']}")
@@ -54,7 +54,7 @@ def main():
     job = arguments.job
     short = ["steps=9", "evaluate={every: 5 steps}"] if arguments.quick else []
 
-    print(f"{'ranks':>5} {'hosts':>5} {'threads':>7} {'parts':>5} {'sharding':10}  {'shards of each rank':22} "
+    print(f"{'ranks':>5} {'hosts':>5} {'threads':>7} {'parts':>5} {'sharding':10}  {'micro-batches of each rank':22} "
           f"{'MB sent by each rank':40} parameters sha256")
     hashes = set()
     metrics = set()
@@ -80,7 +80,7 @@ def main():
         if (sum(fetched.values()) > 0) != (sharding == "parameters" and hosts > 1):
             FAILURES.append(f"{ranks} ranks, {hosts} hosts, sharding {sharding}: parameters fetched: {fetched}")
         sent = " ".join(f"{end['bytes_sent_by_rank'][str(r)] / 1e6:.2f}" for r in range(ranks))
-        print(f"{ranks:5} {hosts:5} {threads:7} {parts:5} {sharding:10}  {listed(end['shards_by_rank']):22} {sent:40} "
+        print(f"{ranks:5} {hosts:5} {threads:7} {parts:5} {sharding:10}  {listed(end['micro_batches_by_rank']):22} {sent:40} "
               f"{end['parameters_sha256'][:16]}")
         hashes.add(end["parameters_sha256"])
         metrics.add(json.dumps(end["metrics"]))
@@ -89,7 +89,7 @@ def main():
 
     exact = next(iter(hashes))
     controls = [("exact: never, 3 ranks", 3, ["exact=never"]), ("exact: never, 5 ranks", 5, ["exact=never"]),
-                ("another tree (8 shards)", 1, ["shards=8"])]
+                ("another tree (8 micro-batches)", 1, ["micro_batches=8"])]
     for name, ranks, words in controls:
         end, _ = run(job, ranks, *words, *short)
         print(f"control: {name:60} {end['parameters_sha256'][:16]}")

@@ -19,7 +19,7 @@ from drawing import ROOT, Drawing, keep
 
 RECORDED = ROOT / "tests" / "slurm" / "recorded" / "preemption.json"
 PROGRAM = os.environ.get("LOCKSTEP", str(ROOT / "build/release/bin/lockstep"))
-JOB = ("data.train.digits.count=64", "data.validation.digits.count=16", "batch_size=8", "shards=8", "threads=1",
+JOB = ("data.train.digits.count=64", "data.validation.digits.count=16", "batch_size=8", "micro_batches=8", "threads=1",
        "learning_rate=0.002", "evaluate=never", "checkpoint={every: 10 steps}", "steps=3000")
 INTERRUPTED_AT, URGENT_SECONDS = 1000, 5
 WIDTH, LEFT, RIGHT, TOP, LANE, GAP = 960, 80, 24, 56, 34, 10

@@ -21,7 +21,7 @@ from drawing import ROOT, Drawing, keep
 
 RECORDED = ROOT / "tests" / "trace" / "recorded" / "parts"
 STEPS = (11, 20)  # recorded steps, one of which is kept
-RUN = ("--ranks", "2", "parallel.parts=2", "threads=1", "batch_size=16", "shards=8", "checkpoint=never", "evaluate=never",
+RUN = ("--ranks", "2", "parallel.parts=2", "threads=1", "batch_size=16", "micro_batches=8", "checkpoint=never", "evaluate=never",
        "metrics=[]", "steps=20", "model={gpt: {layers: 8, heads: 4, width: 128, bias: false}}", "loss=cross_entropy",
        "data.train.text.context=64")
 PROGRAM = os.environ.get("LOCKSTEP", str(ROOT / "build/release/bin/lockstep"))
@@ -34,12 +34,12 @@ WIDTH = 960
 
 
 def spans_of(path):
-    """The spans of a rank's timeline that are drawn, in file order: (name, shard, start, end, step), times in
+    """The spans of a rank's timeline that are drawn, in file order: (name, micro-batch, start, end, step), times in
     seconds."""
     for event in json.loads(path.read_text(encoding="utf-8"))["traceEvents"]:
         if event["ph"] == "X" and event["name"] in LANES:
             start = event["ts"] / 1e6
-            yield event["name"], event["args"].get("shard", -1), start, start + event["dur"] / 1e6, event["args"]["step"]
+            yield event["name"], event["args"].get("micro_batch", -1), start, start + event["dur"] / 1e6, event["args"]["step"]
 
 
 def lanes_of(folder):
@@ -52,22 +52,22 @@ def x_of(seconds, total):
 
 
 def draw_lane(drawing, y, spans, begin, total):
-    for name, shard, start, end, _ in spans:
+    for name, micro_batch, start, end, _ in spans:
         x, width = x_of(start - begin, total), (end - start) / total * (WIDTH - LEFT - RIGHT)
-        hint = f"{name}{f' of shard {shard}' if shard >= 0 else ''}: {1e3 * (end - start):.2f} ms"
+        hint = f"{name}{f' of micro-batch {micro_batch}' if micro-batch >= 0 else ''}: {1e3 * (end - start):.2f} ms"
         drawing.rectangle((x, y, max(width, 0.5), LANE), LANES[name], hint)
         if name in ("forward", "backward") and width > 10:
-            drawing.text(x + width / 2, y + LANE / 2 + 4, str(shard), "light middle")
+            drawing.text(x + width / 2, y + LANE / 2 + 4, str(micro_batch), "light middle")
 
 
 def draw_messages(drawing, lanes, begin, total):
     """Activations go down to the next part, their gradients up."""
     def draw(task, color, sender, receiver):
         """`sender`, `receiver`: a lane, and the y where arrows begin or end."""
-        made = {shard: end for name, shard, _, end, _ in sender[0] if name == task}
-        for name, shard, start, _, _ in receiver[0]:
+        made = {micro_batch: end for name, micro_batch, _, end, _ in sender[0] if name == task}
+        for name, micro_batch, start, _, _ in receiver[0]:
             if name == task:
-                drawing.arrow((x_of(made[shard] - begin, total), sender[1]), (x_of(start - begin, total), receiver[1]), color,
+                drawing.arrow((x_of(made[micro_batch] - begin, total), sender[1]), (x_of(start - begin, total), receiver[1]), color,
                               "thin")
 
     for number, (first, second) in enumerate(zip(lanes, lanes[1:])):
@@ -88,7 +88,7 @@ def picture(lanes):
     begin = min(spans[0][2] for spans in lanes)
     total = max(spans[-1][3] for spans in lanes) - begin
     bottom = TOP + len(lanes) * (LANE + GAP) - GAP
-    drawing = Drawing(WIDTH, bottom + 56, "A step of a model in two parts: numbers are shards, arrows are messages")
+    drawing = Drawing(WIDTH, bottom + 56, "A step of a model in two parts: numbers are micro-batches, arrows are messages")
     draw_axis(drawing, bottom + 6, total)
     for rank, spans in enumerate(lanes):
         y = TOP + rank * (LANE + GAP)

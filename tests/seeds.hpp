@@ -45,10 +45,10 @@ inline std::vector<int> random_hosts(std::mt19937& random, int ranks, int most) 
   return host_of;
 }
 
-/// Counts for each rank that add up to the shards; some may be 0.
-inline std::vector<int> random_counts(std::mt19937& random, int shards, int ranks) {
+/// Counts for each rank that add up to the micro-batches; some may be 0.
+inline std::vector<int> random_counts(std::mt19937& random, int micro_batches, int ranks) {
   std::vector<int> counts(static_cast<std::size_t>(ranks), 0);
-  for (int v = 0; v < shards; ++v) ++counts[random() % counts.size()];
+  for (int v = 0; v < micro_batches; ++v) ++counts[random() % counts.size()];
   return counts;
 }
 

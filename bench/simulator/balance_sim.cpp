@@ -11,29 +11,29 @@ namespace {
 
 using lockstep::balance::Scenario;
 
-// The `shard_seconds` of the run's step events, with as many shards as its start event says.
+// The `micro_batch_seconds` of the run's step events, with as many micro-batches as its start event says.
 Scenario read_run(const std::string& path) {
   std::ifstream file(path);
   std::vector<std::vector<double>> seconds;
-  int shards = 32;
+  int micro_batches = 32;
   for (std::string line; std::getline(file, line);) {
     const auto event = nlohmann::json::parse(line);
-    if (event.value("event", "") == "start") shards = event.at("shards");
-    if (!event.contains("shard_seconds")) continue;
-    const auto& by_rank = event["shard_seconds"];
+    if (event.value("event", "") == "start") micro_batches = event.at("micro_batches");
+    if (!event.contains("micro_batch_seconds")) continue;
+    const auto& by_rank = event["micro_batch_seconds"];
     auto& row = seconds.emplace_back();
     for (std::size_t r = 0; r < by_rank.size(); ++r) row.push_back(by_rank.at(std::to_string(r)));
   }
   if (seconds.empty()) throw std::runtime_error(path + ": no step of several ranks in it");
-  return lockstep::balance::recorded_scenario(path, shards, std::move(seconds));
+  return lockstep::balance::recorded_scenario(path, micro_batches, std::move(seconds));
 }
 
 void print(const Scenario& scenario) {
   const auto outcome = lockstep::balance::simulate(scenario);
   const auto excess = [](double ratio) { return 100 * (ratio - 1); };
   fmt::print("| {} | {} | {} | {} | {:.1f} % | {:.1f} % | {:.1f} % | {:.1f} % | {} | {} |\n", scenario.name,
-             scenario.ranks, scenario.shards, scenario.workers, excess(outcome.settled), excess(outcome.overall),
-             excess(outcome.equal), excess(outcome.best_static), outcome.moves, outcome.shards_moved);
+             scenario.ranks, scenario.micro_batches, scenario.workers, excess(outcome.settled), excess(outcome.overall),
+             excess(outcome.equal), excess(outcome.best_static), outcome.moves, outcome.micro_batches_moved);
 }
 
 }  // namespace
@@ -42,7 +42,8 @@ int main(int argc, char** argv) {
   auto scenarios = lockstep::balance::standard_scenarios();
   for (int i = 1; i < argc; ++i) scenarios.push_back(read_run(argv[i]));
   fmt::print(
-      "| scenario | ranks | shards | workers | settled | overall | equal split | best unchanging | moves | shards "
+      "| scenario | ranks | micro-batches | workers | settled | overall | equal split | best unchanging | moves | "
+      "micro-batches "
       "moved |\n|---|---|---|---|---|---|---|---|---|---|\n");
   for (const auto& scenario : scenarios) print(scenario);
 }

@@ -9,63 +9,64 @@ namespace lockstep::balance {
 
 namespace {
 
-constexpr double kShard = 0.05;   // seconds
-constexpr int kMedianReach = 15;  // steps before and after, for the moving median of a recording
+constexpr double kMicroBatch = 0.05;  // seconds
+constexpr int kMedianReach = 15;      // steps before and after, for the moving median of a recording
 
-Scenario named(const std::string& name, int ranks, int shards, std::function<double(int, int)> seconds) {
+Scenario named(const std::string& name, int ranks, int micro_batches, std::function<double(int, int)> seconds) {
   Scenario scenario;
   scenario.name = name;
   scenario.ranks = ranks;
-  scenario.shards = shards;
+  scenario.micro_batches = micro_batches;
   scenario.noise = 0.1;
   scenario.unsettled = {0};
-  scenario.seconds_per_shard = std::move(seconds);
+  scenario.seconds_per_micro_batch = std::move(seconds);
   return scenario;
 }
 
 double same(int /*rank*/, int /*step*/) {
-  return kShard;
+  return kMicroBatch;
 }
 
 /// One rank runs at half its speed from a step on.
 std::function<double(int, int)> slow_from(int slow_rank, int from, double factor) {
-  return [=](int rank, int step) { return rank == slow_rank && step >= from ? factor * kShard : kShard; };
+  return [=](int rank, int step) { return rank == slow_rank && step >= from ? factor * kMicroBatch : kMicroBatch; };
 }
 
-Scenario noisy(const std::string& name, int ranks, int shards, double noise, double hiccup) {
-  auto scenario = named(name, ranks, shards, same);
+Scenario noisy(const std::string& name, int ranks, int micro_batches, double noise, double hiccup) {
+  auto scenario = named(name, ranks, micro_batches, same);
   scenario.noise = noise;
   scenario.hiccup = hiccup;
   scenario.steps = 2000;
   return scenario;
 }
 
-Scenario step_change(int ranks, int shards, int workers, double factor) {
-  auto scenario = named("one rank slows down to 1/" + std::to_string(static_cast<int>(factor)), ranks, shards,
+Scenario step_change(int ranks, int micro_batches, int workers, double factor) {
+  auto scenario = named("one rank slows down to 1/" + std::to_string(static_cast<int>(factor)), ranks, micro_batches,
                         slow_from(ranks / 2, 100, factor));
   scenario.workers = workers;
   scenario.unsettled = {0, 100};
   return scenario;
 }
 
-Scenario ramp(int ranks, int shards) {
-  return named("one rank slows down bit by bit, to a third", ranks, shards, [](int rank, int step) {
-    return rank == 1 ? kShard * (1 + 2 * std::clamp((step - 50) / 200.0, 0.0, 1.0)) : kShard;
+Scenario ramp(int ranks, int micro_batches) {
+  return named("one rank slows down bit by bit, to a third", ranks, micro_batches, [](int rank, int step) {
+    return rank == 1 ? kMicroBatch * (1 + 2 * std::clamp((step - 50) / 200.0, 0.0, 1.0)) : kMicroBatch;
   });
 }
 
-Scenario flapping(int ranks, int shards, int half_period) {
-  auto scenario = named(
-      "one rank flaps, " + std::to_string(half_period) + " steps each", ranks, shards,
-      [half_period](int rank, int step) { return rank == 0 && step / half_period % 2 == 1 ? 2 * kShard : kShard; });
+Scenario flapping(int ranks, int micro_batches, int half_period) {
+  auto scenario = named("one rank flaps, " + std::to_string(half_period) + " steps each", ranks, micro_batches,
+                        [half_period](int rank, int step) {
+                          return rank == 0 && step / half_period % 2 == 1 ? 2 * kMicroBatch : kMicroBatch;
+                        });
   scenario.steps = 2000;
   return scenario;
 }
 
 /// Four generations of devices, each 1.6 times as fast as the one before.
-Scenario generations(int ranks, int shards) {
-  return named("four generations", ranks, shards,
-               [](int rank, int /*step*/) { return kShard / std::pow(1.6, rank % 4); });
+Scenario generations(int ranks, int micro_batches) {
+  return named("four generations", ranks, micro_batches,
+               [](int rank, int /*step*/) { return kMicroBatch / std::pow(1.6, rank % 4); });
 }
 
 }  // namespace
@@ -93,7 +94,7 @@ std::vector<Scenario> standard_scenarios() {
           generations(256, 2048)};
 }
 
-Scenario recorded_scenario(const std::string& name, int shards, std::vector<std::vector<double>> seconds) {
+Scenario recorded_scenario(const std::string& name, int micro_batches, std::vector<std::vector<double>> seconds) {
   std::vector<std::vector<double>> smooth = seconds;
   for (std::size_t step = 0; step < seconds.size(); ++step) {
     const std::size_t from = step > kMedianReach ? step - kMedianReach : 0;
@@ -109,7 +110,7 @@ Scenario recorded_scenario(const std::string& name, int shards, std::vector<std:
       return recording[static_cast<std::size_t>(step) % recording.size()][static_cast<std::size_t>(rank)];
     };
   };
-  auto scenario = named(name, static_cast<int>(seconds.at(0).size()), shards, play(std::move(smooth)));
+  auto scenario = named(name, static_cast<int>(seconds.at(0).size()), micro_batches, play(std::move(smooth)));
   scenario.steps = std::max(300, static_cast<int>(seconds.size()));
   scenario.noise = 0;
   scenario.measured = play(std::move(seconds));

@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "balance/split.hpp"
-#include "comm/reduce/shard_assignment.hpp"
+#include "comm/reduce/micro_batch_assignment.hpp"
 #include "core/median.hpp"
 #include "lockstep/random.hpp"
 
@@ -15,11 +15,12 @@ namespace lockstep::balance {
 namespace {
 
 constexpr int kLatency = 2;     // steps from a measurement until the new split takes effect
-constexpr int kIdleTries = 16;  // a rank without a share computes one shard every so many steps, as a probe
+constexpr int kIdleTries = 16;  // a rank without a share computes one micro-batch every so many steps, as a probe
 
 bool same_seconds(const std::vector<RankCost>& a, const std::vector<RankCost>& b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [](const RankCost& x, const RankCost& y) { return x.seconds_per_shard == y.seconds_per_shard; });
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const RankCost& x, const RankCost& y) {
+    return x.seconds_per_micro_batch == y.seconds_per_micro_batch;
+  });
 }
 
 class Simulation {
@@ -27,8 +28,8 @@ class Simulation {
   explicit Simulation(const Scenario& scenario)
       : scenario_(scenario),
         random_(scenario.seed, 0),
-        counts_(comm::equal_counts(scenario.shards, scenario.ranks)),
-        assignment_(comm::place_shards(counts_)) {}
+        counts_(comm::equal_counts(scenario.micro_batches, scenario.ranks)),
+        assignment_(comm::place_micro_batches(counts_)) {}
 
   SimulationResult run();
 
@@ -42,16 +43,16 @@ class Simulation {
   const Scenario& scenario_;
   RandomStream random_;
   std::vector<int> counts_;
-  comm::ShardAssignment assignment_;
+  comm::MicroBatchAssignment assignment_;
   SimulationResult result_;
 };
 
 std::vector<RankCost> Simulation::truth(int step) const {
   std::vector<RankCost> ranks;
   for (int r = 0; r < scenario_.ranks; ++r) {
-    const double seconds = scenario_.seconds_per_shard(r, step);
-    const double slower = seconds / scenario_.seconds_per_shard(r, 0);
-    ranks.push_back({seconds, scenario_.fixed * slower, scenario_.workers, scenario_.shards});
+    const double seconds = scenario_.seconds_per_micro_batch(r, step);
+    const double slower = seconds / scenario_.seconds_per_micro_batch(r, 0);
+    ranks.push_back({seconds, scenario_.fixed * slower, scenario_.workers, scenario_.micro_batches});
   }
   return ranks;
 }
@@ -63,16 +64,17 @@ double Simulation::draw(double seconds) {
   return seconds * std::exp(scenario_.noise * normal) * (hiccup ? scenario_.hiccup_factor : 1);
 }
 
-// `reduce` of the result is the time until the rank's last shard is done; run() converts it to waiting.
+// `reduce` of the result is the time until the rank's last micro-batch is done; run() converts it to waiting.
 RankMeasure Simulation::measure(int rank, int step, double fixed) {
   const int share = counts_[static_cast<std::size_t>(rank)];
-  const int shards = share > 0 ? share : step % kIdleTries == 0 ? 1 : 0;
-  const double seconds = scenario_.measured ? scenario_.measured(rank, step) : scenario_.seconds_per_shard(rank, step);
+  const int micro_batches = share > 0 ? share : step % kIdleTries == 0 ? 1 : 0;
+  const double seconds =
+      scenario_.measured ? scenario_.measured(rank, step) : scenario_.seconds_per_micro_batch(rank, step);
   RankMeasure measure;
-  measure.shards = shards;
+  measure.micro_batches = micro_batches;
   measure.fixed = draw(fixed);
   std::vector<double> times, free_at(static_cast<std::size_t>(scenario_.workers), 0);
-  for (int i = 0; i < shards; ++i) {
+  for (int i = 0; i < micro_batches; ++i) {
     times.push_back(draw(seconds));
     measure.compute += times.back();
     *std::min_element(free_at.begin(), free_at.end()) += times.back();
@@ -88,17 +90,17 @@ bool Simulation::settled(int step) const {
 }
 
 void Simulation::move(const std::vector<int>& counts) {
-  const comm::ShardAssignment before = assignment_;
-  assignment_ = comm::place_shards(counts, before);
+  const comm::MicroBatchAssignment before = assignment_;
+  assignment_ = comm::place_micro_batches(counts, before);
   counts_ = counts;
   ++result_.moves;
-  result_.shards_moved += comm::shards_moved(before, assignment_);
+  result_.micro_batches_moved += comm::micro_batches_moved(before, assignment_);
 }
 
 SimulationResult Simulation::run() {
-  Balancer balancer({.shards = scenario_.shards,
+  Balancer balancer({.micro_batches = scenario_.micro_batches,
                      .workers = std::vector<int>(counts_.size(), scenario_.workers),
-                     .max_shards = std::vector<int>(counts_.size(), scenario_.shards)},
+                     .max_micro_batches = std::vector<int>(counts_.size(), scenario_.micro_batches)},
                     counts_);
   const auto equal = counts_;
   std::vector<RankCost> before;
@@ -110,7 +112,7 @@ SimulationResult Simulation::run() {
     if (due && due->first == step) move(due->second), due.reset();
     const auto ranks = truth(step);
     if (step == 0 || !same_seconds(ranks, before)) {
-      best_now = step_seconds(ranks, best_split(ranks, scenario_.shards, scenario_.reduce), scenario_.reduce);
+      best_now = step_seconds(ranks, best_split(ranks, scenario_.micro_batches, scenario_.reduce), scenario_.reduce);
     }
     before = ranks;
     const double now = step_seconds(ranks, counts_, scenario_.reduce);
@@ -118,7 +120,7 @@ SimulationResult Simulation::run() {
     if (settled(step)) {
       settled_best += best_now, settled_mine += now;
       settled_equal += step_seconds(ranks, equal, scenario_.reduce);
-      for (std::size_t r = 0; r < mean.size(); ++r) mean[r] += ranks[r].seconds_per_shard;
+      for (std::size_t r = 0; r < mean.size(); ++r) mean[r] += ranks[r].seconds_per_micro_batch;
       settled_truth.push_back(ranks);
     }
 
@@ -137,9 +139,9 @@ SimulationResult Simulation::run() {
   // Used as the best static split: the best split for the mean speeds.
   auto ranks = settled_truth.front();
   for (std::size_t r = 0; r < mean.size(); ++r) {
-    ranks[r].seconds_per_shard = mean[r] / static_cast<double>(settled_truth.size());
+    ranks[r].seconds_per_micro_batch = mean[r] / static_cast<double>(settled_truth.size());
   }
-  const auto unchanging = best_split(ranks, scenario_.shards, scenario_.reduce);
+  const auto unchanging = best_split(ranks, scenario_.micro_batches, scenario_.reduce);
   double settled_static = 0;
   for (const auto& then : settled_truth) settled_static += step_seconds(then, unchanging, scenario_.reduce);
   result_.settled = settled_mine / settled_best;

@@ -14,15 +14,15 @@ namespace lockstep::balance {
 struct Scenario {
   std::string name;
   int ranks = 2;
-  int shards = 32;
+  int micro_batches = 32;
   int workers = 1;
   int steps = 300;
-  /// True seconds per shard of a rank in a step.
-  std::function<double(int rank, int step)> seconds_per_shard;
+  /// True seconds per micro-batch of a rank in a step.
+  std::function<double(int rank, int step)> seconds_per_micro_batch;
   /// What the rank measures, before noise; empty: the truth.
   std::function<double(int rank, int step)> measured;
-  double noise = 0;   ///< standard deviation of a shard's time, relative (log-normal)
-  double hiccup = 0;  ///< probability that a shard takes `hiccup_factor` times as long
+  double noise = 0;   ///< standard deviation of a micro-batch's time, relative (log-normal)
+  double hiccup = 0;  ///< probability that a micro-batch takes `hiccup_factor` times as long
   double hiccup_factor = 5;
   double reduce = 0.001;       ///< exposed seconds of a partial sum
   double fixed = 0.01;         ///< seconds of the update, at the rank's initial speed
@@ -37,7 +37,7 @@ struct SimulationResult {
   double equal = 0;        ///< settled, if the split had stayed equal
   double best_static = 0;  ///< settled, for the best split that never changes, relative to the best one in each step
   int moves = 0;
-  int shards_moved = 0;
+  int micro_batches_moved = 0;
 };
 
 /// Ratios are of expected times (without noise): they judge the splits, not the luck of the draw.
@@ -48,6 +48,7 @@ struct SimulationResult {
 [[nodiscard]] std::vector<Scenario> standard_scenarios();
 
 /// Recorded measures, seconds[step][rank], replayed repeatedly; their moving median is taken as the truth.
-[[nodiscard]] Scenario recorded_scenario(const std::string& name, int shards, std::vector<std::vector<double>> seconds);
+[[nodiscard]] Scenario recorded_scenario(const std::string& name, int micro_batches,
+                                         std::vector<std::vector<double>> seconds);
 
 }  // namespace lockstep::balance

@@ -16,7 +16,7 @@ inline lockstep::JobFile digits(const lockstep::Registries& registries, const st
                                         "data.validation.digits={count: 128, first: 512}",
                                         "model.layers=[flatten, {linear: 32}, relu, {linear: 10}]",
                                         "batch_size=32",
-                                        "shards=8",
+                                        "micro_batches=8",
                                         "epochs=3",
                                         "optimizer=adam",
                                         "learning_rate=0.01",

@@ -51,7 +51,7 @@ template <>
 inline constexpr std::array<std::string_view, 5> kNames<WeightNames>{"auto", "lockstep", "torch", "torchvision",
                                                                      "huggingface"};
 
-/// How shards are assigned to ranks.
+/// How micro-batches are assigned to ranks.
 enum class BalanceMode : std::uint8_t { automatic, equal, weights, prometheus };
 template <>
 inline constexpr std::array<std::string_view, 4> kNames<BalanceMode>{"auto", "equal", "weights", "prometheus"};
@@ -65,7 +65,7 @@ inline constexpr std::array<std::string_view, 3> kNames<Recompute>{"never", "che
 enum class Sharding : std::uint8_t { none, optimizer, gradients, parameters };
 template <>
 inline constexpr std::array<std::string_view, 4> kNames<Sharding>{"none", "optimizer", "gradients", "parameters"};
-/// Whether gradients are added shard by shard, so that no rank ever holds a whole gradient.
+/// Whether gradients are added micro-batch by micro-batch, so that no rank ever holds a whole gradient.
 [[nodiscard]] constexpr bool divides_gradients(Sharding sharding) {
   return sharding >= Sharding::gradients;
 }

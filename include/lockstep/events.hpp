@@ -24,18 +24,18 @@ struct Start {
   static constexpr const char* kName = "start";
   static constexpr const char* kDoc = "Training begins, or begins again after a restart.";
   std::string job;
-  std::int64_t ranks = 0, threads = 0, hosts = 0, shards = 0, batch_size = 0;
+  std::int64_t ranks = 0, threads = 0, hosts = 0, micro_batches = 0, batch_size = 0;
   std::int64_t parameters = 0, states = 0, steps = 0;
   double epochs = 0;
   std::string device;
   std::int64_t samples = 0, validation_samples = 0;
   std::string fingerprint, exactness;
-  double first_shard_seconds = 0;
+  double first_micro_batch_seconds = 0;
   std::int64_t arena_bytes = 0;
   double seconds = 0;
   std::string version;
-  std::optional<std::string> algorithms, shards_chosen, inputs, index, initialized, weights, plugins, higher_is_better,
-      run_directory;
+  std::optional<std::string> algorithms, micro_batches_chosen, inputs, index, initialized, weights, plugins,
+      higher_is_better, run_directory;
   std::optional<std::int64_t> trained;
 
   template <class Field>
@@ -44,7 +44,7 @@ struct Start {
     field("ranks", &Start::ranks, "number of ranks");
     field("threads", &Start::threads, "worker threads of rank 0");
     field("hosts", &Start::hosts, "hosts that the ranks run on");
-    field("shards", &Start::shards, "shards that each batch is cut into");
+    field("micro_batches", &Start::micro_batches, "micro-batches that each batch is cut into");
     field("batch_size", &Start::batch_size, "samples of a step, over all ranks");
     field("parameters", &Start::parameters, "elements of all parameters of the model");
     field("trained", &Start::trained, "where some are frozen: elements of those that are trained");
@@ -56,9 +56,9 @@ struct Start {
     field("validation_samples", &Start::validation_samples, "samples of the validation set; 0: there is none");
     field("fingerprint", &Start::fingerprint, "hash of what the kernels of all ranks compute");
     field("exactness", &Start::exactness, "\"bitwise\", or what is promised instead");
-    field("first_shard_seconds", &Start::first_shard_seconds, "time that the check of the job's own kernels took",
-          Unit::seconds);
-    field("arena_bytes", &Start::arena_bytes, "memory for the activations and gradients of a shard", Unit::bytes);
+    field("first_micro_batch_seconds", &Start::first_micro_batch_seconds,
+          "time that the check of the job's own kernels took", Unit::seconds);
+    field("arena_bytes", &Start::arena_bytes, "memory for the activations and gradients of a micro-batch", Unit::bytes);
     field("seconds", &Start::seconds, "time that the set-up took", Unit::seconds);
     field("version", &Start::version, "version of lockstep");
     field("run_directory", &Start::run_directory,
@@ -67,7 +67,8 @@ struct Start {
     field("higher_is_better", &Start::higher_is_better,
           "those of the job's metrics of which more is better, if it has any: \"accuracy f1\"");
     field("algorithms", &Start::algorithms, "algorithms that libraries chose for kernels, a layer per line");
-    field("shards_chosen", &Start::shards_chosen, "why there are that many shards, where the job does not say");
+    field("micro_batches_chosen", &Start::micro_batches_chosen,
+          "why there are that many micro-batches, where the job does not say");
     field("inputs", &Start::inputs, "on GPUs: where the inputs of a step are prepared");
     field("initialized", &Start::initialized,
           "with `initialize`, where the run begins: which tensors have values of the file");
@@ -132,7 +133,7 @@ struct Step {
   double samples_per_second = 0, data_wait_seconds = 0, seconds = 0;
   std::optional<double> gradient_norm, loss_scale;
   std::optional<bool> skipped;
-  std::optional<ByRank> shard_seconds, energy_joules;
+  std::optional<ByRank> micro_batch_seconds, energy_joules;
 
   template <class Field>
   static void describe(Field&& field) {
@@ -148,7 +149,8 @@ struct Step {
     field("gradient_norm", &Step::gradient_norm, "with `clip_norm`: L2 norm of the gradient before clipping");
     field("loss_scale", &Step::loss_scale, "with `precision: fp16`: scale that the step was computed with");
     field("skipped", &Step::skipped, "with `precision: fp16`: whether the update was skipped");
-    field("shard_seconds", &Step::shard_seconds, "on several ranks: mean compute time of a shard", Unit::seconds);
+    field("micro_batch_seconds", &Step::micro_batch_seconds, "on several ranks: mean compute time of a micro-batch",
+          Unit::seconds);
     field("energy_joules", &Step::energy_joules, "energy that GPUs have used since the start", Unit::joules);
   }
 };
@@ -212,12 +214,12 @@ struct Copy {
 
 struct Balance {
   static constexpr const char* kName = "balance";
-  static constexpr const char* kDoc = "Shards move between ranks.";
+  static constexpr const char* kDoc = "Micro-batches move between ranks.";
   std::int64_t step = 0;
   std::string reason, evidence;
   ByRank shares_by_rank;
-  std::int64_t shards_moved = 0;
-  std::optional<ByRank> shard_seconds_by_rank;
+  std::int64_t micro_batches_moved = 0;
+  std::optional<ByRank> micro_batch_seconds_by_rank;
   std::optional<double> reduce_seconds, predicted_before_seconds, predicted_seconds, measured_seconds;
 
   template <class Field>
@@ -225,9 +227,10 @@ struct Balance {
     field("step", &Balance::step, "steps done when the assignment changes");
     field("reason", &Balance::reason, "why they move");
     field("evidence", &Balance::evidence, "what the speeds of the ranks are based on");
-    field("shares_by_rank", &Balance::shares_by_rank, "shards that each rank computes from now on");
-    field("shards_moved", &Balance::shards_moved, "shards that change their rank");
-    field("shard_seconds_by_rank", &Balance::shard_seconds_by_rank, "compute time of a shard", Unit::seconds);
+    field("shares_by_rank", &Balance::shares_by_rank, "micro-batches that each rank computes from now on");
+    field("micro_batches_moved", &Balance::micro_batches_moved, "micro-batches that change their rank");
+    field("micro_batch_seconds_by_rank", &Balance::micro_batch_seconds_by_rank, "compute time of a micro-batch",
+          Unit::seconds);
     field("reduce_seconds", &Balance::reduce_seconds, "time of a step's all-reduce that compute does not hide",
           Unit::seconds);
     field("predicted_before_seconds", &Balance::predicted_before_seconds,
@@ -327,7 +330,8 @@ struct End {
   ByName phases;
   bool interrupted = false;
   std::string parameters_sha256;
-  ByRank shards_by_rank, bytes_sent_by_rank, bytes_by_formula_by_rank, compute_seconds_by_rank, bytes_read_by_rank;
+  ByRank micro_batches_by_rank, bytes_sent_by_rank, bytes_by_formula_by_rank, compute_seconds_by_rank,
+      bytes_read_by_rank;
   std::optional<ByRank> fetched_parameter_bytes_by_rank;
   std::optional<ByRank> peak_memory_bytes_by_rank;
   ByName prefetch;
@@ -357,7 +361,7 @@ struct End {
           Unit::seconds);
     field("interrupted", &End::interrupted, "whether a signal or a stop request ended the run");
     field("parameters_sha256", &End::parameters_sha256, "hash of the model's parameters");
-    field("shards_by_rank", &End::shards_by_rank, "shards of each rank in the last step");
+    field("micro_batches_by_rank", &End::micro_batches_by_rank, "micro-batches of each rank in the last step");
     field("bytes_sent_by_rank", &End::bytes_sent_by_rank,
           "gradients and parameters sent to other ranks, and of a model in parts activations and their gradients",
           Unit::bytes);
@@ -389,7 +393,7 @@ struct End {
     field("update_seconds_by_rank", &End::update_seconds_by_rank, "time of the optimizer's updates", Unit::seconds);
     field("part_wait_seconds_by_rank", &End::part_wait_seconds_by_rank,
           "of a model in parts: time that a worker waited for activations and gradients of other parts", Unit::seconds);
-    field("share_moves", &End::share_moves, "how often shards moved between ranks");
+    field("share_moves", &End::share_moves, "how often micro-batches moved between ranks");
   }
 };
 

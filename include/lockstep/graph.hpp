@@ -1,6 +1,6 @@
-// The graph: values and the nodes that make them, for one shard of the global batch.
+// The graph: values and the nodes that make them, for one micro-batch of the global batch.
 //
-// Dimension 0 of every input and activation is the shard's batch `b`. Activations of images are NHWC.
+// Dimension 0 of every input and activation is the micro-batch's batch `b`. Activations of images are NHWC.
 // Values are never overwritten (single-assignment form), and nodes are in execution order.
 #pragma once
 
@@ -33,7 +33,7 @@ struct Initializer {
 enum class Role : std::uint8_t {
   input,       ///< fed from the data set, by name
   parameter,   ///< trained
-  state,       ///< not trained, updated once a step from per-shard statistics (batch norm's running mean)
+  state,       ///< not trained, updated once a step from per-micro-batch statistics (batch norm's running mean)
   activation,  ///< made by a node
 };
 
@@ -60,7 +60,7 @@ struct Value {
   bool channels_last = false;  ///< parameters [f, c, h, w]: these and their gradients are [f, h, w, c] in memory
   bool exact = false;          ///< activations: float32 in any precision of the job
   RoundedGradient rounded_gradient = {};  ///< activations; set by lowering
-  double momentum = 0;                    ///< states: new = (1 - momentum) * old + momentum * mean over shards
+  double momentum = 0;                    ///< states: new = (1 - momentum) * old + momentum * mean over micro-batches
 };
 
 struct Node {

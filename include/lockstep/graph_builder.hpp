@@ -14,7 +14,7 @@ namespace lockstep {
 
 class GraphBuilder {
  public:
-  /// `batch`: samples of a shard, dimension 0 of every input.
+  /// `batch`: samples of a micro-batch, dimension 0 of every input.
   GraphBuilder(const OpRegistry& ops, std::int64_t batch) : ops_(ops), batch_(batch) {}
 
   /// Declares an input. `sample`: its type and shape without the batch dimension.
@@ -75,7 +75,7 @@ struct ModelDef {
   std::string doc;
   std::vector<AttributeSpec> attributes;
   std::string shorthand;          ///< the attribute that a bare value sets, as in `resnet: 50`; empty: none
-  bool batch_statistics = false;  ///< has batch norm: shards should have at least 16 samples
+  bool batch_statistics = false;  ///< has batch norm: micro-batches should have at least 16 samples
   std::function<ValueId(GraphBuilder&, const Attributes&, const ModelContext&)> build;  ///< returns the prediction
 };
 

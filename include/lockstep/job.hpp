@@ -107,7 +107,7 @@ struct SoftLabelOptions {
   double temperature = 1;  ///< of the probabilities: p^(1 / temperature), normalised
 };
 
-/// Training samples are mixed with others of their shard, and so are their labels.
+/// Training samples are mixed with others of their micro-batch, and so are their labels.
 struct MixOptions {
   double mixup = 0;        ///< alpha of the Beta distribution of the share that a sample keeps; 0: never
   double cutmix = 0;       ///< the same, of the area that stays; 0: never
@@ -274,7 +274,8 @@ struct ParallelOptions {
   std::int64_t parts = 1;         ///< number of parts, cut by cost
   std::vector<PartOptions> cuts;  ///< if not empty: these parts, in this order
   bool branches = false;          ///< cuts between branches that do not depend on each other
-  std::int64_t in_flight = 0;     ///< most shards of a part that a worker has between forward and backward; 0: chosen
+  std::int64_t in_flight =
+      0;  ///< most micro-batches of a part that a worker has between forward and backward; 0: chosen
   Sharding sharding = Sharding::none;
   Place place;  ///< of `parts`
 };
@@ -286,8 +287,8 @@ struct Job {
   ModelOptions model;
   DataOptions data;
   std::int64_t batch_size = 0;
-  std::int64_t shards = 0;  ///< 0 in the file: chosen; always set after parsing
-  std::int64_t steps = 0;   ///< exactly one of steps and epochs is not 0
+  std::int64_t micro_batches = 0;  ///< 0 in the file: chosen; always set after parsing
+  std::int64_t steps = 0;          ///< exactly one of steps and epochs is not 0
   double epochs = 0;
   LossOptions loss;
   std::vector<LossOptions> losses;   ///< several, of one model: instead of `loss`, which is not used then

@@ -35,8 +35,9 @@ struct ParameterSpec {
   bool decay = true;  ///< weight decay applies by default
 };
 
-/// A state of an op. In training, forward() writes a statistic of this shape for each shard. The statistics are
-/// averaged over the shards, by the same tree as the gradients; then new = (1 - momentum) * old + momentum * average.
+/// A state of an op. In training, forward() writes a statistic of this shape for each micro-batch. The statistics are
+/// averaged over the micro-batches, by the same tree as the gradients; then new = (1 - momentum) * old + momentum *
+/// average.
 struct StateSpec {
   std::string name;
   Shape shape;
@@ -52,7 +53,7 @@ struct Signature {
   std::vector<TensorSpec> saved;  ///< what forward() leaves for backward()
 };
 
-/// Floating-point operations for one shard; a multiply-add counts as two.
+/// Floating-point operations for one micro-batch; a multiply-add counts as two.
 struct Cost {
   double forward_flops = 0;
   double backward_flops = 0;
@@ -62,7 +63,7 @@ struct Cost {
 struct StepContext {
   std::uint64_t seed = 0;
   std::uint64_t step = 0;
-  std::int64_t first_position = 0;       ///< position of the shard's first sample in the global batch
+  std::int64_t first_position = 0;       ///< position of the micro-batch's first sample in the global batch
   std::uint64_t parameters_version = 0;  ///< changes with every update: a key for caches of packed weights
 };
 
@@ -88,7 +89,7 @@ struct KernelRequest {
 /// Tensors are in the order of the KernelRequest, row-major; they overlap only where OpDef::in_place allows it.
 struct ForwardCall {
   std::span<const void*const> inputs, parameters, states;
-  std::span<float* const> statistics;  ///< written: one per state, for this shard; empty in inference
+  std::span<float* const> statistics;  ///< written: one per state, for this micro-batch; empty in inference
   std::span<void*const> outputs, saved;
   void* workspace = nullptr;          ///< scratch memory of Kernel::workspace_bytes()
   const StepContext* step = nullptr;  ///< on a GPU: in device memory, read when the kernel runs
@@ -114,7 +115,7 @@ struct BackwardCall {
   const void* output_gradient_term = nullptr;
 };
 
-/// The code of one node on one worker: made once for fixed shapes, called for one shard after another. It is
+/// The code of one node on one worker: made once for fixed shapes, called for one micro-batch after another. It is
 /// single-threaded, and never called by two threads at once. forward() and backward() allocate nothing after their
 /// first call.
 class Kernel {
@@ -195,7 +196,7 @@ class OpDef {
   /// `eval` then show probabilities, and no target is normalized. Empty: it compares numbers of any scale.
   std::string activation;
   TargetKind targets = TargetKind::numbers;  ///< losses
-  bool compares_samples = false;  ///< losses: a sample's depends on its whole shard, so no sample has a weight
+  bool compares_samples = false;  ///< losses: a sample's depends on its whole micro-batch, so no sample has a weight
   bool exponential = false;       ///< metrics: reported as exp(sum / sum) (perplexity)
   bool root = false;              ///< metrics: reported as the root of sum / sum (rmse)
   /// Metrics: what is reported of the sums over all samples, of each value and, last, of the count (r2, mean_iou).
@@ -213,8 +214,8 @@ class OpDef {
   bool whole_numbers = false;    ///< metrics: values and counts are whole numbers, whose sums need no order
   bool higher_is_better = true;  ///< metrics: for `best` and `early_stop`
 
-  /// Shape inference; dimension 0 of the inputs is the shard's batch. Throws Error(configuration) that says what was
-  /// expected and what was found; the builder adds the name of the node and its place in the job file.
+  /// Shape inference; dimension 0 of the inputs is the micro-batch's batch. Throws Error(configuration) that says what
+  /// was expected and what was found; the builder adds the name of the node and its place in the job file.
   std::function<Signature(const Attributes&, std::span<const TensorSpec> inputs)> infer;
   std::function<Cost(const Attributes&, std::span<const TensorSpec> inputs, const Signature&)> cost;
 

@@ -12,11 +12,11 @@
 #include "lockstep/events.hpp"
 #include "lockstep/graph_builder.hpp"
 #include "lockstep/job.hpp"
+#include "lockstep/micro_batch_balancer.hpp"
 #include "lockstep/op.hpp"
 #include "lockstep/optimizer.hpp"
 #include "lockstep/run_watcher.hpp"
 #include "lockstep/schedule.hpp"
-#include "lockstep/shard_balancer.hpp"
 
 namespace lockstep {
 
@@ -47,12 +47,12 @@ struct Registries : DataRegistries {
                                const Registries& registries, bool need_data = true);
 
 struct TrainerOptions {
-  std::string resume = "auto";            ///< auto | never | path of a checkpoint
-  bool handle_signals = false;            ///< SIGTERM, SIGINT, SIGUSR1: checkpoint at the next step and end
-  events::Sink* sink = nullptr;           ///< receives the events, on rank 0
-  std::vector<Callback*> callbacks = {};  ///< in the order in which they are called; each rank has its own objects
-  ShardBalancer* balancer = nullptr;  ///< instead of the job's; used on rank 0, but every rank says whether there is
-                                      ///< one
+  std::string resume = "auto";             ///< auto | never | path of a checkpoint
+  bool handle_signals = false;             ///< SIGTERM, SIGINT, SIGUSR1: checkpoint at the next step and end
+  events::Sink* sink = nullptr;            ///< receives the events, on rank 0
+  std::vector<Callback*> callbacks = {};   ///< in the order in which they are called; each rank has its own objects
+  MicroBatchBalancer* balancer = nullptr;  ///< instead of the job's; used on rank 0, but every rank says whether there
+                                           ///< is one
   RunWatcher* watcher = nullptr;
   std::string program_digest = {};  ///< compared between ranks at start; empty: not compared
   std::int64_t stop_at = 0;         ///< end after this step, as after a signal; 0: never

@@ -34,9 +34,9 @@ def summary(path: str) -> str:
 
 
 def _ranks(start) -> str:
-    hosts, threads, shards = (f"{start.get(name, 0)} {name[:-1] if start.get(name) == 1 else name}"
-                              for name in ("hosts", "threads", "shards"))
-    return f"{start.get('ranks', 0)} on {hosts}, {threads} each; a batch of {start.get('batch_size', 0)} in {shards}"
+    hosts, threads, pieces = (f"{start.get(name, 0)} {one if start.get(name) == 1 else many}" for name, one, many in (
+        ("hosts", "host", "hosts"), ("threads", "thread", "threads"), ("micro_batches", "micro-batch", "micro-batches")))
+    return f"{start.get('ranks', 0)} on {hosts}, {threads} each; a batch of {start.get('batch_size', 0)} in {pieces}"
 
 
 def _number(value) -> str:

@@ -10,7 +10,7 @@ class Start(TypedDict):
     ranks: int  # number of ranks
     threads: int  # worker threads of rank 0
     hosts: int  # hosts that the ranks run on
-    shards: int  # shards that each batch is cut into
+    micro_batches: int  # micro-batches that each batch is cut into
     batch_size: int  # samples of a step, over all ranks
     parameters: int  # elements of all parameters of the model
     trained: NotRequired[int]  # where some are frozen: elements of those that are trained
@@ -22,8 +22,8 @@ class Start(TypedDict):
     validation_samples: int  # samples of the validation set; 0: there is none
     fingerprint: str  # hash of what the kernels of all ranks compute
     exactness: str  # "bitwise", or what is promised instead
-    first_shard_seconds: float  # s; time that the check of the job's own kernels took
-    arena_bytes: int  # bytes; memory for the activations and gradients of a shard
+    first_micro_batch_seconds: float  # s; time that the check of the job's own kernels took
+    arena_bytes: int  # bytes; memory for the activations and gradients of a micro-batch
     seconds: float  # s; time that the set-up took
     version: str  # version of lockstep
     # where checkpoints, events and the rest of the run are, as the job says it; absent with `checkpoint: never
@@ -31,7 +31,7 @@ class Start(TypedDict):
     plugins: NotRequired[str]  # the plugins of the job, with the first digits of their files' SHA-256
     higher_is_better: NotRequired[str]  # those of the job's metrics of which more is better, if it has any: "accuracy f1"
     algorithms: NotRequired[str]  # algorithms that libraries chose for kernels, a layer per line
-    shards_chosen: NotRequired[str]  # why there are that many shards, where the job does not say
+    micro_batches_chosen: NotRequired[str]  # why there are that many micro-batches, where the job does not say
     inputs: NotRequired[str]  # on GPUs: where the inputs of a step are prepared
     initialized: NotRequired[str]  # with `initialize`, where the run begins: which tensors have values of the file
     weights: NotRequired[str]  # with weights of samples, how the loss counts them
@@ -82,7 +82,7 @@ class Step(TypedDict):
     gradient_norm: NotRequired[float]  # with `clip_norm`: L2 norm of the gradient before clipping
     loss_scale: NotRequired[float]  # with `precision: fp16`: scale that the step was computed with
     skipped: NotRequired[bool]  # with `precision: fp16`: whether the update was skipped
-    shard_seconds: NotRequired[dict[int, float]]  # s; on several ranks: mean compute time of a shard
+    micro_batch_seconds: NotRequired[dict[int, float]]  # s; on several ranks: mean compute time of a micro-batch
     energy_joules: NotRequired[dict[int, float]]  # J; energy that GPUs have used since the start
     time: NotRequired[float]  # Unix seconds; in events.jsonl only
 
@@ -121,14 +121,14 @@ class Copy(TypedDict):
 
 
 class Balance(TypedDict):
-    """Shards move between ranks."""
+    """Micro-batches move between ranks."""
     event: Literal["balance"]
     step: int  # steps done when the assignment changes
     reason: str  # why they move
     evidence: str  # what the speeds of the ranks are based on
-    shares_by_rank: dict[int, float]  # shards that each rank computes from now on
-    shards_moved: int  # shards that change their rank
-    shard_seconds_by_rank: NotRequired[dict[int, float]]  # s; compute time of a shard
+    shares_by_rank: dict[int, float]  # micro-batches that each rank computes from now on
+    micro_batches_moved: int  # micro-batches that change their rank
+    micro_batch_seconds_by_rank: NotRequired[dict[int, float]]  # s; compute time of a micro-batch
     reduce_seconds: NotRequired[float]  # s; time of a step's all-reduce that compute does not hide
     predicted_before_seconds: NotRequired[float]  # s; predicted time of a step with the old assignment
     predicted_seconds: NotRequired[float]  # s; predicted time of a step with the new assignment
@@ -196,7 +196,7 @@ class End(TypedDict):
     phases: dict[str, float]
     interrupted: bool  # whether a signal or a stop request ended the run
     parameters_sha256: str  # hash of the model's parameters
-    shards_by_rank: dict[int, float]  # shards of each rank in the last step
+    micro_batches_by_rank: dict[int, float]  # micro-batches of each rank in the last step
     # bytes; gradients and parameters sent to other ranks, and of a model in parts activations and their gradients
     bytes_sent_by_rank: dict[int, float]
     bytes_by_formula_by_rank: dict[int, float]  # bytes; the same as predicted by the communication plan
@@ -220,7 +220,7 @@ class End(TypedDict):
     update_seconds_by_rank: NotRequired[dict[int, float]]  # s; time of the optimizer's updates
     # s; of a model in parts: time that a worker waited for activations and gradients of other parts
     part_wait_seconds_by_rank: NotRequired[dict[int, float]]
-    share_moves: NotRequired[int]  # how often shards moved between ranks
+    share_moves: NotRequired[int]  # how often micro-batches moved between ranks
     time: NotRequired[float]  # Unix seconds; in events.jsonl only
 
 

@@ -107,22 +107,22 @@ def quiet(folder, step):
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def only_without_first_shard(line):
-    """Whether a line of `checkpoint diff` shows two fingerprints that differ only in that one has no first shard."""
-    a, _, b = re.sub(r", first shard [0-9a-f]+", "", line).removeprefix("fingerprint: ").partition(" and ")
-    return line.startswith("fingerprint: ") and line.count("first shard") == 1 and a == b
+def only_without_first_micro_batch(line):
+    """Whether a line of `checkpoint diff` shows two fingerprints that differ only in that one has no first micro-batch."""
+    a, _, b = re.sub(r", first micro-batch [0-9a-f]+", "", line).removeprefix("fingerprint: ").partition(" and ")
+    return line.startswith("fingerprint: ") and line.count("first micro-batch") == 1 and a == b
 
 
 def same_checkpoints(folder, step):
     """How the last checkpoint differs; besides parameters it holds optimizer state and running statistics. If a model
-    is divided among ranks, no first shard is compared, so the fingerprint may lack it."""
+    is divided among ranks, no first micro-batch is compared, so the fingerprint may lack it."""
     paths = [f"{folder}/{name}/checkpoints/step-{step:08}" for name in ("run", "quiet")]
     done = subprocess.run([PROGRAM, "checkpoint", "diff", *paths], capture_output=True, text=True, check=False)
     if done.returncode == 0:
         return []
     if not done.stdout + done.stderr:
         return [f"lockstep checkpoint diff ended with {done.returncode}"]
-    different = [line for line in done.stdout.splitlines() if not only_without_first_shard(line)]
+    different = [line for line in done.stdout.splitlines() if not only_without_first_micro_batch(line)]
     return [f"the last checkpoints differ: {line}" for line in [*different, *done.stderr.splitlines()]]
 
 

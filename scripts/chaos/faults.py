@@ -11,7 +11,7 @@ import statistics
 import threading
 import time
 
-SHARDS = 16  # from job.yaml
+MICRO_BATCHES = 16  # from job.yaml
 
 
 class Fault:
@@ -223,7 +223,7 @@ class FillDisk(Fault):
 
 
 class ChangeShares(Fault):
-    """A rank gets a seventh of its CPU time; shards must move away from it."""
+    """A rank gets a seventh of its CPU time; micro-batches must move away from it."""
     name = "change the shares"
 
     def choose(self):
@@ -231,7 +231,7 @@ class ChangeShares(Fault):
         self.training.events()
         self.attempt = self.training.attempt
         parts = self.attempt.parts or [range(self.training.ranks())]
-        equal = {str(rank): SHARDS // len(ranks) + (i < SHARDS % len(ranks))
+        equal = {str(rank): MICRO_BATCHES // len(ranks) + (i < MICRO_BATCHES % len(ranks))
                  for ranks in parts for i, rank in enumerate(ranks)}
         self.before = self.training.shares or equal
         sharing = [rank for ranks in parts if len(ranks) > 1 for rank in ranks]
@@ -264,14 +264,14 @@ class ChangeShares(Fault):
 
     def effect(self):
         def fewer(event):
-            """This rank has fewer shards because it was measured to be slow: two steps or more after it became so."""
+            """This rank has fewer micro-batches because it was measured to be slow: two steps or more after it became so."""
             if event["event"] != "balance" or event["step"] < self.step + 2:
                 return False
-            seconds = dict(event.get("shard_seconds_by_rank", {}))
+            seconds = dict(event.get("micro_batch_seconds_by_rank", {}))
             own = seconds.pop(str(self.rank), 0)
             return own > 1.5 * statistics.median(seconds.values()) and \
                 event["shares_by_rank"][str(self.rank)] < self.before[str(self.rank)]
-        found = self.training.wait_for_event(self.since, fewer, "a move of shards", 20)
+        found = self.training.wait_for_event(self.since, fewer, "a move of micro-batches", 20)
         self.undo()
         if not found or self.training.attempt is not self.attempt:
             return None

@@ -23,9 +23,9 @@
 namespace lockstep::balance {
 
 struct BalancerOptions {
-  int shards = 1;
-  std::vector<int> workers;       ///< by rank
-  std::vector<int> max_shards;    ///< by rank; in total at least `shards`
+  int micro_batches = 1;
+  std::vector<int> workers;            ///< by rank
+  std::vector<int> max_micro_batches;  ///< by rank; in total at least `micro_batches`
   std::vector<int> numbers = {};  ///< by rank, if these are only some of the job's ranks: the number to use in reasons;
                                   ///< empty: its own
   double least_gain = 0.02;
@@ -38,11 +38,11 @@ struct BalancerOptions {
 struct Decision {
   std::vector<int> counts;
   std::string reason;
-  std::vector<double> seconds_per_shard;  ///< by rank; what the decision is based on
-  double reduce_seconds = 0;              ///< exposed time of one partial sum
-  double measured = 0;                    ///< seconds of a step with the old split, as measured
-  double predicted_before = 0;            ///< seconds of a step with the old split, as predicted
-  double predicted = 0;                   ///< seconds of a step with the new split, as predicted
+  std::vector<double> seconds_per_micro_batch;  ///< by rank; what the decision is based on
+  double reduce_seconds = 0;                    ///< exposed time of one partial sum
+  double measured = 0;                          ///< seconds of a step with the old split, as measured
+  double predicted_before = 0;                  ///< seconds of a step with the old split, as predicted
+  double predicted = 0;                         ///< seconds of a step with the new split, as predicted
 };
 
 class Balancer {
@@ -51,18 +51,19 @@ class Balancer {
 
   /// Speeds from a probe or a checkpoint, by rank; 0: unknown. Returns a better initial split, if it gains more than
   /// `least_gain`.
-  std::optional<Decision> start(std::span<const double> seconds_per_shard, double least_gain, const std::string& from);
+  std::optional<Decision> start(std::span<const double> seconds_per_micro_batch, double least_gain,
+                                const std::string& from);
 
-  /// To be called after each step: the shard counts that it used, the ranks' measurements, its seconds. After a
+  /// To be called after each step: the micro-batch counts that it used, the ranks' measurements, its seconds. After a
   /// decision, the old counts may still be passed until the ranks have been told.
   std::optional<Decision> observe(std::span<const int> counts, std::span<const RankMeasure> ranks, double seconds);
 
-  /// Shards of each rank, of `shards` in total, for work without an all-reduce (evaluation), by current speeds. Returns
-  /// `before` if no speed is known or another split gains less than `least_gain`.
-  [[nodiscard]] std::vector<int> split(int shards, std::span<const int> before) const;
+  /// Micro-batches of each rank, of `micro_batches` in total, for work without an all-reduce (evaluation), by current
+  /// speeds. Returns `before` if no speed is known or another split gains less than `least_gain`.
+  [[nodiscard]] std::vector<int> split(int micro_batches, std::span<const int> before) const;
 
   /// As learnt so far, by rank; 0: unknown.
-  [[nodiscard]] std::vector<double> seconds_per_shard() const;
+  [[nodiscard]] std::vector<double> seconds_per_micro_batch() const;
   [[nodiscard]] const std::vector<int>& counts() const { return counts_; }
 
  private:
@@ -87,7 +88,7 @@ class Balancer {
   int steps_ = 0;
 
   int jumped_ = -1;                        ///< a rank whose speed jumped in the last sample; -1: none
-  double jump_factor_ = 0;                 ///< its seconds per shard, relative to those before
+  double jump_factor_ = 0;                 ///< its seconds per micro-batch, relative to those before
   int in_a_row_ = 0;                       ///< number of latest samples with a gain
   int level_ = 0;                          ///< how often the patience has been doubled
   int samples_ = 0;                        ///< number of samples taken so far

@@ -7,13 +7,13 @@
 
 namespace lockstep::balance {
 
-int rounds(int shards, int workers) {
-  return divide_up(shards, workers);
+int rounds(int micro_batches, int workers) {
+  return divide_up(micro_batches, workers);
 }
 
-double rank_seconds(const RankCost& rank, int shards, double reduce) {
-  return rank.fixed_seconds + rounds(shards, rank.workers) * rank.seconds_per_shard +
-         (std::popcount(static_cast<unsigned>(shards)) + 1) * reduce;
+double rank_seconds(const RankCost& rank, int micro_batches, double reduce) {
+  return rank.fixed_seconds + rounds(micro_batches, rank.workers) * rank.seconds_per_micro_batch +
+         (std::popcount(static_cast<unsigned>(micro_batches)) + 1) * reduce;
 }
 
 double step_seconds(std::span<const RankCost> ranks, std::span<const int> counts, double reduce) {
@@ -24,9 +24,9 @@ double step_seconds(std::span<const RankCost> ranks, std::span<const int> counts
   return slowest;
 }
 
-int max_shards(const MemoryLimit& limit, int shards) {
+int max_micro_batches(const MemoryLimit& limit, int micro_batches) {
   int most = 1;
-  for (int n = 2; n <= shards; ++n) {
+  for (int n = 2; n <= micro_batches; ++n) {
     const std::int64_t sums = std::bit_width(static_cast<unsigned>(n));
     const bool shared_fits = sums * limit.gradient_bytes <= limit.shared_memory;
     const bool all_fits = (2 * sums + limit.workers) * limit.gradient_bytes <= limit.memory;

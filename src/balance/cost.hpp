@@ -1,11 +1,11 @@
 // What a step costs, in the model by which shares are chosen. All times are in seconds.
 //
-//   rank r with n shards:   fixed_r + ceil(n / workers_r) * seconds_per_shard_r + (popcount(n) + 1) * reduce
-//   the step:               the slowest rank's
+//   rank r with n micro-batches:   fixed_r + ceil(n / workers_r) * seconds_per_micro_batch_r + (popcount(n) + 1) *
+//   reduce the step:               the slowest rank's
 //
-// A shard is computed entirely by one worker, so n shards take ceil(n / workers) rounds. With n shards, a rank sends
-// popcount(n) partial sums and its own reduced slice, each (R - 1) / R of the gradient: `reduce` is the exposed time of
-// one of them (the part that compute does not hide).
+// A micro-batch is computed entirely by one worker, so n micro-batches take ceil(n / workers) rounds. With n
+// micro-batches, a rank sends popcount(n) partial sums and its own reduced slice, each (R - 1) / R of the gradient:
+// `reduce` is the exposed time of one of them (the part that compute does not hide).
 #pragma once
 
 #include <cstdint>
@@ -15,30 +15,31 @@
 namespace lockstep::balance {
 
 struct RankCost {
-  double seconds_per_shard = 0;  ///< on one worker, while the others also compute
-  double fixed_seconds = 0;      ///< time of a step that does not depend on the share: the update
+  double seconds_per_micro_batch = 0;  ///< on one worker, while the others also compute
+  double fixed_seconds = 0;            ///< time of a step that does not depend on the share: the update
   int workers = 1;
-  int max_shards = 0;  ///< limited by its memory
+  int max_micro_batches = 0;  ///< limited by its memory
 };
 
-/// The number of rounds for n shards on w workers.
-[[nodiscard]] int rounds(int shards, int workers);
+/// The number of rounds for n micro-batches on w workers.
+[[nodiscard]] int rounds(int micro_batches, int workers);
 
-[[nodiscard]] double rank_seconds(const RankCost& rank, int shards, double reduce);
+[[nodiscard]] double rank_seconds(const RankCost& rank, int micro_batches, double reduce);
 
 /// The step time of the slowest rank.
 [[nodiscard]] double step_seconds(std::span<const RankCost> ranks, std::span<const int> counts, double reduce);
 
-/// What limits the shards of a rank.
+/// What limits the micro-batches of a rank.
 struct MemoryLimit {
   std::int64_t memory = 0;          ///< bytes this rank may still allocate
   std::int64_t shared_memory = 0;   ///< of these, available in /dev/shm
   std::int64_t gradient_bytes = 0;  ///< of all buckets
-  int workers = 1;                  ///< shards computed at a time
+  int workers = 1;                  ///< micro-batches computed at a time
 };
 
-/// With n shards a rank holds at most bit_width(n) partial sums in shared memory, as many sums that wait for their
-/// sibling, and one gradient per worker. Returns the largest n up to `shards` for which that fits, but at least 1.
-[[nodiscard]] int max_shards(const MemoryLimit& limit, int shards);
+/// With n micro-batches a rank holds at most bit_width(n) partial sums in shared memory, as many sums that wait for
+/// their sibling, and one gradient per worker. Returns the largest n up to `micro_batches` for which that fits, but at
+/// least 1.
+[[nodiscard]] int max_micro_batches(const MemoryLimit& limit, int micro_batches);
 
 }  // namespace lockstep::balance

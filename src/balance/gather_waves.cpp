@@ -18,55 +18,56 @@ class Waves {
         last_(setup.speeds.size()) {
     for (std::size_t p = 0; p < setup.parts.size(); ++p) {
       for (Tasks* const tasks : {&forward_[p], &backward_[p]})
-        tasks->wave_of_shard.assign(setup.rank_of_shard[p].size(), -1);
+        tasks->wave_of_micro_batch.assign(setup.rank_of_micro_batch[p].size(), -1);
       for (const int part : setup.parts[p].reads) read_by_[static_cast<std::size_t>(part)].push_back(p);
     }
   }
 
   /// Returns the wave's place in the list of all.
   int add(const Task& task) {
-    const auto part = static_cast<std::size_t>(task.part), shard = static_cast<std::size_t>(task.shard);
-    const auto worker = static_cast<std::size_t>(setup_.rank_of_shard[part][shard]);
+    const auto part = static_cast<std::size_t>(task.part), micro_batch = static_cast<std::size_t>(task.micro_batch);
+    const auto worker = static_cast<std::size_t>(setup_.rank_of_micro_batch[part][micro_batch]);
     Tasks& tasks = (task.forward ? forward_ : backward_)[part];
     const int after = std::max(wave_of_awaited(task), wave_of_worker(worker));
     auto wave = std::upper_bound(tasks.waves.begin(), tasks.waves.end(), after);
     if (wave == tasks.waves.end()) wave = tasks.waves.insert(wave, waves_++);
     last_[worker] = task;
-    return tasks.wave_of_shard[shard] = *wave;
+    return tasks.wave_of_micro_batch[micro_batch] = *wave;
   }
 
  private:
   /// The forwards of a part, or its backwards.
   struct Tasks {
-    std::vector<int> waves;          ///< ascending
-    std::vector<int> wave_of_shard;  ///< -1: not added yet
+    std::vector<int> waves;                ///< ascending
+    std::vector<int> wave_of_micro_batch;  ///< -1: not added yet
   };
 
-  [[nodiscard]] static int latest(const std::vector<Tasks>& tasks, std::span<const std::size_t> parts, int shard) {
+  [[nodiscard]] static int latest(const std::vector<Tasks>& tasks, std::span<const std::size_t> parts,
+                                  int micro_batch) {
     int latest = -1;
     for (const std::size_t part : parts) {
-      latest = std::max(latest, tasks[part].wave_of_shard[static_cast<std::size_t>(shard)]);
+      latest = std::max(latest, tasks[part].wave_of_micro_batch[static_cast<std::size_t>(micro_batch)]);
     }
     return latest;
   }
 
   [[nodiscard]] int wave_of_awaited(const Task& task) const {
     const auto part = static_cast<std::size_t>(task.part);
-    if (!task.forward) return latest(backward_, read_by_[part], task.shard);  // its own forward: wave_of_worker()
+    if (!task.forward) return latest(backward_, read_by_[part], task.micro_batch);  // its own forward: wave_of_worker()
     const auto& reads = setup_.parts[part].reads;
-    return latest(forward_, std::vector<std::size_t>(reads.begin(), reads.end()), task.shard);
+    return latest(forward_, std::vector<std::size_t>(reads.begin(), reads.end()), task.micro_batch);
   }
 
   // In an evaluation, a worker may wait until what its last forward has sent has left, i.e. the parts that read it are
-  // about to compute that shard. In training only a shard's backward waits for that, which those parts' backward
-  // precedes anyway.
+  // about to compute that micro-batch. In training only a micro-batch's backward waits for that, which those parts'
+  // backward precedes anyway.
   [[nodiscard]] int wave_of_worker(std::size_t worker) const {
     if (!last_[worker]) return -1;
-    const auto& [part, shard, forward] = *last_[worker];
+    const auto& [part, micro_batch, forward] = *last_[worker];
     const Tasks& own = (forward ? forward_ : backward_)[static_cast<std::size_t>(part)];
-    const int before = own.wave_of_shard[static_cast<std::size_t>(shard)];
+    const int before = own.wave_of_micro_batch[static_cast<std::size_t>(micro_batch)];
     if (training_) return before;
-    return std::max(before, latest(forward_, read_by_[static_cast<std::size_t>(part)], shard));
+    return std::max(before, latest(forward_, read_by_[static_cast<std::size_t>(part)], micro_batch));
   }
 
   const PipelineSetup& setup_;
@@ -100,8 +101,8 @@ std::vector<int> waves_of(const PipelineSetup& setup, std::span<const Task> orde
 
 std::vector<Task> order_of_evaluation(const PipelineSetup& setup) {
   std::vector<Task> order;
-  for (const int shard : order_of_shards(setup.rank_of_shard)) {
-    for (int part = 0; part < static_cast<int>(setup.parts.size()); ++part) order.push_back({part, shard, true});
+  for (const int micro_batch : order_of_micro_batches(setup.rank_of_micro_batch)) {
+    for (int part = 0; part < static_cast<int>(setup.parts.size()); ++part) order.push_back({part, micro_batch, true});
   }
   return order;
 }

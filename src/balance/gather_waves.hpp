@@ -20,7 +20,7 @@ namespace lockstep::balance {
 /// training, Pipeline::order; for an evaluation, order_of_evaluation().
 [[nodiscard]] std::vector<int> waves_of(const PipelineSetup& setup, std::span<const Task> order);
 
-/// Forwards only: shard by shard, in the order of order_of_shards().
+/// Forwards only: micro-batch by micro-batch, in the order of order_of_micro_batches().
 [[nodiscard]] std::vector<Task> order_of_evaluation(const PipelineSetup& setup);
 
 }  // namespace lockstep::balance

@@ -16,16 +16,16 @@
 
 namespace lockstep::balance {
 
-std::vector<int> greedy_counts(std::span<const RankCost> ranks, int shards, double reduce) {
-  using Next = std::pair<double, std::size_t>;  // (time at which the rank would finish one more shard, rank)
+std::vector<int> greedy_counts(std::span<const RankCost> ranks, int micro_batches, double reduce) {
+  using Next = std::pair<double, std::size_t>;  // (time at which the rank would finish one more micro-batch, rank)
   std::priority_queue<Next, std::vector<Next>, std::greater<>> queue;
   std::vector<int> counts(ranks.size(), 0);
   const auto offer = [&](std::size_t r) {
-    if (counts[r] < ranks[r].max_shards) queue.emplace(rank_seconds(ranks[r], counts[r] + 1, reduce), r);
+    if (counts[r] < ranks[r].max_micro_batches) queue.emplace(rank_seconds(ranks[r], counts[r] + 1, reduce), r);
   };
   for (std::size_t r = 0; r < ranks.size(); ++r) offer(r);
-  for (int v = 0; v < shards; ++v) {
-    LOCKSTEP_CHECK(!queue.empty(), "the ranks' memory must hold all shards");
+  for (int v = 0; v < micro_batches; ++v) {
+    LOCKSTEP_CHECK(!queue.empty(), "the ranks' memory must hold all micro-batches");
     const std::size_t r = queue.top().second;
     queue.pop();
     ++counts[r];
@@ -47,14 +47,15 @@ int highest_bits(int bound, int bits) {
   return static_cast<int>(kept);
 }
 
-// The most shards within the limit if they needed `sums` partial sums, whatever they really need; -1: not even none.
+// The most micro-batches within the limit if they needed `sums` partial sums, whatever they really need; -1: not even
+// none.
 int max_with_sums(const RankCost& rank, int most, double reduce, double limit, int sums) {
   const auto fits = [&](int rounds) {
-    return rank.fixed_seconds + rounds * rank.seconds_per_shard + (sums + 1) * reduce <= limit;
+    return rank.fixed_seconds + rounds * rank.seconds_per_micro_batch + (sums + 1) * reduce <= limit;
   };
   if (!fits(0)) return -1;
   int low = 0, high = rounds(most, rank.workers) + 1;  // low fits; high does not (or exceeds the maximum)
-  const double guess = (limit - rank.fixed_seconds - (sums + 1) * reduce) / rank.seconds_per_shard;
+  const double guess = (limit - rank.fixed_seconds - (sums + 1) * reduce) / rank.seconds_per_micro_batch;
   for (const double near : {guess - 1, guess + 1}) {  // rounding changes the bound by at most one
     if (!(near > low && near < high)) continue;
     const int at = static_cast<int>(near);
@@ -69,11 +70,11 @@ int max_with_sums(const RankCost& rank, int most, double reduce, double limit, i
 
 // The counts with which one rank finishes within the limit. If n is one of them, so is each power of two below n: it
 // takes no more rounds, and only one sum. So the next larger one is at most n + 1 away, and a walk to it costs no more
-// than the number of shards moved.
+// than the number of micro-batches moved.
 class Allowed {
  public:
-  Allowed(const RankCost& rank, int shards, double reduce, double limit)
-      : rank_(rank), reduce_(reduce), limit_(limit), max_(max_within(rank, shards, reduce, limit)) {}
+  Allowed(const RankCost& rank, int micro_batches, double reduce, double limit)
+      : rank_(rank), reduce_(reduce), limit_(limit), max_(max_within(rank, micro_batches, reduce, limit)) {}
   [[nodiscard]] int max() const { return max_; }
   /// The next larger (way 1) or smaller (way -1) one; -1: none.
   [[nodiscard]] int next(int count, int way) const {
@@ -98,16 +99,18 @@ class Allowed {
 // Allowed counts of the ranks, which approach the wanted sum step by step.
 class Walk {
  public:
-  Walk(const std::vector<Allowed>& allowed, std::span<const int> near, int shards) : allowed_(allowed), near_(near) {
+  Walk(const std::vector<Allowed>& allowed, std::span<const int> near, int micro_batches)
+      : allowed_(allowed), near_(near) {
     for (std::size_t r = 0; r < allowed.size(); ++r) counts_.push_back(allowed[r].nearest(near[r]));
-    missing_ = shards - std::accumulate(counts_.begin(), counts_.end(), std::int64_t{0});
+    missing_ = micro_batches - std::accumulate(counts_.begin(), counts_.end(), std::int64_t{0});
   }
   [[nodiscard]] bool is_done() const { return missing_ == 0; }
   [[nodiscard]] const std::vector<int>& counts() const { return counts_; }
 
   /// Approaches the sum without passing it.
   void approach() {
-    using Choice = std::tuple<double, int, std::size_t>;  // (added distance per shard, minus the step's shards, rank)
+    using Choice =
+        std::tuple<double, int, std::size_t>;  // (added distance per micro-batch, minus the step's micro-batches, rank)
     std::priority_queue<Choice, std::vector<Choice>, std::greater<>> choices;
     const auto offer = [&](std::size_t r) {
       // A step that is too large now stays so: the difference only shrinks.
@@ -149,20 +152,20 @@ class Walk {
   const std::vector<Allowed>& allowed_;
   std::span<const int> near_;
   std::vector<int> counts_;
-  std::int64_t missing_ = 0;  // shards missing from the sum; negative: too many
+  std::int64_t missing_ = 0;  // micro-batches missing from the sum; negative: too many
 };
 
-std::optional<std::vector<int>> split_within(std::span<const RankCost> ranks, int shards, double reduce,
+std::optional<std::vector<int>> split_within(std::span<const RankCost> ranks, int micro_batches, double reduce,
                                              std::span<const int> near, double limit) {
   std::vector<Allowed> allowed;
   std::int64_t most = 0;
   for (const RankCost& rank : ranks) {
-    most += allowed.emplace_back(rank, shards, reduce, limit).max();
+    most += allowed.emplace_back(rank, micro_batches, reduce, limit).max();
     if (allowed.back().max() < 0) return std::nullopt;
   }
-  if (most < shards) return std::nullopt;
+  if (most < micro_batches) return std::nullopt;
   constexpr int kTurns = 8;
-  Walk walk(allowed, near, shards);
+  Walk walk(allowed, near, micro_batches);
   walk.approach();
   for (int turn = 0; turn < kTurns && !walk.is_done(); ++turn) {
     if (!walk.overshoot()) return std::nullopt;
@@ -173,8 +176,8 @@ std::optional<std::vector<int>> split_within(std::span<const RankCost> ranks, in
 
 }  // namespace
 
-int max_within(const RankCost& rank, int shards, double reduce, double limit) {
-  const int most = std::min(shards, rank.max_shards);
+int max_within(const RankCost& rank, int micro_batches, double reduce, double limit) {
+  const int most = std::min(micro_batches, rank.max_micro_batches);
   int found = -1;
   for (int sums = 0;; ++sums) {
     const int bound = max_with_sums(rank, most, reduce, limit, sums);
@@ -184,13 +187,13 @@ int max_within(const RankCost& rank, int shards, double reduce, double limit) {
   }
 }
 
-std::vector<int> large_split(std::span<const RankCost> ranks, int shards, double reduce, std::span<const int> near,
-                             double slack) {
-  auto best = greedy_counts(ranks, shards, reduce);
+std::vector<int> large_split(std::span<const RankCost> ranks, int micro_batches, double reduce,
+                             std::span<const int> near, double slack) {
+  auto best = greedy_counts(ranks, micro_batches, reduce);
   const auto start = near.empty() ? best : std::vector<int>(near.begin(), near.end());
-  double high = step_seconds(ranks, best, reduce), low = fastest_step(ranks, shards, reduce);
+  double high = step_seconds(ranks, best, reduce), low = fastest_step(ranks, micro_batches, reduce);
   const auto improve = [&](double limit) {
-    auto found = split_within(ranks, shards, reduce, start, limit);
+    auto found = split_within(ranks, micro_batches, reduce, start, limit);
     if (!found) return false;
     best = std::move(*found);
     high = step_seconds(ranks, best, reduce);
@@ -202,7 +205,7 @@ std::vector<int> large_split(std::span<const RankCost> ranks, int shards, double
       if (!improve(middle)) low = middle;
     }
   }
-  return split_within(ranks, shards, reduce, start, high * (1 + slack)).value_or(best);
+  return split_within(ranks, micro_batches, reduce, start, high * (1 + slack)).value_or(best);
 }
 
 }  // namespace lockstep::balance

@@ -13,20 +13,20 @@ namespace lockstep::balance {
 
 namespace {
 
-/// A rank's work for one part: its shards in order.
+/// A rank's work for one part: its micro-batches in order.
 struct Line {
-  std::vector<int> shards;
+  std::vector<int> micro_batches;
   std::size_t begun = 0;    ///< forwards started so far
-  std::size_t between = 0;  ///< shards whose forward has started but whose backward has not ended
+  std::size_t between = 0;  ///< micro-batches whose forward has started but whose backward has not ended
 };
 
 class Schedule {
  public:
   explicit Schedule(const PipelineSetup& setup)
       : setup_(setup),
-        shards_(setup.rank_of_shard.front().size()),
-        order_(order_of_shards(setup.rank_of_shard)),
-        turn_(shards_),
+        micro_batches_(setup.rank_of_micro_batch.front().size()),
+        order_(order_of_micro_batches(setup.rank_of_micro_batch)),
+        turn_(micro_batches_),
         lines_(setup.parts.size() * setup.speeds.size()),
         waiting_(setup.parts.size()),
         read_by_(setup.parts.size()),
@@ -37,15 +37,16 @@ class Schedule {
     for (std::size_t p = 0; p < setup.parts.size(); ++p) {
       const auto& reads = setup.parts[p].reads;
       const Waiting forward{static_cast<int>(reads.size()), 0, reads.empty()};
-      waiting_[p].assign(shards_, {forward, {1, 0, false}});  // a backward needs what its own forward has kept
+      waiting_[p].assign(micro_batches_, {forward, {1, 0, false}});  // a backward needs what its own forward has kept
       for (std::size_t i = 0; i < reads.size(); ++i) {
         read_by_[static_cast<std::size_t>(reads[i])].push_back({static_cast<int>(p), i});
       }
-      for (const int shard : order_) line(rank_of(p, static_cast<std::size_t>(shard)), p).shards.push_back(shard);
+      for (const int micro_batch : order_)
+        line(rank_of(p, static_cast<std::size_t>(micro_batch)), p).micro_batches.push_back(micro_batch);
     }
-    for (std::size_t i = 0; i < shards_; ++i) turn_[static_cast<std::size_t>(order_[i])] = static_cast<int>(i);
+    for (std::size_t i = 0; i < micro_batches_; ++i) turn_[static_cast<std::size_t>(order_[i])] = static_cast<int>(i);
     for (std::size_t p = 0; p < setup.parts.size(); ++p) {
-      for (auto& of_shard : waiting_[p]) of_shard.backward.missing += static_cast<int>(read_by_[p].size());
+      for (auto& of_micro_batch : waiting_[p]) of_micro_batch.backward.missing += static_cast<int>(read_by_[p].size());
     }
   }
 
@@ -64,7 +65,7 @@ class Schedule {
       }
       for (const std::size_t rank : ranks) begin_next(rank, now);
     }
-    for (const Line& line : lines_) LOCKSTEP_CHECK(line.begun == line.shards.size(), "every task has its turn");
+    for (const Line& line : lines_) LOCKSTEP_CHECK(line.begun == line.micro_batches.size(), "every task has its turn");
     return std::move(result_);
   }
 
@@ -76,7 +77,7 @@ class Schedule {
     bool ready = false;
     bool operator>(const Event& other) const {
       const auto key = [](const Event& e) {
-        return std::tuple(e.at, e.task.shard, e.task.part, e.task.forward, e.ready);
+        return std::tuple(e.at, e.task.micro_batch, e.task.part, e.task.forward, e.ready);
       };
       return key(*this) > key(other);
     }
@@ -87,7 +88,7 @@ class Schedule {
     double at = 0;    ///< earliest start, according to those that have begun
     bool ready = false;
   };
-  struct WaitingShard {
+  struct WaitingMicroBatch {
     Waiting forward, backward;
   };
   struct Reader {
@@ -95,17 +96,18 @@ class Schedule {
     std::size_t entry = 0;  ///< index in its `reads`
   };
 
-  [[nodiscard]] std::size_t rank_of(std::size_t part, std::size_t shard) const {
-    return static_cast<std::size_t>(setup_.rank_of_shard[part][shard]);
+  [[nodiscard]] std::size_t rank_of(std::size_t part, std::size_t micro_batch) const {
+    return static_cast<std::size_t>(setup_.rank_of_micro_batch[part][micro_batch]);
   }
   [[nodiscard]] std::size_t rank_of(const Event& event) const {
-    return rank_of(static_cast<std::size_t>(event.task.part), static_cast<std::size_t>(event.task.shard));
+    return rank_of(static_cast<std::size_t>(event.task.part), static_cast<std::size_t>(event.task.micro_batch));
   }
-  [[nodiscard]] int turn_of(const Task& task) const { return turn_[static_cast<std::size_t>(task.shard)]; }
+  [[nodiscard]] int turn_of(const Task& task) const { return turn_[static_cast<std::size_t>(task.micro_batch)]; }
   Line& line(std::size_t rank, std::size_t part) { return lines_[rank * setup_.parts.size() + part]; }
   Waiting& waiting(const Task& task) {
-    WaitingShard& shard = waiting_[static_cast<std::size_t>(task.part)][static_cast<std::size_t>(task.shard)];
-    return task.forward ? shard.forward : shard.backward;
+    WaitingMicroBatch& micro_batch =
+        waiting_[static_cast<std::size_t>(task.part)][static_cast<std::size_t>(task.micro_batch)];
+    return task.forward ? micro_batch.forward : micro_batch.backward;
   }
 
   void begin_next(std::size_t rank, double now) {
@@ -115,13 +117,13 @@ class Schedule {
       backward_[rank].erase(backward_[rank].begin());
       return begin(rank, {part, order_[static_cast<std::size_t>(turn)], false}, now);
     }
-    // The earliest shard; within one shard the earliest part, for which others wait longest.
+    // The earliest micro-batch; within one micro-batch the earliest part, for which others wait longest.
     Task next{-1, 0, true};
     for (std::size_t p = 0; p < setup_.parts.size(); ++p) {
       const Line& mine = line(rank, p);
-      if (mine.begun == mine.shards.size()) continue;
+      if (mine.begun == mine.micro_batches.size()) continue;
       if (setup_.in_flight > 0 && mine.between >= static_cast<std::size_t>(setup_.in_flight)) continue;
-      const Task task{static_cast<int>(p), mine.shards[mine.begun], true};
+      const Task task{static_cast<int>(p), mine.micro_batches[mine.begun], true};
       if (waiting(task).ready && (next.part < 0 || turn_of(task) < turn_of(next))) next = task;
     }
     if (next.part < 0) return;
@@ -160,7 +162,7 @@ class Schedule {
     free_[rank] = true;
     result_.seconds = std::max(result_.seconds, event.at);
     if (event.task.forward) {
-      begun({event.task.part, event.task.shard, false}, event.at);
+      begun({event.task.part, event.task.micro_batch, false}, event.at);
     } else {
       --line(rank, part).between;
     }
@@ -171,12 +173,12 @@ class Schedule {
     return overlaps.empty() ? Overlap{} : overlaps[entry];
   }
 
-  // `task`, which begins `now`, makes at `made` what the same shard's task of part `to` reads after `before` seconds of
-  // its own compute. `reader`: which of the two parts reads in forward.
+  // `task`, which begins `now`, makes at `made` what the same micro-batch's task of part `to` reads after `before`
+  // seconds of its own compute. `reader`: which of the two parts reads in forward.
   void send(const Task& task, int to, int reader, double now, double made, double before) {
-    const Task other{to, task.shard, task.forward};
-    const std::size_t rank = rank_of(static_cast<std::size_t>(to), static_cast<std::size_t>(task.shard));
-    const bool same = rank == rank_of(static_cast<std::size_t>(task.part), static_cast<std::size_t>(task.shard));
+    const Task other{to, task.micro_batch, task.forward};
+    const std::size_t rank = rank_of(static_cast<std::size_t>(to), static_cast<std::size_t>(task.micro_batch));
+    const bool same = rank == rank_of(static_cast<std::size_t>(task.part), static_cast<std::size_t>(task.micro_batch));
     const double arrives = made + (same ? 0 : setup_.parts[static_cast<std::size_t>(reader)].receive);
     begun(other, std::max(now, arrives - before / setup_.speeds[rank]));
   }
@@ -191,16 +193,16 @@ class Schedule {
   void note_ready(const Task& task) {
     waiting(task).ready = true;
     if (task.forward) return;
-    backward_[rank_of(static_cast<std::size_t>(task.part), static_cast<std::size_t>(task.shard))].insert(
+    backward_[rank_of(static_cast<std::size_t>(task.part), static_cast<std::size_t>(task.micro_batch))].insert(
         {turn_of(task), task.part});
   }
 
   const PipelineSetup& setup_;
-  std::size_t shards_;
-  std::vector<int> order_;                               // the shards
-  std::vector<int> turn_;                                // by shard: its position in the order
+  std::size_t micro_batches_;
+  std::vector<int> order_;                               // the micro-batches
+  std::vector<int> turn_;                                // by micro-batch: its position in the order
   std::vector<Line> lines_;                              // by rank and part
-  std::vector<std::vector<WaitingShard>> waiting_;       // by part and shard
+  std::vector<std::vector<WaitingMicroBatch>> waiting_;  // by part and micro-batch
   std::vector<std::vector<Reader>> read_by_;             // by part
   std::vector<std::set<std::pair<int, int>>> backward_;  // by rank: (turn, part) of backwards that are ready
   std::vector<bool> free_;                               // by rank
@@ -210,15 +212,16 @@ class Schedule {
 
 }  // namespace
 
-std::vector<int> order_of_shards(const std::vector<std::vector<int>>& rank_of_shard) {
-  std::vector<int> order(rank_of_shard.front().size());
+std::vector<int> order_of_micro_batches(const std::vector<std::vector<int>>& rank_of_micro_batch) {
+  std::vector<int> order(rank_of_micro_batch.front().size());
   std::vector<double> progress(order.size());
-  for (const std::vector<int>& ranks : rank_of_shard) {
-    std::map<int, int> all, before;  // by rank: its number of shards
+  for (const std::vector<int>& ranks : rank_of_micro_batch) {
+    std::map<int, int> all, before;  // by rank: its number of micro-batches
     for (const int rank : ranks) ++all[rank];
     if (all.size() == 1) continue;
     for (std::size_t v = 0; v < ranks.size(); ++v) {
-      progress[v] += (before[ranks[v]]++ + 0.5) / all[ranks[v]];  // the rank's progress when it computes this shard
+      progress[v] +=
+          (before[ranks[v]]++ + 0.5) / all[ranks[v]];  // the rank's progress when it computes this micro-batch
     }
   }
   std::iota(order.begin(), order.end(), 0);
@@ -229,7 +232,7 @@ std::vector<int> order_of_shards(const std::vector<std::vector<int>>& rank_of_sh
 }
 
 Pipeline schedule(const PipelineSetup& setup) {
-  LOCKSTEP_CHECK(!setup.parts.empty() && setup.rank_of_shard.size() == setup.parts.size(), "ranks for each part");
+  LOCKSTEP_CHECK(!setup.parts.empty() && setup.rank_of_micro_batch.size() == setup.parts.size(), "ranks for each part");
   return Schedule(setup).run();
 }
 

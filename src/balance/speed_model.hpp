@@ -4,8 +4,9 @@
 // - An outlier does not reach the mean, because the median ignores it.
 // - A lasting change is adopted as soon as the median shows it (after three of five samples), i.e. when the median
 //   differs from the mean by more than `snap` and more than `snap_scatter` times the scatter.
-// - A jump by more than `jump` is adopted from the first sample, if the typical (median) shard of that sample shows it,
-//   too: then the rank was slow and not just one of its shards.
+// - A jump by more than `jump` is adopted from the first sample, if the typical (median) micro-batch of that sample
+// shows it,
+//   too: then the rank was slow and not just one of its micro-batches.
 #pragma once
 
 #include <deque>
@@ -25,8 +26,8 @@ class SpeedModel {
   explicit SpeedModel(SpeedTuning tuning = {}) : tuning_(tuning) {}
   /// Starts the mean with a speed from elsewhere (a probe, a checkpoint), which does not count as a sample.
   void start(double seconds) { mean_ = seconds; }
-  /// `mean`, `typical`: seconds per shard, over all shards of a sample and of its median shard. `jumps`: adopt jumps at
-  /// once. Returns whether it was one.
+  /// `mean`, `typical`: seconds per micro-batch, over all micro-batches of a sample and of its median micro-batch.
+  /// `jumps`: adopt jumps at once. Returns whether it was one.
   bool add(double mean, double typical, bool jumps);
 
   [[nodiscard]] bool known() const { return mean_ > 0; }

@@ -14,24 +14,25 @@ namespace lockstep::balance {
 
 namespace {
 
-// Up to this many ranks * shards the search is exact; its table of choices then takes 16 MB.
+// Up to this many ranks * micro-batches the search is exact; its table of choices then takes 16 MB.
 constexpr std::int64_t kExactCells = 4'000'000;
 
-// The seconds of each rank for each count that may occur in a best split. Not monotone: 7 shards are three partial
-// sums, 8 are one.
+// The seconds of each rank for each count that may occur in a best split. Not monotone: 7 micro-batches are three
+// partial sums, 8 are one.
 class Table {
  public:
-  Table(std::span<const RankCost> ranks, int shards, double reduce, double slack) : shards_(shards) {
-    const double most = step_seconds(ranks, greedy_counts(ranks, shards, reduce), reduce) * (1 + slack);
+  Table(std::span<const RankCost> ranks, int micro_batches, double reduce, double slack)
+      : micro_batches_(micro_batches) {
+    const double most = step_seconds(ranks, greedy_counts(ranks, micro_batches, reduce), reduce) * (1 + slack);
     for (const RankCost& rank : ranks) {
       auto& row = seconds_.emplace_back();
-      for (int n = 0; n <= std::min(shards, rank.max_shards) && rank_seconds(rank, n, 0) <= most; ++n) {
+      for (int n = 0; n <= std::min(micro_batches, rank.max_micro_batches) && rank_seconds(rank, n, 0) <= most; ++n) {
         row.push_back(rank_seconds(rank, n, reduce));
       }
     }
   }
   [[nodiscard]] std::size_t ranks() const { return seconds_.size(); }
-  [[nodiscard]] int shards() const { return shards_; }
+  [[nodiscard]] int micro_batches() const { return micro_batches_; }
 
   /// The counts with which a rank finishes within `limit`.
   [[nodiscard]] std::vector<int> allowed(std::size_t rank, double limit) const {
@@ -53,12 +54,12 @@ class Table {
   }
 
  private:
-  int shards_;
+  int micro_batches_;
   std::vector<std::vector<double>> seconds_;
 };
 
-// Whether the ranks together can take at least all shards: necessary, and sufficient except for gaps between allowed
-// counts.
+// Whether the ranks together can take at least all micro-batches: necessary, and sufficient except for gaps between
+// allowed counts.
 bool is_enough(const Table& table, double limit) {
   std::int64_t sum = 0;
   for (std::size_t r = 0; r < table.ranks(); ++r) {
@@ -66,13 +67,14 @@ bool is_enough(const Table& table, double limit) {
     if (counts.empty()) return false;
     sum += counts.back();
   }
-  return sum >= table.shards();
+  return sum >= table.micro_batches();
 }
 
-// Whether allowed counts can add up to all shards. Bit s of `sums`: some choice for the ranks so far adds up to s.
+// Whether allowed counts can add up to all micro-batches. Bit s of `sums`: some choice for the ranks so far adds up to
+// s.
 bool is_feasible(const Table& table, double limit) {
   if (!is_enough(table, limit)) return false;
-  const auto bits = static_cast<std::size_t>(table.shards()) + 1, words = (bits + 63) / 64;
+  const auto bits = static_cast<std::size_t>(table.micro_batches()) + 1, words = (bits + 63) / 64;
   std::vector<std::uint64_t> sums(words, 0), next(words);
   sums[0] = 1;
   for (std::size_t r = 0; r < table.ranks(); ++r) {
@@ -92,15 +94,15 @@ bool is_feasible(const Table& table, double limit) {
 template <class Holds>
 double smallest(const std::vector<double>& limits, const Holds& holds) {
   const auto found = std::partition_point(limits.begin(), limits.end(), [&](double limit) { return !holds(limit); });
-  LOCKSTEP_CHECK(found != limits.end(), "the ranks' memory must hold all shards");
+  LOCKSTEP_CHECK(found != limits.end(), "the ranks' memory must hold all micro-batches");
   return *found;
 }
 
 // The allowed counts nearest to `near`: least[s] is the smallest sum of |count - near| with which the ranks so far take
-// s shards.
+// s micro-batches.
 std::vector<int> nearest(const Table& table, double limit, std::span<const int> near) {
   constexpr int kNever = std::numeric_limits<int>::max() / 2;
-  const auto size = static_cast<std::size_t>(table.shards()) + 1;
+  const auto size = static_cast<std::size_t>(table.micro_batches()) + 1;
   std::vector<int> least(size, kNever);
   least[0] = 0;
   std::vector<std::vector<int>> chosen;
@@ -118,7 +120,7 @@ std::vector<int> nearest(const Table& table, double limit, std::span<const int> 
   }
   LOCKSTEP_CHECK(least.back() < kNever, "the limit is feasible");
   std::vector<int> counts(table.ranks());
-  auto left = static_cast<std::size_t>(table.shards());
+  auto left = static_cast<std::size_t>(table.micro_batches());
   for (std::size_t r = table.ranks(); r-- > 0;) {
     counts[r] = chosen[r][left];
     left -= static_cast<std::size_t>(counts[r]);
@@ -128,24 +130,24 @@ std::vector<int> nearest(const Table& table, double limit, std::span<const int> 
 
 }  // namespace
 
-// Without an all-reduce, a rank's time only grows with its shards, so greedy is optimal.
-std::vector<int> best_split_without_reduce(std::span<const RankCost> ranks, int shards) {
-  return greedy_counts(ranks, shards, 0);
+// Without an all-reduce, a rank's time only grows with its micro-batches, so greedy is optimal.
+std::vector<int> best_split_without_reduce(std::span<const RankCost> ranks, int micro_batches) {
+  return greedy_counts(ranks, micro_batches, 0);
 }
 
-// The smallest limit with which the ranks together can take all shards. Positive doubles have the same order as their
-// bit patterns: bisecting these ends exactly at the time of some rank.
-double fastest_step(std::span<const RankCost> ranks, int shards, double reduce) {
+// The smallest limit with which the ranks together can take all micro-batches. Positive doubles have the same order as
+// their bit patterns: bisecting these ends exactly at the time of some rank.
+double fastest_step(std::span<const RankCost> ranks, int micro_batches, double reduce) {
   const auto is_enough = [&](double limit) {
     std::int64_t sum = 0;
     for (const RankCost& rank : ranks) {
-      const int most = max_within(rank, shards, reduce, limit);
+      const int most = max_within(rank, micro_batches, reduce, limit);
       if (most < 0) return false;
       sum += most;
     }
-    return sum >= shards;
+    return sum >= micro_batches;
   };
-  const double reached = step_seconds(ranks, greedy_counts(ranks, shards, reduce), reduce);
+  const double reached = step_seconds(ranks, greedy_counts(ranks, micro_batches, reduce), reduce);
   auto low = std::bit_cast<std::uint64_t>(0.0), high = std::bit_cast<std::uint64_t>(reached);
   while (low < high) {
     const std::uint64_t middle = low + (high - low) / 2;
@@ -158,12 +160,12 @@ double fastest_step(std::span<const RankCost> ranks, int shards, double reduce) 
   return std::bit_cast<double>(high);
 }
 
-std::vector<int> best_split(std::span<const RankCost> ranks, int shards, double reduce, std::span<const int> near,
-                            double slack) {
-  if (static_cast<std::int64_t>(ranks.size()) * shards > kExactCells) {
-    return large_split(ranks, shards, reduce, near, slack);
+std::vector<int> best_split(std::span<const RankCost> ranks, int micro_batches, double reduce,
+                            std::span<const int> near, double slack) {
+  if (static_cast<std::int64_t>(ranks.size()) * micro_batches > kExactCells) {
+    return large_split(ranks, micro_batches, reduce, near, slack);
   }
-  const Table table(ranks, shards, reduce, slack);
+  const Table table(ranks, micro_batches, reduce, slack);
   const double best = smallest(table.limits(), [&](double limit) { return is_feasible(table, limit); });
   return nearest(table, best * (1 + slack), near);
 }

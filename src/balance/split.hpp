@@ -1,4 +1,4 @@
-// The integer split: how many shards each rank gets.
+// The integer split: how many micro-batches each rank gets.
 #pragma once
 
 #include <span>
@@ -8,19 +8,19 @@
 
 namespace lockstep::balance {
 
-/// Counts that add up to `shards`, none above its rank's max_shards, with the smallest possible step_seconds. Among
-/// those within `slack` (a fraction) of it, the ones nearest to `near` (empty: any), so that few shards move. The sum
-/// of all max_shards must be at least `shards`. Exact while ranks * shards is at most 4 million; beyond that greedy
-/// (see balance/large_split.hpp for what is still guaranteed).
-[[nodiscard]] std::vector<int> best_split(std::span<const RankCost> ranks, int shards, double reduce,
+/// Counts that add up to `micro_batches`, none above its rank's max_micro_batches, with the smallest possible
+/// step_seconds. Among those within `slack` (a fraction) of it, the ones nearest to `near` (empty: any), so that few
+/// micro-batches move. The sum of all max_micro_batches must be at least `micro_batches`. Exact while ranks *
+/// micro-batches is at most 4 million; beyond that greedy (see balance/large_split.hpp for what is still guaranteed).
+[[nodiscard]] std::vector<int> best_split(std::span<const RankCost> ranks, int micro_batches, double reduce,
                                           std::span<const int> near = {}, double slack = 0);
 
-/// The same for work without an all-reduce, in O(shards * log ranks), which is fast for many shards, too. Ties go to
-/// the lower rank.
-[[nodiscard]] std::vector<int> best_split_without_reduce(std::span<const RankCost> ranks, int shards);
+/// The same for work without an all-reduce, in O(micro-batches * log ranks), which is fast for many micro-batches, too.
+/// Ties go to the lower rank.
+[[nodiscard]] std::vector<int> best_split_without_reduce(std::span<const RankCost> ranks, int micro_batches);
 
-/// A lower bound on the step time of any split, which is usually reached. O((shards + ranks) log ranks) without a
-/// table, so it is also cheap for large clusters.
-[[nodiscard]] double fastest_step(std::span<const RankCost> ranks, int shards, double reduce);
+/// A lower bound on the step time of any split, which is usually reached. O((micro-batches + ranks) log ranks) without
+/// a table, so it is also cheap for large clusters.
+[[nodiscard]] double fastest_step(std::span<const RankCost> ranks, int micro_batches, double reduce);
 
 }  // namespace lockstep::balance

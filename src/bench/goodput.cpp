@@ -181,7 +181,7 @@ class GoodputSimulation {
                   .active = devices,
                   .slow = 0,
                   .slow_factor = slow.factor,
-                  .shards_a_device = setup_.shards_a_device,
+                  .micro_batches_a_device = setup_.micro_batches_a_device,
                   .balanced = setup_.balanced};
     const double all_fast = step_time(load);
     load.slow = hosts_.slow_devices();

@@ -54,9 +54,9 @@ struct StragglerSetup {
 struct GoodputSetup {
   int devices = 1, devices_a_host = 8;
   std::int64_t steps = 1;
-  double step_seconds = 1;     ///< on all devices, none of them slow, without the exposed part of the all-reduce
-  double exposed_seconds = 0;  ///< the exposed part of the all-reduce in each step (network_tiers.hpp)
-  int shards_a_device = 0;     ///< 0: as fine as needed (step_time.hpp)
+  double step_seconds = 1;         ///< on all devices, none of them slow, without the exposed part of the all-reduce
+  double exposed_seconds = 0;      ///< the exposed part of the all-reduce in each step (network_tiers.hpp)
+  int micro_batches_a_device = 0;  ///< 0: as fine as needed (step_time.hpp)
   bool balanced = true;
   FailureSetup failures;
   CheckpointSetup checkpoints;

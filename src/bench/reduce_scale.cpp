@@ -31,8 +31,8 @@ class SampledRank {
         load_(load),
         buckets_(buckets_of(load.reduce, communicator.size())),
         reducer_(communicator, buckets_,
-                 {.scalars_per_shard = load.scalars_per_shard, .scalars_per_rank = load.scalars_per_rank}),
-        assignment_(comm::place_shards(load.counts, {}, topology_.host_of)) {}
+                 {.scalars_per_micro_batch = load.scalars_per_micro_batch, .scalars_per_rank = load.scalars_per_rank}),
+        assignment_(comm::place_micro_batches(load.counts, {}, topology_.host_of)) {}
 
   void first_step(ReduceScale& found) {
     reducer_.begin_step(++step_, assignment_);
@@ -47,11 +47,11 @@ class SampledRank {
     found.shared_memory_bytes = reducer_.statistics().shared_memory_bytes;
   }
 
-  /// The first step with new shards maps memory, so the second move is the one that is measured.
+  /// The first step with new micro-batches maps memory, so the second move is the one that is measured.
   void moved_steps(ReduceScale& found) {
     for (const auto* counts : {&load_.moved, &load_.counts}) {
       const double start = thread_seconds();
-      assignment_ = comm::place_shards(*counts, assignment_, topology_.host_of);
+      assignment_ = comm::place_micro_batches(*counts, assignment_, topology_.host_of);
       reducer_.begin_step(++step_, assignment_);
       found.plan_seconds = thread_seconds() - start;
       finish_step();
@@ -71,27 +71,28 @@ class SampledRank {
   }
 
  private:
-  [[nodiscard]] const std::vector<int>& own_shards() const {
-    return assignment_.shards_of_rank[static_cast<std::size_t>(communicator_.rank())];
+  [[nodiscard]] const std::vector<int>& own_micro_batches() const {
+    return assignment_.micro_batches_of_rank[static_cast<std::size_t>(communicator_.rank())];
   }
   [[nodiscard]] int bucket_count() const { return buckets_.count(); }
 
   // Every gradient element is 1.
   void compute() {
-    for (const int shard : own_shards()) {
+    for (const int micro_batch : own_micro_batches()) {
       for (int b = 0; b < bucket_count(); ++b) {
-        const comm::GradientBuffer buffer = reducer_.buffer(shard, b);
+        const comm::GradientBuffer buffer = reducer_.buffer(micro_batch, b);
         const std::int64_t elements = buckets_.at(b).elements;
         write_ones(buffer, elements);
-        reducer_.ready(shard, b);
+        reducer_.ready(micro_batch, b);
       }
     }
   }
 
   void gather_scalars() {
-    const std::vector<double> values(own_shards().size() * static_cast<std::size_t>(load_.scalars_per_shard), 1.0);
+    const std::vector<double> values(
+        own_micro_batches().size() * static_cast<std::size_t>(load_.scalars_per_micro_batch), 1.0);
     const std::vector<double> rank_values(static_cast<std::size_t>(load_.scalars_per_rank), 1.0);
-    (void)reducer_.scalars({values, load_.scalars_per_shard, rank_values});
+    (void)reducer_.scalars({values, load_.scalars_per_micro_batch, rank_values});
   }
 
   void finish_step() {
@@ -100,16 +101,16 @@ class SampledRank {
     gather_scalars();
   }
 
-  // A slice whose owner is on this host is the number of this host's shards, since gradients from other hosts are
-  // zeros. Slices of other owners are zeros.
+  // A slice whose owner is on this host is the number of this host's micro-batches, since gradients from other hosts
+  // are zeros. Slices of other owners are zeros.
   void check_sums() const {
-    float shards = 0;
+    float micro_batches = 0;
     for (const int rank : communicator_.beside())
-      shards += static_cast<float>(load_.counts[static_cast<std::size_t>(rank)]);
+      micro_batches += static_cast<float>(load_.counts[static_cast<std::size_t>(rank)]);
     for (int b = 0; b < bucket_count(); ++b) {
       const auto sums = reducer_.reduced(b);
       for (const comm::Slice& slice : comm::slices_of(buckets_, b, communicator_.size())) {
-        const float wanted = topology_.same_host(slice.owner, communicator_.rank()) ? shards : 0.0F;
+        const float wanted = topology_.same_host(slice.owner, communicator_.rank()) ? micro_batches : 0.0F;
         const auto part = sums.subspan(static_cast<std::size_t>(slice.first), static_cast<std::size_t>(slice.size));
         expect_sum(part, wanted);
       }
@@ -121,7 +122,7 @@ class SampledRank {
   const ScaleLoad& load_;
   comm::GradientBuckets buckets_;
   comm::CpuAllReduce reducer_;
-  comm::ShardAssignment assignment_;
+  comm::MicroBatchAssignment assignment_;
   std::uint64_t step_ = 0;
 };
 

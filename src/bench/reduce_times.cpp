@@ -8,7 +8,7 @@
 #include <span>
 
 #include "comm/reduce/all_reduce_gpu.hpp"
-#include "comm/reduce/shard_assignment.hpp"
+#include "comm/reduce/micro_batch_assignment.hpp"
 #include "core/spans.hpp"
 #include "lockstep/error.hpp"
 
@@ -174,7 +174,7 @@ ReduceTimes time_all_reduce_on_gpus(Communicator& communicator, std::int64_t ele
 
 comm::GradientBuckets buckets_of(const ReduceLoad& load, int ranks) {
   comm::GradientBuckets all;
-  all.shards = load.shards_a_rank * ranks;
+  all.micro_batches = load.micro_batches_a_rank * ranks;
   all.spread_owners = true;
   for (std::int64_t at = 0; at < load.elements; at += load.elements_a_bucket) {
     const std::int64_t size = std::min(load.elements_a_bucket, load.elements - at);
@@ -198,20 +198,20 @@ ReduceTimes time_reduce(Communicator& communicator, const ReduceLoad& load, bool
                         const comm::ReduceDevice& place) {
   const comm::GradientBuckets all = buckets_of(load, communicator.size());
   const auto side = make_side(communicator, all, exact, place);
-  const comm::ShardAssignment assignment =
-      comm::place_shards(comm::equal_counts(all.shards, communicator.size()), {}, communicator.topology().host_of);
-  const auto& mine = assignment.shards_of_rank[static_cast<std::size_t>(communicator.rank())];
+  const comm::MicroBatchAssignment assignment = comm::place_micro_batches(
+      comm::equal_counts(all.micro_batches, communicator.size()), {}, communicator.topology().host_of);
+  const auto& mine = assignment.micro_batches_of_rank[static_cast<std::size_t>(communicator.rank())];
   const int buckets = all.count();
-  const auto ready = [&](int shard) {
-    for (int b = 0; b < buckets; ++b) side->reducer().ready(shard, b);
+  const auto ready = [&](int micro_batch) {
+    for (int b = 0; b < buckets; ++b) side->reducer().ready(micro_batch, b);
   };
   const auto compute = [&](int round) {
     side->reducer().begin_step(static_cast<std::uint64_t>(round), assignment);
-    for (const int shard : mine) {
+    for (const int micro_batch : mine) {
       for (int b = 0; b < buckets; ++b) {
-        side->fill(side->reducer().buffer(shard, b), all.at(b).elements);
+        side->fill(side->reducer().buffer(micro_batch, b), all.at(b).elements);
       }
-      if (shard != mine.back()) ready(shard);
+      if (micro_batch != mine.back()) ready(micro_batch);
     }
   };
   ReduceTimes times;
@@ -219,7 +219,7 @@ ReduceTimes time_reduce(Communicator& communicator, const ReduceLoad& load, bool
     ready(mine.back());
     side->finish();
   });
-  for (int b = 0; b < buckets; ++b) expect_sum(side->sums(b), static_cast<float>(all.shards));
+  for (int b = 0; b < buckets; ++b) expect_sum(side->sums(b), static_cast<float>(all.micro_batches));
   const auto sent = side->reducer().statistics();
   const auto all_rounds = static_cast<std::uint64_t>(rounds + kWarmUp);
   times.shared_memory_bytes = sum_over_ranks(communicator, sent.shared_memory_bytes) / all_rounds;

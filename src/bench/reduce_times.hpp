@@ -17,13 +17,13 @@ namespace lockstep::bench {
 struct ReduceLoad {
   std::int64_t elements = 0;                 ///< number of floats in the whole gradient
   std::int64_t elements_a_bucket = 1 << 18;  ///< the last bucket has the rest
-  int shards_a_rank = 1;
+  int micro_batches_a_rank = 1;
 };
 
 /// The buckets of one tensor, of this size.
 [[nodiscard]] comm::GradientBuckets buckets_of(const ReduceLoad& load, int ranks);
 
-/// Sets every element to 1, so that every sum is the number of shards, whatever the association.
+/// Sets every element to 1, so that every sum is the number of micro-batches, whatever the association.
 void write_ones(const comm::GradientBuffer& buffer, std::int64_t elements);
 /// Throws Error(internal) if an element is not `wanted`.
 void expect_sum(std::span<const float> found, float wanted);
@@ -36,8 +36,8 @@ struct ReduceTimes {
 
 inline constexpr std::chrono::seconds kTimeout{60};  ///< how long ranks wait for each other
 
-/// From "every rank's last shard is computed" to "every rank has the sum", `rounds` times after two that do not count.
-/// Throws Error(internal) if a sum is wrong. Collective.
+/// From "every rank's last micro-batch is computed" to "every rank has the sum", `rounds` times after two that do not
+/// count. Throws Error(internal) if a sum is wrong. Collective.
 [[nodiscard]] ReduceTimes time_reduce(Communicator& communicator, const ReduceLoad& load, bool exact, int rounds,
                                       const comm::ReduceDevice& place = {});
 

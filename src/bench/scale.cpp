@@ -7,15 +7,15 @@
 #include <vector>
 
 #include "balance/balancer.hpp"
-#include "comm/reduce/shard_assignment.hpp"
+#include "comm/reduce/micro_batch_assignment.hpp"
 #include "core/spans.hpp"
 
 namespace lockstep::bench {
 
 namespace {
 
-constexpr double kShardSeconds = 0.01;
-constexpr int kSlowEvery = 8;  ///< one rank in so many takes half as long again for a shard
+constexpr double kMicroBatchSeconds = 0.01;
+constexpr int kSlowEvery = 8;  ///< one rank in so many takes half as long again for a micro-batch
 constexpr int kMaxSteps = 100;
 
 struct BalanceScale {
@@ -27,11 +27,11 @@ std::vector<balance::RankMeasure> measures_of(const std::vector<int>& counts) {
   std::vector<balance::RankMeasure> measures;
   double longest = 0;
   for (std::size_t rank = 0; rank < counts.size(); ++rank) {
-    const double seconds = rank % kSlowEvery == 0 ? 1.5 * kShardSeconds : kShardSeconds;
+    const double seconds = rank % kSlowEvery == 0 ? 1.5 * kMicroBatchSeconds : kMicroBatchSeconds;
     balance::RankMeasure& measure = measures.emplace_back();
-    measure.shards = counts[rank];
+    measure.micro_batches = counts[rank];
     measure.typical = seconds;
-    measure.compute = measure.shards * seconds;
+    measure.compute = measure.micro_batches * seconds;
     longest = std::max(longest, measure.compute);
   }
   for (auto& measure : measures) measure.reduce = longest - measure.compute;
@@ -40,14 +40,14 @@ std::vector<balance::RankMeasure> measures_of(const std::vector<int>& counts) {
 
 // Feeds the real balancer steps of such ranks until it decides.
 BalanceScale measure_decision(const ScaleOptions& options, int ranks) {
-  const int shards = ranks * options.shards_a_rank;
-  const auto counts = comm::equal_counts(shards, ranks);
-  balance::Balancer balancer({.shards = shards,
+  const int micro_batches = ranks * options.micro_batches_a_rank;
+  const auto counts = comm::equal_counts(micro_batches, ranks);
+  balance::Balancer balancer({.micro_batches = micro_batches,
                               .workers = std::vector<int>(counts.size(), 1),
-                              .max_shards = std::vector<int>(counts.size(), shards)},
+                              .max_micro_batches = std::vector<int>(counts.size(), micro_batches)},
                              counts);
   const auto measures = measures_of(counts);
-  const double step_seconds = 1.5 * kShardSeconds * options.shards_a_rank;
+  const double step_seconds = 1.5 * kMicroBatchSeconds * options.micro_batches_a_rank;
   BalanceScale result{counts, 0};
   for (int step = 0; step < kMaxSteps; ++step) {
     const double start = thread_seconds();
@@ -68,11 +68,11 @@ ScaleRow measure_scale(const ScaleOptions& options, int ranks) {
   row.decision_seconds = balance.seconds;
   ScaleLoad load;
   load.reduce = {.elements = static_cast<std::int64_t>(options.gradient_bytes / sizeof(float)),
-                 .shards_a_rank = options.shards_a_rank};
+                 .micro_batches_a_rank = options.micro_batches_a_rank};
   for (int rank = 0; rank < ranks; ++rank) load.topology.host_of.push_back(rank / options.ranks_a_host);
   const int hosts = load.topology.host_of.back() + 1;
   for (int host = 0; host < hosts; ++host) load.topology.host_names.push_back(fmt::format("host-{}", host));
-  load.counts = comm::equal_counts(ranks * options.shards_a_rank, ranks);
+  load.counts = comm::equal_counts(ranks * options.micro_batches_a_rank, ranks);
   load.moved = balance.counts;
   row.reduce = measure_reduce_scale(load);
   return row;

@@ -12,7 +12,7 @@ namespace lockstep::bench {
 struct ScaleOptions {
   int ranks = 16'384;  ///< the largest number
   int ranks_a_host = 8;
-  int shards_a_rank = 4;
+  int micro_batches_a_rank = 4;
   std::uint64_t gradient_bytes = 100U << 20U;
 };
 

@@ -78,7 +78,7 @@ void write_progress(const Progress& p, Json& json) {
   json["step"] = p.step;
   json["samples"] = p.samples;
   json["seed"] = p.seed;
-  json["shards"] = p.shards;
+  json["micro_batches"] = p.micro_batches;
   json["job_digest"] = p.job_digest;
   json["job"] = p.job;
   for (const auto& earlier : p.earlier_settings) {
@@ -109,7 +109,7 @@ Progress read_progress(const Json& json) {
   p.step = integer_of<std::int64_t>(json.at("step"));
   p.samples = integer_of<std::int64_t>(json.at("samples"));
   p.seed = integer_of<std::uint64_t>(json.at("seed"));
-  p.shards = integer_of<std::int64_t>(json.at("shards"));
+  p.micro_batches = integer_of<std::int64_t>(json.at(json.contains("micro_batches") ? "micro_batches" : "shards"));
   CanonicalJob job =
       config::with_new_names({json.at("job").get<std::string>(), json.at("job_digest").get<std::string>()});
   p.job = std::move(job.text);

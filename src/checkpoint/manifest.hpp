@@ -32,7 +32,7 @@ struct Progress {
   std::int64_t step = 0;  ///< steps done
   std::int64_t samples = 0;
   std::uint64_t seed = 0;
-  std::int64_t shards = 0;
+  std::int64_t micro_batches = 0;
   std::string job_digest, job;                    ///< in canonical form
   std::vector<EarlierSettings> earlier_settings;  ///< in order; empty: `job` has held since the first step
   std::string data_digest, fingerprint, instructions;
@@ -49,7 +49,8 @@ struct Progress {
   std::map<std::string, double> metrics;  ///< of the last evaluation
   optim::LossScale loss_scale;
   std::int64_t averaged = 0;  ///< weights that the average has taken (AverageOptions)
-  /// Anything else that a run needs to find again, by name: class names, statistics, shard counts. Stored unchanged.
+  /// Anything else that a run needs to find again, by name: class names, statistics, micro-batch counts. Stored
+  /// unchanged.
   std::map<std::string, std::string> metadata;
 };
 

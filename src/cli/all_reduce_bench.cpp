@@ -98,7 +98,7 @@ std::vector<Part> parts_of(Communicator& communicator) {
 bench::ReduceTimes time_way(Communicator& ranks, const AllReduceBenchOptions& options, const exec::Device& device,
                             Adder adder, std::int64_t elements) {
   const auto place = device.reduce_device(ranks, bench::kTimeout);
-  const bench::ReduceLoad load{.elements = elements, .shards_a_rank = options.shards_a_rank};
+  const bench::ReduceLoad load{.elements = elements, .micro_batches_a_rank = options.micro_batches_a_rank};
   switch (adder) {
     case Adder::library:
       return bench::time_all_reduce(ranks, elements, options.rounds, place);
@@ -146,10 +146,11 @@ std::vector<AllReduceRow> measure(Communicator& all, const Part& part, const All
 
 void print_heading(const Communicator& communicator, const AllReduceBenchOptions& options) {
   const auto& topology = communicator.topology();
-  fmt::print("{} rank{} on {} host{}, {} shard{} per rank, {} rounds: median of the slowest rank, and bus bandwidth\n",
-             communicator.size(), communicator.size() == 1 ? "" : "s", topology.host_names.size(),
-             topology.host_names.size() == 1 ? "" : "s", options.shards_a_rank, options.shards_a_rank == 1 ? "" : "s",
-             options.rounds);
+  fmt::print(
+      "{} rank{} on {} host{}, {} micro-batch{} per rank, {} rounds: median of the slowest rank, and bus bandwidth\n",
+      communicator.size(), communicator.size() == 1 ? "" : "s", topology.host_names.size(),
+      topology.host_names.size() == 1 ? "" : "s", options.micro_batches_a_rank,
+      options.micro_batches_a_rank == 1 ? "" : "es", options.rounds);
 }
 
 void print_columns(const Part& part, bool only_one, const std::vector<Way>& ways) {

@@ -11,7 +11,7 @@ namespace lockstep::cli {
 
 struct AllReduceBenchOptions {
   std::vector<std::uint64_t> sizes;  ///< bytes of the whole gradient; empty: 4 KiB to 64 MiB
-  int rounds = 30, shards_a_rank = 1;
+  int rounds = 30, micro_batches_a_rank = 1;
   std::string picture;  ///< path of an SVG picture; empty: none
   std::string log = "people";
   std::string device = "cpu";  ///< or cuda

@@ -1,5 +1,5 @@
 // lockstep balance report: who computed, who waited, what the balancer did and why. If the model is cut into parts, the
-// ranks of a part divide its shards among them; shares and moves are then reported part by part.
+// ranks of a part divide its micro-batches among them; shares and moves are then reported part by part.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -119,8 +119,8 @@ double measured_seconds(const Attempt& attempt, std::int64_t from, std::int64_t 
 }
 
 std::string head(const std::string& run_directory, const Attempt& attempt) {
-  std::string text = fmt::format("{}: {} on {} ranks, {} shards", run_directory, attempt.start->job,
-                                 attempt.start->ranks, attempt.start->shards);
+  std::string text = fmt::format("{}: {} on {} ranks, {} micro-batches", run_directory, attempt.start->job,
+                                 attempt.start->ranks, attempt.start->micro_batches);
   if (!attempt.parts.empty()) text += fmt::format(", a model in {} parts", attempt.parts.size());
   if (!attempt.end) return text + "; it has not ended\n";
   return text + fmt::format("; {} steps in {}\n", telemetry::grouped(attempt.end->steps),
@@ -133,8 +133,9 @@ struct Column {
 };
 
 std::string row(const events::End& end, const std::vector<Column>& columns, int rank) {
-  const bool computes = end.shards_by_rank.contains(rank);
-  std::string text = fmt::format("{:>4}  {:>6}", rank, computes ? fmt::format("{}", end.shards_by_rank.at(rank)) : "-");
+  const bool computes = end.micro_batches_by_rank.contains(rank);
+  std::string text =
+      fmt::format("{:>4}  {:>6}", rank, computes ? fmt::format("{}", end.micro_batches_by_rank.at(rank)) : "-");
   for (const auto& [title, seconds] : columns) {
     const bool known = *seconds && (*seconds)->contains(rank);
     text += fmt::format("  {:>{}}", known ? telemetry::duration((*seconds)->at(rank)) : "-",
@@ -152,7 +153,7 @@ std::string table(const Attempt& attempt) {
       {"reduce", &end.reduce_seconds_by_rank},        {"update", &end.update_seconds_by_rank}};
   const bool in_parts = !attempt.parts.empty();
   if (in_parts) columns.insert(columns.begin() + 2, {"waited: parts", &end.part_wait_seconds_by_rank});
-  std::string text = in_parts ? "\npart  rank  shards" : "\nrank  shards";
+  std::string text = in_parts ? "\npart  rank  micro-batches" : "\nrank  micro-batches";
   for (const auto& column : columns) text += fmt::format("  {}", column.title);
   text += "\n";
   for (const events::Part& part : attempt.parts) {
@@ -160,12 +161,12 @@ std::string table(const Attempt& attempt) {
       text += fmt::format("{:>4}  ", part.part) + row(end, columns, rank);
   }
   if (in_parts) return text;
-  for (const auto& [rank, shards] : end.shards_by_rank) text += row(end, columns, rank);
+  for (const auto& [rank, micro_batches] : end.micro_batches_by_rank) text += row(end, columns, rank);
   return text;
 }
 
 /// What the workers of a part did, as fractions of the time until the last rank of all parts has computed its last
-/// shard; "" if there are no times.
+/// micro-batch; "" if there are no times.
 std::string shares_text(const events::End& end, const events::Part& part) {
   const auto sum = [&](const std::optional<ByRank>& seconds) {
     double total = 0;
@@ -191,11 +192,12 @@ std::string parts_text(const Attempt& attempt) {
 
 std::string move_text(const Attempt& attempt, std::size_t index) {
   const events::Balance& move = attempt.moves[index];
-  std::string text = fmt::format("\nafter step {}: {}\n  shards {}; moved {}\n", telemetry::grouped(move.step),
-                                 move.reason, numbers(attempt, move.shares_by_rank), move.shards_moved);
+  std::string text = fmt::format("\nafter step {}: {}\n  micro-batches {}; moved {}\n", telemetry::grouped(move.step),
+                                 move.reason, numbers(attempt, move.shares_by_rank), move.micro_batches_moved);
   telemetry::Line step("; ");
   if (move.predicted_seconds) {
-    text += fmt::format("  seconds per shard {}\n", numbers(attempt, move.shard_seconds_by_rank.value_or(ByRank{})));
+    text += fmt::format("  seconds per micro-batch {}\n",
+                        numbers(attempt, move.micro_batch_seconds_by_rank.value_or(ByRank{})));
     const std::string predicted =
         fmt::format("predicted {} before, {} after", telemetry::duration(*move.predicted_before_seconds),
                     telemetry::duration(*move.predicted_seconds));
@@ -221,7 +223,7 @@ std::string move_text(const Attempt& attempt, std::size_t index) {
 std::string balance_report(const std::string& run_directory) {
   const Attempt attempt = read_attempt(run_directory + "/events.jsonl");
   std::string text = head(run_directory, attempt) + parts_text(attempt) + table(attempt);
-  if (attempt.moves.empty()) text += "\nno shards were moved\n";
+  if (attempt.moves.empty()) text += "\nno micro-batches were moved\n";
   for (std::size_t i = 0; i < attempt.moves.size(); ++i) text += move_text(attempt, i);
   return text;
 }
@@ -232,8 +234,8 @@ void add_balance(CLI::App& program, Action& run) {
   CLI::App* command = program.add_subcommand("balance", "Show how a run's work was divided among its ranks.");
   command->require_subcommand(1);
   command->footer("Example:\n  lockstep balance report runs/digits");
-  CLI::App* report =
-      command->add_subcommand("report", "Print what each rank computed and waited for, and every move of shards.");
+  CLI::App* report = command->add_subcommand(
+      "report", "Print what each rank computed and waited for, and every move of micro-batches.");
   report->footer("Example:\n  lockstep balance report runs/digits");
   auto directory = std::make_shared<std::string>();
   report->add_option("RUN_DIRECTORY", *directory, "of a run on several ranks")->required();

@@ -52,7 +52,8 @@ CLI::Validator gradient_size() {
 Job job_on_device(const std::string& device) {
   Job job;
   job.device = value_of<DeviceChoice>(device);
-  job.shards = std::numeric_limits<std::int32_t>::max();  // auto starts at most one rank per shard: no limit here
+  job.micro_batches =
+      std::numeric_limits<std::int32_t>::max();  // auto starts at most one rank per micro-batch: no limit here
   return job;
 }
 
@@ -72,8 +73,8 @@ void add_all_reduce(CLI::App& bench, Action& run) {
       ->check(at_least(1))
       ->capture_default_str();
   all_reduce
-      ->add_option("--shards-a-rank", arguments->shards_a_rank,
-                   "shards of each rank; of 1, 2, 4, ... a rank sends one partial sum, of others several")
+      ->add_option("--micro-batches-a-rank", arguments->micro_batches_a_rank,
+                   "micro-batches of each rank; of 1, 2, 4, ... a rank sends one partial sum, of others several")
       ->check(at_least(1))
       ->capture_default_str();
   all_reduce->add_option("--device", arguments->device, "cpu, or cuda: between the ranks' GPUs, over NCCL")
@@ -140,7 +141,7 @@ void add_scale(CLI::App& bench, Action& run) {
   scale->add_option("--ranks-a-host", arguments->ranks_a_host, "ranks of a host; here they are threads")
       ->check(at_least(1))
       ->capture_default_str();
-  scale->add_option("--shards-a-rank", arguments->shards_a_rank, "of a step")
+  scale->add_option("--micro-batches-a-rank", arguments->micro_batches_a_rank, "of a step")
       ->check(at_least(1))
       ->capture_default_str();
   scale->add_option("--gradient", arguments->gradient_bytes, "size of the gradient in bytes: 25MiB, 1GiB")

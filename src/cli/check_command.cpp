@@ -20,23 +20,22 @@ namespace lockstep::cli {
 
 namespace {
 
-double step_of(std::int64_t shards) {
-  return 100.0 / static_cast<double>(shards);
+double step_of(std::int64_t micro_batches) {
+  return 100.0 / static_cast<double>(micro_batches);
 }
 
 void print_shares(const JobFile& job, const config::Catalogue& catalogue) {
-  const auto counted = [](std::int64_t count, const char* thing) {
-    return fmt::format("{} {}{}", count, thing, count == 1 ? "" : "s");
-  };
   fmt::print("batch_size {} in {} of {}: at most {}{}; a rank's share moves in steps of {:.1f} %\n", job.batch_size,
-             counted(job.shards, "shard"), counted(job.batch_size / job.shards, "sample"), counted(job.shards, "rank"),
-             config::max_parts(job) > 1 ? " for each part of the model" : "", step_of(job.shards));
-  const auto explanation = config::explain_shards(job, catalogue);
+             telemetry::counted(job.micro_batches, "micro-batch"),
+             telemetry::counted(job.batch_size / job.micro_batches, "sample"),
+             telemetry::counted(job.micro_batches, "rank"), config::max_parts(job) > 1 ? " for each part of the model" : "",
+             step_of(job.micro_batches));
+  const auto explanation = config::explain_micro_batches(job, catalogue);
   if (!explanation.empty()) fmt::print("{}\n", explanation);
-  const bool says_so = !explanation.empty() && job.shards == 1;
+  const bool says_so = !explanation.empty() && job.micro_batches == 1;
   if (const auto finer = config::finer_batch(job, catalogue); finer && !says_so) {
-    fmt::print("batch_size {} can be {} shards of {} samples: steps of {:.1f} %\n", finer->batch_size, finer->shards,
-               finer->batch_size / finer->shards, step_of(finer->shards));
+    fmt::print("batch_size {} can be {} micro-batches of {} samples: steps of {:.1f} %\n", finer->batch_size,
+               finer->micro_batches, finer->batch_size / finer->micro_batches, step_of(finer->micro_batches));
   }
 }
 

@@ -71,7 +71,7 @@ void compare_progress(const checkpoint::Progress& a, const checkpoint::Progress&
   out.compare("step", a.step, b.step);
   out.compare("samples", a.samples, b.samples);
   out.compare("seed", a.seed, b.seed);
-  out.compare("shards", a.shards, b.shards);
+  out.compare("micro_batches", a.micro_batches, b.micro_batches);
   if (a.job_digest != b.job_digest) {
     for (const auto& text : config::differences(a.job, b.job)) out.add("job", text);
   }

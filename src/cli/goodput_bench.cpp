@@ -29,7 +29,7 @@ struct GoodputArguments {
   bench::GoodputSetup setup{.devices = 1024,
                             .steps = 100'000,
                             .step_seconds = 10,
-                            .shards_a_device = 8,
+                            .micro_batches_a_device = 8,
                             .checkpoints = {.blocked_seconds = 5, .safe_seconds = 60},
                             .restarts = {.detection_seconds = 60, .start_seconds = 120, .reload_seconds = 60},
                             .stragglers = {.factor = 1.5}};
@@ -114,9 +114,10 @@ void add_faults(CLI::App& command, GoodputArguments& of) {
   add_checked(command, "--slow-factor", of.setup.stragglers.factor, number_of(1),
               "a slow device takes so many times as long");
   add_checked(command, "--slow-minutes", of.slow_minutes, number_of(0, true), "for which a device stays slow");
-  add_checked(command, "--balanced", of.balanced, one_of({"true", "false"}), "move shards away from slow devices");
-  add_checked(command, "--shards-a-device", of.setup.shards_a_device, at_least(0),
-              "of a step; no shard is divided; 0: as fine as needed");
+  add_checked(command, "--balanced", of.balanced, one_of({"true", "false"}),
+              "move micro-batches away from slow devices");
+  add_checked(command, "--micro-batches-a-device", of.setup.micro_batches_a_device, at_least(0),
+              "of a step; no micro-batch is divided; 0: as fine as needed");
 }
 
 void add_checkpoints(CLI::App& command, GoodputArguments& of) {

@@ -29,7 +29,7 @@ std::int64_t convolutions_of(const Graph& graph) {
 
 plan::DataNeeds needs_of(const JobFile& job, const input::PreparedData& data, const Graph& graph) {
   plan::DataNeeds needs;
-  for (const ValueId id : graph.inputs) needs.shard += static_cast<std::int64_t>(graph.at(id).spec.bytes());
+  for (const ValueId id : graph.inputs) needs.micro_batch += static_cast<std::int64_t>(graph.at(id).spec.bytes());
   needs.samples = data.train->size();
   needs.validation_samples = data.validation ? data.validation->size() : 0;
   const double steps_per_epoch =

@@ -37,8 +37,9 @@ double efficiency(const PlannedJob& job, const plan::Candidate& candidate) {
 
 std::string heading(const PlannedJob& job) {
   return fmt::format("{} on {}, {} each, {} of {}\n", job.job().name, telemetry::counted(job.ranks(), "rank"),
-                     telemetry::counted(job.threads(), "thread"), telemetry::counted(job.job().shards, "shard"),
-                     telemetry::counted(job.job().batch_size / job.job().shards, "sample"));
+                     telemetry::counted(job.threads(), "thread"),
+                     telemetry::counted(job.job().micro_batches, "micro-batch"),
+                     telemetry::counted(job.job().batch_size / job.job().micro_batches, "sample"));
 }
 
 std::string of_candidate(const PlannedJob& job, const plan::Candidate& candidate) {
@@ -97,7 +98,7 @@ Json json_of(const PlannedJob& job, const plan::Candidate& candidate) {
     Json rank;
     rank["rank"] = r;
     rank["part"] = candidate.placed.part_of_rank[r];
-    rank["shards"] = candidate.placed.shards_of(static_cast<int>(r)).size();
+    rank["micro_batches"] = candidate.placed.micro_batches_of(static_cast<int>(r)).size();
     for (const auto& [name, bytes] : candidate.memory[r].kinds()) rank["memory_bytes"][name] = bytes;
     rank["memory_bytes"]["total"] = candidate.memory[r].total();
     const plan::RankTime& time = candidate.time.ranks[r];

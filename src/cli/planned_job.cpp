@@ -28,11 +28,11 @@ namespace {
 constexpr double kStepSeconds = 100e-6, kUnevenness = 0.06;
 constexpr double kMeasureSeconds = 1.5;
 
-/// The time to read and prepare a shard with one loader thread that has nothing prefetched.
+/// The time to read and prepare a micro-batch with one loader thread that has nothing prefetched.
 double seconds_of_data(const JobFile& job, const input::PreparedData& data, const Graph& graph) {
   data::LoaderOptions options;
   options.batch = job.batch_size;
-  options.shards = static_cast<int>(job.shards);
+  options.micro_batches = static_cast<int>(job.micro_batches);
   options.seed = job.seed;
   options.last_step = std::uint64_t{1} << 40;
   options.threads = 1;
@@ -42,10 +42,10 @@ double seconds_of_data(const JobFile& job, const input::PreparedData& data, cons
   const auto begin = Clock::now();
   for (std::uint64_t i = 0; i < 32 && (i < 3 || seconds_since(begin) < 0.3); ++i) {
     const auto start = Clock::now();
-    const std::uint64_t step = i / static_cast<std::uint64_t>(job.shards);
-    const int shard = static_cast<int>(i % static_cast<std::uint64_t>(job.shards));
-    (void)loader.get(step, shard);
-    loader.release(step, shard);
+    const std::uint64_t step = i / static_cast<std::uint64_t>(job.micro_batches);
+    const int micro_batch = static_cast<int>(i % static_cast<std::uint64_t>(job.micro_batches));
+    (void)loader.get(step, micro_batch);
+    loader.release(step, micro_batch);
     seconds.push_back(seconds_since(start));
   }
   return median(std::move(seconds));
@@ -149,9 +149,9 @@ void PlannedJob::time_by_devices(const PlanOptions& options) {
   for (const auto* device : devices) {
     const auto kind = static_cast<std::size_t>(std::find(kinds.begin(), kinds.end(), device) - kinds.begin());
     time_->ranks.push_back({seconds_[kind], rates_[kind]});
-    double shard = 0;
-    for (const auto& node : seconds_[kind]) shard += node.forward + node.backward;
-    ranks_.speeds.push_back(1 / shard);
+    double micro_batch = 0;
+    for (const auto& node : seconds_[kind]) micro_batch += node.forward + node.backward;
+    ranks_.speeds.push_back(1 / micro_batch);
   }
   assumptions_.push_back(fmt::format(
       "predicted from the makers' figures, assuming {:.0f} % of the peak of products in {}, {:.0f} % of the memory's "
@@ -178,12 +178,12 @@ void PlannedJob::time_by_cluster() {
     const ClusterHosts& hosts = cluster_->hosts[i];
     const auto own = static_cast<int>(hosts.ranks);
     const int threads = on_gpus_ ? 1 : plan::ranks_of_one_host(own, job().threads, rates_[i].cores).threads.front();
-    double shard = 0;
-    for (const auto& node : seconds_[i]) shard += node.forward + node.backward;
+    double micro_batch = 0;
+    for (const auto& node : seconds_[i]) micro_batch += node.forward + node.backward;
     for (std::int64_t copy = 0; copy < hosts.count; ++copy, ++host) {
       ranks_.host_of.insert(ranks_.host_of.end(), static_cast<std::size_t>(own), host);
       ranks_.threads.insert(ranks_.threads.end(), static_cast<std::size_t>(own), threads);
-      ranks_.speeds.insert(ranks_.speeds.end(), static_cast<std::size_t>(own), threads / shard);
+      ranks_.speeds.insert(ranks_.speeds.end(), static_cast<std::size_t>(own), threads / micro_batch);
       for (int rank = 0; rank < own; ++rank) time_->ranks.push_back({seconds_[i], rates_[i]});
     }
   }
@@ -222,12 +222,12 @@ void PlannedJob::time_by_profiles(const PlanOptions& options) {
   for (std::size_t host = 0; host + 1 < first.size(); ++host) {
     const auto own = static_cast<int>(first[host + 1] - first[host]);
     const plan::RankSetup of_host = plan::ranks_of_one_host(own, job().threads, rates_[host].cores);
-    double shard = 0;
-    for (const auto& node : seconds_[host]) shard += node.forward + node.backward;
+    double micro_batch = 0;
+    for (const auto& node : seconds_[host]) micro_batch += node.forward + node.backward;
     for (int rank = 0; rank < own; ++rank) {
       ranks_.host_of.push_back(static_cast<int>(host));
       ranks_.threads.push_back(of_host.threads.front());
-      if (first.size() > 2) ranks_.speeds.push_back(of_host.threads.front() / shard);
+      if (first.size() > 2) ranks_.speeds.push_back(of_host.threads.front() / micro_batch);
       time_->ranks.push_back({seconds_[host], rates_[host]});
     }
   }
@@ -241,7 +241,7 @@ void PlannedJob::time_here() {
   if (one > room) {
     throw Error(
         ExitCode::usage,
-        fmt::format("plan: a shard of this model takes {}, more than this machine has free, so its layers cannot "
+        fmt::format("plan: a micro-batch of this model takes {}, more than this machine has free, so its layers cannot "
                     "be timed here; give the rates of another with --profile, or --devices",
                     plan::size_text(one)));
   }

@@ -1,5 +1,5 @@
-// Predictions of a set by all ranks: each computes a run of the shards, and all then have all predictions, in order.
-// Which samples are computed together does not depend on the ranks, so neither do the bits.
+// Predictions of a set by all ranks: each computes a run of the micro-batches, and all then have all predictions, in
+// order. Which samples are computed together does not depend on the ranks, so neither do the bits.
 #include <algorithm>
 #include <chrono>
 
@@ -14,16 +14,16 @@ std::vector<SamplePrediction> predict_on_ranks(train::LoadedModel& model, const 
                                                Communicator& communicator, bool logits) {
   const auto samples = static_cast<std::size_t>(set.size());
   const auto width = static_cast<std::size_t>(elements(model.prediction_shape()));
-  const std::int64_t shard_samples = model.job().batch_size / model.job().shards;
+  const std::int64_t micro_batch_samples = model.job().batch_size / model.job().micro_batches;
   std::vector<float> all(samples * width);
   if (samples > 0) {
-    const auto shares = ensemble::shares_of_ranks(set.size(), {shard_samples}, communicator.size());
+    const auto shares = ensemble::shares_of_ranks(set.size(), {micro_batch_samples}, communicator.size());
     const auto predictor = model.predictor_of(set);
     const auto timeout = model.job().timeout();
     const auto work = [&](comm::WorkProgress& progress) {
       for (const auto& share : shares[static_cast<std::size_t>(communicator.rank())]) {
         predictor->predict(
-            share.shards,
+            share.micro_batches,
             [&](std::int64_t id, std::span<const float> prediction) {
               std::copy(prediction.begin(), prediction.end(),
                         all.begin() + static_cast<std::ptrdiff_t>(id) * static_cast<std::ptrdiff_t>(width));
@@ -36,9 +36,9 @@ std::vector<SamplePrediction> predict_on_ranks(train::LoadedModel& model, const 
                               std::max<std::chrono::milliseconds>(timeout, std::chrono::minutes{1}));
     for (int rank = 0; rank < communicator.size() && communicator.size() > 1; ++rank) {
       for (const auto& share : shares[static_cast<std::size_t>(rank)]) {
-        const auto b = static_cast<std::size_t>(shard_samples);
-        const std::size_t begin = static_cast<std::size_t>(share.shards.front()) * b;
-        const std::size_t end = std::min((static_cast<std::size_t>(share.shards.back()) + 1) * b, samples);
+        const auto b = static_cast<std::size_t>(micro_batch_samples);
+        const std::size_t begin = static_cast<std::size_t>(share.micro_batches.front()) * b;
+        const std::size_t end = std::min((static_cast<std::size_t>(share.micro_batches.back()) + 1) * b, samples);
         const auto rows = std::span(all).subspan(begin * width, (end - begin) * width);
         communicator.broadcast(std::as_writable_bytes(rows), rank, {"predictions", 0, timeout});
       }

@@ -34,7 +34,7 @@ void check_world(const RankOptions& options, int found) {
 }
 
 void check_job(const RankOptions& options, const JobFile& job, int ranks) {
-  if (options.limited_by_shards) config::check_world_size(job, ranks);
+  if (options.limited_by_micro_batches) config::check_world_size(job, ranks);
 }
 
 int run_here(const RankOptions& options, const std::function<int(Communicator&)>& body) {
@@ -54,7 +54,7 @@ int automatic_ranks(const Job& job) {
   if (job.device != DeviceChoice::cuda) return 1;
   const std::size_t gpus = job.devices.empty() ? device::ask_driver().gpus.size() : job.devices.size();
   return static_cast<int>(
-      std::clamp<std::int64_t>(static_cast<std::int64_t>(gpus), 1, std::max<std::int64_t>(job.shards, 1)));
+      std::clamp<std::int64_t>(static_cast<std::int64_t>(gpus), 1, std::max<std::int64_t>(job.micro_batches, 1)));
 }
 
 int rank_count(const std::string& text, int automatic) {

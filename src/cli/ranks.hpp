@@ -15,7 +15,7 @@ namespace lockstep::cli {
 [[nodiscard]] int rank_count(const std::string& text, int automatic);
 
 /// The number of ranks that `auto` means for a job on this machine: with `device: cuda` one for each visible GPU, but
-/// no more than there are shards; otherwise one rank with all cores.
+/// no more than there are micro-batches; otherwise one rank with all cores.
 [[nodiscard]] int automatic_ranks(const Job& job);
 
 /// Runs this same command line under mpirun with `ranks` ranks and returns its exit code. The first SIGTERM or SIGINT
@@ -24,10 +24,10 @@ namespace lockstep::cli {
 int run_under_mpirun(int ranks);
 
 struct RankOptions {
-  std::string ranks;               ///< empty, a number, or auto
-  int expected = 0;                ///< refuse any other number; 0: accept any
-  bool limited_by_shards = false;  ///< more ranks than shards are an error
-  bool need_data = true;           ///< missing data files are an error
+  std::string ranks;                      ///< empty, a number, or auto
+  int expected = 0;                       ///< refuse any other number; 0: accept any
+  bool limited_by_micro_batches = false;  ///< more ranks than micro-batches are an error
+  bool need_data = true;                  ///< missing data files are an error
   /// called on a rank before it ends with an error; may be empty
   std::function<void(int code, const std::string& message)> on_error;
 

@@ -193,11 +193,11 @@ std::string ranks(const RunEvents& run) {
     moves.push_back(*move);
   }
   const auto seconds = all_series(
-      "rank ", run.steps, [](const events::Step& step) { return step.shard_seconds.value_or(events::ByRank{}); });
-  std::string charts = line_chart("Seconds per shard", "step", seconds);
-  auto shards = all_series("rank ", moves, [](const events::Balance& move) { return move.shares_by_rank; });
-  for (Series& series : shards) series.points = stairs(series.points, static_cast<double>(last_step(run)));
-  charts += line_chart("Shards of each rank, since the first move", "step", std::move(shards));
+      "rank ", run.steps, [](const events::Step& step) { return step.micro_batch_seconds.value_or(events::ByRank{}); });
+  std::string charts = line_chart("Seconds per micro-batch", "step", seconds);
+  auto micro_batches = all_series("rank ", moves, [](const events::Balance& move) { return move.shares_by_rank; });
+  for (Series& series : micro_batches) series.points = stairs(series.points, static_cast<double>(last_step(run)));
+  charts += line_chart("Micro-batches of each rank, since the first move", "step", std::move(micro_batches));
   if (!charts.empty()) charts = "<div class=\"charts\">" + charts + "</div>\n";
   const std::string table = run.end ? rank_table(*run.end, part_of_ranks(run)) : "";
   return charts.empty() && table.empty() ? "" : "<h2>Ranks and balance</h2>\n" + charts + "<p></p>" + table;
@@ -256,7 +256,7 @@ std::string environment(const RunEvents& run) {
   row("ranks", start.ranks);
   row("hosts", start.hosts);
   row("threads", start.threads);
-  row("shards", start.shards);
+  row("micro_batches", start.micro_batches);
   row("batch size", start.batch_size);
   row("parameters", start.parameters);
   row("samples", start.samples);

@@ -86,7 +86,7 @@ std::string what_is_wrong(const CLI::App& program, const CLI::App& command, cons
 int report(const std::exception& error) {
   fmt::print(stderr, "lockstep: {}\n",
              is_no_memory(error) ? "not enough memory on this machine; make batch_size or data.cache.memory.budget "
-                                   "smaller, or use more shards"
+                                   "smaller, or use more micro-batches"
                                  : error.what());
   return exit_code(error);
 }

@@ -15,13 +15,13 @@ namespace lockstep::cli {
 namespace {
 
 constexpr int kFewestRanks = 16, kGrowth = 4;
-constexpr std::int64_t kMaxShards = 1 << 20;
+constexpr std::int64_t kMaxMicroBatches = 1 << 20;
 
 void print_heading(const ScaleBenchOptions& options) {
   fmt::print(
       "The ranks of one host do what they would do among so many; the other hosts are simulated. {} ranks per host, {} "
-      "shard{} per rank, a gradient of {}; times are processor time\n\n",
-      options.ranks_a_host, options.shards_a_rank, options.shards_a_rank == 1 ? "" : "s",
+      "micro-batch{} per rank, a gradient of {}; times are processor time\n\n",
+      options.ranks_a_host, options.micro_batches_a_rank, options.micro_batches_a_rank == 1 ? "" : "es",
       telemetry::byte_count(static_cast<double>(options.gradient_bytes)));
   fmt::print("{:>6}  {:^34}  {:^21}  {:^32}  {:>8}  {:>11}\n", "", "sent per step by the busiest rank", "", "of a rank",
              "balance", "supervisor");
@@ -62,11 +62,11 @@ void print_scale_json(const bench::ScaleRow& row) {
 }  // namespace
 
 int bench_scale(const ScaleBenchOptions& options) {
-  if (std::int64_t{options.ranks} * options.shards_a_rank > kMaxShards) {
+  if (std::int64_t{options.ranks} * options.micro_batches_a_rank > kMaxMicroBatches) {
     throw Error(ExitCode::usage,
-                fmt::format("bench scale: expected --ranks times --shards-a-rank to be at most {}, found "
-                            "{} times {}; ask for fewer ranks or shards",
-                            kMaxShards, options.ranks, options.shards_a_rank));
+                fmt::format("bench scale: expected --ranks times --micro-batches-a-rank to be at most {}, found "
+                            "{} times {}; ask for fewer ranks or micro-batches",
+                            kMaxMicroBatches, options.ranks, options.micro_batches_a_rank));
   }
   const bool people = options.log == "people";
   if (people) print_heading(options);

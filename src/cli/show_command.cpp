@@ -90,7 +90,7 @@ std::string fill_of(const OpDef& op) {
   return "#dbe8f6";
 }
 
-/// One line for each node; shapes and FLOPs are per sample. `batch`: samples of the graph's shard.
+/// One line for each node; shapes and FLOPs are per sample. `batch`: samples of the graph's micro-batch.
 std::string layer_table(const Graph& graph, std::int64_t batch) {
   std::vector<LayerRow> rows = {{"layer", "op", "output", "parameters", "forward FLOPs", "backward FLOPs"}};
   for (const ValueId id : graph.inputs) rows.push_back({graph.at(id).name, "(input)", sample_shape(graph.at(id).spec)});
@@ -180,7 +180,7 @@ std::string mebibytes(std::int64_t bytes) {
   return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20));
 }
 
-/// The memory that a CPU worker needs for a shard's activations, with each way of saving memory.
+/// The memory that a CPU worker needs for a micro-batch's activations, with each way of saving memory.
 void print_memory(const Graph& graph) {
   const auto bytes = [&](Mode mode, bool in_place, Recompute recompute) {
     const exec::CpuDevice device;
@@ -189,7 +189,7 @@ void print_memory(const Graph& graph) {
         .arena_bytes;
   };
   const auto row = [](const char* what, std::int64_t size) { fmt::print("  {:<38} {:>10}\n", what, mebibytes(size)); };
-  fmt::print("memory of a shard's activations on the CPU\n");
+  fmt::print("memory of a micro-batch's activations on the CPU\n");
   row("training, without sharing memory", bytes(Mode::training, false, Recompute::never));
   row("training", bytes(Mode::training, true, Recompute::never));
   row("training, recompute: cheap", bytes(Mode::training, true, Recompute::cheap));
@@ -217,7 +217,7 @@ int show(JobArgument& argument, const std::string& dot, bool as_computed) {
   Graph graph = train::make_job_graph(job, data, registries);
   const LoweringTarget target{job.device == DeviceChoice::cuda ? DeviceKind::cuda : DeviceKind::cpu, &registries.ops};
   if (as_computed) graph = dot == "-" ? lower(std::move(graph), target) : lowered(std::move(graph), target);
-  if (dot != "-") fmt::print("{}", layer_table(graph, job.batch_size / job.shards));
+  if (dot != "-") fmt::print("{}", layer_table(graph, job.batch_size / job.micro_batches));
   if (!dot.empty()) write_text(dot, graphviz(graph, job.name));
   return 0;
 }

@@ -89,7 +89,7 @@ int train_rank(const TrainArguments& arguments, launch::RankAgent* agent, Commun
 }
 
 int train(TrainArguments& arguments) {
-  arguments.ranks.limited_by_shards = true;
+  arguments.ranks.limited_by_micro_batches = true;
   (void)profile_steps(arguments.profile);  // a mistake is reported before any rank starts
   const auto agent = launch::RankAgent::from_environment();
   if (agent) arguments.ranks.on_error = [&](int code, const std::string& message) { agent->fail(code, message); };

@@ -216,14 +216,14 @@ int tune_loader(TuneArguments& arguments) {
 std::string table_of(const std::vector<tune::BatchRow>& rows) {
   const bool timed = std::any_of(rows.begin(), rows.end(), [](const auto& row) { return row.time.has_value(); });
   std::vector<std::vector<std::string>> table = {
-      {"batch_size", "shards", "ms a step", "samples/s", "memory of a rank"}};
+      {"batch_size", "micro_batches", "ms a step", "samples/s", "memory of a rank"}};
   if (timed) table.front().emplace_back("time to a loss");
   for (const tune::BatchRow& row : rows) {
     if (!row.failure.empty()) {
-      table.push_back({fmt::format("{}", row.batch), fmt::format("{}", row.shards), "", "", row.failure});
+      table.push_back({fmt::format("{}", row.batch), fmt::format("{}", row.micro_batches), "", "", row.failure});
       continue;
     }
-    table.push_back({fmt::format("{}", row.batch), fmt::format("{}", row.shards), milliseconds(row.step_seconds),
+    table.push_back({fmt::format("{}", row.batch), fmt::format("{}", row.micro_batches), milliseconds(row.step_seconds),
                      telemetry::short_number(row.samples_per_second),
                      row.peak_memory > 0 ? plan::size_text(row.peak_memory) : ""});
     if (timed) table.back().push_back(row.time ? fmt::format("{:.2f}", *row.time) : "");
@@ -247,7 +247,7 @@ Json json_of(const std::vector<tune::BatchRow>& rows) {
   Json json = Json::array();
   for (const tune::BatchRow& row : rows) {
     json.push_back({{"batch_size", row.batch},
-                    {"shards", row.shards},
+                    {"micro_batches", row.micro_batches},
                     {"step_seconds", row.step_seconds},
                     {"samples_per_second", row.samples_per_second},
                     {"peak_memory_bytes", row.peak_memory},
@@ -260,7 +260,7 @@ Json json_of(const std::vector<tune::BatchRow>& rows) {
 void print_batch_json(const tune::BatchVerdict& verdict) {
   Json json;
   json["sizes"] = json_of(verdict.sizes);
-  json["shards"] = json_of(verdict.shards);
+  json["micro_batches"] = json_of(verdict.micro_batches);
   json["end"] = verdict.end;
   json["noise_samples"] = verdict.noise && verdict.noise->samples ? Json(*verdict.noise->samples) : Json();
   json["noise_failure"] = verdict.noise_failure;
@@ -271,8 +271,8 @@ void print_people(const tune::BatchVerdict& verdict, const TuneArguments& argume
   fmt::print("{}", table_of(verdict.sizes));
   if (!verdict.end.empty()) fmt::print("no larger batches: {}\n", verdict.end);
   print_noise(verdict, arguments);
-  if (verdict.shards.size() > 1) {
-    fmt::print("the recommended size in other shards\n{}", table_of(verdict.shards));
+  if (verdict.micro_batches.size() > 1) {
+    fmt::print("the recommended size in other micro-batches\n{}", table_of(verdict.micro_batches));
   }
   Series rate{"samples/s", {}};
   for (const tune::BatchRow& row : verdict.sizes) {
@@ -280,9 +280,10 @@ void print_people(const tune::BatchVerdict& verdict, const TuneArguments& argume
   }
   write_picture(setup.probes.directory + "/batch.svg", "Samples a second over the batch size",
                 [](double batch) { return fmt::format("{:.0f}", batch); }, {rate});
-  const tune::BatchRow& best = verdict.best_shards >= 0 ? verdict.shards[static_cast<std::size_t>(verdict.best_shards)]
-                                                        : verdict.sizes[static_cast<std::size_t>(verdict.best_size)];
-  print_settings(fmt::format("batch_size={} shards={}", best.batch, best.shards));
+  const tune::BatchRow& best = verdict.best_micro_batches >= 0
+                                   ? verdict.micro_batches[static_cast<std::size_t>(verdict.best_micro_batches)]
+                                   : verdict.sizes[static_cast<std::size_t>(verdict.best_size)];
+  print_settings(fmt::format("batch_size={} micro_batches={}", best.batch, best.micro_batches));
   if (best.batch != setup.job.batch_size) {
     fmt::print("another batch size wants another learning rate: `lockstep tune lr` with these settings\n");
   }
@@ -295,7 +296,7 @@ int tune_batch(TuneArguments& arguments) {
   const tune::BatchSetup batches{
       .probes = setup.probes,
       .batch = job.batch_size,
-      .shards = job.shards,
+      .micro_batches = job.micro_batches,
       .smallest = arguments.smallest > 0 ? arguments.smallest : std::max<std::int64_t>(1, job.batch_size / kTimes),
       .largest = arguments.largest > 0 ? arguments.largest : job.batch_size * kTimes,
       .steps = arguments.steps > 0 ? arguments.steps : kSteps,

@@ -25,7 +25,7 @@ struct NamedAttributes {
   std::vector<AttributeSpec> attributes;
   std::vector<AttributeCheck> checks;
   bool takes_inputs = false;      ///< layers: `inputs:` may name more than one
-  bool batch_statistics = false;  ///< layers, models: has batch norm, so very small shards cost accuracy
+  bool batch_statistics = false;  ///< layers, models: has batch norm, so very small micro-batches cost accuracy
   double learning_rate = 0.01;    ///< optimizers: the peak by default
   bool on_gpus = true;            ///< optimizers: GPUs compute it, too
 };
@@ -85,24 +85,26 @@ struct PluginPath {
                                   bool need_data = true);
 [[nodiscard]] std::string default_job_text();
 
-/// Throws Problems, at the place of `shards`, if a job has fewer shards than there are ranks (of a part, if the model
-/// is cut into parts).
+/// Throws Problems, at the place of `micro_batches`, if a job has fewer micro-batches than there are ranks (of a part,
+/// if the model is cut into parts).
 void check_world_size(const JobFile& job, int ranks);
 
-/// A batch size near the job's that can be cut into more shards, so that work is divided among ranks more finely.
+/// A batch size near the job's that can be cut into more micro-batches, so that work is divided among ranks more
+/// finely.
 struct FinerBatch {
-  std::int64_t batch_size, shards;
+  std::int64_t batch_size, micro_batches;
 };
-/// If the job has fewer than 8 shards: the nearest batch size, within a third of the job's, that has 8 or more shards
-/// by default; else the one with the most shards, if these are more than the job's. For `lockstep check`.
+/// If the job has fewer than 8 micro-batches: the nearest batch size, within a third of the job's, that has 8 or more
+/// micro-batches by default; else the one with the most micro-batches, if these are more than the job's. For `lockstep
+/// check`.
 [[nodiscard]] std::optional<FinerBatch> finer_batch(const Job& job, const Catalogue& catalogue);
 
 /// The most parts that the job's model can be cut into; for branches a large number, since only the graph knows.
 [[nodiscard]] std::int64_t max_parts(const Job& job);
 
-/// The number that `shards: auto` has chosen, and what the neighbouring numbers would mean, on one line; empty if the
-/// job states a number. If the batch allows only one shard, names a batch size near it that allows more.
-[[nodiscard]] std::string explain_shards(const JobFile& job, const Catalogue& catalogue);
+/// The number that `micro_batches: auto` has chosen, and what the neighbouring numbers would mean, on one line; empty
+/// if the job states a number. If the batch allows only one micro-batch, names a batch size near it that allows more.
+[[nodiscard]] std::string explain_micro_batches(const JobFile& job, const Catalogue& catalogue);
 
 /// JSON Schema, draft-07, as indented JSON without a newline at the end. `plugins_known`: those of jobs have added to
 /// the catalogue; else whatever a plugin may add to is not checked in a job that has plugins.

@@ -131,7 +131,7 @@ Is<DataOptions> data_section(const Catalogue& catalogue) {
       .field("augment", &Data::augment, list_of(augment_section(catalogue.augmentations), {.least = 0}),
              "random steps of training samples")
       .field("mix", &Data::mix, optional_of(mix_section()),
-             "training images are mixed with others of their shard, and their labels with them (mixup, cutmix)")
+             "training images are mixed with others of their micro-batch, and their labels with them (mixup, cutmix)")
       .part("normalize", normalize_section(),
             "subtract the mean, divide by the standard deviation; auto: those of the training set")
       .field(
@@ -158,7 +158,7 @@ Is<DataOptions> data_section(const Catalogue& catalogue) {
       .field("threads", &Data::threads, number().at_least(1).at_most(1024).word("auto", 0),
              "background threads that read and decode; auto: tuned while running")
       .field("depth", &Data::depth, number().at_least(1).at_most(4096).word("auto", 0),
-             "shards prepared ahead; auto: tuned while running");
+             "micro-batches prepared ahead; auto: tuned while running");
 }
 
 }  // namespace lockstep::config

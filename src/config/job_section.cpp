@@ -6,22 +6,24 @@
 
 #include "config/attribute_rules.hpp"
 #include "config/list_rules.hpp"
+#include "config/micro_batches.hpp"
 #include "config/scalar_rules.hpp"
 #include "config/sections.hpp"
-#include "config/shards.hpp"
 
 namespace lockstep::config {
 namespace {
 
-void check_shards(const Job& job, const Scope& scope) {
-  if (job.shards == 0 || job.batch_size % job.shards == 0) return;
+void check_micro_batches(const Job& job, const Scope& scope) {
+  if (job.micro_batches == 0 || job.batch_size % job.micro_batches == 0) return;
   const bool batch_was_overridden =
       scope.written("batch_size") && scope.cursor().node().find("batch_size")->value.mark.command_line;
-  const auto near = near_divisors(job.batch_size, job.shards);
-  scope.problem(
-      batch_was_overridden && !scope.cursor().node().find("shards")->value.mark.command_line ? "batch_size" : "shards",
-      fmt::format("expected shards that divide batch_size, found {} shards and a batch of {}; try {} shards",
-                  job.shards, job.batch_size, fmt::join(near, " or ")));
+  const auto near = near_divisors(job.batch_size, job.micro_batches);
+  scope.problem(batch_was_overridden && !scope.cursor().node().find("micro_batches")->value.mark.command_line
+                    ? "batch_size"
+                    : "micro_batches",
+                fmt::format("expected micro-batches that divide batch_size, found {} micro-batches and a batch of {}; "
+                            "try {} micro-batches",
+                            job.micro_batches, job.batch_size, fmt::join(near, " or ")));
 }
 
 void check_metric(const Job& job, const Scope& scope, const std::string& key, const std::string& metric) {
@@ -149,9 +151,9 @@ void check_sharding(const Job& job, const Scope& scope) {
 void add_learning(Section<Job>& section, const Catalogue& catalogue) {
   section.field("batch_size", &Job::batch_size, number().at_least(1), "samples of one optimizer step, over all ranks")
       .field(
-          "shards", &Job::shards, number().at_least(1).word("auto", 0),
+          "micro_batches", &Job::micro_batches, number().at_least(1).word("auto", 0),
           "equal cuts of the batch, and the most ranks; auto: the largest divisor of batch_size up to 32 such that a "
-          "shard has at least 8 samples, 16 with batch norm, or 1 window of text")
+          "micro-batch has at least 8 samples, 16 with batch norm, or 1 window of text")
       .field("epochs", &Job::epochs, number().above(0), "length of the training, in passes over the training set")
       .alternative([](Job& job) { job.steps = 0; }, [](const Job& job) { return job.steps == 0; })
       .field("steps", &Job::steps, number().at_least(1), "length of the training, in optimizer steps")
@@ -182,19 +184,20 @@ void add_execution(Section<Job>& section) {
              "which activations are made a second time in backward instead of kept, for less memory and the same "
              "result: cheap, those of norms; blocks, all that is made within the model's blocks, of which only the "
              "inputs are kept (activation checkpointing)")
-      .field(
-          "cuda_graphs", &Job::cuda_graphs, boolean(),
-          "with device: cuda, whether a GPU is given a shard's kernels in graphs, a bucket at a time, instead of one "
-          "by one; the result is the same")
-      .field(
-          "threads", &Job::threads, number().at_least(1).at_most(4096).word("auto", 0),
-          "workers of a rank, each of which computes whole shards: threads of the CPU, or streams of a GPU; auto: the "
-          "cores that it may use, or 2 on a GPU")
+      .field("cuda_graphs", &Job::cuda_graphs, boolean(),
+             "with device: cuda, whether a GPU is given a micro-batch's kernels in graphs, a bucket at a time, instead "
+             "of one "
+             "by one; the result is the same")
+      .field("threads", &Job::threads, number().at_least(1).at_most(4096).word("auto", 0),
+             "workers of a rank, each of which computes whole micro-batches: threads of the CPU, or streams of a GPU; "
+             "auto: the "
+             "cores that it may use, or 2 on a GPU")
       .field("exact", &Job::exact, choice<Exactness>(),
              "required: refuse what would make the result depend on the number of ranks; preferred: go on and say "
              "so; never: plain all-reduce")
       .field("balance", &Job::balance, balance_section(),
-             "how shards are dealt to ranks, which never changes the result; auto: by what each rank needs for one, "
+             "how micro-batches are dealt to ranks, which never changes the result; auto: by what each rank needs for "
+             "one, "
              "measured while it runs (equal with exact: never)")
       .field("parallel", &Job::parallel, parallel_section(), "how the model is divided")
       .field("timeout", &Job::timeout_seconds, number().above(0), "seconds that a rank waits for another")
@@ -252,7 +255,7 @@ Is<Job> job_section(const Catalogue& catalogue) {
   add_execution(section);
   add_running(section, catalogue);
   return section.called("a map")
-      .check({"batch_size", "shards"}, check_shards)
+      .check({"batch_size", "micro_batches"}, check_micro_batches)
       .check({"data"}, check_digits)
       .check({"data", "loss"}, check_masked)
       .check({"data", "loss", "metrics"}, check_losses)

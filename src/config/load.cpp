@@ -7,9 +7,9 @@
 #include <sstream>
 #include <tuple>
 
+#include "config/micro_batches.hpp"
 #include "config/overrides.hpp"
 #include "config/sections.hpp"
-#include "config/shards.hpp"
 #include "config/sweep_rules.hpp"
 #include "config/yaml_reader.hpp"
 #include "core/nearest.hpp"
@@ -68,7 +68,8 @@ void finish(JobFile& job, const Session& session, const Catalogue& catalogue) {
                                 job.data.test ? &*job.data.test : nullptr}) {
     if (source != nullptr) source->targets_apart = !job.losses.empty();
   }
-  if (job.shards == 0) job.shards = default_shards(job.batch_size, shard_work(job, catalogue));
+  if (job.micro_batches == 0)
+    job.micro_batches = default_micro_batches(job.batch_size, micro_batch_work(job, catalogue));
   job.places = session.places;
   choose_rate(job, catalogue);
 }
@@ -133,7 +134,7 @@ job:
     train: {digits: {count: 12000}}
     validation: {digits: {count: 2000, first: 1000000}}
   batch_size: 64
-  shards: 8
+  micro_batches: 8
   epochs: 4
   loss: cross_entropy
   metrics: [accuracy]

@@ -107,13 +107,15 @@ Is<ParallelOptions> parallel_section() {
             "layer. {branches: auto}: branches that do not depend on each other, side by side. Where there are fewer "
             "ranks than parts, neighbours are one. Layers may name their `part` instead")
       .field("in_flight", &Options::in_flight, number().at_least(1).word("auto", 0),
-             "most shards of a part that a worker keeps between their forward and their backward: more wait less for "
+             "most micro-batches of a part that a worker keeps between their forward and their backward: more wait "
+             "less for "
              "other parts, and take more memory")
       .field(
           "sharding", &Options::sharding, choice<Sharding>(),
           "what the ranks of a model, or of a part of it, divide among them instead of each keeping all of it, which "
           "changes no bit. none: nothing. optimizer: the optimizer's states and updates; on CPUs parameters "
-          "are in memory once for each host. gradients: these, too, which on CPUs are added shard by shard; on GPUs "
+          "are in memory once for each host. gradients: these, too, which on CPUs are added micro-batch by "
+          "micro-batch; on GPUs "
           "the same as optimizer. parameters: these, too, between hosts, or on GPUs between ranks, which get those of "
           "others while layers read them; and no worker keeps packed copies");
 }

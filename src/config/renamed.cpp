@@ -16,11 +16,9 @@ struct Renamed {
 };
 
 constexpr std::array kRenamed{
-    Renamed{"job.data.normalize*.deviation", "", "std"},
-    Renamed{"job.parallel.stages", "", "parts"},
-    Renamed{"job.data*.bad_samples", "leave_out", "skip"},
-    Renamed{"job.recompute", "false", "never"},
-    Renamed{"job.recompute", "true", "cheap"},
+    Renamed{"job.data.normalize*.deviation", "", "std"}, Renamed{"job.parallel.stages", "", "parts"},
+    Renamed{"job.shards", "", "micro_batches"},          Renamed{"job.data*.bad_samples", "leave_out", "skip"},
+    Renamed{"job.recompute", "false", "never"},          Renamed{"job.recompute", "true", "cheap"},
 };
 
 std::string name_now(const std::string& path, std::string_view value) {

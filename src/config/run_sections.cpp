@@ -124,13 +124,15 @@ Is<BalanceOptions> balance_section() {
   return Section<Options>()
       .word(BalanceMode::automatic, &Options::mode)
       .word(BalanceMode::equal, &Options::mode)
-      .field("weights", &Options::weights, map_of<double>(number().above(0), "names and numbers"),
-             "relative numbers of shards by host, or by a processor model or a part of its name; 1 where not named")
+      .field(
+          "weights", &Options::weights, map_of<double>(number().above(0), "names and numbers"),
+          "relative numbers of micro-batches by host, or by a processor model or a part of its name; 1 where not named")
       .alternative(BalanceMode::weights, &Options::mode)
       .field("prometheus", &Options::prometheus, text(),
-             "URL of a Prometheus server that has scraped earlier runs: as auto, but the first shard assignment is by "
+             "URL of a Prometheus server that has scraped earlier runs: as auto, but the first micro-batch assignment "
+             "is by "
              "what "
-             "a shard took then, by host and processor model")
+             "a micro-batch took then, by host and processor model")
       .alternative(BalanceMode::prometheus, &Options::mode)
       .check({"prometheus"}, [](const Options& o, const Scope& scope) {
         const std::string& url = o.prometheus;

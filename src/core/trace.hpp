@@ -44,7 +44,7 @@ struct TraceSpan {
   const char* name = "";  ///< a string literal
   int track = kPhaseTrack;
   std::uint64_t step = 0;  ///< from 0
-  int item = -1;           ///< the shard of a worker's or prefetcher's span, the bucket of a reducer's; -1: none
+  int item = -1;           ///< the micro-batch of a worker's or prefetcher's span, the bucket of a reducer's; -1: none
   double start = 0, end = 0;
   double kernels = -1;  ///< seconds inside kernels; -1: the span computes nothing
 };

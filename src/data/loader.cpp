@@ -41,14 +41,15 @@ TensorSpec batched(const Feature& feature, std::int64_t samples) {
   return spec;
 }
 
-std::int64_t samples_of_shard(const LoaderOptions& options) {
-  LOCKSTEP_CHECK(options.shards > 0 && options.batch >= options.shards && options.batch % options.shards == 0,
-                 fmt::format("a batch of {} in {} shards", options.batch, options.shards));
-  return options.batch / options.shards;
+std::int64_t samples_of_micro_batch(const LoaderOptions& options) {
+  LOCKSTEP_CHECK(
+      options.micro_batches > 0 && options.batch >= options.micro_batches && options.batch % options.micro_batches == 0,
+      fmt::format("a batch of {} in {} micro-batches", options.batch, options.micro_batches));
+  return options.batch / options.micro_batches;
 }
 
 std::unique_ptr<SampleOrder> order_of(const LoaderOptions& options, std::int64_t size) {
-  return options.training ? make_training_order(size, options.batch, options.shards, options.seed)
+  return options.training ? make_training_order(size, options.batch, options.micro_batches, options.seed)
                           : make_evaluation_order(size);
 }
 
@@ -57,7 +58,7 @@ std::unique_ptr<SampleOrder> order_of(const LoaderOptions& options, std::int64_t
 /// A batch, and scratch memory for making it.
 struct Loader::Slot {
   enum class State { free, filling, ready, in_use } state = State::free;
-  ShardKey key;
+  MicroBatchKey key;
   bool ahead = false;    ///< loaded in the background and not asked for yet
   bool dropped = false;  ///< not needed any more; freed as soon as it is filled
   std::exception_ptr error;
@@ -73,13 +74,13 @@ Loader::Loader(const DataSet& set, Pipeline pipeline, const LoaderOptions& optio
       pipeline_(std::move(pipeline)),
       drawn_(options.drawn),
       features_(drawn_ ? pipeline_.drawn() : pipeline_.outputs()),
-      shard_samples_(samples_of_shard(options)),
+      micro_batch_samples_(samples_of_micro_batch(options)),
       order_(order_of(options, set.size())),
       cache_(set, drawn_ ? 0 : options.cache_bytes),
       recorder_(options.recorder),
       schedule_(options.first_step, options.last_step),
       tuner_(limits(options, buffer_bytes())) {
-  if (options.mix) mixer_.emplace(*options.mix, options.seed, features_, shard_samples_);
+  if (options.mix) mixer_.emplace(*options.mix, options.seed, features_, micro_batch_samples_);
   if (!options.inputs.empty() && !options.drawn) {
     inputs_ = find_features(options.inputs, features_);
     return;
@@ -99,15 +100,15 @@ Loader::~Loader() {
 
 std::int64_t Loader::buffer_bytes() const {
   std::size_t bytes = 0;
-  for (const Feature& feature : features_) bytes += batched(feature, shard_samples_).bytes();
+  for (const Feature& feature : features_) bytes += batched(feature, micro_batch_samples_).bytes();
   return static_cast<std::int64_t>(bytes);
 }
 
 std::unique_ptr<Loader::Slot> Loader::make_slot() const {
   auto slot = std::make_unique<Slot>();
-  slot->batch.ids.resize(static_cast<std::size_t>(shard_samples_));
+  slot->batch.ids.resize(static_cast<std::size_t>(micro_batch_samples_));
   for (const Feature& feature : features_) {
-    slot->batch.tensors.push_back({feature.name, Tensor(batched(feature, shard_samples_))});
+    slot->batch.tensors.push_back({feature.name, Tensor(batched(feature, micro_batch_samples_))});
   }
   slot->outputs.resize(features_.size());
   return slot;
@@ -116,7 +117,7 @@ std::unique_ptr<Loader::Slot> Loader::make_slot() const {
 // Ids from the order, samples from the set or the cache, tensors from the pipeline.
 void Loader::make_batch(Slot& slot) {
   Batch& batch = slot.batch;
-  batch.valid = order_->ids(slot.key.step, slot.key.shard, batch.ids);
+  batch.valid = order_->ids(slot.key.step, slot.key.micro_batch, batch.ids);
   const std::uint64_t epoch = order_->epoch_of(slot.key.step);
   for (std::size_t i = 0; i < batch.ids.size(); ++i) {
     const std::int64_t id = batch.ids[i];
@@ -133,17 +134,17 @@ void Loader::make_batch(Slot& slot) {
     }
     pipeline_.run(slot.sample, id, epoch, slot.scratch, slot.outputs);
   }
-  if (mixer_) mixer_->mix_shard(batch.tensors, batch.ids, epoch, slot.mixed);
+  if (mixer_) mixer_->mix_micro_batch(batch.tensors, batch.ids, epoch, slot.mixed);
 }
 
-Loader::Slot* Loader::find(const ShardKey& key) {
+Loader::Slot* Loader::find(const MicroBatchKey& key) {
   for (const auto& slot : slots_) {
     if (slot->state != Slot::State::free && !slot->dropped && slot->key == key) return slot.get();
   }
   return nullptr;
 }
 
-Loader::Slot& Loader::take_slot(const ShardKey& key) {
+Loader::Slot& Loader::take_slot(const MicroBatchKey& key) {
   auto found = std::find_if(slots_.begin(), slots_.end(),
                             [](const auto& candidate) { return candidate->state == Slot::State::free; });
   if (found == slots_.end()) {
@@ -190,7 +191,7 @@ void Loader::load_ahead(Slot& slot, int thread, Lock& lock) {
   const auto recorder = trace_;  // the run may end its timeline meanwhile
   set_ahead(slot, true);
   {
-    const TraceScope span(recorder.get(), "load", slot.key.step, prefetch_track(thread), slot.key.shard);
+    const TraceScope span(recorder.get(), "load", slot.key.step, prefetch_track(thread), slot.key.micro_batch);
     fill(slot, lock);
   }
   if (slot.dropped) free(slot);
@@ -202,7 +203,7 @@ void Loader::load(int thread) {
   while (true) {
     work_.wait(lock, [&] { return stop_ || has_work(thread); });
     if (stop_) return;
-    const ShardKey key = *schedule_.peek();
+    const MicroBatchKey key = *schedule_.peek();
     schedule_.pop();
     if (find(key) != nullptr) continue;  // planned again by assign(), but already loaded
     Slot& slot = take_slot(key);
@@ -217,9 +218,9 @@ void Loader::keep_threads() {
   }
 }
 
-void Loader::assign(std::uint64_t from_step, std::vector<int> shards) {
+void Loader::assign(std::uint64_t from_step, std::vector<int> micro_batches) {
   const std::lock_guard lock(mutex_);
-  schedule_.assign(from_step, std::move(shards));
+  schedule_.assign(from_step, std::move(micro_batches));
   for (const auto& slot : slots_) {
     if (!slot->ahead || slot->key.step < from_step || schedule_.wants(slot->key)) continue;
     if (slot->state == Slot::State::filling) {
@@ -232,9 +233,9 @@ void Loader::assign(std::uint64_t from_step, std::vector<int> shards) {
   work_.notify_all();
 }
 
-const Batch& Loader::get(std::uint64_t step, int shard) {
+const Batch& Loader::get(std::uint64_t step, int micro_batch) {
   const auto start = Clock::now();
-  const ShardKey key{step, shard};
+  const MicroBatchKey key{step, micro_batch};
   Lock lock(mutex_);
   Slot* slot = find(key);
   if (slot == nullptr) {
@@ -244,7 +245,8 @@ const Batch& Loader::get(std::uint64_t step, int shard) {
     ++counters_.made_by_caller;
   } else {
     ready_.wait(lock, [&] { return slot->state != Slot::State::filling; });
-    LOCKSTEP_CHECK(slot->state == Slot::State::ready, fmt::format("step {}, shard {}: asked twice", step, shard));
+    LOCKSTEP_CHECK(slot->state == Slot::State::ready,
+                   fmt::format("step {}, micro-batch {}: asked twice", step, micro_batch));
     set_ahead(*slot, false);
   }
   slot->state = Slot::State::in_use;
@@ -260,19 +262,19 @@ const Batch& Loader::get(std::uint64_t step, int shard) {
   std::rethrow_exception(error);
 }
 
-void Loader::get(std::uint64_t step, int shard, ShardInputs& inputs) {
-  const Batch& batch = get(step, shard);
+void Loader::get(std::uint64_t step, int micro_batch, MicroBatchInputs& inputs) {
+  const Batch& batch = get(step, micro_batch);
   inputs.tensors.clear();
   for (const std::size_t input : inputs_) inputs.tensors.push_back(batch.tensors[input].tensor.bytes());
   inputs.valid = batch.valid;
 }
 
-void Loader::release(std::uint64_t step, int shard) {
+void Loader::release(std::uint64_t step, int micro_batch) {
   {
     const std::lock_guard lock(mutex_);
-    Slot* slot = find({step, shard});
+    Slot* slot = find({step, micro_batch});
     LOCKSTEP_CHECK(slot != nullptr && slot->state == Slot::State::in_use,
-                   fmt::format("step {}, shard {}: released but not held", step, shard));
+                   fmt::format("step {}, micro-batch {}: released but not held", step, micro_batch));
     free(*slot);
   }
   if (recorder_) recorder_->tick();

@@ -1,7 +1,8 @@
-// Loader: provides the shards that workers compute, read and augmented ahead of time by background threads.
+// Loader: provides the micro-batches that workers compute, read and augmented ahead of time by background threads.
 //
-// The content of a batch depends only on (job seed, step, shard), never on threads, depth or the shard assignment. A
-// get() whose batch has not been begun makes it itself, so get() never deadlocks, whatever the order of calls.
+// The content of a batch depends only on (job seed, step, micro-batch), never on threads, depth or the micro-batch
+// assignment. A get() whose batch has not been begun makes it itself, so get() never deadlocks, whatever the order of
+// calls.
 #pragma once
 
 #include <condition_variable>
@@ -33,8 +34,8 @@ struct Batch {
 };
 
 struct LoaderOptions {
-  std::int64_t batch = 0;  ///< the global batch; a shard has b = batch / shards samples
-  int shards = 1;
+  std::int64_t batch = 0;  ///< the global batch; a micro-batch has b = batch / micro-batches samples
+  int micro_batches = 1;
   std::uint64_t seed = 0;
   std::uint64_t first_step = 0;  ///< the first step of a resumed run
   std::uint64_t last_step = 0;   ///< nothing is loaded for this or later steps
@@ -42,15 +43,15 @@ struct LoaderOptions {
   int threads = 0;               ///< 0: tuned
   int depth = 0;                 ///< batches loaded ahead; 0: tuned
   int max_threads = 0;           ///< upper bound for tuning; 0: one less than this process's cores
-  /// true: shuffled by epoch, the tail dropped. false: evaluation; shard i is samples i * b ... (i + 1) * b - 1, for
-  /// evaluation_shards(size, b) shards, and a step is one evaluation, each with the same batches.
+  /// true: shuffled by epoch, the tail dropped. false: evaluation; micro-batch i is samples i * b ... (i + 1) * b - 1,
+  /// for evaluation_micro_batches(size, b) micro-batches, and a step is one evaluation, each with the same batches.
   bool training = true;
   std::optional<MixOptions> mix;  ///< training only
   bool drawn = false;             ///< batches consist of what Pipeline::draw() makes, and no sample is read
-  /// The features that get() returns as ShardInputs, by name, in this order; all of them if this is empty, or if
+  /// The features that get() returns as MicroBatchInputs, by name, in this order; all of them if this is empty, or if
   /// batches are drawn.
   std::vector<std::string> inputs;
-  std::shared_ptr<FlightRecorder> recorder;  ///< each finished shard is reported to it as progress; may be null
+  std::shared_ptr<FlightRecorder> recorder;  ///< each finished micro-batch is reported to it as progress; may be null
 };
 
 struct LoaderCounters {
@@ -78,20 +79,21 @@ class Loader final : public InputSource {
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
 
-  /// Sets the shards that this rank computes, from this step on, until the next call. May be called during training,
-  /// for steps of which no batch has been requested yet; batches loaded ahead for other shards are dropped.
-  void assign(std::uint64_t from_step, std::vector<int> shards);
+  /// Sets the micro-batches that this rank computes, from this step on, until the next call. May be called during
+  /// training, for steps of which no batch has been requested yet; batches loaded ahead for other micro-batches are
+  /// dropped.
+  void assign(std::uint64_t from_step, std::vector<int> micro_batches);
 
   /// Blocks until the batch is ready. Thread-safe. The batch is valid until release(). Rethrows errors from reading or
   /// augmenting.
-  [[nodiscard]] const Batch& get(std::uint64_t step, int shard);
+  [[nodiscard]] const Batch& get(std::uint64_t step, int micro_batch);
   /// The same, in the form that workers need.
-  void get(std::uint64_t step, int shard, ShardInputs& inputs) override;
-  void release(std::uint64_t step, int shard) override;
+  void get(std::uint64_t step, int micro_batch, MicroBatchInputs& inputs) override;
+  void release(std::uint64_t step, int micro_batch) override;
   /// Batches that background threads begin from now on are recorded as spans; null: not recorded.
   void trace(std::shared_ptr<TraceRecorder> recorder);
 
-  [[nodiscard]] std::int64_t shard_samples() const { return shard_samples_; }
+  [[nodiscard]] std::int64_t micro_batch_samples() const { return micro_batch_samples_; }
   [[nodiscard]] double wait_seconds() const { return counters().wait_seconds; }
   [[nodiscard]] LoaderCounters counters() const;
 
@@ -105,8 +107,8 @@ class Loader final : public InputSource {
   void make_batch(Slot& slot);
 
   // Bookkeeping of batches: mutex_ is held, but released while fill() makes one.
-  Slot* find(const ShardKey& key);
-  Slot& take_slot(const ShardKey& key);
+  Slot* find(const MicroBatchKey& key);
+  Slot& take_slot(const MicroBatchKey& key);
   void fill(Slot& slot, Lock& lock);
   void load_ahead(Slot& slot, int thread, Lock& lock);
   void free(Slot& slot);
@@ -119,7 +121,7 @@ class Loader final : public InputSource {
   Pipeline pipeline_;
   bool drawn_;
   std::vector<Feature> features_;  ///< by tensor of a batch
-  std::int64_t shard_samples_;
+  std::int64_t micro_batch_samples_;
   std::optional<Mixer> mixer_;
   std::unique_ptr<SampleOrder> order_;
   SampleCache cache_;

@@ -36,7 +36,7 @@ double symmetric_beta(double alpha, RandomStream& random) {
 }
 
 Mixer::Mixer(const MixOptions& options, std::uint64_t seed, const std::vector<Feature>& features,
-             std::int64_t shard_samples)
+             std::int64_t micro_batch_samples)
     : options_(options), key_(mix(seed, hash_name("mix"))) {
   std::size_t images = 0, labels = 0;
   for (std::size_t i = 0; i < features.size(); ++i) {
@@ -56,10 +56,11 @@ Mixer::Mixer(const MixOptions& options, std::uint64_t seed, const std::vector<Fe
     for (const Feature& feature : features) names += (names.empty() ? "" : ", ") + feature.name;
     refuse_mix(options, fmt::format("expected samples of one image and a class, found {}", names));
   }
-  if (shard_samples < 2) {
-    refuse_mix(options,
-               "expected shards of 2 samples and more, found 1: a sample is mixed with another of its shard; "
-               "set fewer shards, or a larger batch_size");
+  if (micro_batch_samples < 2) {
+    refuse_mix(
+        options,
+        "expected micro-batches of 2 samples and more, found 1: a sample is mixed with another of its micro-batch; "
+        "set fewer micro-batches, or a larger batch_size");
   }
 }
 
@@ -93,8 +94,8 @@ void Mixer::blend(const Draw& draw, float* image, const float* partner) const {
   }
 }
 
-void Mixer::mix_shard(std::vector<NamedTensor>& tensors, std::span<const std::int64_t> ids, std::uint64_t epoch,
-                      std::vector<float>& scratch) const {
+void Mixer::mix_micro_batch(std::vector<NamedTensor>& tensors, std::span<const std::int64_t> ids, std::uint64_t epoch,
+                            std::vector<float>& scratch) const {
   const std::int64_t pixels = height_ * width_ * channels_;
   scratch.resize(static_cast<std::size_t>(pixels + classes_));
   float* const images = tensors[image_].tensor.as<float>().data();

@@ -1,10 +1,10 @@
-// Mixes the training samples of a shard with each other, images and labels: mixup (Zhang and others, "mixup: Beyond
-// Empirical Risk Minimization", ICLR 2018) and cutmix (Yun and others, "CutMix: Regularization Strategy to Train Strong
-// Classifiers with Localizable Features", ICCV 2019).
+// Mixes the training samples of a micro-batch with each other, images and labels: mixup (Zhang and others, "mixup:
+// Beyond Empirical Risk Minimization", ICLR 2018) and cutmix (Yun and others, "CutMix: Regularization Strategy to Train
+// Strong Classifiers with Localizable Features", ICCV 2019).
 //
-// Sample i of a shard of n is mixed with sample n - 1 - i; shards are shuffled anew in each epoch, and so are partners.
-// Whether, how and how much depends on the sample and the epoch: each of a pair has draws of its own. The sample in the
-// middle of an odd number has no partner, and stays.
+// Sample i of a micro-batch of n is mixed with sample n - 1 - i; micro-batches are shuffled anew in each epoch, and so
+// are partners. Whether, how and how much depends on the sample and the epoch: each of a pair has draws of its own. The
+// sample in the middle of an odd number has no partner, and stays.
 #pragma once
 
 #include <cstdint>
@@ -21,13 +21,14 @@ namespace lockstep::data {
 class Mixer {
  public:
   /// `features`: of a sample as the network sees it, an image [h, w, c] and its label as probabilities [classes], f32.
-  /// Throws Error(configuration) for others, and for shards of one sample.
+  /// Throws Error(configuration) for others, and for micro-batches of one sample.
   Mixer(const MixOptions& options, std::uint64_t seed, const std::vector<Feature>& features,
-        std::int64_t shard_samples);
+        std::int64_t micro_batch_samples);
 
-  /// `tensors`: those of a shard, by feature; `ids`: of its samples. `scratch` keeps its memory for the next call.
-  void mix_shard(std::vector<NamedTensor>& tensors, std::span<const std::int64_t> ids, std::uint64_t epoch,
-                 std::vector<float>& scratch) const;
+  /// `tensors`: those of a micro-batch, by feature; `ids`: of its samples. `scratch` keeps its memory for the next
+  /// call.
+  void mix_micro_batch(std::vector<NamedTensor>& tensors, std::span<const std::int64_t> ids, std::uint64_t epoch,
+                       std::vector<float>& scratch) const;
 
  private:
   /// The part of a sample that stays.

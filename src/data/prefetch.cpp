@@ -11,42 +11,44 @@ constexpr double kWindowSeconds = 0.05, kWaiting = 0.02, kCalm = 0.002;
 
 }  // namespace
 
-void PrefetchSchedule::assign(std::uint64_t from_step, std::vector<int> shards) {
+void PrefetchSchedule::assign(std::uint64_t from_step, std::vector<int> micro_batches) {
   std::erase_if(assignments_, [&](const Assignment& entry) { return entry.from_step >= from_step; });
-  assignments_.push_back({from_step, std::move(shards)});
+  assignments_.push_back({from_step, std::move(micro_batches)});
   while (assignments_.size() > 1 && assignments_[1].from_step <= step_) assignments_.erase(assignments_.begin());
   if (step_ < from_step) return;
   step_ = from_step;
   place_ = 0;
 }
 
-const std::vector<int>* PrefetchSchedule::shards_of(std::uint64_t step) const {
-  const std::vector<int>* shards = nullptr;
+const std::vector<int>* PrefetchSchedule::micro_batches_of(std::uint64_t step) const {
+  const std::vector<int>* micro_batches = nullptr;
   for (const Assignment& entry : assignments_) {
-    if (entry.from_step <= step) shards = &entry.shards;
+    if (entry.from_step <= step) micro_batches = &entry.micro_batches;
   }
-  return shards;
+  return micro_batches;
 }
 
-bool PrefetchSchedule::wants(const ShardKey& key) const {
-  const std::vector<int>* shards = shards_of(key.step);
-  return shards != nullptr && std::find(shards->begin(), shards->end(), key.shard) != shards->end();
+bool PrefetchSchedule::wants(const MicroBatchKey& key) const {
+  const std::vector<int>* micro_batches = micro_batches_of(key.step);
+  return micro_batches != nullptr &&
+         std::find(micro_batches->begin(), micro_batches->end(), key.micro_batch) != micro_batches->end();
 }
 
-void PrefetchSchedule::take(const ShardKey& key) {
+void PrefetchSchedule::take(const MicroBatchKey& key) {
   if (key.step >= step_) taken_.push_back(key);
 }
 
-std::optional<ShardKey> PrefetchSchedule::peek() {
+std::optional<MicroBatchKey> PrefetchSchedule::peek() {
   while (step_ < last_) {
-    const std::vector<int>* shards = shards_of(step_);
-    // nothing is assigned yet, or no shards from here on: there is nothing to load
-    if (shards == nullptr || (shards->empty() && assignments_.back().from_step <= step_)) return std::nullopt;
-    for (; place_ < shards->size(); ++place_) {
-      const ShardKey key{step_, (*shards)[place_]};
+    const std::vector<int>* micro_batches = micro_batches_of(step_);
+    // nothing is assigned yet, or no micro-batches from here on: there is nothing to load
+    if (micro_batches == nullptr || (micro_batches->empty() && assignments_.back().from_step <= step_))
+      return std::nullopt;
+    for (; place_ < micro_batches->size(); ++place_) {
+      const MicroBatchKey key{step_, (*micro_batches)[place_]};
       if (std::find(taken_.begin(), taken_.end(), key) == taken_.end()) return key;
     }
-    std::erase_if(taken_, [&](const ShardKey& key) { return key.step <= step_; });
+    std::erase_if(taken_, [&](const MicroBatchKey& key) { return key.step <= step_; });
     ++step_;
     place_ = 0;
   }

@@ -1,5 +1,5 @@
-// The loader's decisions about loading ahead: which shards come next (PrefetchSchedule), how many threads load them,
-// and how far ahead (PrefetchTuner). They never influence the result of a run. Neither class is thread-safe.
+// The loader's decisions about loading ahead: which micro-batches come next (PrefetchSchedule), how many threads load
+// them, and how far ahead (PrefetchTuner). They never influence the result of a run. Neither class is thread-safe.
 #pragma once
 
 #include <compare>
@@ -9,36 +9,36 @@
 
 namespace lockstep::data {
 
-struct ShardKey {
+struct MicroBatchKey {
   std::uint64_t step = 0;
-  int shard = 0;
-  auto operator<=>(const ShardKey&) const = default;
+  int micro_batch = 0;
+  auto operator<=>(const MicroBatchKey&) const = default;
 };
 
-/// Which shard of which step to load next: the assigned shards of each step, step after step.
+/// Which micro-batch of which step to load next: the assigned micro-batches of each step, step after step.
 class PrefetchSchedule {
  public:
   PrefetchSchedule(std::uint64_t first_step, std::uint64_t last_step) : step_(first_step), last_(last_step) {}
 
-  /// From `from_step` on, these shards are loaded; later steps are planned again.
-  void assign(std::uint64_t from_step, std::vector<int> shards);
+  /// From `from_step` on, these micro-batches are loaded; later steps are planned again.
+  void assign(std::uint64_t from_step, std::vector<int> micro_batches);
   /// Another thread loads this one.
-  void take(const ShardKey& key);
+  void take(const MicroBatchKey& key);
   /// The next one that has not been taken, without advancing.
-  [[nodiscard]] std::optional<ShardKey> peek();
+  [[nodiscard]] std::optional<MicroBatchKey> peek();
   /// Advances past the result of peek().
   void pop();
-  [[nodiscard]] bool wants(const ShardKey& key) const;
+  [[nodiscard]] bool wants(const MicroBatchKey& key) const;
 
  private:
   struct Assignment {
     std::uint64_t from_step;
-    std::vector<int> shards;
+    std::vector<int> micro_batches;
   };
-  [[nodiscard]] const std::vector<int>* shards_of(std::uint64_t step) const;
+  [[nodiscard]] const std::vector<int>* micro_batches_of(std::uint64_t step) const;
 
   std::vector<Assignment> assignments_;  ///< ascending by from_step
-  std::vector<ShardKey> taken_;          ///< at or after the cursor
+  std::vector<MicroBatchKey> taken_;     ///< at or after the cursor
   std::uint64_t step_, last_;            ///< the cursor; steps end before last_
   std::size_t place_ = 0;
 };

@@ -16,11 +16,11 @@ constexpr int kRounds = 6;
 
 class TrainingOrder final : public SampleOrder {
  public:
-  TrainingOrder(std::int64_t size, std::int64_t batch, int shards, std::uint64_t seed)
-      : sampler_(size, batch, seed), shards_(shards), seed_(seed) {}
+  TrainingOrder(std::int64_t size, std::int64_t batch, int micro_batches, std::uint64_t seed)
+      : sampler_(size, batch, seed), micro_batches_(micro_batches), seed_(seed) {}
 
-  std::int64_t ids(std::uint64_t step, int shard, std::span<std::int64_t> ids) const override {
-    sampler_.ids(step, shard, shards_, ids);
+  std::int64_t ids(std::uint64_t step, int micro_batch, std::span<std::int64_t> ids) const override {
+    sampler_.ids(step, micro_batch, micro_batches_, ids);
     return static_cast<std::int64_t>(ids.size());
   }
   [[nodiscard]] std::uint64_t epoch_of(std::uint64_t step) const override { return sampler_.epoch_of(step); }
@@ -30,7 +30,7 @@ class TrainingOrder final : public SampleOrder {
 
  private:
   Sampler sampler_;
-  int shards_;
+  int micro_batches_;
   std::uint64_t seed_;
 };
 
@@ -38,10 +38,11 @@ class EvaluationOrder final : public SampleOrder {
  public:
   explicit EvaluationOrder(std::int64_t size) : size_(size) {}
 
-  std::int64_t ids(std::uint64_t /*step*/, int shard, std::span<std::int64_t> ids) const override {
+  std::int64_t ids(std::uint64_t /*step*/, int micro_batch, std::span<std::int64_t> ids) const override {
     const auto b = static_cast<std::int64_t>(ids.size());
-    const std::int64_t first = shard * b, valid = std::min(b, size_ - first);
-    LOCKSTEP_CHECK(shard >= 0 && valid > 0, fmt::format("evaluation shard {} of {} samples, {} each", shard, size_, b));
+    const std::int64_t first = micro_batch * b, valid = std::min(b, size_ - first);
+    LOCKSTEP_CHECK(micro_batch >= 0 && valid > 0,
+                   fmt::format("evaluation micro-batch {} of {} samples, {} each", micro_batch, size_, b));
     for (std::int64_t i = 0; i < b; ++i) ids[static_cast<std::size_t>(i)] = std::min(first + i, size_ - 1);
     return valid;
   }
@@ -96,17 +97,19 @@ Sampler::Sampler(std::int64_t size, std::int64_t batch, std::uint64_t seed)
   }
 }
 
-void Sampler::ids(std::uint64_t global_step, int shard, int shards, std::span<std::int64_t> ids) const {
-  LOCKSTEP_CHECK(shard >= 0 && shard < shards && ids.size() * static_cast<std::uint64_t>(shards) == batch_,
-                 fmt::format("shard {} of {} with {} samples in a batch of {}", shard, shards, ids.size(), batch_));
+void Sampler::ids(std::uint64_t global_step, int micro_batch, int micro_batches, std::span<std::int64_t> ids) const {
+  LOCKSTEP_CHECK(micro_batch >= 0 && micro_batch < micro_batches &&
+                     ids.size() * static_cast<std::uint64_t>(micro_batches) == batch_,
+                 fmt::format("micro-batch {} of {} with {} samples in a batch of {}", micro_batch, micro_batches,
+                             ids.size(), batch_));
   const Permutation permutation(size_, mix(seed_, epoch_of(global_step)));
-  const std::uint64_t first = (global_step % steps_) * batch_ + static_cast<std::uint64_t>(shard) * ids.size();
+  const std::uint64_t first = (global_step % steps_) * batch_ + static_cast<std::uint64_t>(micro_batch) * ids.size();
   for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<std::int64_t>(permutation(first + i));
 }
 
-std::unique_ptr<SampleOrder> make_training_order(std::int64_t size, std::int64_t batch, int shards,
+std::unique_ptr<SampleOrder> make_training_order(std::int64_t size, std::int64_t batch, int micro_batches,
                                                  std::uint64_t seed) {
-  return std::make_unique<TrainingOrder>(size, batch, shards, seed);
+  return std::make_unique<TrainingOrder>(size, batch, micro_batches, seed);
 }
 
 std::unique_ptr<SampleOrder> make_evaluation_order(std::int64_t size) {

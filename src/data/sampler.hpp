@@ -1,5 +1,5 @@
-// Which samples make which shard of which step: perm(seed, epoch)[step in epoch * batch + position], which depends on
-// nothing else. The tail of an epoch that does not fill a batch is dropped (other samples every epoch).
+// Which samples make which micro-batch of which step: perm(seed, epoch)[step in epoch * batch + position], which
+// depends on nothing else. The tail of an epoch that does not fill a batch is dropped (other samples every epoch).
 #pragma once
 
 #include <cstdint>
@@ -29,32 +29,32 @@ class Sampler {
   Sampler(std::int64_t size, std::int64_t batch, std::uint64_t seed);
   [[nodiscard]] std::uint64_t steps_per_epoch() const { return steps_; }
   [[nodiscard]] std::uint64_t epoch_of(std::uint64_t global_step) const { return global_step / steps_; }
-  /// The ids of one of `shards` equal cuts of the step's batch; ids.size() is batch / shards.
-  void ids(std::uint64_t global_step, int shard, int shards, std::span<std::int64_t> ids) const;
+  /// The ids of one of `micro_batches` equal cuts of the step's batch; ids.size() is batch / micro-batches.
+  void ids(std::uint64_t global_step, int micro_batch, int micro_batches, std::span<std::int64_t> ids) const;
 
  private:
   std::uint64_t size_, batch_, seed_, steps_;
 };
 
-/// Which samples a loader returns for (step, shard), and in which variant.
+/// Which samples a loader returns for (step, micro-batch), and in which variant.
 class SampleOrder {
  public:
   virtual ~SampleOrder() = default;
   /// Fills ids and returns how many of them count; the others are copies of the last one.
-  virtual std::int64_t ids(std::uint64_t step, int shard, std::span<std::int64_t> ids) const = 0;
+  virtual std::int64_t ids(std::uint64_t step, int micro_batch, std::span<std::int64_t> ids) const = 0;
   [[nodiscard]] virtual std::uint64_t epoch_of(std::uint64_t step) const = 0;
   /// The argument for DataSet::read_variant: 0 is the fixed form.
   [[nodiscard]] virtual std::uint64_t variant_of(std::uint64_t epoch) const = 0;
 };
 
-[[nodiscard]] std::unique_ptr<SampleOrder> make_training_order(std::int64_t size, std::int64_t batch, int shards,
+[[nodiscard]] std::unique_ptr<SampleOrder> make_training_order(std::int64_t size, std::int64_t batch, int micro_batches,
                                                                std::uint64_t seed);
 
-/// Shard i has samples i * b ... (i + 1) * b - 1, in every step; there are ceil(size / b) shards.
+/// Micro-batch i has samples i * b ... (i + 1) * b - 1, in every step; there are ceil(size / b) micro-batches.
 [[nodiscard]] std::unique_ptr<SampleOrder> make_evaluation_order(std::int64_t size);
 
-/// Number of evaluation shards of b samples.
-[[nodiscard]] constexpr std::int64_t evaluation_shards(std::int64_t size, std::int64_t b) {
+/// Number of evaluation micro-batches of b samples.
+[[nodiscard]] constexpr std::int64_t evaluation_micro_batches(std::int64_t size, std::int64_t b) {
   return divide_up(size, b);
 }
 

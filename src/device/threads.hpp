@@ -5,8 +5,8 @@
 
 namespace lockstep::device {
 
-/// Makes oneDNN (OpenMP) use one thread for calls from this thread. The parallelism of a rank is over shards; oneDNN's
-/// weight gradient differs between one and two threads.
+/// Makes oneDNN (OpenMP) use one thread for calls from this thread. The parallelism of a rank is over micro-batches;
+/// oneDNN's weight gradient differs between one and two threads.
 void use_one_thread();
 
 /// Cores this process may use: the affinity mask, limited by the cgroup's CPU quota; at least 1.

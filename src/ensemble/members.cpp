@@ -116,9 +116,9 @@ std::vector<std::vector<float>> Members::predict(const DataSet& set) {
   const auto samples = static_cast<std::size_t>(set.size());
   std::vector<std::vector<float>> all(size(), std::vector<float>(samples * width()));
   if (samples == 0) return all;
-  std::vector<std::int64_t> shard_samples;
-  for (const auto& model : models_) shard_samples.push_back(model->job().batch_size / model->job().shards);
-  const auto shares = shares_of_ranks(set.size(), shard_samples, communicator_.size());
+  std::vector<std::int64_t> micro_batch_samples;
+  for (const auto& model : models_) micro_batch_samples.push_back(model->job().batch_size / model->job().micro_batches);
+  const auto shares = shares_of_ranks(set.size(), micro_batch_samples, communicator_.size());
   const auto& mine = shares[static_cast<std::size_t>(communicator_.rank())];
   const auto timeout = first().job().timeout();
 
@@ -131,7 +131,7 @@ std::vector<std::vector<float>> Members::predict(const DataSet& set) {
   const auto work = [&](comm::WorkProgress& progress) {
     for (const Share& share : mine) {
       predictors[share.member]->predict(
-          share.shards,
+          share.micro_batches,
           [&](std::int64_t id, std::span<const float> prediction) {
             std::copy(prediction.begin(), prediction.end(),
                       all[share.member].begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(id) * width()));
@@ -145,9 +145,9 @@ std::vector<std::vector<float>> Members::predict(const DataSet& set) {
                             std::max<std::chrono::milliseconds>(timeout, std::chrono::minutes{1}));
   for (int rank = 0; rank < communicator_.size() && communicator_.size() > 1; ++rank) {
     for (const Share& share : shares[static_cast<std::size_t>(rank)]) {
-      const auto b = static_cast<std::size_t>(shard_samples[share.member]);
-      const std::size_t begin = static_cast<std::size_t>(share.shards.front()) * b;
-      const std::size_t end = std::min((static_cast<std::size_t>(share.shards.back()) + 1) * b, samples);
+      const auto b = static_cast<std::size_t>(micro_batch_samples[share.member]);
+      const std::size_t begin = static_cast<std::size_t>(share.micro_batches.front()) * b;
+      const std::size_t end = std::min((static_cast<std::size_t>(share.micro_batches.back()) + 1) * b, samples);
       const auto rows = std::span(all[share.member]).subspan(begin * width(), (end - begin) * width());
       communicator_.broadcast(std::as_writable_bytes(rows), rank, {"predictions", 0, timeout});
     }

@@ -101,8 +101,8 @@ std::map<std::string, double> metrics_of(const std::vector<float>& predictions, 
                                          const SetTargets& targets, const JobFile& job, const input::PreparedData& data,
                                          const Registries& registries) {
   const Outcomes set(predictions, width, targets);
-  const std::int64_t shard_samples = job.batch_size / job.shards;
-  GraphBuilder builder(registries.ops, shard_samples);
+  const std::int64_t micro_batch_samples = job.batch_size / job.micro_batches;
+  GraphBuilder builder(registries.ops, micro_batch_samples);
   const ValueId prediction = builder.input(kPrediction, set.info().features[0].spec);
   const ValueId target = builder.input(targets.feature.name, targets.feature.spec);
   builder.graph().output = prediction;
@@ -118,7 +118,8 @@ std::map<std::string, double> metrics_of(const std::vector<float>& predictions, 
   const exec::CpuDevice device;
   exec::WorkerPool pool(1);
   train::Evaluation evaluation(graph, set, data::Pipeline(set.info().features, {}, registries.augmentations), *alone,
-                               device, pool, {.shard_samples = shard_samples, .timeout = job.timeout(), .once = true});
+                               device, pool,
+                               {.micro_batch_samples = micro_batch_samples, .timeout = job.timeout(), .once = true});
   const exec::TensorBlock parameters(graph, graph.parameters), states(graph, graph.states);
   return evaluation.run({parameters, states}, 0);
 }

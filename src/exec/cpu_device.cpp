@@ -9,7 +9,7 @@
 #include "core/vectorize.hpp"
 #include "device/cpu/add.hpp"
 #include "device/device.hpp"
-#include "exec/part_shard.hpp"
+#include "exec/part_micro_batch.hpp"
 #include "exec/worker.hpp"
 #include "graph/lowering/lower.hpp"
 #include "lockstep/error.hpp"
@@ -76,9 +76,9 @@ std::unique_ptr<Worker> CpuDevice::make_worker(const ProgramSetup& setup, int /*
   return std::make_unique<CpuWorker>(setup.program, std::move(kernels));
 }
 
-std::unique_ptr<PartShard> CpuDevice::make_part_shard(const ProgramSetup& setup, int /*worker*/,
-                                                      ShardRunner& runner) const {
-  return std::make_unique<CpuPartShard>(setup, runner);
+std::unique_ptr<PartMicroBatch> CpuDevice::make_part_micro_batch(const ProgramSetup& setup, int /*worker*/,
+                                                                 MicroBatchRunner& runner) const {
+  return std::make_unique<CpuPartMicroBatch>(setup, runner);
 }
 
 std::shared_ptr<const ModelView> CpuDevice::place_model(const ProgramSetup& /*setup*/, const TensorBlock& parameters,

@@ -15,8 +15,8 @@ class CpuDevice final : public Device {
   [[nodiscard]] std::shared_ptr<WorkerStream> stream(int worker) const override;
   [[nodiscard]] std::unique_ptr<Worker> make_worker(const ProgramSetup& setup, int worker, KernelSet kernels,
                                                     std::shared_ptr<const InputFiller> filler) const override;
-  [[nodiscard]] std::unique_ptr<PartShard> make_part_shard(const ProgramSetup& setup, int worker,
-                                                           ShardRunner& runner) const override;
+  [[nodiscard]] std::unique_ptr<PartMicroBatch> make_part_micro_batch(const ProgramSetup& setup, int worker,
+                                                                      MicroBatchRunner& runner) const override;
   [[nodiscard]] std::shared_ptr<const ModelView> place_model(const ProgramSetup& setup, const TensorBlock& parameters,
                                                              const TensorBlock& states) const override;
   [[nodiscard]] std::unique_ptr<comm::GradientReducer> make_reducer(Communicator& communicator,

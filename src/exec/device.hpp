@@ -34,20 +34,20 @@ class GpuProfiler;
 namespace lockstep::exec {
 
 class KernelSet;
-class PartShard;
-class ShardRunner;
+class PartMicroBatch;
+class MicroBatchRunner;
 class Worker;
 class WorkerStream;
 
-/// Prepares a shard's inputs on a GPU from fewer bytes than they have. Its parts replace the inputs in ShardInputs and
-/// in the transfer to the GPU. Const members are thread-safe.
+/// Prepares a micro-batch's inputs on a GPU from fewer bytes than they have. Its parts replace the inputs in
+/// MicroBatchInputs and in the transfer to the GPU. Const members are thread-safe.
 class InputFiller {
  public:
   InputFiller() = default;
   InputFiller(const InputFiller&) = delete;
   InputFiller& operator=(const InputFiller&) = delete;
   virtual ~InputFiller() = default;
-  /// Bytes of each part, the same for every shard.
+  /// Bytes of each part, the same for every micro-batch.
   [[nodiscard]] virtual std::span<const std::size_t> parts() const = 0;
   /// Launches kernels that overwrite `inputs`, one per Graph::inputs. Both are on the GPU.
   virtual void fill(device::Stream stream, std::span<const std::byte* const> parts,
@@ -60,7 +60,7 @@ struct ProgramSetup {
   const Program& program;
   int workers = 1;
   const PartOfModel* part = nullptr;  ///< null: the graph is a whole model
-  [[nodiscard]] std::int64_t shard_samples() const {
+  [[nodiscard]] std::int64_t micro_batch_samples() const {
     if (part != nullptr) return part->samples;
     return graph.inputs.empty() ? 0 : graph.at(graph.inputs.front()).spec.shape.front();
   }
@@ -100,9 +100,9 @@ class Device {
   /// `filler`: prepares the inputs on a GPU; null: they are copied.
   [[nodiscard]] virtual std::unique_ptr<Worker> make_worker(const ProgramSetup& setup, int worker, KernelSet kernels,
                                                             std::shared_ptr<const InputFiller> filler) const = 0;
-  /// Memory for a shard of a part, which a worker computes with `runner`; that must outlive it.
-  [[nodiscard]] virtual std::unique_ptr<PartShard> make_part_shard(const ProgramSetup& setup, int worker,
-                                                                   ShardRunner& runner) const = 0;
+  /// Memory for a micro-batch of a part, which a worker computes with `runner`; that must outlive it.
+  [[nodiscard]] virtual std::unique_ptr<PartMicroBatch> make_part_micro_batch(const ProgramSetup& setup, int worker,
+                                                                              MicroBatchRunner& runner) const = 0;
   /// The model in memory that kernels of this device can read, with its current values on the host. Both blocks must
   /// outlive the result. Throws Error(configuration) if it does not fit beside what the program needs.
   [[nodiscard]] virtual std::shared_ptr<const ModelView> place_model(const ProgramSetup& setup,
@@ -149,7 +149,7 @@ class Device {
   device::DeviceInfo info_;
 };
 
-/// Whether gradients are added shard by shard, in memory that ranks share.
+/// Whether gradients are added micro-batch by micro-batch, in memory that ranks share.
 [[nodiscard]] inline bool streams_gradients(const Device& device, Sharding sharding) {
   return divides_gradients(sharding) && device.uses_host_memory();
 }

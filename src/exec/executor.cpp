@@ -32,12 +32,12 @@ class ScratchGradients final : public comm::GradientSink {
     }
     scratch_ = device.make_scratch(elements);
   }
-  comm::GradientBuffer buffer(int /*shard*/, int bucket) override {
+  comm::GradientBuffer buffer(int /*micro-batch*/, int bucket) override {
     comm::GradientBuffer place = scratch_.buffer;
     place.memory += starts_[static_cast<std::size_t>(bucket)];
     return place;
   }
-  void ready(int /*shard*/, int /*bucket*/) override {}
+  void ready(int /*micro-batch*/, int /*bucket*/) override {}
 
  private:
   std::vector<std::int64_t> starts_;
@@ -46,11 +46,11 @@ class ScratchGradients final : public comm::GradientSink {
 
 }  // namespace
 
-std::vector<double> scalars_of(const std::vector<ShardScalars>& shards) {
+std::vector<double> scalars_of(const std::vector<MicroBatchScalars>& micro_batches) {
   std::vector<double> scalars;
-  for (const ShardScalars& shard : shards) {
-    scalars.insert(scalars.end(), {shard.loss, shard.count});
-    scalars.insert(scalars.end(), shard.metrics.begin(), shard.metrics.end());
+  for (const MicroBatchScalars& micro_batch : micro_batches) {
+    scalars.insert(scalars.end(), {micro_batch.loss, micro_batch.count});
+    scalars.insert(scalars.end(), micro_batch.metrics.begin(), micro_batch.metrics.end());
   }
   return scalars;
 }
@@ -61,7 +61,7 @@ std::size_t metric_values(const Graph& graph, std::size_t metric) {
   return values.size() > 1 ? static_cast<std::size_t>(values[1]) : 1;
 }
 
-int scalars_per_shard(const Graph& graph) {
+int scalars_per_micro_batch(const Graph& graph) {
   std::size_t scalars = 2;
   for (std::size_t m = 0; m < graph.metrics.size(); ++m) scalars += metric_values(graph, m) + 1;
   return static_cast<int>(scalars);
@@ -130,8 +130,11 @@ void Executor::make_workers() {
   kernels_.clear();
 }
 
-StepContext Executor::context(std::uint64_t step, int shard) const {
-  return {.seed = seed_, .step = step, .first_position = shard * shard_samples(), .parameters_version = version_};
+StepContext Executor::context(std::uint64_t step, int micro_batch) const {
+  return {.seed = seed_,
+          .step = step,
+          .first_position = micro_batch * micro_batch_samples(),
+          .parameters_version = version_};
 }
 
 void Executor::begin_gathers(std::vector<GatherWave> waves, const comm::GradientBuckets* buckets) {
@@ -159,9 +162,9 @@ void Executor::settle(std::uint64_t step) const {
   if (fetched != nullptr) fetched->memory.settle({"all-gather of parameters", step, fetched->timeout});
 }
 
-// `result(location)`: a shard's values at this location.
+// `result(location)`: a micro-batch's values at this location.
 template <class Result>
-void Executor::add_up(const Result& result, std::int64_t valid, ShardScalars& sums) const {
+void Executor::add_up(const Result& result, std::int64_t valid, MicroBatchScalars& sums) const {
   sums = {};
   if (graph_.loss < 0) return;  // another part computes the loss
   const auto sum = [&](const Location& location, std::size_t column = 0, std::size_t columns = 1) {
@@ -177,27 +180,28 @@ void Executor::add_up(const Result& result, std::int64_t valid, ShardScalars& su
   }
 }
 
-const std::vector<ShardScalars>& Executor::train(const TrainStep& step, InputSource& source,
-                                                 const comm::GradientBuckets& buckets, comm::GradientReducer& reducer) {
-  results_.resize(step.shards.size());
-  shard_seconds_.resize(step.shards.size());
+const std::vector<MicroBatchScalars>& Executor::train(const TrainStep& step, InputSource& source,
+                                                      const comm::GradientBuckets& buckets,
+                                                      comm::GradientReducer& reducer) {
+  results_.resize(step.micro_batches.size());
+  micro_batch_seconds_.resize(step.micro_batches.size());
   ++version_;
   begin_gathers(part_ != nullptr ? waves_of_part(*step.of_part)
                                  : waves_of_whole(gathered_uses_.size(), step.waves,
-                                                  static_cast<int>(step.shards.size()), pool_.size()),
+                                                  static_cast<int>(step.micro_batches.size()), pool_.size()),
                 &buckets);
   if (part_ != nullptr) {
     train_part(step, source, buckets, reducer);
   } else {
-    pool_.run(static_cast<int>(step.shards.size()), [&](int worker, int task) {
+    pool_.run(static_cast<int>(step.micro_batches.size()), [&](int worker, int task) {
       const auto i = static_cast<std::size_t>(task);
-      train_shard(worker, wave_of(task), step, source, {reducer, buckets, step.shards[i], step.loss_scale}, results_[i],
-                  shard_seconds_[i]);
+      train_micro_batch(worker, wave_of(task), step, source, {reducer, buckets, step.micro_batches[i], step.loss_scale},
+                        results_[i], micro_batch_seconds_[i]);
     });
   }
   settle(step.number);
   for (Seat& seat : seats_) {
-    const ShardTimes times = std::exchange(seat.times, {});
+    const MicroBatchTimes times = std::exchange(seat.times, {});
     times_.part_waits.activations += times.part_waits.activations;
     times_.part_waits.gradients += times.part_waits.gradients;
     times_.part_waits.sends += times.part_waits.sends;
@@ -209,21 +213,21 @@ const std::vector<ShardScalars>& Executor::train(const TrainStep& step, InputSou
   return results_;
 }
 
-void Executor::train_shard(int worker, int wave, const TrainStep& step, InputSource& source, GradientTarget target,
-                           ShardScalars& sums, double& seconds) {
+void Executor::train_micro_batch(int worker, int wave, const TrainStep& step, InputSource& source,
+                                 GradientTarget target, MicroBatchScalars& sums, double& seconds) {
   Seat& seat = seats_[static_cast<std::size_t>(worker)];
   const int track = worker_track(worker);
   auto mark = Clock::now();
   {
-    const TraceScope span(trace_, "data wait", step.number, track, target.shard);
-    source.get(step.number, target.shard, seat.inputs);
+    const TraceScope span(trace_, "data wait", step.number, track, target.micro_batch);
+    source.get(step.number, target.micro_batch, seat.inputs);
   }
   seat.times.data_seconds += seconds_since(mark);
-  TraceScope span(trace_, "shard", step.number, track, target.shard);
+  TraceScope span(trace_, "micro_batch", step.number, track, target.micro_batch);
   mark = Clock::now();
   const double handing_over = seat.worker->run({.inputs = seat.inputs,
                                                 .model = *model_,
-                                                .context = context(step.number, target.shard),
+                                                .context = context(step.number, target.micro_batch),
                                                 .gradients = &target,
                                                 .trace = trace_,
                                                 .track = track,
@@ -233,23 +237,24 @@ void Executor::train_shard(int worker, int wave, const TrainStep& step, InputSou
   seat.times.compute_seconds += seconds - handing_over;
   seat.times.merge_seconds += handing_over;
   add_up([&](const Location& location) { return seat.worker->result(location); }, seat.inputs.valid, sums);
-  source.release(step.number, target.shard);
+  source.release(step.number, target.micro_batch);
 }
 
 PartCalls Executor::part_calls(std::uint64_t step, const PartSchedule& schedule, InputSource& source) const {
   return {.step = step,
-          .rank_of_shard = schedule.rank_of_shard,
+          .rank_of_micro_batch = schedule.rank_of_micro_batch,
           .model = *model_,
-          .context = [this, step](int shard) { return context(step, shard); },
+          .context = [this, step](int micro_batch) { return context(step, micro_batch); },
           .source = source,
           .stop = &pool_.failed()};
 }
 
-// Each worker has its own shards, and computes both forward and backward of each.
+// Each worker has its own micro-batches, and computes both forward and backward of each.
 void Executor::train_part(const TrainStep& step, InputSource& source, const comm::GradientBuckets& buckets,
                           comm::GradientReducer& reducer) {
-  const auto index_of = [&](int shard) {
-    return static_cast<std::size_t>(std::find(step.shards.begin(), step.shards.end(), shard) - step.shards.begin());
+  const auto index_of = [&](int micro_batch) {
+    return static_cast<std::size_t>(std::find(step.micro_batches.begin(), step.micro_batches.end(), micro_batch) -
+                                    step.micro_batches.begin());
   };
   pool_.run(pool_.size(), [&](int /*thread*/, int worker) {
     Seat& seat = seats_[static_cast<std::size_t>(worker)];
@@ -260,10 +265,10 @@ void Executor::train_part(const TrainStep& step, InputSource& source, const comm
     calls.trace = trace_;
     calls.track = worker_track(worker);
     PartWorker& part = *seat.part_worker;
-    part.run(calls, step.of_part->tasks[static_cast<std::size_t>(worker)], [&](int shard, double seconds) {
-      const std::size_t i = index_of(shard);
+    part.run(calls, step.of_part->tasks[static_cast<std::size_t>(worker)], [&](int micro_batch, double seconds) {
+      const std::size_t i = index_of(micro_batch);
       add_up([&](const Location& location) { return part.result(location); }, part.valid(), results_[i]);
-      shard_seconds_[i] = seconds;
+      micro_batch_seconds_[i] = seconds;
     });
     const PartWork taken = part.take_work();
     seat.times = {.compute_seconds = taken.compute,
@@ -274,11 +279,11 @@ void Executor::train_part(const TrainStep& step, InputSource& source, const comm
   });
 }
 
-std::vector<double> Executor::try_shards(int count, const comm::GradientBuckets& buckets) {
+std::vector<double> Executor::try_micro_batches(int count, const comm::GradientBuckets& buckets) {
   ++version_;
   std::vector<AlignedBytes> zeros;
-  ShardInputs inputs;
-  inputs.valid = shard_samples();
+  MicroBatchInputs inputs;
+  inputs.valid = micro_batch_samples();
   for (const std::size_t bytes : tensor_bytes(graph_, filler_.get())) {
     const AlignedBytes& tensor = zeros.emplace_back(std::max<std::size_t>(bytes, 1));
     std::fill_n(tensor.data(), tensor.size(), std::byte{0});
@@ -292,38 +297,40 @@ std::vector<double> Executor::try_shards(int count, const comm::GradientBuckets&
   pool_.run(count, [&](int worker, int task) {
     const GradientTarget target{gradients[static_cast<std::size_t>(worker)], buckets};
     const StepContext first = context(0, 0);
-    const ShardCall call{.inputs = inputs, .model = *model, .context = first, .gradients = &target};
+    const MicroBatchCall call{.inputs = inputs, .model = *model, .context = first, .gradients = &target};
     Seat& seat = seats_[static_cast<std::size_t>(worker)];
     const auto start = Clock::now();
-    seat.part_worker ? (void)seat.part_worker->try_shard(call) : (void)seat.worker->run(call);
+    seat.part_worker ? (void)seat.part_worker->try_micro_batch(call) : (void)seat.worker->run(call);
     seconds[static_cast<std::size_t>(task)] = seconds_since(start);
   });
   settle(0);
   return seconds;
 }
 
-void Executor::evaluate(std::uint64_t number, const std::vector<int>& shards, InputSource& source,
-                        const std::function<void(const EvaluatedShard&)>& sink, int waves) {
+void Executor::evaluate(std::uint64_t number, const std::vector<int>& micro_batches, InputSource& source,
+                        const std::function<void(const EvaluatedMicroBatch&)>& sink, int waves) {
   ++version_;
-  begin_gathers(waves_of_whole(gathered_uses_.size(), waves, static_cast<int>(shards.size()), pool_.size()), nullptr);
-  pool_.run(static_cast<int>(shards.size()), [&](int worker, int task) {
+  begin_gathers(waves_of_whole(gathered_uses_.size(), waves, static_cast<int>(micro_batches.size()), pool_.size()),
+                nullptr);
+  pool_.run(static_cast<int>(micro_batches.size()), [&](int worker, int task) {
     Seat& seat = seats_[static_cast<std::size_t>(worker)];
-    const int shard = shards[static_cast<std::size_t>(task)];
-    source.get(number, shard, seat.inputs);
-    seat.worker->run({.inputs = seat.inputs, .model = *model_, .context = context(0, shard), .wave = wave_of(task)});
-    show([&](const Location& location) { return seat.worker->result(location); }, shard, seat.inputs.valid,
+    const int micro_batch = micro_batches[static_cast<std::size_t>(task)];
+    source.get(number, micro_batch, seat.inputs);
+    seat.worker->run(
+        {.inputs = seat.inputs, .model = *model_, .context = context(0, micro_batch), .wave = wave_of(task)});
+    show([&](const Location& location) { return seat.worker->result(location); }, micro_batch, seat.inputs.valid,
          seat.evaluated);
     sink(seat.evaluated);
-    source.release(number, shard);
+    source.release(number, micro_batch);
   });
   if (model_->gathers != nullptr) model_->gathers->end();
   settle(number);
 }
 
 template <class Result>
-void Executor::show(const Result& result, int shard, std::int64_t valid, EvaluatedShard& evaluated) const {
+void Executor::show(const Result& result, int micro_batch, std::int64_t valid, EvaluatedMicroBatch& evaluated) const {
   const Results& results = program_.results;
-  evaluated.shard = shard;
+  evaluated.micro_batch = micro_batch;
   evaluated.valid = valid;
   evaluated.loss = result(results.loss);
   evaluated.count = result(results.count);
@@ -333,16 +340,16 @@ void Executor::show(const Result& result, int shard, std::int64_t valid, Evaluat
 }
 
 void Executor::evaluate(std::uint64_t number, const PartSchedule& schedule, InputSource& source,
-                        const std::function<void(const EvaluatedShard&)>& sink) {
+                        const std::function<void(const EvaluatedMicroBatch&)>& sink) {
   ++version_;
   begin_gathers(waves_of_part(schedule), nullptr);
   pool_.run(pool_.size(), [&](int /*thread*/, int worker) {
     Seat& seat = seats_[static_cast<std::size_t>(worker)];
     PartWorker& part = *seat.part_worker;
     PartCalls calls = part_calls(number, schedule, source);
-    calls.context = [this](int shard) { return context(0, shard); };
-    part.run(calls, schedule.tasks[static_cast<std::size_t>(worker)], [&](int shard, double /*seconds*/) {
-      show([&](const Location& location) { return part.result(location); }, shard, part.valid(), seat.evaluated);
+    calls.context = [this](int micro_batch) { return context(0, micro_batch); };
+    part.run(calls, schedule.tasks[static_cast<std::size_t>(worker)], [&](int micro_batch, double /*seconds*/) {
+      show([&](const Location& location) { return part.result(location); }, micro_batch, part.valid(), seat.evaluated);
       sink(seat.evaluated);
     });
     (void)part.take_work();

@@ -1,5 +1,5 @@
 // Executor: a graph compiled for one mode, run by the workers of this rank. In training, each finished bucket of
-// gradients is handed to the reducer while later layers and shards are still being computed.
+// gradients is handed to the reducer while later layers and micro-batches are still being computed.
 #pragma once
 
 #include <cstddef>
@@ -26,20 +26,20 @@
 
 namespace lockstep::exec {
 
-/// Sums over a shard's samples, in sample order.
-struct ShardScalars {
+/// Sums over a micro-batch's samples, in sample order.
+struct MicroBatchScalars {
   double loss = 0, count = 0;
   std::vector<double> metrics;  ///< the values and the count of each metric, in the graph's order
 };
 
 /// Values of a sample, without the count, that the graph's metric number `metric` has.
 [[nodiscard]] std::size_t metric_values(const Graph& graph, std::size_t metric);
-/// Scalars per shard that the reducer gathers: the loss and the values of each metric, with their counts.
-[[nodiscard]] int scalars_per_shard(const Graph& graph);
-[[nodiscard]] std::vector<double> scalars_of(const std::vector<ShardScalars>& shards);
+/// Scalars per micro-batch that the reducer gathers: the loss and the values of each metric, with their counts.
+[[nodiscard]] int scalars_per_micro_batch(const Graph& graph);
+[[nodiscard]] std::vector<double> scalars_of(const std::vector<MicroBatchScalars>& micro_batches);
 
-/// The numbers of a step that every rank needs: sums of loss and metrics over all shards, and the ranks' flags and
-/// values.
+/// The numbers of a step that every rank needs: sums of loss and metrics over all micro-batches, and the ranks' flags
+/// and values.
 struct StepSums {
   double loss = 0, count = 0;
   std::vector<double> metrics;  ///< the values and the count of each metric, in the graph's order
@@ -47,7 +47,7 @@ struct StepSums {
   std::vector<double> rank_values;  ///< the same number of values from each rank, rank by rank
 };
 
-/// Adds up what the reducer gathered, in shard order; `columns`: scalars_per_shard().
+/// Adds up what the reducer gathered, in micro-batch order; `columns`: scalars_per_micro_batch().
 [[nodiscard]] StepSums sums_of(comm::Scalars gathered, int columns);
 
 /// For a part of a model: the order in which this rank's workers compute, and which ranks compute the other parts.
@@ -58,21 +58,21 @@ struct PartSchedule {
     int readers = 0;  ///< workers of this rank that have a task in it
   };
   std::vector<std::vector<PartTask>> tasks;  ///< by worker
-  RankOfShard rank_of_shard;
+  RankOfMicroBatch rank_of_micro_batch;
   std::vector<Wave> waves;
 };
 
 /// A rank's share of a step.
 struct TrainStep {
   std::uint64_t number = 0;
-  std::span<const int> shards;            ///< computed in this order
+  std::span<const int> micro_batches;     ///< computed in this order
   float loss_scale = 1;                   ///< a power of two; the loss's gradients are multiplied by it
   const PartSchedule* of_part = nullptr;  ///< null: this rank has the whole model
   int waves = 0;                          ///< of a whole model: waves_of() all ranks, if they divide parameters on GPUs
 };
 
 /// Seconds, and bytes, summed over workers.
-struct ShardTimes {
+struct MicroBatchTimes {
   double compute_seconds = 0;    ///< kernels only
   double data_seconds = 0;       ///< waiting for inputs
   double merge_seconds = 0;      ///< handing over buckets
@@ -80,9 +80,9 @@ struct ShardTimes {
   std::uint64_t part_bytes = 0;  ///< activations and their gradients sent to other parts
 };
 
-/// The per-sample results of one evaluated shard.
-struct EvaluatedShard {
-  int shard = 0;
+/// The per-sample results of one evaluated micro-batch.
+struct EvaluatedMicroBatch {
+  int micro_batch = 0;
   std::int64_t valid = 0;
   const float* loss = nullptr;  ///< [b]; null if the graph has no loss
   const float* count = nullptr;
@@ -112,7 +112,7 @@ class Executor {
   [[nodiscard]] ProgramSetup setup() const { return {graph_, program_, pool_.size(), part_}; }
   /// KernelSet::algorithms(), the same on all workers.
   [[nodiscard]] const std::vector<std::string>& algorithms() const { return algorithms_; }
-  [[nodiscard]] std::int64_t shard_samples() const { return setup().shard_samples(); }
+  [[nodiscard]] std::int64_t micro_batch_samples() const { return setup().micro_batch_samples(); }
 
   /// On a GPU, before the first use(): sets what prepares the inputs there. An InputSource must then provide this
   /// filler's parts.
@@ -123,44 +123,44 @@ class Executor {
   /// Where the spans of train() are recorded from now on; null: nowhere.
   void trace(TraceRecorder* recorder) { trace_ = recorder; }
 
-  /// Training: computes the shards; results[i] belongs to step.shards[i]. The reducer's step must have begun. The
-  /// result is valid until the next call.
-  const std::vector<ShardScalars>& train(const TrainStep& step, InputSource& source,
-                                         const comm::GradientBuckets& buckets, comm::GradientReducer& reducer);
-  /// Seconds of each shard of the last train(), in the same order: kernels and handing over gradients, not waiting for
-  /// inputs.
-  [[nodiscard]] const std::vector<double>& shard_seconds() const { return shard_seconds_; }
-  [[nodiscard]] const ShardTimes& times() const { return times_; }
+  /// Training: computes the micro-batches; results[i] belongs to step.micro_batches[i]. The reducer's step must have
+  /// begun. The result is valid until the next call.
+  const std::vector<MicroBatchScalars>& train(const TrainStep& step, InputSource& source,
+                                              const comm::GradientBuckets& buckets, comm::GradientReducer& reducer);
+  /// Seconds of each micro-batch of the last train(), in the same order: kernels and handing over gradients, not
+  /// waiting for inputs.
+  [[nodiscard]] const std::vector<double>& micro_batch_seconds() const { return micro_batch_seconds_; }
+  [[nodiscard]] const MicroBatchTimes& times() const { return times_; }
 
-  /// Computes `count` shards of zeros, discards the results, and returns the seconds of each. Only for training, after
-  /// use(). It has no side effects: no reduction, no statistics.
-  [[nodiscard]] std::vector<double> try_shards(int count, const comm::GradientBuckets& buckets);
+  /// Computes `count` micro-batches of zeros, discards the results, and returns the seconds of each. Only for training,
+  /// after use(). It has no side effects: no reduction, no statistics.
+  [[nodiscard]] std::vector<double> try_micro_batches(int count, const comm::GradientBuckets& buckets);
 
-  /// Inference: `sink` is called for each shard, concurrently by several workers. `number`: passed to the source as the
-  /// step; increases by one per call, so that a source that loads ahead has the next inputs ready. `waves`: as in
-  /// TrainStep; then it is collective.
-  void evaluate(std::uint64_t number, const std::vector<int>& shards, InputSource& source,
-                const std::function<void(const EvaluatedShard&)>& sink, int waves = 0);
-  /// The same for a part, collective if its ranks divide its parameters on GPUs. If it has no loss, its shards have no
-  /// results.
+  /// Inference: `sink` is called for each micro-batch, concurrently by several workers. `number`: passed to the source
+  /// as the step; increases by one per call, so that a source that loads ahead has the next inputs ready. `waves`: as
+  /// in TrainStep; then it is collective.
+  void evaluate(std::uint64_t number, const std::vector<int>& micro_batches, InputSource& source,
+                const std::function<void(const EvaluatedMicroBatch&)>& sink, int waves = 0);
+  /// The same for a part, collective if its ranks divide its parameters on GPUs. If it has no loss, its micro-batches
+  /// have no results.
   void evaluate(std::uint64_t number, const PartSchedule& schedule, InputSource& source,
-                const std::function<void(const EvaluatedShard&)>& sink);
+                const std::function<void(const EvaluatedMicroBatch&)>& sink);
 
  private:
-  /// A worker, and what it keeps from shard to shard.
+  /// A worker, and what it keeps from micro-batch to micro-batch.
   struct Seat {
     std::unique_ptr<Worker> worker;
     std::unique_ptr<PartWorker> part_worker;  ///< instead of `worker`, if the model is cut into parts
-    ShardInputs inputs;
-    EvaluatedShard evaluated;
-    ShardTimes times;
+    MicroBatchInputs inputs;
+    EvaluatedMicroBatch evaluated;
+    MicroBatchTimes times;
   };
 
   void compile_with(const ExecutorOptions& options, Mode mode);
   void make_workers();
-  [[nodiscard]] StepContext context(std::uint64_t step, int shard) const;
-  void train_shard(int worker, int wave, const TrainStep& step, InputSource& source, GradientTarget target,
-                   ShardScalars& sums, double& seconds);
+  [[nodiscard]] StepContext context(std::uint64_t step, int micro_batch) const;
+  void train_micro_batch(int worker, int wave, const TrainStep& step, InputSource& source, GradientTarget target,
+                         MicroBatchScalars& sums, double& seconds);
   void train_part(const TrainStep& step, InputSource& source, const comm::GradientBuckets& buckets,
                   comm::GradientReducer& reducer);
   [[nodiscard]] PartCalls part_calls(std::uint64_t step, const PartSchedule& schedule, InputSource& source) const;
@@ -170,9 +170,9 @@ class Executor {
   [[nodiscard]] std::vector<GatherWave> waves_of_part(const PartSchedule& schedule) const;
   [[nodiscard]] int wave_of(int task) const { return task / pool_.size(); }
   template <class Result>
-  void add_up(const Result& result, std::int64_t valid, ShardScalars& sums) const;
+  void add_up(const Result& result, std::int64_t valid, MicroBatchScalars& sums) const;
   template <class Result>
-  void show(const Result& result, int shard, std::int64_t valid, EvaluatedShard& evaluated) const;
+  void show(const Result& result, int micro_batch, std::int64_t valid, EvaluatedMicroBatch& evaluated) const;
 
   const PartOfModel* part_ = nullptr;  ///< null: the graph is a whole model
   Graph graph_;
@@ -189,9 +189,9 @@ class Executor {
   std::uint64_t version_ = 0;  ///< of the parameters: increases at the start of each step and evaluation, as they may
                                ///< have changed
   TraceRecorder* trace_ = nullptr;
-  std::vector<ShardScalars> results_;
-  std::vector<double> shard_seconds_;
-  ShardTimes times_;
+  std::vector<MicroBatchScalars> results_;
+  std::vector<double> micro_batch_seconds_;
+  MicroBatchTimes times_;
 };
 
 }  // namespace lockstep::exec

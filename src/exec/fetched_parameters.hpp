@@ -32,8 +32,9 @@ struct UnitUse {
 [[nodiscard]] std::set<int> units_of(const Instruction& instruction, const std::vector<int>& unit_of);
 
 /// The uses of a program, ordered by first instruction. `divided`: none extends from forward into backward, since a
-/// worker has other shards between the two. `within`: a use ends, and another one of its unit begins, rather than that
-/// as many or more uses begin after it while it goes on; at least the number of units that an instruction reads.
+/// worker has other micro-batches between the two. `within`: a use ends, and another one of its unit begins, rather
+/// than that as many or more uses begin after it while it goes on; at least the number of units that an instruction
+/// reads.
 [[nodiscard]] std::vector<UnitUse> unit_uses(const Program& program, const std::vector<int>& unit_of, bool divided,
                                              std::size_t within = std::numeric_limits<std::size_t>::max());
 
@@ -48,7 +49,7 @@ class ParameterReader {
     TraceRecorder* trace = nullptr;
     int track = 0;
   };
-  /// Call before a shard's first instruction, or before the first one of its backward.
+  /// Call before a micro-batch's first instruction, or before the first one of its backward.
   void begin(const Call& call);
   void before(std::size_t instruction);
   void after(std::size_t instruction);

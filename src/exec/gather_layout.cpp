@@ -106,17 +106,18 @@ std::size_t GatherLayout::bytes(const Program& program) const {
   return std::accumulate(each.begin(), each.end(), std::size_t{0});
 }
 
-int waves_of(std::span<const int> shards_of_ranks, std::span<const int> workers_of_ranks) {
+int waves_of(std::span<const int> micro_batches_of_ranks, std::span<const int> workers_of_ranks) {
   int most = 0;
-  for (std::size_t r = 0; r < shards_of_ranks.size(); ++r) {
-    most = std::max(most, divide_up(shards_of_ranks[r], workers_of_ranks[r]));
+  for (std::size_t r = 0; r < micro_batches_of_ranks.size(); ++r) {
+    most = std::max(most, divide_up(micro_batches_of_ranks[r], workers_of_ranks[r]));
   }
   return most;
 }
 
-std::vector<GatherWave> waves_of_whole(std::size_t uses, int waves, int shards, int workers) {
+std::vector<GatherWave> waves_of_whole(std::size_t uses, int waves, int micro_batches, int workers) {
   std::vector<GatherWave> list;
-  for (int wave = 0; wave < waves; ++wave) list.push_back({0, uses, std::clamp(shards - wave * workers, 0, workers)});
+  for (int wave = 0; wave < waves; ++wave)
+    list.push_back({0, uses, std::clamp(micro_batches - wave * workers, 0, workers)});
   return list;
 }
 

@@ -1,7 +1,7 @@
 // Where gathered parameters lie: if ranks on GPUs divide the parameters among them, units of neighbouring parameters
 // are gathered into slots of each GPU's memory before the instructions that read them (exec/gpu_gathers.hpp), in
 // forward and again in backward. The u-th use of a program has slot u modulo the number of slots: always the same one,
-// so that kernels are given the same addresses for each shard.
+// so that kernels are given the same addresses for each micro-batch.
 #pragma once
 
 #include <cstddef>
@@ -45,7 +45,7 @@ class GatherLayout {
 
   /// `graph`: as a device computes it. `unit_of`: by parameter. `owned`: by parameter, ascending, all of its elements;
   /// extents begin at even elements. `is_part`: the graph is that of a part of a model, whose workers compute other
-  /// shards between a shard's forward and its backward.
+  /// micro-batches between a micro-batch's forward and its backward.
   GatherLayout(const Graph& graph, std::vector<int> unit_of, const std::vector<std::vector<OwnedExtent>>& owned,
                bool is_part = false);
 
@@ -75,18 +75,19 @@ class GatherLayout {
 };
 
 /// The gathers of a step, or of an evaluation, come in waves. In a wave each worker of a rank computes at most one
-/// shard, and a rank's workers share what is gathered for it. All ranks make the same waves; one that has no shard for
-/// a wave takes part in its gathers without computing. Of a whole model, a wave is forward and backward of a shard; of
-/// a part, it is one of both, since other shards are computed between them (balance/gather_waves.hpp).
+/// micro-batch, and a rank's workers share what is gathered for it. All ranks make the same waves; one that has no
+/// micro-batch for a wave takes part in its gathers without computing. Of a whole model, a wave is forward and backward
+/// of a micro-batch; of a part, it is one of both, since other micro-batches are computed between them
+/// (balance/gather_waves.hpp).
 struct GatherWave {
   std::size_t first = 0, end = 0;  ///< of the program's uses
   int readers = 0;                 ///< workers of this rank that compute in it
 };
 
 /// For whole models: how many waves the rank makes that needs most.
-[[nodiscard]] int waves_of(std::span<const int> shards_of_ranks, std::span<const int> workers_of_ranks);
-/// So many waves of a rank with `shards` and `workers`.
-[[nodiscard]] std::vector<GatherWave> waves_of_whole(std::size_t uses, int waves, int shards, int workers);
+[[nodiscard]] int waves_of(std::span<const int> micro_batches_of_ranks, std::span<const int> workers_of_ranks);
+/// So many waves of a rank with `micro_batches` and `workers`.
+[[nodiscard]] std::vector<GatherWave> waves_of_whole(std::size_t uses, int waves, int micro_batches, int workers);
 
 /// By bucket: how many of all gathers of a step precede its exchange, on every rank: all that the last wave needs up to
 /// there, and those ahead. The last wave is one with a backward.

@@ -4,8 +4,8 @@
 
 #include "device/gpu/gpu_memory.hpp"
 #include "device/gpu/kernel_options.hpp"
-#include "exec/gpu_part_shard.hpp"
-#include "exec/gpu_shard_io.hpp"
+#include "exec/gpu_micro_batch_io.hpp"
+#include "exec/gpu_part_micro_batch.hpp"
 #include "exec/gpu_tensors.hpp"
 #include "exec/gpu_worker.hpp"
 #include "graph/lowering/lower.hpp"
@@ -53,18 +53,18 @@ std::unique_ptr<Worker> GpuDevice::make_worker(const ProgramSetup& setup, int wo
   return std::make_unique<GpuWorker>(setup, gpu_stream(worker), std::move(kernels), setup_.graphs, std::move(filler));
 }
 
-std::unique_ptr<PartShard> GpuDevice::make_part_shard(const ProgramSetup& setup, int worker,
-                                                      ShardRunner& runner) const {
-  return std::make_unique<GpuPartShard>(setup, gpu_stream(worker), runner);
+std::unique_ptr<PartMicroBatch> GpuDevice::make_part_micro_batch(const ProgramSetup& setup, int worker,
+                                                                 MicroBatchRunner& runner) const {
+  return std::make_unique<GpuPartMicroBatch>(setup, gpu_stream(worker), runner);
 }
 
 std::vector<MemoryNeed> GpuDevice::needs_of_workers(const ProgramSetup& setup) const {
   if (setup.part != nullptr) {
-    const int shards = setup.workers * shards_in_memory(*setup.part);
-    return {{"activations", GpuPartShard::bytes(setup), shards, "parallel.in_flight: less"},
-            {"inputs", GpuInputs::bytes(setup.graph), shards}};
+    const int micro_batches = setup.workers * micro_batches_in_memory(*setup.part);
+    return {{"activations", GpuPartMicroBatch::bytes(setup), micro_batches, "parallel.in_flight: less"},
+            {"inputs", GpuInputs::bytes(setup.graph), micro_batches}};
   }
-  const std::size_t arena = ShardRunner::arena_bytes(setup.program), there = gpu_stream(0)->arena.bytes();
+  const std::size_t arena = MicroBatchRunner::arena_bytes(setup.program), there = gpu_stream(0)->arena.bytes();
   return {{"activations", arena > there ? arena : 0, setup.workers},
           {"inputs", GpuInputs::bytes(setup.graph), setup.workers}};
 }
@@ -75,7 +75,7 @@ std::shared_ptr<const ModelView> GpuDevice::place_model(const ProgramSetup& setu
   const auto of_workers = needs_of_workers(setup);
   needs.insert(needs.end(), of_workers.begin(), of_workers.end());
   gpu().make_current();
-  require_memory(setup_.place.text(), gpu().free_memory(), needs, setup.shard_samples(), setup.workers);
+  require_memory(setup_.place.text(), gpu().free_memory(), needs, setup.micro_batch_samples(), setup.workers);
   return GpuParameters::view(std::make_shared<GpuParameters>(gpu(), setup.graph, parameters, states));
 }
 

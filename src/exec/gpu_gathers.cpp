@@ -91,7 +91,7 @@ void GpuGathers::begin(Round round, std::vector<int> before) {
       turns += static_cast<int>(wave.end - wave.first);
     }
     enqueued_ = 0;
-    for (Slot& slot : slots_) {  // the host has waited for all shards of the round before
+    for (Slot& slot : slots_) {  // the host has waited for all micro-batches of the round before
       slot.turn = -1;
       slot.readers = 0;
     }
@@ -160,8 +160,8 @@ void GpuGathers::wait_until_enqueued(int turn) {
   }
 }
 
-// The host waits, too, so that a rank that is gone is noticed, and a worker that waits for its shard's end waits for
-// its own GPU only.
+// The host waits, too, so that a rank that is gone is noticed, and a worker that waits for its micro-batch's end waits
+// for its own GPU only.
 void GpuGathers::acquire(int wave, std::size_t use, Stream stream, ModelView& view) {
   wait_until_enqueued(turn_of(wave, use));
   Slot& slot = slot_of(use);

@@ -3,8 +3,8 @@
 // into slots (exec/gather_layout.hpp) on the reducer's stream, while kernels read units that were gathered before; a
 // slot is used again when they have read it.
 //
-// NCCL matches messages by their order alone, while ranks have unequal numbers of shards. So gathers are numbered: wave
-// by wave (exec/gather_layout.hpp), in a wave use by use.
+// NCCL matches messages by their order alone, while ranks have unequal numbers of micro-batches. So gathers are
+// numbered: wave by wave (exec/gather_layout.hpp), in a wave use by use.
 #pragma once
 
 #include <condition_variable>
@@ -45,7 +45,7 @@ class GpuGathers final : public ParameterGathers, public comm::GpuTurns {
   void end() override;
   [[nodiscard]] std::shared_ptr<const ModelView> trial(const ModelView& model) const override;
 
-  // For a worker, which has one shard of a wave, in the order of the uses.
+  // For a worker, which has one micro-batch of a wave, in the order of the uses.
 
   [[nodiscard]] const std::vector<UnitUse>& uses() const { return *round_.uses; }
   [[nodiscard]] const GatherWave& wave(int number) const { return round_.waves[static_cast<std::size_t>(number)]; }

@@ -43,13 +43,13 @@ std::vector<const void*> GpuWorker::addresses(const ModelView& model, const std:
   return addresses;
 }
 
-void GpuWorker::launch_program(const ShardCall& call) {
-  const ShardOperands operands{.inputs = inputs_.tensors(),
-                               .model = call.model.gathers != nullptr ? parameters_.view() : call.model,
-                               .slots = gradients_.slots(),
-                               .context = inputs_.context(),
-                               .step = call.context.step,
-                               .loss_scale = runner_.kernels().scales_loss() ? inputs_.loss_scale() : nullptr};
+void GpuWorker::launch_program(const MicroBatchCall& call) {
+  const MicroBatchOperands operands{.inputs = inputs_.tensors(),
+                                    .model = call.model.gathers != nullptr ? parameters_.view() : call.model,
+                                    .slots = gradients_.slots(),
+                                    .context = inputs_.context(),
+                                    .step = call.context.step,
+                                    .loss_scale = runner_.kernels().scales_loss() ? inputs_.loss_scale() : nullptr};
   const device::Gpu::Stream stream = stream_->stream;
   TraceRanges* const ranges = call.trace == nullptr ? nullptr : call.trace->ranges();
   runner_.mark_ops(ranges);
@@ -76,7 +76,7 @@ void GpuWorker::launch_program(const ShardCall& call) {
   }
 }
 
-double GpuWorker::run(const ShardCall& call) {
+double GpuWorker::run(const MicroBatchCall& call) {
   LOCKSTEP_CHECK(runner_.kernels().scales_loss() || call.gradients == nullptr || call.gradients->loss_scale == 1,
                  "a GPU scales the loss of float16 only");
   gpu_.make_current();

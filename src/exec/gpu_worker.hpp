@@ -1,7 +1,7 @@
-// GpuWorker: computes a shard on a stream of the rank's GPU. Kernels write gradients directly into the reducer's
+// GpuWorker: computes a micro-batch on a stream of the rank's GPU. Kernels write gradients directly into the reducer's
 // buffers: a buffer has an event to wait for before it is written, and one to record afterwards
-// (comm/reduce/all_reduce_gpu.hpp). So sibling shards are added, and buckets sent, while the GPU goes on computing; the
-// host waits only for the shard's results, while another worker's shard runs.
+// (comm/reduce/all_reduce_gpu.hpp). So sibling micro-batches are added, and buckets sent, while the GPU goes on
+// computing; the host waits only for the micro-batch's results, while another worker's micro-batch runs.
 #pragma once
 
 #include <memory>
@@ -11,26 +11,26 @@
 #include "exec/device.hpp"
 #include "exec/gpu_device.hpp"
 #include "exec/gpu_gathers.hpp"
-#include "exec/gpu_shard_io.hpp"
-#include "exec/shard_runner.hpp"
+#include "exec/gpu_micro_batch_io.hpp"
+#include "exec/micro_batch_runner.hpp"
 #include "exec/worker.hpp"
 
 namespace lockstep::exec {
 
-/// A shard's kernels as CUDA graphs, so that the host makes one call per bucket instead of one per kernel: kernel
-/// launches are the bottleneck of small shards.
+/// A micro-batch's kernels as CUDA graphs, so that the host makes one call per bucket instead of one per kernel: kernel
+/// launches are the bottleneck of small micro-batches.
 ///
-/// A graph contains the addresses that its kernels were given. Gradient buffers differ from shard to shard, so there is
-/// one graph per combination of buffers that has occurred (a handful: comm/reduce/tree_sums.hpp reuses memory); when
-/// any other address changes, all graphs are captured again. On first use, kernels are launched without a graph, so
-/// that libraries can load what they need.
+/// A graph contains the addresses that its kernels were given. Gradient buffers differ from micro-batch to micro-batch,
+/// so there is one graph per combination of buffers that has occurred (a handful: comm/reduce/tree_sums.hpp reuses
+/// memory); when any other address changes, all graphs are captured again. On first use, kernels are launched without a
+/// graph, so that libraries can load what they need.
 class GpuGraphs {
  public:
   /// The Gpu must outlive it; the stream must be idle when it is destroyed.
   GpuGraphs(device::Gpu& gpu, device::Gpu::Stream stream) : gpu_(gpu), stream_(stream) {}
 
-  /// Call before a shard's parts, with all addresses that its kernels are given, except those of buffers. The stream
-  /// must be idle.
+  /// Call before a micro-batch's parts, with all addresses that its kernels are given, except those of buffers. The
+  /// stream must be idle.
   void begin(std::vector<const void*> addresses);
 
   /// Enqueues a part of the program on the stream, by launch() or as a graph captured from launch(). Errors name the
@@ -73,22 +73,22 @@ class GpuWorker final : public Worker {
   ~GpuWorker() override = default;
 
   /// The model must not change meanwhile.
-  double run(const ShardCall& call) override;
+  double run(const MicroBatchCall& call) override;
   [[nodiscard]] const float* result(const Location& location) const override { return results_.at(location); }
 
  private:
-  /// Launches all kernels of the shard, part by part: a part ends where a bucket does, and where gathered parameters
-  /// are read first or last.
-  void launch_program(const ShardCall& call);
-  /// All addresses that a shard's kernels are given, except those of gradients. Gathered parameters have theirs in
-  /// slots, each part of the program always the same.
+  /// Launches all kernels of the micro-batch, part by part: a part ends where a bucket does, and where gathered
+  /// parameters are read first or last.
+  void launch_program(const MicroBatchCall& call);
+  /// All addresses that a micro-batch's kernels are given, except those of gradients. Gathered parameters have theirs
+  /// in slots, each part of the program always the same.
   [[nodiscard]] std::vector<const void*> addresses(const ModelView& model, const std::byte* arena) const;
 
   const Program& program_;
   std::shared_ptr<GpuWorkerStream> stream_;
   device::Gpu& gpu_;
-  ShardRunner runner_;
-  ShardGradients gradients_;
+  MicroBatchRunner runner_;
+  MicroBatchGradients gradients_;
   GatherReader parameters_;
   std::unique_ptr<GpuGraphs> graphs_;  ///< null: kernels are launched one by one
   GpuInputs inputs_;

@@ -16,13 +16,14 @@ std::string size(std::size_t bytes) {
   return mebibytes < 1024 ? fmt::format("{:.1f} MiB", mebibytes) : fmt::format("{:.1f} GiB", mebibytes / 1024);
 }
 
-std::string remedy(const std::vector<MemoryNeed>& needs, std::int64_t shard_samples, int workers) {
+std::string remedy(const std::vector<MemoryNeed>& needs, std::int64_t micro_batch_samples, int workers) {
   std::vector<std::string> remedies;
   for (const MemoryNeed& need : needs) {
     const bool known = std::find(remedies.begin(), remedies.end(), need.remedy) != remedies.end();
     if (!need.remedy.empty() && !known) remedies.push_back(need.remedy);
   }
-  if (shard_samples > 1) remedies.push_back(fmt::format("more shards (one has {} samples now)", shard_samples));
+  if (micro_batch_samples > 1)
+    remedies.push_back(fmt::format("more micro-batches (one has {} samples now)", micro_batch_samples));
   if (workers > 1) remedies.push_back(fmt::format("threads: {}", workers - 1));
   return remedies.empty() ? "a smaller model" : fmt::format("{}", fmt::join(remedies, ", or "));
 }
@@ -36,7 +37,7 @@ std::size_t bytes_of(const std::vector<MemoryNeed>& needs) {
 }
 
 void require_memory(const std::string& gpu, std::size_t free, const std::vector<MemoryNeed>& needs,
-                    std::int64_t shard_samples, int workers) {
+                    std::int64_t micro_batch_samples, int workers) {
   const std::size_t sum = bytes_of(needs);
   if (sum <= free) return;
   std::string table;
@@ -45,7 +46,7 @@ void require_memory(const std::string& gpu, std::size_t free, const std::vector<
     if (need.count > 1) table += fmt::format("   {} x {}", need.count, size(need.each));
   }
   throw Error(ExitCode::configuration, fmt::format("{}: expected {} of free memory, found {}; try {}{}", gpu, size(sum),
-                                                   size(free), remedy(needs, shard_samples, workers), table));
+                                                   size(free), remedy(needs, micro_batch_samples, workers), table));
 }
 
 }  // namespace lockstep::exec

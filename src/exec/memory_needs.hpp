@@ -17,8 +17,8 @@ struct MemoryNeed {
 [[nodiscard]] std::size_t bytes_of(const std::vector<MemoryNeed>& needs);
 
 /// Throws Error(configuration) with a table of all needs if they exceed `free` bytes. `gpu` names the rank and its GPU;
-/// `shard_samples` and `workers` are settings that a user can change.
+/// `micro_batch_samples` and `workers` are settings that a user can change.
 void require_memory(const std::string& gpu, std::size_t free, const std::vector<MemoryNeed>& needs,
-                    std::int64_t shard_samples, int workers);
+                    std::int64_t micro_batch_samples, int workers);
 
 }  // namespace lockstep::exec

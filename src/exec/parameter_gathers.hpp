@@ -34,7 +34,7 @@ class ParameterGathers {
   /// Collective: returns when all gathers of the round are done.
   virtual void end() = 0;
 
-  /// A view in which every parameter is some zeros, to measure the time of a shard. It owns them.
+  /// A view in which every parameter is some zeros, to measure the time of a micro-batch. It owns them.
   [[nodiscard]] virtual std::shared_ptr<const ModelView> trial(const ModelView& model) const = 0;
 };
 

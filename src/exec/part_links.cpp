@@ -27,13 +27,13 @@ std::size_t PartLinks::bytes_sent() const {
   return bytes;
 }
 
-PartLinks links_of(const std::vector<GraphPart>& parts, int own, int shards) {
+PartLinks links_of(const std::vector<GraphPart>& parts, int own, int micro_batches) {
   PartLinks links;
   const GraphPart& mine = parts[static_cast<std::size_t>(own)];
   links.sent.resize(mine.boundary.sent.size());
   links.gradients.resize(mine.boundary.received.size());
   std::int64_t tag = kFirstTag;
-  const auto next_tag = [&] { return static_cast<int>(std::exchange(tag, tag + shards)); };
+  const auto next_tag = [&] { return static_cast<int>(std::exchange(tag, tag + micro_batches)); };
   for (std::size_t p = 0; p < parts.size(); ++p) {
     const int reader = static_cast<int>(p);
     const GraphPart& part = parts[p];
@@ -54,10 +54,11 @@ PartLinks links_of(const std::vector<GraphPart>& parts, int own, int shards) {
     }
   }
   if (tag > kEndOfTags) {
-    throw Error(ExitCode::configuration,
-                fmt::format("job.parallel.parts: expected at most {} values between parts with {} shards, found {}; "
-                            "cut into fewer parts, or where fewer values cross",
-                            (kEndOfTags - kFirstTag) / shards, shards, (tag - kFirstTag) / shards));
+    throw Error(
+        ExitCode::configuration,
+        fmt::format("job.parallel.parts: expected at most {} values between parts with {} micro-batches, found {}; "
+                    "cut into fewer parts, or where fewer values cross",
+                    (kEndOfTags - kFirstTag) / micro_batches, micro_batches, (tag - kFirstTag) / micro_batches));
   }
   return links;
 }

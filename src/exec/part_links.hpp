@@ -16,15 +16,15 @@ struct PartLinks {
   /// A value or a gradient that one part sends to another.
   struct Link {
     int part = 0;           ///< the part at the other end
-    std::size_t bytes = 0;  ///< per shard
-    int first_tag = 0;      ///< tag for shard 0
+    std::size_t bytes = 0;  ///< per micro-batch
+    int first_tag = 0;      ///< tag for micro-batch 0
   };
   std::vector<Link> received;                ///< per PartBoundary::received
   std::vector<std::vector<Link>> sent;       ///< per PartBoundary::sent: a link to each part that reads it
   std::vector<Link> arrivals;                ///< per PartBoundary::arrivals
   std::vector<std::vector<Link>> gradients;  ///< per PartBoundary::received: its gradients, in program order
 
-  /// Sent to other parts for a shard of a training step.
+  /// Sent to other parts for a micro-batch of a training step.
   [[nodiscard]] std::size_t bytes_sent() const;
 };
 
@@ -33,19 +33,19 @@ struct PartOfModel {
   const GraphPart& part;  ///< of the graph as lowered by the device
   PartLinks links;
   Communicator& ranks;       ///< all ranks of the job
-  std::int64_t samples = 1;  ///< of a shard
-  int in_flight = 1;         ///< shards that a worker may have between forward and backward
+  std::int64_t samples = 1;  ///< of a micro-batch
+  int in_flight = 1;         ///< micro-batches that a worker may have between forward and backward
   std::chrono::milliseconds timeout{60'000};
 };
 
-/// Shards per worker that have memory: one more than are between forward and backward, so that the next shard's values
-/// can be received meanwhile.
-[[nodiscard]] inline int shards_in_memory(const PartOfModel& part) {
+/// Micro-batches per worker that have memory: one more than are between forward and backward, so that the next
+/// micro-batch's values can be received meanwhile.
+[[nodiscard]] inline int micro_batches_in_memory(const PartOfModel& part) {
   return part.in_flight + 1;
 }
 
-/// The links of part `own`. Throws Error(configuration) if values between parts, times shards, exceed the number of
-/// tags.
-[[nodiscard]] PartLinks links_of(const std::vector<GraphPart>& parts, int own, int shards);
+/// The links of part `own`. Throws Error(configuration) if values between parts, times micro-batches, exceed the number
+/// of tags.
+[[nodiscard]] PartLinks links_of(const std::vector<GraphPart>& parts, int own, int micro_batches);
 
 }  // namespace lockstep::exec

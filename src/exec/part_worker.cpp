@@ -11,17 +11,17 @@
 namespace lockstep::exec {
 
 struct PartWorker::Flight {
-  Flight(const Program& program, std::unique_ptr<PartShard> of) : memory(std::move(of)), gradients(program) {}
+  Flight(const Program& program, std::unique_ptr<PartMicroBatch> of) : memory(std::move(of)), gradients(program) {}
 
-  std::unique_ptr<PartShard> memory;
-  ShardGradients gradients;
+  std::unique_ptr<PartMicroBatch> memory;
+  MicroBatchGradients gradients;
   std::vector<std::unique_ptr<Transfer>> receives, arrivals;
   std::vector<std::unique_ptr<Transfer>> sends;
-  ShardInputs inputs;
+  MicroBatchInputs inputs;
   StepContext context;
   std::optional<GradientTarget> target;
-  std::optional<ShardCall> call;
-  int shard = -1;  ///< -1: free as soon as its messages have left
+  std::optional<MicroBatchCall> call;
+  int micro_batch = -1;  ///< -1: free as soon as its messages have left
   double seconds = 0;
 };
 
@@ -59,15 +59,15 @@ PartWorker::PartWorker(const Device& device, const ProgramSetup& setup, int work
       steps_(steps_of(program_, part_.links.received.size(), part_.links.arrivals.size())),
       runner_(program_, std::move(kernels)),
       parameters_(program_, true) {
-  for (int i = 0; i < shards_in_memory(part_); ++i) {
-    flights_.push_back(std::make_unique<Flight>(program_, device.make_part_shard(setup, worker, runner_)));
+  for (int i = 0; i < micro_batches_in_memory(part_); ++i) {
+    flights_.push_back(std::make_unique<Flight>(program_, device.make_part_micro_batch(setup, worker, runner_)));
   }
 }
 
 PartWorker::~PartWorker() = default;
 
 void PartWorker::run(const PartCalls& calls, std::span<const PartTask> tasks,
-                     const std::function<void(int shard, double seconds)>& done) {
+                     const std::function<void(int micro_batch, double seconds)>& done) {
   try {
     run_tasks(calls, tasks, done);
   } catch (...) {
@@ -77,19 +77,19 @@ void PartWorker::run(const PartCalls& calls, std::span<const PartTask> tasks,
 }
 
 void PartWorker::run_tasks(const PartCalls& calls, std::span<const PartTask> tasks,
-                           const std::function<void(int shard, double seconds)>& done) {
+                           const std::function<void(int micro_batch, double seconds)>& done) {
   for (std::size_t t = 0; t < tasks.size(); ++t) {
     post_next_receives(calls, tasks.subspan(t));
-    Flight& flight = flight_of(tasks[t].shard);
+    Flight& flight = flight_of(tasks[t].micro_batch);
     const bool last = !tasks[t].forward || calls.buckets == nullptr;
     tasks[t].forward ? forward(calls, flight, tasks[t].wave) : backward(calls, flight, tasks[t].wave);
     if (!last) continue;
     time(flight, [&] { flight.memory->finish(); });
     valid_ = flight.inputs.valid;
     last_ = &flight;
-    done(flight.shard, flight.seconds);
-    if (!graph_.inputs.empty()) calls.source.release(calls.step, flight.shard);
-    flight.shard = -1;
+    done(flight.micro_batch, flight.seconds);
+    if (!graph_.inputs.empty()) calls.source.release(calls.step, flight.micro_batch);
+    flight.micro_batch = -1;
   }
   for (const auto& flight : flights_) wait_for_all(calls, kSends, flight->sends, -1);
 }
@@ -98,10 +98,11 @@ const float* PartWorker::result(const Location& location) const {
   return last_->memory->result(location);
 }
 
-PartWorker::Flight& PartWorker::flight_of(int shard) {
-  const auto found =
-      std::find_if(flights_.begin(), flights_.end(), [&](const auto& flight) { return flight->shard == shard; });
-  LOCKSTEP_CHECK(found != flights_.end(), "no more shards are between forward and backward than parallel.in_flight");
+PartWorker::Flight& PartWorker::flight_of(int micro_batch) {
+  const auto found = std::find_if(flights_.begin(), flights_.end(),
+                                  [&](const auto& flight) { return flight->micro_batch == micro_batch; });
+  LOCKSTEP_CHECK(found != flights_.end(),
+                 "no more micro-batches are between forward and backward than parallel.in_flight");
   return **found;
 }
 
@@ -109,7 +110,7 @@ PartWorker::Flight& PartWorker::flight_of(int shard) {
 PartWorker::Flight* PartWorker::free_flight() {
   Flight* free = nullptr;
   for (const auto& flight : flights_) {
-    if (flight->shard >= 0) continue;
+    if (flight->micro_batch >= 0) continue;
     free = flight.get();
     if (all_done(flight->sends)) break;
   }
@@ -123,48 +124,49 @@ void PartWorker::post_next_receives(const PartCalls& calls, std::span<const Part
   for (const PartTask& task : rest) {
     const bool first = std::exchange(next, false);
     if (!task.forward) continue;
-    const bool is_posted =
-        std::any_of(flights_.begin(), flights_.end(), [&](const auto& flight) { return flight->shard == task.shard; });
+    const bool is_posted = std::any_of(flights_.begin(), flights_.end(),
+                                       [&](const auto& flight) { return flight->micro_batch == task.micro_batch; });
     if (is_posted) continue;
     Flight* const flight = free_flight();
     if (!first && (flight == nullptr || !all_done(flight->sends))) return;
-    LOCKSTEP_CHECK(flight != nullptr, "no more shards are between forward and backward than parallel.in_flight");
+    LOCKSTEP_CHECK(flight != nullptr, "no more micro-batches are between forward and backward than parallel.in_flight");
     wait_for_all(calls, kSends, flight->sends, -1);
-    start(calls, *flight, task.shard);
+    start(calls, *flight, task.micro_batch);
   }
 }
 
-void PartWorker::start(const PartCalls& calls, Flight& flight, int shard) {
-  flight.shard = shard;
+void PartWorker::start(const PartCalls& calls, Flight& flight, int micro_batch) {
+  flight.micro_batch = micro_batch;
   flight.seconds = 0;
-  flight.context = calls.context(shard);
+  flight.context = calls.context(micro_batch);
   receive(calls, FromParts::value, flight);
 }
 
 void PartWorker::receive(const PartCalls& calls, FromParts what, Flight& flight) {
   const bool values = what == FromParts::value;
   const auto& links = values ? part_.links.received : part_.links.arrivals;
-  const auto shard = static_cast<std::size_t>(flight.shard);
+  const auto micro_batch = static_cast<std::size_t>(flight.micro_batch);
   for (std::size_t i = 0; i < links.size(); ++i) {
-    const int from = calls.rank_of_shard[static_cast<std::size_t>(links[i].part)][shard];
+    const int from = calls.rank_of_micro_batch[static_cast<std::size_t>(links[i].part)][micro_batch];
     (values ? flight.receives : flight.arrivals)
         .push_back(part_.ranks.receive({flight.memory->message(what, i), links[i].bytes}, from,
-                                       links[i].first_tag + flight.shard));
+                                       links[i].first_tag + flight.micro_batch));
   }
 }
 
 void PartWorker::send(const PartCalls& calls, const PartLinks::Link& link, const void* from, Flight& flight) {
-  const int to = calls.rank_of_shard[static_cast<std::size_t>(link.part)][static_cast<std::size_t>(flight.shard)];
+  const int to =
+      calls.rank_of_micro_batch[static_cast<std::size_t>(link.part)][static_cast<std::size_t>(flight.micro_batch)];
   flight.sends.push_back(
-      part_.ranks.send({static_cast<const std::byte*>(from), link.bytes}, to, link.first_tag + flight.shard));
+      part_.ranks.send({static_cast<const std::byte*>(from), link.bytes}, to, link.first_tag + flight.micro_batch));
   work_.bytes_sent += link.bytes;
 }
 
 // `entries`: of `transfers`; each is waited for once.
 void PartWorker::wait(const PartCalls& calls, const Awaited& what, std::vector<std::unique_ptr<Transfer>>& transfers,
-                      std::span<const std::size_t> entries, int shard) {
+                      std::span<const std::size_t> entries, int micro_batch) {
   if (entries.empty()) return;
-  const TraceScope span(calls.trace, what.name, calls.step, calls.track, shard);
+  const TraceScope span(calls.trace, what.name, calls.step, calls.track, micro_batch);
   const auto start = Clock::now();
   for (const std::size_t entry : entries) {
     transfers[entry]->wait({what.name, calls.step, part_.timeout, calls.stop});
@@ -174,10 +176,10 @@ void PartWorker::wait(const PartCalls& calls, const Awaited& what, std::vector<s
 }
 
 void PartWorker::wait_for_all(const PartCalls& calls, const Awaited& what,
-                              std::vector<std::unique_ptr<Transfer>>& transfers, int shard) {
+                              std::vector<std::unique_ptr<Transfer>>& transfers, int micro_batch) {
   std::vector<std::size_t> all(transfers.size());
   std::iota(all.begin(), all.end(), std::size_t{0});
-  wait(calls, what, transfers, all, shard);
+  wait(calls, what, transfers, all, micro_batch);
   transfers.clear();
 }
 
@@ -199,11 +201,11 @@ void PartWorker::time(Flight& flight, const Compute& compute) {
 }
 
 void PartWorker::run_instructions(Flight& flight, std::size_t first, std::size_t last) {
-  PartShard& memory = *flight.memory;
+  PartMicroBatch& memory = *flight.memory;
   const double gathering = memory.gather_seconds();
   time(flight, [&] {
     memory.bind();
-    ShardOperands operands = memory.operands(*flight.call);
+    MicroBatchOperands operands = memory.operands(*flight.call);
     operands.slots = flight.gradients.slots();
     parameters_.begin({flight.call->model.fetched, flight.context.step, flight.call->trace, flight.call->track});
     for (std::size_t i = first; i < last; ++i) {
@@ -228,10 +230,10 @@ void PartWorker::run_phase(const PartCalls& calls, Flight& flight, const Phase& 
   for (const PartStep& step : phase.steps) {
     const auto is_there = [&](std::size_t entry) { return is_done(phase.transfers[entry]); };
     if (!std::all_of(step.awaited.begin(), step.awaited.end(), is_there)) span.reset();
-    wait(calls, phase.awaited, phase.transfers, step.awaited, flight.shard);
+    wait(calls, phase.awaited, phase.transfers, step.awaited, flight.micro_batch);
     for (const std::size_t entry : step.awaited) flight.memory->received(phase.what, entry);
     if (!span && begin < step.end) {
-      span.emplace(calls.trace, phase.name, calls.step, calls.track, flight.shard);
+      span.emplace(calls.trace, phase.name, calls.step, calls.track, flight.micro_batch);
       runner_.time_kernels(flight.memory->times_kernels() ? span->kernel_seconds() : nullptr);
     }
     run_instructions(flight, begin, step.end);
@@ -245,21 +247,21 @@ void PartWorker::forward(const PartCalls& calls, Flight& flight, int wave) {
   if (graph_.inputs.empty()) {
     flight.inputs.valid = part_.samples;
   } else {
-    const TraceScope span(calls.trace, "data wait", calls.step, calls.track, flight.shard);
+    const TraceScope span(calls.trace, "data wait", calls.step, calls.track, flight.micro_batch);
     const auto start = Clock::now();
-    calls.source.get(calls.step, flight.shard, flight.inputs);
+    calls.source.get(calls.step, flight.micro_batch, flight.inputs);
     work_.inputs += seconds_since(start);
   }
   flight.target.reset();
   if (calls.buckets != nullptr) {
-    flight.target.emplace(GradientTarget{*calls.sink, *calls.buckets, flight.shard, calls.loss_scale});
+    flight.target.emplace(GradientTarget{*calls.sink, *calls.buckets, flight.micro_batch, calls.loss_scale});
   }
-  flight.call.emplace(ShardCall{.inputs = flight.inputs,
-                                .model = calls.model,
-                                .context = flight.context,
-                                .gradients = flight.target ? &*flight.target : nullptr,
-                                .trace = calls.trace,
-                                .track = calls.track});
+  flight.call.emplace(MicroBatchCall{.inputs = flight.inputs,
+                                     .model = calls.model,
+                                     .context = flight.context,
+                                     .gradients = flight.target ? &*flight.target : nullptr,
+                                     .trace = calls.trace,
+                                     .track = calls.track});
   flight.gradients.begin(*flight.call);
   flight.memory->begin(*flight.call);
   flight.memory->begin_wave(*flight.call, wave);
@@ -275,7 +277,7 @@ void PartWorker::forward(const PartCalls& calls, Flight& flight, int wave) {
 
 void PartWorker::backward(const PartCalls& calls, Flight& flight, int wave) {
   flight.memory->begin_wave(*flight.call, wave);
-  wait_for_all(calls, kSends, flight.sends, flight.shard);  // backward may overwrite what forward has made
+  wait_for_all(calls, kSends, flight.sends, flight.micro_batch);  // backward may overwrite what forward has made
   const auto send_gradient = [&](const PartStep::Sent& what) {
     const auto& link = part_.links.gradients[what.entry][what.term];
     send(calls, link, made(flight, program_.received_gradients[what.entry].at(what.term), link.bytes), flight);
@@ -285,9 +287,9 @@ void PartWorker::backward(const PartCalls& calls, Flight& flight, int wave) {
             {"backward", first, steps_.backward, kGradients, flight.arrivals, FromParts::gradient, send_gradient});
 }
 
-double PartWorker::try_shard(const ShardCall& call) {
+double PartWorker::try_micro_batch(const MicroBatchCall& call) {
   Flight& flight = *flights_.front();
-  LOCKSTEP_CHECK(flight.shard < 0, "shards are tried between steps");
+  LOCKSTEP_CHECK(flight.micro_batch < 0, "micro-batches are tried between steps");
   flight.inputs = call.inputs;
   flight.context = call.context;
   flight.call.emplace(call);

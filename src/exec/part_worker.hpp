@@ -1,11 +1,11 @@
-// PartWorker: computes shards of one part of a model (graph/parts.hpp), with several of them between forward and
+// PartWorker: computes micro-batches of one part of a model (graph/parts.hpp), with several of them between forward and
 // backward at a time. Activations come from the ranks that have earlier parts and go to those that have later parts;
 // gradients go the other way.
 //
 // Receives are posted early: those of a forward while the previous task computes, those of a backward as soon as its
 // forward is done. A message is waited for only where it is first read, and sent as soon as its content has been made
-// (exec/part_steps.hpp). It is sent from the memory in which it was computed, so a shard's memory is reused only when
-// its messages have left.
+// (exec/part_steps.hpp). It is sent from the memory in which it was computed, so a micro-batch's memory is reused only
+// when its messages have left.
 #pragma once
 
 #include <atomic>
@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "exec/part_links.hpp"
-#include "exec/part_shard.hpp"
+#include "exec/part_micro_batch.hpp"
 #include "exec/part_steps.hpp"
 #include "exec/worker.hpp"
 #include "lockstep/communicator.hpp"
@@ -27,26 +27,27 @@
 
 namespace lockstep::exec {
 
-/// The forward or the backward of a shard.
+/// The forward or the backward of a micro-batch.
 struct PartTask {
-  int shard = 0;
+  int micro_batch = 0;
   bool forward = true;
   int wave = 0;  ///< on a GPU, if the part's ranks divide its parameters (exec/gather_layout.hpp)
 };
 
-/// By part and shard: the rank that computes it.
-using RankOfShard = std::vector<std::vector<int>>;
+/// By part and micro-batch: the rank that computes it.
+using RankOfMicroBatch = std::vector<std::vector<int>>;
 
-/// Shards of a worker between forward and backward if the job does not say: 1F1B needs as many as there are parts, and
-/// more for a part with fewer ranks than it feeds; with one more, activations travel while the parts compute.
+/// Micro-batches of a worker between forward and backward if the job does not say: 1F1B needs as many as there are
+/// parts, and more for a part with fewer ranks than it feeds; with one more, activations travel while the parts
+/// compute.
 [[nodiscard]] int default_in_flight(const std::vector<std::vector<int>>& ranks_of_part);
 
 /// What is the same for all tasks of a worker in one step.
 struct PartCalls {
   std::uint64_t step = 0;
-  const RankOfShard& rank_of_shard;
+  const RankOfMicroBatch& rank_of_micro_batch;
   const ModelView& model;
-  std::function<StepContext(int shard)> context;
+  std::function<StepContext(int micro_batch)> context;
   InputSource& source;
   const comm::GradientBuckets* buckets = nullptr;  ///< null: no training
   comm::GradientSink* sink = nullptr;
@@ -79,29 +80,29 @@ class PartWorker {
   PartWorker(const PartWorker&) = delete;
   PartWorker& operator=(const PartWorker&) = delete;
 
-  /// Calls `done(shard, seconds)` right after a shard's last task: its results are available, and it took `seconds` to
-  /// compute.
+  /// Calls `done(micro-batch, seconds)` right after a micro-batch's last task: its results are available, and it took
+  /// `seconds` to compute.
   void run(const PartCalls& calls, std::span<const PartTask> tasks,
-           const std::function<void(int shard, double seconds)>& done);
-  /// Computes a shard of zeros that exchanges nothing with other parts; returns its seconds.
-  double try_shard(const ShardCall& call);
-  /// A result of the shard that done() was last called for, in host memory; null if the program has none.
+           const std::function<void(int micro_batch, double seconds)>& done);
+  /// Computes a micro-batch of zeros that exchanges nothing with other parts; returns its seconds.
+  double try_micro_batch(const MicroBatchCall& call);
+  /// A result of the micro-batch that done() was last called for, in host memory; null if the program has none.
   [[nodiscard]] const float* result(const Location& location) const;
-  /// Number of samples of that shard that count.
+  /// Number of samples of that micro-batch that count.
   [[nodiscard]] std::int64_t valid() const { return valid_; }
   /// Since the last call.
   [[nodiscard]] PartWork take_work() { return std::exchange(work_, {}); }
 
  private:
-  /// A shard from its first receive until its last message has left.
+  /// A micro-batch from its first receive until its last message has left.
   struct Flight;
 
-  Flight& flight_of(int shard);
+  Flight& flight_of(int micro_batch);
   Flight* free_flight();
   void post_next_receives(const PartCalls& calls, std::span<const PartTask> rest);
-  void start(const PartCalls& calls, Flight& flight, int shard);
+  void start(const PartCalls& calls, Flight& flight, int micro_batch);
   void run_tasks(const PartCalls& calls, std::span<const PartTask> tasks,
-                 const std::function<void(int shard, double seconds)>& done);
+                 const std::function<void(int micro_batch, double seconds)>& done);
   void forward(const PartCalls& calls, Flight& flight, int wave);
   void backward(const PartCalls& calls, Flight& flight, int wave);
   void run_instructions(Flight& flight, std::size_t first, std::size_t last);
@@ -114,7 +115,7 @@ class PartWorker {
     double PartWaits::*seconds;
   };
   static const Awaited kActivations, kGradients, kSends;
-  /// The forward or the backward of a shard.
+  /// The forward or the backward of a micro-batch.
   struct Phase {
     const char* name;   ///< in timelines
     std::size_t first;  ///< instruction
@@ -126,9 +127,9 @@ class PartWorker {
   };
   void run_phase(const PartCalls& calls, Flight& flight, const Phase& phase);
   void wait(const PartCalls& calls, const Awaited& what, std::vector<std::unique_ptr<Transfer>>& transfers,
-            std::span<const std::size_t> entries, int shard);
+            std::span<const std::size_t> entries, int micro_batch);
   void wait_for_all(const PartCalls& calls, const Awaited& what, std::vector<std::unique_ptr<Transfer>>& transfers,
-                    int shard);
+                    int micro_batch);
   void receive(const PartCalls& calls, FromParts what, Flight& flight);
   void send(const PartCalls& calls, const PartLinks::Link& link, const void* from, Flight& flight);
   /// What instructions have computed, in memory that it can be sent from.
@@ -138,7 +139,7 @@ class PartWorker {
   const Program& program_;
   const PartOfModel& part_;
   const PartSteps steps_;
-  ShardRunner runner_;
+  MicroBatchRunner runner_;
   ParameterReader parameters_;
   std::vector<std::unique_ptr<Flight>> flights_;
   const Flight* last_ = nullptr;  ///< the one done() was last called for

@@ -7,37 +7,38 @@
 
 namespace lockstep::exec {
 
-void ShardGradients::begin(const ShardCall& call) {
+void MicroBatchGradients::begin(const MicroBatchCall& call) {
   call_ = &call;
   buffers_.clear();
   closed_ = 0;
   seconds_ = 0;
 }
 
-std::size_t ShardGradients::end_of_part(std::size_t first) const {
+std::size_t MicroBatchGradients::end_of_part(std::size_t first) const {
   const auto& instructions = program_.instructions;
   std::size_t i = first;
   while (i < instructions.size() && !next_ends_with(i)) ++i;
   return std::min(i + 1, instructions.size());
 }
 
-bool ShardGradients::next_begins_with(std::size_t instruction) const {
+bool MicroBatchGradients::next_begins_with(std::size_t instruction) const {
   if (call_->gradients == nullptr) return false;
   const auto& buckets = call_->gradients->buckets.buckets;
   const std::size_t next = buffers_.size();
   return next < buckets.size() && buckets[next].first_slot < program_.instructions[instruction].slots_done;
 }
 
-bool ShardGradients::next_ends_with(std::size_t instruction) const {
+bool MicroBatchGradients::next_ends_with(std::size_t instruction) const {
   if (call_->gradients == nullptr) return false;
   const auto& buckets = call_->gradients->buckets.buckets;
   return closed_ < buckets.size() && buckets[closed_].last_slot <= program_.instructions[instruction].slots_done;
 }
 
-const comm::GradientBuffer& ShardGradients::open() {
-  const auto& [sink, buckets, shard, loss_scale] = *call_->gradients;
+const comm::GradientBuffer& MicroBatchGradients::open() {
+  const auto& [sink, buckets, micro_batch, loss_scale] = *call_->gradients;
   const comm::GradientBuckets::Bucket& bucket = buckets.buckets[buffers_.size()];
-  const comm::GradientBuffer& buffer = buffers_.emplace_back(sink.buffer(shard, static_cast<int>(buffers_.size())));
+  const comm::GradientBuffer& buffer =
+      buffers_.emplace_back(sink.buffer(micro_batch, static_cast<int>(buffers_.size())));
   for (auto slot = static_cast<std::size_t>(bucket.first_slot); slot < static_cast<std::size_t>(bucket.last_slot);
        ++slot) {
     slots_[slot] = {buffer.memory + buckets.slots[slot].offset, buffer.add};
@@ -45,11 +46,11 @@ const comm::GradientBuffer& ShardGradients::open() {
   return buffer;
 }
 
-void ShardGradients::hand_over() {
+void MicroBatchGradients::hand_over() {
   const auto bucket = static_cast<int>(closed_++);
   const TraceScope span(call_->trace, "hand over", call_->context.step, call_->track, bucket);
   const auto start = Clock::now();
-  call_->gradients->sink.ready(call_->gradients->shard, bucket);
+  call_->gradients->sink.ready(call_->gradients->micro_batch, bucket);
   seconds_ += seconds_since(start);
 }
 
@@ -60,7 +61,7 @@ std::vector<std::size_t> tensor_bytes(const Graph& graph, const InputFiller* fil
   return bytes;
 }
 
-comm::GradientBuckets gradient_buckets(const Program& program, std::int64_t bucket_bytes, std::int64_t shards,
+comm::GradientBuckets gradient_buckets(const Program& program, std::int64_t bucket_bytes, std::int64_t micro_batches,
                                        bool scattered, std::span<const std::size_t> shared,
                                        const std::vector<bool>& reordered) {
   std::map<std::int32_t, int> uses;  // of a parameter
@@ -78,7 +79,7 @@ comm::GradientBuckets gradient_buckets(const Program& program, std::int64_t buck
     if (uses[slot.target] > 1) shape.alike = slot.target;
     shape.uncut = !reordered.empty() && reordered.at(static_cast<std::size_t>(slot.target));
   }
-  return comm::GradientBuckets::of_slots(shapes, bucket_bytes, static_cast<int>(shards));
+  return comm::GradientBuckets::of_slots(shapes, bucket_bytes, static_cast<int>(micro_batches));
 }
 
 std::int64_t max_open_elements(const Program& program, const comm::GradientBuckets& buckets) {
@@ -96,11 +97,11 @@ std::int64_t max_open_elements(const Program& program, const comm::GradientBucke
   return most;
 }
 
-double CpuWorker::run(const ShardCall& call) {
+double CpuWorker::run(const MicroBatchCall& call) {
   runner_.time_kernels(call.kernel_seconds);
   gradients_.begin(call);
   const GradientTarget* const training = call.gradients;
-  const ShardOperands operands{
+  const MicroBatchOperands operands{
       .inputs = call.inputs.tensors,
       .model = call.model,
       .slots = gradients_.slots(),

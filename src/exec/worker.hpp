@@ -1,5 +1,5 @@
-// Worker: computes shards, one at a time, and hands over their gradients bucket by bucket. On a CPU it is a thread
-// (CpuWorker); on a GPU, a stream and the thread that fills it (GpuWorker).
+// Worker: computes micro-batches, one at a time, and hands over their gradients bucket by bucket. On a CPU it is a
+// thread (CpuWorker); on a GPU, a stream and the thread that fills it (GpuWorker).
 #pragma once
 
 #include <cstddef>
@@ -13,24 +13,24 @@
 #include "core/trace.hpp"
 #include "exec/device.hpp"
 #include "exec/fetched_parameters.hpp"
+#include "exec/micro_batch_runner.hpp"
 #include "exec/parameters.hpp"
-#include "exec/shard_runner.hpp"
 #include "graph/program.hpp"
 #include "lockstep/op.hpp"
 
 namespace lockstep::exec {
 
-/// Where the gradients of a training shard go.
+/// Where the gradients of a training micro-batch go.
 struct GradientTarget {
   comm::GradientSink& sink;
   const comm::GradientBuckets& buckets;
-  int shard = 0;
+  int micro_batch = 0;
   float loss_scale = 1;  ///< a power of two; see TrainStep
 };
 
-/// A shard to compute.
-struct ShardCall {
-  const ShardInputs& inputs;  ///< in the host's memory
+/// A micro-batch to compute.
+struct MicroBatchCall {
+  const MicroBatchInputs& inputs;  ///< in the host's memory
   const ModelView& model;
   const StepContext& context;
   const GradientTarget* gradients = nullptr;  ///< null: no training
@@ -48,22 +48,22 @@ class Worker {
   Worker& operator=(const Worker&) = delete;
   virtual ~Worker() = default;
 
-  /// Returns when the shard's results are available and its gradients are handed over. Returns the seconds spent
+  /// Returns when the micro-batch's results are available and its gradients are handed over. Returns the seconds spent
   /// handing them over and waiting for parameters of other hosts or ranks.
-  virtual double run(const ShardCall& call) = 0;
-  /// A result of the last shard, in host memory; null if the program has none.
+  virtual double run(const MicroBatchCall& call) = 0;
+  /// A result of the last micro-batch, in host memory; null if the program has none.
   [[nodiscard]] virtual const float* result(const Location& location) const = 0;
 };
 
-/// Moves a shard's gradients from a program to the reducer. A bucket is opened when its first slot is about to be
-/// written, and handed over when its last one has been. A worker reuses it from shard to shard, so that a step
-/// allocates nothing.
-class ShardGradients {
+/// Moves a micro-batch's gradients from a program to the reducer. A bucket is opened when its first slot is about to be
+/// written, and handed over when its last one has been. A worker reuses it from micro-batch to micro-batch, so that a
+/// step allocates nothing.
+class MicroBatchGradients {
  public:
-  explicit ShardGradients(const Program& program) : program_(program), slots_(program.slots.size()) {}
+  explicit MicroBatchGradients(const Program& program) : program_(program), slots_(program.slots.size()) {}
 
-  /// Begins a shard; the call must live until it is computed.
-  void begin(const ShardCall& call);
+  /// Begins a micro-batch; the call must live until it is computed.
+  void begin(const MicroBatchCall& call);
   /// Per Program::slots; those of open buckets are set.
   [[nodiscard]] std::span<const SlotMemory> slots() const { return slots_; }
   /// The buckets that instructions may currently write.
@@ -96,14 +96,14 @@ class ShardGradients {
   void hand_over();
 
   const Program& program_;
-  const ShardCall* call_ = nullptr;
+  const MicroBatchCall* call_ = nullptr;
   std::vector<SlotMemory> slots_;
   std::vector<comm::GradientBuffer> buffers_;  ///< of the buckets opened so far
   std::size_t closed_ = 0;
   double seconds_ = 0;
 };
 
-/// Bytes of each of ShardInputs::tensors. `filler`: null if the inputs are copied.
+/// Bytes of each of MicroBatchInputs::tensors. `filler`: null if the inputs are copied.
 [[nodiscard]] std::vector<std::size_t> tensor_bytes(const Graph& graph, const InputFiller* filler);
 
 /// The buckets of a program's slots. `scattered`: only the owner of a slice updates its weights; then all uses of a
@@ -111,11 +111,11 @@ class ShardGradients {
 /// need the sum of their gradients, too. `reordered`: by parameter, as stored_in_another_order(); such a weight has one
 /// owner, because a run of its elements there is no run of the model's.
 [[nodiscard]] comm::GradientBuckets gradient_buckets(const Program& program, std::int64_t bucket_bytes,
-                                                     std::int64_t shards, bool scattered = false,
+                                                     std::int64_t micro_batches, bool scattered = false,
                                                      std::span<const std::size_t> shared = {},
                                                      const std::vector<bool>& reordered = {});
 
-/// The most elements in buckets that a shard has open at a time, between GradientSink's buffer() and ready().
+/// The most elements in buckets that a micro-batch has open at a time, between GradientSink's buffer() and ready().
 [[nodiscard]] std::int64_t max_open_elements(const Program& program, const comm::GradientBuckets& buckets);
 
 /// Kernels write gradients into the reducer's buffers, and are done when they return.
@@ -124,13 +124,13 @@ class CpuWorker final : public Worker {
   CpuWorker(const Program& program, KernelSet kernels)
       : program_(program), runner_(program, std::move(kernels)), gradients_(program), parameters_(program, false) {}
 
-  double run(const ShardCall& call) override;
+  double run(const MicroBatchCall& call) override;
   [[nodiscard]] const float* result(const Location& location) const override { return runner_.result(location); }
 
  private:
   const Program& program_;
-  ShardRunner runner_;
-  ShardGradients gradients_;
+  MicroBatchRunner runner_;
+  MicroBatchGradients gradients_;
   ParameterReader parameters_;
 };
 

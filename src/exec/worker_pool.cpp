@@ -77,9 +77,9 @@ int own_cores(const Communicator& communicator) {
 
 }  // namespace
 
-int worker_count(int threads, const Communicator& communicator, const Device& device, std::size_t shards) {
+int worker_count(int threads, const Communicator& communicator, const Device& device, std::size_t micro_batches) {
   const int workers = threads > 0 ? threads : device.default_workers(own_cores(communicator));
-  return std::clamp(workers, 1, std::max(1, static_cast<int>(shards)));
+  return std::clamp(workers, 1, std::max(1, static_cast<int>(micro_batches)));
 }
 
 int max_loader_threads(const Communicator& communicator) {

@@ -1,5 +1,5 @@
-// The workers of a CPU rank: threads that take whole tasks (shards, chunks) from a list; and how many threads a rank
-// has.
+// The workers of a CPU rank: threads that take whole tasks (micro-batches, chunks) from a list; and how many threads a
+// rank has.
 #pragma once
 
 #include <atomic>
@@ -60,8 +60,9 @@ class WorkerPool {
 };
 
 /// The job's `threads`, or, if that is 0, the device's default for this rank's share of its host's cores; at most the
-/// number of its shards.
-[[nodiscard]] int worker_count(int threads, const Communicator& communicator, const Device& device, std::size_t shards);
+/// number of its micro-batches.
+[[nodiscard]] int worker_count(int threads, const Communicator& communicator, const Device& device,
+                               std::size_t micro_batches);
 
 /// Background threads that may read and decode for this rank: one less than its share of this host's cores, but at
 /// least 1.

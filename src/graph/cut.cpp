@@ -214,19 +214,20 @@ void check_ranks(const ParallelOptions& parallel, int ranks) {
                                       sum, ranks, sum));
 }
 
-void check_shards(const ParallelOptions& parallel, std::int64_t parts, int ranks, std::int64_t shards) {
+void check_micro_batches(const ParallelOptions& parallel, std::int64_t parts, int ranks, std::int64_t micro_batches) {
   for (const std::int64_t wanted : wanted_ranks(parallel, ranks)) {
-    if (wanted <= shards) continue;
-    fail_at(
-        parallel.place,
-        fmt::format("ranks: expected at most as many for a part as the job has shards, {}, found {}", shards, wanted));
+    if (wanted <= micro_batches) continue;
+    fail_at(parallel.place,
+            fmt::format("ranks: expected at most as many for a part as the job has micro-batches, {}, found {}",
+                        micro_batches, wanted));
   }
-  if (divide_up<std::int64_t>(ranks, parts) <= shards) return;
+  if (divide_up<std::int64_t>(ranks, parts) <= micro_batches) return;
   fail_at(parallel.place,
-          fmt::format("expected at most as many ranks for a part as the job has shards, found {} ranks "
-                      "for {} of {} shards; start with --ranks {}, or set shards to a larger divisor of "
+          fmt::format("expected at most as many ranks for a part as the job has micro-batches, found {} ranks "
+                      "for {} of {} micro-batches; start with --ranks {}, or set micro_batches to a larger divisor of "
                       "batch_size",
-                      ranks, parts == 1 ? "one part" : fmt::format("{} parts", parts), shards, parts * shards));
+                      ranks, parts == 1 ? "one part" : fmt::format("{} parts", parts), micro_batches,
+                      parts * micro_batches));
 }
 
 std::vector<int> cut(const Graph& graph, const std::vector<double>& costs, const ParallelOptions& parallel, int ranks) {
@@ -252,9 +253,9 @@ std::vector<int> cut(const Graph& graph, const ParallelOptions& parallel, int ra
 }
 
 std::vector<std::vector<int>> ranks_of_parts(const std::vector<double>& costs, const std::vector<std::int64_t>& wants,
-                                             int ranks, std::int64_t shards) {
+                                             int ranks, std::int64_t micro_batches) {
   const std::vector<int> counts =
-      wants.empty() ? ranks_by_cost(costs, ranks, shards) : std::vector<int>(wants.begin(), wants.end());
+      wants.empty() ? ranks_by_cost(costs, ranks, micro_batches) : std::vector<int>(wants.begin(), wants.end());
   LOCKSTEP_CHECK(counts.size() == costs.size() && std::accumulate(counts.begin(), counts.end(), 0) == ranks,
                  "each rank has one part");
   std::vector<std::vector<int>> lists;
@@ -267,12 +268,12 @@ std::vector<std::vector<int>> ranks_of_parts(const std::vector<double>& costs, c
   return lists;
 }
 
-Placement place_parts(const Graph& graph, const ParallelOptions& parallel, int ranks, std::int64_t shards) {
+Placement place_parts(const Graph& graph, const ParallelOptions& parallel, int ranks, std::int64_t micro_batches) {
   const std::vector<double> costs = costs_of_nodes(graph);
   Placement placement{cut(graph, costs, parallel, ranks), {}};
   const std::vector<double> of_parts = costs_of_parts(costs, placement.part_of_node);
-  check_shards(parallel, static_cast<std::int64_t>(of_parts.size()), ranks, shards);
-  placement.ranks_of_part = ranks_of_parts(of_parts, wanted_ranks(parallel, ranks), ranks, shards);
+  check_micro_batches(parallel, static_cast<std::int64_t>(of_parts.size()), ranks, micro_batches);
+  placement.ranks_of_part = ranks_of_parts(of_parts, wanted_ranks(parallel, ranks), ranks, micro_batches);
   return placement;
 }
 

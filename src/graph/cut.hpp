@@ -2,7 +2,8 @@
 // takes (graph/parts.hpp). The cuts change no bit.
 //
 // Parts are numbered such that none reads a later one. Each rank computes one part; a part may have several ranks,
-// which share its shards. All ranks are assumed to be equally fast; if they are not, plan/placement starts from this.
+// which share its micro-batches. All ranks are assumed to be equally fast; if they are not, plan/placement starts from
+// this.
 #pragma once
 
 #include <cstdint>
@@ -33,14 +34,14 @@ struct Placement {
 [[nodiscard]] std::vector<int> cut(const Graph& graph, const ParallelOptions& parallel, int ranks);
 
 /// Assigns ranks 0 ... `ranks` - 1 to the parts in order: as many to each as it `wants`, or, if that is empty, in
-/// proportion to `costs`, at least one and at most `shards` each. There must not be more parts than ranks.
+/// proportion to `costs`, at least one and at most `micro_batches` each. There must not be more parts than ranks.
 [[nodiscard]] std::vector<std::vector<int>> ranks_of_parts(const std::vector<double>& costs,
                                                            const std::vector<std::int64_t>& wants, int ranks,
-                                                           std::int64_t shards);
+                                                           std::int64_t micro_batches);
 
 /// cut() and ranks_of_parts(). Every rank gets the same result. Also throws Error(configuration) if a part would have
-/// more ranks than `shards`, of which each rank computes at least one.
+/// more ranks than `micro_batches`, of which each rank computes at least one.
 [[nodiscard]] Placement place_parts(const Graph& graph, const ParallelOptions& parallel, int ranks,
-                                    std::int64_t shards = std::numeric_limits<int>::max());
+                                    std::int64_t micro_batches = std::numeric_limits<int>::max());
 
 }  // namespace lockstep

@@ -1,4 +1,4 @@
-// Builds the graph of one shard from the job's model and the data set's features: layers, loss and metrics.
+// Builds the graph of one micro-batch from the job's model and the data set's features: layers, loss and metrics.
 #pragma once
 
 #include <map>
@@ -21,7 +21,7 @@ struct ModelGraphRequest {
   std::map<std::string, TargetScale> scales = {};
   std::vector<Feature> features;  ///< as a step gets them: images are f32, all of one shape
   std::int64_t classes = 0, vocabulary = 0;
-  std::int64_t batch = 0;  ///< samples of a shard
+  std::int64_t batch = 0;  ///< samples of a micro-batch
 };
 
 /// Throws Error(configuration) with the layer's place in the job file.

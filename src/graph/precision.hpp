@@ -2,9 +2,9 @@
 //
 // Activations between layers have the low-precision type, and so do their gradients. Everything else is float32: the
 // model's output and whatever losses and metrics read, what lies between these and is Value::exact, parameters (the
-// masters that the optimizer updates), their gradients and the sums of them over shards, states and statistics, and
-// what ops save for backward. Inside, ops compute in float32; only operands of matrix products, including weights, are
-// rounded first (Micikevicius and others, Mixed Precision Training, 2018; Kalamkar and others, A Study of BFLOAT16,
+// masters that the optimizer updates), their gradients and the sums of them over micro-batches, states and statistics,
+// and what ops save for backward. Inside, ops compute in float32; only operands of matrix products, including weights,
+// are rounded first (Micikevicius and others, Mixed Precision Training, 2018; Kalamkar and others, A Study of BFLOAT16,
 // 2019).
 #pragma once
 

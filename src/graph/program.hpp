@@ -1,6 +1,7 @@
-// The compiled program of one shard: instructions in order, the location of each operand, and a static memory plan.
+// The compiled program of one micro-batch: instructions in order, the location of each operand, and a static memory
+// plan.
 //
-// Whatever differs by shard or step (inputs, parameters, gradient slots) is an index that the executor binds;
+// Whatever differs by micro-batch or step (inputs, parameters, gradient slots) is an index that the executor binds;
 // everything else is an offset into one arena whose size is known before the first step.
 #pragma once
 
@@ -22,7 +23,7 @@ enum class Space : std::uint8_t {
   parameter,      ///< index into Graph::parameters
   low_precision,  ///< index into Graph::parameters, for the parameter's low-precision copy
   state,          ///< index into Graph::states
-  slot,           ///< index into Program::slots: this shard's gradient or statistic
+  slot,           ///< index into Program::slots: this micro-batch's gradient or statistic
   received,       ///< index into PartBoundary::received: what another part has made
   arrived,        ///< index into PartBoundary::arrivals: a gradient that another part has made
 };
@@ -33,7 +34,7 @@ struct Location {
   bool operator==(const Location&) const = default;
 };
 
-/// What a shard contributes to the sum over shards. A tied parameter has one slot per use.
+/// What a micro-batch contributes to the sum over micro-batches. A tied parameter has one slot per use.
 struct Slot {
   enum class Kind : std::uint8_t { gradient, statistic } kind = Kind::gradient;
   std::int32_t target = 0;  ///< index into Graph::parameters (gradient) or Graph::states (statistic)
@@ -53,7 +54,7 @@ struct Instruction {
   std::int32_t slots_done = 0;  ///< slots 0 ... slots_done - 1 are complete after this instruction
 };
 
-/// Where the executor reads what a shard computed. Locations stay valid until the next shard.
+/// Where the executor reads what a micro-batch computed. Locations stay valid until the next micro-batch.
 struct Results {
   Location loss, count;                                ///< [b] each
   std::vector<std::pair<Location, Location>> metrics;  ///< (value, count) per metric
@@ -69,7 +70,7 @@ struct Program {
 
   // For a part of a graph (graph/parts.hpp). What it receives, and the gradients that arrive, must be in memory before
   // the first instruction that reads them. What it sends may be read as soon as it has been made, until the first
-  // backward instruction, or the next shard.
+  // backward instruction, or the next micro-batch.
   std::int32_t forward_end = 0;                           ///< the instructions before this one are forward
   std::vector<Location> sent;                             ///< per PartBoundary::sent
   std::vector<std::vector<Location>> received_gradients;  ///< per PartBoundary::received: the terms that are sent

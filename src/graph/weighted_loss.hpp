@@ -1,6 +1,6 @@
-// A loss that counts the samples of its shard by weights has these, [b], as one more input than its op has. What the
-// kernel makes for a sample, loss, count and gradient, is multiplied by the sample's weight; the kernel does not get
-// it. Of several losses, their sum has them.
+// A loss that counts the samples of its micro-batch by weights has these, [b], as one more input than its op has. What
+// the kernel makes for a sample, loss, count and gradient, is multiplied by the sample's weight; the kernel does not
+// get it. Of several losses, their sum has them.
 #pragma once
 
 #include "lockstep/graph.hpp"

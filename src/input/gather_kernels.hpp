@@ -1,6 +1,6 @@
-// The functors of the kernels that gather a shard's inputs from a data set on the GPU, and the class that launches
-// them. Images are moved and normalised with the formulas of the host's pipeline (data/augment.cpp), and so have its
-// bits.
+// The functors of the kernels that gather a micro-batch's inputs from a data set on the GPU, and the class that
+// launches them. Images are moved and normalised with the formulas of the host's pipeline (data/augment.cpp), and so
+// have its bits.
 #pragma once
 
 #include <cstddef>
@@ -24,8 +24,8 @@ LOCKSTEP_HOST_DEVICE inline bool trace_back(const PixelMove& move, std::int64_t&
   return true;
 }
 
-/// One pixel of a shard's images, with all its channels: applies the sample's moves backwards, from the last to the
-/// first.
+/// One pixel of a micro-batch's images, with all its channels: applies the sample's moves backwards, from the last to
+/// the first.
 struct GatherImagesFunctor {
   const std::uint8_t* images;     ///< [samples, height, width, channels]
   const std::int64_t* ids;        ///< [b]

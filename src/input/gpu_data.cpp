@@ -13,8 +13,8 @@ namespace lockstep::input {
 
 namespace {
 
-/// The fraction (1/16) of the free memory that is left free if the job does not ask for the data to be there: shards
-/// may move to this rank.
+/// The fraction (1/16) of the free memory that is left free if the job does not ask for the data to be there:
+/// micro-batches may move to this rank.
 constexpr std::size_t kSpareShare = 16;
 
 /// A set, and whether it is kept on the GPU.
@@ -121,7 +121,7 @@ GpuData put_gpu_data(const JobFile& job, Communicator& communicator, const exec:
     if (must) add_needs(needs, candidate);
   }
   const std::size_t free = gpu.free_memory();
-  exec::require_memory(device.setup().place.text(), free, needs, job.batch_size / job.shards, room.workers);
+  exec::require_memory(device.setup().place.text(), free, needs, job.batch_size / job.micro_batches, room.workers);
   if (!must && !all.empty()) chooser.fit(all, room, free);
   for (const Candidate& of : all) {
     if (!must && of.obstacle.empty()) add_needs(needs, of);

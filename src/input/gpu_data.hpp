@@ -20,7 +20,7 @@ struct GpuData {
   std::string summary;  ///< "train made on the GPU (9.2 MB), validation on the host: ..."; empty: it was not requested
 };
 
-// Needs that data on the GPU increase: the numbers drawn for a shard are stored beside the inputs made from them.
+// Needs that data on the GPU increase: the numbers drawn for a micro-batch are stored beside the inputs made from them.
 inline constexpr const char* kInputsOfTraining = "inputs";  // the name in exec::Executor
 inline constexpr const char* kInputsOfEvaluations = "inputs of evaluations";
 

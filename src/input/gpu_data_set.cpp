@@ -53,14 +53,14 @@ class StoredPiece {
   std::vector<Worker> workers_;
 };
 
-std::int64_t shard_samples_of(const Graph& graph) {
+std::int64_t micro_batch_samples_of(const Graph& graph) {
   return graph.at(graph.inputs.front()).spec.shape.front();
 }
 
-std::vector<std::size_t> parts_of_shard(const data::Pipeline& pipeline, const Graph& graph) {
+std::vector<std::size_t> parts_of_micro_batch(const data::Pipeline& pipeline, const Graph& graph) {
   std::vector<std::size_t> bytes;
   for (const Feature& feature : pipeline.drawn()) {
-    bytes.push_back(feature.spec.bytes() * static_cast<std::size_t>(shard_samples_of(graph)));
+    bytes.push_back(feature.spec.bytes() * static_cast<std::size_t>(micro_batch_samples_of(graph)));
   }
   return bytes;
 }
@@ -77,7 +77,7 @@ std::size_t GpuDataSet::bytes(const DataSet& set, const data::Pipeline& pipeline
 
 std::size_t GpuDataSet::drawn_bytes(const data::Pipeline& pipeline, const Graph& graph) {
   std::size_t bytes = 0;
-  for (const std::size_t part : parts_of_shard(pipeline, graph)) bytes += device::InputStage::up_to_part(part);
+  for (const std::size_t part : parts_of_micro_batch(pipeline, graph)) bytes += device::InputStage::up_to_part(part);
   return bytes;
 }
 
@@ -89,10 +89,10 @@ GpuDataSet::GpuDataSet(const DataSet& set, const data::Pipeline& pipeline, const
       copied_(gpu.make_event()),
       piece_bytes_(piece_bytes),
       pinned_(gpu, piece_bytes),
-      part_bytes_(parts_of_shard(pipeline, graph)) {
-  const std::int64_t shard_samples = shard_samples_of(graph);
+      part_bytes_(parts_of_micro_batch(pipeline, graph)) {
+  const std::int64_t micro_batch_samples = micro_batch_samples_of(graph);
   for (const std::size_t feature : data::find_features(input_names(graph), pipeline.stored())) {
-    Input& input = inputs_.emplace_back(input_of(pipeline, feature, shard_samples));
+    Input& input = inputs_.emplace_back(input_of(pipeline, feature, micro_batch_samples));
     input.samples = device::GpuBlock(gpu, input.sample_bytes * static_cast<std::size_t>(set.size()));
     if (input.functor.channels > 0) upload_scale(pipeline, input);
   }
@@ -101,15 +101,15 @@ GpuDataSet::GpuDataSet(const DataSet& set, const data::Pipeline& pipeline, const
 }
 
 GpuDataSet::Input GpuDataSet::input_of(const data::Pipeline& pipeline, std::size_t feature,
-                                       std::int64_t shard_samples) const {
+                                       std::int64_t micro_batch_samples) const {
   const Feature &stored = pipeline.stored()[feature], &output = pipeline.outputs()[feature];
   Input input;
   input.feature = feature;
   input.sample_bytes = stored.spec.bytes();
-  input.elements = static_cast<std::int64_t>(input.sample_bytes) * shard_samples;
+  input.elements = static_cast<std::int64_t>(input.sample_bytes) * micro_batch_samples;
   if (stored.kind != Feature::Kind::image) return input;
   const Shape &from = stored.spec.shape, &to = output.spec.shape;
-  input.elements = to[0] * to[1] * shard_samples;
+  input.elements = to[0] * to[1] * micro_batch_samples;
   input.functor.height = from[0], input.functor.width = from[1], input.functor.channels = from[2];
   input.functor.out_height = to[0], input.functor.out_width = to[1];
   input.functor.steps = pipeline.drawn_steps();

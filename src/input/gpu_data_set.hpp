@@ -1,6 +1,6 @@
-// GpuDataSet: a data set on the rank's GPU, as the pipeline stores it: images as bytes, all of one size. For each shard
-// the host sends the ids of its samples and what was drawn for them (Pipeline::draw); one kernel per input of the model
-// computes the rest on the GPU, with the host's bits.
+// GpuDataSet: a data set on the rank's GPU, as the pipeline stores it: images as bytes, all of one size. For each
+// micro-batch the host sends the ids of its samples and what was drawn for them (Pipeline::draw); one kernel per input
+// of the model computes the rest on the GPU, with the host's bits.
 #pragma once
 
 #include <memory>
@@ -28,8 +28,8 @@ class GpuDataSet final : public exec::InputFiller {
 
   /// Bytes of GPU memory.
   [[nodiscard]] static std::size_t bytes(const DataSet& set, const data::Pipeline& pipeline, const Graph& graph);
-  /// Total bytes of parts(): what a shard's inputs are made from (ids and drawn numbers), stored beside them on the
-  /// GPU.
+  /// Total bytes of parts(): what a micro-batch's inputs are made from (ids and drawn numbers), stored beside them on
+  /// the GPU.
   [[nodiscard]] static std::size_t drawn_bytes(const data::Pipeline& pipeline, const Graph& graph);
 
   [[nodiscard]] std::span<const std::size_t> parts() const override { return part_bytes_; }
@@ -41,12 +41,13 @@ class GpuDataSet final : public exec::InputFiller {
   struct Input {
     std::size_t feature = 0;
     std::size_t sample_bytes = 0;
-    std::int64_t elements = 0;  ///< per shard: pixels or, if it is no image, bytes
+    std::int64_t elements = 0;  ///< per micro-batch: pixels or, if it is no image, bytes
     device::GpuBlock samples, scale;
     std::size_t moves = 0;          ///< index of its part; 0: nothing is drawn for it
-    GatherImagesFunctor functor{};  ///< images: the fields that are the same for all shards
+    GatherImagesFunctor functor{};  ///< images: the fields that are the same for all micro-batches
   };
-  [[nodiscard]] Input input_of(const data::Pipeline& pipeline, std::size_t feature, std::int64_t shard_samples) const;
+  [[nodiscard]] Input input_of(const data::Pipeline& pipeline, std::size_t feature,
+                               std::int64_t micro_batch_samples) const;
   void upload_scale(const data::Pipeline& pipeline, Input& input);
   void upload(const DataSet& set, const data::Pipeline& pipeline, exec::WorkerPool& pool);
   /// Returns when the bytes are on the GPU.
@@ -58,7 +59,7 @@ class GpuDataSet final : public exec::InputFiller {
   device::Gpu::Event copied_;
   std::size_t piece_bytes_;
   device::PinnedBlock pinned_;           ///< staging memory during the copy
-  std::vector<std::size_t> part_bytes_;  ///< per shard
+  std::vector<std::size_t> part_bytes_;  ///< per micro-batch
   std::vector<Input> inputs_;
 };
 

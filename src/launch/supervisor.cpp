@@ -65,7 +65,7 @@ class Supervisor {
  public:
   Supervisor(const LaunchOptions& options, const Job& job, const CanonicalJob& canonical)
       : options_(options),
-        max_ranks_(static_cast<int>(job.shards)),
+        max_ranks_(static_cast<int>(job.micro_batches)),
         directory_(job.run_directory),
         record_(job.run_directory, canonical.text, mark_, options.json, options.lock_seconds),
         allocated_(slurm_hosts(options)),

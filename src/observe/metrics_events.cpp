@@ -13,7 +13,7 @@ void MetricsEvents::event(const events::Event& event) {
   if (std::holds_alternative<events::BadSample>(event)) metrics_.add(Metric::bad_samples, 1);
   if (const auto* balance = std::get_if<events::Balance>(&event)) {
     metrics_.add(Metric::balancer_moves, 1);
-    metrics_.add(Metric::balancer_shards_moved, static_cast<double>(balance->shards_moved));
+    metrics_.add(Metric::balancer_micro_batches_moved, static_cast<double>(balance->micro_batches_moved));
   }
 }
 

@@ -1,5 +1,5 @@
-// Counts a run's rare events (checkpoints, evaluations, moves of shards) in its metrics. On rank 0, by the training
-// thread.
+// Counts a run's rare events (checkpoints, evaluations, moves of micro-batches) in its metrics. On rank 0, by the
+// training thread.
 #pragma once
 
 #include "lockstep/events.hpp"

@@ -28,7 +28,7 @@ class Observers {
 
   /// Collective, just before training. `loader`, `data` and `graph` must outlive this object.
   void start(const RunFacts& facts, const data::Loader& loader, const input::PreparedData& data, const Graph& graph);
-  /// Collective, after the start event. `kernels`: number of kernels of a shard, forward and backward.
+  /// Collective, after the start event. `kernels`: number of kernels of a micro-batch, forward and backward.
   void start_tracing(std::int64_t steps_done, std::size_t kernels) { tracing_.start(steps_done, kernels); }
 
   /// Selects the recorder of the next step's spans. Returns whether it has changed.

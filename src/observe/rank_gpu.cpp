@@ -144,7 +144,7 @@ void emit_gpus(const RankContext& run, const GpuInfo& own, int driver_cuda_versi
   }
   if (const std::string what = differences(ranks); !what.empty()) {
     run.warn(
-        fmt::format("the GPUs differ in {}; with balance: auto each rank gets shards by its speed "
+        fmt::format("the GPUs differ in {}; with balance: auto each rank gets micro-batches by its speed "
                     "(docs/balancing.md)",
                     what));
   }

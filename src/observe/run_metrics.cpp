@@ -135,10 +135,10 @@ void RunMetrics::begin_rank(const RunFacts& facts) {
   counts_tokens_ = kind == SourceKind::text || kind == SourceKind::tokens;
   if (counts_tokens_) metrics_->begin(Metric::tokens);
   has_loss_ = facts.graph.loss >= 0;
-  flops_a_shard_ = cost.forward_flops + cost.backward_flops;
+  flops_a_micro_batch_ = cost.forward_flops + cost.backward_flops;
   peak_flops_ = run_.device.peak_flops(facts.workers);
-  const std::int64_t samples = run_.job.batch_size / run_.job.shards;
-  samples_a_shard_ = static_cast<double>(samples);
+  const std::int64_t samples = run_.job.batch_size / run_.job.micro_batches;
+  samples_a_micro_batch_ = static_cast<double>(samples);
   workers_ = facts.workers;
   if (peak_flops_ > 0) metrics_->set(Metric::peak_flops, peak_flops_);
   metrics_->set(Metric::last_step_time, unix_time());
@@ -156,7 +156,7 @@ void RunMetrics::begin_rank(const RunFacts& facts) {
                                          {"first", layers.empty() ? "" : layers.front().name},
                                          {"last", layers.empty() ? "" : layers.back().name}});
   metrics_->set(Metric::part_info, 1);
-  metrics_->describe(Metric::device_shard_seconds,
+  metrics_->describe(Metric::device_micro_batch_seconds,
                      {{"device", device.model}, {"host", host}, {"workload", workload_of(facts.graph)}});
 }
 
@@ -249,7 +249,7 @@ void RunMetrics::look_at_gpu(telemetry::RankMetrics& metrics) {
   gpu_watch_.add({.utilization = metrics.get(Metric::gpu_utilization),
                   .own = computes_on_gpu_ ? (own - seconds_on_gpu_) / seconds : 0,
                   .watts = metrics.get(Metric::gpu_power),
-                  .shard_seconds = metrics.get(Metric::shard_compute),
+                  .micro_batch_seconds = metrics.get(Metric::micro_batch_compute),
                   .throttled = throttled});
   looked_ = Clock::now();
   seconds_on_gpu_ = own;
@@ -276,12 +276,14 @@ void RunMetrics::step_done(const StepReport& report, const exec::StepSums& sums)
   add_phases(report, waited);
   add_workers(report, waited);
   add_compute(report);
-  to.set(Metric::shards, static_cast<double>(report.next_shards));
-  to.set(Metric::share_ratio, static_cast<double>(report.next_shards) / static_cast<double>(run_.job.shards));
+  to.set(Metric::micro_batches, static_cast<double>(report.next_micro_batches));
+  to.set(Metric::share_ratio,
+         static_cast<double>(report.next_micro_batches) / static_cast<double>(run_.job.micro_batches));
   to.set(Metric::reduce_bytes, static_cast<double>(report.shared_memory_bytes), 0);
   to.set(Metric::reduce_bytes, static_cast<double>(report.network_bytes), 1);
   if (counts_tokens_ && has_loss_) {
-    to.add(Metric::tokens, sums.count * static_cast<double>(report.shards) / static_cast<double>(run_.job.shards));
+    to.add(Metric::tokens,
+           sums.count * static_cast<double>(report.micro_batches) / static_cast<double>(run_.job.micro_batches));
   }
   if (run_.leads()) set_job(report);
 }
@@ -302,7 +304,7 @@ void RunMetrics::add_phases(const StepReport& report, double waited) {
 
 // A worker without a task is idle while its rank's other workers, or other ranks, still compute.
 void RunMetrics::add_workers(const StepReport& report, double waited) {
-  const exec::ShardTimes &now = report.workers, before = std::exchange(worker_times_, now);
+  const exec::MicroBatchTimes &now = report.workers, before = std::exchange(worker_times_, now);
   double idle = workers_ * (report.compute + waited);
   const auto add = [&](Activity activity, double seconds) {
     metrics_->add(Metric::worker_seconds, seconds, static_cast<std::size_t>(activity));
@@ -319,15 +321,17 @@ void RunMetrics::add_workers(const StepReport& report, double waited) {
 void RunMetrics::add_compute(const StepReport& report) {
   const balance::RankMeasure& mine = measures_[static_cast<std::size_t>(run_.communicator.rank())];
   telemetry::RankMetrics& to = *metrics_;
-  const auto shards = static_cast<double>(report.shards);
-  if (has_loss_) to.add(Metric::samples, shards * samples_a_shard_);
-  to.add(Metric::shards_computed, shards);
-  to.add(Metric::flops, shards * flops_a_shard_);
-  if (peak_flops_ > 0) to.set(Metric::flops_utilization, shards * flops_a_shard_ / report.seconds / peak_flops_);
-  if (report.shards == 0) return;
-  to.add(Metric::shard_compute_total, mine.compute);
-  to.set(Metric::shard_compute, mine.compute / shards);
-  to.set(Metric::device_shard_seconds, to.get(Metric::shard_compute_total) / to.get(Metric::shards_computed));
+  const auto micro_batches = static_cast<double>(report.micro_batches);
+  if (has_loss_) to.add(Metric::samples, micro_batches * samples_a_micro_batch_);
+  to.add(Metric::micro_batches_computed, micro_batches);
+  to.add(Metric::flops, micro_batches * flops_a_micro_batch_);
+  if (peak_flops_ > 0)
+    to.set(Metric::flops_utilization, micro_batches * flops_a_micro_batch_ / report.seconds / peak_flops_);
+  if (report.micro_batches == 0) return;
+  to.add(Metric::micro_batch_compute_total, mine.compute);
+  to.set(Metric::micro_batch_compute, mine.compute / micro_batches);
+  to.set(Metric::device_micro_batch_seconds,
+         to.get(Metric::micro_batch_compute_total) / to.get(Metric::micro_batches_computed));
 }
 
 void RunMetrics::set_job(const StepReport& report) {

@@ -51,11 +51,11 @@ struct StepReport {
   std::optional<double> gradient_norm;                       ///< none: it was not computed
   double loss_scale = 0;                                     ///< 0: the precision is not fp16
   bool skipped = false;                                      ///< whether the update was skipped
-  std::size_t shards = 0;                                    ///< computed by this rank
-  std::size_t next_shards = 0;                               ///< of the next step
+  std::size_t micro_batches = 0;                             ///< computed by this rank
+  std::size_t next_micro_batches = 0;                        ///< of the next step
   std::uint64_t shared_memory_bytes = 0, network_bytes = 0;  ///< sent since the start
   std::int64_t checkpoint_failures = 0;
-  exec::ShardTimes workers;  ///< since the start
+  exec::MicroBatchTimes workers;  ///< since the start
 };
 
 class RunMetrics {
@@ -66,7 +66,7 @@ class RunMetrics {
   RunMetrics(const RunMetrics&) = delete;
   RunMetrics& operator=(const RunMetrics&) = delete;
 
-  /// Counts the run's rare events: checkpoints, evaluations, moves of shards.
+  /// Counts the run's rare events: checkpoints, evaluations, moves of micro-batches.
   [[nodiscard]] events::Sink& events() { return events_; }
 
   /// Collective, just before training: starts serving, and rank 0 writes where. `loader` and `bytes_read` are queried
@@ -118,10 +118,10 @@ class RunMetrics {
   const data::Loader* loader_ = nullptr;
   std::function<double()> bytes_read_;
   std::shared_ptr<FlightRecorder> recorder_;
-  double flops_a_shard_ = 0, peak_flops_ = 0, samples_a_shard_ = 0;
+  double flops_a_micro_batch_ = 0, peak_flops_ = 0, samples_a_micro_batch_ = 0;
   double period_steps_ = 0, steps_per_epoch_ = 1, workers_ = 1, steps_ = 0;
   std::vector<balance::RankMeasure> measures_;  ///< of the last step, by rank
-  exec::ShardTimes worker_times_;               ///< as of the previous step
+  exec::MicroBatchTimes worker_times_;          ///< as of the previous step
   bool has_loss_ = true, counts_tokens_ = false, ended_ = false;
   Clock::time_point began_ = Clock::now();
   std::unique_ptr<telemetry::Exporter> exporter_;  ///< last, because its threads use the members above

@@ -32,7 +32,7 @@ class Tracing {
   Tracing(const RankContext& run, const ProfileSteps& asked) : run_(run), asked_(asked) {}
 
   /// Collective, before the first step: the ranks agree on rank 0's steps and compare their clocks, and rank 0 removes
-  /// what an earlier start has left. `steps`: done so far; `kernels`: of a shard, forward and backward.
+  /// what an earlier start has left. `steps`: done so far; `kernels`: of a micro-batch, forward and backward.
   void start(std::int64_t steps, std::size_t kernels);
   /// Null if this step (from 0) is not traced.
   [[nodiscard]] std::shared_ptr<TraceRecorder> recorder(std::int64_t step) const {

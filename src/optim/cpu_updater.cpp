@@ -23,8 +23,8 @@ LOCKSTEP_VECTORIZED void divide(const float* sum, float count, float* out, std::
 LOCKSTEP_VECTORIZED void scale(float* values, float factor, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) values[i] *= factor;
 }
-LOCKSTEP_VECTORIZED void blend(float* state, const float* sum, float momentum, float shards, std::int64_t n) {
-  for (std::int64_t i = 0; i < n; ++i) state[i] = (1.0F - momentum) * state[i] + momentum * (sum[i] / shards);
+LOCKSTEP_VECTORIZED void blend(float* state, const float* sum, float momentum, float micro_batches, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i) state[i] = (1.0F - momentum) * state[i] + momentum * (sum[i] / micro_batches);
 }
 
 LOCKSTEP_VECTORIZED void average(float* average, const float* values, float weight, std::int64_t n) {
@@ -274,7 +274,8 @@ void CpuUpdater::update_states(Model& model) const {
     const comm::GradientBuckets::Slot& at = buckets_.slots[i];
     const auto target = static_cast<std::size_t>(slot.target);
     blend(model.states.at(target).data(), reducer_.reduced(at.bucket).data() + at.offset,
-          static_cast<float>(graph_.at(graph_.states[target]).momentum), static_cast<float>(shards_), slot.elements);
+          static_cast<float>(graph_.at(graph_.states[target]).momentum), static_cast<float>(micro_batches_),
+          slot.elements);
   }
 }
 

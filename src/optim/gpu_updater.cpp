@@ -262,9 +262,9 @@ UpdateResult GpuUpdater::update(Model& /*model*/, double count, const UpdateScal
   if (numbers_ && scales_loss_) numbers_->spread(overflow, step);
   if (clip_norm_ > 0) launch_clipping(kernel_stream, step);
   launch_optimizer(kernel_stream, scalars);
-  kernels_->launch(
-      kernel_stream, parameters_->states().elements(),
-      BlendFunctor{parameters_->states().data(), state_parts_.as<StatePart>(), static_cast<float>(shards_), overflow});
+  kernels_->launch(kernel_stream, parameters_->states().elements(),
+                   BlendFunctor{parameters_->states().data(), state_parts_.as<StatePart>(),
+                                static_cast<float>(micro_batches_), overflow});
   reducer_.release(stream);
   parameters_->record_change();
   gpu_.record(done_, stream);

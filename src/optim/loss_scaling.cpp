@@ -27,9 +27,9 @@ LossScale first_loss_scale(Precision precision, const LossScaleOptions& options)
   return {.scale = static_cast<double>(options.fixed > 0 ? options.fixed : options.initial)};
 }
 
-double targets_in_mean(const Graph& graph, std::int64_t shards) {
+double targets_in_mean(const Graph& graph, std::int64_t micro_batches) {
   const Node& loss = graph.nodes.at(static_cast<std::size_t>(graph.loss));
-  const std::int64_t targets = graph.at(loss.inputs.at(1)).spec.elements() * shards;
+  const std::int64_t targets = graph.at(loss.inputs.at(1)).spec.elements() * micro_batches;
   return static_cast<double>(std::bit_ceil(static_cast<std::uint64_t>(std::max<std::int64_t>(targets, 1))));
 }
 

@@ -25,11 +25,11 @@ inline constexpr double kSmallestLossScale = 0x1p-14, kLargestLossScale = 0x1p24
 /// For a job's first step; its scale is 0 if the precision is not fp16.
 [[nodiscard]] LossScale first_loss_scale(Precision precision, const LossScaleOptions& options);
 
-/// The loss scale refers to the mean loss over a global batch, while a shard's loss is a sum, which is divided by the
-/// count of all targets only at the update. So the gradients of a shard's loss are multiplied by the scale divided by
-/// this number: the targets (labels, or values if targets are not labels) in a global batch, rounded up to a power of
-/// two. `graph`: of one of `shards` shards, with a loss.
-[[nodiscard]] double targets_in_mean(const Graph& graph, std::int64_t shards);
+/// The loss scale refers to the mean loss over a global batch, while a micro-batch's loss is a sum, which is divided by
+/// the count of all targets only at the update. So the gradients of a micro-batch's loss are multiplied by the scale
+/// divided by this number: the targets (labels, or values if targets are not labels) in a global batch, rounded up to a
+/// power of two. `graph`: of one of `micro_batches` micro-batches, with a loss.
+[[nodiscard]] double targets_in_mean(const Graph& graph, std::int64_t micro_batches);
 
 /// Call after an update: halves the scale if it was skipped, doubles it after a growth interval of successful ones.
 /// `step` counts from 0. Throws Error(diverged) if a gradient was not finite and the scale cannot be halved.

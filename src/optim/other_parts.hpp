@@ -1,9 +1,9 @@
 // OtherParts: what the update of one part of a model (graph/parts.hpp) needs from the ranks that have the other parts.
 //
 // A weight that several parts use (tied) is kept by each of them. Every part sums the gradients of its own uses over
-// the shards; these sums are exchanged, and each part adds all of them in the order of the whole graph, so all of them
-// make the same update. For the norm over all parameters, and to know whether all gradients are finite, the results of
-// all parts are gathered chunk by chunk, in the order of the whole model's parameters.
+// the micro-batches; these sums are exchanged, and each part adds all of them in the order of the whole graph, so all
+// of them make the same update. For the norm over all parameters, and to know whether all gradients are finite, the
+// results of all parts are gathered chunk by chunk, in the order of the whole model's parameters.
 #pragma once
 
 #include <chrono>

@@ -39,7 +39,7 @@ struct UpdatePart {
 
 /// A part of the states' block: running statistics.
 struct StatePart {
-  const float* sum = nullptr;  ///< the sum of the shards' values
+  const float* sum = nullptr;  ///< the sum of the micro-batches' values
   std::int32_t elements = 0;   ///< 0: it is not updated
   float momentum = 0;
 };
@@ -287,18 +287,18 @@ struct SwapFunctor {
   }
 };
 
-/// Updates a running statistic from the shards' sum.
+/// Updates a running statistic from the micro-batches' sum.
 struct BlendFunctor {
   float* state;
   const StatePart* parts;
-  float shards;
+  float micro_batches;
   const std::uint32_t* overflow;  ///< null: no update is skipped
   LOCKSTEP_HOST_DEVICE void operator()(std::int64_t i) const {
     if (is_set(overflow)) return;
     const StatePart& part = parts[i / exec::GpuTensors::kPart];
     const std::int64_t at = i % exec::GpuTensors::kPart;
     if (at >= part.elements) return;
-    state[i] = (1.0F - part.momentum) * state[i] + part.momentum * (part.sum[at] / shards);
+    state[i] = (1.0F - part.momentum) * state[i] + part.momentum * (part.sum[at] / micro_batches);
   }
 };
 

@@ -43,7 +43,7 @@ Updater::Updater(const UpdaterSetup& setup)
       groups_(setup.options, settings_of(optimizer_, setup.options), setup.graph, setup.steps_per_epoch),
       states_(states_of(setup.options, setup.optimizers)),
       clip_norm_(setup.clip_norm),
-      shards_(setup.shards),
+      micro_batches_(setup.micro_batches),
       scales_loss_(setup.scales_loss),
       slices_(setup.slices),
       own_states_(states_.size() - (setup.options.average ? 1 : 0)),

@@ -52,7 +52,7 @@ struct UpdaterSetup {
   const OptimizerRegistry& optimizers;
   const OptimizerOptions& options;
   double clip_norm = 0;  ///< 0: no clipping
-  int shards = 1;
+  int micro_batches = 1;
   bool scales_loss = false;             ///< updates may be skipped
   const PlacedParts* parts = nullptr;   ///< if the model is cut and this rank has a part of it; need not outlive the
                                         ///< updater
@@ -174,7 +174,7 @@ class Updater {
   ParameterGroups groups_;
   std::vector<StateSpec> states_;
   double clip_norm_;
-  int shards_;
+  int micro_batches_;
   bool scales_loss_;
   const ModelSlices* slices_;                  // null: this rank updates everything
   std::size_t own_states_;                     // of the optimizer; Model::optimizer may have the average, too

@@ -94,10 +94,11 @@ std::string remedy(const Graph& graph, std::int64_t limit) {
     most = bytes;
     largest = &node;
   }
-  if (largest == nullptr || most <= limit) return "try more ranks, more shards of fewer samples, or a smaller model";
+  if (largest == nullptr || most <= limit)
+    return "try more ranks, more micro-batches of fewer samples, or a smaller model";
   return fmt::format(
       "{} alone takes {}, with its weights, what it reads and what it makes, and no part is smaller than "
-      "a layer: try more memory, more shards of fewer samples, or a smaller layer",
+      "a layer: try more memory, more micro-batches of fewer samples, or a smaller layer",
       exec::layer_label(*largest), size_text(most));
 }
 

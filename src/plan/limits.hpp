@@ -36,9 +36,9 @@ struct Nearest {
 };
 [[nodiscard]] Nearest least_memory(const MemorySetup& setup, const RankSetup& ranks, bool may_divide);
 
-/// What to try where no placement has room: "try more ranks, more shards of fewer samples, or a smaller model", or,
-/// where one layer of a shard (its weights, what it reads and what it makes) is larger than the limit, which and how
-/// large it is.
+/// What to try where no placement has room: "try more ranks, more micro-batches of fewer samples, or a smaller model",
+/// or, where one layer of a micro-batch (its weights, what it reads and what it makes) is larger than the limit, which
+/// and how large it is.
 [[nodiscard]] std::string remedy(const Graph& graph, std::int64_t limit);
 
 /// "expected 1.2 GiB ..., found ..." with the table of `memory` and advice. `who`: "rank 1 on host a".

@@ -13,7 +13,7 @@
 #include "device/cpu/add.hpp"
 #include "device/threads.hpp"
 #include "exec/compiled.hpp"
-#include "exec/shard_runner.hpp"
+#include "exec/micro_batch_runner.hpp"
 #include "exec/worker.hpp"
 #include "exec/worker_pool.hpp"
 #include "graph/model_graph.hpp"
@@ -39,13 +39,13 @@ void on_threads(int threads, const std::function<void(int thread)>& body) {
   for (std::thread& thread : others) thread.join();
 }
 
-/// A shard on one thread: its program, with its own operands.
-class TimedShard {
+/// A micro-batch on one thread: its program, with its own operands.
+class TimedMicroBatch {
  public:
-  TimedShard(const Graph& graph, const exec::Device& device, const exec::ModelView& model)
+  TimedMicroBatch(const Graph& graph, const exec::Device& device, const exec::ModelView& model)
       : graph_(graph), model_(model), kernels_(graph, Mode::training, device, 0) {
     program_ = exec::program_of(graph, Mode::training, exec::needs_of(kernels_));
-    runner_ = std::make_unique<exec::ShardRunner>(program_, std::move(kernels_));
+    runner_ = std::make_unique<exec::MicroBatchRunner>(program_, std::move(kernels_));
     make_inputs();
     std::int64_t floats = 0;
     for (const Slot& slot : program_.slots) floats += whole_lines(slot.elements);
@@ -59,10 +59,10 @@ class TimedShard {
     seconds_of_first_.resize(program_.instructions.size());
   }
 
-  /// `first`: as the first shard after an update, so that kernels pack their weights again.
+  /// `first`: as the first micro-batch after an update, so that kernels pack their weights again.
   void run(bool first) {
     if (first) ++context_.parameters_version;
-    exec::ShardOperands operands{.inputs = inputs_, .model = model_, .slots = slots_, .context = &context_};
+    exec::MicroBatchOperands operands{.inputs = inputs_, .model = model_, .slots = slots_, .context = &context_};
     (void)runner_->begin();
     for (std::size_t i = 0; i < program_.instructions.size(); ++i) {
       const auto start = Clock::now();
@@ -104,7 +104,7 @@ class TimedShard {
   const exec::ModelView& model_;
   exec::KernelSet kernels_;
   Program program_;
-  std::unique_ptr<exec::ShardRunner> runner_;
+  std::unique_ptr<exec::MicroBatchRunner> runner_;
   std::vector<AlignedBytes> tensors_;
   std::vector<const void*> inputs_;
   AlignedBytes gradients_;
@@ -113,17 +113,18 @@ class TimedShard {
   std::vector<std::vector<double>> seconds_, seconds_of_first_;  ///< by instruction
 };
 
-std::vector<NodeSeconds> nodes_of(const Graph& graph, const std::vector<std::unique_ptr<TimedShard>>& shards) {
+std::vector<NodeSeconds> nodes_of(const Graph& graph,
+                                  const std::vector<std::unique_ptr<TimedMicroBatch>>& micro_batches) {
   const auto typical = [&](std::size_t instruction, bool first) {
     std::vector<double> all;
-    for (const auto& shard : shards) {
-      const auto& some = shard->seconds(instruction, first);
+    for (const auto& micro_batch : micro_batches) {
+      const auto& some = micro_batch->seconds(instruction, first);
       all.insert(all.end(), some.begin(), some.end());
     }
     return median(std::move(all));
   };
   std::vector<NodeSeconds> nodes(graph.nodes.size());
-  const Program& program = shards.front()->program();
+  const Program& program = micro_batches.front()->program();
   for (std::size_t i = 0; i < program.instructions.size(); ++i) {
     const Instruction& instruction = program.instructions[i];
     if (instruction.node < 0) continue;
@@ -144,9 +145,9 @@ class ZeroSums final : public comm::GradientReducer {
   explicit ZeroSums(const comm::GradientBuckets& buckets) {
     for (const auto& bucket : buckets.buckets) sums_.emplace_back(static_cast<std::size_t>(bucket.elements), 0.0F);
   }
-  [[nodiscard]] comm::GradientBuffer buffer(int /*shard*/, int /*bucket*/) override { return {}; }
-  void ready(int /*shard*/, int /*bucket*/) override {}
-  void begin_step(std::uint64_t /*step*/, const comm::ShardAssignment& /*assignment*/) override {}
+  [[nodiscard]] comm::GradientBuffer buffer(int /*micro-batch*/, int /*bucket*/) override { return {}; }
+  void ready(int /*micro-batch*/, int /*bucket*/) override {}
+  void begin_step(std::uint64_t /*step*/, const comm::MicroBatchAssignment& /*assignment*/) override {}
   void finish() override {}
   [[nodiscard]] std::span<const float> reduced(int bucket) const override {
     return sums_[static_cast<std::size_t>(bucket)];
@@ -169,7 +170,7 @@ double measure_update(const Graph& graph, const Program& program, const JobFile&
                       const OptimizerRegistry& optimizers, int threads) {
   const std::int64_t elements = trained_elements(graph);
   if (elements == 0) return 0;
-  const comm::GradientBuckets buckets = exec::gradient_buckets(program, job.bucket_bytes, job.shards);
+  const comm::GradientBuckets buckets = exec::gradient_buckets(program, job.bucket_bytes, job.micro_batches);
   OptimizerOptions unfrozen = job.optimizer;
   for (ParameterGroup& group : unfrozen.groups) group.freeze_until = {};
   std::vector<double> seconds(static_cast<std::size_t>(threads));
@@ -177,7 +178,7 @@ double measure_update(const Graph& graph, const Program& program, const JobFile&
     const ZeroSums sums(buckets);
     exec::WorkerPool pool(1);
     const optim::UpdaterSetup setup{
-        graph, program, buckets, optimizers, unfrozen, job.clip_norm, static_cast<int>(job.shards)};
+        graph, program, buckets, optimizers, unfrozen, job.clip_norm, static_cast<int>(job.micro_batches)};
     optim::CpuUpdater updater(setup, sums, pool);
     optim::Model model = updater.make_model(job.seed);
     std::vector<double> rounds;
@@ -198,7 +199,7 @@ std::int64_t bytes_to_measure(const Graph& graph, const exec::Device& device, in
   const exec::KernelSet kernels(graph, Mode::training, device);
   const auto needs = exec::needs_of(kernels);
   const Program program = exec::program_of(graph, Mode::training, needs);
-  std::size_t bytes = exec::ShardRunner::arena_bytes(program);
+  std::size_t bytes = exec::MicroBatchRunner::arena_bytes(program);
   for (const exec::KernelNeeds& node : needs) bytes += node.kept;
   std::size_t parameters = 0;
   for (const ValueId id : graph.parameters) parameters += graph.at(id).spec.bytes();
@@ -212,27 +213,27 @@ MeasuredGraph measure_graph(const Graph& graph, const exec::Device& device, cons
   exec::initialize(graph, graph.parameters, job.seed, parameters);
   exec::initialize(graph, graph.states, job.seed, states);
   const auto model = exec::view_of(parameters, states);
-  std::vector<std::unique_ptr<TimedShard>> shards;
+  std::vector<std::unique_ptr<TimedMicroBatch>> micro_batches;
   for (int thread = 0; thread < options.threads; ++thread) {
-    shards.push_back(std::make_unique<TimedShard>(graph, device, *model));
+    micro_batches.push_back(std::make_unique<TimedMicroBatch>(graph, device, *model));
   }
-  std::vector<int> rounds(shards.size());
+  std::vector<int> rounds(micro_batches.size());
   on_threads(options.threads, [&](int thread) {
-    TimedShard& shard = *shards[static_cast<std::size_t>(thread)];
-    shard.run(true);  // generates the kernels' code and touches memory
-    shard.run(false);
-    shard.forget();
+    TimedMicroBatch& micro_batch = *micro_batches[static_cast<std::size_t>(thread)];
+    micro_batch.run(true);  // generates the kernels' code and touches memory
+    micro_batch.run(false);
+    micro_batch.forget();
     const auto start = Clock::now();
     int& round = rounds[static_cast<std::size_t>(thread)];
     for (; round < 2 || (seconds_since(start) < options.seconds && round < kMaxRounds); ++round) {
-      shard.run(round % 3 == 0);
+      micro_batch.run(round % 3 == 0);
     }
   });
   MeasuredGraph measured;
-  measured.nodes = nodes_of(graph, shards);
-  measured.shards = *std::min_element(rounds.begin(), rounds.end());
-  const Program program = shards.front()->program();
-  shards.clear();
+  measured.nodes = nodes_of(graph, micro_batches);
+  measured.micro_batches = *std::min_element(rounds.begin(), rounds.end());
+  const Program program = micro_batches.front()->program();
+  micro_batches.clear();
   measured.update = measure_update(graph, program, job, optimizers, options.threads);
   return measured;
 }
@@ -327,7 +328,7 @@ Rates measure_rates(const exec::Device& device, const OpRegistry& ops, const Mod
                                           ops, models);
     const Graph graph = device.lower(whole, true);
     JobFile job;
-    job.shards = 1;
+    job.micro_batches = 1;
     job.optimizer.kind = "adamw";
     const MeasuredGraph measured = measure_graph(graph, device, job, optimizers, {threads, kSecondsEach});
     add_nodes(graph, measured.nodes, sums);

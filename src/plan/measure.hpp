@@ -20,13 +20,13 @@ namespace lockstep::plan {
 
 struct MeasureOptions {
   int threads = 1;
-  double seconds = 1;  ///< for the kernels; at least two shards are computed, however long they take
+  double seconds = 1;  ///< for the kernels; at least two micro-batches are computed, however long they take
 };
 
 struct MeasuredGraph {
-  std::vector<NodeSeconds> nodes;  ///< by node; the median over shards and threads
+  std::vector<NodeSeconds> nodes;  ///< by node; the median over micro-batches and threads
   double update = 0;               ///< seconds per trained element
-  int shards = 0;                  ///< shards that were timed on each thread
+  int micro_batches = 0;           ///< micro-batches that were timed on each thread
 };
 
 /// Bytes of memory that measure_graph() needs with one thread.

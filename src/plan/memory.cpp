@@ -11,8 +11,8 @@
 #include "comm/reduce/tree_sums.hpp"
 #include "core/round_up.hpp"
 #include "exec/gather_layout.hpp"
+#include "exec/micro_batch_runner.hpp"
 #include "exec/parameters.hpp"
-#include "exec/shard_runner.hpp"
 #include "exec/worker.hpp"
 #include "graph/gradient_flow.hpp"
 #include "graph/weight_order.hpp"
@@ -148,7 +148,7 @@ class Counter {
         shown.enabled && shown.histograms.amount > 0 ? block_bytes(part_.graph(), trained(part_.graph())) : 0;
     const auto [states, undivided] = states_in_bytes();
     memory_.optimizer = undivided;
-    const std::int64_t pool = pool_bytes(part_.buckets, placed_.shards_of(rank_), exact(), workers());
+    const std::int64_t pool = pool_bytes(part_.buckets, placed_.micro_batches_of(rank_), exact(), workers());
     if (part_.ranks.size() == 1 || !exact()) {  // there is only one root, in the sum's own memory
       memory_.gradients = sum + pool + updated;
       memory_.optimizer += states;
@@ -226,8 +226,8 @@ class Counter {
     for (const comm::Partial& partial : plan.sums.partials) beside.insert(partial.rank);
     const std::int64_t ring =
         comm::GradientRings::elements(part_.buckets, exec::max_open_elements(part_.program, part_.buckets));
-    // Sums wait for their siblings at each level of the tree; the first shards' sum is in the sum's own memory.
-    const int levels = std::bit_width(static_cast<unsigned>(std::max(placed_.shards - 1, 1)));
+    // Sums wait for their siblings at each level of the tree; the first micro-batches' sum is in the sum's own memory.
+    const int levels = std::bit_width(static_cast<unsigned>(std::max(placed_.micro_batches - 1, 1)));
     const std::int64_t rings = ring * workers() * std::ssize(beside);
     add_shared(rings * kFloat);
     return (rings + std::max(levels - 1, 0) * own.floats + own.received) * kFloat;
@@ -236,22 +236,22 @@ class Counter {
   void count_programs() {
     const std::int64_t arena = round_up<std::int64_t>(part_.program.arena_bytes, 64);
     const std::int64_t workers = this->workers();
-    const auto own = std::ssize(placed_.shards_of(rank_));
+    const auto own = std::ssize(placed_.micro_batches_of(rank_));
     std::int64_t flights = 1;
     if (part_.part) {
-      // One more, so that the next shard's values can be received meanwhile (exec/part_worker).
+      // One more, so that the next micro-batch's values can be received meanwhile (exec/part_worker).
       flights = std::min<std::int64_t>(placed_.in_flight + 1,
                                        std::max<std::int64_t>(1, divide_up<std::int64_t>(own, workers)));
     }
     const std::int64_t used = std::min<std::int64_t>(workers, std::max<std::int64_t>(own, 1));
-    // Every second shard is added to its sibling, so with an even number of flights half of them never add.
+    // Every second micro-batch is added to its sibling, so with an even number of flights half of them never add.
     const std::int64_t adding = own < 2 ? 0 : flights % 2 == 0 ? flights / 2 : flights;
     memory_.activations = (arena * flights + scratch() * adding) * used;
     const bool keeps = !divides_parameters(placed_.choice.sharding());
     memory_.kernels = (keeps ? kept(setup_.model.training) : max_packed()) * used;
     if (part_.part) memory_.messages = crossing() * flights * used;
     if (!part_.evaluation) return;
-    const auto evaluated = static_cast<std::int64_t>(exec::ShardRunner::arena_bytes(*part_.evaluation));
+    const auto evaluated = static_cast<std::int64_t>(exec::MicroBatchRunner::arena_bytes(*part_.evaluation));
     memory_.activations += evaluated * flights * used;
     if (keeps) memory_.kernels += kept(setup_.model.inference) * used;
   }
@@ -292,7 +292,7 @@ class Counter {
     return static_cast<std::int64_t>(most);
   }
 
-  /// Bytes that a shard receives from other parts.
+  /// Bytes that a micro-batch receives from other parts.
   [[nodiscard]] std::int64_t crossing() const {
     std::size_t bytes = 0;
     for (const auto& received : part_.part->boundary.received) bytes += part_.graph().at(received.value).spec.bytes();
@@ -305,9 +305,9 @@ class Counter {
     const DataNeeds& data = setup_.data;
     const std::int64_t ahead = data.depth + workers();
     const bool evaluates = part_.evaluation.has_value();
-    memory_.data = data.shard * ahead * (evaluates ? 2 : 1);
+    memory_.data = data.micro_batch * ahead * (evaluates ? 2 : 1);
     if (data.cached_sample == 0) return;
-    const double share = static_cast<double>(placed_.shards_of(rank_).size()) / placed_.shards;
+    const double share = static_cast<double>(placed_.micro_batches_of(rank_).size()) / placed_.micro_batches;
     // The set is shuffled: each epoch, the rank reads another part of it.
     const auto whole = static_cast<std::int64_t>(data.epochs);
     const double seen =
@@ -354,18 +354,20 @@ std::vector<std::pair<std::string, std::int64_t>> RankMemory::kinds() const {
           {"checkpoint", checkpoint},   {"process", process}};
 }
 
-std::int64_t pool_bytes(const comm::GradientBuckets& buckets, const std::vector<int>& shards, bool exact, int workers) {
+std::int64_t pool_bytes(const comm::GradientBuckets& buckets, const std::vector<int>& micro_batches, bool exact,
+                        int workers) {
   CountedMemory memory;
   comm::AccumulationBuffers sums(buckets, memory);
-  const comm::Tree tree(buckets.shards);
-  const std::vector<comm::TreeNode> roots = exact ? tree.maximal_subtrees(shards) : std::vector<comm::TreeNode>{};
+  const comm::Tree tree(buckets.micro_batches);
+  const std::vector<comm::TreeNode> roots =
+      exact ? tree.maximal_subtrees(micro_batches) : std::vector<comm::TreeNode>{};
   // Largest subtree first, the order of computation.
   std::vector<int> order;
   for (const comm::TreeNode root : roots) {
-    for (int shard = tree.first(root); shard < tree.end(root); ++shard) order.push_back(shard);
+    for (int micro_batch = tree.first(root); micro_batch < tree.end(root); ++micro_batch) order.push_back(micro_batch);
   }
-  if (!exact) order = shards;
-  sums.use(exact ? comm::tree_plan(tree, roots) : comm::chain_plan(buckets.shards, shards));
+  if (!exact) order = micro_batches;
+  sums.use(exact ? comm::tree_plan(tree, roots) : comm::chain_plan(buckets.micro_batches, micro_batches));
   float root_memory = 0;
   sums.begin([&](int, int) { return &root_memory; });
   for (std::size_t first = 0; first < order.size(); first += static_cast<std::size_t>(workers)) {

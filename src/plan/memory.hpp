@@ -19,7 +19,7 @@ namespace lockstep::plan {
 
 /// What the data of a job need. In bytes, except for counts.
 struct DataNeeds {
-  std::int64_t shard = 0;          ///< the inputs of a shard, as a step gets them
+  std::int64_t micro_batch = 0;    ///< the inputs of a micro-batch, as a step gets them
   std::int64_t cached_sample = 0;  ///< a decoded sample in the cache; 0: none is kept
   std::int64_t samples = 0, validation_samples = 0;
   std::int64_t cache = 0;  ///< largest cache of the training set; an evaluation's has a quarter of it
@@ -29,7 +29,7 @@ struct DataNeeds {
 
 struct RankMemory {
   std::int64_t parameters = 0;
-  std::int64_t gradients = 0;    ///< sums over shards, partial sums, and TensorBoard's copies of them
+  std::int64_t gradients = 0;    ///< sums over micro-batches, partial sums, and TensorBoard's copies of them
   std::int64_t optimizer = 0;    ///< the optimizer's states, and what it makes steps of whole matrices with
   std::int64_t statistics = 0;   ///< running statistics of batch norm
   std::int64_t activations = 0;  ///< including the workspace of kernels, for all workers
@@ -66,9 +66,9 @@ struct MemorySetup {
 /// By rank.
 [[nodiscard]] std::vector<RankMemory> memory_of(const PlacedModel& placed, const MemorySetup& setup);
 
-/// Bytes of a gradient's partial sums that are alive at once besides the roots, if shards are computed in this order by
-/// this many workers: what comm::AccumulationBuffers takes from its pool.
-[[nodiscard]] std::int64_t pool_bytes(const comm::GradientBuckets& buckets, const std::vector<int>& shards, bool exact,
-                                      int workers);
+/// Bytes of a gradient's partial sums that are alive at once besides the roots, if micro-batches are computed in this
+/// order by this many workers: what comm::AccumulationBuffers takes from its pool.
+[[nodiscard]] std::int64_t pool_bytes(const comm::GradientBuckets& buckets, const std::vector<int>& micro_batches,
+                                      bool exact, int workers);
 
 }  // namespace lockstep::plan

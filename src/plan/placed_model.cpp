@@ -34,18 +34,20 @@ std::vector<T> of_part(const std::vector<T>& by_rank, const std::vector<int>& ra
   return values;
 }
 
-comm::ShardAssignment deal(int shards, const RankSetup& setup, const std::vector<int>& ranks, bool interleaved) {
-  const std::vector<int> counts = setup.speeds.empty() ? comm::equal_counts(shards, static_cast<int>(ranks.size()))
-                                                       : comm::counts_by_weights(shards, of_part(setup.speeds, ranks));
+comm::MicroBatchAssignment deal(int micro_batches, const RankSetup& setup, const std::vector<int>& ranks,
+                                bool interleaved) {
+  const std::vector<int> counts = setup.speeds.empty()
+                                      ? comm::equal_counts(micro_batches, static_cast<int>(ranks.size()))
+                                      : comm::counts_by_weights(micro_batches, of_part(setup.speeds, ranks));
   const std::vector<int> hosts = topology_of(setup.host_of, ranks).host_of;
-  const comm::ShardAssignment placed = comm::place_shards(counts, {}, hosts);
-  return interleaved ? comm::interleave_shards(placed, hosts) : placed;
+  const comm::MicroBatchAssignment placed = comm::place_micro_batches(counts, {}, hosts);
+  return interleaved ? comm::interleave_micro_batches(placed, hosts) : placed;
 }
 
 // As in training: a rank whose share may change has at most twice an equal share.
-int workers_of(int threads, int shards, std::size_t ranks_of_part) {
+int workers_of(int threads, int micro_batches, std::size_t ranks_of_part) {
   const int ranks = static_cast<int>(ranks_of_part);
-  const int most = ranks == 1 ? shards : std::min(shards, 2 * divide_up(shards, ranks));
+  const int most = ranks == 1 ? micro_batches : std::min(micro_batches, 2 * divide_up(micro_batches, ranks));
   return std::clamp(threads, 1, std::max(1, most));
 }
 
@@ -61,7 +63,7 @@ void compile_part(const ModelSetup& setup, PlacedPart& part, const Choice& choic
                                        {.boundary = boundary});
   }
   const bool divided = choice.sharding() != Sharding::none && part.ranks.size() > 1;
-  part.buckets = exec::gradient_buckets(part.program, setup.job.bucket_bytes, setup.job.shards, divided, shared,
+  part.buckets = exec::gradient_buckets(part.program, setup.job.bucket_bytes, setup.job.micro_batches, divided, shared,
                                         stored_in_another_order(part.graph()));
   part.buckets.spread_owners = !setup.on_gpus;
 }
@@ -78,9 +80,9 @@ RankSetup ranks_of_one_host(int ranks, std::int64_t threads, int cores) {
   return {std::vector<int>(count, 0), std::vector<int>(count, each), {}};
 }
 
-std::vector<int> PlacedModel::shards_of(int rank) const {
+std::vector<int> PlacedModel::micro_batches_of(int rank) const {
   const PlacedPart& part = part_of(rank);
-  std::vector<int> own = part.assignment.shards_of_rank[static_cast<std::size_t>(number_in_part(rank))];
+  std::vector<int> own = part.assignment.micro_batches_of_rank[static_cast<std::size_t>(number_in_part(rank))];
   std::sort(own.begin(), own.end());
   return own;
 }
@@ -103,11 +105,11 @@ PlacedModel place_model(const ModelSetup& setup, const RankSetup& ranks, const C
   PlacedModel placed;
   placed.choice = choice;
   placed.host_of = ranks.host_of;
-  placed.shards = static_cast<int>(setup.job.shards);
+  placed.micro_batches = static_cast<int>(setup.job.micro_batches);
   placed.streams_gradients = divides_gradients(choice.sharding()) && !setup.on_gpus;
   const std::vector<double> equal(static_cast<std::size_t>(ranks.count()), 1.0);
-  const Placement placement =
-      place_by_speed(setup.graph, choice.parallel, ranks.speeds.empty() ? equal : ranks.speeds, setup.job.shards);
+  const Placement placement = place_by_speed(setup.graph, choice.parallel, ranks.speeds.empty() ? equal : ranks.speeds,
+                                             setup.job.micro_batches);
   std::vector<GraphPart> parts;
   if (placement.ranks_of_part.size() > 1) parts = split(setup.graph, placement.part_of_node);
   std::vector<std::vector<std::size_t>> shared(placement.ranks_of_part.size());
@@ -124,7 +126,7 @@ PlacedModel place_model(const ModelSetup& setup, const RankSetup& ranks, const C
       part.nodes = part.part->nodes;
     }
     compile_part(setup, part, choice, shared[p]);
-    part.assignment = deal(placed.shards, ranks, part.ranks, placed.streams_gradients);
+    part.assignment = deal(placed.micro_batches, ranks, part.ranks, placed.streams_gradients);
   }
   placed.in_flight = choice.parallel.in_flight > 0 ? static_cast<int>(choice.parallel.in_flight)
                                                    : exec::default_in_flight(placement.ranks_of_part);
@@ -134,7 +136,7 @@ PlacedModel place_model(const ModelSetup& setup, const RankSetup& ranks, const C
     for (const int rank : placed.parts[p].ranks) {
       const auto r = static_cast<std::size_t>(rank);
       placed.part_of_rank[r] = static_cast<int>(p);
-      placed.workers[r] = workers_of(ranks.threads[r], placed.shards, placed.parts[p].ranks.size());
+      placed.workers[r] = workers_of(ranks.threads[r], placed.micro_batches, placed.parts[p].ranks.size());
     }
   }
   return placed;

@@ -8,7 +8,7 @@
 #include <optional>
 #include <utility>
 
-#include "comm/reduce/shard_assignment.hpp"
+#include "comm/reduce/micro_batch_assignment.hpp"
 #include "exec/part_worker.hpp"
 #include "graph/crossings.hpp"
 #include "graph/gradient_flow.hpp"
@@ -54,8 +54,11 @@ bool follow_one_another(const State& state) {
 
 class Search {
  public:
-  Search(const Graph& graph, const ParallelOptions& parallel, std::vector<double> speeds, std::int64_t shards)
-      : graph_(graph), speeds_(std::move(speeds)), shards_(static_cast<int>(shards)), in_flight_(parallel.in_flight) {}
+  Search(const Graph& graph, const ParallelOptions& parallel, std::vector<double> speeds, std::int64_t micro_batches)
+      : graph_(graph),
+        speeds_(std::move(speeds)),
+        micro_batches_(static_cast<int>(micro_batches)),
+        in_flight_(parallel.in_flight) {}
 
   Placement run(Placement placement, bool may_move) {
     state_.groups = placement.ranks_of_part;
@@ -112,27 +115,29 @@ class Search {
   }
 
   double step_seconds(const State& state) {
-    balance::PipelineSetup setup{.parts = costs_of(state), .rank_of_shard = {}, .speeds = speeds_, .in_flight = 0};
+    balance::PipelineSetup setup{
+        .parts = costs_of(state), .rank_of_micro_batch = {}, .speeds = speeds_, .in_flight = 0};
     const auto parts = static_cast<int>(setup.parts.size());
     setup.in_flight = in_flight_ > 0 ? static_cast<int>(in_flight_) : exec::default_in_flight(state.groups);
     for (const auto& group : state.groups) {
-      const auto placed = comm::place_shards(comm::counts_by_weights(shards_, speeds_of(group)));
-      auto& rank_of = setup.rank_of_shard.emplace_back(static_cast<std::size_t>(shards_));
+      const auto placed = comm::place_micro_batches(comm::counts_by_weights(micro_batches_, speeds_of(group)));
+      auto& rank_of = setup.rank_of_micro_batch.emplace_back(static_cast<std::size_t>(micro_batches_));
       for (std::size_t r = 0; r < group.size(); ++r) {
-        for (const int shard : placed.shards_of_rank[r]) rank_of[static_cast<std::size_t>(shard)] = group[r];
+        for (const int micro_batch : placed.micro_batches_of_rank[r])
+          rank_of[static_cast<std::size_t>(micro_batch)] = group[r];
       }
     }
-    tasks_ += 2.0 * shards_ * parts;
+    tasks_ += 2.0 * micro_batches_ * parts;
     return balance::schedule(setup).seconds;
   }
 
-  /// Shards per unit of time that these ranks compute of a part with unit cost.
+  /// Micro-batches per unit of time that these ranks compute of a part with unit cost.
   [[nodiscard]] double capacity(const std::vector<int>& ranks) const {
     const std::vector<double> speeds = speeds_of(ranks);
-    const std::vector<int> counts = comm::counts_by_weights(shards_, speeds);
+    const std::vector<int> counts = comm::counts_by_weights(micro_batches_, speeds);
     double slowest = 0;
     for (std::size_t r = 0; r < counts.size(); ++r) slowest = std::max(slowest, counts[r] / speeds[r]);
-    return shards_ / slowest;
+    return micro_batches_ / slowest;
   }
 
   /// Cuts the model where parts are closest to being proportional to the capacity of their ranks.
@@ -221,7 +226,8 @@ class Search {
   void move_ranks() {
     for (std::size_t p = 0; p < state_.groups.size(); ++p) {
       for (std::size_t q = 0; q < state_.groups.size(); ++q) {
-        if (p == q || state_.groups[p].size() == 1 || static_cast<int>(state_.groups[q].size()) == shards_) continue;
+        if (p == q || state_.groups[p].size() == 1 || static_cast<int>(state_.groups[q].size()) == micro_batches_)
+          continue;
         for (std::size_t i = 0; i < state_.groups[p].size(); ++i) {
           auto groups = state_.groups;
           const int rank = groups[p][i];
@@ -263,7 +269,7 @@ class Search {
 
   const Graph& graph_;
   const std::vector<double> speeds_;
-  const int shards_;
+  const int micro_batches_;
   const std::int64_t in_flight_;
   std::vector<balance::PartCost> given_;  // if parts are given
   std::vector<Costs> sums_;               // summed over the nodes before each
@@ -311,14 +317,14 @@ std::vector<double> in_proportion(std::vector<double> speeds) {
 }
 
 Placement place_by_speed(const Graph& graph, const ParallelOptions& parallel, const std::vector<double>& speeds,
-                         std::int64_t shards) {
-  Placement placement = place_parts(graph, parallel, static_cast<int>(speeds.size()), shards);
+                         std::int64_t micro_batches) {
+  Placement placement = place_parts(graph, parallel, static_cast<int>(speeds.size()), micro_batches);
   const bool known = std::all_of(speeds.begin(), speeds.end(), [](double speed) { return speed > 0; });
   const bool equal = std::adjacent_find(speeds.begin(), speeds.end(), std::not_equal_to<>()) == speeds.end();
   const bool said =
       std::any_of(parallel.cuts.begin(), parallel.cuts.end(), [](const auto& cut) { return cut.ranks > 0; });
   if (!known || equal || said || placement.ranks_of_part.size() == 1) return placement;
-  return Search(graph, parallel, in_proportion(speeds), shards)
+  return Search(graph, parallel, in_proportion(speeds), micro_batches)
       .run(std::move(placement), is_cut_by_cost(graph, parallel));
 }
 

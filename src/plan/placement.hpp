@@ -16,7 +16,7 @@ namespace lockstep::plan {
 /// Like place_parts() of graph/cut, including its errors. `speeds`: by rank, in any unit; if all are equal or one is 0,
 /// or if the job sets the number of ranks of a part, the result is that of place_parts().
 [[nodiscard]] Placement place_by_speed(const Graph& graph, const ParallelOptions& parallel,
-                                       const std::vector<double>& speeds, std::int64_t shards);
+                                       const std::vector<double>& speeds, std::int64_t micro_batches);
 
 /// Scaled so that the slowest rank's is 1, the speed that counted_costs() refer to. All 1 if any is 0.
 [[nodiscard]] std::vector<double> in_proportion(std::vector<double> speeds);

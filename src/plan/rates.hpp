@@ -40,10 +40,10 @@ struct Rates {
   [[nodiscard]] bool operator==(const Rates&) const = default;
 };
 
-/// Per shard.
+/// Per micro-batch.
 struct NodeSeconds {
   double forward = 0, backward = 0;
-  double first = 0;  ///< additional time of a worker's first shard after an update: weights are packed again
+  double first = 0;  ///< additional time of a worker's first micro-batch after an update: weights are packed again
 };
 
 /// Whether its time is that of products: linear, conv, attention, lstm, gru.

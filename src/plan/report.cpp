@@ -82,7 +82,7 @@ std::string time_table(const PlacedModel& placed, const StepTime& time) {
     const RankTime& rank = time.ranks[r];
     auto& row = cells.emplace_back();
     if (placed.is_cut()) row.push_back(std::to_string(placed.part_of_rank[r]));
-    row.push_back(std::to_string(placed.shards_of(static_cast<int>(r)).size()));
+    row.push_back(std::to_string(placed.micro_batches_of(static_cast<int>(r)).size()));
     for (const double seconds : {rank.compute, rank.waits, rank.reduce, rank.update})
       row.push_back(milliseconds(seconds));
     row.push_back(telemetry::byte_count(static_cast<double>(rank.gradient_bytes)));
@@ -91,7 +91,7 @@ std::string time_table(const PlacedModel& placed, const StepTime& time) {
   auto rows = joined(cells);
   std::vector<std::string> heading = {"ms, rank"};
   if (placed.is_cut()) heading.emplace_back("part");
-  for (const char* name : {"shards", "compute", "waiting", "reduction", "update", "gradients sent"}) {
+  for (const char* name : {"micro_batches", "compute", "waiting", "reduction", "update", "gradients sent"}) {
     heading.emplace_back(name);
   }
   if (placed.is_cut()) heading.emplace_back("activations sent");

@@ -26,7 +26,7 @@ bool same(const Choice& a, const Choice& b) {
          a.recompute == b.recompute && a.sharding() == b.sharding() && a.parallel.in_flight == b.parallel.in_flight;
 }
 
-/// The node of the whole graph that takes longest per shard, forward and backward, and its fraction of the total.
+/// The node of the whole graph that takes longest per micro-batch, forward and backward, and its fraction of the total.
 std::pair<std::string, double> longest_layer(const SearchSetup& setup) {
   const auto& nodes = setup.time.ranks.front().nodes;
   double sum = 0, most = 0;
@@ -61,13 +61,13 @@ std::string why_slower(const SearchSetup& setup, const Candidate& best, const Ca
     return text + fmt::format(": layer '{}' alone is {:.0f} % of the work, more than a part of {:.0f} should have",
                               layer, 100 * share, parts);
   }
-  const double bubble = (parts - 1) / (further.placed.shards + parts - 1);
+  const double bubble = (parts - 1) / (further.placed.micro_batches + parts - 1);
   const double waits = waiting_share(further);
   if (bubble > 0.1) {
     return text + fmt::format(
-                      ": {} are few for so many parts, of each step {:.0f} % is spent waiting; more `shards` "
+                      ": {} are few for so many parts, of each step {:.0f} % is spent waiting; more `micro_batches` "
                       "make that less",
-                      telemetry::counted(further.placed.shards, "shard"), 100 * waits);
+                      telemetry::counted(further.placed.micro_batches, "micro-batch"), 100 * waits);
   }
   std::int64_t moved = 0;
   for (const RankTime& rank : further.time.ranks) moved += rank.activation_bytes;
@@ -179,7 +179,7 @@ std::string text_of(const PlacedModel& placed) {
   std::string text = how_cut(placed);
   if (placed.is_cut() && choice.parallel.branches) text += " (branches)";
   if (placed.is_cut() && !choice.parallel.cuts.empty()) text += " (by hand)";
-  if (placed.is_cut()) text += fmt::format(", {} shards in flight", placed.in_flight);
+  if (placed.is_cut()) text += fmt::format(", {} micro-batches in flight", placed.in_flight);
   text += fmt::format(", recompute: {}", name_of(choice.recompute));
   if (choice.sharding() != Sharding::none) text += fmt::format(", sharding: {}", name_of(choice.sharding()));
   return text;

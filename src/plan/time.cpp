@@ -19,7 +19,7 @@ namespace {
 constexpr double kFloatBytes = sizeof(float);
 constexpr double kAddBytes = 3 * kFloatBytes;  ///< two operands are read, one result is written
 
-/// Bytes per shard received in forward. The same amount of gradients goes back.
+/// Bytes per micro-batch received in forward. The same amount of gradients goes back.
 double received_bytes(const PlacedPart& part) {
   double bytes = 0;
   if (!part.part) return bytes;
@@ -29,7 +29,7 @@ double received_bytes(const PlacedPart& part) {
   return bytes;
 }
 
-/// Bytes per shard of arriving gradients: one from each part that reads a value.
+/// Bytes per micro-batch of arriving gradients: one from each part that reads a value.
 double arriving_bytes(const PlacedPart& part) {
   double bytes = 0;
   if (!part.part) return bytes;
@@ -45,8 +45,8 @@ class Step {
     result_.ranks.resize(setup.ranks.size());
     work_.resize(setup.ranks.size());
     for (const PlacedPart& part : placed.parts) {
-      auto& of_ranks = shards_.emplace_back();
-      for (const int rank : part.ranks) of_ranks[rank] = shard_seconds(part, speed(rank));
+      auto& of_ranks = micro_batches_.emplace_back();
+      for (const int rank : part.ranks) of_ranks[rank] = micro_batch_seconds(part, speed(rank));
     }
   }
 
@@ -64,23 +64,23 @@ class Step {
   [[nodiscard]] const RankSpeed& speed(int rank) const { return setup_.ranks[static_cast<std::size_t>(rank)]; }
   RankTime& of(int rank) { return result_.ranks[static_cast<std::size_t>(rank)]; }
   [[nodiscard]] int workers(int rank) const { return placed_.workers[static_cast<std::size_t>(rank)]; }
-  [[nodiscard]] int shards(int rank) const { return static_cast<int>(placed_.shards_of(rank).size()); }
-  [[nodiscard]] const NodeSeconds& shard(int rank) const {
-    return shards_[static_cast<std::size_t>(placed_.part_of_rank[static_cast<std::size_t>(rank)])].at(rank);
+  [[nodiscard]] int micro_batches(int rank) const { return static_cast<int>(placed_.micro_batches_of(rank).size()); }
+  [[nodiscard]] const NodeSeconds& micro_batch(int rank) const {
+    return micro_batches_[static_cast<std::size_t>(placed_.part_of_rank[static_cast<std::size_t>(rank)])].at(rank);
   }
-  /// Seconds for adding siblings on this rank, for all shards of a step.
+  /// Seconds for adding siblings on this rank, for all micro-batches of a step.
   [[nodiscard]] double merging(int rank) const {
     const PlacedPart& part = placed_.part_of(rank);
-    const auto own = placed_.shards_of(rank);
-    const auto roots = std::ssize(comm::Tree(placed_.shards).maximal_subtrees(own));
+    const auto own = placed_.micro_batches_of(rank);
+    const auto roots = std::ssize(comm::Tree(placed_.micro_batches).maximal_subtrees(own));
     const auto merges = static_cast<double>(std::ssize(own) - roots);
     return merges * static_cast<double>(part.buckets.elements()) * kAddBytes / speed(rank).rates.add_bytes;
   }
 
   void compute_whole() {
     for (int rank = 0; rank < placed_.ranks(); ++rank) {
-      const NodeSeconds& each = shard(rank);
-      const int own = shards(rank), used = std::clamp(own, 1, workers(rank));
+      const NodeSeconds& each = micro_batch(rank);
+      const int own = micro_batches(rank), used = std::clamp(own, 1, workers(rank));
       const int rounds = divide_up(own, used);
       of(rank).compute = rounds * (each.forward + each.backward) + (own > 0 ? each.first : 0) + merging(rank) / used;
       work_[static_cast<std::size_t>(rank)] =
@@ -97,7 +97,7 @@ class Step {
     pipeline.in_flight = placed_.in_flight;
     for (const PlacedPart& part : placed_.parts) {
       const int rank = part.ranks.front();
-      const NodeSeconds& each = shard(rank);
+      const NodeSeconds& each = micro_batch(rank);
       const Rates& rates = speed(rank).rates;
       balance::PartCost& cost = pipeline.parts.emplace_back();
       cost.forward = std::max(each.forward, 1e-9);
@@ -105,14 +105,14 @@ class Step {
       add_reads(part, cost);
       cost.receive =
           rates.message_seconds + received_bytes(part) / rates.bytes_between_parts(reads_other_hosts(part, cost.reads));
-      auto& worker_of = pipeline.rank_of_shard.emplace_back(static_cast<std::size_t>(placed_.shards));
+      auto& worker_of = pipeline.rank_of_micro_batch.emplace_back(static_cast<std::size_t>(placed_.micro_batches));
       for (const int of_part : part.ranks) {
-        const auto own = placed_.shards_of(of_part);
+        const auto own = placed_.micro_batches_of(of_part);
         for (std::size_t i = 0; i < own.size(); ++i) {
           const int worker = first[static_cast<std::size_t>(of_part)] + static_cast<int>(i) % workers(of_part);
           worker_of[static_cast<std::size_t>(own[i])] = worker;
           // Accounts for ranks whose speed differs from that of the part's first rank.
-          const NodeSeconds& here = shard(of_part);
+          const NodeSeconds& here = micro_batch(of_part);
           pipeline.speeds[static_cast<std::size_t>(worker)] =
               (each.forward + each.backward) / std::max(1e-12, here.forward + here.backward);
         }
@@ -133,16 +133,16 @@ class Step {
         sum += times.busy[static_cast<std::size_t>(worker)];
       }
       const PlacedPart& part = placed_.part_of(rank);
-      const double copied = shards(rank) * (received_bytes(part) + arriving_bytes(part));
+      const double copied = micro_batches(rank) * (received_bytes(part) + arriving_bytes(part));
       of(rank).activation_bytes =
-          static_cast<std::int64_t>(shards(rank) * (received_bytes(part) + arriving_bytes(part)));
+          static_cast<std::int64_t>(micro_batches(rank) * (received_bytes(part) + arriving_bytes(part)));
       const Rates& rates = speed(rank).rates;
-      const double data = part.graph().inputs.empty() ? 0 : shards(rank) * setup_.data_seconds;
+      const double data = part.graph().inputs.empty() ? 0 : micro_batches(rank) * setup_.data_seconds;
       const double merges = merging(rank) / std::max(1, workers(rank));
-      of(rank).compute = most + shard(rank).first + merges;
+      of(rank).compute = most + micro_batch(rank).first + merges;
       work_[static_cast<std::size_t>(rank)] =
-          sum + shard(rank).first + merging(rank) + data + copied / rates.bytes_between_parts(false);
-      ends_.push_back(times.seconds + shard(rank).first + merges);
+          sum + micro_batch(rank).first + merging(rank) + data + copied / rates.bytes_between_parts(false);
+      ends_.push_back(times.seconds + micro_batch(rank).first + merges);
     }
   }
 
@@ -228,10 +228,10 @@ class Step {
     result_.seconds += std::max(0.0, most);
   }
 
-  /// How often a rank, or its host, gets all parameters: in forward and in backward of each of its shards; on GPUs,
-  /// with each wave of all ranks that have its part (exec/gather_layout.hpp).
+  /// How often a rank, or its host, gets all parameters: in forward and in backward of each of its micro-batches; on
+  /// GPUs, with each wave of all ranks that have its part (exec/gather_layout.hpp).
   [[nodiscard]] int passes(int rank) const {
-    const auto rounds = [&](int of) { return divide_up(shards(of), std::max(1, workers(of))); };
+    const auto rounds = [&](int of) { return divide_up(micro_batches(of), std::max(1, workers(of))); };
     if (speed(rank).rates.uses_host_cores) return 2 * rounds(rank);
     if (placed_.is_cut())
       return passes_[static_cast<std::size_t>(placed_.part_of_rank[static_cast<std::size_t>(rank)])];
@@ -260,9 +260,10 @@ class Step {
       const Rates& rates = speed(rank).rates;
       const comm::ReducePlan plan = placed_.reduce_plan(rank);
       const comm::Hosts hosts = placed_.hosts_of(part);
-      const comm::PlannedBytes sent = placed_.streams_gradients
-                                          ? comm::streamed_bytes_of(plan, hosts, static_cast<std::size_t>(shards(rank)))
-                                          : comm::bytes_of(plan, hosts);
+      const comm::PlannedBytes sent =
+          placed_.streams_gradients
+              ? comm::streamed_bytes_of(plan, hosts, static_cast<std::size_t>(micro_batches(rank)))
+              : comm::bytes_of(plan, hosts);
       of(rank).gradient_bytes = static_cast<std::int64_t>(sent.inside_host + sent.between_hosts);
       std::int64_t own = 0;
       for (const comm::BucketPlan& bucket : plan.buckets) own += bucket.own_size();
@@ -274,7 +275,8 @@ class Step {
       }
       const double buckets = std::max(1, part.buckets.count());
       // All buckets but the last can be reduced while earlier layers compute.
-      const double hidden = has_spare_core(rank) ? std::min(seconds * (1 - 1 / buckets), shard(rank).backward) : 0;
+      const double hidden =
+          has_spare_core(rank) ? std::min(seconds * (1 - 1 / buckets), micro_batch(rank).backward) : 0;
       const double turns = std::ceil(std::log2(static_cast<double>(part.ranks.size()))) + 1;
       of(rank).reduce = seconds - hidden + turns * rates.message_seconds;
       work[static_cast<std::size_t>(rank)] = of(rank).reduce;
@@ -308,16 +310,16 @@ class Step {
 
   const PlacedModel& placed_;
   const TimeSetup& setup_;
-  std::vector<std::map<int, NodeSeconds>> shards_;  ///< by part: by rank
-  std::vector<double> work_;                        ///< by rank: processor time of the shards
-  std::vector<double> ends_;                        ///< by rank: the time at which its shards are done
-  std::vector<int> passes_;                         ///< by part: waves of its gathers; of a model in parts
+  std::vector<std::map<int, NodeSeconds>> micro_batches_;  ///< by part: by rank
+  std::vector<double> work_;                               ///< by rank: processor time of the micro-batches
+  std::vector<double> ends_;                               ///< by rank: the time at which its micro-batches are done
+  std::vector<int> passes_;                                ///< by part: waves of its gathers; of a model in parts
   StepTime result_;
 };
 
 }  // namespace
 
-NodeSeconds shard_seconds(const PlacedPart& part, const RankSpeed& speed) {
+NodeSeconds micro_batch_seconds(const PlacedPart& part, const RankSpeed& speed) {
   NodeSeconds sum;
   for (std::size_t i = 0; i < part.program.instructions.size(); ++i) {
     const Instruction& instruction = part.program.instructions[i];

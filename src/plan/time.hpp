@@ -1,9 +1,9 @@
 // Predicts the time of a step of a placed model, from the seconds of its nodes and the rates of the devices.
 //
-// A step has three phases in sequence: the shards, the part of the reduction that they do not hide, the update. If the
-// model is cut into parts, the first phase is simulated with the order of tasks that training uses (balance/pipeline).
-// Ranks of a host share its cores: a phase lasts at least as long as the processor time of all of them divided by the
-// cores.
+// A step has three phases in sequence: the micro-batches, the part of the reduction that they do not hide, the update.
+// If the model is cut into parts, the first phase is simulated with the order of tasks that training uses
+// (balance/pipeline). Ranks of a host share its cores: a phase lasts at least as long as the processor time of all of
+// them divided by the cores.
 #pragma once
 
 #include <cstdint>
@@ -24,9 +24,9 @@ struct TimeSetup {
   std::vector<RankSpeed> ranks;
   int optimizer_states = 0;
   double update_seconds = 0;  ///< measured, per trained element; 0: computed from the rates
-  double data_seconds = 0;    ///< processor time to read and prepare a shard
-  /// With several ranks: the fraction by which the shards of a step take longer than undisturbed ones, since each step
-  /// waits for the rank that was disturbed last.
+  double data_seconds = 0;    ///< processor time to read and prepare a micro-batch
+  /// With several ranks: the fraction by which the micro-batches of a step take longer than undisturbed ones, since
+  /// each step waits for the rank that was disturbed last.
   double unevenness = 0;
   double step_seconds = 0;  ///< for everything else in a step: events, scalars, waking threads
 };
@@ -48,7 +48,7 @@ struct StepTime {
 
 [[nodiscard]] StepTime time_of(const PlacedModel& placed, const TimeSetup& setup);
 
-/// Seconds per shard of a part on one worker, forward and backward.
-[[nodiscard]] NodeSeconds shard_seconds(const PlacedPart& part, const RankSpeed& speed);
+/// Seconds per micro-batch of a part on one worker, forward and backward.
+[[nodiscard]] NodeSeconds micro_batch_seconds(const PlacedPart& part, const RankSpeed& speed);
 
 }  // namespace lockstep::plan

@@ -24,7 +24,7 @@ struct RankStep {
 
   [[nodiscard]] bool has(const char* phase) const { return phases.find(phase) != phases.end(); }
   [[nodiscard]] bool whole() const { return has("compute") && has("reduce") && has("update"); }
-  /// The track of the worker that ended last; 0: the rank had no shards.
+  /// The track of the worker that ended last; 0: the rank had no micro-batches.
   [[nodiscard]] int last_worker() const {
     const auto last = std::max_element(workers.begin(), workers.end(), [](const auto& a, const auto& b) {
       return a.second.back().end < b.second.back().end;
@@ -75,7 +75,7 @@ bool is_wait_for_parts(const std::string& name) {
 }
 
 bool is_computing(const std::string& name) {
-  return name == "shard" || name == "forward" || name == "backward";
+  return name == "micro_batch" || name == "forward" || name == "backward";
 }
 
 Work work_of(const RankStep& step) {
@@ -153,36 +153,38 @@ std::string sentence(const Diagnosis& d, const std::string& host) {
           evidence(d), d.rank, host);
     case Bound::parts:
       return fmt::format(
-          "pipeline-bound: {}. Try more shards, a larger parallel.in_flight, or parts of more even cost.", evidence(d));
+          "pipeline-bound: {}. Try more micro-batches, a larger parallel.in_flight, or parts of more even cost.",
+          evidence(d));
     case Bound::reduce:
       return fmt::format(
           "communication-bound: {}. Try a larger batch_size, fewer ranks, or a faster network between them.",
           evidence(d));
     case Bound::imbalance:
       return fmt::format(
-          "imbalanced: {}; rank {} on {} is the slowest most often. Try balance=auto, more shards, and "
+          "imbalanced: {}; rank {} on {} is the slowest most often. Try balance=auto, more micro-batches, and "
           "see what else runs there.",
           evidence(d), d.rank, host);
     case Bound::launch:
-      return fmt::format("launch-bound: {}; a kernel takes {}. Try fewer and larger shards, or a larger batch_size.",
-                         evidence(d), short_time(d.kernel));
+      return fmt::format(
+          "launch-bound: {}; a kernel takes {}. Try fewer and larger micro-batches, or a larger batch_size.",
+          evidence(d), short_time(d.kernel));
     case Bound::compute:
       break;
   }
   return fmt::format("compute-bound: {}. More ranks or threads make it faster.", evidence(d));
 }
 
-/// Averaged over all shards of all ranks.
+/// Averaged over all micro-batches of all ranks.
 double mean_kernel(const std::vector<RankTrace>& traces) {
   double seconds = 0, kernels = 0;
   for (const RankTrace& trace : traces) {
-    std::set<std::pair<std::int64_t, int>> shards;  // those of parts have several spans each
+    std::set<std::pair<std::int64_t, int>> micro_batches;  // those of parts have several spans each
     for (const TimelineSpan& span : trace.spans) {
       if (span.kernels < 0) continue;
       seconds += span.kernels;
-      shards.emplace(span.step, span.item);
+      micro_batches.emplace(span.step, span.item);
     }
-    kernels += static_cast<double>(trace.kernels) * static_cast<double>(shards.size());
+    kernels += static_cast<double>(trace.kernels) * static_cast<double>(micro_batches.size());
   }
   return kernels > 0 ? seconds / kernels : 0;
 }

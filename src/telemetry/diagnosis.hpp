@@ -24,7 +24,7 @@ struct PathStep {
   double parts = 0;    ///< waiting for other parts of the model
   double compute = 0;  ///< up to the mean over the ranks: in kernels, and adding gradients
   double excess = 0;   ///< the critical rank's compute beyond the mean
-  double launch = 0;   ///< between spans, and in shards outside kernels
+  double launch = 0;   ///< between spans, and in micro-batches outside kernels
   double reduce = 0;   ///< the part that compute does not hide
   double update = 0;
   std::vector<TimelineSpan> spans;  ///< the path, in order of time; none overlap

@@ -53,12 +53,12 @@ class Rows {
   std::string text_;
 };
 
-/// What each rank did. A single rank has all shards and sends nothing; bytes by the formula are shown only if they
-/// differ from the bytes sent. `lockstep balance report` has the other figures by rank in a table.
+/// What each rank did. A single rank has all micro-batches and sends nothing; bytes by the formula are shown only if
+/// they differ from the bytes sent. `lockstep balance report` has the other figures by rank in a table.
 void add_ranks(Rows& rows, const events::End& end) {
   using events::Unit;
-  if (end.shards_by_rank.size() > 1) {
-    rows.add("shards", to_text(end.shards_by_rank, Unit::none));
+  if (end.micro_batches_by_rank.size() > 1) {
+    rows.add("micro_batches", to_text(end.micro_batches_by_rank, Unit::none));
     if (end.share_moves.value_or(0) > 0) rows.add("moves", grouped(*end.share_moves));
     rows.add("computing", to_text(end.compute_seconds_by_rank, Unit::seconds));
     if (end.waited_seconds_by_rank) rows.add("waiting", to_text(*end.waited_seconds_by_rank, Unit::seconds));

@@ -54,8 +54,8 @@ std::string text_of(const events::Start& start, const Palette& palette, std::int
   row("length", fmt::format("{} of {}, {} epoch{}", counted(start.steps, "step"), counted(start.batch_size, "sample"),
                             short_number(start.epochs), start.epochs == 1 ? "" : "s"));
   row("ranks", fmt::format("{} on {}, {} each, {}", grouped(start.ranks), counted(start.hosts, "host"),
-                           counted(start.threads, "thread"), counted(start.shards, "shard")));
-  row("", start.shards_chosen.value_or(""));
+                           counted(start.threads, "thread"), counted(start.micro_batches, "micro-batch")));
+  row("", start.micro_batches_chosen.value_or(""));
   row("device", start.device);
   row("run", start.run_directory.value_or(""));
   row("exact", start.exactness == "bitwise" ? "" : start.exactness);

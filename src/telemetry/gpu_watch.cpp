@@ -34,7 +34,7 @@ void GpuWatch::add(const GpuLook& look) {
 // Comparisons with NaN are false, so unknown values never indicate a cause.
 GpuCause GpuWatch::judge() {
   const double foreign = median_of(looks_, [](const GpuLook& look) { return look.utilization - look.own; });
-  const double seconds = median_of(looks_, [](const GpuLook& look) { return look.shard_seconds; });
+  const double seconds = median_of(looks_, [](const GpuLook& look) { return look.micro_batch_seconds; });
   const double watts = median_of(looks_, [](const GpuLook& look) { return look.watts; });
   const auto held = std::count_if(looks_.begin(), looks_.end(), [](const GpuLook& look) { return look.throttled; });
   const bool throttled = 2 * static_cast<std::size_t>(held) > kWindow;

@@ -55,22 +55,26 @@ constexpr std::array<MetricInfo, kMetrics> kList{{
      "1 for the state that the rank is in, 0 for the others.", "state", kStates},
     {Metric::waiting_for_rank, "lockstep_waiting_for_rank", Kind::gauge, Scope::rank,
      "The rank that this one is waiting for; -1: none."},
-    {Metric::shards, "lockstep_shards", Kind::gauge, Scope::rank, "Shards of a step that this rank computes."},
+    {Metric::micro_batches, "lockstep_micro_batches", Kind::gauge, Scope::rank,
+     "Micro-batches of a step that this rank computes."},
     {Metric::share_ratio, "lockstep_share_ratio", Kind::gauge, Scope::rank,
-     "Fraction of a step's shards that this rank computes."},
-    {Metric::shards_computed, "lockstep_shards_total", Kind::counter, Scope::rank, "Shards computed."},
-    {Metric::shard_compute_total, "lockstep_shard_compute_seconds_total", Kind::counter, Scope::rank,
-     "Compute seconds of all shards, added up over workers, without waiting. Divided by lockstep_shards_total it is "
-     "the mean of a shard, which the balancer goes by."},
-    {Metric::shard_compute, "lockstep_shard_compute_seconds", Kind::gauge, Scope::rank,
-     "Mean compute seconds of a shard in the last step."},
-    {Metric::device_shard_seconds, "lockstep_device_shard_seconds", Kind::gauge, Scope::rank,
-     "Mean compute seconds of a shard since the start, labelled with what it depends on; later runs take their first "
-     "shard assignment from it.",
+     "Fraction of a step's micro-batches that this rank computes."},
+    {Metric::micro_batches_computed, "lockstep_micro_batches_total", Kind::counter, Scope::rank,
+     "Micro-batches computed."},
+    {Metric::micro_batch_compute_total, "lockstep_micro_batch_compute_seconds_total", Kind::counter, Scope::rank,
+     "Compute seconds of all micro-batches, added up over workers, without waiting. Divided by "
+     "lockstep_micro_batches_total it is "
+     "the mean of a micro-batch, which the balancer goes by."},
+    {Metric::micro_batch_compute, "lockstep_micro_batch_compute_seconds", Kind::gauge, Scope::rank,
+     "Mean compute seconds of a micro-batch in the last step."},
+    {Metric::device_micro_batch_seconds, "lockstep_device_micro_batch_seconds", Kind::gauge, Scope::rank,
+     "Mean compute seconds of a micro-batch since the start, labelled with what it depends on; later runs take their "
+     "first "
+     "micro-batch assignment from it.",
      "device, host, workload"},
     {Metric::flops, "lockstep_model_flops_total", Kind::counter, Scope::rank,
      "Floating-point operations of the model, or of the rank's part of it, forward and backward, that this rank's "
-     "shards needed."},
+     "micro-batches needed."},
     {Metric::peak_flops, "lockstep_device_peak_flops", Kind::gauge, Scope::rank,
      "Peak floating-point operations per second of the rank's cores, by vector width and clock; of a GPU: of matrix "
      "products in the job's precision."},
@@ -84,13 +88,14 @@ constexpr std::array<MetricInfo, kMetrics> kList{{
      "part, first, last"},
     {Metric::worker_seconds, "lockstep_worker_seconds_total", Kind::counter, Scope::rank,
      "Seconds of the rank's workers, added up over them, from the beginning of each step until the last rank has "
-     "computed its last shard. Of a model in parts: activation_wait and gradient_wait for other parts, send_wait until "
+     "computed its last micro-batch. Of a model in parts: activation_wait and gradient_wait for other parts, send_wait "
+     "until "
      "what is sent to them has left. idle: no task is left.",
      "activity", kActivities},
     {Metric::data_bytes_read, "lockstep_data_read_bytes_total", Kind::counter, Scope::rank,
      "Bytes read from the files of the data set."},
     {Metric::batches, "lockstep_prefetch_batches_total", Kind::counter, Scope::rank,
-     "Batches of shards delivered to workers."},
+     "Batches of micro-batches delivered to workers."},
     {Metric::late_batches, "lockstep_prefetch_late_batches_total", Kind::counter, Scope::rank,
      "Of these, those that were not prefetched in time."},
     {Metric::prefetch_depth, "lockstep_prefetch_depth_batches", Kind::gauge, Scope::rank, "Depth of the prefetching."},
@@ -145,9 +150,9 @@ constexpr std::array<MetricInfo, kMetrics> kList{{
     {Metric::checkpoint_interval, "lockstep_checkpoint_interval_seconds", Kind::gauge, Scope::job,
      "Time from one checkpoint to the next, by the job's setting and the mean step so far."},
     {Metric::balancer_moves, "lockstep_balancer_moves_total", Kind::counter, Scope::job,
-     "How often shards moved between ranks."},
-    {Metric::balancer_shards_moved, "lockstep_balancer_moved_shards_total", Kind::counter, Scope::job,
-     "Shards that moved to another rank."},
+     "How often micro-batches moved between ranks."},
+    {Metric::balancer_micro_batches_moved, "lockstep_balancer_moved_micro_batches_total", Kind::counter, Scope::job,
+     "Micro-batches that moved to another rank."},
     {Metric::restarts, "lockstep_restarts_total", Kind::counter, Scope::job,
      "Restarts by `lockstep launch` since it was started.", "reason", kRestarts},
     {Metric::job_info, "lockstep_job_info", Kind::gauge, Scope::job, "1; the labels say what is trained.",

@@ -13,7 +13,7 @@ struct TimelineSpan {
   std::string name;
   int track = kPhaseTrack;  ///< see core/trace.hpp
   std::int64_t step = 0;    ///< from 1
-  int item = -1;            ///< shard or bucket
+  int item = -1;            ///< micro-batch or bucket
   double start = 0, end = 0;
   double kernels = -1;      ///< seconds of it inside kernels; -1: it is not compute
   std::int64_t bytes = -1;  ///< of a GPU's copy or fill; -1: none
@@ -29,7 +29,7 @@ struct RankTrace {
   int rank = 0, ranks = 1;
   std::string host;
   double run = 0;                   ///< the same for all ranks of one start
-  std::size_t kernels = 0;          ///< number of kernels of a shard
+  std::size_t kernels = 0;          ///< number of kernels of a micro-batch
   std::vector<ClockSample> clocks;  ///< before the first and after the last span
   std::vector<TimelineSpan> spans;  ///< on the rank's clock
 };

@@ -50,7 +50,7 @@ pb::Summary step_curves(const events::Step& step, double seconds) {
   curves.add("work/samples_per_second", step.samples_per_second);
   curves.add("work/step_seconds", seconds);
   curves.add("work/data_wait_seconds", step.data_wait_seconds);
-  if (step.shard_seconds) curves.add_all("work_seconds_per_shard/rank_", *step.shard_seconds);
+  if (step.micro_batch_seconds) curves.add_all("work_seconds_per_micro_batch/rank_", *step.micro_batch_seconds);
   return std::move(curves.summary());
 }
 
@@ -190,7 +190,7 @@ void TensorBoard::event(const events::Event& event) {
 void TensorBoard::write_shares(std::int64_t step) {
   if (shares_.empty() || step <= shares_step_) return;
   Curves curves;
-  curves.add_all("work_shards/rank_", shares_);
+  curves.add_all("work_micro_batches/rank_", shares_);
   impl_->write(std::move(curves.summary()), step);
   shares_step_ = step;
 }

@@ -54,8 +54,8 @@ class TensorBoard final : public events::Sink {
   [[nodiscard]] bool is_new() const;
 
   /// `step`, `eval` and `balance`: their numbers as curves ("train/loss", "validation/accuracy"). `end`: that the run
-  /// is done. Other events are ignored. Shards of ranks are drawn as steps: TensorBoard joins points by slopes, so
-  /// there is one for the last step before each move, too, and for the run's last step.
+  /// is done. Other events are ignored. Micro-batches of ranks are drawn as steps: TensorBoard joins points by slopes,
+  /// so there is one for the last step before each move, too, and for the run's last step.
   void event(const events::Event& event) override;
 
   void histograms(std::int64_t step, const std::vector<std::pair<std::string, Histogram>>& all);
@@ -73,7 +73,7 @@ class TensorBoard final : public events::Sink {
   void end_session(std::int64_t step, bool success);
 
  private:
-  /// The shards of the ranks in this step, unless they are written already.
+  /// The micro-batches of the ranks in this step, unless they are written already.
   void write_shares(std::int64_t step);
 
   class Impl;

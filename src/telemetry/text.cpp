@@ -59,7 +59,8 @@ std::string byte_count(double bytes) {
 }
 
 std::string counted(std::int64_t count, const std::string& thing) {
-  return fmt::format("{} {}{}", grouped(count), thing, count == 1 ? "" : "s");
+  const char* const plural = thing.ends_with("ch") ? "es" : "s";
+  return fmt::format("{} {}{}", grouped(count), thing, count == 1 ? "" : plural);
 }
 
 std::string to_text(double value, events::Unit unit) {

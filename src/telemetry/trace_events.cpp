@@ -32,7 +32,7 @@ double microseconds(std::int64_t nanoseconds) {
 }  // namespace
 
 const char* item_name(int track) {
-  return track == kReduceTrack || track == kBucketTrack ? "bucket" : "shard";
+  return track == kReduceTrack || track == kBucketTrack ? "bucket" : "micro_batch";
 }
 
 int track_of(const TraceJson& event) {

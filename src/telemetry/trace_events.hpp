@@ -16,7 +16,7 @@ inline constexpr double kMicroseconds = 1e6;
 /// thread.
 inline constexpr int kFirstThread = 10'000;
 
-/// What the items of a track's spans are: "shard" or "bucket".
+/// What the items of a track's spans are: "micro_batch" or "bucket".
 [[nodiscard]] const char* item_name(int track);
 /// Adds the span to process `process`.
 void add_span(const TimelineSpan& span, int process, TraceJson& events);

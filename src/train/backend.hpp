@@ -17,7 +17,7 @@
 
 namespace lockstep::train {
 
-/// What follows a rank's shards in a step. The updater refers to the reducer.
+/// What follows a rank's micro-batches in a step. The updater refers to the reducer.
 struct ReduceAndUpdate {
   std::unique_ptr<comm::GradientReducer> reducer;
   std::unique_ptr<optim::Updater> updater;
@@ -30,15 +30,16 @@ struct RunMemory {
   const optim::Model& model;
   const comm::GradientBuckets& buckets;
   int ranks = 1;           ///< ranks that have this rank's part of the model
-  int shards = 0;          ///< shards of this rank
+  int micro_batches = 0;   ///< micro-batches of this rank
   bool evaluates = false;  ///< whether it also evaluates during training
 };
 
 /// The data of a run that a device prepares itself.
 struct PlacedData {
   std::shared_ptr<const exec::InputFiller> train, validation;  ///< null: the host prepares the inputs
-  std::string report;             ///< "train made on the GPU (9.2 MB), ..."; empty: there was nothing to decide
-  std::optional<int> max_shards;  ///< as many as this rank has memory for; none: limited by the host's memory only
+  std::string report;  ///< "train made on the GPU (9.2 MB), ..."; empty: there was nothing to decide
+  std::optional<int>
+      max_micro_batches;  ///< as many as this rank has memory for; none: limited by the host's memory only
 };
 
 class Backend {

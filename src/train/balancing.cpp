@@ -26,7 +26,7 @@ namespace lockstep::train {
 namespace {
 
 constexpr double kProbeGain = 0.1;     // high, because a short probe is noisy
-constexpr double kProbeSeconds = 0.2;  // upper bound of a probe's time, unless a single shard takes longer
+constexpr double kProbeSeconds = 0.2;  // upper bound of a probe's time, unless a single micro-batch takes longer
 constexpr int kProbeRounds = 15;
 constexpr const char* kThisRun = "steps of this run";
 constexpr double kRecordGain = 0.02;    // low, because a record averages many steps
@@ -51,13 +51,14 @@ std::int64_t free_shared_memory() {
 Balancing::Balancing(const RunContext& run, const ModelParts& parts)
     : run_(run), parts_(parts), assignments_(parts.ranks().size()) {
   counts_ = first_counts();
-  assignments_ = assign_shards();
-  const int shards = static_cast<int>(run.job.shards), ranks = run.communicator.size();
+  assignments_ = assign_micro_batches();
+  const int micro_batches = static_cast<int>(run.job.micro_batches), ranks = run.communicator.size();
   const auto own_ranks = static_cast<int>(parts.ranks()[own_part()].size());
-  auto max_shards = static_cast<int>(own_shards().size());
-  if (run.options.balancer != nullptr) max_shards = shards;
-  if (is_automatic()) max_shards = std::min(shards, 2 * divide_up(shards, own_ranks));
-  workers_ = exec::worker_count(run.job.threads, run.communicator, run.device, static_cast<std::size_t>(max_shards));
+  auto max_micro_batches = static_cast<int>(own_micro_batches().size());
+  if (run.options.balancer != nullptr) max_micro_batches = micro_batches;
+  if (is_automatic()) max_micro_batches = std::min(micro_batches, 2 * divide_up(micro_batches, own_ranks));
+  workers_ =
+      exec::worker_count(run.job.threads, run.communicator, run.device, static_cast<std::size_t>(max_micro_batches));
   const double mine = workers_;
   std::vector<double> all(static_cast<std::size_t>(ranks));
   run.communicator.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)),
@@ -66,17 +67,17 @@ Balancing::Balancing(const RunContext& run, const ModelParts& parts)
   waiting_ = std::make_unique<balance::Waiting>(workers_of_ranks_);
 }
 
-const std::vector<int>& Balancing::own_shards() const {
-  return assignment().shards_of_rank.at(static_cast<std::size_t>(parts_.group().rank()));
+const std::vector<int>& Balancing::own_micro_batches() const {
+  return assignment().micro_batches_of_rank.at(static_cast<std::size_t>(parts_.group().rank()));
 }
 
-std::vector<comm::ShardAssignment> Balancing::assign_shards() const {
-  std::vector<comm::ShardAssignment> placed;
+std::vector<comm::MicroBatchAssignment> Balancing::assign_micro_batches() const {
+  std::vector<comm::MicroBatchAssignment> placed;
   for (std::size_t part = 0; part < assignments_.size(); ++part) {
     const auto hosts = hosts_of_part(part);
-    placed.push_back(comm::place_shards(parts_.of_part(part, counts_), assignments_[part], hosts));
+    placed.push_back(comm::place_micro_batches(parts_.of_part(part, counts_), assignments_[part], hosts));
     if (streams_gradients(run_.device, run_.job.parallel.sharding))
-      placed.back() = comm::interleave_shards(placed.back(), hosts);
+      placed.back() = comm::interleave_micro_batches(placed.back(), hosts);
   }
   return placed;
 }
@@ -100,42 +101,42 @@ std::vector<int> Balancing::first_counts() {
     weights_ = balance::weights_of_ranks(run_.job.balance.weights, hosts_of_ranks(run_),
                                          run_.job.place_of("job.balance.weights").text());
   }
-  return counts_by(weights_, static_cast<int>(run_.job.shards));
+  return counts_by(weights_, static_cast<int>(run_.job.micro_batches));
 }
 
-// Shards in proportion to `weights`, by rank; empty: equal.
-std::vector<int> Balancing::counts_by(const std::vector<double>& weights, int shards) const {
+// Micro-batches in proportion to `weights`, by rank; empty: equal.
+std::vector<int> Balancing::counts_by(const std::vector<double>& weights, int micro_batches) const {
   std::vector<int> counts(static_cast<std::size_t>(run_.communicator.size()));
   for (std::size_t part = 0; part < parts_.ranks().size(); ++part) {
     parts_.put_part(part,
-                    weights.empty() ? comm::equal_counts(shards, static_cast<int>(parts_.ranks()[part].size()))
-                                    : comm::counts_by_weights(shards, parts_.of_part(part, weights)),
+                    weights.empty() ? comm::equal_counts(micro_batches, static_cast<int>(parts_.ranks()[part].size()))
+                                    : comm::counts_by_weights(micro_batches, parts_.of_part(part, weights)),
                     counts);
   }
   return counts;
 }
 
-int Balancing::max_host_shards(const comm::GradientBuckets& buckets) const {
+int Balancing::max_host_micro_batches(const comm::GradientBuckets& buckets) const {
   std::int64_t elements = 0;
   for (const auto& bucket : buckets.buckets) elements += bucket.elements;
   const int local = run_.communicator.topology().local_size(run_.communicator.rank());
   const auto part = [&](std::int64_t free) {
     return static_cast<std::int64_t>(kMemoryUsed * static_cast<double>(free)) / local;
   };
-  return balance::max_shards({.memory = part(device::available_memory()),
-                              .shared_memory = part(free_shared_memory()),
-                              .gradient_bytes = elements * static_cast<std::int64_t>(sizeof(float)),
-                              .workers = workers_},
-                             static_cast<int>(run_.job.shards));
+  return balance::max_micro_batches({.memory = part(device::available_memory()),
+                                     .shared_memory = part(free_shared_memory()),
+                                     .gradient_bytes = elements * static_cast<std::int64_t>(sizeof(float)),
+                                     .workers = workers_},
+                                    static_cast<int>(run_.job.micro_batches));
 }
 
-// Seconds per shard: the median of several, so that a disturbed one does not count.
+// Seconds per micro-batch: the median of several, so that a disturbed one does not count.
 double Balancing::probe(exec::Executor& executor, const comm::GradientBuckets& buckets) const {
-  (void)executor.try_shards(workers_, buckets);  // the first ones create kernels and touch memory
+  (void)executor.try_micro_batches(workers_, buckets);  // the first ones create kernels and touch memory
   std::vector<double> seconds;
   const auto start = Clock::now();
   for (int round = 0; round < kProbeRounds && (round == 0 || seconds_since(start) < kProbeSeconds); ++round) {
-    const auto some = executor.try_shards(workers_, buckets);
+    const auto some = executor.try_micro_batches(workers_, buckets);
     seconds.insert(seconds.end(), some.begin(), some.end());
   }
   return median(std::move(seconds));
@@ -146,25 +147,26 @@ void Balancing::start(exec::Executor& executor, const comm::GradientBuckets& buc
   if (!is_automatic()) return;
   const Operation operation{"start", 0, run_.timeout()};
   RankFacts mine{.workers = static_cast<double>(workers_),
-                 .max_shards = static_cast<double>(max_shards_ ? *max_shards_ : max_host_shards(buckets)),
-                 .seconds_per_shard = 0};
+                 .max_micro_batches =
+                     static_cast<double>(max_micro_batches_ ? *max_micro_batches_ : max_host_micro_batches(buckets)),
+                 .seconds_per_micro_batch = 0};
   const auto rank_hosts = run_.job.balance.prometheus.empty() ? std::vector<balance::RankHost>{} : hosts_of_ranks(run_);
   KnownSpeeds speeds;
   if (run_.leads() && !parts_.is_cut()) {
     speeds = known_speeds(record, hosts(), workers_of_ranks_, run_.job.balance.prometheus, workload, rank_hosts);
     if (!speeds.warning.empty()) run_.warn(speeds.warning);
   }
-  bool known = !speeds.seconds_per_shard.empty();
+  bool known = !speeds.seconds_per_micro_batch.empty();
   evidence_ = known ? speeds.evidence : "a probe at the start";
   run_.communicator.broadcast(std::as_writable_bytes(std::span(&known, 1)), 0, operation);
   if (!known) {
-    mine.seconds_per_shard = probe(executor, buckets);
+    mine.seconds_per_micro_batch = probe(executor, buckets);
   }
   std::vector<RankFacts> facts(static_cast<std::size_t>(run_.communicator.size()));
   run_.communicator.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(facts)), operation);
   if (known) {
     for (std::size_t r = 0; r < facts.size() && run_.leads(); ++r) {
-      facts[r].seconds_per_shard = speeds.seconds_per_shard[r];
+      facts[r].seconds_per_micro_batch = speeds.seconds_per_micro_batch[r];
     }
   }
   if (run_.leads()) {
@@ -182,18 +184,19 @@ void Balancing::make_balancers(const std::vector<RankFacts>& facts) {
     auto& balancer = balancers_.emplace_back();
     if (parts_.ranks()[part].size() == 1) continue;
     balance::BalancerOptions options;
-    options.shards = static_cast<int>(run_.job.shards);
+    options.micro_batches = static_cast<int>(run_.job.micro_batches);
     options.workers = parts_.of_part(part, workers_of_ranks_);
     options.numbers = parts_.ranks()[part];
     const std::vector<int> counts = parts_.of_part(part, counts_);
     int room = 0;
     for (const RankFacts& rank : parts_.of_part(part, facts)) {
-      options.max_shards.push_back(static_cast<int>(rank.max_shards));
-      room += options.max_shards.back();
+      options.max_micro_batches.push_back(static_cast<int>(rank.max_micro_batches));
+      room += options.max_micro_batches.back();
     }
     // An equal assignment is allowed even if memory seems too small for it: the limit is only an estimate.
     for (std::size_t r = 0; r < counts.size(); ++r) {
-      options.max_shards[r] = std::max(options.max_shards[r], room < options.shards ? options.shards : counts[r]);
+      options.max_micro_batches[r] =
+          std::max(options.max_micro_batches[r], room < options.micro_batches ? options.micro_batches : counts[r]);
     }
     balancer = std::make_unique<balance::Balancer>(std::move(options), counts);
   }
@@ -201,7 +204,7 @@ void Balancing::make_balancers(const std::vector<RankFacts>& facts) {
 
 void Balancing::begin(bool known, const std::vector<RankFacts>& facts) {
   std::vector<double> seconds;
-  for (const RankFacts& rank : facts) seconds.push_back(rank.seconds_per_shard);
+  for (const RankFacts& rank : facts) seconds.push_back(rank.seconds_per_micro_batch);
   for (std::size_t part = 0; part < balancers_.size(); ++part) {
     if (!balancers_[part]) continue;
     merge(part, balancers_[part]->start(parts_.of_part(part, seconds), known ? kRecordGain : kProbeGain, evidence_));
@@ -217,10 +220,10 @@ void Balancing::merge(std::size_t part, std::optional<balance::Decision> decisio
   if (!pending_) {
     pending_.emplace();
     pending_->counts = counts_;
-    pending_->seconds_per_shard.resize(counts_.size());
+    pending_->seconds_per_micro_batch.resize(counts_.size());
   }
   parts_.put_part(part, decision->counts, pending_->counts);
-  parts_.put_part(part, decision->seconds_per_shard, pending_->seconds_per_shard);
+  parts_.put_part(part, decision->seconds_per_micro_batch, pending_->seconds_per_micro_batch);
   pending_->reason += fmt::format("{}part {}: {}", pending_->reason.empty() ? "" : "; ", part, decision->reason);
   pending_->measured = decision->measured;
   pending_->reduce_seconds = std::max(pending_->reduce_seconds, decision->reduce_seconds);
@@ -228,9 +231,9 @@ void Balancing::merge(std::size_t part, std::optional<balance::Decision> decisio
   pending_->predicted = std::max(pending_->predicted, decision->predicted);
 }
 
-// Whether a rank without shards should compute one, so that it is noticed if it has become faster.
+// Whether a rank without micro-batches should compute one, so that it is noticed if it has become faster.
 bool Balancing::try_idle() {
-  if (!is_automatic() || !own_shards().empty()) {
+  if (!is_automatic() || !own_micro_batches().empty()) {
     idle_steps_ = 0;
     return false;
   }
@@ -240,8 +243,9 @@ bool Balancing::try_idle() {
 }
 
 void Balancing::computed(exec::Executor& executor, const comm::GradientBuckets& buckets) {
-  const std::vector<double> seconds = try_idle() ? executor.try_shards(1, buckets) : executor.shard_seconds();
-  measure_.shards = static_cast<double>(seconds.size());
+  const std::vector<double> seconds =
+      try_idle() ? executor.try_micro_batches(1, buckets) : executor.micro_batch_seconds();
+  measure_.micro_batches = static_cast<double>(seconds.size());
   measure_.compute = std::accumulate(seconds.begin(), seconds.end(), 0.0);
   measure_.typical = median(seconds);
   measure_.data = executor.times().data_seconds - data_seconds_;
@@ -273,7 +277,7 @@ void Balancing::note_gpus(const std::vector<balance::RankMeasure>& ranks) {
         fmt::format("the GPU of rank {} on {} {}, as its utilization, power and clocks "
                     "show; {}",
                     r, run_.communicator.topology().host_name(static_cast<int>(r)), what,
-                    is_automatic() ? "its shards follow its speed"
+                    is_automatic() ? "its micro-batches follow its speed"
                                    : "balance: auto would "
                                      "give it less to do"));
   }
@@ -297,11 +301,12 @@ bool Balancing::decide(const exec::StepSums& sums, std::int64_t step, double sec
 void Balancing::note(const std::vector<balance::RankMeasure>& ranks) {
   waiting_->add(ranks);
   note_gpus(ranks);
-  shard_seconds_.clear();
+  micro_batch_seconds_.clear();
   for (std::size_t r = 0; r < ranks.size(); ++r) {
     const int rank = static_cast<int>(r);
     if (ranks[r].joules >= 0) energy_[rank] = ranks[r].joules;
-    if (ranks.size() > 1 && ranks[r].shards > 0) shard_seconds_[rank] = ranks[r].compute / ranks[r].shards;
+    if (ranks.size() > 1 && ranks[r].micro_batches > 0)
+      micro_batch_seconds_[rank] = ranks[r].compute / ranks[r].micro_batches;
   }
 }
 
@@ -315,7 +320,7 @@ void Balancing::ask_balancers(const std::vector<balance::RankMeasure>& ranks, st
   for (std::size_t r = 0; r < ranks.size(); ++r) {
     loads.push_back({.host = run_.communicator.topology().host_name(static_cast<int>(r)),
                      .workers = workers_of_ranks_[r],
-                     .shards = counts_[r],
+                     .micro_batches = counts_[r],
                      .seconds = ranks[r].compute});
   }
   std::vector<int> counts = run_.options.balancer->balance(step, loads);
@@ -324,12 +329,12 @@ void Balancing::ask_balancers(const std::vector<balance::RankMeasure>& ranks, st
   bool complete = counts.size() == counts_.size();
   for (std::size_t part = 0; complete && part < parts_.ranks().size(); ++part) {
     const std::vector<int> own = parts_.of_part(part, counts);
-    complete = std::accumulate(own.begin(), own.end(), std::int64_t{0}) == run_.job.shards;
+    complete = std::accumulate(own.begin(), own.end(), std::int64_t{0}) == run_.job.micro_batches;
   }
   if (!positive || !complete) {
     throw Error(ExitCode::usage,
-                fmt::format("step {}: expected a balancer that gives {} shards to {} ranks, found [{}]", step,
-                            run_.job.shards, counts_.size(), fmt::join(counts, ", ")));
+                fmt::format("step {}: expected a balancer that gives {} micro-batches to {} ranks, found [{}]", step,
+                            run_.job.micro_batches, counts_.size(), fmt::join(counts, ", ")));
   }
   pending_ = balance::Decision{};
   pending_->counts = std::move(counts);
@@ -340,30 +345,30 @@ void Balancing::ask_balancers(const std::vector<balance::RankMeasure>& ranks, st
 void Balancing::move(std::int64_t step) {
   if (pending_) counts_ = pending_->counts;
   run_.communicator.broadcast(std::as_writable_bytes(std::span(counts_)), 0,
-                              {"shard assignment", static_cast<std::uint64_t>(step), run_.timeout()});
-  const std::vector<comm::ShardAssignment> before = std::exchange(assignments_, assign_shards());
+                              {"micro-batch assignment", static_cast<std::uint64_t>(step), run_.timeout()});
+  const std::vector<comm::MicroBatchAssignment> before = std::exchange(assignments_, assign_micro_batches());
   ++moves_;
   int moved = 0;
   for (std::size_t part = 0; part < before.size(); ++part) {
-    moved += comm::shards_moved(before[part], assignments_[part]);
+    moved += comm::micro_batches_moved(before[part], assignments_[part]);
   }
   if (pending_) emit(*pending_, moved, step);
   pending_.reset();
 }
 
-std::vector<int> Balancing::evaluation_counts(int shards, std::vector<int> before, std::int64_t step) const {
+std::vector<int> Balancing::evaluation_counts(int micro_batches, std::vector<int> before, std::int64_t step) const {
   if (is_automatic()) {
     for (std::size_t part = 0; part < balancers_.size(); ++part) {
       if (balancers_[part])
-        parts_.put_part(part, balancers_[part]->split(shards, parts_.of_part(part, before)), before);
+        parts_.put_part(part, balancers_[part]->split(micro_batches, parts_.of_part(part, before)), before);
     }
     run_.communicator.broadcast(std::as_writable_bytes(std::span(before)), 0,
-                                {"shard assignment", static_cast<std::uint64_t>(step), run_.timeout()});
+                                {"micro-batch assignment", static_cast<std::uint64_t>(step), run_.timeout()});
     return before;
   }
   std::vector<double> weights = weights_;
   if (run_.options.balancer != nullptr) weights.assign(counts_.begin(), counts_.end());
-  return counts_by(weights, shards);
+  return counts_by(weights, micro_batches);
 }
 
 void Balancing::emit(const balance::Decision& decision, int moved, std::int64_t step) const {
@@ -371,11 +376,12 @@ void Balancing::emit(const balance::Decision& decision, int moved, std::int64_t 
                         .reason = decision.reason,
                         .evidence = run_.options.balancer != nullptr ? decision.reason : evidence_,
                         .shares_by_rank = by_rank({decision.counts.begin(), decision.counts.end()}),
-                        .shards_moved = moved};
-  if (!decision.seconds_per_shard.empty()) {
-    event.shard_seconds_by_rank = by_rank(decision.seconds_per_shard);
+                        .micro_batches_moved = moved};
+  if (!decision.seconds_per_micro_batch.empty()) {
+    event.micro_batch_seconds_by_rank = by_rank(decision.seconds_per_micro_batch);
     // The decision has no values for parts that it does not change.
-    if (parts_.is_cut()) std::erase_if(*event.shard_seconds_by_rank, [](const auto& rank) { return rank.second == 0; });
+    if (parts_.is_cut())
+      std::erase_if(*event.micro_batch_seconds_by_rank, [](const auto& rank) { return rank.second == 0; });
     event.reduce_seconds = decision.reduce_seconds;
     event.predicted_before_seconds = decision.predicted_before;
     event.predicted_seconds = decision.predicted;
@@ -386,7 +392,7 @@ void Balancing::emit(const balance::Decision& decision, int moved, std::int64_t 
 
 balance::Record Balancing::record() const {
   if (balancers_.empty() || parts_.is_cut()) return {};
-  return {hosts(), workers_of_ranks_, balancers_.front()->seconds_per_shard()};
+  return {hosts(), workers_of_ranks_, balancers_.front()->seconds_per_micro_batch()};
 }
 
 }  // namespace lockstep::train

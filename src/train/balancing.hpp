@@ -1,11 +1,12 @@
-// Balancing: which rank computes which shards, on how many threads, and when that changes. Every rank has one; rank 0
-// decides (src/balance) and broadcasts.
+// Balancing: which rank computes which micro-batches, on how many threads, and when that changes. Every rank has one;
+// rank 0 decides (src/balance) and broadcasts.
 //
-// In a step: computed() after this rank's shards; report() is sent to all ranks with the scalars of the step; then
-// decide(). A decision that rank 0 makes after step t is announced by a flag with the scalars of step t + 1; then the
-// counts are broadcast, and apply from step t + 2 on.
+// In a step: computed() after this rank's micro-batches; report() is sent to all ranks with the scalars of the step;
+// then decide(). A decision that rank 0 makes after step t is announced by a flag with the scalars of step t + 1; then
+// the counts are broadcast, and apply from step t + 2 on.
 //
-// If the model is cut into parts, each part's shards are assigned to the ranks that have it, by their speeds for it.
+// If the model is cut into parts, each part's micro-batches are assigned to the ranks that have it, by their speeds for
+// it.
 #pragma once
 
 #include <map>
@@ -18,7 +19,7 @@
 #include "balance/record.hpp"
 #include "balance/waiting.hpp"
 #include "balance/weights.hpp"
-#include "comm/reduce/shard_assignment.hpp"
+#include "comm/reduce/micro_batch_assignment.hpp"
 #include "exec/executor.hpp"
 #include "telemetry/gpu_watch.hpp"
 #include "train/model_parts.hpp"
@@ -27,9 +28,9 @@
 
 namespace lockstep::train {
 
-/// What a rank has measured in a step, besides the seconds of its shards.
+/// What a rank has measured in a step, besides the seconds of its micro-batches.
 struct StepMeasure {
-  double reduce = 0;       ///< seconds after its last shard: waiting for other ranks, and the exposed all-reduce
+  double reduce = 0;       ///< seconds after its last micro-batch: waiting for other ranks, and the exposed all-reduce
   double last_update = 0;  ///< seconds; of the previous step
   telemetry::GpuCause gpu = telemetry::GpuCause::none;  ///< what slows its GPU
   std::optional<double> joules = {};                    ///< energy that its GPU has used since the start; none: not
@@ -49,21 +50,21 @@ class Balancing {
   Balancing(const RunContext& run, const ModelParts& parts);
 
   /// The assignment for the ranks that have this rank's part of the model: all ranks, if it is not cut.
-  [[nodiscard]] const comm::ShardAssignment& assignment() const { return assignments_[own_part()]; }
+  [[nodiscard]] const comm::MicroBatchAssignment& assignment() const { return assignments_[own_part()]; }
   /// By part.
-  [[nodiscard]] const std::vector<comm::ShardAssignment>& assignments() const { return assignments_; }
-  [[nodiscard]] const std::vector<int>& own_shards() const;
-  /// The number of shards of each rank.
+  [[nodiscard]] const std::vector<comm::MicroBatchAssignment>& assignments() const { return assignments_; }
+  [[nodiscard]] const std::vector<int>& own_micro_batches() const;
+  /// The number of micro-batches of each rank.
   [[nodiscard]] const std::vector<int>& counts() const { return counts_; }
   /// Threads that compute on this rank: `threads`, or its share of this host's cores, but no more than it may have
-  /// shards.
+  /// micro-batches.
   [[nodiscard]] int workers() const { return workers_; }
   [[nodiscard]] const std::vector<int>& workers_of_ranks() const { return workers_of_ranks_; }
 
-  /// Limits this rank's shards to what its device's memory can hold; none: limited by the host's memory.
-  void limit(std::optional<int> max_shards) { max_shards_ = max_shards; }
+  /// Limits this rank's micro-batches to what its device's memory can hold; none: limited by the host's memory.
+  void limit(std::optional<int> max_micro_batches) { max_micro_batches_ = max_micro_batches; }
   /// With `auto`: improves the first assignment, by the record of a checkpoint of the same ranks, by metrics of earlier
-  /// runs on a Prometheus server, or by probing some shards. `step`: steps done so far. Collective. `workload`:
+  /// runs on a Prometheus server, or by probing some micro-batches. `step`: steps done so far. Collective. `workload`:
   /// workload_of() of the graph.
   void start(exec::Executor& executor, const comm::GradientBuckets& buckets, const std::string& workload,
              const balance::Record& record, std::int64_t step);
@@ -71,42 +72,42 @@ class Balancing {
   void computed(exec::Executor& executor, const comm::GradientBuckets& buckets);
   /// What this rank reports to all others about the step.
   [[nodiscard]] BalanceReport report(const StepMeasure& step);
-  /// Seconds that this rank has waited for input since the start: the waits of its workers for a shard's inputs, summed
-  /// and divided by the number of workers. Every report of data waits uses this number (docs/observability.md).
+  /// Seconds that this rank has waited for input since the start: the waits of its workers for a micro-batch's inputs,
+  /// summed and divided by the number of workers. Every report of data waits uses this number (docs/observability.md).
   [[nodiscard]] double data_wait_seconds() const { return data_wait_; }
   /// Collective, with the sums of the step. `step`: steps done, including this one; `seconds`: its duration. Returns
   /// whether the assignment changes from the next step on.
   bool decide(const exec::StepSums& sums, std::int64_t step, double seconds);
 
-  /// How many shards each rank evaluates, of `shards` in total (for each part), by the same rule as in training: by
-  /// current speeds, by weights, or equal. `before`: the previous counts, which are kept if they are as good. `step`:
-  /// steps done. Collective.
-  [[nodiscard]] std::vector<int> evaluation_counts(int shards, std::vector<int> before, std::int64_t step) const;
+  /// How many micro-batches each rank evaluates, of `micro_batches` in total (for each part), by the same rule as in
+  /// training: by current speeds, by weights, or equal. `before`: the previous counts, which are kept if they are as
+  /// good. `step`: steps done. Collective.
+  [[nodiscard]] std::vector<int> evaluation_counts(int micro_batches, std::vector<int> before, std::int64_t step) const;
 
   /// On rank 0.
   [[nodiscard]] balance::Record record() const;
   [[nodiscard]] const std::vector<balance::RankTimes>& times() const { return waiting_->times(); }
-  /// Seconds per shard in the last step, by rank; without ranks that had no shards.
-  [[nodiscard]] const events::ByRank& shard_seconds() const { return shard_seconds_; }
+  /// Seconds per micro-batch in the last step, by rank; without ranks that had no micro-batches.
+  [[nodiscard]] const events::ByRank& micro_batch_seconds() const { return micro_batch_seconds_; }
   /// Joules by rank since the start; only ranks that measure them.
   [[nodiscard]] const events::ByRank& energy() const { return energy_; }
   [[nodiscard]] int moves() const { return moves_; }
 
  private:
   struct RankFacts {
-    double workers = 1, max_shards = 1, seconds_per_shard = 0;
+    double workers = 1, max_micro_batches = 1, seconds_per_micro_batch = 0;
   };
   [[nodiscard]] std::size_t own_part() const { return static_cast<std::size_t>(parts_.own()); }
   [[nodiscard]] std::vector<int> hosts_of_part(std::size_t part) const {
     return parts_.of_part(part, run_.communicator.topology().host_of);
   }
-  [[nodiscard]] std::vector<comm::ShardAssignment> assign_shards() const;
+  [[nodiscard]] std::vector<comm::MicroBatchAssignment> assign_micro_batches() const;
   [[nodiscard]] bool is_automatic() const;
   [[nodiscard]] std::vector<std::string> hosts() const;
   [[nodiscard]] std::vector<int> first_counts();
-  [[nodiscard]] std::vector<int> counts_by(const std::vector<double>& weights, int shards) const;
-  /// How many shards' partial sums the host's memory can hold.
-  [[nodiscard]] int max_host_shards(const comm::GradientBuckets& buckets) const;
+  [[nodiscard]] std::vector<int> counts_by(const std::vector<double>& weights, int micro_batches) const;
+  /// How many micro-batches' partial sums the host's memory can hold.
+  [[nodiscard]] int max_host_micro_batches(const comm::GradientBuckets& buckets) const;
   [[nodiscard]] double probe(exec::Executor& executor, const comm::GradientBuckets& buckets) const;
   void make_balancers(const std::vector<RankFacts>& facts);
   void begin(bool known, const std::vector<RankFacts>& facts);
@@ -121,11 +122,11 @@ class Balancing {
 
   RunContext run_;
   const ModelParts& parts_;
-  std::vector<comm::ShardAssignment> assignments_;  // by part
-  std::vector<int> counts_;                         // by rank
-  std::vector<double> weights_;                     // of the job; empty: it has none
+  std::vector<comm::MicroBatchAssignment> assignments_;  // by part
+  std::vector<int> counts_;                              // by rank
+  std::vector<double> weights_;                          // of the job; empty: it has none
   int workers_ = 1;
-  std::optional<int> max_shards_;
+  std::optional<int> max_micro_batches_;
   std::vector<int> workers_of_ranks_;
   std::vector<std::unique_ptr<balance::Balancer>> balancers_;  // rank 0: by part; null: the part has a single rank
   std::unique_ptr<balance::Waiting> waiting_;
@@ -134,7 +135,7 @@ class Balancing {
   double data_seconds_ = 0;  // of the previous steps
   double data_wait_ = 0;     // the mean over the workers
   int idle_steps_ = 0, moves_ = 0;
-  events::ByRank shard_seconds_, energy_;
+  events::ByRank micro_batch_seconds_, energy_;
   std::vector<telemetry::GpuCause> gpu_causes_;  // rank 0: by rank
   std::string evidence_;                         // rank 0: what the speeds of the next decision are based on
 };

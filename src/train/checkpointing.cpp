@@ -106,7 +106,7 @@ checkpoint::Progress Checkpointing::going_on(checkpoint::Progress saved, const c
   if (saved.job_digest != now.job_digest) {
     saved.earlier_settings.push_back({saved.step, saved.job});
     if (!config::length_if_else_equal(saved.job, now.job)) {
-      saved.fingerprint = without_first_shard(saved.fingerprint);  // whose loss had other settings
+      saved.fingerprint = without_first_micro_batch(saved.fingerprint);  // whose loss had other settings
     }
   }
   const auto other_bits = [&](const std::string& difference, const char* remedy) {

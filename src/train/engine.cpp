@@ -33,7 +33,7 @@ void Engine::make_model() {
   const bool sharded = job.parallel.sharding != Sharding::none && group.size() > 1;
   const auto shared =
       run.parts.is_cut() ? optim::shared_weights(run.parts.parts(), run.parts.own()) : std::vector<std::size_t>();
-  buckets = exec::gradient_buckets(executor->program(), job.bucket_bytes, job.shards, sharded, shared,
+  buckets = exec::gradient_buckets(executor->program(), job.bucket_bytes, job.micro_batches, sharded, shared,
                                    stored_in_another_order(executor->graph()));
   buckets.spread_owners = run.context.device.spreads_owners();
   if (sharded) {
@@ -53,14 +53,14 @@ void Engine::make_model() {
                                   run.context.registries.optimizers,
                                   job.optimizer,
                                   job.clip_norm,
-                                  static_cast<int>(job.shards),
+                                  static_cast<int>(job.micro_batches),
                                   job.precision == Precision::fp16,
                                   run.parts.is_cut() ? &placed : nullptr,
                                   slices.get(),
                                   run.steps_per_epoch};
   const comm::ReducerOptions options{.exact = job.exact != Exactness::never,
                                      .timeout = run.context.timeout(),
-                                     .scalars_per_shard = exec::scalars_per_shard(run.graph),
+                                     .scalars_per_micro_batch = exec::scalars_per_micro_batch(run.graph),
                                      .streamed = streams_gradients(run.context.device, job.parallel.sharding),
                                      .workers = pool.size(),
                                      .open_elements = exec::max_open_elements(executor->program(), buckets)};
@@ -68,19 +68,21 @@ void Engine::make_model() {
   reducer = std::move(step.reducer);
   updater = std::move(step.updater);
   if (run.parts.is_cut()) {
-    scalars = comm::make_reducer(run.communicator, {.buckets = {}, .shards = static_cast<int>(job.shards)}, options);
+    scalars = comm::make_reducer(run.communicator,
+                                 {.buckets = {}, .micro_batches = static_cast<int>(job.micro_batches)}, options);
   }
   model = updater->make_model(job.seed);
 }
 
-void Engine::begin_step(std::uint64_t step, const std::vector<comm::ShardAssignment>& assignments) {
+void Engine::begin_step(std::uint64_t step, const std::vector<comm::MicroBatchAssignment>& assignments) {
   reducer->begin_step(step, assignments[static_cast<std::size_t>(run.parts.own())]);
   if (!scalars) return;
   const auto loss = static_cast<std::size_t>(run.parts.of_loss());
-  comm::ShardAssignment losses;  // which ranks have losses, among all ranks
-  losses.shards_of_rank.resize(static_cast<std::size_t>(run.communicator.size()));
+  comm::MicroBatchAssignment losses;  // which ranks have losses, among all ranks
+  losses.micro_batches_of_rank.resize(static_cast<std::size_t>(run.communicator.size()));
   for (std::size_t i = 0; i < run.parts.ranks()[loss].size(); ++i) {
-    losses.shards_of_rank[static_cast<std::size_t>(run.parts.ranks()[loss][i])] = assignments[loss].shards_of_rank[i];
+    losses.micro_batches_of_rank[static_cast<std::size_t>(run.parts.ranks()[loss][i])] =
+        assignments[loss].micro_batches_of_rank[i];
   }
   scalars->begin_step(step, losses);
 }
@@ -89,18 +91,18 @@ comm::Scalars Engine::finish(const std::function<comm::OwnScalars()>& own) {
   if (!scalars) return reducer->finish(own);
   reducer->finish();
   comm::OwnScalars mine = own();
-  if (run.parts.own() != run.parts.of_loss()) mine.of_shards = {};
+  if (run.parts.own() != run.parts.of_loss()) mine.of_micro_batches = {};
   return scalars->finish([&] { return mine; });
 }
 
-void Engine::place_model(int shards, bool evaluates) {
+void Engine::place_model(int micro_batches, bool evaluates) {
   placed_data = run.backend->place_data(run.context, run.data, run.parts.graph(),
                                         {.executor = *executor,
                                          .updater = *updater,
                                          .model = model,
                                          .buckets = buckets,
                                          .ranks = run.parts.group().size(),
-                                         .shards = shards,
+                                         .micro_batches = micro_batches,
                                          .evaluates = evaluates});
   executor->fill_inputs(placed_data.train);
   updater->begin(model);
@@ -111,7 +113,7 @@ void Engine::make_loader(std::int64_t first_step) {
   const JobFile& job = run.job;
   data::LoaderOptions options;
   options.batch = job.batch_size;
-  options.shards = static_cast<int>(job.shards);
+  options.micro_batches = static_cast<int>(job.micro_batches);
   options.seed = job.seed;
   options.first_step = static_cast<std::uint64_t>(first_step);
   options.last_step = static_cast<std::uint64_t>(std::max(run.steps, first_step));
@@ -126,15 +128,15 @@ void Engine::make_loader(std::int64_t first_step) {
   loader = std::make_unique<data::Loader>(*run.data.train, run.data.pipeline(*run.data.train, true), options);
 }
 
-double Engine::bytes_of_step(const comm::ShardAssignment& assignment) const {
+double Engine::bytes_of_step(const comm::MicroBatchAssignment& assignment) const {
   const comm::Hosts hosts(run.parts.group().topology());
   const int rank = run.parts.group().rank();
   const comm::ReducePlan plan = comm::reduce_plan(assignment, hosts, buckets, rank);
-  const std::size_t shards = assignment.shards_of_rank[static_cast<std::size_t>(rank)].size();
+  const std::size_t micro_batches = assignment.micro_batches_of_rank[static_cast<std::size_t>(rank)].size();
   const comm::PlannedBytes bytes = streams_gradients(run.context.device, run.job.parallel.sharding)
-                                       ? comm::streamed_bytes_of(plan, hosts, shards)
+                                       ? comm::streamed_bytes_of(plan, hosts, micro_batches)
                                        : comm::bytes_of(plan, hosts);
-  std::size_t to_parts = run.parts.is_cut() ? shards * run.parts.of_model().links.bytes_sent() : 0;
+  std::size_t to_parts = run.parts.is_cut() ? micro_batches * run.parts.of_model().links.bytes_sent() : 0;
   if (const auto* parts = updater->other_parts()) to_parts += parts->bytes_of_exchange();
   return static_cast<double>(bytes.inside_host + bytes.between_hosts + to_parts);
 }

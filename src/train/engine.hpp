@@ -27,20 +27,21 @@ struct Engine {
   Engine(const Run& of_run, int workers);
   /// Makes the reducer, the updater, and the model with its initial values.
   void make_model();
-  /// Moves the model, and the data if they fit, to the device. `shards`: of this rank.
-  void place_model(int shards, bool evaluates);
-  /// Makes the loader of the training data, from this step on. Nothing is read before the loader is assigned shards.
+  /// Moves the model, and the data if they fit, to the device. `micro_batches`: of this rank.
+  void place_model(int micro_batches, bool evaluates);
+  /// Makes the loader of the training data, from this step on. Nothing is read before the loader is assigned
+  /// micro-batches.
   void make_loader(std::int64_t first_step);
 
   /// For this rank's part of the model: begin_step() starts the reduction of a step's gradients; finish() completes it
   /// and gathers the `own` scalars of all ranks (comm::GradientReducer).
-  void begin_step(std::uint64_t step, const std::vector<comm::ShardAssignment>& assignments);
+  void begin_step(std::uint64_t step, const std::vector<comm::MicroBatchAssignment>& assignments);
   [[nodiscard]] comm::Scalars finish(const std::function<comm::OwnScalars()>& own);
 
   /// The options with which another executor computes the same bits.
   [[nodiscard]] exec::ExecutorOptions how_to_execute(const std::vector<std::string>& algorithms) const;
   /// Bytes that this rank sends in a step, as planned: of gradients and parameters, and to other parts of the model.
-  [[nodiscard]] double bytes_of_step(const comm::ShardAssignment& assignment) const;
+  [[nodiscard]] double bytes_of_step(const comm::MicroBatchAssignment& assignment) const;
   /// What it has sent in all steps since the start.
   [[nodiscard]] double bytes_sent() const;
   /// Bytes of parameters that other hosts have fetched from this rank since the start.

@@ -5,7 +5,7 @@
 #include <numeric>
 #include <span>
 
-#include "comm/reduce/shard_assignment.hpp"
+#include "comm/reduce/micro_batch_assignment.hpp"
 #include "comm/transport/recorded.hpp"
 #include "core/round_up.hpp"
 #include "exec/gather_layout.hpp"
@@ -18,11 +18,11 @@ namespace lockstep::train {
 
 namespace {
 
-data::LoaderOptions loader_options(const Graph& graph, int shards, const EvaluationOptions& options,
+data::LoaderOptions loader_options(const Graph& graph, int micro_batches, const EvaluationOptions& options,
                                    const Communicator& communicator) {
   data::LoaderOptions loader;
-  loader.batch = options.shard_samples * shards;
-  loader.shards = shards;
+  loader.batch = options.micro_batch_samples * micro_batches;
+  loader.micro_batches = micro_batches;
   loader.last_step = options.once ? 1 : std::uint64_t{1} << 40;
   loader.cache_bytes = options.cache_bytes;
   loader.max_threads = exec::max_loader_threads(communicator);
@@ -47,19 +47,20 @@ std::unique_ptr<exec::Executor> make_executor(const Graph& graph, Communicator& 
   return options.alike ? make_with_algorithms_of_first_rank(ranks, make) : make({});
 }
 
-int shards_for(std::int64_t samples, std::int64_t shard_samples) {
-  return static_cast<int>(divide_up(samples, shard_samples));
+int micro_batches_for(std::int64_t samples, std::int64_t micro_batch_samples) {
+  return static_cast<int>(divide_up(samples, micro_batch_samples));
 }
 
-// Assigns counts[r] shards to rank r, which keeps as many as possible of those it had `before`, to make use of what it
-// has loaded ahead and cached.
-std::vector<std::vector<int>> deal(std::span<const int> counts, int shards, std::vector<std::vector<int>> before) {
-  LOCKSTEP_CHECK(std::accumulate(counts.begin(), counts.end(), 0) == shards, "counts of all shards");
+// Assigns counts[r] micro-batches to rank r, which keeps as many as possible of those it had `before`, to make use of
+// what it has loaded ahead and cached.
+std::vector<std::vector<int>> deal(std::span<const int> counts, int micro_batches,
+                                   std::vector<std::vector<int>> before) {
+  LOCKSTEP_CHECK(std::accumulate(counts.begin(), counts.end(), 0) == micro_batches, "counts of all micro-batches");
   before.resize(counts.size());
-  std::vector<char> kept(static_cast<std::size_t>(shards));
+  std::vector<char> kept(static_cast<std::size_t>(micro_batches));
   for (std::size_t r = 0; r < counts.size(); ++r) {
     before[r].resize(std::min(before[r].size(), static_cast<std::size_t>(counts[r])));
-    for (const int shard : before[r]) kept[static_cast<std::size_t>(shard)] = 1;
+    for (const int micro_batch : before[r]) kept[static_cast<std::size_t>(micro_batch)] = 1;
   }
   int next = 0;
   for (std::size_t r = 0; r < counts.size(); ++r) {
@@ -71,7 +72,7 @@ std::vector<std::vector<int>> deal(std::span<const int> counts, int shards, std:
   return before;
 }
 
-// A rank that finishes no shard for this long is considered hung.
+// A rank that finishes no micro-batch for this long is considered hung.
 std::chrono::milliseconds stalled_after(const EvaluationOptions& options) {
   return std::max<std::chrono::milliseconds>(options.timeout, std::chrono::minutes{1});
 }
@@ -108,9 +109,9 @@ Evaluation::Evaluation(const Graph& graph, const DataSet& set, data::Pipeline pi
       communicator_(communicator),
       options_(options),
       samples_(set.size()),
-      shards_(shards_for(set.size(), options.shard_samples)),
+      micro_batches_(micro_batches_for(set.size(), options.micro_batch_samples)),
       executor_(make_executor(graph, communicator, device, pool, options)),
-      loader_(set, std::move(pipeline), loader_options(graph, shards_, options, communicator)) {
+      loader_(set, std::move(pipeline), loader_options(graph, micro_batches_, options, communicator)) {
   executor_->fill_inputs(options.filler);
   for (std::size_t m = 0; m < graph.metrics.size(); ++m) {
     const Node& node = graph.nodes[static_cast<std::size_t>(graph.metrics[m])];
@@ -123,12 +124,12 @@ Evaluation::Evaluation(const Graph& graph, const DataSet& set, data::Pipeline pi
     }
   }
   if (graph.keeps_output) {
-    predicted_ = static_cast<std::size_t>(graph.at(graph.output).spec.elements() / options.shard_samples);
+    predicted_ = static_cast<std::size_t>(graph.at(graph.output).spec.elements() / options.micro_batch_samples);
     columns_ += predicted_;
   }
   std::vector<int> equal(static_cast<std::size_t>(communicator.size()));
   for (const auto& ranks : ranks_of_parts()) {
-    const std::vector<int> counts = comm::equal_counts(shards_, static_cast<int>(ranks.size()));
+    const std::vector<int> counts = comm::equal_counts(micro_batches_, static_cast<int>(ranks.size()));
     for (std::size_t i = 0; i < ranks.size(); ++i) equal[static_cast<std::size_t>(ranks[i])] = counts[i];
   }
   use_counts(equal);
@@ -141,38 +142,39 @@ std::vector<std::vector<int>> Evaluation::ranks_of_parts() const {
   return {all};
 }
 
-std::vector<comm::ShardAssignment> Evaluation::assignments() const {
-  std::vector<comm::ShardAssignment> list;
+std::vector<comm::MicroBatchAssignment> Evaluation::assignments() const {
+  std::vector<comm::MicroBatchAssignment> list;
   for (const auto& ranks : ranks_of_parts()) {
-    comm::ShardAssignment& of_part = list.emplace_back();
-    for (const int rank : ranks) of_part.shards_of_rank.push_back(shards_of_rank_[static_cast<std::size_t>(rank)]);
+    comm::MicroBatchAssignment& of_part = list.emplace_back();
+    for (const int rank : ranks)
+      of_part.micro_batches_of_rank.push_back(micro_batches_of_rank_[static_cast<std::size_t>(rank)]);
   }
   return list;
 }
 
 const std::vector<int>& Evaluation::mine() const {
-  return shards_of_rank_[static_cast<std::size_t>(communicator_.rank())];
+  return micro_batches_of_rank_[static_cast<std::size_t>(communicator_.rank())];
 }
 
 std::vector<int> Evaluation::counts() const {
   std::vector<int> counts;
-  for (const auto& shards : shards_of_rank_) counts.push_back(static_cast<int>(shards.size()));
+  for (const auto& micro_batches : micro_batches_of_rank_) counts.push_back(static_cast<int>(micro_batches.size()));
   return counts;
 }
 
 void Evaluation::use_counts(const std::vector<int>& counts) {
   if (counts == this->counts()) return;
-  shards_of_rank_.resize(counts.size());
+  micro_batches_of_rank_.resize(counts.size());
   for (const auto& ranks : ranks_of_parts()) {
     std::vector<int> own;
     std::vector<std::vector<int>> before;
     for (const int rank : ranks) {
       own.push_back(counts[static_cast<std::size_t>(rank)]);
-      before.push_back(std::move(shards_of_rank_[static_cast<std::size_t>(rank)]));
+      before.push_back(std::move(micro_batches_of_rank_[static_cast<std::size_t>(rank)]));
     }
-    auto dealt = deal(own, shards_, std::move(before));
+    auto dealt = deal(own, micro_batches_, std::move(before));
     for (std::size_t i = 0; i < ranks.size(); ++i) {
-      shards_of_rank_[static_cast<std::size_t>(ranks[i])] = std::move(dealt[i]);
+      micro_batches_of_rank_[static_cast<std::size_t>(ranks[i])] = std::move(dealt[i]);
     }
   }
   if (is_cut()) schedule_ = options_.parts->schedule(assignments(), options_.workers, false);
@@ -181,7 +183,7 @@ void Evaluation::use_counts(const std::vector<int>& counts) {
 
 std::map<std::string, double> Evaluation::run(const exec::ModelValues& model, std::uint64_t step) {
   const Operation operation{"evaluation", step, options_.timeout};
-  std::vector<float> rows(static_cast<std::size_t>(shards_ * options_.shard_samples) * columns());
+  std::vector<float> rows(static_cast<std::size_t>(micro_batches_ * options_.micro_batch_samples) * columns());
   executor_->use(model);
   std::fill(whole_sums_.begin(), whole_sums_.end(), 0.0);
   const auto work = [&](comm::WorkProgress& progress) {
@@ -209,22 +211,22 @@ std::map<std::string, double> Evaluation::run(const exec::ModelValues& model, st
 // Row s has the values of sample s: (loss, count, a metric's values, its count, ...). Only the rows of this rank's
 // samples are filled.
 void Evaluation::compute(std::vector<float>& rows, comm::WorkProgress& progress) {
-  const auto take = [&](const exec::EvaluatedShard& shard) {
-    const std::int64_t first = shard.shard * options_.shard_samples;
-    for (std::int64_t s = 0; shard.loss != nullptr && s < shard.valid; ++s) {
+  const auto take = [&](const exec::EvaluatedMicroBatch& micro_batch) {
+    const std::int64_t first = micro_batch.micro_batch * options_.micro_batch_samples;
+    for (std::int64_t s = 0; micro_batch.loss != nullptr && s < micro_batch.valid; ++s) {
       float* row = rows.data() + static_cast<std::size_t>(first + s) * columns();
-      row[0] = shard.loss[s];
-      row[1] = shard.count[s];
-      for (std::size_t m = 0; m < shard.metrics.size(); ++m) {
+      row[0] = micro_batch.loss[s];
+      row[1] = micro_batch.count[s];
+      for (std::size_t m = 0; m < micro_batch.metrics.size(); ++m) {
         const auto& [whole, place, values] = places_[m];
         if (whole) continue;
-        std::copy_n(shard.metrics[m].first + static_cast<std::size_t>(s) * values, values, row + place);
-        row[place + values] = shard.metrics[m].second[s];
+        std::copy_n(micro_batch.metrics[m].first + static_cast<std::size_t>(s) * values, values, row + place);
+        row[place + values] = micro_batch.metrics[m].second[s];
       }
-      const float* const predicted = shard.prediction + static_cast<std::size_t>(s) * predicted_;
+      const float* const predicted = micro_batch.prediction + static_cast<std::size_t>(s) * predicted_;
       std::copy_n(predicted, predicted_, row + columns() - predicted_);
     }
-    add_whole_numbers(shard);
+    add_whole_numbers(micro_batch);
     progress.advance();
   };
   if (is_cut()) return executor_->evaluate(runs_, schedule_, loader_, take);
@@ -232,15 +234,16 @@ void Evaluation::compute(std::vector<float>& rows, comm::WorkProgress& progress)
   executor_->evaluate(runs_, mine(), loader_, take, waves);
 }
 
-void Evaluation::add_whole_numbers(const exec::EvaluatedShard& shard) {
-  if (whole_sums_.empty() || shard.loss == nullptr) return;
+void Evaluation::add_whole_numbers(const exec::EvaluatedMicroBatch& micro_batch) {
+  if (whole_sums_.empty() || micro_batch.loss == nullptr) return;
   const std::lock_guard lock(whole_mutex_);
-  for (std::size_t m = 0; m < shard.metrics.size(); ++m) {
+  for (std::size_t m = 0; m < micro_batch.metrics.size(); ++m) {
     const auto& [whole, place, values] = places_[m];
-    for (std::size_t s = 0; whole && s < static_cast<std::size_t>(shard.valid); ++s) {
+    for (std::size_t s = 0; whole && s < static_cast<std::size_t>(micro_batch.valid); ++s) {
       double* const sums = whole_sums_.data() + place;
-      for (std::size_t v = 0; v < values; ++v) sums[v] += static_cast<double>(shard.metrics[m].first[s * values + v]);
-      sums[values] += static_cast<double>(shard.metrics[m].second[s]);
+      for (std::size_t v = 0; v < values; ++v)
+        sums[v] += static_cast<double>(micro_batch.metrics[m].first[s * values + v]);
+      sums[values] += static_cast<double>(micro_batch.metrics[m].second[s]);
     }
   }
 }
@@ -254,31 +257,32 @@ void Evaluation::gather_whole_numbers(const Operation& operation) {
   for (std::size_t i = 0; i < all.size(); ++i) whole_sums_[i % whole_sums_.size()] += all[i];
 }
 
-// Gathers in rounds of as many shards per rank as an equal assignment has, so that memory does not grow with an unequal
-// one.
+// Gathers in rounds of as many micro-batches per rank as an equal assignment has, so that memory does not grow with an
+// unequal one.
 void Evaluation::gather(std::vector<float>& rows, const Operation& operation) const {
   Communicator& communicator = is_cut() ? options_.parts->group() : communicator_;
   if (communicator.size() == 1) return;
-  const auto assigned = assignments()[is_cut() ? static_cast<std::size_t>(options_.parts->own()) : 0].shards_of_rank;
+  const auto assigned =
+      assignments()[is_cut() ? static_cast<std::size_t>(options_.parts->own()) : 0].micro_batches_of_rank;
   std::vector<int> counts;
-  for (const auto& shards : assigned) counts.push_back(static_cast<int>(shards.size()));
+  for (const auto& micro_batches : assigned) counts.push_back(static_cast<int>(micro_batches.size()));
   const auto most = static_cast<std::size_t>(*std::max_element(counts.begin(), counts.end()));
-  const std::size_t ranks = counts.size(), each = divide_up(static_cast<std::size_t>(shards_), ranks);
-  const std::size_t shard_values = static_cast<std::size_t>(options_.shard_samples) * columns();
-  std::vector<float> block(each * shard_values), all(ranks * block.size());
-  const auto each_in_round = [&](std::size_t first, const std::vector<int>& shards, auto&& visit) {
-    for (std::size_t i = first; i < std::min(first + each, shards.size()); ++i) {
-      visit((i - first) * shard_values, static_cast<std::size_t>(shards[i]) * shard_values);
+  const std::size_t ranks = counts.size(), each = divide_up(static_cast<std::size_t>(micro_batches_), ranks);
+  const std::size_t micro_batch_values = static_cast<std::size_t>(options_.micro_batch_samples) * columns();
+  std::vector<float> block(each * micro_batch_values), all(ranks * block.size());
+  const auto each_in_round = [&](std::size_t first, const std::vector<int>& micro_batches, auto&& visit) {
+    for (std::size_t i = first; i < std::min(first + each, micro_batches.size()); ++i) {
+      visit((i - first) * micro_batch_values, static_cast<std::size_t>(micro_batches[i]) * micro_batch_values);
     }
   };
   for (std::size_t first = 0; first < most; first += each) {
     each_in_round(first, mine(), [&](std::size_t in_block, std::size_t in_rows) {
-      std::copy_n(rows.data() + in_rows, shard_values, block.data() + in_block);
+      std::copy_n(rows.data() + in_rows, micro_batch_values, block.data() + in_block);
     });
     communicator.all_gather(std::as_bytes(std::span(block)), std::as_writable_bytes(std::span(all)), operation);
     for (std::size_t r = 0; r < ranks; ++r) {
       each_in_round(first, assigned[r], [&](std::size_t in_block, std::size_t in_rows) {
-        std::copy_n(all.data() + r * block.size() + in_block, shard_values, rows.data() + in_rows);
+        std::copy_n(all.data() + r * block.size() + in_block, micro_batch_values, rows.data() + in_rows);
       });
     }
   }

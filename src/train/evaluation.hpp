@@ -1,7 +1,7 @@
-// Evaluation: every sample exactly once, with the same bits for any number of ranks and threads and any shard
+// Evaluation: every sample exactly once, with the same bits for any number of ranks and threads and any micro-batch
 // assignment: per-sample values are gathered and added in order of the sample ids, in double; those of metrics that are
 // whole numbers, of which there can be some for each class, are added where they are. A rank may be arbitrarily
-// slower than the others (work_together.hpp); only one that finishes no shard for a while is considered hung.
+// slower than the others (work_together.hpp); only one that finishes no micro-batch for a while is considered hung.
 #pragma once
 
 #include <map>
@@ -20,7 +20,7 @@
 namespace lockstep::train {
 
 struct EvaluationOptions {
-  std::int64_t shard_samples = 0;  ///< b in the graph's shapes
+  std::int64_t micro_batch_samples = 0;  ///< b in the graph's shapes
   std::int64_t cache_bytes = 0;
   std::chrono::milliseconds timeout{60'000};
   std::shared_ptr<const exec::InputFiller> filler = {};  ///< of the set, if it is on the GPU
@@ -38,15 +38,15 @@ class Evaluation {
   Evaluation(const Graph& graph, const DataSet& set, data::Pipeline pipeline, Communicator& communicator,
              const exec::Device& device, exec::WorkerPool& pool, const EvaluationOptions& options);
 
-  /// Shards that each rank evaluates with its part of the model; initially equal.
+  /// Micro-batches that each rank evaluates with its part of the model; initially equal.
   [[nodiscard]] std::vector<int> counts() const;
-  /// Changes the counts from the next run() on: one per rank, the same on every rank, adding up to shards() for each
-  /// part.
+  /// Changes the counts from the next run() on: one per rank, the same on every rank, adding up to micro-batches() for
+  /// each part.
   void use_counts(const std::vector<int>& counts);
-  [[nodiscard]] int shards() const { return shards_; }
+  [[nodiscard]] int micro_batches() const { return micro_batches_; }
 
-  /// "loss" and the graph's metrics by name. Collective. Throws Error(infrastructure) if a rank has finished no shard
-  /// for the timeout, or for one minute, whichever is longer.
+  /// "loss" and the graph's metrics by name. Collective. Throws Error(infrastructure) if a rank has finished no
+  /// micro-batch for the timeout, or for one minute, whichever is longer.
   std::map<std::string, double> run(const exec::ModelValues& model, std::uint64_t step);
   /// Of a graph that keeps_output: what the last run() has predicted, sample after sample, on every rank.
   [[nodiscard]] const std::vector<float>& predictions() const { return predictions_; }
@@ -57,10 +57,10 @@ class Evaluation {
   [[nodiscard]] const std::vector<int>& mine() const;
   [[nodiscard]] bool is_cut() const { return options_.parts != nullptr; }
   [[nodiscard]] std::vector<std::vector<int>> ranks_of_parts() const;
-  [[nodiscard]] std::vector<comm::ShardAssignment> assignments() const;
+  [[nodiscard]] std::vector<comm::MicroBatchAssignment> assignments() const;
   [[nodiscard]] std::size_t columns() const { return columns_; }
   void compute(std::vector<float>& rows, comm::WorkProgress& progress);
-  void add_whole_numbers(const exec::EvaluatedShard& shard);
+  void add_whole_numbers(const exec::EvaluatedMicroBatch& micro_batch);
   void gather(std::vector<float>& rows, const Operation& operation) const;
   void gather_whole_numbers(const Operation& operation);
   void keep_predictions(const std::vector<float>& rows);
@@ -86,9 +86,9 @@ class Evaluation {
   std::size_t predicted_ = 0;        ///< columns of that; the last ones
   std::vector<float> predictions_;
   std::vector<double> whole_sums_;  ///< sums of whole numbers, which are the same in any order
-  std::mutex whole_mutex_;          ///< guards whole_sums_: workers add shards to it
-  int shards_;
-  std::vector<std::vector<int>> shards_of_rank_;
+  std::mutex whole_mutex_;          ///< guards whole_sums_: workers add micro-batches to it
+  int micro_batches_;
+  std::vector<std::vector<int>> micro_batches_of_rank_;
   exec::PartSchedule schedule_;  ///< if the model is cut
   std::uint64_t runs_ = 0;       ///< runs begun so far: the loader's step
   std::unique_ptr<exec::Executor> executor_;

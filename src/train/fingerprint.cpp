@@ -40,17 +40,17 @@ exec::TensorBlock first_values(const Graph& graph, const std::vector<ValueId>& i
 
 }  // namespace
 
-std::string hash_of_shard(exec::Executor& executor, const Graph& graph, const exec::Device& device, std::uint64_t seed,
-                          InputSource& source, float loss_scale) {
+std::string hash_of_micro_batch(exec::Executor& executor, const Graph& graph, const exec::Device& device,
+                                std::uint64_t seed, InputSource& source, float loss_scale) {
   const auto buckets = exec::gradient_buckets(executor.program(), kBucketBytes, 1);
   const auto alone = make_single_communicator();
   const auto reducer = device.make_reducer(*alone, buckets, {});
   const auto parameters = first_values(graph, graph.parameters, seed);
   const auto states = first_values(graph, graph.states, seed);
   executor.use({parameters, states});
-  const std::vector<int> shards = {0};
-  reducer->begin_step(0, comm::place_shards(comm::equal_counts(1, 1)));
-  const double loss = executor.train({0, shards, loss_scale}, source, buckets, *reducer).at(0).loss;
+  const std::vector<int> micro_batches = {0};
+  reducer->begin_step(0, comm::place_micro_batches(comm::equal_counts(1, 1)));
+  const double loss = executor.train({0, micro_batches, loss_scale}, source, buckets, *reducer).at(0).loss;
   reducer->finish();
   Sha256 hash;
   hash.add(std::as_bytes(std::span(&loss, 1)));
@@ -104,11 +104,11 @@ class ProbeSource final : public InputSource {
     for (float& value : image_.as<float>()) value = random.between(-1, 1);
     for (std::int32_t& value : label_.as<std::int32_t>()) value = static_cast<std::int32_t>(random.below(kClasses));
   }
-  void get(std::uint64_t /*step*/, int /*shard*/, ShardInputs& inputs) override {
+  void get(std::uint64_t /*step*/, int /*micro-batch*/, MicroBatchInputs& inputs) override {
     inputs.tensors = {image_.bytes(), label_.bytes()};
     inputs.valid = kBatch;
   }
-  void release(std::uint64_t /*step*/, int /*shard*/) override {}
+  void release(std::uint64_t /*step*/, int /*micro-batch*/) override {}
 
  private:
   Tensor image_, label_;
@@ -124,7 +124,7 @@ std::string hash_of_kernels(const exec::Device& device, DType precision) {
   exec::WorkerPool pool(1);
   exec::Executor executor(graph, Mode::training, device, pool, kSeed);
   ProbeSource source;
-  return hash_of_shard(executor, graph, device, kSeed, source);
+  return hash_of_micro_batch(executor, graph, device, kSeed, source);
 }
 
 }  // namespace

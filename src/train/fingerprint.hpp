@@ -1,8 +1,8 @@
 // The fingerprint: what the bits of a run depend on besides its job and data. It consists of a hash of what the
 // compiled kernels compute on a fixed input, forward and backward, the library algorithms that the job's own kernels
 // chose, and the versions and builds of the libraries and of lockstep. Names of instruction sets would not suffice:
-// kernels are also chosen, and matrices cut into blocks, by cache sizes. A run adds the hash of its own first shard
-// (start_check.hpp).
+// kernels are also chosen, and matrices cut into blocks, by cache sizes. A run adds the hash of its own first
+// micro-batch (start_check.hpp).
 #pragma once
 
 #include <cstdint>
@@ -15,11 +15,11 @@
 
 namespace lockstep::train {
 
-/// Trains shard 0 of step 0 from the graph's initial values for `seed`, and returns 16 hexadecimal digits over its
-/// loss, gradients and statistics. `executor`: of `graph`, on `device`. Allocates memory for the parameters and their
-/// gradients while it runs. `loss_scale`: see exec::TrainStep.
-[[nodiscard]] std::string hash_of_shard(exec::Executor& executor, const Graph& graph, const exec::Device& device,
-                                        std::uint64_t seed, InputSource& source, float loss_scale = 1);
+/// Trains micro-batch 0 of step 0 from the graph's initial values for `seed`, and returns 16 hexadecimal digits over
+/// its loss, gradients and statistics. `executor`: of `graph`, on `device`. Allocates memory for the parameters and
+/// their gradients while it runs. `loss_scale`: see exec::TrainStep.
+[[nodiscard]] std::string hash_of_micro_batch(exec::Executor& executor, const Graph& graph, const exec::Device& device,
+                                              std::uint64_t seed, InputSource& source, float loss_scale = 1);
 
 struct Fingerprint {
   std::string kernels;       ///< 16 hexadecimal digits

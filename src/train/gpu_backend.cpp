@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "exec/gpu_shard_io.hpp"
+#include "exec/gpu_micro_batch_io.hpp"
 #include "input/gpu_data.hpp"
 #include "lockstep/error.hpp"
 #include "observe/observers.hpp"
@@ -24,12 +24,12 @@ std::unique_ptr<const optim::UpdateKernels> make_update_kernels(const device::Cu
   return std::unique_ptr<const optim::UpdateKernels>(make());
 }
 
-/// For how many shards the GPU can hold partial sums, if `own` shards are already accounted for and `left` bytes are
-/// unused. At least `own`.
-int max_gpu_shards(const comm::GradientBuckets& buckets, int own, int ranks, int workers, std::size_t left) {
+/// For how many micro-batches the GPU can hold partial sums, if `own` micro-batches are already accounted for and
+/// `left` bytes are unused. At least `own`.
+int max_gpu_micro_batches(const comm::GradientBuckets& buckets, int own, int ranks, int workers, std::size_t left) {
   const std::size_t room = comm::GpuAllReduce::bytes(buckets, own, ranks, workers) + left;
   int max = own;
-  while (max < buckets.shards && comm::GpuAllReduce::bytes(buckets, max + 1, ranks, workers) <= room) ++max;
+  while (max < buckets.micro_batches && comm::GpuAllReduce::bytes(buckets, max + 1, ranks, workers) <= room) ++max;
   return max;
 }
 
@@ -51,12 +51,12 @@ std::vector<exec::MemoryNeed> GpuBackend::needs(const Graph& graph, const RunMem
   const exec::ProgramSetup program = memory.executor.setup();
   auto needs = memory.updater.memory_needs(memory.model);
   needs.push_back({"all-reduce of gradients",
-                   comm::GpuAllReduce::bytes(memory.buckets, memory.shards, memory.ranks, program.workers)});
+                   comm::GpuAllReduce::bytes(memory.buckets, memory.micro_batches, memory.ranks, program.workers)});
   const auto of_workers = device_.needs_of_workers(program);
   needs.insert(needs.end(), of_workers.begin(), of_workers.end());
   needs.push_back({"libraries and graphs", device_.gpu().free_memory() / kLibrariesPart});
-  if (memory.evaluates && program.part != nullptr) {  // evaluation has shards of its own, which keep no more than
-                                                      // training's
+  if (memory.evaluates && program.part != nullptr) {  // evaluation has micro-batches of its own, which keep no more
+                                                      // than training's
     for (exec::MemoryNeed need : of_workers) {
       need.what += " of evaluations";
       needs.push_back(std::move(need));
@@ -75,7 +75,8 @@ PlacedData GpuBackend::place_data(const RunContext& run, const input::PreparedDa
   return {.train = kept.train,
           .validation = kept.validation,
           .report = kept.summary,
-          .max_shards = max_gpu_shards(memory.buckets, memory.shards, memory.ranks, program.workers, kept.left)};
+          .max_micro_batches =
+              max_gpu_micro_batches(memory.buckets, memory.micro_batches, memory.ranks, program.workers, kept.left)};
 }
 
 void GpuBackend::emit_devices(const RunContext& run) const {

@@ -29,10 +29,12 @@ void require_batch_statistics(const Graph& graph, const JobFile& job) {
     const TensorSpec& x = graph.at(node.inputs[0]).spec;
     if (x.elements() / x.shape.back() > 1) continue;
     throw config::Problems(
-        {{job.place_of("job.shards"),
-          fmt::format("expected shards of several samples, since layer '{}' normalizes over a shard, found {} shards "
-                      "of a batch of {}, where it sees one value a channel; set shards to {} or less",
-                      node.name, job.shards, job.batch_size, std::max<std::int64_t>(1, job.shards / 2))}});
+        {{job.place_of("job.micro_batches"),
+          fmt::format("expected micro-batches of several samples, since layer '{}' normalizes over a micro-batch, "
+                      "found {} micro-batches "
+                      "of a batch of {}, where it sees one value a channel; set micro-batches to {} or less",
+                      node.name, job.micro_batches, job.batch_size,
+                      std::max<std::int64_t>(1, job.micro_batches / 2))}});
   }
 }
 
@@ -112,7 +114,7 @@ void require_samples_apart(const Graph& graph, const JobFile& job) {
     throw config::Problems(
         {{job.place_of("job.loss"),
           fmt::format("expected samples without weights, since with {} the loss of each depends on all samples of its "
-                      "shard, found some with; leave out the weights, or take triplet",
+                      "micro-batch, found some with; leave out the weights, or take triplet",
                       loss->op->name)}});
   }
 }
@@ -180,7 +182,7 @@ Graph make_job_graph(const JobFile& job, const input::PreparedData& data, const 
                                                      .features = data.features,
                                                      .classes = data.classes,
                                                      .vocabulary = data.vocabulary,
-                                                     .batch = job.batch_size / job.shards},
+                                                     .batch = job.batch_size / job.micro_batches},
                                                     registries.ops, registries.models));
   require_batch_statistics(graph, job);
   require_classes(graph, job, data);

@@ -23,7 +23,7 @@ namespace lockstep::train {
 [[nodiscard]] std::map<std::string, TargetScale> scales_of(const Job& job, const input::PreparedData& data,
                                                            const OpRegistry& ops);
 
-/// For one shard, with loss and metrics.
+/// For one micro-batch, with loss and metrics.
 [[nodiscard]] Graph make_job_graph(const JobFile& job, const input::PreparedData& data, const Registries& registries);
 
 /// The same without weights of samples, for sets that have none.

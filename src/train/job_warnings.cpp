@@ -47,8 +47,8 @@ std::string statistics_of_one_sample(const Graph& graph) {
   const auto found = std::find_if(graph.nodes.begin(), graph.nodes.end(), is_alone);
   if (found == graph.nodes.end()) return "";
   return fmt::format(
-      "layer '{}' normalizes over a shard, and a shard is one sample: its statistics are not those of "
-      "evaluation, which are means over many; use fewer shards, a larger batch, or group_norm",
+      "layer '{}' normalizes over a micro-batch, and a micro-batch is one sample: its statistics are not those of "
+      "evaluation, which are means over many; use fewer micro-batches, a larger batch, or group_norm",
       found->name);
 }
 

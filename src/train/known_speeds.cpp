@@ -27,8 +27,9 @@ std::string path_of(const std::string& run_directory) {
 
 void write_balance_record(const std::string& run_directory, const balance::Record& record) {
   if (record.hosts.empty()) return;
-  const nlohmann::ordered_json json{
-      {"hosts", record.hosts}, {"workers", record.workers}, {"seconds_per_shard", record.seconds_per_shard}};
+  const nlohmann::ordered_json json{{"hosts", record.hosts},
+                                    {"workers", record.workers},
+                                    {"seconds_per_micro_batch", record.seconds_per_micro_batch}};
   (void)replace_whole_file(path_of(run_directory), json.dump(2) + "\n");
 }
 
@@ -36,7 +37,7 @@ balance::Record read_balance_record(const std::string& run_directory) {
   std::ifstream file(path_of(run_directory));
   const auto json = nlohmann::json::parse(file, nullptr, false);
   try {
-    return {json.at("hosts"), json.at("workers"), json.at("seconds_per_shard")};
+    return {json.at("hosts"), json.at("workers"), json.at("seconds_per_micro_batch")};
   } catch (const nlohmann::json::exception&) {
     return {};
   }
@@ -63,12 +64,13 @@ void append(std::string& ranks, std::size_t rank) {
 
 bool EarlierSpeeds::complete() const {
   const auto known = [](double seconds) { return seconds > 0; };
-  return !seconds_per_shard.empty() && std::all_of(seconds_per_shard.begin(), seconds_per_shard.end(), known);
+  return !seconds_per_micro_batch.empty() &&
+         std::all_of(seconds_per_micro_batch.begin(), seconds_per_micro_batch.end(), known);
 }
 
 std::string earlier_runs_query(const std::string& workload) {
-  return fmt::format("avg by (host, device) (last_over_time(lockstep_device_shard_seconds{{workload=\"{}\"}}[30d]))",
-                     workload);
+  return fmt::format(
+      "avg by (host, device) (last_over_time(lockstep_device_micro_batch_seconds{{workload=\"{}\"}}[30d]))", workload);
 }
 
 EarlierSpeeds earlier_speeds(const std::vector<telemetry::PrometheusSample>& samples,
@@ -94,7 +96,7 @@ EarlierSpeeds earlier_speeds(const std::vector<telemetry::PrometheusSample>& sam
       seconds = other->second.first / other->second.second;
       append(by_device, r);
     }
-    speeds.seconds_per_shard.push_back(seconds);
+    speeds.seconds_per_micro_batch.push_back(seconds);
   }
   speeds.evidence = ranks_text("by host and device", by_host);
   const std::string rest = ranks_text("by device", by_device);
@@ -106,17 +108,19 @@ KnownSpeeds known_speeds(const balance::Record& record, const std::vector<std::s
                          const std::vector<int>& workers, const std::string& prometheus, const std::string& workload,
                          const std::vector<balance::RankHost>& ranks) {
   constexpr std::chrono::seconds kAnswerPatience{5};
-  if (record.fits(hosts, workers)) return {record.seconds_per_shard, "speeds of the checkpoint", ""};
+  if (record.fits(hosts, workers)) return {record.seconds_per_micro_batch, "speeds of the checkpoint", ""};
   if (prometheus.empty()) return {};
   const auto answer = telemetry::query_prometheus(prometheus, earlier_runs_query(workload), kAnswerPatience);
   const auto earlier = earlier_speeds(answer.samples, ranks);
   if (earlier.complete()) {
-    return {earlier.seconds_per_shard, fmt::format("earlier runs, from {}: {}", prometheus, earlier.evidence), ""};
+    return {earlier.seconds_per_micro_batch, fmt::format("earlier runs, from {}: {}", prometheus, earlier.evidence),
+            ""};
   }
-  const std::string known = earlier.evidence.empty() ? "no rank's shards" : "shards only " + earlier.evidence;
+  const std::string known =
+      earlier.evidence.empty() ? "no rank's micro-batches" : "micro-batches only " + earlier.evidence;
   return {{},
           "",
-          fmt::format("balance: {} {}; the first shard assignment is by a probe", prometheus,
+          fmt::format("balance: {} {}; the first micro-batch assignment is by a probe", prometheus,
                       answer.problem.empty() ? "knows " + known : "does not answer: " + answer.problem)};
 }
 
@@ -149,7 +153,8 @@ std::vector<double> speeds_of_ranks(const RunContext& run, const Graph& graph) {
   const auto hosts = hosts_of_ranks(run);
   if (run.leads()) {
     const KnownSpeeds known = known_speeds({}, {}, {}, balance.prometheus, workload_of(graph), hosts);
-    for (std::size_t r = 0; r < known.seconds_per_shard.size(); ++r) speeds[r] = 1 / known.seconds_per_shard[r];
+    for (std::size_t r = 0; r < known.seconds_per_micro_batch.size(); ++r)
+      speeds[r] = 1 / known.seconds_per_micro_batch[r];
   }
   run.communicator.broadcast(std::as_writable_bytes(std::span(speeds)), 0, {"start", 0, run.timeout()});
   return speeds;

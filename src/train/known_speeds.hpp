@@ -19,23 +19,23 @@ void write_balance_record(const std::string& run_directory, const balance::Recor
 [[nodiscard]] balance::Record read_balance_record(const std::string& run_directory);
 
 struct EarlierSpeeds {
-  std::vector<double> seconds_per_shard;  ///< by rank; 0: not known
+  std::vector<double> seconds_per_micro_batch;  ///< by rank; 0: not known
   std::string evidence;  ///< "by host and device for ranks 0 1, by device for rank 2"; empty: no speed is known
   [[nodiscard]] bool complete() const;
 };
 
-/// Query for the mean seconds per shard over the last 30 days' runs of the same work (`workload`: workload_of()), by
-/// host and device.
+/// Query for the mean seconds per micro-batch over the last 30 days' runs of the same work (`workload`: workload_of()),
+/// by host and device.
 [[nodiscard]] std::string earlier_runs_query(const std::string& workload);
 
-/// Seconds per shard for each rank: the mean of its device on its host, else of its device on all hosts.
+/// Seconds per micro-batch for each rank: the mean of its device on its host, else of its device on all hosts.
 [[nodiscard]] EarlierSpeeds earlier_speeds(const std::vector<telemetry::PrometheusSample>& samples,
                                            const std::vector<balance::RankHost>& ranks);
 
 struct KnownSpeeds {
-  std::vector<double> seconds_per_shard;  ///< by rank; empty: not known
-  std::string evidence;                   ///< where they come from
-  std::string warning;                    ///< if the Prometheus server had none; else empty
+  std::vector<double> seconds_per_micro_batch;  ///< by rank; empty: not known
+  std::string evidence;                         ///< where they come from
+  std::string warning;                          ///< if the Prometheus server had none; else empty
 };
 
 /// From `record` if it is of these hosts (by rank) and workers, else from the server at `prometheus` (may be empty).

@@ -103,27 +103,29 @@ std::vector<Feature> features_read(const Graph& graph, const DataSetInfo& info) 
   return features;
 }
 
-/// Each sample is a shard of its own, read and prepared by the worker that requests it.
+/// Each sample is a micro-batch of its own, read and prepared by the worker that requests it.
 class SampleSource final : public InputSource {
  public:
   SampleSource(const DataSet& samples, const data::Pipeline& pipeline)
       : samples_(samples), pipeline_(pipeline), prepared_(static_cast<std::size_t>(samples.size())) {}
 
-  void get(std::uint64_t /*step*/, int shard, ShardInputs& inputs) override {
+  void get(std::uint64_t /*step*/, int micro_batch, MicroBatchInputs& inputs) override {
     Sample sample;
-    samples_.read(shard, sample);
-    auto& tensors = prepared_[static_cast<std::size_t>(shard)];
+    samples_.read(micro_batch, sample);
+    auto& tensors = prepared_[static_cast<std::size_t>(micro_batch)];
     std::vector<std::byte*> outputs;
     for (const Feature& output : pipeline_.outputs()) {
       tensors.emplace_back(output.spec);
       outputs.push_back(tensors.back().bytes());
     }
     data::PipelineScratch scratch;
-    pipeline_.run(inputs_of(std::move(sample), shard), shard, 0, scratch, outputs);
+    pipeline_.run(inputs_of(std::move(sample), micro_batch), micro_batch, 0, scratch, outputs);
     inputs.tensors.assign(outputs.begin(), outputs.end());
     inputs.valid = 1;
   }
-  void release(std::uint64_t /*step*/, int shard) override { prepared_[static_cast<std::size_t>(shard)].clear(); }
+  void release(std::uint64_t /*step*/, int micro_batch) override {
+    prepared_[static_cast<std::size_t>(micro_batch)].clear();
+  }
 
  private:
   [[nodiscard]] Sample inputs_of(Sample all, int id) const {
@@ -214,7 +216,7 @@ EvaluationSet LoadedModel::open_set(const std::string& set) {
 }
 
 std::unique_ptr<SetPredictor> LoadedModel::predictor_of(const DataSet& set) {
-  const Graph graph = make_prediction_graph(job_, data_, registries_, job_.batch_size / job_.shards);
+  const Graph graph = make_prediction_graph(job_, data_, registries_, job_.batch_size / job_.micro_batches);
   return std::make_unique<SetPredictor>(
       SetPredictor::Parts{job_, graph, backend_->device(), values(), data_.pipeline(set, false)}, set, communicator_);
 }
@@ -230,7 +232,7 @@ EvaluationResult LoadedModel::evaluate(const DataSet& set, data::ReplacedSamples
   graph.keeps_output = predictions != nullptr;
   exec::WorkerPool pool(
       exec::worker_count(job_.threads, communicator_, backend_->device(), static_cast<std::size_t>(set.size())));
-  const EvaluationOptions options{.shard_samples = job_.batch_size / job_.shards,
+  const EvaluationOptions options{.micro_batch_samples = job_.batch_size / job_.micro_batches,
                                   .timeout = job_.timeout(),
                                   .alike = computes_alike(job_, backend_->device()),
                                   .once = true};
@@ -270,8 +272,8 @@ void LoadedModel::predict(const DataSet& samples, const TakePrediction& take) {
   std::vector<int> ids(static_cast<std::size_t>(samples.size()));
   std::iota(ids.begin(), ids.end(), 0);
   const auto values = static_cast<std::size_t>(elements(prediction_shape_));
-  predictor.executor.evaluate(0, ids, source, [&](const exec::EvaluatedShard& shard) {
-    take(shard.shard, std::span(shard.prediction, values));
+  predictor.executor.evaluate(0, ids, source, [&](const exec::EvaluatedMicroBatch& micro_batch) {
+    take(micro_batch.micro_batch, std::span(micro_batch.prediction, values));
   });
 }
 

@@ -82,7 +82,7 @@ class LoadedModel {
 
   /// Opens a set of the job. Collective.
   [[nodiscard]] EvaluationSet open_set(const std::string& set);
-  /// Predictions of a set by shards. Collective; `set` and this model must outlive the result.
+  /// Predictions of a set by micro-batches. Collective; `set` and this model must outlive the result.
   [[nodiscard]] std::unique_ptr<SetPredictor> predictor_of(const DataSet& set);
   /// Weights may be overwritten; the next evaluate() or predictor_of() computes with them.
   [[nodiscard]] checkpoint::SavedModel& saved() { return saved_; }

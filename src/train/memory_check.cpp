@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 
-#include "exec/shard_runner.hpp"
+#include "exec/micro_batch_runner.hpp"
 #include "plan/limits.hpp"
 #include "plan/placed_model.hpp"
 
@@ -38,9 +38,9 @@ std::int64_t least_of_this_rank(const Run& run, const Engine& engine, const Bala
   }
   const bool is_divided = run.job.parallel.sharding != Sharding::none && !limit.counts_untouched;
   const std::int64_t owners = is_divided ? run.parts.group().size() : 1;
-  const auto arena = static_cast<std::int64_t>(exec::ShardRunner::arena_bytes(engine.executor->program()));
+  const auto arena = static_cast<std::int64_t>(exec::MicroBatchRunner::arena_bytes(engine.executor->program()));
   return divided / owners + undivided +
-         arena * std::min<std::int64_t>(engine.pool.size(), std::ssize(balancing.own_shards()));
+         arena * std::min<std::int64_t>(engine.pool.size(), std::ssize(balancing.own_micro_batches()));
 }
 
 struct Found {

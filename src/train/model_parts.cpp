@@ -41,7 +41,7 @@ ModelParts::ModelParts(const Graph& graph, const JobFile& job, const exec::Devic
   if (ranks.size() == 1 || config::max_parts(job) == 1) return;
   // The whole model is lowered: what a pass does to a layer must not depend on where the model is cut.
   const Graph as_computed = device.lower(graph, lowered);
-  const Placement placement = plan::place_by_speed(as_computed, job.parallel, speeds_, job.shards);
+  const Placement placement = plan::place_by_speed(as_computed, job.parallel, speeds_, job.micro_batches);
   if (placement.ranks_of_part.size() == 1) return;
   ranks_ = placement.ranks_of_part;
   parts_ = split(as_computed, placement.part_of_node);
@@ -49,11 +49,11 @@ ModelParts::ModelParts(const Graph& graph, const JobFile& job, const exec::Devic
   own_ = part_of_rank(ranks_, ranks.rank());
   of_loss_ = placement.part_of_node[static_cast<std::size_t>(as_computed.loss)];
   group_ = std::make_unique<comm::GroupCommunicator>(ranks, ranks_[static_cast<std::size_t>(own_)]);
-  const auto shards = static_cast<int>(job.shards);
+  const auto micro_batches = static_cast<int>(job.micro_batches);
   of_model_.emplace(exec::PartOfModel{.part = part(own_),
-                                      .links = exec::links_of(parts_, own_, shards),
+                                      .links = exec::links_of(parts_, own_, micro_batches),
                                       .ranks = ranks,
-                                      .samples = job.batch_size / job.shards,
+                                      .samples = job.batch_size / job.micro_batches,
                                       .in_flight = job.parallel.in_flight > 0 ? static_cast<int>(job.parallel.in_flight)
                                                                               : exec::default_in_flight(ranks_),
                                       .timeout = job.timeout()});
@@ -75,7 +75,7 @@ std::vector<events::Part> ModelParts::events() const {
   return events;
 }
 
-exec::PartSchedule ModelParts::schedule(std::span<const comm::ShardAssignment> assignments,
+exec::PartSchedule ModelParts::schedule(std::span<const comm::MicroBatchAssignment> assignments,
                                         std::span<const int> workers, bool training) const {
   std::vector<int> first_worker(workers.size() + 1);  // by rank: the global number of its first worker
   std::partial_sum(workers.begin(), workers.end(), first_worker.begin() + 1);
@@ -87,19 +87,19 @@ exec::PartSchedule ModelParts::schedule(std::span<const comm::ShardAssignment> a
   setup.parts = costs_;
   exec::PartSchedule schedule;
   for (std::size_t p = 0; p < parts_.size(); ++p) {
-    std::size_t shards = 0;
-    for (const auto& list : assignments[p].shards_of_rank) shards += list.size();
-    auto& worker_of = setup.rank_of_shard.emplace_back(shards);
-    auto& rank_of = schedule.rank_of_shard.emplace_back(shards);
+    std::size_t micro_batches = 0;
+    for (const auto& list : assignments[p].micro_batches_of_rank) micro_batches += list.size();
+    auto& worker_of = setup.rank_of_micro_batch.emplace_back(micro_batches);
+    auto& rank_of = schedule.rank_of_micro_batch.emplace_back(micro_batches);
     for (std::size_t r = 0; r < ranks_[p].size(); ++r) {
-      std::vector<int> list = assignments[p].shards_of_rank[r];
+      std::vector<int> list = assignments[p].micro_batches_of_rank[r];
       std::sort(list.begin(), list.end());
       const int rank = ranks_[p][r];
       for (std::size_t i = 0; i < list.size(); ++i) {
-        const auto shard = static_cast<std::size_t>(list[i]);
-        rank_of[shard] = rank;
-        worker_of[shard] = first_worker[static_cast<std::size_t>(rank)] +
-                           static_cast<int>(i) % workers[static_cast<std::size_t>(rank)];
+        const auto micro_batch = static_cast<std::size_t>(list[i]);
+        rank_of[micro_batch] = rank;
+        worker_of[micro_batch] = first_worker[static_cast<std::size_t>(rank)] +
+                                 static_cast<int>(i) % workers[static_cast<std::size_t>(rank)];
       }
     }
   }
@@ -109,18 +109,18 @@ exec::PartSchedule ModelParts::schedule(std::span<const comm::ShardAssignment> a
   const auto rank = static_cast<std::size_t>(communicator_.rank());
   schedule.tasks.resize(static_cast<std::size_t>(workers[rank]));
   for (std::size_t i = 0; i < order.size(); ++i) {
-    const auto& [part, shard, forward] = order[i];
+    const auto& [part, micro_batch, forward] = order[i];
     if (part != own_) continue;
     const auto wave = static_cast<std::size_t>(waves[i]);
     schedule.waves.resize(std::max(schedule.waves.size(), wave + 1));
     schedule.waves[wave].forward = forward;
-    if (schedule.rank_of_shard[static_cast<std::size_t>(part)][static_cast<std::size_t>(shard)] !=
+    if (schedule.rank_of_micro_batch[static_cast<std::size_t>(part)][static_cast<std::size_t>(micro_batch)] !=
         communicator_.rank()) {
       continue;
     }
     ++schedule.waves[wave].readers;
-    const int worker = setup.rank_of_shard[static_cast<std::size_t>(part)][static_cast<std::size_t>(shard)];
-    schedule.tasks[static_cast<std::size_t>(worker - first_worker[rank])].push_back({shard, forward, waves[i]});
+    const int worker = setup.rank_of_micro_batch[static_cast<std::size_t>(part)][static_cast<std::size_t>(micro_batch)];
+    schedule.tasks[static_cast<std::size_t>(worker - first_worker[rank])].push_back({micro_batch, forward, waves[i]});
   }
   return schedule;
 }

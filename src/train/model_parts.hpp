@@ -10,7 +10,7 @@
 
 #include "balance/pipeline.hpp"
 #include "checkpoint/whole_model.hpp"
-#include "comm/reduce/shard_assignment.hpp"
+#include "comm/reduce/micro_batch_assignment.hpp"
 #include "comm/transport/group.hpp"
 #include "exec/executor.hpp"
 #include "exec/part_worker.hpp"
@@ -62,9 +62,9 @@ class ModelParts {
   /// An event for each part; none if the model is not cut.
   [[nodiscard]] std::vector<events::Part> events() const;
 
-  /// The order in which this rank's workers compute the shards of a step, or of an evaluation (`training`: backward,
-  /// too). `assignments`: by part; `workers`: by rank. Every rank computes the same order for all ranks.
-  [[nodiscard]] exec::PartSchedule schedule(std::span<const comm::ShardAssignment> assignments,
+  /// The order in which this rank's workers compute the micro-batches of a step, or of an evaluation (`training`:
+  /// backward, too). `assignments`: by part; `workers`: by rank. Every rank computes the same order for all ranks.
+  [[nodiscard]] exec::PartSchedule schedule(std::span<const comm::MicroBatchAssignment> assignments,
                                             std::span<const int> workers, bool training) const;
 
  private:

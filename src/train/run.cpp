@@ -38,7 +38,7 @@ Run::Run(const JobFile& of_job, Communicator& ranks, const Registries& registrie
       data(input::prepare_data(job.data, job.seed, job.batch_size, registries, own, {.communicator = &communicator})),
       graph(make_job_graph(job, data, registries)),
       parts(graph, job, backend->device(), communicator, options.lowered, speeds_of_ranks(context, graph)),
-      targets_in_mean(optim::targets_in_mean(graph, job.shards)),
+      targets_in_mean(optim::targets_in_mean(graph, job.micro_batches)),
       steps_per_epoch(data.train->size() / job.batch_size),
       steps(steps_of(job, steps_per_epoch)),
       learning_rate(job.learning_rate, registries.schedules, job.batch_size, steps, steps_per_epoch) {}

@@ -1,5 +1,5 @@
 // Run: what stays constant during a training run on one rank: the job, the ranks, the device, the data, the graph of a
-// shard, and the length of the run.
+// micro-batch, and the length of the run.
 #pragma once
 
 #include <cstdint>

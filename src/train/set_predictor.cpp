@@ -14,8 +14,8 @@ namespace {
 data::LoaderOptions loader_options(const JobFile& job, const Graph& graph, const DataSet& set,
                                    const Communicator& communicator) {
   data::LoaderOptions loader;
-  loader.shards = SetPredictor::shards(job, set.size());
-  loader.batch = job.batch_size / job.shards * loader.shards;
+  loader.micro_batches = SetPredictor::micro_batches(job, set.size());
+  loader.batch = job.batch_size / job.micro_batches * loader.micro_batches;
   loader.last_step = 1;
   loader.max_threads = exec::max_loader_threads(communicator);
   loader.training = false;
@@ -26,10 +26,10 @@ data::LoaderOptions loader_options(const JobFile& job, const Graph& graph, const
 }  // namespace
 
 SetPredictor::SetPredictor(Parts parts, const DataSet& set, Communicator& communicator)
-    : shard_samples_(parts.job.batch_size / parts.job.shards),
-      values_(static_cast<std::size_t>(parts.graph.at(parts.graph.output).spec.elements() / shard_samples_)),
+    : micro_batch_samples_(parts.job.batch_size / parts.job.micro_batches),
+      values_(static_cast<std::size_t>(parts.graph.at(parts.graph.output).spec.elements() / micro_batch_samples_)),
       pool_(exec::worker_count(parts.job.threads, communicator, parts.device,
-                               static_cast<std::size_t>(shards(parts.job, set.size())))),
+                               static_cast<std::size_t>(micro_batches(parts.job, set.size())))),
       loader_(set, std::move(parts.pipeline), loader_options(parts.job, parts.graph, set, communicator)) {
   const auto make = [&](const std::vector<std::string>& algorithms) {
     return std::make_unique<exec::Executor>(parts.graph, Mode::inference, parts.device, pool_, 0,
@@ -40,18 +40,18 @@ SetPredictor::SetPredictor(Parts parts, const DataSet& set, Communicator& commun
   executor_->use(parts.values);
 }
 
-int SetPredictor::shards(const Job& job, std::int64_t samples) {
-  return static_cast<int>(divide_up(samples, job.batch_size / job.shards));
+int SetPredictor::micro_batches(const Job& job, std::int64_t samples) {
+  return static_cast<int>(divide_up(samples, job.batch_size / job.micro_batches));
 }
 
-void SetPredictor::predict(const std::vector<int>& shards,
+void SetPredictor::predict(const std::vector<int>& micro_batches,
                            const std::function<void(std::int64_t id, std::span<const float> prediction)>& take,
                            const std::function<void()>& advance) {
-  loader_.assign(0, shards);
-  executor_->evaluate(0, shards, loader_, [&](const exec::EvaluatedShard& shard) {
-    const std::int64_t first = shard.shard * shard_samples_;
-    for (std::int64_t i = 0; i < shard.valid; ++i) {
-      take(first + i, std::span(shard.prediction + static_cast<std::size_t>(i) * values_, values_));
+  loader_.assign(0, micro_batches);
+  executor_->evaluate(0, micro_batches, loader_, [&](const exec::EvaluatedMicroBatch& micro_batch) {
+    const std::int64_t first = micro_batch.micro_batch * micro_batch_samples_;
+    for (std::int64_t i = 0; i < micro_batch.valid; ++i) {
+      take(first + i, std::span(micro_batch.prediction + static_cast<std::size_t>(i) * values_, values_));
     }
     advance();
   });

@@ -1,5 +1,5 @@
-// SetPredictor: a model's predictions of the samples of a set, in shards of the job's size, each of which always has
-// the same samples: a prediction has the same bits whichever rank computes it, with however many threads.
+// SetPredictor: a model's predictions of the samples of a set, in micro-batches of the job's size, each of which always
+// has the same samples: a prediction has the same bits whichever rank computes it, with however many threads.
 #pragma once
 
 #include <functional>
@@ -19,7 +19,7 @@ class SetPredictor {
  public:
   struct Parts {
     const JobFile& job;
-    const Graph& graph;  ///< for a shard, without loss
+    const Graph& graph;  ///< for a micro-batch, without loss
     const exec::Device& device;
     exec::ModelValues values;
     data::Pipeline pipeline;
@@ -28,16 +28,16 @@ class SetPredictor {
   /// outlive the object, but for the graph.
   SetPredictor(Parts parts, const DataSet& set, Communicator& communicator);
 
-  /// Shards of this set: sample i is in shard i / (samples of a shard).
-  [[nodiscard]] static int shards(const Job& job, std::int64_t samples);
-  /// `take` gets the prediction of each sample of these shards, ascending, and `advance` is called after each shard;
-  /// both concurrently and in any order. On this rank only, once.
-  void predict(const std::vector<int>& shards,
+  /// Micro-batches of this set: sample i is in micro-batch i / (samples of a micro-batch).
+  [[nodiscard]] static int micro_batches(const Job& job, std::int64_t samples);
+  /// `take` gets the prediction of each sample of these micro-batches, ascending, and `advance` is called after each
+  /// micro-batch; both concurrently and in any order. On this rank only, once.
+  void predict(const std::vector<int>& micro_batches,
                const std::function<void(std::int64_t id, std::span<const float> prediction)>& take,
                const std::function<void()>& advance);
 
  private:
-  std::int64_t shard_samples_;
+  std::int64_t micro_batch_samples_;
   std::size_t values_;  ///< of a sample's prediction
   exec::WorkerPool pool_;
   std::unique_ptr<exec::Executor> executor_;

@@ -22,8 +22,8 @@ namespace lockstep::train {
 
 namespace {
 
-constexpr std::size_t kWidth = 192;                    // of a value or a detail
-constexpr const char* kFirstShard = ", first shard ";  // within a fingerprint
+constexpr std::size_t kWidth = 192;                               // of a value or a detail
+constexpr const char* kFirstMicroBatch = ", first micro-batch ";  // within a fingerprint
 
 std::string cell(std::string text) {
   if (text.size() >= kWidth) text = sha256(text);
@@ -110,7 +110,7 @@ checkpoint::Progress begin_progress(const RunContext& run, const input::Prepared
   fingerprint.algorithms = digest_of(algorithms);
   checkpoint::Progress progress;
   progress.seed = run.job.seed;
-  progress.shards = run.job.shards;
+  progress.micro_batches = run.job.micro_batches;
   progress.job_digest = run.canonical.digest;
   progress.job = run.canonical.text;
   progress.data_digest = data.digest();
@@ -142,7 +142,7 @@ data::LoaderOptions first_step_of(const RunContext& run, const Graph& graph) {
   const Job& job = run.job;
   data::LoaderOptions options;
   options.batch = job.batch_size;
-  options.shards = static_cast<int>(job.shards);
+  options.micro_batches = static_cast<int>(job.micro_batches);
   options.seed = job.seed;
   options.last_step = 1;
   options.threads = 1;
@@ -152,8 +152,8 @@ data::LoaderOptions first_step_of(const RunContext& run, const Graph& graph) {
   return options;
 }
 
-std::string hash_of_first_shard(const RunContext& run, const input::PreparedData& data, const Graph& graph,
-                                const exec::ExecutorOptions& how) {
+std::string hash_of_first_micro_batch(const RunContext& run, const input::PreparedData& data, const Graph& graph,
+                                      const exec::ExecutorOptions& how) {
   const Job& job = run.job;
   data::Loader loader(*data.train, data.pipeline(*data.train, true), first_step_of(run, graph));
   loader.assign(0, {0});
@@ -161,31 +161,31 @@ std::string hash_of_first_shard(const RunContext& run, const input::PreparedData
   exec::WorkerPool pool(1);
   exec::Executor executor(graph, Mode::training, run.device, pool, job.seed, how);
   const double scale = optim::first_loss_scale(job.precision, job.loss_scale).scale;
-  const double factor = scale > 0 ? scale / optim::targets_in_mean(graph, job.shards) : 1;
-  return hash_of_shard(executor, graph, run.device, job.seed, loader, static_cast<float>(factor));
+  const double factor = scale > 0 ? scale / optim::targets_in_mean(graph, job.micro_batches) : 1;
+  return hash_of_micro_batch(executor, graph, run.device, job.seed, loader, static_cast<float>(factor));
 }
 
 }  // namespace
 
-double compare_first_shard(const RunContext& run, const input::PreparedData& data, const Graph& graph,
-                           const exec::ExecutorOptions& how, checkpoint::Progress& progress) {
+double compare_first_micro_batch(const RunContext& run, const input::PreparedData& data, const Graph& graph,
+                                 const exec::ExecutorOptions& how, checkpoint::Progress& progress) {
   if (run.job.exact == Exactness::never || !run.device.has_memory_to_spare()) return 0;
   const auto start = Clock::now();
-  const ActivityScope activity(comm::recorder_of(run.communicator).get(), "first shard", 0);
-  const std::string hash = hash_of_first_shard(run, data, graph, how);
+  const ActivityScope activity(comm::recorder_of(run.communicator).get(), "first micro-batch", 0);
+  const std::string hash = hash_of_first_micro_batch(run, data, graph, how);
   const double seconds = seconds_since(start);
-  progress.fingerprint += kFirstShard + hash;
-  compare_bits(run, "first shard", "loss and gradients " + hash, progress);
+  progress.fingerprint += kFirstMicroBatch + hash;
+  compare_bits(run, "first micro-batch", "loss and gradients " + hash, progress);
   return seconds;
 }
 
-std::string without_first_shard(const std::string& fingerprint) {
-  return fingerprint.substr(0, fingerprint.find(kFirstShard));
+std::string without_first_micro_batch(const std::string& fingerprint) {
+  return fingerprint.substr(0, fingerprint.find(kFirstMicroBatch));
 }
 
 std::optional<std::string> agreed_fingerprint(const std::string& one, const std::string& other) {
-  if (one == other || one.starts_with(other + kFirstShard)) return one;
-  if (other.starts_with(one + kFirstShard)) return other;
+  if (one == other || one.starts_with(other + kFirstMicroBatch)) return one;
+  if (other.starts_with(one + kFirstMicroBatch)) return other;
   return std::nullopt;
 }
 

@@ -1,5 +1,5 @@
 // What ranks compare before the first step, and what checkpoints store of it: job, data, program, plugins, fingerprint,
-// and the result of the first shard of the first step.
+// and the result of the first micro-batch of the first step.
 #pragma once
 
 #include <chrono>
@@ -46,18 +46,18 @@ inline constexpr const char* kBitwise = "bitwise";
 inline constexpr const char* kNotBitwise = "exact gradient, not bitwise";
 inline constexpr const char* kAllReduce = "plain all-reduce";
 
-/// Collective, after begin_progress(): adds the hash of shard 0 of step 0 (hash_of_shard()), with its samples as this
-/// rank reads them, to the fingerprint of `progress`, and compares it between the ranks as begin_progress() compares
-/// the rest. Returns the seconds that this rank computed. Skipped with `exact: never`, where there is nothing to
-/// compare, and on a GPU, whose memory is planned to the last MiB without it.
-double compare_first_shard(const RunContext& run, const input::PreparedData& data, const Graph& graph,
-                           const exec::ExecutorOptions& how, checkpoint::Progress& progress);
+/// Collective, after begin_progress(): adds the hash of micro-batch 0 of step 0 (hash_of_micro_batch()), with its
+/// samples as this rank reads them, to the fingerprint of `progress`, and compares it between the ranks as
+/// begin_progress() compares the rest. Returns the seconds that this rank computed. Skipped with `exact: never`, where
+/// there is nothing to compare, and on a GPU, whose memory is planned to the last MiB without it.
+double compare_first_micro_batch(const RunContext& run, const input::PreparedData& data, const Graph& graph,
+                                 const exec::ExecutorOptions& how, checkpoint::Progress& progress);
 
-/// If the two fingerprints agree, the more complete one, else nullopt. One may lack the first shard, which no rank can
-/// compute if the model is cut into parts; then only the rest is compared.
+/// If the two fingerprints agree, the more complete one, else nullopt. One may lack the first micro-batch, which no
+/// rank can compute if the model is cut into parts; then only the rest is compared.
 [[nodiscard]] std::optional<std::string> agreed_fingerprint(const std::string& one, const std::string& other);
 
-/// A fingerprint as of a run that cannot compute the first shard.
-[[nodiscard]] std::string without_first_shard(const std::string& fingerprint);
+/// A fingerprint as of a run that cannot compute the first micro-batch.
+[[nodiscard]] std::string without_first_micro_batch(const std::string& fingerprint);
 
 }  // namespace lockstep::train

@@ -10,6 +10,6 @@ inline constexpr std::uint32_t kStopRequested = 1;
 inline constexpr std::uint32_t kEndAfterCheckpoint = 2;
 inline constexpr std::uint32_t kSamplesReplaced = 4;  ///< a rank has replaced samples to report: all gather them now
 inline constexpr std::uint32_t kAssignmentChanges =
-    16;  ///< rank 0 has decided on another shard assignment and broadcasts it now
+    16;  ///< rank 0 has decided on another micro-batch assignment and broadcasts it now
 
 }  // namespace lockstep::train

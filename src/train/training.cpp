@@ -77,7 +77,7 @@ TrainResult Training::run() {
 void Training::step() {
   observe::StepScope step = observers_.step(progress_.step);
   const exec::TrainStep work = feed();
-  const std::vector<exec::ShardScalars>& losses = compute(step, work);
+  const std::vector<exec::MicroBatchScalars>& losses = compute(step, work);
   const exec::StepSums sums = reduce(step, losses);
   update(step, sums);
   observe(step, sums);
@@ -90,24 +90,24 @@ exec::TrainStep Training::feed() {
   engine_.begin_step(static_cast<std::uint64_t>(progress_.step), balancing_.assignments());
   reached_.bytes_by_formula += reached_.bytes_of_next_step;
   return {.number = static_cast<std::uint64_t>(progress_.step),
-          .shards = balancing_.own_shards(),
+          .micro_batches = balancing_.own_micro_batches(),
           .loss_scale = static_cast<float>(last_.gradient_scale),
           .of_part = run_.parts.is_cut() ? &part_schedule_ : nullptr,
           .waves = exec::waves_of(balancing_.counts(), balancing_.workers_of_ranks())};
 }
 
-// Forward and backward of this rank's shards. Finished gradient buckets are already being reduced meanwhile.
-const std::vector<exec::ShardScalars>& Training::compute(observe::StepScope& step, const exec::TrainStep& work) {
+// Forward and backward of this rank's micro-batches. Finished gradient buckets are already being reduced meanwhile.
+const std::vector<exec::MicroBatchScalars>& Training::compute(observe::StepScope& step, const exec::TrainStep& work) {
   const auto phase = step.enter(observe::StepPhase::compute);
   const auto& losses = engine_.executor->train(work, *engine_.loader, engine_.buckets, *engine_.reducer);
   balancing_.computed(*engine_.executor, engine_.buckets);
   return losses;
 }
 
-// Waits until every bucket is summed over all shards, and gathers what else all ranks need to know.
-exec::StepSums Training::reduce(observe::StepScope& step, const std::vector<exec::ShardScalars>& losses) {
+// Waits until every bucket is summed over all micro-batches, and gathers what else all ranks need to know.
+exec::StepSums Training::reduce(observe::StepScope& step, const std::vector<exec::MicroBatchScalars>& losses) {
   const auto phase = step.enter(observe::StepPhase::reduce);
-  const std::vector<double> of_shards = exec::scalars_of(losses);
+  const std::vector<double> of_micro_batches = exec::scalars_of(losses);
   BalanceReport mine;
   comm::Scalars gathered = engine_.finish([&] {
     mine = balancing_.report({.reduce = phase.seconds(),
@@ -115,9 +115,9 @@ exec::StepSums Training::reduce(observe::StepScope& step, const std::vector<exec
                               .gpu = observers_.gpu_cause(),
                               .joules = observers_.energy()});
     const std::uint32_t flags = stop_requests() | mine.flags | bad_samples_.flags();
-    return comm::OwnScalars{of_shards, exec::scalars_per_shard(run_.graph), mine.values, flags};
+    return comm::OwnScalars{of_micro_batches, exec::scalars_per_micro_batch(run_.graph), mine.values, flags};
   });
-  exec::StepSums sums = exec::sums_of(std::move(gathered), exec::scalars_per_shard(run_.graph));
+  exec::StepSums sums = exec::sums_of(std::move(gathered), exec::scalars_per_micro_batch(run_.graph));
   last_.loss = checked_loss(sums);
   return sums;
 }
@@ -145,11 +145,11 @@ void Training::update(observe::StepScope& step, const exec::StepSums& sums) {
   progress_.samples += run_.job.batch_size;
 }
 
-// Everything that follows a step: metrics, events, another shard assignment, evaluations and checkpoints.
+// Everything that follows a step: metrics, events, another micro-batch assignment, evaluations and checkpoints.
 void Training::observe(const observe::StepScope& step, const exec::StepSums& sums) {
   const double seconds = step.seconds();
-  const std::size_t shards = balancing_.own_shards().size();
-  if (balancing_.decide(sums, progress_.step, seconds)) assign_shards(step.number() + 1);
+  const std::size_t micro_batches = balancing_.own_micro_batches().size();
+  if (balancing_.decide(sums, progress_.step, seconds)) assign_micro_batches(step.number() + 1);
   const auto sent = engine_.reducer->statistics();
   observers_.step_done({.step = progress_.step,
                         .seconds = seconds,
@@ -161,8 +161,8 @@ void Training::observe(const observe::StepScope& step, const exec::StepSums& sum
                         .gradient_norm = last_.updated.norm,
                         .loss_scale = last_.loss_scale,
                         .skipped = last_.updated.skipped,
-                        .shards = shards,
-                        .next_shards = balancing_.own_shards().size(),
+                        .micro_batches = micro_batches,
+                        .next_micro_batches = balancing_.own_micro_batches().size(),
                         .shared_memory_bytes = sent.shared_memory_bytes,
                         .network_bytes = sent.network_bytes + engine_.bytes_fetched_by_others(),
                         .checkpoint_failures = checkpointing_->failures(),
@@ -171,10 +171,10 @@ void Training::observe(const observe::StepScope& step, const exec::StepSums& sum
   after_step(sums);
 }
 
-// Assigns this rank's shards from this step on.
-void Training::assign_shards(std::uint64_t from_step) {
+// Assigns this rank's micro-batches from this step on.
+void Training::assign_micro_batches(std::uint64_t from_step) {
   // A part that reads no inputs of the samples loads none.
-  if (!run_.parts.graph().inputs.empty()) engine_.loader->assign(from_step, balancing_.own_shards());
+  if (!run_.parts.graph().inputs.empty()) engine_.loader->assign(from_step, balancing_.own_micro_batches());
   if (run_.parts.is_cut()) {
     part_schedule_ = run_.parts.schedule(balancing_.assignments(), balancing_.workers_of_ranks(), true);
   }

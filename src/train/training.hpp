@@ -38,7 +38,7 @@ struct Reached {
   std::int64_t first_step = 0;
   bool resumed = false, interrupted = false;
   Clock::time_point loop_start;
-  double first_shard_seconds = 0, training_seconds = 0;
+  double first_micro_batch_seconds = 0, training_seconds = 0;
   std::optional<checkpoint::Initialized> initialized;
   double reported_wait = 0;       ///< seconds of waiting for data already reported by step events
   double bytes_by_formula = 0;    ///< that this rank has sent, according to its plan
@@ -70,12 +70,12 @@ class Training {
 
   void step();
   [[nodiscard]] exec::TrainStep feed();
-  const std::vector<exec::ShardScalars>& compute(observe::StepScope& step, const exec::TrainStep& work);
-  [[nodiscard]] exec::StepSums reduce(observe::StepScope& step, const std::vector<exec::ShardScalars>& losses);
+  const std::vector<exec::MicroBatchScalars>& compute(observe::StepScope& step, const exec::TrainStep& work);
+  [[nodiscard]] exec::StepSums reduce(observe::StepScope& step, const std::vector<exec::MicroBatchScalars>& losses);
   void update(observe::StepScope& step, const exec::StepSums& sums);
   void observe(const observe::StepScope& step, const exec::StepSums& sums);
 
-  void assign_shards(std::uint64_t from_step);
+  void assign_micro_batches(std::uint64_t from_step);
   void trace_next_step();
   [[nodiscard]] double checked_loss(const exec::StepSums& sums);
   void after_step(const exec::StepSums& sums);

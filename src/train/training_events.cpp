@@ -100,7 +100,7 @@ void Training::emit_start() const {
                       .ranks = run_.communicator.size(),
                       .threads = engine_.pool.size(),
                       .hosts = static_cast<std::int64_t>(run_.communicator.topology().host_names.size()),
-                      .shards = run_.job.shards,
+                      .micro_batches = run_.job.micro_batches,
                       .batch_size = run_.job.batch_size,
                       .parameters = elements_of(run_.graph, run_.graph.parameters),
                       .states = elements_of(run_.graph, run_.graph.states),
@@ -111,15 +111,16 @@ void Training::emit_start() const {
                       .validation_samples = run_.data.validation ? run_.data.validation->size() : 0,
                       .fingerprint = progress_.fingerprint,
                       .exactness = progress_.exactness,
-                      .first_shard_seconds = reached_.first_shard_seconds,
+                      .first_micro_batch_seconds = reached_.first_micro_batch_seconds,
                       .arena_bytes = engine_.executor->program().arena_bytes,
                       .seconds = seconds_since(run_.start),
                       .version = version()};
   if (const auto& algorithms = engine_.executor->algorithms(); !algorithms.empty()) {
     event.algorithms = fmt::format("{}", fmt::join(algorithms, "\n"));
   }
-  if (auto shards = config::explain_shards(run_.job, catalogue_of(run_.context.registries)); !shards.empty()) {
-    event.shards_chosen = std::move(shards);
+  if (auto micro_batches = config::explain_micro_batches(run_.job, catalogue_of(run_.context.registries));
+      !micro_batches.empty()) {
+    event.micro_batches_chosen = std::move(micro_batches);
   }
   const std::int64_t trained = trained_elements(run_.graph);
   if (trained < event.parameters) event.trained = trained;
@@ -169,7 +170,7 @@ void Training::emit_step(const exec::StepSums& sums) {
     event.loss_scale = last_.loss_scale;
     event.skipped = last_.updated.skipped;
   }
-  if (run_.communicator.size() > 1) event.shard_seconds = balancing_.shard_seconds();
+  if (run_.communicator.size() > 1) event.micro_batch_seconds = balancing_.micro_batch_seconds();
   if (!balancing_.energy().empty()) event.energy_joules = balancing_.energy();
   run_.context.emit(event);
   reached_.reported_wait = wait;
@@ -210,7 +211,7 @@ double Training::part_wait_seconds() const {
 }
 
 void Training::gather_work_of_ranks(events::End& event) {
-  const std::array<double, 8> mine = {static_cast<double>(balancing_.own_shards().size()),
+  const std::array<double, 8> mine = {static_cast<double>(balancing_.own_micro_batches().size()),
                                       engine_.bytes_sent(),
                                       reached_.bytes_by_formula,
                                       engine_.executor->times().compute_seconds,
@@ -219,7 +220,7 @@ void Training::gather_work_of_ranks(events::End& event) {
                                       static_cast<double>(engine_.bytes_fetched_by_others()),
                                       static_cast<double>(telemetry::peak_resident_bytes())};
   events::ByRank part_waits, fetched, peaks;
-  const std::array<events::ByRank*, 8> columns = {&event.shards_by_rank,
+  const std::array<events::ByRank*, 8> columns = {&event.micro_batches_by_rank,
                                                   &event.bytes_sent_by_rank,
                                                   &event.bytes_by_formula_by_rank,
                                                   &event.compute_seconds_by_rank,

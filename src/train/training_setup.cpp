@@ -31,7 +31,7 @@ Training::Training(const JobFile& job, Communicator& communicator, const Registr
   begin_with_model();
   place_model();
   engine_.make_loader(progress_.step);
-  assign_shards(static_cast<std::uint64_t>(progress_.step));
+  assign_micro_batches(static_cast<std::uint64_t>(progress_.step));
   start_observers();
 }
 
@@ -40,8 +40,8 @@ void Training::compare_ranks() {
   progress_ = begin_progress(run_.context, run_.data, algorithms);
   const bool is_divided = run_.job.parallel.sharding != Sharding::none && run_.communicator.size() > 1;
   if (run_.parts.is_cut() || is_divided) return;  // no rank has room for the whole model
-  reached_.first_shard_seconds =
-      compare_first_shard(run_.context, run_.data, run_.graph, engine_.how_to_execute(algorithms), progress_);
+  reached_.first_micro_batch_seconds =
+      compare_first_micro_batch(run_.context, run_.data, run_.graph, engine_.how_to_execute(algorithms), progress_);
 }
 
 // The model of a checkpoint or of `initialize`, or the initial values.
@@ -74,9 +74,9 @@ void Training::begin_with_model() {
 }
 
 void Training::place_model() {
-  engine_.place_model(static_cast<int>(balancing_.own_shards().size()), validation_.wanted());
+  engine_.place_model(static_cast<int>(balancing_.own_micro_batches().size()), validation_.wanted());
   validation_.fill_inputs(engine_.placed_data.validation);
-  balancing_.limit(engine_.placed_data.max_shards);
+  balancing_.limit(engine_.placed_data.max_micro_batches);
   const bool recorded = reached_.resumed && run_.context.leads();
   balancing_.start(*engine_.executor, engine_.buckets, workload_of(run_.graph),
                    recorded ? read_balance_record(run_.job.run_directory) : balance::Record{}, progress_.step);

@@ -38,7 +38,7 @@ bool Validation::run(const exec::ModelValues& model, const Balancing& balancing,
   if (!evaluation_) {
     evaluation_ = std::make_unique<Evaluation>(
         graph_, *data_.validation, data_.pipeline(*data_.validation, false), run_.communicator, run_.device, pool_,
-        EvaluationOptions{.shard_samples = job.batch_size / job.shards,
+        EvaluationOptions{.micro_batch_samples = job.batch_size / job.micro_batches,
                           .cache_bytes = job.data.cache == SampleCache::memory ? job.data.cache_bytes / 4 : 0,
                           .timeout = run_.timeout(),
                           .filler = filler_,
@@ -48,7 +48,8 @@ bool Validation::run(const exec::ModelValues& model, const Balancing& balancing,
                           .parts = parts_.is_cut() ? &parts_ : nullptr,
                           .workers = balancing.workers_of_ranks()});
   }
-  evaluation_->use_counts(balancing.evaluation_counts(evaluation_->shards(), evaluation_->counts(), progress.step));
+  evaluation_->use_counts(
+      balancing.evaluation_counts(evaluation_->micro_batches(), evaluation_->counts(), progress.step));
   progress.metrics = evaluation_->run(model, static_cast<std::uint64_t>(progress.step));
   auto shown = progress.metrics;
   const double loss = shown.extract("loss").mapped();

@@ -24,8 +24,8 @@ class Validation {
   void fill_inputs(std::shared_ptr<const exec::InputFiller> filler) { filler_ = std::move(filler); }
   /// Whether the job has a validation set and does not say `evaluate: never`.
   [[nodiscard]] bool wanted() const;
-  /// Evaluates, with the shard assignment of `balancing`, and sets progress.metrics. Collective. Returns whether the
-  /// metric of `checkpoint.best` is the best so far; sets progress.finished if the metric of `early_stop` has not
+  /// Evaluates, with the micro-batch assignment of `balancing`, and sets progress.metrics. Collective. Returns whether
+  /// the metric of `checkpoint.best` is the best so far; sets progress.finished if the metric of `early_stop` has not
   /// improved for `patience` evaluations, and notes what a schedule that follows evaluations remembers.
   bool run(const exec::ModelValues& model, const Balancing& balancing, checkpoint::Progress& progress);
 

@@ -14,18 +14,19 @@ namespace lockstep::tune {
 namespace {
 
 constexpr double kMemoryShare = 0.9;  // of the limit that a probe may be predicted to take
-constexpr int kMostShardCounts = 6;
+constexpr int kMostMicroBatchCounts = 6;
 
-std::vector<std::string> words(std::int64_t batch, std::int64_t shards) {
-  return {fmt::format("batch_size={}", batch), fmt::format("shards={}", shards)};
+std::vector<std::string> words(std::int64_t batch, std::int64_t micro_batches) {
+  return {fmt::format("batch_size={}", batch), fmt::format("micro_batches={}", micro_batches)};
 }
 
-BatchRow try_batch(const BatchSetup& setup, std::int64_t batch, std::int64_t shards, const Progress& progress) {
-  const Candidate candidate{fmt::format("batch_size={} shards={}", batch, shards), words(batch, shards)};
+BatchRow try_batch(const BatchSetup& setup, std::int64_t batch, std::int64_t micro_batches, const Progress& progress) {
+  const Candidate candidate{fmt::format("batch_size={} micro_batches={}", batch, micro_batches),
+                            words(batch, micro_batches)};
   progress(candidate.name);
   const Compared compared = try_candidate(setup.probes, candidate, setup.steps);
   return {.batch = batch,
-          .shards = shards,
+          .micro_batches = micro_batches,
           .step_seconds = compared.probe.step_seconds(),
           .samples_per_second = compared.samples_per_second,
           .peak_memory = compared.probe.peak_memory(),
@@ -34,13 +35,14 @@ BatchRow try_batch(const BatchSetup& setup, std::int64_t batch, std::int64_t sha
           .failure = compared.probe.message};
 }
 
-/// Norms of gradients of batches of `shards` shards, at the parameters in `weights`, which a step does not change.
-GradientNorms norms_of(const BatchSetup& setup, const std::string& weights, std::int64_t shards, std::int64_t steps,
-                       std::string& failure) {
-  const std::int64_t samples = setup.batch / setup.shards * shards;
+/// Norms of gradients of batches of `micro_batches` micro-batches, at the parameters in `weights`, which a step does
+/// not change.
+GradientNorms norms_of(const BatchSetup& setup, const std::string& weights, std::int64_t micro_batches,
+                       std::int64_t steps, std::string& failure) {
+  const std::int64_t samples = setup.batch / setup.micro_batches * micro_batches;
   ProbeSetup probes = setup.probes;
-  probes.ranks = static_cast<int>(std::min<std::int64_t>(probes.ranks, shards));
-  std::vector<std::string> overrides = words(samples, shards);
+  probes.ranks = static_cast<int>(std::min<std::int64_t>(probes.ranks, micro_batches));
+  std::vector<std::string> overrides = words(samples, micro_batches);
   overrides.insert(overrides.end(), {"learning_rate=1e-30", "clip_norm=1e30", "optimizer=sgd"});
   if (!weights.empty()) overrides.push_back("initialize=" + weights);
   const Probe probe =
@@ -54,11 +56,11 @@ GradientNorms norms_of(const BatchSetup& setup, const std::string& weights, std:
   return norms;
 }
 
-/// The noise after `warm_steps` steps of the job: one shard against whole batches.
+/// The noise after `warm_steps` steps of the job: one micro-batch against whole batches.
 void measure_noise(const BatchSetup& setup, const Progress& progress, BatchVerdict& verdict) {
   if (setup.noise_steps == 0) return;
-  if (setup.shards < 2) {
-    verdict.noise_failure = "a batch of one shard has no smaller one to compare it with";
+  if (setup.micro_batches < 2) {
+    verdict.noise_failure = "a batch of one micro-batch has no smaller one to compare it with";
     return;
   }
   std::string weights;
@@ -80,7 +82,7 @@ void measure_noise(const BatchSetup& setup, const Progress& progress, BatchVerdi
     }
   }
   progress(fmt::format("the gradient's noise, from {} batches", setup.noise_steps));
-  const GradientNorms large = norms_of(setup, weights, setup.shards, setup.noise_steps, verdict.noise_failure);
+  const GradientNorms large = norms_of(setup, weights, setup.micro_batches, setup.noise_steps, verdict.noise_failure);
   if (!verdict.noise_failure.empty()) return;
   const GradientNorms small = norms_of(setup, weights, 1, 4 * setup.noise_steps, verdict.noise_failure);
   if (!verdict.noise_failure.empty()) return;
@@ -101,7 +103,7 @@ void measure_sizes(const BatchSetup& setup, const Progress& progress, BatchVerdi
                                 telemetry::byte_count(static_cast<double>(setup.memory_limit)));
       return;
     }
-    verdict.sizes.push_back(try_batch(setup, batch, shards_for(setup, batch), progress));
+    verdict.sizes.push_back(try_batch(setup, batch, micro_batches_for(setup, batch), progress));
     if (!verdict.sizes.back().failure.empty()) {
       verdict.end = fmt::format("{} samples do not train: {}", batch, verdict.sizes.back().failure);
       return;
@@ -109,23 +111,24 @@ void measure_sizes(const BatchSetup& setup, const Progress& progress, BatchVerdi
   }
 }
 
-void measure_shards(const BatchSetup& setup, const Progress& progress, BatchVerdict& verdict) {
+void measure_micro_batches(const BatchSetup& setup, const Progress& progress, BatchVerdict& verdict) {
   const BatchRow& best = verdict.sizes[static_cast<std::size_t>(verdict.best_size)];
   std::vector<std::int64_t> counts;
-  for (std::int64_t shards = std::max(1, setup.probes.ranks); shards <= best.batch; shards *= 2) {
-    if (best.batch % shards == 0) counts.push_back(shards);
+  for (std::int64_t micro_batches = std::max(1, setup.probes.ranks); micro_batches <= best.batch; micro_batches *= 2) {
+    if (best.batch % micro_batches == 0) counts.push_back(micro_batches);
   }
   // Those around the job's own.
-  const auto own = std::lower_bound(counts.begin(), counts.end(), best.shards) - counts.begin();
-  const auto first = std::max<std::ptrdiff_t>(0, own - kMostShardCounts / 2);
-  for (auto i = first; i < std::min(std::ssize(counts), first + kMostShardCounts); ++i) {
-    const std::int64_t shards = counts[static_cast<std::size_t>(i)];
-    verdict.shards.push_back(shards == best.shards ? best : try_batch(setup, best.batch, shards, progress));
-    verdict.shards.back().time.reset();
+  const auto own = std::lower_bound(counts.begin(), counts.end(), best.micro_batches) - counts.begin();
+  const auto first = std::max<std::ptrdiff_t>(0, own - kMostMicroBatchCounts / 2);
+  for (auto i = first; i < std::min(std::ssize(counts), first + kMostMicroBatchCounts); ++i) {
+    const std::int64_t micro_batches = counts[static_cast<std::size_t>(i)];
+    verdict.micro_batches.push_back(
+        micro_batches == best.micro_batches ? best : try_batch(setup, best.batch, micro_batches, progress));
+    verdict.micro_batches.back().time.reset();
   }
   std::vector<double> rates;
-  for (const BatchRow& row : verdict.shards) rates.push_back(row.samples_per_second);
-  verdict.best_shards = first_of_fastest(rates);
+  for (const BatchRow& row : verdict.micro_batches) rates.push_back(row.samples_per_second);
+  verdict.best_micro_batches = first_of_fastest(rates);
 }
 
 }  // namespace
@@ -138,11 +141,11 @@ std::vector<std::int64_t> batch_sizes(const BatchSetup& setup) {
   return sizes;
 }
 
-std::int64_t shards_for(const BatchSetup& setup, std::int64_t batch) {
-  const std::int64_t of_shard = setup.batch / setup.shards;
-  std::int64_t shards = std::max<std::int64_t>(batch / of_shard, setup.probes.ranks);
-  while (shards < batch && batch % shards != 0) ++shards;
-  return std::min(shards, batch);
+std::int64_t micro_batches_for(const BatchSetup& setup, std::int64_t batch) {
+  const std::int64_t of_micro_batch = setup.batch / setup.micro_batches;
+  std::int64_t micro_batches = std::max<std::int64_t>(batch / of_micro_batch, setup.probes.ranks);
+  while (micro_batches < batch && batch % micro_batches != 0) ++micro_batches;
+  return std::min(micro_batches, batch);
 }
 
 std::int64_t predicted_memory(const std::vector<BatchRow>& rows, std::int64_t batch) {
@@ -175,7 +178,7 @@ BatchVerdict tune_batch(const BatchSetup& setup, const Progress& progress) {
   measure_sizes(setup, progress, verdict);
   measure_noise(setup, progress, verdict);
   verdict.best_size = rank_sizes(verdict.sizes, verdict.noise ? verdict.noise->samples : std::nullopt);
-  if (verdict.best_size >= 0) measure_shards(setup, progress, verdict);
+  if (verdict.best_size >= 0) measure_micro_batches(setup, progress, verdict);
   return verdict;
 }
 

@@ -32,7 +32,7 @@ using Progress = std::function<void(const std::string& name)>;
 
 /// Threads a rank: 1, 2, 4, ... and `most`.
 [[nodiscard]] std::vector<Candidate> thread_candidates(int most);
-/// Background threads and shards ahead: as they tune themselves, and fixed ones for `cores`.
+/// Background threads and micro-batches ahead: as they tune themselves, and fixed ones for `cores`.
 [[nodiscard]] std::vector<Candidate> loader_candidates(int cores);
 
 }  // namespace lockstep::tune

@@ -5,17 +5,17 @@
 namespace lockstep::balance {
 namespace {
 
-BalancerOptions two_ranks(int shards) {
-  return {.shards = shards, .workers = {1, 1}, .max_shards = {shards, shards}};
+BalancerOptions two_ranks(int micro_batches) {
+  return {.micro_batches = micro_batches, .workers = {1, 1}, .max_micro_batches = {micro_batches, micro_batches}};
 }
 
-// A step of ranks that take these seconds per shard.
+// A step of ranks that take these seconds per micro-batch.
 std::optional<Decision> step(Balancer& balancer, const std::vector<int>& counts, const std::vector<double>& seconds) {
   std::vector<RankMeasure> ranks;
   double last = 0;
   for (std::size_t r = 0; r < counts.size(); ++r) {
     const double compute = counts[r] * seconds[r];
-    ranks.push_back({.shards = static_cast<double>(counts[r]), .compute = compute, .typical = seconds[r]});
+    ranks.push_back({.micro_batches = static_cast<double>(counts[r]), .compute = compute, .typical = seconds[r]});
     last = std::max(last, compute);
   }
   for (auto& rank : ranks) rank.reduce = last - rank.compute + 1e-6;
@@ -36,8 +36,8 @@ TEST(Balancer, AnswersAJumpAtOnceAndSaysWhy) {
   ASSERT_TRUE(decision);
   EXPECT_EQ(decision->counts, (std::vector{8, 4}));
   EXPECT_EQ(decision->reason, "rank 1 became 2.10 times slower");
-  EXPECT_NEAR(decision->seconds_per_shard.at(0), 0.1, 1e-9);
-  EXPECT_NEAR(decision->seconds_per_shard.at(1), 0.21, 1e-9);
+  EXPECT_NEAR(decision->seconds_per_micro_batch.at(0), 0.1, 1e-9);
+  EXPECT_NEAR(decision->seconds_per_micro_batch.at(1), 0.21, 1e-9);
   EXPECT_NEAR(decision->measured, 1.26, 1e-9);
   EXPECT_NEAR(decision->predicted_before, 1.26, 1e-4);
   EXPECT_NEAR(decision->predicted, 0.84, 1e-4);
@@ -55,11 +55,11 @@ TEST(Balancer, CallsRanksOfAPartByTheirNumbersInTheJob) {
   EXPECT_EQ(decision->reason, "rank 7 became 2.10 times slower");
 }
 
-TEST(Balancer, OneSlowShardIsNoJump) {
+TEST(Balancer, OneSlowMicroBatchIsNoJump) {
   Balancer balancer(two_ranks(12), {6, 6});
   for (int i = 0; i < 20; ++i) EXPECT_FALSE(step(balancer, {6, 6}, {0.1, 0.1}));
-  const std::vector<RankMeasure> ranks = {{.shards = 6, .compute = 0.6, .typical = 0.1, .reduce = 0.9},
-                                          {.shards = 6, .compute = 1.5, .typical = 0.1, .reduce = 1e-6}};
+  const std::vector<RankMeasure> ranks = {{.micro_batches = 6, .compute = 0.6, .typical = 0.1, .reduce = 0.9},
+                                          {.micro_batches = 6, .compute = 1.5, .typical = 0.1, .reduce = 1e-6}};
   EXPECT_FALSE(balancer.observe(std::vector{6, 6}, ranks, 1.5));
   for (int i = 0; i < 20; ++i) EXPECT_FALSE(step(balancer, {6, 6}, {0.1, 0.1}));
 }
@@ -85,8 +85,9 @@ TEST(Balancer, ShortStepsAreAddedUpToSamples) {
 }
 
 TEST(Balancer, WorkersComputeInRounds) {
-  // Ten shards on four workers take three rounds, eight take two: with 8 + 2 the fast rank needs 2 s for two rounds.
-  Balancer balancer({.shards = 10, .workers = {4, 1}, .max_shards = {10, 10}}, {5, 5});
+  // Ten micro-batches on four workers take three rounds, eight take two: with 8 + 2 the fast rank needs 2 s for two
+  // rounds.
+  Balancer balancer({.micro_batches = 10, .workers = {4, 1}, .max_micro_batches = {10, 10}}, {5, 5});
   const auto decision = balancer.start(std::vector{1.0, 1.0}, 0.05, "a probe");
   ASSERT_TRUE(decision);
   EXPECT_EQ(decision->counts, (std::vector{8, 2}));
@@ -94,14 +95,14 @@ TEST(Balancer, WorkersComputeInRounds) {
 }
 
 TEST(Balancer, MemoryLimitsAShare) {
-  Balancer balancer({.shards = 8, .workers = {1, 1}, .max_shards = {5, 8}}, {4, 4});
+  Balancer balancer({.micro_batches = 8, .workers = {1, 1}, .max_micro_batches = {5, 8}}, {4, 4});
   const auto decision = balancer.start(std::vector{1.0, 3.0}, 0.05, "a probe");
   ASSERT_TRUE(decision);
   EXPECT_EQ(decision->counts, (std::vector{5, 3}));
 }
 
 TEST(Balancer, StartsFromWhatIsKnown) {
-  Balancer balancer({.shards = 12, .workers = {1, 1, 1}, .max_shards = {12, 12, 12}}, {4, 4, 4});
+  Balancer balancer({.micro_batches = 12, .workers = {1, 1, 1}, .max_micro_batches = {12, 12, 12}}, {4, 4, 4});
   EXPECT_FALSE(balancer.start(std::vector{1.0, 1.05, 1.0}, 0.1, "a probe")) << "no gain";
   const auto decision = balancer.start(std::vector{1.0, 2.0, 0.0}, 0.1, "the checkpoint's record");
   ASSERT_TRUE(decision);
@@ -109,9 +110,9 @@ TEST(Balancer, StartsFromWhatIsKnown) {
   EXPECT_EQ(decision->counts, (std::vector{5, 2, 5})) << "a rank that is not known is an ordinary one";
 }
 
-// Evaluation has its own shards, so many that memory and the all-reduce do not matter.
+// Evaluation has its own micro-batches, so many that memory and the all-reduce do not matter.
 TEST(Balancer, SplitsOtherWorkByTheSameSpeeds) {
-  Balancer balancer({.shards = 8, .workers = {1, 1}, .max_shards = {5, 8}}, {4, 4});
+  Balancer balancer({.micro_batches = 8, .workers = {1, 1}, .max_micro_batches = {5, 8}}, {4, 4});
   EXPECT_EQ(balancer.split(100, std::vector{50, 50}), (std::vector{50, 50})) << "nothing is known yet";
   (void)balancer.start(std::vector{1.0, 3.0}, 0.05, "a probe");
   EXPECT_EQ(balancer.split(100, std::vector{50, 50}), (std::vector{75, 25}));
@@ -126,9 +127,9 @@ TEST(Balancer, ARankTenTimesSlowerGetsNothingAndComesBack) {
   ASSERT_TRUE(decision);
   EXPECT_EQ(decision->counts, (std::vector{8, 0}));
   for (int i = 0; i < 20; ++i) EXPECT_FALSE(step(balancer, {8, 0}, {0.1, 0.1})) << "nobody measured rank 1";
-  // The idle rank computes a shard now and then.
-  const std::vector<RankMeasure> ranks = {{.shards = 8, .compute = 0.8, .typical = 0.1, .reduce = 1e-6},
-                                          {.shards = 1, .compute = 0.1, .typical = 0.1, .reduce = 0.7}};
+  // The idle rank computes a micro-batch now and then.
+  const std::vector<RankMeasure> ranks = {{.micro_batches = 8, .compute = 0.8, .typical = 0.1, .reduce = 1e-6},
+                                          {.micro_batches = 1, .compute = 0.1, .typical = 0.1, .reduce = 0.7}};
   decision = balancer.observe(std::vector{8, 0}, ranks, 0.8);
   ASSERT_TRUE(decision);
   EXPECT_EQ(decision->counts, (std::vector{4, 4}));

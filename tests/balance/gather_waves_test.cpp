@@ -26,7 +26,7 @@ Waves evaluation(const PipelineSetup& setup) {
 }
 
 int worker_of(const PipelineSetup& setup, const Task& task) {
-  return setup.rank_of_shard[static_cast<std::size_t>(task.part)][static_cast<std::size_t>(task.shard)];
+  return setup.rank_of_micro_batch[static_cast<std::size_t>(task.part)][static_cast<std::size_t>(task.micro_batch)];
 }
 
 std::vector<int> count_by_part(const PipelineSetup& setup, const Waves& waves) {
@@ -43,9 +43,9 @@ bool reads(const PipelineSetup& setup, int part, int other) {
   return std::find(list.begin(), list.end(), other) != list.end();
 }
 
-/// Whether `task` waits for the end of `other`, a task of the same shard; `sends`: or for its beginning.
+/// Whether `task` waits for the end of `other`, a task of the same micro-batch; `sends`: or for its beginning.
 bool waits_for(const PipelineSetup& setup, const Task& task, const Task& other) {
-  if (task.shard != other.shard) return false;
+  if (task.micro_batch != other.micro_batch) return false;
   if (task.part == other.part) return !task.forward && other.forward;
   if (task.forward != other.forward) return false;
   return task.forward ? reads(setup, task.part, other.part) : reads(setup, other.part, task.part);
@@ -95,16 +95,16 @@ void expect_no_standstill(const PipelineSetup& setup, const Waves& waves) {
   EXPECT_EQ(std::count(done.begin(), done.end(), true), std::ssize(waves.order));
 }
 
-/// Two parts in a row with so many workers, which have as many shards each as `shards` says.
-PipelineSetup two_parts(const std::vector<std::vector<int>>& shards, int in_flight) {
+/// Two parts in a row with so many workers, which have as many micro-batches each as `micro_batches` says.
+PipelineSetup two_parts(const std::vector<std::vector<int>>& micro_batches, int in_flight) {
   PipelineSetup setup{
       .parts = {{.forward = 1, .backward = 2, .reads = {}}, {.forward = 1, .backward = 2, .reads = {0}}},
-      .rank_of_shard = {},
+      .rank_of_micro_batch = {},
       .speeds = {},
       .in_flight = in_flight};
   int worker = 0;
-  for (const std::vector<int>& of_part : shards) {
-    auto& table = setup.rank_of_shard.emplace_back();
+  for (const std::vector<int>& of_part : micro_batches) {
+    auto& table = setup.rank_of_micro_batch.emplace_back();
     for (const int count : of_part) table.insert(table.end(), static_cast<std::size_t>(count), worker++);
   }
   setup.speeds.assign(static_cast<std::size_t>(worker), 1.0);
@@ -113,7 +113,8 @@ PipelineSetup two_parts(const std::vector<std::vector<int>>& shards, int in_flig
 
 TEST(GatherWaves, AreSharedByRanksThatAreEquallyFar) {
   const PipelineSetup setup = two_parts({{4, 4}, {4, 4}}, 2);
-  EXPECT_EQ(count_by_part(setup, training(setup)), (std::vector<int>{8, 8})) << "forward and backward of four shards";
+  EXPECT_EQ(count_by_part(setup, training(setup)), (std::vector<int>{8, 8}))
+      << "forward and backward of four micro-batches";
   EXPECT_EQ(count_by_part(setup, evaluation(setup)), (std::vector<int>{4, 4}));
 }
 
@@ -140,7 +141,7 @@ TEST(GatherWaves, NobodyWaitsForSomebodyWhoWaitsForIt) {
   const auto below = [&](unsigned n) { return static_cast<int>(random() % n); };
   for (int trial = 0; trial < 200; ++trial) {
     PipelineSetup setup;
-    const int parts = 1 + below(5), shards = 1 + below(10);
+    const int parts = 1 + below(5), micro_batches = 1 + below(10);
     int workers = 0;
     for (int p = 0; p < parts; ++p) {
       PartCost& cost = setup.parts.emplace_back();
@@ -154,8 +155,8 @@ TEST(GatherWaves, NobodyWaitsForSomebodyWhoWaitsForIt) {
         cost.overlaps.push_back({some(other.forward), some(cost.forward), some(cost.backward), some(other.backward)});
       }
       const int own = 1 + below(4);
-      auto& table = setup.rank_of_shard.emplace_back();
-      for (int v = 0; v < shards; ++v) table.push_back(workers + below(static_cast<unsigned>(own)));
+      auto& table = setup.rank_of_micro_batch.emplace_back();
+      for (int v = 0; v < micro_batches; ++v) table.push_back(workers + below(static_cast<unsigned>(own)));
       workers += own;
     }
     for (int w = 0; w < workers; ++w) setup.speeds.push_back(0.5 + below(3));

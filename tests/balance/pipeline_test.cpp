@@ -11,15 +11,15 @@ namespace lockstep::balance {
 
 namespace {
 
-/// Parts in a row, each on its own ranks, which take its shards in turn.
-PipelineSetup row(const std::vector<int>& ranks_of_part, int shards, int in_flight) {
-  PipelineSetup setup{.parts = {}, .rank_of_shard = {}, .speeds = {}, .in_flight = in_flight};
+/// Parts in a row, each on its own ranks, which take its micro-batches in turn.
+PipelineSetup row(const std::vector<int>& ranks_of_part, int micro_batches, int in_flight) {
+  PipelineSetup setup{.parts = {}, .rank_of_micro_batch = {}, .speeds = {}, .in_flight = in_flight};
   int first = 0;
   for (std::size_t p = 0; p < ranks_of_part.size(); ++p) {
     const std::vector<int> reads = p == 0 ? std::vector<int>() : std::vector<int>{static_cast<int>(p) - 1};
     setup.parts.push_back({.forward = 1, .backward = 2, .reads = reads});
-    auto& ranks = setup.rank_of_shard.emplace_back();
-    for (int v = 0; v < shards; ++v) ranks.push_back(first + v % ranks_of_part[p]);
+    auto& ranks = setup.rank_of_micro_batch.emplace_back();
+    for (int v = 0; v < micro_batches; ++v) ranks.push_back(first + v % ranks_of_part[p]);
     first += ranks_of_part[p];
   }
   setup.speeds.assign(static_cast<std::size_t>(first), 1.0);
@@ -28,36 +28,36 @@ PipelineSetup row(const std::vector<int>& ranks_of_part, int shards, int in_flig
 
 std::string text(const std::vector<Task>& tasks) {
   std::string text;
-  for (const Task& task : tasks) text += (task.forward ? "F" : "B") + std::to_string(task.shard) + " ";
+  for (const Task& task : tasks) text += (task.forward ? "F" : "B") + std::to_string(task.micro_batch) + " ";
   return text;
 }
 
 /// Executes the tasks, each rank in its order and as soon as their inputs are available. Returns the largest number of
-/// shards that any rank has between forward and backward of a part, or -1 if the ranks deadlock.
+/// micro-batches that any rank has between forward and backward of a part, or -1 if the ranks deadlock.
 int carry_out(const PipelineSetup& setup, const Pipeline& pipeline) {
   const std::size_t ranks = setup.speeds.size();
   std::vector<std::size_t> at(ranks);
-  std::map<std::pair<int, int>, bool> forward, backward;  // by part and shard
+  std::map<std::pair<int, int>, bool> forward, backward;  // by part and micro-batch
   std::map<std::pair<std::size_t, int>, int> between;     // by rank and part
   int most = 0;
   for (bool moved = true; moved;) {
     moved = false;
     for (std::size_t r = 0; r < ranks; ++r) {
       if (at[r] == pipeline.tasks[r].size()) continue;
-      const auto& [part, shard, is_forward] = pipeline.tasks[r][at[r]];
-      bool ready = is_forward || forward[std::pair(part, shard)];
+      const auto& [part, micro_batch, is_forward] = pipeline.tasks[r][at[r]];
+      bool ready = is_forward || forward[std::pair(part, micro_batch)];
       for (std::size_t p = 0; p < setup.parts.size(); ++p) {
         const auto& reads = setup.parts[p].reads;
         const bool reads_it = std::find(reads.begin(), reads.end(), part) != reads.end();
         const auto& own = setup.parts[static_cast<std::size_t>(part)].reads;
         const bool is_read = std::find(own.begin(), own.end(), static_cast<int>(p)) != own.end();
-        if (is_forward && is_read) ready = ready && forward[std::pair(static_cast<int>(p), shard)];
-        if (!is_forward && reads_it) ready = ready && backward[std::pair(static_cast<int>(p), shard)];
+        if (is_forward && is_read) ready = ready && forward[std::pair(static_cast<int>(p), micro_batch)];
+        if (!is_forward && reads_it) ready = ready && backward[std::pair(static_cast<int>(p), micro_batch)];
       }
       if (!ready) continue;
-      EXPECT_EQ(setup.rank_of_shard[static_cast<std::size_t>(part)][static_cast<std::size_t>(shard)],
+      EXPECT_EQ(setup.rank_of_micro_batch[static_cast<std::size_t>(part)][static_cast<std::size_t>(micro_batch)],
                 static_cast<int>(r));
-      bool& done = (is_forward ? forward : backward)[std::pair(part, shard)];
+      bool& done = (is_forward ? forward : backward)[std::pair(part, micro_batch)];
       EXPECT_FALSE(done) << "twice";
       done = true;
       most = std::max(most, between[std::pair(r, part)] += is_forward ? 1 : -1);
@@ -65,9 +65,9 @@ int carry_out(const PipelineSetup& setup, const Pipeline& pipeline) {
       moved = true;
     }
   }
-  const std::size_t shards = setup.rank_of_shard.front().size();
+  const std::size_t micro_batches = setup.rank_of_micro_batch.front().size();
   const auto all = std::count_if(backward.begin(), backward.end(), [](const auto& entry) { return entry.second; });
-  return static_cast<std::size_t>(all) == shards * setup.parts.size() ? most : -1;
+  return static_cast<std::size_t>(all) == micro_batches * setup.parts.size() ? most : -1;
 }
 
 }  // namespace
@@ -80,14 +80,15 @@ TEST(Pipeline, EqualPartsInARowComeToOneForwardOneBackward) {
   EXPECT_DOUBLE_EQ(pipeline.busy[0], 4 * 3.0);
 }
 
-// m shards on s equal stages take m + s - 1 times as long as one, and no stage holds more than s shards.
-TEST(Pipeline, TheBubbleIsThatOfStagesMinusOneShards) {
+// m micro-batches on s equal stages take m + s - 1 times as long as one, and no stage holds more than s micro-batches.
+TEST(Pipeline, TheBubbleIsThatOfStagesMinusOneMicroBatches) {
   for (const int stages : {1, 2, 4, 8}) {
-    for (const int shards : {1, 8, 32}) {
-      const PipelineSetup setup = row(std::vector<int>(static_cast<std::size_t>(stages), 1), shards, stages);
+    for (const int micro_batches : {1, 8, 32}) {
+      const PipelineSetup setup = row(std::vector<int>(static_cast<std::size_t>(stages), 1), micro_batches, stages);
       const Pipeline pipeline = schedule(setup);
-      EXPECT_DOUBLE_EQ(pipeline.seconds, 3.0 * (shards + stages - 1)) << stages << " stages, " << shards << " shards";
-      EXPECT_EQ(carry_out(setup, pipeline), std::min(stages, shards));
+      EXPECT_DOUBLE_EQ(pipeline.seconds, 3.0 * (micro_batches + stages - 1))
+          << stages << " stages, " << micro_batches << " micro-batches";
+      EXPECT_EQ(carry_out(setup, pipeline), std::min(stages, micro_batches));
     }
   }
 }
@@ -101,23 +102,24 @@ TEST(Pipeline, PartsMayHaveUnequalNumbersOfRanks) {
 }
 
 TEST(Pipeline, BranchesRunSideBySide) {
-  PipelineSetup setup{.parts = {{.forward = 1, .backward = 2, .reads = {}},
-                                {.forward = 1, .backward = 2, .reads = {}},
-                                {.forward = 0.01, .backward = 0.02, .reads = {0, 1}}},
-                      .rank_of_shard = {{0, 0, 0, 0, 0, 0, 0, 0}, {1, 1, 1, 1, 1, 1, 1, 1}, {0, 0, 0, 0, 0, 0, 0, 0}},
-                      .speeds = {1, 1},
-                      .in_flight = 2};
+  PipelineSetup setup{
+      .parts = {{.forward = 1, .backward = 2, .reads = {}},
+                {.forward = 1, .backward = 2, .reads = {}},
+                {.forward = 0.01, .backward = 0.02, .reads = {0, 1}}},
+      .rank_of_micro_batch = {{0, 0, 0, 0, 0, 0, 0, 0}, {1, 1, 1, 1, 1, 1, 1, 1}, {0, 0, 0, 0, 0, 0, 0, 0}},
+      .speeds = {1, 1},
+      .in_flight = 2};
   const Pipeline pipeline = schedule(setup);
   EXPECT_EQ(carry_out(setup, pipeline), 2);
   EXPECT_LT(pipeline.seconds, 1.1 * 8 * 3);
 }
 
-// A part's ranks may have the first and the last shards: they compute at the same time, and so do those of the
+// A part's ranks may have the first and the last micro-batches: they compute at the same time, and so do those of the
 // neighbouring part.
 TEST(Pipeline, RanksOfAPartTakeTurns) {
-  EXPECT_EQ(order_of_shards({{0, 0, 0, 0}, {1, 1, 1, 1}}), (std::vector<int>{0, 1, 2, 3}));
-  EXPECT_EQ(order_of_shards({{0, 0, 0, 0, 1, 1, 1, 1}}), (std::vector<int>{0, 4, 1, 5, 2, 6, 3, 7}));
-  EXPECT_EQ(order_of_shards({{0, 0, 0, 0, 0, 0}, {1, 1, 1, 1, 2, 2}}), (std::vector<int>{0, 4, 1, 2, 5, 3}));
+  EXPECT_EQ(order_of_micro_batches({{0, 0, 0, 0}, {1, 1, 1, 1}}), (std::vector<int>{0, 1, 2, 3}));
+  EXPECT_EQ(order_of_micro_batches({{0, 0, 0, 0, 1, 1, 1, 1}}), (std::vector<int>{0, 4, 1, 5, 2, 6, 3, 7}));
+  EXPECT_EQ(order_of_micro_batches({{0, 0, 0, 0, 0, 0}, {1, 1, 1, 1, 2, 2}}), (std::vector<int>{0, 4, 1, 2, 5, 3}));
   for (const std::vector<int>& ranks_of_part : std::vector<std::vector<int>>{{1, 2}, {2, 1}, {2, 2}}) {
     PipelineSetup setup = row(ranks_of_part, 16, 4);
     for (std::size_t p = 0, first = 0; p < ranks_of_part.size();
@@ -125,7 +127,7 @@ TEST(Pipeline, RanksOfAPartTakeTurns) {
       const int ranks = ranks_of_part[p];
       setup.parts[p].forward *= ranks, setup.parts[p].backward *= ranks;
       for (int v = 0; v < 16; ++v)
-        setup.rank_of_shard[p][static_cast<std::size_t>(v)] = static_cast<int>(first) + v * ranks / 16;
+        setup.rank_of_micro_batch[p][static_cast<std::size_t>(v)] = static_cast<int>(first) + v * ranks / 16;
     }
     const Pipeline pipeline = schedule(setup);
     EXPECT_GE(carry_out(setup, pipeline), 1);
@@ -137,7 +139,7 @@ TEST(Pipeline, RanksOfAPartTakeTurns) {
 PipelineSetup towers(bool overlap) {
   PipelineSetup setup{.parts = {{.forward = 10, .backward = 20, .reads = {}},
                                 {.forward = 11, .backward = 22, .reads = {0}, .receive = 0.1}},
-                      .rank_of_shard = {std::vector<int>(8, 0), std::vector<int>(8, 1)},
+                      .rank_of_micro_batch = {std::vector<int>(8, 0), std::vector<int>(8, 1)},
                       .speeds = {1, 1},
                       .in_flight = 3};
   if (overlap) setup.parts[1].overlaps = {{.left = 0, .before = 10, .gradient_left = 20, .before_gradient = 0}};
@@ -169,7 +171,7 @@ TEST(Pipeline, NobodyWaitsForSomebodyWhoWaitsForIt) {
   const auto below = [&](unsigned n) { return static_cast<int>(random() % n); };
   for (int trial = 0; trial < 300; ++trial) {
     PipelineSetup setup;
-    const int parts = 1 + below(6), ranks = 1 + below(5), shards = 1 + below(12);
+    const int parts = 1 + below(6), ranks = 1 + below(5), micro_batches = 1 + below(12);
     for (int p = 0; p < parts; ++p) {
       PartCost& cost = setup.parts.emplace_back();
       cost.forward = 1 + below(5), cost.backward = 1 + below(9), cost.receive = below(3);
@@ -181,14 +183,14 @@ TEST(Pipeline, NobodyWaitsForSomebodyWhoWaitsForIt) {
         const auto some = [&](double seconds) { return seconds * below(4) / 3.0; };
         cost.overlaps.push_back({some(other.forward), some(cost.forward), some(cost.backward), some(other.backward)});
       }
-      auto& table = setup.rank_of_shard.emplace_back();
-      for (int v = 0; v < shards; ++v) table.push_back(below(static_cast<unsigned>(ranks)));
+      auto& table = setup.rank_of_micro_batch.emplace_back();
+      for (int v = 0; v < micro_batches; ++v) table.push_back(below(static_cast<unsigned>(ranks)));
     }
     for (int r = 0; r < ranks; ++r) setup.speeds.push_back(0.5 + below(3));
     setup.in_flight = below(4);
     const int most = carry_out(setup, schedule(setup));
     EXPECT_GE(most, 1) << "trial " << trial;
-    EXPECT_LE(most, setup.in_flight > 0 ? setup.in_flight : shards) << "trial " << trial;
+    EXPECT_LE(most, setup.in_flight > 0 ? setup.in_flight : micro_batches) << "trial " << trial;
   }
 }
 

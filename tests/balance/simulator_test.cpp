@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "comm/reduce/shard_assignment.hpp"
+#include "comm/reduce/micro_batch_assignment.hpp"
 
 namespace lockstep::balance {
 namespace {

@@ -9,43 +9,43 @@
 namespace lockstep::balance {
 namespace {
 
-void each_split(int shards, std::size_t rank, std::vector<int>& counts, const std::function<void()>& visit) {
+void each_split(int micro_batches, std::size_t rank, std::vector<int>& counts, const std::function<void()>& visit) {
   if (rank + 1 == counts.size()) {
-    counts[rank] = shards;
+    counts[rank] = micro_batches;
     visit();
     return;
   }
-  for (int n = 0; n <= shards; ++n) {
+  for (int n = 0; n <= micro_batches; ++n) {
     counts[rank] = n;
-    each_split(shards - n, rank + 1, counts, visit);
+    each_split(micro_batches - n, rank + 1, counts, visit);
   }
 }
 
 struct Case {
   std::vector<RankCost> ranks;
-  int shards = 0;
+  int micro_batches = 0;
   double reduce = 0;
 };
 
 Case random_case(std::mt19937& random) {
   Case c;
-  c.shards = 1 + static_cast<int>(random() % 14);
+  c.micro_batches = 1 + static_cast<int>(random() % 14);
   c.reduce = random() % 2 == 0 ? 0 : static_cast<double>(random() % 100) / 100;
   int room = 0;
-  for (std::size_t ranks = 1 + random() % 4; c.ranks.size() < ranks || room < c.shards;) {
+  for (std::size_t ranks = 1 + random() % 4; c.ranks.size() < ranks || room < c.micro_batches;) {
     const int most = 1 + static_cast<int>(random() % 14);
     room += most;
-    c.ranks.push_back({.seconds_per_shard = 0.1 + static_cast<double>(random() % 1000) / 200,
+    c.ranks.push_back({.seconds_per_micro_batch = 0.1 + static_cast<double>(random() % 1000) / 200,
                        .fixed_seconds = static_cast<double>(random() % 10) / 10,
                        .workers = 1 + static_cast<int>(random() % 3),
-                       .max_shards = most});
+                       .max_micro_batches = most});
   }
   return c;
 }
 
 bool fits(const Case& c, const std::vector<int>& counts) {
   for (std::size_t r = 0; r < counts.size(); ++r) {
-    if (counts[r] > c.ranks[r].max_shards) return false;
+    if (counts[r] > c.ranks[r].max_micro_batches) return false;
   }
   return true;
 }
@@ -53,7 +53,7 @@ bool fits(const Case& c, const std::vector<int>& counts) {
 double brute_force(const Case& c) {
   double best = 1e300;
   std::vector<int> counts(c.ranks.size());
-  each_split(c.shards, 0, counts, [&] {
+  each_split(c.micro_batches, 0, counts, [&] {
     if (fits(c, counts)) best = std::min(best, step_seconds(c.ranks, counts, c.reduce));
   });
   return best;
@@ -61,8 +61,8 @@ double brute_force(const Case& c) {
 
 }  // namespace
 
-TEST(Cost, ShardsTakeRoundsOfWorkers) {
-  const RankCost rank{.seconds_per_shard = 2, .fixed_seconds = 0.5, .workers = 4, .max_shards = 99};
+TEST(Cost, MicroBatchesTakeRoundsOfWorkers) {
+  const RankCost rank{.seconds_per_micro_batch = 2, .fixed_seconds = 0.5, .workers = 4, .max_micro_batches = 99};
   EXPECT_EQ(rank_seconds(rank, 0, 0), 0.5);
   EXPECT_EQ(rank_seconds(rank, 1, 0), 2.5);
   EXPECT_EQ(rank_seconds(rank, 4, 0), 2.5);
@@ -70,7 +70,7 @@ TEST(Cost, ShardsTakeRoundsOfWorkers) {
 }
 
 TEST(Cost, PartialSumsAreThoseOfTheBinaryForm) {
-  const RankCost rank{.seconds_per_shard = 0, .fixed_seconds = 0, .workers = 1, .max_shards = 99};
+  const RankCost rank{.seconds_per_micro_batch = 0, .fixed_seconds = 0, .workers = 1, .max_micro_batches = 99};
   EXPECT_EQ(rank_seconds(rank, 0, 1), 1);
   EXPECT_EQ(rank_seconds(rank, 8, 1), 2);
   EXPECT_EQ(rank_seconds(rank, 7, 1), 4);
@@ -80,12 +80,12 @@ TEST(Split, IsAsFastAsTheBestOfAllSplits) {
   std::mt19937 random(1);
   for (int round = 0; round < 400; ++round) {
     const Case c = random_case(random);
-    const auto counts = best_split(c.ranks, c.shards, c.reduce);
-    ASSERT_EQ(std::accumulate(counts.begin(), counts.end(), 0), c.shards);
+    const auto counts = best_split(c.ranks, c.micro_batches, c.reduce);
+    ASSERT_EQ(std::accumulate(counts.begin(), counts.end(), 0), c.micro_batches);
     ASSERT_TRUE(fits(c, counts));
     const double best = brute_force(c);
     ASSERT_EQ(step_seconds(c.ranks, counts, c.reduce), best) << "round " << round;
-    ASSERT_LE(fastest_step(c.ranks, c.shards, c.reduce), best);
+    ASSERT_LE(fastest_step(c.ranks, c.micro_batches, c.reduce), best);
   }
 }
 
@@ -94,8 +94,8 @@ TEST(Split, GreedyIsBestWithoutAnAllReduce) {
   for (int round = 0; round < 400; ++round) {
     Case c = random_case(random);
     c.reduce = 0;
-    const auto counts = best_split_without_reduce(c.ranks, c.shards);
-    ASSERT_EQ(std::accumulate(counts.begin(), counts.end(), 0), c.shards);
+    const auto counts = best_split_without_reduce(c.ranks, c.micro_batches);
+    ASSERT_EQ(std::accumulate(counts.begin(), counts.end(), 0), c.micro_batches);
     ASSERT_TRUE(fits(c, counts));
     ASSERT_EQ(step_seconds(c.ranks, counts, 0), brute_force(c)) << "round " << round;
   }
@@ -106,7 +106,7 @@ TEST(Split, StaysAsNearAsTheSlackAllows) {
   for (int round = 0; round < 200; ++round) {
     const Case c = random_case(random);
     std::vector<int> near(c.ranks.size(), 0);
-    for (int v = 0; v < c.shards; ++v) ++near[random() % near.size()];
+    for (int v = 0; v < c.micro_batches; ++v) ++near[random() % near.size()];
     const double slack = 0.1, limit = brute_force(c) * (1 + slack);
     const auto distance = [&](const std::vector<int>& counts) {
       int sum = 0;
@@ -115,23 +115,24 @@ TEST(Split, StaysAsNearAsTheSlackAllows) {
     };
     int nearest = 1000;
     std::vector<int> counts(c.ranks.size());
-    each_split(c.shards, 0, counts, [&] {
+    each_split(c.micro_batches, 0, counts, [&] {
       if (fits(c, counts) && step_seconds(c.ranks, counts, c.reduce) <= limit) {
         nearest = std::min(nearest, distance(counts));
       }
     });
-    const auto found = best_split(c.ranks, c.shards, c.reduce, near, slack);
+    const auto found = best_split(c.ranks, c.micro_batches, c.reduce, near, slack);
     ASSERT_LE(step_seconds(c.ranks, found, c.reduce), limit);
     ASSERT_EQ(distance(found), nearest) << "round " << round;
   }
 }
 
 TEST(Split, ASlowAllReducePrefersWholeSubtrees) {
-  const std::vector<RankCost> ranks(2, {.seconds_per_shard = 1, .fixed_seconds = 0, .workers = 1, .max_shards = 16});
+  const std::vector<RankCost> ranks(
+      2, {.seconds_per_micro_batch = 1, .fixed_seconds = 0, .workers = 1, .max_micro_batches = 16});
   std::vector<RankCost> uneven = ranks;
-  uneven[1].seconds_per_shard = 1.3;
+  uneven[1].seconds_per_micro_batch = 1.3;
   EXPECT_EQ(best_split(uneven, 16, 0), (std::vector{9, 7}));
-  EXPECT_EQ(best_split(uneven, 16, 2), (std::vector{8, 8})) << "7 shards would be three partial sums";
+  EXPECT_EQ(best_split(uneven, 16, 2), (std::vector{8, 8})) << "7 micro-batches would be three partial sums";
 }
 
 TEST(Split, ManyRanksAreQuick) {

@@ -7,9 +7,9 @@ namespace lockstep::balance {
 TEST(Waiting, WhoComesLastIsWaitedFor) {
   Waiting waiting({1, 2, 1});
   const std::vector<RankMeasure> step = {
-      {.shards = 2, .compute = 2, .typical = 1, .data = 0.5, .reduce = 1.25, .fixed = 0.1},
-      {.shards = 2, .compute = 6, .typical = 3, .data = 0, .reduce = 0.25, .fixed = 0.1},
-      {.shards = 2, .compute = 1, .typical = 0.5, .data = 0, .reduce = 2.25, .fixed = 0.1}};
+      {.micro_batches = 2, .compute = 2, .typical = 1, .data = 0.5, .reduce = 1.25, .fixed = 0.1},
+      {.micro_batches = 2, .compute = 6, .typical = 3, .data = 0, .reduce = 0.25, .fixed = 0.1},
+      {.micro_batches = 2, .compute = 1, .typical = 0.5, .data = 0, .reduce = 2.25, .fixed = 0.1}};
   waiting.add(step);
   waiting.add(step);
   const auto& times = waiting.times();
@@ -27,7 +27,8 @@ TEST(Waiting, WhoComesLastIsWaitedFor) {
 
 TEST(Waiting, OneRankAloneWaitsForNobody) {
   Waiting waiting({1});
-  waiting.add(std::vector<RankMeasure>{{.shards = 1, .compute = 1, .typical = 1, .data = 0, .reduce = 1, .fixed = 0}});
+  waiting.add(
+      std::vector<RankMeasure>{{.micro_batches = 1, .compute = 1, .typical = 1, .data = 0, .reduce = 1, .fixed = 0}});
   EXPECT_EQ(waiting.times()[0].waited, 0);
   EXPECT_EQ(waiting.times()[0].held_up, 0);
 }

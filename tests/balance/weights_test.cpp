@@ -38,15 +38,15 @@ TEST(Weights, AnEntryOfNoRankIsRefusedWithTheKnownNames) {
 }
 
 TEST(MemoryLimit, HoldsPartialSumsAndAGradientForEachWorker) {
-  // 8 shards: 4 sums in shared memory, 4 in other memory, 2 for workers.
+  // 8 micro_batches: 4 sums in shared memory, 4 in other memory, 2 for workers.
   const MemoryLimit limit{.memory = 1000, .shared_memory = 400, .gradient_bytes = 100, .workers = 2};
-  EXPECT_EQ(max_shards(limit, 64), 15);
-  EXPECT_EQ(max_shards(limit, 12), 12);
+  EXPECT_EQ(max_micro_batches(limit, 64), 15);
+  EXPECT_EQ(max_micro_batches(limit, 12), 12);
   auto less = limit;
   less.memory = 999;
-  EXPECT_EQ(max_shards(less, 64), 7);
+  EXPECT_EQ(max_micro_batches(less, 64), 7);
   less.shared_memory = 0;
-  EXPECT_EQ(max_shards(less, 64), 1);
+  EXPECT_EQ(max_micro_batches(less, 64), 1);
 }
 
 TEST(Record, FitsTheSameRanksOnly) {

@@ -27,7 +27,7 @@ GoodputSetup large_run() {
           .steps = 466'560,
           .step_seconds = 10,
           .exposed_seconds = 0.25,
-          .shards_a_device = 16,
+          .micro_batches_a_device = 16,
           .failures = {.device_mtbf_seconds = 45'566 * kHour, .spare_hosts = 4, .repair_seconds = 12 * kHour},
           .checkpoints = {.every_steps = 40, .blocked_seconds = 8, .safe_seconds = 120},
           .restarts = {.detection_seconds = 60, .start_seconds = 240, .reload_seconds = 60},
@@ -41,7 +41,7 @@ GoodputSetup random_run(std::mt19937& random) {
   setup.steps = between(random, 1, 3000);
   setup.step_seconds = between(random, 1, 100) / 10.0;
   setup.exposed_seconds = between(random, 0, 5) / 10.0;
-  setup.shards_a_device = between(random, 0, 9);
+  setup.micro_batches_a_device = between(random, 0, 9);
   setup.balanced = between(random, 0, 1) == 1;
   setup.failures = {.device_mtbf_seconds = setup.devices * 100.0 * between(random, 1, 100),
                     .lost_host = one_of<LostHost>(random, {LostHost::replaced, LostHost::awaited, LostHost::left_out}),
@@ -233,7 +233,7 @@ GoodputSetup with_slow_devices() {
   return setup;
 }
 
-TEST(Goodput, SlowDevicesCostLessWhereShardsMove) {
+TEST(Goodput, SlowDevicesCostLessWhereMicroBatchesMove) {
   GoodputSetup setup = with_slow_devices();
   setup.balanced = false;
   const GoodputTimes waiting = simulate_goodput(setup).times;
@@ -250,9 +250,9 @@ TEST(Goodput, AsManyDevicesAreSlowAsWasAskedFor) {
   EXPECT_NEAR(times.stragglers / times.steps, 1 / 0.75 - 1, 0.01) << "half of the devices compute half";
 }
 
-TEST(Goodput, WithFewShardsASlowDeviceCostsAWholeOne) {
+TEST(Goodput, WithFewMicroBatchesASlowDeviceCostsAWholeOne) {
   GoodputSetup setup = with_slow_devices();
-  setup.shards_a_device = 4;
+  setup.micro_batches_a_device = 4;
   const GoodputTimes times = simulate_goodput(setup).times;
   EXPECT_NEAR(times.stragglers / times.steps, added(1 - std::pow(0.98, 64), 1.25), 0.01) << "some device computes five";
 }

@@ -350,7 +350,7 @@ TEST(Checkpoint, FormatOneIsStillRead) {
     return "{\"bytes\": " + std::to_string(bytes.size()) + ", \"sha256\": \"" + sha256(bytes) + "\"}";
   };
   spit(path + "/manifest.json",
-       R"({"format": 1, "step": 4, "samples": 128, "seed": 1, "shards": 2, "job_digest": "d", "job": "{}",
+       R"({"format": 1, "step": 4, "samples": 128, "seed": 1, "micro_batches": 2, "job_digest": "d", "job": "{}",
            "data_digest": "e", "fingerprint": "f", "best_metric": 0.0, "has_best": false,
            "evaluations_without_improvement": 0, "finished": false, "metrics": {"loss": 0.25}, "files": {
            "model.safetensors": )" +

@@ -89,7 +89,7 @@ inline Progress progress_of(std::int64_t step) {
   progress.step = step;
   progress.samples = 32 * step;
   progress.seed = 9;
-  progress.shards = 4;
+  progress.micro_batches = 4;
   progress.job = "{}";
   progress.metrics = {{"loss", 0.5}};
   progress.metadata = {{"classes", R"(["cat","dog"])"}};

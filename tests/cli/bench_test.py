@@ -38,9 +38,9 @@ class BenchAllReduce(unittest.TestCase):
             if line["way"] == "exact":  # a partial sum of each slice to its owner, and the slice back
                 self.assertEqual((line["shared_memory_bytes"], line["network_bytes"]), (2 * line["bytes"], 0))
 
-    def test_three_shards_a_rank_send_more_sums(self):
-        lines = [json.loads(line) for line in bench("--ranks", "2", "--log", "json", "--shards-a-rank", "3").splitlines()]
-        # 3 shards are two subtrees: two partial sums to the owner.
+    def test_three_micro_batches_a_rank_send_more_sums(self):
+        lines = [json.loads(line) for line in bench("--ranks", "2", "--log", "json", "--micro-batches-a-rank", "3").splitlines()]
+        # 3 micro-batches are two subtrees: two partial sums to the owner.
         self.assertEqual([line["shared_memory_bytes"] for line in lines if line["way"] == "exact"],
                          [3 * size for size in SIZES])
 
@@ -49,7 +49,7 @@ class BenchAllReduce(unittest.TestCase):
             picture = pathlib.Path(folder, "all-reduce.svg")
             text = bench("--ranks", "2", "--picture", str(picture))
             drawn = ElementTree.parse(picture).getroot()
-        self.assertIn("2 ranks on 1 host, 1 shard per rank, 2 rounds", text)
+        self.assertIn("2 ranks on 1 host, 1 micro-batch per rank, 2 rounds", text)
         self.assertEqual(len(re.findall(r"(?m)^ +\d+ [KM]iB( +\d+\.\d{3} ms +\S+ [kMG]B/s){3} ", text)), len(SIZES), text)
         space = "{http://www.w3.org/2000/svg}"
         names = [entry.text for entry in drawn.iter(f"{space}text")]
@@ -77,7 +77,7 @@ class BenchAllReduce(unittest.TestCase):
         columns = ("      size          exact all-reduce              exact: never            MPI all-reduce     in memory"
                    "    by network\n")
         rows = r"( +\S+ [KM]iB( +\d+\.\d{3} ms +\S+ [kMG]B/s){3} .*\n){3}"
-        self.assertRegex(text, "^4 ranks on 2 hosts, 1 shard per rank, 2 rounds: median of the slowest rank, and bus bandwidth\n\n"
+        self.assertRegex(text, "^4 ranks on 2 hosts, 1 micro-batch per rank, 2 rounds: median of the slowest rank, and bus bandwidth\n\n"
                          f"within hosts: all hosts at the same time, each among its own ranks; time of the slowest host\n{columns}{rows}\n"
                          f"between hosts: one rank of each host\n{columns}{rows}\nall ranks\n{columns}{rows}$")
         space = "{http://www.w3.org/2000/svg}"

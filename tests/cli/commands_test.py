@@ -208,7 +208,7 @@ class WithoutData(unittest.TestCase):
         table.write_text("\n".join(["left,right,label", *rows]) + "\n", encoding="utf-8")
         self.train("job: {model: {inputs: [left, right], layers: [{flatten: {}, inputs: left, name: a}, {flatten: {}, "
                    "inputs: right, name: b}, {concat: {inputs: [a, b]}}, {linear: {features: 2}}]}, data: {train: {csv: "
-                   "data/pairs.csv}}, batch_size: 4, shards: 4, steps: 3, optimizer: adam, learning_rate: 0.01}\n")
+                   "data/pairs.csv}}, batch_size: 4, micro_batches: 4, steps: 3, optimizer: adam, learning_rate: 0.01}\n")
         before = run("predict", "job.yaml", "run_directory=run", "data/pairs.csv", folder=self.folder).stdout
         moved = self.folder / "moved"
         (self.folder / "data").rename(moved)
@@ -230,7 +230,7 @@ class WithoutData(unittest.TestCase):
 
     def test_a_target_that_is_an_image(self):
         job = ("job: {model: {unet: {width: 4, depth: 1}, inputs: image}, data: {train: {digits: {count: 64, masks: true}}, "
-               "validation: {fraction: 0.25}, normalize: never}, batch_size: 16, shards: 4, steps: 3, metrics: [iou, r2], "
+               "validation: {fraction: 0.25}, normalize: never}, batch_size: 16, micro_batches: 4, steps: 3, metrics: [iou, r2], "
                "loss: {binary_cross_entropy: {}, target: mask}, learning_rate: 0.01}\n")
         self.train(job)
         lines = [json.loads(run("eval", "run", "--ranks", ranks, "--log", "json", folder=self.folder).stdout)
@@ -260,7 +260,7 @@ class WithoutData(unittest.TestCase):
             rows = [f"{i}.png,{'abc'[i % 3]}" for i in range(6)]
             (self.folder / "data" / f"{name}.csv").write_text("\n".join(["image,label", *rows]), encoding="utf-8")
         self.train("job: {model: {layers: [flatten, {linear: {features: 3}}]}, data: {train: {csv: data/train.csv}}, "
-                   "batch_size: 3, shards: 3, steps: 2, metrics: accuracy, learning_rate: 0.01}\n")
+                   "batch_size: 3, micro_batches: 3, steps: 2, metrics: accuracy, learning_rate: 0.01}\n")
         words = ["eval", "run", "data.test.csv=data/te*.csv", "--set", "test", "--log", "json"]
         before = json.loads(run(*words, folder=self.folder).stdout)
         self.assertEqual(before["samples"], 6)
@@ -273,7 +273,7 @@ class WithoutData(unittest.TestCase):
         corpus = self.folder / "data" / "corpus.txt"
         corpus.write_text("to be or not to be, that is the question. " * 40, encoding="utf-8")
         self.train("job: {model: {gpt: {layers: 1, heads: 2, width: 16}}, data: {train: {text: {path: data/corpus.txt, "
-                   "context: 16}}}, batch_size: 8, shards: 4, steps: 4, optimizer: adamw, learning_rate: 0.01}\n")
+                   "context: 16}}}, batch_size: 8, micro_batches: 4, steps: 4, optimizer: adamw, learning_rate: 0.01}\n")
         corpus.unlink()
         text = run("predict", "run", "--prompt", "to be", "--tokens", "20", folder=self.folder).stdout
         self.assertTrue(text.startswith("to be"))
@@ -282,7 +282,7 @@ class WithoutData(unittest.TestCase):
     def test_masked_text_and_an_average_of_the_weights(self):
         (self.folder / "data" / "corpus.txt").write_text("to be or not to be, that is the question. " * 40, encoding="utf-8")
         job = ("job: {model: {bert: {layers: 1, heads: 2, width: 16}}, data: {train: {text: {path: data/corpus.txt, context: "
-               "16, masked: 0.15}}}, batch_size: 8, shards: 4, steps: 4, optimizer: {lamb: {}, average: 0.5}, learning_rate: "
+               "16, masked: 0.15}}}, batch_size: 8, micro_batches: 4, steps: 4, optimizer: {lamb: {}, average: 0.5}, learning_rate: "
                "0.01, loss: {cross_entropy: {ignored_index: -100}}}\n")
         self.train(job)
         (self.folder / "data" / "corpus.txt").unlink()
@@ -302,15 +302,15 @@ class WithoutData(unittest.TestCase):
 
 
 class Check(unittest.TestCase):
-    def test_a_batch_with_more_shards_is_told_once(self):
+    def test_a_batch_with_more_micro_batches_is_told_once(self):
         with tempfile.TemporaryDirectory() as folder:
             pathlib.Path(folder, "job.yaml").write_text(
                 "job: {model: mlp, data: {train: {digits: {count: 256}}}, batch_size: 67, steps: 1}\n")
             text = run("check", "job.yaml", folder=folder).stdout
-            self.assertIn("which one thread of one rank computes; batch_size=64 would be 8 shards\n", text)
+            self.assertIn("which one thread of one rank computes; batch_size=64 would be 8 micro-batches\n", text)
             self.assertEqual(text.count("64"), 1, text)
-            text = run("check", "job.yaml", "shards=1", folder=folder).stdout
-            self.assertIn("\nbatch_size 64 can be 8 shards of 8 samples: steps of 12.5 %\n", text)
+            text = run("check", "job.yaml", "micro_batches=1", folder=folder).stdout
+            self.assertIn("\nbatch_size 64 can be 8 micro-batches of 8 samples: steps of 12.5 %\n", text)
 
     def test_check_tells_memory_that_is_not_there(self):
         done = run("check", "model={mlp: {hidden: [100000, 200000]}}", "data.train.digits.count=200",
@@ -428,7 +428,7 @@ class Text(unittest.TestCase):
             corpus.write_text("to be or not to be, that is the question. " * 40, encoding="utf-8")
             job = pathlib.Path(folder) / "job.yaml"
             job.write_text("job: {model: {gpt: {layers: 1, heads: 2, width: 16}}, "
-                           "data: {train: {text: {path: corpus.txt, context: 16}}}, batch_size: 8, shards: 4, steps: 4, "
+                           "data: {train: {text: {path: corpus.txt, context: 16}}}, batch_size: 8, micro_batches: 4, steps: 4, "
                            "optimizer: adamw, learning_rate: 0.01}\n", encoding="utf-8")
             run("train", str(job), folder=folder)
             words = ["predict", str(job), "--prompt", "to be", "--tokens", "30"]

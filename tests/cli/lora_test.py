@@ -24,7 +24,7 @@ job:
       - {linear: {features: 10}, name: head}
   data: {train: {digits: {count: 64}}, validation: {digits: {count: 50, first: 1000000}}}
   batch_size: 16
-  shards: 2
+  micro_batches: 2
   steps: 4
   optimizer: adam
   learning_rate: 0.01
@@ -35,7 +35,7 @@ job:
   model: {gpt: {layers: 2, heads: 2, width: 16}}
   data: {train: {text: {path: text.txt, context: 8}}, validation: {fraction: 0.2}}
   batch_size: 8
-  shards: 2
+  micro_batches: 2
   steps: 4
   optimizer: adam
   learning_rate: 0.01
@@ -209,7 +209,7 @@ job:
   model: {bert: {layers: 1, heads: 2, width: 8, types: 2}}
   data: {train: {texts: {path: texts.csv, tokenizer: characters, context: 8}}, validation: {fraction: 0.2}}
   batch_size: 8
-  shards: 2
+  micro_batches: 2
   steps: 1
 """
 OF_BERT = "model.lora={rank: 2, alpha: 2, layers: ['block*.qkv']}"

@@ -26,13 +26,13 @@ def run(*words, code=0, limit=None):
 class Plan(unittest.TestCase):
     def test_for_people(self):
         text = run("plan", *SMALL, "--ranks", "2", "--memory", "1GiB").stdout
-        self.assertTrue(text.startswith("digits on 2 ranks, 1 thread each, 8 shards of 4 samples\n"), text)
+        self.assertTrue(text.startswith("digits on 2 ranks, 1 thread each, 8 micro-batches of 4 samples\n"), text)
         self.assertIn("each layer's kernel, the update and sums were timed here, on ", text)
         self.assertIn("a message between ranks is assumed to take 50 us and ", text)
         self.assertIn("\nas the job says: 1 part, recompute: never\n", text)
         self.assertIn("MiB, rank  parameters  gradients  optimizer  activations  kernels  data  checkpoint  process  total",
                       text)
-        self.assertIn("ms, rank  shards  compute  waiting  reduction  update  gradients sent", text)
+        self.assertIn("ms, rank  micro-batches  compute  waiting  reduction  update  gradients sent", text)
         self.assertIn("\nother placements, of ranks with 1.00 GiB each\n", text)
         self.assertRegex(text, r"\n  a step takes [\d.]+ ms: [\d,.]+ samples/s, \d+ % of 2 times one rank\n")
         self.assertRegex(text, r"\nrecommended: [12] parts?, ")
@@ -43,7 +43,7 @@ class Plan(unittest.TestCase):
         self.assertEqual((plan["job"], plan["ranks"], plan["threads"]), ("digits", 2, 1))
         self.assertEqual({candidate["parts"] for candidate in plan["candidates"]}, {1, 2})
         own = plan["placement"]
-        self.assertEqual([rank["shards"] for rank in own["ranks"]], [4, 4])
+        self.assertEqual([rank["micro_batches"] for rank in own["ranks"]], [4, 4])
         for rank in own["ranks"]:
             kinds = rank["memory_bytes"]
             self.assertEqual(kinds["total"], sum(size for kind, size in kinds.items() if kind != "total"))
@@ -53,21 +53,21 @@ class Plan(unittest.TestCase):
         done = run("plan", *SMALL, "--memory", "1MiB", code=78)
         self.assertRegex(done.stderr, r"^lockstep: plan: expected a placement that fits 1\.0 MiB a rank, found none; the "
                                       r"nearest is 1 part, recompute: never, which needs \d+\.\d MiB; try more ranks, more "
-                                      r"shards of fewer samples, or a smaller model\n$")
+                                      r"micro-batches of fewer samples, or a smaller model\n$")
         self.assertIn("does not fit", done.stdout)
         done = run("plan", *SMALL, "--memory", "64KiB", code=78)
         self.assertIn(", which needs ", done.stderr)
         self.assertRegex(done.stderr, r"; \w+ '\w+' alone takes 0\.\d MiB, with its weights, what it reads and what it makes, "
-                                      r"and no part is smaller than a layer: try more memory, more shards of fewer samples, "
+                                      r"and no part is smaller than a layer: try more memory, more micro-batches of fewer samples, "
                                       r"or a smaller layer\n$")
 
     def test_devices(self):
         text = run("plan", *SMALL, "--devices", "2xH100,A100-40").stdout
-        self.assertTrue(text.startswith("digits on 3 ranks, 1 thread each, 8 shards of 4 samples\n"), text)
+        self.assertTrue(text.startswith("digits on 3 ranks, 1 thread each, 8 micro-batches of 4 samples\n"), text)
         self.assertIn("predicted from the makers' figures, assuming 40 % of the peak of products in fp32, 70 % of the "
                       "memory's bandwidth, 60 % of the links', 8 GB/s from part to part through the host's "
                       "memory, one host", text)
-        self.assertRegex(text, r"\n  [23] parts, \d shards in flight, recompute: never +[\d.]+ ms +[\d.]+ MiB\n")
+        self.assertRegex(text, r"\n  [23] parts, \d micro-batches in flight, recompute: never +[\d.]+ ms +[\d.]+ MiB\n")
         self.assertIn("sharding: optimizer", text)
         self.assertRegex(text, r"\n  1 part, recompute: never, sharding: parameters +[\d.]+ ms")
         self.assertRegex(text, r"\n  2 parts, .*sharding: parameters +[\d.]+ ms")
@@ -82,7 +82,7 @@ class Plan(unittest.TestCase):
     def test_a_cluster(self):
         text = self.plan_of_cluster("network: 25e9\nhosts:\n  - {count: 2, ranks: 2, device: H100}\n"
                                     "  - {device: A100-40, network: 1e9}\n")
-        self.assertTrue(text.startswith("digits on 5 ranks, 1 thread each, 8 shards of 4 samples\n"
+        self.assertTrue(text.startswith("digits on 5 ranks, 1 thread each, 8 micro-batches of 4 samples\n"
                                         "  2 hosts with 2 ranks each: H100, 15 GB/s to other hosts\n"
                                         "  1 host with 1 rank each: A100-40, 600 MB/s to other hosts\n"), text)
         # The same GPUs in one host have no slow network between them.
@@ -139,7 +139,7 @@ class Plan(unittest.TestCase):
         self.assertIn("\n  sent        81.9 kB, 81.9 kB\n", text)
         self.assertNotIn("\n  by formula ", text)
         text = run("plan", *job, "--ranks", "2").stdout
-        self.assertRegex(text, r"(?m)^  ms, rank  part  shards .* gradients sent  activations sent$")
+        self.assertRegex(text, r"(?m)^  ms, rank  part  micro-batches .* gradients sent  activations sent$")
         self.assertRegex(text, r"(?m)^  0 +0 +8 .* 0 B +8\.19 kB$")
         plan = json.loads(run("plan", *job, "--ranks", "2", "--json").stdout)
         for rank in plan["placement"]["ranks"]:
@@ -150,7 +150,7 @@ class Plan(unittest.TestCase):
         done = run("train", *wide, code=78, limit=400_000)  # KiB
         self.assertRegex(done.stderr, r"rank 0 on \S+: expected room for \d+\.\d MiB at least \(1 part, recompute: never\), "
                                       r"found 390\.6 MiB, RLIMIT_DATA \(ulimit -d\); on so many ranks nothing fits, "
-                                      r"parallel\.parts=1 recompute=never needs \d+\.\d MiB: try more ranks, more shards of "
+                                      r"parallel\.parts=1 recompute=never needs \d+\.\d MiB: try more ranks, more micro-batches of "
                                       r"fewer samples, or a smaller model\n  MiB, rank  parameters  gradients  optimizer")
         self.assertNotIn("step 1", done.stdout + done.stderr)
 

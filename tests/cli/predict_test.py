@@ -15,7 +15,7 @@ DIGITS = """job:
   model: {mlp: {hidden: [8]}}
   data: {train: {digits: 200}}
   batch_size: 20
-  shards: 4
+  micro_batches: 4
   steps: 5
   run_directory: run
 """
@@ -24,7 +24,7 @@ TEXT = """job:
   model: {MODEL}
   data: {train: {text: {path: text.txt, context: 70TOKENIZER}}}
   batch_size: 4
-  shards: 2
+  micro_batches: 2
   steps: 3
   learning_rate: 0.01
   run_directory: RUN
@@ -123,7 +123,7 @@ SCORED = """job:
   data: {train: SOURCE}
   loss: LOSS
   batch_size: 12
-  shards: 4
+  micro_batches: 4
   steps: 8
   optimizer: adam
   learning_rate: 0.05
@@ -234,7 +234,7 @@ job:
   loss: mean_squared_error
   metrics: [mae]
   batch_size: 8
-  shards: 4
+  micro_batches: 4
   epochs: 30
   optimizer: adam
   learning_rate: 0.01

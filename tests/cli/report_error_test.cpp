@@ -44,7 +44,7 @@ TEST(ReportError, WhatNobodyThoughtOfIs70) {
 TEST(ReportError, NoMemoryIsTheMachines) {
   EXPECT_EQ(reported(std::bad_alloc()),
             std::pair(1, std::string("lockstep: not enough memory on this machine; make batch_size or "
-                                     "data.cache.memory.budget smaller, or use more shards\n")));
+                                     "data.cache.memory.budget smaller, or use more micro-batches\n")));
 }
 
 }  // namespace

@@ -102,7 +102,7 @@ class Report(unittest.TestCase):
         self.assertIn(f"{verdict}\n", page.texts)
         job = [text for text in page.texts if text.startswith("{")][0]  # from the newest checkpoint
         self.assertEqual(json.loads(job)["job"]["steps"], 12)
-        for title in ("Loss", "Metrics", "Learning rate", "Seconds per shard"):
+        for title in ("Loss", "Metrics", "Learning rate", "Seconds per micro-batch"):
             self.assertIn(title, page.texts)
         self.assertFalse([text for text in page.texts if "fp16" in text or "skipped" in text])
         sha = [line for line in done.stderr.splitlines() if "sha256" in line][0].split()[-1]
@@ -112,7 +112,7 @@ class Report(unittest.TestCase):
         """Of a run whose input is slow: what its events say, also by the lines of progress, on the page and in the timeline.
         Prometheus is compared in tests/train/run_metrics_test.cpp."""
         done = run("train", "--ranks", "2", "--profile", "11-40", f"run_directory={self.folder}", "steps=40", "batch_size=64",
-                   "shards=8", "threads=2", "evaluate=never", "balance=equal", "data.train.digits.count=256", "data.cache=none",
+                   "micro_batches=8", "threads=2", "evaluate=never", "balance=equal", "data.train.digits.count=256", "data.cache=none",
                    "data.threads=1", "data.depth=1", "data.augment=[{resized_crop: {size: 64}},{rotate: {degrees: 30}}]",
                    "data.prepare=[{resize: {size: 64}}]", "model.layers=[flatten,{linear: {features: 10}}]")
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -275,10 +275,10 @@ class Report(unittest.TestCase):
     def test_ranks_and_moves(self):
         shutil.copy(RECORDED, self.folder)
         page = Page(self.page_of(self.folder))
-        for title in ("Shards of each rank, since the first move", "Ranks and balance", "rank 1"):
+        for title in ("Micro-batches of each rank, since the first move", "Ranks and balance", "rank 1"):
             self.assertIn(title, page.texts)
-        # 3 and 5 shards, from step 5 on 4 and 4, until step 8: a right angle at each move.
-        figure = Figure((self.folder / "report.html").read_text(), "Shards of each rank, since the first move")
+        # 3 and 5 micro-batches, from step 5 on 4 and 4, until step 8: a right angle at each move.
+        figure = Figure((self.folder / "report.html").read_text(), "Micro-batches of each rank, since the first move")
         for color, grows in (("s0", True), ("s1", False)):
             (first, before), (move, also), (same, after), (last, end) = figure.named(color)[0]
             self.assertEqual((move, also, after), (same, before, end))

@@ -24,7 +24,7 @@ def bench(*words, code=0, prefix=()):
 class BenchScale(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        lines = bench("--ranks", "4096", "--gradient", str(GRADIENT), "--shards-a-rank", "2", "--log", "json").stdout
+        lines = bench("--ranks", "4096", "--gradient", str(GRADIENT), "--micro-batches-a-rank", "2", "--log", "json").stdout
         cls.rows = {row["ranks"]: row for row in map(json.loads, lines.splitlines())}
 
     def test_a_row_for_each_number_of_ranks(self):
@@ -63,15 +63,15 @@ class BenchScale(unittest.TestCase):
     def test_a_table(self):
         lines = bench("--ranks", "40", "--gradient", "64KiB", "--ranks-a-host", "4").stdout.splitlines()
         self.assertEqual(lines[0], "The ranks of one host do what they would do among so many; the other hosts are "
-                         "simulated. 4 ranks per host, 4 shards per rank, a gradient of 65.5 kB; times are processor time")
+                         "simulated. 4 ranks per host, 4 micro-batches per rank, a gradient of 65.5 kB; times are processor time")
         self.assertEqual([line.split()[0] for line in lines[3:]], ["ranks", "16", "40"])
         one = bench("--ranks", "1", "--gradient", "64KiB").stdout.splitlines()[-1].split()
         self.assertEqual(one[:4], ["1", "0", "0", "0"])
 
-    def test_too_many_shards(self):
-        done = bench("--ranks", "1000000", "--shards-a-rank", "9", code=64)
-        self.assertEqual(done.stderr, "lockstep: bench scale: expected --ranks times --shards-a-rank to be at most 1048576, "
-                         "found 1000000 times 9; ask for fewer ranks or shards\n")
+    def test_too_many_micro_batches(self):
+        done = bench("--ranks", "1000000", "--micro-batches-a-rank", "9", code=64)
+        self.assertEqual(done.stderr, "lockstep: bench scale: expected --ranks times --micro-batches-a-rank to be at most 1048576, "
+                         "found 1000000 times 9; ask for fewer ranks or micro-batches\n")
 
     def test_too_few_open_files(self):
         done = bench("--ranks", "1024", "--gradient", "64KiB", code=64, prefix=["sh", "-c", 'ulimit -n 300; exec "$@"', "-"])

@@ -96,7 +96,7 @@ class Comparisons(unittest.TestCase):
             (folder / "corpus.txt").write_text(text * 40, encoding="utf-8")
             (folder / "job.yaml").write_text(
                 "job: {model: {gpt: {layers: 1, heads: 2, width: 16}}, data: {train: {text: {path: corpus.txt, "
-                "context: 16}}}, batch_size: 8, shards: 4, steps: 2, optimizer: adamw, learning_rate: 0.01}\n",
+                "context: 16}}}, batch_size: 8, micro_batches: 4, steps: 2, optimizer: adamw, learning_rate: 0.01}\n",
                 encoding="utf-8")
         train = shlex.join([PROGRAM, "train", "job.yaml", f"run_directory={self.folder.name}/run"])
         error = run(two_ranks(f"cd {self.folder.name}/a; {train}", f"cd {self.folder.name}/b; {train}"), code=64).stderr
@@ -140,7 +140,7 @@ class Comparisons(unittest.TestCase):
         self.assertEqual(events(first, "start")[0]["exactness"], "bitwise")
         other = {"env": dict([OTHER.split("=")])}
         error = run(self.train, code=64, **other).stderr
-        self.assertRegex(error, r"step-00000002: it was written with the fingerprint kernels .*, first shard [0-9a-f]{16} \(\w+; libdnnl .*\), but here it is "
+        self.assertRegex(error, r"step-00000002: it was written with the fingerprint kernels .*, first micro-batch [0-9a-f]{16} \(\w+; libdnnl .*\), but here it is "
                                 r"kernels .* \(sse41; libdnnl .*\); the bits would differ: use the same processor and libraries, or "
                                 r"set exact: preferred\n")
         second = run([*self.train, "exact=preferred"], **other)

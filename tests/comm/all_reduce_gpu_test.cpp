@@ -86,11 +86,12 @@ TEST(GpuAllReduce, LeavesTheSumsOfScatteredBucketsWithTheirOwners) {
           const int rank = communicator.rank();
           for (std::size_t s = 0; s < c.assignments.size(); ++s) {
             side.reducer().begin_step(c.step(s), c.assignments[s]);
-            compute(side, c, c.step(s), c.assignments[s].shards_of_rank[static_cast<std::size_t>(rank)], c.order);
+            compute(side, c, c.step(s), c.assignments[s].micro_batches_of_rank[static_cast<std::size_t>(rank)],
+                    c.order);
             side.reducer().finish();
             for (int b = 0; b < c.buckets.count(); ++b) {
               const auto found = side.read(b);
-              std::vector<float> expected = tree_sum(c.step(s), c.buckets.shards, b, c.buckets.at(b).elements);
+              std::vector<float> expected = tree_sum(c.step(s), c.buckets.micro_batches, b, c.buckets.at(b).elements);
               if (c.buckets.at(b).scattered) {
                 std::vector<float> own;
                 for (const Slice& slice : slices_of(c.buckets, b, c.ranks)) {
@@ -116,12 +117,13 @@ TEST(GpuAllReduce, NotExactIsTheSumAllTheSame) {
   c.buckets = buckets_of({5000, 70}, 4);
   c.ranks = 3;
   c.workers = 2;
-  const ShardAssignment assignment = place_shards(std::vector<int>{0, 3, 1});  // a rank without shards gives zeros
+  const MicroBatchAssignment assignment =
+      place_micro_batches(std::vector<int>{0, 3, 1});  // a rank without micro-batches gives zeros
   run_in_threads(3, [&](Communicator& communicator) {
     FakeSide side(communicator, c, {.exact = false, .timeout = 60s});
     for (const std::uint64_t step : {5U, 6U}) {
       side.reducer().begin_step(step, assignment);
-      compute(side, c, step, assignment.shards_of_rank[static_cast<std::size_t>(communicator.rank())], 1);
+      compute(side, c, step, assignment.micro_batches_of_rank[static_cast<std::size_t>(communicator.rank())], 1);
       side.reducer().finish();
       for (int b = 0; b < 2; ++b) {
         const auto expected = tree_sum(step, 4, b, c.buckets.at(b).elements);
@@ -138,14 +140,14 @@ TEST(GpuAllReduce, EndsWhenAPeerIsGone) {
   Case c;
   c.buckets = buckets_of({5000}, 2);
   c.ranks = 2;
-  const ShardAssignment assignment = place_shards(std::vector<int>{1, 1});
+  const MicroBatchAssignment assignment = place_micro_batches(std::vector<int>{1, 1});
   bool ended = false;
   EXPECT_THROW(run_in_threads(2,
                               [&](Communicator& communicator) {
                                 FakeSide side(communicator, c, kGpuOptions);
                                 side.reducer().begin_step(5, assignment);
                                 if (communicator.rank() == 1) throw Error(ExitCode::internal, "gone");
-                                compute(side, c, 5, assignment.shards_of_rank[0], 1);
+                                compute(side, c, 5, assignment.micro_batches_of_rank[0], 1);
                                 try {
                                   side.reducer().finish();
                                 } catch (const Error& error) {
@@ -169,14 +171,14 @@ struct FaultyStep {
   void run(std::chrono::milliseconds timeout, bool peer_goes) {
     Case c;
     c.buckets = buckets_of({5000, 70}, 2);
-    const ShardAssignment assignment = place_shards(std::vector<int>{1, 1});
+    const MicroBatchAssignment assignment = place_micro_batches(std::vector<int>{1, 1});
     fault->step = 5;
     const auto body = [&](Communicator& communicator) {
       const bool faulty = communicator.rank() == 0;
       FakeSide side(communicator, c, {.timeout = timeout}, faulty ? fault : nullptr);
       if (faulty) side.reducer().before_abort([this] { aborts_before = fault->aborts; });
       side.reducer().begin_step(5, assignment);
-      compute(side, c, 5, assignment.shards_of_rank[static_cast<std::size_t>(communicator.rank())], 1);
+      compute(side, c, 5, assignment.micro_batches_of_rank[static_cast<std::size_t>(communicator.rank())], 1);
       if (!faulty) return finish_there(side.reducer(), peer_goes);
       const auto start = Clock::now();
       try {
@@ -253,25 +255,26 @@ TEST(GpuAllReduce, NeedsNoMoreMemoryThanWasCountedWhileSharesMove) {
       c.ranks = ranks;
       c.workers = workers;
       std::vector<std::vector<int>> all = {comm::equal_counts(32, ranks)};
-      for (const int first : {16, 15, 7, 1, 31, 30}) {  // shards that the other ranks do not have
+      for (const int first : {16, 15, 7, 1, 31, 30}) {  // micro-batches that the other ranks do not have
         all.push_back(comm::equal_counts(32 - first, ranks - 1));
         all.back().insert(all.back().begin(), first);
       }
       run_in_threads(ranks, [&](Communicator& communicator) {
         FakeSide side(communicator, c, kGpuOptions);
         const auto rank = static_cast<std::size_t>(communicator.rank());
-        ShardAssignment assignment;
-        std::size_t max_shards = 0;
+        MicroBatchAssignment assignment;
+        std::size_t max_micro_batches = 0;
         for (std::size_t s = 0; s < all.size(); ++s) {
-          assignment = place_shards(all[s], assignment, communicator.topology().host_of);
-          const auto& mine = assignment.shards_of_rank[rank];
-          max_shards = std::max(max_shards, mine.size());
+          assignment = place_micro_batches(all[s], assignment, communicator.topology().host_of);
+          const auto& mine = assignment.micro_batches_of_rank[rank];
+          max_micro_batches = std::max(max_micro_batches, mine.size());
           side.reducer().begin_step(s, assignment);
           compute(side, c, s, mine, static_cast<unsigned>(s + rank));
           side.reducer().finish();
           (void)side.read(0);
           side.have_read();
-          EXPECT_LE(side.max_bytes(), GpuAllReduce::bytes(c.buckets, static_cast<int>(max_shards), ranks, workers))
+          EXPECT_LE(side.max_bytes(),
+                    GpuAllReduce::bytes(c.buckets, static_cast<int>(max_micro_batches), ranks, workers))
               << "rank " << rank << " of " << ranks << ", " << workers << " workers, step " << s;
         }
       });
@@ -279,11 +282,12 @@ TEST(GpuAllReduce, NeedsNoMoreMemoryThanWasCountedWhileSharesMove) {
   }
 }
 
-TEST(GpuAllReduce, NeedsMemoryForRootsShardsAndWaitingSums) {
+TEST(GpuAllReduce, NeedsMemoryForRootsMicroBatchesAndWaitingSums) {
   EXPECT_EQ(GpuAllReduce::bytes(buckets_of({100, 28}, 1), 1, 1, 2), 128U * 4);  // only the root
   // and buffers for what others send
   EXPECT_EQ(GpuAllReduce::bytes(buckets_of({100, 28}, 2), 1, 2, 1), (2 * 128 + 2 * 200) * 4U);
-  EXPECT_EQ(GpuAllReduce::bytes(buckets_of({128}, 8), 8, 1, 1), 5U * 128 * 4);  // root, a shard, a sum for each level
+  EXPECT_EQ(GpuAllReduce::bytes(buckets_of({128}, 8), 8, 1, 1),
+            5U * 128 * 4);  // root, a micro-batch, a sum for each level
 }
 
 }  // namespace

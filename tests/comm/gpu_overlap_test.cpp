@@ -62,7 +62,7 @@ class NotingTransport final : public GpuTransport {
 
 TEST(GpuAllReduce, ABucketDoesNotWaitForLaterKernels) {
   const GradientBuckets buckets = buckets_of({5000, 70, 900}, 4);
-  const ShardAssignment assignment = place_shards(std::vector<int>{2, 2});
+  const MicroBatchAssignment assignment = place_micro_batches(std::vector<int>{2, 2});
   run_in_threads(2, [&](Communicator& ranks) {
     FakeGpu gpu;
     const auto worker = gpu.make_stream();
@@ -70,14 +70,14 @@ TEST(GpuAllReduce, ABucketDoesNotWaitForLaterKernels) {
     NotingTransport& noting = *transport;
     GpuAllReduce reducer(ranks, buckets, {.timeout = 60s}, gpu, std::move(transport));
     const auto compute = [&](std::uint64_t step, int bucket) {
-      for (const int shard : assignment.shards_of_rank[static_cast<std::size_t>(ranks.rank())]) {
-        const auto values = gradient(step, shard, bucket, buckets.at(bucket).elements);
-        const GradientBuffer buffer = reducer.buffer(shard, bucket);
+      for (const int micro_batch : assignment.micro_batches_of_rank[static_cast<std::size_t>(ranks.rank())]) {
+        const auto values = gradient(step, micro_batch, bucket, buckets.at(bucket).elements);
+        const GradientBuffer buffer = reducer.buffer(micro_batch, bucket);
         gpu.wait(worker, buffer.free);
         gpu.kernel_writes(worker, device::bytes_of(buffer.memory), values.size() * sizeof(float));
         fill(buffer, values);
         gpu.record(buffer.written, worker);
-        reducer.ready(shard, bucket);
+        reducer.ready(micro_batch, bucket);
       }
     };
     reducer.begin_step(5, assignment);  // the first one allocates

@@ -1,5 +1,5 @@
 // A GPU's rounds, simulated between made-up ranks: messages are matched by order alone, the owner sums as it does on
-// its GPU, and the bits are those of the tree, however shards are placed.
+// its GPU, and the bits are those of the tree, however micro-batches are placed.
 #include "comm/reduce/gpu_rounds.hpp"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ constexpr std::int64_t kElements = 1'111;
 
 using Values = std::vector<float>;
 
-/// The sum of a subtree's shards, in the tree's association.
+/// The sum of a subtree's micro-batches, in the tree's association.
 Values sum_of(const Tree& tree, TreeNode node) {
   if (node.level == 0) return gradient(kStep, node.index, 0, kElements);
   Values left = sum_of(tree, tree.left(node));
@@ -66,7 +66,7 @@ Hosts hosts_of(const std::vector<int>& host_of) {
 }
 
 /// The rounds of one bucket that is cut at these bounds, one slice per rank.
-GpuRounds rounds_of(const Tree& tree, const ShardAssignment& assignment, const Hosts& hosts, int rank,
+GpuRounds rounds_of(const Tree& tree, const MicroBatchAssignment& assignment, const Hosts& hosts, int rank,
                     const std::vector<std::int64_t>& bounds) {
   BucketPlan bucket;
   for (int owner = 0; owner < hosts.rank_count(); ++owner) {
@@ -85,14 +85,14 @@ GpuRounds rounds_of(const Tree& tree, const ShardAssignment& assignment, const H
 }
 
 /// The slices computed by all owners, joined.
-Values play(const Tree& tree, const ShardAssignment& assignment, const std::vector<std::int64_t>& bounds,
+Values play(const Tree& tree, const MicroBatchAssignment& assignment, const std::vector<std::int64_t>& bounds,
             const std::vector<int>& host_of) {
   const Hosts hosts = hosts_of(host_of);
   std::vector<PlannedRank> ranks;
   for (std::size_t r = 0; r < host_of.size(); ++r) {
     PlannedRank& rank = ranks.emplace_back();
     rank.rounds = rounds_of(tree, assignment, hosts, static_cast<int>(r), bounds);
-    for (const TreeNode node : tree.maximal_subtrees(assignment.shards_of_rank[r])) {
+    for (const TreeNode node : tree.maximal_subtrees(assignment.micro_batches_of_rank[r])) {
       rank.roots.push_back(sum_of(tree, node));
     }
     rank.received.resize(static_cast<std::size_t>(rank.rounds.receive_elements));
@@ -121,15 +121,15 @@ std::vector<std::int64_t> even_bounds(int ranks) {
 
 }  // namespace
 
-TEST(GpuRounds, TheBitsAreTheTreesForEveryNumberOfRanksAndShards) {
-  for (const int shards : {1, 2, 3, 5, 8, 12}) {
-    const Tree tree(shards);
-    const Values expected = tree_sum(kStep, shards, 0, kElements);
-    for (int ranks = 1; ranks <= std::min(shards + 1, 6); ++ranks) {
-      const ShardAssignment assignment = place_shards(equal_counts(shards, ranks));
+TEST(GpuRounds, TheBitsAreTheTreesForEveryNumberOfRanksAndMicroBatches) {
+  for (const int micro_batches : {1, 2, 3, 5, 8, 12}) {
+    const Tree tree(micro_batches);
+    const Values expected = tree_sum(kStep, micro_batches, 0, kElements);
+    for (int ranks = 1; ranks <= std::min(micro_batches + 1, 6); ++ranks) {
+      const MicroBatchAssignment assignment = place_micro_batches(equal_counts(micro_batches, ranks));
       const std::vector<int> one_host(static_cast<std::size_t>(ranks), 0);
       EXPECT_EQ(play(tree, assignment, even_bounds(ranks), one_host), expected)
-          << shards << " shards on " << ranks << " ranks";
+          << micro_batches << " micro-batches on " << ranks << " ranks";
     }
   }
 }
@@ -139,8 +139,8 @@ TEST(GpuRounds, AndForAnyHosts) {
   const Values expected = tree_sum(kStep, 12, 0, kElements);
   for (const auto& hosts : {std::vector<int>{0, 0, 1, 1}, {0, 1, 0, 1}, {0, 0, 0, 1}, {0, 1, 1, 2}, {0, 1, 2, 3}}) {
     for (const auto& counts : {std::vector<int>{3, 3, 3, 3}, {7, 1, 0, 4}, {1, 2, 8, 1}}) {
-      EXPECT_EQ(play(tree, place_shards(counts, {}, hosts), even_bounds(4), hosts), expected);
-      EXPECT_EQ(play(tree, place_shards(counts), {0, 0, 5, 5, kElements}, hosts), expected);
+      EXPECT_EQ(play(tree, place_micro_batches(counts, {}, hosts), even_bounds(4), hosts), expected);
+      EXPECT_EQ(play(tree, place_micro_batches(counts), {0, 0, 5, 5, kElements}, hosts), expected);
     }
   }
 }
@@ -149,7 +149,7 @@ TEST(GpuRounds, UnequalSharesAndEmptySlices) {
   const Tree tree(12);
   const Values expected = tree_sum(kStep, 12, 0, kElements);
   for (const auto& counts : {std::vector<int>{7, 1, 4}, {0, 11, 1}, {5, 5, 2}}) {
-    const ShardAssignment assignment = place_shards(counts);
+    const MicroBatchAssignment assignment = place_micro_batches(counts);
     EXPECT_EQ(play(tree, assignment, {0, 0, kElements, kElements}, {0, 0, 0}), expected);
     EXPECT_EQ(play(tree, assignment, {0, 1, 2, kElements}, {0, 0, 0}), expected);
   }
@@ -157,7 +157,7 @@ TEST(GpuRounds, UnequalSharesAndEmptySlices) {
 
 TEST(GpuRounds, SendsAsManyBytesAsTheAllReduceOnHosts) {
   const Tree tree(8);
-  const ShardAssignment assignment = place_shards(std::vector<int>{4, 4});
+  const MicroBatchAssignment assignment = place_micro_batches(std::vector<int>{4, 4});
   const Hosts hosts = hosts_of({0, 0});
   const GpuRounds rounds = rounds_of(tree, assignment, hosts, 0, even_bounds(2));
   ASSERT_EQ(rounds.inside.sends.size(), 1U);  // aligned halves: one partial sum, the other's slice of it
@@ -172,7 +172,7 @@ TEST(GpuRounds, OneSumOfTheHostLeavesIt) {
   const Tree tree(8);
   const std::vector<int> host_of{0, 0, 1, 1};
   const Hosts hosts = hosts_of(host_of);
-  const ShardAssignment assignment = place_shards(std::vector<int>{2, 2, 2, 2}, {}, host_of);
+  const MicroBatchAssignment assignment = place_micro_batches(std::vector<int>{2, 2, 2, 2}, {}, host_of);
   for (const int rank : {0, 1, 2, 3}) {
     const GpuRounds rounds = rounds_of(tree, assignment, hosts, rank, even_bounds(4));
     ASSERT_EQ(rounds.inside.sends.size(), 2U);  // to its neighbor, which leads half of the slices

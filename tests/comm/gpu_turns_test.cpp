@@ -68,18 +68,18 @@ class Numbers final : public GpuTurns {
 
 const GradientBuckets kTurnBuckets = buckets_of({5000, 70, 900}, 2);
 
-void compute(GpuAllReduce& reducer, FakeGpu& gpu, device::Gpu::Stream worker, int shard, int bucket) {
-  const auto values = gradient(5, shard, bucket, kTurnBuckets.at(bucket).elements);
-  const GradientBuffer buffer = reducer.buffer(shard, bucket);
+void compute(GpuAllReduce& reducer, FakeGpu& gpu, device::Gpu::Stream worker, int micro_batch, int bucket) {
+  const auto values = gradient(5, micro_batch, bucket, kTurnBuckets.at(bucket).elements);
+  const GradientBuffer buffer = reducer.buffer(micro_batch, bucket);
   gpu.wait(worker, buffer.free);
   gpu.kernel_writes(worker, device::bytes_of(buffer.memory), values.size() * sizeof(float));
   fill(buffer, values);
   gpu.record(buffer.written, worker);
-  reducer.ready(shard, bucket);
+  reducer.ready(micro_batch, bucket);
 }
 
 TEST(GpuTurns, HaveOneOrderOnAllRanks) {
-  const ShardAssignment assignment = place_shards(std::vector<int>{1, 1});
+  const MicroBatchAssignment assignment = place_micro_batches(std::vector<int>{1, 1});
   run_in_threads(2, [&](Communicator& ranks) {
     FakeGpu gpu;
     const auto worker = gpu.make_stream();

@@ -34,15 +34,15 @@ TEST(GradientReducer, TwoHundredStepsWithNewPlacementsUnderRandomSleeps) {
     c.workers = 2;
     c.sleeps = true;
     c.hosts = several_hosts ? std::vector{0, 1, 0, 1} : std::vector{0, 0, 0, 0};
-    for (int s = 0; s < 200; ++s) c.assignments.push_back(random_assignment(random, c.buckets.shards, c.hosts));
+    for (int s = 0; s < 200; ++s) c.assignments.push_back(random_assignment(random, c.buckets.micro_batches, c.hosts));
     EXPECT_EQ(wrong(c, expected_of(c), {.timeout = 60s}), "");
   }
 }
 
-TEST(GradientReducer, ARightShardIsAddedToItsSiblingWhereThatIsThere) {
+TEST(GradientReducer, ARightMicroBatchIsAddedToItsSiblingWhereThatIsThere) {
   run_in_threads(1, [](Communicator& communicator) {
     const auto reducer = make_reducer(communicator, buckets_of({3}, 3));
-    reducer->begin_step(1, place_shards(equal_counts(3, 1)));
+    reducer->begin_step(1, place_micro_batches(equal_counts(3, 1)));
     const GradientBuffer left = reducer->buffer(0, 0);
     EXPECT_FALSE(left.add);
     fill(left, {1, 2, 3});
@@ -66,9 +66,9 @@ TEST(GradientReducer, AlignedSplitCostsWhatARingAllReduceDoes) {
     Case c;
     c.buckets = buckets_of({16384}, 8);
     const auto reducer = make_reducer(communicator, c.buckets);
-    const ShardAssignment assignment = place_shards(equal_counts(8, 4));
+    const MicroBatchAssignment assignment = place_micro_batches(equal_counts(8, 4));
     reducer->begin_step(1, assignment);
-    compute(*reducer, c, 1, assignment.shards_of_rank[static_cast<std::size_t>(communicator.rank())], 1);
+    compute(*reducer, c, 1, assignment.micro_batches_of_rank[static_cast<std::size_t>(communicator.rank())], 1);
     reducer->finish();
     EXPECT_EQ(reducer->statistics().shared_memory_bytes, 2 * 3 * 16384 * sizeof(float) / 4);
   });
@@ -76,7 +76,7 @@ TEST(GradientReducer, AlignedSplitCostsWhatARingAllReduceDoes) {
 
 // Without exact sums the bits depend on the placement: this is why the tree is needed.
 TEST(GradientReducer, PlainAllReduceDiffersAtThreeRanks) {
-  const ShardAssignment assignment = place_shards(equal_counts(8, 3));
+  const MicroBatchAssignment assignment = place_micro_batches(equal_counts(8, 3));
   Case c;
   c.buckets = buckets_of({5000}, 8);
   std::vector<std::vector<float>> found(3);
@@ -84,7 +84,7 @@ TEST(GradientReducer, PlainAllReduceDiffersAtThreeRanks) {
     const auto reducer = make_reducer(communicator, c.buckets, {.exact = false});
     const auto mine = static_cast<std::size_t>(communicator.rank());
     reducer->begin_step(1, assignment);
-    compute(*reducer, c, 1, assignment.shards_of_rank[mine], 1);
+    compute(*reducer, c, 1, assignment.micro_batches_of_rank[mine], 1);
     reducer->finish();
     found[mine] = reduced(*reducer, 0);
   });
@@ -94,14 +94,14 @@ TEST(GradientReducer, PlainAllReduceDiffersAtThreeRanks) {
   for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(found[0][i], expected[i], 1e-3);
 }
 
-TEST(GradientReducer, PlainAllReduceWithARankWithoutShards) {
+TEST(GradientReducer, PlainAllReduceWithARankWithoutMicroBatches) {
   run_in_threads(2, [&](Communicator& communicator) {
     Case c;
     c.buckets = buckets_of({100}, 2);
     const auto reducer = make_reducer(communicator, c.buckets, {.exact = false});
-    const ShardAssignment assignment{{{}, {0, 1}}};
+    const MicroBatchAssignment assignment{{{}, {0, 1}}};
     reducer->begin_step(1, assignment);
-    compute(*reducer, c, 1, assignment.shards_of_rank[static_cast<std::size_t>(communicator.rank())], 1);
+    compute(*reducer, c, 1, assignment.micro_batches_of_rank[static_cast<std::size_t>(communicator.rank())], 1);
     reducer->finish();
     EXPECT_EQ(reduced(*reducer, 0), tree_sum(1, 2, 0, 100));
   });
@@ -111,7 +111,7 @@ TEST(GradientReducer, EveryBucketIsUnderWayOnceAStepForATimeline) {
   const int steps = 300;
   Case c;
   c.buckets = buckets_of({16, 16}, 4);
-  const ShardAssignment assignment = place_shards(equal_counts(4, 2));
+  const MicroBatchAssignment assignment = place_micro_batches(equal_counts(4, 2));
   run_in_threads(2, [&](Communicator& communicator) {
     const auto reducer = make_reducer(communicator, c.buckets);
     TraceRecorder recorder;
@@ -119,7 +119,7 @@ TEST(GradientReducer, EveryBucketIsUnderWayOnceAStepForATimeline) {
     for (int step = 0; step < steps; ++step) {
       reducer->begin_step(static_cast<std::uint64_t>(step), assignment);
       compute(*reducer, c, static_cast<std::uint64_t>(step),
-              assignment.shards_of_rank[static_cast<std::size_t>(communicator.rank())], 1);
+              assignment.micro_batches_of_rank[static_cast<std::size_t>(communicator.rank())], 1);
       reducer->finish();
     }
     std::map<std::pair<std::uint64_t, int>, int> seen;
@@ -140,14 +140,14 @@ TEST(GradientReducer, FewGradientsAreAliveAtOnce) {
       c.workers = workers;
       c.buckets = buckets_of({1000, 3000}, 64);
       const auto reducer = make_reducer(communicator, c.buckets);
-      const ShardAssignment assignment = place_shards(equal_counts(64, 1));
+      const MicroBatchAssignment assignment = place_micro_batches(equal_counts(64, 1));
       for (std::uint64_t step = 1; step <= 3; ++step) {
         reducer->begin_step(step, assignment);
-        compute(*reducer, c, step, assignment.shards_of_rank[0], 1);
+        compute(*reducer, c, step, assignment.micro_batches_of_rank[0], 1);
         reducer->finish();
       }
-      // A sum waits only for a sibling that holds the next shard or one in progress: at most 6 waiters for each. A
-      // delayed worker makes its 6 wait.
+      // A sum waits only for a sibling that holds the next micro-batch or one in progress: at most 6 waiters for each.
+      // A delayed worker makes its 6 wait.
       const int bound = workers == 1 ? 6 + 1 : workers * (6 + 1) + 6;
       EXPECT_LE(reducer->statistics().peak_elements, bound * 4000);
     });
@@ -165,9 +165,9 @@ std::string missing_rank_message(const std::vector<int>& hosts, bool in_scalars)
       [&](Communicator& communicator) {
         Case c;
         c.buckets = buckets_of({30000}, 3);
-        const ShardAssignment assignment = place_shards(equal_counts(3, 3));
+        const MicroBatchAssignment assignment = place_micro_batches(equal_counts(3, 3));
         const auto reducer = make_reducer(communicator, c.buckets, {.timeout = 300ms});
-        const auto& shards = assignment.shards_of_rank[static_cast<std::size_t>(communicator.rank())];
+        const auto& micro_batches = assignment.micro_batches_of_rank[static_cast<std::size_t>(communicator.rank())];
         for (std::uint64_t step = 16; step <= 17; ++step) {
           if (communicator.rank() == 2 && step == 17) {
             std::this_thread::sleep_for(1s);
@@ -175,12 +175,12 @@ std::string missing_rank_message(const std::vector<int>& hosts, bool in_scalars)
           }
           reducer->begin_step(step, assignment);
           if (in_scalars && step == 17) {
-            const std::vector<double> own = scalars_of(1, shards);
+            const std::vector<double> own = scalars_of(1, micro_batches);
             const std::string found = error_of([&] { (void)reducer->scalars({own, 3}); });
             if (communicator.rank() == 1) message = found;
             return;
           }
-          compute(*reducer, c, step, shards, 1);
+          compute(*reducer, c, step, micro_batches, 1);
           if (step == 16) {
             reducer->finish();
           } else {

@@ -21,24 +21,24 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr int kShards = 13;
+constexpr int kMicroBatches = 13;
 
 GradientBuckets gradient_buckets() {
   const std::vector<std::int64_t> first = {50'000, 7, 0, 9'999}, second = {3}, third = {70'000};
-  return {{bucket_of(first), {}, bucket_of(second), bucket_of(third)}, kShards};
+  return {{bucket_of(first), {}, bucket_of(second), bucket_of(third)}, kMicroBatches};
 }
 
 void require(bool holds, const std::string& what) {
   if (!holds) throw Error(ExitCode::internal, what);
 }
 
-void compute(GradientReducer& reducer, std::uint64_t step, const std::vector<int>& shards) {
+void compute(GradientReducer& reducer, std::uint64_t step, const std::vector<int>& micro_batches) {
   const auto work = [&](std::size_t first) {
-    for (std::size_t i = first; i < shards.size(); i += 2) {
+    for (std::size_t i = first; i < micro_batches.size(); i += 2) {
       for (int b = 3; b >= 0; --b) {
-        const auto values = gradient(step, shards[i], b, gradient_buckets().at(b).elements);
-        fill(reducer.buffer(shards[i], b), values);
-        reducer.ready(shards[i], b);
+        const auto values = gradient(step, micro_batches[i], b, gradient_buckets().at(b).elements);
+        fill(reducer.buffer(micro_batches[i], b), values);
+        reducer.ready(micro_batches[i], b);
       }
     }
   };
@@ -53,18 +53,18 @@ void check_reduce(Communicator& c) {
   TrafficFormula formula;
   Sha256 hash;
   for (std::uint64_t step = 1; step <= 6; ++step) {
-    const ShardAssignment assignment = random_assignment(random, kShards, c.topology().host_of);
-    const auto& mine = assignment.shards_of_rank[static_cast<std::size_t>(c.rank())];
+    const MicroBatchAssignment assignment = random_assignment(random, kMicroBatches, c.topology().host_of);
+    const auto& mine = assignment.micro_batches_of_rank[static_cast<std::size_t>(c.rank())];
     reducer->begin_step(step, assignment);
     compute(*reducer, step, mine);
     reducer->finish();
     for (int b = 0; b < 4; ++b) {
       const auto found = reducer->reduced(b);
-      const auto expected = tree_sum(step, kShards, b, gradient_buckets().at(b).elements);
+      const auto expected = tree_sum(step, kMicroBatches, b, gradient_buckets().at(b).elements);
       require(std::equal(found.begin(), found.end(), expected.begin(), expected.end()), "bits differ from the tree's");
       hash.add(std::as_bytes(found));
     }
-    std::vector<int> all(kShards);
+    std::vector<int> all(kMicroBatches);
     std::iota(all.begin(), all.end(), 0);
     const std::vector<double> own = scalars_of(step, mine);
     const Scalars scalars = reducer->scalars({own, 3, {}, c.rank() == 0 ? 4U : 0U});
@@ -95,13 +95,13 @@ void check_collectives(Communicator& c) {
 
 void check_missing(Communicator& c) {
   const auto reducer = make_reducer(c, gradient_buckets(), {.timeout = 500ms});
-  const ShardAssignment assignment = place_shards(equal_counts(kShards, c.size()));
+  const MicroBatchAssignment assignment = place_micro_batches(equal_counts(kMicroBatches, c.size()));
   if (c.rank() == 1) {
     reducer->begin_step(17, assignment);
     std::this_thread::sleep_for(30s);  // until the others end it
   }
   reducer->begin_step(17, assignment);
-  compute(*reducer, 17, assignment.shards_of_rank[static_cast<std::size_t>(c.rank())]);
+  compute(*reducer, 17, assignment.micro_batches_of_rank[static_cast<std::size_t>(c.rank())]);
   reducer->finish();
 }
 

@@ -1,5 +1,5 @@
-// The plans of all ranks, checked against each other: any shards on any ranks on any hosts. Sums are simulated as the
-// text of their association, so that each leaf must be added exactly once, and in the tree's order.
+// The plans of all ranks, checked against each other: any micro-batches on any ranks on any hosts. Sums are simulated
+// as the text of their association, so that each leaf must be added exactly once, and in the tree's order.
 #include "comm/reduce/reduce_plan.hpp"
 
 #include <fmt/format.h>
@@ -43,17 +43,17 @@ struct PlannedWorld {
 
 PlannedWorld random_world(std::mt19937& random) {
   PlannedWorld world;
-  const int ranks = 1 + static_cast<int>(random() % 9), shards = 1 + static_cast<int>(random() % 24);
+  const int ranks = 1 + static_cast<int>(random() % 9), micro_batches = 1 + static_cast<int>(random() % 24);
   std::vector<int> host_of;
   int hosts = 0;
   for (int r = 0; r < ranks; ++r) {
     host_of.push_back(static_cast<int>(random() % static_cast<unsigned>(hosts + 1)));
     hosts = std::max(hosts, host_of.back() + 1);
   }
-  world.buckets = random_buckets(random, shards);
-  world.tree = Tree(shards);
+  world.buckets = random_buckets(random, micro_batches);
+  world.tree = Tree(micro_batches);
   world.hosts = Hosts({host_of, std::vector<std::string>(static_cast<std::size_t>(hosts))});
-  const ShardAssignment assignment = random_assignment(random, shards, host_of);
+  const MicroBatchAssignment assignment = random_assignment(random, micro_batches, host_of);
   for (int r = 0; r < ranks; ++r) world.plans.push_back(reduce_plan(assignment, world.hosts, world.buckets, r));
   return world;
 }
@@ -132,7 +132,7 @@ TEST(ReducePlan, EveryElementHasOneOwnerAndOneLeaderAHost) {
 TEST(ReducePlan, AHostSendsItsSumOnce) {
   const Hosts hosts({{0, 0, 1, 1}, {"a", "b"}});
   const GradientBuckets buckets = buckets_of({16'384}, 8);
-  const auto assignment = place_shards(std::vector<int>{2, 2, 2, 2}, {}, std::vector<int>{0, 0, 1, 1});
+  const auto assignment = place_micro_batches(std::vector<int>{2, 2, 2, 2}, {}, std::vector<int>{0, 0, 1, 1});
   for (const int rank : {0, 1, 2, 3}) {
     const ReducePlan plan = reduce_plan(assignment, hosts, buckets, rank);
     int host_sums = 0;

@@ -1,5 +1,5 @@
 // Property: the same gradients give the same bits, and the bytes are those of the formula, for any number of ranks,
-// hosts and workers, any assignment of shards, and any changes of shares between steps.
+// hosts and workers, any assignment of micro-batches, and any changes of shares between steps.
 #include <bit>
 
 #include "comm/reduce_run.hpp"
@@ -25,16 +25,16 @@ Problem random_problem(std::mt19937& random) {
 }
 
 // Shares stay, move a little, or are dealt anew, to aligned subtrees or to any ranks.
-ShardAssignment next_assignment(std::mt19937& random, const ShardAssignment& before, int shards,
-                                const std::vector<int>& hosts) {
-  switch (before.shards_of_rank.empty() ? 2 : random() % 3) {
+MicroBatchAssignment next_assignment(std::mt19937& random, const MicroBatchAssignment& before, int micro_batches,
+                                     const std::vector<int>& hosts) {
+  switch (before.micro_batches_of_rank.empty() ? 2 : random() % 3) {
     case 0:
       return before;
     case 1:
-      return place_shards(random_counts(random, shards, static_cast<int>(hosts.size())), before,
-                          random() % 2 == 0 ? hosts : std::vector<int>{});
+      return place_micro_batches(random_counts(random, micro_batches, static_cast<int>(hosts.size())), before,
+                                 random() % 2 == 0 ? hosts : std::vector<int>{});
     default:
-      return random_assignment(random, shards, hosts);
+      return random_assignment(random, micro_batches, hosts);
   }
 }
 
@@ -48,8 +48,8 @@ Case random_way(std::mt19937& random, const Problem& problem) {
   c.order = static_cast<unsigned>(random());
   c.sleeps = random() % 8 == 0;
   for (int s = 0; s < problem.steps; ++s) {
-    const ShardAssignment before = c.assignments.empty() ? ShardAssignment{} : c.assignments.back();
-    c.assignments.push_back(next_assignment(random, before, problem.buckets.shards, c.hosts));
+    const MicroBatchAssignment before = c.assignments.empty() ? MicroBatchAssignment{} : c.assignments.back();
+    c.assignments.push_back(next_assignment(random, before, problem.buckets.micro_batches, c.hosts));
   }
   return c;
 }
@@ -76,7 +76,7 @@ Case three_ranks() {
   Case c;
   c.buckets = buckets_of({5000}, 8);
   c.ranks = 3;
-  c.assignments = {place_shards(equal_counts(8, 3))};
+  c.assignments = {place_micro_batches(equal_counts(8, 3))};
   c.hosts = {0, 0, 1};
   return c;
 }
@@ -103,17 +103,17 @@ TEST(ReduceProperty, SeesBytesThatAreNotOfTheFormula) {
 }
 
 // docs/exactness.md: k partial sums cost (k + 1)(R - 1) / R of the gradient, with k at most the number of bits set in
-// the number of shards; an aligned split, k = 1, costs as much as a ring all-reduce.
+// the number of micro-batches; an aligned split, k = 1, costs as much as a ring all-reduce.
 TEST(ReduceProperty, EvenSlicesOnOneHostCostWhatTheClosedFormulaSays) {
   constexpr std::int64_t kParts = 840;  // divisible by 1 ... 8
   std::vector<std::int64_t> cuts;
   for (std::int64_t i = 0; i < kParts; ++i) cuts.push_back(3 * i);
   for (const unsigned seed : seeds(500)) {
     std::mt19937 random(seed);
-    const int ranks = between(random, 1, 8), shards = 1 << between(random, 0, 6);
-    const GradientBuckets buckets{.buckets = {{3 * kParts, cuts}}, .shards = shards};
-    const auto counts = random_counts(random, shards, ranks);
-    const ShardAssignment assignment = place_shards(counts);
+    const int ranks = between(random, 1, 8), micro_batches = 1 << between(random, 0, 6);
+    const GradientBuckets buckets{.buckets = {{3 * kParts, cuts}}, .micro_batches = micro_batches};
+    const auto counts = random_counts(random, micro_batches, ranks);
+    const MicroBatchAssignment assignment = place_micro_batches(counts);
     const Topology topology{std::vector<int>(static_cast<std::size_t>(ranks), 0), {"a"}};
     for (int rank = 0; rank < ranks; ++rank) {
       const auto r = static_cast<std::size_t>(rank);
@@ -127,24 +127,24 @@ TEST(ReduceProperty, EvenSlicesOnOneHostCostWhatTheClosedFormulaSays) {
   }
 }
 
-// docs/exactness.md: with shards placed by host, each host sends as much as a single rank with the host's shards would,
-// (k + 1)(H - 1) / H of the gradient, however many ranks it has.
+// docs/exactness.md: with micro-batches placed by host, each host sends as much as a single rank with the host's
+// micro-batches would, (k + 1)(H - 1) / H of the gradient, however many ranks it has.
 TEST(ReduceProperty, HostsSendWhatSingleRanksWould) {
   constexpr std::int64_t kParts = 840;
   std::vector<std::int64_t> cuts;
   for (std::int64_t i = 0; i < kParts; ++i) cuts.push_back(i);
   for (const unsigned seed : seeds(500)) {
     std::mt19937 random(seed);
-    const int hosts = between(random, 1, 4), each = between(random, 1, 2), shards = 1 << between(random, 0, 6);
-    const GradientBuckets buckets{.buckets = {{kParts, cuts}}, .shards = shards};
-    const auto counts = random_counts(random, shards, hosts * each);
+    const int hosts = between(random, 1, 4), each = between(random, 1, 2), micro_batches = 1 << between(random, 0, 6);
+    const GradientBuckets buckets{.buckets = {{kParts, cuts}}, .micro_batches = micro_batches};
+    const auto counts = random_counts(random, micro_batches, hosts * each);
     std::vector<int> host_of, of_hosts(static_cast<std::size_t>(hosts), 0);
     std::vector<std::string> names(static_cast<std::size_t>(hosts));
     for (int r = 0; r < hosts * each; ++r) {
       host_of.push_back(r / each);
       of_hosts[static_cast<std::size_t>(r / each)] += counts[static_cast<std::size_t>(r)];
     }
-    const ShardAssignment assignment = place_shards(counts, {}, host_of);
+    const MicroBatchAssignment assignment = place_micro_batches(counts, {}, host_of);
     for (int host = 0; host < hosts; ++host) {
       std::uint64_t sent = 0;
       const Hosts all({host_of, names});

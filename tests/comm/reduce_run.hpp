@@ -27,7 +27,7 @@ namespace lockstep::comm {
 struct Case {
   GradientBuckets buckets;
   int ranks = 1, workers = 1;
-  std::vector<ShardAssignment> assignments;  ///< by step
+  std::vector<MicroBatchAssignment> assignments;  ///< by step
   std::vector<int> hosts;
   unsigned order = 0;   ///< seed of the order in which workers finish buckets
   bool sleeps = false;  ///< sometimes, between buckets
@@ -37,10 +37,10 @@ struct Case {
     std::vector<std::string> shares;
     std::vector<std::int64_t> elements;
     for (const auto& bucket : buckets.buckets) elements.push_back(bucket.elements);
-    for (const auto& assignment : assignments) shares.push_back(fmt::format("{}", assignment.shards_of_rank));
+    for (const auto& assignment : assignments) shares.push_back(fmt::format("{}", assignment.micro_batches_of_rank));
     return fmt::format(
-        "{} shards, buckets of {} elements, {} ranks on hosts {}, {} workers, shards by step and rank {}",
-        buckets.shards, elements, ranks, hosts, workers, fmt::join(shares, " "));
+        "{} micro-batches, buckets of {} elements, {} ranks on hosts {}, {} workers, micro-batches by step and rank {}",
+        buckets.micro_batches, elements, ranks, hosts, workers, fmt::join(shares, " "));
   }
 };
 
@@ -55,7 +55,7 @@ inline Case random_case(unsigned seed, int min_ranks, int max_ranks) {
   c.hosts = random_hosts(random, c.ranks, 3);
   c.order = static_cast<unsigned>(random());
   const int steps = between(random, 1, 3);
-  for (int s = 0; s < steps; ++s) c.assignments.push_back(random_assignment(random, c.buckets.shards, c.hosts));
+  for (int s = 0; s < steps; ++s) c.assignments.push_back(random_assignment(random, c.buckets.micro_batches, c.hosts));
   return c;
 }
 
@@ -75,30 +75,30 @@ class HostSide {
   GradientReducer* reducer_;
 };
 
-/// One rank's part of a step: workers take shards in the given order and finish their buckets in random order.
+/// One rank's part of a step: workers take micro-batches in the given order and finish their buckets in random order.
 template <class Side>
-void compute(Side& side, const Case& c, std::uint64_t step, const std::vector<int>& shards, unsigned seed) {
+void compute(Side& side, const Case& c, std::uint64_t step, const std::vector<int>& micro_batches, unsigned seed) {
   std::mutex mutex;
   std::size_t next = 0;
   const auto work = [&](unsigned worker) {
     std::mt19937 random(seed * 31 + worker);
     while (true) {
-      int shard = 0;
+      int micro_batch = 0;
       {
         const std::lock_guard lock(mutex);
-        if (next == shards.size()) return;
-        shard = shards[next++];
+        if (next == micro_batches.size()) return;
+        micro_batch = micro_batches[next++];
       }
       std::vector<int> order(c.buckets.buckets.size());
       std::iota(order.begin(), order.end(), 0);
       std::shuffle(order.begin(), order.end(), random);
       for (const int bucket : order) {
-        const auto values = gradient(step, shard, bucket, c.buckets.at(bucket).elements);
-        const GradientBuffer buffer = side.reducer().buffer(shard, bucket);
+        const auto values = gradient(step, micro_batch, bucket, c.buckets.at(bucket).elements);
+        const GradientBuffer buffer = side.reducer().buffer(micro_batch, bucket);
         EXPECT_EQ(reinterpret_cast<std::uintptr_t>(buffer.memory) % 64, 0U);
         side.write(worker, buffer, values);
         if (c.sleeps && random() % 4 == 0) std::this_thread::sleep_for(std::chrono::microseconds(random() % 400));
-        side.reducer().ready(shard, bucket);
+        side.reducer().ready(micro_batch, bucket);
       }
     }
   };
@@ -107,10 +107,10 @@ void compute(Side& side, const Case& c, std::uint64_t step, const std::vector<in
   for (std::thread& thread : threads) thread.join();
 }
 
-inline void compute(GradientReducer& reducer, const Case& c, std::uint64_t step, const std::vector<int>& shards,
+inline void compute(GradientReducer& reducer, const Case& c, std::uint64_t step, const std::vector<int>& micro_batches,
                     unsigned seed) {
   HostSide side(reducer);
-  compute(side, c, step, shards, seed);
+  compute(side, c, step, micro_batches, seed);
 }
 
 /// The results that every way of computing the same gradients must have.
@@ -123,14 +123,14 @@ inline Expected expected_of(const Case& c) {
   Sha256 hash;
   for (std::size_t s = 0; s < c.assignments.size(); ++s) {
     for (int b = 0; b < c.buckets.count(); ++b) {
-      const auto sum = tree_sum(c.step(s), c.buckets.shards, b, c.buckets.at(b).elements);
+      const auto sum = tree_sum(c.step(s), c.buckets.micro_batches, b, c.buckets.at(b).elements);
       hash.add(std::as_bytes(std::span(sum)));
     }
   }
   return {hash.hex(), 0};
 }
 
-/// What the ranks contribute in addition to their shards' scalars.
+/// What the ranks contribute in addition to their micro-batches' scalars.
 inline std::vector<double> scalars_of_ranks(int ranks, std::uint64_t step) {
   std::vector<double> values;
   for (int rank = 0; rank < ranks; ++rank) values.insert(values.end(), {rank + 0.5, static_cast<double>(step)});
@@ -140,18 +140,19 @@ inline std::vector<double> scalars_of_ranks(int ranks, std::uint64_t step) {
 /// finish(), with the scalars of this rank.
 inline Scalars finish(GradientReducer& reducer, const Case& c, std::uint64_t step, int rank) {
   const auto r = static_cast<std::size_t>(rank);
-  const std::vector<double> of_shards = scalars_of(step, c.assignments[step - c.step(0)].shards_of_rank[r]);
+  const std::vector<double> of_micro_batches =
+      scalars_of(step, c.assignments[step - c.step(0)].micro_batches_of_rank[r]);
   const std::vector<double> of_ranks = scalars_of_ranks(c.ranks, step);
   return reducer.finish([&] {
-    return OwnScalars{of_shards, 3, std::span<const double>(of_ranks).subspan(2 * r, 2), 1U << r};
+    return OwnScalars{of_micro_batches, 3, std::span<const double>(of_ranks).subspan(2 * r, 2), 1U << r};
   });
 }
 
 /// What is wrong with the scalars; empty: nothing.
 inline std::string wrong_scalars(const Scalars& found, const Case& c, std::uint64_t step) {
-  std::vector<int> all(static_cast<std::size_t>(c.buckets.shards));
+  std::vector<int> all(static_cast<std::size_t>(c.buckets.micro_batches));
   std::iota(all.begin(), all.end(), 0);
-  if (found.values != scalars_of(step, all)) return "other scalars of the shards";
+  if (found.values != scalars_of(step, all)) return "other scalars of the micro-batches";
   if (found.rank_values != scalars_of_ranks(c.ranks, step)) return "other scalars of the ranks";
   return found.flags == (1U << c.ranks) - 1 ? "" : "other flags";
 }
@@ -176,9 +177,9 @@ std::string wrong(const Case& c, const Expected& expected, ReducerOptions option
     PlannedBytes planned;
     Sha256 hash;
     for (std::size_t s = 0; s < c.assignments.size(); ++s) {
-      const ShardAssignment& assignment = c.assignments[s];
+      const MicroBatchAssignment& assignment = c.assignments[s];
       reducer->begin_step(c.step(s), assignment);
-      compute(side, c, c.step(s), assignment.shards_of_rank[static_cast<std::size_t>(rank)],
+      compute(side, c, c.step(s), assignment.micro_batches_of_rank[static_cast<std::size_t>(rank)],
               c.order + static_cast<unsigned>(100 * s) + static_cast<unsigned>(rank));
       const Scalars scalars = finish(*reducer, c, c.step(s), rank);
       for (int b = 0; b < c.buckets.count(); ++b) hash.add(std::as_bytes(side.read(b)));

@@ -24,29 +24,29 @@ std::vector<int> unequal_hosts(int hosts) {
 /// The number of messages that each rank sent in one gathering of scalars, whose results are checked.
 std::map<int, std::uint64_t> messages_by_rank(int hosts) {
   const std::vector<int> host_of = unequal_hosts(hosts);
-  const int ranks = static_cast<int>(host_of.size()), shards = 2 * ranks + 1;
-  const GradientBuckets buckets{.buckets = {{64}}, .shards = shards};
+  const int ranks = static_cast<int>(host_of.size()), micro_batches = 2 * ranks + 1;
+  const GradientBuckets buckets{.buckets = {{64}}, .micro_batches = micro_batches};
   std::map<int, std::uint64_t> messages;
   std::mutex mutex;
   run_in_threads(
       ranks,
       [&](Communicator& c) {
         const auto reducer = make_reducer(c, buckets);
-        const ShardAssignment assignment = place_shards(equal_counts(shards, ranks), {}, host_of);
+        const MicroBatchAssignment assignment = place_micro_batches(equal_counts(micro_batches, ranks), {}, host_of);
         reducer->begin_step(0, assignment);
         for (std::uint64_t round = 1; round <= 3; ++round) {
           std::vector<double> values;
-          for (const int shard : assignment.shards_of_rank[static_cast<std::size_t>(c.rank())]) {
-            values.push_back(shard + 0.5);
-            values.push_back(static_cast<double>(round) * shard);
+          for (const int micro_batch : assignment.micro_batches_of_rank[static_cast<std::size_t>(c.rank())]) {
+            values.push_back(micro_batch + 0.5);
+            values.push_back(static_cast<double>(round) * micro_batch);
           }
           const std::vector<double> own = {static_cast<double>(c.rank())};
           const std::uint64_t before = c.traffic().messages;
           const Scalars all = reducer->scalars({values, 2, own, 1U << (c.rank() % 20)});
           const std::lock_guard lock(mutex);
           messages[c.rank()] = c.traffic().messages - before;
-          ASSERT_EQ(all.values.size(), static_cast<std::size_t>(2 * shards));
-          for (int v = 0; v < shards; ++v) {
+          ASSERT_EQ(all.values.size(), static_cast<std::size_t>(2 * micro_batches));
+          for (int v = 0; v < micro_batches; ++v) {
             EXPECT_EQ(all.values[static_cast<std::size_t>(2 * v)], v + 0.5);
             EXPECT_EQ(all.values[static_cast<std::size_t>(2 * v + 1)], static_cast<double>(round) * v);
           }

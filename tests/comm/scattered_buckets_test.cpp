@@ -32,15 +32,18 @@ void take(const GradientReducer& reducer, const Case& c, int rank, std::vector<s
   }
 }
 
-/// One shard after the other, its buckets in order, as a program computes them; each worker has some of the shards.
-void compute_in_order(GradientReducer& reducer, const Case& c, std::uint64_t step, const std::vector<int>& shards) {
+/// One micro-batch after the other, its buckets in order, as a program computes them; each worker has some of the
+/// micro-batches.
+void compute_in_order(GradientReducer& reducer, const Case& c, std::uint64_t step,
+                      const std::vector<int>& micro_batches) {
   std::vector<std::thread> threads;
   for (int w = 0; w < c.workers; ++w) {
     threads.emplace_back([&, w] {
-      for (std::size_t i = static_cast<std::size_t>(w); i < shards.size(); i += static_cast<std::size_t>(c.workers)) {
+      for (std::size_t i = static_cast<std::size_t>(w); i < micro_batches.size();
+           i += static_cast<std::size_t>(c.workers)) {
         for (int b = 0; b < c.buckets.count(); ++b) {
-          fill(reducer.buffer(shards[i], b), gradient(step, shards[i], b, c.buckets.at(b).elements));
-          reducer.ready(shards[i], b);
+          fill(reducer.buffer(micro_batches[i], b), gradient(step, micro_batches[i], b, c.buckets.at(b).elements));
+          reducer.ready(micro_batches[i], b);
         }
       }
     });
@@ -71,11 +74,11 @@ TEST_P(ScatteredBuckets, OwnersHaveTheSumOfTheTree) {
           PlannedBytes planned;
           for (std::size_t s = 0; s < c.assignments.size(); ++s) {
             reducer->begin_step(c.step(s), c.assignments[s]);
-            const auto& shards = c.assignments[s].shards_of_rank[static_cast<std::size_t>(rank)];
+            const auto& micro_batches = c.assignments[s].micro_batches_of_rank[static_cast<std::size_t>(rank)];
             if (options.streamed) {
-              compute_in_order(*reducer, c, c.step(s), shards);
+              compute_in_order(*reducer, c, c.step(s), micro_batches);
             } else {
-              compute(*reducer, c, c.step(s), shards,
+              compute(*reducer, c, c.step(s), micro_batches,
                       c.order + static_cast<unsigned>(100 * s) + static_cast<unsigned>(rank));
             }
             reducer->finish();  // without scalars, for which all ranks would wait for each other
@@ -84,7 +87,7 @@ TEST_P(ScatteredBuckets, OwnersHaveTheSumOfTheTree) {
             const Hosts hosts(communicator.topology());
             const ReducePlan plan = reduce_plan(c.assignments[s], hosts, c.buckets, rank);
             const PlannedBytes bytes =
-                options.streamed ? streamed_bytes_of(plan, hosts, shards.size()) : bytes_of(plan, hosts);
+                options.streamed ? streamed_bytes_of(plan, hosts, micro_batches.size()) : bytes_of(plan, hosts);
             planned.inside_host += bytes.inside_host;
             planned.between_hosts += bytes.between_hosts;
           }
@@ -95,7 +98,7 @@ TEST_P(ScatteredBuckets, OwnersHaveTheSumOfTheTree) {
     for (std::size_t s = 0; s < sums.size(); ++s) {
       for (int b = 0; b < c.buckets.count(); ++b) {
         EXPECT_EQ(sums[s][static_cast<std::size_t>(b)],
-                  tree_sum(c.step(s), c.buckets.shards, b, c.buckets.at(b).elements))
+                  tree_sum(c.step(s), c.buckets.micro_batches, b, c.buckets.at(b).elements))
             << "step " << s << ", bucket " << b << " of seed " << seed << ": " << c.text();
       }
     }
@@ -103,15 +106,16 @@ TEST_P(ScatteredBuckets, OwnersHaveTheSumOfTheTree) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, ScatteredBuckets, testing::Bool(),
-                         [](const auto& way) { return way.param ? "ShardByShard" : "RankByRank"; });
+                         [](const auto& way) { return way.param ? "MicroBatchByMicroBatch" : "RankByRank"; });
 
 // Finished slices are sent neither to other hosts nor to peers.
 TEST(ScatteredBytes, AreFewer) {
   GradientBuckets buckets;
-  buckets.shards = 8;
+  buckets.micro_batches = 8;
   buckets.buckets.emplace_back().append(16 * kChunkElements);
   const Hosts hosts(Topology{.host_of = {0, 0, 1, 1}, .host_names = {"a", "b"}});
-  const ShardAssignment assignment = place_shards(std::vector<int>{2, 2, 2, 2}, {}, std::vector<int>{0, 0, 1, 1});
+  const MicroBatchAssignment assignment =
+      place_micro_batches(std::vector<int>{2, 2, 2, 2}, {}, std::vector<int>{0, 0, 1, 1});
   const auto bytes = [&](bool scattered) {
     buckets.buckets[0].scattered = scattered;
     return bytes_of(reduce_plan(assignment, hosts, buckets, 1), hosts);

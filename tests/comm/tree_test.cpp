@@ -12,7 +12,7 @@
 #include <set>
 #include <string>
 
-#include "comm/reduce/shard_assignment.hpp"
+#include "comm/reduce/micro_batch_assignment.hpp"
 
 namespace lockstep::comm {
 namespace {
@@ -52,12 +52,12 @@ TEST(Tree, MaximalSubtreesCoverExactlyTheSetAndCannotBeJoined) {
   std::mt19937 random(1);
   for (int round = 0; round < 2000; ++round) {
     const Tree tree(1 + static_cast<int>(random() % 40));
-    std::vector<int> shards;
+    std::vector<int> micro_batches;
     std::vector<bool> mine(static_cast<std::size_t>(tree.leaves()));
     for (int v = 0; v < tree.leaves(); ++v) {
-      if (random() % 3 != 0) shards.push_back(v), mine[static_cast<std::size_t>(v)] = true;
+      if (random() % 3 != 0) micro_batches.push_back(v), mine[static_cast<std::size_t>(v)] = true;
     }
-    const auto nodes = tree.maximal_subtrees(shards);
+    const auto nodes = tree.maximal_subtrees(micro_batches);
     std::vector<int> covered(mine.size(), 0);
     for (const TreeNode node : nodes) {
       for (int v = tree.first(node); v < tree.end(node); ++v) ++covered[static_cast<std::size_t>(v)];
@@ -78,10 +78,10 @@ TEST(Tree, CombineOrderKeepsTheAssociationForAnyPlacement) {
   for (int round = 0; round < 1000; ++round) {
     const int leaves = 1 + static_cast<int>(random() % 40), ranks = 1 + static_cast<int>(random() % 8);
     const Tree tree(leaves);
-    std::vector<std::vector<int>> shards(static_cast<std::size_t>(ranks));
-    for (int v = 0; v < leaves; ++v) shards[random() % shards.size()].push_back(v);
+    std::vector<std::vector<int>> micro_batches(static_cast<std::size_t>(ranks));
+    for (int v = 0; v < leaves; ++v) micro_batches[random() % micro_batches.size()].push_back(v);
     std::vector<TreeNode> partials;
-    for (const auto& list : shards) {
+    for (const auto& list : micro_batches) {
       for (const TreeNode node : tree.maximal_subtrees(list)) partials.push_back(node);
     }
     std::vector<std::string> slots;
@@ -95,27 +95,27 @@ TEST(Tree, CombineOrderKeepsTheAssociationForAnyPlacement) {
   }
 }
 
-std::vector<int> subtree_counts(const ShardAssignment& assignment, int shards) {
+std::vector<int> subtree_counts(const MicroBatchAssignment& assignment, int micro_batches) {
   std::vector<int> counts;
-  for (const auto& list : assignment.shards_of_rank) {
-    counts.push_back(static_cast<int>(Tree(shards).maximal_subtrees(list).size()));
+  for (const auto& list : assignment.micro_batches_of_rank) {
+    counts.push_back(static_cast<int>(Tree(micro_batches).maximal_subtrees(list).size()));
   }
   return counts;
 }
 
-TEST(ShardAssignment, PowerOfTwoNeedsPopcountSubtrees) {
+TEST(MicroBatchAssignment, PowerOfTwoNeedsPopcountSubtrees) {
   std::mt19937 random(3);
   for (int round = 0; round < 1000; ++round) {
-    const int shards = 1 << (random() % 7);
+    const int micro_batches = 1 << (random() % 7);
     std::vector<int> counts(1 + random() % 9, 0);
-    for (int v = 0; v < shards; ++v) ++counts[random() % counts.size()];
-    const ShardAssignment assignment = place_shards(counts);
-    const auto k = subtree_counts(assignment, shards);
-    std::vector<int> seen(static_cast<std::size_t>(shards), 0);
+    for (int v = 0; v < micro_batches; ++v) ++counts[random() % counts.size()];
+    const MicroBatchAssignment assignment = place_micro_batches(counts);
+    const auto k = subtree_counts(assignment, micro_batches);
+    std::vector<int> seen(static_cast<std::size_t>(micro_batches), 0);
     for (std::size_t r = 0; r < counts.size(); ++r) {
-      EXPECT_EQ(assignment.shards_of_rank[r].size(), static_cast<std::size_t>(counts[r]));
+      EXPECT_EQ(assignment.micro_batches_of_rank[r].size(), static_cast<std::size_t>(counts[r]));
       EXPECT_EQ(k[r], std::popcount(static_cast<unsigned>(counts[r])));
-      for (const int v : assignment.shards_of_rank[r]) ++seen[static_cast<std::size_t>(v)];
+      for (const int v : assignment.micro_batches_of_rank[r]) ++seen[static_cast<std::size_t>(v)];
     }
     EXPECT_EQ(seen, std::vector<int>(seen.size(), 1));
   }
@@ -124,13 +124,13 @@ TEST(ShardAssignment, PowerOfTwoNeedsPopcountSubtrees) {
 // Tries every placement of the counts: (largest, total) number of subtrees, the smallest possible pair.
 struct BruteForce {
   std::vector<int> rest;
-  int shards;
+  int micro_batches;
   std::vector<std::vector<int>> lists;
   std::pair<int, int> best{1000, 1000};
 
   void place(int v) {
-    if (v == shards) {
-      const auto k = subtree_counts({lists}, shards);
+    if (v == micro_batches) {
+      const auto k = subtree_counts({lists}, micro_batches);
       best = std::min(best, {*std::max_element(k.begin(), k.end()), std::accumulate(k.begin(), k.end(), 0)});
       return;
     }
@@ -143,81 +143,81 @@ struct BruteForce {
   }
 };
 
-TEST(ShardAssignment, NoPlacementHasFewerSubtrees) {
+TEST(MicroBatchAssignment, NoPlacementHasFewerSubtrees) {
   std::mt19937 random(4);
   for (int round = 0; round < 60; ++round) {
-    const int shards = 1 + static_cast<int>(random() % 9);
+    const int micro_batches = 1 + static_cast<int>(random() % 9);
     std::vector<int> counts(1 + random() % 3, 0);
-    for (int v = 0; v < shards; ++v) ++counts[random() % counts.size()];
-    BruteForce brute{counts, shards, std::vector<std::vector<int>>(counts.size())};
+    for (int v = 0; v < micro_batches; ++v) ++counts[random() % counts.size()];
+    BruteForce brute{counts, micro_batches, std::vector<std::vector<int>>(counts.size())};
     brute.place(0);
-    const auto k = subtree_counts(place_shards(counts), shards);
+    const auto k = subtree_counts(place_micro_batches(counts), micro_batches);
     EXPECT_EQ(brute.best, (std::pair{*std::max_element(k.begin(), k.end()), std::accumulate(k.begin(), k.end(), 0)}));
   }
 }
 
-TEST(ShardAssignment, APlacementNearTheOneBeforeSendsNoMore) {
+TEST(MicroBatchAssignment, APlacementNearTheOneBeforeSendsNoMore) {
   std::mt19937 random(6);
   for (int round = 0; round < 1000; ++round) {
-    const int shards = 1 + static_cast<int>(random() % 64);
+    const int micro_batches = 1 + static_cast<int>(random() % 64);
     std::vector<int> counts(1 + random() % 9, 0);
-    for (int v = 0; v < shards; ++v) ++counts[random() % counts.size()];
-    ShardAssignment assignment = place_shards(counts);
-    EXPECT_EQ(shards_moved(assignment, place_shards(counts, assignment)), 0);
+    for (int v = 0; v < micro_batches; ++v) ++counts[random() % counts.size()];
+    MicroBatchAssignment assignment = place_micro_batches(counts);
+    EXPECT_EQ(micro_batches_moved(assignment, place_micro_batches(counts, assignment)), 0);
     for (int change = 0; change < 3; ++change) {
       auto& from = counts[random() % counts.size()];
       auto& to = counts[random() % counts.size()];
       if (from == 0) continue;
       --from, ++to;
     }
-    const ShardAssignment next = place_shards(counts, assignment), anew = place_shards(counts);
-    std::vector<int> seen(static_cast<std::size_t>(shards), 0);
+    const MicroBatchAssignment next = place_micro_batches(counts, assignment), anew = place_micro_batches(counts);
+    std::vector<int> seen(static_cast<std::size_t>(micro_batches), 0);
     for (std::size_t r = 0; r < counts.size(); ++r) {
-      EXPECT_EQ(next.shards_of_rank[r].size(), static_cast<std::size_t>(counts[r]));
-      for (const int v : next.shards_of_rank[r]) ++seen[static_cast<std::size_t>(v)];
+      EXPECT_EQ(next.micro_batches_of_rank[r].size(), static_cast<std::size_t>(counts[r]));
+      for (const int v : next.micro_batches_of_rank[r]) ++seen[static_cast<std::size_t>(v)];
     }
     EXPECT_EQ(seen, std::vector<int>(seen.size(), 1));
-    const auto near = subtree_counts(next, shards), best = subtree_counts(anew, shards);
+    const auto near = subtree_counts(next, micro_batches), best = subtree_counts(anew, micro_batches);
     EXPECT_LE(*std::max_element(near.begin(), near.end()), *std::max_element(best.begin(), best.end()));
     EXPECT_LE(std::accumulate(near.begin(), near.end(), 0), std::accumulate(best.begin(), best.end(), 0));
   }
 }
 
-TEST(ShardAssignment, FewShardsMove) {
-  const ShardAssignment equal = place_shards(std::vector{8, 8, 8, 8});
-  EXPECT_EQ(shards_moved(equal, place_shards(std::vector{9, 9, 9, 5}, equal)), 3);
-  EXPECT_EQ(shards_moved(equal, place_shards(std::vector{8, 8, 4, 12}, equal)), 4);
-  EXPECT_EQ(shards_moved(equal, equal), 0);
+TEST(MicroBatchAssignment, FewMicroBatchesMove) {
+  const MicroBatchAssignment equal = place_micro_batches(std::vector{8, 8, 8, 8});
+  EXPECT_EQ(micro_batches_moved(equal, place_micro_batches(std::vector{9, 9, 9, 5}, equal)), 3);
+  EXPECT_EQ(micro_batches_moved(equal, place_micro_batches(std::vector{8, 8, 4, 12}, equal)), 4);
+  EXPECT_EQ(micro_batches_moved(equal, equal), 0);
 }
 
-TEST(ShardAssignment, LargestSubtreeFirst) {
-  EXPECT_EQ(place_shards(std::vector{4, 4}), (ShardAssignment{{{0, 1, 2, 3}, {4, 5, 6, 7}}}));
-  EXPECT_EQ(place_shards(std::vector{3, 5}), (ShardAssignment{{{4, 5, 6}, {0, 1, 2, 3, 7}}}));
-  EXPECT_EQ(place_shards(std::vector{0, 4}), (ShardAssignment{{{}, {0, 1, 2, 3}}}));
-  EXPECT_EQ(place_shards(std::vector{3, 4}), (ShardAssignment{{{4, 5, 6}, {0, 1, 2, 3}}}))
+TEST(MicroBatchAssignment, LargestSubtreeFirst) {
+  EXPECT_EQ(place_micro_batches(std::vector{4, 4}), (MicroBatchAssignment{{{0, 1, 2, 3}, {4, 5, 6, 7}}}));
+  EXPECT_EQ(place_micro_batches(std::vector{3, 5}), (MicroBatchAssignment{{{4, 5, 6}, {0, 1, 2, 3, 7}}}));
+  EXPECT_EQ(place_micro_batches(std::vector{0, 4}), (MicroBatchAssignment{{{}, {0, 1, 2, 3}}}));
+  EXPECT_EQ(place_micro_batches(std::vector{3, 4}), (MicroBatchAssignment{{{4, 5, 6}, {0, 1, 2, 3}}}))
       << "the tree's right edge, whole";
 }
 
-TEST(ShardAssignment, EqualCounts) {
+TEST(MicroBatchAssignment, EqualCounts) {
   EXPECT_EQ(equal_counts(8, 3), (std::vector{3, 3, 2}));
   EXPECT_EQ(equal_counts(2, 3), (std::vector{1, 1, 0}));
 }
 
-void all_counts(int shards, std::size_t rank, std::vector<int>& counts, const std::function<void()>& visit) {
+void all_counts(int micro_batches, std::size_t rank, std::vector<int>& counts, const std::function<void()>& visit) {
   if (rank + 1 == counts.size()) {
-    counts[rank] = shards;
+    counts[rank] = micro_batches;
     return visit();
   }
-  for (int n = 0; n <= shards; ++n) {
+  for (int n = 0; n <= micro_batches; ++n) {
     counts[rank] = n;
-    all_counts(shards - n, rank + 1, counts, visit);
+    all_counts(micro_batches - n, rank + 1, counts, visit);
   }
 }
 
-TEST(ShardAssignment, CountsByWeightsMinimiseTheSlowestRank) {
+TEST(MicroBatchAssignment, CountsByWeightsMinimiseTheSlowestRank) {
   std::mt19937 random(5);
   for (int round = 0; round < 200; ++round) {
-    const int shards = static_cast<int>(random() % 12);
+    const int micro_batches = static_cast<int>(random() % 12);
     std::vector<double> weights(1 + random() % 4);
     for (double& w : weights) w = 0.25 + static_cast<double>(random() % 1000) / 500;
     const auto slowest = [&](const std::vector<int>& counts) {
@@ -227,39 +227,39 @@ TEST(ShardAssignment, CountsByWeightsMinimiseTheSlowestRank) {
     };
     double best = 1e9;
     std::vector<int> counts(weights.size());
-    all_counts(shards, 0, counts, [&] { best = std::min(best, slowest(counts)); });
-    const auto found = counts_by_weights(shards, weights);
-    EXPECT_EQ(std::accumulate(found.begin(), found.end(), 0), shards);
+    all_counts(micro_batches, 0, counts, [&] { best = std::min(best, slowest(counts)); });
+    const auto found = counts_by_weights(micro_batches, weights);
+    EXPECT_EQ(std::accumulate(found.begin(), found.end(), 0), micro_batches);
     EXPECT_EQ(slowest(found), best);
   }
   EXPECT_EQ(counts_by_weights(6, std::vector{2.0, 1.0, 0.0}), (std::vector{4, 2, 0}));
 }
 
-TEST(ShardAssignment, HostsGetWholeSubtreesAndRanksPartsOfThem) {
+TEST(MicroBatchAssignment, HostsGetWholeSubtreesAndRanksPartsOfThem) {
   std::mt19937 random(6);
   for (int round = 0; round < 1000; ++round) {
-    const int shards = 1 + static_cast<int>(random() % 70);
+    const int micro_batches = 1 + static_cast<int>(random() % 70);
     std::vector<int> counts(2 + random() % 9, 0), hosts;
-    for (int v = 0; v < shards; ++v) ++counts[random() % counts.size()];
+    for (int v = 0; v < micro_batches; ++v) ++counts[random() % counts.size()];
     for (std::size_t r = 0; r < counts.size(); ++r) hosts.push_back(static_cast<int>(random() % 3));
-    const ShardAssignment assignment = place_shards(counts, {}, hosts);
-    const auto k = subtree_counts(assignment, shards);
-    ShardAssignment by_host{std::vector<std::vector<int>>(3)};
+    const MicroBatchAssignment assignment = place_micro_batches(counts, {}, hosts);
+    const auto k = subtree_counts(assignment, micro_batches);
+    MicroBatchAssignment by_host{std::vector<std::vector<int>>(3)};
     for (std::size_t r = 0; r < counts.size(); ++r) {
-      const auto& list = assignment.shards_of_rank[r];
+      const auto& list = assignment.micro_batches_of_rank[r];
       ASSERT_EQ(list.size(), static_cast<std::size_t>(counts[r]));
       ASSERT_LE(k[r], std::popcount(static_cast<unsigned>(counts[r])));
-      auto& all = by_host.shards_of_rank[static_cast<std::size_t>(hosts[r])];
+      auto& all = by_host.micro_batches_of_rank[static_cast<std::size_t>(hosts[r])];
       all.insert(all.end(), list.begin(), list.end());
     }
-    const auto host_k = subtree_counts(by_host, shards);
+    const auto host_k = subtree_counts(by_host, micro_batches);
     for (std::size_t h = 0; h < 3; ++h) {
-      const auto size = by_host.shards_of_rank[h].size();
+      const auto size = by_host.micro_batches_of_rank[h].size();
       if (std::set(hosts.begin(), hosts.end()).size() < hosts.size()) {
         ASSERT_LE(host_k[h], std::popcount(size)) << fmt::format("{} on hosts {}", counts, hosts);
       }
     }
-    ASSERT_EQ(shards_moved(assignment, place_shards(counts, assignment, hosts)), 0);
+    ASSERT_EQ(micro_batches_moved(assignment, place_micro_batches(counts, assignment, hosts)), 0);
   }
 }
 

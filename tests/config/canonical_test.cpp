@@ -62,7 +62,7 @@ TEST(Canonical, HasEveryDefault) {
   EXPECT_EQ(job["learning_rate"]["schedule"]["cosine"]["final"], 0.0);
   EXPECT_EQ(job["model"]["layers"][0]["conv"]["stride"], nlohmann::json::array({1}));
   EXPECT_EQ(job["model"]["layers"][2]["inputs"], nlohmann::json::array({"previous", "stem"}));
-  EXPECT_EQ(job["shards"], 8);
+  EXPECT_EQ(job["micro_batches"], 8);
 }
 
 TEST(Digest, IgnoresWhatChangesNoBit) {
@@ -84,7 +84,7 @@ TEST(Digest, IgnoresWhatChangesNoBit) {
                            "data.test=digits",
                            "exact=preferred",
                            "device=cpu",
-                           "shards=8",
+                           "micro_batches=8",
                            "parallel.parts=3",
                            "parallel.parts=[{until: stem}, {}]",
                            "parallel.in_flight=2",
@@ -101,7 +101,7 @@ TEST(Digest, SeesWhatChangesTheResult) {
                             "epochs=4",
                             "steps=3",
                             "batch_size=128",
-                            "shards=16",
+                            "micro_batches=16",
                             "optimizer.sgd.momentum=0.5",
                             "optimizer=adam",
                             "optimizer={sgd: {}, groups: [{match: stem.*, rate: 2}]}",
@@ -174,7 +174,7 @@ TEST(Differences, OfAnotherKindAreOne) {
   };
   using Texts = std::vector<std::string>;
   EXPECT_EQ(from({"optimizer=adam"}), Texts{"job.optimizer: sgd, now adam"});
-  EXPECT_EQ(from({"model=resnet", "shards=8"}), Texts{"job.model: layers, now resnet"});
+  EXPECT_EQ(from({"model=resnet", "micro_batches=8"}), Texts{"job.model: layers, now resnet"});
 }
 
 TEST(Differences, SomeCanChangeBetweenSteps) {

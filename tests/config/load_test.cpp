@@ -22,7 +22,7 @@ TEST(Load, SmallestJobHasDefaults) {
   EXPECT_TRUE(job.data.normalize);
   EXPECT_EQ(job.data.cache, SampleCache::memory);
   EXPECT_EQ(job.batch_size, 64);
-  EXPECT_EQ(job.shards, 8);
+  EXPECT_EQ(job.micro_batches, 8);
   EXPECT_EQ(job.epochs, 1);
   EXPECT_EQ(job.steps, 0);
   EXPECT_EQ(job.loss.kind, "cross_entropy");
@@ -80,7 +80,7 @@ TEST(Load, ZooModelsTakeParameters) {
   const Job resnet = read("epochs: 1\n  batch_size: 128", "{resnet: {depth: 32}}");
   EXPECT_EQ(resnet.model.parameters.integer("depth"), 32);
   EXPECT_FALSE(resnet.model.parameters.has("classes"));
-  EXPECT_EQ(resnet.shards, 8) << "batch norm wants 16 samples a shard";
+  EXPECT_EQ(resnet.micro_batches, 8) << "batch norm wants 16 samples a micro-batch";
   EXPECT_EQ(read("epochs: 1", "{mlp: [32, 16]}").model.parameters.integers("hidden"),
             (std::vector<std::int64_t>{32, 16}));
   EXPECT_EQ(read("epochs: 1", "{gpt: small}").model.parameters.text("size"), "small");
@@ -270,10 +270,10 @@ TEST(Load, TextThatIsNoUtf8IsRefused) {
   EXPECT_EQ(message("caf\u00e9", {}), "no error");
 }
 
-TEST(Load, WorldSizeIsHeldAgainstShards) {
+TEST(Load, WorldSizeIsHeldAgainstMicroBatches) {
   const auto error = [](const std::string& parallel, int ranks) -> std::string {
     try {
-      check_world_size(read("epochs: 1\n  shards: 8" + parallel), ranks);
+      check_world_size(read("epochs: 1\n  micro_batches: 8" + parallel), ranks);
     } catch (const Error& e) {
       EXPECT_EQ(e.code(), ExitCode::configuration);
       return e.what();
@@ -281,15 +281,16 @@ TEST(Load, WorldSizeIsHeldAgainstShards) {
     return "no error";
   };
   EXPECT_EQ(error("", 8), "no error");
-  EXPECT_EQ(
-      error("", 9),
-      "my-run.yaml:5:11: job.shards: expected at least as many shards as ranks, found 8 shards and 9 ranks; start "
-      "at most 8 ranks, or set shards to a divisor of batch_size 64 that is 9 or more");
+  EXPECT_EQ(error("", 9),
+            "my-run.yaml:5:11: job.micro_batches: expected at least as many micro-batches as ranks, found 8 "
+            "micro-batches and 9 ranks; start "
+            "at most 8 ranks, or set micro_batches to a divisor of batch_size 64 that is 9 or more");
   EXPECT_EQ(error("\n  parallel: {parts: 2}", 16), "no error");
   EXPECT_EQ(
       error("\n  parallel: {parts: [{until: conv1}, {}]}", 17),
-      "my-run.yaml:5:11: job.shards: expected at least as many shards as ranks of a part, found 8 shards, 2 parts "
-      "and 17 ranks; start at most 16 ranks, or set shards to a divisor of batch_size 64 that is 9 or more");
+      "my-run.yaml:5:11: job.micro_batches: expected at least as many micro-batches as ranks of a part, found 8 "
+      "micro-batches, 2 parts "
+      "and 17 ranks; start at most 16 ranks, or set micro_batches to a divisor of batch_size 64 that is 9 or more");
   EXPECT_EQ(error("\n  parallel: {parts: {branches: auto}}", 17), "no error") << "the graph knows how many";
 }
 

@@ -74,10 +74,10 @@ TEST(Override, PlacesSayCommandLine) {
 }
 
 TEST(Override, OfTheDefaultJob) {
-  const JobFile job = default_job({"steps=5", "data.train.digits=640", "shards=4"}, test_catalogue());
+  const JobFile job = default_job({"steps=5", "data.train.digits=640", "micro_batches=4"}, test_catalogue());
   EXPECT_EQ(job.steps, 5);
   EXPECT_EQ(job.data.train.count, 640);
-  EXPECT_EQ(job.shards, 4);
+  EXPECT_EQ(job.micro_batches, 4);
 }
 
 }  // namespace

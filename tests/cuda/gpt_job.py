@@ -2,13 +2,13 @@
 TEXT = "To be, or not to be, that is the question.\n" * 40
 
 
-def gpt_job(layers=1, width=16, context=8, shards=4, clip_norm=1):
+def gpt_job(layers=1, width=16, context=8, micro_batches=4, clip_norm=1):
     return f"""
 job:
   model: {{gpt: {{layers: {layers}, heads: 2, width: {width}, dropout: 0.1}}}}
   data: {{train: {{text: {{path: text.txt, context: {context}}}}}}}
-  batch_size: {shards}
-  shards: {shards}
+  batch_size: {micro_batches}
+  micro_batches: {micro_batches}
   steps: 4
   seed: 3
   optimizer: {{adamw: {{weight_decay: 0.1}}}}

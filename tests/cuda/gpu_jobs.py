@@ -29,7 +29,7 @@ class Place(unittest.TestCase):
 
     def write_gpt(self):
         """As job.yaml."""
-        write_gpt(self.folder, layers=2, width=32, context=16, shards=8)
+        write_gpt(self.folder, layers=2, width=32, context=16, micro_batches=8)
 
     def run_program(self, *words, module=CPU_KERNELS, code=0, prefix=(), **settings):
         # A CPU that multiplies bfloat16 natively computes other bits than upcasts around float32 kernels.

@@ -72,7 +72,7 @@ class Parts(Place):
         done = self.run_program("train", str(JOB), *self.STEPS, "device=cuda", "parallel.parts=2", "--ranks", "2",
                                 STAND_IN_FREE="3000000", code=78)
         self.assertRegex(done.stderr, r"^lockstep: \S+, rank \d, GPU \d \(Stand-in, \S+\): expected 19.[12] MiB of free memory, "
-                         r"found 2.9 MiB; try parallel.in_flight: less, or more shards \(one has 4 samples now\), or "
+                         r"found 2.9 MiB; try parallel.in_flight: less, or more micro-batches \(one has 4 samples now\), or "
                          r"threads: 1\n")
         self.assertRegex(done.stderr, r"\n  activations +9.[34] MiB   8 x 1.2 MiB\n")
         self.assertRegex(done.stderr, r"\n  activations of evaluations +9.[34] MiB   8 x 1.2 MiB\n")

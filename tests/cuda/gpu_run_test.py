@@ -95,7 +95,7 @@ class Data(Place):
         folder = os.environ.get("LOCKSTEP_DATA")
         if folder is None or not (pathlib.Path(folder) / "cifar10-train.tar.zst").exists():
             self.skipTest("no cifar10-train.tar.zst in $LOCKSTEP_DATA")
-        words = ("steps=2", "evaluate=never", "checkpoint=never", "batch_size=32", "shards=2",
+        words = ("steps=2", "evaluate=never", "checkpoint=never", "batch_size=32", "micro_batches=2",
                  f"data.train.images={folder}/cifar10-train.tar.zst")
         job = JOB.parent / "cifar10-resnet20.yaml"
         events = self.train(*words, "device=cuda", "data.cache=device", job=job)
@@ -130,7 +130,7 @@ class Data(Place):
     def test_what_is_drawn_needs_memory_too(self):
         """An id (8 bytes) and what three steps draw (36 bytes each) for 16,384 samples are stored in addition to their
         inputs."""
-        words = (*self.MOVES[2:], "steps=1", "device=cuda", "evaluate=never", "threads=1", "batch_size=16384", "shards=1",
+        words = (*self.MOVES[2:], "steps=1", "device=cuda", "evaluate=never", "threads=1", "batch_size=16384", "micro_batches=1",
                  "data.train.digits.count=20000")
         inputs = []
         for cache in ("none", "device"):
@@ -186,7 +186,7 @@ class Reduce(Place):
         """Every sum is checked by the bench itself."""
         for ranks in ("1", "auto"):
             done = self.run_program("bench", "all-reduce", "--device", "cuda", "--ranks", ranks, "--sizes", "64KiB,3MiB",
-                                    "--shards-a-rank", "3", "--rounds", "2", "--log", "json", module=CHECKED)
+                                    "--micro-batches-a-rank", "3", "--rounds", "2", "--log", "json", module=CHECKED)
             lines = [json.loads(line) for line in done.stdout.splitlines()]
             self.assertEqual([(line["way"], line["bytes"]) for line in lines],
                              [(way, size) for size in (64 << 10, 3 << 20) for way in ("exact", "plain", "library", "mpi")])
@@ -282,7 +282,7 @@ class Memory(Place):
         self.assertRegex(
             done.stderr,
             rf"^lockstep: {HOST}, rank 0, GPU 0 \(Stand-in, 0000:70:00.0\): expected [0-9.]+ MiB of free memory, found "
-            r"3.8 MiB; try more shards \(one has 40 samples now\), or threads: 1\n"
+            r"3.8 MiB; try more micro-batches \(one has 40 samples now\), or threads: 1\n"
             r"  parameters and states +[0-9.]+ MiB\n"
             r"  gradient +[0-9.]+ MiB\n"
             r"  optimizer +[0-9.]+ MiB   2 x [0-9.]+ MiB\n"
@@ -299,9 +299,9 @@ class Memory(Place):
         self.assertEqual(lines[0], lines[1])
 
     def test_no_rank_gets_more_than_its_gpu_can_hold(self):
-        """Of 8 shards a rank has 4; with 5 or 6 it stores one more sum, with 7 or 8 two. Rank 1 is said to be the
+        """Of 8 micro-batches a rank has 4; with 5 or 6 it stores one more sum, with 7 or 8 two. Rank 1 is said to be the
         faster one."""
-        words = ("device=cuda", "--ranks", "2", "threads=1", "shards=8", "balance=auto", "data.augment=[]", "evaluate=never",
+        words = ("device=cuda", "--ranks", "2", "threads=1", "micro_batches=8", "balance=auto", "data.augment=[]", "evaluate=never",
                  "data.cache=none", "model={mlp: [2000]}", "checkpoint.every=1 step", "batch_size=16")
         refused = self.run_program("train", str(JOB), *words, code=78, STAND_IN_FREE="4000000").stderr
         needed, gradient = (2**20 * float(re.search(pattern, refused)[1])
@@ -312,7 +312,7 @@ class Memory(Place):
                 run = f"run_directory=run{room}"
                 self.train(*words, run, "--stop-at", "1", code=75, **free)
                 record = self.folder / f"run{room}/balance.json"
-                record.write_text(json.dumps({**json.loads(record.read_text()), "seconds_per_shard": [1, 0.1]}))
+                record.write_text(json.dumps({**json.loads(record.read_text()), "seconds_per_micro_batch": [1, 0.1]}))
                 events = self.train(*words, run, "--stop-at", "2", code=75, **free)
                 self.assertEqual(events.get("balance", {}).get("shares_by_rank"), shares)
 

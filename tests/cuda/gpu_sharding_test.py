@@ -36,7 +36,7 @@ class Sharding(Place):
             self.assertEqual(end["bytes_sent_by_rank"], end["bytes_by_formula_by_rank"])
 
     def test_parameters_in_waves(self):
-        """Units of about one parameter, and one unit of all; one worker and more, so that ranks with 6, 5 and 5 shards make
+        """Units of about one parameter, and one unit of all; one worker and more, so that ranks with 6, 5 and 5 micro-batches make
         unequally many waves; kernels in graphs and one by one."""
         expected = self.hash(*self.STEPS)
         for words in (("threads=5", "bucket_bytes=1000"), ("threads=1", "cuda_graphs=false"), ("bucket_bytes=1000000",)):
@@ -45,13 +45,13 @@ class Sharding(Place):
                                  expected)
 
     def test_parameters_for_unequal_shares(self):
-        """A rank with few shards gathers for the others, in training and in evaluations."""
+        """A rank with few micro-batches gathers for the others, in training and in evaluations."""
         expected = self.hash(*self.STEPS, "steps=4")
         words = (*self.STEPS, "steps=4", "checkpoint.every=1 step", "balance=auto", "run_directory=run", "device=cuda",
                  PARAMETERS, "--ranks", "3")
         self.train(*words, "--stop-at", "1", module=CHECKED, code=75)
         record = self.folder / "run" / "balance.json"
-        record.write_text(json.dumps({**json.loads(record.read_text()), "seconds_per_shard": [1, 0.1, 0.3]}))
+        record.write_text(json.dumps({**json.loads(record.read_text()), "seconds_per_micro_batch": [1, 0.1, 0.3]}))
         events = self.train(*words, module=CHECKED)
         shares = events["balance"]["shares_by_rank"]
         self.assertGreater(shares["1"], 3 * shares["0"])
@@ -142,7 +142,7 @@ class Sharding(Place):
 
     def test_parameters_in_parts(self):
         """Ranks of a part gather together, each of which computes forwards and backwards in an order of its own: one rank
-        with all shards beside two that share them, two beside two; one worker and several, one shard in flight and more;
+        with all micro-batches beside two that share them, two beside two; one worker and several, one micro-batch in flight and more;
         units of about one parameter, and one unit of all."""
         expected = self.hash(*self.STEPS)
         for ranks, parts, *more in ((3, "2"), (4, "2", "threads=1", "bucket_bytes=1000"),
@@ -158,7 +158,7 @@ class Sharding(Place):
         expected = self.hash(*self.STEPS)
         end = self.train(*self.STEPS, "device=cuda", PARAMETERS, "parallel.parts=[{until: start, ranks: 3}, {ranks: 1}]",
                          "balance={weights: {h0: 3, h1: 1}}", module=CHECKED, prefix=TWO_HOSTS)["end"]
-        self.assertEqual(end["shards_by_rank"], {"0": 7, "1": 7, "2": 2, "3": 16})
+        self.assertEqual(end["micro_batches_by_rank"], {"0": 7, "1": 7, "2": 2, "3": 16})
         self.assertEqual(end["parameters_sha256"], expected)
 
     def test_parameters_of_branches(self):

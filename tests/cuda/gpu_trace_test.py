@@ -57,8 +57,8 @@ class Traces(unittest.TestCase):
                 step = steps[event["args"]["step"]]
                 self.assertGreaterEqual(event["ts"], step["ts"] - SLACK)
                 self.assertLessEqual(event["ts"] + event["dur"], step["ts"] + step["dur"] + SLACK)
-            shards = [event for event in spans if event["name"] == "shard"]
-            for event in shards:  # each contains ops, on the GPU's row
+            micro_batches = [event for event in spans if event["name"] == "micro_batch"]
+            for event in micro_batches:  # each contains ops, on the GPU's row
                 inside = [op for op in ops if event["ts"] - SLACK <= op["ts"] <= event["ts"] + event["dur"] + SLACK]
                 self.assertGreater(len(inside), 5)
 

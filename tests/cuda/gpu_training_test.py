@@ -39,7 +39,7 @@ class Training(Place):
                                                "device=cuda", "--ranks", str(ranks), module=CHECKED), expected)
 
     def test_a_rank_for_each_gpu(self):
-        for words, ranks in (((), 3), (("devices=[2, 0]",), 2), (("shards=1", "batch_size=16"), 1)):
+        for words, ranks in (((), 3), (("devices=[2, 0]",), 2), (("micro_batches=1", "batch_size=16"), 1)):
             with self.subTest(words=words):
                 events = self.train("steps=1", "evaluate=never", "device=cuda", "--ranks", "auto", *words)
                 self.assertEqual(events["start"]["ranks"], ranks)
@@ -161,7 +161,7 @@ class Training(Place):
                       "            0" + row.format(1, "10.0 GiB", 70) + "            1" + row.format(1, "9.0 GiB", 80)
                       + "            2" + row.format(0, "8.0 GiB", 90), done.stderr)
         self.assertIn("warning: the GPUs differ in model (rank 0: Stand-in 1, rank 2: Stand-in 0), memory (rank 0: 10.0 "
-                      "GiB, rank 1: 9.0 GiB); with balance: auto each rank gets shards by its speed (docs/balancing.md)\n",
+                      "GiB, rank 1: 9.0 GiB); with balance: auto each rank gets micro-batches by its speed (docs/balancing.md)\n",
                       done.stderr)
 
     def test_drivers_that_differ_are_told(self):
@@ -170,7 +170,7 @@ class Training(Place):
                    'NVML_STAND_IN_DRIVER=580.65.0$OMPI_COMM_WORLD_RANK exec "$0" "$@"')
         done = self.run_program("train", str(JOB), "steps=1", "evaluate=never", "device=cuda", prefix=drivers)
         self.assertIn("warning: the GPUs differ in memory (rank 0: 10.0 GiB, rank 1: 9.0 GiB), driver (rank 0: 580.65.00, "
-                      "for CUDA 13.0, rank 1: 580.65.01, for CUDA 13.0); with balance: auto each rank gets shards by its speed "
+                      "for CUDA 13.0, rank 1: 580.65.01, for CUDA 13.0); with balance: auto each rank gets micro-batches by its speed "
                       "(docs/balancing.md)\n", done.stderr)
 
     def test_what_libraries_chose_is_told_and_must_be_the_same_everywhere(self):

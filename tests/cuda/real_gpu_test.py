@@ -28,7 +28,7 @@ job:
     train: {text: {path: text.txt, tokenizer: characters, context: 64}}
     validation: {fraction: 0.1}
   batch_size: 8
-  shards: 4
+  micro_batches: 4
   steps: 4
   loss: cross_entropy
   optimizer: adamw

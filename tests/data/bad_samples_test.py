@@ -48,7 +48,7 @@ class BadSamples(unittest.TestCase):
             path.write_bytes(png(i, i in BAD))
         (cls.folder / "job.yaml").write_text(
             "job: {model: {mlp: {hidden: [8]}}, data: {train: {images: images}, prepare: [{resize: 8}], normalize: never, "
-            "cache: none}, batch_size: 8, shards: 4, epochs: 2, learning_rate: 0.01, "
+            "cache: none}, batch_size: 8, micro_batches: 4, epochs: 2, learning_rate: 0.01, "
             "evaluate: never, checkpoint: {every: 1 steps, keep: 100}}\n")
 
     @classmethod

@@ -11,7 +11,7 @@ import make_data
 
 PROGRAM = os.environ["LOCKSTEP"]
 BATCH, SAMPLES = 8, 64
-FIRST_SHARD = 2  # samples of the first shard, which every rank reads at the start to compare bits
+FIRST_MICRO_BATCH = 2  # samples of the first micro-batch, which every rank reads at the start to compare bits
 MODEL = {"image": "mlp: {hidden: [4]}", "tokens": "gpt: {layers: 1, heads: 1, width: 8}"}
 
 
@@ -40,7 +40,7 @@ class Folder(unittest.TestCase):
         """The events, by name, of one epoch on `source` without evaluation."""
         job = self.folder / "job.yaml"
         job.write_text(f"job: {{model: {{{MODEL[model]}}}, data: {{train: {{{source}}}, threads: 1}}, "
-                       f"batch_size: {BATCH}, shards: 4, epochs: 1, learning_rate: 0.001, checkpoint: never}}\n")
+                       f"batch_size: {BATCH}, micro_batches: 4, epochs: 1, learning_rate: 0.001, checkpoint: never}}\n")
         result = self.run_program("train", "job.yaml", "--log", "json", "--ranks", ranks, *words, code=code)
         events = [json.loads(line) for line in result.stdout.splitlines()]
         return {event["event"]: event for event in events}
@@ -64,7 +64,7 @@ class Index(Folder):
         second = self.train("images: set", "run_directory=b", ranks="2")
         self.assertEqual((first["start"]["index"], second["start"]["index"]), ("made", "cached"))
         self.assertEqual(first["end"]["parameters_sha256"], second["end"]["parameters_sha256"])
-        self.assertEqual(sum(second["end"]["bytes_read_by_rank"].values()), (SAMPLES + 2 * FIRST_SHARD) * len(make_data.png(8, 8, 0)))
+        self.assertEqual(sum(second["end"]["bytes_read_by_rank"].values()), (SAMPLES + 2 * FIRST_MICRO_BATCH) * len(make_data.png(8, 8, 0)))
 
     def test_data_that_need_no_index_say_nothing_of_one(self):
         events = self.train("digits: 64")
@@ -110,18 +110,18 @@ class Index(Folder):
 
     def test_a_bad_sample_ends_all_ranks_with_one_message(self):
         (self.folder / "set/cat/x.png").write_bytes(b"no image")
-        (self.folder / "job.yaml").write_text("job: {model: mlp, data: {train: {images: set}}, batch_size: 8, shards: "
+        (self.folder / "job.yaml").write_text("job: {model: mlp, data: {train: {images: set}}, batch_size: 8, micro-batches: "
                                               "4, epochs: 1}\n")
         error = self.run_program("train", "job.yaml", "--ranks", "2", code=65).stderr
         self.assertEqual(error.count("cat/x.png: not a JPEG or PNG file"), 1, error)
 
 
 class BytesRead(Folder):
-    """A rank reads the samples of its shards, each once per epoch, and the heads of files. Only the rank that indexes
+    """A rank reads the samples of its micro-batches, each once per epoch, and the heads of files. Only the rank that indexes
     reads more, and only if there is no index yet."""
 
     def check(self, source, sample, head, model="image"):
-        per_rank = (SAMPLES // 2 + FIRST_SHARD) * sample + head
+        per_rank = (SAMPLES // 2 + FIRST_MICRO_BATCH) * sample + head
         def bytes_read(directory):
             end = self.train(source, f"run_directory={directory}", "balance=equal", ranks="2", model=model)["end"]
             return end["bytes_read_by_rank"]
@@ -150,10 +150,10 @@ class BytesRead(Folder):
         words = ("tokens: {path: set.bin, context: 8}", "run_directory=")
         read = self.train(words[0], words[1] + "a", "balance=equal", ranks="2", model="tokens")["end"]["bytes_read_by_rank"]
         window = 2 * 9
-        self.assertGreater(read["0"], (SAMPLES // 2 + FIRST_SHARD) * window + 4, "rank 0 indexes")
-        self.assertIn(read["1"] - (SAMPLES // 2 + FIRST_SHARD) * window, (0, 2, 4), "2: the window that joins the end to the beginning")
+        self.assertGreater(read["0"], (SAMPLES // 2 + FIRST_MICRO_BATCH) * window + 4, "rank 0 indexes")
+        self.assertIn(read["1"] - (SAMPLES // 2 + FIRST_MICRO_BATCH) * window, (0, 2, 4), "2: the window that joins the end to the beginning")
         read = self.train(words[0], words[1] + "b", ranks="2", model="tokens")["end"]["bytes_read_by_rank"]
-        self.assertIn(sum(read.values()) - (SAMPLES + 2 * FIRST_SHARD) * window, (0, 2, 4, 6))
+        self.assertIn(sum(read.values()) - (SAMPLES + 2 * FIRST_MICRO_BATCH) * window, (0, 2, 4, 6))
 
     def test_cifar(self):
         make_data.cifar(self.folder, SAMPLES, 10)
@@ -170,8 +170,8 @@ class BytesRead(Folder):
         size = (self.folder / "set.pack").stat().st_size
         record = sample + 1 + 4  # the label: its rank, no dimension, 4 bytes
         index = size - SAMPLES * record
-        per_rank = index + (SAMPLES // 2 + FIRST_SHARD) * record
-        read = self.train("packed: set.pack", "data.normalize=never", "balance=equal",  # moved shards are read twice
+        per_rank = index + (SAMPLES // 2 + FIRST_MICRO_BATCH) * record
+        read = self.train("packed: set.pack", "data.normalize=never", "balance=equal",  # moved micro-batches are read twice
                           ranks="2")["end"]["bytes_read_by_rank"]
         self.assertEqual(read, {"0": per_rank, "1": per_rank})
         self.assertTrue(self.info("packed=set.pack")["index"].startswith("built now"), "mean and std")
@@ -225,7 +225,7 @@ class FoundLater(Folder):
         contents[100] ^= 1  # in the first record
         (self.folder / "set.pack").write_bytes(contents)
         (self.folder / "job.yaml").write_text("job: {model: mlp, data: {train: {packed: set.pack}, normalize: never}, "
-                                              "batch_size: 8, shards: 4, epochs: 1}\n")
+                                              "batch_size: 8, micro_batches: 4, epochs: 1}\n")
         for ranks in ("1", "2"):
             error = self.run_program("train", "job.yaml", "--ranks", ranks, f"run_directory=run{ranks}", code=65).stderr
             self.assertIn("set.pack: cat/0000.png: the checksum differs: the file is damaged", error)

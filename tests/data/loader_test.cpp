@@ -25,7 +25,7 @@ Pipeline pipeline_for(const DataSet& set, std::vector<AugmentOptions> steps = {}
 LoaderOptions small_options() {
   LoaderOptions options;
   options.batch = 24;
-  options.shards = 6;
+  options.micro_batches = 6;
   options.seed = 3;
   options.last_step = 12;
   options.cache_bytes = 1 << 20;
@@ -38,7 +38,7 @@ std::string digest_of(const Batch& batch) {
   return sha.hex();
 }
 
-/// Digests of every (step, shard), requested by `callers` threads.
+/// Digests of every (step, micro-batch), requested by `callers` threads.
 std::map<std::pair<std::uint64_t, int>, std::string> run(const DataSet& set, const LoaderOptions& options,
                                                          int callers = 1) {
   Loader loader(set, pipeline_for(set, {{"flip", {}, {}}, {"crop", {}, {}}}), options);
@@ -49,11 +49,11 @@ std::map<std::pair<std::uint64_t, int>, std::string> run(const DataSet& set, con
     std::vector<std::thread> threads;
     for (int caller = 0; caller < callers; ++caller) {
       threads.emplace_back([&, caller] {
-        for (int shard = caller; shard < options.shards; shard += callers) {
-          const std::string digest = digest_of(loader.get(step, shard));
-          loader.release(step, shard);
+        for (int micro_batch = caller; micro_batch < options.micro_batches; micro_batch += callers) {
+          const std::string digest = digest_of(loader.get(step, micro_batch));
+          loader.release(step, micro_batch);
           const std::lock_guard lock(mutex);
-          digests[{step, shard}] = digest;
+          digests[{step, micro_batch}] = digest;
         }
       });
     }
@@ -93,15 +93,15 @@ TEST(Loader, BatchHoldsTheSamplersIds) {
   const auto order = make_training_order(1000, 24, 6, 3);
   std::vector<std::int64_t> ids(4);
   for (std::uint64_t step = 0; step < 12; ++step) {
-    for (const int shard : {1, 4}) {
-      order->ids(step, shard, ids);
-      const Batch& batch = loader.get(step, shard);
+    for (const int micro_batch : {1, 4}) {
+      order->ids(step, micro_batch, ids);
+      const Batch& batch = loader.get(step, micro_batch);
       EXPECT_EQ(batch.ids, ids);
       EXPECT_EQ(batch.valid, 4);
       EXPECT_EQ(labels(batch), (std::vector<std::int32_t>(ids.begin(), ids.end())));
       EXPECT_EQ(batch.tensors[0].tensor.shape(), (Shape{4, 1, 2, 1}));
       EXPECT_FLOAT_EQ(batch.tensors[0].tensor.as<float>()[0], static_cast<float>(ids[0] & 255) / 255);
-      loader.release(step, shard);
+      loader.release(step, micro_batch);
     }
   }
 }
@@ -113,20 +113,20 @@ TEST(Loader, ReassigningChangesNoBatch) {
   options.depth = 16;
   const auto expected = run(*set, options);
   Loader loader(*set, pipeline_for(*set, {{"flip", {}, {}}, {"crop", {}, {}}}), options);
-  std::vector<int> shards{0, 1, 2};
-  loader.assign(0, shards);
+  std::vector<int> micro_batches{0, 1, 2};
+  loader.assign(0, micro_batches);
   for (std::uint64_t step = 0; step < options.last_step; ++step) {
-    for (const int shard : shards) {
-      EXPECT_EQ(digest_of(loader.get(step, shard)), expected.at({step, shard}));
-      loader.release(step, shard);
+    for (const int micro_batch : micro_batches) {
+      EXPECT_EQ(digest_of(loader.get(step, micro_batch)), expected.at({step, micro_batch}));
+      loader.release(step, micro_batch);
     }
-    shards = {static_cast<int>(step % 6), static_cast<int>((step + 2) % 6)};
-    if (step % 3 == 2) shards.clear();
-    loader.assign(step + 1, shards);
+    micro_batches = {static_cast<int>(step % 6), static_cast<int>((step + 2) % 6)};
+    if (step % 3 == 2) micro_batches.clear();
+    loader.assign(step + 1, micro_batches);
   }
 }
 
-TEST(Loader, ShardsThatNobodyAssignedAreMadeByTheCaller) {
+TEST(Loader, MicroBatchesThatNobodyAssignedAreMadeByTheCaller) {
   const CountingSet set(100);
   Loader loader(set, pipeline_for(set), small_options());
   loader.assign(0, {0});
@@ -135,7 +135,7 @@ TEST(Loader, ShardsThatNobodyAssignedAreMadeByTheCaller) {
   EXPECT_GE(loader.counters().made_by_caller, 1);
 }
 
-TEST(Loader, EvaluationTakesAllSamplesOnceAndPadsTheLastShard) {
+TEST(Loader, EvaluationTakesAllSamplesOnceAndPadsTheLastMicroBatch) {
   const CountingSet set(10);
   LoaderOptions options = small_options();
   options.training = false;
@@ -144,14 +144,14 @@ TEST(Loader, EvaluationTakesAllSamplesOnceAndPadsTheLastShard) {
   loader.assign(0, {0, 1, 2});
   for (std::uint64_t round = 0; round < 2; ++round) {
     std::vector<std::int32_t> seen;
-    for (int shard = 0; shard < evaluation_shards(10, 4); ++shard) {
-      const Batch& batch = loader.get(round, shard);
+    for (int micro_batch = 0; micro_batch < evaluation_micro_batches(10, 4); ++micro_batch) {
+      const Batch& batch = loader.get(round, micro_batch);
       const auto all = labels(batch);
       seen.insert(seen.end(), all.begin(), all.begin() + batch.valid);
-      if (shard == 2) {
+      if (micro_batch == 2) {
         EXPECT_EQ(all, (std::vector<std::int32_t>{8, 9, 9, 9}));
       }
-      loader.release(round, shard);
+      loader.release(round, micro_batch);
     }
     EXPECT_EQ(seen, (std::vector<std::int32_t>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}));
   }
@@ -182,7 +182,7 @@ TEST(Loader, AWorkerGetsTheInputsByName) {
   options.inputs = {"label", "image"};
   options.recorder = std::make_shared<FlightRecorder>();
   Loader loader(set, pipeline_for(set), options);
-  ShardInputs inputs;
+  MicroBatchInputs inputs;
   loader.get(0, 2, inputs);
   LoaderOptions all = small_options();
   Loader other(set, pipeline_for(set), all);
@@ -215,10 +215,10 @@ TEST(Loader, AnErrorReachesTheCallerAndOthersGoOn) {
   Loader loader(set, pipeline_for(set), small_options());
   loader.assign(0, {0, 1, 2, 3, 4, 5});
   int failures = 0;
-  for (int shard = 0; shard < 6; ++shard) {
+  for (int micro_batch = 0; micro_batch < 6; ++micro_batch) {
     try {
-      static_cast<void>(loader.get(0, shard));
-      loader.release(0, shard);
+      static_cast<void>(loader.get(0, micro_batch));
+      loader.release(0, micro_batch);
     } catch (const Error& error) {
       ++failures;
       EXPECT_STREQ(error.what(), "sample 7 is bad");
@@ -237,9 +237,9 @@ TEST(Loader, CacheStaysWithinItsBudgetAndSavesReads) {
     set.reads = 0;
     Loader loader(set, pipeline_for(set), options);
     for (std::uint64_t step = 0; step < 5; ++step) {
-      for (int shard = 0; shard < 6; ++shard) {
-        EXPECT_EQ(labels(loader.get(step, shard)).size(), 4U);
-        loader.release(step, shard);
+      for (int micro_batch = 0; micro_batch < 6; ++micro_batch) {
+        EXPECT_EQ(labels(loader.get(step, micro_batch)).size(), 4U);
+        loader.release(step, micro_batch);
       }
     }
     EXPECT_EQ(loader.counters().cache_bytes, kTable + kept * kSample);
@@ -255,9 +255,9 @@ TEST(Loader, BuffersAreRecycled) {
   Loader loader(set, pipeline_for(set), options);
   loader.assign(0, {0, 1, 2, 3, 4, 5});
   for (std::uint64_t step = 0; step < 10; ++step) {
-    for (int shard = 0; shard < 6; ++shard) {
-      static_cast<void>(loader.get(step, shard));
-      loader.release(step, shard);
+    for (int micro_batch = 0; micro_batch < 6; ++micro_batch) {
+      static_cast<void>(loader.get(step, micro_batch));
+      loader.release(step, micro_batch);
     }
   }
   const std::int64_t one = 4 * 2 * 4 + 4 * 4;

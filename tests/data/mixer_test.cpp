@@ -1,5 +1,5 @@
-// Mixing the samples of a shard: what stays and what comes from the partner, by published formulas; the draws of a
-// sample depend on nothing but the sample and the epoch.
+// Mixing the samples of a micro-batch: what stays and what comes from the partner, by published formulas; the draws of
+// a sample depend on nothing but the sample and the epoch.
 #include "data/mixer.hpp"
 
 #include <gtest/gtest.h>
@@ -25,8 +25,8 @@ std::vector<Feature> features(std::int64_t side = kSide) {
 }
 
 /// Images whose values are all the sample's number, and its label.
-struct Shard {
-  explicit Shard(std::vector<std::int64_t> of) : ids(std::move(of)) {
+struct MicroBatch {
+  explicit MicroBatch(std::vector<std::int64_t> of) : ids(std::move(of)) {
     const std::int64_t n = std::ssize(ids);
     tensors.push_back({"image", Tensor({DType::f32, {n, kSide, kSide, 3}})});
     tensors.push_back({"label", Tensor({DType::f32, {n, kClasses}})});
@@ -38,9 +38,9 @@ struct Shard {
   }
   float* image(std::int64_t i) { return tensors[0].tensor.as<float>().data() + i * kPixels; }
   float* label(std::int64_t i) { return tensors[1].tensor.as<float>().data() + i * kClasses; }
-  Shard& mixed(const MixOptions& options, std::uint64_t epoch = 0, std::uint64_t seed = 1) {
+  MicroBatch& mixed(const MixOptions& options, std::uint64_t epoch = 0, std::uint64_t seed = 1) {
     std::vector<float> scratch;
-    Mixer(options, seed, features(), std::ssize(ids)).mix_shard(tensors, ids, epoch, scratch);
+    Mixer(options, seed, features(), std::ssize(ids)).mix_micro_batch(tensors, ids, epoch, scratch);
     return *this;
   }
   std::vector<std::int64_t> ids;
@@ -53,9 +53,9 @@ std::vector<std::int64_t> numbers(std::int64_t n, std::int64_t first = 0) {
   return ids;
 }
 
-std::string refusal(const std::vector<Feature>& of, std::int64_t shard_samples) {
+std::string refusal(const std::vector<Feature>& of, std::int64_t micro_batch_samples) {
   try {
-    const Mixer mixer({.mixup = 1}, 1, of, shard_samples);
+    const Mixer mixer({.mixup = 1}, 1, of, micro_batch_samples);
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::configuration);
     return error.what();
@@ -97,17 +97,18 @@ TEST(SymmetricBeta, HasItsMoments) {
 }
 
 TEST(Mixer, MixupMixesPixelsAndLabelsAlike) {
-  Shard shard(numbers(5));
-  shard.mixed({.mixup = 1});
+  MicroBatch micro_batch(numbers(5));
+  micro_batch.mixed({.mixup = 1});
   int mixed = 0;
   for (std::int64_t i = 0; i < 5; ++i) {
     const std::int64_t partner = 4 - i;
-    const float keeps = i == partner ? 1 : shard.label(i)[i % kClasses];
+    const float keeps = i == partner ? 1 : micro_batch.label(i)[i % kClasses];
     if (i % kClasses == partner % kClasses && i != partner) continue;  // of one class: its label stays
     mixed += static_cast<int>(keeps < 1);
-    EXPECT_NEAR(shard.label(i)[partner % kClasses], i == partner ? 1 : 1 - keeps, 1e-6);
+    EXPECT_NEAR(micro_batch.label(i)[partner % kClasses], i == partner ? 1 : 1 - keeps, 1e-6);
     for (std::int64_t p = 0; p < kPixels; ++p) {
-      ASSERT_NEAR(shard.image(i)[p], keeps * static_cast<float>(i) + (1 - keeps) * static_cast<float>(partner), 1e-5);
+      ASSERT_NEAR(micro_batch.image(i)[p], keeps * static_cast<float>(i) + (1 - keeps) * static_cast<float>(partner),
+                  1e-5);
     }
   }
   EXPECT_GE(mixed, 2);
@@ -116,12 +117,12 @@ TEST(Mixer, MixupMixesPixelsAndLabelsAlike) {
 TEST(Mixer, CutmixTakesARectangleAndItsShareOfTheLabel) {
   int cut = 0;
   for (std::int64_t first = 0; first < 200; first += 2) {
-    Shard shard(numbers(2, first));
-    shard.mixed({.cutmix = 1});
+    MicroBatch micro_batch(numbers(2, first));
+    micro_batch.mixed({.cutmix = 1});
     std::int64_t top = kSide, bottom = -1, left = kSide, right = -1, foreign = 0;
     for (std::int64_t y = 0; y < kSide; ++y) {
       for (std::int64_t x = 0; x < kSide; ++x) {
-        const float value = shard.image(0)[(y * kSide + x) * 3];
+        const float value = micro_batch.image(0)[(y * kSide + x) * 3];
         ASSERT_TRUE(value == 0 || value == 1);
         if (value == 0) continue;
         top = std::min(top, y), bottom = std::max(bottom, y), left = std::min(left, x), right = std::max(right, x);
@@ -129,8 +130,8 @@ TEST(Mixer, CutmixTakesARectangleAndItsShareOfTheLabel) {
       }
     }
     EXPECT_EQ(foreign, foreign > 0 ? (bottom - top + 1) * (right - left + 1) : 0);
-    EXPECT_EQ(shard.label(0)[0], 1 - static_cast<float>(foreign) / (kSide * kSide));
-    EXPECT_NEAR(shard.label(0)[1], 1 - shard.label(0)[0], 1e-6);
+    EXPECT_EQ(micro_batch.label(0)[0], 1 - static_cast<float>(foreign) / (kSide * kSide));
+    EXPECT_NEAR(micro_batch.label(0)[1], 1 - micro_batch.label(0)[0], 1e-6);
     cut += static_cast<int>(foreign > 0);
   }
   EXPECT_GT(cut, 70);  // of 100; the others' rectangles are smaller than a pixel
@@ -139,9 +140,9 @@ TEST(Mixer, CutmixTakesARectangleAndItsShareOfTheLabel) {
 TEST(Mixer, DrawsDependOnSeedSampleAndEpochOnly) {
   const MixOptions options{.mixup = 0.4, .cutmix = 1};
   const auto image = [&](const std::vector<std::int64_t>& ids, std::uint64_t epoch, std::uint64_t seed) {
-    Shard shard(ids);
-    shard.mixed(options, epoch, seed);
-    return std::vector<float>(shard.image(0), shard.image(0) + kPixels);
+    MicroBatch micro_batch(ids);
+    micro_batch.mixed(options, epoch, seed);
+    return std::vector<float>(micro_batch.image(0), micro_batch.image(0) + kPixels);
   };
   int differ = 0;
   for (std::int64_t first = 0; first < 40; first += 2) {
@@ -158,19 +159,19 @@ TEST(Mixer, DrawsDependOnSeedSampleAndEpochOnly) {
 TEST(Mixer, LeavesSamplesAloneAsOftenAsAsked) {
   int mixed = 0;
   for (std::int64_t first = 0; first < 4000; first += 2) {
-    Shard shard(numbers(2, first));
-    shard.mixed({.mixup = 1, .probability = 0.25});
-    mixed += static_cast<int>(shard.label(0)[0] < 1);
+    MicroBatch micro_batch(numbers(2, first));
+    micro_batch.mixed({.mixup = 1, .probability = 0.25});
+    mixed += static_cast<int>(micro_batch.label(0)[0] < 1);
   }
   EXPECT_NEAR(mixed, 500, 80);  // four standard deviations
 }
 
 TEST(Mixer, SaysWhatItCannotMix) {
   EXPECT_EQ(refusal(features(), 2), "");
-  EXPECT_EQ(
-      refusal(features(), 1),
-      "job.data.mix: expected shards of 2 samples and more, found 1: a sample is mixed with another of its shard; "
-      "set fewer shards, or a larger batch_size");
+  EXPECT_EQ(refusal(features(), 1),
+            "job.data.mix: expected micro-batches of 2 samples and more, found 1: a sample is mixed with another of "
+            "its micro-batch; "
+            "set fewer micro-batches, or a larger batch_size");
   auto two = features();
   two.push_back({"other", Feature::Kind::image, {DType::f32, {kSide, kSide, 3}}});
   EXPECT_EQ(refusal(two, 2), "job.data.mix: expected samples of one image and a class, found image, label, other");
@@ -181,7 +182,7 @@ TEST(Mixer, BatchesDoNotDependOnTheLoader) {
   const auto set = with_one_hot_labels(make_digits(100));
   const auto batches = [&](int threads, int depth) {
     LoaderOptions options;
-    options.batch = 24, options.shards = 6, options.seed = 3, options.last_step = 8;
+    options.batch = 24, options.micro_batches = 6, options.seed = 3, options.last_step = 8;
     options.threads = threads, options.depth = depth;
     options.mix = {.mixup = 0.5, .cutmix = 0.5};
     Loader loader(
@@ -191,12 +192,12 @@ TEST(Mixer, BatchesDoNotDependOnTheLoader) {
     loader.assign(0, {0, 1, 2, 3, 4, 5});
     std::vector<float> values;
     for (std::uint64_t step = 0; step < options.last_step; ++step) {
-      for (int shard = 0; shard < options.shards; ++shard) {
-        for (const NamedTensor& part : loader.get(step, shard).tensors) {
+      for (int micro_batch = 0; micro_batch < options.micro_batches; ++micro_batch) {
+        for (const NamedTensor& part : loader.get(step, micro_batch).tensors) {
           const auto floats = part.tensor.as<float>();
           values.insert(values.end(), floats.begin(), floats.end());
         }
-        loader.release(step, shard);
+        loader.release(step, micro_batch);
       }
     }
     return values;

@@ -19,7 +19,7 @@ from run_events import events_of  # noqa: E402  pylint: disable=wrong-import-pos
 PROGRAM = os.environ["LOCKSTEP"]
 SETTINGS = """
   batch_size: 12
-  shards: 4
+  micro_batches: 4
   epochs: 40
   optimizer: adam
   learning_rate: 0.03

@@ -19,11 +19,11 @@ std::vector<std::uint64_t> places(std::uint64_t size, std::uint64_t key) {
   return result;
 }
 
-std::vector<std::int64_t> step_ids(const Sampler& sampler, std::uint64_t step, int shards, std::int64_t batch) {
+std::vector<std::int64_t> step_ids(const Sampler& sampler, std::uint64_t step, int micro_batches, std::int64_t batch) {
   std::vector<std::int64_t> all(static_cast<std::size_t>(batch));
-  const auto b = all.size() / static_cast<std::size_t>(shards);
-  for (int shard = 0; shard < shards; ++shard) {
-    sampler.ids(step, shard, shards, std::span(all).subspan(static_cast<std::size_t>(shard) * b, b));
+  const auto b = all.size() / static_cast<std::size_t>(micro_batches);
+  for (int micro_batch = 0; micro_batch < micro_batches; ++micro_batch) {
+    sampler.ids(step, micro_batch, micro_batches, std::span(all).subspan(static_cast<std::size_t>(micro_batch) * b, b));
   }
   return all;
 }
@@ -60,7 +60,7 @@ TEST(Sampler, NeighboursAreNotCorrelated) {
   EXPECT_LT(std::fabs(sum / (10006 * variance)), 0.04);
 }
 
-TEST(Sampler, DoesNotDependOnTheNumberOfShards) {
+TEST(Sampler, DoesNotDependOnTheNumberOfMicroBatches) {
   const Sampler sampler(1000, 60, 1);
   for (const std::uint64_t step : {0U, 15U, 16U, 40U}) {
     const auto one = step_ids(sampler, step, 1, 60);
@@ -92,7 +92,7 @@ TEST(Sampler, EpochsHoldEachSampleAtMostOnceInANewOrder) {
 
 TEST(Sampler, EvaluationTakesEverySampleOnceAndPads) {
   const auto order = make_evaluation_order(10);
-  EXPECT_EQ(evaluation_shards(10, 4), 3);
+  EXPECT_EQ(evaluation_micro_batches(10, 4), 3);
   std::vector<std::int64_t> ids(4);
   EXPECT_EQ(order->ids(0, 1, ids), 4);
   EXPECT_EQ(ids, (std::vector<std::int64_t>{4, 5, 6, 7}));

@@ -23,7 +23,7 @@ JOB = """job:
   loss: %s
   metrics: [%s]
   batch_size: 12
-  shards: 4
+  micro_batches: 4
   epochs: 40
   optimizer: adam
   learning_rate: 0.03

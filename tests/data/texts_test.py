@@ -25,7 +25,7 @@ JOB = """job:
   data: {train: {texts: {path: calls.jsonl, text: call, label: animal, context: 30}}, validation: {fraction: 0.25}}
   metrics: [accuracy]
   batch_size: 12
-  shards: 4
+  micro_batches: 4
   epochs: 20
   optimizer: adam
   learning_rate: 0.02

@@ -20,7 +20,7 @@ JOB = """job:
   data: {train: {table: {path: %s, target: %s, features: [a, b]%s}}, normalize: never}
   loss: %s
   batch_size: %d
-  shards: 4
+  micro_batches: 4
   steps: 20
   optimizer: {sgd: {momentum: 0.9}}
   learning_rate: 0.1

@@ -35,7 +35,7 @@ class Models(unittest.TestCase):
                 (pathlib.Path(folder) / "text.txt").write_text("to be or not to be " * 40, encoding="utf-8")
                 data = TEXT if "embedding:" in block else IMAGES
                 (pathlib.Path(folder) / "job.yaml").write_text(
-                    f"job:\n{block}  data: {{train: {{{data}}}}}\n  batch_size: 8\n  shards: 2\n  epochs: 1\n"
+                    f"job:\n{block}  data: {{train: {{{data}}}}}\n  batch_size: 8\n  micro_batches: 2\n  epochs: 1\n"
                     "  evaluate: never\n  checkpoint: never\n", encoding="utf-8")
                 said = self.run_program(folder, "check", "job.yaml")
                 self.assertIn("\njob.yaml: ok\n", said)

@@ -25,7 +25,7 @@ job:
     validation: {fraction: 0.25}
     test: {digits: {count: 100, first: 100000}}
   batch_size: 20
-  shards: 2
+  micro_batches: 2
   steps: 60
   evaluate: {every: 20 steps}
   checkpoint: {every: 20 steps}
@@ -40,7 +40,7 @@ job:
   data: {train: {table: {path: rows.csv, target: z}}, validation: {fraction: 0.3}}
   loss: mean_squared_error
   batch_size: 8
-  shards: 2
+  micro_batches: 2
   steps: 20
   device: cpu
 """

@@ -20,7 +20,7 @@ import samples  # noqa: E402  pylint: disable=wrong-import-position
 import streams  # noqa: E402  pylint: disable=wrong-import-position
 from program import WithProgram  # noqa: E402  pylint: disable=wrong-import-position
 
-STEPS, BATCH, SHARDS, SEED, TOLERANCE = 20, 8, 2, 3, 1e-4
+STEPS, BATCH, MICRO_BATCHES, SEED, TOLERANCE = 20, 8, 2, 3, 1e-4
 TEXT = {"tokens": 17, "context": 12, "samples": 24}
 IMAGES, SIDE = 24, 64
 NOTHING = {"bos_token_id": None, "eos_token_id": None, "pad_token_id": None, "initializer_range": 0.2}
@@ -47,16 +47,16 @@ class FineTuning(WithProgram):
                 "images": (images, torch.from_numpy(self.labels[ids]).long())}
 
     def losses_there(self, module, kind, optimizer):
-        """Shard by shard, since batch norm is over the samples of a shard."""
+        """Micro-batch by micro-batch, since batch norm is over the samples of a micro-batch."""
         losses = []
         for step in range(STEPS):
             inputs, target = self.batch(step)[kind]
             optimizer.zero_grad()
             loss = 0
-            for part, wanted in zip(inputs.chunk(SHARDS), target.chunk(SHARDS)):
+            for part, wanted in zip(inputs.chunk(MICRO_BATCHES), target.chunk(MICRO_BATCHES)):
                 found = module(part)
                 logits = found.logits if hasattr(found, "logits") else found
-                of_part = torch.nn.functional.cross_entropy(logits.flatten(0, -2), wanted.flatten()) / SHARDS
+                of_part = torch.nn.functional.cross_entropy(logits.flatten(0, -2), wanted.flatten()) / MICRO_BATCHES
                 of_part.backward()
                 loss += of_part.item()
             optimizer.step()
@@ -68,7 +68,7 @@ class FineTuning(WithProgram):
         kind = "images" if "images" in words else "tokens"
         said = self.run_program(
             "train", job, f"data={json.dumps({'train': data[kind], 'normalize': 'never'})}", f"batch_size={BATCH}",
-            f"shards={SHARDS}", f"seed={SEED}", f"steps={STEPS}", "checkpoint=never", "--log", "json",
+            f"micro_batches={MICRO_BATCHES}", f"seed={SEED}", f"steps={STEPS}", "checkpoint=never", "--log", "json",
             *(word for word in words if word not in data)).stdout.splitlines()
         events = [json.loads(line) for line in said]
         return [event["loss"] for event in events if event["event"] == "step"]

@@ -3,20 +3,20 @@
 
 def image_job(model, count=64, steps=2, **more):
     return {"model": model, "data": {"train": {"digits": {"count": count}}, "validation": {"digits": {"count": 32,
-            "first": 1000000}}}, "batch_size": 16, "shards": 1, "steps": steps, "seed": 3, "checkpoint": {"every": "100 steps"},
+            "first": 1000000}}}, "batch_size": 16, "micro_batches": 1, "steps": steps, "seed": 3, "checkpoint": {"every": "100 steps"},
             "telemetry": {"tensorboard": False}, **more}
 
 
 def text_job(model, context=16, **more):
     return {"model": model, "data": {"train": {"text": {"path": "text.txt", "tokenizer": "characters", "context": context}},
-            "validation": {"fraction": 0.1}}, "batch_size": 8, "shards": 2, "steps": 2, "seed": 3, "loss": "cross_entropy",
+            "validation": {"fraction": 0.1}}, "batch_size": 8, "micro_batches": 2, "steps": 2, "seed": 3, "loss": "cross_entropy",
             "metrics": ["perplexity"], "telemetry": {"tensorboard": False}, **more}
 
 
 def texts_job(model, context=11, **more):
     """Of texts of several lengths, each with one of three classes."""
     return {"model": model, "data": {"train": {"texts": {"path": "texts.csv", "tokenizer": "characters", "context": context}},
-            "validation": {"fraction": 0.2}}, "batch_size": 8, "shards": 2, "steps": 2, "seed": 3, "loss": "cross_entropy",
+            "validation": {"fraction": 0.2}}, "batch_size": 8, "micro_batches": 2, "steps": 2, "seed": 3, "loss": "cross_entropy",
             "telemetry": {"tensorboard": False}, **more}
 
 
@@ -75,7 +75,7 @@ PADDED_LAYERS = [
 TABLE = {"model": {"layers": [{"linear": 8}, "tanh", {"linear": 2}]},
          "data": {"train": {"table": {"path": "table.csv", "target": ["price", "size"]}}, "validation": {"fraction": 0.2},
                   "normalize_target": True},
-         "batch_size": 8, "shards": 1, "steps": 2, "seed": 3, "loss": "mean_squared_error", "metrics": ["mae"],
+         "batch_size": 8, "micro_batches": 1, "steps": 2, "seed": 3, "loss": "mean_squared_error", "metrics": ["mae"],
          "telemetry": {"tensorboard": False}}
 
 PREPARED = image_job({"layers": [{"conv": {"filters": 4, "kernel": 3, "stride": 2}}, "relu", "flatten", {"linear": 10}]})

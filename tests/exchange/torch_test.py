@@ -161,10 +161,10 @@ class Torch(WithProgram):
         start, _ = self.train(name, job, "initialize.from=theirs")
         self.assertIn("tensors of theirs, by Hugging Face's names", start["initialized"])
         self.assert_same(module, self.predictions(name, "theirs/model.safetensors"))
-        module.save_pretrained(self.folder / "shards", max_shard_size="20KB")
-        self.assertGreater(len(list((self.folder / "shards").glob("*.safetensors"))), 1)
-        for where in ("shards", "shards/model.safetensors.index.json"):
-            other, _ = self.train(f"{name}-of-shards", job, f"initialize.from={where}", "--resume", "never",
+        module.save_pretrained(self.folder / "micro_batches", max_micro_batch_size="20KB")
+        self.assertGreater(len(list((self.folder / "micro_batches").glob("*.safetensors"))), 1)
+        for where in ("micro_batches", "micro-batches/model.safetensors.index.json"):
+            other, _ = self.train(f"{name}-of-micro-batches", job, f"initialize.from={where}", "--resume", "never",
                                   f"run_directory={name}-{where.replace('/', '-')}")
             self.assertIn(f"tensors of {where}, by", other["initialized"])
         self.run_program("checkpoint", "export", name, f"{name}-export", "--to", "huggingface")

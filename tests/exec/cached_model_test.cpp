@@ -27,11 +27,11 @@ class TokenSource final : public InputSource {
       token = static_cast<std::int32_t>((random >> 10U) % kVocabulary);
     }
   }
-  void get(std::uint64_t /*step*/, int /*shard*/, ShardInputs& inputs) override {
+  void get(std::uint64_t /*step*/, int /*micro-batch*/, MicroBatchInputs& inputs) override {
     inputs.tensors = {tokens_.bytes()};
     inputs.valid = 1;
   }
-  void release(std::uint64_t /*step*/, int /*shard*/) override {}
+  void release(std::uint64_t /*step*/, int /*micro-batch*/) override {}
   [[nodiscard]] std::span<const std::int32_t> tokens() { return tokens_.as<std::int32_t>(); }
 
  private:
@@ -60,8 +60,8 @@ struct Whole {
     Executor executor(graph, Mode::inference, device, pool, 1);
     executor.use({parameters, states});
     std::vector<float> all;
-    executor.evaluate(0, {0}, source, [&](const EvaluatedShard& shard) {
-      all.assign(shard.prediction, shard.prediction + kContext * kVocabulary);
+    executor.evaluate(0, {0}, source, [&](const EvaluatedMicroBatch& micro_batch) {
+      all.assign(micro_batch.prediction, micro_batch.prediction + kContext * kVocabulary);
     });
     return all;
   }

@@ -15,7 +15,7 @@ namespace lockstep::exec {
 namespace {
 
 constexpr std::int64_t kBatch = 4;
-constexpr int kShards = 8;
+constexpr int kMicroBatches = 8;
 
 class FixedSource final : public InputSource {
  public:
@@ -25,14 +25,14 @@ class FixedSource final : public InputSource {
     for (std::size_t i = 0; i < label_.as<std::int32_t>().size(); ++i)
       label_.as<std::int32_t>()[i] = static_cast<int>(i);
   }
-  void get(std::uint64_t /*step*/, int shard, ShardInputs& inputs) override {
-    if (shard == fail_at) throw std::runtime_error("no such shard");
+  void get(std::uint64_t /*step*/, int micro_batch, MicroBatchInputs& inputs) override {
+    if (micro_batch == fail_at) throw std::runtime_error("no such micro-batch");
     inputs.tensors.clear();
     inputs.tensors.push_back(image_.bytes());
     inputs.tensors.push_back(label_.bytes());
     inputs.valid = kBatch;
   }
-  void release(std::uint64_t /*step*/, int /*shard*/) override {}
+  void release(std::uint64_t /*step*/, int /*micro-batch*/) override {}
   int fail_at = -1;
 
  private:
@@ -73,18 +73,18 @@ struct Bench {
     ops::add_built_in(registry);
     graph = make(registry);
     executor = std::make_unique<Executor>(graph, Mode::training, device, pool, 1);
-    buckets = gradient_buckets(executor->program(), 4096, kShards);
+    buckets = gradient_buckets(executor->program(), 4096, kMicroBatches);
     reducer = comm::make_reducer(*communicator, buckets);
     parameters = TensorBlock(graph, graph.parameters);
     states = TensorBlock(graph, graph.states);
     executor->use({parameters, states});
-    assignment = comm::place_shards(comm::equal_counts(kShards, 1));
+    assignment = comm::place_micro_batches(comm::equal_counts(kMicroBatches, 1));
   }
   /// Returns the allocations made after begin_step(), which may plan.
   Allocations step(std::uint64_t number) {
     reducer->begin_step(number, assignment);
     const Allocations before = allocations();
-    (void)executor->train({number, assignment.shards_of_rank[0]}, source, buckets, *reducer);
+    (void)executor->train({number, assignment.micro_batches_of_rank[0]}, source, buckets, *reducer);
     reducer->finish();
     const Allocations after = allocations();
     return {.all = after.all - before.all, .large = after.large - before.large};
@@ -98,7 +98,7 @@ struct Bench {
   comm::GradientBuckets buckets;
   std::unique_ptr<comm::GradientReducer> reducer;
   TensorBlock parameters, states;
-  comm::ShardAssignment assignment;
+  comm::MicroBatchAssignment assignment;
   FixedSource source;
 };
 
@@ -111,7 +111,7 @@ TEST(Executor, StepsAllocateNothingAfterTheFirst) {
   for (std::uint64_t step = 2; step < 10; ++step) EXPECT_EQ(bench.step(step).all, 0U) << step;
 }
 
-// One worker: with several, one may get its first shard, and create its kernels, in a later step.
+// One worker: with several, one may get its first micro-batch, and create its kernels, in a later step.
 TEST(Executor, TensorsAreNeverAllocatedInAStep) {
   Bench bench(1);
   EXPECT_GT(bench.step(0).large, 0U) << "the count must be able to fail";
@@ -119,18 +119,18 @@ TEST(Executor, TensorsAreNeverAllocatedInAStep) {
   for (std::uint64_t step = 2; step < 10; ++step) EXPECT_EQ(bench.step(step).large, 0U) << step;
 }
 
-TEST(Executor, ScalarsAreSumsOverTheShard) {
+TEST(Executor, ScalarsAreSumsOverTheMicroBatch) {
   Bench bench(2);
   bench.reducer->begin_step(0, bench.assignment);
-  const auto& results =
-      bench.executor->train({0, bench.assignment.shards_of_rank[0]}, bench.source, bench.buckets, *bench.reducer);
+  const auto& results = bench.executor->train({0, bench.assignment.micro_batches_of_rank[0]}, bench.source,
+                                              bench.buckets, *bench.reducer);
   bench.reducer->finish();
   ASSERT_EQ(results.size(), 8u);
-  for (const auto& shard : results) {
-    EXPECT_EQ(shard.count, 4.0);
-    EXPECT_NEAR(shard.loss, 4 * 2.302585, 1e-4);  // all parameters are 0: ln 10 per sample
-    ASSERT_EQ(shard.metrics.size(), 2u);          // a value and a count
-    EXPECT_EQ(shard.metrics[1], 4.0);
+  for (const auto& micro_batch : results) {
+    EXPECT_EQ(micro_batch.count, 4.0);
+    EXPECT_NEAR(micro_batch.loss, 4 * 2.302585, 1e-4);  // all parameters are 0: ln 10 per sample
+    ASSERT_EQ(micro_batch.metrics.size(), 2u);          // a value and a count
+    EXPECT_EQ(micro_batch.metrics[1], 4.0);
   }
 }
 
@@ -143,7 +143,7 @@ TEST(Executor, AScaledLossScalesEveryGradientAndNothingElse) {
   }
   const auto reduced = [&](float scale) {
     bench.reducer->begin_step(0, bench.assignment);
-    const auto& results = bench.executor->train({0, bench.assignment.shards_of_rank[0], scale}, bench.source,
+    const auto& results = bench.executor->train({0, bench.assignment.micro_batches_of_rank[0], scale}, bench.source,
                                                 bench.buckets, *bench.reducer);
     bench.reducer->finish();
     std::vector<std::vector<float>> slots;
@@ -172,9 +172,9 @@ TEST(Executor, AnErrorOfAWorkerArrives) {
   Bench bench(2);
   bench.source.fail_at = 5;
   bench.reducer->begin_step(0, bench.assignment);
-  EXPECT_THROW(
-      (void)bench.executor->train({0, bench.assignment.shards_of_rank[0]}, bench.source, bench.buckets, *bench.reducer),
-      std::runtime_error);
+  EXPECT_THROW((void)bench.executor->train({0, bench.assignment.micro_batches_of_rank[0]}, bench.source, bench.buckets,
+                                           *bench.reducer),
+               std::runtime_error);
 }
 
 // oneDNN's sums depend on the number of its threads.

@@ -11,7 +11,7 @@
 #include "exec/executor.hpp"
 #include "exec/gpu_device.hpp"
 #include "exec/memory_needs.hpp"
-#include "exec/shard_runner.hpp"
+#include "exec/micro_batch_runner.hpp"
 #include "graph/precision.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/graph_builder.hpp"
@@ -28,30 +28,30 @@ using Int = std::int64_t;
 const int kUpcast = setenv("ONEDNN_MAX_CPU_ISA", "AVX512_CORE", 0);
 
 constexpr Int kGpuBatch = 4;
-constexpr int kGpuShards = 6;
+constexpr int kGpuMicroBatches = 6;
 constexpr Int kSmallBuckets = 4096, kOneBucket = Int{1} << 30;
 
-/// Different samples in each shard of each step.
+/// Different samples in each micro-batch of each step.
 class RandomSource final : public InputSource {
  public:
-  void get(std::uint64_t step, int shard, ShardInputs& inputs) override {
-    Tensor& image = images_[static_cast<std::size_t>(shard)];
-    Tensor& label = labels_[static_cast<std::size_t>(shard)];
-    RandomStream random(mix(step, static_cast<std::uint64_t>(shard)), 0);
+  void get(std::uint64_t step, int micro_batch, MicroBatchInputs& inputs) override {
+    Tensor& image = images_[static_cast<std::size_t>(micro_batch)];
+    Tensor& label = labels_[static_cast<std::size_t>(micro_batch)];
+    RandomStream random(mix(step, static_cast<std::uint64_t>(micro_batch)), 0);
     for (float& value : image.as<float>()) value = random.between(-1, 1);
     for (std::int32_t& value : label.as<std::int32_t>()) value = static_cast<std::int32_t>(random.below(10));
     inputs.tensors = {image.bytes(), label.bytes()};
-    inputs.valid = shard == kGpuShards - 1 ? kGpuBatch - 1 : kGpuBatch;
+    inputs.valid = micro_batch == kGpuMicroBatches - 1 ? kGpuBatch - 1 : kGpuBatch;
   }
-  void release(std::uint64_t /*step*/, int shard) override {
+  void release(std::uint64_t /*step*/, int micro_batch) override {
     // released: the executor must not read it any more
-    for (float& value : images_[static_cast<std::size_t>(shard)].as<float>()) value = 1e30F;
+    for (float& value : images_[static_cast<std::size_t>(micro_batch)].as<float>()) value = 1e30F;
   }
 
  private:
   static std::vector<Tensor> tensors(const TensorSpec& spec) {
     std::vector<Tensor> list;
-    for (int i = 0; i < kGpuShards; ++i) list.emplace_back(spec);
+    for (int i = 0; i < kGpuMicroBatches; ++i) list.emplace_back(spec);
     return list;
   }
   std::vector<Tensor> images_ = tensors({DType::f32, {kGpuBatch, 12, 12, 2}});
@@ -164,19 +164,20 @@ struct GpuBench {
       const auto filler = std::make_shared<const CopyFiller>(graph, *fake);
       for (Executor* executor : {&training, &evaluation, &prediction}) executor->fill_inputs(filler);
     }
-    const comm::GradientBuckets buckets = gradient_buckets(training.program(), bucket_bytes, kGpuShards);
+    const comm::GradientBuckets buckets = gradient_buckets(training.program(), bucket_bytes, kGpuMicroBatches);
     const auto communicator = make_single_communicator();
     const auto reducer = device.make_reducer(*communicator, buckets, {});
     const TensorBlock parameters = first_values(graph, graph.parameters), states = first_values(graph, graph.states);
     training.use({parameters, states});
-    EXPECT_EQ(training.try_shards(3, buckets).size(), 3U);
-    const auto assignment = comm::place_shards(comm::equal_counts(kGpuShards, 1));
+    EXPECT_EQ(training.try_micro_batches(3, buckets).size(), 3U);
+    const auto assignment = comm::place_micro_batches(comm::equal_counts(kGpuMicroBatches, 1));
     RandomSource source;
     Results results;
     for (std::uint64_t step = 0; step < 3; ++step) {
       reducer->begin_step(step, assignment);
-      for (const auto& shard : training.train({step, assignment.shards_of_rank[0]}, source, buckets, *reducer)) {
-        results.scalars.insert(results.scalars.end(), {shard.loss, shard.count, shard.metrics.at(0)});
+      for (const auto& micro_batch :
+           training.train({step, assignment.micro_batches_of_rank[0]}, source, buckets, *reducer)) {
+        results.scalars.insert(results.scalars.end(), {micro_batch.loss, micro_batch.count, micro_batch.metrics.at(0)});
       }
       reducer->finish();
       for (std::size_t s = 0; s < buckets.slots.size(); ++s) {
@@ -207,21 +208,22 @@ struct GpuBench {
   }
 
   static void evaluate(Executor& evaluation, RandomSource& source, Results& results) {
-    std::vector<float> losses(kGpuShards * kGpuBatch);
-    evaluation.evaluate(0, {0, 1, 2, 3, 4, 5}, source, [&](const EvaluatedShard& shard) {
-      std::copy_n(shard.loss, kGpuBatch, losses.begin() + std::ptrdiff_t{kGpuBatch} * shard.shard);
-      EXPECT_EQ(shard.metrics.size(), 1U);
-      EXPECT_EQ(shard.prediction, nullptr) << "which nobody reads, and a GPU would have to copy";
+    std::vector<float> losses(kGpuMicroBatches * kGpuBatch);
+    evaluation.evaluate(0, {0, 1, 2, 3, 4, 5}, source, [&](const EvaluatedMicroBatch& micro_batch) {
+      std::copy_n(micro_batch.loss, kGpuBatch, losses.begin() + std::ptrdiff_t{kGpuBatch} * micro_batch.micro_batch);
+      EXPECT_EQ(micro_batch.metrics.size(), 1U);
+      EXPECT_EQ(micro_batch.prediction, nullptr) << "which nobody reads, and a GPU would have to copy";
     });
     results.losses.insert(results.losses.end(), losses.begin(), losses.end());
   }
 
   static void predict(Executor& prediction, RandomSource& source, Results& results) {
     constexpr std::size_t kRow = 10 * kGpuBatch;
-    std::vector<float> predictions(kGpuShards * kRow);
-    prediction.evaluate(0, {0, 1, 2, 3, 4, 5}, source, [&](const EvaluatedShard& shard) {
-      std::copy_n(shard.prediction, kRow, predictions.begin() + static_cast<std::ptrdiff_t>(kRow) * shard.shard);
-      EXPECT_EQ(shard.loss, nullptr);
+    std::vector<float> predictions(kGpuMicroBatches * kRow);
+    prediction.evaluate(0, {0, 1, 2, 3, 4, 5}, source, [&](const EvaluatedMicroBatch& micro_batch) {
+      std::copy_n(micro_batch.prediction, kRow,
+                  predictions.begin() + static_cast<std::ptrdiff_t>(kRow) * micro_batch.micro_batch);
+      EXPECT_EQ(micro_batch.loss, nullptr);
     });
     results.predictions.insert(results.predictions.end(), predictions.begin(), predictions.end());
   }
@@ -349,8 +351,8 @@ TEST(GpuExecutor, AWorkerHasOneArena) {
     Graph graph = net(bench.registry, End::loss);
     WorkerPool pool(2);
     const Executor training(graph, Mode::training, device, pool, 1);
-    EXPECT_GE(there, ShardRunner::arena_bytes(training.program()));
-    EXPECT_EQ(arena.reserve(ShardRunner::arena_bytes(training.program())), block);
+    EXPECT_GE(there, MicroBatchRunner::arena_bytes(training.program()));
+    EXPECT_EQ(arena.reserve(MicroBatchRunner::arena_bytes(training.program())), block);
   }
 }
 
@@ -412,7 +414,7 @@ TEST(GpuMemory, IsATableWithWhatToChange) {
   } catch (const Error& error) {
     EXPECT_STREQ(error.what(),
                  "node7, rank 0, GPU 0: expected 6.6 GiB of free memory, found 6.0 GiB; try data.cache: memory, or "
-                 "more shards (one has 16 samples now), or threads: 1\n"
+                 "more micro-batches (one has 16 samples now), or threads: 1\n"
                  "  parameters and states       600.0 MiB\n"
                  "  activations                   6.0 GiB   2 x 3.0 GiB\n"
                  "  data: train                   1.0 MiB");

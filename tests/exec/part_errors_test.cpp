@@ -18,18 +18,18 @@ namespace lockstep::exec {
 
 namespace {
 
-/// A shard's inputs, all 0.
+/// A micro-batch's inputs, all 0.
 class Zeros final : public InputSource {
  public:
   explicit Zeros(const Graph& graph) {
     for (const ValueId id : graph.inputs) tensors_.emplace_back(graph.at(id).spec.bytes());
   }
-  void get(std::uint64_t /*step*/, int /*shard*/, ShardInputs& inputs) override {
+  void get(std::uint64_t /*step*/, int /*micro-batch*/, MicroBatchInputs& inputs) override {
     inputs.tensors.clear();
     for (const auto& tensor : tensors_) inputs.tensors.push_back(tensor.data());
     inputs.valid = kSamples;
   }
-  void release(std::uint64_t /*step*/, int /*shard*/) override {}
+  void release(std::uint64_t /*step*/, int /*micro-batch*/) override {}
 
  private:
   std::vector<std::vector<std::byte>> tensors_;
@@ -43,20 +43,20 @@ TEST(PartErrors, AnErrorOfAWorkerEndsTheWaitsOfTheOthers) {
   const CpuDevice device;
   const Graph graph = device.lower(net.graph, true);
   const auto parts = split(graph, cut(graph, {.parts = 2}, 2));
-  constexpr int kShards = 3, kWorkers = 2;
+  constexpr int kMicroBatches = 3, kWorkers = 2;
   std::latch both(kWorkers);
   const auto started = Clock::now();
   const auto run = [&](Communicator& ranks) {
     const PartOfModel part{.part = parts[static_cast<std::size_t>(ranks.rank())],
-                           .links = links_of(parts, ranks.rank(), kShards),
+                           .links = links_of(parts, ranks.rank(), kMicroBatches),
                            .ranks = ranks,
                            .samples = kSamples,
                            .in_flight = 1};
-    if (ranks.rank() == 0) {  // it sends only what the first two shards need
+    if (ranks.rank() == 0) {  // it sends only what the first two micro-batches need
       for (const auto& links : part.links.sent) {
         for (const auto& link : links) {
-          for (const int shard : {0, 1}) {
-            (void)ranks.send(std::vector<std::byte>(link.bytes), 1, link.first_tag + shard);
+          for (const int micro_batch : {0, 1}) {
+            (void)ranks.send(std::vector<std::byte>(link.bytes), 1, link.first_tag + micro_batch);
           }
         }
       }
@@ -68,11 +68,11 @@ TEST(PartErrors, AnErrorOfAWorkerEndsTheWaitsOfTheOthers) {
     const TensorBlock states(part.part.graph, part.part.graph.states);
     executor.use({parameters, states});
     Zeros source(part.part.graph);
-    const PartSchedule schedule{.tasks = {{{.shard = 0}}, {{.shard = 1}, {.shard = 2}}},
-                                .rank_of_shard = {{0, 0, 0}, {1, 1, 1}}};
-    executor.evaluate(0, schedule, source, [&](const EvaluatedShard& shard) {
+    const PartSchedule schedule{.tasks = {{{.micro_batch = 0}}, {{.micro_batch = 1}, {.micro_batch = 2}}},
+                                .rank_of_micro_batch = {{0, 0, 0}, {1, 1, 1}}};
+    executor.evaluate(0, schedule, source, [&](const EvaluatedMicroBatch& micro_batch) {
       both.arrive_and_wait();
-      if (shard.shard == 0) throw std::range_error("the first shard");
+      if (micro_batch.micro_batch == 0) throw std::range_error("the first micro-batch");
     });
   };
   EXPECT_THROW(run_in_threads(2, run), std::range_error);

@@ -14,8 +14,8 @@
 
 #include "exec/cpu_device.hpp"
 #include "exec/kernel_set.hpp"
+#include "exec/micro_batch_runner.hpp"
 #include "exec/part_nets.hpp"
-#include "exec/shard_runner.hpp"
 #include "graph/cut.hpp"
 #include "graph/program.hpp"
 #include "lockstep/error.hpp"
@@ -24,7 +24,7 @@ namespace lockstep::exec {
 
 namespace {
 
-/// The results of a shard, by name. A tied weight has a gradient for each use.
+/// The results of a micro-batch, by name. A tied weight has a gradient for each use.
 using Made = std::map<std::string, std::vector<float>>;
 using Tensors = std::vector<std::vector<std::byte>>;
 
@@ -55,7 +55,7 @@ Tensors values_of(const Graph& graph, const std::vector<ValueId>& ids) {
   return tensors;
 }
 
-/// A compiled graph, or part of one, with the memory of a shard.
+/// A compiled graph, or part of one, with the memory of a micro-batch.
 class Piece {
  public:
   Piece(const Graph& graph, const CpuDevice& device, int worker, Mode mode, CompileOptions options)
@@ -126,7 +126,7 @@ class Piece {
     return compile(
         graph, mode, [&](std::int32_t node) { return kernels.workspace_bytes(node); }, options);
   }
-  [[nodiscard]] ShardOperands operands() const {
+  [[nodiscard]] MicroBatchOperands operands() const {
     return {.inputs = input_pointers_,
             .model = model_,
             .slots = slots_,
@@ -138,7 +138,7 @@ class Piece {
 
   const Graph& graph_;
   Program program_;
-  ShardRunner runner_;
+  MicroBatchRunner runner_;
   Tensors inputs_, parameters_, states_;
   std::vector<const void*> input_pointers_, received_, arrived_;
   std::vector<std::vector<float>> made_;

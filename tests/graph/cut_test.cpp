@@ -223,7 +223,7 @@ TEST_F(Cut, ByHandForRanks) {
       "out `ranks`");
 }
 
-TEST_F(Cut, APartHasNoMoreRanksThanShards) {
+TEST_F(Cut, APartHasNoMoreRanksThanMicroBatches) {
   (void)end(row(x_, {6, 1}));
   EXPECT_EQ(place_parts(builder_.graph(), {.parts = 2}, 6, 4).ranks_of_part, (Ranks{{0, 1, 2, 3}, {4, 5}}));
   const auto message = [&](const ParallelOptions& parallel, int ranks) -> std::string {
@@ -235,12 +235,12 @@ TEST_F(Cut, APartHasNoMoreRanksThanShards) {
     }
     return "no error";
   };
-  EXPECT_EQ(
-      message({.parts = 9}, 9),
-      "expected at most as many ranks for a part as the job has shards, found 9 ranks for 2 parts of 4 shards; start "
-      "with --ranks 8, or set shards to a larger divisor of batch_size");
+  EXPECT_EQ(message({.parts = 9}, 9),
+            "expected at most as many ranks for a part as the job has micro-batches, found 9 ranks for 2 parts of 4 "
+            "micro-batches; start "
+            "with --ranks 8, or set micro_batches to a larger divisor of batch_size");
   EXPECT_EQ(message({.cuts = {until("a", 5), until("", 1)}}, 6),
-            "ranks: expected at most as many for a part as the job has shards, 4, found 5");
+            "ranks: expected at most as many for a part as the job has micro-batches, 4, found 5");
 }
 
 TEST_F(Cut, ByNamesOfLayers) {

@@ -22,8 +22,8 @@ namespace {
 using Int = std::int64_t;
 using Steps = std::vector<AugmentOptions>;
 
-constexpr int kShards = 3;
-constexpr Int kShardSamples = 5, kSamples = 37;  // the last shard of an evaluation is padded
+constexpr int kMicroBatches = 3;
+constexpr Int kMicroBatchSamples = 5, kSamples = 37;  // the last micro-batch of an evaluation is padded
 
 /// Every kind of feature, with sizes that are not multiples of anything.
 class MixedSet final : public DataSet {
@@ -59,7 +59,7 @@ class MixedSet final : public DataSet {
 Graph graph_of(const data::Pipeline& pipeline, const std::vector<std::string>& names) {
   OpRegistry ops;
   ops::add_built_in(ops);
-  GraphBuilder b(ops, kShardSamples);
+  GraphBuilder b(ops, kMicroBatchSamples);
   for (const std::string& name : names) {
     for (const Feature& feature : pipeline.outputs()) {
       if (feature.name == name) (void)b.input(name, feature.spec);
@@ -70,8 +70,9 @@ Graph graph_of(const data::Pipeline& pipeline, const std::vector<std::string>& n
 
 data::LoaderOptions loader_options(bool training, bool drawn) {
   data::LoaderOptions options;
-  options.shards = training ? kShards : static_cast<int>((kSamples + kShardSamples - 1) / kShardSamples);
-  options.batch = kShardSamples * options.shards;
+  options.micro_batches =
+      training ? kMicroBatches : static_cast<int>((kSamples + kMicroBatchSamples - 1) / kMicroBatchSamples);
+  options.batch = kMicroBatchSamples * options.micro_batches;
   options.seed = 4;
   options.last_step = 6;  // three epochs
   options.training = training;
@@ -79,7 +80,7 @@ data::LoaderOptions loader_options(bool training, bool drawn) {
   return options;
 }
 
-/// One shard after the other, through reused memory, like a GPU's worker.
+/// One micro-batch after the other, through reused memory, like a GPU's worker.
 class Bench {
  public:
   Bench(const MixedSet& set, const Steps& steps, bool training) : set_(set), steps_(steps), training_(training) {
@@ -99,16 +100,16 @@ class Bench {
     of_host.inputs = input_names(graph_);
     data::Loader host(set_, pipeline(), of_host);
     data::Loader drawn(set_, pipeline(), loader_options(training_, true));
-    ShardInputs expected, parts;
+    MicroBatchInputs expected, parts;
     const data::LoaderOptions options = loader_options(training_, true);
     for (std::uint64_t step = 0; step < (training_ ? options.last_step : 1); ++step) {
-      for (int shard = 0; shard < options.shards; ++shard) {
-        host.get(step, shard, expected);
-        drawn.get(step, shard, parts);
+      for (int micro_batch = 0; micro_batch < options.micro_batches; ++micro_batch) {
+        host.get(step, micro_batch, expected);
+        drawn.get(step, micro_batch, parts);
         EXPECT_EQ(parts.valid, expected.valid);
         compare(fill(resident, parts), expected);
-        host.release(step, shard);
-        drawn.release(step, shard);
+        host.release(step, micro_batch);
+        drawn.release(step, micro_batch);
       }
     }
     fake_.record(done_, compute_);
@@ -118,7 +119,7 @@ class Bench {
  private:
   using Places = std::vector<std::byte*>;
 
-  Places fill(const GpuDataSet& resident, const ShardInputs& given) {
+  Places fill(const GpuDataSet& resident, const MicroBatchInputs& given) {
     std::vector<std::span<const std::byte>> parts;
     for (std::size_t i = 0; i < resident.parts().size(); ++i) {
       parts.emplace_back(static_cast<const std::byte*>(given.tensors.at(i)), resident.parts()[i]);
@@ -140,7 +141,7 @@ class Bench {
     return inputs;
   }
 
-  void compare(const Places& inputs, const ShardInputs& expected) const {
+  void compare(const Places& inputs, const MicroBatchInputs& expected) const {
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       const auto& input = graph_.at(graph_.inputs[i]);
       EXPECT_EQ(std::memcmp(inputs[i], expected.tensors.at(i), input.spec.bytes()), 0) << input.name;

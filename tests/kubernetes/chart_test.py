@@ -136,8 +136,8 @@ class Overrides(unittest.TestCase):
         self.assertEqual(job["data"]["normalize"], {"mean": [0.5, 1], "std": [1, 0.25]})
 
     def test_whole_numbers_are_checked_as_those_of_a_file(self):
-        done = template(*self.JOB, *sets("job.shards=4", "cluster.replicas=5"), check=False)
-        self.assertIn("job.shards: expected at least as many shards as ranks, found 4 shards and 5 ranks", done.stderr)
+        done = template(*self.JOB, *sets("job.micro_batches=4", "cluster.replicas=5"), check=False)
+        self.assertIn("job.micro_batches: expected at least as many micro-batches as ranks, found 4 micro-batches and 5 ranks", done.stderr)
 
     def test_a_name_of_digits_stays_a_text(self):
         self.assertEqual(self.job("job.name=0.5")["name"], "0.5")

@@ -28,7 +28,7 @@ PROGRAM = os.environ["LOCKSTEP"]
 LAB = os.environ.get("LAB", "")  # which of the clusters that may be beside each other
 GATEWAY = f"10.244.{77 + int(LAB or 0)}.1"  # this machine, as pods see it
 PATIENCE = 400  # seconds; a replaced pod waits for Kubernetes' back-off
-DATA = ["data.train.digits.count=256", "data.validation.digits.count=64", "batch_size=32", "shards=8",
+DATA = ["data.train.digits.count=256", "data.validation.digits.count=64", "batch_size=32", "micro_batches=8",
         "learning_rate=0.002", "evaluate=never"]
 
 

@@ -11,7 +11,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from shared import OPEN_MPI, PATIENCE, wait_until  # noqa: E402,F401  pylint: disable=wrong-import-position,unused-import
 
 PROGRAM = os.environ["LOCKSTEP"]
-SMALL = ["data.train.digits.count=256", "data.validation.digits.count=64", "batch_size=32", "shards=8", "threads=1",
+SMALL = ["data.train.digits.count=256", "data.validation.digits.count=64", "batch_size=32", "micro_batches=8", "threads=1",
          "learning_rate=0.002", "evaluate=never"]
 
 

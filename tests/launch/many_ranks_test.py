@@ -9,7 +9,7 @@ import tempfile
 import time
 
 PROGRAM = os.environ["LOCKSTEP"]
-JOB = ["data.train.digits.count=512", "data.validation.digits.count=32", "batch_size=256", "shards=256", "steps=2",
+JOB = ["data.train.digits.count=512", "data.validation.digits.count=32", "batch_size=256", "micro_batches=256", "steps=2",
        "threads=1", "evaluate=never", "checkpoint={every: 1 steps}"]
 
 

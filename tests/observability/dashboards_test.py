@@ -82,7 +82,7 @@ class Dashboards(unittest.TestCase):
     def test_speeds_of_ranks_are_compared_within_a_part(self):
         """Ranks of different parts of a model do different work; parts_test.py runs these queries in a Prometheus."""
         panels = {panel["title"]: panel for _, panel in self.panels()}
-        for title in ("Compute seconds per shard", "Speed of a rank", "Parts: computing", "Parts: waiting for each other"):
+        for title in ("Compute seconds per micro-batch", "Speed of a rank", "Parts: computing", "Parts: waiting for each other"):
             for target in panels[title]["targets"]:
                 self.assertIn("* on (cluster, namespace, job, run, rank) group_left (part) lockstep_part_info{", target["expr"], title)
                 self.assertTrue({"{{part}}", "{{rank}}"} & set(re.findall(r"{{\w+}}", target["legendFormat"])), title)

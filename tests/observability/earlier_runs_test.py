@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""A run's first shard assignment uses what a real Prometheus has scraped from a real earlier run, one of whose ranks
-was slow; if no server answers, or it knows nothing, the run says so and tries some shards."""
+"""A run's first micro-batch assignment uses what a real Prometheus has scraped from a real earlier run, one of whose ranks
+was slow; if no server answers, or it knows nothing, the run says so and tries some micro-batches."""
 import pathlib
 import signal
 import socket
@@ -9,7 +9,7 @@ import unittest
 
 from servers import Prometheus, SlowedDown, Training, free_port, skip_without_prometheus, wait_until
 
-JOB = ["data.train.digits.count=512", "data.validation.digits.count=64", "batch_size=64", "shards=16", "threads=1",
+JOB = ["data.train.digits.count=512", "data.validation.digits.count=64", "batch_size=64", "micro_batches=16", "threads=1",
        "evaluate=never", "checkpoint=never"]
 SLOWER = 1.5
 
@@ -30,8 +30,8 @@ class EarlierRuns(unittest.TestCase):
         return training
 
     def known(self):
-        """Seconds per shard by host, over all runs that the server has scraped."""
-        samples = self.prometheus.query("avg by (host) (last_over_time(lockstep_device_shard_seconds[1h]))")
+        """Seconds per micro-batch by host, over all runs that the server has scraped."""
+        samples = self.prometheus.query("avg by (host) (last_over_time(lockstep_device_micro_batch_seconds[1h]))")
         return {sample["metric"]["host"]: float(sample["value"][1]) for sample in samples}
 
     def is_known_as_slow(self):
@@ -39,7 +39,7 @@ class EarlierRuns(unittest.TestCase):
         return "h0" in known and known.get("h1", 0) > SLOWER * known["h0"]
 
     def short(self, name, url, *words):
-        """Runs a few steps that query that server; returns the event of the first shard assignment, or None, and the
+        """Runs a few steps that query that server; returns the event of the first micro-batch assignment, or None, and the
         warnings about it."""
         training = self.train(name, "steps=2", f"balance={{prometheus: {url}}}", *words)
         training.end(0, number=None)
@@ -64,11 +64,11 @@ class EarlierRuns(unittest.TestCase):
         self.assertGreater(move["shares_by_rank"]["0"], move["shares_by_rank"]["1"])
         self.assertEqual(sum(move["shares_by_rank"].values()), 16)
         for rank in ("0", "1"):
-            self.assertAlmostEqual(move["shard_seconds_by_rank"][rank], known[f"h{rank}"], places=9)
+            self.assertAlmostEqual(move["micro_batch_seconds_by_rank"][rank], known[f"h{rank}"], places=9)
 
     def test_nothing_is_known_of_other_work(self):
         _, warnings = self.short("other", self.prometheus.url + "/", "batch_size=32")
-        self.assertEqual(warnings, [f"balance: {self.prometheus.url}/ knows no rank's shards; the first shard assignment is by "
+        self.assertEqual(warnings, [f"balance: {self.prometheus.url}/ knows no rank's micro-batches; the first micro-batch assignment is by "
                                     "a probe"])
 
     def test_no_server(self):
@@ -78,7 +78,7 @@ class EarlierRuns(unittest.TestCase):
             _, warnings = self.short("alone", url, "batch_size=16")
         self.assertEqual(len(warnings), 1)
         self.assertTrue(warnings[0].startswith(f"balance: {url} does not answer: Failed to connect"), warnings)
-        self.assertTrue(warnings[0].endswith("; the first shard assignment is by a probe"), warnings)
+        self.assertTrue(warnings[0].endswith("; the first micro-batch assignment is by a probe"), warnings)
 
 
 if __name__ == "__main__":

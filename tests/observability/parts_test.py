@@ -11,7 +11,7 @@ from servers import DASHBOARDS, RULES, Prometheus, Training, free_port, skip_wit
 
 PART_OF_RANK = {"0": "0", "1": "1", "2": "1"}
 BOARD = next(file for file in DASHBOARDS if file.name == "ranks-and-balance.json")
-BY_PART = {"Compute seconds per shard", "Speed of a rank", "Parts of the model", "Parts: computing",
+BY_PART = {"Compute seconds per micro-batch", "Speed of a rank", "Parts of the model", "Parts: computing",
            "Parts: waiting for each other", "Parts: bubble"}
 WAITS = 'activity=~"activation_wait|gradient_wait|send_wait"'
 JOB = """
@@ -27,7 +27,7 @@ job:
   data: {train: {digits: {count: 2000}}}
   parallel: {parts: [{until: first_end, ranks: 1}, {ranks: 2}]}
   batch_size: 64
-  shards: 8
+  micro_batches: 8
   balance: equal
   steps: 1000000
   evaluate: never
@@ -91,11 +91,11 @@ class Parts(unittest.TestCase):
 
     def test_ranks_of_other_parts_are_not_slow(self):
         medians = {series["metric"]["part"]: float(series["value"][1])
-                   for series in self.prometheus.query("part:lockstep_shard_compute_seconds:median1m")}
+                   for series in self.prometheus.query("part:lockstep_micro_batch_compute_seconds:median1m")}
         self.assertEqual(set(medians), {"0", "1"})
         for rank, part in PART_OF_RANK.items():
             self.assertEqual(len(self.prometheus.query(
-                f'rank:lockstep_shard_compute_seconds:mean1m{{rank="{rank}",part="{part}"}}')), 1)
+                f'rank:lockstep_micro_batch_compute_seconds:mean1m{{rank="{rank}",part="{part}"}}')), 1)
 
     def test_rules_are_healthy(self):
         for group in self.prometheus.ask("rules")["groups"]:

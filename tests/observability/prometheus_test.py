@@ -26,7 +26,7 @@ job:
     train: {text: {path: TEXT, context: 32}}
     validation: {fraction: 0.1}
   batch_size: 64
-  shards: 16
+  micro_batches: 16
   steps: 1000000
   metrics: [perplexity]
   optimizer: adam
@@ -34,7 +34,7 @@ job:
   clip_norm: 1.0
   evaluate: {every: 50 steps}
   checkpoint: {every: 50 steps}
-  balance: equal  # the slow rank keeps its shards, and stays slow
+  balance: equal  # the slow rank keeps its micro-batches, and stays slow
   threads: 1
 """
 
@@ -142,7 +142,7 @@ class Live(unittest.TestCase):
         def value(expression):
             return float(self.prometheus.query(expression)[0]["value"][1])
         self.assertEqual(value("lockstep_world_size"), RANKS)
-        self.assertEqual(value("sum(lockstep_shards)"), 16)
+        self.assertEqual(value("sum(lockstep_micro_batches)"), 16)
         self.assertAlmostEqual(value("sum(lockstep_share_ratio)"), 1)
         # The run continues meanwhile: the scraped value lies between what it reported before and what it reports next.
         told = self.training.events("step")[-1]["step"]

@@ -25,7 +25,7 @@ FOREVER = 10**6  # steps
 
 def rank_at(target):
     """The rank whose metrics are served at `target`."""
-    line = next(line for line in fetch(f"http://{target}/metrics").splitlines() if line.startswith("lockstep_shards{"))
+    line = next(line for line in fetch(f"http://{target}/metrics").splitlines() if line.startswith("lockstep_micro_batches{"))
     return int(line.split('rank="')[1].split('"')[0])
 
 

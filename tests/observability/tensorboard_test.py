@@ -28,7 +28,7 @@ from run_events import events_of  # noqa: E402  pylint: disable=wrong-import-pos
 from lockstep_reader import open_run  # noqa: E402  pylint: disable=wrong-import-position,wrong-import-order
 
 PROGRAM = os.environ["LOCKSTEP"]
-JOB = ["model=lenet", "data.train.digits.count=320", "data.validation.digits.count=64", "batch_size=32", "shards=4",
+JOB = ["model=lenet", "data.train.digits.count=320", "data.validation.digits.count=64", "batch_size=32", "micro_batches=4",
        "steps=12", "evaluate.every=4 steps", "checkpoint.every=4 steps", "clip_norm=1", "balance=equal",
        "model.freeze=conv2.*", "telemetry.tensorboard={histograms: 4 steps}"]
 RUN = "small"
@@ -77,7 +77,7 @@ class Board(unittest.TestCase):
                            "train/learning_rate": lambda e: e["learning_rate"],
                            "train/gradient_norm": lambda e: e["gradient_norm"],
                            "work/samples_per_second": lambda e: e["samples_per_second"],
-                           "work_seconds_per_shard/rank_1": lambda e: e["shard_seconds"][1]}.items():
+                           "work_seconds_per_micro_batch/rank_1": lambda e: e["micro_batch_seconds"][1]}.items():
             self.assertEqual(self.scalars(self.once, tag),
                              [(e["step"], float(numpy.float32(value(e)))) for e in steps], tag)
         seconds = [value for _, value in self.scalars(self.once, "work/step_seconds")]
@@ -93,7 +93,7 @@ class Board(unittest.TestCase):
         tags = [tag for kind in ("scalars", "images", "histograms") for tag in self.once.Tags()[kind]]
         groups = sorted({tag.split("/")[0] for tag in tags})
         self.assertEqual(groups[:2], ["train", "validation"])
-        self.assertLessEqual({"view", "weight_gradients", "weights", "work", "work_seconds_per_shard"}, set(groups[2:]))
+        self.assertLessEqual({"view", "weight_gradients", "weights", "work", "work_seconds_per_micro_batch"}, set(groups[2:]))
         content = self.once.summary_metadata["_hparams_/experiment"].plugin_data.content
         names = [info.name for info in plugin_data_pb2.HParamsPluginData.FromString(content).experiment.hparam_infos]
         self.assertEqual([name.split(".")[0] for name in names][:2], ["learning_rate"] * 2)

@@ -96,7 +96,8 @@ TEST_F(GridKernels, MaxPoolKeepsANaN) {
 }
 
 // 4,097 blocks of 8 rows, the last one shorter: 65 sums of 64 blocks, which are summed in two blocks, and then these. A
-// shard of 41 images has as many behind the first layer of a ResNet-50. Two levels: the op's case blocks_of_blocks.
+// micro-batch of 41 images has as many behind the first layer of a ResNet-50. Two levels: the op's case
+// blocks_of_blocks.
 TEST_F(GridKernels, BatchNormAddsItsBlocksOnThreeLevels) {
   constexpr Int kRows = 8 * 4096 + 3, kChannels = 513;
   const Problem images = problem("batch_norm", {}, {{DType::f32, {kRows, kChannels}}});
@@ -167,8 +168,9 @@ TEST_F(GridKernels, EmbeddingOfTooManyIds) {
     FAIL() << "accepted";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::configuration);
-    EXPECT_STREQ(error.what(),
-                 "embedding: on a GPU expected at most 16777216 ids in a shard, found 16777217; take more shards");
+    EXPECT_STREQ(
+        error.what(),
+        "embedding: on a GPU expected at most 16777216 ids in a micro-batch, found 16777217; take more micro-batches");
   }
 }
 

@@ -58,8 +58,9 @@ class NativeBf16 : public testing::Test {
     OpCase the_case;
     Problem wide, low;
   };
-  [[nodiscard]] static Pair pair_of(const OpDef& op, OpCase the_case, const Tested& tested, const char* shard = "") {
-    the_case.name += shard;  // values are derived from the name
+  [[nodiscard]] static Pair pair_of(const OpDef& op, OpCase the_case, const Tested& tested,
+                                    const char* micro_batch = "") {
+    the_case.name += micro_batch;  // values are derived from the name
     Pair pair{the_case, make_problem(op, the_case), {}};
     for (auto* tensors : {&pair.wide.inputs, &pair.wide.output_gradients}) round_all(DType::bf16, *tensors);
     round_all(DType::bf16, pair.wide.parameters, true);
@@ -161,9 +162,9 @@ TEST_F(NativeBf16, IsFloat32RoundedOnce) {
 TEST_F(NativeBf16, BitsDependOnNothingElse) {
   for_native([this](const Pair& pair, const Tested& tested, Kernel& kernel) {
     const Results expected = computed(kernel, pair.low);
-    const Pair another = pair_of(*pair.wide.op, pair.the_case, tested, ", another shard");
+    const Pair another = pair_of(*pair.wide.op, pair.the_case, tested, ", another micro-batch");
     (void)computed(kernel, another.low);
-    EXPECT_TRUE(computed(kernel, pair.low, {.junk = std::byte{0}}) == expected) << "after another shard";
+    EXPECT_TRUE(computed(kernel, pair.low, {.junk = std::byte{0}}) == expected) << "after another micro-batch";
     EXPECT_TRUE(computed(kernel, pair.low, {.shift = 1}) == expected) << "at other addresses";
     Results elsewhere;
     std::thread([&] { elsewhere = computed(*native(pair.low), pair.low, {.shift = 3}); }).join();

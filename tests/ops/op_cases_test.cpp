@@ -39,14 +39,14 @@ void expect_bits_that_depend_on_nothing_else(const Problem& problem, const OpCas
       EXPECT_TRUE(got[i].second == expected[i].second) << expected[i].first << " has other bits " << when;
     }
   };
-  OpCase of_another_shard = the_case;
-  of_another_shard.name += ", another shard";  // values are derived from the name
-  const Problem another = make_problem(*problem.op, of_another_shard);
+  OpCase of_another_micro_batch = the_case;
+  of_another_micro_batch.name += ", another micro-batch";  // values are derived from the name
+  const Problem another = make_problem(*problem.op, of_another_micro_batch);
   KernelRun between(another);
   compute(*kernel, between, another);
   KernelRun again(problem, {.junk = std::byte{0}});
   compute(*kernel, again, problem);
-  expect_same(again, "after another shard");
+  expect_same(again, "after another micro-batch");
   for (const std::size_t shift : {1UL, 6UL}) {
     KernelRun shifted(problem, {.shift = shift});
     compute(*kernel, shifted, problem);

@@ -26,7 +26,7 @@
 
 namespace lockstep::optim {
 
-inline constexpr int kUpdaterShards = 3, kUpdaterSteps = 3;
+inline constexpr int kUpdaterMicroBatches = 3, kUpdaterSteps = 3;
 
 // Every kind of parameter: stored in another order on a GPU, used twice, without decay, longer than a chunk, shorter
 // than a part; matrices, one of them longer than a block of fused terms; and statistics.
@@ -112,7 +112,7 @@ class UpdaterBench {
     set_precision(graph_, precision);
     graph_on_gpu_ = lower(graph_, {DeviceKind::cuda, &registry_});
     executor_ = std::make_unique<exec::Executor>(graph_, Mode::training, device_, pool_, 1);
-    buckets_ = exec::gradient_buckets(executor_->program(), 8192, kUpdaterShards);
+    buckets_ = exec::gradient_buckets(executor_->program(), 8192, kUpdaterMicroBatches);
   }
 
   struct Result {
@@ -183,7 +183,7 @@ class UpdaterBench {
  private:
   [[nodiscard]] UpdaterSetup setup(const Graph& graph, const OptimizerOptions& options, double clip_norm,
                                    const SumsScaling& scaling) const {
-    return {graph, executor_->program(), buckets_, optimizers, options, clip_norm, kUpdaterShards, scaling.on};
+    return {graph, executor_->program(), buckets_, optimizers, options, clip_norm, kUpdaterMicroBatches, scaling.on};
   }
 
   [[nodiscard]] std::vector<float> in_gpus_order(std::size_t parameter, std::span<const float> values) const {
@@ -212,15 +212,16 @@ class UpdaterBench {
     updater.begin(model);
     if (watch_first) watch_first(model);
     Result result;
-    const auto assignment = comm::place_shards(comm::equal_counts(kUpdaterShards, 1));
+    const auto assignment = comm::place_micro_batches(comm::equal_counts(kUpdaterMicroBatches, 1));
     std::int64_t made = 0;
     for (int step = 0; made < kUpdaterSteps; ++step) {
       const bool spoiled = step == scaling.spoiled;
       reducer.begin_step(static_cast<std::uint64_t>(step), assignment);
-      for (int shard = 0; shard < kUpdaterShards; ++shard) {
+      for (int micro_batch = 0; micro_batch < kUpdaterMicroBatches; ++micro_batch) {
         for (int b = 0; b < buckets_.count(); ++b) {
-          write(b, reducer.buffer(shard, b), gradient(first_sums + static_cast<int>(made), shard, b, scaling, spoiled));
-          reducer.ready(shard, b);
+          write(b, reducer.buffer(micro_batch, b),
+                gradient(first_sums + static_cast<int>(made), micro_batch, b, scaling, spoiled));
+          reducer.ready(micro_batch, b);
         }
       }
       reducer.finish();
@@ -250,9 +251,9 @@ class UpdaterBench {
     }
   }
 
-  [[nodiscard]] std::vector<float> gradient(int step, int shard, int bucket, const SumsScaling& scaling,
+  [[nodiscard]] std::vector<float> gradient(int step, int micro_batch, int bucket, const SumsScaling& scaling,
                                             bool spoiled) const {
-    RandomStream random(mix(static_cast<std::uint64_t>(step), static_cast<std::uint64_t>(shard)),
+    RandomStream random(mix(static_cast<std::uint64_t>(step), static_cast<std::uint64_t>(micro_batch)),
                         static_cast<std::uint64_t>(bucket));
     std::vector<float> values(static_cast<std::size_t>(buckets_.at(bucket).elements));
     for (float& value : values) value = random.between(-1, 1);
@@ -261,7 +262,7 @@ class UpdaterBench {
       if (buckets_.slots[s].bucket != bucket || slot.kind != Slot::Kind::gradient) continue;
       float* const first = values.data() + buckets_.slots[s].offset;
       for (std::int64_t i = 0; i < slot.elements; ++i) first[i] *= scaling.scale;
-      if (!spoiled || shard != 1) continue;
+      if (!spoiled || micro_batch != 1) continue;
       if (!scaling.last && bucket == 1) first[slot.elements / 2] = scaling.what;
       if (scaling.last && slot.elements % kPack != 0) first[slot.elements - 1] = scaling.what;
     }

@@ -33,8 +33,8 @@ TEXTS = {"texts": 11, "context": 7, "samples": 32}
 
 
 def job(model, data=None, steps=4, **others):
-    """Two shards of eight samples, sgd, and a clipping that has no effect except that the gradient's norm is
+    """Two micro-batches of eight samples, sgd, and a clipping that has no effect except that the gradient's norm is
     reported."""
     model = {"layers": model} if isinstance(model, list) else model
-    return {"model": model, "data": data or IMAGES, "batch_size": 16, "shards": 2, "steps": steps,
+    return {"model": model, "data": data or IMAGES, "batch_size": 16, "micro_batches": 2, "steps": steps,
             "learning_rate": 0.1, "clip_norm": 1000.0} | others

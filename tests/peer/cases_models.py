@@ -15,18 +15,18 @@ def cases():
     yield Case("lenet", job("lenet", DIGITS), validation=16)
     for depth in (20, 32, 44, 56, 110):
         yield Case(f"resnet {depth}", job({"resnet": depth}, COLOUR, steps=2 if depth < 56 else 1, batch_size=8,
-                                          shards=1 if depth > 44 else 2, learning_rate=0.05),
+                                          micro_batches=1 if depth > 44 else 2, learning_rate=0.05),
                    validation=16 if depth == 20 else 0, deep=depth > 44)
     for depth in (18, 34, 50):
-        yield Case(f"resnet {depth}", job({"resnet": depth}, LARGE, steps=1, batch_size=8, shards=1,
+        yield Case(f"resnet {depth}", job({"resnet": depth}, LARGE, steps=1, batch_size=8, micro_batches=1,
                                           learning_rate=0.05), deep=True)
     for name, settings in (("small", {"width": 0.35, "small": True}), ("wide", {"width": 1.4, "small": True})):
-        yield Case(f"mobilenet: {name}", job({"mobilenet": settings}, COLOUR, steps=1, batch_size=8, shards=1,
+        yield Case(f"mobilenet: {name}", job({"mobilenet": settings}, COLOUR, steps=1, batch_size=8, micro_batches=1,
                                              learning_rate=0.05), validation=16, deep=True)
-    yield Case("mobilenet: large images", job({"mobilenet": {"width": 0.5}}, LARGE, steps=1, batch_size=8, shards=1,
+    yield Case("mobilenet: large images", job({"mobilenet": {"width": 0.5}}, LARGE, steps=1, batch_size=8, micro_batches=1,
                                               learning_rate=0.05), deep=True)
     yield Case("mobilenet: dropout", job({"mobilenet": {"width": 0.35, "small": True, "dropout": 0.2}}, COLOUR, steps=1,
-                                         batch_size=8, shards=1, learning_rate=0.05),
+                                         batch_size=8, micro_batches=1, learning_rate=0.05),
                [{"model.mobilenet.dropout": 0.21}], deep=True)
     pairs, to_right = {"pairs": [[8, 8, 3], [8, 8, 3]], "samples": 32}, {"mean_squared_error": {}, "target": "right"}
     for name, settings in (("two levels", {"width": 6, "depth": 2}), ("one level", {"width": 8, "depth": 1})):

@@ -100,9 +100,9 @@ def norm_cases():
 
     plain = {"conv": CONV["conv"] | {"bias": False}}
     path = "model.layers.1.batch_norm."
-    yield of("one shard", {}, shards=1)
-    yield of("two shards", {}, [{"convention.shard_statistics": False}])
-    yield of("four shards", {}, [{"shards": 2}], shards=4)
+    yield of("one micro-batch", {}, micro_batches=1)
+    yield of("two micro-batches", {}, [{"convention.micro_batch_statistics": False}])
+    yield of("four micro-batches", {}, [{"micro_batches": 2}], micro_batches=4)
     yield of("epsilon", {"epsilon": 0.01}, [{path + "epsilon": 0.0101}])
     yield of("epsilon default", {}, [{path + "epsilon": 2e-5}], learning_rate=0.5)
     yield of("momentum", {"momentum": 0.3}, [{path + "momentum": 0.301}])

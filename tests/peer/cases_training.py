@@ -49,7 +49,7 @@ def loss_cases():
     for delta in (1.0, 0.2):
         yield of(f"huber, delta {delta}", model, PAIRS, {"huber": delta, "target": "right"},
                  [{"loss.huber": delta * 0.5}], metrics=["rmse"])
-    # Of shards, so not on a whole validation set.
+    # Of micro-batches, so not on a whole validation set.
     yield Case("loss: contrastive", job([*MLP[:-1], {"linear": 12}], IMAGES | {"classes": 5},
                                         loss={"contrastive": {"temperature": 0.3}}),
                [{"loss.contrastive.temperature": 0.3003}])
@@ -229,11 +229,11 @@ def clip_cases():
 
 
 def run_cases():
-    yield Case("two ranks", job(NORMED, shards=4, steps=6, optimizer={"adamw": {}}, learning_rate=0.01), validation=16,
+    yield Case("two ranks", job(NORMED, micro_batches=4, steps=6, optimizer={"adamw": {}}, learning_rate=0.01), validation=16,
                ranks=2)
     yield Case("resumed in the middle", job([*NORMED[:-1], {"dropout": 0.2}, NORMED[-1]], steps=6, optimizer={
         "sgd": {"momentum": 0.9}}, learning_rate={"peak": 0.1, "schedule": "cosine"}), validation=16, stop_at=3)
-    yield Case("two ranks, resumed, adam", job(NORMED, shards=4, steps=6, optimizer="adam", learning_rate=0.01),
+    yield Case("two ranks, resumed, adam", job(NORMED, micro_batches=4, steps=6, optimizer="adam", learning_rate=0.01),
                ranks=2, stop_at=4)
     frozen = {"layers": NORMED, "freeze": ["conv1.*", "batch_norm1.bias"]}
     yield Case("frozen layers", job(frozen, optimizer={"sgd": {"momentum": 0.9, "weight_decay": 0.1}}),
@@ -241,8 +241,8 @@ def run_cases():
     yield Case("recomputation", job(NORMED, recompute="cheap"))
     block = [{**(layer if isinstance(layer, dict) else {layer: {}}), "block": "most"} for layer in NORMED[:-1]]
     yield Case("recomputation of a block", job([*block, NORMED[-1]], recompute="blocks"))
-    yield Case("eight shards of two samples", job(MLP, shards=8))
-    yield Case("a batch of everything", job(MLP, batch_size=32, shards=4, steps=3))
+    yield Case("eight micro-batches of two samples", job(MLP, micro_batches=8))
+    yield Case("a batch of everything", job(MLP, batch_size=32, micro_batches=4, steps=3))
     for name, normalize in (("auto", "auto"),
                             ("given", {"mean": [0.4, 0.5, 0.6], "std": [0.2, 0.25, 0.3]})):
         yield Case(f"normalised, {name}", job(MLP), normalize=normalize, validation=16)

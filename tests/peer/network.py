@@ -66,7 +66,7 @@ class Layer:
         return self.network.states[name]
 
     def follow(self, kind, value):
-        """Records a running statistic as computed by one shard."""
+        """Records a running statistic as computed by one micro-batch."""
         self.network.followed.setdefault(f"{self.name}.{kind}", []).append(value.detach())
 
 
@@ -111,7 +111,7 @@ class Network:
         return x.to(self.narrow).to(self.dtype) if self.narrow and x.is_floating_point() else x
 
     def end_step(self):
-        """Sets running statistics to the mean over the shards of what each has computed."""
+        """Sets running statistics to the mean over the micro-batches of what each has computed."""
         for name, values in self.followed.items():
             self.states[name] = torch.stack(values).mean(0)
         self.followed = {}

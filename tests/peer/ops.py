@@ -95,7 +95,7 @@ def linear(layer, x):
 
 
 def batch_norm(layer, x):
-    """Uses the statistics of the given samples, one shard's; the running variance is updated with the unbiased
+    """Uses the statistics of the given samples, one micro-batch's; the running variance is updated with the unbiased
     variance."""
     channels = [x.shape[-1]]
     weight, bias = layer.parameter("weight", channels), layer.parameter("bias", channels)

@@ -59,7 +59,7 @@ def permutation(size, key):
 
 
 def batch_ids(seed, samples, batch, step):
-    """The samples of a step (counted from 0), in the order in which they are cut into shards."""
+    """The samples of a step (counted from 0), in the order in which they are cut into micro-batches."""
     steps = samples // batch
     order = permutation(samples, mix(mix(seed, hash_name("sampler")), step // steps))
     first = step % steps * batch

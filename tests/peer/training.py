@@ -11,7 +11,7 @@ import network
 import streams
 
 # What lockstep documents but a job cannot set; tests of the test change one of these.
-CONVENTIONS = {"dampening": 0.0, "shard_statistics": True, "gradient": 1.0, "bias_decays": False, "clip_by": 2.0}
+CONVENTIONS = {"dampening": 0.0, "micro_batch_statistics": True, "gradient": 1.0, "bias_decays": False, "clip_by": 2.0}
 
 
 def cross_entropy(prediction, target, settings):
@@ -69,7 +69,7 @@ def binary_cross_entropy(prediction, target, settings):
 
 
 def contrastive(prediction, target, settings):
-    """Of one shard; F has no such loss."""
+    """Of one micro-batch; F has no such loss."""
     left, right = (F.normalize(half, dim=-1) for half in prediction.chunk(2, -1))
     compared = (target[:, None] != target) | torch.eye(len(target), dtype=torch.bool)
     scores = (left @ right.T / settings["temperature"]).masked_fill(~compared, -math.inf)
@@ -436,7 +436,7 @@ class Peer:
 
     def __init__(self, job, forms, data, dtype, classes, narrow=None, distorted=None):
         self.job, self.data, self.dtype = job, data, dtype
-        self.batch, self.shards, seed = job["batch_size"], job.get("shards", 1), job.get("seed", 1)
+        self.batch, self.micro_batches, seed = job["batch_size"], job.get("micro_batches", 1), job.get("seed", 1)
         self.per_epoch = data.size // self.batch
         loss = job.get("loss", "cross_entropy")
         self.loss_name, self.loss_settings, rest = forms.chosen("loss", loss)
@@ -502,12 +502,12 @@ class Peer:
         return {name: t.to(self.dtype) if t.is_floating_point() else t for name, t in tensors.items()}
 
     def predictions(self, ids, epoch, step):
-        """(prediction, target) of each shard, in order."""
-        pieces = self.shards if CONVENTIONS["shard_statistics"] else 1
+        """(prediction, target) of each micro-batch, in order."""
+        pieces = self.micro_batches if CONVENTIONS["micro_batch_statistics"] else 1
         size = len(ids) // pieces
-        for shard in range(pieces):
-            self.net.run.step, self.net.run.first_position = step, shard * size
-            sample = self.samples(self.data.read(ids[shard * size:(shard + 1) * size], epoch))
+        for micro_batch in range(pieces):
+            self.net.run.step, self.net.run.first_position = step, micro_batch * size
+            sample = self.samples(self.data.read(ids[micro_batch * size:(micro_batch + 1) * size], epoch))
             yield self.net(sample), sample[self.target]
 
     def step(self, number, loss_scale=None, skipped=False):

@@ -13,7 +13,7 @@
 #include <numeric>
 
 #include "balance/split.hpp"
-#include "comm/reduce/shard_assignment.hpp"
+#include "comm/reduce/micro_batch_assignment.hpp"
 #include "exec/cpu_device.hpp"
 #include "exec/part_worker.hpp"
 #include "graph/model_graph.hpp"
@@ -87,19 +87,20 @@ struct Models {
   ModelRegistry zoo;
 };
 
-/// A step of parts with these costs: for each part its ranks and how many shards each has.
+/// A step of parts with these costs: for each part its ranks and how many micro-batches each has.
 class Simulation {
  public:
-  Simulation(Speeds speeds, int shards) : speeds_(std::move(speeds)), shards_(shards) {}
+  Simulation(Speeds speeds, int micro_batches) : speeds_(std::move(speeds)), micro_batches_(micro_batches) {}
 
   [[nodiscard]] double step(const std::vector<balance::PartCost>& costs, const Groups& groups,
                             const std::vector<Counts>& counts) const {
     balance::PipelineSetup setup{costs, {}, speeds_, exec::default_in_flight(groups)};
     for (std::size_t p = 0; p < groups.size(); ++p) {
-      const comm::ShardAssignment placed = comm::place_shards(counts[p]);
-      auto& rank_of = setup.rank_of_shard.emplace_back(static_cast<std::size_t>(shards_));
+      const comm::MicroBatchAssignment placed = comm::place_micro_batches(counts[p]);
+      auto& rank_of = setup.rank_of_micro_batch.emplace_back(static_cast<std::size_t>(micro_batches_));
       for (std::size_t r = 0; r < groups[p].size(); ++r) {
-        for (const int shard : placed.shards_of_rank[r]) rank_of[static_cast<std::size_t>(shard)] = groups[p][r];
+        for (const int micro_batch : placed.micro_batches_of_rank[r])
+          rank_of[static_cast<std::size_t>(micro_batch)] = groups[p][r];
       }
     }
     return balance::schedule(setup).seconds;
@@ -117,7 +118,7 @@ class Simulation {
     for (const int rank : ranks) speeds.push_back(speeds_[static_cast<std::size_t>(rank)]);
     return speeds;
   }
-  [[nodiscard]] int shards() const { return shards_; }
+  [[nodiscard]] int micro_batches() const { return micro_batches_; }
   [[nodiscard]] int ranks() const { return static_cast<int>(speeds_.size()); }
 
  private:
@@ -128,10 +129,10 @@ class Simulation {
       return;
     }
     counts[part].clear();
-    try_counts(costs, groups, counts, part, shards_, best);
+    try_counts(costs, groups, counts, part, micro_batches_, best);
   }
 
-  // The next rank of the part, of which `left` shards remain. No step is shorter than what one rank computes.
+  // The next rank of the part, of which `left` micro-batches remain. No step is shorter than what one rank computes.
   void try_counts(const std::vector<balance::PartCost>& costs, const Groups& groups, std::vector<Counts>& counts,
                   std::size_t part, int left, double& best) const {
     Counts& own = counts[part];
@@ -149,7 +150,7 @@ class Simulation {
   }
 
   Speeds speeds_;
-  int shards_;
+  int micro_batches_;
 };
 
 /// All ways to assign ranks to parts, at least one each.
@@ -212,27 +213,28 @@ struct Chosen {
 Chosen choose(const Graph& graph, const ParallelOptions& parallel, const Simulation& simulation) {
   std::vector<int> all(static_cast<std::size_t>(simulation.ranks()));
   std::iota(all.begin(), all.end(), 0);
-  Chosen chosen{place_by_speed(graph, parallel, simulation.speeds_of(all), simulation.shards())};
+  Chosen chosen{place_by_speed(graph, parallel, simulation.speeds_of(all), simulation.micro_batches())};
   const auto costs = counted_costs(split(graph, chosen.placement.part_of_node));
   std::vector<Counts> by_weights, by_balancer;
   for (std::size_t p = 0; p < costs.size(); ++p) {
     const Speeds speeds = simulation.speeds_of(chosen.placement.ranks_of_part[p]);
-    by_weights.push_back(comm::counts_by_weights(simulation.shards(), speeds));
+    by_weights.push_back(comm::counts_by_weights(simulation.micro_batches(), speeds));
     std::vector<balance::RankCost> ranks;
     for (const double speed : speeds) {
-      ranks.push_back({.seconds_per_shard = (costs[p].forward + costs[p].backward) / speed,
+      ranks.push_back({.seconds_per_micro_batch = (costs[p].forward + costs[p].backward) / speed,
                        .workers = 1,
-                       .max_shards = simulation.shards()});
+                       .max_micro_batches = simulation.micro_batches()});
     }
-    by_balancer.push_back(balance::best_split(ranks, simulation.shards(), 0));
+    by_balancer.push_back(balance::best_split(ranks, simulation.micro_batches(), 0));
   }
   chosen.by_weights = simulation.step(costs, chosen.placement.ranks_of_part, by_weights);
   chosen.by_balancer = simulation.step(costs, chosen.placement.ranks_of_part, by_balancer);
   return chosen;
 }
 
-void expect_near_the_best(const std::string& name, const Graph& graph, int parts, const Speeds& speeds, int shards) {
-  const Simulation simulation(speeds, shards);
+void expect_near_the_best(const std::string& name, const Graph& graph, int parts, const Speeds& speeds,
+                          int micro_batches) {
+  const Simulation simulation(speeds, micro_batches);
   const double best = best_of_all(graph, parts, simulation);
   const Chosen chosen = choose(graph, {.parts = parts}, simulation);
   std::string text = name + ", " + std::to_string(parts) + " parts, speeds";

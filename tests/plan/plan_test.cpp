@@ -4,8 +4,8 @@
 #include "comm/reduce/tree_sums.hpp"
 #include "exec/cpu_device.hpp"
 #include "exec/executor.hpp"
+#include "exec/micro_batch_runner.hpp"
 #include "exec/part_nets.hpp"
-#include "exec/shard_runner.hpp"
 #include "exec/worker_pool.hpp"
 #include "optim/newton_schulz.hpp"
 #include "plan/limits.hpp"
@@ -34,10 +34,10 @@ std::vector<optim::StateSpec> two_states() {
 
 /// A net with everything that a plan of it needs. Each layer takes one second forward and two backward.
 struct Planned {
-  explicit Planned(const std::function<void(GraphBuilder&)>& build, int shards = 8)
+  explicit Planned(const std::function<void(GraphBuilder&)>& build, int micro_batches = 8)
       : net(build), graph(device.lower(net.graph, true)) {
-    job.batch_size = exec::kSamples * shards;
-    job.shards = shards;
+    job.batch_size = exec::kSamples * micro_batches;
+    job.micro_batches = micro_batches;
     job.checkpoint.never = true;
     model = std::make_unique<ModelSetup>(
         ModelSetup{graph, job, exec::needs_of(exec::KernelSet(graph, Mode::training, device)), {}});
@@ -92,7 +92,7 @@ TEST(Memory, ActivationsAreTheExecutorsOwn) {
     const RankMemory rank = memory_of(planned.place(1, 1, recompute), *planned.memory).front();
     // Except for gradients that kernels add to those of siblings directly.
     EXPECT_GE(rank.activations, executor.program().arena_bytes);
-    EXPECT_LE(rank.activations, static_cast<std::int64_t>(exec::ShardRunner::arena_bytes(executor.program())));
+    EXPECT_LE(rank.activations, static_cast<std::int64_t>(exec::MicroBatchRunner::arena_bytes(executor.program())));
   }
 }
 
@@ -114,8 +114,8 @@ TEST(Memory, PartsHaveTheirOwnWeights) {
   EXPECT_EQ(ranks[0].parameters, 2 * kWeight);
   EXPECT_EQ(ranks[1].parameters, 2 * kWeight);
   EXPECT_EQ(ranks[1].optimizer, 4 * kWeight);
-  // Three shards in flight and one being sent, of 4 samples of 16 floats: activations to part 1, gradients to part 0.
-  // Rank 0 also holds a weight of the other part when it hashes the model.
+  // Three micro-batches in flight and one being sent, of 4 samples of 16 floats: activations to part 1, gradients to
+  // part 0. Rank 0 also holds a weight of the other part when it hashes the model.
   EXPECT_EQ(ranks[0].messages, 4 * exec::kSamples * 16 * 4 + kWeight);
   EXPECT_EQ(ranks[1].messages, 4 * exec::kSamples * 16 * 4);
 }
@@ -208,7 +208,7 @@ TEST(Memory, HostsHaveTheirShareOfDividedParametersAndWhatIsReadAtATime) {
 TEST(Memory, PoolIsThatOfTheTree) {
   const comm::GradientBuckets buckets{{comm::bucket_of(std::vector<std::int64_t>{16})}, 8};
   const std::int64_t one = 16 * 4;
-  // One worker: a right leaf is added in the place of its sibling, so two of eight shards wait for theirs.
+  // One worker: a right leaf is added in the place of its sibling, so two of eight micro-batches wait for theirs.
   EXPECT_EQ(pool_bytes(buckets, {0}, true, 1), 0);
   EXPECT_EQ(pool_bytes(buckets, {0, 1}, true, 1), 0);
   EXPECT_EQ(pool_bytes(buckets, {0, 1, 2, 3}, true, 1), one);
@@ -216,19 +216,19 @@ TEST(Memory, PoolIsThatOfTheTree) {
   EXPECT_EQ(pool_bytes(buckets, {0, 1}, true, 2), one);  // both at once
 }
 
-TEST(Time, OneRankTakesShardAfterShard) {
+TEST(Time, OneRankTakesMicroBatchAfterMicroBatch) {
   const Planned planned([](GraphBuilder& b) { chain(b, 4); });
   const StepTime time = time_of(planned.place(1, 1), planned.time(1));
   EXPECT_NEAR(time.seconds, 8 * 4 * 3,
               1e-6 + 1);  // the first layer's input has no gradient, but the kernel's time counts as if it had
 }
 
-TEST(Time, APipelineOfEqualPartsIsOneShardLonger) {
+TEST(Time, APipelineOfEqualPartsIsOneMicroBatchLonger) {
   const Planned planned([](GraphBuilder& b) { chain(b, 4); });
-  // 1F1B: m + s - 1 times a shard of a part.
+  // 1F1B: m + s - 1 times a micro-batch of a part.
   EXPECT_NEAR(time_of(planned.place(2, 2), planned.time(2)).seconds, (8 + 2 - 1) * 6, 0.1);
   EXPECT_NEAR(time_of(planned.place(4, 4), planned.time(4)).seconds, (8 + 4 - 1) * 3, 0.1);
-  // Data parallelism: each rank has half of the shards.
+  // Data parallelism: each rank has half of the micro-batches.
   EXPECT_NEAR(time_of(planned.place(2, 1), planned.time(2)).seconds, 4 * 12, 0.1);
 }
 
@@ -254,9 +254,9 @@ TEST(Time, RanksWaitForTheOneThatIsHeldUp) {
 TEST(Time, RecomputedBlocksRunForwardTwice) {
   Planned planned(exec::transformer);
   planned.seconds.assign(planned.graph.nodes.size(), {1, 2, 0});
-  const double kept = shard_seconds(planned.place(1, 1).parts[0], planned.time(1).ranks[0]).backward;
+  const double kept = micro_batch_seconds(planned.place(1, 1).parts[0], planned.time(1).ranks[0]).backward;
   const double made_again =
-      shard_seconds(planned.place(1, 1, Recompute::blocks).parts[0], planned.time(1).ranks[0]).backward;
+      micro_batch_seconds(planned.place(1, 1, Recompute::blocks).parts[0], planned.time(1).ranks[0]).backward;
   EXPECT_GT(made_again, kept);
 }
 
@@ -273,9 +273,10 @@ TEST(Search, WhereAModelFitsDataParallelismIsFaster) {
   ASSERT_EQ(result.candidates.size(), 2);
   EXPECT_EQ(result.candidates[0].placed.parts.size(), 1);
   EXPECT_EQ(overrides_of(result.candidates[0].placed.choice), "parallel.parts=1 recompute=never");
-  EXPECT_EQ(result.why_not_more_parts,
-            "2 parts would take 1.12 times as long: 8 shards are few for so many parts, of each step 11 % is spent "
-            "waiting; more `shards` make that less");
+  EXPECT_EQ(
+      result.why_not_more_parts,
+      "2 parts would take 1.12 times as long: 8 micro-batches are few for so many parts, of each step 11 % is spent "
+      "waiting; more `micro_batches` make that less");
 }
 
 TEST(Search, WhereItDoesNotItIsCut) {
@@ -325,22 +326,23 @@ TEST(Limits, RefusalNamesWhatFits) {
 TEST(Limits, RemedyNamesALayerThatFitsNowhere) {
   const Planned planned([](GraphBuilder& b) { chain(b, 8); });
   const Graph& graph = planned.memory->model.graph;
-  EXPECT_EQ(remedy(graph, std::int64_t{1} << 30), "try more ranks, more shards of fewer samples, or a smaller model");
+  EXPECT_EQ(remedy(graph, std::int64_t{1} << 30),
+            "try more ranks, more micro-batches of fewer samples, or a smaller model");
   const std::string text = remedy(graph, 1);
   EXPECT_TRUE(text.starts_with("linear '")) << text;
   EXPECT_TRUE(
       text.ends_with(" alone takes 0.0 MiB, with its weights, what it reads and what it makes, and no part is "
-                     "smaller than a layer: try more memory, more shards of fewer samples, or a smaller layer"))
+                     "smaller than a layer: try more memory, more micro-batches of fewer samples, or a smaller layer"))
       << text;
 }
 
-TEST(Devices, FasterOnesGetMoreShards) {
+TEST(Devices, FasterOnesGetMoreMicroBatches) {
   const Planned planned([](GraphBuilder& b) { chain(b, 4); });
   RankSetup ranks = ranks_of_one_host(2, 1, 64);
   ranks.speeds = {3, 1};
   const PlacedModel placed = place_model(*planned.model, ranks, {});
-  EXPECT_EQ(placed.shards_of(0).size(), 6);
-  EXPECT_EQ(placed.shards_of(1).size(), 2);
+  EXPECT_EQ(placed.micro_batches_of(0).size(), 6);
+  EXPECT_EQ(placed.micro_batches_of(1).size(), 2);
 }
 
 TEST(Measure, EveryKernelTakesTime) {
@@ -356,7 +358,7 @@ TEST(Measure, EveryKernelTakesTime) {
   optimizers.add(std::move(plain));
   const MeasuredGraph measured = measure_graph(planned.graph, planned.device, planned.job, optimizers, {2, 0.01});
   ASSERT_EQ(measured.nodes.size(), planned.graph.nodes.size());
-  EXPECT_GE(measured.shards, 2);
+  EXPECT_GE(measured.micro_batches, 2);
   EXPECT_GT(measured.update, 0);
   for (std::size_t n = 0; n < measured.nodes.size(); ++n) {
     if (planned.graph.nodes[n].op->view) continue;

@@ -15,10 +15,10 @@ class Events(InFolder):
 
     def test_numbers_that_are_not_finite(self):
         event = reader.parse_event('{"event":"step","step":1,"loss":"nan","learning_rate":"-inf","metrics":{"accuracy":"inf"},'
-                                   '"shard_seconds":{"0":1,"10":2.5}}')
+                                   '"micro_batch_seconds":{"0":1,"10":2.5}}')
         self.assertTrue(math.isnan(event["loss"]))
         self.assertEqual((event["learning_rate"], event["metrics"]), (-math.inf, {"accuracy": math.inf}))
-        self.assertEqual(event["shard_seconds"], {0: 1.0, 10: 2.5})
+        self.assertEqual(event["micro_batch_seconds"], {0: 1.0, 10: 2.5})
         self.assertEqual(reader.parse_event('{"event":"start","job":"nan"}')["job"], "nan")
 
     def test_what_this_version_does_not_know(self):
@@ -38,7 +38,7 @@ class Events(InFolder):
                 ('{"event":"step","step":"two"}', "an integer as 'step' of 'step'", '"two"'),
                 ('{"event":"step","step":true}', "an integer as 'step' of 'step'", "true"),
                 ('{"event":"step","loss":"much"}', "a number as 'loss' of 'step'", '"much"'),
-                ('{"event":"step","shard_seconds":{"first":1}}', "numbers by rank as 'shard_seconds' of 'step'",
+                ('{"event":"step","micro_batch_seconds":{"first":1}}', "numbers by rank as 'micro_batch_seconds' of 'step'",
                  '{"first": 1}'),
                 ('{"event":"warning","message":3}', "a text as 'message' of 'warning'", "3"),
                 ("torn", "an event, a JSON object with the key 'event'", "'torn'")):

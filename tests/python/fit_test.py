@@ -26,7 +26,7 @@ job:
       - {linear: {features: 10}, name: head}
   data: {train: {digits: {count: 64}}, validation: {digits: {count: 50, first: 1000000}}}
   batch_size: 16
-  shards: 2
+  micro_batches: 2
   steps: 2
   seed: 5
 """

@@ -12,7 +12,7 @@ import lockstep_reader as reader  # noqa: E402,F401  pylint: disable=wrong-impor
 from shared import PATIENCE, wait_until  # noqa: E402,F401  pylint: disable=wrong-import-position,unused-import
 
 PROGRAM = os.environ["LOCKSTEP"]
-SMALL = ["data.train.digits.count=256", "data.validation.digits.count=64", "batch_size=32", "shards=4", "threads=1",
+SMALL = ["data.train.digits.count=256", "data.validation.digits.count=64", "batch_size=32", "micro_batches=4", "threads=1",
          "learning_rate=0.002"]
 
 

@@ -29,7 +29,7 @@ class AFinishedRun(InFolder):
         for name in ("step", "epoch", "loss", "learning_rate", "samples_per_second"):
             self.assertEqual(curve[name], [step[name] for step in steps])
         self.assertEqual(curve["accuracy"], [step["metrics"]["accuracy"] for step in steps])
-        self.assertEqual(curve["shard_seconds"][0], {int(r): s for r, s in steps[0]["shard_seconds"].items()})
+        self.assertEqual(curve["micro_batch_seconds"][0], {int(r): s for r, s in steps[0]["micro_batch_seconds"].items()})
         validation, evals = self.run_.validation(), self.printed_of("eval")
         self.assertEqual(validation["step"], [10, 20, 30])
         self.assertEqual(validation["loss"], [event["loss"] for event in evals])
@@ -45,7 +45,7 @@ class AFinishedRun(InFolder):
             self.assertLessEqual(kind.__required_keys__, event.keys())
             self.assertLessEqual(event.keys(), kind.__annotations__.keys())
         self.assertGreater(events[-1]["time"], 1.7e9)
-        self.assertEqual(events[-1]["shards_by_rank"].keys(), {0, 1})
+        self.assertEqual(events[-1]["micro_batches_by_rank"].keys(), {0, 1})
 
     def test_status_best_and_hash(self):
         status, end = self.run_.status(), self.printed_of("end")[0]
@@ -73,7 +73,7 @@ class AFinishedRun(InFolder):
         last, best = self.run_.validation().last(), self.run_.best()
         self.assertEqual(done.stdout.splitlines(), [
             f"run          {self.path}: digits", "state        done, step 30 of 30",
-            "ranks        2 on 1 host, 1 thread each; a batch of 32 in 4 shards",
+            "ranks        2 on 1 host, 1 thread each; a batch of 32 in 4 micro-batches",
             f"training     loss {self.run_.status().loss:.4f}, epoch 4",
             f"validation   loss {last['loss']:.4f}  accuracy {last['accuracy']:.4f}  at step 30",
             f"best         accuracy {best.value:.4f} at step {best.step}", "checkpoints  30, 20, 10",

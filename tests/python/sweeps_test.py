@@ -13,7 +13,7 @@ job:
   model: {layers: [flatten, {linear: {features: 10}}]}
   data: {train: {digits: {count: 64}}, validation: {digits: {count: 32, first: 100000}}}
   batch_size: 16
-  shards: 2
+  micro_batches: 2
   steps: 4
   evaluate: {every: 2 steps}
   metrics: accuracy

@@ -21,7 +21,7 @@ from launches import PROGRAM, wait_until  # noqa: E402  pylint: disable=wrong-im
 SCRIPTS = pathlib.Path(__file__).resolve().parents[2] / "examples/slurm"
 # Small batches: a step costs little, and the messages between ranks take time.
 SMALL = ["data.train.digits.count=64", "data.validation.digits.count=16", "batch_size=8",
-         "shards=8", "threads=1", "learning_rate=0.002", "evaluate=never"]
+         "micro_batches=8", "threads=1", "learning_rate=0.002", "evaluate=never"]
 
 SWEEP = """
 sweep: {metric: loss, budget: 8, parameters: {learning_rate: {log_uniform: {low: 0.0001, high: 0.01}}}}
@@ -80,7 +80,7 @@ class Slurm(unittest.TestCase):
     def ends_with(self, expected, ranks):
         *interrupted, end = self.events("end")
         self.assertEqual(end["parameters_sha256"], expected)
-        self.assertEqual(len(end["shards_by_rank"]), ranks)
+        self.assertEqual(len(end["micro_batches_by_rank"]), ranks)
         return interrupted
 
     def test_srun_on_two_nodes(self):
@@ -118,7 +118,7 @@ class Slurm(unittest.TestCase):
         self.assertEqual(shown["NumNodes"], "2")
         end = json.loads(pathlib.Path(f"{self.directory}.json").read_text(encoding="utf-8").splitlines()[-1])
         self.assertEqual(end["parameters_sha256"], self.local_hash(*SMALL, "steps=100"))
-        self.assertEqual(len(end["shards_by_rank"]), 4)
+        self.assertEqual(len(end["micro_batches_by_rank"]), 4)
 
     def test_ranks_on_this_machine_leave_the_other_hosts_alone(self):
         script = self.directory.with_suffix(".sh")

@@ -17,7 +17,7 @@ JOB = """job:
   model: {layers: [flatten, {linear: {features: 10}}]}
   data: {train: {digits: 320}, validation: {digits: {count: 40, first: 1000}}}
   batch_size: 40
-  shards: 4
+  micro_batches: 4
   steps: 40
   evaluate: {every: 10 steps}
   metrics: accuracy

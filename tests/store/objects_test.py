@@ -50,7 +50,7 @@ class Stored(unittest.TestCase):
     def train(self, source, *words, model="image", ranks="1", code=0, loss="", **variables):
         """The SHA-256 of the parameters after an epoch on `source`; of a run that fails, what it says."""
         job = self.folder / "job.yaml"
-        job.write_text(f"job: {{model: {{{MODEL[model]}}}, data: {{train: {{{source}}}}}, batch_size: 8, shards: 4, {loss}"
+        job.write_text(f"job: {{model: {{{MODEL[model]}}}, data: {{train: {{{source}}}}}, batch_size: 8, micro_batches: 4, {loss}"
                        "epochs: 1, learning_rate: 0.001, checkpoint: never}\n")
         result = self.run_program("train", "job.yaml", "--log", "json", "--ranks", ranks, *words, code=code, **variables)
         if code:

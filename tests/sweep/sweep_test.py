@@ -27,7 +27,7 @@ job:
   model: {layers: [flatten, {linear: {features: 16}}, relu, {linear: {features: 10}}]}
   data: {train: {digits: {count: 256}}, validation: {digits: {count: 64, first: 100000}}}
   batch_size: 16
-  shards: 2
+  micro_batches: 2
   steps: STEPS
   evaluate: {every: 20 steps}
   checkpoint: {every: 20 steps}

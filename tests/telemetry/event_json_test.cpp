@@ -32,28 +32,29 @@ TEST(EventJson, IsOneObjectWithTheFieldsInTheOrderOfTheSchema) {
 TEST(EventJson, EveryKindHasItsLine) {
   std::vector<std::string> lines;
   for_each_kind([&](const auto& kind) { lines.push_back(event_line(kind)); });
-  EXPECT_EQ(lines, (std::vector<std::string>{
-                       R"({"event":"start","job":"","ranks":0,"threads":0,"hosts":0,"shards":0,"batch_size":0,)"
-                       R"("parameters":0,"states":0,"steps":0,"epochs":0.0,"device":"","samples":0,)"
-                       R"("validation_samples":0,"fingerprint":"","exactness":"","first_shard_seconds":0.0,)"
-                       R"("arena_bytes":0,"seconds":0.0,"version":""})",
-                       R"({"event":"part","part":0,"parts":0,"ranks":"","first":"","last":"","parameters":0})",
-                       R"({"event":"gpu","rank":0,"host":"","model":"","memory_bytes":0,"compute_capability":"",)"
-                       R"("multiprocessors":0,"clock_mhz":0,"memory_clock_mhz":0,"pci_bus":"","driver":""})",
-                       R"({"event":"step","step":0,"epoch":0,"loss":0.0,"learning_rate":0.0,"metrics":{},)"
-                       R"("samples_per_second":0.0,"data_wait_seconds":0.0,"seconds":0.0})",
-                       R"({"event":"eval","step":0,"set":"","loss":0.0,"metrics":{}})",
-                       R"({"event":"checkpoint","step":0,"path":"","seconds":0.0,"blocked_seconds":0.0,"bytes":0})",
-                       R"({"event":"copy","step":0,"path":"","fetched":false,"seconds":0.0,"bytes":0})",
-                       R"({"event":"balance","step":0,"reason":"","evidence":"","shares_by_rank":{},"shards_moved":0})",
-                       R"({"event":"bad_sample","step":0,"set":"","sample":0,"name":"","replaced_by":0,)"
-                       R"("replaced_by_name":"","message":""})",
-                       R"({"event":"restart","step":0})", R"({"event":"warning","message":""})",
-                       R"({"event":"launch","attempt":0,"ranks":0,"on":""})",
-                       R"({"event":"end","outcome":"","steps":0,"samples":0,"seconds":0.0,"samples_per_second":0.0,)"
-                       R"("metrics":{},"phases":{},"interrupted":false,"parameters_sha256":"","shards_by_rank":{},)"
-                       R"("bytes_sent_by_rank":{},"bytes_by_formula_by_rank":{},"compute_seconds_by_rank":{},)"
-                       R"("bytes_read_by_rank":{},"prefetch":{},"sample_cache_bytes":0})"}));
+  EXPECT_EQ(lines,
+            (std::vector<std::string>{
+                R"({"event":"start","job":"","ranks":0,"threads":0,"hosts":0,"micro_batches":0,"batch_size":0,)"
+                R"("parameters":0,"states":0,"steps":0,"epochs":0.0,"device":"","samples":0,)"
+                R"("validation_samples":0,"fingerprint":"","exactness":"","first_micro_batch_seconds":0.0,)"
+                R"("arena_bytes":0,"seconds":0.0,"version":""})",
+                R"({"event":"part","part":0,"parts":0,"ranks":"","first":"","last":"","parameters":0})",
+                R"({"event":"gpu","rank":0,"host":"","model":"","memory_bytes":0,"compute_capability":"",)"
+                R"("multiprocessors":0,"clock_mhz":0,"memory_clock_mhz":0,"pci_bus":"","driver":""})",
+                R"({"event":"step","step":0,"epoch":0,"loss":0.0,"learning_rate":0.0,"metrics":{},)"
+                R"("samples_per_second":0.0,"data_wait_seconds":0.0,"seconds":0.0})",
+                R"({"event":"eval","step":0,"set":"","loss":0.0,"metrics":{}})",
+                R"({"event":"checkpoint","step":0,"path":"","seconds":0.0,"blocked_seconds":0.0,"bytes":0})",
+                R"({"event":"copy","step":0,"path":"","fetched":false,"seconds":0.0,"bytes":0})",
+                R"({"event":"balance","step":0,"reason":"","evidence":"","shares_by_rank":{},"micro_batches_moved":0})",
+                R"({"event":"bad_sample","step":0,"set":"","sample":0,"name":"","replaced_by":0,)"
+                R"("replaced_by_name":"","message":""})",
+                R"({"event":"restart","step":0})", R"({"event":"warning","message":""})",
+                R"({"event":"launch","attempt":0,"ranks":0,"on":""})",
+                R"({"event":"end","outcome":"","steps":0,"samples":0,"seconds":0.0,"samples_per_second":0.0,)"
+                R"("metrics":{},"phases":{},"interrupted":false,"parameters_sha256":"","micro_batches_by_rank":{},)"
+                R"("bytes_sent_by_rank":{},"bytes_by_formula_by_rank":{},"compute_seconds_by_rank":{},)"
+                R"("bytes_read_by_rank":{},"prefetch":{},"sample_cache_bytes":0})"}));
 }
 
 TEST(EventJson, OptionalFieldsAreThereWhereTheyHaveAValue) {

@@ -8,7 +8,7 @@
 namespace lockstep::telemetry {
 namespace {
 
-constexpr GpuLook kWell{.utilization = 0.97, .own = 0.95, .watts = 500, .shard_seconds = 0.010};
+constexpr GpuLook kWell{.utilization = 0.97, .own = 0.95, .watts = 500, .micro_batch_seconds = 0.010};
 
 /// After a quiet period of `kWell`, `looks` samples of another kind.
 GpuCause after(const GpuLook& look, std::size_t looks = GpuWatch::kWindow) {
@@ -29,7 +29,7 @@ TEST(GpuWatch, KernelsWhileTheRankHasNoneAreAnother) {
 
 TEST(GpuWatch, SlowerWithTheSamePowerIsAnother) {
   GpuLook slow = kWell;
-  slow.shard_seconds = 0.018;
+  slow.micro_batch_seconds = 0.018;
   EXPECT_EQ(after(slow), GpuCause::co_tenant);
   slow.watts = 350;  // no other user: the rank itself does less
   EXPECT_EQ(after(slow), GpuCause::none);
@@ -37,10 +37,10 @@ TEST(GpuWatch, SlowerWithTheSamePowerIsAnother) {
 
 TEST(GpuWatch, SlowerWithAClockHeldDownIsThrottled) {
   GpuLook hot = kWell;
-  hot.shard_seconds = 0.014;
+  hot.micro_batch_seconds = 0.014;
   hot.throttled = true;
   EXPECT_EQ(after(hot), GpuCause::throttled);
-  hot.shard_seconds = kWell.shard_seconds;  // throttled occasionally, without effect
+  hot.micro_batch_seconds = kWell.micro_batch_seconds;  // throttled occasionally, without effect
   EXPECT_EQ(after(hot), GpuCause::none);
 }
 
@@ -56,7 +56,7 @@ TEST(GpuWatch, AFewLooksSayNothing) {
 TEST(GpuWatch, WhatIsNotKnownIsNoReason) {
   GpuLook blind = kWell;
   blind.utilization = blind.watts = std::nan("");
-  blind.shard_seconds = 0.03;
+  blind.micro_batch_seconds = 0.03;
   EXPECT_EQ(after(blind), GpuCause::none);
 }
 

@@ -37,7 +37,7 @@ TEST(RankMetrics, OnlyWhatWasWrittenIsExported) {
   RankMetrics metrics;
   EXPECT_EQ(snapshot_text(metrics, 0, {}), "");
   metrics.set(Metric::loss, 0.5);
-  metrics.set(Metric::shards, 3);  // not a metric of the job
+  metrics.set(Metric::micro_batches, 3);  // not a metric of the job
   EXPECT_EQ(snapshot_text(metrics, 0, {{"job", "digits"}}),
             "# HELP lockstep_loss Mean loss of the last step.\n# TYPE lockstep_loss gauge\n"
             "lockstep_loss{rank=\"0\",job=\"digits\"} 0.5\n");

@@ -19,7 +19,7 @@ class ProgressTest : public ::testing::Test {
             .ranks = 2,
             .threads = 1,
             .hosts = 1,
-            .shards = 8,
+            .micro_batches = 8,
             .batch_size = 128,
             .parameters = 52650,
             .steps = steps,
@@ -52,7 +52,7 @@ TEST_F(ProgressTest, StartNamesWhatIsRun) {
       "  model  52,650 parameters\n"
       "  data   50,048 samples, 500 for validation\n"
       "  length 3,910 steps of 128 samples, 10 epochs\n"
-      "  ranks  2 on 1 host, 1 thread each, 8 shards\n"
+      "  ranks  2 on 1 host, 1 thread each, 8 micro-batches\n"
       "  device a CPU, avx2\n";
   EXPECT_EQ(captured_.take(), expected);
   event.exactness = "exact gradient, not bitwise";
@@ -189,7 +189,7 @@ events::End end_of_two_ranks() {
           .metrics = {{"accuracy", 0.975}, {"loss", 0.0825}},
           .phases = {{"reduce", 6.2}, {"compute", 50.0}, {"update", 0.1}, {"other", 6.0}},
           .parameters_sha256 = "abc123",
-          .shards_by_rank = {{0, 5}, {1, 3}},
+          .micro_batches_by_rank = {{0, 5}, {1, 3}},
           .bytes_sent_by_rank = {{0, 2.5e6}, {1, 3e9}},
           .bytes_by_formula_by_rank = {{0, 2.5e6}, {1, 3e9}},
           .compute_seconds_by_rank = {{0, 50.0}, {1, 61.0}},
@@ -205,7 +205,7 @@ TEST_F(ProgressTest, TheEndHasMetricsTimesAndTheHash) {
             "done  3,910 steps, 500,480 samples in 1:02: 8,072 samples/s\n"
             "  validation  loss 0.0825  accuracy 0.9750\n"
             "  time        1:02: compute 80 %, reduce 10 %, other 10 %\n"
-            "  shards      5, 3\n"
+            "  micro-batches      5, 3\n"
             "  computing   50 s, 1:01\n"
             "  sent        2.5 MB, 3 GB\n"
             "  prefetch    depth 4, threads 1\n"
@@ -222,7 +222,8 @@ TEST_F(ProgressTest, OneRankSendsNothingAndBytesByTheFormulaAreNewsWhereTheyDiff
   make(false)->event(end);
   EXPECT_NE(captured_.take().find("  by formula  2.5 MB, 2 GB\n  fetched     1 MB, 4 MB\n"), std::string::npos);
   end.fetched_parameter_bytes_by_rank.reset();
-  for (auto* values : {&end.shards_by_rank, &end.bytes_sent_by_rank, &end.compute_seconds_by_rank}) *values = {{0, 8}};
+  for (auto* values : {&end.micro_batches_by_rank, &end.bytes_sent_by_rank, &end.compute_seconds_by_rank})
+    *values = {{0, 8}};
   end.bytes_read_by_rank = {{0, 1e6}};
   end.metrics = {};
   make(false)->event(end);
@@ -242,11 +243,12 @@ TEST_F(ProgressTest, MovesOfSharesAreToldWhereThereWereAny) {
   end.held_up_seconds_by_rank = {{0, 0.5}, {1, 12.0}};  // shown by balance report only
   end.share_moves = 0;
   make(false)->event(end);
-  EXPECT_NE(captured_.take().find("  shards      5, 3\n  computing   50 s, 1:01\n  waiting     12 s, 0.5 s\n  sent "),
-            std::string::npos);
+  EXPECT_NE(
+      captured_.take().find("  micro-batches      5, 3\n  computing   50 s, 1:01\n  waiting     12 s, 0.5 s\n  sent "),
+      std::string::npos);
   end.share_moves = 2;
   make(false)->event(end);
-  EXPECT_NE(captured_.take().find("  shards      5, 3\n  moves       2\n  computing "), std::string::npos);
+  EXPECT_NE(captured_.take().find("  micro-batches      5, 3\n  moves       2\n  computing "), std::string::npos);
 }
 
 TEST_F(ProgressTest, TheEndSaysWhenARunIsNotDone) {
@@ -375,10 +377,11 @@ TEST_F(ProgressTest, WhatTheSupervisorAndTheBalancerDoIsShownFieldByField) {
                                   .reason = "rank 1 is slow",
                                   .evidence = "steps of this run",
                                   .shares_by_rank = {{0, 5}, {1, 3}},
-                                  .shards_moved = 1,
+                                  .micro_batches_moved = 1,
                                   .predicted_seconds = 0.5});
   EXPECT_EQ(captured_.take(),
-            "balance:  step 4  reason rank 1 is slow  evidence steps of this run  shares by rank 5, 3  shards moved 1  "
+            "balance:  step 4  reason rank 1 is slow  evidence steps of this run  shares by rank 5, 3  micro-batches "
+            "moved 1  "
             "predicted seconds 0.5 s\n");
 }
 

@@ -68,7 +68,7 @@ events::End end_at(std::int64_t step, bool interrupted = false) {
 }  // namespace
 
 // `step` of a move are the steps done before it.
-TEST_F(BoardCurves, ShardsOfRanksAreSteps) {
+TEST_F(BoardCurves, MicroBatchesOfRanksAreSteps) {
   {
     TensorBoard board(folder_, 0);
     for (const auto& move : {move_at(0, 4, 4), move_at(40, 3, 5), move_at(41, 2, 6), move_at(90, 6, 2)}) {
@@ -77,13 +77,13 @@ TEST_F(BoardCurves, ShardsOfRanksAreSteps) {
     board.event(end_at(100));
   }
   const auto points = points_in(folder_);
-  EXPECT_EQ(points.at("work_shards/rank_0"),
+  EXPECT_EQ(points.at("work_micro_batches/rank_0"),
             (BoardPoints{{1, 4}, {40, 4}, {41, 3}, {42, 2}, {90, 2}, {91, 6}, {100, 6}}));
-  EXPECT_EQ(points.at("work_shards/rank_1"),
+  EXPECT_EQ(points.at("work_micro_batches/rank_1"),
             (BoardPoints{{1, 4}, {40, 4}, {41, 5}, {42, 6}, {90, 6}, {91, 2}, {100, 2}}));
 }
 
-TEST_F(BoardCurves, ShardsOfRanksGoOnAfterAResume) {
+TEST_F(BoardCurves, MicroBatchesOfRanksGoOnAfterAResume) {
   {
     TensorBoard board(folder_, 0);
     board.event(move_at(3, 3, 5));
@@ -94,7 +94,7 @@ TEST_F(BoardCurves, ShardsOfRanksGoOnAfterAResume) {
     board.event(move_at(8, 5, 3));
     board.event(end_at(12));
   }
-  EXPECT_EQ(points_in(folder_).at("work_shards/rank_0"), (BoardPoints{{4, 3}, {8, 3}, {9, 5}, {12, 5}}));
+  EXPECT_EQ(points_in(folder_).at("work_micro_batches/rank_0"), (BoardPoints{{4, 3}, {8, 3}, {9, 5}, {12, 5}}));
 }
 
 TEST_F(BoardCurves, WithoutAMoveThereAreNone) {

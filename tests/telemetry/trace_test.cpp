@@ -32,7 +32,7 @@ std::vector<RankTrace> traces_of(const std::vector<Step>& ranks, double reduce, 
       const int track = worker_track(0);
       trace.spans.push_back({"compute", kPhaseTrack, i + 1, -1, start, computed});
       trace.spans.push_back({"data wait", track, i + 1, 0, start, start + data});
-      trace.spans.push_back({"shard", track, i + 1, 0, start + data, computed, kernels});
+      trace.spans.push_back({"micro_batch", track, i + 1, 0, start + data, computed, kernels});
       trace.spans.push_back({"reduce", kPhaseTrack, i + 1, -1, computed, reduced});
       trace.spans.push_back({"update", kPhaseTrack, i + 1, -1, reduced, reduced + update});
     }
@@ -71,7 +71,7 @@ TEST(CriticalPath, GoesThroughTheRankThatCameLast) {
 TEST(CriticalPath, SaysWhatWaitingForOtherPartsTakes) {
   auto traces = traces_of({{.data = 0.01, .kernels = 0.09}}, 0.01, 0);
   for (TimelineSpan& span : traces[0].spans) {
-    if (span.name != "shard") continue;
+    if (span.name != "micro_batch") continue;
     span = {"forward", span.track, span.step, 0, span.start, span.start + 0.02, 0.02};
   }
   const auto forwards = traces[0].spans;
@@ -90,7 +90,7 @@ TEST(CriticalPath, SaysWhatWaitingForOtherPartsTakes) {
   EXPECT_EQ(
       d.sentence,
       "pipeline-bound: of a step of 110 ms computing is 55 %, waiting for data 9 %, for other parts 27 %, exposed "
-      "communication 9 %, load imbalance 0 %, kernel launches 0 %, update 0 %. Try more shards, a larger "
+      "communication 9 %, load imbalance 0 %, kernel launches 0 %, update 0 %. Try more micro-batches, a larger "
       "parallel.in_flight, or parts of more even cost.");
 }
 
@@ -127,7 +127,7 @@ TEST(CriticalPath, LeavesOutStepsThatARankLacks) {
   EXPECT_EQ(critical_path(traces).size(), 3U);
 }
 
-TEST(CriticalPath, ARankWithoutShardsWaitsOnly) {
+TEST(CriticalPath, ARankWithoutMicroBatchesWaitsOnly) {
   auto traces = traces_of({{}, {}}, 0.01);
   std::erase_if(traces[0].spans, [](const auto& span) { return span.track == worker_track(0); });
   const auto path = critical_path(traces);

@@ -11,9 +11,9 @@ import unittest
 
 from traced import PROGRAM, merge, train
 
-JOB = ["model=lenet", "data.train.digits.count=640", "data.validation.digits.count=64", "batch_size=64", "shards=8",
+JOB = ["model=lenet", "data.train.digits.count=640", "data.validation.digits.count=64", "batch_size=64", "micro_batches=8",
        "steps=12", "threads=2", "evaluate.every=3 steps", "checkpoint.every=2 steps", "bucket_bytes=65536"]
-FIRST, LAST, RANKS, SHARDS = 4, 9, 2, 8
+FIRST, LAST, RANKS, MICRO_BATCHES = 4, 9, 2, 8
 PHASES, REDUCTION, CHECKPOINT = 10000, 11000, 11100  # thread ids in the merged file
 WORKERS = range(10001, 11000)
 PREFETCH = range(11101, 12000)
@@ -45,13 +45,13 @@ class Merged(unittest.TestCase):
         self.assertEqual(len(parts), 6)
         self.assertAlmostEqual(sum(parts), 100, delta=3)  # each part is rounded
 
-    def test_each_step_has_its_phases_and_all_its_shards(self):
+    def test_each_step_has_its_phases_and_all_its_micro_batches(self):
         for step in range(FIRST, LAST + 1):
             for name in ("compute", "reduce", "update"):
                 self.assertEqual([span["pid"] for span in self.named(name, step=step)], list(range(RANKS)), name)
-            for name in ("shard", "data wait"):
-                shards = sorted(span["args"]["shard"] for span in self.named(name, step=step))
-                self.assertEqual(shards, list(range(SHARDS)), name)
+            for name in ("micro_batch", "data wait"):
+                micro_batches = sorted(span["args"]["micro_batch"] for span in self.named(name, step=step))
+                self.assertEqual(micro_batches, list(range(MICRO_BATCHES)), name)
         steps = {span["args"]["step"] for span in self.spans if span["tid"] not in PREFETCH}
         self.assertEqual(steps, set(range(FIRST, LAST + 1)))
         self.assertEqual({span["args"]["step"] for span in self.named("evaluate")}, {6, 9})
@@ -63,7 +63,7 @@ class Merged(unittest.TestCase):
         self.assertEqual({span["pid"] for span in loads}, set(range(RANKS)))
         for span in loads:  # prefetched: also for steps that are not traced
             self.assertIn(span["args"]["step"], range(FIRST, 13))
-            self.assertIn(span["args"]["shard"], range(SHARDS))
+            self.assertIn(span["args"]["micro_batch"], range(MICRO_BATCHES))
         for name, ranks in (("write", [0, 1]), ("commit", [0])):  # finished before the next checkpoint begins
             spans = self.named(name, step=6)
             self.assertEqual(sorted(span["pid"] for span in spans), ranks)
@@ -74,8 +74,8 @@ class Merged(unittest.TestCase):
         path = [span["name"] for span in self.spans if span["pid"] == RANKS]
         self.assertFalse([name for name in path if name.split(" of ")[0] in ("load", "write", "commit")], path)
 
-    def test_kernels_are_a_part_of_a_shard(self):
-        for span in self.named("shard"):
+    def test_kernels_are_a_part_of_a_micro_batch(self):
+        for span in self.named("micro_batch"):
             self.assertGreater(span["args"]["kernel_seconds"], 0)
             self.assertLessEqual(span["args"]["kernel_seconds"], span["args"]["seconds"])
 
@@ -91,7 +91,7 @@ class Merged(unittest.TestCase):
         self.assertGreater(len(buckets), 1)
         self.assertEqual(len(begun), RANKS * (LAST - FIRST + 1) * len(buckets))
         handed_over = self.named("hand over")
-        self.assertEqual(len(handed_over), SHARDS * (LAST - FIRST + 1) * len(buckets))
+        self.assertEqual(len(handed_over), MICRO_BATCHES * (LAST - FIRST + 1) * len(buckets))
         self.assertTrue(all(span["tid"] in WORKERS for span in handed_over))
         self.assertTrue(all(span["tid"] == REDUCTION for span in self.named("add")))
 
@@ -119,7 +119,7 @@ class Merged(unittest.TestCase):
             self.assertEqual(names["thread_name", rank, CHECKPOINT], "checkpoint writer")
             for thread in {span["tid"] for span in self.named("load") if span["pid"] == rank}:
                 self.assertEqual(names["thread_name", rank, thread], f"prefetch {thread - PREFETCH[0]}")
-            workers = {span["tid"] for span in self.named("shard") if span["pid"] == rank}  # chance gives them work
+            workers = {span["tid"] for span in self.named("micro_batch") if span["pid"] == rank}  # chance gives them work
             self.assertLessEqual(workers, set(WORKERS[:2]))
             for worker in workers:
                 self.assertEqual(names["thread_name", rank, worker], f"worker {worker - WORKERS[0]}")

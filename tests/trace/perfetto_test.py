@@ -9,7 +9,7 @@ import unittest
 from trace_processor import TraceProcessor
 from traced import merge, train
 
-JOB = ["model=lenet", "data.train.digits.count=640", "data.validation.digits.count=64", "batch_size=64", "shards=8",
+JOB = ["model=lenet", "data.train.digits.count=640", "data.validation.digits.count=64", "batch_size=64", "micro_batches=8",
        "steps=12", "threads=2", "evaluate.every=3 steps", "checkpoint.every=2 steps", "bucket_bytes=65536"]
 RANKS = 2
 OF_THREADS = """

@@ -44,7 +44,7 @@ class Verdicts(unittest.TestCase):
     def test_compute_bound(self):
         """A convolutional network on one rank, its few samples cached in memory."""
         word, parts, sentence = self.judge("compute", 1, "model=lenet", "data.train.digits.count=256", "batch_size=64",
-                                           "shards=4")
+                                           "micro_batches=4")
         self.assertEqual(word, "compute-bound", sentence)
         self.assertGreater(parts["computing is"], 60, sentence)
         self.assertTrue(sentence.endswith("More ranks or threads make it faster."), sentence)
@@ -53,7 +53,7 @@ class Verdicts(unittest.TestCase):
         """A linear layer, and images that one thread resizes and rotates for it, anew in each step."""
         word, parts, sentence = self.judge(
             "input", 1, SMALL, "data.train.digits.count=256", "data.cache=none", "data.threads=1", "data.depth=1",
-            "batch_size=64", "shards=2", "data.augment=[{resized_crop: {size: 96}},{rotate: {degrees: 30}}]",
+            "batch_size=64", "micro_batches=2", "data.augment=[{resized_crop: {size: 96}},{rotate: {degrees: 30}}]",
             "data.prepare=[{resize: {size: 96}}]")
         self.assertEqual(word, "input-bound", sentence)
         self.assertGreater(parts["waiting for data"], 40, sentence)
@@ -62,7 +62,7 @@ class Verdicts(unittest.TestCase):
 
     def test_reduce_bound(self):
         """Two pretended hosts, a large layer and few samples: gradients are sent as messages."""
-        word, parts, sentence = self.judge("reduce", 2, WIDE, "data.train.digits.count=64", "batch_size=2", "shards=2",
+        word, parts, sentence = self.judge("reduce", 2, WIDE, "data.train.digits.count=64", "batch_size=2", "micro_batches=2",
                                            hosts=True)
         self.assertEqual(word, "communication-bound", sentence)
         self.assertGreaterEqual(parts["exposed communication"], 20, sentence)
@@ -71,26 +71,26 @@ class Verdicts(unittest.TestCase):
     def test_imbalanced(self):
         """Two hosts, one of which the job wrongly declares to be seven times as fast."""
         word, parts, sentence = self.judge("imbalance", 2, "model=lenet", "data.train.digits.count=256", "batch_size=128",
-                                           "shards=8", "balance={weights: {h0: 7, h1: 1}}", hosts=True)
+                                           "micro_batches=8", "balance={weights: {h0: 7, h1: 1}}", hosts=True)
         self.assertEqual(word, "imbalanced", sentence)
         self.assertGreaterEqual(parts["load imbalance"], 20, sentence)
         self.assertIn("rank 0 on h0 is the slowest most often. Try balance=auto, ", sentence)
 
     def test_pipeline_bound(self):
-        """Two parts with only two shards to alternate between."""
-        word, _, sentence = self.judge("pipeline", 2, WIDE, "data.train.digits.count=256", "batch_size=256", "shards=2",
+        """Two parts with only two micro-batches to alternate between."""
+        word, _, sentence = self.judge("pipeline", 2, WIDE, "data.train.digits.count=256", "batch_size=256", "micro_batches=2",
                                        "parallel.parts=2")
         self.assertEqual(word, "pipeline-bound", sentence)
         self.assertGreaterEqual(int(re.search(r"for other parts (\d+) %", sentence)[1]), 20, sentence)
-        self.assertIn("Try more shards, ", sentence)
+        self.assertIn("Try more micro-batches, ", sentence)
 
     def test_launch_bound(self):
         """Kernels over four numbers."""
-        word, parts, sentence = self.judge("launch", 1, DEEP, "data.train.digits.count=64", "batch_size=8", "shards=8",
+        word, parts, sentence = self.judge("launch", 1, DEEP, "data.train.digits.count=64", "batch_size=8", "micro_batches=8",
                                            "data.depth=64")
         self.assertEqual(word, "launch-bound", sentence)
         self.assertGreaterEqual(parts["kernel launches"], 20, sentence)
-        self.assertRegex(sentence, r"; a kernel takes [\d.]+ us\. Try fewer and larger shards")
+        self.assertRegex(sentence, r"; a kernel takes [\d.]+ us\. Try fewer and larger micro-batches")
 
 
 if __name__ == "__main__":

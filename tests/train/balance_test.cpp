@@ -32,7 +32,7 @@ job:
   data:
     train: {digits: {count: 160}}
   batch_size: 32
-  shards: 16
+  micro_batches: 16
   steps: 12
   optimizer: {adamw: {weight_decay: 0.01}}
   clip_norm: 0.5
@@ -66,10 +66,10 @@ std::string run_balanced(
 }  // namespace
 
 TEST(Balance, SharesHoldTwoStepsAfterTheyWereAskedFor) {
-  class AtStep3 final : public ShardBalancer {
+  class AtStep3 final : public MicroBatchBalancer {
     std::vector<int> balance(std::int64_t step, std::span<const RankLoad> ranks) override {
       EXPECT_EQ(ranks.size(), 2u);
-      EXPECT_EQ(ranks[1].shards, step < 5 ? 8 : 11) << step;
+      EXPECT_EQ(ranks[1].micro_batches, step < 5 ? 8 : 11) << step;
       EXPECT_GT(ranks[1].seconds, 0);
       return step == 3 ? std::vector{5, 11} : std::vector<int>{};
     }
@@ -83,12 +83,12 @@ TEST(Balance, SharesHoldTwoStepsAfterTheyWereAskedFor) {
   ASSERT_EQ(moves.size(), 1u);
   EXPECT_EQ(moves[0].step, 4);
   EXPECT_EQ(moves[0].shares_by_rank, (events::ByRank{{0, 5}, {1, 11}}));
-  EXPECT_EQ(moves[0].shards_moved, 3);
-  EXPECT_EQ(kept.of<events::End>().at(0).shards_by_rank, (events::ByRank{{0, 5}, {1, 11}}));
+  EXPECT_EQ(moves[0].micro_batches_moved, 3);
+  EXPECT_EQ(kept.of<events::End>().at(0).micro_batches_by_rank, (events::ByRank{{0, 5}, {1, 11}}));
 }
 
 TEST(Balance, SharesOfAnotherNumberAreAMistake) {
-  class TooFew final : public ShardBalancer {
+  class TooFew final : public MicroBatchBalancer {
     std::vector<int> balance(std::int64_t /*step*/, std::span<const RankLoad> /*ranks*/) override { return {3, 1}; }
   } balancer;
   TrainerOptions options;
@@ -98,7 +98,7 @@ TEST(Balance, SharesOfAnotherNumberAreAMistake) {
     FAIL() << "nothing was thrown";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::usage);
-    EXPECT_STREQ(error.what(), "step 1: expected a balancer that gives 16 shards to 1 ranks, found [3, 1]");
+    EXPECT_STREQ(error.what(), "step 1: expected a balancer that gives 16 micro-batches to 1 ranks, found [3, 1]");
   }
 }
 
@@ -125,10 +125,10 @@ TEST(Balance, WorkMovesToTheFastRankAndTheBitsStay) {
   const auto moves = kept.of<events::Balance>();
   ASSERT_GE(moves.size(), 1u);
   const auto end = kept.of<events::End>().at(0);
-  const auto shares = end.shards_by_rank;
+  const auto shares = end.micro_batches_by_rank;
   EXPECT_GT(shares.at(0), shares.at(1));
   EXPECT_EQ(end.bytes_sent_by_rank, end.bytes_by_formula_by_rank);
-  const auto seconds = moves.back().shard_seconds_by_rank.value();
+  const auto seconds = moves.back().micro_batch_seconds_by_rank.value();
   EXPECT_GT(seconds.at(1), seconds.at(0));
   EXPECT_LT(moves.back().predicted_seconds, moves.back().predicted_before_seconds);
 }
@@ -201,7 +201,7 @@ TEST(Balance, WeightsNameHostsOrProcessors) {
   const std::string alone = run_balanced(1, {});
   const auto built_in = [](int) { return Registries::built_in(); };
   EXPECT_EQ(run_balanced(2, {"balance={weights: {a: 3, b: 1}}"}, options, built_in, {0, 1}), alone);
-  EXPECT_EQ(kept.of<events::End>().at(0).shards_by_rank, (events::ByRank{{0, 12}, {1, 4}}));
+  EXPECT_EQ(kept.of<events::End>().at(0).micro_batches_by_rank, (events::ByRank{{0, 12}, {1, 4}}));
   try {
     (void)run_balanced(2, {"balance={weights: {a: 3, T1000: 1}}"}, {}, built_in, {0, 1});
     FAIL() << "not refused";

@@ -76,7 +76,7 @@ TEST(Callback, SeesStepsEvaluationsAndEpochsInOrder) {
   Diary diary;
   TrainerOptions options;
   options.callbacks = {&diary};
-  (void)run(folder.path(), {"steps=5", "evaluate.every=2 steps", "batch_size=32", "shards=4"}, events, options);
+  (void)run(folder.path(), {"steps=5", "evaluate.every=2 steps", "batch_size=32", "micro_batches=4"}, events, options);
   EXPECT_EQ(diary.lines,
             (std::vector<std::string>{"step 1 of 5, epoch 1, evaluated 0", "step 2 of 5, epoch 1, evaluated 0",
                                       "evaluation 2 of 5, epoch 1, evaluated 2", "epoch 2 of 5, epoch 1, evaluated 2",

@@ -18,7 +18,7 @@ job:
   model: {layers: [flatten, {linear: {features: 16}}, relu, {dropout: 0.1}, {linear: {features: 10}}]}
   data: {train: {digits: {count: 256}}, validation: {digits: {count: 64, first: 100000}}}
   batch_size: 16
-  shards: 2
+  micro_batches: 2
   steps: 40
   optimizer: {sgd: {momentum: 0.9}}
   learning_rate: {peak: 0.05, schedule: {cosine: {final: 0}}}

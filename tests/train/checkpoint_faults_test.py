@@ -13,7 +13,7 @@ import unittest
 
 PROGRAM = os.environ["LOCKSTEP"]
 SHIM = None
-JOB = ["data.train.digits.count=64", "data.validation.digits.count=32", "batch_size=32", "shards=2", "threads=1",
+JOB = ["data.train.digits.count=64", "data.validation.digits.count=32", "batch_size=32", "micro_batches=2", "threads=1",
        "optimizer=sgd", "optimizer.sgd.momentum=0.9", "learning_rate=0.01"]
 SIGKILL = -9
 

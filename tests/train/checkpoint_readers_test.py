@@ -19,7 +19,7 @@ def main():
     snippet = re.search(r"```python\n(.*?)```", (ROOT / "docs" / "checkpoints.md").read_text(), re.DOTALL).group(1)
     with tempfile.TemporaryDirectory() as folder:
         train = [PROGRAM, "train", "--ranks", "3", "data.train.digits.count=96", "data.validation.digits.count=32",
-                 "batch_size=48", "shards=3", "steps=2", "learning_rate=0.01", "checkpoint={part_bytes: 20000}",
+                 "batch_size=48", "micro_batches=3", "steps=2", "learning_rate=0.01", "checkpoint={part_bytes: 20000}",
                  f"run_directory={folder}/run"]
         subprocess.run(train, check=True, capture_output=True)
         subprocess.run([PROGRAM, "checkpoint", "export", f"{folder}/run", f"{folder}/model.safetensors"], check=True,

@@ -154,21 +154,22 @@ checkpoint::Progress go_on(const Folder& folder, int ranks, const std::string& n
 
 }  // namespace
 
-// No single rank computes a cut model's first shard, so it is not in the fingerprint.
+// No single rank computes a cut model's first micro-batch, so it is not in the fingerprint.
 TEST(Checkpointing, ACutModelGoesOnUncutAndBack) {
   const Folder folder;
-  const std::string cut = "kernels 1", uncut = "kernels 1, first shard 2", other = "kernels 1, first shard 3";
+  const std::string cut = "kernels 1", uncut = "kernels 1, first micro-batch 2",
+                    other = "kernels 1, first micro-batch 3";
   std::vector<std::string> warnings;
   EXPECT_EQ(go_on(folder, 2, cut, warnings).fingerprint, cut);
   EXPECT_EQ(go_on(folder, 1, uncut, warnings).fingerprint, uncut);
   const checkpoint::Progress last = go_on(folder, 2, cut, warnings);
   EXPECT_EQ(last.step, 3);
-  EXPECT_EQ(last.fingerprint, uncut) << "what is known of the first shard is kept";
+  EXPECT_EQ(last.fingerprint, uncut) << "what is known of the first micro-batch is kept";
   EXPECT_EQ(last.exactness, kBitwise);
   EXPECT_TRUE(warnings.empty());
   try {
     (void)go_on(folder, 1, other, warnings);
-    ADD_FAILURE() << "its first shard has other bits";
+    ADD_FAILURE() << "its first micro-batch has other bits";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::usage);
     EXPECT_TRUE(std::string(error.what())

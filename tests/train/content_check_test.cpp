@@ -37,7 +37,7 @@ job:
   model: {layers: [{embedding: {vocabulary: 4, width: 4}}, {linear: {features: 4}}]}
   data: {train: {tokens: {path: tokens.bin, context: 8}}}
   batch_size: 8
-  shards: 4
+  micro_batches: 4
   threads: 1
   steps: 4
   learning_rate: 0.1

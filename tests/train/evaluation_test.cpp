@@ -22,7 +22,7 @@ using Metrics = std::map<std::string, double>;
 
 const std::vector<std::string> kNappingEvaluation = {
     "model.layers=[flatten, {linear: {features: 12}}, napping_relu, {linear: {features: 10}}]",
-    "data.validation.digits.count=157",  // 40 shards of 4; the last one has a single sample
+    "data.validation.digits.count=157",  // 40 micro-batches of 4; the last one has a single sample
     "threads=1", "steps=1", "checkpoint=never"};
 
 JobFile job_with(const std::vector<std::string>& overrides, const Registries& registries) {
@@ -42,7 +42,7 @@ struct Rank {
     for (std::size_t i = 0; i < parameters.size(); ++i) {
       exec::initialize(Initializer::normal(0.1), 7, parameters.name(i), parameters.at(i));
     }
-    options.shard_samples = job.batch_size / job.shards;
+    options.micro_batch_samples = job.batch_size / job.micro_batches;
     evaluation = std::make_unique<train::Evaluation>(graph, *data.validation, data.pipeline(*data.validation, false),
                                                      communicator, device, pool, options);
   }
@@ -91,7 +91,8 @@ void wait_for(const std::function<bool()>& holds) {
 }  // namespace
 
 TEST(Evaluation, AnySharesGiveTheBitsOfOneRank) {
-  const std::vector<std::string> job = {"data.validation.digits.count=45"};  // 12 shards of 4; the last one has one
+  const std::vector<std::string> job = {
+      "data.validation.digits.count=45"};  // 12 micro-batches of 4; the last one has one
   const Metrics alone = Rank(*make_single_communicator(), job).run();
   ASSERT_EQ(alone.size(), 2u);
   run_in_threads(3, [&](Communicator& communicator) {
@@ -131,7 +132,7 @@ TEST(Evaluation, MetricsOfSeveralSumsHaveTheBitsOfOneRank) {
 
 TEST(Evaluation, LoadsAheadForTheNextOneAndHoldsNoBatch) {
   const auto alone = make_single_communicator();
-  Rank rank(*alone, {"data.validation.digits.count=16"});  // 4 shards, and at least 4 batches are prefetched
+  Rank rank(*alone, {"data.validation.digits.count=16"});  // 4 micro-batches, and at least 4 batches are prefetched
   const auto counters = [&] { return rank.evaluation->counters(); };
   for (int evaluations = 1; evaluations <= 3; ++evaluations) {
     wait_for([&] { return counters().ahead >= 4; });
@@ -181,7 +182,7 @@ TEST(Evaluation, SharesFollowWeights) {
   EXPECT_EQ(evaluated[2], 8);
 }
 
-// Rank 1 needs 8 s for its shards, each of which takes 0.4 s, well within the timeout of 3 s.
+// Rank 1 needs 8 s for its micro-batches, each of which takes 0.4 s, well within the timeout of 3 s.
 TEST(Evaluation, ARankThatIsSlowerThanTheTimeoutIsNoHang) {
   const auto slow_second = [](int rank) -> Nap {
     return [rank](Mode mode, std::uint64_t) { return milliseconds(rank == 1 && mode == Mode::inference ? 400 : 0); };

@@ -70,7 +70,7 @@ job:
   loss: {}
   metrics: [{}]
   batch_size: {}
-  shards: 6
+  micro_batches: 6
   steps: 8
   optimizer: {{sgd: {{momentum: 0.9}}}}
   learning_rate: 0.05

@@ -53,7 +53,7 @@ job:
     train: {digits: {count: 64}}
     validation: {digits: {count: 21, first: 100000}}
   batch_size: 16
-  shards: 8
+  micro_batches: 8
   steps: 5
   optimizer: {adamw: {weight_decay: 0.01}}
   learning_rate: 0.01
@@ -96,9 +96,10 @@ std::vector<OpRun> runs_of_every_op(const std::string& folder) {
   std::vector<OpRun> runs = {{"images", kImageLayers}, {"tokens", kImageLayers, {kTokenLayers}}};
   std::ofstream(folder + "/texts.csv") << kTextRows;
   const std::string texts = "{texts: {path: " + folder + "/texts.csv, context: 12}}";
-  runs.push_back({"texts",
-                  kImageLayers,
-                  {kTextLayers, "data={train: " + texts + ", validation: " + texts + "}", "batch_size=8", "shards=4"}});
+  runs.push_back(
+      {"texts",
+       kImageLayers,
+       {kTextLayers, "data={train: " + texts + ", validation: " + texts + "}", "batch_size=8", "micro_batches=4"}});
   const std::string rows = folder + "/rows.csv";
   write_loss_rows(rows);
   for (const LossCase& loss : kEveryLoss) {

@@ -42,13 +42,13 @@ TASKS = {
     "digits-longer": (["epochs=1", FEW, "learning_rate=0.003"], "accuracy", 0.4),
     "digits-mixup": (["steps=100", FEW], "accuracy", 0.3),
     "digits-mlp": (["epochs=1", FEW], "accuracy", 0.5),
-    "digits-mobilenet": (["steps=40", "batch_size=32", "shards=2", "data.validation.digits.count=50", "learning_rate=0.004"], "last step", 2.2),
+    "digits-mobilenet": (["steps=40", "batch_size=32", "micro_batches=2", "data.validation.digits.count=50", "learning_rate=0.004"], "last step", 2.2),
     "digits-one-cycle": (["steps=80", FEW], "accuracy", 0.5),
     "digits-plateau": (["epochs=3", FEW], "accuracy", 0.7),
     "digits-student": (["epochs=2", FEW], "accuracy", 0.5),
     "digits-sweep": (["steps=80", "learning_rate=0.1"], "accuracy", 0.3),
     "digits-triplet": (["steps=80", "data.validation.digits.count=256", "learning_rate=0.003"], "loss", 0.8),
-    "digits-unet": (["steps=30", "batch_size=16", "shards=1", "data.validation.digits.count=40"], "iou", 0.3),
+    "digits-unet": (["steps=30", "batch_size=16", "micro_batches=1", "data.validation.digits.count=40"], "iou", 0.3),
     "digits-vit": (["steps=60", FEW, RATE], "loss", 2.2),
     "faults": (["epochs=8"], "f1", 0.6),
     "gauges": (["epochs=8"], "mae", 1),
@@ -76,8 +76,8 @@ TASKS = {
     "symbols-transfer": (["epochs=4"], "accuracy", 0.5),
     "trips": (["epochs=5"], "mae", 4),
     "two-towers": (["steps=20", "batch_size=32", "data.validation.digits.count=100"], "loss", 0.72),
-    "cifar10-resnet20": (["steps=30", "batch_size=32", "shards=2", "learning_rate=0.05"], "last step", 1.9),
-    "cifar10-resnet9": (["steps=3", "batch_size=16", "shards=1", "learning_rate=0.02"], "last step", 2.7),
+    "cifar10-resnet20": (["steps=30", "batch_size=32", "micro_batches=2", "learning_rate=0.05"], "last step", 1.9),
+    "cifar10-resnet9": (["steps=3", "batch_size=16", "micro_batches=1", "learning_rate=0.02"], "last step", 2.7),
 }
 
 

@@ -19,7 +19,7 @@ job:
     train: {text: {path: PATH, tokenizer: characters, context: 12}}
     validation: {fraction: 0.2}
   batch_size: 8
-  shards: 4
+  micro_batches: 4
   steps: 6
   metrics: [perplexity]
   optimizer: {adamw: {weight_decay: 0.1}}

@@ -88,10 +88,12 @@ TEST(JobWarnings, OfStatisticsOfOneSample) {
   const std::string layers =
       "model.layers=[{conv: {filters: 4, kernel: 3}}, batch_norm, flatten, {linear: {features: 10}}]";
   EXPECT_EQ(of({layers}).warnings, Sentences{});
-  EXPECT_EQ(of({layers, "shards=16"}).warnings,
-            (Sentences{"layer 'batch_norm1' normalizes over a shard, and a shard is one sample: its statistics are not "
-                       "those of evaluation, which are means over many; use fewer shards, a larger batch, or "
-                       "group_norm"}));
+  EXPECT_EQ(
+      of({layers, "micro_batches=16"}).warnings,
+      (Sentences{
+          "layer 'batch_norm1' normalizes over a micro-batch, and a micro-batch is one sample: its statistics are not "
+          "those of evaluation, which are means over many; use fewer micro-batches, a larger batch, or "
+          "group_norm"}));
 }
 
 TEST(JobWarnings, OfPaddingThatCountsAsText) {

@@ -18,16 +18,16 @@ std::vector<PrometheusSample> samples() {
 
 TEST(EarlierRuns, ByHostAndDeviceElseByDevice) {
   const auto speeds = earlier_speeds(samples(), {{"a", "old"}, {"c", "new"}, {"d", "new"}});
-  EXPECT_EQ(speeds.seconds_per_shard[0], 0.4);
-  EXPECT_EQ(speeds.seconds_per_shard[1], 0.2);
-  EXPECT_DOUBLE_EQ(speeds.seconds_per_shard[2], 0.15);
+  EXPECT_EQ(speeds.seconds_per_micro_batch[0], 0.4);
+  EXPECT_EQ(speeds.seconds_per_micro_batch[1], 0.2);
+  EXPECT_DOUBLE_EQ(speeds.seconds_per_micro_batch[2], 0.15);
   EXPECT_EQ(speeds.evidence, "by host and device for ranks 0 1, by device for rank 2");
   EXPECT_TRUE(speeds.complete());
 }
 
 TEST(EarlierRuns, AnotherDeviceOfTheSameHostTellsNothing) {
   const auto speeds = earlier_speeds(samples(), {{"b", "new"}, {"b", "old one"}});
-  EXPECT_EQ(speeds.seconds_per_shard[1], 0);
+  EXPECT_EQ(speeds.seconds_per_micro_batch[1], 0);
   EXPECT_EQ(speeds.evidence, "by host and device for rank 0");
   EXPECT_FALSE(speeds.complete());
   EXPECT_FALSE(earlier_speeds({}, {{"a", "old"}}).complete());

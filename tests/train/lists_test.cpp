@@ -14,10 +14,11 @@ namespace {
 std::string trained(const std::string& model, const std::string& corpus) {
   const Registries registries = Registries::built_in();
   const JobFile job = config::load_text(
-      fmt::format("job:\n  model: {}\n  data: {{train: {{text: {{path: {}, context: 12}}}}}}\n  batch_size: 8\n"
-                  "  shards: 4\n  steps: 3\n  optimizer: {{adamw: {{weight_decay: 0.1}}}}\n  learning_rate: 0.01\n"
-                  "  clip_norm: 1\n  checkpoint: never\n",
-                  model, corpus),
+      fmt::format(
+          "job:\n  model: {}\n  data: {{train: {{text: {{path: {}, context: 12}}}}}}\n  batch_size: 8\n"
+          "  micro_batches: 4\n  steps: 3\n  optimizer: {{adamw: {{weight_decay: 0.1}}}}\n  learning_rate: 0.01\n"
+          "  clip_norm: 1\n  checkpoint: never\n",
+          model, corpus),
       "job.yaml", {}, train::catalogue_of(registries), true);
   return train_job(job, *make_single_communicator(), registries).parameters_sha256;
 }

@@ -27,7 +27,7 @@ job:
       - {linear: {features: 10}}
   data: {train: {digits: {count: 160}}}
   batch_size: 16
-  shards: 8
+  micro_batches: 8
   steps: 14
   precision: {fp16: {initial_scale: 16777216, growth_interval: 3}}
   optimizer: {adamw: {weight_decay: 0.01}}

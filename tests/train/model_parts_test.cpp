@@ -32,7 +32,7 @@ job:
     train: {digits: {count: 96, pairs: true}}
     validation: {digits: {count: 40, first: 100000, pairs: true}}
   batch_size: 32
-  shards: 4
+  micro_batches: 4
   steps: 6
   metrics: [accuracy]
   optimizer: adam
@@ -56,7 +56,7 @@ TEST(ModelParts, StagesChangeNoBit) {
   }
 }
 
-TEST(ModelParts, NorDoThreadsHostsAndHowManyShardsAreInFlight) {
+TEST(ModelParts, NorDoThreadsHostsAndHowManyMicroBatchesAreInFlight) {
   const Outcome whole = run_job(kResidualJob, 1, {});
   for (const char* in_flight : {"1", "2", "8"}) {
     for (const char* threads : {"threads=1", "threads=3"}) {

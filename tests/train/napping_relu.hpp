@@ -12,7 +12,7 @@
 
 namespace lockstep {
 
-/// Called before each shard's forward pass: returns how long to sleep.
+/// Called before each micro-batch's forward pass: returns how long to sleep.
 using Nap = std::function<std::chrono::milliseconds(Mode mode, std::uint64_t step)>;
 
 class NappingRelu final : public Kernel {

@@ -39,7 +39,7 @@ job:
     validation: {digits: {count: 50, first: 100000}}
     augment: [{crop: {padding: 2}}]
   batch_size: 32
-  shards: 8
+  micro_batches: 8
   steps: 7
   metrics: [accuracy]
   optimizer: {adamw: {weight_decay: 0.01}}

@@ -29,7 +29,7 @@ job:
   model: {bert: {layers: 2, heads: 2, width: 16, positions: 90}}
   data: {train: {texts: {path: texts.csv, context: 20}}}
   batch_size: 8
-  shards: 4
+  micro_batches: 4
   steps: 5
   metrics: [accuracy]
   optimizer: adam

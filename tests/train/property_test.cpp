@@ -23,12 +23,12 @@ constexpr int kSteps = 6;
 // What the result depends on.
 struct Problem {
   std::string job;
-  int shards = 1;
+  int micro_batches = 1;
 };
 
 // Small nets of odd sizes.
 Problem random_problem(std::mt19937& random) {
-  const int shards = between(random, 1, 20);
+  const int micro_batches = between(random, 1, 20);
   std::string layers;
   if (random() % 2 == 0) {
     layers += fmt::format("{{conv: {{filters: {}, kernel: 3, bias: false}}}}, ", between(random, 1, 7));
@@ -39,7 +39,7 @@ Problem random_problem(std::mt19937& random) {
   if (random() % 2 == 0) layers += fmt::format("{{linear: {{features: {}}}}}, relu, ", between(random, 1, 97));
   if (random() % 2 == 0) layers += "{dropout: 0.2}, ";
   layers += "{linear: {features: 10}}";
-  const int batch = shards * between(random, 1, 4);
+  const int batch = micro_batches * between(random, 1, 4);
   const std::vector<std::string> optimizers = {"adam", "{adamw: {weight_decay: 0.01}}", "{sgd: {momentum: 0.9}}"};
   return {fmt::format(R"(
 job:
@@ -47,7 +47,7 @@ job:
   model: {{layers: [{}]}}
   data: {{train: {{digits: {{count: {}}}}}}}
   batch_size: {}
-  shards: {}
+  micro_batches: {}
   steps: {}
   optimizer: {}
   learning_rate: 0.01
@@ -56,9 +56,9 @@ job:
   evaluate: never
   checkpoint: never
 )",
-                      between(random, 0, 1000), layers, 3 * batch, batch, shards, kSteps, one_of(random, optimizers),
-                      one_of(random, std::vector<std::string>{"0.1", "1000"})),
-          shards};
+                      between(random, 0, 1000), layers, 3 * batch, batch, micro_batches, kSteps,
+                      one_of(random, optimizers), one_of(random, std::vector<std::string>{"0.1", "1000"})),
+          micro_batches};
 }
 
 // A configuration that computes it.
@@ -73,21 +73,21 @@ struct Way {
   }
 };
 
-Way random_way(std::mt19937& random, int shards) {
+Way random_way(std::mt19937& random, int micro_batches) {
   Way way;
-  way.ranks = between(random, 1, std::min(shards, 5));
+  way.ranks = between(random, 1, std::min(micro_batches, 5));
   way.hosts = random_hosts(random, way.ranks, 3);
   way.overrides = {fmt::format("threads={}", between(random, 1, 3)),
                    fmt::format("bucket_bytes={}", one_of(random, std::vector<int>{64, 1'000, 4'096, 1'000'000}))};
   for (int step = 0; step < kSteps; ++step) {
     const bool changes = random() % 3 != 0;
-    way.shares.push_back(changes ? random_counts(random, shards, way.ranks) : std::vector<int>{});
+    way.shares.push_back(changes ? random_counts(random, micro_batches, way.ranks) : std::vector<int>{});
   }
   return way;
 }
 
 /// What it requests after each step is given in advance.
-class PlannedShares final : public ShardBalancer {
+class PlannedShares final : public MicroBatchBalancer {
  public:
   explicit PlannedShares(const std::vector<std::vector<int>>& shares) : shares_(shares) {}
   std::vector<int> balance(std::int64_t step, std::span<const RankLoad> /*ranks*/) override {
@@ -145,7 +145,7 @@ TEST(TrainingProperty, OneHashAndTheBytesOfTheFormulaInAnyWay) {
     const Problem problem = random_problem(random);
     const WayOutcome alone = run_way(problem, {1, {0}, {"threads=1"}, std::vector<std::vector<int>>(kSteps)});
     for (int i = 0; i < kWays; ++i) {
-      const Way way = random_way(random, problem.shards);
+      const Way way = random_way(random, problem.micro_batches);
       const WayOutcome outcome = run_way(problem, way);
       const auto where = [&] {
         return fmt::format("seed {}, way {}: {}\n{}  {}", seed, i, way.text(), problem.job, rerun(seed, "train_test"));
@@ -164,12 +164,12 @@ TEST(TrainingProperty, OneHashAndTheBytesOfTheFormulaInAnyWay) {
 TEST(TrainingProperty, SeesAnotherAssociationAndAnotherCutOfTheBatch) {
   std::mt19937 random(1);
   Problem problem;
-  while (problem.shards != 16) problem = random_problem(random);
+  while (problem.micro_batches != 16) problem = random_problem(random);
   const std::vector<std::vector<int>> still(kSteps);
   const WayOutcome alone = run_way(problem, {1, {0}, {}, still});
   EXPECT_EQ(run_way(problem, {3, {0, 0, 1}, {}, still}).sha256, alone.sha256);
   EXPECT_NE(run_way(problem, {3, {0, 0, 1}, {"exact=never"}, still}).sha256, alone.sha256);
-  EXPECT_NE(run_way(problem, {1, {0}, {"shards=8"}, still}).sha256, alone.sha256);
+  EXPECT_NE(run_way(problem, {1, {0}, {"micro_batches=8"}, still}).sha256, alone.sha256);
   EXPECT_NE(run_way(problem, {1, {0}, {fmt::format("steps={}", kSteps - 1)}, still}).sha256, alone.sha256);
 }
 

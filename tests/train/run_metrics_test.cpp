@@ -93,10 +93,10 @@ TEST(RunMetrics, EachRankServesItsOwnNumbers) {
     const std::string rank = "{rank=\"" + std::to_string(r) + "\"}";
     EXPECT_EQ(value_of(text, "lockstep_steps_total" + rank), 10) << text;
     EXPECT_EQ(value_of(text, "lockstep_samples_total" + rank), 10 * 16 / 2);
-    EXPECT_EQ(value_of(text, "lockstep_shards" + rank), 2);
+    EXPECT_EQ(value_of(text, "lockstep_micro_batches" + rank), 2);
     EXPECT_EQ(value_of(text, "lockstep_share_ratio" + rank), 0.5);
     EXPECT_EQ(value_of(text, "lockstep_step_duration_seconds_count" + rank), 10);
-    EXPECT_GT(value_of(text, "lockstep_shard_compute_seconds_total" + rank), 0);
+    EXPECT_GT(value_of(text, "lockstep_micro_batch_compute_seconds_total" + rank), 0);
     EXPECT_GT(value_of(text, "lockstep_model_flops_total" + rank), 0);
     EXPECT_EQ(text.find("lockstep_tokens_total"), std::string::npos);  // images have no tokens
     EXPECT_EQ(text.find("lockstep_gpu"), std::string::npos);

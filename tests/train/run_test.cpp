@@ -302,7 +302,7 @@ job:
   model: {layers: [flatten, {linear: {features: 8}}, {batch_norm: {}, name: norm}, relu, {linear: {features: 10}}]}
   data: {train: {digits: {count: 64}}}
   batch_size: 32
-  shards: 32
+  micro_batches: 32
   steps: 1
   checkpoint: never
 )",
@@ -313,11 +313,12 @@ job:
       ADD_FAILURE() << "it trained to a running variance of 0";
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ExitCode::configuration);
-      EXPECT_STREQ(
-          error.what(),
-          "job.yaml:6:11: job.shards: expected shards of several samples, since layer 'norm' normalizes over a "
-          "shard, found 32 shards of a batch of 32, where it sees one value a channel; set shards to 16 or "
-          "less");
+      EXPECT_STREQ(error.what(),
+                   "job.yaml:6:11: job.micro_batches: expected micro-batches of several samples, since layer 'norm' "
+                   "normalizes over a "
+                   "micro-batch, found 32 micro-batches of a batch of 32, where it sees one value a channel; set "
+                   "micro-batches to 16 or "
+                   "less");
     }
   });
 }

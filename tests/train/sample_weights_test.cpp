@@ -144,9 +144,9 @@ TEST(SampleWeightErrors, ExactWords) {
   EXPECT_EQ(
       refused({"data.class_weights=balanced", "loss=contrastive"}),
       "command line: loss: expected samples without weights, since with contrastive the loss of each depends on all "
-      "samples of its shard, found some with; leave out the weights, or take triplet");
+      "samples of its micro-batch, found some with; leave out the weights, or take triplet");
   // Of 64 digits only few are a 7, and none in some batch of 4.
-  EXPECT_EQ(refused({"batch_size=4", "shards=1", "steps=16",
+  EXPECT_EQ(refused({"batch_size=4", "micro_batches=1", "steps=16",
                      "data.class_weights={0: 0, 1: 0, 2: 0, 3: 0, 4: 0, 5: 0, 6: "
                      "0, 8: 0, 9: 0}"})
                 .substr(7),

@@ -32,7 +32,7 @@ job:
     validation: {digits: {count: 40, first: 100000, masks: true}}
     normalize: never
   batch_size: 32
-  shards: 8
+  micro_batches: 8
   steps: 6
   loss:
     - {cross_entropy: {}, target: label, output: digit, name: digit}
@@ -79,7 +79,7 @@ job:
          path + R"(, target: [kind, price], weight: trust}}
     validation: {fraction: 0.2}
   batch_size: 24
-  shards: 6
+  micro_batches: 6
   steps: 9
   loss: )" +
          loss + R"(
@@ -227,7 +227,7 @@ TEST(SeveralLossErrors, ExactWords) {
       refused({"loss[1]={contrastive: {}, output: digit}", "loss[1].name=pair", "metrics=[]",
                "data.class_weights=balanced"}),
       "job.yaml:23:5: job.loss: expected samples without weights, since with contrastive the loss of each depends "
-      "on all samples of its shard, found some with; leave out the weights, or take triplet");
+      "on all samples of its micro-batch, found some with; leave out the weights, or take triplet");
   const Folder folder;
   try {
     run_job(table_job(write_rows(folder), kKindAndPrice), 1, {"data.class_weights=balanced"});

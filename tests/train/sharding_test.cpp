@@ -1,4 +1,4 @@
-// The promise if ranks shard the model's state: whichever rank stores and updates what, no bit changes.
+// The promise if ranks micro-batch the model's state: whichever rank stores and updates what, no bit changes.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -36,7 +36,7 @@ std::vector<int> two_hosts(int ranks) {
   return host_of;
 }
 
-/// By what ranks shard, which is also in a test's name.
+/// By what ranks micro-batch, which is also in a test's name.
 class ShardedModel : public testing::TestWithParam<const char*> {
  protected:
   [[nodiscard]] static std::string sharded() { return std::string("parallel.sharding=") + GetParam(); }
@@ -153,7 +153,7 @@ TEST_P(ShardedModel, InitialWeightsAreReadByTheirOwners) {
   EXPECT_EQ(run_job(job, 3, {from, sharded()}, {0, 1, 1}), whole);
 }
 
-// Slower ranks get fewer shards, so that some shards move.
+// Slower ranks get fewer micro-batches, so that some micro-batches move.
 TEST_P(ShardedModel, NorDoSharesThatMove) {
   const Outcome whole = run_job(kResidualJob, 1, {});
   EXPECT_EQ(run_job(kResidualJob, 3, {sharded(), "balance={weights: {a: 3, b: 1}}"}, {0, 0, 1}), whole);

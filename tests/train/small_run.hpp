@@ -24,7 +24,7 @@ job:
     train: {digits: {count: 64}}
     validation: {digits: {count: 40, first: 100000}}
   batch_size: 16
-  shards: 4
+  micro_batches: 4
   steps: 12
   metrics: [accuracy]
   optimizer: adam

@@ -78,18 +78,18 @@ TEST(StartCheck, LongValuesAreComparedWhole) {
   EXPECT_EQ(heard.errors.size(), 3u);
 }
 
-TEST(StartCheck, FingerprintsAgreeWhereOneLacksTheFirstShard) {
-  const std::string cut = "kernels 1", uncut = "kernels 1, first shard 2";
+TEST(StartCheck, FingerprintsAgreeWhereOneLacksTheFirstMicroBatch) {
+  const std::string cut = "kernels 1", uncut = "kernels 1, first micro-batch 2";
   EXPECT_EQ(agreed_fingerprint(cut, cut), cut);
   EXPECT_EQ(agreed_fingerprint(uncut, uncut), uncut);
   EXPECT_EQ(agreed_fingerprint(cut, uncut), uncut);
   EXPECT_EQ(agreed_fingerprint(uncut, cut), uncut);
-  EXPECT_EQ(agreed_fingerprint(uncut, "kernels 1, first shard 3"), std::nullopt);
+  EXPECT_EQ(agreed_fingerprint(uncut, "kernels 1, first micro-batch 3"), std::nullopt);
   EXPECT_EQ(agreed_fingerprint(cut, "kernels 1, builds 4"), std::nullopt);
-  EXPECT_EQ(agreed_fingerprint(cut, "kernels 12, first shard 2"), std::nullopt);
+  EXPECT_EQ(agreed_fingerprint(cut, "kernels 12, first micro-batch 2"), std::nullopt);
   EXPECT_EQ(agreed_fingerprint("kernels 12", uncut), std::nullopt);
-  EXPECT_EQ(without_first_shard(uncut), cut);
-  EXPECT_EQ(without_first_shard(cut), cut);
+  EXPECT_EQ(without_first_micro_batch(uncut), cut);
+  EXPECT_EQ(without_first_micro_batch(cut), cut);
 }
 
 }  // namespace lockstep::train

@@ -77,7 +77,7 @@ job:
   model: {layers: [flatten, {linear: {features: 10}}]}
   data: {train: {digits: {count: 64}}, validation: {digits: {count: 40, first: 100000}}}
   batch_size: 64
-  shards: 64
+  micro_batches: 64
   steps: 4
   threads: 1
   optimizer: adam

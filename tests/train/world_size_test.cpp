@@ -81,7 +81,7 @@ TEST(WorldSize, AllReduceAndAnotherTreeChangeBits) {
   const Outcome exact = run_world(1, {});
   EXPECT_NE(run_world(3, {"exact=never"}).parameters, exact.parameters);
   EXPECT_NE(run_world(5, {"exact=never"}).parameters, exact.parameters);
-  EXPECT_NE(run_world(1, {"shards=16"}).parameters, exact.parameters);
+  EXPECT_NE(run_world(1, {"micro_batches=16"}).parameters, exact.parameters);
   EXPECT_NE(run_world(1, {"seed=4"}).parameters, exact.parameters);
 }
 

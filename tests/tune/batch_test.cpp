@@ -1,4 +1,4 @@
-// Which batch sizes are tried, in how many shards, up to which memory, and which one is recommended.
+// Which batch sizes are tried, in how many micro-batches, up to which memory, and which one is recommended.
 #include "tune/batch.hpp"
 
 #include <gtest/gtest.h>
@@ -8,9 +8,9 @@ namespace {
 
 using Numbers = std::vector<std::int64_t>;
 
-BatchSetup setup_of(std::int64_t batch, std::int64_t shards, int ranks) {
+BatchSetup setup_of(std::int64_t batch, std::int64_t micro_batches, int ranks) {
   BatchSetup setup{.probes = {.job = "", .overrides = {}, .ranks = ranks, .directory = ""}, .batch = batch};
-  setup.shards = shards;
+  setup.micro_batches = micro_batches;
   setup.smallest = batch / 8;
   setup.largest = batch * 8;
   return setup;
@@ -22,16 +22,16 @@ TEST(Batch, SizesDoubleByWayOfTheJobs) {
   EXPECT_EQ(batch_sizes(setup_of(15, 3, 1)), (Numbers{15, 30, 60, 120}));
 }
 
-TEST(Batch, ShardsKeepTheirSizeButEachRankHasOne) {
+TEST(Batch, MicroBatchesKeepTheirSizeButEachRankHasOne) {
   const BatchSetup setup = setup_of(64, 8, 3);
-  EXPECT_EQ(shards_for(setup, 64), 8);
-  EXPECT_EQ(shards_for(setup, 128), 16);
-  EXPECT_EQ(shards_for(setup, 16), 4);  // two of eight would leave a rank without; three do not divide it
-  EXPECT_EQ(shards_for(setup, 3), 3);
+  EXPECT_EQ(micro_batches_for(setup, 64), 8);
+  EXPECT_EQ(micro_batches_for(setup, 128), 16);
+  EXPECT_EQ(micro_batches_for(setup, 16), 4);  // two of eight would leave a rank without; three do not divide it
+  EXPECT_EQ(micro_batches_for(setup, 3), 3);
 }
 
 BatchRow row(std::int64_t batch, double seconds, std::int64_t memory = 0) {
-  BatchRow row{.batch = batch, .shards = 1, .step_seconds = seconds};
+  BatchRow row{.batch = batch, .micro_batches = 1, .step_seconds = seconds};
   row.samples_per_second = static_cast<double>(batch) / seconds;
   row.peak_memory = memory;
   return row;

@@ -14,7 +14,7 @@ job:
   model: {layers: [flatten, {linear: {features: 16}}, relu, {linear: {features: 10}}]}
   data: {train: {digits: {count: 256}}}
   batch_size: 16
-  shards: 4
+  micro_batches: 4
   epochs: 1
   learning_rate: 0.01
   threads: 1
@@ -59,9 +59,9 @@ class TuneTest(unittest.TestCase):
     def test_batches_up_to_the_training_set(self):
         found = self.tune("batch", "--largest", "4096", "--noise-steps", "8", "--warm-steps", "4", "--ranks", "2")
         self.assertEqual([row["batch_size"] for row in found["sizes"]], [2, 4, 8, 16, 32, 64, 128, 256])
-        self.assertEqual([row["shards"] for row in found["sizes"]], [2, 2, 2, 4, 8, 16, 32, 64])
+        self.assertEqual([row["micro_batches"] for row in found["sizes"]], [2, 2, 2, 4, 8, 16, 32, 64])
         self.assertEqual(found["end"], "the training set has 256 samples")
-        for row in found["sizes"] + found["shards"]:
+        for row in found["sizes"] + found["micro_batches"]:
             self.assertEqual(row["failure"], "")
             self.assertGreater(row["samples_per_second"], 0)
             self.assertGreater(row["peak_memory_bytes"], 1 << 20)

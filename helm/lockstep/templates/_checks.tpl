@@ -290,10 +290,10 @@ and in overrides, such as data.train={images: /data/cifar}: (dict "root" $ "sour
 {{- end -}}
 {{- end -}}
 
-{{/* Ranks of a part divide all shards among them; a whole model is one part. What becomes of branches only the program knows. */}}
+{{/* Ranks of a part divide all micro-batches among them; a whole model is one part. What becomes of branches only the program knows. */}}
 {{- define "lockstep.checkParts" -}}
 {{- $job := .root.Values.job | default dict -}}
-{{- $shards := dig "shards" 0 $job -}}
+{{- $micro_batches := dig "micro_batches" 0 $job -}}
 {{- $parts := dig "parallel" "parts" 1 $job -}}
 {{- if kindIs "slice" $parts -}}
   {{- $ranks := 0 -}}
@@ -304,9 +304,9 @@ and in overrides, such as data.train={images: /data/cifar}: (dict "root" $ "sour
   {{- $parts = len $parts -}}
 {{- end -}}
 {{- $counted := not (kindIs "map" $parts) -}}
-{{- if and $counted (gt (int $shards) 0) (gt (int .all.ranks) (mul (int $shards) (int $parts) | int)) -}}
+{{- if and $counted (gt (int $micro_batches) 0) (gt (int .all.ranks) (mul (int $micro_batches) (int $parts) | int)) -}}
   {{- $of := ternary (printf "%d parts of " (int $parts)) "" (gt (int $parts) 1) -}}
-  {{- fail (printf "job.shards: expected at least as many shards as ranks, found %s%d shards and %d ranks; use fewer pods or more shards" $of (int $shards) (int .all.ranks)) -}}
+  {{- fail (printf "job.micro_batches: expected at least as many micro-batches as ranks, found %s%d micro-batches and %d ranks; use fewer pods or more micro-batches" $of (int $micro_batches) (int .all.ranks)) -}}
 {{- end -}}
 {{- end -}}
 

@@ -13,12 +13,12 @@
 
 namespace lockstep::comm {
 
-GradientBuffer CpuAllReduce::buffer(int shard, int bucket) {
-  return sums_.buffer(shard, bucket);
+GradientBuffer CpuAllReduce::buffer(int micro_batch, int bucket) {
+  return sums_.buffer(micro_batch, bucket);
 }
 
-void CpuAllReduce::ready(int shard, int bucket) {
-  if (const auto root = sums_.ready(shard, bucket)) publish(*root, bucket);
+void CpuAllReduce::ready(int micro_batch, int bucket) {
+  if (const auto root = sums_.ready(micro_batch, bucket)) publish(*root, bucket);
 }
 
 void CpuAllReduce::publish(int root, int bucket) {
@@ -61,13 +61,14 @@ bool CpuAllReduce::open_sums() {
                                                 mine.doorbell().ring();
                                               }));
   }
-  for (int b = 0; b < bucket_count() && plan_.sums.host_sums.empty(); ++b) {  // if no rank of the host has a shard
+  for (int b = 0; b < bucket_count() && plan_.sums.host_sums.empty();
+       ++b) {  // if no rank of the host has a micro-batch
     if (plan(b).scattered) publish_led(b);
   }
   return true;
 }
 
-// Adds a host's sum as soon as all its parts are published, while other shards and buckets are still computed.
+// Adds a host's sum as soon as all its parts are published, while other micro-batches and buckets are still computed.
 bool CpuAllReduce::gather_host_sums() {
   return std::erase_if(to_gather_, [&](int number) {
            const GatherTask& task = gather_tasks_[static_cast<std::size_t>(number)];
@@ -204,7 +205,7 @@ void CpuAllReduce::trace_whole_bucket(int bucket) {
 
 void CpuAllReduce::finish() {
   LOCKSTEP_CHECK(published_ == static_cast<int>(plan_.sums.roots.size()) * bucket_count(),
-                 "finish() comes after ready() of every shard and bucket");
+                 "finish() comes after ready() of every micro-batch and bucket");
   {
     const std::lock_guard lock(progress_mutex_);
     running_ = false;  // from here on, this thread makes the progress

@@ -18,7 +18,7 @@
 //    memory.)
 //  - `sums` of step t are read until each rank of the host begins step t + 1, which it announces in `begun`. Slices of
 //    step t + 1 are written, and messages with slices are received, only after all ranks of the host have begun it.
-//    (Ranks without shards publish nothing, so waiting for partial sums alone would not be enough.)
+//    (Ranks without micro-batches publish nothing, so waiting for partial sums alone would not be enough.)
 //  - Flags contain the step's number, and a rank is never more than one step ahead of a peer: to finish a step it needs
 //    every peer's slices of that step. A rank without slices of its own waits for the peers' slices, too.
 //
@@ -49,9 +49,9 @@ class CpuAllReduce final : public RankReducer {
   ~CpuAllReduce() override;
   CpuAllReduce(const CpuAllReduce&) = delete;
   CpuAllReduce& operator=(const CpuAllReduce&) = delete;
-  void begin_step(std::uint64_t step, const ShardAssignment& assignment) override;
-  [[nodiscard]] GradientBuffer buffer(int shard, int bucket) override;
-  void ready(int shard, int bucket) override;
+  void begin_step(std::uint64_t step, const MicroBatchAssignment& assignment) override;
+  [[nodiscard]] GradientBuffer buffer(int micro_batch, int bucket) override;
+  void ready(int micro_batch, int bucket) override;
   void finish() override;
   [[nodiscard]] std::span<const float> reduced(int bucket) const override;
   [[nodiscard]] ReducerStatistics statistics() const override;
@@ -106,7 +106,7 @@ class CpuAllReduce final : public RankReducer {
 
   // A step
   void lay_out_slices();
-  void make_plan(const ShardAssignment& assignment);
+  void make_plan(const MicroBatchAssignment& assignment);
   void make_operands();
   void make_gathered();
   void post_operands();

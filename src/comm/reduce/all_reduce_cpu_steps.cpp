@@ -58,7 +58,7 @@ CpuAllReduce::~CpuAllReduce() {
   progress_thread_.join();
 }
 
-void CpuAllReduce::make_plan(const ShardAssignment& assignment) {
+void CpuAllReduce::make_plan(const MicroBatchAssignment& assignment) {
   measure(assignment);
   plan_.sums = plan_sums(tree_, assignment, hosts_, rank());
   sums_.use(tree_plan(tree_, plan_.sums.roots));
@@ -92,7 +92,7 @@ void CpuAllReduce::make_gathered() {
   }
 }
 
-void CpuAllReduce::begin_step(std::uint64_t step, const ShardAssignment& assignment) {
+void CpuAllReduce::begin_step(std::uint64_t step, const MicroBatchAssignment& assignment) {
   step_ = step;
   ++epoch_;
   if (assignment != assignment_) make_plan(assignment);

@@ -84,25 +84,28 @@ GpuAllReduce::~GpuAllReduce() {
   }
 }
 
-std::size_t GpuAllReduce::bytes(const GradientBuckets& buckets, int shards, int ranks, int workers) {
+std::size_t GpuAllReduce::bytes(const GradientBuckets& buckets, int micro_batches, int ranks, int workers) {
   const std::int64_t gradient = buckets.elements(), largest = buckets.max_elements();
-  // Memory is not freed when a rank's share shrinks, so this is the largest number of roots for up to `count` shards.
+  // Memory is not freed when a rank's share shrinks, so this is the largest number of roots for up to `count`
+  // micro-batches.
   const auto max_roots = [&](int count) {
     return ranks == 1 ? 1 : std::max(1, static_cast<int>(std::bit_width(static_cast<unsigned>(count) + 1)) - 1);
   };
-  // Besides the workers' current shards, at most one sum per level and worker waits for its sibling.
-  const int levels = std::bit_width(static_cast<unsigned>(std::max(shards - 1, 0)));
-  const std::int64_t blocks = max_roots(shards) + std::clamp(shards - 1, 0, workers * (1 + levels));
+  // Besides the workers' current micro-batches, at most one sum per level and worker waits for its sibling.
+  const int levels = std::bit_width(static_cast<unsigned>(std::max(micro_batches - 1, 0)));
+  const std::int64_t blocks = max_roots(micro_batches) + std::clamp(micro_batches - 1, 0, workers * (1 + levels));
   // The sum, and the receive memory for one bucket: this rank's slices (whole chunks each) of the partial sums of its
   // host's ranks, then of all hosts.
   const std::int64_t slices = std::min(ranks * largest, largest + ranks * kChunkElements);
-  const std::int64_t others = ranks > 1 ? sum_elements(buckets, ranks) + slices * 2 * max_roots(buckets.shards) : 0;
+  const std::int64_t others =
+      ranks > 1 ? sum_elements(buckets, ranks) + slices * 2 * max_roots(buckets.micro_batches) : 0;
   return static_cast<std::size_t>(blocks * gradient + others) * sizeof(float);
 }
 
-void GpuAllReduce::make_plan(const ShardAssignment& assignment) {
-  const std::vector<int>& mine = assignment.shards_of_rank.at(static_cast<std::size_t>(rank()));
-  merge_plan_ = options_.exact ? tree_plan(tree_, tree_.maximal_subtrees(mine)) : chain_plan(buckets_.shards, mine);
+void GpuAllReduce::make_plan(const MicroBatchAssignment& assignment) {
+  const std::vector<int>& mine = assignment.micro_batches_of_rank.at(static_cast<std::size_t>(rank()));
+  merge_plan_ =
+      options_.exact ? tree_plan(tree_, tree_.maximal_subtrees(mine)) : chain_plan(buckets_.micro_batches, mine);
   own_roots_ = merge_plan_.roots;
   sums_.use(merge_plan_);
   const ReducePlan plan = reduce_plan(assignment, hosts_, buckets_, rank());
@@ -145,7 +148,7 @@ float* GpuAllReduce::root(int number, int bucket) const {
   return roots_[static_cast<std::size_t>(bucket)][static_cast<std::size_t>(number)];
 }
 
-void GpuAllReduce::begin_step(std::uint64_t step, const ShardAssignment& assignment) {
+void GpuAllReduce::begin_step(std::uint64_t step, const MicroBatchAssignment& assignment) {
   gpu_.make_current();
   step_ = step;
   if (transport_) transport_->enter(step);
@@ -173,16 +176,16 @@ void GpuAllReduce::begin_step(std::uint64_t step, const ShardAssignment& assignm
   changed_.notify_all();
 }
 
-GradientBuffer GpuAllReduce::buffer(int shard, int bucket) {
-  GradientBuffer buffer = as_gpu_memory(*buffer_memory_).buffer(sums_.buffer(shard, bucket).memory);
-  if (merge_plan_.memory_of_leaf[static_cast<std::size_t>(shard)] >= 0) buffer.free = begun_;
+GradientBuffer GpuAllReduce::buffer(int micro_batch, int bucket) {
+  GradientBuffer buffer = as_gpu_memory(*buffer_memory_).buffer(sums_.buffer(micro_batch, bucket).memory);
+  if (merge_plan_.memory_of_leaf[static_cast<std::size_t>(micro_batch)] >= 0) buffer.free = begun_;
   return buffer;
 }
 
-void GpuAllReduce::ready(int shard, int bucket) {
+void GpuAllReduce::ready(int micro_batch, int bucket) {
   GpuBufferMemory& sums = as_gpu_memory(*buffer_memory_);
-  sums.written(sums_.memory_of(shard, bucket));
-  const auto finished = sums_.ready(shard, bucket);
+  sums.written(sums_.memory_of(micro_batch, bucket));
+  const auto finished = sums_.ready(micro_batch, bucket);
   if (!finished) return;
   recorder_->note("partial", -1, static_cast<std::uint64_t>(elements(bucket)) * sizeof(float));
   const std::lock_guard lock(mutex_);
@@ -282,7 +285,7 @@ void GpuAllReduce::abort() noexcept {
 void GpuAllReduce::finish() {
   const ActivityScope activity(recorder_.get(), "reduce", step_);
   if (!transport_) {
-    for (const int left : roots_left_) LOCKSTEP_CHECK(left == 0, "finish() comes after ready() of every shard");
+    for (const int left : roots_left_) LOCKSTEP_CHECK(left == 0, "finish() comes after ready() of every micro-batch");
     gpu_.record(whole_, as_gpu_memory(*buffer_memory_).stream());
     gpu_.wait(transport_stream_, whole_);
     gpu_.record(whole_, transport_stream_);
@@ -303,7 +306,7 @@ void GpuAllReduce::finish() {
 void GpuAllReduce::wait_until_issued() {
   std::unique_lock lock(mutex_);
   for (int b = next_; b < bucket_count(); ++b) {
-    LOCKSTEP_CHECK(roots_left_[static_cast<std::size_t>(b)] == 0, "finish() comes after ready() of every shard");
+    LOCKSTEP_CHECK(roots_left_[static_cast<std::size_t>(b)] == 0, "finish() comes after ready() of every micro-batch");
   }
   while (!all_issued() && !error_) {
     changed_.wait_for(lock, kCheckGpuPeers);

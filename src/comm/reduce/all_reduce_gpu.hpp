@@ -68,9 +68,9 @@ class GpuAllReduce final : public RankReducer {
   /// Sets what is called once after an error, before the transport is aborted, which may take long or for ever.
   void before_abort(std::function<void()> call) { before_abort_ = std::move(call); }
 
-  void begin_step(std::uint64_t step, const ShardAssignment& assignment) override;
-  [[nodiscard]] GradientBuffer buffer(int shard, int bucket) override;
-  void ready(int shard, int bucket) override;
+  void begin_step(std::uint64_t step, const MicroBatchAssignment& assignment) override;
+  [[nodiscard]] GradientBuffer buffer(int micro_batch, int bucket) override;
+  void ready(int micro_batch, int bucket) override;
   /// Returns when all work of the step is on streams or, with several ranks, when it has finished.
   void finish() override;
   /// On the GPU, for streams that have waited for whole().
@@ -108,12 +108,12 @@ class GpuAllReduce final : public RankReducer {
 
   [[nodiscard]] std::vector<float> fetch(int bucket) const override;
 
-  /// The maximum bytes on the GPU of a rank with `shards` of the gradient's shards, computed in their order by
-  /// `workers` at a time.
-  [[nodiscard]] static std::size_t bytes(const GradientBuckets& buckets, int shards, int ranks, int workers);
+  /// The maximum bytes on the GPU of a rank with `micro_batches` of the gradient's micro-batches, computed in their
+  /// order by `workers` at a time.
+  [[nodiscard]] static std::size_t bytes(const GradientBuckets& buckets, int micro_batches, int ranks, int workers);
 
  private:
-  void make_plan(const ShardAssignment& assignment);
+  void make_plan(const MicroBatchAssignment& assignment);
   void make_memory();
   [[nodiscard]] float* root(int number, int bucket) const;
   void run_transport_thread();

@@ -1,4 +1,4 @@
-// GpuBufferMemory: the memory in which a rank adds its shards' gradients on a GPU.
+// GpuBufferMemory: the memory in which a rank adds its micro-batches' gradients on a GPU.
 #pragma once
 
 #include <cstdint>

@@ -49,8 +49,9 @@ void GradientBuckets::Bucket::append(std::int64_t tensor_elements, bool uncut) {
   elements += tensor_elements;
 }
 
-GradientBuckets GradientBuckets::of_slots(std::span<const SlotShape> shapes, std::int64_t bucket_bytes, int shards) {
-  GradientBuckets all{.buckets = {}, .shards = shards};
+GradientBuckets GradientBuckets::of_slots(std::span<const SlotShape> shapes, std::int64_t bucket_bytes,
+                                          int micro_batches) {
+  GradientBuckets all{.buckets = {}, .micro_batches = micro_batches};
   std::map<int, std::int32_t> turn_of;  // by SlotShape::alike
   const auto must_close = [&](const SlotShape& shape, std::size_t slot) {
     const Bucket& last = all.buckets.back();

@@ -35,7 +35,7 @@ struct GradientBuckets {
   };
 
   std::vector<Bucket> buckets;
-  int shards = 1;
+  int micro_batches = 1;
   /// If a bucket has fewer slices than there are ranks, the next bucket's slices go to the next ranks, so that every
   /// rank owns about the same amount in total. Not on GPUs, whose all-gather needs slices in rank order; scattered
   /// buckets, which are not gathered, always do so.
@@ -52,7 +52,7 @@ struct GradientBuckets {
   };
   /// A bucket is closed when it reaches `bucket_bytes`, and where `scattered` changes; a slot is never split.
   [[nodiscard]] static GradientBuckets of_slots(std::span<const SlotShape> shapes, std::int64_t bucket_bytes,
-                                                int shards);
+                                                int micro_batches);
 
   [[nodiscard]] int count() const { return static_cast<int>(buckets.size()); }
   [[nodiscard]] const Bucket& at(int bucket) const { return buckets[static_cast<std::size_t>(bucket)]; }

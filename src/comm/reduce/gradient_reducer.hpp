@@ -1,9 +1,9 @@
-// GradientReducer: adds the gradients of V shards, wherever they were computed, into one sum that every rank gets, with
-// the same bits for any shard assignment (comm/reduce/tree.hpp), and exchanges the step's scalars.
+// GradientReducer: adds the gradients of V micro-batches, wherever they were computed, into one sum that every rank
+// gets, with the same bits for any micro-batch assignment (comm/reduce/tree.hpp), and exchanges the step's scalars.
 //
 // A step: begin_step -> workers fill buffer() and call ready() in any order -> finish() -> reduced(). A partial sum is
-// sent as soon as its subtree is done, while other shards and buckets are still computed. The owner of a slice of a
-// bucket adds all partial sums of it in tree order; then every rank gets every slice.
+// sent as soon as its subtree is done, while other micro-batches and buckets are still computed. The owner of a slice
+// of a bucket adds all partial sums of it in tree order; then every rank gets every slice.
 //
 // The caller may write buffer()'s memory until ready(). reduced() is valid until this rank's next begin_step and must
 // not be written. All ranks call begin_step, scalars and finish in the same order.
@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "comm/reduce/gradient_buckets.hpp"
-#include "comm/reduce/shard_assignment.hpp"
+#include "comm/reduce/micro_batch_assignment.hpp"
 #include "device/stream.hpp"
 #include "lockstep/communicator.hpp"
 
@@ -30,12 +30,12 @@ namespace lockstep::comm {
 struct ReducerOptions {
   bool exact = true;  ///< false: local sums in local order, then the library's all-reduce
   std::chrono::milliseconds timeout{60'000};
-  int scalars_per_shard = 64;  ///< maximum that scalars() may be given
+  int scalars_per_micro_batch = 64;  ///< maximum that scalars() may be given
   int scalars_per_rank = 16;
-  bool streamed = false;           ///< scattered buckets are added shard by shard (StreamedReduceScatter)
-  int workers = 1;                 ///< streamed: the most shards whose buckets are filled at the same time
-  std::int64_t open_elements = 0;  ///< streamed: the most elements of buckets that a shard has between buffer() and
-                                   ///< ready()
+  bool streamed = false;           ///< scattered buckets are added micro-batch by micro-batch (StreamedReduceScatter)
+  int workers = 1;                 ///< streamed: the most micro-batches whose buckets are filled at the same time
+  std::int64_t open_elements = 0;  ///< streamed: the most elements of buckets that a micro-batch has between buffer()
+                                   ///< and ready()
 };
 
 struct ReducerStatistics {
@@ -49,19 +49,21 @@ struct ReducerStatistics {
 
 /// What a rank contributes to a step besides its gradients.
 struct OwnScalars {
-  std::span<const double> of_shards = {};  ///< `per_shard` for each shard of this rank, in the order of the assignment
-  int per_shard = 0;                       ///< the same on all ranks
-  std::span<const double> of_rank = {};    ///< the same number from each rank
+  std::span<const double> of_micro_batches =
+      {};                   ///< `per_micro_batch` for each micro-batch of this rank, in the order of the assignment
+  int per_micro_batch = 0;  ///< the same on all ranks
+  std::span<const double> of_rank = {};  ///< the same number from each rank
   std::uint32_t flags = 0;
 };
 
-/// Every shard's scalars, shard by shard; every rank's own, rank by rank; and the OR of all ranks' flags.
+/// Every micro-batch's scalars, micro-batch by micro-batch; every rank's own, rank by rank; and the OR of all ranks'
+/// flags.
 struct Scalars {
   std::vector<double> values, rank_values;
   std::uint32_t flags = 0;
 };
 
-/// Memory for a shard's gradient of a bucket: bucket_elements floats, 64-byte aligned, not cleared.
+/// Memory for a micro-batch's gradient of a bucket: bucket_elements floats, 64-byte aligned, not cleared.
 struct GradientBuffer {
   float* memory = nullptr;
   bool add = false;  ///< it holds the sibling's sum: add to it, which saves a pass over the memory
@@ -70,20 +72,20 @@ struct GradientBuffer {
   device::Event free{}, written{};
 };
 
-/// Receives the gradients of shards. Any thread may call it, in any order.
+/// Receives the gradients of micro-batches. Any thread may call it, in any order.
 class GradientSink {
  public:
   virtual ~GradientSink() = default;
-  /// Called once per shard and bucket in a step.
-  [[nodiscard]] virtual GradientBuffer buffer(int shard, int bucket) = 0;
+  /// Called once per micro-batch and bucket in a step.
+  [[nodiscard]] virtual GradientBuffer buffer(int micro_batch, int bucket) = 0;
   /// The gradient has been written to its buffer. The call may take a while: it adds siblings.
-  virtual void ready(int shard, int bucket) = 0;
+  virtual void ready(int micro_batch, int bucket) = 0;
 };
 
 class GradientReducer : public GradientSink {
  public:
   /// Called by the main thread, before the workers start.
-  virtual void begin_step(std::uint64_t step, const ShardAssignment& assignment) = 0;
+  virtual void begin_step(std::uint64_t step, const MicroBatchAssignment& assignment) = 0;
   /// Waits for every slice of every bucket. Called by the main thread, after its workers have called ready().
   virtual void finish() = 0;
   /// The same; afterwards gathers the result of own(), which may include the time of that wait.
@@ -91,8 +93,8 @@ class GradientReducer : public GradientSink {
     finish();
     return scalars(own());
   }
-  /// The sum over all shards, after finish(); for a scattered bucket, only in this rank's own slice. On a GPU it is
-  /// valid after GpuAllReduce::whole(), and of a scattered bucket it is that slice alone.
+  /// The sum over all micro-batches, after finish(); for a scattered bucket, only in this rank's own slice. On a GPU it
+  /// is valid after GpuAllReduce::whole(), and of a scattered bucket it is that slice alone.
   [[nodiscard]] virtual std::span<const float> reduced(int bucket) const = 0;
   /// Copies it to host memory, waiting until it is complete.
   [[nodiscard]] virtual std::vector<float> fetch(int bucket) const {

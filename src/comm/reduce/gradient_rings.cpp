@@ -79,14 +79,15 @@ float* GradientRings::memory(int local_rank, int number) const {
   return reinterpret_cast<float*>(rings) + number * ring_elements_;
 }
 
-// A ring is used by one shard at a time, from its first bucket to its last.
-int GradientRings::ring_of(int shard) {
+// A ring is used by one micro-batch at a time, from its first bucket to its last.
+int GradientRings::ring_of(int micro_batch) {
   const std::lock_guard lock(mutex_);
-  auto found = std::find_if(filled_.begin(), filled_.end(), [&](const Filled& ring) { return ring.shard == shard; });
+  auto found =
+      std::find_if(filled_.begin(), filled_.end(), [&](const Filled& ring) { return ring.micro_batch == micro_batch; });
   if (found == filled_.end()) {
-    found = std::find_if(filled_.begin(), filled_.end(), [](const Filled& ring) { return ring.shard < 0; });
-    LOCKSTEP_CHECK(found != filled_.end(), "more shards at a time than there are rings");
-    found->shard = shard;
+    found = std::find_if(filled_.begin(), filled_.end(), [](const Filled& ring) { return ring.micro_batch < 0; });
+    LOCKSTEP_CHECK(found != filled_.end(), "more micro-batches at a time than there are rings");
+    found->micro_batch = micro_batch;
   }
   return static_cast<int>(found - filled_.begin());
 }
@@ -110,10 +111,11 @@ std::optional<std::int64_t> GradientRings::room_for(const Filled& ring, std::int
   return first >= elements ? std::optional<std::int64_t>(0) : std::nullopt;
 }
 
-float* GradientRings::open(int shard, int bucket, const Operation& operation, const std::function<void()>& check) {
-  const int number = ring_of(shard);
+float* GradientRings::open(int micro_batch, int bucket, const Operation& operation,
+                           const std::function<void()>& check) {
+  const int number = ring_of(micro_batch);
   Filled& mine = filled_[static_cast<std::size_t>(number)];
-  LOCKSTEP_CHECK(static_cast<int>(mine.opened % bucket_count()) == bucket, "a shard's buckets come in order");
+  LOCKSTEP_CHECK(static_cast<int>(mine.opened % bucket_count()) == bucket, "a micro-batch's buckets come in order");
   const std::int64_t elements = whole_lines(std::max<std::int64_t>(buckets_.at(bucket).elements, 1));
   const auto start = Clock::now(), end = start + operation.timeout;
   while (true) {
@@ -141,18 +143,18 @@ void GradientRings::throw_unread(int number, const Operation& operation, double 
                  operation, seconds, "it has not read a gradient that stands in shared memory");
 }
 
-void GradientRings::publish(int shard, int bucket, std::uint64_t epoch) {
-  const int number = ring_of(shard);
+void GradientRings::publish(int micro_batch, int bucket, std::uint64_t epoch) {
+  const int number = ring_of(micro_batch);
   Filled& mine = filled_[static_cast<std::size_t>(number)];
   LOCKSTEP_CHECK(static_cast<int>(mine.published % bucket_count()) == bucket && mine.published < mine.opened,
                  "ready() comes after buffer(), bucket by bucket");
   Shared& shown = ring(local_rank_, number);
-  shown.entries[mine.published % kEntries] = {epoch, shard, mine.segments[mine.published - mine.freed].offset};
+  shown.entries[mine.published % kEntries] = {epoch, micro_batch, mine.segments[mine.published - mine.freed].offset};
   shown.published.store(++mine.published, std::memory_order_release);
   for (int r = 0; r < static_cast<int>(local_ranks_.size()); ++r) doorbell(r).ring();
   if (bucket + 1 < buckets_.count()) return;
   const std::lock_guard lock(mutex_);
-  mine.shard = -1;
+  mine.micro_batch = -1;
 }
 
 bool GradientRings::read_new(std::uint64_t epoch, const std::function<void(const Published&)>& read) {
@@ -164,7 +166,7 @@ bool GradientRings::read_new(std::uint64_t epoch, const std::function<void(const
       while (cursor < from.published.load(std::memory_order_acquire)) {
         const Entry& entry = from.entries[cursor % kEntries];
         if (entry.epoch != epoch) break;
-        read({r, entry.shard, static_cast<int>(cursor % bucket_count()), memory(r, l) + entry.offset});
+        read({r, entry.micro_batch, static_cast<int>(cursor % bucket_count()), memory(r, l) + entry.offset});
         read_by(local_rank_, r, l).store(++cursor, std::memory_order_release);
         doorbell(r).ring();
         any = true;
@@ -174,10 +176,10 @@ bool GradientRings::read_new(std::uint64_t epoch, const std::function<void(const
   return any;
 }
 
-std::uint64_t GradientRings::shards_published() const {
-  std::uint64_t shards = 0;
-  for (const Filled& ring : filled_) shards += ring.published / bucket_count();
-  return shards;
+std::uint64_t GradientRings::micro_batches_published() const {
+  std::uint64_t micro_batches = 0;
+  for (const Filled& ring : filled_) micro_batches += ring.published / bucket_count();
+  return micro_batches;
 }
 
 }  // namespace lockstep::comm

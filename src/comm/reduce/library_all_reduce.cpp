@@ -1,5 +1,6 @@
-// With one rank, the tree's root is the sum and nothing is sent. With several ranks and exact = false, the shards of
-// each rank are added in the order of its list, then the communicator's all-reduce adds the ranks, in its own order.
+// With one rank, the tree's root is the sum and nothing is sent. With several ranks and exact = false, the
+// micro-batches of each rank are added in the order of its list, then the communicator's all-reduce adds the ranks, in
+// its own order.
 #include <algorithm>
 #include <atomic>
 
@@ -15,12 +16,13 @@ class LibraryAllReduce final : public RankReducer {
  public:
   using RankReducer::RankReducer;
 
-  void begin_step(std::uint64_t step, const ShardAssignment& assignment) override {
-    const std::vector<int>& mine = assignment.shards_of_rank.at(static_cast<std::size_t>(rank()));
+  void begin_step(std::uint64_t step, const MicroBatchAssignment& assignment) override {
+    const std::vector<int>& mine = assignment.micro_batches_of_rank.at(static_cast<std::size_t>(rank()));
     step_ = step;
     if (assignment != assignment_) {
       measure(assignment);
-      sums_.use(options_.exact ? tree_plan(tree_, tree_.maximal_subtrees(mine)) : chain_plan(buckets_.shards, mine));
+      sums_.use(options_.exact ? tree_plan(tree_, tree_.maximal_subtrees(mine))
+                               : chain_plan(buckets_.micro_batches, mine));
     }
     map_regions(1);
     enter_step(step, assignment);
@@ -30,11 +32,13 @@ class LibraryAllReduce final : public RankReducer {
     for (int b = 0; b < bucket_count(); ++b) std::fill_n(own_region().partial(0, b), elements(b), 0.0F);
   }
 
-  [[nodiscard]] GradientBuffer buffer(int shard, int bucket) override { return sums_.buffer(shard, bucket); }
-  void ready(int shard, int bucket) override { finished_ += sums_.ready(shard, bucket) ? 1 : 0; }
+  [[nodiscard]] GradientBuffer buffer(int micro_batch, int bucket) override {
+    return sums_.buffer(micro_batch, bucket);
+  }
+  void ready(int micro_batch, int bucket) override { finished_ += sums_.ready(micro_batch, bucket) ? 1 : 0; }
 
   void finish() override {
-    LOCKSTEP_CHECK(finished_ == bucket_count(), "finish() comes after ready() of every shard and bucket");
+    LOCKSTEP_CHECK(finished_ == bucket_count(), "finish() comes after ready() of every micro-batch and bucket");
     if (ranks() == 1) return;
     const auto start = Clock::now();
     const Operation all_reduce = operation("all_reduce_sum");

@@ -11,13 +11,14 @@ namespace lockstep::comm {
 
 namespace {
 
-void check_assignment(const ShardAssignment& assignment, int shards, int ranks) {
-  LOCKSTEP_CHECK(static_cast<int>(assignment.shards_of_rank.size()) == ranks, "an assignment has a list for each rank");
-  std::vector<int> seen(static_cast<std::size_t>(shards), 0);
-  for (const auto& list : assignment.shards_of_rank) {
-    for (const int shard : list) ++seen.at(static_cast<std::size_t>(shard));
+void check_assignment(const MicroBatchAssignment& assignment, int micro_batches, int ranks) {
+  LOCKSTEP_CHECK(static_cast<int>(assignment.micro_batches_of_rank.size()) == ranks,
+                 "an assignment has a list for each rank");
+  std::vector<int> seen(static_cast<std::size_t>(micro_batches), 0);
+  for (const auto& list : assignment.micro_batches_of_rank) {
+    for (const int micro_batch : list) ++seen.at(static_cast<std::size_t>(micro_batch));
   }
-  LOCKSTEP_CHECK(std::all_of(seen.begin(), seen.end(), [](int n) { return n == 1; }), "each shard on one rank");
+  LOCKSTEP_CHECK(std::all_of(seen.begin(), seen.end(), [](int n) { return n == 1; }), "each micro-batch on one rank");
 }
 
 }  // namespace
@@ -28,30 +29,30 @@ RankReducer::RankReducer(Communicator& communicator, GradientBuckets buckets, Re
       recorder_(recorder_of(communicator) ? recorder_of(communicator) : std::make_shared<FlightRecorder>()),
       buckets_(std::move(buckets)),
       options_(options),
-      tree_(buckets_.shards),
+      tree_(buckets_.micro_batches),
       hosts_(communicator.topology()),
       local_rank_(hosts_.local_rank(communicator.rank())),
       buffer_memory_(std::move(memory)),
       sums_(buckets_, *buffer_memory_),
       scalar_gather_(communicator, hosts_, *recorder_) {}
 
-void RankReducer::measure(const ShardAssignment& assignment) {
-  max_shards_ = 0;
-  for (const auto& shards : assignment.shards_of_rank)
-    max_shards_ = std::max(max_shards_, static_cast<int>(shards.size()));
+void RankReducer::measure(const MicroBatchAssignment& assignment) {
+  max_micro_batches_ = 0;
+  for (const auto& micro_batches : assignment.micro_batches_of_rank)
+    max_micro_batches_ = std::max(max_micro_batches_, static_cast<int>(micro_batches.size()));
 }
 
 void RankReducer::map_regions(int partials, const std::vector<int>& slices) {
   if (!needs_room(partials)) return;
   room_ = std::max(room_, partials);
-  shard_room_ = std::min(2 * max_shards_, buckets_.shards);  // twice the need: so that not every shard that moves maps
-                                                             // anew
-  const auto scalars = [&](int shards, int of_ranks) {
-    return static_cast<std::size_t>(shards) * static_cast<std::size_t>(options_.scalars_per_shard) +
+  micro_batch_room_ = std::min(2 * max_micro_batches_, buckets_.micro_batches);  // twice the need: so that not every
+                                                                                 // micro-batch that moves maps anew
+  const auto scalars = [&](int micro_batches, int of_ranks) {
+    return static_cast<std::size_t>(micro_batches) * static_cast<std::size_t>(options_.scalars_per_micro_batch) +
            static_cast<std::size_t>(of_ranks) * static_cast<std::size_t>(options_.scalars_per_rank);
   };
-  const RegionShape shape{buckets_, slices, room_, scalars(shard_room_, 1),
-                          hosts_.count() == 1 ? 0 : scalars(buckets_.shards, ranks())};
+  const RegionShape shape{buckets_, slices, room_, scalars(micro_batch_room_, 1),
+                          hosts_.count() == 1 ? 0 : scalars(buckets_.micro_batches, ranks())};
   const bool is_first = local_rank_ == 0;
   regions_.clear();
   memory_.reset();
@@ -62,16 +63,17 @@ void RankReducer::map_regions(int partials, const std::vector<int>& slices) {
   for (std::size_t r = 0; r < beside; ++r) regions_.emplace_back(memory_->block(static_cast<int>(r)), shape);
 }
 
-void RankReducer::enter_step(std::uint64_t step, const ShardAssignment& assignment) {
+void RankReducer::enter_step(std::uint64_t step, const MicroBatchAssignment& assignment) {
   step_ = step;
   recorder_->set_step(step);
   if (assignment == assignment_) return;
-  check_assignment(assignment, buckets_.shards, ranks());
+  check_assignment(assignment, buckets_.micro_batches, ranks());
   assignment_ = assignment;
 }
 
 Scalars RankReducer::scalars(const OwnScalars& own) {
-  LOCKSTEP_CHECK(own.per_shard <= options_.scalars_per_shard, "more scalars a shard than ReducerOptions says");
+  LOCKSTEP_CHECK(own.per_micro_batch <= options_.scalars_per_micro_batch,
+                 "more scalars a micro-batch than ReducerOptions says");
   LOCKSTEP_CHECK(std::ssize(own.of_rank) <= options_.scalars_per_rank, "more scalars a rank than ReducerOptions says");
   const auto start = Clock::now();
   const ActivityScope activity(recorder_.get(), "scalars", step_);

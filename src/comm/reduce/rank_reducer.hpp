@@ -43,14 +43,16 @@ class RankReducer : public GradientReducer {
 
  protected:
   /// Call when the assignment has changed, before map_regions().
-  void measure(const ShardAssignment& assignment);
+  void measure(const MicroBatchAssignment& assignment);
   /// Whether map_regions() needs to map the regions again.
-  [[nodiscard]] bool needs_room(int partials) const { return partials > room_ || max_shards_ > shard_room_; }
+  [[nodiscard]] bool needs_room(int partials) const {
+    return partials > room_ || max_micro_batches_ > micro_batch_room_;
+  }
   /// Maps the regions again if they are too small. Collective, by the same rule on every rank. `slices`: by bucket;
   /// empty: no memory for sums.
   void map_regions(int partials, const std::vector<int>& slices = {});
   /// Begins a step with this assignment.
-  void enter_step(std::uint64_t step, const ShardAssignment& assignment);
+  void enter_step(std::uint64_t step, const MicroBatchAssignment& assignment);
 
   [[nodiscard]] int rank() const { return communicator_.rank(); }
   [[nodiscard]] int ranks() const { return communicator_.size(); }
@@ -69,12 +71,12 @@ class RankReducer : public GradientReducer {
   std::unique_ptr<HostMemory> memory_;
   std::vector<Region> regions_;  ///< by local rank
   int room_ = -1;                ///< number of partial sums that the regions have room for
-  int shard_room_ = 0;           ///< number of shards, of one rank, whose scalars the regions have room for
-  int max_shards_ = 0;           ///< most shards of any rank
+  int micro_batch_room_ = 0;     ///< number of micro-batches, of one rank, whose scalars the regions have room for
+  int max_micro_batches_ = 0;    ///< most micro-batches of any rank
   std::unique_ptr<BufferMemory> buffer_memory_;
   AccumulationBuffers sums_;
   ScalarGather scalar_gather_;
-  ShardAssignment assignment_;
+  MicroBatchAssignment assignment_;
   std::uint64_t step_ = 0;
   double scalar_seconds_ = 0;
   TraceRecorder* trace_ = nullptr;
@@ -83,7 +85,8 @@ class RankReducer : public GradientReducer {
 /// Exact, for several ranks: partial sums go to the owners of their slices.
 [[nodiscard]] std::unique_ptr<GradientReducer> make_cpu_all_reduce(Communicator& communicator, GradientBuckets buckets,
                                                                    ReducerOptions options);
-/// Exact, for several ranks: scattered buckets are added shard by shard, so that no rank holds a whole gradient.
+/// Exact, for several ranks: scattered buckets are added micro-batch by micro-batch, so that no rank holds a whole
+/// gradient.
 [[nodiscard]] std::unique_ptr<GradientReducer> make_streamed_reducer(Communicator& communicator,
                                                                      const GradientBuckets& buckets,
                                                                      const ReducerOptions& options);

@@ -7,13 +7,13 @@ namespace lockstep::comm {
 
 namespace {
 
-std::vector<int> shards_of_host(const ShardAssignment& assignment, const std::vector<int>& ranks) {
-  std::vector<int> shards;
+std::vector<int> micro_batches_of_host(const MicroBatchAssignment& assignment, const std::vector<int>& ranks) {
+  std::vector<int> micro_batches;
   for (const int rank : ranks) {
-    const auto& list = assignment.shards_of_rank.at(static_cast<std::size_t>(rank));
-    shards.insert(shards.end(), list.begin(), list.end());
+    const auto& list = assignment.micro_batches_of_rank.at(static_cast<std::size_t>(rank));
+    micro_batches.insert(micro_batches.end(), list.begin(), list.end());
   }
-  return shards;
+  return micro_batches;
 }
 
 std::vector<TreeNode> nodes_of(const std::vector<Partial>& partials) {
@@ -35,11 +35,11 @@ using What = PlannedMessage::What;
 
 }  // namespace
 
-SumPlan plan_sums(const Tree& tree, const ShardAssignment& assignment, const Hosts& hosts, int rank) {
+SumPlan plan_sums(const Tree& tree, const MicroBatchAssignment& assignment, const Hosts& hosts, int rank) {
   SumPlan plan;
   const int own_host = hosts.host_of(rank);
-  for (int r = 0; r < static_cast<int>(assignment.shards_of_rank.size()); ++r) {
-    auto roots = tree.maximal_subtrees(assignment.shards_of_rank[static_cast<std::size_t>(r)]);
+  for (int r = 0; r < static_cast<int>(assignment.micro_batches_of_rank.size()); ++r) {
+    auto roots = tree.maximal_subtrees(assignment.micro_batches_of_rank[static_cast<std::size_t>(r)]);
     plan.max_roots = std::max(plan.max_roots, static_cast<int>(roots.size()));
     for (int root = 0; root < static_cast<int>(roots.size()) && hosts.host_of(r) == own_host; ++root) {
       plan.partials.push_back({r, root, roots[static_cast<std::size_t>(root)]});
@@ -49,7 +49,7 @@ SumPlan plan_sums(const Tree& tree, const ShardAssignment& assignment, const Hos
   std::vector<TreeNode> operands = nodes_of(plan.partials);
   for (int host = 0; host < hosts.count(); ++host) {
     int number = 0;
-    for (const TreeNode node : tree.maximal_subtrees(shards_of_host(assignment, hosts.ranks(host)))) {
+    for (const TreeNode node : tree.maximal_subtrees(micro_batches_of_host(assignment, hosts.ranks(host)))) {
       if (host == own_host) {
         plan.host_sums.push_back(host_sum(tree, node, plan.partials));
       } else {
@@ -83,9 +83,9 @@ std::vector<BucketPlan> plan_buckets(const GradientBuckets& buckets, const Hosts
   return plans;
 }
 
-ReducePlan reduce_plan(const ShardAssignment& assignment, const Hosts& hosts, const GradientBuckets& buckets,
+ReducePlan reduce_plan(const MicroBatchAssignment& assignment, const Hosts& hosts, const GradientBuckets& buckets,
                        int rank) {
-  return {rank, plan_sums(Tree(buckets.shards), assignment, hosts, rank), plan_buckets(buckets, hosts, rank)};
+  return {rank, plan_sums(Tree(buckets.micro_batches), assignment, hosts, rank), plan_buckets(buckets, hosts, rank)};
 }
 
 std::vector<PlannedMessage> planned_sends(const ReducePlan& plan, const Hosts& hosts, int bucket) {
@@ -153,7 +153,7 @@ PlannedBytes bytes_of(const ReducePlan& plan, const Hosts& hosts) {
   return all;
 }
 
-PlannedBytes streamed_bytes_of(const ReducePlan& plan, const Hosts& hosts, std::size_t shards) {
+PlannedBytes streamed_bytes_of(const ReducePlan& plan, const Hosts& hosts, std::size_t micro_batches) {
   PlannedBytes all;
   for (int b = 0; b < static_cast<int>(plan.buckets.size()); ++b) {
     const BucketPlan& bucket = plan.buckets[static_cast<std::size_t>(b)];
@@ -162,7 +162,7 @@ PlannedBytes streamed_bytes_of(const ReducePlan& plan, const Hosts& hosts, std::
       if (!bucket.scattered) break;
       const std::uint64_t size = static_cast<std::uint64_t>(slice.size) * sizeof(float);
       if (slice.leader != plan.rank) {
-        bytes.inside_host += shards * size;
+        bytes.inside_host += micro_batches * size;
       } else if (slice.owner != plan.rank) {
         bytes.between_hosts += plan.sums.host_sums.size() * size;
       }

@@ -1,14 +1,14 @@
 // ReducePlan: one rank's part in an exact all-reduce, as a value: which sums it holds, sends, adds and owns. It follows
-// from the tree, the shard assignment, the hosts and the buckets alone, so every rank computes its own without
+// from the tree, the micro-batch assignment, the hosts and the buckets alone, so every rank computes its own without
 // communication. Two executors carry it out: CpuAllReduce in shared memory and by messages, GpuAllReduce by a GPU's
 // transport.
 //
 // A network is slower than the links within a host. So each slice of a bucket has a leader on every host (on its
 // owner's host: the owner). The ranks of a host give the leader their partial sums of the slice; it adds those that are
-// siblings in the tree, and sends the owner the remaining sums. Since shards are assigned by host
-// (comm/reduce/shard_assignment.hpp), these are as few as a single rank would have, however many ranks the host has.
-// The owner adds its own host's partial sums and the other hosts' sums in tree order. The finished slice comes back the
-// same way.
+// siblings in the tree, and sends the owner the remaining sums. Since micro-batches are assigned by host
+// (comm/reduce/micro_batch_assignment.hpp), these are as few as a single rank would have, however many ranks the host
+// has. The owner adds its own host's partial sums and the other hosts' sums in tree order. The finished slice comes
+// back the same way.
 //
 // A plan is as large as the rank's own share: it grows with the host's partial sums, the other hosts' sums and the
 // chunks of the gradient, but not with ranks times buckets.
@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "comm/reduce/gradient_buckets.hpp"
-#include "comm/reduce/shard_assignment.hpp"
+#include "comm/reduce/micro_batch_assignment.hpp"
 #include "comm/reduce/tree.hpp"
 #include "comm/transport/topology.hpp"
 
@@ -76,9 +76,9 @@ struct ReducePlan {
   std::vector<BucketPlan> buckets;
 };
 
-[[nodiscard]] SumPlan plan_sums(const Tree& tree, const ShardAssignment& assignment, const Hosts& hosts, int rank);
+[[nodiscard]] SumPlan plan_sums(const Tree& tree, const MicroBatchAssignment& assignment, const Hosts& hosts, int rank);
 [[nodiscard]] std::vector<BucketPlan> plan_buckets(const GradientBuckets& buckets, const Hosts& hosts, int rank);
-[[nodiscard]] ReducePlan reduce_plan(const ShardAssignment& assignment, const Hosts& hosts,
+[[nodiscard]] ReducePlan reduce_plan(const MicroBatchAssignment& assignment, const Hosts& hosts,
                                      const GradientBuckets& buckets, int rank);
 
 /// A slice of a sum that one rank sends to another.
@@ -105,7 +105,7 @@ struct PlannedBytes {
 [[nodiscard]] PlannedBytes bytes_of(const ReducePlan& plan, const Hosts& hosts, int bucket);
 [[nodiscard]] PlannedBytes bytes_of(const ReducePlan& plan, const Hosts& hosts);
 /// The same for one step when scattered buckets are streamed (StreamedReduceScatter): the host then reads the gradient
-/// of each of the rank's `shards`.
-[[nodiscard]] PlannedBytes streamed_bytes_of(const ReducePlan& plan, const Hosts& hosts, std::size_t shards);
+/// of each of the rank's `micro_batches`.
+[[nodiscard]] PlannedBytes streamed_bytes_of(const ReducePlan& plan, const Hosts& hosts, std::size_t micro_batches);
 
 }  // namespace lockstep::comm

@@ -18,16 +18,17 @@ constexpr milliseconds kCheckScalarPeers{100};
 
 }  // namespace
 
-Scalars ScalarGather::run(std::span<const Region> regions, const ShardAssignment& assignment, const OwnScalars& own,
-                          const Operation& operation) {
-  const Call call{regions, assignment, own.of_rank.size(), static_cast<std::size_t>(own.per_shard), operation};
-  LOCKSTEP_CHECK(own.of_shards.size() == call.shards_of(communicator_.rank()).size() * call.per_shard,
-                 "scalars: per_shard values for each shard of this rank");
-  std::size_t shards = 0;
-  for (const auto& list : assignment.shards_of_rank) shards += list.size();
+Scalars ScalarGather::run(std::span<const Region> regions, const MicroBatchAssignment& assignment,
+                          const OwnScalars& own, const Operation& operation) {
+  const Call call{regions, assignment, own.of_rank.size(), static_cast<std::size_t>(own.per_micro_batch), operation};
+  LOCKSTEP_CHECK(
+      own.of_micro_batches.size() == call.micro_batches_of(communicator_.rank()).size() * call.per_micro_batch,
+      "scalars: per_micro_batch values for each micro-batch of this rank");
+  std::size_t micro_batches = 0;
+  for (const auto& list : assignment.micro_batches_of_rank) micro_batches += list.size();
   Scalars all;
-  all.values.resize(shards * call.per_shard);
-  all.rank_values.resize(call.per_rank * assignment.shards_of_rank.size());
+  all.values.resize(micro_batches * call.per_micro_batch);
+  all.rank_values.resize(call.per_rank * assignment.micro_batches_of_rank.size());
   ++number_;
   publish(call, own);
   if (hosts_.count() == 1) {
@@ -45,7 +46,7 @@ Scalars ScalarGather::run(std::span<const Region> regions, const ShardAssignment
 void ScalarGather::publish(const Call& call, const OwnScalars& own) const {
   const Region& mine = own_region(call);
   double* values = std::copy(own.of_rank.begin(), own.of_rank.end(), mine.scalars(number_));
-  std::copy(own.of_shards.begin(), own.of_shards.end(), values);
+  std::copy(own.of_micro_batches.begin(), own.of_micro_batches.end(), values);
   Region::ScalarSlot& slot = mine.scalar_slot(number_);
   slot.flags = own.flags;
   slot.ready.store(number_, std::memory_order_release);
@@ -79,9 +80,10 @@ void ScalarGather::wait_for(const Call& call, const Region::ScalarSlot& slot, in
 void ScalarGather::place(const Call& call, int rank, const double* values, Scalars& all) const {
   std::copy_n(values, call.per_rank, all.rank_values.begin() + rank * static_cast<std::ptrdiff_t>(call.per_rank));
   values += call.per_rank;
-  for (const int shard : call.shards_of(rank)) {
-    std::copy_n(values, call.per_shard, all.values.begin() + shard * static_cast<std::ptrdiff_t>(call.per_shard));
-    values += call.per_shard;
+  for (const int micro_batch : call.micro_batches_of(rank)) {
+    std::copy_n(values, call.per_micro_batch,
+                all.values.begin() + micro_batch * static_cast<std::ptrdiff_t>(call.per_micro_batch));
+    values += call.per_micro_batch;
   }
 }
 
@@ -96,10 +98,11 @@ void ScalarGather::gather_host(const Call& call, Scalars& all) const {
   }
 }
 
-// Size of a host's message: the flags as a double, then for each rank its values and those of its shards.
+// Size of a host's message: the flags as a double, then for each rank its values and those of its micro-batches.
 std::size_t ScalarGather::doubles_of_host(const Call& call, int host) const {
   std::size_t doubles = 1;
-  for (const int rank : hosts_.ranks(host)) doubles += call.per_rank + call.shards_of(rank).size() * call.per_shard;
+  for (const int rank : hosts_.ranks(host))
+    doubles += call.per_rank + call.micro_batches_of(rank).size() * call.per_micro_batch;
   return doubles;
 }
 
@@ -107,8 +110,9 @@ void ScalarGather::pack(const Call& call, const Scalars& all, double* to) const 
   *to++ = static_cast<double>(all.flags);
   for (const int rank : hosts_.ranks(hosts_.host_of(communicator_.rank()))) {
     to = std::copy_n(all.rank_values.begin() + rank * static_cast<std::ptrdiff_t>(call.per_rank), call.per_rank, to);
-    for (const int shard : call.shards_of(rank)) {
-      to = std::copy_n(all.values.begin() + shard * static_cast<std::ptrdiff_t>(call.per_shard), call.per_shard, to);
+    for (const int micro_batch : call.micro_batches_of(rank)) {
+      to = std::copy_n(all.values.begin() + micro_batch * static_cast<std::ptrdiff_t>(call.per_micro_batch),
+                       call.per_micro_batch, to);
     }
   }
 }
@@ -117,7 +121,7 @@ void ScalarGather::unpack(const Call& call, int host, const double* values, Scal
   all.flags |= static_cast<std::uint32_t>(*values++);
   for (const int rank : hosts_.ranks(host)) {
     place(call, rank, values, all);
-    values += call.per_rank + call.shards_of(rank).size() * call.per_shard;
+    values += call.per_rank + call.micro_batches_of(rank).size() * call.per_micro_batch;
   }
 }
 

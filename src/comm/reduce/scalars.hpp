@@ -22,17 +22,17 @@ class ScalarGather {
   ScalarGather(Communicator& communicator, const Hosts& hosts, FlightRecorder& recorder)
       : communicator_(communicator), hosts_(hosts), recorder_(recorder) {}
   /// `regions`: of this host's ranks, by local rank.
-  [[nodiscard]] Scalars run(std::span<const Region> regions, const ShardAssignment& assignment, const OwnScalars& own,
-                            const Operation& operation);
+  [[nodiscard]] Scalars run(std::span<const Region> regions, const MicroBatchAssignment& assignment,
+                            const OwnScalars& own, const Operation& operation);
 
  private:
   struct Call {
     std::span<const Region> regions;
-    const ShardAssignment& assignment;
-    std::size_t per_rank, per_shard;
+    const MicroBatchAssignment& assignment;
+    std::size_t per_rank, per_micro_batch;
     const Operation& operation;
-    [[nodiscard]] const std::vector<int>& shards_of(int rank) const {
-      return assignment.shards_of_rank[static_cast<std::size_t>(rank)];
+    [[nodiscard]] const std::vector<int>& micro_batches_of(int rank) const {
+      return assignment.micro_batches_of_rank[static_cast<std::size_t>(rank)];
     }
   };
   [[nodiscard]] const Region& own_region(const Call& call) const {

@@ -31,7 +31,7 @@ StreamedReduceScatter::StreamedReduceScatter(Communicator& communicator, Gradien
       options_(options),
       first_tag_bucket_(first_tag_bucket),
       hosts_(communicator.topology()),
-      tree_(buckets_.shards),
+      tree_(buckets_.micro_batches),
       local_ranks_(hosts_.ranks(hosts_.host_of(communicator.rank()))),
       rings_(communicator, buckets_, options.workers, options.open_elements, options.timeout),
       buffer_memory_(host_buffer_memory()) {
@@ -71,7 +71,7 @@ StreamedReduceScatter::~StreamedReduceScatter() {
   progress_thread_.join();
 }
 
-void StreamedReduceScatter::begin_step(std::uint64_t step, const ShardAssignment& assignment) {
+void StreamedReduceScatter::begin_step(std::uint64_t step, const MicroBatchAssignment& assignment) {
   const std::lock_guard lock(mutex_);
   step_ = step;
   ++epoch_;
@@ -97,7 +97,7 @@ void StreamedReduceScatter::begin_step(std::uint64_t step, const ShardAssignment
 }
 
 // With a single host, the sum of its subtrees is the whole sum.
-void StreamedReduceScatter::use(const ShardAssignment& assignment) {
+void StreamedReduceScatter::use(const MicroBatchAssignment& assignment) {
   assignment_ = assignment;
   const SumPlan plan = plan_sums(tree_, assignment, hosts_, communicator_.rank());
   host_nodes_.clear();
@@ -137,16 +137,16 @@ void StreamedReduceScatter::post_receives() {
   }
 }
 
-GradientBuffer StreamedReduceScatter::buffer(int shard, int bucket) {
+GradientBuffer StreamedReduceScatter::buffer(int micro_batch, int bucket) {
   const auto check = [this] {
     const std::lock_guard lock(mutex_);
     if (error_) std::rethrow_exception(error_);
   };
-  return {rings_.open(shard, bucket, operation(), check), false};
+  return {rings_.open(micro_batch, bucket, operation(), check), false};
 }
 
-void StreamedReduceScatter::ready(int shard, int bucket) {
-  rings_.publish(shard, bucket, epoch_);
+void StreamedReduceScatter::ready(int micro_batch, int bucket) {
+  rings_.publish(micro_batch, bucket, epoch_);
   recorder_->note("partial", -1, static_cast<std::uint64_t>(buckets_.at(bucket).elements) * sizeof(float));
 }
 
@@ -188,13 +188,13 @@ void StreamedReduceScatter::take(const GradientRings::Published& published) {
   for (const int h : handled_of_[static_cast<std::size_t>(published.bucket)]) {
     Handled& slice = handled_[static_cast<std::size_t>(h)];
     const float* const gradient = published.gradient + slice.first;
-    const GradientBuffer to = adding_->buffer(published.shard, h);
+    const GradientBuffer to = adding_->buffer(published.micro_batch, h);
     if (to.add) {
       device::add(to.memory, gradient, to.memory, slice.size);
     } else {
       std::copy_n(gradient, slice.size, to.memory);
     }
-    if (const auto root = adding_->ready(published.shard, h)) root_done(slice, *root);
+    if (const auto root = adding_->ready(published.micro_batch, h)) root_done(slice, *root);
   }
   ++read_in_step_[static_cast<std::size_t>(published.local_rank)];
   --unread_;
@@ -261,9 +261,10 @@ void StreamedReduceScatter::finish() {
   statistics_.seconds_waited += seconds_since(start);
 }
 
-// Buckets that the rank's shards have in this step.
+// Buckets that the rank's micro-batches have in this step.
 std::uint64_t StreamedReduceScatter::to_come(int rank) const {
-  return assignment_.shards_of_rank[static_cast<std::size_t>(rank)].size() * static_cast<std::uint64_t>(bucket_count());
+  return assignment_.micro_batches_of_rank[static_cast<std::size_t>(rank)].size() *
+         static_cast<std::uint64_t>(bucket_count());
 }
 
 std::pair<int, std::string> StreamedReduceScatter::missing() const {
@@ -284,7 +285,7 @@ std::pair<int, std::string> StreamedReduceScatter::missing() const {
     most = left;
     peer = local_ranks_[r];
   }
-  return {peer, fmt::format("{} buckets of its shards have not come", most)};
+  return {peer, fmt::format("{} buckets of its micro-batches have not come", most)};
 }
 
 std::span<const float> StreamedReduceScatter::reduced(int bucket) const {
@@ -295,11 +296,12 @@ std::span<const float> StreamedReduceScatter::reduced(int bucket) const {
 ReducerStatistics StreamedReduceScatter::statistics() const {
   const std::lock_guard lock(mutex_);
   ReducerStatistics result = statistics_;
-  const std::uint64_t shards = rings_.shards_published();
+  const std::uint64_t micro_batches = rings_.micro_batches_published();
   std::int64_t handled = 0;
   for (const Handled& slice : handled_) handled += slice.size;
-  result.shared_memory_bytes = shards * static_cast<std::uint64_t>(buckets_.elements() - handled) * sizeof(float);
-  result.partials_sent = shards * static_cast<std::uint64_t>(bucket_count());
+  result.shared_memory_bytes =
+      micro_batches * static_cast<std::uint64_t>(buckets_.elements() - handled) * sizeof(float);
+  result.partials_sent = micro_batches * static_cast<std::uint64_t>(bucket_count());
   result.peak_elements =
       adding_->peak_pool_elements() + options_.workers * GradientRings::elements(buckets_, options_.open_elements);
   return result;

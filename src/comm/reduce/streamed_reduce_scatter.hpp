@@ -1,13 +1,13 @@
 // StreamedReduceScatter: a reduce-scatter in which no rank holds a whole gradient. A worker writes the gradient of a
-// shard, bucket by bucket, into a ring buffer of its own in the host's memory; every rank of the host immediately adds
-// its slices of a bucket to its sums; when all have, that part of the ring is free again. A worker that gets too far
-// ahead of them waits.
+// micro-batch, bucket by bucket, into a ring buffer of its own in the host's memory; every rank of the host immediately
+// adds its slices of a bucket to its sums; when all have, that part of the ring is free again. A worker that gets too
+// far ahead of them waits.
 //
 // A rank keeps only slices of the sums: its own, and those that it leads for owners on other hosts
 // (comm/reduce/reduce_plan.hpp). They are added in the association of the tree, like the sums inside a rank
-// (AccumulationBuffers): with shards that come in turn from all ranks of the host (interleave_shards), about
-// log2(shards) sums of a slice are alive at a time. A leader sends its host's sums of a slice to the owner, once;
-// finished slices stay with their owners.
+// (AccumulationBuffers): with micro-batches that come in turn from all ranks of the host (interleave_micro_batches),
+// about log2(micro-batches) sums of a slice are alive at a time. A leader sends its host's sums of a slice to the
+// owner, once; finished slices stay with their owners.
 //
 // Why no memory is overwritten while it is still being read:
 //  - A ring's memory is reused when every rank of the host has read the bucket.
@@ -46,10 +46,10 @@ class StreamedReduceScatter final : public GradientSink {
   StreamedReduceScatter(const StreamedReduceScatter&) = delete;
   StreamedReduceScatter& operator=(const StreamedReduceScatter&) = delete;
 
-  void begin_step(std::uint64_t step, const ShardAssignment& assignment);
-  /// For each shard, buckets must come in ascending order, as must calls of ready(). Waits for room.
-  [[nodiscard]] GradientBuffer buffer(int shard, int bucket) override;
-  void ready(int shard, int bucket) override;
+  void begin_step(std::uint64_t step, const MicroBatchAssignment& assignment);
+  /// For each micro-batch, buckets must come in ascending order, as must calls of ready(). Waits for room.
+  [[nodiscard]] GradientBuffer buffer(int micro_batch, int bucket) override;
+  void ready(int micro_batch, int bucket) override;
   void finish();
   [[nodiscard]] std::span<const float> reduced(int bucket) const;
   [[nodiscard]] ReducerStatistics statistics() const;
@@ -68,7 +68,7 @@ class StreamedReduceScatter final : public GradientSink {
   };
 
   void lay_out();
-  void use(const ShardAssignment& assignment);
+  void use(const MicroBatchAssignment& assignment);
   void post_receives();
   [[nodiscard]] int bucket_count() const { return buckets_.count(); }
   [[nodiscard]] bool owns(const Handled& slice) const { return slice.owner == communicator_.rank(); }
@@ -109,7 +109,7 @@ class StreamedReduceScatter final : public GradientSink {
   std::vector<OtherSum> others_;
   Combiner combiner_;
 
-  ShardAssignment assignment_;
+  MicroBatchAssignment assignment_;
   std::uint64_t step_ = 0, epoch_ = 0;
   TraceRecorder* trace_ = nullptr;
 
@@ -118,7 +118,7 @@ class StreamedReduceScatter final : public GradientSink {
   bool running_ = false, stop_ = false;
   std::exception_ptr error_;
   std::vector<std::uint64_t> read_in_step_;  ///< by local rank: number of buckets
-  std::uint64_t unread_ = 0;                 ///< number of buckets of this host's shards
+  std::uint64_t unread_ = 0;                 ///< number of buckets of this host's micro-batches
   std::size_t incomplete_ = 0;               ///< number of handled_
   std::vector<std::unique_ptr<Transfer>> sends_;
   Clock::time_point last_progress_;

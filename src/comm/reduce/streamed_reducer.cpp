@@ -1,5 +1,5 @@
-// The reducer for gradients that ranks divide: scattered buckets are added shard by shard (StreamedReduceScatter), the
-// others and the scalars as usual (CpuAllReduce).
+// The reducer for gradients that ranks divide: scattered buckets are added micro-batch by micro-batch
+// (StreamedReduceScatter), the others and the scalars as usual (CpuAllReduce).
 #include <utility>
 
 #include "comm/reduce/rank_reducer.hpp"
@@ -18,7 +18,8 @@ struct Ways {
   };
   std::vector<Place> places;
 
-  explicit Ways(const GradientBuckets& buckets) : whole{.buckets = {}, .shards = buckets.shards}, streamed(whole) {
+  explicit Ways(const GradientBuckets& buckets)
+      : whole{.buckets = {}, .micro_batches = buckets.micro_batches}, streamed(whole) {
     whole.spread_owners = streamed.spread_owners = buckets.spread_owners;
     for (int b = 0; b < buckets.count(); ++b) {
       GradientBuckets& way = buckets.at(b).scattered ? streamed : whole;
@@ -36,15 +37,15 @@ class StreamedReducer final : public GradientReducer {
         streamed_(communicator, std::move(ways.streamed), options, ways.whole.count()),
         whole_(make_cpu_all_reduce(communicator, std::move(ways.whole), options)) {}
 
-  GradientBuffer buffer(int shard, int bucket) override {
+  GradientBuffer buffer(int micro_batch, int bucket) override {
     const auto [is_streamed, number] = place(bucket);
-    return is_streamed ? streamed_.buffer(shard, number) : whole_->buffer(shard, number);
+    return is_streamed ? streamed_.buffer(micro_batch, number) : whole_->buffer(micro_batch, number);
   }
-  void ready(int shard, int bucket) override {
+  void ready(int micro_batch, int bucket) override {
     const auto [is_streamed, number] = place(bucket);
-    is_streamed ? streamed_.ready(shard, number) : whole_->ready(shard, number);
+    is_streamed ? streamed_.ready(micro_batch, number) : whole_->ready(micro_batch, number);
   }
-  void begin_step(std::uint64_t step, const ShardAssignment& assignment) override {
+  void begin_step(std::uint64_t step, const MicroBatchAssignment& assignment) override {
     whole_->begin_step(step, assignment);
     streamed_.begin_step(step, assignment);
   }

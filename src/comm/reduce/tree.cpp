@@ -24,14 +24,15 @@ TreeNode Tree::canonical(TreeNode node) const {
   return node;
 }
 
-std::vector<TreeNode> Tree::maximal_subtrees(const std::vector<int>& shards) const {
-  std::vector<int> sorted = shards;
+std::vector<TreeNode> Tree::maximal_subtrees(const std::vector<int>& micro_batches) const {
+  std::vector<int> sorted = micro_batches;
   std::sort(sorted.begin(), sorted.end());
-  LOCKSTEP_CHECK(sorted.empty() || (sorted.front() >= 0 && sorted.back() < leaves_), "shards must be the tree's");
+  LOCKSTEP_CHECK(sorted.empty() || (sorted.front() >= 0 && sorted.back() < leaves_),
+                 "micro-batches must be the tree's");
 
   struct Open {
     TreeNode node;
-    std::vector<int>::const_iterator from, to;  ///< the shards below the node
+    std::vector<int>::const_iterator from, to;  ///< the micro-batches below the node
   };
   std::vector<TreeNode> found;
   std::vector<Open> open = {{root_, sorted.begin(), sorted.end()}};
@@ -61,7 +62,7 @@ struct AdditionOrder {
 
   int sum(TreeNode node) {
     if (const auto found = slot_of.find(node); found != slot_of.end()) return found->second;
-    LOCKSTEP_CHECK(node.level > 0, "the partial sums must cover every shard of the node");
+    LOCKSTEP_CHECK(node.level > 0, "the partial sums must cover every micro-batch of the node");
     const int left = sum(tree.left(node));
     const int right = sum(tree.right(node));
     additions.push_back({partials + static_cast<int>(additions.size()), left, right});
@@ -84,25 +85,25 @@ namespace {
 struct PlanBuilder {
   MergePlan plan;
 
-  explicit PlanBuilder(int shards) {
-    plan.leaf_of_shard.assign(static_cast<std::size_t>(shards), -1);
-    plan.memory_of_leaf.assign(static_cast<std::size_t>(shards), -1);
+  explicit PlanBuilder(int micro_batches) {
+    plan.leaf_of_micro_batch.assign(static_cast<std::size_t>(micro_batches), -1);
+    plan.memory_of_leaf.assign(static_cast<std::size_t>(micro_batches), -1);
   }
   int node() {
     plan.nodes.emplace_back();
     return static_cast<int>(plan.nodes.size()) - 1;
   }
   MergePlan::Node& at(int node) { return plan.nodes[static_cast<std::size_t>(node)]; }
-  int leaf(int shard) { return plan.leaf_of_shard[static_cast<std::size_t>(shard)] = node(); }
+  int leaf(int micro_batch) { return plan.leaf_of_micro_batch[static_cast<std::size_t>(micro_batch)] = node(); }
   int join(int left, int right) {
     const int parent = node();
     at(left) = {parent, right, true, -1};
     at(right) = {parent, left, false, -1};
     return parent;
   }
-  void root(int node, int first_shard) {
+  void root(int node, int first_micro_batch) {
     at(node).root = plan.roots;
-    plan.memory_of_leaf[static_cast<std::size_t>(first_shard)] = plan.roots++;
+    plan.memory_of_leaf[static_cast<std::size_t>(first_micro_batch)] = plan.roots++;
   }
   int subtree(const Tree& tree, TreeNode n) {
     if (n.level == 0) return leaf(n.index);
@@ -119,12 +120,12 @@ MergePlan tree_plan(const Tree& tree, const std::vector<TreeNode>& subtrees) {
   return std::move(builder.plan);
 }
 
-MergePlan chain_plan(int all_shards, const std::vector<int>& shards) {
-  PlanBuilder builder(all_shards);
-  if (shards.empty()) return std::move(builder.plan);
-  int sum = builder.leaf(shards[0]);
-  for (std::size_t i = 1; i < shards.size(); ++i) sum = builder.join(sum, builder.leaf(shards[i]));
-  builder.root(sum, shards[0]);
+MergePlan chain_plan(int all_micro_batches, const std::vector<int>& micro_batches) {
+  PlanBuilder builder(all_micro_batches);
+  if (micro_batches.empty()) return std::move(builder.plan);
+  int sum = builder.leaf(micro_batches[0]);
+  for (std::size_t i = 1; i < micro_batches.size(); ++i) sum = builder.join(sum, builder.leaf(micro_batches[i]));
+  builder.root(sum, micro_batches[0]);
   return std::move(builder.plan);
 }
 

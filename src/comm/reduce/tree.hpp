@@ -1,6 +1,6 @@
-// The reduction tree over V leaves (shards). It fixes the association of every gradient sum, whoever adds, and so
-// determines what is added: the shards of a rank (MergePlan), and the partial sums of several ranks (combine_order).
-// The additions themselves are in comm/reduce/tree_sums.hpp.
+// The reduction tree over V leaves (micro-batches). It fixes the association of every gradient sum, whoever adds, and
+// so determines what is added: the micro-batches of a rank (MergePlan), and the partial sums of several ranks
+// (combine_order). The additions themselves are in comm/reduce/tree_sums.hpp.
 //
 // Node (level, index) covers the leaves [index * 2^level, min(V, (index + 1) * 2^level)). A node whose sibling is empty
 // is promoted: it also stands for its parent. Nodes are named here by the lowest level that has their leaves, so that
@@ -33,9 +33,9 @@ class Tree {
   [[nodiscard]] TreeNode left(TreeNode node) const { return canonical({node.level - 1, 2 * node.index}); }
   [[nodiscard]] TreeNode right(TreeNode node) const { return canonical({node.level - 1, 2 * node.index + 1}); }
 
-  /// The fewest nodes that cover exactly these shards (each listed once, in any order): largest first, then by first
-  /// leaf. O(n log V) for n shards.
-  [[nodiscard]] std::vector<TreeNode> maximal_subtrees(const std::vector<int>& shards) const;
+  /// The fewest nodes that cover exactly these micro-batches (each listed once, in any order): largest first, then by
+  /// first leaf. O(n log V) for n micro-batches.
+  [[nodiscard]] std::vector<TreeNode> maximal_subtrees(const std::vector<int>& micro_batches) const;
 
  private:
   [[nodiscard]] TreeNode canonical(TreeNode node) const;
@@ -55,7 +55,7 @@ struct Addition {
 /// first; none for a single partial. At any time, at most as many results wait as the tree has levels.
 [[nodiscard]] std::vector<Addition> combine_order(const Tree& tree, TreeNode node, std::span<const TreeNode> partials);
 
-/// Which sums to build from which shards.
+/// Which sums to build from which micro-batches.
 struct MergePlan {
   struct Node {
     int parent = -1;  ///< -1: a root
@@ -64,15 +64,15 @@ struct MergePlan {
     int root = -1;  ///< for a root: its number
   };
   std::vector<Node> nodes;
-  std::vector<int> leaf_of_shard;   ///< its node; -1: not a shard of this rank
-  std::vector<int> memory_of_leaf;  ///< by shard: the root that is stored in this shard's memory; -1: its memory comes
-                                    ///< from the pool
+  std::vector<int> leaf_of_micro_batch;  ///< its node; -1: not a micro-batch of this rank
+  std::vector<int> memory_of_leaf;  ///< by micro-batch: the root that is stored in this micro-batch's memory; -1: its
+                                    ///< memory comes from the pool
   int roots = 0;
 };
 
 /// One root for each of these subtrees.
 [[nodiscard]] MergePlan tree_plan(const Tree& tree, const std::vector<TreeNode>& subtrees);
-/// One root: the sum of the shards one after the other, as listed.
-[[nodiscard]] MergePlan chain_plan(int all_shards, const std::vector<int>& shards);
+/// One root: the sum of the micro-batches one after the other, as listed.
+[[nodiscard]] MergePlan chain_plan(int all_micro_batches, const std::vector<int>& micro_batches);
 
 }  // namespace lockstep::comm

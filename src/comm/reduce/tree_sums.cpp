@@ -64,36 +64,36 @@ void AccumulationBuffers::give_back(BucketSums& bucket, float* memory) {
   alive_ -= bucket.elements;
 }
 
-GradientBuffer AccumulationBuffers::buffer(int shard, int bucket_index) {
-  const int node = plan_.leaf_of_shard.at(static_cast<std::size_t>(shard));
-  LOCKSTEP_CHECK(node >= 0, "a rank may only fill its own shards");
+GradientBuffer AccumulationBuffers::buffer(int micro_batch, int bucket_index) {
+  const int node = plan_.leaf_of_micro_batch.at(static_cast<std::size_t>(micro_batch));
+  LOCKSTEP_CHECK(node >= 0, "a rank may only fill its own micro-batches");
   BucketSums& bucket = *buckets_.at(static_cast<std::size_t>(bucket_index));
   const MergePlan::Node& at = plan_.nodes[static_cast<std::size_t>(node)];
   const std::lock_guard lock(bucket.mutex);
   float*& memory = bucket.memory[static_cast<std::size_t>(node)];
-  LOCKSTEP_CHECK(memory == nullptr, "buffer() once for a shard and bucket");
+  LOCKSTEP_CHECK(memory == nullptr, "buffer() once for a micro-batch and bucket");
   if (memory_.takes_more() && at.parent >= 0 && !at.is_left && bucket.done[static_cast<std::size_t>(at.sibling)] != 0) {
     memory = bucket.memory[static_cast<std::size_t>(at.sibling)];
     return {memory, true};
   }
-  const int root = plan_.memory_of_leaf[static_cast<std::size_t>(shard)];
+  const int root = plan_.memory_of_leaf[static_cast<std::size_t>(micro_batch)];
   memory = root >= 0 ? root_memory_(root, bucket_index) : take(bucket);
   return {memory, false};
 }
 
-float* AccumulationBuffers::memory_of(int shard, int bucket_index) {
+float* AccumulationBuffers::memory_of(int micro_batch, int bucket_index) {
   BucketSums& bucket = *buckets_.at(static_cast<std::size_t>(bucket_index));
   const std::lock_guard lock(bucket.mutex);
-  return bucket.memory[static_cast<std::size_t>(plan_.leaf_of_shard.at(static_cast<std::size_t>(shard)))];
+  return bucket.memory[static_cast<std::size_t>(plan_.leaf_of_micro_batch.at(static_cast<std::size_t>(micro_batch)))];
 }
 
-std::optional<int> AccumulationBuffers::ready(int shard, int bucket_index) {
+std::optional<int> AccumulationBuffers::ready(int micro_batch, int bucket_index) {
   BucketSums& bucket = *buckets_.at(static_cast<std::size_t>(bucket_index));
-  int node = plan_.leaf_of_shard.at(static_cast<std::size_t>(shard));
+  int node = plan_.leaf_of_micro_batch.at(static_cast<std::size_t>(micro_batch));
   std::unique_lock lock(bucket.mutex);
   float* sum = node < 0 ? nullptr : bucket.memory[static_cast<std::size_t>(node)];
   LOCKSTEP_CHECK(sum != nullptr, "ready() comes after buffer()");
-  LOCKSTEP_CHECK(bucket.done[static_cast<std::size_t>(node)] == 0, "ready() once for a shard and bucket");
+  LOCKSTEP_CHECK(bucket.done[static_cast<std::size_t>(node)] == 0, "ready() once for a micro-batch and bucket");
   while (true) {
     const MergePlan::Node& at = plan_.nodes[static_cast<std::size_t>(node)];
     bucket.memory[static_cast<std::size_t>(node)] = sum;

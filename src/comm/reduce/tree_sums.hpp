@@ -1,5 +1,5 @@
-// Sums in the association of the tree (comm/reduce/tree.hpp): inside one rank, shard by shard as they are computed
-// (AccumulationBuffers), and over the partial sums of several ranks, when all have arrived (Combiner).
+// Sums in the association of the tree (comm/reduce/tree.hpp): inside one rank, micro-batch by micro-batch as they are
+// computed (AccumulationBuffers), and over the partial sums of several ranks, when all have arrived (Combiner).
 #pragma once
 
 #include <atomic>
@@ -35,13 +35,13 @@ class BufferMemory {
 /// Host memory; the calling thread does the additions.
 [[nodiscard]] std::unique_ptr<BufferMemory> host_buffer_memory();
 
-/// The gradients of a rank's shards, bucket by bucket, merged as soon as two siblings exist.
+/// The gradients of a rank's micro-batches, bucket by bucket, merged as soon as two siblings exist.
 ///
-/// A merge is left += right in the left operand's memory, so a sum is stored in the memory of its first shard; a right
-/// leaf whose sibling is already complete gets no memory of its own, but is added to the sibling's while it is
+/// A merge is left += right in the left operand's memory, so a sum is stored in the memory of its first micro-batch; a
+/// right leaf whose sibling is already complete gets no memory of its own, but is added to the sibling's while it is
 /// computed. For a root (what the rank publishes), the caller provides that memory; for all others it comes from a pool
-/// and returns there once it has been added. With shards computed in order, about log2(n) + workers buffers of a bucket
-/// are alive at a time. After the first step nothing is allocated.
+/// and returns there once it has been added. With micro-batches computed in order, about log2(n) + workers buffers of a
+/// bucket are alive at a time. After the first step nothing is allocated.
 class AccumulationBuffers {
  public:
   /// `memory` must outlive it.
@@ -50,11 +50,11 @@ class AccumulationBuffers {
   void use(MergePlan plan) { plan_ = std::move(plan); }
   /// Starts a step. `root_memory(root, bucket)` is called from buffer().
   void begin(std::function<float*(int root, int bucket)> root_memory);
-  [[nodiscard]] GradientBuffer buffer(int shard, int bucket);
+  [[nodiscard]] GradientBuffer buffer(int micro_batch, int bucket);
   /// The memory that buffer() returned for them in this step.
-  [[nodiscard]] float* memory_of(int shard, int bucket);
+  [[nodiscard]] float* memory_of(int micro_batch, int bucket);
   /// Returns the root that this gradient has completed, if any.
-  [[nodiscard]] std::optional<int> ready(int shard, int bucket);
+  [[nodiscard]] std::optional<int> ready(int micro_batch, int bucket);
   /// The most elements that pool buffers have held at once.
   [[nodiscard]] std::int64_t peak_pool_elements() const { return peak_; }
 

@@ -1,7 +1,7 @@
 // CudnnPlan: a graph of cuDNN operations, and the plan that computes it. The plan is chosen when it is made: the first
 // one proposed by cuDNN that is deterministic, does not round operands (to TF32 only if that is allowed), and is not a
-// transform with additional error (FFT, Winograd on large tiles). So all shards are computed by the same code. Whoever
-// uses it tries it first (library_trial.cuh), and asks for another one where it is wrong.
+// transform with additional error (FFT, Winograd on large tiles). So all micro-batches are computed by the same code.
+// Whoever uses it tries it first (library_trial.cuh), and asks for another one where it is wrong.
 //
 // A plan belongs to a GPU, not to a stream: it can be enqueued on any stream, with that stream's handle and workspace.
 // cuDNN may be called by several threads concurrently as long as each has its own handle, but this is not promised for

@@ -1,7 +1,8 @@
 // LtProduct: one matrix product of fixed sizes by cuBLASLt, summed in fp32. Form and algorithm are chosen when it is
 // made: the first of the given forms for which the library has an algorithm, and for it the first proposed algorithm
-// that needs no more workspace than allowed and adds over k in one piece (no split-K). So all shards are computed by
-// the same code. What the library proposes depends only on the GPU's model, the library's version and the sizes.
+// that needs no more workspace than allowed and adds over k in one piece (no split-K). So all micro-batches are
+// computed by the same code. What the library proposes depends only on the GPU's model, the library's version and the
+// sizes.
 #pragma once
 
 #include <optional>

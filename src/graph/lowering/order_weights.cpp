@@ -1,5 +1,5 @@
 // On a GPU, a convolution's weight is stored as its library needs it, with channels last, and so are its gradient and
-// its optimizer state. Otherwise each shard would reorder the weight twice, and its gradient once.
+// its optimizer state. Otherwise each micro-batch would reorder the weight twice, and its gradient once.
 #include <algorithm>
 
 #include "core/filter_sizes.hpp"

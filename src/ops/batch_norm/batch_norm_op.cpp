@@ -1,7 +1,7 @@
 // batch_norm: y = (x - mean) / sqrt(variance + epsilon) * weight + bias, by channel (the last dimension).
 //
-// In training, mean and variance are those of the shard, over all dimensions but the last; the running ones are states,
-// updated from the shard's mean and unbiased variance. In inference the states are used.
+// In training, mean and variance are those of the micro-batch, over all dimensions but the last; the running ones are
+// states, updated from the micro-batch's mean and unbiased variance. In inference the states are used.
 #include <fmt/format.h>
 
 #include "lockstep/error.hpp"
@@ -44,7 +44,7 @@ Cost batch_norm_cost(const Attributes& /*attributes*/, std::span<const TensorSpe
 OpDef make_batch_norm() {
   OpDef op;
   op.name = "batch_norm";
-  op.doc = "normalisation by channel over the samples of a shard";
+  op.doc = "normalisation by channel over the samples of a micro-batch";
   op.attributes = {{.name = "epsilon",
                     .kind = AttributeKind::number,
                     .doc = "added to the variance",

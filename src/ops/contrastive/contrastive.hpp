@@ -1,10 +1,10 @@
-// contrastive, InfoNCE over the pairs of a shard (van den Oord, Li and Vinyals,
+// contrastive, InfoNCE over the pairs of a micro-batch (van den Oord, Li and Vinyals,
 // "Representation Learning with Contrastive Predictive Coding", 2018; in both
 // directions, as Radford and others, "Learning Transferable Visual Models From
 // Natural Language Supervision", 2021). A prediction [b, 2 d] is two vectors a
 // sample. s_ij is the cosine between the first of sample i and the second of
 // sample j, divided by the temperature. With each sample's pair held against
-// those of the shard that have another label,
+// those of the micro-batch that have another label,
 //
 //   loss_i = (log sum_j e^s_ij + log sum_j e^s_ji) / 2 - s_ii,   j = i, and
 //   where the labels of i and j differ.

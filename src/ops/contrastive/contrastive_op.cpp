@@ -1,4 +1,4 @@
-// contrastive and its kernel for CPUs; sums over a vector or over a shard's
+// contrastive and its kernel for CPUs; sums over a vector or over a micro-batch's
 // samples have the association of device/cpu/reduce.hpp.
 #include <fmt/format.h>
 
@@ -156,7 +156,8 @@ OpDef make_contrastive() {
   OpDef op;
   op.name = "contrastive";
   op.doc =
-      "two vectors a sample, close to each other and far from those of the shard's samples of other labels (InfoNCE)";
+      "two vectors a sample, close to each other and far from those of the micro-batch's samples of other labels "
+      "(InfoNCE)";
   op.kind = OpKind::loss;
   op.compares_samples = true;
   op.attributes = {{.name = "temperature",

@@ -5,7 +5,7 @@
 //
 // where each sum goes to lanes as in device/cpu/reduce.hpp. The CPU and GPUs do the same. A block fits into registers
 // of a GPU's group, and into a CPU's first-level cache; a vocabulary does not, and is hundreds of MB for all tokens of
-// a shard. (Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018.)
+// a micro-batch. (Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018.)
 #pragma once
 
 #include <cstdint>

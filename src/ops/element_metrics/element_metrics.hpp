@@ -1,7 +1,7 @@
 // Metrics that go element by element: what an element x of the prediction with the target t adds to the value and to
 // the count. A metric is the one over the other, of all samples: so precision, recall, f1 and iou are those of all
-// elements together (micro), whatever the ranks and shards. For binary metrics x is a logit, positive above 0, and t is
-// positive above 0.5 (kBinary).
+// elements together (micro), whatever the ranks and micro-batches. For binary metrics x is a logit, positive above 0,
+// and t is positive above 0.5 (kBinary).
 #pragma once
 
 #include "device/float_math.hpp"

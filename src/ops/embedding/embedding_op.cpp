@@ -17,9 +17,10 @@ namespace lockstep::ops {
 
 void require_gpu_positions(std::int64_t positions) {
   if (positions <= kMaxPositions) return;
-  throw Error(ExitCode::configuration,
-              fmt::format("embedding: on a GPU expected at most {} ids in a shard, found {}; take more shards",
-                          kMaxPositions, positions));
+  throw Error(
+      ExitCode::configuration,
+      fmt::format("embedding: on a GPU expected at most {} ids in a micro-batch, found {}; take more micro-batches",
+                  kMaxPositions, positions));
 }
 
 namespace {

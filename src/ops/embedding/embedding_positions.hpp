@@ -1,4 +1,4 @@
-// How many ids a shard may have on a GPU.
+// How many ids a micro-batch may have on a GPU.
 #pragma once
 
 #include <cstdint>

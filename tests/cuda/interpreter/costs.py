@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """What the module's kernels would cost an H100 in a step, estimated without one: each launch of a step of GPT-2 124M
-and of ResNet-50 on the interpreted GPU, with the shapes of a real shard, a few blocks of each grid (costs.hpp).
+and of ResNet-50 on the interpreted GPU, with the shapes of a real micro-batch, a few blocks of each grid (costs.hpp).
 
     costs.py BUILD_FOLDER [--check] [--print] [--blocks N] [--model gpt2|resnet50] [--kernel PART_OF_ITS_NAME]
 
@@ -43,7 +43,7 @@ job:
   optimizer: {optimizer}
   learning_rate: 0.0006
   batch_size: {batch}
-  shards: 1
+  micro_batches: 1
   threads: 1
   steps: 3
   precision: bf16
@@ -58,7 +58,7 @@ MODELS = {
     "resnet50": {"model": "{resnet: {depth: 50, classes: 1000}}", "data": "images: images",
                  "optimizer": "{sgd: {momentum: 0.9, nesterov: true, weight_decay: 0.00005}}", "batch": 64},
 }
-TITLES = {"gpt2": "GPT-2 124M, a shard of 8 x 1,024 tokens", "resnet50": "ResNet-50, a shard of 64 images of 224 x 224"}
+TITLES = {"gpt2": "GPT-2 124M, a micro-batch of 8 x 1,024 tokens", "resnet50": "ResNet-50, a micro-batch of 64 images of 224 x 224"}
 
 
 @dataclasses.dataclass
@@ -241,7 +241,7 @@ def page(build, model, blocks, part):
     sectors, needed = (sum(row.sums[name] for row in rows.values()) for name in ("sectors", "needed"))
     calls = ", ".join(f"{1e3 * sum(one.seconds() for one in some):.2f} ms in {len(some)} calls of {name}"
                       for name, some in sorted(libraries.items()))
-    said = [f"{TITLES[model]}, bf16, one step of one shard: {1e3 * whole:.2f} ms, of which {1e3 * ours:.2f} ms "
+    said = [f"{TITLES[model]}, bf16, one step of one micro_batch: {1e3 * whole:.2f} ms, of which {1e3 * ours:.2f} ms "
             f"({100 * ours / whole:.0f} %) in {sum(row.count for row in rows.values())} launches of our kernels and "
             f"{calls}. The least bytes of our kernels alone take {1e3 * least / BYTES:.2f} ms; they move "
             f"{memory / least:.2f} times these from and to memory, {moved / least:.2f} times through the L2 cache, {100 * needed / sectors:.0f} % coalesced."]

@@ -22,7 +22,7 @@ job:
       - linear: {features: 10}
   data: {train: {digits: {count: 64}}}
   batch_size: 8
-  shards: 4
+  micro_batches: 4
   steps: 3
   seed: 3
   optimizer: {sgd: {momentum: 0.9}}
@@ -68,7 +68,7 @@ job:
       - {linear: {features: 10}}
   data: {train: {digits: {count: 64}}}
   batch_size: 32
-  shards: 2
+  micro_batches: 2
   steps: 1
   seed: 3
   optimizer: adam
@@ -102,7 +102,7 @@ job:
       - {linear: {features: 10}}
   data: {train: {digits: {count: 16}}}
   batch_size: 4
-  shards: 2
+  micro_batches: 2
   steps: 2
   seed: 3
   optimizer: adam

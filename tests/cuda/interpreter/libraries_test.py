@@ -32,7 +32,7 @@ class Ops(Interpreted):
 
 class Jobs(ranks_test.Ranks):
     """By libraries an end has no bits of our own kernels: it is near theirs."""
-    SIZES = "1,8"  # of a shard: an image; the tokens of a text
+    SIZES = "1,8"  # of a micro-batch: an image; the tokens of a text
 
     def near(self, job, precision, tolerance, *more):
         words = (f"precision={precision}", *more)

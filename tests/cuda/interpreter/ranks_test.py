@@ -27,7 +27,7 @@ job:
       - linear: {features: 10}
   data: {train: {digits: {count: 64}}}
   batch_size: 6
-  shards: 6
+  micro_batches: 6
   steps: 4
   seed: 3
   optimizer: {sgd: {momentum: 0.9}}
@@ -41,7 +41,7 @@ job:
 class Ranks(Interpreted):
     def setUp(self):
         super().setUp()
-        write_gpt(self.folder, "gpt.yaml", shards=6, clip_norm=0.5)
+        write_gpt(self.folder, "gpt.yaml", micro_batches=6, clip_norm=0.5)
         (self.folder / "convolutions.yaml").write_text(CONVOLUTIONS, encoding="utf-8")
 
     def run_ranks(self, ranks, *words, code=0, hosts=1, **settings):
@@ -110,7 +110,7 @@ class Bits(Ranks):
         events = self.train(2, "convolutions", *words, "--stop-at", "2", code=75)
         self.assertEqual(events["restart"]["step"], 1)
         record = self.folder / "run/balance.json"
-        record.write_text(json.dumps({**json.loads(record.read_text()), "seconds_per_shard": [1, 0.5]}))
+        record.write_text(json.dumps({**json.loads(record.read_text()), "seconds_per_micro_batch": [1, 0.5]}))
         events = self.train(2, "convolutions", *words, "--stop-at", "3", code=75)
         self.assertEqual(events["balance"]["shares_by_rank"], {"0": 2, "1": 4})
         self.assertEqual(self.hash(1, "convolutions", *words), expected)
@@ -196,7 +196,7 @@ class Faults(Ranks):
 class Bench(Ranks):
     def test_all_reduce(self):
         """Every sum is checked by the bench itself."""
-        done = self.run_ranks(2, "bench", "all-reduce", "--device", "cuda", "--sizes", "4KiB,64KiB", "--shards-a-rank", "3",
+        done = self.run_ranks(2, "bench", "all-reduce", "--device", "cuda", "--sizes", "4KiB,64KiB", "--micro-batches-a-rank", "3",
                               "--rounds", "1", "--log", "json")
         lines = [json.loads(line) for line in done.stdout.splitlines()]
         self.assertEqual([(line["way"], line["bytes"], line["ranks"]) for line in lines],
