@@ -256,7 +256,7 @@ std::string environment(const RunEvents& run) {
   row("ranks", start.ranks);
   row("hosts", start.hosts);
   row("threads", start.threads);
-  row("micro_batches", start.micro_batches);
+  row("micro-batches", start.micro_batches);
   row("batch size", start.batch_size);
   row("parameters", start.parameters);
   row("samples", start.samples);

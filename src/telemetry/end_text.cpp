@@ -58,7 +58,7 @@ class Rows {
 void add_ranks(Rows& rows, const events::End& end) {
   using events::Unit;
   if (end.micro_batches_by_rank.size() > 1) {
-    rows.add("micro_batches", to_text(end.micro_batches_by_rank, Unit::none));
+    rows.add("share", to_text(end.micro_batches_by_rank, Unit::none));
     if (end.share_moves.value_or(0) > 0) rows.add("moves", grouped(*end.share_moves));
     rows.add("computing", to_text(end.compute_seconds_by_rank, Unit::seconds));
     if (end.waited_seconds_by_rank) rows.add("waiting", to_text(*end.waited_seconds_by_rank, Unit::seconds));
