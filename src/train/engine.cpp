@@ -74,8 +74,11 @@ void Engine::make_model() {
   model = updater->make_model(job.seed);
 }
 
-void Engine::begin_step(std::uint64_t step, const std::vector<comm::MicroBatchAssignment>& assignments) {
-  reducer->begin_step(step, assignments[static_cast<std::size_t>(run.parts.own())]);
+void Engine::begin_step(std::uint64_t step, const std::vector<comm::MicroBatchAssignment>& assignments,
+                        const std::vector<int>& order_of_gradients) {
+  comm::MicroBatchAssignment own = assignments[static_cast<std::size_t>(run.parts.own())];
+  own.order = order_of_gradients;
+  reducer->begin_step(step, own);
   if (!scalars) return;
   const auto loss = static_cast<std::size_t>(run.parts.of_loss());
   comm::MicroBatchAssignment losses;  // which ranks have losses, among all ranks
