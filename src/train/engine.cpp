@@ -34,7 +34,8 @@ void Engine::make_model() {
   const auto shared =
       run.parts.is_cut() ? optim::shared_weights(run.parts.parts(), run.parts.own()) : std::vector<std::size_t>();
   buckets = exec::gradient_buckets(executor->program(), job.bucket_bytes, job.micro_batches, sharded, shared,
-                                   stored_in_another_order(executor->graph()));
+                                   stored_in_another_order(executor->graph()),
+                                   run.context.device.spreads_owners() ? 0 : group.size());
   buckets.spread_owners = run.context.device.spreads_owners();
   if (sharded) {
     slices = std::make_unique<optim::ModelSlices>(
