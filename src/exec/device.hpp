@@ -132,7 +132,7 @@ class Device {
   [[nodiscard]] virtual bool uses_host_memory() const { return true; }
   /// Whether there is memory left beside the run's; GPU memory is planned to the last MiB.
   [[nodiscard]] virtual bool has_memory_to_spare() const { return true; }
-  /// Whether make_reducer() needs GradientBuckets::spread_owners.
+  /// Whether make_reducer() needs GradientBuckets::spread_owners; else equal slices are best for it.
   [[nodiscard]] virtual bool spreads_owners() const { return true; }
   /// For a GPU: "0000:3b:00.0".
   [[nodiscard]] virtual std::string pci_bus() const { return ""; }

@@ -60,6 +60,7 @@ struct PartSchedule {
   std::vector<std::vector<PartTask>> tasks;  ///< by worker
   RankOfMicroBatch rank_of_micro_batch;
   std::vector<Wave> waves;
+  std::vector<int> backwards;  ///< the micro-batches in the order in which the part's ranks begin their backward
 };
 
 /// A rank's share of a step.

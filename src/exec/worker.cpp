@@ -63,7 +63,7 @@ std::vector<std::size_t> tensor_bytes(const Graph& graph, const InputFiller* fil
 
 comm::GradientBuckets gradient_buckets(const Program& program, std::int64_t bucket_bytes, std::int64_t micro_batches,
                                        bool scattered, std::span<const std::size_t> shared,
-                                       const std::vector<bool>& reordered) {
+                                       const std::vector<bool>& reordered, int equal_slices) {
   std::map<std::int32_t, int> uses;  // of a parameter
   for (const Slot& slot : program.slots) {
     if (slot.kind == Slot::Kind::gradient) ++uses[slot.target];
@@ -79,7 +79,9 @@ comm::GradientBuckets gradient_buckets(const Program& program, std::int64_t buck
     if (uses[slot.target] > 1) shape.alike = slot.target;
     shape.uncut = !reordered.empty() && reordered.at(static_cast<std::size_t>(slot.target));
   }
-  return comm::GradientBuckets::of_slots(shapes, bucket_bytes, static_cast<int>(micro_batches));
+  auto buckets = comm::GradientBuckets::of_slots(shapes, bucket_bytes, static_cast<int>(micro_batches));
+  if (equal_slices > 1) buckets.make_slices_equal(shapes, equal_slices);
+  return buckets;
 }
 
 std::int64_t max_open_elements(const Program& program, const comm::GradientBuckets& buckets) {

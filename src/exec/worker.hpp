@@ -109,11 +109,12 @@ class MicroBatchGradients {
 /// The buckets of a program's slots. `scattered`: only the owner of a slice updates its weights; then all uses of a
 /// weight have the same owners. `shared`: numbers of parameters that are excepted, because other parts of the model
 /// need the sum of their gradients, too. `reordered`: by parameter, as stored_in_another_order(); such a weight has one
-/// owner, because a run of its elements there is no run of the model's.
+/// owner, because a run of its elements there is no run of the model's. `equal_slices`: ranks whose slices of gathered
+/// buckets are to be equal; 0: they need not be.
 [[nodiscard]] comm::GradientBuckets gradient_buckets(const Program& program, std::int64_t bucket_bytes,
                                                      std::int64_t micro_batches, bool scattered = false,
                                                      std::span<const std::size_t> shared = {},
-                                                     const std::vector<bool>& reordered = {});
+                                                     const std::vector<bool>& reordered = {}, int equal_slices = 0);
 
 /// The most elements in buckets that a micro-batch has open at a time, between GradientSink's buffer() and ready().
 [[nodiscard]] std::int64_t max_open_elements(const Program& program, const comm::GradientBuckets& buckets);

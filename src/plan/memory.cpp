@@ -1,13 +1,10 @@
 #include "plan/memory.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
-#include <deque>
-#include <set>
 #include <utility>
 
-#include "comm/reduce/gradient_rings.hpp"
+#include "comm/reduce/streamed_reduce_scatter.hpp"
 #include "comm/reduce/tree_sums.hpp"
 #include "core/round_up.hpp"
 #include "exec/gather_layout.hpp"
@@ -43,22 +40,6 @@ std::int64_t gradient_floats(const comm::GradientBuckets& buckets) {
   for (const auto& bucket : buckets.buckets) floats += whole_lines(bucket.elements);
   return floats;
 }
-
-/// Counts the memory that a pool requests; nothing is written to it.
-class CountedMemory final : public comm::BufferMemory {
- public:
-  float* allocate(std::int64_t elements) override {
-    floats_ += whole_lines(std::max<std::int64_t>(elements, 1));
-    return &nowhere_.emplace_back();
-  }
-  void add(float* /*left*/, float* /*right*/, std::int64_t /*elements*/) override {}
-  [[nodiscard]] bool takes_more() const override { return true; }
-  [[nodiscard]] std::int64_t bytes() const { return floats_ * kFloat; }
-
- private:
-  std::deque<float> nowhere_;
-  std::int64_t floats_ = 0;
-};
 
 /// This rank as owner of slices: what it owns and what it adds from other ranks, in floats over all buckets.
 struct OwnSlices {
@@ -159,7 +140,7 @@ class Counter {
     const Sharding sharding = placed_.choice.sharding();
     const double share = sharding == Sharding::none ? 1 : own_share(plan, floats);
     if (placed_.streams_gradients) {
-      memory_.gradients = streamed(plan, own) + part_of(sum + updated, share);
+      memory_.gradients = streamed() + part_of(sum + updated, share);
       memory_.optimizer += part_of(states, share);
       return;
     }
@@ -220,17 +201,15 @@ class Counter {
     return bytes;
   }
 
-  /// Gradients on the way to the owners of their slices, and their sums so far (comm::GradientRings).
-  [[nodiscard]] std::int64_t streamed(const comm::ReducePlan& plan, const OwnSlices& own) {
-    std::set<int> beside;  // ranks whose rings it reads
-    for (const comm::Partial& partial : plan.sums.partials) beside.insert(partial.rank);
-    const std::int64_t ring =
-        comm::GradientRings::elements(part_.buckets, exec::max_open_elements(part_.program, part_.buckets));
-    // Sums wait for their siblings at each level of the tree; the first micro-batches' sum is in the sum's own memory.
-    const int levels = std::bit_width(static_cast<unsigned>(std::max(placed_.micro_batches - 1, 1)));
-    const std::int64_t rings = ring * workers() * std::ssize(beside);
-    add_shared(rings * kFloat);
-    return (rings + std::max(levels - 1, 0) * own.floats + own.received) * kFloat;
+  /// Gradients on the way to the owners of their slices, and their sums so far (comm::StreamedReduceScatter).
+  [[nodiscard]] std::int64_t streamed() {
+    std::vector<int> workers;
+    for (const int rank : part_.ranks) workers.push_back(placed_.workers[static_cast<std::size_t>(rank)]);
+    const auto [rings, sums] = comm::StreamedReduceScatter::memory(
+        part_.buckets, part_.assignment, placed_.hosts_of(part_), placed_.number_in_part(rank_), workers,
+        exec::max_open_elements(part_.program, part_.buckets));
+    add_shared(rings);
+    return rings + sums;
   }
 
   void count_programs() {
@@ -356,28 +335,24 @@ std::vector<std::pair<std::string, std::int64_t>> RankMemory::kinds() const {
 
 std::int64_t pool_bytes(const comm::GradientBuckets& buckets, const std::vector<int>& micro_batches, bool exact,
                         int workers) {
-  CountedMemory memory;
-  comm::AccumulationBuffers sums(buckets, memory);
   const comm::Tree tree(buckets.micro_batches);
-  const std::vector<comm::TreeNode> roots =
-      exact ? tree.maximal_subtrees(micro_batches) : std::vector<comm::TreeNode>{};
-  // Largest subtree first, the order of computation.
-  std::vector<int> order;
-  for (const comm::TreeNode root : roots) {
-    for (int micro_batch = tree.first(root); micro_batch < tree.end(root); ++micro_batch) order.push_back(micro_batch);
-  }
-  if (!exact) order = micro_batches;
-  sums.use(exact ? comm::tree_plan(tree, roots) : comm::chain_plan(buckets.micro_batches, micro_batches));
-  float root_memory = 0;
-  sums.begin([&](int, int) { return &root_memory; });
-  for (std::size_t first = 0; first < order.size(); first += static_cast<std::size_t>(workers)) {
-    const std::size_t end = std::min(order.size(), first + static_cast<std::size_t>(workers));
-    for (int bucket = 0; bucket < buckets.count(); ++bucket) {
-      for (std::size_t i = first; i < end; ++i) (void)sums.buffer(order[i], bucket);
-      for (std::size_t i = first; i < end; ++i) (void)sums.ready(order[i], bucket);
+  std::vector<int> order = micro_batches;
+  comm::MergePlan plan = comm::chain_plan(buckets.micro_batches, micro_batches);
+  if (exact) {
+    const std::vector<comm::TreeNode> roots = tree.maximal_subtrees(micro_batches);
+    plan = comm::tree_plan(tree, roots);
+    order.clear();
+    for (const comm::TreeNode root : roots) {  // largest subtree first, the order of computation
+      for (int micro_batch = tree.first(root); micro_batch < tree.end(root); ++micro_batch)
+        order.push_back(micro_batch);
     }
   }
-  return memory.bytes();
+  std::vector<std::vector<int>> waves;
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    if (i % static_cast<std::size_t>(workers) == 0) waves.emplace_back();
+    waves.back().push_back(order[i]);
+  }
+  return comm::AccumulationBuffers::pool_elements(buckets, std::move(plan), waves) * kFloat;
 }
 
 MemorySetup memory_setup(const ModelSetup& model, const OptimizerRegistry& optimizers, const DataNeeds& data,

@@ -64,7 +64,8 @@ void compile_part(const ModelSetup& setup, PlacedPart& part, const Choice& choic
   }
   const bool divided = choice.sharding() != Sharding::none && part.ranks.size() > 1;
   part.buckets = exec::gradient_buckets(part.program, setup.job.bucket_bytes, setup.job.micro_batches, divided, shared,
-                                        stored_in_another_order(part.graph()));
+                                        stored_in_another_order(part.graph()),
+                                        setup.on_gpus ? static_cast<int>(part.ranks.size()) : 0);
   part.buckets.spread_owners = !setup.on_gpus;
 }
 

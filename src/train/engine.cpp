@@ -34,7 +34,8 @@ void Engine::make_model() {
   const auto shared =
       run.parts.is_cut() ? optim::shared_weights(run.parts.parts(), run.parts.own()) : std::vector<std::size_t>();
   buckets = exec::gradient_buckets(executor->program(), job.bucket_bytes, job.micro_batches, sharded, shared,
-                                   stored_in_another_order(executor->graph()));
+                                   stored_in_another_order(executor->graph()),
+                                   run.context.device.spreads_owners() ? 0 : group.size());
   buckets.spread_owners = run.context.device.spreads_owners();
   if (sharded) {
     slices = std::make_unique<optim::ModelSlices>(
@@ -74,8 +75,11 @@ void Engine::make_model() {
   model = updater->make_model(job.seed);
 }
 
-void Engine::begin_step(std::uint64_t step, const std::vector<comm::MicroBatchAssignment>& assignments) {
-  reducer->begin_step(step, assignments[static_cast<std::size_t>(run.parts.own())]);
+void Engine::begin_step(std::uint64_t step, const std::vector<comm::MicroBatchAssignment>& assignments,
+                        const std::vector<int>& order_of_gradients) {
+  comm::MicroBatchAssignment own = assignments[static_cast<std::size_t>(run.parts.own())];
+  own.order = order_of_gradients;
+  reducer->begin_step(step, own);
   if (!scalars) return;
   const auto loss = static_cast<std::size_t>(run.parts.of_loss());
   comm::MicroBatchAssignment losses;  // which ranks have losses, among all ranks

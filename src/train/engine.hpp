@@ -35,7 +35,8 @@ struct Engine {
 
   /// For this rank's part of the model: begin_step() starts the reduction of a step's gradients; finish() completes it
   /// and gathers the `own` scalars of all ranks (comm::GradientReducer).
-  void begin_step(std::uint64_t step, const std::vector<comm::MicroBatchAssignment>& assignments);
+  void begin_step(std::uint64_t step, const std::vector<comm::MicroBatchAssignment>& assignments,
+                  const std::vector<int>& order_of_gradients);
   [[nodiscard]] comm::Scalars finish(const std::function<comm::OwnScalars()>& own);
 
   /// The options with which another executor computes the same bits.

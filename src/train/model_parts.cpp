@@ -111,6 +111,7 @@ exec::PartSchedule ModelParts::schedule(std::span<const comm::MicroBatchAssignme
   for (std::size_t i = 0; i < order.size(); ++i) {
     const auto& [part, micro_batch, forward] = order[i];
     if (part != own_) continue;
+    if (!forward) schedule.backwards.push_back(micro_batch);
     const auto wave = static_cast<std::size_t>(waves[i]);
     schedule.waves.resize(std::max(schedule.waves.size(), wave + 1));
     schedule.waves[wave].forward = forward;

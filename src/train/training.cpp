@@ -87,7 +87,7 @@ void Training::step() {
 exec::TrainStep Training::feed() {
   last_.loss_scale = progress_.loss_scale.scale;
   last_.gradient_scale = last_.loss_scale > 0 ? last_.loss_scale / run_.targets_in_mean : 1;
-  engine_.begin_step(static_cast<std::uint64_t>(progress_.step), balancing_.assignments());
+  engine_.begin_step(static_cast<std::uint64_t>(progress_.step), balancing_.assignments(), part_schedule_.backwards);
   reached_.bytes_by_formula += reached_.bytes_of_next_step;
   return {.number = static_cast<std::uint64_t>(progress_.step),
           .micro_batches = balancing_.own_micro_batches(),

@@ -55,6 +55,50 @@ TEST(GradientBuckets, SlotsThatAreAlikeHaveTheSameOwners) {
   }
 }
 
+// A library gathers equal slices in one call. No chunk of a tensor is divided, and no tensor that has one owner.
+TEST(GradientBuckets, SlicesAreEqualAroundGaps) {
+  std::mt19937 random(2);
+  const auto between = [&](int low, int high) { return std::uniform_int_distribution<int>(low, high)(random); };
+  int left = 0;
+  for (int round = 0; round < 2000; ++round) {
+    std::vector<GradientBuckets::SlotShape> shapes(static_cast<std::size_t>(between(1, 9)));
+    for (auto& shape : shapes) {
+      shape.elements = between(1, between(0, 1) == 0 ? 100 : 40 * kChunkElements);
+      shape.uncut = between(0, 9) == 0;
+    }
+    const int ranks = between(2, 9);
+    auto all = GradientBuckets::of_slots(shapes, between(1, 1 << 22), 1);
+    const auto before = all;
+    all.make_slices_equal(shapes, ranks);
+    for (int b = 0; b < all.count(); ++b) {
+      const auto bounds = slice_bounds(all.at(b), ranks);
+      const std::int64_t each = all.at(b).elements / ranks;
+      bool equal = true;
+      for (int r = 0; r < ranks; ++r) equal = equal && bounds[static_cast<std::size_t>(r) + 1] == (r + 1) * each;
+      if (all.at(b).elements == before.at(b).elements && !equal) {  // gaps would take too much
+        ++left;
+        continue;
+      }
+      ASSERT_TRUE(equal) << "round " << round << ", bucket " << b;
+      std::int64_t end = 0;
+      for (auto s = all.at(b).first_slot; s < all.at(b).last_slot; ++s) {
+        const auto slot = static_cast<std::size_t>(s);
+        const std::int64_t start = all.slots[slot].offset;
+        ASSERT_GE(start, end);
+        ASSERT_EQ(start % 16, 0);
+        end = start + shapes[slot].elements;
+        const std::int64_t chunk = shapes[slot].uncut ? shapes[slot].elements : kChunkElements;
+        for (int r = 1; r < ranks; ++r) {
+          if (r * each <= start || r * each >= end) continue;
+          ASSERT_EQ((r * each - start) % chunk, 0) << "round " << round;
+        }
+      }
+      ASSERT_LE(end, all.at(b).elements);
+    }
+  }
+  EXPECT_LT(left, 200);
+}
+
 TEST(Slices, AreTheBoundsThatAreNotEmpty) {
   std::mt19937 random(1);
   const auto between = [&](int low, int high) { return std::uniform_int_distribution<int>(low, high)(random); };

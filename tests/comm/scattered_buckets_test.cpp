@@ -2,10 +2,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <mutex>
 #include <random>
 #include <thread>
 
+#include "comm/reduce/streamed_reduce_scatter.hpp"
 #include "comm/reduce_run.hpp"
 
 namespace lockstep::comm {
@@ -35,12 +38,12 @@ void take(const GradientReducer& reducer, const Case& c, int rank, std::vector<s
 /// One micro-batch after the other, its buckets in order, as a program computes them; each worker has some of the
 /// micro-batches.
 void compute_in_order(GradientReducer& reducer, const Case& c, std::uint64_t step,
-                      const std::vector<int>& micro_batches) {
+                      const std::vector<int>& micro_batches, int workers) {
   std::vector<std::thread> threads;
-  for (int w = 0; w < c.workers; ++w) {
+  for (int w = 0; w < workers; ++w) {
     threads.emplace_back([&, w] {
       for (std::size_t i = static_cast<std::size_t>(w); i < micro_batches.size();
-           i += static_cast<std::size_t>(c.workers)) {
+           i += static_cast<std::size_t>(workers)) {
         for (int b = 0; b < c.buckets.count(); ++b) {
           fill(reducer.buffer(micro_batches[i], b), gradient(step, micro_batches[i], b, c.buckets.at(b).elements));
           reducer.ready(micro_batches[i], b);
@@ -56,9 +59,6 @@ class ScatteredBuckets : public testing::TestWithParam<bool> {};
 TEST_P(ScatteredBuckets, OwnersHaveTheSumOfTheTree) {
   for (unsigned seed = 0; seed < 80; ++seed) {
     const Case c = scattered_case(seed);
-    ReducerOptions options;
-    options.streamed = GetParam();
-    options.workers = c.workers;
     std::mutex mutex;
     std::vector<std::vector<std::vector<float>>> sums(c.assignments.size());  // by step and bucket
     for (auto& of_step : sums) {
@@ -69,14 +69,17 @@ TEST_P(ScatteredBuckets, OwnersHaveTheSumOfTheTree) {
     run_in_threads(
         c.ranks,
         [&](Communicator& communicator) {
-          const auto reducer = make_reducer(communicator, c.buckets, options);
           const int rank = communicator.rank();
+          ReducerOptions options;
+          options.streamed = GetParam();
+          options.workers = c.workers + rank % 2;  // ranks of one host need not have the same number
+          const auto reducer = make_reducer(communicator, c.buckets, options);
           PlannedBytes planned;
           for (std::size_t s = 0; s < c.assignments.size(); ++s) {
             reducer->begin_step(c.step(s), c.assignments[s]);
             const auto& micro_batches = c.assignments[s].micro_batches_of_rank[static_cast<std::size_t>(rank)];
             if (options.streamed) {
-              compute_in_order(*reducer, c, c.step(s), micro_batches);
+              compute_in_order(*reducer, c, c.step(s), micro_batches, options.workers);
             } else {
               compute(*reducer, c, c.step(s), micro_batches,
                       c.order + static_cast<unsigned>(100 * s) + static_cast<unsigned>(rank));
@@ -107,6 +110,47 @@ TEST_P(ScatteredBuckets, OwnersHaveTheSumOfTheTree) {
 
 INSTANTIATE_TEST_SUITE_P(All, ScatteredBuckets, testing::Bool(),
                          [](const auto& way) { return way.param ? "MicroBatchByMicroBatch" : "RankByRank"; });
+
+// A rank whose peer has not begun computes what the window allows and then waits; the sums of what it has published do
+// not pile up with its readers.
+TEST(StreamedReduceScatter, AFastRankWaitsForASlowOne) {
+  GradientBuckets buckets;
+  buckets.micro_batches = 64;
+  for (int b = 0; b < 4; ++b) {
+    buckets.buckets.emplace_back().append(2 * kChunkElements);
+    buckets.buckets.back().scattered = true;
+  }
+  Case c;
+  c.buckets = buckets;
+  const std::vector<int> hosts = {0, 0}, workers = {1, 1};
+  const MicroBatchAssignment assignment =
+      interleave_micro_batches(place_micro_batches(equal_counts(64, 2), {}, hosts), hosts);
+  std::atomic<int> computed{0};
+  run_in_threads(
+      2,
+      [&](Communicator& communicator) {
+        ReducerOptions options;
+        options.streamed = true;
+        const auto reducer = make_reducer(communicator, buckets, options);
+        const int rank = communicator.rank();
+        reducer->begin_step(1, assignment);
+        const auto& mine = assignment.micro_batches_of_rank[static_cast<std::size_t>(rank)];
+        for (int seen = -1; rank == 1 && seen != computed;) {  // until rank 0 has no more, or makes no more progress
+          seen = computed;
+          std::this_thread::sleep_for(std::chrono::milliseconds(100));
+        }
+        for (const int micro_batch : mine) {
+          compute_in_order(*reducer, c, 1, {micro_batch}, 1);
+          if (rank == 0) ++computed;
+        }
+        reducer->finish();
+        const auto sums =
+            StreamedReduceScatter::memory(buckets, assignment, Hosts(communicator.topology()), rank, workers, 0).sums;
+        const auto rings = GradientRings::elements(buckets, 0);
+        EXPECT_LE((reducer->statistics().peak_elements - rings) * static_cast<std::int64_t>(sizeof(float)), sums);
+      },
+      hosts);
+}
 
 // Finished slices are sent neither to other hosts nor to peers.
 TEST(ScatteredBytes, AreFewer) {

@@ -76,6 +76,50 @@ GradientBuckets GradientBuckets::of_slots(std::span<const SlotShape> shapes, std
   return all;
 }
 
+namespace {
+
+/// Where tensors begin if no multiple of `slice` is within a chunk: a tensor that would be cut there begins later, so
+/// that a chunk ends where the slice does. `uncut` tensors are within a slice.
+std::vector<std::int64_t> starts_around_cuts(std::span<const GradientBuckets::SlotShape> tensors, std::int64_t slice) {
+  std::vector<std::int64_t> starts;
+  std::int64_t next = 0;
+  for (const auto& [elements, scattered, alike, uncut] : tensors) {
+    const std::int64_t end_of_slice = (next / slice + 1) * slice, room = end_of_slice - next;
+    if (elements > room) next = uncut ? end_of_slice : end_of_slice - room / kChunkElements * kChunkElements;
+    starts.push_back(next);
+    next += whole_lines(elements);
+  }
+  starts.push_back(next);
+  return starts;
+}
+
+}  // namespace
+
+void GradientBuckets::make_slices_equal(std::span<const SlotShape> shapes, int ranks) {
+  constexpr std::int64_t kSmall = (std::int64_t{1} << 20) / static_cast<std::int64_t>(sizeof(float));
+  for (Bucket& bucket : buckets) {
+    const auto first = static_cast<std::size_t>(bucket.first_slot), count = bucket.last_slot - first;
+    const auto tensors = shapes.subspan(first, count);
+    if (bucket.scattered || bucket.elements == 0) continue;
+    std::int64_t slice = round_up(divide_up<std::int64_t>(bucket.elements, ranks), kChunkElements);
+    for (const SlotShape& tensor : tensors) {
+      if (tensor.uncut) slice = std::max(slice, round_up(tensor.elements, kChunkElements));
+    }
+    std::vector<std::int64_t> starts = starts_around_cuts(tensors, slice);
+    for (; starts.back() > slice * ranks; starts = starts_around_cuts(tensors, slice)) slice += kChunkElements;
+    if (slice * ranks - bucket.elements > std::max(kSmall, bucket.elements / 4)) continue;
+    bucket.elements = slice * ranks;
+    bucket.cuts.clear();
+    for (std::size_t i = 0; i < count; ++i) {
+      slots[first + i].offset = starts[i];
+      const std::int64_t step = tensors[i].uncut ? std::max(tensors[i].elements, kChunkElements) : kChunkElements;
+      for (std::int64_t at = 0; at < tensors[i].elements; at += step) bucket.cuts.push_back(starts[i] + at);
+    }
+    for (int rank = 1; rank < ranks; ++rank) bucket.cuts.push_back(rank * slice);
+    std::sort(bucket.cuts.begin(), bucket.cuts.end());
+  }
+}
+
 std::int64_t GradientBuckets::elements() const {
   std::int64_t sum = 0;
   for (const Bucket& bucket : buckets) sum += bucket.elements;

@@ -54,6 +54,11 @@ struct GradientBuckets {
   [[nodiscard]] static GradientBuckets of_slots(std::span<const SlotShape> shapes, std::int64_t bucket_bytes,
                                                 int micro_batches);
 
+  /// Puts gaps between the slots of buckets that are gathered, so that all ranks have slices of the same size, and a
+  /// library's all-gather takes one call. Where gaps would take more than a quarter of a bucket, and more than 1 MiB,
+  /// it stays as it is. `shapes`: as for of_slots().
+  void make_slices_equal(std::span<const SlotShape> shapes, int ranks);
+
   [[nodiscard]] int count() const { return static_cast<int>(buckets.size()); }
   [[nodiscard]] const Bucket& at(int bucket) const { return buckets[static_cast<std::size_t>(bucket)]; }
   /// In all buckets together.

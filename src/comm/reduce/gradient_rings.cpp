@@ -26,7 +26,13 @@ GradientRings::GradientRings(Communicator& communicator, const GradientBuckets& 
   const Hosts hosts(communicator.topology());
   local_ranks_ = hosts.ranks(hosts.host_of(communicator.rank()));
   local_rank_ = hosts.local_rank(communicator.rank());
-  cursors_.assign(local_ranks_.size(), std::vector<std::uint64_t>(filled_.size()));
+  std::vector<int> counts(static_cast<std::size_t>(communicator.size()));
+  communicator.all_gather(std::as_bytes(std::span(&count, 1)), std::as_writable_bytes(std::span(counts)),
+                          {"shared memory", 0, timeout});
+  for (const int rank : local_ranks_) {
+    counts_.push_back(counts[static_cast<std::size_t>(rank)]);
+    cursors_.emplace_back(static_cast<std::size_t>(counts_.back()));
+  }
   map();
 }
 
@@ -67,7 +73,7 @@ GradientRings::Shared& GradientRings::ring(int local_rank, int number) const {
 }
 
 std::atomic<std::uint64_t>& GradientRings::read_by(int reader, int local_rank, int number) const {
-  std::byte* const counts = memory_->block(local_rank) + kCacheLine + filled_.size() * sizeof(Shared);
+  std::byte* const counts = memory_->block(local_rank) + kCacheLine + count(local_rank) * sizeof(Shared);
   const std::size_t index = static_cast<std::size_t>(number) * local_ranks_.size() + static_cast<std::size_t>(reader);
   return reinterpret_cast<Count*>(counts + index * sizeof(Count))->value;
 }
@@ -75,21 +81,36 @@ std::atomic<std::uint64_t>& GradientRings::read_by(int reader, int local_rank, i
 float* GradientRings::memory(int local_rank, int number) const {
   std::byte* const rings =
       memory_->block(local_rank) +
-      round_up(kCacheLine + filled_.size() * (sizeof(Shared) + local_ranks_.size() * sizeof(Count)), kCacheLine);
+      round_up(kCacheLine + count(local_rank) * (sizeof(Shared) + local_ranks_.size() * sizeof(Count)), kCacheLine);
   return reinterpret_cast<float*>(rings) + number * ring_elements_;
+}
+
+void GradientRings::begin_step() {
+  const std::lock_guard lock(mutex_);
+  for (Filled& ring : filled_) ring.last_place = -1;
 }
 
 // A ring is used by one micro-batch at a time, from its first bucket to its last.
 int GradientRings::ring_of(int micro_batch) {
   const std::lock_guard lock(mutex_);
-  auto found =
+  const auto found =
       std::find_if(filled_.begin(), filled_.end(), [&](const Filled& ring) { return ring.micro_batch == micro_batch; });
-  if (found == filled_.end()) {
-    found = std::find_if(filled_.begin(), filled_.end(), [](const Filled& ring) { return ring.micro_batch < 0; });
-    LOCKSTEP_CHECK(found != filled_.end(), "more micro-batches at a time than there are rings");
-    found->micro_batch = micro_batch;
-  }
+  LOCKSTEP_CHECK(found != filled_.end(), "a micro-batch's buckets come in order");
   return static_cast<int>(found - filled_.begin());
+}
+
+// Nothing may be behind a later place in its ring, whose reader might wait for it. Of the rings where nothing is later,
+// the one with the latest place is taken: each thread then finds one, since what it has published before is earlier.
+void GradientRings::take_ring(int micro_batch, int place) {
+  const std::lock_guard lock(mutex_);
+  Filled* best = nullptr;
+  for (Filled& ring : filled_) {
+    if (ring.micro_batch >= 0 || ring.last_place > place) continue;
+    if (best == nullptr || ring.last_place > best->last_place) best = &ring;
+  }
+  LOCKSTEP_CHECK(best != nullptr, "no more micro-batches at a time than there are rings, each thread's in order");
+  best->micro_batch = micro_batch;
+  best->last_place = place;
 }
 
 void GradientRings::free_read(int number) {
@@ -111,13 +132,12 @@ std::optional<std::int64_t> GradientRings::room_for(const Filled& ring, std::int
   return first >= elements ? std::optional<std::int64_t>(0) : std::nullopt;
 }
 
-float* GradientRings::open(int micro_batch, int bucket, const Operation& operation,
-                           const std::function<void()>& check) {
+float* GradientRings::open(int micro_batch, int place, int bucket, const std::function<void()>& waits) {
+  if (bucket == 0) take_ring(micro_batch, place);
   const int number = ring_of(micro_batch);
   Filled& mine = filled_[static_cast<std::size_t>(number)];
   LOCKSTEP_CHECK(static_cast<int>(mine.opened % bucket_count()) == bucket, "a micro-batch's buckets come in order");
   const std::int64_t elements = whole_lines(std::max<std::int64_t>(buckets_.at(bucket).elements, 1));
-  const auto start = Clock::now(), end = start + operation.timeout;
   while (true) {
     const std::uint32_t rings = doorbell().rings();
     free_read(number);
@@ -126,21 +146,19 @@ float* GradientRings::open(int micro_batch, int bucket, const Operation& operati
       ++mine.opened;
       return memory(local_rank_, number) + *offset;
     }
-    const auto now = Clock::now();
-    if (now >= end) throw_unread(number, operation, seconds_since(start));
-    check();
+    waits();
     communicator_.check_peers();
-    doorbell().wait(rings, std::min(end, now + kCheckInterval));
+    doorbell().wait(rings, Clock::now() + kCheckInterval);
   }
 }
 
-void GradientRings::throw_unread(int number, const Operation& operation, double seconds) const {
+int GradientRings::slowest_reader(int micro_batch) {
+  const int number = ring_of(micro_batch);
   int slowest = 0;
   for (int reader = 1; reader < static_cast<int>(local_ranks_.size()); ++reader) {
     if (read_by(reader, local_rank_, number) < read_by(slowest, local_rank_, number)) slowest = reader;
   }
-  throw_deadline(communicator_.topology(), communicator_.rank(), local_ranks_[static_cast<std::size_t>(slowest)],
-                 operation, seconds, "it has not read a gradient that stands in shared memory");
+  return local_ranks_[static_cast<std::size_t>(slowest)];
 }
 
 void GradientRings::publish(int micro_batch, int bucket, std::uint64_t epoch) {
@@ -157,16 +175,17 @@ void GradientRings::publish(int micro_batch, int bucket, std::uint64_t epoch) {
   mine.micro_batch = -1;
 }
 
-bool GradientRings::read_new(std::uint64_t epoch, const std::function<void(const Published&)>& read) {
+bool GradientRings::read_new(std::uint64_t epoch, const std::function<bool(const Published&)>& read) {
   bool any = false;
   for (int r = 0; r < static_cast<int>(local_ranks_.size()); ++r) {
-    for (int l = 0; l < static_cast<int>(filled_.size()); ++l) {
+    for (int l = 0; l < counts_[static_cast<std::size_t>(r)]; ++l) {
       std::uint64_t& cursor = cursors_[static_cast<std::size_t>(r)][static_cast<std::size_t>(l)];
       const Shared& from = ring(r, l);
       while (cursor < from.published.load(std::memory_order_acquire)) {
         const Entry& entry = from.entries[cursor % kEntries];
-        if (entry.epoch != epoch) break;
-        read({r, entry.micro_batch, static_cast<int>(cursor % bucket_count()), memory(r, l) + entry.offset});
+        const Published published{r, entry.micro_batch, static_cast<int>(cursor % bucket_count()),
+                                  memory(r, l) + entry.offset};
+        if (entry.epoch != epoch || !read(published)) break;
         read_by(local_rank_, r, l).store(++cursor, std::memory_order_release);
         doorbell(r).ring();
         any = true;

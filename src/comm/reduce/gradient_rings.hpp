@@ -1,7 +1,7 @@
 // GradientRings: ring buffers in a host's shared memory, one per worker, through which all ranks of the host read its
 // gradients, bucket by bucket. A worker writes a bucket of its micro-batch in place and publishes it; every rank of the
 // host reads each bucket once, in the order of publication; when all have read it, its memory is reused. A worker that
-// gets too far ahead of its readers waits.
+// gets too far ahead of its readers waits. Ranks may have different numbers of workers.
 #pragma once
 
 #include <array>
@@ -12,6 +12,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <numeric>
 #include <optional>
 #include <vector>
 
@@ -25,19 +26,21 @@ namespace lockstep::comm {
 
 class GradientRings {
  public:
-  /// Collective. `count`: number of workers, the same on every rank of the host. `open`: the most elements in buckets
-  /// that a micro-batch has between open() and publish(). Communicator and buckets must outlive it.
+  /// Collective. `count`: number of this rank's workers. `open`: the most elements in buckets that a micro-batch has
+  /// between open() and publish(). Communicator and buckets must outlive it.
   GradientRings(Communicator& communicator, const GradientBuckets& buckets, int count, std::int64_t open,
                 std::chrono::milliseconds timeout);
 
   /// Size of a ring, in floats.
   [[nodiscard]] static std::int64_t elements(const GradientBuckets& buckets, std::int64_t open);
 
+  /// Begins a step, in which open() has the place of each micro-batch in the order in which they are read.
+  void begin_step();
   /// Memory for a bucket of a micro-batch, 64-byte aligned. For each micro-batch, buckets must come in ascending order,
-  /// as must calls of publish(). Any thread may call it, for no more micro-batches at a time than there are rings.
-  /// Waits for room, calling `check` meanwhile, which may throw.
-  [[nodiscard]] float* open(int micro_batch, int bucket, const Operation& operation,
-                            const std::function<void()>& check);
+  /// as must calls of publish(). Any thread may call it, for no more micro-batches at a time than there are rings; the
+  /// places of each thread ascend, and so do those in each ring. Waits for room, calling `waits` meanwhile, which
+  /// throws when the wait has been too long.
+  [[nodiscard]] float* open(int micro_batch, int place, int bucket, const std::function<void()>& waits);
   /// The bucket has been written. `epoch`: the number of its step.
   void publish(int micro_batch, int bucket, std::uint64_t epoch);
 
@@ -48,9 +51,14 @@ class GradientRings {
     int bucket = 0;
     const float* gradient = nullptr;
   };
-  /// Calls `read` for each bucket of this step that has been published since the last call. A peer may already have
-  /// begun the next step; its buckets are left for later. To be called by one thread. Returns whether there was any.
-  bool read_new(std::uint64_t epoch, const std::function<void(const Published&)>& read);
+  /// Calls `read` for the buckets of this step that have been published and not been read. If it returns false, that
+  /// bucket, and those behind it in its ring, are left for the next call. A peer may already have begun the next step;
+  /// its buckets are left, too. To be called by one thread. Returns whether any was read.
+  bool read_new(std::uint64_t epoch, const std::function<bool(const Published&)>& read);
+  /// The rank that has read least of what this worker has published.
+  [[nodiscard]] int slowest_reader(int micro_batch);
+  /// Workers of all ranks of the host.
+  [[nodiscard]] int host_workers() const { return std::accumulate(counts_.begin(), counts_.end(), 0); }
 
   /// Rung when a bucket has been published on this host, or one of this rank's has been read.
   [[nodiscard]] Doorbell& doorbell() const { return doorbell(local_rank_); }
@@ -77,6 +85,7 @@ class GradientRings {
   /// The state of a ring that only its own rank needs.
   struct Filled {
     int micro_batch = -1;  ///< the micro-batch that uses it; -1: free
+    int last_place = -1;   ///< of its micro-batches in this step
     std::uint64_t opened = 0, published = 0, freed = 0;
     struct Segment {
       std::int64_t offset, elements;
@@ -89,17 +98,21 @@ class GradientRings {
   [[nodiscard]] Shared& ring(int local_rank, int number) const;
   [[nodiscard]] std::atomic<std::uint64_t>& read_by(int reader, int local_rank, int number) const;
   [[nodiscard]] float* memory(int local_rank, int number) const;
+  [[nodiscard]] std::size_t count(int local_rank) const {
+    return static_cast<std::size_t>(counts_[static_cast<std::size_t>(local_rank)]);
+  }
   [[nodiscard]] std::uint64_t bucket_count() const { return static_cast<std::uint64_t>(buckets_.count()); }
   [[nodiscard]] int ring_of(int micro_batch);
+  void take_ring(int micro_batch, int place);
   void free_read(int number);
   [[nodiscard]] std::optional<std::int64_t> room_for(const Filled& ring, std::int64_t elements) const;
-  [[noreturn]] void throw_unread(int number, const Operation& operation, double seconds) const;
 
   Communicator& communicator_;
   const GradientBuckets& buckets_;
   std::chrono::milliseconds timeout_;
   std::vector<int> local_ranks_;  ///< of this host
   int local_rank_;
+  std::vector<int> counts_;  ///< rings of each rank of this host
   std::int64_t ring_elements_;
   std::unique_ptr<HostMemory> memory_;
   std::vector<std::vector<std::uint64_t>> cursors_;  ///< by local rank and ring: entries that this rank has read

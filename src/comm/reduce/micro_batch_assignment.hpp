@@ -14,6 +14,9 @@ namespace lockstep::comm {
 
 struct MicroBatchAssignment {
   std::vector<std::vector<int>> micro_batches_of_rank;  ///< each micro-batch once, in the order of computation
+  /// All micro-batches in the order in which their gradients are computed, as a schedule has it (balance/pipeline.hpp);
+  /// empty: the ranks go through their lists at even pace.
+  std::vector<int> order = {};
   bool operator==(const MicroBatchAssignment&) const = default;
 };
 

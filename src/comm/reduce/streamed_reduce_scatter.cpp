@@ -21,6 +21,27 @@ GradientBuckets buckets_of_sizes(const std::vector<std::int64_t>& sizes) {
   return all;
 }
 
+/// The micro-batches of some ranks, in the order in which their gradients are expected: as the schedule has it, or, if
+/// all go through their lists at even pace, as they come then; the tree's order decides between simultaneous ones.
+std::vector<int> expected_order(const MicroBatchAssignment& assignment, const std::vector<int>& ranks) {
+  std::vector<double> turn(assignment.order.size());
+  for (std::size_t i = 0; i < turn.size(); ++i) {
+    turn[static_cast<std::size_t>(assignment.order[i])] = static_cast<double>(i);
+  }
+  std::vector<std::pair<double, int>> timed;
+  for (const int rank : ranks) {
+    const auto& list = assignment.micro_batches_of_rank[static_cast<std::size_t>(rank)];
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      const double even_pace = static_cast<double>(i + 1) / static_cast<double>(list.size());
+      timed.emplace_back(turn.empty() ? even_pace : turn[static_cast<std::size_t>(list[i])], list[i]);
+    }
+  }
+  std::sort(timed.begin(), timed.end());
+  std::vector<int> order;
+  for (const auto& [when, micro_batch] : timed) order.push_back(micro_batch);
+  return order;
+}
+
 }  // namespace
 
 StreamedReduceScatter::StreamedReduceScatter(Communicator& communicator, GradientBuckets buckets,
@@ -60,6 +81,39 @@ void StreamedReduceScatter::lay_out() {
   adding_ = std::make_unique<AccumulationBuffers>(buckets_of_sizes(sizes), *buffer_memory_);
 }
 
+// The pool is largest if the first micro-batch of each window comes last.
+StreamedReduceScatter::Memory StreamedReduceScatter::memory(const GradientBuckets& buckets,
+                                                            const MicroBatchAssignment& assignment, const Hosts& hosts,
+                                                            int rank, std::span<const int> workers, std::int64_t open) {
+  const std::vector<int> local_ranks = hosts.ranks(hosts.host_of(rank));
+  std::int64_t host_workers = 0;
+  for (const int local : local_ranks) host_workers += workers[static_cast<std::size_t>(local)];
+  std::vector<std::int64_t> sizes;
+  std::int64_t handled = 0, owned = 0;
+  for (int b = 0; b < buckets.count(); ++b) {
+    for (const Slice& slice : slices_of(buckets, b, hosts.rank_count())) {
+      if (hosts.leader(hosts.host_of(rank), slice.owner) != rank) continue;
+      sizes.push_back(slice.size);
+      handled += whole_lines(slice.size);
+      owned += slice.owner == rank ? whole_lines(slice.size) : 0;
+    }
+  }
+  const Tree tree(buckets.micro_batches);
+  const SumPlan plan = plan_sums(tree, assignment, hosts, rank);
+  std::vector<TreeNode> host_nodes;
+  for (const HostSum& sum : plan.host_sums) host_nodes.push_back(sum.node);
+  std::vector<std::vector<int>> worst;
+  const std::vector<int> order = expected_order(assignment, local_ranks);
+  const std::size_t window = static_cast<std::size_t>(std::max<std::int64_t>(1, host_workers));
+  for (std::size_t first = 0; first < order.size(); first += window) {
+    for (std::size_t i = std::min(order.size(), first + window); i-- > first;) worst.push_back({order[i]});
+  }
+  std::int64_t sums = AccumulationBuffers::pool_elements(buckets_of_sizes(sizes), tree_plan(tree, host_nodes), worst);
+  if (hosts.count() > 1) sums += std::ssize(host_nodes) * handled + std::ssize(plan.others) * owned;
+  constexpr auto kFloat = static_cast<std::int64_t>(sizeof(float));
+  return {GradientRings::elements(buckets, open) * host_workers * kFloat, sums * kFloat};
+}
+
 StreamedReduceScatter::~StreamedReduceScatter() {
   {
     const std::lock_guard lock(mutex_);
@@ -76,6 +130,9 @@ void StreamedReduceScatter::begin_step(std::uint64_t step, const MicroBatchAssig
   step_ = step;
   ++epoch_;
   if (assignment != assignment_) use(assignment);
+  rings_.begin_step();
+  for (auto& of_bucket : read_) std::fill(of_bucket.begin(), of_bucket.end(), char{0});
+  std::fill(first_unread_.begin(), first_unread_.end(), std::size_t{0});
   read_in_step_.assign(local_ranks_.size(), 0);
   unread_ = 0;
   for (const int rank : local_ranks_) unread_ += to_come(rank);
@@ -99,6 +156,7 @@ void StreamedReduceScatter::begin_step(std::uint64_t step, const MicroBatchAssig
 // With a single host, the sum of its subtrees is the whole sum.
 void StreamedReduceScatter::use(const MicroBatchAssignment& assignment) {
   assignment_ = assignment;
+  order_micro_batches();
   const SumPlan plan = plan_sums(tree_, assignment, hosts_, communicator_.rank());
   host_nodes_.clear();
   for (const HostSum& sum : plan.host_sums) host_nodes_.push_back(sum.node);
@@ -113,6 +171,17 @@ void StreamedReduceScatter::use(const MicroBatchAssignment& assignment) {
     slice.host_sums = AlignedBytes(host_nodes_.size() * bytes);
     if (owns(slice)) slice.received = AlignedBytes(others_.size() * bytes);
   }
+}
+
+void StreamedReduceScatter::order_micro_batches() {
+  const std::vector<int> order = expected_order(assignment_, local_ranks_);
+  order_.assign(static_cast<std::size_t>(buckets_.micro_batches), -1);
+  for (std::size_t place = 0; place < order.size(); ++place) {
+    order_[static_cast<std::size_t>(order[place])] = static_cast<int>(place);
+  }
+  window_ = std::max(1, rings_.host_workers());
+  read_.assign(buckets_.buckets.size(), std::vector<char>(order.size() + 1));  // the last one is never read
+  first_unread_.assign(buckets_.buckets.size(), 0);
 }
 
 float* StreamedReduceScatter::sum_of(const Handled& slice) const {
@@ -138,11 +207,26 @@ void StreamedReduceScatter::post_receives() {
 }
 
 GradientBuffer StreamedReduceScatter::buffer(int micro_batch, int bucket) {
-  const auto check = [this] {
-    const std::lock_guard lock(mutex_);
-    if (error_) std::rethrow_exception(error_);
-  };
-  return {rings_.open(micro_batch, bucket, operation(), check), false};
+  const auto start = Clock::now();
+  const int place = order_[static_cast<std::size_t>(micro_batch)];
+  return {rings_.open(micro_batch, place, bucket, [&] { check_wait(micro_batch, start); }), false};
+}
+
+void StreamedReduceScatter::check_wait(int micro_batch, Clock::time_point start) {
+  const std::lock_guard lock(mutex_);
+  if (error_) std::rethrow_exception(error_);
+  const auto since = std::max(start, last_progress_);
+  if (Clock::now() < since + options_.timeout) return;
+  auto [peer, what] = missing();
+  if (peer < 0 || peer == communicator_.rank()) {
+    peer = rings_.slowest_reader(micro_batch);
+    what = "it has not read a gradient in shared memory";
+  }
+  give_up(peer, what, since);
+}
+
+void StreamedReduceScatter::give_up(int peer, const std::string& what, Clock::time_point since) const {
+  throw_deadline(communicator_.topology(), communicator_.rank(), peer, operation(), seconds_since(since), what);
 }
 
 void StreamedReduceScatter::ready(int micro_batch, int bucket) {
@@ -178,11 +262,22 @@ void StreamedReduceScatter::run_progress_thread() {
 }
 
 bool StreamedReduceScatter::advance() {
-  const bool read = rings_.read_new(epoch_, [this](const GradientRings::Published& published) { take(published); });
+  const bool read = rings_.read_new(epoch_, [this](const auto& published) { return take(published); });
   return combine() || read;
 }
 
-void StreamedReduceScatter::take(const GradientRings::Published& published) {
+bool StreamedReduceScatter::take(const GradientRings::Published& published) {
+  const auto bucket = static_cast<std::size_t>(published.bucket);
+  const auto place = static_cast<std::size_t>(order_[static_cast<std::size_t>(published.micro_batch)]);
+  std::size_t& first = first_unread_[bucket];
+  if (!handled_of_[bucket].empty() && place >= first + static_cast<std::size_t>(window_)) return false;
+  add(published);
+  read_[bucket][place] = 1;
+  while (read_[bucket][first] != 0) ++first;
+  return true;
+}
+
+void StreamedReduceScatter::add(const GradientRings::Published& published) {
   const auto start = Clock::now();
   const TraceScope span(trace_, "add", step_, kReduceTrack, published.bucket);
   for (const int h : handled_of_[static_cast<std::size_t>(published.bucket)]) {
@@ -246,10 +341,7 @@ void StreamedReduceScatter::finish() {
     if (!changed_.wait_for(lock, kCheckInterval, [&] { return is_done() || error_; })) {
       const auto [peer, what] = missing();
       recorder_->waits_for(communicator_.topology().number(peer), what);
-      if (Clock::now() >= last_progress_ + options_.timeout) {
-        throw_deadline(communicator_.topology(), communicator_.rank(), peer, operation(), seconds_since(last_progress_),
-                       what);
-      }
+      if (Clock::now() >= last_progress_ + options_.timeout) give_up(peer, what, last_progress_);
       lock.unlock();
       communicator_.check_peers();
       lock.lock();
@@ -276,16 +368,19 @@ std::pair<int, std::string> StreamedReduceScatter::missing() const {
               fmt::format("its host's sum of bucket {} has not come", first_tag_bucket_ + slice.bucket)};
     }
   }
-  // The local rank with most buckets left.
-  int peer = -1;
-  std::uint64_t most = 0;
+  // The local rank of the first micro-batch that is not complete: all others may be waiting for it.
+  int peer = -1, earliest = 0;
+  std::uint64_t left = 0;
   for (std::size_t r = 0; r < local_ranks_.size(); ++r) {
-    const std::uint64_t left = to_come(local_ranks_[r]) - read_in_step_[r];
-    if (left <= most) continue;
-    most = left;
-    peer = local_ranks_[r];
+    for (const int micro_batch : assignment_.micro_batches_of_rank[static_cast<std::size_t>(local_ranks_[r])]) {
+      const int place = order_[static_cast<std::size_t>(micro_batch)];
+      if (read_.back()[static_cast<std::size_t>(place)] != 0 || (peer >= 0 && place > earliest)) continue;
+      earliest = place;
+      peer = local_ranks_[r];
+      left = to_come(peer) - read_in_step_[r];
+    }
   }
-  return {peer, fmt::format("{} buckets of its micro-batches have not come", most)};
+  return {peer, fmt::format("{} buckets of its micro-batches have not come", left)};
 }
 
 std::span<const float> StreamedReduceScatter::reduced(int bucket) const {

@@ -9,6 +9,11 @@
 // about log2(micro-batches) sums of a slice are alive at a time. A leader sends its host's sums of a slice to the
 // owner, once; finished slices stay with their owners.
 //
+// However fast a rank is, its gradients wait in its ring, and then its workers wait, until the slowest of the host
+// comes near: of each bucket, a reader takes only the next `window` micro-batches in the host's order, as many as the
+// host has workers. So memory does not grow with the differences between ranks. Nobody waits for ever: the first
+// micro-batch of that order is always taken, and each rank computes its own in that order.
+//
 // Why no memory is overwritten while it is still being read:
 //  - A ring's memory is reused when every rank of the host has read the bucket.
 //  - A rank reads buckets of a step only between its own begin_step and finish(), so its sums of the previous step are
@@ -46,6 +51,15 @@ class StreamedReduceScatter final : public GradientSink {
   StreamedReduceScatter(const StreamedReduceScatter&) = delete;
   StreamedReduceScatter& operator=(const StreamedReduceScatter&) = delete;
 
+  /// What a rank needs, in bytes.
+  struct Memory {
+    std::int64_t rings = 0;  ///< of all ranks of its host, which they share
+    std::int64_t sums = 0;   ///< of the slices that it adds, and received from other hosts; without the finished ones
+  };
+  /// `workers`: by rank; `open`: as ReducerOptions::open_elements.
+  [[nodiscard]] static Memory memory(const GradientBuckets& buckets, const MicroBatchAssignment& assignment,
+                                     const Hosts& hosts, int rank, std::span<const int> workers, std::int64_t open);
+
   void begin_step(std::uint64_t step, const MicroBatchAssignment& assignment);
   /// For each micro-batch, buckets must come in ascending order, as must calls of ready(). Waits for room.
   [[nodiscard]] GradientBuffer buffer(int micro_batch, int bucket) override;
@@ -78,9 +92,11 @@ class StreamedReduceScatter final : public GradientSink {
   /// Sum number `number` of a slice in `memory`.
   [[nodiscard]] static std::span<float> part_of(const AlignedBytes& memory, const Handled& slice, std::size_t number);
 
+  void order_micro_batches();
   void run_progress_thread();
   bool advance();
-  void take(const GradientRings::Published& published);
+  bool take(const GradientRings::Published& published);
+  void add(const GradientRings::Published& published);
   void root_done(Handled& slice, int root);
   bool combine();
   void complete(Handled& slice);
@@ -88,6 +104,9 @@ class StreamedReduceScatter final : public GradientSink {
   /// Whether the step is done. A rank also reads buckets in which it has no slice, to free the ring's memory.
   [[nodiscard]] bool is_done() const { return incomplete_ == 0 && unread_ == 0; }
   [[nodiscard]] std::pair<int, std::string> missing() const;
+  /// Called by a worker that has waited since `start` for room in its ring.
+  void check_wait(int micro_batch, Clock::time_point start);
+  [[noreturn]] void give_up(int peer, const std::string& what, Clock::time_point since) const;
 
   Communicator& communicator_;
   std::shared_ptr<FlightRecorder> recorder_;  ///< never null
@@ -117,6 +136,10 @@ class StreamedReduceScatter final : public GradientSink {
   std::condition_variable changed_;
   bool running_ = false, stop_ = false;
   std::exception_ptr error_;
+  std::vector<int> order_;                   ///< by micro-batch of this host: its place among them
+  int window_ = 1;                           ///< how many places, from the first one that has not been read, are taken
+  std::vector<std::vector<char>> read_;      ///< by bucket and place: it has been read in this step
+  std::vector<std::size_t> first_unread_;    ///< by bucket: a place
   std::vector<std::uint64_t> read_in_step_;  ///< by local rank: number of buckets
   std::uint64_t unread_ = 0;                 ///< number of buckets of this host's micro-batches
   std::size_t incomplete_ = 0;               ///< number of handled_

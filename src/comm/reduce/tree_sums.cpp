@@ -1,8 +1,10 @@
 #include "comm/reduce/tree_sums.hpp"
 
 #include <algorithm>
+#include <deque>
 #include <utility>
 
+#include "core/round_up.hpp"
 #include "device/cpu/add.hpp"
 #include "lockstep/error.hpp"
 
@@ -28,6 +30,22 @@ class HostBufferMemory final : public BufferMemory {
   std::vector<AlignedBytes> blocks_;
 };
 
+/// Counts what is requested; nothing is written to it.
+class CountedMemory final : public BufferMemory {
+ public:
+  float* allocate(std::int64_t elements) override {
+    elements_ += whole_lines(std::max<std::int64_t>(elements, 1));
+    return &nowhere_.emplace_back();
+  }
+  void add(float* /*left*/, float* /*right*/, std::int64_t /*elements*/) override {}
+  [[nodiscard]] bool takes_more() const override { return true; }
+  [[nodiscard]] std::int64_t elements() const { return elements_; }
+
+ private:
+  std::deque<float> nowhere_;  // distinct addresses
+  std::int64_t elements_ = 0;
+};
+
 }  // namespace
 
 std::unique_ptr<BufferMemory> host_buffer_memory() {
@@ -47,6 +65,22 @@ void AccumulationBuffers::begin(std::function<float*(int root, int bucket)> root
     bucket->memory.assign(plan_.nodes.size(), nullptr);
     bucket->done.assign(plan_.nodes.size(), 0);
   }
+}
+
+std::int64_t AccumulationBuffers::pool_elements(const GradientBuckets& buckets, MergePlan plan,
+                                                std::span<const std::vector<int>> waves) {
+  CountedMemory memory;
+  AccumulationBuffers sums(buckets, memory);
+  sums.use(std::move(plan));
+  float root_memory = 0;
+  sums.begin([&](int, int) { return &root_memory; });
+  for (const std::vector<int>& wave : waves) {
+    for (int bucket = 0; bucket < buckets.count(); ++bucket) {
+      for (const int micro_batch : wave) (void)sums.buffer(micro_batch, bucket);
+      for (const int micro_batch : wave) (void)sums.ready(micro_batch, bucket);
+    }
+  }
+  return memory.elements();
 }
 
 float* AccumulationBuffers::take(BucketSums& bucket) {

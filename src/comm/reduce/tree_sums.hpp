@@ -57,6 +57,10 @@ class AccumulationBuffers {
   [[nodiscard]] std::optional<int> ready(int micro_batch, int bucket);
   /// The most elements that pool buffers have held at once.
   [[nodiscard]] std::int64_t peak_pool_elements() const { return peak_; }
+  /// Elements that the pool of a step takes, with whole cache lines, if micro-batches come in these waves: the buffers
+  /// of a wave are open at the same time.
+  [[nodiscard]] static std::int64_t pool_elements(const GradientBuckets& buckets, MergePlan plan,
+                                                  std::span<const std::vector<int>> waves);
 
  private:
   struct BucketSums {
