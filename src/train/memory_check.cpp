@@ -15,22 +15,17 @@ namespace {
 
 constexpr std::size_t kLimitWidth = 64;  // of the limit's name
 
-const OptimizerDef& optimizer_of(const Run& run) {
-  return run.context.registries.optimizers.at(run.job.optimizer.kind);
-}
-
 /// A lower bound: one sum of the gradients, and whatever is indispensable. What ranks divide occupies memory only on
 /// its owner, unless the limit also counts untouched memory.
 std::int64_t least_of_this_rank(const Run& run, const Engine& engine, const Balancing& balancing,
                                 const plan::MemoryLimit& limit) {
   const Graph& graph = engine.executor->graph();
   const auto states = optim::states_of(run.job.optimizer, run.context.registries.optimizers);
-  std::int64_t divided = 0, undivided = 0;
+  std::int64_t divided = 0, undivided = engine.updater->matrix_elements() * static_cast<std::int64_t>(sizeof(float));
   for (const ValueId id : graph.parameters) {
     const Value& value = graph.at(id);
     const auto bytes = static_cast<std::int64_t>(value.spec.bytes());
     divided += value.frozen ? bytes : 3 * bytes;  // the parameter, its gradient and the sum of that
-    undivided += !value.frozen && optim::makes_whole_step(optimizer_of(run), value) ? bytes : 0;
     for (const optim::StateSpec& state : states) {
       const Shape shape = state.shape(value.spec.shape);
       (shape == value.spec.shape ? divided : undivided) += elements(shape) * static_cast<std::int64_t>(sizeof(float));
