@@ -9,11 +9,13 @@ namespace lockstep::optim {
 
 namespace {
 
-// Workers finish matrices in any order, so each has a tag of its own.
-constexpr int kFirstMatrixTag = (1 << 18) + (1 << 17), kMatrixTags = 1 << 17;
+// Workers finish matrices in any order, and a leader forwards when it has received. So each matrix has a tag for what
+// comes from its origin, and one for what a leader forwards.
+constexpr int kFirstMatrixTag = (1 << 18) + (1 << 17), kTaggedMatrices = 1 << 16;
 
-int tag_of(const MatrixTransfer& transfer) {
-  return kFirstMatrixTag + static_cast<int>(transfer.parameter % kMatrixTags);
+int tag_of(const MatrixTransfer& transfer, int source) {
+  const int matrix = static_cast<int>(transfer.parameter % kTaggedMatrices);
+  return kFirstMatrixTag + 2 * matrix + (source == transfer.from ? 0 : 1);
 }
 
 }  // namespace
@@ -26,8 +28,9 @@ MatrixExchange::MatrixExchange(Communicator& group, const comm::Hosts& hosts, st
     const bool is_for_this = transfer.to == group_.rank() || transfer.to == MatrixTransfer::kAll;
     if (transfer.from == group_.rank() || !is_for_this) continue;
     Received& next = receives_.emplace_back(Received{.number = i, .messages = {}});
+    const int source = source_of(transfer);
     comm::in_messages(std::as_writable_bytes(block_.at(transfer.parameter, transfer.extent)), [&](auto bytes) {
-      next.messages.push_back(group_.receive(bytes, source_of(transfer), tag_of(transfer)));
+      next.messages.push_back(group_.receive(bytes, source, tag_of(transfer, source)));
     });
   }
 }
@@ -40,7 +43,7 @@ int MatrixExchange::source_of(const MatrixTransfer& transfer) const {
 
 void MatrixExchange::send(const MatrixTransfer& transfer, int to) {
   comm::in_messages(std::as_bytes(block_.at(transfer.parameter, transfer.extent)), [&](auto bytes) {
-    auto message = group_.send(bytes, to, tag_of(transfer));
+    auto message = group_.send(bytes, to, tag_of(transfer, group_.rank()));
     const std::scoped_lock lock(mutex_);
     sends_.push_back(std::move(message));
   });

@@ -19,8 +19,6 @@ namespace lockstep::optim {
 
 namespace {
 
-using Int = std::int64_t;
-
 Graph matrices_of(const std::vector<Shape>& shapes) {
   Graph graph;
   for (const Shape& shape : shapes) {
@@ -42,10 +40,10 @@ MatrixMakers makers_of(const Graph& graph, const std::string& kind, int ranks) {
 }
 
 /// Cuts each parameter into as many slices as there are ranks, at odd places.
-MatrixMakers::Owned cut(const Graph& graph, int ranks) {
+MatrixMakers::Owned cut_matrices(const Graph& graph, int ranks) {
   MatrixMakers::Owned owned(graph.parameters.size());
   for (std::size_t p = 0; p < owned.size(); ++p) {
-    const Int elements = graph.at(graph.parameters[p]).spec.elements();
+    const std::int64_t elements = graph.at(graph.parameters[p]).spec.elements();
     for (int rank = 0; rank < ranks; ++rank) {
       const exec::Extent extent{elements * rank / ranks, elements * (rank + 1) / ranks};
       if (extent.begin < extent.end) {
@@ -57,20 +55,21 @@ MatrixMakers::Owned cut(const Graph& graph, int ranks) {
   return owned;
 }
 
-float value_of(std::size_t parameter, Int element) {
+float value_of(std::size_t parameter, std::int64_t element) {
   return static_cast<float>(parameter * 100'000) + static_cast<float>(element);
 }
 
 void write(const exec::TensorBlock& block, std::size_t parameter, const exec::Extent& extent, float sign) {
-  for (Int i = extent.begin; i < extent.end; ++i) {
+  for (std::int64_t i = extent.begin; i < extent.end; ++i) {
     block.at(parameter)[static_cast<std::size_t>(i)] = sign * value_of(parameter, i);
   }
 }
 
-Int count_wrong(const exec::TensorBlock& block, std::size_t parameter, const exec::Extent& extent, float sign) {
-  Int wrong = 0;
-  for (Int i = extent.begin; i < extent.end; ++i) {
-    wrong += block.at(parameter)[static_cast<std::size_t>(i)] != sign * value_of(parameter, i);
+std::int64_t count_wrong(const exec::TensorBlock& block, std::size_t parameter, const exec::Extent& extent,
+                         float sign) {
+  std::int64_t wrong = 0;
+  for (std::int64_t i = extent.begin; i < extent.end; ++i) {
+    wrong += block.at(parameter)[static_cast<std::size_t>(i)] == sign * value_of(parameter, i) ? 0 : 1;
   }
   return wrong;
 }
@@ -90,7 +89,7 @@ TEST(MatrixMakers, BalanceOperations) {
 TEST(MatrixMakers, HaveAboutEqualShares) {
   std::vector<Shape> shapes;
   for (int layer = 0; layer < 12; ++layer) {
-    for (const Int rows : {2304, 768, 3072}) shapes.push_back({rows, 768});
+    for (const std::int64_t rows : {2304, 768, 3072}) shapes.push_back({rows, 768});
     shapes.push_back({768, 3072});
   }
   const Graph graph = matrices_of(shapes);
@@ -111,7 +110,7 @@ TEST(MatrixMakers, AreAllRanksOfAdafactor) {
   const MatrixMakers makers = makers_of(graph, "adafactor", 3);
   for (int rank = 0; rank < 3; ++rank) EXPECT_EQ(makers.made_by(rank), (std::vector<std::size_t>{0}));
   EXPECT_TRUE(makers.steps(nullptr).empty());
-  const auto owned = cut(graph, 3);
+  const auto owned = cut_matrices(graph, 3);
   for (const MatrixTransfer& transfer : makers.directions(&owned)) EXPECT_EQ(transfer.to, MatrixTransfer::kAll);
 }
 
@@ -119,7 +118,7 @@ TEST(MatrixMakers, HoldWhatTheyMakeAndWhatTheyOwn) {
   const Graph graph = matrices_of({{30, 30}, {20, 20}, {10}});
   const MatrixMakers makers = makers_of(graph, "muon", 2);
   EXPECT_EQ(makers.held_elements(0, nullptr), 1'300);
-  const auto owned = cut(graph, 2);
+  const auto owned = cut_matrices(graph, 2);
   EXPECT_EQ(makers.held_elements(0, &owned), 900 + 200);
   EXPECT_EQ(makers.held_elements(1, &owned), 450 + 400);
 }
@@ -130,7 +129,7 @@ TEST(MatrixExchange, GivesMakersDirectionsAndOwnersSteps) {
     for (const char* kind : {"muon", "adafactor"}) {
       const int ranks = static_cast<int>(hosts.size());
       const MatrixMakers makers = makers_of(graph, kind, ranks);
-      const MatrixMakers::Owned slices = cut(graph, ranks);
+      const MatrixMakers::Owned slices = cut_matrices(graph, ranks);
       for (const MatrixMakers::Owned* owned : {static_cast<const MatrixMakers::Owned*>(nullptr), &slices}) {
         run_in_threads(
             ranks,
