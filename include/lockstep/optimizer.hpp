@@ -99,6 +99,9 @@ class OptimizerDef {
   bool every_matrix = false;
   /// The floats that a step is made with, besides the matrix. Not set: none worth mentioning.
   std::function<std::int64_t(std::int64_t rows, std::int64_t columns)> matrix_scratch;
+  /// Floating-point operations of a step. If set, ranks share the work: each step is made by one of them. Not set, or
+  /// with state_shape: every rank makes all steps.
+  std::function<double(const Attributes& settings, std::int64_t rows, std::int64_t columns)> matrix_operations;
 };
 
 using OptimizerRegistry = Registry<OptimizerDef>;

@@ -10,6 +10,7 @@
 #include "device/cpu/add.hpp"
 #include "device/row_blocks.hpp"
 #include "optim/elementwise.hpp"
+#include "optim/matrix_exchange.hpp"
 
 namespace lockstep::optim {
 
@@ -162,12 +163,12 @@ UpdateResult CpuUpdater::update(Model& model, double count, const UpdateScalars&
     if (clip_norm_ > 0) result.norm = norm(step);
     if (result.norm) scaling_.clip = static_cast<float>(std::min(1.0, clip_norm_ / (*result.norm + 1e-6)));
   }
-  const std::vector<std::vector<float>> steps = matrix_steps(model, scalars);
+  const exec::TensorBlock steps = matrix_steps(model, scalars);
   const std::vector<float> trust = trust_ratios(model, scalars, steps);
   for_each_own_run(model, [&](std::size_t i, ParameterRun& run) {
     const std::size_t parameter = chunks_[i].parameter;
     run.trust = trust[parameter];
-    run.step = step_of(chunks_[i], steps);
+    run.step = step_of(chunks_[i], steps, scalars.update);
     if (!is_frozen(parameter, scalars.update)) updates[groups_.of(parameter)](run);
     if (scalars.average > 0) {
       average(model.optimizer.back().at(parameter).data() + chunks_[i].first, run.parameter.data(),
@@ -179,22 +180,22 @@ UpdateResult CpuUpdater::update(Model& model, double count, const UpdateScalars&
   return result;
 }
 
-std::span<const float> CpuUpdater::step_of(const Chunk& chunk, const std::vector<std::vector<float>>& steps) {
-  if (steps.empty() || steps[chunk.parameter].empty()) return {};
-  return std::span(steps[chunk.parameter])
-      .subspan(static_cast<std::size_t>(chunk.first), static_cast<std::size_t>(chunk.elements));
+std::span<const float> CpuUpdater::step_of(const Chunk& chunk, const exec::TensorBlock& steps,
+                                           std::int64_t update) const {
+  if (!takes_step(chunk.parameter, update)) return {};
+  return steps.at(chunk.parameter, {chunk.first, chunk.first + chunk.elements});
 }
 
 // A rank measures its own chunks; a parameter is whole in each part that has it.
 std::vector<float> CpuUpdater::trust_ratios(const Model& model, const UpdateScalars& scalars,
-                                            const std::vector<std::vector<float>>& steps) {
+                                            const exec::TensorBlock& steps) {
   std::vector<float> trust(uses_.size(), 1.0F);
   if (!optimizer_.trust_ratio) return trust;
   const auto of_groups = for_groups(scalars, optimizer_.trust_ratio);
   std::vector<double> parameters(chunks_.size()), directions(chunks_.size());
   for_each_own_run(model, [&](std::size_t i, ParameterRun& run) {
     if (is_frozen(chunks_[i].parameter, scalars.update)) return;
-    run.step = step_of(chunks_[i], steps);
+    run.step = step_of(chunks_[i], steps, scalars.update);
     const SquareSums sums = of_groups[groups_.of(chunks_[i].parameter)].measure(run);
     parameters[i] = sums.parameter;
     directions[i] = sums.direction;
@@ -215,46 +216,58 @@ std::vector<float> CpuUpdater::trust_ratios(const Model& model, const UpdateScal
   return trust;
 }
 
-// Each rank makes the steps of all matrices that it updates a part of, so those that are divided are made several
-// times: to send them would take longer than to wait for whoever makes them. Where matrices have states that all ranks
-// keep, each rank makes all steps.
-std::vector<std::vector<float>> CpuUpdater::matrix_steps(const Model& model, const UpdateScalars& scalars) {
+exec::TensorBlock CpuUpdater::make_steps() const {
+  std::vector<Shape> shapes;
+  for (std::size_t p = 0; p < uses_.size(); ++p) shapes.push_back(is_matrix(p) ? shape_of(p) : Shape{0});
+  return {graph_, graph_.parameters, shapes, makers_.held(rank_, owned())};
+}
+
+std::vector<MatrixTransfer> CpuUpdater::taken(std::vector<MatrixTransfer> transfers, std::int64_t update) const {
+  std::erase_if(transfers, [&](const MatrixTransfer& transfer) { return !takes_step(transfer.parameter, update); });
+  return transfers;
+}
+
+void CpuUpdater::transform(const Model& model, std::size_t parameter, const MatrixStep& how,
+                           std::span<float> matrix) const {
+  const auto [rows, columns] = matrix_sizes(parameter);
+  std::array<float*, kMaxOptimizerStates> states{};
+  for (std::size_t s = 0; s < own_states_; ++s) {
+    const exec::TensorBlock& block = model.optimizer[s];
+    if (block.shape(parameter) != shape_of(parameter) && !block.at(parameter).empty()) {
+      states.at(s) = block.at(parameter).data();
+    }
+  }
+  how.transform(matrix, rows, columns, {states.data(), own_states_});
+}
+
+// A step is sent as soon as it is made, while this rank makes others.
+exec::TensorBlock CpuUpdater::matrix_steps(const Model& model, const UpdateScalars& scalars) {
   if (!optimizer_.matrix_step) return {};
   const auto of_groups = for_groups(scalars, optimizer_.matrix_step);
-  std::vector<std::vector<float>> steps(uses_.size());
-  for (std::size_t p = 0; p < uses_.size(); ++p) {
-    if (is_matrix(p) && !is_frozen(p, scalars.update))
-      steps[p].resize(static_cast<std::size_t>(graph_.at(graph_.parameters[p]).spec.elements()));
-  }
-  std::vector<bool> is_own(uses_.size());
-  for (const std::size_t i : own_chunks_) is_own[chunks_[i].parameter] = true;
+  const auto how = [&](std::size_t parameter) -> const MatrixStep& { return of_groups[groups_.of(parameter)]; };
+  exec::TensorBlock steps = make_steps();
   for_each_own_run(model, [&](std::size_t i, const ParameterRun& run) {
     const Chunk& chunk = chunks_[i];
-    std::vector<float>& whole = steps[chunk.parameter];
-    if (whole.empty()) return;
-    of_groups[groups_.of(chunk.parameter)].measure(
-        run, std::span(whole).subspan(static_cast<std::size_t>(chunk.first), static_cast<std::size_t>(chunk.elements)));
+    if (!takes_step(chunk.parameter, scalars.update)) return;
+    how(chunk.parameter)
+        .measure(run, steps.at(chunk.parameter, exec::Extent{chunk.first, chunk.first + chunk.elements}));
   });
-  if (slices_ != nullptr) slices_->gather_elements(steps, static_cast<std::uint64_t>(scalars.step));
-  const bool keeps_states = static_cast<bool>(optimizer_.state_shape);
-  std::vector<std::size_t> own;
-  for (std::size_t p = 0; p < steps.size(); ++p) {
-    if (!is_own[p] && !keeps_states) {
-      steps[p].clear();
-    } else if (!steps[p].empty()) {
-      own.push_back(p);
-    }
+  const auto step = static_cast<std::uint64_t>(scalars.step);
+  if (group_ != nullptr) {
+    MatrixExchange directions(*group_, *hosts_, taken(makers_.directions(owned()), scalars.update), steps);
+    directions.send_all();
+    directions.finish({"directions of matrices", step, timeout_});
   }
+  std::optional<MatrixExchange> made;
+  if (group_ != nullptr) made.emplace(*group_, *hosts_, taken(makers_.steps(owned()), scalars.update), steps);
+  std::vector<std::size_t> own = makers_.made_by(rank_);
+  std::erase_if(own, [&](std::size_t p) { return !takes_step(p, scalars.update); });
   pool_.run(static_cast<int>(own.size()), [&](int /*worker*/, int task) {
     const std::size_t p = own[static_cast<std::size_t>(task)];
-    const auto [rows, columns] = matrix_sizes(p);
-    std::array<float*, kMaxOptimizerStates> states{};
-    for (std::size_t s = 0; s < own_states_; ++s) {
-      const exec::TensorBlock& block = model.optimizer[s];
-      if (block.shape(p) != shape_of(p) && !block.at(p).empty()) states.at(s) = block.at(p).data();
-    }
-    of_groups[groups_.of(p)].transform(steps[p], rows, columns, {states.data(), own_states_});
+    transform(model, p, how(p), steps.at(p));
+    if (made) made->send(p);
   });
+  if (made) made->finish({"steps of matrices", step, timeout_});
   return steps;
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "comm/reduce/gradient_reducer.hpp"
+#include "comm/transport/topology.hpp"
 #include "device/row_blocks.hpp"
 #include "exec/worker_pool.hpp"
 #include "optim/updater.hpp"
@@ -21,6 +22,7 @@ class CpuUpdater final : public Updater {
   /// Reducer and pool must outlive it.
   CpuUpdater(const UpdaterSetup& setup, const comm::GradientReducer& reducer, exec::WorkerPool& pool)
       : Updater(setup), reducer_(reducer), pool_(pool), squares_(chunks_.size()), finite_(chunks_.size(), 1) {
+    if (group_ != nullptr) hosts_.emplace(group_->topology());
     const auto chunks = static_cast<std::ptrdiff_t>(all_chunks());
     square_levels_.resize(static_cast<std::size_t>(device::scratch_rows(chunks)));
   }
@@ -52,17 +54,24 @@ class CpuUpdater final : public Updater {
   [[nodiscard]] double norm_of(std::span<const double> squares);
   [[nodiscard]] double norm(std::uint64_t step);
   /// The chunk's part of its matrix's step; empty: it has none.
-  [[nodiscard]] static std::span<const float> step_of(const Chunk& chunk, const std::vector<std::vector<float>>& steps);
+  [[nodiscard]] std::span<const float> step_of(const Chunk& chunk, const exec::TensorBlock& steps,
+                                               std::int64_t update) const;
   /// By parameter. Collective where ranks divide the chunks.
   [[nodiscard]] std::vector<float> trust_ratios(const Model& model, const UpdateScalars& scalars,
-                                                const std::vector<std::vector<float>>& steps);
-  /// By parameter, the step of a matrix of which this rank updates something; empty: it has none. Collective where
-  /// ranks divide the chunks.
-  [[nodiscard]] std::vector<std::vector<float>> matrix_steps(const Model& model, const UpdateScalars& scalars);
+                                                const exec::TensorBlock& steps);
+  /// By parameter, the steps of the elements that this rank updates. Collective.
+  [[nodiscard]] exec::TensorBlock matrix_steps(const Model& model, const UpdateScalars& scalars);
+  /// Memory for directions, and for the steps that are made of them in place.
+  [[nodiscard]] exec::TensorBlock make_steps() const;
+  /// Makes the step of the matrix in place.
+  void transform(const Model& model, std::size_t parameter, const MatrixStep& how, std::span<float> matrix) const;
+  /// Those that this update makes.
+  [[nodiscard]] std::vector<MatrixTransfer> taken(std::vector<MatrixTransfer> transfers, std::int64_t update) const;
   void update_states(Model& model) const;
 
   const comm::GradientReducer& reducer_;
   exec::WorkerPool& pool_;
+  std::optional<comm::Hosts> hosts_;   // of the group
   std::vector<double> squares_;        // by chunk
   std::vector<double> square_levels_;  // scratch for their sum
   std::vector<std::uint8_t> finite_;   // by chunk: whether all its values are finite

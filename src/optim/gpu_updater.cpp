@@ -63,9 +63,8 @@ std::vector<exec::MemoryNeed> GpuUpdater::memory_needs(const Model& model) const
   } else if (!model.optimizer.empty()) {
     needs.push_back({"optimizer", each, static_cast<int>(model.optimizer.size())});
   }
-  if (matrix_elements() > 0 && !is_adafactor()) {
-    needs.push_back(
-        {"steps of matrices", static_cast<std::size_t>(matrix_elements()) * sizeof(float) + scratch_of_matrices()});
+  if (!makers_.matrices().empty() && !is_adafactor()) {
+    needs.push_back({"steps of matrices", makers_.gpu_bytes(rank_, owned())});
   }
   return needs;
 }
@@ -222,7 +221,7 @@ void GpuUpdater::make_tables() {
     make_adafactor_tables(chunks);
   } else {
     if (trust_) make_measure_tables(chunks);
-    if (matrix_elements() > 0) make_matrix_tables(chunks);
+    if (!makers_.matrices().empty()) make_matrix_tables(chunks);
   }
   if (clip_norm_ > 0 || scales_loss_) {
     verdict_ = device::GpuBlock(gpu_, sizeof(Verdict));

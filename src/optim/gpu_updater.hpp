@@ -34,12 +34,18 @@ struct TrustBlocks {
   std::optional<GpuChunkNumbers> parameters, directions;
 };
 
+/// MatrixTransfers, as the transport takes them.
+struct MatrixMoves {
+  std::vector<comm::GpuTransport::Owned> to_all;
+  std::vector<comm::GpuTransport::Message> sends, receives;
+};
+
 /// What steps of whole matrices are made with.
 struct MatrixBlocks {
   device::GpuBlock chunks, directions, scratch;
   std::int64_t chunk_count = 0;
-  std::vector<std::pair<std::size_t, MatrixOnGpu>> own;  ///< those of which this rank updates a part, with their number
-  std::vector<comm::GpuTransport::Owned> owned;          ///< runs of directions; none: this rank has all of them
+  std::vector<std::pair<std::size_t, MatrixOnGpu>> made;  ///< those whose steps this rank makes, with their number
+  MatrixMoves directions_to_makers, steps_from_makers;
 };
 
 /// What adafactor's steps are made with.
@@ -84,9 +90,13 @@ class GpuUpdater final : public Updater {
   [[nodiscard]] std::vector<TrustedTensor> trusted_tensors() const;
   void make_trust_tables();
   void make_measure_tables(const std::vector<NormChunk>& chunks);
-  [[nodiscard]] std::size_t scratch_of_matrices() const;
   [[nodiscard]] MatrixChunk matrix_chunk(std::size_t number, const NormChunk& at, float* direction) const;
   void make_matrix_tables(const std::vector<NormChunk>& chunks);
+  /// By parameter: where its first element's direction is, or would be.
+  [[nodiscard]] std::vector<float*> place_directions(float* memory) const;
+  [[nodiscard]] MatrixMoves moves(const std::vector<MatrixTransfer>& transfers,
+                                  const std::vector<float*>& directions) const;
+  void move(const MatrixMoves& moves, const char* name, const char* awaited);
   /// Whether some states are of another shape than their parameters: of what GPUs compute, adafactor's alone.
   [[nodiscard]] bool is_adafactor() const { return static_cast<bool>(optimizer_.state_shape); }
   [[nodiscard]] bool copies_gradient(std::size_t matrix) const;

@@ -233,32 +233,4 @@ void ModelSlices::gather_numbers(std::span<double> values, std::span<const int> 
   }
 }
 
-void ModelSlices::gather_elements(std::span<std::vector<float>> tensors, std::uint64_t step) const {
-  const auto for_each = [&](const auto& call) {
-    for (std::size_t p = 0; p < tensors.size(); ++p) {
-      if (tensors[p].empty()) continue;
-      for (const Owned& owned : owned_[p]) {
-        const auto first = static_cast<std::size_t>(owned.extent.begin);
-        call(static_cast<std::size_t>(owned.owner),
-             std::span(tensors[p]).subspan(first, static_cast<std::size_t>(owned.extent.end) - first));
-      }
-    }
-  };
-  std::vector<std::size_t> counts(static_cast<std::size_t>(group_.size()));
-  for_each([&](std::size_t owner, std::span<float> part) { counts[owner] += part.size(); });
-  const std::size_t most = *std::max_element(counts.begin(), counts.end());
-  std::vector<float> mine(most), all(most * counts.size());
-  auto next = mine.begin();
-  for_each([&](std::size_t owner, std::span<float> part) {
-    if (owner == static_cast<std::size_t>(group_.rank())) next = std::copy(part.begin(), part.end(), next);
-  });
-  group_.all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)),
-                    {"directions of matrices", step, timeout_});
-  std::fill(counts.begin(), counts.end(), 0);
-  for_each([&](std::size_t owner, std::span<float> part) {
-    std::copy_n(all.begin() + static_cast<std::ptrdiff_t>(owner * most + counts[owner]), part.size(), part.begin());
-    counts[owner] += part.size();
-  });
-}
-
 }  // namespace lockstep::optim

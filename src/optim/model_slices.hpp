@@ -83,8 +83,6 @@ class ModelSlices {
 
   /// Collective. `values`: one number per chunk; `owners`: the rank that has it. Fills in the numbers of other ranks.
   void gather_numbers(std::span<double> values, std::span<const int> owners, std::uint64_t step) const;
-  /// Collective. `tensors`: by parameter, of its size, or empty on all ranks. Fills in the elements of other ranks.
-  void gather_elements(std::span<std::vector<float>> tensors, std::uint64_t step) const;
 
  private:
   static constexpr int kUnitsAhead = 2;

@@ -56,6 +56,11 @@ std::int64_t orthogonalize_floats(std::int64_t rows, std::int64_t columns) {
   return 2 * rows * columns + 2 * m * m;
 }
 
+double orthogonalize_operations(std::int64_t rows, std::int64_t columns, int steps) {
+  const auto m = static_cast<double>(std::min(rows, columns)), n = static_cast<double>(std::max(rows, columns));
+  return steps * (4 * m * m * n + 2 * m * m * m);
+}
+
 void orthogonalize(std::span<float> matrix, std::int64_t rows, std::int64_t columns, const NewtonSchulz& how) {
   const std::int64_t m = std::min(rows, columns), n = std::max(rows, columns);
   const bool is_tall = rows > columns;  // the smaller side is multiplied with itself

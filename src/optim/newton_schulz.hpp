@@ -23,4 +23,7 @@ void orthogonalize(std::span<float> matrix, std::int64_t rows, std::int64_t colu
 /// The floats that it needs besides the matrix.
 [[nodiscard]] std::int64_t orthogonalize_floats(std::int64_t rows, std::int64_t columns);
 
+/// Floating-point operations of so many steps of the iteration.
+[[nodiscard]] double orthogonalize_operations(std::int64_t rows, std::int64_t columns, int steps);
+
 }  // namespace lockstep::optim

@@ -6,17 +6,8 @@
 
 namespace lockstep::optim {
 
-namespace {
-
 Attributes settings_of(const OptimizerDef& optimizer, const OptimizerOptions& options) {
   return complete(optimizer.attributes, options.attributes, "optimizer '" + optimizer.name + "'", optimizer.checks);
-}
-
-}  // namespace
-
-bool makes_whole_step(const OptimizerDef& optimizer, const Value& parameter) {
-  if (!optimizer.matrix_step) return false;
-  return optimizer.every_matrix ? parameter.spec.shape.size() > 1 : parameter.matrix;
 }
 
 std::vector<StateSpec> states_of(const OptimizerOptions& options, const OptimizerRegistry& optimizers) {
@@ -46,6 +37,10 @@ Updater::Updater(const UpdaterSetup& setup)
       micro_batches_(setup.micro_batches),
       scales_loss_(setup.scales_loss),
       slices_(setup.slices),
+      group_(setup.group),
+      rank_(group_ != nullptr ? group_->rank() : 0),
+      timeout_(setup.timeout),
+      makers_(graph_, optimizer_, groups_.settings(0), group_ != nullptr ? group_->size() : 1),
       own_states_(states_.size() - (setup.options.average ? 1 : 0)),
       uses_(setup.graph.parameters.size()) {
   if (setup.parts != nullptr) other_parts_.emplace(*setup.parts, program_);
@@ -75,14 +70,6 @@ std::span<const double> Updater::gather_numbers(std::vector<double>& values, std
   if (slices_ != nullptr) slices_->gather_numbers(values, owners_, step);
   if (!other_parts_) return values;
   return other_parts_->gather(values, step);
-}
-
-std::int64_t Updater::matrix_elements() const {
-  std::int64_t elements = 0;
-  for (std::size_t p = 0; p < uses_.size(); ++p) {
-    if (is_matrix(p)) elements += graph_.at(graph_.parameters[p]).spec.elements();
-  }
-  return elements;
 }
 
 exec::TensorBlock Updater::make_state() const {

@@ -7,6 +7,7 @@
 // chunk on its workers (CpuUpdater), or on its GPU (GpuUpdater), with the same bits.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -20,9 +21,11 @@
 #include "exec/executor.hpp"
 #include "exec/memory_needs.hpp"
 #include "exec/parameters.hpp"
+#include "lockstep/communicator.hpp"
 #include "lockstep/graph.hpp"
 #include "lockstep/job.hpp"
 #include "lockstep/optimizer.hpp"
+#include "optim/matrix_makers.hpp"
 #include "optim/model_slices.hpp"
 #include "optim/other_parts.hpp"
 #include "optim/parameter_groups.hpp"
@@ -58,6 +61,8 @@ struct UpdaterSetup {
                                         ///< updater
   const ModelSlices* slices = nullptr;  ///< null: every rank keeps and updates its whole model, or part of the model
   std::int64_t steps_per_epoch = 1;     ///< for lengths of the options in epochs
+  Communicator* group = nullptr;        ///< the ranks that have the model, or this part of it; null: this rank alone
+  std::chrono::milliseconds timeout{60'000};
 };
 
 /// The result of an update.
@@ -79,8 +84,8 @@ struct StateSpec {
   [[nodiscard]] bool is_missing(const Shape& shape) const { return shape_of && shape == Shape{0}; }
 };
 
-/// Whether the optimizer makes the step of a trained parameter as a whole (MatrixStep).
-[[nodiscard]] bool makes_whole_step(const OptimizerDef& optimizer, const Value& parameter);
+/// The optimizer's settings, complete. Throws Error(configuration) if there are some that it does not have.
+[[nodiscard]] Attributes settings_of(const OptimizerDef& optimizer, const OptimizerOptions& options);
 
 /// The states that a job's optimizer keeps, and then the parameters' average.
 [[nodiscard]] std::vector<StateSpec> states_of(const OptimizerOptions& options, const OptimizerRegistry& optimizers);
@@ -106,6 +111,8 @@ class Updater {
   /// Exchanges the trained parameters with their average, which must be there (has_average()), where kernels read them.
   /// Collective. A second call changes them back.
   virtual void swap_average(Model& model, std::uint64_t step) = 0;
+  /// Directions and steps of matrices (MatrixStep) that this rank keeps during an update.
+  [[nodiscard]] std::int64_t matrix_elements() const { return makers_.held_elements(rank_, owned()); }
   /// Of a model in parts: gradients of weights that parts share.
   [[nodiscard]] const OtherParts* other_parts() const { return other_parts_ ? &*other_parts_ : nullptr; }
   [[nodiscard]] bool has_average() const { return states_.size() > own_states_; }
@@ -139,11 +146,16 @@ class Updater {
   [[nodiscard]] bool is_matrix(std::size_t parameter) const {
     return !uses_[parameter].empty() && makes_whole_step(optimizer_, graph_.at(graph_.parameters[parameter]));
   }
+  /// Whether this update makes a step of it as a whole.
+  [[nodiscard]] bool takes_step(std::size_t parameter, std::int64_t update) const {
+    return is_matrix(parameter) && !is_frozen(parameter, update);
+  }
   /// Rows and columns.
   [[nodiscard]] std::pair<std::int64_t, std::int64_t> matrix_sizes(std::size_t parameter) const {
-    const TensorSpec& spec = graph_.at(graph_.parameters[parameter]).spec;
-    return {spec.shape.front(), spec.elements() / spec.shape.front()};
+    return optim::matrix_sizes(graph_.at(graph_.parameters[parameter]));
   }
+  /// The ranks' elements of each parameter; null: every rank updates all.
+  [[nodiscard]] const MatrixMakers::Owned* owned() const { return slices_ != nullptr ? &slices_->owned() : nullptr; }
   /// Whether its group is, in the optimizer's update of this number.
   [[nodiscard]] bool is_frozen(std::size_t parameter, std::int64_t update) const {
     return groups_.is_frozen(groups_.of(parameter), update);
@@ -162,8 +174,6 @@ class Updater {
     }
     return all;
   }
-  /// Of all matrices.
-  [[nodiscard]] std::int64_t matrix_elements() const;
   /// The number of chunks of the whole model.
   [[nodiscard]] std::size_t all_chunks() const { return other_parts_ ? other_parts_->chunks() : chunks_.size(); }
 
@@ -176,7 +186,11 @@ class Updater {
   double clip_norm_;
   int micro_batches_;
   bool scales_loss_;
-  const ModelSlices* slices_;                  // null: this rank updates everything
+  const ModelSlices* slices_;  // null: this rank updates everything
+  Communicator* group_;        // null: this rank alone has the model
+  int rank_;                   // in the group
+  std::chrono::milliseconds timeout_;
+  MatrixMakers makers_;
   std::size_t own_states_;                     // of the optimizer; Model::optimizer may have the average, too
   std::optional<exec::TensorBlock> gradient_;  // on the host; none until it is requested
   std::optional<OtherParts> other_parts_;      // none: this rank has the whole model

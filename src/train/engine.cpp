@@ -58,7 +58,9 @@ void Engine::make_model() {
                                   job.precision == Precision::fp16,
                                   run.parts.is_cut() ? &placed : nullptr,
                                   slices.get(),
-                                  run.steps_per_epoch};
+                                  run.steps_per_epoch,
+                                  &group,
+                                  run.context.timeout()};
   const comm::ReducerOptions options{.exact = job.exact != Exactness::never,
                                      .timeout = run.context.timeout(),
                                      .scalars_per_micro_batch = exec::scalars_per_micro_batch(run.graph),

@@ -15,8 +15,13 @@ namespace {
 
 constexpr std::size_t kLimitWidth = 64;  // of the limit's name
 
-const OptimizerDef& optimizer_of(const Run& run) {
-  return run.context.registries.optimizers.at(run.job.optimizer.kind);
+/// Bytes of directions of matrices: all, or of what ranks divide only those that this rank makes steps of.
+std::int64_t bytes_of_directions(const Run& run, const Graph& graph, bool divided) {
+  const OptimizerDef& optimizer = run.context.registries.optimizers.at(run.job.optimizer.kind);
+  const Communicator& group = run.parts.group();
+  const optim::MatrixMakers makers(graph, optimizer, optim::settings_of(optimizer, run.job.optimizer), group.size());
+  const optim::MatrixMakers::Owned nothing(graph.parameters.size());
+  return makers.held_elements(group.rank(), divided ? &nothing : nullptr) * static_cast<std::int64_t>(sizeof(float));
 }
 
 /// A lower bound: one sum of the gradients, and whatever is indispensable. What ranks divide occupies memory only on
@@ -25,18 +30,18 @@ std::int64_t least_of_this_rank(const Run& run, const Engine& engine, const Bala
                                 const plan::MemoryLimit& limit) {
   const Graph& graph = engine.executor->graph();
   const auto states = optim::states_of(run.job.optimizer, run.context.registries.optimizers);
-  std::int64_t divided = 0, undivided = 0;
+  const bool shards = run.job.parallel.sharding != Sharding::none;
+  std::int64_t divided = 0, undivided = bytes_of_directions(run, graph, shards);
   for (const ValueId id : graph.parameters) {
     const Value& value = graph.at(id);
     const auto bytes = static_cast<std::int64_t>(value.spec.bytes());
     divided += value.frozen ? bytes : 3 * bytes;  // the parameter, its gradient and the sum of that
-    undivided += !value.frozen && optim::makes_whole_step(optimizer_of(run), value) ? bytes : 0;
     for (const optim::StateSpec& state : states) {
       const Shape shape = state.shape(value.spec.shape);
       (shape == value.spec.shape ? divided : undivided) += elements(shape) * static_cast<std::int64_t>(sizeof(float));
     }
   }
-  const bool is_divided = run.job.parallel.sharding != Sharding::none && !limit.counts_untouched;
+  const bool is_divided = shards && !limit.counts_untouched;
   const std::int64_t owners = is_divided ? run.parts.group().size() : 1;
   const auto arena = static_cast<std::int64_t>(exec::MicroBatchRunner::arena_bytes(engine.executor->program()));
   return divided / owners + undivided +

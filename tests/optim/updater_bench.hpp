@@ -125,9 +125,17 @@ class UpdaterBench {
   };
 
   Result on_host(const OptimizerOptions& options, double clip_norm, const SumsScaling& scaling = {}) {
-    const auto reducer = comm::make_reducer(*communicator_, buckets_);
-    CpuUpdater updater(setup(graph_, options, clip_norm, scaling), *reducer, pool_);
-    return run(updater, *reducer, scaling,
+    return on_ranks(*communicator_, options, clip_norm, scaling);
+  }
+
+  /// The same on one of several ranks: each has some of the micro-batches, and updates everything.
+  Result on_ranks(Communicator& group, const OptimizerOptions& options, double clip_norm = 0,
+                  const SumsScaling& scaling = {}) {
+    const auto reducer = comm::make_reducer(group, buckets_);
+    UpdaterSetup of_group = setup(graph_, options, clip_norm, scaling);
+    of_group.group = &group;
+    CpuUpdater updater(of_group, *reducer, pool_);
+    return run(group, updater, *reducer, scaling,
                [](int /*bucket*/, const comm::GradientBuffer& buffer, const std::vector<float>& values) {
                  for (std::size_t i = 0; i < values.size(); ++i)
                    buffer.memory[i] = buffer.add ? buffer.memory[i] + values[i] : values[i];
@@ -142,16 +150,16 @@ class UpdaterBench {
     comm::GpuAllReduce reducer(*communicator_, buckets_, {}, gpu, nullptr);
     GpuUpdater updater(setup(graph_on_gpu_, options, clip_norm, scaling), gpu, reducer, std::move(kernels));
     std::vector<device::PinnedBlock> sums;  // read until the last update has been fetched
-    auto result =
-        run(updater, reducer, scaling, [&](int bucket, const comm::GradientBuffer& buffer, std::vector<float> values) {
-          to_gpus_order(bucket, values);
-          const std::size_t bytes = values.size() * sizeof(float);
-          const std::byte* const pinned = sums.emplace_back(gpu, bytes).get();
-          gpu.fill(sums.back().get(), reinterpret_cast<const std::byte*>(values.data()), bytes);
-          gpu.wait(worker, buffer.free);
-          gpu.copy_in(worker, reinterpret_cast<std::byte*>(buffer.memory), pinned, bytes);
-          gpu.record(buffer.written, worker);
-        });
+    auto result = run(*communicator_, updater, reducer, scaling,
+                      [&](int bucket, const comm::GradientBuffer& buffer, std::vector<float> values) {
+                        to_gpus_order(bucket, values);
+                        const std::size_t bytes = values.size() * sizeof(float);
+                        const std::byte* const pinned = sums.emplace_back(gpu, bytes).get();
+                        gpu.fill(sums.back().get(), reinterpret_cast<const std::byte*>(values.data()), bytes);
+                        gpu.wait(worker, buffer.free);
+                        gpu.copy_in(worker, reinterpret_cast<std::byte*>(buffer.memory), pinned, bytes);
+                        gpu.record(buffer.written, worker);
+                      });
     after(updater);
     return result;
   }
@@ -207,17 +215,19 @@ class UpdaterBench {
   }
 
   template <class Write>
-  Result run(Updater& updater, comm::GradientReducer& reducer, const SumsScaling& scaling, const Write& write) {
+  Result run(const Communicator& group, Updater& updater, comm::GradientReducer& reducer, const SumsScaling& scaling,
+             const Write& write) {
     Model model = updater.make_model(7);
     updater.begin(model);
     if (watch_first) watch_first(model);
     Result result;
-    const auto assignment = comm::place_micro_batches(comm::equal_counts(kUpdaterMicroBatches, 1));
+    const auto assignment = comm::place_micro_batches(comm::equal_counts(kUpdaterMicroBatches, group.size()));
+    const auto& own = assignment.micro_batches_of_rank[static_cast<std::size_t>(group.rank())];
     std::int64_t made = 0;
     for (int step = 0; made < kUpdaterSteps; ++step) {
       const bool spoiled = step == scaling.spoiled;
       reducer.begin_step(static_cast<std::uint64_t>(step), assignment);
-      for (int micro_batch = 0; micro_batch < kUpdaterMicroBatches; ++micro_batch) {
+      for (const int micro_batch : own) {
         for (int b = 0; b < buckets_.count(); ++b) {
           write(b, reducer.buffer(micro_batch, b),
                 gradient(first_sums + static_cast<int>(made), micro_batch, b, scaling, spoiled));

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 
 #include "checkpoint/checkpoint.hpp"
 #include "train/gpt_job.hpp"
@@ -12,6 +13,7 @@ namespace lockstep {
 
 namespace {
 
+constexpr std::array kHosts = {0, 0, 1, 0};
 const std::string kMuon = "optimizer={muon: {weight_decay: 0.1}}";
 
 /// Parameters whose second moment has no use.
@@ -50,6 +52,7 @@ TEST(MuonRun, RanksShardingAndPartsChangeNoBit) {
     EXPECT_NE(whole, run_job(job, 1, {"optimizer={adamw: {weight_decay: 0.1}}"}));
     for (const int ranks : {2, 3, 4}) {
       EXPECT_EQ(run_job(job, ranks, {kMuon, "threads=2"}), whole) << ranks << " ranks";
+      EXPECT_EQ(run_job(job, ranks, {kMuon}, std::vector(kHosts.begin(), kHosts.begin() + ranks)), whole) << ranks;
       for (const char* sharding : {"optimizer", "gradients", "parameters"}) {
         const std::string words = std::string("parallel.sharding=") + sharding;
         std::vector<int> hosts = {0, 1, 0, 1};

@@ -337,10 +337,19 @@ void GpuAllReduce::wait_for(Event event, const char* name, const char* awaited) 
 }
 
 void GpuAllReduce::broadcast(std::span<const GpuTransport::Owned> list, Stream stream) {
+  move_between(stream, [&](Stream on) { transport_->broadcast(list, on); });
+}
+
+void GpuAllReduce::send_receive(std::span<const GpuTransport::Message> sends,
+                                std::span<const GpuTransport::Message> receives, Stream stream) {
+  move_between(stream, [&](Stream on) { transport_->send_receive(sends, receives, on); });
+}
+
+void GpuAllReduce::move_between(Stream stream, const std::function<void(Stream)>& move) {
   try {
     gpu_.record(passed_, stream);
     gpu_.wait(transport_stream_, passed_);
-    transport_->broadcast(list, transport_stream_);
+    move(transport_stream_);
     gpu_.record(passed_, transport_stream_);
     gpu_.wait(stream, passed_);
   } catch (...) {

@@ -82,6 +82,9 @@ class GpuAllReduce final : public RankReducer {
   /// After finish() and until the next step: gives every rank what each owner has (GpuTransport::broadcast), after
   /// earlier work of the stream and before later work.
   void broadcast(std::span<const GpuTransport::Owned> list, Stream stream);
+  /// The same with messages between some of the ranks (GpuTransport::send_receive).
+  void send_receive(std::span<const GpuTransport::Message> sends, std::span<const GpuTransport::Message> receives,
+                    Stream stream);
   // Turns of other messages (all_reduce_gpu_turns.cpp). The turns of a step are at the same places on every rank.
 
   /// To be called once: from now on, a step's buckets wait for begin_turns(). Null: there are no more turns; then it
@@ -113,6 +116,8 @@ class GpuAllReduce final : public RankReducer {
   [[nodiscard]] static std::size_t bytes(const GradientBuckets& buckets, int micro_batches, int ranks, int workers);
 
  private:
+  /// Calls `move` with the transport's stream, between earlier and later work of this stream.
+  void move_between(Stream stream, const std::function<void(Stream)>& move);
   void make_plan(const MicroBatchAssignment& assignment);
   void make_memory();
   [[nodiscard]] float* root(int number, int bucket) const;

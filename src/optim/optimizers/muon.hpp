@@ -88,6 +88,9 @@ inline ElementwiseOptimizer<Muon> make_muon() {
                              .maximum = 20});
   muon.matrix_step = muon_step;
   muon.matrix_scratch = orthogonalize_floats;
+  muon.matrix_operations = [](const Attributes& settings, std::int64_t rows, std::int64_t columns) {
+    return orthogonalize_operations(rows, columns, static_cast<int>(settings.integer("steps")));
+  };
   muon.update = [elementwise = muon.update](const Attributes& settings, const UpdateStep& step) -> ParameterUpdate {
     return [other = elementwise(settings, step), decayed = MuonMatrix(settings, step, true),
             plain = MuonMatrix(settings, step, false)](const ParameterRun& run) {
