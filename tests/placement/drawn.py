@@ -209,7 +209,7 @@ def draw_placement(draw, job, on_gpus=False, resumed=False):
     bucket = draw.one((2048, 8192, 32768, 1048576))
     slow = None
     if ranks > 1 and draw.chance(0.25):
-        slow = Slow(draw.integer(0, ranks - 1), draw.one((0.005, 0.02)), draw.one((0.02, 0.06)))
+        slow = Slow(draw.integer(0, ranks - 1), draw.one((0.01, 0.02)), draw.one((0.02, 0.05)))
     speeds = ()
     if resumed and balance == "auto" and draw.chance(0.6):
         speeds = tuple(draw.one((0.01, 0.01, 0.03, 0.2)) for _ in hosts)
