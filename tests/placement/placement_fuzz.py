@@ -81,6 +81,8 @@ class Fuzz:
             raise Failed(f"hangs: not done after {self.options.limit} s\n{run.stderr[-2000:]}")
         if run.code not in ((0, 75) if stop else (0,)):
             raise Failed(f"exit code {run.code}\n{run.stderr[-2000:]}")
+        if "interpreted GPU: " in run.stderr:
+            raise Failed(f"the interpreted GPU has found something\n{run.stderr[-2000:]}")
         if wrong_bytes(run):
             raise Failed(wrong_bytes(run))
         return run

@@ -49,7 +49,7 @@ class Case:
     def words(self):
         words = [f"threads={self.threads}", f"balance={flow(self.balance)}", f"parallel={{parts: {self.parts}, "
                  f"sharding: {self.sharding}}}"]
-        return [*words, "steps=16"] if self.slow else words
+        return [*words, "steps=12"] if self.slow else words
 
     def __str__(self):
         return (f"{self.model}, {' '.join(self.hosts)}: {self.sharding}, {self.parts} part{'s' if self.parts > 1 else ''}, "
@@ -96,7 +96,7 @@ def planned(case, folder):
 
 def measured(case, folder):
     """Bytes of each rank, and how often micro-batches moved."""
-    run = train([f"{case.model}.yaml", *case.words], case.hosts, folder, case.slow)
+    run = train([f"{case.model}.yaml", *case.words], case.hosts, folder, case.slow, limit=3600)
     if run.code != 0:
         raise SystemExit(f"{case}: {run.code}\n{run.stderr}")
     end = run.last("end")
