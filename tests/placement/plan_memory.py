@@ -49,7 +49,7 @@ class Case:
     def words(self):
         words = [f"threads={self.threads}", f"balance={flow(self.balance)}", f"parallel={{parts: {self.parts}, "
                  f"sharding: {self.sharding}}}"]
-        return [*words, "steps=12"] if self.slow else words
+        return [*words, "steps=6"] if self.slow else words
 
     def __str__(self):
         return (f"{self.model}, {' '.join(self.hosts)}: {self.sharding}, {self.parts} part{'s' if self.parts > 1 else ''}, "
