@@ -150,15 +150,15 @@ void PartWorker::receive(const PartCalls& calls, FromParts what, Flight& flight)
     const int from = calls.rank_of_micro_batch[static_cast<std::size_t>(links[i].part)][micro_batch];
     (values ? flight.receives : flight.arrivals)
         .push_back(part_.ranks.receive({flight.memory->message(what, i), links[i].bytes}, from,
-                                       links[i].first_tag + flight.micro_batch));
+                                       part_.links.tag(links[i], flight.micro_batch)));
   }
 }
 
 void PartWorker::send(const PartCalls& calls, const PartLinks::Link& link, const void* from, Flight& flight) {
   const int to =
       calls.rank_of_micro_batch[static_cast<std::size_t>(link.part)][static_cast<std::size_t>(flight.micro_batch)];
-  flight.sends.push_back(
-      part_.ranks.send({static_cast<const std::byte*>(from), link.bytes}, to, link.first_tag + flight.micro_batch));
+  flight.sends.push_back(part_.ranks.send({static_cast<const std::byte*>(from), link.bytes}, to,
+                                          part_.links.tag(link, flight.micro_batch)));
   work_.bytes_sent += link.bytes;
 }
 
