@@ -36,6 +36,12 @@ bool all_done(const std::vector<std::unique_ptr<Transfer>>& transfers) {
   return std::all_of(transfers.begin(), transfers.end(), is_done);
 }
 
+// Messages are sent from where a value is: an input, or a flatten of one, is in the source's memory.
+bool sends_inputs(const Program& program) {
+  return std::any_of(program.sent.begin(), program.sent.end(),
+                     [](const Location& location) { return location.space == Space::input; });
+}
+
 }  // namespace
 
 const PartWorker::Awaited PartWorker::kActivations{kActivationWait, &PartWaits::activations};
@@ -88,7 +94,10 @@ void PartWorker::run_tasks(const PartCalls& calls, std::span<const PartTask> tas
     valid_ = flight.inputs.valid;
     last_ = &flight;
     done(flight.micro_batch, flight.seconds);
-    if (!graph_.inputs.empty()) calls.source.release(calls.step, flight.micro_batch);
+    if (!graph_.inputs.empty()) {
+      if (sends_inputs(program_)) wait_for_all(calls, kSends, flight.sends, flight.micro_batch);
+      calls.source.release(calls.step, flight.micro_batch);
+    }
     flight.micro_batch = -1;
   }
   for (const auto& flight : flights_) wait_for_all(calls, kSends, flight->sends, -1);
