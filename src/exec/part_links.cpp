@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdint>
-#include <utility>
 
 #include "lockstep/error.hpp"
 
@@ -13,7 +11,7 @@ namespace lockstep::exec {
 namespace {
 
 // Tags below these are used for agreements between ranks, tags above for checkpoints and the all-reduce.
-constexpr int kFirstTag = 1 << 16, kEndOfTags = 1 << 18;
+constexpr int kFirstTag = 1 << 16, kEndOfTags = 1 << 18, kTags = kEndOfTags - kFirstTag;
 
 }  // namespace
 
@@ -27,38 +25,41 @@ std::size_t PartLinks::bytes_sent() const {
   return bytes;
 }
 
+int PartLinks::tag(const Link& link, int micro_batch) const {
+  return kFirstTag + micro_batch % (kTags / links_of_model) * links_of_model + link.number;
+}
+
 PartLinks links_of(const std::vector<GraphPart>& parts, int own, int micro_batches) {
   PartLinks links;
   const GraphPart& mine = parts[static_cast<std::size_t>(own)];
   links.sent.resize(mine.boundary.sent.size());
   links.gradients.resize(mine.boundary.received.size());
-  std::int64_t tag = kFirstTag;
-  const auto next_tag = [&] { return static_cast<int>(std::exchange(tag, tag + micro_batches)); };
+  const auto next = [&] { return links.links_of_model++; };
   for (std::size_t p = 0; p < parts.size(); ++p) {
     const int reader = static_cast<int>(p);
     const GraphPart& part = parts[p];
     for (std::size_t i = 0; i < part.received_from.size(); ++i) {
       const auto& [from, index, term] = part.received_from[i];
-      const PartLinks::Link link{from, part.graph.at(part.boundary.received[i].value).spec.bytes(), next_tag()};
+      const PartLinks::Link link{from, part.graph.at(part.boundary.received[i].value).spec.bytes(), next()};
       if (reader == own) links.received.push_back(link);
-      if (from == own) links.sent[index].push_back({reader, link.bytes, link.first_tag});
+      if (from == own) links.sent[index].push_back({reader, link.bytes, link.number});
     }
     for (std::size_t a = 0; a < part.arrives_from.size(); ++a) {
       const auto& [from, index, term] = part.arrives_from[a];
-      const PartLinks::Link link{from, part.graph.at(part.boundary.arrivals[a].value).spec.bytes(), next_tag()};
+      const PartLinks::Link link{from, part.graph.at(part.boundary.arrivals[a].value).spec.bytes(), next()};
       if (reader == own) links.arrivals.push_back(link);
       if (from != own) continue;
       auto& terms = links.gradients[index];
       terms.resize(std::max(terms.size(), term + 1));
-      terms[term] = {reader, link.bytes, link.first_tag};
+      terms[term] = {reader, link.bytes, link.number};
     }
   }
-  if (tag > kEndOfTags) {
+  if (links.links_of_model > kTags / micro_batches) {
     throw Error(
         ExitCode::configuration,
         fmt::format("job.parallel.parts: expected at most {} values between parts with {} micro-batches, found {}; "
                     "cut into fewer parts, or where fewer values cross",
-                    (kEndOfTags - kFirstTag) / micro_batches, micro_batches, (tag - kFirstTag) / micro_batches));
+                    kTags / micro_batches, micro_batches, links.links_of_model));
   }
   return links;
 }

@@ -17,12 +17,17 @@ struct PartLinks {
   struct Link {
     int part = 0;           ///< the part at the other end
     std::size_t bytes = 0;  ///< per micro-batch
-    int first_tag = 0;      ///< tag for micro-batch 0
+    int number = 0;         ///< among all links of the model
   };
   std::vector<Link> received;                ///< per PartBoundary::received
   std::vector<std::vector<Link>> sent;       ///< per PartBoundary::sent: a link to each part that reads it
   std::vector<Link> arrivals;                ///< per PartBoundary::arrivals
   std::vector<std::vector<Link>> gradients;  ///< per PartBoundary::received: its gradients, in program order
+  int links_of_model = 0;
+
+  /// An evaluation may have more micro-batches than a training step, so tags are dealt by micro-batch, and reused only
+  /// after as many micro-batches as there are tags for.
+  [[nodiscard]] int tag(const Link& link, int micro_batch) const;
 
   /// Sent to other parts for a micro-batch of a training step.
   [[nodiscard]] std::size_t bytes_sent() const;

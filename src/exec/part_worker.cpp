@@ -36,6 +36,12 @@ bool all_done(const std::vector<std::unique_ptr<Transfer>>& transfers) {
   return std::all_of(transfers.begin(), transfers.end(), is_done);
 }
 
+// Messages are sent from where a value is: an input, or a flatten of one, is in the source's memory.
+bool sends_inputs(const Program& program) {
+  return std::any_of(program.sent.begin(), program.sent.end(),
+                     [](const Location& location) { return location.space == Space::input; });
+}
+
 }  // namespace
 
 const PartWorker::Awaited PartWorker::kActivations{kActivationWait, &PartWaits::activations};
@@ -88,7 +94,10 @@ void PartWorker::run_tasks(const PartCalls& calls, std::span<const PartTask> tas
     valid_ = flight.inputs.valid;
     last_ = &flight;
     done(flight.micro_batch, flight.seconds);
-    if (!graph_.inputs.empty()) calls.source.release(calls.step, flight.micro_batch);
+    if (!graph_.inputs.empty()) {
+      if (sends_inputs(program_)) wait_for_all(calls, kSends, flight.sends, flight.micro_batch);
+      calls.source.release(calls.step, flight.micro_batch);
+    }
     flight.micro_batch = -1;
   }
   for (const auto& flight : flights_) wait_for_all(calls, kSends, flight->sends, -1);
@@ -150,15 +159,15 @@ void PartWorker::receive(const PartCalls& calls, FromParts what, Flight& flight)
     const int from = calls.rank_of_micro_batch[static_cast<std::size_t>(links[i].part)][micro_batch];
     (values ? flight.receives : flight.arrivals)
         .push_back(part_.ranks.receive({flight.memory->message(what, i), links[i].bytes}, from,
-                                       links[i].first_tag + flight.micro_batch));
+                                       part_.links.tag(links[i], flight.micro_batch)));
   }
 }
 
 void PartWorker::send(const PartCalls& calls, const PartLinks::Link& link, const void* from, Flight& flight) {
   const int to =
       calls.rank_of_micro_batch[static_cast<std::size_t>(link.part)][static_cast<std::size_t>(flight.micro_batch)];
-  flight.sends.push_back(
-      part_.ranks.send({static_cast<const std::byte*>(from), link.bytes}, to, link.first_tag + flight.micro_batch));
+  flight.sends.push_back(part_.ranks.send({static_cast<const std::byte*>(from), link.bytes}, to,
+                                          part_.links.tag(link, flight.micro_batch)));
   work_.bytes_sent += link.bytes;
 }
 

@@ -56,7 +56,7 @@ TEST(PartErrors, AnErrorOfAWorkerEndsTheWaitsOfTheOthers) {
       for (const auto& links : part.links.sent) {
         for (const auto& link : links) {
           for (const int micro_batch : {0, 1}) {
-            (void)ranks.send(std::vector<std::byte>(link.bytes), 1, link.first_tag + micro_batch);
+            (void)ranks.send(std::vector<std::byte>(link.bytes), 1, part.links.tag(link, micro_batch));
           }
         }
       }
