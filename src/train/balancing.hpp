@@ -95,7 +95,10 @@ class Balancing {
 
  private:
   struct RankFacts {
-    double workers = 1, max_micro_batches = 1, seconds_per_micro_batch = 0;
+    double workers = 1;
+    double max_micro_batches = 1;  ///< that it has memory for
+    double max_of_any_rank = 1;    ///< that any rank may have, for the memory of this one's host
+    double seconds_per_micro_batch = 0;
   };
   [[nodiscard]] std::size_t own_part() const { return static_cast<std::size_t>(parts_.own()); }
   [[nodiscard]] std::vector<int> hosts_of_part(std::size_t part) const {
@@ -106,8 +109,7 @@ class Balancing {
   [[nodiscard]] std::vector<std::string> hosts() const;
   [[nodiscard]] std::vector<int> first_counts();
   [[nodiscard]] std::vector<int> counts_by(const std::vector<double>& weights, int micro_batches) const;
-  /// How many micro-batches' partial sums the host's memory can hold.
-  [[nodiscard]] int max_host_micro_batches(const comm::GradientBuckets& buckets) const;
+  void find_limits(const comm::GradientBuckets& buckets, RankFacts& mine) const;
   [[nodiscard]] double probe(exec::Executor& executor, const comm::GradientBuckets& buckets) const;
   void make_balancers(const std::vector<RankFacts>& facts);
   void begin(bool known, const std::vector<RankFacts>& facts);
