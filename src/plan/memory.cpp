@@ -230,7 +230,9 @@ class Counter {
     const int levels = std::bit_width(static_cast<unsigned>(std::max(placed_.micro_batches - 1, 1)));
     const std::int64_t rings = ring * workers() * std::ssize(beside);
     add_shared(rings * kFloat);
-    return (rings + std::max(levels - 1, 0) * own.floats + own.received) * kFloat;
+    // They are not in use yet while micro-batches are tried at the start.
+    const std::int64_t tried = workers() * exec::scratch_elements(part_.program, part_.buckets);
+    return (rings + std::max(std::max(levels - 1, 0) * own.floats + own.received, tried)) * kFloat;
   }
 
   void count_programs() {
