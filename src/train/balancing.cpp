@@ -312,12 +312,11 @@ bool Balancing::decide(const exec::StepSums& sums, std::int64_t step, double sec
 void Balancing::note(const std::vector<balance::RankMeasure>& ranks) {
   waiting_->add(ranks);
   note_gpus(ranks);
-  micro_batch_seconds_.clear();
+  micro_batch_seconds_.assign(ranks.size(), -1);
+  energy_.resize(ranks.size(), -1);
   for (std::size_t r = 0; r < ranks.size(); ++r) {
-    const int rank = static_cast<int>(r);
-    if (ranks[r].joules >= 0) energy_[rank] = ranks[r].joules;
-    if (ranks.size() > 1 && ranks[r].micro_batches > 0)
-      micro_batch_seconds_[rank] = ranks[r].compute / ranks[r].micro_batches;
+    if (ranks[r].joules >= 0) energy_[r] = ranks[r].joules;
+    if (ranks[r].micro_batches > 0) micro_batch_seconds_[r] = ranks[r].compute / ranks[r].micro_batches;
   }
 }
 

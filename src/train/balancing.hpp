@@ -87,10 +87,10 @@ class Balancing {
   /// On rank 0.
   [[nodiscard]] balance::Record record() const;
   [[nodiscard]] const std::vector<balance::RankTimes>& times() const { return waiting_->times(); }
-  /// Seconds per micro-batch in the last step, by rank; without ranks that had no micro-batches.
-  [[nodiscard]] const events::ByRank& micro_batch_seconds() const { return micro_batch_seconds_; }
-  /// Joules by rank since the start; only ranks that measure them.
-  [[nodiscard]] const events::ByRank& energy() const { return energy_; }
+  /// Seconds per micro-batch in the last step, by rank; -1 for ranks that had no micro-batches.
+  [[nodiscard]] const std::vector<double>& micro_batch_seconds() const { return micro_batch_seconds_; }
+  /// Joules by rank since the start; -1 for ranks that do not measure them.
+  [[nodiscard]] const std::vector<double>& energy() const { return energy_; }
   [[nodiscard]] int moves() const { return moves_; }
 
  private:
@@ -137,7 +137,7 @@ class Balancing {
   double data_seconds_ = 0;  // of the previous steps
   double data_wait_ = 0;     // the mean over the workers
   int idle_steps_ = 0, moves_ = 0;
-  events::ByRank micro_batch_seconds_, energy_;
+  std::vector<double> micro_batch_seconds_, energy_;
   std::vector<telemetry::GpuCause> gpu_causes_;  // rank 0: by rank
   std::string evidence_;                         // rank 0: what the speeds of the next decision are based on
 };
