@@ -7,10 +7,11 @@
 namespace {
 
 constexpr std::size_t kLarge = 1024;
-std::atomic<std::size_t> all{0}, large{0};  // global, since operator new has no context
+std::atomic<std::size_t> all{0}, large{0}, requested{0};  // global, since operator new has no context
 
 void count(std::size_t bytes) {
   ++all;
+  requested += bytes;
   if (bytes >= kLarge) ++large;
 }
 
@@ -23,7 +24,7 @@ void* counted(std::size_t bytes) {
 
 namespace lockstep {
 Allocations allocations() {
-  return {all, large};
+  return {all, large, requested};
 }
 }  // namespace lockstep
 

@@ -9,6 +9,7 @@ namespace lockstep {
 struct Allocations {
   std::size_t all = 0;
   std::size_t large = 0;  ///< those of at least 1 KiB: oneDNN allocates small lists of arguments and taps during a call
+  std::size_t bytes = 0;  ///< requested by all of them
 };
 [[nodiscard]] Allocations allocations();
 

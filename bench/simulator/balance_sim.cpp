@@ -16,11 +16,17 @@ Scenario read_run(const std::string& path) {
   std::ifstream file(path);
   std::vector<std::vector<double>> seconds;
   int micro_batches = 32;
+  std::size_t ranks = 0;
   for (std::string line; std::getline(file, line);) {
     const auto event = nlohmann::json::parse(line);
-    if (event.value("event", "") == "start") micro_batches = event.at("micro_batches");
+    if (event.value("event", "") == "start") {
+      micro_batches = event.at("micro_batches");
+      ranks = event.at("ranks");
+    }
     if (!event.contains("micro_batch_seconds")) continue;
     const auto& by_rank = event["micro_batch_seconds"];
+    if (by_rank.size() < ranks)
+      throw std::runtime_error(path + ": expected steps with the times of all ranks, found some");
     auto& row = seconds.emplace_back();
     for (std::size_t r = 0; r < by_rank.size(); ++r) row.push_back(by_rank.at(std::to_string(r)));
   }

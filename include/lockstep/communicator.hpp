@@ -72,7 +72,8 @@ class Communicator {
 
   /// Messages between two ranks with one tag arrive in order. The caller may use tags 0 ... 2^20 - 1, of which the
   /// upper half is reserved for the reducers. Any thread may call these. `notify` is called once when the message has
-  /// come, from some thread; it must not block.
+  /// come, from some thread; it must not block. The transfer may be done() before `notify` has returned, but its
+  /// destructor waits for that.
   [[nodiscard]] virtual std::unique_ptr<Transfer> send(std::span<const std::byte> bytes, int to, int tag) = 0;
   [[nodiscard]] virtual std::unique_ptr<Transfer> receive(std::span<std::byte> bytes, int from, int tag,
                                                           std::function<void()> notify = {}) = 0;

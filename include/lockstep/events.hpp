@@ -7,6 +7,7 @@
 // Events are emitted by the training thread of rank 0 only, and by the supervisor of `lockstep launch`.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -133,7 +134,12 @@ struct Step {
   double samples_per_second = 0, data_wait_seconds = 0, seconds = 0;
   std::optional<double> gradient_norm, loss_scale;
   std::optional<bool> skipped;
+  /// Events of steps stay short, however many ranks there are: tables have this many rows at most, of the ranks with
+  /// the largest values.
+  static constexpr std::size_t kMostRanks = 16;
   std::optional<ByRank> micro_batch_seconds, energy_joules;
+  std::optional<ByName> micro_batch_seconds_of_all;
+  std::optional<double> energy_joules_of_all;
 
   template <class Field>
   static void describe(Field&& field) {
@@ -149,9 +155,13 @@ struct Step {
     field("gradient_norm", &Step::gradient_norm, "with `clip_norm`: L2 norm of the gradient before clipping");
     field("loss_scale", &Step::loss_scale, "with `precision: fp16`: scale that the step was computed with");
     field("skipped", &Step::skipped, "with `precision: fp16`: whether the update was skipped");
-    field("micro_batch_seconds", &Step::micro_batch_seconds, "on several ranks: mean compute time of a micro-batch",
-          Unit::seconds);
-    field("energy_joules", &Step::energy_joules, "energy that GPUs have used since the start", Unit::joules);
+    field("micro_batch_seconds", &Step::micro_batch_seconds,
+          "on several ranks: mean compute time of a micro-batch, on the slowest 16 ranks at most", Unit::seconds);
+    field("micro_batch_seconds_of_all", &Step::micro_batch_seconds_of_all,
+          "the same over all ranks: \"min\", \"median\", \"p95\" and \"max\"", Unit::seconds);
+    field("energy_joules", &Step::energy_joules,
+          "energy that GPUs have used since the start, at most those 16 that have used most", Unit::joules);
+    field("energy_joules_of_all", &Step::energy_joules_of_all, "the sum over all GPUs", Unit::joules);
   }
 };
 

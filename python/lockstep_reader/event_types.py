@@ -82,8 +82,12 @@ class Step(TypedDict):
     gradient_norm: NotRequired[float]  # with `clip_norm`: L2 norm of the gradient before clipping
     loss_scale: NotRequired[float]  # with `precision: fp16`: scale that the step was computed with
     skipped: NotRequired[bool]  # with `precision: fp16`: whether the update was skipped
-    micro_batch_seconds: NotRequired[dict[int, float]]  # s; on several ranks: mean compute time of a micro-batch
-    energy_joules: NotRequired[dict[int, float]]  # J; energy that GPUs have used since the start
+    # s; on several ranks: mean compute time of a micro-batch, on the slowest 16 ranks at most
+    micro_batch_seconds: NotRequired[dict[int, float]]
+    micro_batch_seconds_of_all: NotRequired[dict[str, float]]  # s; the same over all ranks: "min", "median", "p95" and "max"
+    # J; energy that GPUs have used since the start, at most those 16 that have used most
+    energy_joules: NotRequired[dict[int, float]]
+    energy_joules_of_all: NotRequired[float]  # J; the sum over all GPUs
     time: NotRequired[float]  # Unix seconds; in events.jsonl only
 
 

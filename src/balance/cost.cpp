@@ -24,15 +24,27 @@ double step_seconds(std::span<const RankCost> ranks, std::span<const int> counts
   return slowest;
 }
 
-int max_micro_batches(const MemoryLimit& limit, int micro_batches) {
+namespace {
+
+// `fits`: of a number of partial sums, which does not decrease with n.
+template <class Fits>
+int most_that_fit(int micro_batches, const Fits& fits) {
   int most = 1;
-  for (int n = 2; n <= micro_batches; ++n) {
-    const std::int64_t sums = std::bit_width(static_cast<unsigned>(n));
-    const bool shared_fits = sums * limit.gradient_bytes <= limit.shared_memory;
-    const bool all_fits = (2 * sums + limit.workers) * limit.gradient_bytes <= limit.memory;
-    if (shared_fits && all_fits) most = n;
-  }
+  while (most < micro_batches && fits(std::bit_width(static_cast<unsigned>(most + 1)))) ++most;
   return most;
+}
+
+}  // namespace
+
+int max_micro_batches(const MemoryLimit& limit, int micro_batches) {
+  return most_that_fit(micro_batches, [&](std::int64_t sums) {
+    return (2 * sums + limit.workers) * limit.gradient_bytes <= limit.memory;
+  });
+}
+
+int max_micro_batches(const SharedMemoryLimit& limit, int micro_batches) {
+  return most_that_fit(
+      micro_batches, [&](std::int64_t sums) { return (limit.ranks * sums + 1) * limit.gradient_bytes <= limit.bytes; });
 }
 
 }  // namespace lockstep::balance

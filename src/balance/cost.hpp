@@ -32,14 +32,23 @@ struct RankCost {
 /// What limits the micro-batches of a rank.
 struct MemoryLimit {
   std::int64_t memory = 0;          ///< bytes this rank may still allocate
-  std::int64_t shared_memory = 0;   ///< of these, available in /dev/shm
-  std::int64_t gradient_bytes = 0;  ///< of all buckets
+  std::int64_t gradient_bytes = 0;  ///< of all buckets whose partial sums it holds
   int workers = 1;                  ///< micro-batches computed at a time
 };
 
-/// With n micro-batches a rank holds at most bit_width(n) partial sums in shared memory, as many sums that wait for
-/// their sibling, and one gradient per worker. Returns the largest n up to `micro_batches` for which that fits, but at
-/// least 1.
+/// With n micro-batches a rank holds at most bit_width(n) partial sums in memory shared with its host, as many sums
+/// that wait for their sibling, and one gradient per worker. Returns the largest n up to `micro_batches` for which that
+/// fits, but at least 1.
 [[nodiscard]] int max_micro_batches(const MemoryLimit& limit, int micro_batches);
+
+/// What limits the micro-batches of every rank, as each has room for the most partial sums of any.
+struct SharedMemoryLimit {
+  std::int64_t bytes = 0;           ///< of /dev/shm on this host, where only the partial sums of this assignment are
+  std::int64_t gradient_bytes = 0;  ///< as in MemoryLimit
+  int ranks = 1;                    ///< of this host
+};
+
+/// The same for the partial sums of a host's ranks and one whole sum.
+[[nodiscard]] int max_micro_batches(const SharedMemoryLimit& limit, int micro_batches);
 
 }  // namespace lockstep::balance

@@ -172,6 +172,11 @@ std::string rank_table(const events::End& end, const std::map<int, std::int64_t>
   return body.empty() ? "" : fmt::format("<div class=\"card\"><table><tr>{}</tr>{}</table></div>\n", head, body);
 }
 
+/// Whether `step` events have a value for each rank, not only for some.
+bool reports_all_ranks(const RunEvents& run) {
+  return run.start.ranks <= static_cast<std::int64_t>(events::Step::kMostRanks);
+}
+
 /// A step curve: each value holds until the next one, and the last until `end`.
 Points stairs(const Points& points, double end) {
   Points all;
@@ -192,8 +197,13 @@ std::string ranks(const RunEvents& run) {
     std::erase_if(moves, [&](const events::Balance& earlier) { return earlier.step >= move->step; });
     moves.push_back(*move);
   }
-  const auto seconds = all_series(
-      "rank ", run.steps, [](const events::Step& step) { return step.micro_batch_seconds.value_or(events::ByRank{}); });
+  const auto seconds =
+      reports_all_ranks(run)
+          ? all_series("rank ", run.steps,
+                       [](const events::Step& step) { return step.micro_batch_seconds.value_or(events::ByRank{}); })
+          : all_series("", run.steps, [](const events::Step& step) {
+              return step.micro_batch_seconds_of_all.value_or(events::ByName{});
+            });
   std::string charts = line_chart("Seconds per micro-batch", "step", seconds);
   auto micro_batches = all_series("rank ", moves, [](const events::Balance& move) { return move.shares_by_rank; });
   for (Series& series : micro_batches) series.points = stairs(series.points, static_cast<double>(last_step(run)));
@@ -242,6 +252,7 @@ std::string event_table(const RunEvents& run) {
 /// "12.3 Wh, of the GPUs of ranks 0, 1"
 std::string energy(const RunEvents& run) {
   if (run.metered.empty()) return "not measured";
+  if (!reports_all_ranks(run)) return fmt::format("{:.3g} Wh, of the ranks' GPUs", run.joules / kHour);
   return fmt::format("{:.3g} Wh, of the GPU{} of rank{} {}", run.joules / kHour, run.metered.size() == 1 ? "" : "s",
                      run.metered.size() == 1 ? "" : "s", fmt::join(run.metered, ", "));
 }

@@ -18,6 +18,13 @@ void add(std::vector<Event>& events, Event event) {
   events.push_back(std::move(event));
 }
 
+// Earlier versions reported each GPU and no sum.
+double joules_of_all(const events::Step& step) {
+  double sum = 0;
+  for (const auto& [rank, joules] : *step.energy_joules) sum += joules;
+  return step.energy_joules_of_all.value_or(sum);
+}
+
 }  // namespace
 
 RunEvents read_run_events(const std::string& run_directory) {
@@ -26,13 +33,10 @@ RunEvents read_run_events(const std::string& run_directory) {
   RunEvents run;
   bool started = false;
   double began = 0, last = 0;
-  events::ByRank joules;  // from the newest step of this start
+  double joules = 0;  // from the newest step of this start
   const auto close_start = [&] {
     if (started) run.rank_seconds += (last - began) * static_cast<double>(run.start.ranks);
-    for (const auto& [rank, value] : std::exchange(joules, {})) {
-      run.joules += value;
-      run.metered.insert(rank);
-    }
+    run.joules += std::exchange(joules, 0);
   };
   for (std::string line; std::getline(file, line);) {
     auto read = telemetry::read_event(line);
@@ -46,7 +50,8 @@ RunEvents read_run_events(const std::string& run_directory) {
     }
     last = read.time;
     if (auto* step = std::get_if<events::Step>(&*read.event)) {
-      if (step->energy_joules) joules = *step->energy_joules;
+      if (step->energy_joules) joules = joules_of_all(*step);
+      for (const auto& [rank, value] : step->energy_joules.value_or(events::ByRank{})) run.metered.insert(rank);
       add(run.steps, std::move(*step));
     } else if (auto* eval = std::get_if<events::Evaluation>(&*read.event)) {
       add(run.evals, std::move(*eval));

@@ -18,7 +18,7 @@ struct RunEvents {
   std::vector<telemetry::ReadEvent> others;  ///< starts, balance, checkpoint, restart, warning, ...: in file order
   double rank_seconds = 0;                   ///< sum over the starts: ranks times the time until the start's last event
   double joules = 0;                         ///< used by the ranks' GPUs, until the last step of each start
-  std::set<int> metered;                     ///< the ranks with known energy
+  std::set<int> metered;                     ///< ranks with known energy: all, if the run has at most Step::kMostRanks
 };
 
 /// Skips lines that are damaged or not events. Throws Error(usage) if the directory holds no run.

@@ -4,6 +4,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <bit>
 #include <fstream>
 #include <limits>
 #include <string>
@@ -50,11 +51,23 @@ std::int64_t available_memory() {
   return std::min(free, std::max<std::int64_t>(0, most - number_in("/sys/fs/cgroup/memory.current", 0)));
 }
 
-int available_cores() {
+CoreLimits core_limits() {
+  CoreLimits limits;
+  limits.quota = cgroup_cores();
   cpu_set_t set;
   CPU_ZERO(&set);
-  int cores = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-  if (const double quota = cgroup_cores(); quota > 0) cores = std::min(cores, std::max(1, static_cast<int>(quota)));
+  if (sched_getaffinity(0, sizeof set, &set) != 0) CPU_SET(0, &set);
+  for (std::size_t core = 0; core < CoreLimits::kCores; ++core) {
+    if (CPU_ISSET(core, &set)) limits.allow(core);
+  }
+  return limits;
+}
+
+int available_cores() {
+  const CoreLimits limits = core_limits();
+  int cores = 0;
+  for (const std::uint64_t word : limits.mask) cores += std::popcount(word);
+  if (limits.quota > 0) cores = std::min(cores, static_cast<int>(limits.quota));
   return std::max(1, cores);
 }
 

@@ -1,8 +1,11 @@
 #include "exec/executor.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <deque>
+#include <utility>
 
+#include "core/round_up.hpp"
 #include "core/spans.hpp"
 #include "exec/compiled.hpp"
 #include "exec/device.hpp"
@@ -21,26 +24,24 @@ double sum_in_order(const float* values, std::int64_t n, std::size_t step) {
   return sum;
 }
 
-/// Gives one worker memory for its gradients and discards them.
+/// Gives one worker memory for its gradients and discards them: no more than for the buckets that it has open at a
+/// time. Even if two of these overlapped, nobody would read them.
 class ScratchGradients final : public comm::GradientSink {
  public:
-  ScratchGradients(const Device& device, const comm::GradientBuckets& buckets) {
-    std::int64_t elements = 0;
-    for (const comm::GradientBuckets::Bucket& bucket : buckets.buckets) {
-      starts_.push_back(elements);
-      elements += bucket.elements;
-    }
-    scratch_ = device.make_scratch(elements);
-  }
+  ScratchGradients(const Device& device, const comm::GradientBuckets& buckets, std::int64_t elements)
+      : buckets_(buckets), elements_(elements), scratch_(device.make_scratch(elements)) {}
   comm::GradientBuffer buffer(int /*micro-batch*/, int bucket) override {
+    const std::int64_t size = whole_lines(buckets_.at(bucket).elements);
+    if (next_ + size > elements_) next_ = 0;
     comm::GradientBuffer place = scratch_.buffer;
-    place.memory += starts_[static_cast<std::size_t>(bucket)];
+    place.memory += std::exchange(next_, next_ + size);
     return place;
   }
   void ready(int /*micro-batch*/, int /*bucket*/) override {}
 
  private:
-  std::vector<std::int64_t> starts_;
+  const comm::GradientBuckets& buckets_;
+  std::int64_t elements_, next_ = 0;
   ScratchBuffer scratch_;
 };
 
@@ -289,13 +290,19 @@ std::vector<double> Executor::try_micro_batches(int count, const comm::GradientB
     std::fill_n(tensor.data(), tensor.size(), std::byte{0});
     inputs.tensors.push_back(tensor.data());
   }
-  std::deque<ScratchGradients> gradients;  // by worker
-  for (int worker = 0; worker < pool_.size(); ++worker) gradients.emplace_back(device_, buckets);
+  // Made before the clocks start, for as many workers as can get a micro-batch.
+  std::deque<ScratchGradients> scratch;
+  for (int i = 0; i < std::min(count, pool_.size()); ++i)
+    scratch.emplace_back(device_, buckets, scratch_elements(program_, buckets));
+  std::vector<ScratchGradients*> of_workers(static_cast<std::size_t>(pool_.size()));
+  std::atomic<std::size_t> given{0};
   std::vector<double> seconds(static_cast<std::size_t>(count));
   // Other ranks do not take part.
   const auto model = model_->gathers == nullptr ? model_ : model_->gathers->trial(*model_);
   pool_.run(count, [&](int worker, int task) {
-    const GradientTarget target{gradients[static_cast<std::size_t>(worker)], buckets};
+    ScratchGradients*& own = of_workers[static_cast<std::size_t>(worker)];
+    if (own == nullptr) own = &scratch[given++];
+    const GradientTarget target{*own, buckets};
     const StepContext first = context(0, 0);
     const MicroBatchCall call{.inputs = inputs, .model = *model, .context = first, .gradients = &target};
     Seat& seat = seats_[static_cast<std::size_t>(worker)];

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "core/round_up.hpp"
 #include "core/spans.hpp"
 
 namespace lockstep::exec {
@@ -97,6 +98,10 @@ std::int64_t max_open_elements(const Program& program, const comm::GradientBucke
     }
   }
   return most;
+}
+
+std::int64_t scratch_elements(const Program& program, const comm::GradientBuckets& buckets) {
+  return whole_lines(std::max(max_open_elements(program, buckets), buckets.max_elements()));
 }
 
 double CpuWorker::run(const MicroBatchCall& call) {

@@ -119,6 +119,9 @@ class MicroBatchGradients {
 /// The most elements in buckets that a micro-batch has open at a time, between GradientSink's buffer() and ready().
 [[nodiscard]] std::int64_t max_open_elements(const Program& program, const comm::GradientBuckets& buckets);
 
+/// Floats that a worker needs for gradients while it tries micro-batches (Executor::try_micro_batches).
+[[nodiscard]] std::int64_t scratch_elements(const Program& program, const comm::GradientBuckets& buckets);
+
 /// Kernels write gradients into the reducer's buffers, and are done when they return.
 class CpuWorker final : public Worker {
  public:

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "comm/transport/cores.hpp"
 #include "device/threads.hpp"
 
 namespace lockstep::exec {
@@ -69,21 +70,13 @@ void WorkerPool::work(int worker) {
   }
 }
 
-namespace {
-
-int own_cores(const Communicator& communicator) {
-  return std::max(1, device::available_cores() / communicator.topology().local_size(communicator.rank()));
-}
-
-}  // namespace
-
 int worker_count(int threads, const Communicator& communicator, const Device& device, std::size_t micro_batches) {
-  const int workers = threads > 0 ? threads : device.default_workers(own_cores(communicator));
+  const int workers = threads > 0 ? threads : device.default_workers(comm::own_cores(communicator));
   return std::clamp(workers, 1, std::max(1, static_cast<int>(micro_batches)));
 }
 
 int max_loader_threads(const Communicator& communicator) {
-  return std::max(1, own_cores(communicator) - 1);
+  return std::max(1, comm::own_cores(communicator) - 1);
 }
 
 }  // namespace lockstep::exec

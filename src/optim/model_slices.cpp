@@ -1,5 +1,7 @@
 #include "optim/model_slices.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -69,7 +71,10 @@ void ModelSlices::map_memory(const Program& program, const Options& options) {
   const std::size_t bytes = exec::TensorBlock::bytes_of(graph_, graph_.parameters);
   if (!options.divides_parameters || hosts_.count() == 1) {
     const bool is_first = hosts_.local_rank(group_.rank()) == 0;
-    memory_ = comm::map_host_memory(group_, is_first ? std::max<std::size_t>(bytes, 64) : 64, [](std::byte*) {},
+    memory_ = comm::map_host_memory(group_,
+                                    {.bytes = is_first ? std::max<std::size_t>(bytes, 64) : 64,
+                                     .layout = fmt::format("{} bytes", bytes),
+                                     .use = "parameters"},
                                     {"memory of parameters", 0, timeout_});
     return;
   }

@@ -203,13 +203,15 @@ class Counter {
 
   /// Gradients on the way to the owners of their slices, and their sums so far (comm::StreamedReduceScatter).
   [[nodiscard]] std::int64_t streamed() {
-    std::vector<int> workers;
-    for (const int rank : part_.ranks) workers.push_back(placed_.workers[static_cast<std::size_t>(rank)]);
+    std::vector<int> workers_of_ranks;
+    for (const int rank : part_.ranks) workers_of_ranks.push_back(placed_.workers[static_cast<std::size_t>(rank)]);
     const auto [rings, sums] = comm::StreamedReduceScatter::memory(
-        part_.buckets, part_.assignment, placed_.hosts_of(part_), placed_.number_in_part(rank_), workers,
+        part_.buckets, part_.assignment, placed_.hosts_of(part_), placed_.number_in_part(rank_), workers_of_ranks,
         exec::max_open_elements(part_.program, part_.buckets));
     add_shared(rings);
-    return rings + sums;
+    // Sums are not in use yet while micro-batches are tried at the start.
+    const std::int64_t tried = workers() * exec::scratch_elements(part_.program, part_.buckets) * kFloat;
+    return rings + std::max(sums, tried);
   }
 
   void count_programs() {

@@ -50,7 +50,12 @@ pb::Summary step_curves(const events::Step& step, double seconds) {
   curves.add("work/samples_per_second", step.samples_per_second);
   curves.add("work/step_seconds", seconds);
   curves.add("work/data_wait_seconds", step.data_wait_seconds);
-  if (step.micro_batch_seconds) curves.add_all("work_seconds_per_micro_batch/rank_", *step.micro_batch_seconds);
+  const auto& of_ranks = step.micro_batch_seconds;
+  // A full table may be of other ranks in each step.
+  if (of_ranks && of_ranks->size() < events::Step::kMostRanks)
+    curves.add_all("work_seconds_per_micro_batch/rank_", *of_ranks);
+  if (step.micro_batch_seconds_of_all)
+    curves.add_all("work_seconds_per_micro_batch/", *step.micro_batch_seconds_of_all);
   return std::move(curves.summary());
 }
 

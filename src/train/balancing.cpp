@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "balance/cost.hpp"
+#include "comm/transport/host_memory.hpp"
 #include "core/median.hpp"
 #include "core/round_up.hpp"
 #include "core/spans.hpp"
@@ -29,10 +30,11 @@ constexpr double kProbeGain = 0.1;     // high, because a short probe is noisy
 constexpr double kProbeSeconds = 0.2;  // upper bound of a probe's time, unless a single micro-batch takes longer
 constexpr int kProbeRounds = 15;
 constexpr const char* kThisRun = "steps of this run";
-constexpr double kRecordGain = 0.02;    // low, because a record averages many steps
-constexpr double kMemoryUsed = 0.8;     // fraction of the free memory: caches grow, too
-constexpr int kFirstIdleTry = 8;        // steps
-constexpr int kLongestIdlePause = 512;  // steps
+constexpr double kRecordGain = 0.02;        // low, because a record averages many steps
+constexpr double kMemoryUsed = 0.8;         // fraction of the free memory: caches grow, too
+constexpr double kSharedMemoryUsed = 0.95;  // of what is free in /dev/shm: flags and scalars need some, too
+constexpr int kFirstIdleTry = 8;            // steps
+constexpr int kLongestIdlePause = 512;      // steps
 
 events::ByRank by_rank(const std::vector<double>& values) {
   events::ByRank map;
@@ -116,18 +118,26 @@ std::vector<int> Balancing::counts_by(const std::vector<double>& weights, int mi
   return counts;
 }
 
-int Balancing::max_host_micro_batches(const comm::GradientBuckets& buckets) const {
+void Balancing::find_limits(const comm::GradientBuckets& buckets, RankFacts& mine) const {
+  const int micro_batches = static_cast<int>(run_.job.micro_batches);
+  mine.max_micro_batches = mine.max_of_any_rank = micro_batches;
+  if (max_micro_batches_) {
+    mine.max_micro_batches = *max_micro_batches_;
+    return;
+  }
+  const bool streams = streams_gradients(run_.device, run_.job.parallel.sharding);
   std::int64_t elements = 0;
-  for (const auto& bucket : buckets.buckets) elements += bucket.elements;
+  for (const auto& bucket : buckets.buckets) elements += streams && bucket.scattered ? 0 : bucket.elements;
+  const std::int64_t gradient_bytes = elements * static_cast<std::int64_t>(sizeof(float));
   const int local = run_.communicator.topology().local_size(run_.communicator.rank());
-  const auto part = [&](std::int64_t free) {
-    return static_cast<std::int64_t>(kMemoryUsed * static_cast<double>(free)) / local;
-  };
-  return balance::max_micro_batches({.memory = part(device::available_memory()),
-                                     .shared_memory = part(free_shared_memory()),
-                                     .gradient_bytes = elements * static_cast<std::int64_t>(sizeof(float)),
-                                     .workers = workers_},
-                                    static_cast<int>(run_.job.micro_batches));
+  const auto memory = static_cast<std::int64_t>(kMemoryUsed * static_cast<double>(device::available_memory())) / local;
+  mine.max_micro_batches = balance::max_micro_batches(
+      balance::MemoryLimit{.memory = memory, .gradient_bytes = gradient_bytes, .workers = workers_}, micro_batches);
+  if (!comm::shares_memory_of_host(run_.communicator)) return;
+  // Nothing is reduced yet, so all that is free now is free whenever the reducer maps its memory again.
+  const auto shared = static_cast<std::int64_t>(kSharedMemoryUsed * static_cast<double>(free_shared_memory()));
+  mine.max_of_any_rank = balance::max_micro_batches(
+      balance::SharedMemoryLimit{.bytes = shared, .gradient_bytes = gradient_bytes, .ranks = local}, micro_batches);
 }
 
 // Seconds per micro-batch: the median of several, so that a disturbed one does not count.
@@ -146,10 +156,8 @@ void Balancing::start(exec::Executor& executor, const comm::GradientBuckets& buc
                       const balance::Record& record, std::int64_t step) {
   if (!is_automatic()) return;
   const Operation operation{"start", 0, run_.timeout()};
-  RankFacts mine{.workers = static_cast<double>(workers_),
-                 .max_micro_batches =
-                     static_cast<double>(max_micro_batches_ ? *max_micro_batches_ : max_host_micro_batches(buckets)),
-                 .seconds_per_micro_batch = 0};
+  RankFacts mine{.workers = static_cast<double>(workers_)};
+  find_limits(buckets, mine);
   const auto rank_hosts = run_.job.balance.prometheus.empty() ? std::vector<balance::RankHost>{} : hosts_of_ranks(run_);
   KnownSpeeds speeds;
   if (run_.leads() && !parts_.is_cut()) {
@@ -188,9 +196,12 @@ void Balancing::make_balancers(const std::vector<RankFacts>& facts) {
     options.workers = parts_.of_part(part, workers_of_ranks_);
     options.numbers = parts_.ranks()[part];
     const std::vector<int> counts = parts_.of_part(part, counts_);
+    const std::vector<RankFacts> ranks = parts_.of_part(part, facts);
+    double most = options.micro_batches;
+    for (const RankFacts& rank : ranks) most = std::min(most, rank.max_of_any_rank);
     int room = 0;
-    for (const RankFacts& rank : parts_.of_part(part, facts)) {
-      options.max_micro_batches.push_back(static_cast<int>(rank.max_micro_batches));
+    for (const RankFacts& rank : ranks) {
+      options.max_micro_batches.push_back(static_cast<int>(std::min(most, rank.max_micro_batches)));
       room += options.max_micro_batches.back();
     }
     // An equal assignment is allowed even if memory seems too small for it: the limit is only an estimate.
@@ -301,12 +312,11 @@ bool Balancing::decide(const exec::StepSums& sums, std::int64_t step, double sec
 void Balancing::note(const std::vector<balance::RankMeasure>& ranks) {
   waiting_->add(ranks);
   note_gpus(ranks);
-  micro_batch_seconds_.clear();
+  micro_batch_seconds_.assign(ranks.size(), -1);
+  energy_.resize(ranks.size(), -1);
   for (std::size_t r = 0; r < ranks.size(); ++r) {
-    const int rank = static_cast<int>(r);
-    if (ranks[r].joules >= 0) energy_[rank] = ranks[r].joules;
-    if (ranks.size() > 1 && ranks[r].micro_batches > 0)
-      micro_batch_seconds_[rank] = ranks[r].compute / ranks[r].micro_batches;
+    if (ranks[r].joules >= 0) energy_[r] = ranks[r].joules;
+    if (ranks[r].micro_batches > 0) micro_batch_seconds_[r] = ranks[r].compute / ranks[r].micro_batches;
   }
 }
 

@@ -87,15 +87,18 @@ class Balancing {
   /// On rank 0.
   [[nodiscard]] balance::Record record() const;
   [[nodiscard]] const std::vector<balance::RankTimes>& times() const { return waiting_->times(); }
-  /// Seconds per micro-batch in the last step, by rank; without ranks that had no micro-batches.
-  [[nodiscard]] const events::ByRank& micro_batch_seconds() const { return micro_batch_seconds_; }
-  /// Joules by rank since the start; only ranks that measure them.
-  [[nodiscard]] const events::ByRank& energy() const { return energy_; }
+  /// Seconds per micro-batch in the last step, by rank; -1 for ranks that had no micro-batches.
+  [[nodiscard]] const std::vector<double>& micro_batch_seconds() const { return micro_batch_seconds_; }
+  /// Joules by rank since the start; -1 for ranks that do not measure them.
+  [[nodiscard]] const std::vector<double>& energy() const { return energy_; }
   [[nodiscard]] int moves() const { return moves_; }
 
  private:
   struct RankFacts {
-    double workers = 1, max_micro_batches = 1, seconds_per_micro_batch = 0;
+    double workers = 1;
+    double max_micro_batches = 1;  ///< that it has memory for
+    double max_of_any_rank = 1;    ///< that any rank may have, for the memory of this one's host
+    double seconds_per_micro_batch = 0;
   };
   [[nodiscard]] std::size_t own_part() const { return static_cast<std::size_t>(parts_.own()); }
   [[nodiscard]] std::vector<int> hosts_of_part(std::size_t part) const {
@@ -106,8 +109,7 @@ class Balancing {
   [[nodiscard]] std::vector<std::string> hosts() const;
   [[nodiscard]] std::vector<int> first_counts();
   [[nodiscard]] std::vector<int> counts_by(const std::vector<double>& weights, int micro_batches) const;
-  /// How many micro-batches' partial sums the host's memory can hold.
-  [[nodiscard]] int max_host_micro_batches(const comm::GradientBuckets& buckets) const;
+  void find_limits(const comm::GradientBuckets& buckets, RankFacts& mine) const;
   [[nodiscard]] double probe(exec::Executor& executor, const comm::GradientBuckets& buckets) const;
   void make_balancers(const std::vector<RankFacts>& facts);
   void begin(bool known, const std::vector<RankFacts>& facts);
@@ -135,7 +137,7 @@ class Balancing {
   double data_seconds_ = 0;  // of the previous steps
   double data_wait_ = 0;     // the mean over the workers
   int idle_steps_ = 0, moves_ = 0;
-  events::ByRank micro_batch_seconds_, energy_;
+  std::vector<double> micro_batch_seconds_, energy_;
   std::vector<telemetry::GpuCause> gpu_causes_;  // rank 0: by rank
   std::string evidence_;                         // rank 0: what the speeds of the next decision are based on
 };

@@ -8,6 +8,7 @@
 #include "config/config.hpp"
 #include "lockstep/version.hpp"
 #include "telemetry/process_sample.hpp"
+#include "telemetry/rank_tables.hpp"
 #include "telemetry/text.hpp"
 #include "train/catalogue.hpp"
 #include "train/job_warnings.hpp"
@@ -170,8 +171,14 @@ void Training::emit_step(const exec::StepSums& sums) {
     event.loss_scale = last_.loss_scale;
     event.skipped = last_.updated.skipped;
   }
-  if (run_.communicator.size() > 1) event.micro_batch_seconds = balancing_.micro_batch_seconds();
-  if (!balancing_.energy().empty()) event.energy_joules = balancing_.energy();
+  if (run_.communicator.size() > 1) {
+    event.micro_batch_seconds = telemetry::largest_values(balancing_.micro_batch_seconds());
+    event.micro_batch_seconds_of_all = telemetry::spread_of_values(balancing_.micro_batch_seconds());
+  }
+  if (auto joules = telemetry::largest_values(balancing_.energy()); !joules.empty()) {
+    event.energy_joules = std::move(joules);
+    event.energy_joules_of_all = telemetry::sum_of_values(balancing_.energy());
+  }
   run_.context.emit(event);
   reached_.reported_wait = wait;
 }
@@ -199,7 +206,9 @@ void Training::emit_end(TrainResult& result) {
   }
   if (const auto path = checkpointing_->path(result.steps); !path.empty()) event.checkpoint = path;
   if (checkpointing_->failures() > 0) event.checkpoints_failed = checkpointing_->failures();
-  if (!balancing_.energy().empty()) event.energy_joules_by_rank = balancing_.energy();
+  if (auto joules = telemetry::all_values(balancing_.energy()); !joules.empty()) {
+    event.energy_joules_by_rank = std::move(joules);
+  }
   gather_work_of_ranks(event);
   if (run_.communicator.size() > 1) add_waiting(event);
   run_.context.emit(event);

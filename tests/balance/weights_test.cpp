@@ -38,15 +38,24 @@ TEST(Weights, AnEntryOfNoRankIsRefusedWithTheKnownNames) {
 }
 
 TEST(MemoryLimit, HoldsPartialSumsAndAGradientForEachWorker) {
-  // 8 micro_batches: 4 sums in shared memory, 4 in other memory, 2 for workers.
-  const MemoryLimit limit{.memory = 1000, .shared_memory = 400, .gradient_bytes = 100, .workers = 2};
+  // 8 micro-batches: 4 sums in shared memory, 4 in other memory, 2 for workers.
+  MemoryLimit limit{.memory = 1000, .gradient_bytes = 100, .workers = 2};
   EXPECT_EQ(max_micro_batches(limit, 64), 15);
   EXPECT_EQ(max_micro_batches(limit, 12), 12);
-  auto less = limit;
-  less.memory = 999;
-  EXPECT_EQ(max_micro_batches(less, 64), 7);
-  less.shared_memory = 0;
-  EXPECT_EQ(max_micro_batches(less, 64), 1);
+  limit.memory = 999;
+  EXPECT_EQ(max_micro_batches(limit, 64), 7);
+  limit.memory = 0;
+  EXPECT_EQ(max_micro_batches(limit, 64), 1);
+}
+
+TEST(MemoryLimit, SharedMemoryHasRoomForAllRanksOfTheHostAndTheSum) {
+  // 7 micro-batches: 3 partial sums of each of two ranks, and one sum.
+  SharedMemoryLimit limit{.bytes = 700, .gradient_bytes = 100, .ranks = 2};
+  EXPECT_EQ(max_micro_batches(limit, 64), 7);
+  limit.bytes = 699;
+  EXPECT_EQ(max_micro_batches(limit, 64), 3);
+  limit.bytes = 0;
+  EXPECT_EQ(max_micro_batches(limit, 64), 1);
 }
 
 TEST(Record, FitsTheSameRanksOnly) {

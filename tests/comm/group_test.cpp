@@ -44,7 +44,8 @@ TEST(GroupCommunicator, SharesMemoryWithTheRanksOfItsHost) {
   run_in_threads(4, [](Communicator& all) {
     GroupCommunicator group(all, all.rank() < 2 ? std::vector<int>{0, 1} : std::vector<int>{2, 3});
     const auto memory = map_host_memory(
-        group, 64, [&](std::byte* block) { *block = std::byte(static_cast<unsigned char>(all.rank())); },
+        group,
+        {.bytes = 64, .prepare = [&](std::byte* block) { *block = std::byte(static_cast<unsigned char>(all.rank())); }},
         {"memory", 0});
     for (int r = 0; r < 2; ++r) {
       EXPECT_EQ(std::to_integer<int>(*memory->block(r)), all.rank() / 2 * 2 + r);

@@ -24,8 +24,8 @@ namespace {
 using namespace std::chrono_literals;
 
 TEST(SharedSegment, TwoMappingsSeeTheSameBytes) {
-  auto mine = SharedSegment::create(10'000);
-  const FileServer server(mine.take_file());
+  auto mine = SharedSegment::create(10'000, "tests");
+  const FileServer server(mine.duplicate_file());
   const auto peers = SharedSegment::open(server.name(), 10'000, 20'000ms);
   ASSERT_NE(mine.data(), peers.data());
   std::fill_n(mine.data(), 10'000, std::byte{7});
@@ -33,10 +33,8 @@ TEST(SharedSegment, TwoMappingsSeeTheSameBytes) {
 }
 
 TEST(SharedSegment, SaysWhatIsNeededAndWhatToTryWhereThereIsTooLittle) {
-  const std::string message = error_of([] { (void)SharedSegment::create(std::size_t{1} << 50); });
-  EXPECT_EQ(message.find("shared memory for the all-reduce of gradients: 1073741824.0 MiB are needed, /dev/shm has "),
-            0U)
-      << message;
+  const std::string message = error_of([] { (void)SharedSegment::create(std::size_t{1} << 50, "tests"); });
+  EXPECT_EQ(message.find("shared memory for tests: 1073741824.0 MiB are needed, /dev/shm has "), 0U) << message;
   EXPECT_NE(message.find("give it more: docker run --shm-size=2g"), std::string::npos) << message;
 }
 
@@ -47,15 +45,53 @@ TEST(SharedSegment, SaysWhenAPeersMemoryIsNotVisible) {
 }
 
 TEST(SharedSegment, SaysWhenAPeersMemoryHasAnotherSize) {
-  auto mine = SharedSegment::create(8);
-  const FileServer server(mine.take_file());
+  auto mine = SharedSegment::create(8, "tests");
+  const FileServer server(mine.duplicate_file());
   EXPECT_EQ(error_of([&] { (void)SharedSegment::open(server.name(), 16, 20'000ms); }),
             "a peer's shared memory has 8 bytes, expected 16");
 }
 
+// Maps memory on ranks with these layouts.
+void map_layouts(const std::vector<std::string>& layouts, const std::vector<int>& host_of) {
+  run_in_threads(
+      static_cast<int>(layouts.size()),
+      [&](Communicator& communicator) {
+        const std::string& layout = layouts[static_cast<std::size_t>(communicator.rank())];
+        (void)map_host_memory(communicator, {.bytes = 64, .layout = layout}, {"memory", 0});
+      },
+      host_of);
+}
+
+TEST(HostMemory, RanksOfAHostThatComputeOtherOffsetsAreNamed) {
+  EXPECT_EQ(
+      error_of(
+          [] {
+            map_layouts({"2 rings", "2 rings", "3 rings"}, {0, 0, 0});
+          },
+          ExitCode::internal),
+      "memory for the all-reduce of gradients: its layout is '2 rings' on rank 0 (host a), but '3 rings' on rank 2 "
+      "(host a). This is a bug in lockstep; please report it.");
+  EXPECT_NO_THROW(map_layouts({"2 rings", "2 rings", "3 rings"}, {0, 0, 1})) << "each host has a layout of its own";
+}
+
+TEST(HostMemory, CanBeMappedAgain) {
+  run_in_threads(2, [](Communicator& communicator) {
+    std::unique_ptr<HostMemory> memory;
+    for (const std::size_t bytes : {64U, 128U}) {
+      const auto mark = [&](std::byte* block) {
+        block[bytes - 1] = std::byte(bytes + static_cast<std::size_t>(communicator.rank()));
+      };
+      remap_host_memory(memory, communicator, {.bytes = bytes, .prepare = mark}, {"memory", 0});
+      for (int r = 0; r < 2; ++r)
+        EXPECT_EQ(memory->block(r)[bytes - 1], std::byte(bytes + static_cast<std::size_t>(r)));
+      communicator.barrier({"read", 0});
+    }
+  });
+}
+
 TEST(FileServer, ManyMayAskAtOnceAndThoseWhoHangUpHarmNobody) {
-  auto mine = SharedSegment::create(8);
-  const FileServer server(mine.take_file());
+  auto mine = SharedSegment::create(8, "tests");
+  const FileServer server(mine.duplicate_file());
   std::vector<std::thread> peers;
   std::atomic<int> fetched{0};
   for (int i = 0; i < 32; ++i) {
@@ -94,8 +130,8 @@ std::string answer_to_nobody(const std::string& name) {
 
 TEST(FileServer, AnotherUserGetsNothing) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can be somebody else";
-  auto mine = SharedSegment::create(8);
-  const FileServer server(mine.take_file());
+  auto mine = SharedSegment::create(8, "tests");
+  const FileServer server(mine.duplicate_file());
   EXPECT_EQ(answer_to_nobody(server.name()), "the process there is another user's");
   EXPECT_TRUE(fetch_file(server.name(), 20'000ms)) << "it still serves its own user";
 }

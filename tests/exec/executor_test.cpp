@@ -68,6 +68,19 @@ Graph small_net(const OpRegistry& ops) {
   return std::move(b.graph());
 }
 
+// Many parameters, small activations.
+Graph deep_net(const OpRegistry& ops) {
+  GraphBuilder b(ops, kBatch);
+  ValueId x = b.apply("flatten", {b.input("image", {DType::f32, {12, 12, 1}})});
+  const ValueId label = b.input("label", {DType::i32, {}});
+  for (int layer = 0; layer < 16; ++layer) {
+    x = b.apply("relu", {b.apply("linear", {x}, Attributes({{"features", std::int64_t{128}}}))});
+  }
+  b.graph().output = x;
+  b.graph().loss = b.add_node("cross_entropy", {x, label}, {}, "loss");
+  return std::move(b.graph());
+}
+
 struct Bench {
   explicit Bench(int workers, Graph (*make)(const OpRegistry&) = small_net) : pool(workers) {
     ops::add_built_in(registry);
@@ -117,6 +130,16 @@ TEST(Executor, TensorsAreNeverAllocatedInAStep) {
   EXPECT_GT(bench.step(0).large, 0U) << "the count must be able to fail";
   bench.step(1);
   for (std::uint64_t step = 2; step < 10; ++step) EXPECT_EQ(bench.step(step).large, 0U) << step;
+}
+
+TEST(Executor, TryingMicroBatchesTakesNoWholeGradientAWorker) {
+  constexpr int kWorkers = 8;
+  Bench bench(kWorkers, deep_net);
+  (void)bench.executor->try_micro_batches(4 * kWorkers, bench.buckets);  // makes kernels
+  const std::size_t before = allocations().bytes;
+  EXPECT_EQ(bench.executor->try_micro_batches(4 * kWorkers, bench.buckets).size(), std::size_t{4 * kWorkers});
+  const std::size_t gradient = static_cast<std::size_t>(bench.buckets.elements()) * sizeof(float);
+  EXPECT_LT(allocations().bytes - before, gradient * kWorkers / 4);
 }
 
 TEST(Executor, ScalarsAreSumsOverTheMicroBatch) {

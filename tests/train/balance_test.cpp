@@ -2,6 +2,7 @@
 // that any shares at any step keep the bits and send the bytes of the formula.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <mutex>
 
 #include "config/config.hpp"
@@ -85,6 +86,24 @@ TEST(Balance, SharesHoldTwoStepsAfterTheyWereAskedFor) {
   EXPECT_EQ(moves[0].shares_by_rank, (events::ByRank{{0, 5}, {1, 11}}));
   EXPECT_EQ(moves[0].micro_batches_moved, 3);
   EXPECT_EQ(kept.of<events::End>().at(0).micro_batches_by_rank, (events::ByRank{{0, 5}, {1, 11}}));
+}
+
+TEST(Balance, StepEventsStayShortOnManyRanks) {
+  Events kept;
+  TrainerOptions options;
+  options.sink = &kept;
+  (void)run_balanced(18, {"batch_size=40", "micro_batches=20", "steps=2", "threads=1", "balance=equal"}, options);
+  for (const events::Step& step : kept.of<events::Step>()) {
+    EXPECT_EQ(step.micro_batch_seconds->size(), events::Step::kMostRanks);
+    double fastest = step.micro_batch_seconds_of_all->at("max"), slowest = 0;
+    for (const auto& [rank, seconds] : *step.micro_batch_seconds) {
+      fastest = std::min(fastest, seconds);
+      slowest = std::max(slowest, seconds);
+    }
+    EXPECT_EQ(slowest, step.micro_batch_seconds_of_all->at("max"));
+    EXPECT_LE(step.micro_batch_seconds_of_all->at("min"), fastest);
+  }
+  EXPECT_EQ(kept.of<events::End>().at(0).busy_seconds_by_rank->size(), 18U) << "the end has all ranks";
 }
 
 TEST(Balance, SharesOfAnotherNumberAreAMistake) {

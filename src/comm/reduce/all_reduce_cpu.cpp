@@ -217,6 +217,12 @@ void CpuAllReduce::finish() {
   for (const auto& transfer : sends_) transfer->wait(operation("reduce"));
   sends_.clear();
   seconds_waited_ += seconds_since(start);
+  // A message is done before its notification has rung this rank's doorbell, and the next step may map that elsewhere.
+  const std::lock_guard lock(progress_mutex_);
+  receives_.clear();
+  for (Operand& operand : operands_) {
+    for (auto& transfer : operand.transfers) transfer.reset();
+  }
 }
 
 std::span<const float> CpuAllReduce::reduced(int bucket) const {

@@ -1,5 +1,7 @@
 #include "comm/reduce/gradient_rings.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <new>
 
@@ -51,16 +53,20 @@ void GradientRings::map() {
   const std::size_t rings = filled_.size();
   const std::size_t bytes = kCacheLine + rings * (sizeof(Shared) + local_ranks_.size() * sizeof(Count)) + kCacheLine +
                             rings * static_cast<std::size_t>(ring_elements_) * sizeof(float);
-  memory_ = map_host_memory(communicator_, bytes,
-                            [&](std::byte* block) {
-                              new (block) Doorbell();
-                              for (std::size_t l = 0; l < rings; ++l)
-                                new (block + kCacheLine + l * sizeof(Shared)) Shared();
-                              std::byte* const counts = block + kCacheLine + rings * sizeof(Shared);
-                              for (std::size_t i = 0; i < rings * local_ranks_.size(); ++i)
-                                new (counts + i * sizeof(Count)) Count();
-                            },
-                            {"shared memory", 0, timeout_});
+  memory_ =
+      map_host_memory(communicator_,
+                      {.bytes = bytes,
+                       .prepare =
+                           [&](std::byte* block) {
+                             new (block) Doorbell();
+                             for (std::size_t l = 0; l < rings; ++l)
+                               new (block + kCacheLine + l * sizeof(Shared)) Shared();
+                             std::byte* const counts = block + kCacheLine + rings * sizeof(Shared);
+                             for (std::size_t i = 0; i < rings * local_ranks_.size(); ++i)
+                               new (counts + i * sizeof(Count)) Count();
+                           },
+                       .layout = fmt::format("rings of {} floats, {} readers", ring_elements_, local_ranks_.size())},
+                      {"shared memory", 0, timeout_});
 }
 
 Doorbell& GradientRings::doorbell(int local_rank) const {

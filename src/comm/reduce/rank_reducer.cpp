@@ -55,10 +55,11 @@ void RankReducer::map_regions(int partials, const std::vector<int>& slices) {
                           hosts_.count() == 1 ? 0 : scalars(buckets_.micro_batches, ranks())};
   const bool is_first = local_rank_ == 0;
   regions_.clear();
-  memory_.reset();
-  memory_ = map_host_memory(
-      communicator_, Region::bytes(shape, is_first),
-      [&](std::byte* block) { Region(block, shape).construct(is_first); }, operation("shared memory"));
+  remap_host_memory(memory_, communicator_,
+                    {.bytes = Region::bytes(shape, is_first),
+                     .prepare = [&](std::byte* block) { Region(block, shape).construct(is_first); },
+                     .layout = Region::layout(shape)},
+                    operation("shared memory"));
   const std::size_t beside = hosts_.ranks(hosts_.host_of(rank())).size();
   for (std::size_t r = 0; r < beside; ++r) regions_.emplace_back(memory_->block(static_cast<int>(r)), shape);
 }

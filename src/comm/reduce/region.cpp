@@ -1,7 +1,11 @@
 #include "comm/reduce/region.hpp"
 
-#include <new>
+#include <fmt/format.h>
 
+#include <new>
+#include <numeric>
+
+#include "comm/transport/host_memory.hpp"
 #include "core/round_up.hpp"
 
 namespace lockstep::comm {
@@ -47,6 +51,15 @@ Region::Offsets Region::offsets(const RegionShape& shape) {
 std::size_t Region::bytes(const RegionShape& shape, bool is_first) {
   const Offsets p = offsets(shape);
   return is_first ? p.end : p.all_scalars;
+}
+
+std::string Region::layout(const RegionShape& shape) {
+  std::vector<std::uint64_t> numbers(shape.slices.begin(), shape.slices.end());
+  for (const GradientBuckets::Bucket& bucket : shape.buckets.buckets)
+    numbers.push_back(static_cast<std::uint64_t>(bucket.elements));
+  return fmt::format("{} partial sums, {} and {} scalars, {} buckets with {} slices, {}", shape.partials, shape.scalars,
+                     shape.all_scalars, shape.buckets.count(),
+                     std::accumulate(shape.slices.begin(), shape.slices.end(), 0), digest_of_layout(numbers));
 }
 
 Region::Region(std::byte* block, const RegionShape& shape)

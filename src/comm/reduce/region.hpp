@@ -15,6 +15,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "comm/reduce/gradient_buckets.hpp"
@@ -44,6 +45,8 @@ class Region {
   Region(std::byte* block, const RegionShape& shape);
   /// `is_first`: whether the rank is its host's first.
   [[nodiscard]] static std::size_t bytes(const RegionShape& shape, bool is_first);
+  /// What the offsets follow from (HostBlock::layout).
+  [[nodiscard]] static std::string layout(const RegionShape& shape);
   /// Constructs the header and flags; called by the owner, before peers see the block.
   void construct(bool is_first);
 

@@ -53,6 +53,17 @@ struct Word {
 };
 
 constexpr std::chrono::hours kUntilRung{1};
+constexpr const char* kUse = "parameters";
+
+std::string digest_of(const std::vector<std::vector<OwnedBytes>>& units) {
+  std::vector<std::uint64_t> numbers;
+  for (const auto& unit : units) {
+    numbers.push_back(unit.size());
+    for (const OwnedBytes& bytes : unit)
+      numbers.insert(numbers.end(), {bytes.begin, bytes.end, static_cast<std::uint64_t>(bytes.owner)});
+  }
+  return digest_of_layout(numbers);
+}
 
 }  // namespace
 
@@ -95,20 +106,35 @@ void FetchedMemory::map() {
   const Operation operation{"memory of parameters", 0, options_.timeout};
   const bool is_first = local_rank_ == 0;
   const std::size_t units = options_.units.size();
-  control_ = map_host_memory(
-      communicator_, kCacheLine + (is_first ? sizeof(HostClock) + units * sizeof(Shared) : 0),
-      [&](std::byte* block) {
-        new (block) Doorbell();
-        if (!is_first) return;
-        new (block + kCacheLine) HostClock();
-        for (std::size_t u = 0; u < units; ++u)
-          new (block + kCacheLine + sizeof(HostClock) + u * sizeof(Shared)) Shared();
-      },
-      operation);
-  // A single host keeps the whole block.
-  block_ = map_host_memory(
-      communicator_, is_first ? std::max(options_.bytes, kCacheLine) : kCacheLine, [](std::byte*) {}, operation,
-      hosts_.count() == 1 ? Pages::allocated : Pages::when_written);
+  const std::string layout = fmt::format("{} bytes in {} units, {}", options_.bytes, units, digest_of(options_.units));
+  control_ = map_host_memory(communicator_,
+                             {.bytes = kCacheLine + (is_first ? sizeof(HostClock) + units * sizeof(Shared) : 0),
+                              .prepare =
+                                  [&](std::byte* block) {
+                                    new (block) Doorbell();
+                                    if (!is_first) return;
+                                    new (block + kCacheLine) HostClock();
+                                    for (std::size_t u = 0; u < units; ++u)
+                                      new (block + kCacheLine + sizeof(HostClock) + u * sizeof(Shared)) Shared();
+                                  },
+                              .layout = layout,
+                              .use = kUse},
+                             operation);
+  HostBlock block{.bytes = is_first ? std::max(options_.bytes, kCacheLine) : kCacheLine, .layout = layout, .use = kUse};
+  if (hosts_.count() > 1) block.written = is_first ? own_ranges() : std::vector<ByteRange>();
+  block_ = map_host_memory(communicator_, block, operation);
+}
+
+// What ranks of this host own is never dropped.
+std::vector<ByteRange> FetchedMemory::own_ranges() const {
+  std::vector<ByteRange> own;
+  for (const auto& unit : options_.units) {
+    for (const OwnedBytes& bytes : unit) {
+      if (communicator_.topology().same_host(bytes.owner, communicator_.rank()))
+        own.push_back({bytes.begin, bytes.end});
+    }
+  }
+  return own;
 }
 
 void FetchedMemory::find_shares() {
@@ -222,8 +248,7 @@ bool FetchedMemory::drop_oldest() {
   Word word = Word::of(seen);
   word.state = Word::State::dropping;
   if (!shared(oldest).word.compare_exchange_strong(seen, word.bits(), std::memory_order_acq_rel)) return false;
-  for (const auto& [begin, end] : foreign_[static_cast<std::size_t>(oldest)])
-    release_pages({data() + begin, data() + end});
+  for (const auto& [begin, end] : foreign_[static_cast<std::size_t>(oldest)]) block_->release_pages(0, {begin, end});
   word.state = Word::State::dropped;
   shared(oldest).word.store(word.bits(), std::memory_order_release);
   ring_all();  // another thread may be waiting to fetch it again
@@ -325,7 +350,7 @@ void FetchedMemory::send_for(int unit) {
   for (const OwnedBytes& bytes : options_.units[static_cast<std::size_t>(unit)]) {
     if (!hosts_.receives_from(communicator_.rank(), bytes.owner)) continue;
     const std::span there(data() + bytes.begin, data() + bytes.end);
-    take_pages(there);
+    block_->take_pages(0, {bytes.begin, bytes.end});
     in_messages(there, [&](std::span<std::byte> message) {
       next.receives.push_back(communicator_.receive(message, bytes.owner, kUnitTag, [this] { doorbell().ring(); }));
     });

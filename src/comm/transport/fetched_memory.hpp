@@ -100,6 +100,7 @@ class FetchedMemory {
   };
 
   void map();
+  [[nodiscard]] std::vector<ByteRange> own_ranges() const;
   void find_shares();
   [[nodiscard]] Shared& shared(int unit) const;
   [[nodiscard]] HostClock& host_clock() const;

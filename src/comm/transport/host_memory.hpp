@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -20,28 +21,55 @@
 
 namespace lockstep::comm {
 
+/// Bytes [begin, end) of a block.
+struct ByteRange {
+  std::size_t begin = 0, end = 0;
+};
+
 class HostMemory {
  public:
   virtual ~HostMemory() = default;
   /// The block of a rank of this host, by local rank; 64-byte aligned, not cleared.
   [[nodiscard]] virtual std::byte* block(int local_rank) const = 0;
+  /// Of a block with HostBlock::written: allocates every page that the range touches, so that it can be written.
+  /// Throws Error(infrastructure) if /dev/shm has no room for them.
+  virtual void take_pages(int /*local_rank*/, ByteRange /*range*/) const {}
+  /// Frees the pages that are entirely within the range, for all ranks of the host: their content is lost.
+  void release_pages(int local_rank, ByteRange range) const;
 };
 
-/// When a block's memory is allocated: at once, so that a small /dev/shm causes an error here and not a SIGBUS later;
-/// or page by page, on first write, where release_pages() can free some again.
-enum class Pages : std::uint8_t { allocated, when_written };
+/// What a rank shares with the ranks of its host.
+struct HostBlock {
+  std::size_t bytes = 0;
+  /// Called on the rank's own block before any peer can see it.
+  std::function<void(std::byte*)> prepare = [](std::byte* /*block*/) {};
+  /// What the offsets in all blocks follow from, as text; at most kMaxLayout characters. Each rank computes the offsets
+  /// in its peers' blocks itself, so it must be the same on all ranks of a host.
+  std::string layout = {};
+  /// For messages.
+  std::string use = "the all-reduce of gradients";
+  /// What may be written without take_pages(); none: everything. It is allocated at once, so that a small /dev/shm
+  /// causes an error here and not a SIGBUS later.
+  std::optional<std::vector<ByteRange>> written = {};
 
-/// Collective over all ranks of the job; sizes may differ. `prepare` is called on the rank's own block before any peer
-/// can see it.
-[[nodiscard]] std::unique_ptr<HostMemory> map_host_memory(Communicator& communicator, std::size_t bytes,
-                                                          const std::function<void(std::byte*)>& prepare,
-                                                          const Operation& operation, Pages pages = Pages::allocated);
+  static constexpr std::size_t kMaxLayout = 159;
+};
 
-/// Allocates the pages that are entirely within the range, so that it can be written. Throws Error(infrastructure) if
-/// /dev/shm has no room for them.
-void take_pages(std::span<std::byte> bytes);
-/// Frees them for all processes that have mapped them: their content is lost.
-void release_pages(std::span<std::byte> bytes);
+/// Many numbers as a part of HostBlock::layout.
+[[nodiscard]] std::string digest_of_layout(std::span<const std::uint64_t> numbers);
+
+/// Whether this rank's blocks are in /dev/shm: it has peers on its host, in other processes.
+[[nodiscard]] bool shares_memory_of_host(Communicator& communicator);
+
+/// Collective over all ranks of the job; sizes may differ. Throws on all ranks if one of them has no room, or if two
+/// ranks of a host have different layouts.
+[[nodiscard]] std::unique_ptr<HostMemory> map_host_memory(Communicator& communicator, const HostBlock& block,
+                                                          const Operation& operation);
+
+/// Collective: maps other blocks in place of `memory`, which may be null (on all ranks). The old blocks are freed on
+/// all ranks before a new one is allocated, so /dev/shm never holds both. Nothing may refer to the old ones any more.
+void remap_host_memory(std::unique_ptr<HostMemory>& memory, Communicator& communicator, const HostBlock& block,
+                       const Operation& operation);
 
 /// One mapped segment of shared memory.
 class SharedSegment {
@@ -52,14 +80,19 @@ class SharedSegment {
   SharedSegment(const SharedSegment&) = delete;
   SharedSegment& operator=(const SharedSegment&) = delete;
   ~SharedSegment();
-  /// Creates a segment. Throws Error(infrastructure), as open() does.
-  [[nodiscard]] static SharedSegment create(std::size_t bytes, Pages pages = Pages::allocated);
+  /// Creates a segment and allocates `written`, or all of it. Throws Error(infrastructure), as open() does.
+  [[nodiscard]] static SharedSegment create(std::size_t bytes, const std::string& use,
+                                            const std::optional<std::vector<ByteRange>>& written = {});
   /// Opens a peer's, by the name of its FileServer.
   [[nodiscard]] static SharedSegment open(const std::string& server, std::size_t bytes,
                                           std::chrono::milliseconds timeout);
   [[nodiscard]] std::byte* data() const { return data_; }
-  /// After create(): its file, for a FileServer. The memory stays mapped without it.
-  [[nodiscard]] FileHandle take_file() { return std::move(file_); }
+  /// Another handle of its file, for a FileServer.
+  [[nodiscard]] FileHandle duplicate_file() const;
+  /// The memory stays mapped without its file, which take_pages() needs.
+  void close_file() { file_.reset(); }
+  /// As HostMemory::take_pages().
+  void take_pages(ByteRange range, const std::string& use) const;
 
  private:
   FileHandle file_;

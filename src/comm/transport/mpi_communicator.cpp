@@ -5,6 +5,7 @@
 #include <array>
 #include <exception>
 
+#include "comm/transport/cores.hpp"
 #include "comm/transport/mpi_session.hpp"
 #include "comm/transport/mpi_thread.hpp"
 #include "comm/transport/point_to_point.hpp"
@@ -68,15 +69,15 @@ class MpiTransfer final : public Transfer {
   std::shared_ptr<MpiOperation> operation_;
 };
 
-class MpiCommunicator final : public PointToPointCommunicator {
+class MpiCommunicator final : public PointToPointCommunicator, public SharesCores {
  public:
   MpiCommunicator() : rank_(mpi_->rank()), size_(mpi_->size()) {
     topology_.host_of.assign(static_cast<std::size_t>(size()), 0);
     topology_.host_names = {host_identity()};
-    if (size() > 1) topology_ = make_topology(gather_hosts());
+    if (size() > 1) find_peers();
   }
   MpiCommunicator(MpiCommunicator& all, const std::vector<int>& ranks)
-      : mpi_(all.mpi_), is_group_(true), size_(static_cast<int>(ranks.size())) {
+      : cores_(all.cores_), mpi_(all.mpi_), is_group_(true), size_(static_cast<int>(ranks.size())) {
     std::vector<std::string> hosts;
     for (const int rank : ranks) hosts.push_back(all.topology_.host_name(rank));
     topology_ = make_topology(hosts);
@@ -95,6 +96,7 @@ class MpiCommunicator final : public PointToPointCommunicator {
   [[nodiscard]] int rank() const override { return rank_; }
   [[nodiscard]] int size() const override { return size_; }
   [[nodiscard]] const Topology& topology() const override { return topology_; }
+  [[nodiscard]] int cores() const override { return cores_; }
   std::unique_ptr<Transfer> send(std::span<const std::byte> bytes, int to, int tag) override {
     bytes_ += bytes.size();
     ++messages_;
@@ -157,19 +159,29 @@ class MpiCommunicator final : public PointToPointCommunicator {
     })->wait({"start of a group", 0});
   }
 
-  std::vector<std::string> gather_hosts() {
-    std::array<char, 256> mine{};
+  // Which ranks share this rank's host, and its cores.
+  void find_peers() {
+    struct Place {
+      std::array<char, 256> host{};
+      device::CoreLimits cores;
+    } mine{{}, device::core_limits()};
     const std::string name = host_identity();
-    std::copy_n(name.begin(), std::min(name.size(), mine.size() - 1), mine.begin());
-    std::vector<std::array<char, 256>> all(static_cast<std::size_t>(size()));
-    all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)), {"start", 0});
+    std::copy_n(name.begin(), std::min(name.size(), mine.host.size() - 1), mine.host.begin());
+    std::vector<Place> all(static_cast<std::size_t>(size()));
+    all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)), {"start", 0});
     std::vector<std::string> names;
-    for (const auto& host : all) names.emplace_back(host.data());
-    return names;
+    std::vector<device::CoreLimits> cores;
+    for (const Place& place : all) {
+      names.emplace_back(place.host.data());
+      cores.push_back(place.cores);
+    }
+    topology_ = make_topology(names);
+    cores_ = share_cores(cores, topology_.host_of)[static_cast<std::size_t>(rank())];
   }
 
   int exceptions_ = std::uncaught_exceptions();
   Topology topology_;
+  int cores_ = device::available_cores();  ///< this rank's share of its host's
   std::atomic<std::uint64_t> bytes_{0}, messages_{0};
   std::shared_ptr<MpiThread> mpi_ = std::make_shared<MpiThread>();
   bool is_group_ = false;

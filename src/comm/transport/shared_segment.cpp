@@ -30,26 +30,38 @@ double mebibytes(double bytes) {
   return bytes / (1024.0 * 1024.0);
 }
 
-[[noreturn]] void no_room(const char* what, std::size_t bytes, double available, int error) {
+[[noreturn]] void no_room(const std::string& use, std::size_t bytes, int descriptor, int error) {
+  struct statvfs space {};
+  const bool known = fstatvfs(descriptor, &space) == 0;
+  const double available = known ? static_cast<double>(space.f_bavail) * static_cast<double>(space.f_frsize) : 0;
   no_shared_memory(fmt::format(
       "shared memory for {}: {:.1f} MiB are needed, /dev/shm has {:.1f} MiB free ({}); "
       "give it more: docker run --shm-size=2g, or in Kubernetes an emptyDir with medium: Memory on /dev/shm",
-      what, mebibytes(static_cast<double>(bytes)), mebibytes(available), std::strerror(error)));
+      use, mebibytes(static_cast<double>(bytes)), mebibytes(available), std::strerror(error)));
 }
 
-double bytes_free(bool known, const struct statvfs& space) {
-  return known ? static_cast<double>(space.f_bavail) * static_cast<double>(space.f_frsize) : 0;
-}
-
-void allocate(int descriptor, std::size_t bytes) {
+// Allocates every page that the range touches, and does not change what is in them; all or none. On the descriptor
+// rather than in memory: MADV_POPULATE_WRITE exists only since Linux 5.14. Returns an errno.
+int allocate(int descriptor, ByteRange range) {
+  if (range.begin >= range.end) return 0;
   int error = 0;
   do {
-    error = posix_fallocate(descriptor, 0, static_cast<off_t>(bytes));
+    error = posix_fallocate(descriptor, static_cast<off_t>(range.begin), static_cast<off_t>(range.end - range.begin));
   } while (error == EINTR);
+  return error;
+}
+
+void allocate_all(int descriptor, const std::vector<ByteRange>& ranges, const std::string& use) {
+  int error = 0;
+  std::size_t bytes = 0;
+  for (const ByteRange& range : ranges) {
+    bytes += range.end - range.begin;
+    if (error == 0) error = allocate(descriptor, range);
+  }
   if (error == 0) return;
-  struct statvfs space {};
-  const bool known = fstatvfs(descriptor, &space) == 0;
-  no_room("the all-reduce of gradients", bytes, bytes_free(known, space), error);
+  [[maybe_unused]] const int ignored =
+      ftruncate(descriptor, 0);  // what has been allocated is free again in the message
+  no_room(use, bytes, descriptor, error);
 }
 
 void grow(int descriptor, std::size_t bytes) {
@@ -97,12 +109,14 @@ SharedSegment::~SharedSegment() {
   if (data_ != nullptr) munmap(data_, bytes_);
 }
 
-SharedSegment SharedSegment::create(std::size_t bytes, Pages pages) {
+SharedSegment SharedSegment::create(std::size_t bytes, const std::string& use,
+                                    const std::optional<std::vector<ByteRange>>& written) {
   SharedSegment segment;
   segment.file_ = nameless_file();
   if (!segment.file_)
     no_shared_memory(fmt::format("cannot create shared memory in /dev/shm: {}", std::strerror(errno)));
-  pages == Pages::allocated ? allocate(segment.file_.get().number, bytes) : grow(segment.file_.get().number, bytes);
+  allocate_all(segment.file_.get().number, written.value_or(std::vector<ByteRange>{{0, bytes}}), use);
+  grow(segment.file_.get().number, bytes);
   segment.data_ = map(segment.file_.get().number, bytes);
   segment.bytes_ = bytes;
   return segment;
@@ -126,24 +140,24 @@ SharedSegment SharedSegment::open(const std::string& server, std::size_t bytes, 
   SharedSegment segment;
   segment.data_ = map(file.get().number, bytes);
   segment.bytes_ = bytes;
+  segment.file_ = std::move(file);
   return segment;
 }
 
-void take_pages(std::span<std::byte> bytes) {
-  const auto pages = whole_pages(bytes);
-#ifdef MADV_POPULATE_WRITE
-  // Kernels before 5.14 do not know it (EINVAL); there, a write without room ends the process with SIGBUS.
-  if (pages.empty() || madvise(pages.data(), pages.size(), MADV_POPULATE_WRITE) == 0 || errno == EINVAL) return;
-  const int error = errno;
-  struct statvfs space {};
-  const bool known = statvfs("/dev/shm", &space) == 0;
-  no_room("parameters of other hosts", pages.size(), bytes_free(known, space), error);
-#endif
+FileHandle SharedSegment::duplicate_file() const {
+  FileHandle file({fcntl(file_.get().number, F_DUPFD_CLOEXEC, 0)});
+  if (!file) no_shared_memory(fmt::format("another handle of shared memory: {}", std::strerror(errno)));
+  return file;
 }
 
-// MADV_REMOVE fails on the private memory of ranks that are threads of one process.
-void release_pages(std::span<std::byte> bytes) {
-  const auto pages = whole_pages(bytes);
+void SharedSegment::take_pages(ByteRange range, const std::string& use) const {
+  const int error = allocate(file_.get().number, range);
+  if (error != 0) no_room(use, range.end - range.begin, file_.get().number, error);
+}
+
+// MADV_REMOVE fails on ordinary memory, which is private.
+void HostMemory::release_pages(int local_rank, ByteRange range) const {
+  const auto pages = whole_pages({block(local_rank) + range.begin, block(local_rank) + range.end});
   if (pages.empty() || madvise(pages.data(), pages.size(), MADV_REMOVE) == 0) return;
   (void)madvise(pages.data(), pages.size(), MADV_DONTNEED);
 }
