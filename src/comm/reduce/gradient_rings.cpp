@@ -117,7 +117,7 @@ float* GradientRings::open(int micro_batch, int bucket, const Operation& operati
   Filled& mine = filled_[static_cast<std::size_t>(number)];
   LOCKSTEP_CHECK(static_cast<int>(mine.opened % bucket_count()) == bucket, "a micro-batch's buckets come in order");
   const std::int64_t elements = whole_lines(std::max<std::int64_t>(buckets_.at(bucket).elements, 1));
-  const auto start = Clock::now(), end = start + operation.timeout;
+  auto start = Clock::now();
   while (true) {
     const std::uint32_t rings = doorbell().rings();
     free_read(number);
@@ -126,7 +126,8 @@ float* GradientRings::open(int micro_batch, int bucket, const Operation& operati
       ++mine.opened;
       return memory(local_rank_, number) + *offset;
     }
-    const auto now = Clock::now();
+    start = latest_progress(start, operation.watch);
+    const auto now = Clock::now(), end = start + operation.timeout;
     if (now >= end) throw_unread(number, operation, seconds_since(start));
     check();
     communicator_.check_peers();

@@ -246,6 +246,7 @@ void StreamedReduceScatter::finish() {
     if (!changed_.wait_for(lock, kCheckInterval, [&] { return is_done() || error_; })) {
       const auto [peer, what] = missing();
       recorder_->waits_for(communicator_.topology().number(peer), what);
+      last_progress_ = latest_progress(last_progress_, options_.watch);
       if (Clock::now() >= last_progress_ + options_.timeout) {
         throw_deadline(communicator_.topology(), communicator_.rank(), peer, operation(), seconds_since(last_progress_),
                        what);
