@@ -61,7 +61,10 @@ TrainResult Training::run() {
   reached_.loop_start = Clock::now();
   const bool continues = !is_done() || progress_.evaluation_due;
   reached_.interrupted = continues && is_stop_requested();
-  if (progress_.evaluation_due && !reached_.interrupted) complete_step(true, 0);
+  if (progress_.evaluation_due && !reached_.interrupted) {
+    complete_step(validation_.wanted(), 0);
+    reached_.caught_up = !reached_.interrupted;
+  }
   while (!is_done() && !reached_.interrupted) step();
   reached_.training_seconds = seconds_since(reached_.loop_start);
   observers_.finish_tracing();
@@ -269,7 +272,7 @@ void Training::after_step(const exec::StepSums& sums) {
 // The evaluation and the checkpoint after a step. If the evaluation is stopped, the checkpoint says that it is due, and
 // the run that resumes from it begins here, so that it continues as if nothing had happened.
 void Training::complete_step(bool evaluates, std::uint32_t flags) {
-  const bool was_due = progress_.evaluation_due;
+  const bool was_due = std::exchange(progress_.evaluation_due, false);
   const bool best = evaluates && evaluate();
   const bool is_complete = !progress_.evaluation_due;
   if (is_complete && progress_.step % run_.steps_per_epoch == 0) call_back(&Callback::after_epoch);

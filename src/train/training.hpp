@@ -37,6 +37,7 @@ using CallbackMoment = void (Callback::*)(TrainingState&);
 struct Reached {
   std::int64_t first_step = 0;
   bool resumed = false, interrupted = false;
+  bool caught_up = false;  ///< the evaluation that the checkpoint said to be due has been made
   Clock::time_point loop_start;
   double first_micro_batch_seconds = 0, training_seconds = 0;
   std::optional<checkpoint::Initialized> initialized;

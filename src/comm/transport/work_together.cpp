@@ -15,9 +15,9 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// While they wait, ranks meet in rounds: each ends when a rank's work is done, or after this. Short enough that a stop
-// request reaches all ranks in time.
-constexpr milliseconds kRound{500};
+// While they wait, ranks meet in rounds. Where the work can be stopped, one takes at most this long, so that a request
+// reaches all ranks in time.
+constexpr milliseconds kPolled{500};
 constexpr milliseconds kShortestDeadline{60'000};  // of a round, however short the job's timeout is
 
 enum class State : std::uint8_t { working, stalled, given_up, done_false, done_true };
@@ -111,10 +111,11 @@ std::vector<bool> work_together(Communicator& communicator, const Operation& ope
   const ActivityScope activity(recorder_of(communicator).get(), operation.name, operation.step);
   Operation round = operation;
   round.timeout = std::max(operation.timeout, kShortestDeadline);
+  const milliseconds patience = std::min(options.stop ? kPolled : round.timeout / 3, options.stalled / 2);
   Watched watched(std::async(std::launch::async, [&] { return work(progress); }), progress, options.stalled);
   std::vector<Report> reports(static_cast<std::size_t>(communicator.size()));
   do {
-    const Report mine{watched.look(std::min(kRound, options.stalled / 2)), options.stop && options.stop()};
+    const Report mine{watched.look(patience), options.stop && options.stop()};
     communicator.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(reports)), round);
     if (std::any_of(reports.begin(), reports.end(), [](const Report& report) { return report.stop; })) progress.stop();
     tell_of_stalled(reports, communicator, operation, options.stalled);
