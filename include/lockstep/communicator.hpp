@@ -37,6 +37,17 @@ struct Topology {
   [[nodiscard]] int local_size(int rank) const;
 };
 
+/// Extends the deadline of waits: those for a rank that waits for others in its turn.
+class WaitWatch {
+ public:
+  virtual ~WaitWatch() = default;
+  /// Called about every 100 ms by a wait for `peer`. The wait expires when the operation's timeout has passed since
+  /// then, not since the wait began.
+  [[nodiscard]] virtual std::chrono::steady_clock::time_point last_progress(int peer) = 0;
+  /// The rank that a wait for `peer` is for in the end.
+  [[nodiscard]] virtual int blamed(int peer) = 0;
+};
+
 /// What a call is part of, for messages and its deadline.
 struct Operation {
   const char* name = "";
@@ -45,6 +56,7 @@ struct Operation {
   /// If not null, another thread may set it to cancel. A wait for a message that has not come then ends with an error
   /// within a fraction of a second.
   const std::atomic<bool>* stop = nullptr;
+  WaitWatch* watch = nullptr;  ///< null: the timeout counts from the beginning of the wait
 };
 
 /// A send or receive under way. The buffer must live until done() or wait(). Destroying an unfinished transfer is

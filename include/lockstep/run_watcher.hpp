@@ -10,11 +10,11 @@ namespace lockstep {
 enum class StopRequest : std::uint8_t {
   none,
   after_checkpoint,  ///< when the job's next checkpoint is written
-  now,               ///< checkpoint after this step and end
+  now,               ///< give up an evaluation, checkpoint after this step and end
 };
 
 /// Follows a run's progress and may interrupt it in a way that it can resume from. Called by the training thread of
-/// every rank.
+/// every rank: at each step, and about twice a second while ranks wait for each other's evaluation or files.
 class RunWatcher {
  public:
   virtual ~RunWatcher() = default;

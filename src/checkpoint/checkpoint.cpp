@@ -174,11 +174,11 @@ SafetensorsFile read_part(const Checkpoint& checkpoint, const std::string& file,
   return part;
 }
 
-std::vector<std::string> find_damage(const Checkpoint& checkpoint) {
+std::vector<std::string> find_damage(const Checkpoint& checkpoint, const std::function<void()>& read_some) {
   std::vector<std::string> list;
   for (const auto& [name, file] : checkpoint.manifest.files) {
     try {
-      (void)read_part(checkpoint, name);
+      (void)read_part(checkpoint, name, read_some);
     } catch (const Error& error) {
       if (error.code() != ExitCode::data) throw;
       list.emplace_back(error.what());
@@ -187,10 +187,11 @@ std::vector<std::string> find_damage(const Checkpoint& checkpoint) {
   return list;
 }
 
-std::optional<Checkpoint> read_checkpoint(const std::string& directory, std::string& why) {
+std::optional<Checkpoint> read_checkpoint(const std::string& directory, std::string& why,
+                                          const std::function<void()>& read_some) {
   try {
     auto checkpoint = open_checkpoint(directory);
-    const auto damage = find_damage(checkpoint);
+    const auto damage = find_damage(checkpoint, read_some);
     if (damage.empty()) return checkpoint;
     why = fmt::format("{}", fmt::join(damage, "; "));
   } catch (const Error& error) {

@@ -59,11 +59,15 @@ std::string share_checkpoint(const std::string& from, const std::string& to, std
 [[nodiscard]] SafetensorsFile read_part(const Checkpoint& checkpoint, const std::string& file,
                                         const std::function<void()>& read_some = {});
 
-/// One message for each problem with its files; empty if they are intact. Throws if a file cannot be read.
-[[nodiscard]] std::vector<std::string> find_damage(const Checkpoint& checkpoint);
+/// One message for each problem with its files; empty if they are intact. Throws if a file cannot be read. `read_some`
+/// is called repeatedly meanwhile.
+[[nodiscard]] std::vector<std::string> find_damage(const Checkpoint& checkpoint,
+                                                   const std::function<void()>& read_some = {});
 
-/// Opens and verifies the whole checkpoint; if it is damaged, nullopt with the reasons in `why`.
-[[nodiscard]] std::optional<Checkpoint> read_checkpoint(const std::string& directory, std::string& why);
+/// Opens and verifies the whole checkpoint; if it is damaged, nullopt with the reasons in `why`. `read_some` is called
+/// repeatedly meanwhile.
+[[nodiscard]] std::optional<Checkpoint> read_checkpoint(const std::string& directory, std::string& why,
+                                                        const std::function<void()>& read_some = {});
 
 /// Where a tensor of a checkpoint is copied to.
 struct Target {

@@ -60,7 +60,7 @@ std::vector<std::string> CheckpointCopies::list() const {
   return names;
 }
 
-std::optional<CopyOutcome> CheckpointCopies::restore() const {
+std::optional<CopyOutcome> CheckpointCopies::restore(const store::OnBytes& on_bytes) const {
   const auto start = Clock::now();
   const auto names = list();
   if (names.empty()) return std::nullopt;
@@ -68,7 +68,7 @@ std::optional<CopyOutcome> CheckpointCopies::restore() const {
   std::vector<std::string> wanted{names.front()};
   if (const auto best = client_.find(at("best"))) {
     make_directories(real_files(), directory_);
-    (void)get(*best);
+    (void)get(*best, on_bytes);
     const std::string name = best_checkpoint(directory_);
     if (name != names.front() && std::find(names.begin(), names.end(), name) != names.end()) wanted.push_back(name);
   }
@@ -77,7 +77,7 @@ std::optional<CopyOutcome> CheckpointCopies::restore() const {
     const auto objects = client_.list(at(checkpoint));
     for (const bool manifest : {false, true}) {  // the manifest last, as it is written
       for (const auto& object : objects) {
-        if (object.key.ends_with(kManifest) == manifest) outcome.bytes += get(object);
+        if (object.key.ends_with(kManifest) == manifest) outcome.bytes += get(object, on_bytes);
       }
     }
     real_files().sync_directory(directory_ + "/" + checkpoint);
@@ -87,10 +87,11 @@ std::optional<CopyOutcome> CheckpointCopies::restore() const {
   return outcome;
 }
 
-std::int64_t CheckpointCopies::get(const store::ObjectInfo& object) const {
+std::int64_t CheckpointCopies::get(const store::ObjectInfo& object, const store::OnBytes& on_bytes) const {
   const store::Location place{place_.bucket, object.key};
   std::string bytes(object.size, '\0');
-  const bool same = bytes.empty() || client_.read(place, 0, std::as_writable_bytes(std::span(bytes))) == object.version;
+  const auto all = std::as_writable_bytes(std::span(bytes));
+  const bool same = bytes.empty() || client_.read(place, 0, all, on_bytes) == object.version;
   if (!same) throw Error(ExitCode::data, fmt::format("{}: has been replaced while it was read", place.text()));
   write_whole(real_files(), directory_ + "/" + object.key.substr(place_.key.size() + 1), bytes);
   return static_cast<std::int64_t>(bytes.size());
@@ -109,10 +110,14 @@ std::vector<CopyOutcome> CheckpointCopies::finished() {
   return std::exchange(outcomes_, {});
 }
 
-std::string CheckpointCopies::finish(std::chrono::milliseconds timeout) {
+// A store that takes nothing is given up by the client, after some attempts.
+std::string CheckpointCopies::finish(const store::OnBytes& on_bytes) {
   std::unique_lock lock(mutex_);
-  const bool idle = changed_.wait_for(lock, timeout, [this] { return next_.empty() && !busy_; });
-  return idle ? last_failure_ : fmt::format("the object store has not taken it in {} s", timeout.count() / 1000);
+  std::uint64_t seen = 0;
+  while (!changed_.wait_for(lock, std::chrono::milliseconds(100), [this] { return next_.empty() && !busy_; })) {
+    if (std::exchange(seen, sent_.load()) != sent_) on_bytes();
+  }
+  return last_failure_;
 }
 
 void CheckpointCopies::run() {
@@ -169,7 +174,7 @@ void CheckpointCopies::put(const std::string& name, CopyOutcome& outcome) {
   }
   const auto bytes = read_if_there(directory_ + "/" + name);
   if (!bytes) throw Error(ExitCode::infrastructure, fmt::format("{}/{}: is gone, for newer ones", directory_, name));
-  client_.write(at(name), std::as_bytes(std::span(*bytes)));
+  client_.write(at(name), std::as_bytes(std::span(*bytes)), [this] { ++sent_; });
   outcome.bytes += static_cast<std::int64_t>(bytes->size());
 }
 

@@ -7,6 +7,7 @@
 // run directory keeps no longer is removed there, too. A copy that fails is reported, and the next one tried.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -43,21 +44,24 @@ class CheckpointCopies {
   /// Names of the whole copies, newest first.
   [[nodiscard]] std::vector<std::string> list() const;
   /// Writes the newest copy, and the best one, into the run directory, which has no checkpoint; returns
-  /// what the newest one is; nothing if there is none. Throws as Client::read() does.
-  [[nodiscard]] std::optional<CopyOutcome> restore() const;
+  /// what the newest one is; nothing if there is none. `on_bytes` is called as bytes come. Throws as Client::read()
+  /// does.
+  [[nodiscard]] std::optional<CopyOutcome> restore(const store::OnBytes& on_bytes) const;
 
   /// A checkpoint's path in the run directory. One that is copied already is not sent again.
   void copy(const std::string& path);
   [[nodiscard]] std::vector<CopyOutcome> finished();
-  /// Waits until everything is copied. Returns why the last copy failed, or "".
-  [[nodiscard]] std::string finish(std::chrono::milliseconds timeout);
+  /// Waits until everything is copied; `on_bytes` is called meanwhile, if bytes have gone since. Returns why the last
+  /// copy failed, or "".
+  [[nodiscard]] std::string finish(const store::OnBytes& on_bytes);
 
  private:
   void run();
   [[nodiscard]] CopyOutcome copy_now(const std::string& path);
   [[nodiscard]] bool is_copied(const std::string& name) const;
   void put(const std::string& name, CopyOutcome& outcome);
-  [[nodiscard]] std::int64_t get(const store::ObjectInfo& object) const;  ///< returns its bytes
+  /// Returns its bytes.
+  [[nodiscard]] std::int64_t get(const store::ObjectInfo& object, const store::OnBytes& on_bytes) const;
   void prune();
   [[nodiscard]] store::Location at(const std::string& name) const;
 
@@ -71,6 +75,7 @@ class CheckpointCopies {
   bool busy_ = false, stop_ = false;
   std::vector<CopyOutcome> outcomes_;
   std::string last_failure_;
+  std::atomic<std::uint64_t> sent_{0};  ///< counts pieces of what is being copied
   std::thread thread_;
 };
 

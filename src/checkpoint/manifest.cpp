@@ -99,6 +99,7 @@ void write_progress(const Progress& p, Json& json) {
   if (p.learning_rate_factor != 1) json["learning_rate_factor"] = p.learning_rate_factor;
   json["metrics"] = Json::object();
   for (const auto& [name, value] : p.metrics) json["metrics"][name] = write_double(value);
+  if (p.evaluation_due) json["evaluation_due"] = true;
   if (p.loss_scale.scale > 0) json["loss_scale"] = to_json(p.loss_scale);
   if (p.averaged > 0) json["averaged"] = p.averaged;
   json["metadata"] = p.metadata;
@@ -130,6 +131,7 @@ Progress read_progress(const Json& json) {
   json.at("finished").get_to(p.finished);
   p.learning_rate_factor = json.value("learning_rate_factor", 1.0);
   for (const auto& [name, value] : json.at("metrics").items()) p.metrics[name] = read_double(value);
+  p.evaluation_due = json.value("evaluation_due", false);
   p.loss_scale = read_loss_scale(json);
   if (json.contains("averaged")) p.averaged = integer_of<std::int64_t>(json.at("averaged"));
   if (json.contains("metadata")) json.at("metadata").get_to(p.metadata);

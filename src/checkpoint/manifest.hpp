@@ -47,6 +47,7 @@ struct Progress {
   bool finished = false;                  ///< ended by early stopping or a callback, before the last step
   double learning_rate_factor = 1;        ///< set by a callback
   std::map<std::string, double> metrics;  ///< of the last evaluation
+  bool evaluation_due = false;            ///< the evaluation after this step was stopped, and is yet to be made
   optim::LossScale loss_scale;
   std::int64_t averaged = 0;  ///< weights that the average has taken (AverageOptions)
   /// Anything else that a run needs to find again, by name: class names, statistics, micro-batch counts. Stored

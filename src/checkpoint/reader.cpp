@@ -32,11 +32,11 @@ std::vector<std::string> CheckpointReader::read(const Checkpoint& checkpoint) {
   own_.clear();
   reader_of_ = readers(checkpoint.manifest, communicator_.topology());
   std::string fault;
-  const auto damaged = comm::work_together(communicator_, operation(checkpoint), [&](comm::WorkProgress& progress) {
+  const auto read_own = [&](comm::WorkProgress& progress) {
     for (const auto& [name, rank] : reader_of_) {
       if (rank != communicator_.rank()) continue;
       try {
-        own_.emplace(name, read_part(checkpoint, name, [&] { progress.advance(); }));
+        own_.emplace(name, read_part(checkpoint, name, [&] { progress.advance_or_stop(); }));
       } catch (const Error& error) {
         if (error.code() != ExitCode::data) throw;
         fault = error.what();
@@ -44,7 +44,8 @@ std::vector<std::string> CheckpointReader::read(const Checkpoint& checkpoint) {
       }
     }
     return false;
-  });
+  };
+  const auto damaged = comm::work_together(communicator_, operation(checkpoint), read_own, {.stop = stop_});
   std::vector<std::string> faults;
   for (std::size_t rank = 0; rank < damaged.size() && faults.size() < kMaxFaults; ++rank) {
     if (damaged[rank]) faults.push_back(reported_by(static_cast<int>(rank), fault, operation(checkpoint)));

@@ -9,22 +9,24 @@
 #include <chrono>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "checkpoint/checkpoint.hpp"
+#include "comm/transport/work_together.hpp"
 #include "lockstep/communicator.hpp"
 
 namespace lockstep::checkpoint {
 
 class CheckpointReader {
  public:
-  /// `timeout`: for messages between the ranks; reading may take longer.
-  CheckpointReader(Communicator& communicator, std::chrono::milliseconds timeout)
-      : communicator_(communicator), timeout_(timeout) {}
+  /// `timeout`: for messages between the ranks; reading may take longer, unless `stop` asks for an end.
+  CheckpointReader(Communicator& communicator, std::chrono::milliseconds timeout, comm::StopPoll stop = {})
+      : communicator_(communicator), timeout_(timeout), stop_(std::move(stop)) {}
 
   /// Collective; the checkpoint must be the same on all ranks. Returns problems with its files, the same on every rank:
   /// the first fault of each rank's share, at most kMaxFaults; empty if it is intact. Throws Error(infrastructure) on a
-  /// rank that cannot read a file.
+  /// rank that cannot read a file, Error(interrupted) on all ranks if stopped.
   [[nodiscard]] std::vector<std::string> read(const Checkpoint& checkpoint);
 
   /// Collective, after a read() without faults: fills the targets of every rank, which may differ. Throws Error(data)
@@ -46,6 +48,7 @@ class CheckpointReader {
 
   Communicator& communicator_;
   std::chrono::milliseconds timeout_;
+  comm::StopPoll stop_;
   std::map<std::string, int> reader_of_;  ///< the rank that reads a file
   std::map<std::string, SafetensorsFile> own_;
 };

@@ -8,6 +8,7 @@
 #include <set>
 #include <span>
 
+#include "checkpoint/files.hpp"
 #include "checkpoint/peft_adapter.hpp"
 #include "checkpoint/reader.hpp"
 #include "checkpoint/run_directory.hpp"
@@ -33,16 +34,18 @@ namespace fs = std::filesystem;
                           directory, detail));
 }
 
-Checkpoint newest(const std::string& directory) {
+using ReadSome = std::function<void()>;
+
+Checkpoint newest(const std::string& directory, const ReadSome& read_some = {}) {
   std::string why, damaged;
   for (const auto& path : list_checkpoints(directory)) {
-    if (auto checkpoint = read_checkpoint(path, why)) return *checkpoint;
+    if (auto checkpoint = read_checkpoint(path, why, read_some)) return *checkpoint;
     damaged += (damaged.empty() ? "" : "; ") + why;
   }
   none_in(directory, damaged.empty() ? "none" : "only damaged ones: " + damaged);
 }
 
-Checkpoint best(const std::string& directory) {
+Checkpoint best(const std::string& directory, const ReadSome& read_some = {}) {
   const std::string name = best_checkpoint(directory);
   if (name.empty()) {
     throw Error(ExitCode::data, fmt::format("{}: expected a best checkpoint, found none; set checkpoint.best to a "
@@ -50,41 +53,41 @@ Checkpoint best(const std::string& directory) {
                                             directory));
   }
   std::string why;
-  if (auto checkpoint = read_checkpoint(directory + "/" + name, why)) return *checkpoint;
+  if (auto checkpoint = read_checkpoint(directory + "/" + name, why, read_some)) return *checkpoint;
   none_in(directory, why);
 }
 
-Checkpoint sound(const std::string& directory) {
+Checkpoint sound(const std::string& directory, const ReadSome& read_some = {}) {
   std::string why;
-  if (auto checkpoint = read_checkpoint(directory, why)) return *checkpoint;
+  if (auto checkpoint = read_checkpoint(directory, why, read_some)) return *checkpoint;
   throw Error(ExitCode::data, why);
 }
 
-Checkpoint one_at(const std::string& path) {
+Checkpoint one_at(const std::string& path, const ReadSome& read_some) {
   std::string why;
-  if (auto checkpoint = read_checkpoint(path, why)) return *checkpoint;
+  if (auto checkpoint = read_checkpoint(path, why, read_some)) return *checkpoint;
   throw Error(ExitCode::data,
               fmt::format("--checkpoint: expected auto, newest, best, a checkpoint's directory or a .safetensors "
                           "file; {}",
                           why));
 }
 
-SavedFiles find(const std::string& which, const Job& job) {
+SavedFiles find(const std::string& which, const Job& job, const ReadSome& read_some) {
   SavedFiles found{.path = which, .choice = {}, .checkpoint = {}, .weights = {}};
   const std::string directory = job.run_directory + "/checkpoints";
   const bool restored = which == "auto" && job.early_stop && job.early_stop->restore_best;
   if (which == "newest" || (which == "auto" && !restored)) {
     found.choice = "newest";
-    found.checkpoint = newest(directory);
+    found.checkpoint = newest(directory, read_some);
   } else if (which == "best" || restored) {
     found.choice = "best";
-    found.checkpoint = best(directory);
+    found.checkpoint = best(directory, read_some);
   } else if (fs::is_regular_file(which)) {
-    auto weights = read_whole_file(which);
+    auto weights = read_if_there(which, read_some);
     if (!weights) throw Error(ExitCode::data, fmt::format("--checkpoint: cannot open '{}'", which));
     found.weights = std::move(*weights);
   } else {
-    found.checkpoint = one_at(which);
+    found.checkpoint = one_at(which, read_some);
   }
   if (found.checkpoint) found.path = found.checkpoint->path;
   return found;
@@ -191,7 +194,9 @@ std::vector<config::PluginPath> plugins_of_saved_job(const std::string& director
 
 SavedFiles read_saved_files(const std::string& which, const Job& job, Communicator& communicator) {
   SavedFiles files{.path = which, .choice = {}, .checkpoint = {}, .weights = {}};
-  comm::work_of_first_rank(communicator, {"checkpoint", 0, job.timeout()}, [&] { files = find(which, job); });
+  comm::work_of_first_rank(communicator, {"checkpoint", 0, job.timeout()}, [&](comm::WorkProgress& progress) {
+    files = find(which, job, [&] { progress.advance(); });
+  });
   files.checkpoint = broadcast_checkpoint(std::move(files.checkpoint), communicator, job.timeout());
   if (files.checkpoint) {
     files.path = files.checkpoint->path;

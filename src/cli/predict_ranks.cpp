@@ -33,7 +33,7 @@ std::vector<SamplePrediction> predict_on_ranks(train::LoadedModel& model, const 
       return true;
     };
     (void)comm::work_together(communicator, {"predictions", 0, timeout}, work,
-                              std::max<std::chrono::milliseconds>(timeout, std::chrono::minutes{1}));
+                              {.stalled = std::max<std::chrono::milliseconds>(timeout, std::chrono::minutes{1})});
     for (int rank = 0; rank < communicator.size() && communicator.size() > 1; ++rank) {
       for (const auto& share : shares[static_cast<std::size_t>(rank)]) {
         const auto b = static_cast<std::size_t>(micro_batch_samples);

@@ -142,7 +142,7 @@ std::vector<std::vector<float>> Members::predict(const DataSet& set) {
     return true;
   };
   (void)comm::work_together(communicator_, {"predictions", 0, timeout}, work,
-                            std::max<std::chrono::milliseconds>(timeout, std::chrono::minutes{1}));
+                            {.stalled = std::max<std::chrono::milliseconds>(timeout, std::chrono::minutes{1})});
   for (int rank = 0; rank < communicator_.size() && communicator_.size() > 1; ++rank) {
     for (const Share& share : shares[static_cast<std::size_t>(rank)]) {
       const auto b = static_cast<std::size_t>(micro_batch_samples[share.member]);

@@ -244,6 +244,7 @@ void Executor::train_micro_batch(int worker, int wave, const TrainStep& step, In
 PartCalls Executor::part_calls(std::uint64_t step, const PartSchedule& schedule, InputSource& source) const {
   return {.step = step,
           .rank_of_micro_batch = schedule.rank_of_micro_batch,
+          .numbers = schedule.numbers,
           .model = *model_,
           .context = [this, step](int micro_batch) { return context(step, micro_batch); },
           .source = source,
@@ -315,11 +316,13 @@ std::vector<double> Executor::try_micro_batches(int count, const comm::GradientB
 }
 
 void Executor::evaluate(std::uint64_t number, const std::vector<int>& micro_batches, InputSource& source,
-                        const std::function<void(const EvaluatedMicroBatch&)>& sink, int waves) {
+                        const std::function<void(const EvaluatedMicroBatch&)>& sink, int waves,
+                        const std::atomic<bool>* stop) {
   ++version_;
   begin_gathers(waves_of_whole(gathered_uses_.size(), waves, static_cast<int>(micro_batches.size()), pool_.size()),
                 nullptr);
   pool_.run(static_cast<int>(micro_batches.size()), [&](int worker, int task) {
+    if (stop != nullptr && *stop && model_->gathers == nullptr) return;  // all ranks take part in gathers
     Seat& seat = seats_[static_cast<std::size_t>(worker)];
     const int micro_batch = micro_batches[static_cast<std::size_t>(task)];
     source.get(number, micro_batch, seat.inputs);
@@ -347,7 +350,7 @@ void Executor::show(const Result& result, int micro_batch, std::int64_t valid, E
 }
 
 void Executor::evaluate(std::uint64_t number, const PartSchedule& schedule, InputSource& source,
-                        const std::function<void(const EvaluatedMicroBatch&)>& sink) {
+                        const std::function<void(const EvaluatedMicroBatch&)>& sink, const std::atomic<bool>* stop) {
   ++version_;
   begin_gathers(waves_of_part(schedule), nullptr);
   pool_.run(pool_.size(), [&](int /*thread*/, int worker) {
@@ -355,6 +358,7 @@ void Executor::evaluate(std::uint64_t number, const PartSchedule& schedule, Inpu
     PartWorker& part = *seat.part_worker;
     PartCalls calls = part_calls(number, schedule, source);
     calls.context = [this](int micro_batch) { return context(0, micro_batch); };
+    calls.skips_compute = stop;
     part.run(calls, schedule.tasks[static_cast<std::size_t>(worker)], [&](int micro_batch, double /*seconds*/) {
       show([&](const Location& location) { return part.result(location); }, micro_batch, part.valid(), seat.evaluated);
       sink(seat.evaluated);

@@ -2,6 +2,7 @@
 // gradients is handed to the reducer while later layers and micro-batches are still being computed.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -59,6 +60,7 @@ struct PartSchedule {
   };
   std::vector<std::vector<PartTask>> tasks;  ///< by worker
   RankOfMicroBatch rank_of_micro_batch;
+  MessageNumbers numbers;
   std::vector<Wave> waves;
   std::vector<int> backwards;  ///< the micro-batches in the order in which the part's ranks begin their backward
 };
@@ -139,13 +141,15 @@ class Executor {
 
   /// Inference: `sink` is called for each micro-batch, concurrently by several workers. `number`: passed to the source
   /// as the step; increases by one per call, so that a source that loads ahead has the next inputs ready. `waves`: as
-  /// in TrainStep; then it is collective.
+  /// in TrainStep; then it is collective. Once `stop` is set, the rest is not computed and has no results, except of
+  /// parameters that are divided on GPUs.
   void evaluate(std::uint64_t number, const std::vector<int>& micro_batches, InputSource& source,
-                const std::function<void(const EvaluatedMicroBatch&)>& sink, int waves = 0);
+                const std::function<void(const EvaluatedMicroBatch&)>& sink, int waves = 0,
+                const std::atomic<bool>* stop = nullptr);
   /// The same for a part, collective if its ranks divide its parameters on GPUs. If it has no loss, its micro-batches
-  /// have no results.
+  /// have no results. Once `stop` is set, results are undefined: messages are still exchanged, but nothing is computed.
   void evaluate(std::uint64_t number, const PartSchedule& schedule, InputSource& source,
-                const std::function<void(const EvaluatedMicroBatch&)>& sink);
+                const std::function<void(const EvaluatedMicroBatch&)>& sink, const std::atomic<bool>* stop = nullptr);
 
  private:
   /// A worker, and what it keeps from micro-batch to micro-batch.

@@ -1,17 +1,16 @@
 #include "exec/part_links.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-
-#include "lockstep/error.hpp"
+#include <map>
+#include <numeric>
+#include <utility>
 
 namespace lockstep::exec {
 
 namespace {
 
-// Tags below these are used for agreements between ranks, tags above for checkpoints and the all-reduce.
-constexpr int kFirstTag = 1 << 16, kEndOfTags = 1 << 18, kTags = kEndOfTags - kFirstTag;
+// Tags below this one are used for agreements between ranks, tags from 2^18 on for checkpoints and the all-reduce.
+constexpr int kFirstTag = 1 << 16;
 
 }  // namespace
 
@@ -25,43 +24,63 @@ std::size_t PartLinks::bytes_sent() const {
   return bytes;
 }
 
-int PartLinks::tag(const Link& link, int micro_batch) const {
-  return kFirstTag + micro_batch % (kTags / links_of_model) * links_of_model + link.number;
-}
-
-PartLinks links_of(const std::vector<GraphPart>& parts, int own, int micro_batches) {
+PartLinks links_of(const std::vector<GraphPart>& parts, int own) {
   PartLinks links;
   const GraphPart& mine = parts[static_cast<std::size_t>(own)];
   links.sent.resize(mine.boundary.sent.size());
   links.gradients.resize(mine.boundary.received.size());
-  const auto next = [&] { return links.links_of_model++; };
+  std::map<std::pair<int, int>, int> counts;  // of links from one part to another
+  const auto next_tag = [&](int from, int to) {
+    const int number = counts[{from, to}]++;
+    links.tags_per_number = std::max(links.tags_per_number, number + 1);
+    return kFirstTag + number;
+  };
   for (std::size_t p = 0; p < parts.size(); ++p) {
     const int reader = static_cast<int>(p);
     const GraphPart& part = parts[p];
     for (std::size_t i = 0; i < part.received_from.size(); ++i) {
       const auto& [from, index, term] = part.received_from[i];
-      const PartLinks::Link link{from, part.graph.at(part.boundary.received[i].value).spec.bytes(), next()};
+      const PartLinks::Link link{from, part.graph.at(part.boundary.received[i].value).spec.bytes(),
+                                 next_tag(from, reader)};
       if (reader == own) links.received.push_back(link);
-      if (from == own) links.sent[index].push_back({reader, link.bytes, link.number});
+      if (from == own) links.sent[index].push_back({reader, link.bytes, link.first_tag});
     }
     for (std::size_t a = 0; a < part.arrives_from.size(); ++a) {
       const auto& [from, index, term] = part.arrives_from[a];
-      const PartLinks::Link link{from, part.graph.at(part.boundary.arrivals[a].value).spec.bytes(), next()};
+      const PartLinks::Link link{from, part.graph.at(part.boundary.arrivals[a].value).spec.bytes(),
+                                 next_tag(from, reader)};
       if (reader == own) links.arrivals.push_back(link);
       if (from != own) continue;
       auto& terms = links.gradients[index];
       terms.resize(std::max(terms.size(), term + 1));
-      terms[term] = {reader, link.bytes, link.number};
+      terms[term] = {reader, link.bytes, link.first_tag};
     }
   }
-  if (links.links_of_model > kTags / micro_batches) {
-    throw Error(
-        ExitCode::configuration,
-        fmt::format("job.parallel.parts: expected at most {} values between parts with {} micro-batches, found {}; "
-                    "cut into fewer parts, or where fewer values cross",
-                    kTags / micro_batches, micro_batches, links.links_of_model));
-  }
   return links;
+}
+
+std::vector<int> message_numbers(const std::vector<PartMessage>& messages) {
+  struct Run {  // messages of one sender and one receiver, in the order of both
+    std::size_t received = 0;
+    int number = 0;
+  };
+  std::map<std::pair<int, int>, int> next;               // by rank and rank
+  std::map<std::pair<int, int>, std::vector<Run>> runs;  // by worker and worker
+  std::vector<std::size_t> by_sending(messages.size());
+  std::iota(by_sending.begin(), by_sending.end(), std::size_t{0});
+  std::sort(by_sending.begin(), by_sending.end(),
+            [&](std::size_t a, std::size_t b) { return messages[a].sent < messages[b].sent; });
+  std::vector<int> numbers(messages.size());
+  for (const std::size_t m : by_sending) {
+    const PartMessage& message = messages[m];
+    auto& of_workers = runs[{message.sender, message.receiver}];
+    auto run = std::find_if(of_workers.begin(), of_workers.end(),
+                            [&](const Run& earlier) { return earlier.received < message.received; });
+    if (run == of_workers.end()) run = of_workers.insert(run, {0, next[{message.from, message.to}]++});
+    run->received = message.received;
+    numbers[m] = run->number;
+  }
+  return numbers;
 }
 
 }  // namespace lockstep::exec

@@ -1,5 +1,8 @@
 // PartLinks: what a part of a graph (graph/parts.hpp) receives from other parts and sends to them, and the tags of the
-// messages. All ranks compute the same tags from the same parts.
+// messages. All ranks compute the same tags from the same parts and the same schedule.
+//
+// A tag says which link a message is of, and a number that micro-batches share whose messages cannot overtake each
+// other (message_numbers), so the number of tags does not grow with the number of micro-batches.
 #pragma once
 
 #include <chrono>
@@ -7,6 +10,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "comm/transport/pulse.hpp"
 #include "graph/parts.hpp"
 #include "lockstep/communicator.hpp"
 
@@ -17,18 +21,15 @@ struct PartLinks {
   struct Link {
     int part = 0;           ///< the part at the other end
     std::size_t bytes = 0;  ///< per micro-batch
-    int number = 0;         ///< among all links of the model
+    int first_tag = 0;      ///< of the messages with number 0
   };
   std::vector<Link> received;                ///< per PartBoundary::received
   std::vector<std::vector<Link>> sent;       ///< per PartBoundary::sent: a link to each part that reads it
   std::vector<Link> arrivals;                ///< per PartBoundary::arrivals
   std::vector<std::vector<Link>> gradients;  ///< per PartBoundary::received: its gradients, in program order
-  int links_of_model = 0;
+  int tags_per_number = 1;                   ///< most links from one part to another
 
-  /// An evaluation may have more micro-batches than a training step, so tags are dealt by micro-batch, and reused only
-  /// after as many micro-batches as there are tags for.
-  [[nodiscard]] int tag(const Link& link, int micro_batch) const;
-
+  [[nodiscard]] int tag(const Link& link, int number) const { return link.first_tag + number * tags_per_number; }
   /// Sent to other parts for a micro-batch of a training step.
   [[nodiscard]] std::size_t bytes_sent() const;
 };
@@ -41,6 +42,7 @@ struct PartOfModel {
   std::int64_t samples = 1;  ///< of a micro-batch
   int in_flight = 1;         ///< micro-batches that a worker may have between forward and backward
   std::chrono::milliseconds timeout{60'000};
+  comm::Pulse* pulse = nullptr;  ///< null: the timeout is for each message
 };
 
 /// Micro-batches per worker that have memory: one more than are between forward and backward, so that the next
@@ -49,8 +51,19 @@ struct PartOfModel {
   return part.in_flight + 1;
 }
 
-/// The links of part `own`. Throws Error(configuration) if values between parts, times micro-batches, exceed the number
-/// of tags.
-[[nodiscard]] PartLinks links_of(const std::vector<GraphPart>& parts, int own, int micro_batches);
+/// The links of part `own`.
+[[nodiscard]] PartLinks links_of(const std::vector<GraphPart>& parts, int own);
+
+/// The message of a link for a micro-batch.
+struct PartMessage {
+  int from = 0, to = 0;                ///< ranks
+  int sender = 0, receiver = 0;        ///< workers, with numbers of their own among those of all ranks
+  std::size_t sent = 0, received = 0;  ///< positions in the orders of what the two workers do
+};
+
+/// Numbers for the messages of a link, in order of the micro-batches: two of them from one rank to another have the
+/// same number only if one worker sends both, and another receives them in the same order. Messages with one tag arrive
+/// in order, so each is received as what it is.
+[[nodiscard]] std::vector<int> message_numbers(const std::vector<PartMessage>& messages);
 
 }  // namespace lockstep::exec

@@ -156,18 +156,19 @@ void PartWorker::receive(const PartCalls& calls, FromParts what, Flight& flight)
   const auto& links = values ? part_.links.received : part_.links.arrivals;
   const auto micro_batch = static_cast<std::size_t>(flight.micro_batch);
   for (std::size_t i = 0; i < links.size(); ++i) {
-    const int from = calls.rank_of_micro_batch[static_cast<std::size_t>(links[i].part)][micro_batch];
+    const auto part = static_cast<std::size_t>(links[i].part);
+    const int from = calls.rank_of_micro_batch[part][micro_batch];
+    const int tag = part_.links.tag(links[i], calls.numbers.from[part][micro_batch]);
     (values ? flight.receives : flight.arrivals)
-        .push_back(part_.ranks.receive({flight.memory->message(what, i), links[i].bytes}, from,
-                                       part_.links.tag(links[i], flight.micro_batch)));
+        .push_back(part_.ranks.receive({flight.memory->message(what, i), links[i].bytes}, from, tag));
   }
 }
 
 void PartWorker::send(const PartCalls& calls, const PartLinks::Link& link, const void* from, Flight& flight) {
-  const int to =
-      calls.rank_of_micro_batch[static_cast<std::size_t>(link.part)][static_cast<std::size_t>(flight.micro_batch)];
-  flight.sends.push_back(part_.ranks.send({static_cast<const std::byte*>(from), link.bytes}, to,
-                                          part_.links.tag(link, flight.micro_batch)));
+  const auto part = static_cast<std::size_t>(link.part), micro_batch = static_cast<std::size_t>(flight.micro_batch);
+  const int to = calls.rank_of_micro_batch[part][micro_batch];
+  const int tag = part_.links.tag(link, calls.numbers.to[part][micro_batch]);
+  flight.sends.push_back(part_.ranks.send({static_cast<const std::byte*>(from), link.bytes}, to, tag));
   work_.bytes_sent += link.bytes;
 }
 
@@ -178,9 +179,10 @@ void PartWorker::wait(const PartCalls& calls, const Awaited& what, std::vector<s
   const TraceScope span(calls.trace, what.name, calls.step, calls.track, micro_batch);
   const auto start = Clock::now();
   for (const std::size_t entry : entries) {
-    transfers[entry]->wait({what.name, calls.step, part_.timeout, calls.stop});
+    transfers[entry]->wait({what.name, calls.step, part_.timeout, calls.stop, part_.pulse});
     transfers[entry].reset();
   }
+  if (part_.pulse != nullptr) part_.pulse->moved();
   work_.waits.*what.seconds += seconds_since(start);
 }
 
@@ -209,7 +211,8 @@ void PartWorker::time(Flight& flight, const Compute& compute) {
   work_.hand_over += handing_over;
 }
 
-void PartWorker::run_instructions(Flight& flight, std::size_t first, std::size_t last) {
+// `skip`: gathers parameters, which all ranks do together, but computes nothing.
+void PartWorker::run_instructions(Flight& flight, std::size_t first, std::size_t last, bool skip) {
   PartMicroBatch& memory = *flight.memory;
   const double gathering = memory.gather_seconds();
   time(flight, [&] {
@@ -221,7 +224,8 @@ void PartWorker::run_instructions(Flight& flight, std::size_t first, std::size_t
       parameters_.before(i);
       memory.before(i);
       flight.gradients.before(i, [&](const comm::GradientBuffer& buffer) { memory.opened(buffer); });
-      runner_.run(i, operands);
+      if (!skip) runner_.run(i, operands);
+      if (part_.pulse != nullptr) part_.pulse->moved();
       parameters_.after(i);
       memory.after(i);
       flight.gradients.after(i, [&](const comm::GradientBuffer& buffer) { memory.closing(buffer); });
@@ -245,7 +249,7 @@ void PartWorker::run_phase(const PartCalls& calls, Flight& flight, const Phase& 
       span.emplace(calls.trace, phase.name, calls.step, calls.track, flight.micro_batch);
       runner_.time_kernels(flight.memory->times_kernels() ? span->kernel_seconds() : nullptr);
     }
-    run_instructions(flight, begin, step.end);
+    run_instructions(flight, begin, step.end, calls.skips_compute != nullptr && *calls.skips_compute);
     begin = step.end;
     for (const PartStep::Sent& what : step.sent) phase.send(what);
   }

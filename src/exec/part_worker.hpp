@@ -37,6 +37,12 @@ struct PartTask {
 /// By part and micro-batch: the rank that computes it.
 using RankOfMicroBatch = std::vector<std::vector<int>>;
 
+/// By part and micro-batch: the numbers (message_numbers) of the messages between the rank's own part and that one;
+/// empty where there are none.
+struct MessageNumbers {
+  std::vector<std::vector<int>> to, from;
+};
+
 /// Micro-batches of a worker between forward and backward if the job does not say: 1F1B needs as many as there are
 /// parts, and more for a part with fewer ranks than it feeds; with one more, activations travel while the parts
 /// compute.
@@ -46,6 +52,7 @@ using RankOfMicroBatch = std::vector<std::vector<int>>;
 struct PartCalls {
   std::uint64_t step = 0;
   const RankOfMicroBatch& rank_of_micro_batch;
+  const MessageNumbers& numbers;
   const ModelView& model;
   std::function<StepContext(int micro_batch)> context;
   InputSource& source;
@@ -54,7 +61,8 @@ struct PartCalls {
   float loss_scale = 1;
   TraceRecorder* trace = nullptr;
   int track = 0;
-  const std::atomic<bool>* stop = nullptr;  ///< set if another worker of this rank has failed: waits then end
+  const std::atomic<bool>* stop = nullptr;           ///< set if another worker of this rank has failed: waits then end
+  const std::atomic<bool>* skips_compute = nullptr;  ///< set if results are no longer needed
 };
 
 /// Seconds that workers wait for other parts.
@@ -105,7 +113,7 @@ class PartWorker {
                  const std::function<void(int micro_batch, double seconds)>& done);
   void forward(const PartCalls& calls, Flight& flight, int wave);
   void backward(const PartCalls& calls, Flight& flight, int wave);
-  void run_instructions(Flight& flight, std::size_t first, std::size_t last);
+  void run_instructions(Flight& flight, std::size_t first, std::size_t last, bool skip = false);
   /// Adds the seconds of `compute`, which runs instructions or waits for them, to the flight.
   template <class Compute>
   void time(Flight& flight, const Compute& compute);

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <functional>
+#include <exception>
 #include <pugixml.hpp>
 #include <thread>
 #include <utility>
@@ -62,6 +62,7 @@ struct Client::Request {
   std::uint64_t offset = 0;       ///< read
   std::span<std::byte> out = {};  ///< read
   std::span<const std::byte> body = {};
+  OnBytes on_bytes = {};
 
   [[nodiscard]] std::string verb() const {
     return kind == Kind::write    ? "write it"
@@ -90,6 +91,18 @@ struct Transfer {
   std::size_t sent = 0;
   std::string text, version;
   std::string problem;
+  const OnBytes& on_bytes;
+  std::exception_ptr thrown = {};  ///< by on_bytes: no exception may pass through libcurl
+
+  /// False if the request must end.
+  bool note_bytes() {
+    try {
+      if (on_bytes) on_bytes();
+    } catch (...) {
+      thrown = std::current_exception();
+    }
+    return thrown == nullptr;
+  }
 };
 
 std::size_t on_data(char* bytes, std::size_t size, std::size_t count, void* user) {
@@ -108,7 +121,7 @@ std::size_t on_data(char* bytes, std::size_t size, std::size_t count, void* user
   }
   std::memcpy(transfer.out.data() + transfer.filled, bytes, length);
   transfer.filled += length;
-  return length;
+  return transfer.note_bytes() ? length : 0;
 }
 
 std::size_t on_header(char* bytes, std::size_t size, std::size_t count, void* user) {
@@ -130,7 +143,7 @@ std::size_t on_read(char* out, std::size_t size, std::size_t count, void* user) 
   const std::size_t length = std::min(size * count, transfer.body.size() - transfer.sent);
   std::memcpy(out, transfer.body.data() + transfer.sent, length);
   transfer.sent += length;
-  return length;
+  return transfer.note_bytes() ? length : CURL_READFUNC_ABORT;
 }
 
 int on_rewind(void* user, curl_off_t offset, int /*origin*/) {
@@ -190,7 +203,13 @@ Client::Answer Client::try_once(const Request& request) const {
   using Kind = Request::Kind;
   auto handle = take_handle();
   CURL* const curl = handle->curl;
-  Transfer transfer{.curl = curl, .out = request.out, .body = request.body, .text = {}, .version = {}, .problem = {}};
+  Transfer transfer{.curl = curl,
+                    .out = request.out,
+                    .body = request.body,
+                    .text = {},
+                    .version = {},
+                    .problem = {},
+                    .on_bytes = request.on_bytes};
   std::array<char, CURL_ERROR_SIZE> reason{};
   Headers headers;
   set_common(curl, transfer, access_, patience_, headers, reason.data());
@@ -216,6 +235,7 @@ Client::Answer Client::try_once(const Request& request) const {
   }
   curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers.list);
   const CURLcode result = curl_easy_perform(curl);
+  if (transfer.thrown) std::rethrow_exception(transfer.thrown);
   Answer answer{.problem = std::move(transfer.problem), .text = std::move(transfer.text)};
   answer.version = std::move(transfer.version);
   curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &answer.status);
@@ -312,15 +332,16 @@ std::vector<ObjectInfo> Client::list(const Location& folder, std::size_t limit) 
   return objects;
 }
 
-std::string Client::read(const Location& object, std::uint64_t offset, std::span<std::byte> out) const {
-  const Request request{.kind = Request::Kind::read, .at = object, .offset = offset, .out = out};
+std::string Client::read(const Location& object, std::uint64_t offset, std::span<std::byte> out,
+                         const OnBytes& on_bytes) const {
+  const Request request{.kind = Request::Kind::read, .at = object, .offset = offset, .out = out, .on_bytes = on_bytes};
   Answer answer = send(request);
   if (answer.status != 206 && !(answer.status == 200 && offset == 0)) refuse(request, answer);
   return std::move(answer.version);
 }
 
-void Client::write(const Location& object, std::span<const std::byte> bytes) const {
-  const Request request{.kind = Request::Kind::write, .at = object, .body = bytes};
+void Client::write(const Location& object, std::span<const std::byte> bytes, const OnBytes& on_bytes) const {
+  const Request request{.kind = Request::Kind::write, .at = object, .body = bytes, .on_bytes = on_bytes};
   const Answer answer = send(request);
   if (answer.status != 200) refuse(request, answer);
 }

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -32,6 +33,10 @@ struct Patience {
   std::chrono::seconds stall{30};              ///< without a byte
 };
 
+/// Called whenever some bytes have come or gone. If it throws, the request ends with that exception and is not
+/// repeated.
+using OnBytes = std::function<void()>;
+
 class Client {
  public:
   explicit Client(Access access = access_from_environment(), Patience patience = {});
@@ -52,9 +57,10 @@ class Client {
   /// `limit`, if that is not 0.
   [[nodiscard]] std::vector<ObjectInfo> list(const Location& folder, std::size_t limit = 0) const;
   /// Fills `out`, which must not be empty, with the bytes from `offset`; returns the version that they are of.
-  [[nodiscard]] std::string read(const Location& object, std::uint64_t offset, std::span<std::byte> out) const;
+  [[nodiscard]] std::string read(const Location& object, std::uint64_t offset, std::span<std::byte> out,
+                                 const OnBytes& on_bytes = {}) const;
   /// Creates or replaces an object of at most 5 GiB: readers see the old or the new one.
-  void write(const Location& object, std::span<const std::byte> bytes) const;
+  void write(const Location& object, std::span<const std::byte> bytes, const OnBytes& on_bytes = {}) const;
   void remove(const Location& object) const;
 
  private:

@@ -19,12 +19,13 @@ constexpr Operation kStarting{"run directory", 0};  ///< for waits while rank 0 
 
 }  // namespace
 
-Checkpointing::Checkpointing(const RunContext& run, checkpoint::FileSystem& files) : run_(run), files_(files) {
+Checkpointing::Checkpointing(const RunContext& run, checkpoint::FileSystem& files, comm::StopPoll stop)
+    : run_(run), files_(files), stop_(std::move(stop)) {
   if (run_.job.checkpoint.never) return;
   checkpoint::LockWait wait;
   if (run_.options.watcher != nullptr) wait.limit = checkpoint::kFormerRankWait;
   wait.warn = [&](const std::string& message) { run_.warn(message); };
-  comm::work_of_first_rank(run_.communicator, kStarting, [&] {
+  comm::work_of_first_rank(run_.communicator, kStarting, [&](comm::WorkProgress& /*lock has a limit*/) {
     directory_ = std::make_unique<checkpoint::RunDirectory>(run_.job.run_directory, wait);
     const std::string& copy_to = run_.job.checkpoint.copy_to;
     if (!copy_to.empty()) copies_ = std::make_unique<checkpoint::CheckpointCopies>(copy_to, run_.job.run_directory);
@@ -35,7 +36,7 @@ Checkpointing::Checkpointing(const RunContext& run, checkpoint::FileSystem& file
 bool Checkpointing::resume(const std::vector<optim::StateSpec>& states, optim::Model& model,
                            checkpoint::Progress& progress, const RequireSameRun& require_same_run) {
   if (run_.job.checkpoint.never) return false;
-  checkpoint::CheckpointReader reader(run_.communicator, run_.timeout());
+  checkpoint::CheckpointReader reader(run_.communicator, run_.timeout(), stop_);
   const auto checkpoint = find(reader, require_same_run);
   if (checkpoint) {
     progress = going_on(checkpoint->manifest.progress, progress, checkpoint->path);
@@ -43,7 +44,7 @@ bool Checkpointing::resume(const std::vector<optim::StateSpec>& states, optim::M
     begun_step_ = resumed_at_ = progress.step;
     newest_ = checkpoint->path;
   }
-  comm::work_of_first_rank(run_.communicator, kStarting, [&] {
+  comm::work_of_first_rank(run_.communicator, kStarting, [&](comm::WorkProgress& /*names only*/) {
     checkpoint::set_aside(files_, directory_->checkpoints(), checkpoint ? progress.step : -1);
     best_ = checkpoint::best_checkpoint(directory_->checkpoints());
   });
@@ -56,10 +57,11 @@ std::optional<checkpoint::Checkpoint> Checkpointing::find(checkpoint::Checkpoint
   std::vector<std::string> notes;
   for (bool first = true;; first = false) {
     std::optional<checkpoint::Checkpoint> checkpoint;
-    comm::work_of_first_rank(run_.communicator, kStarting, [&] {
-      if (first) left = candidates();
+    const auto choose = [&](comm::WorkProgress& progress) {
+      if (first) left = candidates([&] { progress.advance_or_stop(); });
       checkpoint = checkpoint::next_candidate(left, require_same_run, notes);
-    });
+    };
+    comm::work_of_first_rank(run_.communicator, kStarting, choose, {.stop = stop_});
     checkpoint = checkpoint::broadcast_checkpoint(std::move(checkpoint), run_.communicator, run_.timeout());
     const auto faults = checkpoint ? reader.read(*checkpoint) : std::vector<std::string>{};
     notes.insert(notes.end(), faults.begin(), faults.end());
@@ -69,7 +71,7 @@ std::optional<checkpoint::Checkpoint> Checkpointing::find(checkpoint::Checkpoint
   }
 }
 
-std::deque<std::string> Checkpointing::candidates() {
+std::deque<std::string> Checkpointing::candidates(const std::function<void()>& on_bytes) {
   const std::string& resume = run_.options.resume;
   auto found = checkpoint::resume_candidates(resume, *directory_);
   if (!found.empty() || !copies_) return found;
@@ -79,7 +81,7 @@ std::deque<std::string> Checkpointing::candidates() {
                            "it holds checkpoints of an earlier run, and --resume never asks for a new "
                            "one");
   }
-  const auto fetched = copies_->restore();
+  const auto fetched = copies_->restore(on_bytes);
   if (!fetched) return found;
   run_.emit(events::Copy{.step = fetched->step,
                          .path = fetched->path,
@@ -230,8 +232,8 @@ void Checkpointing::finish() {
     throw Error(ExitCode::infrastructure, "the last checkpoint could not be written: " + failure);
   }
   if (run_.job.checkpoint.copy_to.empty()) return;
-  comm::work_of_first_rank(run_.communicator, {"copy of a checkpoint", 0}, [&] {
-    const std::string no_copy = copies_->finish(comm::kStalledWork);
+  comm::work_of_first_rank(run_.communicator, {"copy of a checkpoint", 0}, [&](comm::WorkProgress& progress) {
+    const std::string no_copy = copies_->finish([&] { progress.advance(); });
     report_copies();
     if (no_copy.empty()) return;
     throw Error(ExitCode::infrastructure, "the last checkpoint could not be copied: " + no_copy);

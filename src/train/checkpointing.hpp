@@ -14,6 +14,7 @@
 #include "checkpoint/reader.hpp"
 #include "checkpoint/run_directory.hpp"
 #include "checkpoint/writer.hpp"
+#include "comm/transport/work_together.hpp"
 #include "train/run_context.hpp"
 
 namespace lockstep::train {
@@ -22,7 +23,9 @@ class Checkpointing {
  public:
   /// Locks the run directory, which all hosts must share (except with `checkpoint: never`: nothing is read or written
   /// then). Every rank makes one.
-  explicit Checkpointing(const RunContext& run, checkpoint::FileSystem& files = checkpoint::real_files());
+  /// If `stop` asks for it while a checkpoint is looked for, fetched or read, all ranks throw Error(interrupted).
+  explicit Checkpointing(const RunContext& run, checkpoint::FileSystem& files = checkpoint::real_files(),
+                         comm::StopPoll stop = {});
 
   /// Throws if a checkpoint is of another run.
   using RequireSameRun = std::function<void(const checkpoint::Checkpoint&)>;
@@ -67,13 +70,14 @@ class Checkpointing {
   [[nodiscard]] std::optional<checkpoint::Checkpoint> find(checkpoint::CheckpointReader& reader,
                                                            const RequireSameRun& require_same_run);
   /// Of the run directory; if it has none, the newest copy is fetched first.
-  [[nodiscard]] std::deque<std::string> candidates();
+  [[nodiscard]] std::deque<std::string> candidates(const std::function<void()>& on_bytes);
   void report_copies();
   void warn_of_damage(const std::string& notes) const;
   [[nodiscard]] static checkpoint::Targets targets_of(const std::vector<optim::StateSpec>& states, optim::Model& model);
 
   RunContext run_;
-  checkpoint::FileSystem& files_;                         // the file system that checkpoints are written to
+  checkpoint::FileSystem& files_;  // the file system that checkpoints are written to
+  comm::StopPoll stop_;
   std::unique_ptr<checkpoint::RunDirectory> directory_;   // rank 0
   std::unique_ptr<checkpoint::CheckpointCopies> copies_;  // rank 0, with checkpoint.copy_to
   std::unique_ptr<checkpoint::CheckpointWriter> writer_;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <chrono>
 
 #include "comm/transport/host_leader.hpp"
@@ -43,13 +44,15 @@ void ContentCheck::read(const std::stop_token& stop) {
   }
 }
 
-void ContentCheck::wait(comm::WorkProgress& progress) {
+// Returns false if it is stopped first.
+bool ContentCheck::wait(comm::WorkProgress& progress) {
   double seen = -1;
-  while (read_.wait_for(std::chrono::seconds(1)) != std::future_status::ready) {
+  while (read_.wait_for(std::chrono::milliseconds(200)) != std::future_status::ready) {
+    if (progress.stopped()) return false;
     if (fraction_ != seen) progress.advance();
     seen = fraction_;
   }
-  read_.get();
+  return true;
 }
 
 // The host leader has read every set that the ranks of its host share; a rank whose files differ has read those itself.
@@ -68,9 +71,10 @@ std::vector<std::string> ContentCheck::digests_of_host() {
   return digests;
 }
 
-void ContentCheck::compare(checkpoint::Progress& progress) {
+bool ContentCheck::compare(checkpoint::Progress& progress, const comm::StopPoll& stop) {
+  if (!is_read_on_all_ranks(progress.step, stop)) return false;
   compared_ = true;
-  const std::string now = compare_ranks(progress.step);
+  const std::string now = compare_ranks();
   std::string& known = progress.metadata["data_content"];
   if (!known.empty() && known != now) {
     throw Error(ExitCode::data, fmt::format("{}: the data set has the names and sizes of the one that this run began "
@@ -78,9 +82,10 @@ void ContentCheck::compare(checkpoint::Progress& progress) {
                                             run_.job.run_directory));
   }
   known = now;
+  return true;
 }
 
-std::string ContentCheck::compare_ranks(std::int64_t step) {
+bool ContentCheck::is_read_on_all_ranks(std::int64_t step, const comm::StopPoll& stop) {
   if (run_.leads() && read_.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
     run_.warn(
         fmt::format("step {}: the first checkpoint waits until {} is read to its end and "
@@ -88,10 +93,13 @@ std::string ContentCheck::compare_ranks(std::int64_t step) {
                     step, fmt::join(sets_, " and "), 100 * fraction_));
   }
   const Operation operation{"content of the data set", static_cast<std::uint64_t>(step), run_.timeout()};
-  (void)comm::work_together(run_.communicator, operation, [&](comm::WorkProgress& progress) {
-    wait(progress);
-    return true;
-  });
+  const auto read = comm::work_together(run_.communicator, operation,
+                                        [&](comm::WorkProgress& progress) { return wait(progress); }, {.stop = stop});
+  return std::all_of(read.begin(), read.end(), [](bool of_rank) { return of_rank; });
+}
+
+std::string ContentCheck::compare_ranks() {
+  read_.get();
   std::vector<StartFact> facts;
   Sha256 all;
   const auto digests = digests_of_host();

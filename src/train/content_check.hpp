@@ -28,15 +28,16 @@ class ContentCheck {
   /// Whether there are large sets that have not been compared yet; the same on all ranks.
   [[nodiscard]] bool is_due() const { return !sets_.empty() && !compared_; }
   /// Collective: waits until everything is read, compares the ranks, and then compares the result with the
-  /// `data_content` of a resumed run, or sets it if there is none: a hash of 64 hexadecimal digits. Throws Error(usage)
-  /// that names the rank and host that differ, Error(data) for unreadable files or if the content is not that of the
-  /// resumed run.
-  void compare(checkpoint::Progress& progress);
+  /// `data_content` of a resumed run, or sets it if there is none: a hash of 64 hexadecimal digits. Returns false, on
+  /// all ranks, if `stop` asks for an end first on any of them. Throws Error(usage) that names the rank and host that
+  /// differ, Error(data) for unreadable files or if the content is not that of the resumed run.
+  [[nodiscard]] bool compare(checkpoint::Progress& progress, const comm::StopPoll& stop);
 
  private:
-  [[nodiscard]] std::string compare_ranks(std::int64_t step);
+  [[nodiscard]] bool is_read_on_all_ranks(std::int64_t step, const comm::StopPoll& stop);
+  [[nodiscard]] std::string compare_ranks();
   void read(const std::stop_token& stop);
-  void wait(comm::WorkProgress& progress);
+  [[nodiscard]] bool wait(comm::WorkProgress& progress);
   [[nodiscard]] std::vector<std::string> digests_of_host();
 
   RunContext run_;

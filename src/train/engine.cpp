@@ -61,8 +61,11 @@ void Engine::make_model() {
                                   run.steps_per_epoch,
                                   &group,
                                   run.context.timeout()};
+  // A wait of the reducer may be for a rank that waits for another part: that rank gives up first, and knows the cause.
+  const auto timeout = run.context.timeout() * (run.parts.is_cut() ? 3 : 2) / 2;
   const comm::ReducerOptions options{.exact = job.exact != Exactness::never,
-                                     .timeout = run.context.timeout(),
+                                     .timeout = timeout,
+                                     .watch = run.parts.pulse(),
                                      .scalars_per_micro_batch = exec::scalars_per_micro_batch(run.graph),
                                      .streamed = streams_gradients(run.context.device, job.parallel.sharding),
                                      .workers = pool.size(),

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "comm/reduce/micro_batch_assignment.hpp"
+#include "comm/transport/point_to_point.hpp"
 #include "comm/transport/recorded.hpp"
 #include "core/round_up.hpp"
 #include "exec/gather_layout.hpp"
@@ -181,21 +182,25 @@ void Evaluation::use_counts(const std::vector<int>& counts) {
   if (!is_cut() || !options_.parts->graph().inputs.empty()) loader_.assign(runs_, mine());
 }
 
-std::map<std::string, double> Evaluation::run(const exec::ModelValues& model, std::uint64_t step) {
+std::optional<std::map<std::string, double>> Evaluation::run_unless_stopped(const exec::ModelValues& model,
+                                                                            std::uint64_t step,
+                                                                            const comm::StopPoll& stop) {
   const Operation operation{"evaluation", step, options_.timeout};
   std::vector<float> rows(static_cast<std::size_t>(micro_batches_ * options_.micro_batch_samples) * columns());
   executor_->use(model);
-  std::fill(whole_sums_.begin(), whole_sums_.end(), 0.0);
+  std::fill(whole_sums_.begin(), whole_sums_.end(), 0);
   const auto work = [&](comm::WorkProgress& progress) {
     compute(rows, progress);
-    return true;
+    return !progress.stopped();
   };
-  (void)comm::work_together(communicator_, operation, work, stalled_after(options_));
+  const auto complete =
+      comm::work_together(communicator_, operation, work, {.stalled = stalled_after(options_), .stop = stop});
+  if (!std::all_of(complete.begin(), complete.end(), [](bool of_rank) { return of_rank; })) return std::nullopt;
   ++runs_;
   std::vector<double> sums(columns() + whole_sums_.size());
   if (!is_cut() || options_.parts->own() == options_.parts->of_loss()) {
     gather(rows, operation);
-    gather_whole_numbers(operation);
+    add_up_whole_numbers(operation);
     keep_predictions(rows);
     sums = sums_of(rows);
     take_metrics_of_samples(rows, sums);
@@ -229,9 +234,9 @@ void Evaluation::compute(std::vector<float>& rows, comm::WorkProgress& progress)
     add_whole_numbers(micro_batch);
     progress.advance();
   };
-  if (is_cut()) return executor_->evaluate(runs_, schedule_, loader_, take);
+  if (is_cut()) return executor_->evaluate(runs_, schedule_, loader_, take, &progress.stopped());
   const int waves = options_.workers.empty() ? 0 : exec::waves_of(counts(), options_.workers);
-  executor_->evaluate(runs_, mine(), loader_, take, waves);
+  executor_->evaluate(runs_, mine(), loader_, take, waves, &progress.stopped());
 }
 
 void Evaluation::add_whole_numbers(const exec::EvaluatedMicroBatch& micro_batch) {
@@ -240,21 +245,18 @@ void Evaluation::add_whole_numbers(const exec::EvaluatedMicroBatch& micro_batch)
   for (std::size_t m = 0; m < micro_batch.metrics.size(); ++m) {
     const auto& [whole, place, values] = places_[m];
     for (std::size_t s = 0; whole && s < static_cast<std::size_t>(micro_batch.valid); ++s) {
-      double* const sums = whole_sums_.data() + place;
+      std::int64_t* const sums = whole_sums_.data() + place;
       for (std::size_t v = 0; v < values; ++v)
-        sums[v] += static_cast<double>(micro_batch.metrics[m].first[s * values + v]);
-      sums[values] += static_cast<double>(micro_batch.metrics[m].second[s]);
+        sums[v] += static_cast<std::int64_t>(micro_batch.metrics[m].first[s * values + v]);
+      sums[values] += static_cast<std::int64_t>(micro_batch.metrics[m].second[s]);
     }
   }
 }
 
-void Evaluation::gather_whole_numbers(const Operation& operation) {
-  Communicator& communicator = is_cut() ? options_.parts->group() : communicator_;
-  if (communicator.size() == 1 || whole_sums_.empty()) return;
-  std::vector<double> all(whole_sums_.size() * static_cast<std::size_t>(communicator.size()));
-  communicator.all_gather(std::as_bytes(std::span(whole_sums_)), std::as_writable_bytes(std::span(all)), operation);
-  std::fill(whole_sums_.begin(), whole_sums_.end(), 0.0);
-  for (std::size_t i = 0; i < all.size(); ++i) whole_sums_[i % whole_sums_.size()] += all[i];
+void Evaluation::add_up_whole_numbers(const Operation& operation) {
+  if (!whole_sums_.empty()) {
+    comm::all_reduce_sum(is_cut() ? options_.parts->group() : communicator_, whole_sums_, operation);
+  }
 }
 
 // Gathers in rounds of as many micro-batches per rank as an equal assignment has, so that memory does not grow with an

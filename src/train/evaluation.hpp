@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -47,7 +48,12 @@ class Evaluation {
 
   /// "loss" and the graph's metrics by name. Collective. Throws Error(infrastructure) if a rank has finished no
   /// micro-batch for the timeout, or for one minute, whichever is longer.
-  std::map<std::string, double> run(const exec::ModelValues& model, std::uint64_t step);
+  std::map<std::string, double> run(const exec::ModelValues& model, std::uint64_t step) {
+    return *run_unless_stopped(model, step, {});
+  }
+  /// The same; nullopt on all ranks if `stop` has asked for an end on one of them. No other run may follow then.
+  std::optional<std::map<std::string, double>> run_unless_stopped(const exec::ModelValues& model, std::uint64_t step,
+                                                                  const comm::StopPoll& stop);
   /// Of a graph that keeps_output: what the last run() has predicted, sample after sample, on every rank.
   [[nodiscard]] const std::vector<float>& predictions() const { return predictions_; }
 
@@ -62,7 +68,7 @@ class Evaluation {
   void compute(std::vector<float>& rows, comm::WorkProgress& progress);
   void add_whole_numbers(const exec::EvaluatedMicroBatch& micro_batch);
   void gather(std::vector<float>& rows, const Operation& operation) const;
-  void gather_whole_numbers(const Operation& operation);
+  void add_up_whole_numbers(const Operation& operation);
   void keep_predictions(const std::vector<float>& rows);
   [[nodiscard]] std::vector<double> sums_of(const std::vector<float>& rows) const;
   /// Writes the value of each metric of all samples together over the sum of its first column.
@@ -85,8 +91,8 @@ class Evaluation {
                                      ///< what is predicted, if the graph keeps_output
   std::size_t predicted_ = 0;        ///< columns of that; the last ones
   std::vector<float> predictions_;
-  std::vector<double> whole_sums_;  ///< sums of whole numbers, which are the same in any order
-  std::mutex whole_mutex_;          ///< guards whole_sums_: workers add micro-batches to it
+  std::vector<std::int64_t> whole_sums_;  ///< sums of whole numbers, which are the same in any order
+  std::mutex whole_mutex_;                ///< guards whole_sums_: workers add micro-batches to it
   int micro_batches_;
   std::vector<std::vector<int>> micro_batches_of_rank_;
   exec::PartSchedule schedule_;  ///< if the model is cut

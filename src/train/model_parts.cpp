@@ -30,6 +30,26 @@ std::vector<std::vector<int>> one_part(int ranks) {
   return {all};
 }
 
+/// Whether part `b` receives something from part `a`.
+bool receives(const std::vector<GraphPart>& parts, int b, int a) {
+  const GraphPart& part = parts[static_cast<std::size_t>(b)];
+  const auto is_from = [a](const auto& source) { return source.part == a; };
+  return std::any_of(part.received_from.begin(), part.received_from.end(), is_from) ||
+         std::any_of(part.arrives_from.begin(), part.arrives_from.end(), is_from);
+}
+
+/// The ranks that exchange messages with part `own`.
+std::vector<int> peers_of(const std::vector<GraphPart>& parts, const std::vector<std::vector<int>>& ranks, int own) {
+  std::vector<int> peers;
+  for (std::size_t p = 0; p < parts.size(); ++p) {
+    const int part = static_cast<int>(p);
+    if (receives(parts, part, own) || receives(parts, own, part)) {
+      peers.insert(peers.end(), ranks[p].begin(), ranks[p].end());
+    }
+  }
+  return peers;
+}
+
 }  // namespace
 
 ModelParts::ModelParts(const Graph& graph, const JobFile& job, const exec::Device& device, Communicator& ranks,
@@ -49,14 +69,15 @@ ModelParts::ModelParts(const Graph& graph, const JobFile& job, const exec::Devic
   own_ = part_of_rank(ranks_, ranks.rank());
   of_loss_ = placement.part_of_node[static_cast<std::size_t>(as_computed.loss)];
   group_ = std::make_unique<comm::GroupCommunicator>(ranks, ranks_[static_cast<std::size_t>(own_)]);
-  const auto micro_batches = static_cast<int>(job.micro_batches);
+  pulse_ = std::make_unique<comm::Pulse>(ranks, peers_of(parts_, ranks_, own_), job.timeout());
   of_model_.emplace(exec::PartOfModel{.part = part(own_),
-                                      .links = exec::links_of(parts_, own_, micro_batches),
+                                      .links = exec::links_of(parts_, own_),
                                       .ranks = ranks,
                                       .samples = job.batch_size / job.micro_batches,
                                       .in_flight = job.parallel.in_flight > 0 ? static_cast<int>(job.parallel.in_flight)
                                                                               : exec::default_in_flight(ranks_),
-                                      .timeout = job.timeout()});
+                                      .timeout = job.timeout(),
+                                      .pulse = pulse_.get()});
 }
 
 std::vector<events::Part> ModelParts::events() const {
@@ -105,6 +126,7 @@ exec::PartSchedule ModelParts::schedule(std::span<const comm::MicroBatchAssignme
   }
   const std::vector<balance::Task> order =
       training ? balance::schedule(setup).order : balance::order_of_evaluation(setup);
+  schedule.numbers = numbers(setup, schedule.rank_of_micro_batch, order);
   const std::vector<int> waves = balance::waves_of(setup, order);
   const auto rank = static_cast<std::size_t>(communicator_.rank());
   schedule.tasks.resize(static_cast<std::size_t>(workers[rank]));
@@ -124,6 +146,41 @@ exec::PartSchedule ModelParts::schedule(std::span<const comm::MicroBatchAssignme
     schedule.tasks[static_cast<std::size_t>(worker - first_worker[rank])].push_back({micro_batch, forward, waves[i]});
   }
   return schedule;
+}
+
+// A worker receives in the order of its forwards: values, and after each forward, it posts the receives of gradients.
+exec::MessageNumbers ModelParts::numbers(const balance::PipelineSetup& setup,
+                                         const exec::RankOfMicroBatch& rank_of_micro_batch,
+                                         std::span<const balance::Task> order) const {
+  std::vector<std::vector<std::size_t>> forward, backward;  // positions by part and micro-batch
+  for (const auto& micro_batches : rank_of_micro_batch) {
+    forward.emplace_back(micro_batches.size());
+    backward.emplace_back(micro_batches.size());
+  }
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const auto part = static_cast<std::size_t>(order[i].part);
+    (order[i].forward ? forward : backward)[part][static_cast<std::size_t>(order[i].micro_batch)] = i;
+  }
+  const auto between = [&](std::size_t from, std::size_t to) {
+    std::vector<int> none;
+    if (!receives(parts_, static_cast<int>(to), static_cast<int>(from))) return none;
+    std::vector<exec::PartMessage> messages;
+    for (std::size_t m = 0; m < forward[from].size(); ++m) {
+      messages.push_back({.from = rank_of_micro_batch[from][m],
+                          .to = rank_of_micro_batch[to][m],
+                          .sender = setup.rank_of_micro_batch[from][m],
+                          .receiver = setup.rank_of_micro_batch[to][m],
+                          .sent = (from < to ? forward : backward)[from][m],
+                          .received = forward[to][m]});
+    }
+    return exec::message_numbers(messages);
+  };
+  exec::MessageNumbers numbers;
+  for (std::size_t p = 0; p < parts_.size(); ++p) {
+    numbers.to.push_back(between(static_cast<std::size_t>(own_), p));
+    numbers.from.push_back(between(p, static_cast<std::size_t>(own_)));
+  }
+  return numbers;
 }
 
 }  // namespace lockstep::train

@@ -12,6 +12,7 @@
 #include "checkpoint/whole_model.hpp"
 #include "comm/reduce/micro_batch_assignment.hpp"
 #include "comm/transport/group.hpp"
+#include "comm/transport/pulse.hpp"
 #include "exec/executor.hpp"
 #include "exec/part_worker.hpp"
 #include "graph/parts.hpp"
@@ -53,6 +54,8 @@ class ModelParts {
   /// What this rank computes: its part, or the whole graph.
   [[nodiscard]] const Graph& graph() const { return is_cut() ? part(own_).graph : whole_; }
   [[nodiscard]] const GraphPart& part(int number) const { return parts_[static_cast<std::size_t>(number)]; }
+  /// Of the ranks that have parts; null if the model is not cut.
+  [[nodiscard]] comm::Pulse* pulse() const { return pulse_.get(); }
   /// Where the model is cut.
   [[nodiscard]] const exec::PartOfModel& of_model() const { return *of_model_; }
   [[nodiscard]] const std::vector<GraphPart>& parts() const { return parts_; }
@@ -68,6 +71,10 @@ class ModelParts {
                                             std::span<const int> workers, bool training) const;
 
  private:
+  [[nodiscard]] exec::MessageNumbers numbers(const balance::PipelineSetup& setup,
+                                             const exec::RankOfMicroBatch& rank_of_micro_batch,
+                                             std::span<const balance::Task> order) const;
+
   const Graph& whole_;
   Communicator& communicator_;
   std::vector<double> speeds_;            ///< by rank
@@ -76,6 +83,7 @@ class ModelParts {
   std::vector<balance::PartCost> costs_;  ///< by part
   int own_ = 0, of_loss_ = 0;
   std::unique_ptr<comm::GroupCommunicator> group_;
+  std::unique_ptr<comm::Pulse> pulse_;
   std::optional<exec::PartOfModel> of_model_;
 };
 

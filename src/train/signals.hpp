@@ -1,5 +1,5 @@
-// Signal handling: the first SIGTERM, SIGINT or SIGUSR1 requests a checkpoint at the next step boundary, the second
-// exits at once.
+// Signal handling: the first SIGTERM, SIGINT or SIGUSR1 gives up an evaluation and requests a checkpoint at the
+// next step boundary, the second exits at once.
 #pragma once
 
 namespace lockstep::train {

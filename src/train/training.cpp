@@ -59,18 +59,25 @@ TrainResult Training::run() {
   observers_.start_tracing(progress_.step, engine_.executor->program().instructions.size());
   trace_next_step();
   reached_.loop_start = Clock::now();
+  const bool continues = !is_done() || progress_.evaluation_due;
+  reached_.interrupted = continues && is_stop_requested();
+  if (progress_.evaluation_due && !reached_.interrupted) {
+    complete_step(validation_.wanted(), 0);
+    reached_.caught_up = !reached_.interrupted;
+  }
   while (!is_done() && !reached_.interrupted) step();
   reached_.training_seconds = seconds_since(reached_.loop_start);
   observers_.finish_tracing();
   trace_next_step();
   bool best = false;
   if (!reached_.interrupted && validation_.wanted() && progress_.metrics.empty()) best = evaluate();
-  if (best || !checkpointing_->has_begun(progress_.step)) write_checkpoint(best);
+  if (best || lacks_checkpoint()) write_checkpoint(best);
   finish_checkpoints();
   bad_samples_.report(progress_.step);  // from the last evaluation
   TrainResult result = make_result();
   emit_end(result);
   observers_.ended();
+  if (run_.parts.pulse() != nullptr) run_.parts.pulse()->close();
   return result;
 }
 
@@ -208,12 +215,36 @@ double Training::checked_loss(const exec::StepSums& sums) {
                   last_.loss_scale > 0 ? "precision: bf16, whose range is larger, " : ""));
 }
 
+StopRequest Training::stop_request() const {
+  if (signals_.asked()) return StopRequest::now;
+  return run_.options.watcher == nullptr ? StopRequest::none : run_.options.watcher->stop_request();
+}
+
+comm::StopPoll Training::stop_poll() const {
+  return [this] { return stop_request() == StopRequest::now; };
+}
+
 std::uint32_t Training::stop_requests() const {
-  const StopRequest request =
-      run_.options.watcher == nullptr ? StopRequest::none : run_.options.watcher->stop_request();
   const bool at_the_step = run_.options.stop_at > 0 && progress_.step + 1 >= run_.options.stop_at;
-  if (signals_.asked() || at_the_step || request == StopRequest::now) return kStopRequested;
+  const StopRequest request = stop_request();
+  if (at_the_step || request == StopRequest::now) return kStopRequested;
   return request == StopRequest::after_checkpoint ? kEndAfterCheckpoint : 0;
+}
+
+// Whether any rank has been asked to stop before its first step.
+bool Training::is_stop_requested() {
+  const auto asked = comm::work_together(run_.communicator, {"start", 0, run_.context.timeout()},
+                                         [&](comm::WorkProgress& /*at once*/) { return stop_poll()(); });
+  return std::any_of(asked.begin(), asked.end(), [](bool of_rank) { return of_rank; });
+}
+
+// A run that is stopped before its first step has nothing to save. The last checkpoint must say that the data have been
+// compared, which a stop may have left to this run.
+bool Training::lacks_checkpoint() const {
+  if (checkpointing_->has_begun(progress_.step)) {
+    return !reached_.interrupted && content_check_.is_due() && !progress_.metadata.contains("data_content");
+  }
+  return !reached_.interrupted || progress_.step > reached_.first_step;
 }
 
 bool Training::is_period_over(const Span& every) const {
@@ -233,15 +264,23 @@ void Training::after_step(const exec::StepSums& sums) {
   checkpointing_->report();
   if (!run_.options.callbacks.empty()) state_.metrics = metrics_of(sums);
   call_back(&Callback::after_step);
-  const bool best = validation_.wanted() && is_period_over(run_.job.evaluate.every) && evaluate();
-  if (progress_.step % run_.steps_per_epoch == 0) call_back(&Callback::after_epoch);
-  const bool periodic = !run_.job.checkpoint.never && is_period_over(run_.job.checkpoint.every);
-  const std::uint32_t ends = periodic ? kStopRequested | kEndAfterCheckpoint : kStopRequested;
-  reached_.interrupted = (sums.flags & ends) != 0 && !is_done();
-  const bool wanted = best || periodic || reached_.interrupted;
-  if (wanted && !checkpointing_->has_begun(progress_.step)) write_checkpoint(best);
+  complete_step(validation_.wanted() && is_period_over(run_.job.evaluate.every), sums.flags);
   observers_.trace_step_done(progress_.step);
   trace_next_step();
+}
+
+// The evaluation and the checkpoint after a step. If the evaluation is stopped, the checkpoint says that it is due, and
+// the run that resumes from it begins here, so that it continues as if nothing had happened.
+void Training::complete_step(bool evaluates, std::uint32_t flags) {
+  const bool was_due = std::exchange(progress_.evaluation_due, false);
+  const bool best = evaluates && evaluate();
+  const bool is_complete = !progress_.evaluation_due;
+  if (is_complete && progress_.step % run_.steps_per_epoch == 0) call_back(&Callback::after_epoch);
+  const bool periodic = !run_.job.checkpoint.never && is_period_over(run_.job.checkpoint.every);
+  const std::uint32_t ends = periodic ? kStopRequested | kEndAfterCheckpoint : kStopRequested;
+  if ((flags & ends) != 0 && !is_done()) reached_.interrupted = true;
+  const bool wanted = (best || periodic || reached_.interrupted) && !checkpointing_->has_begun(progress_.step);
+  if (wanted || (was_due && is_complete)) write_checkpoint(best);
 }
 
 void Training::call_back(CallbackMoment moment) {
@@ -258,26 +297,33 @@ void Training::call_back(CallbackMoment moment) {
   progress_.finished = state_.is_stopped();
 }
 
-// Returns whether the model is the best so far.
+// Returns whether the model is the best so far. If it is stopped, the run is interrupted, and the evaluation due.
 bool Training::evaluate() {
-  bool best = false;
+  std::optional<bool> best;
   {
     const auto phase = observers_.enter(observe::StepPhase::evaluate, progress_.step);
     const auto& average = run_.job.optimizer.average;
     const bool of_average = average && average->evaluate && progress_.averaged > 0;
     const auto swap = [&] { engine_.updater->swap_average(engine_.model, static_cast<std::uint64_t>(progress_.step)); };
     if (of_average) swap();
-    best = validation_.run(engine_.updater->values(engine_.model), balancing_, progress_);
+    best = validation_.run(engine_.updater->values(engine_.model), balancing_, progress_, stop_poll());
     if (of_average) swap();
   }
+  progress_.evaluation_due = !best;
+  if (!best) {
+    reached_.interrupted = true;
+    return false;
+  }
   call_back(&Callback::after_evaluation);
-  return best;
+  return *best;
 }
 
 void Training::write_checkpoint(bool best) {
   // An interrupted run must not wait for the content check: its checkpoint has no data_content, and the run that
   // resumes from it makes the check.
-  if (content_check_.is_due() && !reached_.interrupted) content_check_.compare(progress_);
+  if (content_check_.is_due() && !reached_.interrupted) {
+    reached_.interrupted = !content_check_.compare(progress_, stop_poll());
+  }
   const auto phase = observers_.enter(observe::StepPhase::checkpoint, progress_.step);
   engine_.updater->fetch(engine_.model);
   checkpointing_->write(progress_, best);

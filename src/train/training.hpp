@@ -37,6 +37,7 @@ using CallbackMoment = void (Callback::*)(TrainingState&);
 struct Reached {
   std::int64_t first_step = 0;
   bool resumed = false, interrupted = false;
+  bool caught_up = false;  ///< the evaluation that the checkpoint said to be due has been made
   Clock::time_point loop_start;
   double first_micro_batch_seconds = 0, training_seconds = 0;
   std::optional<checkpoint::Initialized> initialized;
@@ -79,12 +80,17 @@ class Training {
   void trace_next_step();
   [[nodiscard]] double checked_loss(const exec::StepSums& sums);
   void after_step(const exec::StepSums& sums);
+  void complete_step(bool evaluates, std::uint32_t flags);
   void call_back(CallbackMoment moment);
   [[nodiscard]] bool evaluate();
   void write_checkpoint(bool best);
   void finish_checkpoints();
   [[nodiscard]] bool is_done() const { return progress_.finished || progress_.step >= run_.steps; }
+  [[nodiscard]] StopRequest stop_request() const;
+  [[nodiscard]] comm::StopPoll stop_poll() const;
   [[nodiscard]] std::uint32_t stop_requests() const;  ///< see step_flags.hpp
+  [[nodiscard]] bool is_stop_requested();
+  [[nodiscard]] bool lacks_checkpoint() const;
   [[nodiscard]] bool is_period_over(const Span& every) const;
 
   // training_events.cpp

@@ -252,7 +252,7 @@ void Training::gather_work_of_ranks(events::End& event) {
 
 std::string Training::outcome(const TrainResult& result) const {
   if (result.interrupted) return "interrupted";
-  if (result.steps == reached_.first_step) return "already finished";
+  if (result.steps == reached_.first_step && !reached_.caught_up) return "already finished";
   return progress_.finished ? "stopped early" : "done";
 }
 

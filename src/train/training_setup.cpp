@@ -53,7 +53,7 @@ void Training::begin_with_model() {
                             run_.communicator, run_.context.timeout());
   }
   const auto& states = engine_.updater->optimizer_states();
-  checkpointing_ = std::make_unique<Checkpointing>(run_.context);
+  checkpointing_ = std::make_unique<Checkpointing>(run_.context, checkpoint::real_files(), stop_poll());
   const auto same_run = [&](const checkpoint::Checkpoint& checkpoint) {
     require_same_run(run_.context, run_.steps, run_.steps_per_epoch, checkpoint);
   };
@@ -64,7 +64,8 @@ void Training::begin_with_model() {
                                                               run_.graph, whole_model_, engine_.model);
       return false;
     };
-    (void)comm::work_together(run_.communicator, {"initialize", 0, run_.context.timeout()}, read, comm::kStartDeadline);
+    (void)comm::work_together(run_.communicator, {"initialize", 0, run_.context.timeout()}, read,
+                              {.stalled = comm::kStartDeadline});
   }
   if (engine_.updater->has_average()) optim::average_frozen(engine_.executor->graph(), engine_.model);
   reached_.first_step = progress_.step;

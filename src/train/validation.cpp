@@ -33,7 +33,8 @@ bool Validation::wanted() const {
   return data_.validation && !run_.job.evaluate.never;
 }
 
-bool Validation::run(const exec::ModelValues& model, const Balancing& balancing, checkpoint::Progress& progress) {
+std::optional<bool> Validation::run(const exec::ModelValues& model, const Balancing& balancing,
+                                    checkpoint::Progress& progress, const comm::StopPoll& stop) {
   const Job& job = run_.job;
   if (!evaluation_) {
     evaluation_ = std::make_unique<Evaluation>(
@@ -50,7 +51,9 @@ bool Validation::run(const exec::ModelValues& model, const Balancing& balancing,
   }
   evaluation_->use_counts(
       balancing.evaluation_counts(evaluation_->micro_batches(), evaluation_->counts(), progress.step));
-  progress.metrics = evaluation_->run(model, static_cast<std::uint64_t>(progress.step));
+  auto metrics = evaluation_->run_unless_stopped(model, static_cast<std::uint64_t>(progress.step), stop);
+  if (!metrics) return std::nullopt;
+  progress.metrics = std::move(*metrics);
   auto shown = progress.metrics;
   const double loss = shown.extract("loss").mapped();
   run_.emit(events::Evaluation{.step = progress.step, .set = "validation", .loss = loss, .metrics = std::move(shown)});

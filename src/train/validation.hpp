@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "checkpoint/checkpoint.hpp"
@@ -26,8 +27,10 @@ class Validation {
   [[nodiscard]] bool wanted() const;
   /// Evaluates, with the micro-batch assignment of `balancing`, and sets progress.metrics. Collective. Returns whether
   /// the metric of `checkpoint.best` is the best so far; sets progress.finished if the metric of `early_stop` has not
-  /// improved for `patience` evaluations, and notes what a schedule that follows evaluations remembers.
-  bool run(const exec::ModelValues& model, const Balancing& balancing, checkpoint::Progress& progress);
+  /// improved for `patience` evaluations, and notes what a schedule that follows evaluations remembers. If `stop` asks
+  /// for an end on any rank, returns nullopt and changes nothing; no other run may follow.
+  std::optional<bool> run(const exec::ModelValues& model, const Balancing& balancing, checkpoint::Progress& progress,
+                          const comm::StopPoll& stop);
 
  private:
   bool note(const std::string& metric, double min_delta, const checkpoint::Progress& progress,

@@ -3,9 +3,11 @@
 
 #include <array>
 #include <atomic>
+#include <bit>
 #include <numeric>
 
 #include "comm/error_of.hpp"
+#include "comm/transport/point_to_point.hpp"
 #include "lockstep/communicator.hpp"
 #include "lockstep/error.hpp"
 
@@ -21,6 +23,24 @@ std::vector<float> values_of(int rank, std::size_t size) {
   std::vector<float> values(size);
   for (std::size_t i = 0; i < size; ++i) values[i] = static_cast<float>(rank * 1000) + static_cast<float>(i % 512);
   return values;
+}
+
+// No rank may gather the numbers of all: it sends, and has in memory, those of one rank for each round of the tree.
+TEST(IntegerSum, IsThatOfAllRanksAndSendsLittle) {
+  constexpr std::size_t kNumbers = 1000;
+  for (const int ranks : {1, 2, 3, 5, 8, 32}) {
+    const int rounds = std::bit_width(static_cast<unsigned>(ranks - 1));
+    run_in_threads(ranks, [&](Communicator& c) {
+      std::vector<std::int64_t> numbers(kNumbers);
+      for (std::size_t i = 0; i < kNumbers; ++i) numbers[i] = (std::int64_t{1} << 52) + c.rank() * static_cast<int>(i);
+      const auto before = c.traffic().network_bytes;
+      comm::all_reduce_sum(c, numbers, kTest);
+      for (std::size_t i = 0; i < kNumbers; ++i) {
+        ASSERT_EQ(numbers[i], ranks * (std::int64_t{1} << 52) + ranks * (ranks - 1) / 2 * static_cast<int>(i));
+      }
+      EXPECT_LE(c.traffic().network_bytes - before, static_cast<std::uint64_t>(rounds + 1) * kNumbers * 8);
+    });
+  }
 }
 
 class Collectives : public testing::TestWithParam<std::tuple<int, std::size_t>> {};

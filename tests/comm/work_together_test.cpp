@@ -38,7 +38,8 @@ TEST(WorkTogether, WorkThatGoesOnIsNotStalled) {
       }
       return true;
     };
-    EXPECT_EQ(work_together(communicator, kShort, work, milliseconds(2000)), (std::vector<bool>{true, true}));
+    EXPECT_EQ(work_together(communicator, kShort, work, {.stalled = milliseconds(2000)}),
+              (std::vector<bool>{true, true}));
   });
 }
 
@@ -51,7 +52,7 @@ TEST(WorkTogether, WorkThatStandsStillIsNamed) {
         return true;
       };
       try {
-        (void)work_together(communicator, kShort, work, milliseconds(2000));
+        (void)work_together(communicator, kShort, work, {.stalled = milliseconds(2000)});
       } catch (const Error&) {
         released = true;
         throw;
@@ -68,10 +69,58 @@ TEST(WorkTogether, WorkThatStandsStillIsNamed) {
   }
 }
 
+// However long the first rank takes: what it reports is heard.
+TEST(WorkTogether, WorkOfTheFirstRankThatGoesOnIsNotStalled) {
+  run_in_threads(2, [](Communicator& communicator) {
+    const auto work = [](WorkProgress& progress) {
+      for (int i = 0; i < 60; ++i) {
+        std::this_thread::sleep_for(milliseconds(50));
+        progress.advance();
+      }
+    };
+    work_of_first_rank(communicator, kShort, work, {.stalled = milliseconds(2000)});
+  });
+}
+
+TEST(WorkTogether, AStopOfOneRankReachesTheWorkOfAll) {
+  for (const int ranks : {1, 3}) {
+    run_in_threads(ranks, [&](Communicator& communicator) {
+      const auto work = [](WorkProgress& progress) {
+        while (!progress.stopped()) std::this_thread::sleep_for(milliseconds(1));
+        return false;
+      };
+      const auto stop = [&] { return communicator.rank() == communicator.size() - 1; };
+      const auto returned = work_together(communicator, kShort, work, {.stop = stop});
+      EXPECT_EQ(returned, std::vector<bool>(static_cast<std::size_t>(ranks), false));
+    });
+  }
+}
+
+TEST(WorkTogether, WorkThatIsGivenUpIsAnErrorOfAllRanks) {
+  std::atomic<int> interrupted{0};
+  run_in_threads(3, [&](Communicator& communicator) {
+    const auto work = [&](WorkProgress& progress) {
+      while (true) {
+        progress.advance_or_stop();
+        std::this_thread::sleep_for(milliseconds(1));
+      }
+    };
+    try {
+      work_of_first_rank(communicator, kShort, work, {.stop = [&] { return communicator.rank() == 2; }});
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::interrupted);
+      EXPECT_EQ(error.what(), std::string("'checkpoint' was stopped before it was done"));
+      ++interrupted;
+    }
+  });
+  EXPECT_EQ(interrupted, 3);
+}
+
 TEST(WorkTogether, AnErrorKeepsItsCode) {
   try {
     run_in_threads(3, [](Communicator& communicator) {
-      work_of_first_rank(communicator, kShort, [] { throw Error(ExitCode::configuration, "of another job"); });
+      work_of_first_rank(communicator, kShort,
+                         [](WorkProgress&) { throw Error(ExitCode::configuration, "of another job"); });
     });
     ADD_FAILURE() << "expected the error of rank 0";
   } catch (const Error& error) {

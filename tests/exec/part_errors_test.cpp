@@ -43,12 +43,12 @@ TEST(PartErrors, AnErrorOfAWorkerEndsTheWaitsOfTheOthers) {
   const CpuDevice device;
   const Graph graph = device.lower(net.graph, true);
   const auto parts = split(graph, cut(graph, {.parts = 2}, 2));
-  constexpr int kMicroBatches = 3, kWorkers = 2;
+  constexpr int kWorkers = 2;
   std::latch both(kWorkers);
   const auto started = Clock::now();
   const auto run = [&](Communicator& ranks) {
     const PartOfModel part{.part = parts[static_cast<std::size_t>(ranks.rank())],
-                           .links = links_of(parts, ranks.rank(), kMicroBatches),
+                           .links = links_of(parts, ranks.rank()),
                            .ranks = ranks,
                            .samples = kSamples,
                            .in_flight = 1};
@@ -69,7 +69,8 @@ TEST(PartErrors, AnErrorOfAWorkerEndsTheWaitsOfTheOthers) {
     executor.use({parameters, states});
     Zeros source(part.part.graph);
     const PartSchedule schedule{.tasks = {{{.micro_batch = 0}}, {{.micro_batch = 1}, {.micro_batch = 2}}},
-                                .rank_of_micro_batch = {{0, 0, 0}, {1, 1, 1}}};
+                                .rank_of_micro_batch = {{0, 0, 0}, {1, 1, 1}},
+                                .numbers = {.to = {{}, {}}, .from = {{0, 1, 2}, {}}}};
     executor.evaluate(0, schedule, source, [&](const EvaluatedMicroBatch& micro_batch) {
       both.arrive_and_wait();
       if (micro_batch.micro_batch == 0) throw std::range_error("the first micro-batch");

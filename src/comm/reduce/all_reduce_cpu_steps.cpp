@@ -193,6 +193,7 @@ void CpuAllReduce::wait_for_slices() {
         continue;
       }
     }
+    last_progress = latest_progress(last_progress, options_.watch);
     const auto now = Clock::now(), end = last_progress + options_.timeout;
     if (now >= std::min(end, last_progress + kCheckPeers)) {
       const auto [peer, what] = missing();

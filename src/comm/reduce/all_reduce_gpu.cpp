@@ -317,12 +317,13 @@ void GpuAllReduce::wait_until_issued() {
 }
 
 void GpuAllReduce::wait_for(Event event, const char* name, const char* awaited) {
-  const auto start = Clock::now();
+  auto start = Clock::now();
   const Operation operation = this->operation(name);
   try {
     while (!gpu_.done(event)) {
       transport_->check(operation);
       communicator_.check_peers();
+      start = latest_progress(start, options_.watch);
       if (Clock::now() - start >= options_.timeout) {
         recorder_->waits_for(-1, std::string(awaited) + " on GPUs");
         throw_deadline(communicator_.topology(), rank(), -1, operation, seconds_since(start),

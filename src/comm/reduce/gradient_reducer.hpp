@@ -30,6 +30,7 @@ namespace lockstep::comm {
 struct ReducerOptions {
   bool exact = true;  ///< false: local sums in local order, then the library's all-reduce
   std::chrono::milliseconds timeout{60'000};
+  WaitWatch* watch = nullptr;        ///< of a model in parts: ranks may still be waiting for other parts
   int scalars_per_micro_batch = 64;  ///< maximum that scalars() may be given
   int scalars_per_rank = 16;
   bool streamed = false;           ///< scattered buckets are added micro-batch by micro-batch (StreamedReduceScatter)

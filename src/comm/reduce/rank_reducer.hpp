@@ -59,7 +59,9 @@ class RankReducer : public GradientReducer {
   [[nodiscard]] int bucket_count() const { return buckets_.count(); }
   [[nodiscard]] std::int64_t elements(int bucket) const { return buckets_.at(bucket).elements; }
   [[nodiscard]] const Region& own_region() const { return regions_[static_cast<std::size_t>(local_rank_)]; }
-  [[nodiscard]] Operation operation(const char* name) const { return {name, step_, options_.timeout}; }
+  [[nodiscard]] Operation operation(const char* name) const {
+    return {name, step_, options_.timeout, nullptr, options_.watch};
+  }
 
   Communicator& communicator_;
   std::shared_ptr<FlightRecorder> recorder_;  ///< never null

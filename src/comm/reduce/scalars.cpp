@@ -61,14 +61,17 @@ void ScalarGather::note_wait(const Call& call, int peer) const {
 
 void ScalarGather::wait_for(const Call& call, const Region::ScalarSlot& slot, int peer) const {
   Doorbell& doorbell = own_region(call).doorbell();
-  const auto start = Clock::now(), end = start + call.operation.timeout;
+  const auto start = Clock::now();
+  auto last_progress = start;
   while (true) {
     const std::uint32_t rings = doorbell.rings();
     if (slot.ready.load(std::memory_order_acquire) >= number_) return;
-    const auto now = Clock::now();
+    last_progress = latest_progress(last_progress, call.operation.watch);
+    const auto now = Clock::now(), end = last_progress + call.operation.timeout;
     if (now >= end) {
       const int missing = slot.waits_for >= 0 ? slot.waits_for.load() : peer;
-      throw_deadline(communicator_.topology(), communicator_.rank(), missing, call.operation, seconds_since(start));
+      throw_deadline(communicator_.topology(), communicator_.rank(), missing, call.operation,
+                     seconds_since(last_progress));
     }
     communicator_.check_peers();
     if (now >= start + kCheckScalarPeers) recorder_.waits_for(peer, "its scalars have not come");

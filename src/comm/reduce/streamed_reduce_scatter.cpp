@@ -215,7 +215,7 @@ GradientBuffer StreamedReduceScatter::buffer(int micro_batch, int bucket) {
 void StreamedReduceScatter::check_wait(int micro_batch, Clock::time_point start) {
   const std::lock_guard lock(mutex_);
   if (error_) std::rethrow_exception(error_);
-  const auto since = std::max(start, last_progress_);
+  const auto since = latest_progress(std::max(start, last_progress_), options_.watch);
   if (Clock::now() < since + options_.timeout) return;
   auto [peer, what] = missing();
   if (peer < 0 || peer == communicator_.rank()) {
@@ -341,6 +341,7 @@ void StreamedReduceScatter::finish() {
     if (!changed_.wait_for(lock, kCheckInterval, [&] { return is_done() || error_; })) {
       const auto [peer, what] = missing();
       recorder_->waits_for(communicator_.topology().number(peer), what);
+      last_progress_ = latest_progress(last_progress_, options_.watch);
       if (Clock::now() >= last_progress_ + options_.timeout) give_up(peer, what, last_progress_);
       lock.unlock();
       communicator_.check_peers();

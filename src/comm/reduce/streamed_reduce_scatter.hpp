@@ -86,7 +86,7 @@ class StreamedReduceScatter final : public GradientSink {
   void post_receives();
   [[nodiscard]] int bucket_count() const { return buckets_.count(); }
   [[nodiscard]] bool owns(const Handled& slice) const { return slice.owner == communicator_.rank(); }
-  [[nodiscard]] Operation operation() const { return {"reduce", step_, options_.timeout}; }
+  [[nodiscard]] Operation operation() const { return {"reduce", step_, options_.timeout, nullptr, options_.watch}; }
   /// Where the finished sum of a slice is stored.
   [[nodiscard]] float* sum_of(const Handled& slice) const;
   /// Sum number `number` of a slice in `memory`.

@@ -12,11 +12,12 @@ namespace lockstep::comm {
 struct ClockOffset {
   double at = 0;       ///< this rank's clock at the measurement
   double seconds = 0;  ///< add it to this rank's clock to get rank 0's
-  double error = 0;    ///< upper bound of the error: half the shortest round trip
+  double error = 0;    ///< upper bound of the error: half the shortest round trip to each host on the way
 };
 
-/// Asks rank 0 for the time several times and uses the fastest answer; 0 on rank 0's host, whose ranks share a clock.
-/// Collective. `clock`: seconds.
+/// One rank per host measures, and the ranks of a host, which share a clock, get its result; 0 on rank 0's host. Hosts
+/// ask each other along a binomial tree, so the time grows with the logarithm of their number. Each asks several times
+/// and keeps the fastest answer. Collective. `clock`: seconds.
 [[nodiscard]] ClockOffset clock_offset(Communicator& communicator, std::chrono::milliseconds timeout,
                                        const std::function<double()>& clock = steady_seconds);
 

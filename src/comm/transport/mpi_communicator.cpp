@@ -50,12 +50,11 @@ class MpiTransfer final : public Transfer {
   MpiTransfer& operator=(const MpiTransfer&) = delete;
   [[nodiscard]] bool done() override { return operation_->done(); }
   void wait(const Operation& operation) override {
-    const auto start = Clock::now(), end = start + operation.timeout;
-    while (!operation_->wait_until(std::min(end, Clock::now() + kCheckInterval))) {
+    Wait wait(topology_, rank_, peer_, operation);
+    while (!operation_->wait_until(wait.next_check())) {
       mpi_.check();
       recorder_.waits_for(peer_, operation.name);
-      throw_if_stopped(topology_, rank_, operation);
-      if (Clock::now() >= end) throw_deadline(topology_, rank_, peer_, operation, seconds_since(start));
+      wait.check();
     }
     if (!operation_->done()) mpi_.check();
   }

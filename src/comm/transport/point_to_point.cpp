@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <numeric>
 
 #include "lockstep/error.hpp"
@@ -30,6 +31,19 @@ void broadcast_in_group(Communicator& communicator, std::span<const int> group, 
     if (place + distance < group.size()) sent.push_back(communicator.send(bytes, group[place + distance], tag));
   }
   for (const auto& transfer : sent) transfer->wait(operation);
+}
+
+void all_reduce_sum(Communicator& communicator, std::span<std::int64_t> numbers, const Operation& operation) {
+  const int rank = communicator.rank(), ranks = communicator.size();
+  std::vector<std::int64_t> other(ranks > 1 ? numbers.size() : 0);
+  int distance = 1;
+  for (; distance < ranks && (rank & distance) == 0; distance *= 2) {
+    if (rank + distance >= ranks) continue;
+    communicator.receive(std::as_writable_bytes(std::span(other)), rank + distance, kReduce)->wait(operation);
+    std::transform(numbers.begin(), numbers.end(), other.begin(), numbers.begin(), std::plus<>());
+  }
+  if (rank != 0) communicator.send(std::as_bytes(numbers), rank - distance, kReduce)->wait(operation);
+  communicator.broadcast(std::as_writable_bytes(numbers), 0, operation);
 }
 
 // Dissemination: in round i, every rank hears of the 2^i ranks before it.

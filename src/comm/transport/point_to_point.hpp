@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 
@@ -19,6 +20,10 @@ inline constexpr int kFirstInternalTag = 1 << 20;
 /// same list; the tag must not be used for anything else meanwhile.
 void broadcast_in_group(Communicator& communicator, std::span<const int> group, std::span<std::byte> bytes, int tag,
                         const Operation& operation);
+
+/// Adds the ranks' numbers, which are exact in any order: up a binomial tree, and down again. So no rank has more than
+/// two ranks' numbers at a time. Collective.
+void all_reduce_sum(Communicator& communicator, std::span<std::int64_t> numbers, const Operation& operation);
 
 class PointToPointCommunicator : public Communicator, public Recorded {
  public:

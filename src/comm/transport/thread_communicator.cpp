@@ -31,11 +31,10 @@ class ReceiveTransfer final : public Transfer {
   ReceiveTransfer& operator=(const ReceiveTransfer&) = delete;
   [[nodiscard]] bool done() override { return receive_->done.load(std::memory_order_acquire); }
   void wait(const Operation& operation) override {
-    const auto start = Clock::now(), end = start + operation.timeout;
-    while (!world_.mailbox(rank_).wait(*receive_, std::min(end, Clock::now() + kCheckInterval), world_.failed())) {
+    Wait wait(world_.topology(), rank_, from_, operation);
+    while (!world_.mailbox(rank_).wait(*receive_, wait.next_check(), world_.failed())) {
       world_.throw_if_failed(rank_);
-      throw_if_stopped(world_.topology(), rank_, operation);
-      if (Clock::now() >= end) throw_deadline(world_.topology(), rank_, from_, operation, seconds_since(start));
+      wait.check();
     }
   }
 

@@ -70,6 +70,17 @@ void throw_if_stopped(const Topology& topology, int rank, const Operation& opera
                                                     describe(topology, rank), operation.name, operation.step));
 }
 
+void Wait::check() {
+  throw_if_stopped(topology_, rank_, operation_);
+  WaitWatch* const watch = operation_.watch;
+  const auto begin = watch == nullptr ? start_ : std::max(start_, watch->last_progress(peer_));
+  end_ = begin + operation_.timeout;
+  if (Clock::now() < end_) return;
+  const int blamed = watch == nullptr ? peer_ : watch->blamed(peer_);
+  throw_deadline(topology_, rank_, blamed, operation_, seconds_since(begin),
+                 blamed == peer_ ? "" : describe(topology_, peer_) + " waits for it, too");
+}
+
 void throw_deadline(const Topology& topology, int rank, int peer, const Operation& operation, double seconds,
                     const std::string& missing) {
   throw Error(

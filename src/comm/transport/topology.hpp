@@ -2,6 +2,7 @@
 // a host leads for a rank of another host; and how messages describe ranks and hosts.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <string>
 #include <vector>
@@ -52,6 +53,30 @@ inline constexpr std::chrono::milliseconds kCheckInterval{100};
 
 /// Throws if the operation has been stopped (Operation::stop). The code that stopped it reports an error of its own.
 void throw_if_stopped(const Topology& topology, int rank, const Operation& operation);
+
+/// A wait for `peer` that begins now.
+class Wait {
+ public:
+  /// References must outlive it.
+  Wait(const Topology& topology, int rank, int peer, const Operation& operation)
+      : topology_(topology), rank_(rank), peer_(peer), operation_(operation), end_(start_ + operation.timeout) {}
+  /// When to look again, and then to call check().
+  [[nodiscard]] Clock::time_point next_check() const { return std::min(end_, Clock::now() + kCheckInterval); }
+  /// Throws if the operation has been stopped or has missed its deadline.
+  void check();
+
+ private:
+  const Topology& topology_;
+  int rank_, peer_;
+  const Operation& operation_;
+  Clock::time_point start_ = Clock::now(), end_;
+};
+
+/// For waits that look often: `last_progress` of this rank, or, if that is a while ago, of those that `watch` knows of.
+[[nodiscard]] inline Clock::time_point latest_progress(Clock::time_point last_progress, WaitWatch* watch) {
+  if (watch == nullptr || Clock::now() < last_progress + kCheckInterval) return last_progress;
+  return std::max(last_progress, watch->last_progress(-1));
+}
 
 /// The deadline of an operation that starts now.
 [[nodiscard]] inline Clock::time_point deadline_of(const Operation& operation) {

@@ -15,14 +15,30 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Ranks meet in rounds of a third of this while they wait, however short the job's timeout is.
-constexpr milliseconds kShortestDeadline{60'000};
+// While they wait, ranks meet in rounds. Where the work can be stopped, one takes at most this long, so that a request
+// reaches all ranks in time.
+constexpr milliseconds kPolled{500};
+constexpr milliseconds kShortestDeadline{60'000};  // of a round, however short the job's timeout is
 
-enum class State : std::uint8_t { working, stalled, done_false, done_true };
+enum class State : std::uint8_t { working, stalled, given_up, done_false, done_true };
 
 bool is_over(State state) {
-  return state == State::done_false || state == State::done_true;
+  return state >= State::given_up;
 }
+
+State end_of(const std::function<bool()>& work) {
+  try {
+    return work() ? State::done_true : State::done_false;
+  } catch (const WorkStopped&) {
+    return State::given_up;
+  }
+}
+
+/// What a rank tells the others in a round.
+struct Report {
+  State state = State::working;
+  bool stop = false;
+};
 
 /// The state of one rank's work, polled once per round.
 class Watched {
@@ -33,7 +49,7 @@ class Watched {
   /// Waits for the work, but not longer than `patience`. Throws what the work threw.
   State look(milliseconds patience) {
     if (!is_over(state_) && result_.wait_for(patience) == std::future_status::ready) {
-      state_ = result_.get() ? State::done_true : State::done_false;
+      state_ = end_of([&] { return result_.get(); });
     }
     if (is_over(state_)) return state_;
     if (progress_.advances() != seen_) {
@@ -53,16 +69,28 @@ class Watched {
 };
 
 // The first rank whose work is not stalled reports it: a rank that waits for its disk cannot end.
-void tell_of_stalled(const std::vector<State>& states, const Communicator& communicator, const Operation& operation,
+void tell_of_stalled(const std::vector<Report>& reports, const Communicator& communicator, const Operation& operation,
                      milliseconds stalled) {
-  const auto stands = std::find(states.begin(), states.end(), State::stalled);
-  const auto tells = std::find_if(states.begin(), states.end(), [](State state) { return state != State::stalled; });
-  if (stands == states.end() || tells - states.begin() != communicator.rank()) return;
-  const auto rank = static_cast<int>(stands - states.begin());
+  const auto is_stalled = [](const Report& report) { return report.state == State::stalled; };
+  const auto stands = std::find_if(reports.begin(), reports.end(), is_stalled);
+  const auto tells = std::find_if_not(reports.begin(), reports.end(), is_stalled);
+  if (stands == reports.end() || tells - reports.begin() != communicator.rank()) return;
+  const auto rank = static_cast<int>(stands - reports.begin());
   throw Error(ExitCode::infrastructure, fmt::format("rank {} on {}: '{}' has made no progress for {:.0f} s; look at "
                                                     "that rank, and at the disk that it reads from",
                                                     rank, communicator.topology().host_name(rank), operation.name,
                                                     std::chrono::duration<double>(stalled).count()));
+}
+
+std::vector<bool> results_of(const std::vector<Report>& reports, const Operation& operation) {
+  std::vector<bool> returned;
+  for (const Report& report : reports) {
+    if (report.state == State::given_up) {
+      throw Error(ExitCode::interrupted, fmt::format("'{}' was stopped before it was done", operation.name));
+    }
+    returned.push_back(report.state == State::done_true);
+  }
+  return returned;
 }
 
 }  // namespace
@@ -72,31 +100,36 @@ void WorkProgress::advance() {
   if (recorder_) recorder_->tick();
 }
 
+void WorkProgress::advance_or_stop() {
+  advance();
+  if (stopped_) throw WorkStopped();
+}
+
 std::vector<bool> work_together(Communicator& communicator, const Operation& operation,
-                                const std::function<bool(WorkProgress&)>& work, milliseconds stalled) {
+                                const std::function<bool(WorkProgress&)>& work, const WorkOptions& options) {
   WorkProgress progress(recorder_of(communicator));
-  if (communicator.size() == 1) return {work(progress)};
   const ActivityScope activity(recorder_of(communicator).get(), operation.name, operation.step);
   Operation round = operation;
   round.timeout = std::max(operation.timeout, kShortestDeadline);
-  const milliseconds patience = std::min(round.timeout / 3, stalled / 2);
-  Watched watched(std::async(std::launch::async, [&] { return work(progress); }), progress, stalled);
-  std::vector<State> states(static_cast<std::size_t>(communicator.size()));
+  const milliseconds patience = std::min(options.stop ? kPolled : round.timeout / 3, options.stalled / 2);
+  Watched watched(std::async(std::launch::async, [&] { return work(progress); }), progress, options.stalled);
+  std::vector<Report> reports(static_cast<std::size_t>(communicator.size()));
   do {
-    const State mine = watched.look(patience);
-    communicator.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(states)), round);
-    tell_of_stalled(states, communicator, operation, stalled);
-  } while (std::any_of(states.begin(), states.end(), [](State state) { return !is_over(state); }));
-  std::vector<bool> returned;
-  for (const State state : states) returned.push_back(state == State::done_true);
-  return returned;
+    const Report mine{watched.look(patience), options.stop && options.stop()};
+    communicator.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(reports)), round);
+    if (std::any_of(reports.begin(), reports.end(), [](const Report& report) { return report.stop; })) progress.stop();
+    tell_of_stalled(reports, communicator, operation, options.stalled);
+  } while (std::any_of(reports.begin(), reports.end(), [](const Report& report) { return !is_over(report.state); }));
+  return results_of(reports, operation);
 }
 
-void work_of_first_rank(Communicator& communicator, const Operation& operation, const std::function<void()>& work) {
-  (void)work_together(communicator, operation, [&](WorkProgress& /*progress*/) {
-    if (communicator.rank() == 0) work();
+void work_of_first_rank(Communicator& communicator, const Operation& operation,
+                        const std::function<void(WorkProgress&)>& work, const WorkOptions& options) {
+  const auto of_first = [&](WorkProgress& progress) {
+    if (communicator.rank() == 0) work(progress);
     return false;
-  });
+  };
+  (void)work_together(communicator, operation, of_first, options);
 }
 
 }  // namespace lockstep::comm
