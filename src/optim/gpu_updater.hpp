@@ -84,13 +84,10 @@ class GpuUpdater final : public Updater {
   [[nodiscard]] std::vector<TrustedTensor> trusted_tensors() const;
   void make_trust_tables();
   void make_measure_tables(const std::vector<NormChunk>& chunks);
-  [[nodiscard]] std::size_t scratch_of_matrices() const;
   [[nodiscard]] MatrixChunk matrix_chunk(std::size_t number, const NormChunk& at, float* direction) const;
   void make_matrix_tables(const std::vector<NormChunk>& chunks);
   /// Whether some states are of another shape than their parameters: of what GPUs compute, adafactor's alone.
   [[nodiscard]] bool is_adafactor() const { return static_cast<bool>(optimizer_.state_shape); }
-  [[nodiscard]] bool copies_gradient(std::size_t matrix) const;
-  [[nodiscard]] std::size_t adafactor_bytes() const;
   /// Takes of the memory what it needs.
   [[nodiscard]] AdafactorMatrix adafactor_matrix(std::size_t parameter, std::byte*& memory) const;
   /// `matrix`: null if it is of a vector.

@@ -3,21 +3,12 @@
 #include <algorithm>
 
 #include "device/cpu/gemm.hpp"
+#include "optim/gpu_update_memory.hpp"
 #include "optim/gpu_updater.hpp"
 
 namespace lockstep::optim {
 
 static_assert(device::kGemmDepth == device::kFusedTerms, "products of matrices add as gemm does");
-
-std::size_t GpuUpdater::scratch_of_matrices() const {
-  std::size_t bytes = 0;
-  for (std::size_t p = 0; p < uses_.size(); ++p) {
-    if (!is_matrix(p)) continue;
-    const auto [rows, columns] = matrix_sizes(p);
-    bytes = std::max(bytes, NewtonSchulzScratch(nullptr, rows, columns).bytes);
-  }
-  return bytes;
-}
 
 MatrixChunk GpuUpdater::matrix_chunk(std::size_t number, const NormChunk& at, float* direction) const {
   const auto [parameter, first, elements] = chunks_[number];
@@ -35,7 +26,7 @@ void GpuUpdater::make_matrix_tables(const std::vector<NormChunk>& chunks) {
   MatrixBlocks& blocks = matrices_.emplace();
   const std::size_t bytes = static_cast<std::size_t>(matrix_elements()) * sizeof(float);
   blocks.directions = device::GpuBlock(gpu_, bytes);
-  blocks.scratch = device::GpuBlock(gpu_, scratch_of_matrices());
+  blocks.scratch = device::GpuBlock(gpu_, matrix_scratch_bytes(graph_, optimizer_));
   gpu_.clear(parameters_->stream(), blocks.directions.get(), bytes);  // where the first update is skipped
   std::vector<float*> directions(uses_.size());
   std::vector<bool> is_own(uses_.size());

@@ -1,0 +1,72 @@
+#include "optim/gpu_update_memory.hpp"
+
+#include <algorithm>
+
+#include "graph/weight_order.hpp"
+#include "optim/newton_schulz_grid.hpp"
+#include "optim/update_kernels.hpp"
+
+namespace lockstep::optim {
+
+namespace {
+
+using exec::GpuTensors;
+
+std::int64_t elements_of_matrices(const Graph& graph, const OptimizerDef& optimizer) {
+  std::int64_t sum = 0;
+  for (const ValueId id : graph.parameters) {
+    const Value& value = graph.at(id);
+    if (!value.frozen && makes_whole_step(optimizer, value)) sum += value.spec.elements();
+  }
+  return sum;
+}
+
+// A rank has all of a state of another shape.
+std::size_t bytes_of_state(const GpuUpdateSizes& sizes, const StateSpec& state) {
+  exec::KeptElements kept = sizes.updated;
+  for (std::size_t p = 0; p < kept.size(); ++p) {
+    const Shape& parameter = sizes.graph.at(sizes.graph.parameters[p]).spec.shape;
+    const Shape shape = state.shape(parameter);
+    if (shape != parameter) kept[p] = {{0, elements(shape)}};
+  }
+  return GpuTensors::bytes(kept);
+}
+
+}  // namespace
+
+std::vector<exec::MemoryNeed> needs_of_update(const GpuUpdateSizes& sizes) {
+  exec::KeptElements states;
+  for (const ValueId id : sizes.graph.states) states.push_back({{0, sizes.graph.at(id).spec.elements()}});
+  auto needs = exec::GpuParameters::needs(sizes.graph, sizes.parameters, states);
+  const std::size_t gradient = GpuTensors::bytes(sizes.updated);
+  needs.push_back({"gradient", gradient});
+  std::size_t optimizer = 0;
+  for (const StateSpec& state : sizes.states) optimizer += bytes_of_state(sizes, state);
+  if (optimizer > 0) needs.push_back({"optimizer", optimizer});
+  if (sizes.optimizer.state_shape) {
+    needs.push_back({"steps of matrices", adafactor_bytes(sizes.graph, sizes.optimizer, sizes.is_divided)});
+  } else if (const std::int64_t matrices = elements_of_matrices(sizes.graph, sizes.optimizer); matrices > 0) {
+    needs.push_back({"steps of matrices", static_cast<std::size_t>(matrices) * sizeof(float) +
+                                              matrix_scratch_bytes(sizes.graph, sizes.optimizer)});
+  }
+  const std::size_t parts = gradient / sizeof(float) / GpuTensors::kPart;
+  needs.push_back({"tables of the update", parts * (sizeof(UpdatePart) + sizeof(const float*))});
+  return needs;
+}
+
+std::size_t matrix_scratch_bytes(const Graph& graph, const OptimizerDef& optimizer) {
+  std::size_t bytes = 0;
+  for (const ValueId id : graph.parameters) {
+    const Value& value = graph.at(id);
+    if (value.frozen || !makes_whole_step(optimizer, value)) continue;
+    const std::int64_t rows = value.spec.shape.front(), columns = value.spec.elements() / rows;
+    bytes = std::max(bytes, NewtonSchulzScratch(nullptr, rows, columns).bytes);
+  }
+  return bytes;
+}
+
+bool copies_gradient(const Graph& graph, std::size_t parameter, bool is_divided) {
+  return is_divided || stored_in_another_order(graph)[parameter];
+}
+
+}  // namespace lockstep::optim
