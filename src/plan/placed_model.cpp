@@ -128,7 +128,31 @@ void Placer::compile(Cut& cut, Recompute recompute) const {
   }
 }
 
+namespace {
+
+// Recomputing changes no gradient, but it might change their order.
+bool same_slots(const Program& a, const Program& b) {
+  return std::equal(a.slots.begin(), a.slots.end(), b.slots.begin(), b.slots.end(),
+                    [](const Slot& of, const Slot& other) {
+                      return of.kind == other.kind && of.target == other.target && of.elements == other.elements;
+                    });
+}
+
+}  // namespace
+
 void Placer::lay_out(Cut& cut, Recompute recompute, bool divided) const {
+  const auto& programs = cut.programs[recompute];
+  for (const auto& [key, layouts] : cut.layouts) {
+    const auto& others = cut.programs[key.first];
+    const bool same = key.second == divided && std::equal(programs.begin(), programs.end(), others.begin(),
+                                                          [](const auto& of, const auto& other) {
+                                                            return same_slots(of->training, other->training);
+                                                          });
+    if (!same) continue;
+    const std::vector<PartLayout> shared = layouts;
+    cut.layouts.emplace(std::pair(recompute, divided), shared);
+    return;
+  }
   for (std::size_t p = 0; p < cut.parts.size(); ++p) {
     const PlacedPart& part = cut.parts[p];
     comm::GradientBuckets buckets =
