@@ -64,12 +64,17 @@ class Runs {
   }
 
   [[nodiscard]] static double ranks_for(double cost, double limit) {
-    return cost <= limit ? 1 : std::ceil(cost / limit);
+    if (cost <= limit) return 1;
+    const double ranks = cost / limit;
+    const auto whole = static_cast<double>(static_cast<std::int64_t>(ranks));  // std::ceil is a call
+    return whole < ranks ? whole + 1 : whole;
   }
   // None if there are not enough ranks. The items that are left need at least their cost divided by the limit.
   std::optional<Bounds> fewest_ranks(double limit) {
+    std::vector<double> most;  // by end
+    for (const double sum : sums_) most.push_back(ranks_ + 1e-9 - (sums_.back() - sum) / limit * (1 - 1e-12));
     return best([&](std::size_t, std::size_t first, std::size_t end) { return ranks_for(cost(first, end), limit); },
-                [&](std::size_t end) { return ranks_ + 1e-9 - cost(end, row_.costs.size()) / limit * (1 - 1e-12); });
+                [&](std::size_t end) { return most[end]; });
   }
 
   // The cut with the lowest sum of the runs' prices. price(number of the run, its first item, its end) is infinite
