@@ -40,9 +40,12 @@ std::vector<exec::MemoryNeed> needs_of_update(const GpuUpdateSizes& sizes) {
   auto needs = exec::GpuParameters::needs(sizes.graph, sizes.parameters, states);
   const std::size_t gradient = GpuTensors::bytes(sizes.updated);
   needs.push_back({"gradient", gradient});
-  std::size_t optimizer = 0;
-  for (const StateSpec& state : sizes.states) optimizer += bytes_of_state(sizes, state);
-  if (optimizer > 0) needs.push_back({"optimizer", optimizer});
+  exec::MemoryNeed optimizer{"optimizer", gradient, static_cast<int>(sizes.states.size())};
+  if (sizes.optimizer.state_shape) {  // its states differ in size
+    optimizer = {"optimizer", 0};
+    for (const StateSpec& state : sizes.states) optimizer.each += bytes_of_state(sizes, state);
+  }
+  if (!sizes.states.empty()) needs.push_back(optimizer);
   if (sizes.optimizer.state_shape) {
     needs.push_back({"steps of matrices", adafactor_bytes(sizes.graph, sizes.optimizer, sizes.is_divided)});
   } else if (const std::int64_t matrices = elements_of_matrices(sizes.graph, sizes.optimizer); matrices > 0) {

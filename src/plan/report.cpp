@@ -94,7 +94,7 @@ std::string time_table(const PlacedModel& placed, const StepTime& time) {
   auto rows = joined(cells);
   std::vector<std::string> heading = {"ms, rank"};
   if (placed.is_cut()) heading.emplace_back("part");
-  for (const char* name : {"micro_batches", "compute", "waiting", "reduction", "update", "gradients sent"}) {
+  for (const char* name : {"micro-batches", "compute", "waiting", "reduction", "update", "gradients sent"}) {
     heading.emplace_back(name);
   }
   if (gathers) heading.emplace_back("parameters sent");
