@@ -15,6 +15,7 @@ namespace {
 
 /// A rank's work for one part: its micro-batches in order.
 struct Line {
+  int part = 0;
   std::vector<int> micro_batches;
   std::size_t begun = 0;    ///< forwards started so far
   std::size_t between = 0;  ///< micro-batches whose forward has started but whose backward has not ended
@@ -27,7 +28,7 @@ class Schedule {
         micro_batches_(setup.rank_of_micro_batch.front().size()),
         order_(order_of_micro_batches(setup.rank_of_micro_batch)),
         turn_(micro_batches_),
-        lines_(setup.parts.size() * setup.speeds.size()),
+        lines_(setup.speeds.size()),
         waiting_(setup.parts.size()),
         read_by_(setup.parts.size()),
         backward_(setup.speeds.size()),
@@ -41,8 +42,11 @@ class Schedule {
       for (std::size_t i = 0; i < reads.size(); ++i) {
         read_by_[static_cast<std::size_t>(reads[i])].push_back({static_cast<int>(p), i});
       }
-      for (const int micro_batch : order_)
-        line(rank_of(p, static_cast<std::size_t>(micro_batch)), p).micro_batches.push_back(micro_batch);
+      for (const int micro_batch : order_) {
+        auto& lines = lines_[rank_of(p, static_cast<std::size_t>(micro_batch))];
+        if (lines.empty() || lines.back().part != static_cast<int>(p)) lines.emplace_back().part = static_cast<int>(p);
+        lines.back().micro_batches.push_back(micro_batch);
+      }
     }
     for (std::size_t i = 0; i < micro_batches_; ++i) turn_[static_cast<std::size_t>(order_[i])] = static_cast<int>(i);
     for (std::size_t p = 0; p < setup.parts.size(); ++p) {
@@ -65,7 +69,9 @@ class Schedule {
       }
       for (const std::size_t rank : ranks) begin_next(rank, now);
     }
-    for (const Line& line : lines_) LOCKSTEP_CHECK(line.begun == line.micro_batches.size(), "every task has its turn");
+    for (const auto& lines : lines_) {
+      for (const Line& line : lines) LOCKSTEP_CHECK(line.begun == line.micro_batches.size(), "every task has its turn");
+    }
     return std::move(result_);
   }
 
@@ -103,7 +109,9 @@ class Schedule {
     return rank_of(static_cast<std::size_t>(event.task.part), static_cast<std::size_t>(event.task.micro_batch));
   }
   [[nodiscard]] int turn_of(const Task& task) const { return turn_[static_cast<std::size_t>(task.micro_batch)]; }
-  Line& line(std::size_t rank, std::size_t part) { return lines_[rank * setup_.parts.size() + part]; }
+  Line& line(std::size_t rank, int part) {
+    return *std::find_if(lines_[rank].begin(), lines_[rank].end(), [&](const Line& line) { return line.part == part; });
+  }
   Waiting& waiting(const Task& task) {
     WaitingMicroBatch& micro_batch =
         waiting_[static_cast<std::size_t>(task.part)][static_cast<std::size_t>(task.micro_batch)];
@@ -119,15 +127,14 @@ class Schedule {
     }
     // The earliest micro-batch; within one micro-batch the earliest part, for which others wait longest.
     Task next{-1, 0, true};
-    for (std::size_t p = 0; p < setup_.parts.size(); ++p) {
-      const Line& mine = line(rank, p);
+    for (const Line& mine : lines_[rank]) {
       if (mine.begun == mine.micro_batches.size()) continue;
       if (setup_.in_flight > 0 && mine.between >= static_cast<std::size_t>(setup_.in_flight)) continue;
-      const Task task{static_cast<int>(p), mine.micro_batches[mine.begun], true};
+      const Task task{mine.part, mine.micro_batches[mine.begun], true};
       if (waiting(task).ready && (next.part < 0 || turn_of(task) < turn_of(next))) next = task;
     }
     if (next.part < 0) return;
-    Line& mine = line(rank, static_cast<std::size_t>(next.part));
+    Line& mine = line(rank, next.part);
     ++mine.begun;
     ++mine.between;
     begin(rank, next, now);
@@ -157,14 +164,13 @@ class Schedule {
   }
 
   void end(const Event& event) {
-    const auto part = static_cast<std::size_t>(event.task.part);
     const std::size_t rank = rank_of(event);
     free_[rank] = true;
     result_.seconds = std::max(result_.seconds, event.at);
     if (event.task.forward) {
       begun({event.task.part, event.task.micro_batch, false}, event.at);
     } else {
-      --line(rank, part).between;
+      --line(rank, event.task.part).between;
     }
   }
 
@@ -201,7 +207,7 @@ class Schedule {
   std::size_t micro_batches_;
   std::vector<int> order_;                               // the micro-batches
   std::vector<int> turn_;                                // by micro-batch: its position in the order
-  std::vector<Line> lines_;                              // by rank and part
+  std::vector<std::vector<Line>> lines_;                 // by rank: of each part that it computes
   std::vector<std::vector<WaitingMicroBatch>> waiting_;  // by part and micro-batch
   std::vector<std::vector<Reader>> read_by_;             // by part
   std::vector<std::set<std::pair<int, int>>> backward_;  // by rank: (turn, part) of backwards that are ready

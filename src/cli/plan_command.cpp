@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <fstream>
@@ -31,8 +32,8 @@ std::string step_text(double seconds) {
 }
 
 // Parallel efficiency: 1 if n ranks are n times as fast as one.
-double efficiency(const PlannedJob& job, const plan::Candidate& candidate) {
-  return job.seconds_of_one_rank() / (job.ranks() * candidate.time.seconds);
+double efficiency(const PlannedJob& job, double one_rank, const plan::Candidate& candidate) {
+  return one_rank / (job.ranks() * candidate.time.seconds);
 }
 
 std::string heading(const PlannedJob& job) {
@@ -47,7 +48,8 @@ std::string of_candidate(const PlannedJob& job, const plan::Candidate& candidate
   text += fmt::format("  a step takes {}: {} samples/s", step_text(candidate.time.seconds),
                       telemetry::short_number(static_cast<double>(job.job().batch_size) / candidate.time.seconds));
   if (job.ranks() > 1) {
-    text += fmt::format(", {:.0f} % of {} times one rank", 100 * efficiency(job, candidate), job.ranks());
+    text += fmt::format(", {:.0f} % of {} times one rank", 100 * efficiency(job, job.seconds_of_one_rank(), candidate),
+                        job.ranks());
   }
   return text + "\n";
 }
@@ -56,9 +58,11 @@ std::string comparison(const plan::SearchResult& result) {
   std::vector<std::vector<std::string>> rows = {{"placement", "step", "memory of a rank", ""}};
   for (const plan::Candidate& candidate : result.candidates) {
     rows.push_back({plan::text_of(candidate.placed), step_text(candidate.time.seconds),
-                    plan::size_text(candidate.max_memory()), candidate.fits ? "" : "does not fit"});
+                    plan::size_text(candidate.max_memory), candidate.fits ? "" : "does not fit"});
   }
-  return plan::table_text(rows);
+  std::string text = plan::table_text(rows);
+  if (result.more > 0) text += fmt::format("  and {} more that are not better\n", result.more);
+  return text;
 }
 
 std::string recommendation(const plan::SearchResult& result) {
@@ -83,7 +87,7 @@ void print_people(const PlannedJob& job, const plan::Candidate& own, const plan:
   if (result.candidates.front().fits) fmt::print("{}", recommendation(result));
 }
 
-Json json_of(const PlannedJob& job, const plan::Candidate& candidate) {
+Json json_of(const PlannedJob& job, double one_rank, const plan::Candidate& candidate) {
   Json json;
   json["placement"] = plan::text_of(candidate.placed);
   json["overrides"] = plan::overrides_of(candidate.placed.choice);
@@ -93,7 +97,7 @@ Json json_of(const PlannedJob& job, const plan::Candidate& candidate) {
   json["in_flight"] = candidate.placed.in_flight;
   json["fits"] = candidate.fits;
   json["step_seconds"] = candidate.time.seconds;
-  json["efficiency"] = efficiency(job, candidate);
+  json["efficiency"] = efficiency(job, one_rank, candidate);
   for (std::size_t r = 0; r < candidate.memory.size(); ++r) {
     Json rank;
     rank["rank"] = r;
@@ -105,6 +109,7 @@ Json json_of(const PlannedJob& job, const plan::Candidate& candidate) {
     rank["seconds"] = {
         {"compute", time.compute}, {"waiting", time.waits}, {"reduction", time.reduce}, {"update", time.update}};
     rank["gradient_bytes_sent"] = time.gradient_bytes;
+    rank["parameter_bytes_sent"] = time.parameter_bytes;
     rank["activation_bytes_sent"] = time.activation_bytes;
     json["ranks"].push_back(rank);
   }
@@ -118,8 +123,12 @@ void print_plan_json(const PlannedJob& job, const plan::Candidate& own, const pl
   json["threads"] = job.threads();
   json["memory_limit_bytes"] = job.limit();
   json["assumptions"] = job.assumptions();
-  json["placement"] = json_of(job, own);
-  for (const plan::Candidate& candidate : result.candidates) json["candidates"].push_back(json_of(job, candidate));
+  const double one_rank = job.seconds_of_one_rank();
+  json["placement"] = json_of(job, one_rank, own);
+  for (const plan::Candidate& candidate : result.candidates) {
+    json["candidates"].push_back(json_of(job, one_rank, candidate));
+  }
+  json["more_candidates"] = result.more;
   json["why_not_more_parts"] = result.why_not_more_parts;
   fmt::print("{}\n", json.dump(2));
 }
@@ -201,12 +210,13 @@ int plan_job(PlanOptions& options) {
   }
   const PlannedJob job(options);
   const plan::SearchSetup setup = job.search_setup();
-  const plan::Candidate own = plan::predict(setup, plan::choice_of(job.job()));
   if (run) {
-    print_comparison(*run, own, options.json);
+    print_comparison(*run, plan::predict(setup, plan::choice_of(job.job())), options.json);
     return 0;
   }
   const plan::SearchResult result = plan::search(setup);
+  const plan::Candidate& own = *std::find_if(result.candidates.begin(), result.candidates.end(),
+                                             [](const plan::Candidate& candidate) { return candidate.own; });
   options.json ? print_plan_json(job, own, result) : print_people(job, own, result);
   if (result.candidates.front().fits) return 0;
   (void)std::fflush(stdout);
@@ -214,7 +224,7 @@ int plan_job(PlanOptions& options) {
   throw Error(
       ExitCode::configuration,
       fmt::format("plan: expected a placement that fits {} a rank, found none; the nearest is {}, which needs {}; {}",
-                  plan::size_text(job.limit()), plan::text_of(nearest.placed), plan::size_text(nearest.max_memory()),
+                  plan::size_text(job.limit()), plan::text_of(nearest.placed), plan::size_text(nearest.max_memory),
                   plan::remedy(setup.model.graph, job.limit())));
 }
 

@@ -10,6 +10,7 @@
 #include "core/spans.hpp"
 #include "data/loader.hpp"
 #include "device/threads.hpp"
+#include "exec/gpu_reserve.hpp"
 #include "graph/model_graph.hpp"
 #include "lockstep/error.hpp"
 #include "optim/registry.hpp"
@@ -277,7 +278,9 @@ void PlannedJob::set_limits(const PlanOptions& options) {
     const bool of_device = !given && own > 0;
     const auto sharers =
         std::count(ranks_.host_of.begin(), ranks_.host_of.end(), ranks_.host_of[static_cast<std::size_t>(rank)]);
-    limits_.push_back(of_device ? (on_gpus_ ? own : own / sharers) : host);
+    const auto reserve =
+        on_gpus_ ? static_cast<std::int64_t>(exec::bytes_of_libraries(static_cast<std::size_t>(own))) : 0;
+    limits_.push_back(of_device ? (on_gpus_ ? own - reserve : own / sharers) : host);
   }
 }
 

@@ -71,7 +71,7 @@ std::vector<MemoryNeed> GpuDevice::needs_of_workers(const ProgramSetup& setup) c
 
 std::shared_ptr<const ModelView> GpuDevice::place_model(const ProgramSetup& setup, const TensorBlock& parameters,
                                                         const TensorBlock& states) const {
-  auto needs = GpuParameters::needs(setup.graph, parameters, states);
+  auto needs = GpuParameters::needs(setup.graph, kept_elements(parameters), kept_elements(states));
   const auto of_workers = needs_of_workers(setup);
   needs.insert(needs.end(), of_workers.begin(), of_workers.end());
   gpu().make_current();

@@ -16,11 +16,11 @@ using device::Gpu;
 constexpr std::size_t kCopyAlignment = 256;  // the alignment of Gpu::allocate(), for libraries
 constexpr std::size_t kStagingBytes = std::size_t{16} << 20;
 
-std::vector<GpuTensors::Run> lay_out(const TensorBlock& block) {
+std::vector<GpuTensors::Run> lay_out(const KeptElements& kept) {
   std::vector<GpuTensors::Run> runs;
   std::int64_t at = 0;
-  for (std::size_t i = 0; i < block.size(); ++i) {
-    for (const Extent& extent : block.own(i)) {
+  for (std::size_t i = 0; i < kept.size(); ++i) {
+    for (const Extent& extent : kept[i]) {
       runs.push_back({i, extent, at});
       at += GpuTensors::parts_of(runs.back().elements()) * GpuTensors::kPart;
     }
@@ -47,7 +47,7 @@ std::vector<std::int64_t> extents_of(const std::vector<GpuTensors::Run>& runs, s
   return extents;
 }
 
-std::size_t lay_out_copies(const TensorBlock& parameters, const std::vector<DType>& types,
+std::size_t lay_out_copies(const KeptElements& parameters, const std::vector<DType>& types,
                            std::vector<std::size_t>& starts) {
   const std::vector<std::int64_t> extents = extents_of(lay_out(parameters), parameters.size());
   std::size_t at = 0;
@@ -79,15 +79,21 @@ void in_pieces(std::span<float> tensor, float* device, const Copy& copy) {
 
 }  // namespace
 
-std::size_t GpuTensors::bytes(const TensorBlock& like) {
-  return static_cast<std::size_t>(elements_of(lay_out(like))) * sizeof(float);
+KeptElements kept_elements(const TensorBlock& block) {
+  KeptElements kept;
+  for (std::size_t i = 0; i < block.size(); ++i) kept.push_back(block.own(i));
+  return kept;
+}
+
+std::size_t GpuTensors::bytes(const KeptElements& kept) {
+  return static_cast<std::size_t>(elements_of(lay_out(kept))) * sizeof(float);
 }
 
 GpuTensors::GpuTensors(Gpu& gpu, Gpu::Stream stream, const TensorBlock& like, const std::vector<bool>& channels_last)
     : gpu_(gpu),
       stream_(stream),
       copied_(gpu.make_event()),
-      runs_(lay_out(like)),
+      runs_(lay_out(kept_elements(like))),
       starts_(starts_of(runs_, like.size())),
       extents_(extents_of(runs_, like.size())),
       orders_(orders_of(like, channels_last)),
@@ -156,14 +162,14 @@ void GpuTensors::download(TensorBlock& block) {
   }
 }
 
-std::size_t LowPrecisionWeights::bytes(const TensorBlock& parameters, const std::vector<DType>& types) {
+std::size_t LowPrecisionWeights::bytes(const KeptElements& parameters, const std::vector<DType>& types) {
   std::vector<std::size_t> starts;
   return lay_out_copies(parameters, types, starts);
 }
 
 LowPrecisionWeights::LowPrecisionWeights(device::Gpu& gpu, const TensorBlock& parameters,
                                          const std::vector<DType>& types)
-    : gpu_(gpu), types_(types), device_(gpu, lay_out_copies(parameters, types, starts_)) {}
+    : gpu_(gpu), types_(types), device_(gpu, lay_out_copies(kept_elements(parameters), types, starts_)) {}
 
 void LowPrecisionWeights::make(std::size_t parameter, device::Gpu::Stream stream, const float* from,
                                std::int64_t elements) const {
@@ -205,8 +211,8 @@ void GpuParameters::download(TensorBlock& parameters, TensorBlock& states) {
   states_.download(states);
 }
 
-std::vector<MemoryNeed> GpuParameters::needs(const Graph& graph, const TensorBlock& parameters,
-                                             const TensorBlock& states) {
+std::vector<MemoryNeed> GpuParameters::needs(const Graph& graph, const KeptElements& parameters,
+                                             const KeptElements& states) {
   std::vector<MemoryNeed> needs = {
       {"parameters and states", GpuTensors::bytes(parameters) + GpuTensors::bytes(states)}};
   if (const std::size_t bytes = LowPrecisionWeights::bytes(parameters, low_precision_weights(graph)); bytes > 0) {

@@ -17,6 +17,10 @@
 
 namespace lockstep::exec {
 
+/// By tensor: the elements that a rank keeps, ascending.
+using KeptElements = std::vector<std::vector<Extent>>;
+[[nodiscard]] KeptElements kept_elements(const TensorBlock& block);
+
 class GpuTensors {
  public:
   /// Each run of a tensor's elements starts at a multiple of this many floats; the gaps are zero and unused.
@@ -57,7 +61,7 @@ class GpuTensors {
   [[nodiscard]] float* at(std::size_t i) const { return data() + starts_[i]; }
   /// Elements of all runs, including the gaps.
   [[nodiscard]] std::int64_t elements() const { return elements_; }
-  [[nodiscard]] static std::size_t bytes(const TensorBlock& like);
+  [[nodiscard]] static std::size_t bytes(const KeptElements& kept);
 
  private:
   [[nodiscard]] std::size_t in_model(std::size_t tensor, std::size_t element) const {
@@ -90,7 +94,7 @@ class LowPrecisionWeights {
   [[nodiscard]] std::byte* at(std::size_t parameter) const {
     return type(parameter) == DType::f32 ? nullptr : device_.get() + starts_.at(parameter);
   }
-  [[nodiscard]] static std::size_t bytes(const TensorBlock& parameters, const std::vector<DType>& types);
+  [[nodiscard]] static std::size_t bytes(const KeptElements& parameters, const std::vector<DType>& types);
 
  private:
   device::Gpu& gpu_;
@@ -121,8 +125,8 @@ class GpuParameters {
   [[nodiscard]] device::Gpu::Stream stream() const { return stream_; }
   [[nodiscard]] device::Gpu::Event changed() const { return changed_; }
   void record_change() { gpu_.record(changed_, stream_); }
-  [[nodiscard]] static std::vector<MemoryNeed> needs(const Graph& graph, const TensorBlock& parameters,
-                                                     const TensorBlock& states);
+  [[nodiscard]] static std::vector<MemoryNeed> needs(const Graph& graph, const KeptElements& parameters,
+                                                     const KeptElements& states);
   /// If the blocks have this rank's slices only: what gathers the others for kernels. Must outlive the kernels' use.
   void gather_with(ParameterGathers& gathers) { view_.gathers = &gathers; }
   /// For kernels that read them; shares ownership.

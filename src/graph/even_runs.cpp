@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstddef>
 #include <limits>
+#include <optional>
 
 #include "lockstep/error.hpp"
 
@@ -22,14 +23,18 @@ class Runs {
   }
 
   std::vector<int> find(double slack) {
-    const std::vector<double> costs = costs_of(fewest_ranks(lowest_limit()));
+    const std::vector<double> costs = costs_of(*fewest_ranks(lowest_limit()));
     const std::vector<int> ranks_of = ranks_by_cost(costs, ranks_);
     double limit = 0;  // the limit of this cut, which is found again if no other cut has cheaper seams
     for (std::size_t k = 0; k < runs_; ++k) limit = std::max(limit, costs[k] / ranks_of[k]);
-    return numbers(best([&](std::size_t run, std::size_t first, std::size_t end) {
-      if (cost(first, end) > limit * ranks_of[run] * (1 + slack + kRounding)) return kNever;
-      return first == 0 ? 0 : row_.seams[first];
-    }));
+    const auto cut = best(
+        [&](std::size_t run, std::size_t first, std::size_t end) {
+          if (cost(first, end) > limit * ranks_of[run] * (1 + slack + kRounding)) return kNever;
+          return first == 0 ? 0 : row_.seams[first];
+        },
+        [](std::size_t) { return std::numeric_limits<double>::max(); });
+    LOCKSTEP_CHECK(cut.has_value(), "a row that can be cut into as many runs");
+    return numbers(*cut);
   }
 
  private:
@@ -43,32 +48,40 @@ class Runs {
     return costs;
   }
 
-  // The lowest cost per rank for which there are enough ranks, up to rounding.
+  // The lowest cost per rank for which there are enough ranks, up to rounding. It is not far above an equal share, and
+  // the search is fast there, because few ranks may be wasted.
   double lowest_limit() {
-    double low = sums_.back() / ranks_, high = sums_.back();
+    double low = sums_.back() / ranks_, high = low;
+    for (double more = 1.0 / 64; high < sums_.back() && !fewest_ranks(high); more *= 2) {
+      low = high;
+      high = std::min(sums_.back(), sums_.back() / ranks_ * (1 + more));
+    }
     while (high - low > 1e-9 * high) {
       const double middle = low + (high - low) / 2;
-      (needed(fewest_ranks(middle), middle) <= ranks_ ? high : low) = middle;
+      (fewest_ranks(middle) ? high : low) = middle;
     }
     return high;
   }
 
   [[nodiscard]] static double ranks_for(double cost, double limit) {
-    return cost <= limit ? 1 : std::ceil(cost / limit);
+    if (cost <= limit) return 1;
+    const double ranks = cost / limit;
+    const auto whole = static_cast<double>(static_cast<std::int64_t>(ranks));  // std::ceil is a call
+    return whole < ranks ? whole + 1 : whole;
   }
-  [[nodiscard]] double needed(const Bounds& bounds, double limit) const {
-    double sum = 0;
-    for (const double cost : costs_of(bounds)) sum += ranks_for(cost, limit);
-    return sum;
+  // None if there are not enough ranks. The items that are left need at least their cost divided by the limit.
+  std::optional<Bounds> fewest_ranks(double limit) {
+    std::vector<double> most;  // by end
+    for (const double sum : sums_) most.push_back(ranks_ + 1e-9 - (sums_.back() - sum) / limit * (1 - 1e-12));
+    return best([&](std::size_t, std::size_t first, std::size_t end) { return ranks_for(cost(first, end), limit); },
+                [&](std::size_t end) { return most[end]; });
   }
 
-  Bounds fewest_ranks(double limit) {
-    return best([&](std::size_t, std::size_t first, std::size_t end) { return ranks_for(cost(first, end), limit); });
-  }
-
-  // The cut with the lowest sum of the runs' prices. price(number of the run, its first item, its end).
-  template <class Price>
-  Bounds best(Price price) {
+  // The cut with the lowest sum of the runs' prices. price(number of the run, its first item, its end) is infinite
+  // for all ends behind one for which it is. most(end): the highest sum up to there of a cut that is wanted; none:
+  // there is no such cut.
+  template <class Price, class Most>
+  std::optional<Bounds> best(Price price, Most most) {
     const std::size_t count = row_.costs.size(), width = count + 1;
     std::vector<double> lowest((runs_ + 1) * width, kNever);  // by number of runs and of items in them
     Bounds begins((runs_ + 1) * width);
@@ -76,16 +89,18 @@ class Runs {
     for (std::size_t k = 1; k <= runs_; ++k) {
       for (std::size_t first = k - 1; first < count; ++first) {
         const double before = lowest[(k - 1) * width + first];
-        if (before == kNever || (first > 0 && row_.seams[first] == kNever)) continue;
+        if (before == kNever) continue;
         for (std::size_t end = first + 1; end <= count; ++end) {
+          if (end < count && row_.seams[end] == kNever) continue;
           const double sum = before + price(k - 1, first, end);
-          if (sum >= lowest[k * width + end]) continue;
+          if (sum == kNever) break;
+          if (sum > most(end) || sum >= lowest[k * width + end]) continue;
           lowest[k * width + end] = sum;
           begins[k * width + end] = first;
         }
       }
     }
-    LOCKSTEP_CHECK(lowest.back() < kNever, "a row that can be cut into as many runs");
+    if (lowest.back() == kNever) return std::nullopt;
     Bounds bounds(runs_ + 1, count);
     for (std::size_t k = runs_; k > 0; --k) bounds[k - 1] = begins[k * width + bounds[k]];
     return bounds;

@@ -7,6 +7,7 @@
 
 #include "graph/weight_order.hpp"
 #include "lockstep/error.hpp"
+#include "optim/gpu_update_memory.hpp"
 #include "optim/registry.hpp"
 
 namespace lockstep::optim {
@@ -47,24 +48,17 @@ GpuUpdater::~GpuUpdater() {
 }
 
 std::vector<exec::MemoryNeed> GpuUpdater::memory_needs(const Model& model) const {
-  const std::size_t each = slices_ != nullptr ? GpuTensors::bytes(make_state()) : GpuTensors::bytes(model.parameters);
-  auto needs = exec::GpuParameters::needs(graph_, model.parameters, model.states);
-  needs.push_back({"gradient", each});
+  auto needs = needs_of_update({.graph = graph_,
+                                .optimizer = optimizer_,
+                                .states = states_,
+                                .parameters = exec::kept_elements(model.parameters),
+                                .updated = slices_ != nullptr ? slices_->own() : exec::kept_elements(model.parameters),
+                                .is_divided = slices_ != nullptr,
+                                .matrices = makers_.gpu_bytes(rank_, owned())});
   if (other_parts_) needs.push_back({"sums of other parts", GpuOtherParts::bytes(*other_parts_)});
   if (gathers_numbers()) needs.push_back({"numbers of other ranks", GpuChunkNumbers::bytes(all_chunks())});
   if (divides_parameters()) {
     needs.push_back({"gathered parameters", exec::GpuGathers::bytes(gather_layout(), program_)});
-  }
-  if (is_adafactor()) {
-    std::size_t states = 0;
-    for (const exec::TensorBlock& state : model.optimizer) states += GpuTensors::bytes(state);
-    needs.push_back({"optimizer", states});
-    needs.push_back({"steps of matrices", adafactor_bytes()});
-  } else if (!model.optimizer.empty()) {
-    needs.push_back({"optimizer", each, static_cast<int>(model.optimizer.size())});
-  }
-  if (!makers_.matrices().empty() && !is_adafactor()) {
-    needs.push_back({"steps of matrices", makers_.gpu_bytes(rank_, owned())});
   }
   return needs;
 }

@@ -99,8 +99,6 @@ class GpuUpdater final : public Updater {
   void move(const MatrixMoves& moves, const char* name, const char* awaited);
   /// Whether some states are of another shape than their parameters: of what GPUs compute, adafactor's alone.
   [[nodiscard]] bool is_adafactor() const { return static_cast<bool>(optimizer_.state_shape); }
-  [[nodiscard]] bool copies_gradient(std::size_t matrix) const;
-  [[nodiscard]] std::size_t adafactor_bytes() const;
   /// Takes of the memory what it needs.
   [[nodiscard]] AdafactorMatrix adafactor_matrix(std::size_t parameter, std::byte*& memory) const;
   /// `matrix`: null if it is of a vector.

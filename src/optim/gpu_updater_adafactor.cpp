@@ -2,8 +2,8 @@
 // a matrix where it is; or a copy, if it is in another order than the model's, or ranks divide it: then each gets all
 // of it, and makes the moments of all matrices.
 #include "core/round_up.hpp"
-#include "graph/weight_order.hpp"
 #include "optim/adafactor_step_kernels.hpp"
+#include "optim/gpu_update_memory.hpp"
 #include "optim/gpu_updater.hpp"
 
 namespace lockstep::optim {
@@ -41,23 +41,20 @@ void add_tiles(const AdafactorMatrix& of, std::int32_t number, std::vector<Adafa
 
 }  // namespace
 
-bool GpuUpdater::copies_gradient(std::size_t matrix) const {
-  return slices_ != nullptr || stored_in_another_order(graph_)[matrix];
-}
-
-std::size_t GpuUpdater::adafactor_bytes() const {
+std::size_t adafactor_bytes(const Graph& graph, const OptimizerDef& optimizer, bool is_divided) {
   std::size_t bytes = 0;
-  for (std::size_t p = 0; p < uses_.size(); ++p) {
-    if (!is_matrix(p)) continue;
-    const auto [rows, columns] = matrix_sizes(p);
-    bytes += MatrixMemory(nullptr, rows, columns, copies_gradient(p)).bytes;
+  for (std::size_t p = 0; p < graph.parameters.size(); ++p) {
+    const Value& value = graph.at(graph.parameters[p]);
+    if (value.frozen || !makes_whole_step(optimizer, value)) continue;
+    const std::int64_t rows = value.spec.shape.front(), columns = value.spec.elements() / rows;
+    bytes += MatrixMemory(nullptr, rows, columns, copies_gradient(graph, p, is_divided)).bytes;
   }
   return bytes;
 }
 
 AdafactorMatrix GpuUpdater::adafactor_matrix(std::size_t parameter, std::byte*& memory) const {
   const auto [rows, columns] = matrix_sizes(parameter);
-  const bool copies = copies_gradient(parameter);
+  const bool copies = copies_gradient(graph_, parameter, slices_ != nullptr);
   const MatrixMemory at(memory, rows, columns, copies);
   memory += at.bytes;
   return {.gradient = copies ? at.copy : device_gradient_->at(parameter),
@@ -85,7 +82,7 @@ AdafactorChunk GpuUpdater::adafactor_chunk(std::size_t number, const NormChunk& 
 
 void GpuUpdater::make_adafactor_tables(const std::vector<NormChunk>& chunks) {
   AdafactorBlocks& blocks = adafactor_.emplace();
-  const std::size_t bytes = adafactor_bytes();
+  const std::size_t bytes = adafactor_bytes(graph_, optimizer_, slices_ != nullptr);
   blocks.memory = device::GpuBlock(gpu_, bytes);
   if (bytes > 0) gpu_.clear(parameters_->stream(), blocks.memory.get(), bytes);  // where the first update is skipped
   std::vector<AdafactorMatrix> matrices;

@@ -1,6 +1,7 @@
 #include "optim/matrix_makers.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <numeric>
 #include <queue>
@@ -86,13 +87,29 @@ std::int64_t MatrixMakers::held_elements(int rank, const Owned* owned) const {
   return elements;
 }
 
-std::int64_t MatrixMakers::bytes(int rank, const Owned* owned, int workers) const {
+std::int64_t MatrixMakers::held_elements(int rank, double share) const {
+  std::int64_t elements = 0;
+  for (const std::size_t p : matrices_) {
+    const auto all = static_cast<double>(whole(p).end);
+    elements += std::llround(is_made_by(rank, p) ? all : all * share);
+  }
+  return elements;
+}
+
+std::int64_t MatrixMakers::scratch_elements(int rank, int workers) const {
   std::vector<std::int64_t> scratch;
   for (const std::size_t p : made_by(rank)) scratch.push_back(scratch_[p]);
   std::sort(scratch.begin(), scratch.end(), std::greater<>());
   scratch.resize(std::min(scratch.size(), static_cast<std::size_t>(workers)));
-  const std::int64_t floats = std::accumulate(scratch.begin(), scratch.end(), held_elements(rank, owned));
-  return floats * static_cast<std::int64_t>(sizeof(float));
+  return std::accumulate(scratch.begin(), scratch.end(), std::int64_t{0});
+}
+
+std::int64_t MatrixMakers::bytes(int rank, const Owned* owned, int workers) const {
+  return (held_elements(rank, owned) + scratch_elements(rank, workers)) * static_cast<std::int64_t>(sizeof(float));
+}
+
+std::int64_t MatrixMakers::bytes(int rank, double share, int workers) const {
+  return (held_elements(rank, share) + scratch_elements(rank, workers)) * static_cast<std::int64_t>(sizeof(float));
 }
 
 std::size_t MatrixMakers::gpu_scratch(int rank) const {
@@ -106,6 +123,10 @@ std::size_t MatrixMakers::gpu_scratch(int rank) const {
 
 std::size_t MatrixMakers::gpu_bytes(int rank, const Owned* owned) const {
   return static_cast<std::size_t>(held_elements(rank, owned)) * sizeof(float) + gpu_scratch(rank);
+}
+
+std::size_t MatrixMakers::gpu_bytes(int rank, double share) const {
+  return static_cast<std::size_t>(held_elements(rank, share)) * sizeof(float) + gpu_scratch(rank);
 }
 
 std::vector<MatrixTransfer> MatrixMakers::directions(const Owned* owned) const {

@@ -53,8 +53,11 @@ class MatrixMakers {
   /// The most bytes of host memory that steps take during an update: directions, and what so many workers make steps
   /// with at a time.
   [[nodiscard]] std::int64_t bytes(int rank, const Owned* owned, int workers) const;
-  /// The same on a GPU, which makes one step after the other: directions, and the scratch memory of the largest step.
+  /// The same if the rank updates this share of each matrix.
+  [[nodiscard]] std::int64_t bytes(int rank, double share, int workers) const;
+  /// On a GPU, which makes one step after the other: directions, and the scratch memory of the largest step.
   [[nodiscard]] std::size_t gpu_bytes(int rank, const Owned* owned) const;
+  [[nodiscard]] std::size_t gpu_bytes(int rank, double share) const;
   [[nodiscard]] std::size_t gpu_scratch(int rank) const;
 
   /// What makers need of directions before they make steps; the same list on every rank.
@@ -64,6 +67,8 @@ class MatrixMakers {
 
  private:
   [[nodiscard]] exec::Extent whole(std::size_t parameter) const;
+  [[nodiscard]] std::int64_t held_elements(int rank, double share) const;
+  [[nodiscard]] std::int64_t scratch_elements(int rank, int workers) const;
   [[nodiscard]] bool is_made_by(int rank, std::size_t parameter) const {
     return makers_[parameter] == MatrixTransfer::kAll || makers_[parameter] == rank;
   }

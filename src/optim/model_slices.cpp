@@ -8,6 +8,7 @@
 #include "comm/transport/messages.hpp"
 #include "core/round_up.hpp"
 #include "lockstep/error.hpp"
+#include "optim/parameter_units.hpp"
 
 namespace lockstep::optim {
 
@@ -25,31 +26,6 @@ void append(std::vector<ModelSlices::Owned>& list, ModelSlices::Owned next) {
   }
 }
 
-/// By parameter: its unit. Parameters that a program reads one after the other are fetched together.
-std::vector<int> units_of(const Graph& graph, const Program& program, std::int64_t unit_bytes) {
-  std::vector<int> units(graph.parameters.size(), -1);
-  int unit = 0;
-  std::int64_t bytes = 0;
-  const auto add = [&](std::size_t parameter) {
-    if (units[parameter] >= 0) return;
-    const auto more = static_cast<std::int64_t>(graph.at(graph.parameters[parameter]).spec.bytes());
-    if (bytes > 0 && bytes + more > unit_bytes) {
-      ++unit;
-      bytes = 0;
-    }
-    units[parameter] = unit;
-    bytes += more;
-  };
-  for (const Instruction& instruction : program.instructions) {
-    for (const Location& location : instruction.parameters) {
-      const bool is_parameter = location.space == Space::parameter || location.space == Space::low_precision;
-      if (is_parameter) add(static_cast<std::size_t>(location.index));
-    }
-  }
-  for (std::size_t p = 0; p < units.size(); ++p) add(p);  // those that nothing reads
-  return units;
-}
-
 }  // namespace
 
 ModelSlices::ModelSlices(Communicator& group, const Graph& graph, const Program& program,
@@ -63,7 +39,7 @@ ModelSlices::ModelSlices(Communicator& group, const Graph& graph, const Program&
   if (options.keeps_parameters) {
     map_memory(program, options);
   } else if (options.divides_parameters) {
-    unit_of_ = units_of(graph_, program, options.unit_bytes);
+    unit_of_ = parameter_units(graph_, program, options.unit_bytes);
   }
 }
 
@@ -78,7 +54,7 @@ void ModelSlices::map_memory(const Program& program, const Options& options) {
                                     {"memory of parameters", 0, timeout_});
     return;
   }
-  const std::vector<int> unit_of = units_of(graph_, program, options.unit_bytes);
+  const std::vector<int> unit_of = parameter_units(graph_, program, options.unit_bytes);
   const int units = unit_of.empty() ? 0 : *std::max_element(unit_of.begin(), unit_of.end()) + 1;
   comm::FetchedMemoryOptions memory{
       .bytes = bytes,

@@ -22,7 +22,7 @@ std::map<std::string, std::vector<checkpoint::Holding>> divided_states(const Pla
     if (part.ranks.size() == 1) continue;
     const Graph& graph = part.graph();
     const auto owned =
-        optim::ModelSlices::owned_by(static_cast<int>(part.ranks.size()), graph, part.program, part.buckets);
+        optim::ModelSlices::owned_by(static_cast<int>(part.ranks.size()), graph, part.program(), *part.layout.buckets);
     for (std::size_t p = 0; p < owned.size(); ++p) {
       auto& list = holdings[graph.at(graph.parameters[p]).name];
       if (!list.empty()) continue;

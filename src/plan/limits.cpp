@@ -9,7 +9,6 @@
 #include <limits>
 
 #include "exec/kernel_set.hpp"
-#include "lockstep/error.hpp"
 #include "lockstep/op.hpp"
 #include "plan/report.hpp"
 #include "plan/search.hpp"
@@ -65,16 +64,11 @@ int first_without_room(const std::vector<RankRoom>& ranks) {
 
 Nearest least_memory(const MemorySetup& setup, const RankSetup& ranks, bool may_divide) {
   Nearest nearest;
-  for (const Choice& choice : choices_of(setup.model, ranks.count(), may_divide)) {
-    try {
-      const PlacedModel placed = place_model(setup.model, ranks, choice);
-      std::int64_t most = 0;
-      for (const RankMemory& rank : memory_of(placed, setup)) most = std::max(most, rank.least());
-      if (nearest.least == 0 || most < nearest.least) nearest = {overrides_of(choice), text_of(placed), most};
-    } catch (const Error& error) {
-      if (error.code() != ExitCode::configuration) throw;  // the model cannot be cut this way
-    }
-  }
+  for_each_placement(setup.model, ranks, may_divide, [&](const PlacedModel& placed) {
+    std::int64_t most = 0;
+    for (const RankMemory& rank : memory_of(placed, setup)) most = std::max(most, rank.least());
+    if (nearest.least == 0 || most < nearest.least) nearest = {overrides_of(placed.choice), text_of(placed), most};
+  });
   return nearest;
 }
 

@@ -29,7 +29,7 @@ struct RankRoom {
 /// The first rank that needs more than it may have; -1: none.
 [[nodiscard]] int first_without_room(const std::vector<RankRoom>& ranks);
 
-/// Among choices_of() for as many parts as ranks: the placement with the least memory on the rank that needs most.
+/// Of for_each_placement(): the placement with the least memory on the rank that needs most.
 struct Nearest {
   std::string overrides, text;
   std::int64_t least = 0;  ///< on the rank that needs most

@@ -2,20 +2,21 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <optional>
 #include <utility>
 
 #include "comm/reduce/streamed_reduce_scatter.hpp"
 #include "comm/reduce/tree_sums.hpp"
 #include "core/round_up.hpp"
-#include "exec/gather_layout.hpp"
 #include "exec/micro_batch_runner.hpp"
 #include "exec/parameters.hpp"
 #include "exec/worker.hpp"
 #include "graph/gradient_flow.hpp"
-#include "graph/weight_order.hpp"
+#include "optim/matrix_makers.hpp"
 #include "optim/model_slices.hpp"
-#include "optim/optimizers/adafactor.hpp"
 #include "plan/checkpoint_memory.hpp"
+#include "plan/gpu_memory.hpp"
 
 namespace lockstep::plan {
 
@@ -41,47 +42,54 @@ std::int64_t gradient_floats(const comm::GradientBuckets& buckets) {
   return floats;
 }
 
-/// This rank as owner of slices: what it owns and what it adds from other ranks, in floats over all buckets.
-struct OwnSlices {
-  std::int64_t floats = 0;    ///< in one sum
-  std::int64_t read = 0;      ///< in partial sums in the memory of other ranks of its host
-  std::int64_t received = 0;  ///< in other hosts' sums, and in sums that it adds as a leader for them
-};
-
-OwnSlices own_slices(const comm::ReducePlan& plan) {
-  OwnSlices own;
-  std::int64_t led = 0;
-  for (const comm::BucketPlan& bucket : plan.buckets) {
-    own.floats += whole_lines(bucket.own_size());
-    for (const int number : bucket.led) led += whole_lines(bucket.at(number).size);
-  }
-  for (const comm::Partial& partial : plan.sums.partials) own.read += partial.rank == plan.rank ? 0 : own.floats;
-  own.received = own.floats * std::ssize(plan.sums.others) + led * std::ssize(plan.sums.host_sums);
-  return own;
-}
-
-/// The fraction that this rank keeps of what the ranks of a part divide; 1: nothing is divided.
-double own_share(const comm::ReducePlan& plan, std::int64_t floats) {
-  return floats == 0 ? 1 : static_cast<double>(own_slices(plan).floats) / static_cast<double>(floats);
-}
-
 std::int64_t part_of(std::int64_t bytes, double share) {
   return static_cast<std::int64_t>(std::llround(static_cast<double>(bytes) * share));
 }
 
-class Counter {
+/// What the ranks of one part have, on CPUs.
+class PartCounter {
  public:
-  Counter(const PlacedModel& placed, const MemorySetup& setup, int rank)
-      : placed_(placed), setup_(setup), part_(placed.part_of(rank)), rank_(rank) {}
+  PartCounter(const PlacedModel& placed, const MemorySetup& setup, const PlacedPart& part)
+      : placed_(placed),
+        setup_(setup),
+        part_(part),
+        parameters_(block_bytes(part.graph(), part.graph().parameters)),
+        statistics_(block_bytes(part.graph(), part.graph().states)),
+        unit_(setup.model.job.bucket_bytes),
+        floats_(gradient_floats(*part.layout.buckets)),
+        scratch_(scratch()),
+        kept_(kept(setup.model.training)),
+        packed_(max_packed()) {
+    // TensorBoard's histograms of gradients are made from the sums when they are shown.
+    const auto& shown = setup.model.job.telemetry.tensorboard;
+    if (shown.enabled && shown.histograms.amount > 0) shown_ = block_bytes(part.graph(), trained(part.graph()));
+    for (const ValueId id : part.graph().parameters) {
+      unit_ = std::max(unit_, static_cast<std::int64_t>(part.graph().at(id).spec.bytes()));
+    }
+    count_states();
+    if (setup.optimizer != nullptr && setup.optimizer->matrix_step) {
+      makers_.emplace(part.graph(), *setup.optimizer, optim::settings_of(*setup.optimizer, setup.model.job.optimizer),
+                      static_cast<int>(part.ranks.size()));
+    }
+    if (placed.streams_gradients) {
+      ring_ = comm::GradientRings::elements(*part.layout.buckets,
+                                            exec::max_open_elements(part.program(), *part.layout.buckets));
+      tried_ = exec::scratch_elements(part.program(), *part.layout.buckets);
+    }
+    if (part.programs->evaluation) {
+      evaluated_ = static_cast<std::int64_t>(exec::MicroBatchRunner::arena_bytes(*part.programs->evaluation));
+      kept_to_evaluate_ = kept(setup.model.inference);
+    }
+  }
 
-  RankMemory count() {
-    const Graph& graph = part_.graph();
+  RankMemory count(int rank) {
+    rank_ = rank;
+    memory_ = {};
     memory_.parameters = parameters();
     // If updates are divided, parameters are in memory shared by the host.
     if (placed_.choice.sharding() != Sharding::none) add_shared(memory_.parameters);
-    memory_.statistics = block_bytes(graph, graph.states);
+    memory_.statistics = statistics_;
     count_gradients();
-    memory_.optimizer += steps_of_matrices();
     count_programs();
     count_data();
     memory_.process = setup_.process;
@@ -92,130 +100,104 @@ class Counter {
  private:
   [[nodiscard]] bool exact() const { return setup_.model.job.exact != Exactness::never; }
   [[nodiscard]] int workers() const { return placed_.workers[static_cast<std::size_t>(rank_)]; }
+  [[nodiscard]] int local_ranks() const { return placed_.local_ranks(rank_); }
 
   /// Notes memory that the host has once: everything except this rank's share counts as other ranks'.
   void add_shared(std::int64_t bytes) { memory_.of_others += bytes - bytes / local_ranks(); }
 
-  /// Number of ranks of this host that have the part.
-  [[nodiscard]] int local_ranks() const {
-    const auto own_host = placed_.host_of[static_cast<std::size_t>(rank_)];
-    return static_cast<int>(std::count_if(part_.ranks.begin(), part_.ranks.end(), [&](int rank) {
-      return placed_.host_of[static_cast<std::size_t>(rank)] == own_host;
-    }));
-  }
-
-  /// All of them; or, if hosts divide them, or ranks on GPUs, those of this host's owners plus the units of others that
-  /// are kept at a time.
+  /// All of them; or, if hosts divide them, those of this host's owners plus the units of others that are kept at a
+  /// time.
   [[nodiscard]] std::int64_t parameters() const {
-    const std::int64_t all = block_bytes(part_.graph(), part_.graph().parameters);
-    const bool on_gpus = setup_.model.on_gpus;
     const auto ranks = std::ssize(part_.ranks);
-    if (!divides_parameters(placed_.choice.sharding()) || (on_gpus ? 1 : local_ranks()) == ranks) return all;
-    std::int64_t unit = setup_.model.job.bucket_bytes;
-    for (const ValueId id : part_.graph().parameters) {
-      unit = std::max(unit, static_cast<std::int64_t>(part_.graph().at(id).spec.bytes()));
-    }
-    // Workers of a GPU share what is gathered.
-    if (on_gpus) return all / ranks + std::min(all, static_cast<std::int64_t>(1 + exec::GatherLayout::kAhead) * unit);
+    if (!divides_parameters(placed_.choice.sharding()) || local_ranks() == ranks) return parameters_;
     const double share = static_cast<double>(local_ranks()) / static_cast<double>(ranks);
-    return std::min(all, part_of(all, share) + optim::ModelSlices::units_kept(workers(), local_ranks()) * unit);
+    return std::min(parameters_,
+                    part_of(parameters_, share) + optim::ModelSlices::units_kept(workers(), local_ranks()) * unit_);
   }
 
   void count_gradients() {
-    const std::int64_t floats = gradient_floats(part_.buckets), sum = floats * kFloat;
-    // TensorBoard's histograms of gradients are made from the sums when they are shown.
-    const auto& shown = setup_.model.job.telemetry.tensorboard;
-    const std::int64_t updated =
-        shown.enabled && shown.histograms.amount > 0 ? block_bytes(part_.graph(), trained(part_.graph())) : 0;
-    const auto [states, undivided] = states_in_bytes();
-    memory_.optimizer = undivided;
-    const std::int64_t pool = pool_bytes(part_.buckets, placed_.micro_batches_of(rank_), exact(), workers());
+    const std::int64_t sum = floats_ * kFloat;
+    memory_.optimizer = undivided_states_;
     if (part_.ranks.size() == 1 || !exact()) {  // there is only one root, in the sum's own memory
-      memory_.gradients = sum + pool + updated;
-      memory_.optimizer += states;
+      memory_.gradients = sum + pool() + shown_;
+      memory_.optimizer += divided_states_ + steps_of_matrices(1);
       return;
     }
-    const comm::ReducePlan plan = placed_.reduce_plan(rank_);
-    const OwnSlices own = own_slices(plan);
+    const comm::SumLoad& sums = placed_.sums_of(rank_);
+    const comm::SliceLoad& slices = placed_.slices_of(rank_);
+    const std::int64_t received = slices.own_floats * sums.others + slices.led_floats * sums.host_sums;
     const Sharding sharding = placed_.choice.sharding();
-    const double share = sharding == Sharding::none ? 1 : own_share(plan, floats);
+    // The fraction that this rank keeps of what the ranks of a part divide; 1: nothing is divided.
+    const double share = sharding == Sharding::none || floats_ == 0
+                             ? 1
+                             : static_cast<double>(slices.own_floats) / static_cast<double>(floats_);
+    memory_.optimizer += part_of(divided_states_, share) + steps_of_matrices(share);
     if (placed_.streams_gradients) {
-      memory_.gradients = streamed() + part_of(sum + updated, share);
-      memory_.optimizer += part_of(states, share);
+      memory_.gradients = streamed(sums, slices) + part_of(sum + shown_, share);
       return;
     }
     // The sums, and partial sums of other ranks. Slices are divided evenly: others read as much from this rank as it
     // reads from them.
-    memory_.of_others += own.read * kFloat;
+    const std::int64_t read = slices.own_floats * sums.read;
+    memory_.of_others += read * kFloat;
     if (sharding == Sharding::none) add_shared(sum);
-    const auto partials = static_cast<std::int64_t>(plan.sums.roots.size()) * sum;
+    const auto partials = static_cast<std::int64_t>(sums.roots.size()) * sum;
     // A rank that updates all parameters reads all sums; else only its own slices of them.
-    memory_.gradients = partials + pool + (own.read + own.received) * kFloat + part_of(sum + updated, share);
-    memory_.optimizer += part_of(states, share);
+    memory_.gradients = partials + pool() + (read + received) * kFloat + part_of(sum + shown_, share);
+  }
+
+  /// Ranks with subtrees of the same sizes wait for as many siblings.
+  [[nodiscard]] std::int64_t pool() {
+    const auto [known, is_new] = pools_.try_emplace({placed_.sums_of(rank_).roots, workers()}, 0);
+    if (is_new) {
+      std::vector<int> own = placed_.micro_batches_of(rank_);
+      std::sort(own.begin(), own.end());
+      known->second = pool_bytes(*part_.layout.buckets, own, exact(), workers());
+    }
+    return known->second;
   }
 
   /// Of the optimizer's states: those in their parameter's shape, which ranks may divide, and the others.
-  [[nodiscard]] std::pair<std::int64_t, std::int64_t> states_in_bytes() const {
-    std::int64_t divided = 0, undivided = 0;
+  void count_states() {
     for (const optim::StateSpec& state : setup_.states) {
       for (const ValueId id : part_.graph().parameters) {
         const Shape& parameter = part_.graph().at(id).spec.shape;
         const Shape shape = state.shape(parameter);
-        (shape == parameter ? divided : undivided) += whole_lines(elements(shape)) * kFloat;
+        (shape == parameter ? divided_states_ : undivided_states_) += whole_lines(elements(shape)) * kFloat;
       }
     }
-    return {divided, undivided};
   }
 
-  /// All of them, whatever is divided, and the iteration of those that are made at a time (CpuUpdater, GpuUpdater).
-  [[nodiscard]] std::int64_t steps_of_matrices() const {
-    if (setup_.optimizer == nullptr) return 0;
-    if (setup_.model.on_gpus && setup_.optimizer->state_shape) return steps_of_adafactor_on_gpus();
-    std::int64_t floats = 0, scratch = 0;
-    for (const ValueId id : trained(part_.graph())) {
-      const Value& value = part_.graph().at(id);
-      if (!optim::makes_whole_step(*setup_.optimizer, value)) continue;
-      const std::int64_t rows = value.spec.shape.front(), columns = value.spec.elements() / rows;
-      floats += rows * columns;
-      const auto& needed = setup_.optimizer->matrix_scratch;
-      if (needed) scratch = std::max(scratch, needed(rows, columns));
-    }
-    if (setup_.model.on_gpus) return (floats + scratch) * kFloat;
-    // Before the first step is made, what ranks gather is in memory twice, and the own part once more.
-    const auto ranks = std::ssize(part_.ranks);
-    const bool gathers = placed_.choice.sharding() != Sharding::none && ranks > 1;
-    return (floats + std::max(gathers ? floats + floats / ranks : 0, scratch * workers())) * kFloat;
-  }
-
-  /// The sums of tiles, and of the gradient what is copied.
-  [[nodiscard]] std::int64_t steps_of_adafactor_on_gpus() const {
-    const bool divided = placed_.choice.sharding() != Sharding::none;
-    std::int64_t bytes = 0;
-    for (const ValueId id : trained(part_.graph())) {
-      const Value& value = part_.graph().at(id);
-      if (!optim::makes_whole_step(*setup_.optimizer, value)) continue;
-      const std::int64_t rows = value.spec.shape.front(), columns = value.spec.elements() / rows;
-      bytes += optim::sums_of_tiles(rows, columns) * static_cast<std::int64_t>(sizeof(double));
-      if (divided || filter_sizes(value.spec.shape).orders_differ()) bytes += rows * columns * kFloat;
-    }
-    return bytes;
+  /// Directions and steps of matrices that this rank keeps, and the iteration of those that it makes at a time.
+  [[nodiscard]] std::int64_t steps_of_matrices(double share) const {
+    if (!makers_) return 0;
+    return makers_->bytes(placed_.number_in_part[static_cast<std::size_t>(rank_)], share, workers());
   }
 
   /// Gradients on the way to the owners of their slices, and their sums so far (comm::StreamedReduceScatter).
-  [[nodiscard]] std::int64_t streamed() {
-    std::vector<int> workers_of_ranks;
-    for (const int rank : part_.ranks) workers_of_ranks.push_back(placed_.workers[static_cast<std::size_t>(rank)]);
-    const auto [rings, sums] = comm::StreamedReduceScatter::memory(
-        part_.buckets, part_.assignment, placed_.hosts_of(part_), placed_.number_in_part(rank_), workers_of_ranks,
-        exec::max_open_elements(part_.program, part_.buckets));
+  [[nodiscard]] std::int64_t streamed(const comm::SumLoad& sums, const comm::SliceLoad& slices) {
+    const comm::StreamedReduceScatter::HostLoad& host = host_load();
+    const std::int64_t rings = ring_ * host.workers * kFloat;
     add_shared(rings);
     // Sums are not in use yet while micro-batches are tried at the start.
-    const std::int64_t tried = workers() * exec::scratch_elements(part_.program, part_.buckets) * kFloat;
-    return rings + std::max(sums, tried);
+    const std::int64_t waiting = comm::StreamedReduceScatter::sum_bytes(host, sums, slices, part_.hosts->count());
+    return rings + std::max(waiting, workers() * tried_ * kFloat);
+  }
+
+  /// All ranks of a host have the same.
+  const comm::StreamedReduceScatter::HostLoad& host_load() {
+    const int number = placed_.number_in_part[static_cast<std::size_t>(rank_)];
+    const auto [known, is_new] = host_loads_.try_emplace(part_.hosts->host_of(number));
+    if (is_new) {
+      std::vector<int> workers;
+      for (const int rank : part_.ranks) workers.push_back(placed_.workers[static_cast<std::size_t>(rank)]);
+      known->second = comm::StreamedReduceScatter::host_load(part_.dealt->assignment, *part_.hosts, number, workers);
+    }
+    return known->second;
   }
 
   void count_programs() {
-    const std::int64_t arena = round_up<std::int64_t>(part_.program.arena_bytes, 64);
+    const std::int64_t arena = round_up<std::int64_t>(part_.program().arena_bytes, 64);
     const std::int64_t workers = this->workers();
     const auto own = std::ssize(placed_.micro_batches_of(rank_));
     std::int64_t flights = 1;
@@ -227,25 +209,25 @@ class Counter {
     const std::int64_t used = std::min<std::int64_t>(workers, std::max<std::int64_t>(own, 1));
     // Every second micro-batch is added to its sibling, so with an even number of flights half of them never add.
     const std::int64_t adding = own < 2 ? 0 : flights % 2 == 0 ? flights / 2 : flights;
-    memory_.activations = (arena * flights + scratch() * adding) * used;
+    memory_.activations = (arena * flights + scratch_ * adding) * used;
     const bool keeps = !divides_parameters(placed_.choice.sharding());
-    memory_.kernels = (keeps ? kept(setup_.model.training) : max_packed()) * used;
-    if (part_.part) memory_.messages = crossing() * flights * used;
-    if (!part_.evaluation) return;
-    const auto evaluated = static_cast<std::int64_t>(exec::MicroBatchRunner::arena_bytes(*part_.evaluation));
-    memory_.activations += evaluated * flights * used;
-    if (keeps) memory_.kernels += kept(setup_.model.inference) * used;
+    // If weights are packed for a single call, they are in their kernel's workspace, so only the largest counts.
+    memory_.kernels = (keeps ? kept_ : packed_) * used;
+    if (part_.part) memory_.messages = bytes_of_messages(part_) * flights * used;
+    if (!part_.programs->evaluation) return;
+    memory_.activations += evaluated_ * flights * used;
+    if (keeps) memory_.kernels += kept_to_evaluate_ * used;
   }
 
   /// Largest total size of one instruction's gradients that its kernel cannot add to a sibling's itself. The arena has
   /// room for all of its gradients, but the pages for the others are never touched.
   [[nodiscard]] std::int64_t scratch() const {
     std::int64_t most = 0;
-    for (const Instruction& instruction : part_.program.instructions) {
+    for (const Instruction& instruction : part_.program().instructions) {
       std::int64_t floats = 0;
       const auto add = [&](const Location& location) {
         if (location.space != Space::slot) return;
-        floats += whole_lines(part_.program.slots[static_cast<std::size_t>(location.index)].elements);
+        floats += whole_lines(part_.program().slots[static_cast<std::size_t>(location.index)].elements);
       };
       for (const Location& location : instruction.statistics) add(location);
       for (std::size_t i = 0; i < instruction.parameter_gradients.size(); ++i) {
@@ -264,7 +246,6 @@ class Counter {
     return static_cast<std::int64_t>(bytes);
   }
 
-  /// If weights are packed for a single call, they are in their kernel's workspace, so only the largest counts.
   [[nodiscard]] std::int64_t max_packed() const {
     std::size_t most = 0;
     for (const std::int32_t node : part_.nodes) {
@@ -273,19 +254,11 @@ class Counter {
     return static_cast<std::int64_t>(most);
   }
 
-  /// Bytes that a micro-batch receives from other parts.
-  [[nodiscard]] std::int64_t crossing() const {
-    std::size_t bytes = 0;
-    for (const auto& received : part_.part->boundary.received) bytes += part_.graph().at(received.value).spec.bytes();
-    for (const auto& arrival : part_.part->boundary.arrivals) bytes += part_.graph().at(arrival.value).spec.bytes();
-    return static_cast<std::int64_t>(bytes);
-  }
-
   void count_data() {
     if (part_.graph().inputs.empty()) return;
     const DataNeeds& data = setup_.data;
     const std::int64_t ahead = data.depth + workers();
-    const bool evaluates = part_.evaluation.has_value();
+    const bool evaluates = part_.programs->evaluation.has_value();
     memory_.data = data.micro_batch * ahead * (evaluates ? 2 : 1);
     if (data.cached_sample == 0) return;
     const double share = static_cast<double>(placed_.micro_batches_of(rank_).size()) / placed_.micro_batches;
@@ -305,7 +278,17 @@ class Counter {
   const PlacedModel& placed_;
   const MemorySetup& setup_;
   const PlacedPart& part_;
-  int rank_;
+  // Of every rank of the part, in bytes.
+  const std::int64_t parameters_, statistics_;
+  std::int64_t unit_, shown_ = 0, divided_states_ = 0, undivided_states_ = 0, evaluated_ = 0, kept_to_evaluate_ = 0;
+  const std::int64_t floats_;
+  std::int64_t ring_ = 0, tried_ = 0;  // in floats, as is floats_
+  const std::int64_t scratch_, kept_, packed_;
+  std::optional<optim::MatrixMakers> makers_;                       // if the optimizer makes steps of whole matrices
+  std::map<int, comm::StreamedReduceScatter::HostLoad> host_loads_;
+  std::map<std::pair<std::vector<int>, int>, std::int64_t> pools_;  // by micro-batches of partial sums, and workers
+  // Of the rank that is being counted.
+  int rank_ = 0;
   RankMemory memory_;
 };
 
@@ -367,9 +350,21 @@ MemorySetup memory_setup(const ModelSetup& model, const OptimizerRegistry& optim
           .optimizer = &optimizers.at(model.job.optimizer.kind)};
 }
 
+std::int64_t bytes_of_messages(const PlacedPart& part) {
+  std::size_t bytes = 0;
+  if (!part.part) return 0;
+  for (const auto& received : part.part->boundary.received) bytes += part.graph().at(received.value).spec.bytes();
+  for (const auto& arrival : part.part->boundary.arrivals) bytes += part.graph().at(arrival.value).spec.bytes();
+  return static_cast<std::int64_t>(bytes);
+}
+
 std::vector<RankMemory> memory_of(const PlacedModel& placed, const MemorySetup& setup) {
-  std::vector<RankMemory> ranks;
-  for (int rank = 0; rank < placed.ranks(); ++rank) ranks.push_back(Counter(placed, setup, rank).count());
+  if (setup.model.on_gpus) return gpu_memory_of(placed, setup);
+  std::vector<RankMemory> ranks(static_cast<std::size_t>(placed.ranks()));
+  for (const PlacedPart& part : placed.parts) {
+    PartCounter counter(placed, setup, part);
+    for (const int rank : part.ranks) ranks[static_cast<std::size_t>(rank)] = counter.count(rank);
+  }
   add_hash(placed, ranks);
   add_checkpoint_memory(placed, setup, ranks);
   return ranks;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <string>
 
 #include "core/round_up.hpp"
 #include "exec/part_worker.hpp"
@@ -34,14 +35,8 @@ std::vector<T> of_part(const std::vector<T>& by_rank, const std::vector<int>& ra
   return values;
 }
 
-comm::MicroBatchAssignment deal(int micro_batches, const RankSetup& setup, const std::vector<int>& ranks,
-                                bool interleaved) {
-  const std::vector<int> counts = setup.speeds.empty()
-                                      ? comm::equal_counts(micro_batches, static_cast<int>(ranks.size()))
-                                      : comm::counts_by_weights(micro_batches, of_part(setup.speeds, ranks));
-  const std::vector<int> hosts = topology_of(setup.host_of, ranks).host_of;
-  const comm::MicroBatchAssignment placed = comm::place_micro_batches(counts, {}, hosts);
-  return interleaved ? comm::interleave_micro_batches(placed, hosts) : placed;
+bool is_number_of_parts(const ParallelOptions& parallel) {
+  return parallel.cuts.empty() && !parallel.branches;
 }
 
 // As in training: a rank whose share may change has at most twice an equal share.
@@ -49,24 +44,6 @@ int workers_of(int threads, int micro_batches, std::size_t ranks_of_part) {
   const int ranks = static_cast<int>(ranks_of_part);
   const int most = ranks == 1 ? micro_batches : std::min(micro_batches, 2 * divide_up(micro_batches, ranks));
   return std::clamp(threads, 1, std::max(1, most));
-}
-
-/// `shared`: those of its weights that other parts have, too.
-void compile_part(const ModelSetup& setup, PlacedPart& part, const Choice& choice,
-                  const std::vector<std::size_t>& shared) {
-  const PartBoundary* boundary = part.part ? &part.part->boundary : nullptr;
-  const auto training = needs_of_part(setup.training, part.nodes);
-  part.program = exec::program_of(part.graph(), Mode::training, training,
-                                  {.in_place = true, .recompute = choice.recompute, .boundary = boundary});
-  if (!setup.inference.empty()) {
-    part.evaluation = exec::program_of(part.graph(), Mode::inference, needs_of_part(setup.inference, part.nodes),
-                                       {.boundary = boundary});
-  }
-  const bool divided = choice.sharding() != Sharding::none && part.ranks.size() > 1;
-  part.buckets = exec::gradient_buckets(part.program, setup.job.bucket_bytes, setup.job.micro_batches, divided, shared,
-                                        stored_in_another_order(part.graph()),
-                                        setup.on_gpus ? static_cast<int>(part.ranks.size()) : 0);
-  part.buckets.spread_owners = !setup.on_gpus;
 }
 
 }  // namespace
@@ -81,66 +58,146 @@ RankSetup ranks_of_one_host(int ranks, std::int64_t threads, int cores) {
   return {std::vector<int>(count, 0), std::vector<int>(count, each), {}};
 }
 
-std::vector<int> PlacedModel::micro_batches_of(int rank) const {
-  const PlacedPart& part = part_of(rank);
-  std::vector<int> own = part.assignment.micro_batches_of_rank[static_cast<std::size_t>(number_in_part(rank))];
-  std::sort(own.begin(), own.end());
-  return own;
+int PlacedModel::local_ranks(int rank) const {
+  const comm::Hosts& hosts = *part_of(rank).hosts;
+  return static_cast<int>(hosts.ranks(hosts.host_of(number_in_part[static_cast<std::size_t>(rank)])).size());
 }
 
-int PlacedModel::number_in_part(int rank) const {
-  const auto& ranks = part_of(rank).ranks;
-  return static_cast<int>(std::find(ranks.begin(), ranks.end(), rank) - ranks.begin());
+Placer::Cut& Placer::cut_of(const ParallelOptions& parallel) {
+  if (parts_ && is_number_of_parts(parallel) && *parts_ == parallel.parts) return cut_;
+  parts_.reset();
+  const std::vector<double> equal(static_cast<std::size_t>(ranks_.count()), 1.0);
+  const Placement placement =
+      place_by_speed(setup_.graph, parallel, ranks_.speeds.empty() ? equal : ranks_.speeds, setup_.job.micro_batches);
+  std::vector<GraphPart> parts;
+  if (placement.ranks_of_part.size() > 1) parts = split(setup_.graph, placement.part_of_node);
+  cut_ = {};
+  const auto ranks = static_cast<std::size_t>(ranks_.count());
+  cut_.part_of_rank.resize(ranks);
+  cut_.number_in_part.resize(ranks);
+  cut_.workers.resize(ranks);
+  for (std::size_t p = 0; p < placement.ranks_of_part.size(); ++p) {
+    PlacedPart& part = cut_.parts.emplace_back();
+    part.ranks = placement.ranks_of_part[p];
+    part.hosts = std::make_shared<const comm::Hosts>(topology_of(ranks_.host_of, part.ranks));
+    part.whole = &setup_.graph;
+    if (!parts.empty()) part.shared = optim::shared_weights(parts, static_cast<int>(p));
+    for (std::size_t n = 0; n < part.ranks.size(); ++n) {
+      const auto r = static_cast<std::size_t>(part.ranks[n]);
+      cut_.part_of_rank[r] = static_cast<int>(p);
+      cut_.number_in_part[r] = static_cast<int>(n);
+      cut_.workers[r] = workers_of(ranks_.threads[r], static_cast<int>(setup_.job.micro_batches), part.ranks.size());
+    }
+  }
+  for (std::size_t p = 0; p < cut_.parts.size(); ++p) {
+    PlacedPart& part = cut_.parts[p];
+    if (!parts.empty()) part.part = std::make_shared<const GraphPart>(std::move(parts[p]));
+    part.nodes.resize(setup_.graph.nodes.size());
+    std::iota(part.nodes.begin(), part.nodes.end(), 0);
+    if (part.part) part.nodes = part.part->nodes;
+  }
+  if (is_number_of_parts(parallel)) parts_ = parallel.parts;
+  return cut_;
 }
 
-comm::Hosts PlacedModel::hosts_of(const PlacedPart& part) const {
-  return comm::Hosts(topology_of(host_of, part.ranks));
+void Placer::deal(Cut& cut, bool interleaved) const {
+  const auto micro_batches = static_cast<int>(setup_.job.micro_batches);
+  for (const PlacedPart& part : cut.parts) {
+    const std::vector<int> counts = ranks_.speeds.empty()
+                                        ? comm::equal_counts(micro_batches, static_cast<int>(part.ranks.size()))
+                                        : comm::counts_by_weights(micro_batches, of_part(ranks_.speeds, part.ranks));
+    const std::vector<int> hosts = topology_of(ranks_.host_of, part.ranks).host_of;
+    DealtMicroBatches dealt{comm::place_micro_batches(counts, {}, hosts), {}};
+    if (interleaved) dealt.assignment = comm::interleave_micro_batches(dealt.assignment, hosts);
+    dealt.sums = comm::sum_loads(micro_batches, dealt.assignment, *part.hosts);
+    cut.dealt[interleaved].push_back(std::make_shared<const DealtMicroBatches>(std::move(dealt)));
+  }
 }
 
-comm::ReducePlan PlacedModel::reduce_plan(int rank) const {
-  const PlacedPart& part = part_of(rank);
-  return comm::reduce_plan(part.assignment, hosts_of(part), part.buckets, number_in_part(rank));
+void Placer::compile(Cut& cut, Recompute recompute) const {
+  for (const PlacedPart& part : cut.parts) {
+    const PartBoundary* boundary = part.part ? &part.part->boundary : nullptr;
+    PartPrograms programs{exec::program_of(part.graph(), Mode::training, needs_of_part(setup_.training, part.nodes),
+                                           {.in_place = true, .recompute = recompute, .boundary = boundary}),
+                          {}};
+    if (!setup_.inference.empty()) {
+      programs.evaluation = exec::program_of(part.graph(), Mode::inference, needs_of_part(setup_.inference, part.nodes),
+                                             {.boundary = boundary});
+    }
+    cut.programs[recompute].push_back(std::make_shared<const PartPrograms>(std::move(programs)));
+  }
+}
+
+namespace {
+
+// Recomputing changes no gradient, but it might change their order.
+bool same_slots(const Program& a, const Program& b) {
+  return std::equal(a.slots.begin(), a.slots.end(), b.slots.begin(), b.slots.end(),
+                    [](const Slot& of, const Slot& other) {
+                      return of.kind == other.kind && of.target == other.target && of.elements == other.elements;
+                    });
+}
+
+}  // namespace
+
+void Placer::lay_out(Cut& cut, Recompute recompute, bool divided) const {
+  const auto& programs = cut.programs[recompute];
+  for (const auto& [key, layouts] : cut.layouts) {
+    const auto& others = cut.programs[key.first];
+    const bool same = key.second == divided && std::equal(programs.begin(), programs.end(), others.begin(),
+                                                          [](const auto& of, const auto& other) {
+                                                            return same_slots(of->training, other->training);
+                                                          });
+    if (!same) continue;
+    const std::vector<PartLayout> shared = layouts;
+    cut.layouts.emplace(std::pair(recompute, divided), shared);
+    return;
+  }
+  for (std::size_t p = 0; p < cut.parts.size(); ++p) {
+    const PlacedPart& part = cut.parts[p];
+    comm::GradientBuckets buckets =
+        exec::gradient_buckets(cut.programs[recompute][p]->training, setup_.job.bucket_bytes, setup_.job.micro_batches,
+                               divided && part.ranks.size() > 1, part.shared, stored_in_another_order(part.graph()),
+                               setup_.on_gpus ? static_cast<int>(part.ranks.size()) : 0);
+    buckets.spread_owners = !setup_.on_gpus;
+    PartLayout& layout = cut.layouts[{recompute, divided}].emplace_back();
+    layout.count = buckets.count();
+    layout.elements = buckets.elements();
+    layout.slices = std::make_shared<const std::vector<comm::SliceLoad>>(comm::slice_loads(buckets, *part.hosts));
+    layout.buckets = std::make_shared<const comm::GradientBuckets>(std::move(buckets));
+  }
+}
+
+PlacedModel Placer::place(const Choice& choice) {
+  Cut& cut = cut_of(choice.parallel);
+  PlacedModel placed;
+  placed.choice = choice;
+  placed.host_of = ranks_.host_of;
+  placed.micro_batches = static_cast<int>(setup_.job.micro_batches);
+  placed.streams_gradients = divides_gradients(choice.sharding()) && !setup_.on_gpus;
+  placed.parts = cut.parts;
+  placed.part_of_rank = cut.part_of_rank;
+  placed.number_in_part = cut.number_in_part;
+  placed.workers = cut.workers;
+  const bool divided = choice.sharding() != Sharding::none;
+  if (!cut.dealt.contains(placed.streams_gradients)) deal(cut, placed.streams_gradients);
+  if (!cut.programs.contains(choice.recompute)) compile(cut, choice.recompute);
+  if (!cut.layouts.contains({choice.recompute, divided})) lay_out(cut, choice.recompute, divided);
+  std::vector<std::vector<int>> ranks_of_part;
+  for (std::size_t p = 0; p < placed.parts.size(); ++p) {
+    PlacedPart& part = placed.parts[p];
+    part.dealt = cut.dealt[placed.streams_gradients][p];
+    part.programs = cut.programs[choice.recompute][p];
+    part.layout = cut.layouts[{choice.recompute, divided}][p];
+    ranks_of_part.push_back(part.ranks);
+  }
+  placed.in_flight = choice.parallel.in_flight > 0 ? static_cast<int>(choice.parallel.in_flight)
+                                                   : exec::default_in_flight(ranks_of_part);
+  return placed;
 }
 
 PlacedModel place_model(const ModelSetup& setup, const RankSetup& ranks, const Choice& choice) {
-  PlacedModel placed;
-  placed.choice = choice;
-  placed.host_of = ranks.host_of;
-  placed.micro_batches = static_cast<int>(setup.job.micro_batches);
-  placed.streams_gradients = divides_gradients(choice.sharding()) && !setup.on_gpus;
-  const std::vector<double> equal(static_cast<std::size_t>(ranks.count()), 1.0);
-  const Placement placement = place_by_speed(setup.graph, choice.parallel, ranks.speeds.empty() ? equal : ranks.speeds,
-                                             setup.job.micro_batches);
-  std::vector<GraphPart> parts;
-  if (placement.ranks_of_part.size() > 1) parts = split(setup.graph, placement.part_of_node);
-  std::vector<std::vector<std::size_t>> shared(placement.ranks_of_part.size());
-  for (std::size_t p = 0; p < parts.size(); ++p) shared[p] = optim::shared_weights(parts, static_cast<int>(p));
-  for (std::size_t p = 0; p < placement.ranks_of_part.size(); ++p) {
-    PlacedPart& part = placed.parts.emplace_back();
-    part.ranks = placement.ranks_of_part[p];
-    part.whole = &setup.graph;
-    if (parts.empty()) {
-      part.nodes.resize(setup.graph.nodes.size());
-      std::iota(part.nodes.begin(), part.nodes.end(), 0);
-    } else {
-      part.part = std::move(parts[p]);
-      part.nodes = part.part->nodes;
-    }
-    compile_part(setup, part, choice, shared[p]);
-    part.assignment = deal(placed.micro_batches, ranks, part.ranks, placed.streams_gradients);
-  }
-  placed.in_flight = choice.parallel.in_flight > 0 ? static_cast<int>(choice.parallel.in_flight)
-                                                   : exec::default_in_flight(placement.ranks_of_part);
-  placed.part_of_rank.resize(static_cast<std::size_t>(ranks.count()));
-  placed.workers.resize(placed.part_of_rank.size());
-  for (std::size_t p = 0; p < placed.parts.size(); ++p) {
-    for (const int rank : placed.parts[p].ranks) {
-      const auto r = static_cast<std::size_t>(rank);
-      placed.part_of_rank[r] = static_cast<int>(p);
-      placed.workers[r] = workers_of(ranks.threads[r], placed.micro_batches, placed.parts[p].ranks.size());
-    }
-  }
-  return placed;
+  return Placer(setup, ranks).place(choice);
 }
 
 }  // namespace lockstep::plan

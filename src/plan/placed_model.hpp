@@ -7,14 +7,17 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <optional>
 #include <span>
-#include <string>
+#include <utility>
 #include <vector>
 
 #include "comm/reduce/gradient_buckets.hpp"
 #include "comm/reduce/micro_batch_assignment.hpp"
-#include "comm/reduce/reduce_plan.hpp"
+#include "comm/reduce/rank_loads.hpp"
+#include "comm/transport/topology.hpp"
 #include "exec/compiled.hpp"
 #include "graph/parts.hpp"
 #include "graph/program.hpp"
@@ -49,22 +52,44 @@ struct RankSetup {
 /// Ranks of one host with `threads` each; 0: each has its share of the `cores`.
 [[nodiscard]] RankSetup ranks_of_one_host(int ranks, std::int64_t threads, int cores);
 
-struct PlacedPart {
-  std::optional<GraphPart> part;  ///< none: the whole model
-  std::vector<int> ranks;
-  Program program;                    ///< for training
+/// What the ranks of a part compute, if they recompute what the choice says.
+struct PartPrograms {
+  Program training;
   std::optional<Program> evaluation;  ///< none: the run does not evaluate
-  comm::GradientBuckets buckets;
-  comm::MicroBatchAssignment assignment;  ///< by rank of this part
-  std::vector<std::int32_t> nodes;        ///< by node of its graph: the node of the whole graph
+};
+
+/// The micro-batches of a part's ranks, and what follows from them; by rank of the part.
+struct DealtMicroBatches {
+  comm::MicroBatchAssignment assignment;
+  std::vector<comm::SumLoad> sums;
+};
+
+/// The layout of a part's gradient, and what its ranks have of it.
+struct PartLayout {
+  std::shared_ptr<const comm::GradientBuckets> buckets;        ///< large; only memory_of() needs it
+  int count = 0;                                               ///< of buckets
+  std::int64_t elements = 0;                                   ///< in all buckets
+  std::shared_ptr<const std::vector<comm::SliceLoad>> slices;  ///< by rank of the part
+};
+
+struct PlacedPart {
+  std::shared_ptr<const GraphPart> part;  ///< null: the whole model
+  std::vector<int> ranks;
+  std::shared_ptr<const comm::Hosts> hosts;  ///< of its ranks
+  std::vector<std::int32_t> nodes;           ///< by node of its graph: the node of the whole graph
   const Graph* whole = nullptr;
+  std::vector<std::size_t> shared;  ///< those of its weights that other parts have, too
+  std::shared_ptr<const PartPrograms> programs;
+  std::shared_ptr<const DealtMicroBatches> dealt;
+  PartLayout layout;
   [[nodiscard]] const Graph& graph() const { return part ? part->graph : *whole; }
+  [[nodiscard]] const Program& program() const { return programs->training; }
 };
 
 struct PlacedModel {
   Choice choice;
   std::vector<PlacedPart> parts;
-  std::vector<int> part_of_rank;
+  std::vector<int> part_of_rank, number_in_part;  ///< by rank; the number is among the ranks of its part
   std::vector<int> host_of, workers;  ///< by rank; workers: threads that compute, at most as many as the rank may have
                                       ///< micro-batches
   int in_flight = 1;                  ///< micro-batches that a worker may have between forward and backward
@@ -72,16 +97,54 @@ struct PlacedModel {
   bool streams_gradients = false;  ///< they are added micro-batch by micro-batch
   [[nodiscard]] bool is_cut() const { return parts.size() > 1; }
   [[nodiscard]] int ranks() const { return static_cast<int>(part_of_rank.size()); }
-  [[nodiscard]] const PlacedPart& part_of(int rank) const {
-    return parts[static_cast<std::size_t>(part_of_rank[static_cast<std::size_t>(rank)])];
+  [[nodiscard]] const PlacedPart& part_of(int rank) const { return parts[index(part_of_rank, rank)]; }
+  /// In the order of computation.
+  [[nodiscard]] const std::vector<int>& micro_batches_of(int rank) const {
+    return part_of(rank).dealt->assignment.micro_batches_of_rank[index(number_in_part, rank)];
   }
-  /// The micro-batches of this rank, ascending.
-  [[nodiscard]] std::vector<int> micro_batches_of(int rank) const;
-  /// The rank's position among the ranks of its part.
-  [[nodiscard]] int number_in_part(int rank) const;
-  /// What it adds, sends and owns of its part's gradient. Not for a single rank or `exact: never`, which have no plan.
-  [[nodiscard]] comm::ReducePlan reduce_plan(int rank) const;
-  [[nodiscard]] comm::Hosts hosts_of(const PlacedPart& part) const;
+  [[nodiscard]] const comm::SumLoad& sums_of(int rank) const {
+    return part_of(rank).dealt->sums[index(number_in_part, rank)];
+  }
+  [[nodiscard]] const comm::SliceLoad& slices_of(int rank) const {
+    return (*part_of(rank).layout.slices)[index(number_in_part, rank)];
+  }
+  /// Number of ranks of its host that have its part.
+  [[nodiscard]] int local_ranks(int rank) const;
+
+ private:
+  static std::size_t index(const std::vector<int>& of, int rank) {
+    return static_cast<std::size_t>(of[static_cast<std::size_t>(rank)]);
+  }
+};
+
+/// Places a model on the same ranks by one choice after the other. What two choices have in common is made once, if
+/// choices with the same number of parts follow one another.
+class Placer {
+ public:
+  /// References must outlive it.
+  Placer(const ModelSetup& setup, const RankSetup& ranks) : setup_(setup), ranks_(ranks) {}
+
+  /// Throws Error(configuration), as training would, if the graph cannot be cut as the choice says.
+  [[nodiscard]] PlacedModel place(const Choice& choice);
+
+ private:
+  struct Cut {
+    std::vector<PlacedPart> parts;
+    std::vector<int> part_of_rank, number_in_part, workers;
+    std::map<bool, std::vector<std::shared_ptr<const DealtMicroBatches>>> dealt;  ///< by whether it is interleaved
+    std::map<Recompute, std::vector<std::shared_ptr<const PartPrograms>>> programs;
+    /// By how it recomputes, and whether gradients are divided.
+    std::map<std::pair<Recompute, bool>, std::vector<PartLayout>> layouts;
+  };
+  Cut& cut_of(const ParallelOptions& parallel);
+  void deal(Cut& cut, bool interleaved) const;
+  void compile(Cut& cut, Recompute recompute) const;
+  void lay_out(Cut& cut, Recompute recompute, bool divided) const;
+
+  const ModelSetup& setup_;
+  const RankSetup& ranks_;
+  std::optional<std::int64_t> parts_;  ///< of cut_, if it is made by number; none: it is not to be used again
+  Cut cut_;
 };
 
 /// Throws Error(configuration), as training would, if the graph cannot be cut as the choice says.

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstddef>
 #include <functional>
+#include <map>
 #include <numeric>
 #include <optional>
 #include <utility>
@@ -25,7 +26,8 @@ constexpr double kBytesASecond = 2e9;
 constexpr double kGain = 1e-3;       ///< of a step: a smaller gain is not worth a change
 constexpr double kApartGain = 0.02;  ///< of a step: a smaller gain is not worth a different order of ranks than of
                                      ///< parts
-constexpr double kMaxTasks = 1e6;    ///< simulated in all steps together: takes about a second
+constexpr double kMaxTasks = 2e5;    ///< simulated in all steps together: takes a fraction of a second
+constexpr double kMaxOfStep = 2e4;   ///< tasks; the time of a larger step is estimated
 
 struct Costs {
   double forward = 0, backward = 0;
@@ -118,6 +120,10 @@ class Search {
     balance::PipelineSetup setup{
         .parts = costs_of(state), .rank_of_micro_batch = {}, .speeds = speeds_, .in_flight = 0};
     const auto parts = static_cast<int>(setup.parts.size());
+    if (2.0 * micro_batches_ * parts > kMaxOfStep) {
+      tasks_ += parts;
+      return estimate(setup.parts, state.groups);
+    }
     setup.in_flight = in_flight_ > 0 ? static_cast<int>(in_flight_) : exec::default_in_flight(state.groups);
     for (const auto& group : state.groups) {
       const auto placed = comm::place_micro_batches(comm::counts_by_weights(micro_batches_, speeds_of(group)));
@@ -131,17 +137,37 @@ class Search {
     return balance::schedule(setup).seconds;
   }
 
-  /// Micro-batches per unit of time that these ranks compute of a part with unit cost.
-  [[nodiscard]] double capacity(const std::vector<int>& ranks) const {
-    const std::vector<double> speeds = speeds_of(ranks);
-    const std::vector<int> counts = comm::counts_by_weights(micro_batches_, speeds);
-    double slowest = 0;
-    for (std::size_t r = 0; r < counts.size(); ++r) slowest = std::max(slowest, counts[r] / speeds[r]);
-    return micro_batches_ / slowest;
+  /// No rank begins before its first micro-batch has passed the parts before, nor ends before its last gradient has
+  /// gone back through them.
+  double estimate(const std::vector<balance::PartCost>& parts, const std::vector<std::vector<int>>& groups) {
+    std::vector<double> passed(parts.size());
+    double seconds = 0;
+    for (std::size_t p = 0; p < parts.size(); ++p) {
+      for (const int read : parts[p].reads) {
+        const auto r = static_cast<std::size_t>(read);
+        passed[p] = std::max(passed[p], passed[r] + parts[r].forward + parts[r].backward + 2 * parts[p].receive);
+      }
+      seconds = std::max(seconds, passed[p] + (parts[p].forward + parts[p].backward) * slowest(groups[p]));
+    }
+    return seconds;
   }
 
+  /// How long the slowest of these ranks takes for its micro-batches of a part with unit cost.
+  double slowest(const std::vector<int>& ranks) {
+    const auto [known, is_new] = slowest_.try_emplace(ranks, 0.0);
+    if (!is_new) return known->second;
+    tasks_ += micro_batches_ / 16.0;  // takes as long as the simulation of so many
+    const std::vector<double> speeds = speeds_of(ranks);
+    const std::vector<int> counts = comm::counts_by_weights(micro_batches_, speeds);
+    for (std::size_t r = 0; r < counts.size(); ++r) known->second = std::max(known->second, counts[r] / speeds[r]);
+    return known->second;
+  }
+
+  /// Micro-batches per unit of time that these ranks compute of a part with unit cost.
+  [[nodiscard]] double capacity(const std::vector<int>& ranks) { return micro_batches_ / slowest(ranks); }
+
   /// Cuts the model where parts are closest to being proportional to the capacity of their ranks.
-  [[nodiscard]] State cut_anew(std::vector<std::vector<int>> groups) const {
+  [[nodiscard]] State cut_anew(std::vector<std::vector<int>> groups) {
     State state{state_.begins, std::move(groups)};
     const std::size_t parts = state.begins.size();
     std::vector<double> capacities;
@@ -199,7 +225,6 @@ class Search {
 
   /// Settles a state's cuts, and keeps it if it is sufficiently better than the best one of this round.
   void try_state(State state) {
-    if (tasks_ > kMaxTasks) return;
     const double seconds = settle(state);
     const bool apart = follow_one_another(state_) && !follow_one_another(state);
     const double limit = std::min(seconds_ * (1 - (apart ? kApartGain : kGain)), best_ ? best_seconds_ : seconds_);
@@ -221,14 +246,30 @@ class Search {
     return true;
   }
 
-  void try_groups(const std::vector<std::vector<int>>& groups) { try_state(cut_anew(groups)); }
+  void try_groups(const std::vector<std::vector<int>>& groups) {
+    if (tasks_ <= kMaxTasks) try_state(cut_anew(groups));
+  }
+
+  /// One of each speed. Of ranks of one speed, only the first and the last may leave a group without leaving a gap.
+  [[nodiscard]] std::vector<std::size_t> to_try(const std::vector<int>& group, bool last) const {
+    std::vector<std::size_t> chosen;
+    for (std::size_t i = 0; i < group.size(); ++i) {
+      const auto same = [&](int other) { return speed(other) == speed(group[i]); };
+      const auto at = group.begin() + static_cast<std::ptrdiff_t>(i);
+      if (std::none_of(group.begin(), at, same) || (last && std::none_of(at + 1, group.end(), same)))
+        chosen.push_back(i);
+    }
+    return chosen;
+  }
+  [[nodiscard]] double speed(int rank) const { return speeds_[static_cast<std::size_t>(rank)]; }
 
   void move_ranks() {
     for (std::size_t p = 0; p < state_.groups.size(); ++p) {
       for (std::size_t q = 0; q < state_.groups.size(); ++q) {
         if (p == q || state_.groups[p].size() == 1 || static_cast<int>(state_.groups[q].size()) == micro_batches_)
           continue;
-        for (std::size_t i = 0; i < state_.groups[p].size(); ++i) {
+        if (tasks_ > kMaxTasks) return;
+        for (const std::size_t i : to_try(state_.groups[p], true)) {
           auto groups = state_.groups;
           const int rank = groups[p][i];
           groups[p].erase(groups[p].begin() + static_cast<std::ptrdiff_t>(i));
@@ -242,11 +283,12 @@ class Search {
   void swap_ranks() {
     for (std::size_t p = 0; p < state_.groups.size(); ++p) {
       for (std::size_t q = p + 1; q < state_.groups.size(); ++q) {
+        if (tasks_ > kMaxTasks) return;
         auto groups = state_.groups;
         std::swap(groups[p], groups[q]);
         try_groups(groups);
-        for (std::size_t i = 0; i < state_.groups[p].size(); ++i) {
-          for (std::size_t j = 0; j < state_.groups[q].size(); ++j) try_swap(p, i, q, j);
+        for (const std::size_t i : to_try(state_.groups[p], false)) {
+          for (const std::size_t j : to_try(state_.groups[q], false)) try_swap(p, i, q, j);
         }
       }
     }
@@ -254,7 +296,7 @@ class Search {
 
   void try_swap(std::size_t p, std::size_t i, std::size_t q, std::size_t j) {
     auto groups = state_.groups;
-    if (speeds_[static_cast<std::size_t>(groups[p][i])] == speeds_[static_cast<std::size_t>(groups[q][j])]) return;
+    if (speed(groups[p][i]) == speed(groups[q][j])) return;
     std::swap(groups[p][i], groups[q][j]);
     std::sort(groups[p].begin(), groups[p].end());
     std::sort(groups[q].begin(), groups[q].end());
@@ -277,7 +319,8 @@ class Search {
   std::vector<std::size_t> seams_;        // nodes that a part may begin with
   State state_;
   double seconds_ = 0, best_seconds_ = 0, tasks_ = 0;
-  std::optional<State> best_;  // of this round
+  std::map<std::vector<int>, double> slowest_;  // by group
+  std::optional<State> best_;                   // of this round
 };
 
 }  // namespace

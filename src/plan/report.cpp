@@ -78,6 +78,8 @@ std::string memory_table(const std::vector<RankMemory>& ranks) {
 
 std::string time_table(const PlacedModel& placed, const StepTime& time) {
   std::vector<std::vector<std::string>> cells;
+  const bool gathers =
+      std::any_of(time.ranks.begin(), time.ranks.end(), [](const RankTime& rank) { return rank.parameter_bytes > 0; });
   for (std::size_t r = 0; r < time.ranks.size(); ++r) {
     const RankTime& rank = time.ranks[r];
     auto& row = cells.emplace_back();
@@ -86,6 +88,7 @@ std::string time_table(const PlacedModel& placed, const StepTime& time) {
     for (const double seconds : {rank.compute, rank.waits, rank.reduce, rank.update})
       row.push_back(milliseconds(seconds));
     row.push_back(telemetry::byte_count(static_cast<double>(rank.gradient_bytes)));
+    if (gathers) row.push_back(telemetry::byte_count(static_cast<double>(rank.parameter_bytes)));
     if (placed.is_cut()) row.push_back(telemetry::byte_count(static_cast<double>(rank.activation_bytes)));
   }
   auto rows = joined(cells);
@@ -94,6 +97,7 @@ std::string time_table(const PlacedModel& placed, const StepTime& time) {
   for (const char* name : {"micro-batches", "compute", "waiting", "reduction", "update", "gradients sent"}) {
     heading.emplace_back(name);
   }
+  if (gathers) heading.emplace_back("parameters sent");
   if (placed.is_cut()) heading.emplace_back("activations sent");
   rows.insert(rows.begin(), heading);
   return table_text(rows);

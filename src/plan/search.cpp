@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <numeric>
 
 #include "graph/blocks.hpp"
@@ -21,9 +22,10 @@ bool is_number_of_parts(const Choice& choice) {
   return choice.parallel.cuts.empty() && !choice.parallel.branches;
 }
 
-bool same(const Choice& a, const Choice& b) {
-  return is_number_of_parts(a) == is_number_of_parts(b) && a.parallel.parts == b.parallel.parts &&
-         a.recompute == b.recompute && a.sharding() == b.sharding() && a.parallel.in_flight == b.parallel.in_flight;
+bool same(const PlacedModel& a, const PlacedModel& b) {
+  return is_number_of_parts(a.choice) && is_number_of_parts(b.choice) && a.parts.size() == b.parts.size() &&
+         a.choice.recompute == b.choice.recompute && a.choice.sharding() == b.choice.sharding() &&
+         a.choice.parallel.in_flight == b.choice.parallel.in_flight;
 }
 
 /// The node of the whole graph that takes longest per micro-batch, forward and backward, and its fraction of the total.
@@ -52,6 +54,11 @@ double waiting_share(const Candidate& candidate) {
   return all > 0 ? waits / all : 0;
 }
 
+void simulate(const SearchSetup& setup, Candidate& candidate, KnownPipelines& known) {
+  if (!candidate.simulated) candidate.time = time_of(candidate.placed, setup.time, &known);
+  candidate.simulated = true;
+}
+
 std::string why_slower(const SearchSetup& setup, const Candidate& best, const Candidate& further) {
   const double ratio = further.time.seconds / best.time.seconds;
   std::string text = fmt::format("{} would take {:.2f} times as long", how_cut(further.placed), ratio);
@@ -77,20 +84,24 @@ std::string why_slower(const SearchSetup& setup, const Candidate& best, const Ca
                     telemetry::byte_count(static_cast<double>(moved)), 100 * waits);
 }
 
-std::string explain(const SearchSetup& setup, const std::vector<Candidate>& candidates) {
-  const Candidate& best = candidates.front();
+// `all`: best first. The next larger number of parts that was searched may be larger by more than one.
+std::string explain(const SearchSetup& setup, std::vector<Candidate>& all, KnownPipelines& known) {
+  const Candidate& best = all.front();
   const std::size_t parts = best.placed.parts.size();
   if (static_cast<int>(parts) == setup.ranks.count()) {
     return parts == 1 ? "" : "each rank has a part of its own: more parts need more ranks";
   }
-  const auto further = std::find_if(candidates.begin(), candidates.end(), [&](const Candidate& candidate) {
-    return candidate.placed.parts.size() == parts + 1 &&
-           candidate.placed.choice.recompute == best.placed.choice.recompute;
-  });
-  if (further == candidates.end()) {
+  Candidate* further = nullptr;
+  for (Candidate& candidate : all) {
+    const std::size_t count = candidate.placed.parts.size();
+    if (count <= parts || candidate.placed.choice.recompute != best.placed.choice.recompute) continue;
+    if (further == nullptr || count < further->placed.parts.size()) further = &candidate;
+  }
+  if (further == nullptr) {
     return fmt::format("the model has no more than {} that can be cut from each other", how_cut(best.placed));
   }
   if (!further->fits) return fmt::format("{} would not fit either", how_cut(further->placed));
+  simulate(setup, *further, known);
   return why_slower(setup, best, *further);
 }
 
@@ -101,76 +112,116 @@ bool divides(const PlacedModel& placed) {
 
 bool faster(const Candidate& a, const Candidate& b) {
   if (a.fits != b.fits) return a.fits;
-  return a.fits ? a.time.seconds < b.time.seconds : a.max_memory() < b.max_memory();
+  return a.fits ? a.time.seconds < b.time.seconds : a.max_memory < b.max_memory;
+}
+
+Candidate candidate_of(const SearchSetup& setup, PlacedModel placed) {
+  Candidate candidate;
+  candidate.placed = std::move(placed);
+  candidate.memory = memory_of(candidate.placed, setup.memory);
+  candidate.fits = true;
+  for (std::size_t r = 0; r < candidate.memory.size(); ++r) {
+    const std::int64_t charged = candidate.memory[r].charged();
+    candidate.max_memory = std::max(candidate.max_memory, charged);
+    candidate.fits = candidate.fits && charged <= setup.limits[r];
+  }
+  for (PlacedPart& part : candidate.placed.parts) part.layout.buckets.reset();
+  return candidate;
+}
+
+// Only as many steps are simulated as the order of the best needs: a simulation takes longer than everything else.
+void sort_best(const SearchSetup& setup, std::vector<Candidate>& all, KnownPipelines& known) {
+  const auto most = static_cast<std::ptrdiff_t>(std::min(all.size(), kMostCandidates));
+  while (true) {
+    std::stable_sort(all.begin(), all.end(), faster);
+    const auto next = std::find_if(all.begin(), all.begin() + most, [](const Candidate& of) { return !of.simulated; });
+    if (next == all.begin() + most) return;
+    simulate(setup, *next, known);
+  }
+}
+
+// Sharding that only parts on several ranks can have.
+std::vector<Sharding> shardings(const ModelSetup& model, bool may_divide) {
+  std::vector<Sharding> list = {Sharding::none};
+  if (may_divide) list.push_back(Sharding::optimizer);
+  if (may_divide && !model.on_gpus) list.push_back(Sharding::gradients);
+  if (may_divide) list.push_back(Sharding::parameters);
+  return list;
 }
 
 }  // namespace
 
-std::int64_t Candidate::max_memory() const {
-  std::int64_t most = 0;
-  for (const RankMemory& rank : memory) most = std::max(most, rank.charged());
-  return most;
+std::vector<int> numbers_of_parts(int most) {
+  constexpr int kAll = 16;
+  std::vector<int> numbers;
+  for (int number = 1; number < most;) {
+    numbers.push_back(number);
+    number += number < kAll ? 1 : static_cast<int>(std::bit_floor(static_cast<unsigned>(number)) / 4);
+  }
+  numbers.push_back(most);
+  return numbers;
 }
 
-std::vector<Choice> choices_of(const ModelSetup& model, int parts, bool may_divide) {
+void for_each_placement(const ModelSetup& model, const RankSetup& ranks, bool may_divide,
+                        const std::function<void(PlacedModel placed)>& use) {
   std::vector<Recompute> recompute = {Recompute::never};
   if (!Blocks(model.graph).all().empty()) recompute.push_back(Recompute::blocks);
-  std::vector<Sharding> sharding = {Sharding::none};
-  if (may_divide) sharding.push_back(Sharding::optimizer);
-  if (may_divide && !model.on_gpus) sharding.push_back(Sharding::gradients);
-  if (may_divide) sharding.push_back(Sharding::parameters);
-  std::vector<Choice> list;
-  for (int count = 1; count <= parts; ++count) {
-    for (const Recompute how : recompute) {
-      for (const Sharding what : sharding) {
-        Choice& choice = list.emplace_back();
-        choice.parallel.parts = count;
-        choice.parallel.sharding = what;
-        choice.recompute = how;
-      }
-    }
-  }
-  return list;
-}
-
-Candidate predict(const SearchSetup& setup, const Choice& choice) {
-  Candidate candidate;
-  candidate.placed = place_model(setup.model, setup.ranks, choice);
-  candidate.memory = memory_of(candidate.placed, setup.memory);
-  candidate.time = time_of(candidate.placed, setup.time);
-  candidate.fits = true;
-  for (std::size_t r = 0; r < candidate.memory.size(); ++r) {
-    candidate.fits = candidate.fits && candidate.memory[r].charged() <= setup.limits[r];
-  }
-  return candidate;
-}
-
-SearchResult search(const SearchSetup& setup) {
-  SearchResult result;
-  const Choice own = choice_of(setup.model.job);
-  result.candidates.push_back(predict(setup, own));
-  result.candidates.back().own = true;
-  const int ranks = setup.ranks.count();
-  for (Choice& choice : choices_of(setup.model, ranks, setup.may_divide && ranks > 1)) {
-    if (same(choice, own)) continue;
-    choice.parallel.place = own.parallel.place;
+  Placer placer(model, ranks);
+  std::size_t most = 0;  // parts that a placement has had
+  for (const int parts : numbers_of_parts(ranks.count())) {
+    Choice choice;
+    choice.parallel.parts = parts;
+    choice.parallel.place = model.job.parallel.place;
     try {
-      Candidate candidate = predict(setup, choice);
-      if (choice.sharding() != Sharding::none && !divides(candidate.placed)) continue;
-      // If there are fewer layers than parts, a smaller number of parts has given the same placement.
-      const bool known = std::any_of(result.candidates.begin(), result.candidates.end(), [&](const Candidate& other) {
-        return other.placed.parts.size() == candidate.placed.parts.size() && is_number_of_parts(other.placed.choice) &&
-               other.placed.choice.recompute == choice.recompute &&
-               other.placed.choice.sharding() == choice.sharding() &&
-               other.placed.choice.parallel.in_flight == choice.parallel.in_flight;
-      });
-      if (!known) result.candidates.push_back(std::move(candidate));
+      PlacedModel placed = placer.place(choice);
+      if (placed.parts.size() <= most) return;  // there are no more layers to cut
+      most = placed.parts.size();
+      for (const Recompute how : recompute) {
+        for (const Sharding what : shardings(model, may_divide && divides(placed))) {
+          choice.recompute = how;
+          choice.parallel.sharding = what;
+          use(placer.place(choice));
+        }
+      }
     } catch (const Error& error) {
       if (error.code() != ExitCode::configuration) throw;  // the model cannot be cut this way: no candidate
     }
   }
-  std::stable_sort(result.candidates.begin(), result.candidates.end(), faster);
-  result.why_not_more_parts = explain(setup, result.candidates);
+}
+
+Candidate predict(const SearchSetup& setup, const Choice& choice) {
+  Candidate candidate = candidate_of(setup, place_model(setup.model, setup.ranks, choice));
+  KnownPipelines known;
+  simulate(setup, candidate, known);
+  return candidate;
+}
+
+SearchResult search(const SearchSetup& setup) {
+  const Choice own = choice_of(setup.model.job);
+  KnownPipelines known;
+  std::vector<Candidate> all;
+  all.push_back(candidate_of(setup, place_model(setup.model, setup.ranks, own)));
+  all.back().own = true;
+  all.back().time = time_of(all.back().placed, setup.time, &known);
+  all.back().simulated = true;
+  for_each_placement(setup.model, setup.ranks, setup.may_divide && setup.ranks.count() > 1, [&](PlacedModel placed) {
+    if (same(placed, all.front().placed)) return;
+    Candidate& candidate = all.emplace_back(candidate_of(setup, std::move(placed)));
+    if (candidate.placed.is_cut()) {
+      candidate.time.seconds = least_time_of(candidate.placed, setup.time);
+    } else {
+      simulate(setup, candidate, known);
+    }
+  });
+  sort_best(setup, all, known);
+  SearchResult result;
+  result.why_not_more_parts = explain(setup, all, known);
+  const std::size_t kept = std::min(all.size(), kMostCandidates);
+  const auto own_at = std::find_if(all.begin(), all.end(), [](const Candidate& of) { return of.own; });
+  if (own_at - all.begin() >= static_cast<std::ptrdiff_t>(kept)) std::swap(all[kept - 1], *own_at);
+  result.more = all.size() - kept;
+  all.resize(kept);
+  result.candidates = std::move(all);
   return result;
 }
 

@@ -8,8 +8,8 @@
 
 #include "balance/gather_waves.hpp"
 #include "balance/pipeline.hpp"
+#include "comm/reduce/rank_loads.hpp"
 #include "core/round_up.hpp"
-#include "exec/parameters.hpp"
 #include "graph/crossings.hpp"
 
 namespace lockstep::plan {
@@ -39,42 +39,79 @@ double arriving_bytes(const PlacedPart& part) {
   return bytes;
 }
 
+double trained_elements(const PlacedPart& part) {
+  double elements = 0;
+  for (const ValueId id : part.graph().parameters) {
+    const Value& value = part.graph().at(id);
+    if (!value.frozen) elements += static_cast<double>(value.spec.elements());
+  }
+  return elements;
+}
+
 class Step {
  public:
-  Step(const PlacedModel& placed, const TimeSetup& setup) : placed_(placed), setup_(setup) {
-    result_.ranks.resize(setup.ranks.size());
-    work_.resize(setup.ranks.size());
+  /// `known`: see time_of().
+  Step(const PlacedModel& placed, const TimeSetup& setup, KnownPipelines* known)
+      : placed_(placed), setup_(setup), known_(known != nullptr ? *known : own_) {
+    const std::size_t ranks = setup.ranks.size();
+    result_.ranks.resize(ranks);
+    work_.resize(ranks);
+    micro_batches_.resize(ranks);
+    hosts_.resize(static_cast<std::size_t>(*std::max_element(placed.host_of.begin(), placed.host_of.end())) + 1);
     for (const PlacedPart& part : placed.parts) {
-      auto& of_ranks = micro_batches_.emplace_back();
-      for (const int rank : part.ranks) of_ranks[rank] = micro_batch_seconds(part, speed(rank));
+      std::map<const void*, NodeSeconds> by_device;
+      for (const int rank : part.ranks) {
+        const auto [known_seconds, is_new] = by_device.try_emplace(&speed(rank).nodes);
+        if (is_new) known_seconds->second = micro_batch_seconds(part, speed(rank));
+        micro_batches_[static_cast<std::size_t>(rank)] = known_seconds->second;
+        host(rank).busy += workers(rank);
+        most_rounds_ = std::max(most_rounds_, rounds(rank));
+      }
     }
   }
 
   StepTime run() {
     placed_.is_cut() ? compute_parts() : compute_whole();
+    finish();
+    return std::move(result_);
+  }
+
+  double run_without_simulation() {
+    placed_.is_cut() ? compute_least() : compute_whole();
+    finish();
+    return result_.seconds;
+  }
+
+ private:
+  struct Host {
+    int busy = 0;              ///< workers of all its ranks
+    double sent_partials = 0;  ///< bytes to other hosts
+    double sent_updated = 0;
+  };
+
+  void finish() {
     finish_compute();
     gather_parameters();
     reduce();
     update();
     result_.seconds += setup_.step_seconds;
-    return std::move(result_);
   }
 
- private:
   [[nodiscard]] const RankSpeed& speed(int rank) const { return setup_.ranks[static_cast<std::size_t>(rank)]; }
   RankTime& of(int rank) { return result_.ranks[static_cast<std::size_t>(rank)]; }
+  Host& host(int rank) { return hosts_[static_cast<std::size_t>(placed_.host_of[static_cast<std::size_t>(rank)])]; }
   [[nodiscard]] int workers(int rank) const { return placed_.workers[static_cast<std::size_t>(rank)]; }
   [[nodiscard]] int micro_batches(int rank) const { return static_cast<int>(placed_.micro_batches_of(rank).size()); }
+  [[nodiscard]] int rounds(int rank) const { return divide_up(micro_batches(rank), std::max(1, workers(rank))); }
+  [[nodiscard]] int number(int rank) const { return placed_.number_in_part[static_cast<std::size_t>(rank)]; }
   [[nodiscard]] const NodeSeconds& micro_batch(int rank) const {
-    return micro_batches_[static_cast<std::size_t>(placed_.part_of_rank[static_cast<std::size_t>(rank)])].at(rank);
+    return micro_batches_[static_cast<std::size_t>(rank)];
   }
   /// Seconds for adding siblings on this rank, for all micro-batches of a step.
   [[nodiscard]] double merging(int rank) const {
-    const PlacedPart& part = placed_.part_of(rank);
-    const auto own = placed_.micro_batches_of(rank);
-    const auto roots = std::ssize(comm::Tree(placed_.micro_batches).maximal_subtrees(own));
-    const auto merges = static_cast<double>(std::ssize(own) - roots);
-    return merges * static_cast<double>(part.buckets.elements()) * kAddBytes / speed(rank).rates.add_bytes;
+    const auto merges = static_cast<double>(micro_batches(rank) - std::ssize(placed_.sums_of(rank).roots));
+    const auto elements = static_cast<double>(placed_.part_of(rank).layout.elements);
+    return merges * elements * kAddBytes / speed(rank).rates.add_bytes;
   }
 
   void compute_whole() {
@@ -89,25 +126,31 @@ class Step {
     }
   }
 
-  void compute_parts() {
+  /// The costs of a part, by the seconds of its first rank.
+  [[nodiscard]] balance::PartCost cost_of_part(const PlacedPart& part) const {
+    const int rank = part.ranks.front();
+    const NodeSeconds& each = micro_batch(rank);
+    const Rates& rates = speed(rank).rates;
+    balance::PartCost cost;
+    cost.forward = std::max(each.forward, 1e-9);
+    cost.backward = std::max(each.backward, 1e-9);
+    add_reads(part, cost);
+    cost.receive =
+        rates.message_seconds + received_bytes(part) / rates.bytes_between_parts(reads_other_hosts(part, cost.reads));
+    return cost;
+  }
+
+  [[nodiscard]] PipelineTimes simulate(const std::vector<int>& first) const {
     balance::PipelineSetup pipeline;
-    std::vector<int> first(static_cast<std::size_t>(placed_.ranks()) + 1);
-    std::partial_sum(placed_.workers.begin(), placed_.workers.end(), first.begin() + 1);
     pipeline.speeds.assign(static_cast<std::size_t>(first.back()), 1.0);
     pipeline.in_flight = placed_.in_flight;
     for (const PlacedPart& part : placed_.parts) {
-      const int rank = part.ranks.front();
-      const NodeSeconds& each = micro_batch(rank);
-      const Rates& rates = speed(rank).rates;
-      balance::PartCost& cost = pipeline.parts.emplace_back();
-      cost.forward = std::max(each.forward, 1e-9);
-      cost.backward = std::max(each.backward, 1e-9);
-      add_reads(part, cost);
-      cost.receive =
-          rates.message_seconds + received_bytes(part) / rates.bytes_between_parts(reads_other_hosts(part, cost.reads));
+      const NodeSeconds& each = micro_batch(part.ranks.front());
+      pipeline.parts.push_back(cost_of_part(part));
       auto& worker_of = pipeline.rank_of_micro_batch.emplace_back(static_cast<std::size_t>(placed_.micro_batches));
       for (const int of_part : part.ranks) {
-        const auto own = placed_.micro_batches_of(of_part);
+        std::vector<int> own = placed_.micro_batches_of(of_part);
+        std::sort(own.begin(), own.end());
         for (std::size_t i = 0; i < own.size(); ++i) {
           const int worker = first[static_cast<std::size_t>(of_part)] + static_cast<int>(i) % workers(of_part);
           worker_of[static_cast<std::size_t>(own[i])] = worker;
@@ -118,13 +161,27 @@ class Step {
         }
       }
     }
-    const balance::Pipeline times = balance::schedule(pipeline);
-    const std::vector<int> waves = balance::waves_of(pipeline, times.order);
-    passes_.resize(placed_.parts.size());
+    balance::Pipeline simulated = balance::schedule(pipeline);
+    PipelineTimes times{.seconds = simulated.seconds, .busy = std::move(simulated.busy), .passes = {}};
+    if (!divides_parameters(placed_.choice.sharding())) return times;
+    const std::vector<int> waves = balance::waves_of(pipeline, simulated.order);
+    times.passes.resize(placed_.parts.size());
     for (std::size_t i = 0; i < waves.size(); ++i) {
-      int& passes = passes_[static_cast<std::size_t>(times.order[i].part)];
+      int& passes = times.passes[static_cast<std::size_t>(simulated.order[i].part)];
       passes = std::max(passes, waves[i] + 1);
     }
+    return times;
+  }
+
+  void compute_parts() {
+    std::vector<int> first(static_cast<std::size_t>(placed_.ranks()) + 1);
+    std::partial_sum(placed_.workers.begin(), placed_.workers.end(), first.begin() + 1);
+    const PlacedPart& front = placed_.parts.front();
+    PipelineTimes& times = known_[{front.programs.get(), front.dealt.get()}];
+    if (times.busy.empty() || (times.passes.empty() && divides_parameters(placed_.choice.sharding()))) {
+      times = simulate(first);
+    }
+    passes_ = times.passes;
     for (int rank = 0; rank < placed_.ranks(); ++rank) {
       double most = 0, sum = 0;
       for (int worker = first[static_cast<std::size_t>(rank)]; worker < first[static_cast<std::size_t>(rank) + 1];
@@ -132,18 +189,30 @@ class Step {
         most = std::max(most, times.busy[static_cast<std::size_t>(worker)]);
         sum += times.busy[static_cast<std::size_t>(worker)];
       }
-      const PlacedPart& part = placed_.part_of(rank);
-      const double copied = micro_batches(rank) * (received_bytes(part) + arriving_bytes(part));
-      of(rank).activation_bytes =
-          static_cast<std::int64_t>(micro_batches(rank) * (received_bytes(part) + arriving_bytes(part)));
-      const Rates& rates = speed(rank).rates;
-      const double data = part.graph().inputs.empty() ? 0 : micro_batches(rank) * setup_.data_seconds;
-      const double merges = merging(rank) / std::max(1, workers(rank));
-      of(rank).compute = most + micro_batch(rank).first + merges;
-      work_[static_cast<std::size_t>(rank)] =
-          sum + micro_batch(rank).first + merging(rank) + data + copied / rates.bytes_between_parts(false);
-      ends_.push_back(times.seconds + micro_batch(rank).first + merges);
+      note_part(rank, most, sum, times.seconds);
     }
+  }
+
+  /// No step is shorter than what one of its ranks computes.
+  void compute_least() {
+    for (int rank = 0; rank < placed_.ranks(); ++rank) {
+      const double work = micro_batches(rank) * (micro_batch(rank).forward + micro_batch(rank).backward);
+      const double compute = work / std::max(1, workers(rank));
+      note_part(rank, compute, work, compute);
+    }
+  }
+
+  void note_part(int rank, double compute, double work, double end) {
+    const PlacedPart& part = placed_.part_of(rank);
+    const double copied = micro_batches(rank) * (received_bytes(part) + arriving_bytes(part));
+    of(rank).activation_bytes = static_cast<std::int64_t>(copied);
+    const Rates& rates = speed(rank).rates;
+    const double data = part.graph().inputs.empty() ? 0 : micro_batches(rank) * setup_.data_seconds;
+    const double merges = merging(rank) / std::max(1, workers(rank));
+    of(rank).compute = compute + micro_batch(rank).first + merges;
+    work_[static_cast<std::size_t>(rank)] =
+        work + micro_batch(rank).first + merging(rank) + data + copied / rates.bytes_between_parts(false);
+    ends_.push_back(end + micro_batch(rank).first + merges);
   }
 
   /// Whether ranks of the parts that a part reads from are on hosts where it has none itself.
@@ -208,78 +277,89 @@ class Step {
   }
 
   /// If hosts divide the parameters, or ranks on GPUs, those of others are received once for all workers of the host or
-  /// rank, while earlier layers compute; only time beyond that compute is waiting.
+  /// rank, while earlier layers compute; only time beyond that compute is waiting. On GPUs they pass from rank to rank,
+  /// and enter each host once.
   void gather_parameters() {
     if (!divides_parameters(placed_.choice.sharding())) return;
     double most = 0;
     for (int rank = 0; rank < placed_.ranks(); ++rank) {
       const PlacedPart& part = placed_.part_of(rank);
-      const comm::Hosts hosts = placed_.hosts_of(part);
+      if (part.ranks.size() == 1) continue;
       const Rates& rates = speed(rank).rates;
-      const auto of_part = static_cast<double>(part.ranks.size());
-      const auto local = static_cast<double>(hosts.ranks(hosts.host_of(placed_.number_in_part(rank))).size());
+      const auto of_part = static_cast<double>(part.ranks.size()),
+                 local = static_cast<double>(placed_.local_ranks(rank));
       // Ranks of a host on CPUs share one copy.
       const double from_host = rates.uses_host_cores ? 0 : (local - 1) / of_part, from_others = 1 - local / of_part;
-      const auto all = static_cast<double>(exec::TensorBlock::bytes_of(part.graph(), part.graph().parameters));
+      const auto all = static_cast<double>(part.layout.elements) * kFloatBytes;
       const double seconds =
           passes(rank) * all * (from_host / rates.message_bytes + from_others / rates.bytes_between_hosts());
       most = std::max(most, seconds - of(rank).compute);
+      const comm::PlannedBytes sent = gathered(rank);
+      of(rank).parameter_bytes = passes(rank) * static_cast<std::int64_t>(sent.inside_host + sent.between_hosts);
     }
     result_.seconds += std::max(0.0, most);
+  }
+
+  [[nodiscard]] comm::PlannedBytes gathered(int rank) const {
+    return comm::gathered_bytes_of(placed_.slices_of(rank), *placed_.part_of(rank).hosts, number(rank),
+                                   speed(rank).rates.uses_host_cores);
   }
 
   /// How often a rank, or its host, gets all parameters: in forward and in backward of each of its micro-batches; on
   /// GPUs, with each wave of all ranks that have its part (exec/gather_layout.hpp).
   [[nodiscard]] int passes(int rank) const {
-    const auto rounds = [&](int of) { return divide_up(micro_batches(of), std::max(1, workers(of))); };
     if (speed(rank).rates.uses_host_cores) return 2 * rounds(rank);
-    if (placed_.is_cut())
-      return passes_[static_cast<std::size_t>(placed_.part_of_rank[static_cast<std::size_t>(rank)])];
-    int most = 0;
-    for (int of = 0; of < placed_.ranks(); ++of) most = std::max(most, rounds(of));
-    return 2 * most;
+    if (!placed_.is_cut()) return 2 * most_rounds_;
+    return passes_.empty() ? 0
+                           : passes_[static_cast<std::size_t>(placed_.part_of_rank[static_cast<std::size_t>(rank)])];
   }
 
   /// Whether this rank's host has a core on which no worker computes.
-  [[nodiscard]] bool has_spare_core(int rank) const {
-    if (!speed(rank).rates.uses_host_cores) return true;
-    int busy = 0;
-    for (int r = 0; r < placed_.ranks(); ++r) {
-      if (placed_.host_of[static_cast<std::size_t>(r)] == placed_.host_of[static_cast<std::size_t>(rank)])
-        busy += workers(r);
-    }
-    return busy < speed(rank).rates.cores;
+  [[nodiscard]] bool has_spare_core(int rank) {
+    return !speed(rank).rates.uses_host_cores || host(rank).busy < speed(rank).rates.cores;
+  }
+
+  /// Seconds for what a rank of its host sends, besides the messages of all ranks of the host to others, of which the
+  /// host's network takes `between` bytes.
+  [[nodiscard]] double message_seconds(int rank, std::uint64_t inside, double between) const {
+    const Rates& rates = speed(rank).rates;
+    double seconds = 0;
+    if (!rates.uses_host_cores) seconds += static_cast<double>(inside) / rates.message_bytes;
+    if (!rates.uses_host_cores || rates.network_bytes > 0) seconds += between / rates.bytes_between_hosts();
+    return seconds;
+  }
+  /// Seconds until all ranks of a part have begun to send to each other.
+  [[nodiscard]] double turns_seconds(int rank) const {
+    const auto ranks = static_cast<double>(placed_.part_of(rank).ranks.size());
+    return (std::ceil(std::log2(ranks)) + 1) * speed(rank).rates.message_seconds;
   }
 
   void reduce() {
     std::vector<double> work(result_.ranks.size());
+    std::vector<comm::PlannedBytes> sent(result_.ranks.size());
+    for (int rank = 0; rank < placed_.ranks(); ++rank) {
+      const PlacedPart& part = placed_.part_of(rank);
+      if (part.ranks.size() == 1) continue;
+      const auto planned = placed_.streams_gradients ? comm::planned_streamed_bytes_of : comm::planned_bytes_of;
+      comm::PlannedBytes& bytes = sent[static_cast<std::size_t>(rank)];
+      bytes = planned(placed_.sums_of(rank), placed_.slices_of(rank), *part.hosts, number(rank));
+      of(rank).gradient_bytes = static_cast<std::int64_t>(bytes.inside_host + bytes.between_hosts);
+      host(rank).sent_partials += static_cast<double>(bytes.between_hosts);
+    }
     double most = 0;
     for (int rank = 0; rank < placed_.ranks(); ++rank) {
       const PlacedPart& part = placed_.part_of(rank);
       if (part.ranks.size() == 1) continue;
-      const Rates& rates = speed(rank).rates;
-      const comm::ReducePlan plan = placed_.reduce_plan(rank);
-      const comm::Hosts hosts = placed_.hosts_of(part);
-      const comm::PlannedBytes sent =
-          placed_.streams_gradients
-              ? comm::streamed_bytes_of(plan, hosts, static_cast<std::size_t>(micro_batches(rank)))
-              : comm::bytes_of(plan, hosts);
-      of(rank).gradient_bytes = static_cast<std::int64_t>(sent.inside_host + sent.between_hosts);
-      std::int64_t own = 0;
-      for (const comm::BucketPlan& bucket : plan.buckets) own += bucket.own_size();
-      const auto added = static_cast<double>(plan.sums.additions.size()) * static_cast<double>(own) * kAddBytes;
-      double seconds = added / rates.add_bytes;
-      if (!rates.uses_host_cores) seconds += static_cast<double>(sent.inside_host) / rates.message_bytes;
-      if (!rates.uses_host_cores || rates.network_bytes > 0) {
-        seconds += static_cast<double>(sent.between_hosts) / rates.bytes_between_hosts();
-      }
-      const double buckets = std::max(1, part.buckets.count());
+      const auto r = static_cast<std::size_t>(rank);
+      const auto added = static_cast<double>(placed_.sums_of(rank).additions()) *
+                         static_cast<double>(placed_.slices_of(rank).own()) * kAddBytes;
+      const double seconds =
+          added / speed(rank).rates.add_bytes + message_seconds(rank, sent[r].inside_host, host(rank).sent_partials);
+      const double buckets = std::max(1, part.layout.count);
       // All buckets but the last can be reduced while earlier layers compute.
       const double hidden =
           has_spare_core(rank) ? std::min(seconds * (1 - 1 / buckets), micro_batch(rank).backward) : 0;
-      const double turns = std::ceil(std::log2(static_cast<double>(part.ranks.size()))) + 1;
-      of(rank).reduce = seconds - hidden + turns * rates.message_seconds;
-      work[static_cast<std::size_t>(rank)] = of(rank).reduce;
+      work[r] = of(rank).reduce = seconds - hidden + turns_seconds(rank);
       most = std::max(most, of(rank).reduce);
     }
     result_.seconds += std::max(most, least(work));
@@ -287,33 +367,49 @@ class Step {
 
   void update() {
     std::vector<double> work(result_.ranks.size());
+    const bool divided = placed_.choice.sharding() != Sharding::none;
+    const bool gathers = divided && !divides_parameters(placed_.choice.sharding());
+    std::vector<comm::PlannedBytes> sent(result_.ranks.size());
+    for (int rank = 0; gathers && rank < placed_.ranks(); ++rank) {
+      if (placed_.part_of(rank).ranks.size() == 1) continue;
+      comm::PlannedBytes& bytes = sent[static_cast<std::size_t>(rank)];
+      bytes = gathered(rank);
+      of(rank).parameter_bytes = static_cast<std::int64_t>(bytes.inside_host + bytes.between_hosts);
+      host(rank).sent_updated += static_cast<double>(bytes.between_hosts);
+    }
     double most = 0;
-    for (int rank = 0; rank < placed_.ranks(); ++rank) {
-      const PlacedPart& part = placed_.part_of(rank);
-      double elements = 0;
-      for (const ValueId id : part.graph().parameters) {
-        const Value& value = part.graph().at(id);
-        if (!value.frozen) elements += static_cast<double>(value.spec.elements());
+    for (const PlacedPart& part : placed_.parts) {
+      const double elements = trained_elements(part);
+      for (const int rank : part.ranks) {
+        const Rates& rates = speed(rank).rates;
+        const double each = setup_.update_seconds > 0
+                                ? setup_.update_seconds
+                                : update_bytes_of_element(setup_.optimizer_states) / rates.update_bytes;
+        const double seconds = elements * each / (divided ? static_cast<double>(part.ranks.size()) : 1);
+        // Nobody computes while updated parameters are on their way.
+        const double messages =
+            gathers && part.ranks.size() > 1
+                ? message_seconds(rank, sent[static_cast<std::size_t>(rank)].inside_host, host(rank).sent_updated) +
+                      turns_seconds(rank)
+                : 0;
+        of(rank).update = seconds / std::max(1, workers(rank)) + messages;
+        work[static_cast<std::size_t>(rank)] = seconds;
+        most = std::max(most, of(rank).update);
       }
-      const Rates& rates = speed(rank).rates;
-      const bool divided = placed_.choice.sharding() != Sharding::none;
-      const double each = setup_.update_seconds > 0
-                              ? setup_.update_seconds
-                              : update_bytes_of_element(setup_.optimizer_states) / rates.update_bytes;
-      const double seconds = elements * each / (divided ? static_cast<double>(part.ranks.size()) : 1);
-      of(rank).update = seconds / std::max(1, workers(rank));
-      work[static_cast<std::size_t>(rank)] = seconds;
-      most = std::max(most, of(rank).update);
     }
     result_.seconds += std::max(most, least(work));
   }
 
   const PlacedModel& placed_;
   const TimeSetup& setup_;
-  std::vector<std::map<int, NodeSeconds>> micro_batches_;  ///< by part: by rank
-  std::vector<double> work_;                               ///< by rank: processor time of the micro-batches
-  std::vector<double> ends_;                               ///< by rank: the time at which its micro-batches are done
-  std::vector<int> passes_;                                ///< by part: waves of its gathers; of a model in parts
+  KnownPipelines own_;
+  KnownPipelines& known_;
+  std::vector<NodeSeconds> micro_batches_;  ///< by rank: of one micro-batch
+  std::vector<Host> hosts_;
+  int most_rounds_ = 0;       ///< of micro-batches, on any rank
+  std::vector<double> work_;  ///< by rank: processor time of the micro-batches
+  std::vector<double> ends_;  ///< by rank: the time at which its micro-batches are done
+  std::vector<int> passes_;   ///< by part: waves of its gathers; of a model in parts
   StepTime result_;
 };
 
@@ -321,9 +417,9 @@ class Step {
 
 NodeSeconds micro_batch_seconds(const PlacedPart& part, const RankSpeed& speed) {
   NodeSeconds sum;
-  for (std::size_t i = 0; i < part.program.instructions.size(); ++i) {
-    const Instruction& instruction = part.program.instructions[i];
-    const bool forward = part.part ? static_cast<std::int32_t>(i) < part.program.forward_end
+  for (std::size_t i = 0; i < part.program().instructions.size(); ++i) {
+    const Instruction& instruction = part.program().instructions[i];
+    const bool forward = part.part ? static_cast<std::int32_t>(i) < part.program().forward_end
                                    : instruction.kind == Instruction::Kind::forward;
     double seconds = 0;
     if (instruction.kind == Instruction::Kind::add) {
@@ -339,8 +435,12 @@ NodeSeconds micro_batch_seconds(const PlacedPart& part, const RankSpeed& speed) 
   return sum;
 }
 
-StepTime time_of(const PlacedModel& placed, const TimeSetup& setup) {
-  return Step(placed, setup).run();
+StepTime time_of(const PlacedModel& placed, const TimeSetup& setup, KnownPipelines* known) {
+  return Step(placed, setup, known).run();
+}
+
+double least_time_of(const PlacedModel& placed, const TimeSetup& setup) {
+  return Step(placed, setup, nullptr).run_without_simulation();
 }
 
 }  // namespace lockstep::plan

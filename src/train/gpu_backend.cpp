@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "exec/gpu_micro_batch_io.hpp"
+#include "exec/gpu_reserve.hpp"
 #include "input/gpu_data.hpp"
 #include "lockstep/error.hpp"
 #include "observe/observers.hpp"
@@ -15,8 +16,6 @@
 namespace lockstep::train {
 
 namespace {
-
-constexpr std::size_t kLibrariesPart = 64;  // of the free memory: 1/64; an estimate, not measured on a GPU
 
 std::unique_ptr<const optim::UpdateKernels> make_update_kernels(const device::CudaModule& module) {
   auto* const make = module.library.find<optim::UpdateKernels*()>(optim::kModuleMakeUpdateKernels);
@@ -45,8 +44,6 @@ ReduceAndUpdate GpuBackend::make_step(const RunContext& run, Communicator& ranks
   return {std::move(reducer), std::move(updater)};
 }
 
-// What libraries, graphs and kernels allocate themselves is not known before they run: a fraction of the free memory is
-// reserved for it.
 std::vector<exec::MemoryNeed> GpuBackend::needs(const Graph& graph, const RunMemory& memory) const {
   const exec::ProgramSetup program = memory.executor.setup();
   auto needs = memory.updater.memory_needs(memory.model);
@@ -54,7 +51,7 @@ std::vector<exec::MemoryNeed> GpuBackend::needs(const Graph& graph, const RunMem
                    comm::GpuAllReduce::bytes(memory.buckets, memory.micro_batches, memory.ranks, program.workers)});
   const auto of_workers = device_.needs_of_workers(program);
   needs.insert(needs.end(), of_workers.begin(), of_workers.end());
-  needs.push_back({"libraries and graphs", device_.gpu().free_memory() / kLibrariesPart});
+  needs.push_back({"libraries and graphs", exec::bytes_of_libraries(device_.gpu().free_memory())});
   if (memory.evaluates && program.part != nullptr) {  // evaluation has micro-batches of its own, which keep no more
                                                       // than training's
     for (exec::MemoryNeed need : of_workers) {

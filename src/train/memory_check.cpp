@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
+#include <functional>
+#include <string>
 
 #include "exec/micro_batch_runner.hpp"
 #include "plan/limits.hpp"
@@ -72,13 +75,26 @@ Found of_all_ranks(const Run& run, const Engine& engine, const Balancing& balanc
   return found;
 }
 
-}  // namespace
+/// The text that rank 0 makes, on all ranks: it would be the same on each, and the ranks of a host share its cores.
+std::string made_by_rank_0(const Run& run, const std::function<std::string()>& make) {
+  const Operation operation{"start", 0, run.context.timeout()};
+  std::string text;
+  if (run.communicator.rank() == 0) {
+    try {
+      text = make();
+    } catch (const Error& error) {  // the others wait for a text
+      text = error.what();
+    }
+  }
+  std::uint64_t size = text.size();
+  run.communicator.broadcast(std::as_writable_bytes(std::span(&size, 1)), 0, operation);
+  text.resize(size);
+  run.communicator.broadcast(std::as_writable_bytes(std::span(text)), 0, operation);
+  return text;
+}
 
-void require_memory(const Run& run, const Engine& engine, const Balancing& balancing) {
-  if (!run.context.device.uses_host_memory()) return;  // a GPU's memory is checked when the model is placed there
-  const Found found = of_all_ranks(run, engine, balancing);
-  const int rank = plan::first_without_room(found.rooms);
-  if (rank < 0) return;
+/// `rank` has no room.
+std::string refusal_of(const Run& run, const Balancing& balancing, const Found& found, int rank) {
   const Graph graph = run.context.device.lower(run.graph, run.options.lowered);
   const plan::ModelSetup model{
       graph, run.job, exec::needs_of(exec::KernelSet(graph, Mode::training, run.context.device)), {}};
@@ -90,9 +106,18 @@ void require_memory(const Run& run, const Engine& engine, const Balancing& balan
   const plan::RankRoom room{needs[r].least(), found.rooms[r].limit};
   const plan::MemoryLimit& limit = found.limits[r];
   const bool may_divide = !limit.counts_untouched && run.job.exact != Exactness::never && ranks.count() > 1;
-  throw Error(ExitCode::configuration,
-              plan::refusal(fmt::format("rank {} on {}", rank, run.communicator.topology().host_name(rank)), room,
-                            limit.what, placed, needs, plan::least_memory(memory, ranks, may_divide)));
+  return plan::refusal(fmt::format("rank {} on {}", rank, run.communicator.topology().host_name(rank)), room,
+                       limit.what, placed, needs, plan::least_memory(memory, ranks, may_divide));
+}
+
+}  // namespace
+
+void require_memory(const Run& run, const Engine& engine, const Balancing& balancing) {
+  if (!run.context.device.uses_host_memory()) return;  // a GPU's memory is checked when the model is placed there
+  const Found found = of_all_ranks(run, engine, balancing);
+  const int rank = plan::first_without_room(found.rooms);
+  if (rank < 0) return;
+  throw Error(ExitCode::configuration, made_by_rank_0(run, [&] { return refusal_of(run, balancing, found, rank); }));
 }
 
 }  // namespace lockstep::train

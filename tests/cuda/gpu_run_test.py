@@ -286,6 +286,7 @@ class Memory(Place):
             r"  parameters and states +[0-9.]+ MiB\n"
             r"  gradient +[0-9.]+ MiB\n"
             r"  optimizer +[0-9.]+ MiB   2 x [0-9.]+ MiB\n"
+            r"  tables of the update +[0-9.]+ MiB\n"
             r"  all-reduce of gradients +[0-9.]+ MiB\n"
             r"  activations +[0-9.]+ MiB   2 x [0-9.]+ MiB\n"
             r"  inputs +[0-9.]+ MiB   2 x [0-9.]+ MiB\n"

@@ -1,6 +1,9 @@
 // A plan's memory and time, in cases small enough to count by hand, and compared with real executors.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
+#include "comm/reduce/all_reduce_gpu.hpp"
 #include "comm/reduce/tree_sums.hpp"
 #include "exec/cpu_device.hpp"
 #include "exec/executor.hpp"
@@ -138,6 +141,29 @@ TEST(Memory, ShardingDividesByOwnSlices) {
   EXPECT_EQ(of(Sharding::gradients).of_others, (2 + 3 * 4) * kWeight);
 }
 
+// What is packed for CPUs, and files that are written, are not in a GPU's memory.
+TEST(Memory, OfGpusIsWhatTheirComponentsAllocate) {
+  Planned planned([](GraphBuilder& b) { chain(b, 4); }, 2);
+  for (ValueId id : planned.graph.parameters) planned.graph.values[static_cast<std::size_t>(id)].matrix = true;
+  planned.job.checkpoint.never = false;
+  planned.model->on_gpus = true;
+  OptimizerDef makes_steps;
+  makes_steps.matrix_step = [](const Attributes&, const UpdateStep&) { return MatrixStep(); };
+  const PlacedModel placed = planned.place(2, 1);
+  const auto of = [&](const OptimizerDef* optimizer) {
+    return memory_of(placed, {*planned.model, two_states(), {}, 0, false, optimizer}).front();
+  };
+  const RankMemory plain = of(nullptr), muon = of(&makes_steps);
+  EXPECT_EQ(plain.kernels, 0);
+  EXPECT_EQ(plain.checkpoint, 0);
+  EXPECT_EQ(plain.parameters, 4 * kWeight);
+  const auto reduces = comm::GpuAllReduce::bytes(*placed.parts[0].layout.buckets, 1, 2, 1);
+  EXPECT_EQ(plain.gradients, 4 * kWeight + static_cast<std::int64_t>(reduces));
+  // All steps, and Newton-Schulz' four matrices for one of them.
+  EXPECT_GE(muon.optimizer, plain.optimizer + (4 + 4) * kWeight);
+  EXPECT_LT(muon.optimizer, plain.optimizer + (4 + 5) * kWeight);
+}
+
 TEST(Memory, GpusShareNone) {
   const Planned planned([](GraphBuilder& b) { chain(b, 4); }, 2);
   const MemorySetup memory{*planned.model, two_states(), {}, 0, false};
@@ -200,7 +226,8 @@ TEST(Memory, HostsHaveTheirShareOfDividedParametersAndWhatIsReadAtATime) {
   on_gpus.on_gpus = true;
   const MemorySetup gpu_memory{on_gpus, two_states(), {}, 0, false};
   const RankSetup gpus{{0, 0, 0, 0}, std::vector<int>(4, 2), {}};
-  EXPECT_EQ(memory_of(place_model(on_gpus, gpus, choice), gpu_memory).front().parameters, (4 + 3) * kWeight);
+  const RankMemory gpu = memory_of(place_model(on_gpus, gpus, choice), gpu_memory).front();
+  EXPECT_EQ(gpu.parameters, (4 + 3 + 1) * kWeight);  // and one for a trial
   // Weights are packed one at a time, instead of all being kept.
   EXPECT_EQ(memory_of(planned.place(4, 1), *planned.memory).front().kernels, 16 * of({0, 1, 2, 3}).kernels);
 }
@@ -260,6 +287,44 @@ TEST(Time, RecomputedBlocksRunForwardTwice) {
   EXPECT_GT(made_again, kept);
 }
 
+/// Four ranks on two hosts between which a second passes for each megabyte; nothing else takes time.
+struct Networked {
+  Networked() {
+    planned.rates.network_bytes = 1e6;
+    planned.rates.uses_host_cores = false;
+  }
+  [[nodiscard]] StepTime time(const std::vector<int>& host_of, Sharding sharding) const {
+    const auto ranks = host_of.size();
+    Choice choice;
+    choice.parallel.sharding = sharding;
+    return time_of(place_model(*planned.model, {host_of, std::vector<int>(ranks, 1), {}}, choice),
+                   planned.time(static_cast<int>(ranks)));
+  }
+  static constexpr double kAll = 16 * kWeight / 1e6;  // seconds for as many bytes as the gradient has
+
+  Planned planned{[](GraphBuilder& b) { chain(b, 16); }};
+};
+
+// Of a gradient, each host sends the sum of the half that it does not own, and the finished half that it owns.
+TEST(Time, RanksOfAHostShareItsNetwork) {
+  const Networked net;
+  EXPECT_NEAR(net.time({0, 1}, Sharding::none).ranks[0].reduce, net.kAll, 1e-6);
+  EXPECT_NEAR(net.time({0, 0, 0, 0, 1, 1, 1, 1}, Sharding::none).ranks[0].reduce, net.kAll, 1e-6);
+}
+
+TEST(Time, DividedUpdatesSendAsMuchAsWholeOnes) {
+  const Networked net;
+  for (const std::vector<int>& hosts : {std::vector<int>{0, 1}, {0, 0, 1, 1}}) {
+    const StepTime none = net.time(hosts, Sharding::none), divided = net.time(hosts, Sharding::optimizer);
+    for (std::size_t rank = 0; rank < hosts.size(); ++rank) {
+      EXPECT_EQ(none.ranks[rank].parameter_bytes, 0);
+      EXPECT_EQ(none.ranks[rank].gradient_bytes,
+                divided.ranks[rank].gradient_bytes + divided.ranks[rank].parameter_bytes);
+    }
+    EXPECT_NEAR(none.seconds, divided.seconds, 1e-6);
+  }
+}
+
 SearchResult search_on(const Planned& planned, int ranks, std::int64_t limit) {
   const RankSetup setup = ranks_of_one_host(ranks, 1, 64);
   const TimeSetup time = planned.time(ranks);
@@ -284,7 +349,7 @@ TEST(Search, WhereItDoesNotItIsCut) {
   const SearchResult whole = search_on(planned, 2, std::int64_t{1} << 40);
   const auto of_parts = [&](std::size_t parts) {
     for (const Candidate& candidate : whole.candidates) {
-      if (candidate.placed.parts.size() == parts) return candidate.max_memory();
+      if (candidate.placed.parts.size() == parts) return candidate.max_memory;
     }
     return std::int64_t{0};
   };
@@ -294,6 +359,34 @@ TEST(Search, WhereItDoesNotItIsCut) {
   EXPECT_EQ(result.candidates[0].placed.parts.size(), 2);
   EXPECT_EQ(result.why_not_more_parts, "each rank has a part of its own: more parts need more ranks");
   EXPECT_FALSE(result.candidates[1].fits);
+}
+
+TEST(Search, NumbersOfPartsAreFew) {
+  EXPECT_EQ(numbers_of_parts(1), (std::vector<int>{1}));
+  EXPECT_EQ(numbers_of_parts(4), (std::vector<int>{1, 2, 3, 4}));
+  EXPECT_EQ(numbers_of_parts(34),
+            (std::vector<int>{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 20, 24, 28, 32, 34}));
+  EXPECT_LT(numbers_of_parts(4096).size(), 60);
+}
+
+// No step is shorter than its lower bound, so those that are not simulated are not among the best.
+TEST(Search, KeepsTheTenBestAndTheJobsOwn) {
+  Planned planned([](GraphBuilder& b) { chain(b, 16); }, 16);
+  planned.job.parallel.parts = 14;
+  const SearchResult result = search_on(planned, 16, std::int64_t{1} << 40);
+  ASSERT_EQ(result.candidates.size(), 10);
+  EXPECT_EQ(result.more, 6);
+  EXPECT_TRUE(std::any_of(result.candidates.begin(), result.candidates.end(), [](const auto& of) { return of.own; }));
+  double last = 0;
+  const RankSetup ranks = ranks_of_one_host(16, 1, 64);
+  for (const Candidate& candidate : result.candidates) {
+    EXPECT_TRUE(candidate.simulated);
+    EXPECT_GE(candidate.time.seconds, last);
+    last = candidate.time.seconds;
+    const PlacedModel again = place_model(*planned.model, ranks, candidate.placed.choice);
+    EXPECT_DOUBLE_EQ(candidate.time.seconds, time_of(again, planned.time(16)).seconds);
+    EXPECT_LE(least_time_of(again, planned.time(16)), candidate.time.seconds);
+  }
 }
 
 TEST(Search, SaysThatLayersAreOut) {

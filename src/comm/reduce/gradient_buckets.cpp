@@ -152,8 +152,13 @@ std::vector<Slice> slices_of(const GradientBuckets& buckets, int bucket, int ran
   for (int rank = 0; rank < ranks;) {
     const std::int64_t first = allowed.start(rank);
     if (first == elements) break;
-    // If several ranks would begin here, the last one gets the slice. A binary search finds it.
-    int low = rank, high = ranks;
+    // If several ranks would begin here, the last one gets the slice. A binary search finds it, in a range that is as
+    // small as there are few of them.
+    int low = rank, high = rank + 1;
+    while (high < ranks && allowed.start(high) == first) {
+      low = high;
+      high = std::min(ranks, low + 2 * (low - rank));
+    }
     while (high - low > 1) {
       const int middle = low + (high - low) / 2;
       (allowed.start(middle) == first ? low : high) = middle;

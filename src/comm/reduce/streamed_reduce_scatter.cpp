@@ -81,37 +81,35 @@ void StreamedReduceScatter::lay_out() {
   adding_ = std::make_unique<AccumulationBuffers>(buckets_of_sizes(sizes), *buffer_memory_);
 }
 
-// The pool is largest if the first micro-batch of each window comes last.
-StreamedReduceScatter::Memory StreamedReduceScatter::memory(const GradientBuckets& buckets,
-                                                            const MicroBatchAssignment& assignment, const Hosts& hosts,
-                                                            int rank, std::span<const int> workers, std::int64_t open) {
+// The most wait if the first micro-batch of each window comes last.
+StreamedReduceScatter::HostLoad StreamedReduceScatter::host_load(const MicroBatchAssignment& assignment,
+                                                                 const Hosts& hosts, int rank,
+                                                                 std::span<const int> workers) {
   const std::vector<int> local_ranks = hosts.ranks(hosts.host_of(rank));
-  std::int64_t host_workers = 0;
-  for (const int local : local_ranks) host_workers += workers[static_cast<std::size_t>(local)];
-  std::vector<std::int64_t> sizes;
-  std::int64_t handled = 0, owned = 0;
-  for (int b = 0; b < buckets.count(); ++b) {
-    for (const Slice& slice : slices_of(buckets, b, hosts.rank_count())) {
-      if (hosts.leader(hosts.host_of(rank), slice.owner) != rank) continue;
-      sizes.push_back(slice.size);
-      handled += whole_lines(slice.size);
-      owned += slice.owner == rank ? whole_lines(slice.size) : 0;
-    }
-  }
-  const Tree tree(buckets.micro_batches);
-  const SumPlan plan = plan_sums(tree, assignment, hosts, rank);
-  std::vector<TreeNode> host_nodes;
-  for (const HostSum& sum : plan.host_sums) host_nodes.push_back(sum.node);
-  std::vector<std::vector<int>> worst;
+  HostLoad load;
+  for (const int local : local_ranks) load.workers += workers[static_cast<std::size_t>(local)];
   const std::vector<int> order = expected_order(assignment, local_ranks);
-  const std::size_t window = static_cast<std::size_t>(std::max<std::int64_t>(1, host_workers));
+  const auto window = static_cast<std::size_t>(std::max(1, load.workers));
+  std::vector<std::vector<int>> worst;
   for (std::size_t first = 0; first < order.size(); first += window) {
     for (std::size_t i = std::min(order.size(), first + window); i-- > first;) worst.push_back({order[i]});
   }
-  std::int64_t sums = AccumulationBuffers::pool_elements(buckets_of_sizes(sizes), tree_plan(tree, host_nodes), worst);
-  if (hosts.count() > 1) sums += std::ssize(host_nodes) * handled + std::ssize(plan.others) * owned;
-  constexpr auto kFloat = static_cast<std::int64_t>(sizeof(float));
-  return {GradientRings::elements(buckets, open) * host_workers * kFloat, sums * kFloat};
+  GradientBuckets line;
+  for (const auto& list : assignment.micro_batches_of_rank) line.micro_batches += static_cast<int>(list.size());
+  line.micro_batches -= 1;  // it begins with 1
+  line.buckets.emplace_back().elements = whole_lines(1);
+  const Tree tree(line.micro_batches);
+  load.waiting = AccumulationBuffers::pool_elements(line, tree_plan(tree, tree.maximal_subtrees(order)), worst) /
+                 line.buckets[0].elements;
+  return load;
+}
+
+std::int64_t StreamedReduceScatter::sum_bytes(const HostLoad& host, const SumLoad& sums, const SliceLoad& slices,
+                                              int hosts) {
+  const std::int64_t handled = slices.own_floats + slices.led_floats;
+  std::int64_t floats = host.waiting * handled;
+  if (hosts > 1) floats += sums.host_sums * handled + sums.others * slices.own_floats;
+  return floats * static_cast<std::int64_t>(sizeof(float));
 }
 
 StreamedReduceScatter::~StreamedReduceScatter() {

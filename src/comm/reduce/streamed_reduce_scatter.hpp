@@ -32,6 +32,7 @@
 
 #include "comm/reduce/gradient_reducer.hpp"
 #include "comm/reduce/gradient_rings.hpp"
+#include "comm/reduce/rank_loads.hpp"
 #include "comm/reduce/reduce_plan.hpp"
 #include "comm/reduce/tree.hpp"
 #include "comm/reduce/tree_sums.hpp"
@@ -51,14 +52,17 @@ class StreamedReduceScatter final : public GradientSink {
   StreamedReduceScatter(const StreamedReduceScatter&) = delete;
   StreamedReduceScatter& operator=(const StreamedReduceScatter&) = delete;
 
-  /// What a rank needs, in bytes.
-  struct Memory {
-    std::int64_t rings = 0;  ///< of all ranks of its host, which they share
-    std::int64_t sums = 0;   ///< of the slices that it adds, and received from other hosts; without the finished ones
+  /// What the ranks of a host share, or have in common. Its rings take GradientRings::elements() for each worker.
+  struct HostLoad {
+    int workers = 0;
+    std::int64_t waiting = 0;  ///< the most sums of a slice that wait for their siblings
   };
-  /// `workers`: by rank; `open`: as ReducerOptions::open_elements.
-  [[nodiscard]] static Memory memory(const GradientBuckets& buckets, const MicroBatchAssignment& assignment,
-                                     const Hosts& hosts, int rank, std::span<const int> workers, std::int64_t open);
+  /// Of the rank's host. `workers`: by rank.
+  [[nodiscard]] static HostLoad host_load(const MicroBatchAssignment& assignment, const Hosts& hosts, int rank,
+                                          std::span<const int> workers);
+  /// Bytes of the sums of a rank's slices, and of those received from other hosts; without the finished ones.
+  [[nodiscard]] static std::int64_t sum_bytes(const HostLoad& host, const SumLoad& sums, const SliceLoad& slices,
+                                              int hosts);
 
   void begin_step(std::uint64_t step, const MicroBatchAssignment& assignment);
   /// For each micro-batch, buckets must come in ascending order, as must calls of ready(). Waits for room.

@@ -1,0 +1,126 @@
+#include "comm/reduce/rank_loads.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "comm/reduce/tree.hpp"
+#include "core/round_up.hpp"
+
+namespace lockstep::comm {
+
+namespace {
+
+std::uint64_t bytes(std::int64_t elements) {
+  return static_cast<std::uint64_t>(elements) * sizeof(float);
+}
+
+/// By rank: the sum over the slices that it leads for owners on other hosts. `own`: by rank.
+std::vector<std::int64_t> led_of(const std::vector<std::int64_t>& own, const Hosts& hosts) {
+  std::vector<std::int64_t> of_local_rank, led(own.size());
+  for (std::size_t rank = 0; rank < own.size(); ++rank) {
+    const auto local = static_cast<std::size_t>(hosts.local_rank(static_cast<int>(rank)));
+    of_local_rank.resize(std::max(of_local_rank.size(), local + 1));
+    of_local_rank[local] += own[rank];
+  }
+  for (int host = 0; host < hosts.count(); ++host) {
+    const std::vector<int>& ranks = hosts.ranks(host);
+    for (std::size_t l = 0; l < of_local_rank.size(); ++l) {
+      const auto leader = static_cast<std::size_t>(ranks[l % ranks.size()]);
+      led[leader] += of_local_rank[l] - (l < ranks.size() ? own[leader] : 0);
+    }
+  }
+  return led;
+}
+
+/// What a rank sends before slices are finished.
+PlannedBytes partial_bytes(const SliceLoad::Elements& slices, int partials, int host_sums) {
+  return {.inside_host = static_cast<std::uint64_t>(partials) * bytes(slices.all - slices.own - slices.led),
+          .between_hosts = static_cast<std::uint64_t>(host_sums) * bytes(slices.led)};
+}
+
+PlannedBytes finished_bytes(std::int64_t own, const Hosts& hosts, int rank) {
+  const std::size_t beside = hosts.ranks(hosts.host_of(rank)).size() - 1;
+  return {.inside_host = beside * bytes(own),
+          .between_hosts = static_cast<std::uint64_t>(hosts.count() - 1) * bytes(own)};
+}
+
+PlannedBytes sum_of(const PlannedBytes& a, const PlannedBytes& b) {
+  return {a.inside_host + b.inside_host, a.between_hosts + b.between_hosts};
+}
+
+}  // namespace
+
+std::vector<SumLoad> sum_loads(int micro_batches, const MicroBatchAssignment& assignment, const Hosts& hosts) {
+  const Tree tree(micro_batches);
+  std::vector<SumLoad> loads(static_cast<std::size_t>(hosts.rank_count()));
+  std::vector<int> partials(static_cast<std::size_t>(hosts.count())), sums(partials), busy(partials);
+  for (int host = 0; host < hosts.count(); ++host) {
+    const auto h = static_cast<std::size_t>(host);
+    std::vector<int> of_host;
+    for (const int rank : hosts.ranks(host)) {
+      const auto r = static_cast<std::size_t>(rank);
+      const std::vector<int>& own = assignment.micro_batches_of_rank[r];
+      for (const TreeNode root : tree.maximal_subtrees(own)) loads[r].roots.push_back(tree.size(root));
+      of_host.insert(of_host.end(), own.begin(), own.end());
+      partials[h] += static_cast<int>(loads[r].roots.size());
+      busy[h] += own.empty() ? 0 : 1;
+    }
+    sums[h] = static_cast<int>(tree.maximal_subtrees(of_host).size());
+  }
+  const int all = std::accumulate(sums.begin(), sums.end(), 0);
+  for (std::size_t r = 0; r < loads.size(); ++r) {
+    const auto h = static_cast<std::size_t>(hosts.host_of(static_cast<int>(r)));
+    loads[r].read = partials[h] - static_cast<int>(loads[r].roots.size());
+    loads[r].beside = busy[h];
+    loads[r].host_sums = sums[h];
+    loads[r].others = all - sums[h];
+  }
+  return loads;
+}
+
+std::vector<SliceLoad> slice_loads(const GradientBuckets& buckets, const Hosts& hosts) {
+  const auto ranks = static_cast<std::size_t>(hosts.rank_count());
+  SliceLoad::Elements all_gathered, all_scattered;
+  std::vector<std::int64_t> gathered(ranks), scattered(ranks), floats(ranks);
+  for (int b = 0; b < buckets.count(); ++b) {
+    const bool stays = buckets.at(b).scattered;
+    (stays ? all_scattered : all_gathered).all += buckets.at(b).elements;
+    for (const Slice& slice : slices_of(buckets, b, hosts.rank_count())) {
+      const auto owner = static_cast<std::size_t>(slice.owner);
+      (stays ? scattered : gathered)[owner] += slice.size;
+      floats[owner] += whole_lines(slice.size);
+    }
+  }
+  const auto led_gathered = led_of(gathered, hosts), led_scattered = led_of(scattered, hosts),
+             led_floats = led_of(floats, hosts);
+  std::vector<SliceLoad> loads;
+  for (std::size_t r = 0; r < ranks; ++r) {
+    loads.push_back({.gathered = {all_gathered.all, gathered[r], led_gathered[r]},
+                     .scattered = {all_scattered.all, scattered[r], led_scattered[r]},
+                     .own_floats = floats[r],
+                     .led_floats = led_floats[r]});
+  }
+  return loads;
+}
+
+PlannedBytes planned_bytes_of(const SumLoad& sums, const SliceLoad& slices, const Hosts& hosts, int rank) {
+  const auto roots = static_cast<int>(sums.roots.size());
+  return sum_of(sum_of(partial_bytes(slices.gathered, roots, sums.host_sums),
+                       partial_bytes(slices.scattered, roots, sums.host_sums)),
+                finished_bytes(slices.gathered.own, hosts, rank));
+}
+
+PlannedBytes planned_streamed_bytes_of(const SumLoad& sums, const SliceLoad& slices, const Hosts& hosts, int rank) {
+  const int micro_batches = std::accumulate(sums.roots.begin(), sums.roots.end(), 0);
+  return sum_of(sum_of(partial_bytes(slices.gathered, static_cast<int>(sums.roots.size()), sums.host_sums),
+                       partial_bytes(slices.scattered, micro_batches, sums.host_sums)),
+                finished_bytes(slices.gathered.own, hosts, rank));
+}
+
+PlannedBytes gathered_bytes_of(const SliceLoad& slices, const Hosts& hosts, int rank, bool shared) {
+  PlannedBytes bytes = finished_bytes(slices.scattered.own, hosts, rank);
+  if (shared) bytes.inside_host = 0;
+  return bytes;
+}
+
+}  // namespace lockstep::comm
