@@ -83,7 +83,7 @@ std::string text_of(const events::Evaluation& evaluation) {
   return text;
 }
 
-Ended train(const std::string& directory, int ranks, int parts, int stop_in, bool stop_at_start = false) {
+Ended train_once(const std::string& directory, int ranks, int parts, int stop_in, bool stop_at_start = false) {
   Stop stop;
   stop.in_evaluation = stop_in;
   stop.asked = stop_at_start;
@@ -126,13 +126,13 @@ std::string best_in(const std::string& directory) {
 
 TEST(Stop, InTheMiddleOfEvaluationsChangesNoBit) {
   const Folder undisturbed;
-  const Ended expected = train(undisturbed.path(), 1, 1, kNever);
+  const Ended expected = train_once(undisturbed.path(), 1, 1, kNever);
   ASSERT_EQ(expected.evaluations.size(), 3U);
   for (const auto& [ranks, parts] : std::vector<std::pair<int, int>>{{1, 1}, {3, 1}, {2, 2}}) {
     const Folder folder;
     std::vector<std::string> evaluations;
     const auto run = [&](int stop_in, bool interrupted, std::int64_t step) {
-      const Ended ended = train(folder.path(), ranks, parts, stop_in);
+      const Ended ended = train_once(folder.path(), ranks, parts, stop_in);
       EXPECT_EQ(ended.result.interrupted, interrupted);
       EXPECT_EQ(ended.result.steps, step) << "no step may follow";
       EXPECT_LE(ended.micro_batches, ranks) << "no rank begins another micro-batch";
@@ -148,18 +148,18 @@ TEST(Stop, InTheMiddleOfEvaluationsChangesNoBit) {
     EXPECT_EQ(last.parameters_sha256, expected.result.parameters_sha256);
     EXPECT_EQ(last.metrics, expected.result.metrics);
     EXPECT_EQ(best_in(folder.path()), best_in(undisturbed.path()));
-    EXPECT_EQ(train(folder.path(), ranks, parts, kNever).evaluations.size(), 0U) << "nothing is due any more";
+    EXPECT_EQ(train_once(folder.path(), ranks, parts, kNever).evaluations.size(), 0U) << "nothing is due any more";
   }
 }
 
 TEST(Stop, BeforeTheFirstStepLeavesNothing) {
   for (const int ranks : {1, 3}) {
     const Folder folder;
-    const Ended ended = train(folder.path(), ranks, 1, kNever, true);
+    const Ended ended = train_once(folder.path(), ranks, 1, kNever, true);
     EXPECT_TRUE(ended.result.interrupted);
     EXPECT_EQ(ended.result.steps, 0);
     EXPECT_EQ(checkpoint::list_checkpoints(folder.path() + "/checkpoints").size(), 0U);
-    EXPECT_EQ(train(folder.path(), ranks, 1, kNever).result.steps, 6);
+    EXPECT_EQ(train_once(folder.path(), ranks, 1, kNever).result.steps, 6);
   }
 }
 
