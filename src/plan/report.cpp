@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 #include "telemetry/text.hpp"
 
@@ -20,15 +22,33 @@ std::string milliseconds(double seconds) {
   return fmt::format("{:.2f}", 1e3 * seconds);
 }
 
-/// Joins consecutive ranks with equal cells into one row: "2-7". The first cell is the rank's number.
-std::vector<std::vector<std::string>> joined(const std::vector<std::vector<std::string>>& of_ranks) {
-  std::vector<std::vector<std::string>> rows;
+constexpr std::size_t kMostRows = 16;
+
+using Cells = std::vector<std::string>;
+
+/// Joins consecutive ranks with equal cells into one row: "2-7". The first cell is the rank's number. Where that leaves
+/// many rows, all ranks with equal cells are joined: "2-7 and 400 more".
+std::vector<Cells> joined(const std::vector<Cells>& of_ranks) {
+  std::vector<Cells> rows;
+  std::map<Cells, std::pair<std::string, std::size_t>> alike;  // the first of them, and how many more there are
+  std::vector<Cells> kinds;
   for (std::size_t first = 0, end = 0; first < of_ranks.size(); first = end) {
     for (end = first; end < of_ranks.size() && of_ranks[end] == of_ranks[first]; ++end) {
     }
     auto& row = rows.emplace_back();
     row.push_back(end - first == 1 ? std::to_string(first) : fmt::format("{}-{}", first, end - 1));
     row.insert(row.end(), of_ranks[first].begin(), of_ranks[first].end());
+    const auto [known, is_new] = alike.try_emplace(of_ranks[first], row[0], 0);
+    if (is_new) kinds.push_back(of_ranks[first]);
+    if (!is_new) known->second.second += end - first;
+  }
+  if (rows.size() <= kMostRows) return rows;
+  rows.clear();
+  for (const Cells& cells : kinds) {
+    const auto& [first, more] = alike.at(cells);
+    auto& row = rows.emplace_back();
+    row.push_back(more == 0 ? first : fmt::format("{} and {} more", first, more));
+    row.insert(row.end(), cells.begin(), cells.end());
   }
   return rows;
 }

@@ -46,12 +46,11 @@ class CountingCommunicator final : public ThreadCommunicator {
 };
 
 TEST(CpuAllReduce, AFinishedStepHasNoNotificationsLeft) {
-  constexpr int kMicroBatches = 8;
   ThreadWorld world(make_topology({"a", "a", "b"}));
   run_ranks(world, {0, 1, 2}, [&](int rank) {
     CountingCommunicator communicator(world, rank);
     const std::vector<std::int64_t> tensors = {50'000, 7}, others = {3'000};
-    const GradientBuckets buckets{{bucket_of(tensors), bucket_of(others)}, kMicroBatches};
+    const GradientBuckets buckets{{bucket_of(tensors), bucket_of(others)}, 8};
     const auto reducer = make_reducer(communicator, buckets);
     for (std::uint64_t step = 1; step <= 3; ++step) {
       const std::vector<int> counts = step == 1 ? std::vector<int>{4, 2, 2} : std::vector<int>{1, 0, 7};
