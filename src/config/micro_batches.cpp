@@ -122,7 +122,7 @@ void check_world_size(const JobFile& job, int ranks) {
                                               job.micro_batches, parts, ranks);
   throw Problems(
       {{place,
-        fmt::format("expected at least as many micro-batches as {}; start at most {} ranks, or set micro-batches to "
+        fmt::format("expected at least as many micro-batches as {}; start at most {} ranks, or set micro_batches to "
                     "a divisor of batch_size {} that is {} or more",
                     found, job.micro_batches * parts, job.batch_size, micro_batches)}});
 }

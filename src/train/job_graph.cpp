@@ -32,7 +32,7 @@ void require_batch_statistics(const Graph& graph, const JobFile& job) {
         {{job.place_of("job.micro_batches"),
           fmt::format("expected micro-batches of several samples, since layer '{}' normalizes over a micro-batch, "
                       "found {} micro-batches "
-                      "of a batch of {}, where it sees one value a channel; set micro-batches to {} or less",
+                      "of a batch of {}, where it sees one value a channel; set micro_batches to {} or less",
                       node.name, job.micro_batches, job.batch_size,
                       std::max<std::int64_t>(1, job.micro_batches / 2))}});
   }

@@ -282,13 +282,13 @@ TEST(Load, WorldSizeIsHeldAgainstMicroBatches) {
   };
   EXPECT_EQ(error("", 8), "no error");
   EXPECT_EQ(error("", 9),
-            "my-run.yaml:5:11: job.micro_batches: expected at least as many micro-batches as ranks, found 8 "
+            "my-run.yaml:5:18: job.micro_batches: expected at least as many micro-batches as ranks, found 8 "
             "micro-batches and 9 ranks; start "
             "at most 8 ranks, or set micro_batches to a divisor of batch_size 64 that is 9 or more");
   EXPECT_EQ(error("\n  parallel: {parts: 2}", 16), "no error");
   EXPECT_EQ(
       error("\n  parallel: {parts: [{until: conv1}, {}]}", 17),
-      "my-run.yaml:5:11: job.micro_batches: expected at least as many micro-batches as ranks of a part, found 8 "
+      "my-run.yaml:5:18: job.micro_batches: expected at least as many micro-batches as ranks of a part, found 8 "
       "micro-batches, 2 parts "
       "and 17 ranks; start at most 16 ranks, or set micro_batches to a divisor of batch_size 64 that is 9 or more");
   EXPECT_EQ(error("\n  parallel: {parts: {branches: auto}}", 17), "no error") << "the graph knows how many";

@@ -314,7 +314,7 @@ job:
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ExitCode::configuration);
       EXPECT_STREQ(error.what(),
-                   "job.yaml:6:11: job.micro_batches: expected micro-batches of several samples, since layer 'norm' "
+                   "job.yaml:6:18: job.micro_batches: expected micro-batches of several samples, since layer 'norm' "
                    "normalizes over a "
                    "micro-batch, found 32 micro-batches of a batch of 32, where it sees one value a channel; set "
                    "micro-batches to 16 or "
