@@ -5,6 +5,9 @@
 #include <gtest/gtest.h>
 #include <omp.h>
 
+#include <algorithm>
+#include <limits>
+
 #include "allocation_counter.hpp"
 #include "exec/cpu_device.hpp"
 #include "lockstep/graph_builder.hpp"
@@ -135,11 +138,14 @@ TEST(Executor, TensorsAreNeverAllocatedInAStep) {
 TEST(Executor, TryingMicroBatchesTakesNoWholeGradientAWorker) {
   constexpr int kWorkers = 8;
   Bench bench(kWorkers, deep_net);
-  (void)bench.executor->try_micro_batches(4 * kWorkers, bench.buckets);  // makes kernels
-  const std::size_t before = allocations().bytes;
-  EXPECT_EQ(bench.executor->try_micro_batches(4 * kWorkers, bench.buckets).size(), std::size_t{4 * kWorkers});
+  std::size_t least = std::numeric_limits<std::size_t>::max();
+  for (int round = 0; round <= kWorkers; ++round) {  // a worker makes its kernels in one of them, whenever it has a task
+    const std::size_t before = allocations().bytes;
+    EXPECT_EQ(bench.executor->try_micro_batches(4 * kWorkers, bench.buckets).size(), std::size_t{4 * kWorkers});
+    least = std::min(least, allocations().bytes - before);
+  }
   const std::size_t gradient = static_cast<std::size_t>(bench.buckets.elements()) * sizeof(float);
-  EXPECT_LT(allocations().bytes - before, gradient * kWorkers / 4);
+  EXPECT_LT(least, gradient * kWorkers / 4);
 }
 
 TEST(Executor, ScalarsAreSumsOverTheMicroBatch) {
