@@ -205,7 +205,7 @@ TEST_F(ProgressTest, TheEndHasMetricsTimesAndTheHash) {
             "done  3,910 steps, 500,480 samples in 1:02: 8,072 samples/s\n"
             "  validation  loss 0.0825  accuracy 0.9750\n"
             "  time        1:02: compute 80 %, reduce 10 %, other 10 %\n"
-            "  micro-batches      5, 3\n"
+            "  share       5, 3\n"
             "  computing   50 s, 1:01\n"
             "  sent        2.5 MB, 3 GB\n"
             "  prefetch    depth 4, threads 1\n"
@@ -244,11 +244,11 @@ TEST_F(ProgressTest, MovesOfSharesAreToldWhereThereWereAny) {
   end.share_moves = 0;
   make(false)->event(end);
   EXPECT_NE(
-      captured_.take().find("  micro-batches      5, 3\n  computing   50 s, 1:01\n  waiting     12 s, 0.5 s\n  sent "),
+      captured_.take().find("  share       5, 3\n  computing   50 s, 1:01\n  waiting     12 s, 0.5 s\n  sent "),
       std::string::npos);
   end.share_moves = 2;
   make(false)->event(end);
-  EXPECT_NE(captured_.take().find("  micro-batches      5, 3\n  moves       2\n  computing "), std::string::npos);
+  EXPECT_NE(captured_.take().find("  share       5, 3\n  moves       2\n  computing "), std::string::npos);
 }
 
 TEST_F(ProgressTest, TheEndSaysWhenARunIsNotDone) {
