@@ -380,7 +380,7 @@ TEST_F(ProgressTest, WhatTheSupervisorAndTheBalancerDoIsShownFieldByField) {
                                   .micro_batches_moved = 1,
                                   .predicted_seconds = 0.5});
   EXPECT_EQ(captured_.take(),
-            "balance:  step 4  reason rank 1 is slow  evidence steps of this run  shares by rank 5, 3  micro-batches "
+            "balance:  step 4  reason rank 1 is slow  evidence steps of this run  shares by rank 5, 3  micro batches "
             "moved 1  "
             "predicted seconds 0.5 s\n");
 }

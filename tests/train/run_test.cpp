@@ -317,7 +317,7 @@ job:
                    "job.yaml:6:18: job.micro_batches: expected micro-batches of several samples, since layer 'norm' "
                    "normalizes over a "
                    "micro-batch, found 32 micro-batches of a batch of 32, where it sees one value a channel; set "
-                   "micro-batches to 16 or "
+                   "micro_batches to 16 or "
                    "less");
     }
   });
