@@ -28,8 +28,8 @@ void print_shares(const JobFile& job, const config::Catalogue& catalogue) {
   fmt::print("batch_size {} in {} of {}: at most {}{}; a rank's share moves in steps of {:.1f} %\n", job.batch_size,
              telemetry::counted(job.micro_batches, "micro-batch"),
              telemetry::counted(job.batch_size / job.micro_batches, "sample"),
-             telemetry::counted(job.micro_batches, "rank"), config::max_parts(job) > 1 ? " for each part of the model" : "",
-             step_of(job.micro_batches));
+             telemetry::counted(job.micro_batches, "rank"),
+             config::max_parts(job) > 1 ? " for each part of the model" : "", step_of(job.micro_batches));
   const auto explanation = config::explain_micro_batches(job, catalogue);
   if (!explanation.empty()) fmt::print("{}\n", explanation);
   const bool says_so = !explanation.empty() && job.micro_batches == 1;

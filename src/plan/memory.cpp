@@ -284,7 +284,7 @@ class PartCounter {
   const std::int64_t floats_;
   std::int64_t ring_ = 0, tried_ = 0;  // in floats, as is floats_
   const std::int64_t scratch_, kept_, packed_;
-  std::optional<optim::MatrixMakers> makers_;                       // if the optimizer makes steps of whole matrices
+  std::optional<optim::MatrixMakers> makers_;  // if the optimizer makes steps of whole matrices
   std::map<int, comm::StreamedReduceScatter::HostLoad> host_loads_;
   std::map<std::pair<std::vector<int>, int>, std::int64_t> pools_;  // by micro-batches of partial sums, and workers
   // Of the rank that is being counted.

@@ -139,7 +139,8 @@ TEST(Executor, TryingMicroBatchesTakesNoWholeGradientAWorker) {
   constexpr int kWorkers = 8;
   Bench bench(kWorkers, deep_net);
   std::size_t least = std::numeric_limits<std::size_t>::max();
-  for (int round = 0; round <= kWorkers; ++round) {  // a worker makes its kernels in one of them, whenever it has a task
+  for (int round = 0; round <= kWorkers;
+       ++round) {  // a worker makes its kernels in one of them, whenever it has a task
     const std::size_t before = allocations().bytes;
     EXPECT_EQ(bench.executor->try_micro_batches(4 * kWorkers, bench.buckets).size(), std::size_t{4 * kWorkers});
     least = std::min(least, allocations().bytes - before);

@@ -133,8 +133,8 @@ TEST(Memory, ShardingDividesByOwnSlices) {
   EXPECT_EQ(of(Sharding::none).optimizer, 8 * kWeight);
   EXPECT_EQ(of(Sharding::optimizer).optimizer, 4 * kWeight);
   EXPECT_EQ(of(Sharding::optimizer).parameters, 4 * kWeight);
-  // In both ranks' rings: the one bucket while it is open, again where the ring ends, and once ahead. Half of a sum. And
-  // at the start, when micro-batches are tried, the open bucket of a worker.
+  // In both ranks' rings: the one bucket while it is open, again where the ring ends, and once ahead. Half of a sum.
+  // And at the start, when micro-batches are tried, the open bucket of a worker.
   EXPECT_EQ(of(Sharding::gradients).gradients, (2 * 3 * 4 + 2 + 4) * kWeight);
   EXPECT_EQ(of(Sharding::gradients).optimizer, 4 * kWeight);
   // Half of what the ranks share is the other's: parameters, and slices of partial sums or of rings.

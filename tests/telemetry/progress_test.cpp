@@ -243,9 +243,8 @@ TEST_F(ProgressTest, MovesOfSharesAreToldWhereThereWereAny) {
   end.held_up_seconds_by_rank = {{0, 0.5}, {1, 12.0}};  // shown by balance report only
   end.share_moves = 0;
   make(false)->event(end);
-  EXPECT_NE(
-      captured_.take().find("  share       5, 3\n  computing   50 s, 1:01\n  waiting     12 s, 0.5 s\n  sent "),
-      std::string::npos);
+  EXPECT_NE(captured_.take().find("  share       5, 3\n  computing   50 s, 1:01\n  waiting     12 s, 0.5 s\n  sent "),
+            std::string::npos);
   end.share_moves = 2;
   make(false)->event(end);
   EXPECT_NE(captured_.take().find("  share       5, 3\n  moves       2\n  computing "), std::string::npos);
