@@ -25,8 +25,8 @@ from ranks import train
 WAYS = 3
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # Fields that say how fast something was, on what, or since which start. All others must be equal.
-OF_THIS_RUN = {"samples_per_second", "seconds", "data_wait_seconds", "micro_batch_seconds", "phases", "prefetch",
-               "sample_cache_bytes", "share_moves", "samples", "checkpoint"}
+OF_THIS_RUN = {"samples_per_second", "seconds", "data_wait_seconds", "micro_batch_seconds", "micro_batch_seconds_of_all",
+               "phases", "prefetch", "sample_cache_bytes", "share_moves", "samples", "checkpoint"}
 COMPARED = ("step", "eval", "end")
 
 
