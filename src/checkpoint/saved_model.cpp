@@ -132,7 +132,7 @@ std::string average_suffix() {
 }
 
 /// All files that an index names, which are beside it. Throws Error(data) for what is no such index.
-SafetensorsFile read_micro_batches(const std::string& index) {
+SafetensorsFile read_shards(const std::string& index) {
   const auto text = read_whole_file(index);
   if (!text)
     throw Error(ExitCode::data, fmt::format("{}: cannot open; expected the index of safetensors files", index));
@@ -285,14 +285,14 @@ SafetensorsFile weights_at(const std::string& path) {
   if (folder.filename() == "best" && fs::is_regular_file(folder) && !best_checkpoint(folder.parent_path()).empty()) {
     return SafetensorsFile::parse(safetensors_of(best(folder.parent_path().string())), path);
   }
-  if (path.ends_with(".json")) return read_micro_batches(path);
+  if (path.ends_with(".json")) return read_shards(path);
   if (!fs::is_directory(folder)) return SafetensorsFile::read(path);
   if (fs::exists(folder / "manifest.json")) return SafetensorsFile::parse(safetensors_of(sound(path)), path);
   if (fs::exists(folder / "checkpoints")) {
     return SafetensorsFile::parse(safetensors_of(newest((folder / "checkpoints").string())), path);
   }
   const fs::path index = folder / "model.safetensors.index.json", whole = folder / "model.safetensors";
-  if (fs::exists(index)) return read_micro_batches(index.string());
+  if (fs::exists(index)) return read_shards(index.string());
   if (fs::exists(whole)) return SafetensorsFile::read(whole.string());
   throw Error(ExitCode::data, fmt::format("{}: expected a checkpoint, a run's directory, or a folder with "
                                           "model.safetensors or its index, found none of them in it",

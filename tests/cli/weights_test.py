@@ -235,8 +235,8 @@ class Weights(unittest.TestCase):
         self.assertIn("empty: expected a checkpoint, a run's directory, or a folder with model.safetensors or its index, "
                       "found none of them in it\n", error)
 
-    def test_micro_batches_with_an_index(self):
-        folder = self.folder / "micro_batches"
+    def test_shards_with_an_index(self):
+        folder = self.folder / "shards"
         folder.mkdir(exist_ok=True)
         names = sorted(self.tensors)
         parts = {"a.safetensors": names[:4], "b.safetensors": names[4:]}
@@ -245,11 +245,11 @@ class Weights(unittest.TestCase):
         index = {"weight_map": {name: file for file, part in parts.items() for name in part}}
         (folder / "model.safetensors.index.json").write_text(json.dumps(index))
         expected = self.from_file("model.safetensors")[1]
-        for place in ("micro_batches", "micro-batches/model.safetensors.index.json"):
+        for place in ("shards", "shards/model.safetensors.index.json"):
             self.assertEqual(self.from_file(place)[1], expected)
         (folder / "other.json").write_text("{}")
-        error = self.run_program("train", "job.yaml", "checkpoint=never", "initialize=micro-batches/other.json", code=65).stderr
-        self.assertIn("micro-batches/other.json: expected the index of safetensors files, found JSON without a map 'weight_map' of "
+        error = self.run_program("train", "job.yaml", "checkpoint=never", "initialize=shards/other.json", code=65).stderr
+        self.assertIn("shards/other.json: expected the index of safetensors files, found JSON without a map 'weight_map' of "
                       "tensors and files\n", error)
 
     def test_export_for_torch(self):

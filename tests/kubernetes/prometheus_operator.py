@@ -74,8 +74,8 @@ class PrometheusOperator(Controller):
             if done.returncode != 0:
                 return None
             text = gzip.decompress(base64.b64decode(json.loads(done.stdout)["data"]["prometheus.yaml.gz"])).decode()
-            # Its pods' reloader does so: of one micro-batch it is the first.
-            configs = yaml.safe_load(text.replace("$(MICRO_BATCH)", "0")).get("scrape_configs") or []
+            # Its pods' reloader does so: of one shard it is the first.
+            configs = yaml.safe_load(text.replace("$(SHARD)", "0")).get("scrape_configs") or []
             return [config for config in configs if config["job_name"].startswith(job)]
         return until(found, lambda: f"{job}: " + self.path("log").read_text(errors="replace")[-2000:])
 

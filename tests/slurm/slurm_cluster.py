@@ -62,8 +62,8 @@ SlurmctldParameters=preempt_send_user_signal
 JobRequeue=1
 JobCompType=jobcomp/none
 JobAcctGatherType=jobacct_gather/none
-GresTypes=gpu,micro-batch
-NodeName={nodes} CPUs={cpus} RealMemory=1024 Gres=gpu:1g.10gb:2,micro_batch:4
+GresTypes=gpu,shard
+NodeName={nodes} CPUs={cpus} RealMemory=1024 Gres=gpu:1g.10gb:2,shard:4
 PartitionName=batch Nodes=ALL Default=YES PriorityTier=1 GraceTime=60 State=UP MaxTime=INFINITE
 PartitionName=urgent Nodes=ALL PriorityTier=10 PreemptMode=OFF State=UP MaxTime=INFINITE
 """
@@ -71,8 +71,8 @@ PartitionName=urgent Nodes=ALL PriorityTier=10 PreemptMode=OFF State=UP MaxTime=
 # Each node has two slices of a GPU, as if MIG had made them, and each of these may be shared by two.
 SLICES = """Name=gpu Type=1g.10gb File={folder}/slice0
 Name=gpu Type=1g.10gb File={folder}/slice1
-Name=micro-batch Count=2 File={folder}/slice0
-Name=micro-batch Count=2 File={folder}/slice1
+Name=shard Count=2 File={folder}/slice0
+Name=shard Count=2 File={folder}/slice1
 """
 
 
