@@ -1,6 +1,7 @@
 #include "plan/gpu_memory.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <optional>
 #include <utility>
@@ -30,7 +31,7 @@ exec::KeptElements shares(const Graph& graph, double share) {
   exec::KeptElements kept;
   for (const ValueId id : graph.parameters) {
     const auto all = static_cast<double>(graph.at(id).spec.elements());
-    kept.push_back({{0, static_cast<std::int64_t>(all * share + 0.5)}});
+    kept.push_back({{0, static_cast<std::int64_t>(std::llround(all * share))}});
   }
   return kept;
 }
