@@ -54,7 +54,7 @@ def x_of(seconds, total):
 def draw_lane(drawing, y, spans, begin, total):
     for name, micro_batch, start, end, _ in spans:
         x, width = x_of(start - begin, total), (end - start) / total * (WIDTH - LEFT - RIGHT)
-        hint = f"{name}{f' of micro-batch {micro_batch}' if micro-batch >= 0 else ''}: {1e3 * (end - start):.2f} ms"
+        hint = f"{name}{f' of micro-batch {micro_batch}' if micro_batch >= 0 else ''}: {1e3 * (end - start):.2f} ms"
         drawing.rectangle((x, y, max(width, 0.5), LANE), LANES[name], hint)
         if name in ("forward", "backward") and width > 10:
             drawing.text(x + width / 2, y + LANE / 2 + 4, str(micro_batch), "light middle")

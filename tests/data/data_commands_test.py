@@ -110,7 +110,7 @@ class Index(Folder):
 
     def test_a_bad_sample_ends_all_ranks_with_one_message(self):
         (self.folder / "set/cat/x.png").write_bytes(b"no image")
-        (self.folder / "job.yaml").write_text("job: {model: mlp, data: {train: {images: set}}, batch_size: 8, micro-batches: "
+        (self.folder / "job.yaml").write_text("job: {model: mlp, data: {train: {images: set}}, batch_size: 8, micro_batches: "
                                               "4, epochs: 1}\n")
         error = self.run_program("train", "job.yaml", "--ranks", "2", code=65).stderr
         self.assertEqual(error.count("cat/x.png: not a JPEG or PNG file"), 1, error)
