@@ -12,6 +12,7 @@
 #include "input/foreseen_data.hpp"
 #include "plan/limits.hpp"
 #include "plan/report.hpp"
+#include "telemetry/text.hpp"
 #include "train/catalogue.hpp"
 #include "train/device_choice.hpp"
 #include "train/job_warnings.hpp"

@@ -85,7 +85,7 @@ void StreamedReduceScatter::lay_out() {
 StreamedReduceScatter::HostLoad StreamedReduceScatter::host_load(const MicroBatchAssignment& assignment,
                                                                  const Hosts& hosts, int rank,
                                                                  std::span<const int> workers) {
-  const std::vector<int> local_ranks = hosts.ranks(hosts.host_of(rank));
+  const std::vector<int>& local_ranks = hosts.ranks(hosts.host_of(rank));
   HostLoad load;
   for (const int local : local_ranks) load.workers += workers[static_cast<std::size_t>(local)];
   const std::vector<int> order = expected_order(assignment, local_ranks);
