@@ -19,7 +19,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr seconds kTimeout{60};
+constexpr seconds kPulseTimeout{60};
 
 /// A pipeline of ranks, each on a host of its own, which exchange messages with their neighbours.
 struct Row {
@@ -35,7 +35,7 @@ struct Row {
       std::vector<int> peers;
       if (r > 0) peers.push_back(r - 1);
       if (r + 1 < size) peers.push_back(r + 1);
-      pulses.push_back(std::make_unique<Pulse>(*ranks.back(), peers, kTimeout, [this] { return now; }));
+      pulses.push_back(std::make_unique<Pulse>(*ranks.back(), peers, kPulseTimeout, [this] { return now; }));
     }
   }
   Pulse& operator[](int rank) { return *pulses[static_cast<std::size_t>(rank)]; }
@@ -73,7 +73,7 @@ TEST(Pulse, AHealthyPipelineNeverExpires) {
 TEST(Pulse, AtTheEndOfTheChainIsWhoStandsStill) {
   Row row(5);
   row[0].moved();
-  row.wait(kTimeout, 1);
+  row.wait(kPulseTimeout, 1);
   for (int r = 1; r < 5; ++r) {
     EXPECT_GE(row.silent(r), 59.8) << r;
     EXPECT_LE(row.silent(r), 60.2) << "news of a standstill is not progress, rank " << r;
