@@ -10,7 +10,7 @@
 #include "core/spans.hpp"
 #include "data/loader.hpp"
 #include "device/threads.hpp"
-#include "exec/gpu_reserve.hpp"
+#include "exec/memory_needs.hpp"
 #include "graph/model_graph.hpp"
 #include "lockstep/error.hpp"
 #include "optim/registry.hpp"

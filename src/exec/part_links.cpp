@@ -5,12 +5,14 @@
 #include <numeric>
 #include <utility>
 
+#include "lockstep/error.hpp"
+
 namespace lockstep::exec {
 
 namespace {
 
-// Tags below this one are used for agreements between ranks, tags from 2^18 on for checkpoints and the all-reduce.
-constexpr int kFirstTag = 1 << 16;
+// Tags below these are used for agreements between ranks, tags above for checkpoints and the all-reduce.
+constexpr int kFirstTag = 1 << 16, kEndOfTags = 1 << 18;
 
 }  // namespace
 
@@ -22,6 +24,12 @@ std::size_t PartLinks::bytes_sent() const {
     }
   }
   return bytes;
+}
+
+int PartLinks::tag(const Link& link, int number) const {
+  const int tag = link.first_tag + number * tags_per_number;
+  LOCKSTEP_CHECK(tag < kEndOfTags, "messages between parts have few numbers, however many micro-batches there are");
+  return tag;
 }
 
 PartLinks links_of(const std::vector<GraphPart>& parts, int own) {

@@ -29,7 +29,7 @@ struct PartLinks {
   std::vector<std::vector<Link>> gradients;  ///< per PartBoundary::received: its gradients, in program order
   int tags_per_number = 1;                   ///< most links from one part to another
 
-  [[nodiscard]] int tag(const Link& link, int number) const { return link.first_tag + number * tags_per_number; }
+  [[nodiscard]] int tag(const Link& link, int number) const;
   /// Sent to other parts for a micro-batch of a training step.
   [[nodiscard]] std::size_t bytes_sent() const;
 };

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "exec/gpu_micro_batch_io.hpp"
-#include "exec/gpu_reserve.hpp"
+#include "exec/memory_needs.hpp"
 #include "input/gpu_data.hpp"
 #include "lockstep/error.hpp"
 #include "observe/observers.hpp"

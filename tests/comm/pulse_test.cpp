@@ -142,7 +142,9 @@ TEST(Pulse, AWaitEndsWithTheRankAtTheEndOfTheChain) {
 TEST(Pulse, ClosingLeavesNothingBehind) {
   run_in_threads(2, [](Communicator& ranks) {
     for (int i = 0; i < 3; ++i) {
-      Pulse pulse(ranks, {1 - ranks.rank()}, milliseconds(0));  // tells of everything
+      auto now = Clock::now();
+      const auto much_later = [&now] { return now += kPulseTimeout; };  // so it tells of everything
+      Pulse pulse(ranks, {1 - ranks.rank()}, kPulseTimeout, much_later);
       for (int j = 0; j < i * (1 + ranks.rank()); ++j) pulse.moved();
       pulse.close();
     }

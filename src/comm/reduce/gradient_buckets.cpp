@@ -108,13 +108,12 @@ void GradientBuckets::make_slices_equal(std::span<const SlotShape> shapes, int r
     std::vector<std::int64_t> starts = starts_around_cuts(tensors, slice);
     for (; starts.back() > slice * ranks; starts = starts_around_cuts(tensors, slice)) slice += kChunkElements;
     if (slice * ranks - bucket.elements > std::max(kSmall, bucket.elements / 4)) continue;
-    bucket.elements = slice * ranks;
     bucket.cuts.clear();
     for (std::size_t i = 0; i < count; ++i) {
-      slots[first + i].offset = starts[i];
-      const std::int64_t step = tensors[i].uncut ? std::max(tensors[i].elements, kChunkElements) : kChunkElements;
-      for (std::int64_t at = 0; at < tensors[i].elements; at += step) bucket.cuts.push_back(starts[i] + at);
+      slots[first + i].offset = bucket.elements = starts[i];
+      bucket.append(tensors[i].elements, tensors[i].uncut);
     }
+    bucket.elements = slice * ranks;
     for (int rank = 1; rank < ranks; ++rank) bucket.cuts.push_back(rank * slice);
     std::sort(bucket.cuts.begin(), bucket.cuts.end());
   }

@@ -53,7 +53,7 @@ PlannedBytes sum_of(const PlannedBytes& a, const PlannedBytes& b) {
 std::vector<SumLoad> sum_loads(int micro_batches, const MicroBatchAssignment& assignment, const Hosts& hosts) {
   const Tree tree(micro_batches);
   std::vector<SumLoad> loads(static_cast<std::size_t>(hosts.rank_count()));
-  std::vector<int> partials(static_cast<std::size_t>(hosts.count())), sums(partials), busy(partials);
+  std::vector<int> partials(static_cast<std::size_t>(hosts.count())), sums(partials);
   for (int host = 0; host < hosts.count(); ++host) {
     const auto h = static_cast<std::size_t>(host);
     std::vector<int> of_host;
@@ -63,7 +63,6 @@ std::vector<SumLoad> sum_loads(int micro_batches, const MicroBatchAssignment& as
       for (const TreeNode root : tree.maximal_subtrees(own)) loads[r].roots.push_back(tree.size(root));
       of_host.insert(of_host.end(), own.begin(), own.end());
       partials[h] += static_cast<int>(loads[r].roots.size());
-      busy[h] += own.empty() ? 0 : 1;
     }
     sums[h] = static_cast<int>(tree.maximal_subtrees(of_host).size());
   }
@@ -71,7 +70,6 @@ std::vector<SumLoad> sum_loads(int micro_batches, const MicroBatchAssignment& as
   for (std::size_t r = 0; r < loads.size(); ++r) {
     const auto h = static_cast<std::size_t>(hosts.host_of(static_cast<int>(r)));
     loads[r].read = partials[h] - static_cast<int>(loads[r].roots.size());
-    loads[r].beside = busy[h];
     loads[r].host_sums = sums[h];
     loads[r].others = all - sums[h];
   }

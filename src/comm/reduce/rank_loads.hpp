@@ -17,7 +17,6 @@ namespace lockstep::comm {
 struct SumLoad {
   std::vector<int> roots = {};  ///< micro-batches of each of its partial sums
   int read = 0;                 ///< partial sums of other ranks of its host
-  int beside = 0;               ///< ranks of its host that have micro-batches, including itself
   int host_sums = 0;            ///< sums of its host, which it adds for owners on other hosts
   int others = 0;               ///< sums of other hosts
   [[nodiscard]] int additions() const { return static_cast<int>(roots.size()) + read + others - 1; }

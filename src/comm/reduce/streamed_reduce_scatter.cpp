@@ -94,9 +94,8 @@ StreamedReduceScatter::HostLoad StreamedReduceScatter::host_load(const MicroBatc
   for (std::size_t first = 0; first < order.size(); first += window) {
     for (std::size_t i = std::min(order.size(), first + window); i-- > first;) worst.push_back({order[i]});
   }
-  GradientBuckets line;
+  GradientBuckets line{.buckets = {}, .micro_batches = 0};
   for (const auto& list : assignment.micro_batches_of_rank) line.micro_batches += static_cast<int>(list.size());
-  line.micro_batches -= 1;  // it begins with 1
   line.buckets.emplace_back().elements = whole_lines(1);
   const Tree tree(line.micro_batches);
   load.waiting = AccumulationBuffers::pool_elements(line, tree_plan(tree, tree.maximal_subtrees(order)), worst) /
