@@ -6,6 +6,7 @@
 
 #include "checkpoint/layout.hpp"
 #include "comm/transport/messages.hpp"
+#include "comm/transport/point_to_point.hpp"
 #include "comm/transport/work_together.hpp"
 #include "lockstep/error.hpp"
 
@@ -48,17 +49,10 @@ std::vector<std::string> CheckpointReader::read(const Checkpoint& checkpoint) {
   const auto damaged = comm::work_together(communicator_, operation(checkpoint), read_own, {.stop = stop_});
   std::vector<std::string> faults;
   for (std::size_t rank = 0; rank < damaged.size() && faults.size() < kMaxFaults; ++rank) {
-    if (damaged[rank]) faults.push_back(reported_by(static_cast<int>(rank), fault, operation(checkpoint)));
+    if (damaged[rank])
+      faults.push_back(comm::broadcast_text(communicator_, fault, static_cast<int>(rank), operation(checkpoint)));
   }
   return faults;
-}
-
-std::string CheckpointReader::reported_by(int rank, std::string text, const Operation& operation) const {
-  std::uint64_t size = text.size();
-  communicator_.broadcast(std::as_writable_bytes(std::span(&size, 1)), rank, operation);
-  text.resize(size);
-  communicator_.broadcast(std::as_writable_bytes(std::span(text)), rank, operation);
-  return text;
 }
 
 void CheckpointReader::hand_out(std::string& bytes, int from, const Operation& operation) const {
@@ -83,7 +77,8 @@ std::vector<std::string> CheckpointReader::needed_files(const Checkpoint& checkp
     return rank;
   };
   if (const std::size_t faulty = first_rank(0); faulty < ranks) {
-    const std::string of_first = reported_by(static_cast<int>(faulty), fault, operation(checkpoint));
+    const std::string of_first =
+        comm::broadcast_text(communicator_, fault, static_cast<int>(faulty), operation(checkpoint));
     throw Error(ExitCode::data, fault.empty() ? of_first : fault);
   }
   std::vector<std::string> needed;

@@ -41,7 +41,6 @@ class CheckpointReader {
  private:
   using Copies = std::map<std::string, std::vector<Copy>>;  ///< by file
   [[nodiscard]] Operation operation(const Checkpoint& checkpoint) const;
-  [[nodiscard]] std::string reported_by(int rank, std::string text, const Operation& operation) const;
   [[nodiscard]] std::vector<std::string> needed_files(const Checkpoint& checkpoint, const Copies& copies,
                                                       const std::string& fault) const;
   void hand_out(std::string& bytes, int from, const Operation& operation) const;

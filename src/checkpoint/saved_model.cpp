@@ -14,6 +14,7 @@
 #include "checkpoint/run_directory.hpp"
 #include "checkpoint/safetensors.hpp"
 #include "checkpoint/weights_file.hpp"
+#include "comm/transport/point_to_point.hpp"
 #include "comm/transport/work_together.hpp"
 #include "core/glob.hpp"
 #include "core/nearest.hpp"
@@ -202,11 +203,7 @@ SavedFiles read_saved_files(const std::string& which, const Job& job, Communicat
     files.path = files.checkpoint->path;
     return files;
   }
-  const Operation operation{"checkpoint", 0, job.timeout()};
-  std::uint64_t size = files.weights.size();
-  communicator.broadcast(std::as_writable_bytes(std::span(&size, 1)), 0, operation);
-  files.weights.resize(size);
-  communicator.broadcast(std::as_writable_bytes(std::span(files.weights)), 0, operation);
+  files.weights = comm::broadcast_text(communicator, std::move(files.weights), 0, {"checkpoint", 0, job.timeout()});
   return files;
 }
 

@@ -138,6 +138,7 @@ struct MeasuredRun {
   events::Start start;
   double step = 0;  ///< median time of a step in seconds
   std::optional<events::ByRank> memory;
+  std::vector<std::vector<int>> moves;  ///< by move: micro-batches of each rank from then on
 };
 
 MeasuredRun read_run(const std::string& directory) {
@@ -158,6 +159,9 @@ MeasuredRun read_run(const std::string& directory) {
       ends.clear();
     } else if (auto* step = std::get_if<events::Step>(&*read.event)) {
       ends.push_back(step->seconds);
+    } else if (const auto* move = std::get_if<events::Balance>(&*read.event)) {
+      std::vector<int>& counts = run.moves.emplace_back();
+      for (const auto& [rank, count] : move->shares_by_rank) counts.push_back(static_cast<int>(count));
     } else if (auto* end = std::get_if<events::End>(&*read.event)) {
       run.memory = std::move(end->peak_memory_bytes_by_rank);
     }
@@ -201,6 +205,21 @@ void print_comparison(const MeasuredRun& run, const plan::Candidate& candidate, 
   json ? fmt::print("{}\n", values.dump(2)) : fmt::print("{}", plan::table_text(rows));
 }
 
+/// The time of a step as micro-batches are dealt in the end, and the most memory of each rank since the start.
+plan::Candidate predict_run(PlannedJob& job, const MeasuredRun& run) {
+  const plan::Choice choice = plan::choice_of(job.job());
+  plan::Candidate found = plan::predict(job.search_setup(), choice);
+  for (const std::vector<int>& counts : run.moves) {
+    job.deal(counts);
+    plan::Candidate moved = plan::predict(job.search_setup(), choice);
+    for (std::size_t rank = 0; rank < moved.memory.size(); ++rank) {
+      if (moved.memory[rank].total() < found.memory[rank].total()) moved.memory[rank] = found.memory[rank];
+    }
+    found = std::move(moved);
+  }
+  return found;
+}
+
 int plan_job(PlanOptions& options) {
   std::optional<MeasuredRun> run;
   if (!options.against.empty()) {
@@ -208,12 +227,12 @@ int plan_job(PlanOptions& options) {
     options.ranks = static_cast<int>(run->start.ranks);
     options.job.words.push_back(fmt::format("threads={}", run->start.threads));
   }
-  const PlannedJob job(options);
-  const plan::SearchSetup setup = job.search_setup();
+  PlannedJob job(options);
   if (run) {
-    print_comparison(*run, plan::predict(setup, plan::choice_of(job.job())), options.json);
+    print_comparison(*run, predict_run(job, *run), options.json);
     return 0;
   }
+  const plan::SearchSetup setup = job.search_setup();
   const plan::SearchResult result = plan::search(setup);
   const plan::Candidate& own = *std::find_if(result.candidates.begin(), result.candidates.end(),
                                              [](const plan::Candidate& candidate) { return candidate.own; });
@@ -260,8 +279,10 @@ void add_plan(CLI::App& program, Action& run) {
       ->excludes(profile)
       ->excludes(devices)
       ->excludes(ranks);
-  command->add_option("--against", options->against,
-                      "hold the prediction against what this run has measured: its ranks and threads are taken");
+  command->add_option(
+      "--against", options->against,
+      "hold the prediction against what this run has measured: its ranks and threads are taken, and its "
+      "micro-batches, as they have moved");
   command->add_flag("--json", options->json, "one JSON object on stdout");
   command->callback([&run, options] { run = [options] { return plan_job(*options); }; });
 }

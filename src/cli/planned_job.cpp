@@ -4,8 +4,10 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <filesystem>
 #include <numeric>
 
+#include "balance/weights.hpp"
 #include "core/median.hpp"
 #include "core/spans.hpp"
 #include "data/loader.hpp"
@@ -132,6 +134,7 @@ PlannedJob::PlannedJob(PlanOptions& options)
     config::check_world_size(job(), options.ranks);
     options.profiles.empty() ? time_here() : time_by_profiles(options);
   }
+  apply_balance();
   set_limits(options);
 }
 
@@ -212,6 +215,7 @@ void PlannedJob::time_by_profiles(const PlanOptions& options) {
   for (std::size_t rank = 0; rank < ranks; ++rank) {
     if (rank > 0 && files[rank] == files[rank - 1]) continue;
     first.push_back(rank);
+    host_names_.push_back(std::filesystem::path(files[rank]).stem().string());
     rates_.push_back(plan::read_profile(files[rank]));
     seconds_.push_back(plan::seconds_by_rates(opened_.lowered(), rates_.back()));
     assumptions_.push_back(fmt::format(
@@ -268,6 +272,20 @@ void PlannedJob::time_here() {
                                      telemetry::counted(cores, "core")));
   assumptions_.push_back(fmt::format("a message between ranks is assumed to take {:.0f} us and {}/s",
                                      1e6 * rates.message_seconds, telemetry::byte_count(rates.message_bytes)));
+}
+
+void PlannedJob::apply_balance() {
+  const BalanceOptions& options = job().balance;
+  if (!options.weights.empty()) {
+    std::vector<balance::RankHost> hosts;
+    for (std::size_t rank = 0; rank < time_->ranks.size(); ++rank) {
+      const auto host = static_cast<std::size_t>(ranks_.host_of[rank]);
+      hosts.push_back({host < host_names_.size() ? host_names_[host] : "", time_->ranks[rank].rates.device});
+    }
+    ranks_.speeds = balance::weights_of_ranks(options.weights, hosts, job().place_of("job.balance.weights").text());
+  } else if (options.mode == BalanceMode::equal || job().exact == Exactness::never) {
+    ranks_.speeds.clear();
+  }
 }
 
 void PlannedJob::set_limits(const PlanOptions& options) {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/job_argument.hpp"
@@ -37,6 +38,8 @@ class PlannedJob {
 
   [[nodiscard]] const JobFile& job() const { return opened_.job(); }
   [[nodiscard]] plan::SearchSetup search_setup() const;
+  /// From now on, ranks compute these numbers of micro-batches, as in a run.
+  void deal(std::vector<int> micro_batches) { ranks_.micro_batches = std::move(micro_batches); }
   /// The predicted step time of the whole job on one rank like the first of these.
   [[nodiscard]] double seconds_of_one_rank() const;
   /// Where the times come from, one line each.
@@ -51,6 +54,8 @@ class PlannedJob {
   void time_by_cluster();
   void time_by_profiles(const PlanOptions& options);
   void time_here();
+  /// Deals parts and micro-batches as the job's `balance` says; by the devices' speeds if it is automatic.
+  void apply_balance();
   void set_limits(const PlanOptions& options);
 
   const Registries registries_;
@@ -58,6 +63,7 @@ class PlannedJob {
   OpenedJob opened_;
   const bool on_gpus_;
   plan::RankSetup ranks_;
+  std::vector<std::string> host_names_;  ///< by host, as far as they are known
   std::vector<std::int64_t> limits_;
   std::vector<plan::Rates> rates_;                       ///< by kind of device
   std::vector<std::vector<plan::NodeSeconds>> seconds_;  ///< likewise

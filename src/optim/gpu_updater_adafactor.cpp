@@ -46,7 +46,7 @@ std::size_t adafactor_bytes(const Graph& graph, const OptimizerDef& optimizer, b
   for (std::size_t p = 0; p < graph.parameters.size(); ++p) {
     const Value& value = graph.at(graph.parameters[p]);
     if (value.frozen || !makes_whole_step(optimizer, value)) continue;
-    const std::int64_t rows = value.spec.shape.front(), columns = value.spec.elements() / rows;
+    const auto [rows, columns] = matrix_sizes(value);
     bytes += MatrixMemory(nullptr, rows, columns, copies_gradient(graph, p, is_divided)).bytes;
   }
   return bytes;

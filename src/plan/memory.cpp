@@ -1,12 +1,13 @@
 #include "plan/memory.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <optional>
 #include <utility>
 
-#include "comm/reduce/streamed_reduce_scatter.hpp"
+#include "comm/reduce/all_reduce_cpu.hpp"
 #include "comm/reduce/tree_sums.hpp"
 #include "core/round_up.hpp"
 #include "exec/micro_batch_runner.hpp"
@@ -119,40 +120,43 @@ class PartCounter {
     const std::int64_t sum = floats_ * kFloat;
     memory_.optimizer = undivided_states_;
     if (part_.ranks.size() == 1 || !exact()) {  // there is only one root, in the sum's own memory
-      memory_.gradients = sum + pool() + shown_;
+      memory_.gradients = sum + merging() * sum + shown_;
       memory_.optimizer += divided_states_ + steps_of_matrices(1);
       return;
     }
-    const comm::SumLoad& sums = placed_.sums_of(rank_);
     const comm::SliceLoad& slices = placed_.slices_of(rank_);
-    const std::int64_t received = slices.own_floats * sums.others + slices.led_floats * sums.host_sums;
-    const Sharding sharding = placed_.choice.sharding();
     // The fraction that this rank keeps of what the ranks of a part divide; 1: nothing is divided.
-    const double share = sharding == Sharding::none || floats_ == 0
+    const double share = placed_.choice.sharding() == Sharding::none || floats_ == 0
                              ? 1
-                             : static_cast<double>(slices.own_floats) / static_cast<double>(floats_);
+                             : static_cast<double>(slices.own_floats()) / static_cast<double>(floats_);
     memory_.optimizer += part_of(divided_states_, share) + steps_of_matrices(share);
-    if (placed_.streams_gradients) {
-      memory_.gradients = streamed(sums, slices) + part_of(sum + shown_, share);
-      return;
-    }
-    // The sums, and partial sums of other ranks. Slices are divided evenly: others read as much from this rank as it
-    // reads from them.
-    const std::int64_t read = slices.own_floats * sums.read;
-    memory_.of_others += read * kFloat;
-    if (sharding == Sharding::none) add_shared(sum);
-    const auto partials = static_cast<std::int64_t>(sums.roots.size()) * sum;
-    // A rank that updates all parameters reads all sums; else only its own slices of them.
-    memory_.gradients = partials + pool() + (read + received) * kFloat + part_of(sum + shown_, share);
+    const HostStreams& streams = host_streams();
+    const comm::CpuAllReduce::Bytes bytes = comm::CpuAllReduce::bytes({.buckets = *part_.layout.buckets,
+                                                                       .sums = placed_.sums_of(rank_),
+                                                                       .slices = slices,
+                                                                       .hosts = part_.hosts->count(),
+                                                                       .streamed = placed_.streams_gradients,
+                                                                       .merging = merging(),
+                                                                       .streaming = streams.waiting,
+                                                                       .host_rings = ring_ * streams.workers});
+    memory_.of_others += bytes.read;
+    add_shared(bytes.of_host);
+    // Sums are not in use yet while micro-batches are tried at the start.
+    memory_.gradients =
+        std::max(bytes.own, workers() * tried_ * kFloat) + bytes.read + bytes.of_host + part_of(shown_, share);
   }
 
-  /// Ranks with subtrees of the same sizes wait for as many siblings.
-  [[nodiscard]] std::int64_t pool() {
-    const auto [known, is_new] = pools_.try_emplace({placed_.sums_of(rank_).roots, workers()}, 0);
-    if (is_new) {
-      std::vector<int> own = placed_.micro_batches_of(rank_);
-      std::sort(own.begin(), own.end());
-      known->second = pool_bytes(*part_.layout.buckets, own, exact(), workers());
+  /// Pool buffers of each bucket. Ranks with subtrees of the same sizes wait for as many siblings.
+  [[nodiscard]] int merging() {
+    const auto [known, is_new] = merging_.try_emplace({placed_.sums_of(rank_).roots, workers()}, 0);
+    if (is_new || part_.part) {  // ranks of a part are fed in different orders
+      const std::array number = {placed_.number_in_part[static_cast<std::size_t>(rank_)]};
+      const std::vector<int> own = comm::expected_order(part_.dealt->assignment, number);
+      const int all = part_.layout.buckets->micro_batches;
+      const comm::Tree tree(all);
+      known->second = comm::AccumulationBuffers::most_waiting(
+          exact() ? comm::tree_plan(tree, tree.maximal_subtrees(own)) : comm::chain_plan(all, own),
+          comm::waves_of(own, workers()));
     }
     return known->second;
   }
@@ -174,24 +178,19 @@ class PartCounter {
     return makers_->bytes(placed_.number_in_part[static_cast<std::size_t>(rank_)], share, workers());
   }
 
-  /// Gradients on the way to the owners of their slices, and their sums so far (comm::StreamedReduceScatter).
-  [[nodiscard]] std::int64_t streamed(const comm::SumLoad& sums, const comm::SliceLoad& slices) {
-    const comm::StreamedReduceScatter::HostLoad& host = host_load();
-    const std::int64_t rings = ring_ * host.workers * kFloat;
-    add_shared(rings);
-    // Sums are not in use yet while micro-batches are tried at the start.
-    const std::int64_t waiting = comm::StreamedReduceScatter::sum_bytes(host, sums, slices, part_.hosts->count());
-    return rings + std::max(waiting, workers() * tried_ * kFloat);
-  }
-
-  /// All ranks of a host have the same.
-  const comm::StreamedReduceScatter::HostLoad& host_load() {
-    const int number = placed_.number_in_part[static_cast<std::size_t>(rank_)];
-    const auto [known, is_new] = host_loads_.try_emplace(part_.hosts->host_of(number));
-    if (is_new) {
-      std::vector<int> workers;
-      for (const int rank : part_.ranks) workers.push_back(placed_.workers[static_cast<std::size_t>(rank)]);
-      known->second = comm::StreamedReduceScatter::host_load(part_.dealt->assignment, *part_.hosts, number, workers);
+  /// What the ranks of a host have in common if gradients are streamed.
+  struct HostStreams {
+    int workers = 0, waiting = 0;
+  };
+  const HostStreams& host_streams() {
+    const int number = placed_.number_in_part[static_cast<std::size_t>(rank_)], host = part_.hosts->host_of(number);
+    const auto [known, is_new] = host_streams_.try_emplace(host);
+    if (is_new && placed_.streams_gradients) {
+      HostStreams& streams = known->second;
+      for (const int local : part_.hosts->ranks(host))
+        streams.workers += placed_.workers[static_cast<std::size_t>(part_.ranks[static_cast<std::size_t>(local)])];
+      streams.waiting =
+          comm::StreamedSums::most_waiting(part_.dealt->assignment, *part_.hosts, number, streams.workers);
     }
     return known->second;
   }
@@ -284,9 +283,9 @@ class PartCounter {
   const std::int64_t floats_;
   std::int64_t ring_ = 0, tried_ = 0;  // in floats, as is floats_
   const std::int64_t scratch_, kept_, packed_;
-  std::optional<optim::MatrixMakers> makers_;  // if the optimizer makes steps of whole matrices
-  std::map<int, comm::StreamedReduceScatter::HostLoad> host_loads_;
-  std::map<std::pair<std::vector<int>, int>, std::int64_t> pools_;  // by micro-batches of partial sums, and workers
+  std::optional<optim::MatrixMakers> makers_;                // if the optimizer makes steps of whole matrices
+  std::map<int, HostStreams> host_streams_;                  // by host
+  std::map<std::pair<std::vector<int>, int>, int> merging_;  // by micro-batches of partial sums, and workers
   // Of the rank that is being counted.
   int rank_ = 0;
   RankMemory memory_;
@@ -316,28 +315,6 @@ std::vector<std::pair<std::string, std::int64_t>> RankMemory::kinds() const {
   return {{"parameters", parameters},   {"gradients", gradients}, {"optimizer", optimizer}, {"statistics", statistics},
           {"activations", activations}, {"kernels", kernels},     {"messages", messages},   {"data", data},
           {"checkpoint", checkpoint},   {"process", process}};
-}
-
-std::int64_t pool_bytes(const comm::GradientBuckets& buckets, const std::vector<int>& micro_batches, bool exact,
-                        int workers) {
-  const comm::Tree tree(buckets.micro_batches);
-  std::vector<int> order = micro_batches;
-  comm::MergePlan plan = comm::chain_plan(buckets.micro_batches, micro_batches);
-  if (exact) {
-    const std::vector<comm::TreeNode> roots = tree.maximal_subtrees(micro_batches);
-    plan = comm::tree_plan(tree, roots);
-    order.clear();
-    for (const comm::TreeNode root : roots) {  // largest subtree first, the order of computation
-      for (int micro_batch = tree.first(root); micro_batch < tree.end(root); ++micro_batch)
-        order.push_back(micro_batch);
-    }
-  }
-  std::vector<std::vector<int>> waves;
-  for (std::size_t i = 0; i < order.size(); ++i) {
-    if (i % static_cast<std::size_t>(workers) == 0) waves.emplace_back();
-    waves.back().push_back(order[i]);
-  }
-  return comm::AccumulationBuffers::pool_elements(buckets, std::move(plan), waves) * kFloat;
 }
 
 MemorySetup memory_setup(const ModelSetup& model, const OptimizerRegistry& optimizers, const DataNeeds& data,

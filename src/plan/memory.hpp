@@ -69,9 +69,4 @@ struct MemorySetup {
 /// Bytes that a micro-batch of the part receives from other parts.
 [[nodiscard]] std::int64_t bytes_of_messages(const PlacedPart& part);
 
-/// Bytes of a gradient's partial sums that are alive at once besides the roots, if micro-batches are computed in this
-/// order by this many workers: what comm::AccumulationBuffers takes from its pool.
-[[nodiscard]] std::int64_t pool_bytes(const comm::GradientBuckets& buckets, const std::vector<int>& micro_batches,
-                                      bool exact, int workers);
-
 }  // namespace lockstep::plan

@@ -102,14 +102,27 @@ Placer::Cut& Placer::cut_of(const ParallelOptions& parallel) {
 
 void Placer::deal(Cut& cut, bool interleaved) const {
   const auto micro_batches = static_cast<int>(setup_.job.micro_batches);
+  std::vector<DealtMicroBatches> all;
+  std::vector<std::vector<int>> rank_of_micro_batch;  // by part
   for (const PlacedPart& part : cut.parts) {
-    const std::vector<int> counts = ranks_.speeds.empty()
+    const std::vector<int> counts = !ranks_.micro_batches.empty() ? of_part(ranks_.micro_batches, part.ranks)
+                                    : ranks_.speeds.empty()
                                         ? comm::equal_counts(micro_batches, static_cast<int>(part.ranks.size()))
                                         : comm::counts_by_weights(micro_batches, of_part(ranks_.speeds, part.ranks));
     const std::vector<int> hosts = topology_of(ranks_.host_of, part.ranks).host_of;
-    DealtMicroBatches dealt{comm::place_micro_batches(counts, {}, hosts), {}};
+    DealtMicroBatches& dealt = all.emplace_back(DealtMicroBatches{comm::place_micro_batches(counts, {}, hosts), {}});
     if (interleaved) dealt.assignment = comm::interleave_micro_batches(dealt.assignment, hosts);
     dealt.sums = comm::sum_loads(micro_batches, dealt.assignment, *part.hosts);
+    auto& rank_of = rank_of_micro_batch.emplace_back(static_cast<std::size_t>(micro_batches));
+    for (std::size_t n = 0; n < part.ranks.size(); ++n) {
+      for (const int micro_batch : dealt.assignment.micro_batches_of_rank[n])
+        rank_of[static_cast<std::size_t>(micro_batch)] = part.ranks[n];
+    }
+  }
+  const std::vector<int> order =
+      cut.parts.size() > 1 ? balance::order_of_micro_batches(rank_of_micro_batch) : std::vector<int>();
+  for (DealtMicroBatches& dealt : all) {
+    dealt.assignment.order = order;
     cut.dealt[interleaved].push_back(std::make_shared<const DealtMicroBatches>(std::move(dealt)));
   }
 }

@@ -44,9 +44,10 @@ struct ModelSetup {
 
 /// The ranks that a model is placed on.
 struct RankSetup {
-  std::vector<int> host_of;    ///< by rank: its host; hosts are numbered in order of their lowest rank
-  std::vector<int> threads;    ///< by rank: the number that may compute
-  std::vector<double> speeds;  ///< by rank: parts and micro-batches are assigned in proportion; empty: equal
+  std::vector<int> host_of;             ///< by rank: its host; hosts are numbered in order of their lowest rank
+  std::vector<int> threads;             ///< by rank: the number that may compute
+  std::vector<double> speeds;           ///< by rank: parts and micro-batches are assigned in proportion; empty: equal
+  std::vector<int> micro_batches = {};  ///< by rank: as a run has dealt them; empty: by speed
   [[nodiscard]] int count() const { return static_cast<int>(host_of.size()); }
 };
 /// Ranks of one host with `threads` each; 0: each has its share of the `cores`.

@@ -340,9 +340,9 @@ class Step {
     for (int rank = 0; rank < placed_.ranks(); ++rank) {
       const PlacedPart& part = placed_.part_of(rank);
       if (part.ranks.size() == 1) continue;
-      const auto planned = placed_.streams_gradients ? comm::planned_streamed_bytes_of : comm::planned_bytes_of;
       comm::PlannedBytes& bytes = sent[static_cast<std::size_t>(rank)];
-      bytes = planned(placed_.sums_of(rank), placed_.slices_of(rank), *part.hosts, number(rank));
+      bytes = comm::planned_bytes_of(placed_.sums_of(rank), placed_.slices_of(rank), *part.hosts, number(rank),
+                                     placed_.streams_gradients);
       of(rank).gradient_bytes = static_cast<std::int64_t>(bytes.inside_host + bytes.between_hosts);
       host(rank).sent_partials += static_cast<double>(bytes.between_hosts);
     }

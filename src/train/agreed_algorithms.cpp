@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "comm/transport/host_leader.hpp"
+#include "comm/transport/point_to_point.hpp"
 
 namespace lockstep::train {
 
@@ -15,12 +16,8 @@ std::vector<std::string> algorithms_of_rank(Communicator& communicator, int from
   const Operation operation{.name = "the algorithms of a rank", .timeout = comm::kStartDeadline};
   std::string text;
   for (const std::string& algorithm : own) text += algorithm + "\n";
-  std::uint64_t size = text.size();
-  communicator.broadcast(std::as_writable_bytes(std::span(&size, 1)), from, operation);
-  text.resize(size);
-  communicator.broadcast(std::as_writable_bytes(std::span(text)), from, operation);
   std::vector<std::string> algorithms;
-  std::istringstream lines(text);
+  std::istringstream lines(comm::broadcast_text(communicator, std::move(text), from, operation));
   for (std::string line; std::getline(lines, line);) algorithms.push_back(line);
   return algorithms;
 }

@@ -82,9 +82,12 @@ void Engine::make_model() {
 
 void Engine::begin_step(std::uint64_t step, const std::vector<comm::MicroBatchAssignment>& assignments,
                         const std::vector<int>& order_of_gradients) {
-  comm::MicroBatchAssignment own = assignments[static_cast<std::size_t>(run.parts.own())];
-  own.order = order_of_gradients;
-  reducer->begin_step(step, own);
+  const comm::MicroBatchAssignment& own = assignments[static_cast<std::size_t>(run.parts.own())];
+  if (order_of_gradients.empty()) {
+    reducer->begin_step(step, own);
+  } else {
+    reducer->begin_step(step, {own.micro_batches_of_rank, order_of_gradients});
+  }
   if (!scalars) return;
   const auto loss = static_cast<std::size_t>(run.parts.of_loss());
   comm::MicroBatchAssignment losses;  // which ranks have losses, among all ranks
@@ -140,11 +143,11 @@ void Engine::make_loader(std::int64_t first_step) {
 double Engine::bytes_of_step(const comm::MicroBatchAssignment& assignment) const {
   const comm::Hosts hosts(run.parts.group().topology());
   const int rank = run.parts.group().rank();
-  const comm::ReducePlan plan = comm::reduce_plan(assignment, hosts, buckets, rank);
+  const comm::PlannedBytes bytes =
+      comm::bytes_of(comm::reduce_plan(assignment, hosts, buckets, rank,
+                                       streams_gradients(run.context.device, run.job.parallel.sharding)),
+                     hosts);
   const std::size_t micro_batches = assignment.micro_batches_of_rank[static_cast<std::size_t>(rank)].size();
-  const comm::PlannedBytes bytes = streams_gradients(run.context.device, run.job.parallel.sharding)
-                                       ? comm::streamed_bytes_of(plan, hosts, micro_batches)
-                                       : comm::bytes_of(plan, hosts);
   std::size_t to_parts = run.parts.is_cut() ? micro_batches * run.parts.of_model().links.bytes_sent() : 0;
   if (const auto* parts = updater->other_parts()) to_parts += parts->bytes_of_exchange();
   return static_cast<double>(bytes.inside_host + bytes.between_hosts + to_parts);

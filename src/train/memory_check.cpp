@@ -8,6 +8,7 @@
 #include <functional>
 #include <string>
 
+#include "comm/transport/point_to_point.hpp"
 #include "exec/micro_batch_runner.hpp"
 #include "plan/limits.hpp"
 #include "plan/placed_model.hpp"
@@ -86,11 +87,7 @@ std::string made_by_rank_0(const Run& run, const std::function<std::string()>& m
       text = error.what();
     }
   }
-  std::uint64_t size = text.size();
-  run.communicator.broadcast(std::as_writable_bytes(std::span(&size, 1)), 0, operation);
-  text.resize(size);
-  run.communicator.broadcast(std::as_writable_bytes(std::span(text)), 0, operation);
-  return text;
+  return comm::broadcast_text(run.communicator, std::move(text), 0, operation);
 }
 
 /// `rank` has no room.

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 #include <string>
 
@@ -52,16 +53,18 @@ void expect_loads_of_plans(const LoadsCase& of) {
       for (const int number : bucket.led) led_floats += whole_lines(bucket.at(number).size);
     }
     EXPECT_EQ(slices[r].own(), own);
-    EXPECT_EQ(slices[r].own_floats, own_floats);
-    EXPECT_EQ(slices[r].led_floats, led_floats);
-    const PlannedBytes bytes = bytes_of(plan, of.hosts),
-                       computed = planned_bytes_of(sums[r], slices[r], of.hosts, rank);
-    EXPECT_EQ(computed.inside_host, bytes.inside_host);
-    EXPECT_EQ(computed.between_hosts, bytes.between_hosts);
-    const PlannedBytes streamed = streamed_bytes_of(plan, of.hosts, of.assignment.micro_batches_of_rank[r].size());
-    const PlannedBytes computed_streamed = planned_streamed_bytes_of(sums[r], slices[r], of.hosts, rank);
-    EXPECT_EQ(computed_streamed.inside_host, streamed.inside_host);
-    EXPECT_EQ(computed_streamed.between_hosts, streamed.between_hosts);
+    EXPECT_EQ(slices[r].own_floats(), own_floats);
+    EXPECT_EQ(slices[r].gathered.led_floats + slices[r].scattered.led_floats, led_floats);
+    const auto made = std::count_if(plan.sums.host_sums.begin(), plan.sums.host_sums.end(), [&](const HostSum& sum) {
+      return sum.parts.size() > 1 || sum.parts[0].rank != rank;
+    });
+    EXPECT_EQ(sums[r].made_sums, made);
+    for (const bool streamed : {false, true}) {
+      const PlannedBytes bytes = bytes_of(reduce_plan(of.assignment, of.hosts, of.buckets, rank, streamed), of.hosts);
+      const PlannedBytes computed = planned_bytes_of(sums[r], slices[r], of.hosts, rank, streamed);
+      EXPECT_EQ(computed.inside_host, bytes.inside_host);
+      EXPECT_EQ(computed.between_hosts, bytes.between_hosts);
+    }
   }
 }
 
@@ -83,8 +86,8 @@ TEST(RankLoads, UpdatedParametersAreSentLikeFinishedSlices) {
     return slice_loads(GradientBuckets::of_slots(shapes, 1 << 20, 4), hosts).front();
   };
   const SumLoad sums = sum_loads(4, {{{0}, {1}, {2}, {3}}}, hosts).front();
-  const PlannedBytes none = planned_bytes_of(sums, loads(false), hosts, 0),
-                     divided = planned_bytes_of(sums, loads(true), hosts, 0),
+  const PlannedBytes none = planned_bytes_of(sums, loads(false), hosts, 0, false),
+                     divided = planned_bytes_of(sums, loads(true), hosts, 0, false),
                      updated = gathered_bytes_of(loads(true), hosts, 0, false);
   EXPECT_EQ(none.inside_host, divided.inside_host + updated.inside_host);
   EXPECT_EQ(none.between_hosts, divided.between_hosts + updated.between_hosts);

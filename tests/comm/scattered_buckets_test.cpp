@@ -8,7 +8,7 @@
 #include <random>
 #include <thread>
 
-#include "comm/reduce/streamed_reduce_scatter.hpp"
+#include "comm/reduce/all_reduce_cpu.hpp"
 #include "comm/reduce_run.hpp"
 
 namespace lockstep::comm {
@@ -88,9 +88,8 @@ TEST_P(ScatteredBuckets, OwnersHaveTheSumOfTheTree) {
             const std::lock_guard lock(mutex);
             take(*reducer, c, rank, sums[s]);
             const Hosts hosts(communicator.topology());
-            const ReducePlan plan = reduce_plan(c.assignments[s], hosts, c.buckets, rank);
             const PlannedBytes bytes =
-                options.streamed ? streamed_bytes_of(plan, hosts, micro_batches.size()) : bytes_of(plan, hosts);
+                bytes_of(reduce_plan(c.assignments[s], hosts, c.buckets, rank, options.streamed), hosts);
             planned.inside_host += bytes.inside_host;
             planned.between_hosts += bytes.between_hosts;
           }
@@ -113,7 +112,7 @@ INSTANTIATE_TEST_SUITE_P(All, ScatteredBuckets, testing::Bool(),
 
 // A rank whose peer has not begun computes what the window allows and then waits; the sums of what it has published do
 // not pile up with its readers.
-TEST(StreamedReduceScatter, AFastRankWaitsForASlowOne) {
+TEST(StreamedSums, AFastRankWaitsForASlowOne) {
   GradientBuckets buckets;
   buckets.micro_batches = 64;
   for (int b = 0; b < 4; ++b) {
@@ -122,7 +121,7 @@ TEST(StreamedReduceScatter, AFastRankWaitsForASlowOne) {
   }
   Case c;
   c.buckets = buckets;
-  const std::vector<int> hosts = {0, 0}, workers = {1, 1};
+  const std::vector<int> hosts = {0, 0};
   const MicroBatchAssignment assignment =
       interleave_micro_batches(place_micro_batches(equal_counts(64, 2), {}, hosts), hosts);
   std::atomic<int> computed{0};
@@ -146,11 +145,14 @@ TEST(StreamedReduceScatter, AFastRankWaitsForASlowOne) {
         reducer->finish();
         const Hosts all(communicator.topology());
         const auto r = static_cast<std::size_t>(rank);
-        const auto sums = StreamedReduceScatter::sum_bytes(
-            StreamedReduceScatter::host_load(assignment, all, rank, workers),
-            sum_loads(buckets.micro_batches, assignment, all)[r], slice_loads(buckets, all)[r], all.count());
+        const CpuAllReduce::Bytes bytes =
+            CpuAllReduce::bytes({.buckets = buckets,
+                                 .sums = sum_loads(buckets.micro_batches, assignment, all)[r],
+                                 .slices = slice_loads(buckets, all)[r],
+                                 .streamed = true,
+                                 .streaming = StreamedSums::most_waiting(assignment, all, rank, 2)});
         const auto rings = GradientRings::elements(buckets, 0);
-        EXPECT_LE((reducer->statistics().peak_elements - rings) * static_cast<std::int64_t>(sizeof(float)), sums);
+        EXPECT_LE((reducer->statistics().peak_elements - rings) * static_cast<std::int64_t>(sizeof(float)), bytes.own);
       },
       hosts);
 }

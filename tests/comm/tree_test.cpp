@@ -1,5 +1,7 @@
 #include "comm/reduce/tree.hpp"
 
+#include "comm/reduce/tree_sums.hpp"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
@@ -261,6 +263,21 @@ TEST(MicroBatchAssignment, HostsGetWholeSubtreesAndRanksPartsOfThem) {
     }
     ASSERT_EQ(micro_batches_moved(assignment, place_micro_batches(counts, assignment, hosts)), 0);
   }
+}
+
+// A right leaf is added in the place of its sibling, so of eight micro-batches one after the other, two wait for
+// theirs.
+TEST(AccumulationBuffers, FewSumsWaitForTheirSiblings) {
+  const auto waiting = [](const std::vector<int>& micro_batches, int workers) {
+    const Tree tree(8);
+    return AccumulationBuffers::most_waiting(tree_plan(tree, tree.maximal_subtrees(micro_batches)),
+                                             waves_of(micro_batches, workers));
+  };
+  EXPECT_EQ(waiting({0}, 1), 0);
+  EXPECT_EQ(waiting({0, 1}, 1), 0);
+  EXPECT_EQ(waiting({0, 1, 2, 3}, 1), 1);
+  EXPECT_EQ(waiting({0, 1, 2, 3, 4, 5, 6, 7}, 1), 2);
+  EXPECT_EQ(waiting({0, 1}, 2), 1);  // both at once
 }
 
 }  // namespace

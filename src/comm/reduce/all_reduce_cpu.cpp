@@ -7,27 +7,35 @@
 
 #include <algorithm>
 
-#include "core/round_up.hpp"
 #include "core/spans.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::comm {
 
 GradientBuffer CpuAllReduce::buffer(int micro_batch, int bucket) {
-  return sums_.buffer(micro_batch, bucket);
+  if (!streams(bucket)) return sums_.buffer(micro_batch, bucket);
+  const auto start = Clock::now();
+  return {stream_->open(micro_batch, bucket, [&] { check_room(micro_batch, start); }), false};
 }
 
 void CpuAllReduce::ready(int micro_batch, int bucket) {
-  if (const auto root = sums_.ready(micro_batch, bucket)) publish(*root, bucket);
+  if (streams(bucket)) {
+    stream_->publish(micro_batch, bucket);
+    count_published(bucket);
+  } else if (const auto root = sums_.ready(micro_batch, bucket)) {
+    if (trace_ != nullptr) note_published(bucket);  // before others can see it: the bucket may be whole a moment later
+    own_region().partial_ready(*root, bucket).store(epoch_, std::memory_order_release);
+    ring_peers();
+    count_published(bucket);
+  }
 }
 
-void CpuAllReduce::publish(int root, int bucket) {
-  if (trace_ != nullptr) {  // before others can see it: the bucket may be whole a moment later
-    const std::lock_guard lock(published_mutex_);
-    published_at_[static_cast<std::size_t>(bucket)] = steady_seconds();
-  }
-  own_region().partial_ready(root, bucket).store(epoch_, std::memory_order_release);
-  ring_peers();
+void CpuAllReduce::note_published(int bucket) {
+  const std::lock_guard lock(published_mutex_);
+  published_at_[static_cast<std::size_t>(bucket)] = steady_seconds();
+}
+
+void CpuAllReduce::count_published(int bucket) {
   shared_bytes_ += given_bytes_[static_cast<std::size_t>(bucket)];
   recorder_->note("partial", -1, static_cast<std::uint64_t>(elements(bucket)) * sizeof(float));
   ++partials_sent_;
@@ -35,11 +43,14 @@ void CpuAllReduce::publish(int root, int bucket) {
 }
 
 bool CpuAllReduce::advance() {
-  bool moved = gather_host_sums();
+  bool moved = stream_ && stream_->advance(trace_, step_);
+  moved = gather_host_sums() || moved;
   moved = open_sums() || moved;
   moved = reduce_buckets() || moved;
   moved = take_received_slices() || moved;
-  return look_for_slices() || moved;
+  moved = look_for_slices() || moved;
+  if (moved) last_progress_ = Clock::now();
+  return moved;
 }
 
 bool CpuAllReduce::open_sums() {
@@ -48,63 +59,54 @@ bool CpuAllReduce::open_sums() {
     if (region.begun().load(std::memory_order_acquire) < epoch_) return false;
   }
   sums_open_ = true;
-  const Region& mine = own_region();
   for (std::size_t i = 0; i < led_.size(); ++i) {
-    const PlannedSlice& led = slice(led_[i]);
-    const int bucket = led_[i].bucket;
-    receives_.push_back(communicator_.receive(bytes(regions_[0].sums(bucket) + led.first, led.size), led.owner,
-                                              reduced_tag(bucket), [&mine, i, arrivals = arrivals_] {
+    const PlannedSlice& led = plan(led_[i].bucket).at(led_[i].number);
+    receives_.push_back(communicator_.receive(bytes(sum(led_[i].bucket) + led.first, led.size), led.owner,
+                                              reduced_tag(led_[i].bucket),
+                                              [&mine = doorbell(), i, arrivals = arrivals_] {
                                                 {
                                                   const std::lock_guard lock(arrivals->mutex);
                                                   arrivals->of_led.push_back(static_cast<int>(i));
                                                 }
-                                                mine.doorbell().ring();
+                                                mine.ring();
                                               }));
   }
-  for (int b = 0; b < bucket_count() && plan_.sums.host_sums.empty();
-       ++b) {  // if no rank of the host has a micro-batch
+  for (int b = 0; b < bucket_count() && merged_.plan.host_sums.empty(); ++b) {  // the host has no micro-batch
     if (plan(b).scattered) publish_led(b);
   }
   return true;
 }
 
-// Adds a host's sum as soon as all its parts are published, while other micro-batches and buckets are still computed.
+// Sends a host's sum as soon as all its parts are there, while other micro-batches and buckets are still computed.
 bool CpuAllReduce::gather_host_sums() {
   return std::erase_if(to_gather_, [&](int number) {
            const GatherTask& task = gather_tasks_[static_cast<std::size_t>(number)];
-           const auto& parts = plan_.sums.host_sums[static_cast<std::size_t>(task.sum)].parts;
-           const bool all = std::all_of(parts.begin(), parts.end(), [&](const Partial& part) {
-             return published(part.rank, part.root, task.bucket);
-           });
+           const auto& parts = host_sum(task).parts;
+           const bool all =
+               std::all_of(parts.begin(), parts.end(), [&](const Partial& part) { return here(part, task.bucket); });
            if (all) gather(task);
            return all;
          }) > 0;
 }
 
 void CpuAllReduce::gather(const GatherTask& task) {
-  Gathered& sum = gathered_[static_cast<std::size_t>(task.sum)];
-  const auto& parts = plan_.sums.host_sums[static_cast<std::size_t>(task.sum)].parts;
-  float* memory = reinterpret_cast<float*>(sum.memory.data()) + task.at;
+  const auto& parts = host_sum(task).parts;
   for (const int number : plan(task.bucket).led) {
     const PlannedSlice& led = plan(task.bucket).at(number);
     const auto start = Clock::now();
     sources_.clear();
-    for (const Partial& part : parts) {
-      sources_.push_back(region_of(part.rank).partial(part.root, task.bucket) + led.first);
-    }
+    for (const Partial& part : parts) sources_.push_back(memory_of(part, task.bucket, number));
     const float* source = sources_[0];
     if (parts.size() > 1 || parts[0].rank != rank()) {
-      sum.combiner.run(memory, sources_, led.size);
-      source = memory;
+      float* const to = floats(host_sums_[static_cast<std::size_t>(task.sum)], place(task.bucket, number));
+      sums_of(task.bucket).of_host[static_cast<std::size_t>(task.sum)].run(to, sources_, led.size);
+      source = to;
     }
-    memory += whole_lines(led.size);
     seconds_reducing_ += seconds_since(start);
     send(std::as_bytes(std::span(source, static_cast<std::size_t>(led.size))), led.owner,
          partial_tag(task.bucket, task.sum));
   }
-  if (--to_gather_of_[static_cast<std::size_t>(task.bucket)] == 0 && plan(task.bucket).scattered) {
-    publish_led(task.bucket);
-  }
+  if (--to_gather_of_[static_cast<std::size_t>(task.bucket)] == 0) publish_led(task.bucket);
 }
 
 void CpuAllReduce::send(std::span<const std::byte> slice, int to, int tag) {
@@ -112,17 +114,33 @@ void CpuAllReduce::send(std::span<const std::byte> slice, int to, int tag) {
   network_bytes_ += slice.size();
 }
 
-bool CpuAllReduce::here(const Operand& operand, int bucket) const {
-  if (local(operand.rank)) return published(operand.rank, operand.root, bucket);
-  return operand.transfers[static_cast<std::size_t>(bucket)]->done();
+bool CpuAllReduce::here(const Partial& partial, int bucket) const {
+  if (streams(bucket)) return stream_->has(partial.root, bucket);
+  return region_of(partial.rank).partial_ready(partial.root, bucket).load(std::memory_order_acquire) == epoch_;
+}
+
+const float* CpuAllReduce::memory_of(const Partial& partial, int bucket, int number) const {
+  if (streams(bucket)) return streamed_sum(partial.root, bucket, number);
+  return region_of(partial.rank).partial(partial.root, bucket) + plan(bucket).at(number).first;
+}
+
+// With a single host, the sum of its only subtree is the whole sum.
+float* CpuAllReduce::streamed_sum(int subtree, int bucket, int number) const {
+  if (hosts_.count() == 1) return sum(bucket) + plan(bucket).at(number).first;
+  return floats(host_sums_[static_cast<std::size_t>(subtree)], place(bucket, number));
 }
 
 bool CpuAllReduce::reduce_buckets() {
   if (!sums_open_) return false;
   return std::erase_if(to_reduce_, [&](int bucket) {
+           const auto& partials = sum_plan(bucket).partials;
            std::size_t& seen = seen_[static_cast<std::size_t>(bucket)];
-           while (seen < operands_.size() && here(operands_[seen], bucket)) ++seen;
-           if (seen < operands_.size()) return false;
+           while (seen < partials.size() && here(partials[seen], bucket)) ++seen;
+           while (seen >= partials.size() && seen < partials.size() + received_.size() &&
+                  received_[seen - partials.size()].transfers[static_cast<std::size_t>(bucket)]->done()) {
+             ++seen;
+           }
+           if (seen < partials.size() + received_.size()) return false;
            reduce(bucket);
            return true;
          }) > 0;
@@ -132,37 +150,39 @@ void CpuAllReduce::reduce(int bucket) {
   const auto start = Clock::now();
   const TraceScope span(trace_, "add", step_, kReduceTrack, bucket);
   const auto b = static_cast<std::size_t>(bucket);
-  const std::int64_t first = plan(bucket).at(plan(bucket).own).first, size = plan(bucket).own_size();
+  const int own = plan(bucket).own;
+  const std::int64_t size = plan(bucket).own_size();
   const std::uint64_t entry = recorder_->enqueue("reduce", -1, static_cast<std::uint64_t>(size) * sizeof(float));
   recorder_->start(entry);
   sources_.clear();
-  for (const Operand& operand : operands_) {
-    sources_.push_back(local(operand.rank)
-                           ? region_of(operand.rank).partial(operand.root, bucket) + first
-                           : reinterpret_cast<const float*>(operand.received.data()) + own_slice_at_[b]);
-  }
-  float* sum = regions_[0].sums(bucket) + first;
-  combiner_.run(sum, sources_, size);
+  for (const Partial& partial : sum_plan(bucket).partials) sources_.push_back(memory_of(partial, bucket, own));
+  for (const Received& other : received_) sources_.push_back(floats(other.memory, own_at_[b]));
+  float* const result = sum(bucket) + plan(bucket).at(own).first;
+  if (sources_[0] != result) sums_of(bucket).whole.run(result, sources_, size);
   recorder_->finish(entry);
   seconds_reducing_ += seconds_since(start);
-  publish_slice(bucket, plan(bucket).own);
+  reduced_[b] = 1;
+  publish_slice(bucket, own);
   if (plan(bucket).scattered) return;
   shared_bytes_ += static_cast<std::uint64_t>(size) * sizeof(float) * (regions_.size() - 1);
   for (int host = 0; host < hosts_.count(); ++host) {
-    if (host != own_host()) send(bytes(sum, size), hosts_.leader(host, rank()), reduced_tag(bucket));
+    if (host != own_host()) send(bytes(result, size), hosts_.leader(host, rank()), reduced_tag(bucket));
   }
 }
 
-// Announces that this slice of the bucket is in the host's sums. Only the last slice of a bucket wakes the ranks.
+// Announces that this rank needs nothing more for the slice from the host's ranks, and that it is in the host's sums,
+// unless the bucket is scattered. Only the last slice of a bucket wakes the ranks.
 void CpuAllReduce::publish_slice(int bucket, int number) {
+  if (streams(bucket)) return;
   regions_[0].slice_ready(number, bucket).store(epoch_, std::memory_order_release);
   if (regions_[0].slices_counted(bucket).fetch_add(1, std::memory_order_acq_rel) + 1 == slices_until_whole(bucket)) {
     ring_peers();
   }
 }
 
-// For a scattered bucket: the slices that this rank leads for owners on other hosts need nothing more on this host.
+// The slices of a scattered bucket that this rank leads for owners on other hosts are not received.
 void CpuAllReduce::publish_led(int bucket) {
+  if (!plan(bucket).scattered) return;
   for (const int number : plan(bucket).led) publish_slice(bucket, number);
 }
 
@@ -182,12 +202,18 @@ bool CpuAllReduce::take_received_slices() {
   return published_now > 0;
 }
 
+bool CpuAllReduce::is_whole(int bucket) const {
+  const auto b = static_cast<std::size_t>(bucket);
+  if (streams(bucket)) {
+    return stream_->read(bucket) && to_gather_of_[b] == 0 && (plan(bucket).own < 0 || reduced_[b] != 0);
+  }
+  return regions_[0].slices_counted(bucket).load(std::memory_order_acquire) >= slices_until_whole(bucket);
+}
+
 bool CpuAllReduce::look_for_slices() {
   return std::erase_if(to_see_, [&](int bucket) {
-           if (regions_[0].slices_counted(bucket).load(std::memory_order_acquire) < slices_until_whole(bucket)) {
-             return false;
-           }
-           if (trace_ != nullptr) trace_whole_bucket(bucket);
+           if (!is_whole(bucket)) return false;
+           if (trace_ != nullptr && !streams(bucket)) trace_whole_bucket(bucket);
            return true;
          }) > 0;
 }
@@ -204,8 +230,7 @@ void CpuAllReduce::trace_whole_bucket(int bucket) {
 }
 
 void CpuAllReduce::finish() {
-  LOCKSTEP_CHECK(published_ == static_cast<int>(plan_.sums.roots.size()) * bucket_count(),
-                 "finish() comes after ready() of every micro-batch and bucket");
+  LOCKSTEP_CHECK(published_ == to_publish_, "finish() comes after ready() of every micro-batch and bucket");
   {
     const std::lock_guard lock(progress_mutex_);
     running_ = false;  // from here on, this thread makes the progress
@@ -217,16 +242,20 @@ void CpuAllReduce::finish() {
   for (const auto& transfer : sends_) transfer->wait(operation("reduce"));
   sends_.clear();
   seconds_waited_ += seconds_since(start);
-  // A message is done before its notification has rung this rank's doorbell, and the next step may map that elsewhere.
   const std::lock_guard lock(progress_mutex_);
   receives_.clear();
-  for (Operand& operand : operands_) {
-    for (auto& transfer : operand.transfers) transfer.reset();
+  for (Received& other : received_) {
+    for (auto& transfer : other.transfers) transfer.reset();
   }
 }
 
+float* CpuAllReduce::sum(int bucket) const {
+  return plan(bucket).scattered ? floats(scattered_, starts_[static_cast<std::size_t>(bucket)])
+                                : regions_[0].sums(bucket);
+}
+
 std::span<const float> CpuAllReduce::reduced(int bucket) const {
-  return {regions_[0].sums(bucket), static_cast<std::size_t>(elements(bucket))};
+  return {sum(bucket), static_cast<std::size_t>(elements(bucket))};
 }
 
 }  // namespace lockstep::comm

@@ -1,12 +1,11 @@
 // The exact all-reduce, except for the work on one bucket: the plan of a step, the threads, waiting, errors.
-#include "comm/reduce/all_reduce_cpu.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <numeric>
 #include <utility>
 
+#include "comm/reduce/all_reduce_cpu.hpp"
 #include "comm/transport/topology.hpp"
 #include "core/round_up.hpp"
 #include "core/spans.hpp"
@@ -22,22 +21,43 @@ using std::chrono::milliseconds;
 constexpr microseconds kSpin{20};
 constexpr milliseconds kCheckPeers{100};
 
+AlignedBytes floats_of(std::int64_t count) {
+  return AlignedBytes(static_cast<std::size_t>(count) * sizeof(float));
+}
+
 }  // namespace
 
 CpuAllReduce::CpuAllReduce(Communicator& communicator, GradientBuckets buckets, ReducerOptions options)
-    : RankReducer(communicator, std::move(buckets), options) {
+    : RankReducer(communicator, std::move(buckets), options), plans_(plan_buckets(buckets_, hosts_, rank())) {
   LOCKSTEP_CHECK(bucket_count() < kMaxBuckets, "too many buckets; make them larger");
-  lay_out_slices();
+  lay_out();
   progress_thread_ = std::thread([this] { run_progress_thread(); });
 }
 
-void CpuAllReduce::lay_out_slices() {
-  plan_ = {rank(), {}, plan_buckets(buckets_, hosts_, rank())};
+void CpuAllReduce::lay_out() {
+  std::int64_t scattered = 0;
+  bool any_streamed = false;
+  std::vector<StreamedSums::Handled> streamed;
   for (int b = 0; b < bucket_count(); ++b) {
     const BucketPlan& of = plan(b);
-    slice_counts_.push_back(static_cast<int>(of.slices.size()));
-    own_slice_at_.push_back(own_slices_);
-    own_slices_ += whole_lines(of.own_size());
+    any_streamed = any_streamed || streams(b);
+    const auto line = [&](int number) { return whole_lines(of.at(number).size); };
+    shape_.push_back({.partial = streams(b) ? 0 : elements(b),
+                      .sum = of.scattered ? 0 : elements(b),
+                      .slices = streams(b) ? 0 : static_cast<int>(of.slices.size())});
+    own_at_.push_back(own_floats_);
+    own_floats_ += whole_lines(of.own_size());
+    starts_.push_back(scattered);
+    if (of.scattered) scattered += whole_lines(elements(b));
+    std::vector<int> handled = of.led;
+    if (streams(b) && of.own >= 0) handled.push_back(of.own);
+    places_.emplace_back(of.slices.size(), -1);
+    for (const int number : handled) {
+      places_.back()[static_cast<std::size_t>(number)] = host_sum_floats_;
+      host_sum_floats_ += hosts_.count() > 1 ? line(number) : 0;
+      if (streams(b)) streamed_slices_.push_back({b, number});
+      if (streams(b)) streamed.push_back({b, of.at(number).first, of.at(number).size});
+    }
     if (!of.scattered) {
       for (const int number : of.led) led_.push_back({b, number});
     }
@@ -45,6 +65,10 @@ void CpuAllReduce::lay_out_slices() {
     for (const PlannedSlice& slice : of.slices) given += slice.leader == rank() ? 0 : slice.size;
     given_bytes_.push_back(static_cast<std::uint64_t>(given) * sizeof(float));
   }
+  scattered_ = floats_of(scattered);
+  if (!any_streamed) return;
+  map_doorbells();
+  stream_ = std::make_unique<StreamedSums>(communicator_, buckets_, hosts_, options_, doorbells_, std::move(streamed));
 }
 
 CpuAllReduce::~CpuAllReduce() {
@@ -54,54 +78,51 @@ CpuAllReduce::~CpuAllReduce() {
     stop_ = true;
   }
   progress_changed_.notify_all();
-  if (!regions_.empty()) own_region().doorbell().ring();
+  if (!doorbells_.empty()) doorbell().ring();
   progress_thread_.join();
 }
 
 void CpuAllReduce::make_plan(const MicroBatchAssignment& assignment) {
+  const auto set = [](Sums& sums, SumPlan plan) {
+    sums.plan = std::move(plan);
+    sums.whole = Combiner(sums.plan.additions, sums.plan.partials.size() + sums.plan.others.size());
+    sums.of_host.clear();
+    for (const HostSum& sum : sums.plan.host_sums) sums.of_host.emplace_back(sum.additions, sum.parts.size());
+  };
+  const std::vector<int>& own = assignment.micro_batches_of_rank[static_cast<std::size_t>(rank())];
   measure(assignment);
-  plan_.sums = plan_sums(tree_, assignment, hosts_, rank());
-  sums_.use(tree_plan(tree_, plan_.sums.roots));
-  make_operands();
-  make_gathered();
-}
-
-void CpuAllReduce::make_operands() {
-  operands_.clear();
-  for (const Partial& partial : plan_.sums.partials) operands_.push_back({partial.rank, partial.root, {}, {}});
-  for (const OtherSum& sum : plan_.sums.others) {
-    operands_.push_back({sum.leader, sum.number, AlignedBytes(static_cast<std::size_t>(own_slices_) * sizeof(float)),
-                         std::vector<std::unique_ptr<Transfer>>(plan_.buckets.size())});
+  set(merged_, plan_sums(tree_, assignment, hosts_, rank()));
+  use(tree_plan(tree_, merged_.plan.roots), assignment);
+  const std::size_t buckets = buckets_.buckets.size();
+  to_publish_ = 0;
+  for (int b = 0; b < bucket_count(); ++b) to_publish_ += streams(b) ? own.size() : merged_.plan.roots.size();
+  received_.clear();
+  for (const OtherSum& other : merged_.plan.others) {
+    received_.push_back(
+        {other.leader, other.number, floats_of(own_floats_), std::vector<std::unique_ptr<Transfer>>(buckets)});
   }
-  combiner_ = Combiner(plan_.sums.additions, operands_.size());
-}
-
-void CpuAllReduce::make_gathered() {
-  gathered_.clear();
+  host_sums_.clear();
   gather_tasks_.clear();
-  for (const HostSum& sum : plan_.sums.host_sums) {
-    const int number = static_cast<int>(gathered_.size());
-    std::int64_t elements = 0;
+  for (int s = 0; s < static_cast<int>(merged_.plan.host_sums.size()); ++s) {
+    host_sums_.push_back(floats_of(host_sum_floats_));
     for (int b = 0; b < bucket_count(); ++b) {
-      if (plan(b).led.empty()) continue;
-      gather_tasks_.push_back({number, b, elements});
-      for (const int slice : plan(b).led) elements += whole_lines(plan(b).at(slice).size);
+      if (!plan(b).led.empty()) gather_tasks_.push_back({s, b});
     }
-    gathered_.push_back(
-        {Combiner(sum.additions, sum.parts.size()), AlignedBytes(static_cast<std::size_t>(elements) * sizeof(float))});
   }
+  if (!stream_) return;
+  set(streamed_, plan_of_host_sums(tree_, merged_.plan, rank()));
+  std::vector<TreeNode> subtrees;
+  for (const HostSum& sum : merged_.plan.host_sums) subtrees.push_back(sum.node);
+  stream_->use(assignment, subtrees);
 }
 
 void CpuAllReduce::begin_step(std::uint64_t step, const MicroBatchAssignment& assignment) {
   step_ = step;
   ++epoch_;
   if (assignment != assignment_) make_plan(assignment);
-  if (needs_room(plan_.sums.max_roots)) {
-    park_progress_thread();
-    mapped_steps_ = 0;
-  }
+  if (needs_room(merged_.plan.max_roots)) mapped_steps_ = 0;
   ++mapped_steps_;
-  map_regions(plan_.sums.max_roots, slice_counts_);
+  map_regions(merged_.plan.max_roots, shape_);
   enter_step(step, assignment);
   sums_.begin([this](int root, int bucket) { return own_region().partial(root, bucket); });
   published_ = 0;
@@ -110,18 +131,27 @@ void CpuAllReduce::begin_step(std::uint64_t step, const MicroBatchAssignment& as
     sums_open_ = false;
     to_gather_.resize(gather_tasks_.size());
     std::iota(to_gather_.begin(), to_gather_.end(), 0);
-    to_gather_of_.assign(buckets_.buckets.size(), plan_.sums.host_sums.size());
+    to_gather_of_.assign(buckets_.buckets.size(), 0);
+    for (const GatherTask& task : gather_tasks_) ++to_gather_of_[static_cast<std::size_t>(task.bucket)];
     to_reduce_.clear();
+    reduced_.assign(buckets_.buckets.size(), 0);
     seen_.assign(buckets_.buckets.size(), 0);
     receives_.clear();
     to_receive_ = led_.size();
     to_see_.clear();
     for (int b = 0; b < bucket_count(); ++b) {
       if (plan(b).own >= 0) to_reduce_.push_back(b);
-      if (!plan(b).slices.empty()) to_see_.push_back(b);
+      if (streams(b) || !plan(b).slices.empty()) to_see_.push_back(b);
     }
-    post_operands();
+    post_received();
+    if (stream_) {
+      stream_->begin_step(epoch_, [this](int subtree, int handled) {
+        const auto [bucket, number] = streamed_slices_[static_cast<std::size_t>(handled)];
+        return streamed_sum(subtree, bucket, number);
+      });
+    }
     if (trace_ != nullptr) published_at_.assign(buckets_.buckets.size(), steady_seconds());
+    last_progress_ = Clock::now();
     running_ = true;
   }
   own_region().begun().store(epoch_, std::memory_order_release);
@@ -130,16 +160,13 @@ void CpuAllReduce::begin_step(std::uint64_t step, const MicroBatchAssignment& as
 }
 
 // Posts receives of this rank's slices of other hosts' sums.
-void CpuAllReduce::post_operands() {
-  const Region& mine = own_region();
-  for (Operand& operand : operands_) {
-    if (local(operand.rank)) continue;
-    auto* memory = reinterpret_cast<float*>(operand.received.data());
+void CpuAllReduce::post_received() {
+  for (Received& other : received_) {
     for (const int bucket : to_reduce_) {
       const auto b = static_cast<std::size_t>(bucket);
-      operand.transfers[b] =
-          communicator_.receive(bytes(memory + own_slice_at_[b], plan(bucket).own_size()), operand.rank,
-                                partial_tag(bucket, operand.root), [&mine] { mine.doorbell().ring(); });
+      other.transfers[b] =
+          communicator_.receive(bytes(floats(other.memory, own_at_[b]), plan(bucket).own_size()), other.leader,
+                                partial_tag(bucket, other.number), [&mine = doorbell()] { mine.ring(); });
     }
   }
 }
@@ -147,13 +174,9 @@ void CpuAllReduce::post_operands() {
 void CpuAllReduce::run_progress_thread() {
   std::unique_lock lock(progress_mutex_);
   while (true) {
-    parked_ = true;
-    progress_changed_.notify_all();
     progress_changed_.wait(lock, [&] { return running_ || stop_; });
-    parked_ = false;
     if (stop_) return;
-    Doorbell& doorbell = own_region().doorbell();
-    const std::uint32_t rings = doorbell.rings();
+    const std::uint32_t rings = doorbell().rings();
     try {
       if (advance()) continue;
     } catch (...) {
@@ -162,7 +185,7 @@ void CpuAllReduce::run_progress_thread() {
       continue;
     }
     lock.unlock();
-    doorbell.wait(rings, Clock::now() + std::chrono::hours(1));
+    doorbell().wait(rings, Clock::now() + std::chrono::hours(1));
     lock.lock();
   }
 }
@@ -172,63 +195,73 @@ bool CpuAllReduce::advance_once() {
   return advance();
 }
 
-// Called when its region is about to be replaced.
-void CpuAllReduce::park_progress_thread() {
-  if (!regions_.empty()) own_region().doorbell().ring();
-  std::unique_lock lock(progress_mutex_);
-  progress_changed_.wait(lock, [&] { return parked_; });
-}
-
 void CpuAllReduce::wait_for_slices() {
-  Doorbell& doorbell = own_region().doorbell();
-  auto last_progress = Clock::now();
   while (true) {
-    const std::uint32_t rings = doorbell.rings();
+    const std::uint32_t rings = doorbell().rings();
+    const auto now = Clock::now();
+    auto end = now + kCheckPeers;
     {
       const std::lock_guard lock(progress_mutex_);
       const bool moved = advance();
       if (to_see_.empty() && to_receive_ == 0) return;
-      if (moved) {
-        last_progress = Clock::now();
-        continue;
-      }
-    }
-    last_progress = latest_progress(last_progress, options_.watch);
-    const auto now = Clock::now(), end = last_progress + options_.timeout;
-    if (now >= std::min(end, last_progress + kCheckPeers)) {
-      const auto [peer, what] = missing();
-      recorder_->waits_for(communicator_.topology().number(peer), what);
-      if (now >= end) {
-        throw_deadline(communicator_.topology(), rank(), peer, operation("reduce"), seconds_since(last_progress), what);
+      if (moved) continue;
+      if (now >= last_progress_ + kCheckPeers) {
+        const auto [peer, what] = missing();
+        recorder_->waits_for(communicator_.topology().number(peer), what);
+        end = std::min(end, check_deadline(last_progress_, peer, what));
       }
     }
     communicator_.check_peers();
-    doorbell.wait(rings, std::min(end, now + kCheckPeers), kSpin);
+    doorbell().wait(rings, end, kSpin);
     seconds_waited_ += seconds_since(now);
   }
 }
 
-std::pair<int, std::string> CpuAllReduce::missing() const {
+// Called by a worker that has waited since `start` for room in its ring.
+void CpuAllReduce::check_room(int micro_batch, Clock::time_point start) {
   const std::lock_guard lock(progress_mutex_);
+  if (error_) std::rethrow_exception(error_);
+  auto [peer, what] = missing();
+  if (peer < 0 || peer == rank()) {
+    peer = stream_->slowest_reader(micro_batch);
+    what = "it has not read a gradient in shared memory";
+  }
+  check_deadline(std::max(start, last_progress_), peer, what);
+}
+
+// Throws if nothing has moved for too long; returns when that will be.
+Clock::time_point CpuAllReduce::check_deadline(Clock::time_point since, int peer, const std::string& what) const {
+  since = latest_progress(since, options_.watch);
+  const auto end = since + options_.timeout;
+  if (Clock::now() < end) return end;
+  throw_deadline(communicator_.topology(), rank(), peer, operation("reduce"), seconds_since(since), what);
+}
+
+std::pair<int, std::string> CpuAllReduce::missing() const {
   for (int r = 0; r < ranks() && !sums_open_; ++r) {
     if (local(r) && region_of(r).begun().load() < epoch_) return {r, "it has not begun this step"};
   }
+  if (stream_) {
+    const auto [peer, buckets] = stream_->missing();
+    if (peer >= 0) return {peer, fmt::format("{} buckets of its micro-batches have not come", buckets)};
+  }
+  const auto partial_of = [](int bucket) { return fmt::format("its partial sum of bucket {} has not come", bucket); };
   for (const int number : to_gather_) {
     const GatherTask& task = gather_tasks_[static_cast<std::size_t>(number)];
-    for (const Partial& part : plan_.sums.host_sums[static_cast<std::size_t>(task.sum)].parts) {
-      if (published(part.rank, part.root, task.bucket)) continue;
-      return {part.rank, fmt::format("its partial sum of bucket {} has not come", task.bucket)};
+    for (const Partial& part : host_sum(task).parts) {
+      if (!here(part, task.bucket)) return {part.rank, partial_of(task.bucket)};
     }
   }
   if (!to_reduce_.empty()) {
     const int bucket = to_reduce_.front();
+    const auto& partials = sum_plan(bucket).partials;
     const std::size_t seen = seen_[static_cast<std::size_t>(bucket)];
-    if (seen < operands_.size()) {
-      return {operands_[seen].rank, fmt::format("its partial sum of bucket {} has not come", bucket)};
-    }
+    if (seen < partials.size()) return {partials[seen].rank, partial_of(bucket)};
+    if (seen < partials.size() + received_.size())
+      return {received_[seen - partials.size()].leader, partial_of(bucket)};
   }
   for (const int bucket : to_see_) {
-    for (int number = 0; number < slice_counts_[static_cast<std::size_t>(bucket)]; ++number) {
+    for (int number = 0; number < shape_[static_cast<std::size_t>(bucket)].slices; ++number) {
       if (regions_[0].slice_ready(number, bucket).load(std::memory_order_acquire) == epoch_) continue;
       const PlannedSlice& slice = plan(bucket).at(number);
       if (plan(bucket).scattered) {  // such a slice is not received; its owner or leader has yet to read the host's
@@ -241,6 +274,31 @@ std::pair<int, std::string> CpuAllReduce::missing() const {
   return {-1, ""};
 }
 
+CpuAllReduce::Bytes CpuAllReduce::bytes(const Load& load) {
+  const auto& [gathered, scattered] = load.slices;
+  std::int64_t merged = 0, finished = 0;  // floats of buckets with partial sums, and of those that are gathered
+  for (const GradientBuckets::Bucket& bucket : load.buckets.buckets) {
+    if (!bucket.scattered || !load.streamed) merged += whole_lines(bucket.elements);
+    if (!bucket.scattered) finished += whole_lines(bucket.elements);
+  }
+  std::int64_t own_merged = gathered.own_floats, led_merged = gathered.led_floats, streamed = 0;
+  if (load.streamed) {
+    streamed = scattered.own_floats + scattered.led_floats;
+  } else {
+    own_merged += scattered.own_floats;
+    led_merged += scattered.led_floats;
+  }
+  const auto roots = static_cast<std::int64_t>(load.sums.roots.size());
+  const std::int64_t sums_of_streamed = load.streaming + (load.hosts > 1 ? load.sums.host_sums : 0);
+  const std::int64_t own = (roots + load.merging) * merged + sums_of_streamed * streamed +
+                           load.sums.others * load.slices.own_floats() + load.sums.made_sums * led_merged +
+                           scattered.own_floats;
+  constexpr auto kFloat = static_cast<std::int64_t>(sizeof(float));
+  return {.own = own * kFloat,
+          .read = load.sums.read * (own_merged + led_merged) * kFloat,
+          .of_host = (finished + load.host_rings) * kFloat};
+}
+
 ReducerStatistics CpuAllReduce::statistics() const {
   const std::lock_guard lock(progress_mutex_);
   ReducerStatistics result;
@@ -249,7 +307,12 @@ ReducerStatistics CpuAllReduce::statistics() const {
   result.partials_sent = partials_sent_;
   result.seconds_waited = seconds_waited_ + scalar_seconds_;
   result.seconds_reducing = seconds_reducing_;
-  result.peak_elements = sums_.peak_pool_elements() + plan_.sums.max_roots * buckets_.elements();
+  result.peak_elements = sums_.peak_pool_elements();
+  for (const RegionShape::Bucket& bucket : shape_) result.peak_elements += merged_.plan.max_roots * bucket.partial;
+  if (!stream_) return result;
+  result.seconds_reducing += stream_->seconds_adding();
+  result.peak_elements +=
+      stream_->peak_elements() + options_.workers * GradientRings::elements(buckets_, options_.open_elements);
   return result;
 }
 

@@ -156,7 +156,7 @@ void GpuAllReduce::begin_step(std::uint64_t step, const MicroBatchAssignment& as
     measure(assignment);
     make_plan(assignment);
   }
-  map_regions(0);
+  map_regions(0, {});
   enter_step(step, assignment);
   sums_.begin([this](int number, int bucket) { return root(number, bucket); });
   gpu_.wait(transport_stream_, released_);

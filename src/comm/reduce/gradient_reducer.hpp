@@ -33,8 +33,8 @@ struct ReducerOptions {
   WaitWatch* watch = nullptr;        ///< of a model in parts: ranks may still be waiting for other parts
   int scalars_per_micro_batch = 64;  ///< maximum that scalars() may be given
   int scalars_per_rank = 16;
-  bool streamed = false;           ///< scattered buckets are added micro-batch by micro-batch (StreamedReduceScatter)
-  int workers = 1;                 ///< streamed: the most micro-batches whose buckets are filled at the same time
+  bool streamed = false;           ///< scattered buckets are added micro-batch by micro-batch (StreamedSums)
+  int workers = 1;                 ///< the most micro-batches whose buckets are filled at the same time
   std::int64_t open_elements = 0;  ///< streamed: the most elements of buckets that a micro-batch has between buffer()
                                    ///< and ready()
 };

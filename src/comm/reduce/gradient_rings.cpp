@@ -18,13 +18,18 @@ constexpr std::int64_t kAheadElements = std::int64_t{1} << 21;  // how far a wor
 
 }  // namespace
 
-GradientRings::GradientRings(Communicator& communicator, const GradientBuckets& buckets, int count, std::int64_t open,
+GradientRings::GradientRings(Communicator& communicator, const GradientBuckets& buckets,
+                             std::vector<Doorbell*> doorbells, int count, std::int64_t open,
                              std::chrono::milliseconds timeout)
     : communicator_(communicator),
       buckets_(buckets),
+      doorbells_(std::move(doorbells)),
       timeout_(timeout),
       ring_elements_(elements(buckets, open)),
       filled_(static_cast<std::size_t>(count)) {
+  for (int b = 0; b < buckets.count(); ++b) {
+    if (buckets.at(b).scattered) streamed_.push_back(b);
+  }
   const Hosts hosts(communicator.topology());
   local_ranks_ = hosts.ranks(hosts.host_of(communicator.rank()));
   local_rank_ = hosts.local_rank(communicator.rank());
@@ -42,44 +47,39 @@ GradientRings::GradientRings(Communicator& communicator, const GradientBuckets& 
 std::int64_t GradientRings::elements(const GradientBuckets& buckets, std::int64_t open) {
   std::int64_t all = 0, largest = 0;
   for (const GradientBuckets::Bucket& bucket : buckets.buckets) {
+    if (!bucket.scattered) continue;
     all += whole_lines(bucket.elements);
     largest = std::max(largest, whole_lines(bucket.elements));
   }
   return std::max(whole_lines(open), largest) + largest + std::min(all, kAheadElements);
 }
 
-// Layout: doorbell | rings | what each reader has read | the rings' memory
+// Layout: rings | what each reader has read | the rings' memory
 void GradientRings::map() {
   const std::size_t rings = filled_.size();
-  const std::size_t bytes = kCacheLine + rings * (sizeof(Shared) + local_ranks_.size() * sizeof(Count)) + kCacheLine +
+  const std::size_t bytes = rings * (sizeof(Shared) + local_ranks_.size() * sizeof(Count)) + kCacheLine +
                             rings * static_cast<std::size_t>(ring_elements_) * sizeof(float);
   memory_ =
       map_host_memory(communicator_,
                       {.bytes = bytes,
                        .prepare =
                            [&](std::byte* block) {
-                             new (block) Doorbell();
-                             for (std::size_t l = 0; l < rings; ++l)
-                               new (block + kCacheLine + l * sizeof(Shared)) Shared();
-                             std::byte* const counts = block + kCacheLine + rings * sizeof(Shared);
+                             for (std::size_t l = 0; l < rings; ++l) new (block + l * sizeof(Shared)) Shared();
+                             std::byte* const counts = block + rings * sizeof(Shared);
                              for (std::size_t i = 0; i < rings * local_ranks_.size(); ++i)
                                new (counts + i * sizeof(Count)) Count();
                            },
-                       .layout = fmt::format("rings of {} floats, {} readers", ring_elements_, local_ranks_.size())},
+                       .layout = fmt::format("rings of {} floats, {} readers", ring_elements_, local_ranks_.size()),
+                       .all_read = true},
                       {"shared memory", 0, timeout_});
 }
 
-Doorbell& GradientRings::doorbell(int local_rank) const {
-  return *reinterpret_cast<Doorbell*>(memory_->block(local_rank));
-}
-
 GradientRings::Shared& GradientRings::ring(int local_rank, int number) const {
-  return *reinterpret_cast<Shared*>(memory_->block(local_rank) + kCacheLine +
-                                    static_cast<std::size_t>(number) * sizeof(Shared));
+  return *reinterpret_cast<Shared*>(memory_->block(local_rank) + static_cast<std::size_t>(number) * sizeof(Shared));
 }
 
 std::atomic<std::uint64_t>& GradientRings::read_by(int reader, int local_rank, int number) const {
-  std::byte* const counts = memory_->block(local_rank) + kCacheLine + count(local_rank) * sizeof(Shared);
+  std::byte* const counts = memory_->block(local_rank) + count(local_rank) * sizeof(Shared);
   const std::size_t index = static_cast<std::size_t>(number) * local_ranks_.size() + static_cast<std::size_t>(reader);
   return reinterpret_cast<Count*>(counts + index * sizeof(Count))->value;
 }
@@ -87,7 +87,7 @@ std::atomic<std::uint64_t>& GradientRings::read_by(int reader, int local_rank, i
 float* GradientRings::memory(int local_rank, int number) const {
   std::byte* const rings =
       memory_->block(local_rank) +
-      round_up(kCacheLine + count(local_rank) * (sizeof(Shared) + local_ranks_.size() * sizeof(Count)), kCacheLine);
+      round_up(count(local_rank) * (sizeof(Shared) + local_ranks_.size() * sizeof(Count)), kCacheLine);
   return reinterpret_cast<float*>(rings) + number * ring_elements_;
 }
 
@@ -139,13 +139,13 @@ std::optional<std::int64_t> GradientRings::room_for(const Filled& ring, std::int
 }
 
 float* GradientRings::open(int micro_batch, int place, int bucket, const std::function<void()>& waits) {
-  if (bucket == 0) take_ring(micro_batch, place);
+  if (bucket == streamed_.front()) take_ring(micro_batch, place);
   const int number = ring_of(micro_batch);
   Filled& mine = filled_[static_cast<std::size_t>(number)];
-  LOCKSTEP_CHECK(static_cast<int>(mine.opened % bucket_count()) == bucket, "a micro-batch's buckets come in order");
+  LOCKSTEP_CHECK(bucket_of(mine.opened) == bucket, "a micro-batch's buckets come in order");
   const std::int64_t elements = whole_lines(std::max<std::int64_t>(buckets_.at(bucket).elements, 1));
   while (true) {
-    const std::uint32_t rings = doorbell().rings();
+    const std::uint32_t rings = doorbell(local_rank_).rings();
     free_read(number);
     if (const auto offset = room_for(mine, elements)) {
       mine.segments.push_back({*offset, elements});
@@ -154,7 +154,7 @@ float* GradientRings::open(int micro_batch, int place, int bucket, const std::fu
     }
     waits();
     communicator_.check_peers();
-    doorbell().wait(rings, Clock::now() + kCheckInterval);
+    doorbell(local_rank_).wait(rings, Clock::now() + kCheckInterval);
   }
 }
 
@@ -170,13 +170,13 @@ int GradientRings::slowest_reader(int micro_batch) {
 void GradientRings::publish(int micro_batch, int bucket, std::uint64_t epoch) {
   const int number = ring_of(micro_batch);
   Filled& mine = filled_[static_cast<std::size_t>(number)];
-  LOCKSTEP_CHECK(static_cast<int>(mine.published % bucket_count()) == bucket && mine.published < mine.opened,
+  LOCKSTEP_CHECK(bucket_of(mine.published) == bucket && mine.published < mine.opened,
                  "ready() comes after buffer(), bucket by bucket");
   Shared& shown = ring(local_rank_, number);
   shown.entries[mine.published % kEntries] = {epoch, micro_batch, mine.segments[mine.published - mine.freed].offset};
   shown.published.store(++mine.published, std::memory_order_release);
   for (int r = 0; r < static_cast<int>(local_ranks_.size()); ++r) doorbell(r).ring();
-  if (bucket + 1 < buckets_.count()) return;
+  if (bucket != streamed_.back()) return;
   const std::lock_guard lock(mutex_);
   mine.micro_batch = -1;
 }
@@ -189,8 +189,7 @@ bool GradientRings::read_new(std::uint64_t epoch, const std::function<bool(const
       const Shared& from = ring(r, l);
       while (cursor < from.published.load(std::memory_order_acquire)) {
         const Entry& entry = from.entries[cursor % kEntries];
-        const Published published{r, entry.micro_batch, static_cast<int>(cursor % bucket_count()),
-                                  memory(r, l) + entry.offset};
+        const Published published{r, entry.micro_batch, bucket_of(cursor), memory(r, l) + entry.offset};
         if (entry.epoch != epoch || !read(published)) break;
         read_by(local_rank_, r, l).store(++cursor, std::memory_order_release);
         doorbell(r).ring();
@@ -199,12 +198,6 @@ bool GradientRings::read_new(std::uint64_t epoch, const std::function<bool(const
     }
   }
   return any;
-}
-
-std::uint64_t GradientRings::micro_batches_published() const {
-  std::uint64_t micro_batches = 0;
-  for (const Filled& ring : filled_) micro_batches += ring.published / bucket_count();
-  return micro_batches;
 }
 
 }  // namespace lockstep::comm

@@ -1,7 +1,7 @@
 // GradientRings: ring buffers in a host's shared memory, one per worker, through which all ranks of the host read its
-// gradients, bucket by bucket. A worker writes a bucket of its micro-batch in place and publishes it; every rank of the
-// host reads each bucket once, in the order of publication; when all have read it, its memory is reused. A worker that
-// gets too far ahead of its readers waits. Ranks may have different numbers of workers.
+// gradients of scattered buckets, one after the other. A worker writes a bucket of its micro-batch in place and
+// publishes it; every rank of the host reads each bucket once, in the order of publication; when all have read it, its
+// memory is reused. A worker that gets too far ahead of its readers waits. Ranks may have different numbers of workers.
 #pragma once
 
 #include <array>
@@ -26,20 +26,21 @@ namespace lockstep::comm {
 
 class GradientRings {
  public:
-  /// Collective. `count`: number of this rank's workers. `open`: the most elements in buckets that a micro-batch has
-  /// between open() and publish(). Communicator and buckets must outlive it.
-  GradientRings(Communicator& communicator, const GradientBuckets& buckets, int count, std::int64_t open,
-                std::chrono::milliseconds timeout);
+  /// Collective. `doorbells`: by local rank; each is rung when a bucket has been published on this host, or one of that
+  /// rank's has been read. `count`: number of this rank's workers. `open`: the most elements in buckets that a
+  /// micro-batch has between open() and publish(). Communicator, buckets and doorbells must outlive it.
+  GradientRings(Communicator& communicator, const GradientBuckets& buckets, std::vector<Doorbell*> doorbells, int count,
+                std::int64_t open, std::chrono::milliseconds timeout);
 
   /// Size of a ring, in floats.
   [[nodiscard]] static std::int64_t elements(const GradientBuckets& buckets, std::int64_t open);
 
   /// Begins a step, in which open() has the place of each micro-batch in the order in which they are read.
   void begin_step();
-  /// Memory for a bucket of a micro-batch, 64-byte aligned. For each micro-batch, buckets must come in ascending order,
-  /// as must calls of publish(). Any thread may call it, for no more micro-batches at a time than there are rings; the
-  /// places of each thread ascend, and so do those in each ring. Waits for room, calling `waits` meanwhile, which
-  /// throws when the wait has been too long.
+  /// Memory for a bucket of a micro-batch, 64-byte aligned. For each micro-batch, all scattered buckets must come in
+  /// ascending order, as must calls of publish(). Any thread may call it, for no more micro-batches at a time than
+  /// there are rings; the places of each thread ascend, and so do those in each ring. Waits for room, calling `waits`
+  /// meanwhile, which throws when the wait has been too long.
   [[nodiscard]] float* open(int micro_batch, int place, int bucket, const std::function<void()>& waits);
   /// The bucket has been written. `epoch`: the number of its step.
   void publish(int micro_batch, int bucket, std::uint64_t epoch);
@@ -60,11 +61,6 @@ class GradientRings {
   /// Workers of all ranks of the host.
   [[nodiscard]] int host_workers() const { return std::accumulate(counts_.begin(), counts_.end(), 0); }
 
-  /// Rung when a bucket has been published on this host, or one of this rank's has been read.
-  [[nodiscard]] Doorbell& doorbell() const { return doorbell(local_rank_); }
-  /// Micro-batches of which this rank has published all buckets.
-  [[nodiscard]] std::uint64_t micro_batches_published() const;
-
  private:
   /// A bucket of a micro-batch in a ring.
   struct Entry {
@@ -73,8 +69,8 @@ class GradientRings {
     std::int64_t offset = 0;  ///< in the ring, in floats
   };
   static constexpr std::uint64_t kEntries = 512;  // the most that a ring has at a time
-  /// The part that all ranks of the host see. Entries are numbered from the start of the run; bucket = number %
-  /// buckets.
+  /// The part that all ranks of the host see. Entries are numbered from the start of the run; each micro-batch has one
+  /// for each of streamed_.
   struct Shared {
     alignas(64) std::atomic<std::uint64_t> published{0};
     std::array<Entry, kEntries> entries;
@@ -94,14 +90,14 @@ class GradientRings {
   };
 
   void map();
-  [[nodiscard]] Doorbell& doorbell(int local_rank) const;
+  [[nodiscard]] Doorbell& doorbell(int local_rank) const { return *doorbells_[static_cast<std::size_t>(local_rank)]; }
   [[nodiscard]] Shared& ring(int local_rank, int number) const;
   [[nodiscard]] std::atomic<std::uint64_t>& read_by(int reader, int local_rank, int number) const;
   [[nodiscard]] float* memory(int local_rank, int number) const;
   [[nodiscard]] std::size_t count(int local_rank) const {
     return static_cast<std::size_t>(counts_[static_cast<std::size_t>(local_rank)]);
   }
-  [[nodiscard]] std::uint64_t bucket_count() const { return static_cast<std::uint64_t>(buckets_.count()); }
+  [[nodiscard]] int bucket_of(std::uint64_t entry) const { return streamed_[entry % streamed_.size()]; }
   [[nodiscard]] int ring_of(int micro_batch);
   void take_ring(int micro_batch, int place);
   void free_read(int number);
@@ -109,6 +105,8 @@ class GradientRings {
 
   Communicator& communicator_;
   const GradientBuckets& buckets_;
+  std::vector<int> streamed_;  ///< the scattered buckets
+  std::vector<Doorbell*> doorbells_;
   std::chrono::milliseconds timeout_;
   std::vector<int> local_ranks_;  ///< of this host
   int local_rank_;

@@ -21,10 +21,12 @@ class LibraryAllReduce final : public RankReducer {
     step_ = step;
     if (assignment != assignment_) {
       measure(assignment);
-      sums_.use(options_.exact ? tree_plan(tree_, tree_.maximal_subtrees(mine))
-                               : chain_plan(buckets_.micro_batches, mine));
+      use(options_.exact ? tree_plan(tree_, tree_.maximal_subtrees(mine)) : chain_plan(buckets_.micro_batches, mine),
+          assignment);
     }
-    map_regions(1);
+    std::vector<RegionShape::Bucket> shape;
+    for (const GradientBuckets::Bucket& bucket : buckets_.buckets) shape.push_back({.partial = bucket.elements});
+    map_regions(1, shape);
     enter_step(step, assignment);
     sums_.begin([this](int root, int bucket) { return own_region().partial(root, bucket); });
     finished_ = mine.empty() ? bucket_count() : 0;

@@ -308,6 +308,25 @@ MicroBatchAssignment interleave_micro_batches(const MicroBatchAssignment& placed
   return dealt;
 }
 
+std::vector<int> expected_order(const MicroBatchAssignment& assignment, std::span<const int> ranks) {
+  std::vector<double> turn(assignment.order.size());
+  for (std::size_t i = 0; i < turn.size(); ++i) {
+    turn[static_cast<std::size_t>(assignment.order[i])] = static_cast<double>(i);
+  }
+  std::vector<std::pair<double, int>> timed;
+  for (const int rank : ranks) {
+    const auto& list = assignment.micro_batches_of_rank[static_cast<std::size_t>(rank)];
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      const double even_pace = static_cast<double>(i + 1) / static_cast<double>(list.size());
+      timed.emplace_back(turn.empty() ? even_pace : turn[static_cast<std::size_t>(list[i])], list[i]);
+    }
+  }
+  std::sort(timed.begin(), timed.end());
+  std::vector<int> order;
+  for (const auto& [when, micro_batch] : timed) order.push_back(micro_batch);
+  return order;
+}
+
 int micro_batches_moved(const MicroBatchAssignment& before, const MicroBatchAssignment& after) {
   int micro_batches = 0, moved = 0;
   for (const auto& list : after.micro_batches_of_rank) micro_batches += static_cast<int>(list.size());

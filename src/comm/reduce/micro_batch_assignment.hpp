@@ -33,6 +33,10 @@ struct MicroBatchAssignment {
 [[nodiscard]] MicroBatchAssignment interleave_micro_batches(const MicroBatchAssignment& placed,
                                                             std::span<const int> host_of);
 
+/// The micro-batches of some ranks, in the order in which their gradients are expected: as the schedule has it, or, if
+/// all go through their lists at even pace, as they come then; the tree's order decides between simultaneous ones.
+[[nodiscard]] std::vector<int> expected_order(const MicroBatchAssignment& assignment, std::span<const int> ranks);
+
 /// How many micro-batches have changed their rank.
 [[nodiscard]] int micro_batches_moved(const MicroBatchAssignment& before, const MicroBatchAssignment& after);
 

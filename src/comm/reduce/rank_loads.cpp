@@ -54,17 +54,27 @@ std::vector<SumLoad> sum_loads(int micro_batches, const MicroBatchAssignment& as
   const Tree tree(micro_batches);
   std::vector<SumLoad> loads(static_cast<std::size_t>(hosts.rank_count()));
   std::vector<int> partials(static_cast<std::size_t>(hosts.count())), sums(partials);
+  std::vector<std::vector<TreeNode>> roots(loads.size());
   for (int host = 0; host < hosts.count(); ++host) {
     const auto h = static_cast<std::size_t>(host);
     std::vector<int> of_host;
     for (const int rank : hosts.ranks(host)) {
       const auto r = static_cast<std::size_t>(rank);
       const std::vector<int>& own = assignment.micro_batches_of_rank[r];
-      for (const TreeNode root : tree.maximal_subtrees(own)) loads[r].roots.push_back(tree.size(root));
+      roots[r] = tree.maximal_subtrees(own);
+      for (const TreeNode root : roots[r]) loads[r].roots.push_back(tree.size(root));
       of_host.insert(of_host.end(), own.begin(), own.end());
       partials[h] += static_cast<int>(loads[r].roots.size());
     }
-    sums[h] = static_cast<int>(tree.maximal_subtrees(of_host).size());
+    const std::vector<TreeNode> whole = tree.maximal_subtrees(of_host);
+    sums[h] = static_cast<int>(whole.size());
+    for (const int rank : hosts.ranks(host)) {
+      const auto& own = roots[static_cast<std::size_t>(rank)];
+      loads[static_cast<std::size_t>(rank)].made_sums =
+          static_cast<int>(std::count_if(whole.begin(), whole.end(), [&](TreeNode sum) {
+            return std::find(own.begin(), own.end(), sum) == own.end();
+          }));
+    }
   }
   const int all = std::accumulate(sums.begin(), sums.end(), 0);
   for (std::size_t r = 0; r < loads.size(); ++r) {
@@ -78,40 +88,31 @@ std::vector<SumLoad> sum_loads(int micro_batches, const MicroBatchAssignment& as
 
 std::vector<SliceLoad> slice_loads(const GradientBuckets& buckets, const Hosts& hosts) {
   const auto ranks = static_cast<std::size_t>(hosts.rank_count());
-  SliceLoad::Elements all_gathered, all_scattered;
-  std::vector<std::int64_t> gathered(ranks), scattered(ranks), floats(ranks);
-  for (int b = 0; b < buckets.count(); ++b) {
-    const bool stays = buckets.at(b).scattered;
-    (stays ? all_scattered : all_gathered).all += buckets.at(b).elements;
-    for (const Slice& slice : slices_of(buckets, b, hosts.rank_count())) {
-      const auto owner = static_cast<std::size_t>(slice.owner);
-      (stays ? scattered : gathered)[owner] += slice.size;
-      floats[owner] += whole_lines(slice.size);
+  std::vector<SliceLoad> loads(ranks);
+  for (const bool scattered : {false, true}) {
+    const auto kind = scattered ? &SliceLoad::scattered : &SliceLoad::gathered;
+    std::int64_t all = 0;
+    std::vector<std::int64_t> own(ranks), floats(ranks);
+    for (int b = 0; b < buckets.count(); ++b) {
+      if (buckets.at(b).scattered != scattered) continue;
+      all += buckets.at(b).elements;
+      for (const Slice& slice : slices_of(buckets, b, hosts.rank_count())) {
+        own[static_cast<std::size_t>(slice.owner)] += slice.size;
+        floats[static_cast<std::size_t>(slice.owner)] += whole_lines(slice.size);
+      }
     }
-  }
-  const auto led_gathered = led_of(gathered, hosts), led_scattered = led_of(scattered, hosts),
-             led_floats = led_of(floats, hosts);
-  std::vector<SliceLoad> loads;
-  for (std::size_t r = 0; r < ranks; ++r) {
-    loads.push_back({.gathered = {all_gathered.all, gathered[r], led_gathered[r]},
-                     .scattered = {all_scattered.all, scattered[r], led_scattered[r]},
-                     .own_floats = floats[r],
-                     .led_floats = led_floats[r]});
+    const auto led = led_of(own, hosts), led_floats = led_of(floats, hosts);
+    for (std::size_t r = 0; r < ranks; ++r) loads[r].*kind = {all, own[r], led[r], floats[r], led_floats[r]};
   }
   return loads;
 }
 
-PlannedBytes planned_bytes_of(const SumLoad& sums, const SliceLoad& slices, const Hosts& hosts, int rank) {
+PlannedBytes planned_bytes_of(const SumLoad& sums, const SliceLoad& slices, const Hosts& hosts, int rank,
+                              bool streamed) {
   const auto roots = static_cast<int>(sums.roots.size());
+  const int read = streamed ? std::accumulate(sums.roots.begin(), sums.roots.end(), 0) : roots;
   return sum_of(sum_of(partial_bytes(slices.gathered, roots, sums.host_sums),
-                       partial_bytes(slices.scattered, roots, sums.host_sums)),
-                finished_bytes(slices.gathered.own, hosts, rank));
-}
-
-PlannedBytes planned_streamed_bytes_of(const SumLoad& sums, const SliceLoad& slices, const Hosts& hosts, int rank) {
-  const int micro_batches = std::accumulate(sums.roots.begin(), sums.roots.end(), 0);
-  return sum_of(sum_of(partial_bytes(slices.gathered, static_cast<int>(sums.roots.size()), sums.host_sums),
-                       partial_bytes(slices.scattered, micro_batches, sums.host_sums)),
+                       partial_bytes(slices.scattered, read, sums.host_sums)),
                 finished_bytes(slices.gathered.own, hosts, rank));
 }
 

@@ -1,6 +1,8 @@
 #include "comm/reduce/rank_reducer.hpp"
 
 #include <algorithm>
+#include <array>
+#include <new>
 #include <utility>
 
 #include "comm/transport/recorded.hpp"
@@ -42,8 +44,30 @@ void RankReducer::measure(const MicroBatchAssignment& assignment) {
     max_micro_batches_ = std::max(max_micro_batches_, static_cast<int>(micro_batches.size()));
 }
 
-void RankReducer::map_regions(int partials, const std::vector<int>& slices) {
+void RankReducer::use(MergePlan plan, const MicroBatchAssignment& assignment) {
+  const std::array own = {rank()};
+  const int waiting =
+      AccumulationBuffers::most_waiting(plan, waves_of(expected_order(assignment, own), options_.workers));
+  sums_.use(std::move(plan));
+  for (int b = 0; b < bucket_count(); ++b) {
+    if (!streams(b)) sums_.reserve(b, waiting);
+  }
+}
+
+void RankReducer::map_doorbells() {
+  if (doorbell_memory_) return;
+  doorbell_memory_ = map_host_memory(
+      communicator_,
+      {.bytes = sizeof(Doorbell), .prepare = [](std::byte* block) { new (block) Doorbell(); }, .layout = "doorbell"},
+      operation("shared memory"));
+  const std::size_t beside = hosts_.ranks(hosts_.host_of(rank())).size();
+  for (std::size_t r = 0; r < beside; ++r)
+    doorbells_.push_back(reinterpret_cast<Doorbell*>(doorbell_memory_->block(static_cast<int>(r))));
+}
+
+void RankReducer::map_regions(int partials, const std::vector<RegionShape::Bucket>& buckets) {
   if (!needs_room(partials)) return;
+  map_doorbells();
   room_ = std::max(room_, partials);
   micro_batch_room_ = std::min(2 * max_micro_batches_, buckets_.micro_batches);  // twice the need: so that not every
                                                                                  // micro-batch that moves maps anew
@@ -51,17 +75,17 @@ void RankReducer::map_regions(int partials, const std::vector<int>& slices) {
     return static_cast<std::size_t>(micro_batches) * static_cast<std::size_t>(options_.scalars_per_micro_batch) +
            static_cast<std::size_t>(of_ranks) * static_cast<std::size_t>(options_.scalars_per_rank);
   };
-  const RegionShape shape{buckets_, slices, room_, scalars(micro_batch_room_, 1),
+  const RegionShape shape{buckets, room_, scalars(micro_batch_room_, 1),
                           hosts_.count() == 1 ? 0 : scalars(buckets_.micro_batches, ranks())};
   const bool is_first = local_rank_ == 0;
   regions_.clear();
   remap_host_memory(memory_, communicator_,
                     {.bytes = Region::bytes(shape, is_first),
-                     .prepare = [&](std::byte* block) { Region(block, shape).construct(is_first); },
+                     .prepare = [&](std::byte* block) { Region::construct(block, shape, is_first); },
                      .layout = Region::layout(shape)},
                     operation("shared memory"));
-  const std::size_t beside = hosts_.ranks(hosts_.host_of(rank())).size();
-  for (std::size_t r = 0; r < beside; ++r) regions_.emplace_back(memory_->block(static_cast<int>(r)), shape);
+  for (std::size_t r = 0; r < doorbells_.size(); ++r)
+    regions_.emplace_back(memory_->block(static_cast<int>(r)), shape, *doorbells_[r]);
 }
 
 void RankReducer::enter_step(std::uint64_t step, const MicroBatchAssignment& assignment) {
@@ -85,10 +109,8 @@ Scalars RankReducer::scalars(const OwnScalars& own) {
 
 std::unique_ptr<GradientReducer> make_reducer(Communicator& communicator, GradientBuckets buckets,
                                               ReducerOptions options) {
-  const bool tree = options.exact && communicator.size() > 1;
-  if (tree && options.streamed) return make_streamed_reducer(communicator, buckets, options);
-  return tree ? make_cpu_all_reduce(communicator, std::move(buckets), options)
-              : make_library_all_reduce(communicator, std::move(buckets), options);
+  return options.exact && communicator.size() > 1 ? make_cpu_all_reduce(communicator, std::move(buckets), options)
+                                                  : make_library_all_reduce(communicator, std::move(buckets), options);
 }
 
 }  // namespace lockstep::comm

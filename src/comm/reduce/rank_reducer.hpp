@@ -42,15 +42,19 @@ class RankReducer : public GradientReducer {
   void trace(TraceRecorder* recorder) override { trace_ = recorder; }
 
  protected:
+  /// Collective the first time; map_regions() does it, too.
+  void map_doorbells();
   /// Call when the assignment has changed, before map_regions().
   void measure(const MicroBatchAssignment& assignment);
+  /// What sums_ adds from the next step on, in host memory. Streamed buckets are not among them.
+  void use(MergePlan plan, const MicroBatchAssignment& assignment);
+  [[nodiscard]] bool streams(int bucket) const { return options_.streamed && buckets_.at(bucket).scattered; }
   /// Whether map_regions() needs to map the regions again.
   [[nodiscard]] bool needs_room(int partials) const {
     return partials > room_ || max_micro_batches_ > micro_batch_room_;
   }
-  /// Maps the regions again if they are too small. Collective, by the same rule on every rank. `slices`: by bucket;
-  /// empty: no memory for sums.
-  void map_regions(int partials, const std::vector<int>& slices = {});
+  /// Maps the regions again if they are too small. Collective, by the same rule on every rank.
+  void map_regions(int partials, const std::vector<RegionShape::Bucket>& buckets);
   /// Begins a step with this assignment.
   void enter_step(std::uint64_t step, const MicroBatchAssignment& assignment);
 
@@ -59,6 +63,7 @@ class RankReducer : public GradientReducer {
   [[nodiscard]] int bucket_count() const { return buckets_.count(); }
   [[nodiscard]] std::int64_t elements(int bucket) const { return buckets_.at(bucket).elements; }
   [[nodiscard]] const Region& own_region() const { return regions_[static_cast<std::size_t>(local_rank_)]; }
+  [[nodiscard]] Doorbell& doorbell() const { return *doorbells_[static_cast<std::size_t>(local_rank_)]; }
   [[nodiscard]] Operation operation(const char* name) const {
     return {name, step_, options_.timeout, nullptr, options_.watch};
   }
@@ -70,11 +75,13 @@ class RankReducer : public GradientReducer {
   Tree tree_;
   Hosts hosts_;
   int local_rank_;
+  std::unique_ptr<HostMemory> doorbell_memory_;  ///< stays when the regions are mapped again
+  std::vector<Doorbell*> doorbells_;             ///< by local rank, as are the regions
   std::unique_ptr<HostMemory> memory_;
-  std::vector<Region> regions_;  ///< by local rank
-  int room_ = -1;                ///< number of partial sums that the regions have room for
-  int micro_batch_room_ = 0;     ///< number of micro-batches, of one rank, whose scalars the regions have room for
-  int max_micro_batches_ = 0;    ///< most micro-batches of any rank
+  std::vector<Region> regions_;
+  int room_ = -1;              ///< number of partial sums that the regions have room for
+  int micro_batch_room_ = 0;   ///< number of micro-batches, of one rank, whose scalars the regions have room for
+  int max_micro_batches_ = 0;  ///< most micro-batches of any rank
   std::unique_ptr<BufferMemory> buffer_memory_;
   AccumulationBuffers sums_;
   ScalarGather scalar_gather_;
@@ -84,14 +91,9 @@ class RankReducer : public GradientReducer {
   TraceRecorder* trace_ = nullptr;
 };
 
-/// Exact, for several ranks: partial sums go to the owners of their slices.
+/// Exact, for several ranks.
 [[nodiscard]] std::unique_ptr<GradientReducer> make_cpu_all_reduce(Communicator& communicator, GradientBuckets buckets,
                                                                    ReducerOptions options);
-/// Exact, for several ranks: scattered buckets are added micro-batch by micro-batch, so that no rank holds a whole
-/// gradient.
-[[nodiscard]] std::unique_ptr<GradientReducer> make_streamed_reducer(Communicator& communicator,
-                                                                     const GradientBuckets& buckets,
-                                                                     const ReducerOptions& options);
 /// For one rank, or not exact: local sums, then the library's all-reduce.
 [[nodiscard]] std::unique_ptr<GradientReducer> make_library_all_reduce(Communicator& communicator,
                                                                        GradientBuckets buckets, ReducerOptions options);

@@ -83,9 +83,24 @@ std::vector<BucketPlan> plan_buckets(const GradientBuckets& buckets, const Hosts
   return plans;
 }
 
+SumPlan plan_of_host_sums(const Tree& tree, const SumPlan& plan, int rank) {
+  SumPlan whole = plan;
+  whole.partials.clear();
+  std::vector<TreeNode> operands;
+  for (HostSum& sum : whole.host_sums) {
+    whole.partials.push_back({rank, static_cast<int>(whole.partials.size()), sum.node});
+    sum = {sum.node, {whole.partials.back()}, {}};
+    operands.push_back(sum.node);
+  }
+  for (const OtherSum& other : whole.others) operands.push_back(other.node);
+  whole.additions = combine_order(tree, tree.root(), operands);
+  return whole;
+}
+
 ReducePlan reduce_plan(const MicroBatchAssignment& assignment, const Hosts& hosts, const GradientBuckets& buckets,
-                       int rank) {
-  return {rank, plan_sums(Tree(buckets.micro_batches), assignment, hosts, rank), plan_buckets(buckets, hosts, rank)};
+                       int rank, bool streamed) {
+  return {rank, plan_sums(Tree(buckets.micro_batches), assignment, hosts, rank), plan_buckets(buckets, hosts, rank),
+          streamed, static_cast<int>(assignment.micro_batches_of_rank[static_cast<std::size_t>(rank)].size())};
 }
 
 std::vector<PlannedMessage> planned_sends(const ReducePlan& plan, const Hosts& hosts, int bucket) {
@@ -134,39 +149,30 @@ std::vector<PlannedMessage> planned_receives(const ReducePlan& plan, const Hosts
 }
 
 PlannedBytes bytes_of(const ReducePlan& plan, const Hosts& hosts, int bucket) {
-  PlannedBytes bytes;
-  for (const PlannedMessage& message : planned_sends(plan, hosts, bucket)) {
-    const std::int64_t size = plan.buckets[static_cast<std::size_t>(bucket)].at(message.slice).size;
-    const bool inside = hosts.host_of(message.peer) == hosts.host_of(plan.rank);
-    (inside ? bytes.inside_host : bytes.between_hosts) += static_cast<std::uint64_t>(size) * sizeof(float);
+  const BucketPlan& of = plan.buckets[static_cast<std::size_t>(bucket)];
+  const auto bytes = [](std::size_t count, std::int64_t size) {
+    return count * static_cast<std::size_t>(size) * sizeof(float);
+  };
+  const std::size_t partials =
+      plan.streamed && of.scattered ? static_cast<std::size_t>(plan.micro_batches) : plan.sums.roots.size();
+  PlannedBytes sent;
+  for (const PlannedSlice& slice : of.slices) {
+    if (slice.leader != plan.rank) {
+      sent.inside_host += bytes(partials, slice.size);
+    } else if (slice.owner != plan.rank) {
+      sent.between_hosts += bytes(plan.sums.host_sums.size(), slice.size);
+    }
   }
-  return bytes;
+  if (of.scattered) return sent;
+  sent.inside_host += bytes(hosts.ranks(hosts.host_of(plan.rank)).size() - 1, of.own_size());
+  sent.between_hosts += bytes(static_cast<std::size_t>(hosts.count() - 1), of.own_size());
+  return sent;
 }
 
 PlannedBytes bytes_of(const ReducePlan& plan, const Hosts& hosts) {
   PlannedBytes all;
   for (int b = 0; b < static_cast<int>(plan.buckets.size()); ++b) {
     const PlannedBytes bytes = bytes_of(plan, hosts, b);
-    all.inside_host += bytes.inside_host;
-    all.between_hosts += bytes.between_hosts;
-  }
-  return all;
-}
-
-PlannedBytes streamed_bytes_of(const ReducePlan& plan, const Hosts& hosts, std::size_t micro_batches) {
-  PlannedBytes all;
-  for (int b = 0; b < static_cast<int>(plan.buckets.size()); ++b) {
-    const BucketPlan& bucket = plan.buckets[static_cast<std::size_t>(b)];
-    PlannedBytes bytes = bucket.scattered ? PlannedBytes() : bytes_of(plan, hosts, b);
-    for (const PlannedSlice& slice : bucket.slices) {
-      if (!bucket.scattered) break;
-      const std::uint64_t size = static_cast<std::uint64_t>(slice.size) * sizeof(float);
-      if (slice.leader != plan.rank) {
-        bytes.inside_host += micro_batches * size;
-      } else if (slice.owner != plan.rank) {
-        bytes.between_hosts += plan.sums.host_sums.size() * size;
-      }
-    }
     all.inside_host += bytes.inside_host;
     all.between_hosts += bytes.between_hosts;
   }

@@ -74,12 +74,18 @@ struct ReducePlan {
   int rank = 0;
   SumPlan sums;
   std::vector<BucketPlan> buckets;
+  /// The ranks of a host read the gradient of each micro-batch in scattered buckets, not the sums of a rank's subtrees
+  /// (comm/reduce/streamed_sums.hpp).
+  bool streamed = false;
+  int micro_batches = 0;  ///< of this rank
 };
 
 [[nodiscard]] SumPlan plan_sums(const Tree& tree, const MicroBatchAssignment& assignment, const Hosts& hosts, int rank);
 [[nodiscard]] std::vector<BucketPlan> plan_buckets(const GradientBuckets& buckets, const Hosts& hosts, int rank);
 [[nodiscard]] ReducePlan reduce_plan(const MicroBatchAssignment& assignment, const Hosts& hosts,
-                                     const GradientBuckets& buckets, int rank);
+                                     const GradientBuckets& buckets, int rank, bool streamed = false);
+/// The same if the sums of this host's subtrees come as a whole, as those of streamed buckets do.
+[[nodiscard]] SumPlan plan_of_host_sums(const Tree& tree, const SumPlan& plan, int rank);
 
 /// A slice of a sum that one rank sends to another.
 struct PlannedMessage {
@@ -90,9 +96,9 @@ struct PlannedMessage {
   int slice = 0;   ///< number in the bucket
 };
 
-/// What the rank sends and receives for a bucket. Between two ranks and for one kind, both sides have the same order. A
-/// finished slice goes to the ranks of the owner's host, and once to each other host: to the leader there, whose peers
-/// read it where it is received. In a scattered bucket it is not sent.
+/// What the rank sends and receives for a bucket that is not streamed. Between two ranks and for one kind, both sides
+/// have the same order. A finished slice goes to the ranks of the owner's host, and once to each other host: to the
+/// leader there, whose peers read it where it is received. In a scattered bucket it is not sent.
 [[nodiscard]] std::vector<PlannedMessage> planned_sends(const ReducePlan& plan, const Hosts& hosts, int bucket);
 [[nodiscard]] std::vector<PlannedMessage> planned_receives(const ReducePlan& plan, const Hosts& hosts, int bucket);
 
@@ -104,8 +110,5 @@ struct PlannedBytes {
 /// slices this is (k + 1)(R - 1) / R of the gradient, where k is the number of the rank's partial sums.
 [[nodiscard]] PlannedBytes bytes_of(const ReducePlan& plan, const Hosts& hosts, int bucket);
 [[nodiscard]] PlannedBytes bytes_of(const ReducePlan& plan, const Hosts& hosts);
-/// The same for one step when scattered buckets are streamed (StreamedReduceScatter): the host then reads the gradient
-/// of each of the rank's `micro_batches`.
-[[nodiscard]] PlannedBytes streamed_bytes_of(const ReducePlan& plan, const Hosts& hosts, std::size_t micro_batches);
 
 }  // namespace lockstep::comm

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <new>
-#include <numeric>
 
 #include "comm/transport/host_memory.hpp"
 #include "core/round_up.hpp"
@@ -25,26 +24,27 @@ static_assert(Flag::is_always_lock_free, "flags are shared between processes");
 // Every bucket starts on a cache line.
 Region::Offsets Region::offsets(const RegionShape& shape) {
   Offsets p;
-  const std::size_t count = shape.buckets.buckets.size();
-  for (const GradientBuckets::Bucket& bucket : shape.buckets.buckets) {
-    p.bucket_start.push_back(p.partial_elements);
-    p.partial_elements += whole_lines(bucket.elements);
-  }
+  const std::size_t count = shape.buckets.size();
   std::size_t slices = 0;
-  for (const int in_bucket : shape.slices) {
+  std::int64_t sum_elements = 0;
+  for (const RegionShape::Bucket& bucket : shape.buckets) {
+    p.partial_start.push_back(p.partial_elements);
+    p.partial_elements += whole_lines(bucket.partial);
+    p.sum_start.push_back(sum_elements);
+    sum_elements += whole_lines(bucket.sum);
     p.first_slice.push_back(slices);
-    slices += static_cast<std::size_t>(in_bucket);
+    slices += static_cast<std::size_t>(bucket.slices);
   }
-  const std::size_t vector_bytes = static_cast<std::size_t>(p.partial_elements) * sizeof(float);
+  const auto floats = [](std::int64_t elements) { return static_cast<std::size_t>(elements) * sizeof(float); };
   const auto slots = [](std::size_t doubles) { return 2 * rounded(doubles * sizeof(double)); };
   p.scalars = rounded(sizeof(Header));
   p.partial_flags = p.scalars + slots(shape.scalars);
   p.partials = p.partial_flags + rounded(count * static_cast<std::size_t>(shape.partials) * sizeof(Flag));
-  p.all_scalars = p.partials + static_cast<std::size_t>(shape.partials) * vector_bytes;
+  p.all_scalars = p.partials + static_cast<std::size_t>(shape.partials) * floats(p.partial_elements);
   p.counters = p.all_scalars + slots(shape.all_scalars);
-  p.slice_flags = p.counters + rounded(shape.slices.size() * sizeof(Flag));
+  p.slice_flags = p.counters + rounded(count * sizeof(Flag));
   p.sums = p.slice_flags + rounded(slices * sizeof(Flag));
-  p.end = p.sums + (shape.slices.empty() ? 0 : vector_bytes);
+  p.end = p.sums + floats(sum_elements);
   return p;
 }
 
@@ -54,24 +54,30 @@ std::size_t Region::bytes(const RegionShape& shape, bool is_first) {
 }
 
 std::string Region::layout(const RegionShape& shape) {
-  std::vector<std::uint64_t> numbers(shape.slices.begin(), shape.slices.end());
-  for (const GradientBuckets::Bucket& bucket : shape.buckets.buckets)
-    numbers.push_back(static_cast<std::uint64_t>(bucket.elements));
-  return fmt::format("{} partial sums, {} and {} scalars, {} buckets with {} slices, {}", shape.partials, shape.scalars,
-                     shape.all_scalars, shape.buckets.count(),
-                     std::accumulate(shape.slices.begin(), shape.slices.end(), 0), digest_of_layout(numbers));
+  std::vector<std::uint64_t> numbers;
+  for (const RegionShape::Bucket& bucket : shape.buckets) {
+    numbers.insert(numbers.end(), {static_cast<std::uint64_t>(bucket.partial), static_cast<std::uint64_t>(bucket.sum),
+                                   static_cast<std::uint64_t>(bucket.slices)});
+  }
+  return fmt::format("{} partial sums, {} and {} scalars, {} buckets, {}", shape.partials, shape.scalars,
+                     shape.all_scalars, shape.buckets.size(), digest_of_layout(numbers));
 }
 
-Region::Region(std::byte* block, const RegionShape& shape)
-    : block_(block), offsets_(offsets(shape)), scalar_count_(shape.scalars), all_scalar_count_(shape.all_scalars) {}
+Region::Region(std::byte* block, const RegionShape& shape, Doorbell& doorbell)
+    : block_(block),
+      doorbell_(&doorbell),
+      offsets_(offsets(shape)),
+      scalar_count_(shape.scalars),
+      all_scalar_count_(shape.all_scalars) {}
 
-void Region::construct(bool is_first) {
-  const auto clear = [this](std::size_t from, std::size_t to) {
-    for (; from < to; from += sizeof(Flag)) new (block_ + from) Flag(0);
+void Region::construct(std::byte* block, const RegionShape& shape, bool is_first) {
+  const Offsets p = offsets(shape);
+  const auto clear = [block](std::size_t from, std::size_t to) {
+    for (; from < to; from += sizeof(Flag)) new (block + from) Flag(0);
   };
-  new (block_) Header();
-  clear(offsets_.partial_flags, offsets_.partials);
-  if (is_first) clear(offsets_.counters, offsets_.sums);
+  new (block) Header();
+  clear(p.partial_flags, p.partials);
+  if (is_first) clear(p.counters, p.sums);
 }
 
 double* Region::scalars(std::uint64_t number) const {
@@ -89,7 +95,7 @@ Flag& Region::partial_ready(int root, int bucket) const {
 
 float* Region::partial(int root, int bucket) const {
   auto* first = reinterpret_cast<float*>(block_ + offsets_.partials);
-  return first + root * offsets_.partial_elements + offsets_.bucket_start[static_cast<std::size_t>(bucket)];
+  return first + root * offsets_.partial_elements + offsets_.partial_start[static_cast<std::size_t>(bucket)];
 }
 
 Flag& Region::slice_ready(int slice, int bucket) const {
@@ -99,7 +105,7 @@ Flag& Region::slice_ready(int slice, int bucket) const {
 
 float* Region::sums(int bucket) const {
   auto* first = reinterpret_cast<float*>(block_ + offsets_.sums);
-  return first + offsets_.bucket_start[static_cast<std::size_t>(bucket)];
+  return first + offsets_.sum_start[static_cast<std::size_t>(bucket)];
 }
 
 }  // namespace lockstep::comm

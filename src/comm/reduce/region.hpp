@@ -1,7 +1,7 @@
 // The layout of a rank's block of host memory, as the reducers use it. Peers on the same host compute the same offsets
 // from the same shape.
 //
-//   doorbell | begun | own scalars | partial flags | partial sums
+//   begun | own scalars | partial flags | partial sums
 //
 // The block of a host's first rank is followed by what its ranks share:
 //
@@ -18,7 +18,6 @@
 #include <string>
 #include <vector>
 
-#include "comm/reduce/gradient_buckets.hpp"
 #include "comm/transport/doorbell.hpp"
 
 namespace lockstep::comm {
@@ -26,8 +25,12 @@ namespace lockstep::comm {
 using Flag = std::atomic<std::uint64_t>;
 
 struct RegionShape {
-  const GradientBuckets& buckets;
-  std::vector<int> slices;      ///< by bucket: its number of slices; empty: no sums
+  struct Bucket {
+    std::int64_t partial = 0;  ///< elements of one of its partial sums
+    std::int64_t sum = 0;      ///< elements of its sum
+    int slices = 0;
+  };
+  std::vector<Bucket> buckets;
   int partials = 0;             ///< partial sums that there is room for
   std::size_t scalars = 0;      ///< doubles in a slot for one rank's scalars
   std::size_t all_scalars = 0;  ///< doubles in a slot for all ranks' scalars
@@ -42,15 +45,16 @@ class Region {
     std::atomic<int> waits_for{-1};  ///< in all_scalar_slot(): the rank that the host's first rank is waiting for
   };
 
-  Region(std::byte* block, const RegionShape& shape);
+  /// The doorbell must outlive it.
+  Region(std::byte* block, const RegionShape& shape, Doorbell& doorbell);
   /// `is_first`: whether the rank is its host's first.
   [[nodiscard]] static std::size_t bytes(const RegionShape& shape, bool is_first);
   /// What the offsets follow from (HostBlock::layout).
   [[nodiscard]] static std::string layout(const RegionShape& shape);
-  /// Constructs the header and flags; called by the owner, before peers see the block.
-  void construct(bool is_first);
+  /// Constructs the header and flags in the owner's block, before peers see it.
+  static void construct(std::byte* block, const RegionShape& shape, bool is_first);
 
-  [[nodiscard]] Doorbell& doorbell() const { return header().doorbell; }
+  [[nodiscard]] Doorbell& doorbell() const { return *doorbell_; }
   /// The step that this rank has begun: it no longer reads anything of the previous step.
   [[nodiscard]] Flag& begun() const { return header().begun; }
   [[nodiscard]] ScalarSlot& scalar_slot(std::uint64_t number) const { return header().slots[number % 2]; }
@@ -69,7 +73,6 @@ class Region {
 
  private:
   struct Header {
-    alignas(64) Doorbell doorbell;
     alignas(64) Flag begun{0};
     std::array<ScalarSlot, 2> slots, all_slots;
   };
@@ -77,15 +80,16 @@ class Region {
     std::size_t scalars = 0, partial_flags = 0, partials = 0, all_scalars = 0, counters = 0, slice_flags = 0, sums = 0,
                 end = 0;
     std::int64_t partial_elements = 0;
-    std::vector<std::int64_t> bucket_start;
-    std::vector<std::size_t> first_slice;  ///< by bucket
+    std::vector<std::int64_t> partial_start, sum_start;  ///< by bucket, as is what follows
+    std::vector<std::size_t> first_slice;
   };
   [[nodiscard]] static Offsets offsets(const RegionShape& shape);
   [[nodiscard]] Header& header() const { return *reinterpret_cast<Header*>(block_); }
   [[nodiscard]] Flag* flags(std::size_t offset) const { return reinterpret_cast<Flag*>(block_ + offset); }
-  [[nodiscard]] std::size_t buckets() const { return offsets_.bucket_start.size(); }
+  [[nodiscard]] std::size_t buckets() const { return offsets_.partial_start.size(); }
 
   std::byte* block_;
+  Doorbell* doorbell_;
   Offsets offsets_;
   std::size_t scalar_count_, all_scalar_count_;
 };

@@ -33,17 +33,13 @@ class HostBufferMemory final : public BufferMemory {
 /// Counts what is requested; nothing is written to it.
 class CountedMemory final : public BufferMemory {
  public:
-  float* allocate(std::int64_t elements) override {
-    elements_ += whole_lines(std::max<std::int64_t>(elements, 1));
-    return &nowhere_.emplace_back();
-  }
+  float* allocate(std::int64_t /*elements*/) override { return &nowhere_.emplace_back(); }
   void add(float* /*left*/, float* /*right*/, std::int64_t /*elements*/) override {}
   [[nodiscard]] bool takes_more() const override { return true; }
-  [[nodiscard]] std::int64_t elements() const { return elements_; }
+  [[nodiscard]] int count() const { return static_cast<int>(nowhere_.size()); }
 
  private:
   std::deque<float> nowhere_;  // distinct addresses
-  std::int64_t elements_ = 0;
 };
 
 }  // namespace
@@ -67,20 +63,34 @@ void AccumulationBuffers::begin(std::function<float*(int root, int bucket)> root
   }
 }
 
-std::int64_t AccumulationBuffers::pool_elements(const GradientBuckets& buckets, MergePlan plan,
-                                                std::span<const std::vector<int>> waves) {
+std::vector<std::vector<int>> waves_of(std::span<const int> micro_batches, int workers) {
+  std::vector<std::vector<int>> waves;
+  for (std::size_t i = 0; i < micro_batches.size(); ++i) {
+    if (i % static_cast<std::size_t>(workers) == 0) waves.emplace_back();
+    waves.back().push_back(micro_batches[i]);
+  }
+  return waves;
+}
+
+int AccumulationBuffers::most_waiting(MergePlan plan, std::span<const std::vector<int>> waves) {
   CountedMemory memory;
-  AccumulationBuffers sums(buckets, memory);
+  AccumulationBuffers sums({.buckets = {{.elements = 1}}}, memory);
   sums.use(std::move(plan));
   float root_memory = 0;
   sums.begin([&](int, int) { return &root_memory; });
   for (const std::vector<int>& wave : waves) {
-    for (int bucket = 0; bucket < buckets.count(); ++bucket) {
-      for (const int micro_batch : wave) (void)sums.buffer(micro_batch, bucket);
-      for (const int micro_batch : wave) (void)sums.ready(micro_batch, bucket);
-    }
+    for (const int micro_batch : wave) (void)sums.buffer(micro_batch, 0);
+    for (const int micro_batch : wave) (void)sums.ready(micro_batch, 0);
   }
-  return memory.elements();
+  return memory.count();
+}
+
+void AccumulationBuffers::reserve(int bucket_index, int buffers) {
+  BucketSums& bucket = *buckets_[static_cast<std::size_t>(bucket_index)];
+  while (std::ssize(bucket.free) < buffers) {
+    bucket.free.push_back(memory_.allocate(bucket.elements));
+    std::fill_n(bucket.free.back(), bucket.elements, 0.0F);
+  }
 }
 
 float* AccumulationBuffers::take(BucketSums& bucket) {

@@ -35,6 +35,9 @@ class BufferMemory {
 /// Host memory; the calling thread does the additions.
 [[nodiscard]] std::unique_ptr<BufferMemory> host_buffer_memory();
 
+/// Micro-batches in their order, so many at a time.
+[[nodiscard]] std::vector<std::vector<int>> waves_of(std::span<const int> micro_batches, int workers);
+
 /// The gradients of a rank's micro-batches, bucket by bucket, merged as soon as two siblings exist.
 ///
 /// A merge is left += right in the left operand's memory, so a sum is stored in the memory of its first micro-batch; a
@@ -57,10 +60,12 @@ class AccumulationBuffers {
   [[nodiscard]] std::optional<int> ready(int micro_batch, int bucket);
   /// The most elements that pool buffers have held at once.
   [[nodiscard]] std::int64_t peak_pool_elements() const { return peak_; }
-  /// Elements that the pool of a step takes, with whole cache lines, if micro-batches come in these waves: the buffers
-  /// of a wave are open at the same time.
-  [[nodiscard]] static std::int64_t pool_elements(const GradientBuckets& buckets, MergePlan plan,
-                                                  std::span<const std::vector<int>> waves);
+  /// The most pool buffers of a bucket that a step takes if micro-batches come in these waves: the buffers of a wave
+  /// are open at the same time.
+  [[nodiscard]] static int most_waiting(MergePlan plan, std::span<const std::vector<int>> waves);
+  /// Takes as many pool buffers of a bucket at once, on the host: so memory does not depend on how the workers happen
+  /// to meet. More are taken if they are needed. Between steps.
+  void reserve(int bucket, int buffers);
 
  private:
   struct BucketSums {

@@ -125,9 +125,9 @@ std::unique_ptr<HostMemory> open_all(const Communicator& communicator, const Hos
   for (int r = 0; r < communicator.size(); ++r) {
     if (!communicator.topology().same_host(r, communicator.rank())) continue;
     const Announcement& peer = all[static_cast<std::size_t>(r)];
-    memory->segments_.push_back(r == communicator.rank()
-                                    ? std::exchange(own, SharedSegment())
-                                    : SharedSegment::open(peer.server.data(), peer.bytes, operation.timeout));
+    memory->segments_.push_back(r == communicator.rank() ? std::exchange(own, SharedSegment())
+                                                         : SharedSegment::open(peer.server.data(), peer.bytes,
+                                                                               operation.timeout, block.all_read));
     if (!block.written) memory->segments_.back().close_file();
   }
   return memory;

@@ -52,6 +52,10 @@ struct HostBlock {
   /// causes an error here and not a SIGBUS later.
   std::optional<std::vector<ByteRange>> written = {};
 
+  /// Each rank reads all of its peers' blocks sooner or later: their pages are mapped at once, so that a rank's
+  /// resident memory does not depend on what it has read so far.
+  bool all_read = false;
+
   static constexpr std::size_t kMaxLayout = 159;
 };
 
@@ -85,7 +89,7 @@ class SharedSegment {
                                             const std::optional<std::vector<ByteRange>>& written = {});
   /// Opens a peer's, by the name of its FileServer.
   [[nodiscard]] static SharedSegment open(const std::string& server, std::size_t bytes,
-                                          std::chrono::milliseconds timeout);
+                                          std::chrono::milliseconds timeout, bool all_read = false);
   [[nodiscard]] std::byte* data() const { return data_; }
   /// Another handle of its file, for a FileServer.
   [[nodiscard]] FileHandle duplicate_file() const;

@@ -33,6 +33,14 @@ void broadcast_in_group(Communicator& communicator, std::span<const int> group, 
   for (const auto& transfer : sent) transfer->wait(operation);
 }
 
+std::string broadcast_text(Communicator& communicator, std::string text, int root, const Operation& operation) {
+  std::uint64_t size = text.size();
+  communicator.broadcast(std::as_writable_bytes(std::span(&size, 1)), root, operation);
+  text.resize(size);
+  communicator.broadcast(std::as_writable_bytes(std::span(text)), root, operation);
+  return text;
+}
+
 void all_reduce_sum(Communicator& communicator, std::span<std::int64_t> numbers, const Operation& operation) {
   const int rank = communicator.rank(), ranks = communicator.size();
   std::vector<std::int64_t> other(ranks > 1 ? numbers.size() : 0);

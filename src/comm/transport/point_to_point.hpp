@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 
 #include "comm/transport/recorded.hpp"
 #include "lockstep/communicator.hpp"
@@ -20,6 +21,10 @@ inline constexpr int kFirstInternalTag = 1 << 20;
 /// same list; the tag must not be used for anything else meanwhile.
 void broadcast_in_group(Communicator& communicator, std::span<const int> group, std::span<std::byte> bytes, int tag,
                         const Operation& operation);
+
+/// The root's text, of any length, on every rank. Collective.
+[[nodiscard]] std::string broadcast_text(Communicator& communicator, std::string text, int root,
+                                         const Operation& operation);
 
 /// Adds the ranks' numbers, which are exact in any order: up a binomial tree, and down again. So no rank has more than
 /// two ranks' numbers at a time. Collective.

@@ -89,8 +89,8 @@ FileHandle nameless_file() {
   return file;
 }
 
-std::byte* map(int descriptor, std::size_t bytes) {
-  void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+std::byte* map(int descriptor, std::size_t bytes, bool all_pages = false) {
+  void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | (all_pages ? MAP_POPULATE : 0), descriptor, 0);
   if (data == MAP_FAILED)
     no_shared_memory(fmt::format("mmap of {} bytes of shared memory: {}", bytes, std::strerror(errno)));
   return static_cast<std::byte*>(data);
@@ -122,7 +122,8 @@ SharedSegment SharedSegment::create(std::size_t bytes, const std::string& use,
   return segment;
 }
 
-SharedSegment SharedSegment::open(const std::string& server, std::size_t bytes, std::chrono::milliseconds timeout) {
+SharedSegment SharedSegment::open(const std::string& server, std::size_t bytes, std::chrono::milliseconds timeout,
+                                  bool all_read) {
   FileHandle file;
   try {
     file = fetch_file(server, timeout);
@@ -138,7 +139,7 @@ SharedSegment SharedSegment::open(const std::string& server, std::size_t bytes, 
     no_shared_memory(fmt::format("a peer's shared memory has {} bytes, expected {}", status.st_size, bytes));
   }
   SharedSegment segment;
-  segment.data_ = map(file.get().number, bytes);
+  segment.data_ = map(file.get().number, bytes, all_read);
   segment.bytes_ = bytes;
   segment.file_ = std::move(file);
   return segment;
