@@ -27,11 +27,13 @@ Weights::const_iterator entry_of(const Weights& weights, const RankHost& rank) {
 [[noreturn]] void refuse(const std::string& name, const std::vector<RankHost>& ranks, const std::string& key) {
   std::set<std::string> hosts, models;
   for (const RankHost& rank : ranks) hosts.insert(rank.host), models.insert(rank.model);
+  hosts.erase("");
   throw Error(
       ExitCode::configuration,
-      fmt::format("{}: expected a host or a processor of this run, found '{}'; the hosts are {}; the processors "
-                  "are {} (a part of the name will do); correct the entry or leave it out",
-                  key, name, fmt::join(hosts, ", "), fmt::join(models, ", ")));
+      fmt::format("{}: expected a host or a processor of this run, found '{}'; {}the processors are {} (a part of the "
+                  "name will do); correct the entry or leave it out",
+                  key, name, hosts.empty() ? "" : fmt::format("the hosts are {}; ", fmt::join(hosts, ", ")),
+                  fmt::join(models, ", ")));
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 
 namespace lockstep::balance {
 
-/// Where a rank runs.
+/// Where a rank runs. The host's name is empty if it is not known.
 struct RankHost {
   std::string host, model;
 };

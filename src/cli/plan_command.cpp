@@ -10,6 +10,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 
 #include "cli/commands.hpp"
 #include "cli/planned_job.hpp"
@@ -138,7 +139,8 @@ struct MeasuredRun {
   events::Start start;
   double step = 0;  ///< median time of a step in seconds
   std::optional<events::ByRank> memory;
-  std::vector<std::vector<int>> moves;  ///< by move: micro-batches of each rank from then on
+  std::vector<std::vector<int>> dealt;  ///< micro-batches of each rank, as they were dealt one time after another; the
+                                        ///< first ones are empty if they are as the job says
 };
 
 MeasuredRun read_run(const std::string& directory) {
@@ -151,17 +153,19 @@ MeasuredRun read_run(const std::string& directory) {
   }
   MeasuredRun run;
   std::vector<double> ends;
+  std::vector<int> dealt;  // before a start or a step, by a probe or a move
   for (std::string line; std::getline(file, line);) {
     auto read = telemetry::read_event(line);
     if (!read.event) continue;
     if (auto* start = std::get_if<events::Start>(&*read.event)) {
-      run = {.start = std::move(*start)};
+      run = {.start = std::move(*start), .dealt = {std::exchange(dealt, {})}};
       ends.clear();
     } else if (auto* step = std::get_if<events::Step>(&*read.event)) {
       ends.push_back(step->seconds);
+      if (!dealt.empty()) run.dealt.push_back(std::exchange(dealt, {}));
     } else if (const auto* move = std::get_if<events::Balance>(&*read.event)) {
-      std::vector<int>& counts = run.moves.emplace_back();
-      for (const auto& [rank, count] : move->shares_by_rank) counts.push_back(static_cast<int>(count));
+      dealt.clear();
+      for (const auto& [rank, count] : move->shares_by_rank) dealt.push_back(static_cast<int>(count));
     } else if (auto* end = std::get_if<events::End>(&*read.event)) {
       run.memory = std::move(end->peak_memory_bytes_by_rank);
     }
@@ -207,15 +211,18 @@ void print_comparison(const MeasuredRun& run, const plan::Candidate& candidate, 
 
 /// The time of a step as micro-batches are dealt in the end, and the most memory of each rank since the start.
 plan::Candidate predict_run(PlannedJob& job, const MeasuredRun& run) {
-  const plan::Choice choice = plan::choice_of(job.job());
-  plan::Candidate found = plan::predict(job.search_setup(), choice);
-  for (const std::vector<int>& counts : run.moves) {
+  plan::Candidate found;
+  for (const std::vector<int>& counts : run.dealt) {
     job.deal(counts);
-    plan::Candidate moved = plan::predict(job.search_setup(), choice);
-    for (std::size_t rank = 0; rank < moved.memory.size(); ++rank) {
-      if (moved.memory[rank].total() < found.memory[rank].total()) moved.memory[rank] = found.memory[rank];
+    plan::Candidate now = plan::predict(job.search_setup(), plan::choice_of(job.job()));
+    for (std::size_t rank = 0; rank < found.memory.size(); ++rank) {
+      const plan::RankMemory& before = found.memory[rank];
+      plan::RankMemory& after = now.memory[rank];
+      const std::int64_t waiting = std::max(after.waiting, before.waiting);
+      after.gradients = std::max(after.gradients - after.waiting, before.gradients - before.waiting) + waiting;
+      after.waiting = waiting;
     }
-    found = std::move(moved);
+    found = std::move(now);
   }
   return found;
 }

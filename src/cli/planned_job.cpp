@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "balance/weights.hpp"
+#include "comm/transport/topology.hpp"
 #include "core/median.hpp"
 #include "core/spans.hpp"
 #include "data/loader.hpp"
@@ -266,6 +267,7 @@ void PlannedJob::time_here() {
   rates.message_bytes = rates.add_bytes / 3;
   rates.cores = cores;
   rates_.push_back(rates);
+  host_names_.push_back(comm::host_identity());
   for (int rank = 0; rank < ranks_.count(); ++rank) time_->ranks.push_back({seconds_.back(), rates_.back()});
   assumptions_.push_back(fmt::format("each layer's kernel, the update and sums were timed here, on {} at once ({}, {})",
                                      telemetry::counted(threads, "thread"), rates.device,

@@ -20,6 +20,9 @@ class Runs {
   Runs(const Row& row, int runs, int ranks)
       : row_(row), runs_(static_cast<std::size_t>(runs)), ranks_(ranks), sums_(row.costs.size() + 1) {
     for (std::size_t i = 0; i < row.costs.size(); ++i) sums_[i + 1] = sums_[i] + row.costs[i];
+    for (std::size_t i = 0; i < sums_.size(); ++i) {
+      if (i == 0 || i == row.costs.size() || row.seams[i] != kNever) places_.push_back(i);
+    }
   }
 
   std::vector<int> find(double slack) {
@@ -52,15 +55,37 @@ class Runs {
   // the search is fast there, because few ranks may be wasted.
   double lowest_limit() {
     double low = sums_.back() / ranks_, high = low;
-    for (double more = 1.0 / 64; high < sums_.back() && !fewest_ranks(high); more *= 2) {
+    for (double more = 1.0 / 64; high < sums_.back() && !suffices(high); more *= 2) {
       low = high;
       high = std::min(sums_.back(), sums_.back() / ranks_ * (1 + more));
     }
     while (high - low > 1e-9 * high) {
       const double middle = low + (high - low) / 2;
-      (fewest_ranks(middle) ? high : low) = middle;
+      (suffices(middle) ? high : low) = middle;
     }
     return high;
+  }
+  // Whether there are enough ranks for this limit: as fewest_ranks(), without the cut, in loops that compilers
+  // vectorize.
+  bool suffices(double limit) {
+    const std::size_t width = places_.size();
+    std::vector<double> needs(width * width), most, lowest(width, kNever), next;  // by place
+    for (std::size_t first = 0; first < width; ++first) {
+      most.push_back(most_ranks(limit, places_[first]));
+      for (std::size_t end = first + 1; end < width; ++end)
+        needs[first * width + end] = ranks_for(cost(places_[first], places_[end]), limit);
+    }
+    lowest[0] = 0;
+    for (std::size_t k = 0; k < runs_; ++k) {
+      next.assign(width, kNever);
+      for (std::size_t first = 0; first + 1 < width; ++first) {
+        if (lowest[first] == kNever) continue;
+        const double before = lowest[first], *const need = needs.data() + first * width;
+        for (std::size_t end = first + 1; end < width; ++end) next[end] = std::min(next[end], before + need[end]);
+      }
+      for (std::size_t end = 0; end < width; ++end) lowest[end] = next[end] > most[end] ? kNever : next[end];
+    }
+    return lowest.back() != kNever;
   }
 
   [[nodiscard]] static double ranks_for(double cost, double limit) {
@@ -69,10 +94,14 @@ class Runs {
     const auto whole = static_cast<double>(static_cast<std::int64_t>(ranks));  // std::ceil is a call
     return whole < ranks ? whole + 1 : whole;
   }
-  // None if there are not enough ranks. The items that are left need at least their cost divided by the limit.
+  // Those that may be used up to there: the items that are left need at least their cost divided by the limit.
+  [[nodiscard]] double most_ranks(double limit, std::size_t end) const {
+    return ranks_ + 1e-9 - (sums_.back() - sums_[end]) / limit * (1 - 1e-12);
+  }
+  // None if there are not enough ranks.
   std::optional<Bounds> fewest_ranks(double limit) {
     std::vector<double> most;  // by end
-    for (const double sum : sums_) most.push_back(ranks_ + 1e-9 - (sums_.back() - sum) / limit * (1 - 1e-12));
+    for (std::size_t end = 0; end < sums_.size(); ++end) most.push_back(most_ranks(limit, end));
     return best([&](std::size_t, std::size_t first, std::size_t end) { return ranks_for(cost(first, end), limit); },
                 [&](std::size_t end) { return most[end]; });
   }
@@ -117,7 +146,8 @@ class Runs {
   const Row& row_;
   const std::size_t runs_;
   const int ranks_;
-  std::vector<double> sums_;  // sums of the costs before each item
+  std::vector<double> sums_;         // sums of the costs before each item
+  std::vector<std::size_t> places_;  // where a run may begin or end
 };
 
 }  // namespace

@@ -141,9 +141,10 @@ class PartCounter {
                                                                        .host_rings = ring_ * streams.workers});
     memory_.of_others += bytes.read;
     add_shared(bytes.of_host);
+    memory_.waiting = bytes.waiting;
     // Sums are not in use yet while micro-batches are tried at the start.
-    memory_.gradients =
-        std::max(bytes.own, workers() * tried_ * kFloat) + bytes.read + bytes.of_host + part_of(shown_, share);
+    memory_.gradients = std::max(bytes.own + bytes.waiting, workers() * tried_ * kFloat) + bytes.read + bytes.of_host +
+                        part_of(shown_, share);
   }
 
   /// Pool buffers of each bucket. Ranks with subtrees of the same sizes wait for as many siblings.

@@ -166,6 +166,7 @@ void Placer::lay_out(Cut& cut, Recompute recompute, bool divided) const {
     cut.layouts.emplace(std::pair(recompute, divided), shared);
     return;
   }
+  std::vector<PartLayout>& layouts = cut.layouts[{recompute, divided}];
   for (std::size_t p = 0; p < cut.parts.size(); ++p) {
     const PlacedPart& part = cut.parts[p];
     comm::GradientBuckets buckets =
@@ -173,7 +174,12 @@ void Placer::lay_out(Cut& cut, Recompute recompute, bool divided) const {
                                divided && part.ranks.size() > 1, part.shared, stored_in_another_order(part.graph()),
                                setup_.on_gpus ? static_cast<int>(part.ranks.size()) : 0);
     buckets.spread_owners = !setup_.on_gpus;
-    PartLayout& layout = cut.layouts[{recompute, divided}].emplace_back();
+    // Slices of thousands of ranks take long, and most parts of a deep model are like the one before.
+    if (p > 0 && *part.hosts == *cut.parts[p - 1].hosts && buckets == *layouts.back().buckets) {
+      layouts.push_back(layouts.back());
+      continue;
+    }
+    PartLayout& layout = layouts.emplace_back();
     layout.count = buckets.count();
     layout.elements = buckets.elements();
     layout.slices = std::make_shared<const std::vector<comm::SliceLoad>>(comm::slice_loads(buckets, *part.hosts));

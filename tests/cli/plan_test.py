@@ -120,6 +120,31 @@ class Plan(unittest.TestCase):
             text = run("plan", *SMALL, "--ranks", "2", "--profile", str(path)).stdout
             self.assertIn(f"by the rates of {path} (", text)
 
+    def test_balance_is_the_jobs(self):
+        def micro_batches(balance, *words):
+            plan = json.loads(run("plan", *SMALL, f"balance={balance}", *words, "--json").stdout)
+            return [rank["micro_batches"] for rank in plan["placement"]["ranks"]]
+        with tempfile.TemporaryDirectory() as folder:
+            ranks = ["--ranks", "2"]
+            for name, rate in (("a", 3e9), ("b", 1e9)):
+                path = pathlib.Path(folder, f"{name}.json")
+                path.write_text(json.dumps({
+                    "format": 1, "device": "a processor", "cores": 2, "memory_bytes": 2**34, "message_seconds": 1e-4,
+                    **{f"{what}_per_second": rate for what in
+                       ("matmul_flops", "convolution_flops", "elementwise_bytes", "gradient_add_bytes", "update_bytes",
+                        "message_bytes")}}), encoding="utf-8")
+                ranks += ["--profile", str(path)]
+            self.assertEqual(micro_batches("auto", *ranks), [6, 2])
+            self.assertEqual(micro_batches("equal", *ranks), [4, 4])
+            self.assertEqual(micro_batches("{weights: {a: 1, b: 7}}", *ranks), [1, 7])
+            error = run("plan", *SMALL, "balance={weights: {gpu7: 2}}", *ranks, code=78).stderr
+            self.assertRegex(error, r"^lockstep: .*balance.weights.*: expected a host or a processor of this run, found 'gpu7'; "
+                                    r"the hosts are a, b; the processors are .* \(a part of the name will do\); correct the entry "
+                                    r"or leave it out\n$")
+        self.assertEqual(micro_batches("{weights: {A100: 1, H100: 3}}", "--devices", "H100,A100-40"), [6, 2])
+        error = run("plan", *SMALL, "balance={weights: {gpu7: 2}}", "--devices", "2xH100", code=78).stderr
+        self.assertIn("found 'gpu7'; the processors are ", error)
+
     def test_against_a_run(self):
         with tempfile.TemporaryDirectory() as folder:
             job = [*SMALL, f"run_directory={folder}/run", "balance=equal"]

@@ -69,7 +69,8 @@ class CpuAllReduce final : public RankReducer {
     std::int64_t host_rings = 0;  ///< floats of all rings of its host (GradientRings::elements())
   };
   struct Bytes {
-    std::int64_t own = 0;      ///< of its sums
+    std::int64_t own = 0;      ///< of its sums, besides
+    std::int64_t waiting = 0;  ///< sums that wait for their siblings: what has been taken for them is kept
     std::int64_t read = 0;     ///< of partial sums of other ranks of its host, which count as memory of both
     std::int64_t of_host = 0;  ///< of rings and finished sums, which the host has once
   };

@@ -289,12 +289,12 @@ CpuAllReduce::Bytes CpuAllReduce::bytes(const Load& load) {
     led_merged += scattered.led_floats;
   }
   const auto roots = static_cast<std::int64_t>(load.sums.roots.size());
-  const std::int64_t sums_of_streamed = load.streaming + (load.hosts > 1 ? load.sums.host_sums : 0);
-  const std::int64_t own = (roots + load.merging) * merged + sums_of_streamed * streamed +
-                           load.sums.others * load.slices.own_floats() + load.sums.made_sums * led_merged +
-                           scattered.own_floats;
+  const std::int64_t host_sums = load.hosts > 1 ? load.sums.host_sums : 0;
+  const std::int64_t own = roots * merged + host_sums * streamed + load.sums.others * load.slices.own_floats() +
+                           load.sums.made_sums * led_merged + scattered.own_floats;
   constexpr auto kFloat = static_cast<std::int64_t>(sizeof(float));
   return {.own = own * kFloat,
+          .waiting = (load.merging * merged + load.streaming * streamed) * kFloat,
           .read = load.sums.read * (own_merged + led_merged) * kFloat,
           .of_host = (finished + load.host_rings) * kFloat};
 }

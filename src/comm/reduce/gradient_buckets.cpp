@@ -148,21 +148,28 @@ std::vector<Slice> slices_of(const GradientBuckets& buckets, int bucket, int ran
   const std::int64_t elements = buckets.at(bucket).elements;
   const Cuts allowed(buckets.at(bucket), ranks);
   std::vector<Slice> slices;
-  for (int rank = 0; rank < ranks;) {
-    const std::int64_t first = allowed.start(rank);
-    if (first == elements) break;
+  std::int64_t first = allowed.start(0);
+  for (int rank = 0; rank < ranks && first != elements;) {
     // If several ranks would begin here, the last one gets the slice. A binary search finds it, in a range that is as
     // small as there are few of them.
     int low = rank, high = rank + 1;
-    while (high < ranks && allowed.start(high) == first) {
+    std::int64_t end = allowed.start(high);
+    for (; end == first && high < ranks; end = allowed.start(high)) {
       low = high;
       high = std::min(ranks, low + 2 * (low - rank));
     }
     while (high - low > 1) {
       const int middle = low + (high - low) / 2;
-      (allowed.start(middle) == first ? low : high) = middle;
+      const std::int64_t at = allowed.start(middle);
+      if (at == first) {
+        low = middle;
+      } else {
+        high = middle;
+        end = at;
+      }
     }
-    slices.push_back({low, first, allowed.start(low + 1) - first});
+    slices.push_back({low, first, end - first});
+    first = end;
     rank = low + 1;
   }
   const bool spreads = buckets.spread_owners || buckets.at(bucket).scattered;

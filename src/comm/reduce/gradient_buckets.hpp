@@ -26,12 +26,14 @@ struct GradientBuckets {
     std::int32_t turn = -1;  ///< with spread_owners: by how many ranks the owners are shifted; -1: by the bucket's
                              ///< number
 
+    bool operator==(const Bucket&) const = default;
     /// Appends a tensor. A slice may begin at each of its chunks; if it is `uncut`, only at its first element.
     void append(std::int64_t tensor_elements, bool uncut = false);
   };
   struct Slot {
     std::int32_t bucket = 0;
     std::int64_t offset = 0;  ///< in elements
+    bool operator==(const Slot&) const = default;
   };
 
   std::vector<Bucket> buckets;
@@ -41,6 +43,7 @@ struct GradientBuckets {
   /// buckets, which are not gathered, always do so.
   bool spread_owners = false;
   std::vector<Slot> slots = {};
+  bool operator==(const GradientBuckets&) const = default;
 
   /// What of_slots() needs to know about a slot.
   struct SlotShape {

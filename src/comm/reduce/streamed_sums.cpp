@@ -38,18 +38,24 @@ StreamedSums::StreamedSums(Communicator& communicator, const GradientBuckets& bu
   }
 }
 
-// The most wait if the first micro-batch of each window comes last.
+// The most wait if the first micro-batch of each window comes last, wherever windows begin.
 int StreamedSums::most_waiting(const MicroBatchAssignment& assignment, const Hosts& hosts, int rank, int workers) {
   const std::vector<int> order = expected_order(assignment, hosts.ranks(hosts.host_of(rank)));
-  const auto window = static_cast<std::size_t>(std::max(1, workers));
-  std::vector<std::vector<int>> worst;
-  for (std::size_t first = 0; first < order.size(); first += window) {
-    for (std::size_t i = std::min(order.size(), first + window); i-- > first;) worst.push_back({order[i]});
-  }
   int micro_batches = 0;
   for (const auto& list : assignment.micro_batches_of_rank) micro_batches += static_cast<int>(list.size());
   const Tree tree(micro_batches);
-  return AccumulationBuffers::most_waiting(tree_plan(tree, tree.maximal_subtrees(order)), worst);
+  const MergePlan plan = tree_plan(tree, tree.maximal_subtrees(order));
+  const std::size_t window = std::min(order.size(), static_cast<std::size_t>(std::max(1, workers)));
+  int most = 0;
+  for (std::size_t end = 1; end <= window; ++end) {  // of the first one
+    std::vector<std::vector<int>> worst;
+    for (std::size_t first = 0, last = end; first < order.size();
+         first = last, last = std::min(order.size(), last + window)) {
+      for (std::size_t i = last; i-- > first;) worst.push_back({order[i]});
+    }
+    most = std::max(most, AccumulationBuffers::most_waiting(plan, worst));
+  }
+  return most;
 }
 
 void StreamedSums::use(const MicroBatchAssignment& assignment, const std::vector<TreeNode>& subtrees) {

@@ -18,6 +18,7 @@ namespace lockstep::comm {
 class Hosts {
  public:
   explicit Hosts(const Topology& topology);
+  bool operator==(const Hosts&) const = default;
   [[nodiscard]] int count() const { return static_cast<int>(ranks_.size()); }
   [[nodiscard]] int rank_count() const { return static_cast<int>(host_of_.size()); }
   /// Ascending.
