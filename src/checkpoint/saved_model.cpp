@@ -348,7 +348,7 @@ Initialized check_initialization(const InitializeOptions& options, const Place& 
 }
 
 Initialized initialize_from_file(const InitializeOptions& options, const Place& place, const Graph& graph,
-                                 const WholeModel& whole, optim::Model& own) {
+                                 const WholeModel& whole, optim::Model& own, const std::function<void()>& advance) {
   std::vector<NamedShape> model;
   for (const auto* tensors : {&whole.parameters, &whole.states}) {
     for (const auto& tensor : *tensors) model.push_back({tensor.name, tensor.shape});
@@ -357,6 +357,7 @@ Initialized initialize_from_file(const InitializeOptions& options, const Place& 
   for (auto* block : {&own.parameters, &own.states}) {
     for (std::size_t i = 0; i < block->size(); ++i) {
       if (!taken.contains(block->name(i))) continue;
+      advance();
       for (const exec::Extent& extent : block->own(i)) {
         file.copy(block->name(i), block->shape(i), block->at(i, extent), extent.begin);
       }

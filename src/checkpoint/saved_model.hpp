@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -73,8 +74,8 @@ Initialized check_initialization(const InitializeOptions& options, const Place& 
 /// Overwrites the parameters and states that the job's patterns match (all, without patterns). Throws Error(data) if
 /// the file lacks one, has it in another shape, or in an unknown order; Error(configuration) if a pattern matches none;
 /// `place` is where the patterns are in the job file. Checked for the whole model, with the same result on all ranks;
-/// `own` is this rank's part of it.
+/// `own` is this rank's part of it. `advance` is called before each tensor that is read, and may throw.
 Initialized initialize_from_file(const InitializeOptions& options, const Place& place, const Graph& graph,
-                                 const WholeModel& whole, optim::Model& own);
+                                 const WholeModel& whole, optim::Model& own, const std::function<void()>& advance);
 
 }  // namespace lockstep::checkpoint

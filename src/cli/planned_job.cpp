@@ -17,6 +17,7 @@
 #include "graph/model_graph.hpp"
 #include "lockstep/error.hpp"
 #include "optim/registry.hpp"
+#include "optim/updater.hpp"
 #include "plan/device_table.hpp"
 #include "plan/limits.hpp"
 #include "plan/profile.hpp"
@@ -122,6 +123,8 @@ PlannedJob::PlannedJob(PlanOptions& options)
   ranks_ = plan::ranks_of_one_host(options.ranks, job().threads, device::available_cores());
   time_ = std::make_unique<plan::TimeSetup>();
   time_->optimizer_states = static_cast<int>(opened_.memory().states.size());
+  time_->optimizer = opened_.memory().optimizer;
+  time_->optimizer_settings = optim::settings_of(*time_->optimizer, job().optimizer);
   time_->step_seconds = kStepSeconds;
   if (!on_gpus_) {
     time_->unevenness = kUnevenness;
@@ -318,6 +321,8 @@ double PlannedJob::seconds_of_one_rank() const {
   const plan::TimeSetup time{.ranks = {time_->ranks.front()},
                              .optimizer_states = time_->optimizer_states,
                              .update_seconds = time_->update_seconds,
+                             .optimizer = time_->optimizer,
+                             .optimizer_settings = time_->optimizer_settings,
                              .data_seconds = time_->data_seconds,
                              .step_seconds = time_->step_seconds};
   plan::Choice choice = plan::choice_of(job());

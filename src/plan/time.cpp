@@ -11,6 +11,7 @@
 #include "comm/reduce/rank_loads.hpp"
 #include "core/round_up.hpp"
 #include "graph/crossings.hpp"
+#include "optim/matrix_makers.hpp"
 
 namespace lockstep::plan {
 
@@ -365,6 +366,16 @@ class Step {
     result_.seconds += std::max(most, least(work));
   }
 
+  /// By rank of the part: floating-point operations of the steps of matrices that it makes; empty: there are none.
+  [[nodiscard]] std::vector<double> operations_on_matrices(const PlacedPart& part) const {
+    std::vector<double> operations;
+    if (setup_.optimizer == nullptr || !setup_.optimizer->matrix_step) return operations;
+    const auto ranks = static_cast<int>(part.ranks.size());
+    const optim::MatrixMakers makers(part.graph(), *setup_.optimizer, setup_.optimizer_settings, ranks);
+    for (int rank = 0; rank < ranks; ++rank) operations.push_back(makers.operations(rank));
+    return operations;
+  }
+
   void update() {
     std::vector<double> work(result_.ranks.size());
     const bool divided = placed_.choice.sharding() != Sharding::none;
@@ -380,12 +391,18 @@ class Step {
     double most = 0;
     for (const PlacedPart& part : placed_.parts) {
       const double elements = trained_elements(part);
+      const std::vector<double> operations = operations_on_matrices(part);
+      const double all = std::accumulate(operations.begin(), operations.end(), 0.0);
       for (const int rank : part.ranks) {
         const Rates& rates = speed(rank).rates;
-        const double each = setup_.update_seconds > 0
-                                ? setup_.update_seconds
-                                : update_bytes_of_element(setup_.optimizer_states) / rates.update_bytes;
-        const double seconds = elements * each / (divided ? static_cast<double>(part.ranks.size()) : 1);
+        const double own = operations.empty() ? 0 : operations[static_cast<std::size_t>(number(rank))];
+        const bool is_measured = setup_.update_seconds > 0;
+        const double each =
+            is_measured ? setup_.update_seconds : update_bytes_of_element(setup_.optimizer_states) / rates.update_bytes;
+        // Ranks share the steps of whole matrices, which take most of an update that has been measured with them.
+        double share = divided ? 1 / static_cast<double>(part.ranks.size()) : 1;
+        if (is_measured && all > 0) share = own / all;
+        const double seconds = elements * each * share + (is_measured ? 0 : own / rates.matmul_flops);
         // Nobody computes while updated parameters are on their way.
         const double messages =
             gathers && part.ranks.size() > 1

@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "lockstep/attributes.hpp"
+#include "lockstep/optimizer.hpp"
 #include "plan/placed_model.hpp"
 #include "plan/rates.hpp"
 
@@ -25,8 +27,10 @@ struct RankSpeed {
 struct TimeSetup {
   std::vector<RankSpeed> ranks;
   int optimizer_states = 0;
-  double update_seconds = 0;  ///< measured, per trained element; 0: computed from the rates
-  double data_seconds = 0;    ///< processor time to read and prepare a micro-batch
+  double update_seconds = 0;                ///< measured, per trained element; 0: computed from the rates
+  const OptimizerDef* optimizer = nullptr;  ///< null: it makes no steps of whole matrices
+  Attributes optimizer_settings = {};       ///< complete
+  double data_seconds = 0;                  ///< processor time to read and prepare a micro-batch
   /// With several ranks: the fraction by which the micro-batches of a step take longer than undisturbed ones, since
   /// each step waits for the rank that was disturbed last.
   double unevenness = 0;

@@ -59,13 +59,14 @@ void Training::begin_with_model() {
   };
   reached_.resumed = checkpointing_->resume(states, engine_.model, progress_, same_run);
   if (!reached_.resumed && job.initialize) {
-    const auto read = [&](comm::WorkProgress& /*progress*/) {
-      reached_.initialized = checkpoint::initialize_from_file(*job.initialize, job.place_of("job.initialize.only"),
-                                                              run_.graph, whole_model_, engine_.model);
+    const auto read = [&](comm::WorkProgress& progress) {
+      reached_.initialized =
+          checkpoint::initialize_from_file(*job.initialize, job.place_of("job.initialize.only"), run_.graph,
+                                           whole_model_, engine_.model, [&] { progress.advance_or_stop(); });
       return false;
     };
     (void)comm::work_together(run_.communicator, {"initialize", 0, run_.context.timeout()}, read,
-                              {.stalled = comm::kStartDeadline});
+                              {.stalled = comm::kStartDeadline, .stop = stop_poll()});
   }
   if (engine_.updater->has_average()) optim::average_frozen(engine_.executor->graph(), engine_.model);
   reached_.first_step = progress_.step;

@@ -11,6 +11,7 @@
 #include "checkpoint/reader.hpp"
 #include "checkpoint/saved_model.hpp"
 #include "checkpoint/support.hpp"
+#include "comm/transport/work_together.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/random.hpp"
 
@@ -341,12 +342,13 @@ TEST(CutModel, IsInitializedFromTheFileOfTheWhole) {
   const InitializeOptions all{weights_file(folder), {}}, some{all.from, {"layer63", "mean*"}};
   for (const auto& placement : kPlacements) {
     run_placed(placement, [&](Communicator&, const WholeModel& whole, optim::Model& own) {
-      initialize_from_file(some, {}, {}, whole, own);
+      initialize_from_file(some, {}, {}, whole, own, [] {});
       for_each_tensor(own, [&](const std::string& name, std::span<float> values) {
         const bool chosen = name == "layer63" || name.starts_with("mean");
         EXPECT_EQ(std::any_of(values.begin(), values.end(), [](float value) { return value != 0; }), chosen) << name;
       });
-      initialize_from_file(all, {}, {}, whole, own);
+      EXPECT_THROW(initialize_from_file(all, {}, {}, whole, own, [] { throw comm::WorkStopped(); }), comm::WorkStopped);
+      initialize_from_file(all, {}, {}, whole, own, [] {});
       for (std::size_t i = 0; i < own.optimizer.at(0).size(); ++i) {
         std::fill(own.optimizer.at(0).at(i).begin(), own.optimizer.at(0).at(i).end(), 0.0F);
       }
@@ -364,7 +366,7 @@ TEST(CutModel, MistakesOfInitializeAreThoseOfTheWhole) {
   const Placement placement{{{0}, {1, 2}}};
   const auto errors = [&](ExitCode code, const InitializeOptions& options) {
     return errors_of(placement, code, [&](Communicator&, const WholeModel& whole, optim::Model& own) {
-      initialize_from_file(options, {}, {}, whole, own);
+      initialize_from_file(options, {}, {}, whole, own, [] {});
     });
   };
   const std::string file = weights_file(folder, {"layer63"});

@@ -268,6 +268,30 @@ TEST(Time, RanksWaitForTheOneThatIsHeldUp) {
   EXPECT_NEAR(time_of(planned.place(2, 1), time).seconds, 1.5 * 4 * 12, 0.1);
 }
 
+// Of four equal matrices, one of three ranks makes the steps of two, whatever else is divided.
+TEST(Time, RanksShareStepsOfMatrices) {
+  Planned planned([](GraphBuilder& b) { chain(b, 4); });
+  for (ValueId id : planned.graph.parameters) planned.graph.values[static_cast<std::size_t>(id)].matrix = true;
+  OptimizerDef makes_steps;
+  makes_steps.matrix_step = [](const Attributes&, const UpdateStep&) { return MatrixStep(); };
+  makes_steps.matrix_operations = [](const Attributes&, std::int64_t, std::int64_t) { return 1e9; };
+  planned.rates.matmul_flops = 1e9;
+  for (const Sharding sharding : {Sharding::none, Sharding::optimizer}) {
+    Choice choice;
+    choice.parallel.sharding = sharding;
+    const PlacedModel placed = place_model(*planned.model, ranks_of_one_host(3, 1, 64), choice);
+    TimeSetup setup = planned.time(3);
+    setup.optimizer = &makes_steps;
+    const StepTime by_rates = time_of(placed, setup);
+    setup.update_seconds = 1.0 / 256;  // measured: a second for each matrix
+    const StepTime measured = time_of(placed, setup);
+    for (std::size_t rank = 0; rank < 3; ++rank) {
+      EXPECT_NEAR(by_rates.ranks[rank].update, rank == 0 ? 2 : 1, 1e-3);
+      EXPECT_NEAR(measured.ranks[rank].update, rank == 0 ? 2 : 1, 1e-3);
+    }
+  }
+}
+
 TEST(Time, RecomputedBlocksRunForwardTwice) {
   Planned planned(exec::transformer);
   planned.seconds.assign(planned.graph.nodes.size(), {1, 2, 0});

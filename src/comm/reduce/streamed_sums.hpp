@@ -1,17 +1,16 @@
-// StreamedSums: the sums of a host's micro-batches in scattered buckets, made without that any rank holds a whole
-// gradient. A worker writes the gradient of a micro-batch, bucket by bucket, into a ring of its own in the host's
-// memory (GradientRings); every rank of the host adds the slices that it handles to its sums; when all have, that part
-// of the ring is free again. The sums follow the tree, like those inside a rank (AccumulationBuffers): with
-// micro-batches that come in turn from all ranks of the host (interleave_micro_batches), about log2(micro-batches) sums
-// of a slice are alive at a time.
+// StreamedSums: sums of a host's micro-batches in scattered buckets; no rank ever holds a whole gradient. A worker
+// writes the gradient of a micro-batch, bucket by bucket, into a ring of its own in the host's memory (GradientRings).
+// Every rank of the host adds its slices to its sums; when all have, that part of the ring is free again. Sums follow
+// the tree, like those inside a rank (AccumulationBuffers). Micro-batches come in turn from all ranks of the host
+// (interleave_micro_batches), so about log2(micro-batches) sums of a slice are alive at a time.
 //
-// However fast a rank is, its gradients wait in its ring, and then its workers wait, until the slowest of the host
-// comes near: of each bucket, a reader takes only the next `window` micro-batches in the host's order, as many as the
-// host has workers. So memory does not grow with the differences between ranks. Nobody waits for ever: the first
-// micro-batch of that order is always taken, and each rank computes its own in that order.
+// A fast rank does not run ahead: of each bucket, a reader takes only the next `window` micro-batches in the host's
+// order, as many as the host has workers. The others stay in their rings, and then their workers wait. So memory does
+// not grow with the differences between ranks. Nobody waits for ever: the first micro-batch of that order is always
+// taken, and each rank computes its own in that order.
 //
-// A rank reads buckets of a step only between its own begin_step and finish(), and a ring's memory is reused when every
-// rank of the host has read it, so no memory is overwritten while it is still being read.
+// No memory is overwritten while it is read: a rank reads buckets of a step only between its own begin_step and
+// finish(), and a ring's memory is used again when every rank of the host has read it.
 #pragma once
 
 #include <cstdint>
