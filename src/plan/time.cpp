@@ -402,7 +402,7 @@ class Step {
         // Ranks share the steps of whole matrices, which take most of an update that has been measured with them.
         double share = divided ? 1 / static_cast<double>(part.ranks.size()) : 1;
         if (is_measured && all > 0) share = own / all;
-        const double seconds = elements * each * share + (is_measured ? 0 : own / rates.matmul_flops);
+        const double seconds = elements * each * share + (is_measured || own == 0 ? 0 : own / rates.matmul_flops);
         // Nobody computes while updated parameters are on their way.
         const double messages =
             gathers && part.ranks.size() > 1
