@@ -39,9 +39,9 @@ struct RankMemory {
   std::int64_t checkpoint = 0;   ///< the copy that is written while training continues
   std::int64_t process = 0;      ///< the program, its libraries, MPI, indexes of the data: measured, not computed
   std::int64_t waiting = 0;      ///< included in gradients: partial sums that wait for others; when micro-batches move,
-                             ///< what has been taken for them is kept
-  std::int64_t of_others = 0;  ///< included in the above: shared memory that counts as that of other ranks of the
-                               ///< host
+                                 ///< what has been taken for them is kept
+  std::int64_t of_others = 0;    ///< included in the above: shared memory that counts as that of other ranks of the
+                                 ///< host
 
   [[nodiscard]] std::int64_t total() const;
   [[nodiscard]] std::int64_t charged() const { return total() - of_others; }

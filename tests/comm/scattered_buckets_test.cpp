@@ -152,7 +152,8 @@ TEST(StreamedSums, AFastRankWaitsForASlowOne) {
                                  .streamed = true,
                                  .streaming = StreamedSums::most_waiting(assignment, all, rank, 2)});
         const auto rings = GradientRings::elements(buckets, 0);
-        EXPECT_LE((reducer->statistics().peak_elements - rings) * static_cast<std::int64_t>(sizeof(float)), bytes.own + bytes.waiting);
+        EXPECT_LE((reducer->statistics().peak_elements - rings) * static_cast<std::int64_t>(sizeof(float)),
+                  bytes.own + bytes.waiting);
       },
       hosts);
 }
