@@ -139,6 +139,7 @@ class CpuAllReduce final : public RankReducer {
 
   // A step
   void lay_out();
+  void lay_out_handled(int bucket);
   void make_plan(const MicroBatchAssignment& assignment);
   void post_received();
   void note_published(int bucket);
@@ -152,6 +153,7 @@ class CpuAllReduce final : public RankReducer {
   bool advance();
   /// What this rank is waiting for: the rank, and what is missing from it.
   [[nodiscard]] std::pair<int, std::string> missing() const;
+  [[nodiscard]] std::pair<int, std::string> missing_slice() const;
   bool open_sums();
   bool gather_host_sums();
   void gather(const GatherTask& task);

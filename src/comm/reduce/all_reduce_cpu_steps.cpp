@@ -36,39 +36,44 @@ CpuAllReduce::CpuAllReduce(Communicator& communicator, GradientBuckets buckets, 
 
 void CpuAllReduce::lay_out() {
   std::int64_t scattered = 0;
-  bool any_streamed = false;
-  std::vector<StreamedSums::Handled> streamed;
   for (int b = 0; b < bucket_count(); ++b) {
     const BucketPlan& of = plan(b);
-    any_streamed = any_streamed || streams(b);
-    const auto line = [&](int number) { return whole_lines(of.at(number).size); };
     shape_.push_back({.partial = streams(b) ? 0 : elements(b),
                       .sum = of.scattered ? 0 : elements(b),
                       .slices = streams(b) ? 0 : static_cast<int>(of.slices.size())});
-    own_at_.push_back(own_floats_);
-    own_floats_ += whole_lines(of.own_size());
     starts_.push_back(scattered);
     if (of.scattered) scattered += whole_lines(elements(b));
-    std::vector<int> handled = of.led;
-    if (streams(b) && of.own >= 0) handled.push_back(of.own);
-    places_.emplace_back(of.slices.size(), -1);
-    for (const int number : handled) {
-      places_.back()[static_cast<std::size_t>(number)] = host_sum_floats_;
-      host_sum_floats_ += hosts_.count() > 1 ? line(number) : 0;
-      if (streams(b)) streamed_slices_.push_back({b, number});
-      if (streams(b)) streamed.push_back({b, of.at(number).first, of.at(number).size});
-    }
-    if (!of.scattered) {
-      for (const int number : of.led) led_.push_back({b, number});
-    }
+    own_at_.push_back(own_floats_);
+    own_floats_ += whole_lines(of.own_size());
+    lay_out_handled(b);
     std::int64_t given = 0;
     for (const PlannedSlice& slice : of.slices) given += slice.leader == rank() ? 0 : slice.size;
     given_bytes_.push_back(static_cast<std::uint64_t>(given) * sizeof(float));
   }
   scattered_ = floats_of(scattered);
+  const bool any_streamed =
+      options_.streamed && std::any_of(plans_.begin(), plans_.end(), [](const BucketPlan& of) { return of.scattered; });
   if (!any_streamed) return;
+  std::vector<StreamedSums::Handled> handled;
+  for (const auto& [bucket, number] : streamed_slices_)
+    handled.push_back({bucket, plan(bucket).at(number).first, plan(bucket).at(number).size});
   map_doorbells();
-  stream_ = std::make_unique<StreamedSums>(communicator_, buckets_, hosts_, options_, doorbells_, std::move(streamed));
+  stream_ = std::make_unique<StreamedSums>(communicator_, buckets_, hosts_, options_, doorbells_, std::move(handled));
+}
+
+// The slices that this rank adds for its host: those that it leads, and of streamed buckets its own.
+void CpuAllReduce::lay_out_handled(int bucket) {
+  const BucketPlan& of = plan(bucket);
+  std::vector<int> handled = of.led;
+  if (streams(bucket) && of.own >= 0) handled.push_back(of.own);
+  std::vector<std::int64_t>& places = places_.emplace_back(of.slices.size(), -1);
+  for (const int number : handled) {
+    places[static_cast<std::size_t>(number)] = host_sum_floats_;
+    if (hosts_.count() > 1) host_sum_floats_ += whole_lines(of.at(number).size);
+    if (streams(bucket)) streamed_slices_.push_back({bucket, number});
+  }
+  if (of.scattered) return;
+  for (const int number : of.led) led_.push_back({bucket, number});
 }
 
 CpuAllReduce::~CpuAllReduce() {
@@ -260,6 +265,11 @@ std::pair<int, std::string> CpuAllReduce::missing() const {
     if (seen < partials.size() + received_.size())
       return {received_[seen - partials.size()].leader, partial_of(bucket)};
   }
+  return missing_slice();
+}
+
+// Of the slices that the host's ranks wait for.
+std::pair<int, std::string> CpuAllReduce::missing_slice() const {
   for (const int bucket : to_see_) {
     for (int number = 0; number < shape_[static_cast<std::size_t>(bucket)].slices; ++number) {
       if (regions_[0].slice_ready(number, bucket).load(std::memory_order_acquire) == epoch_) continue;
