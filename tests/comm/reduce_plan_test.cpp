@@ -81,6 +81,26 @@ TEST(ReducePlan, EverySendHasItsReceiveInOneOrder) {
   }
 }
 
+TEST(ReducePlan, BytesAreThoseOfItsMessages) {
+  for (const unsigned seed : seeds(300)) {
+    std::mt19937 random(seed);
+    const PlannedWorld world = random_world(random);
+    for (const ReducePlan& plan : world.plans) {
+      std::uint64_t inside = 0, between = 0;
+      for (int b = 0; b < world.buckets.count(); ++b) {
+        for (const auto& m : planned_sends(plan, world.hosts, b)) {
+          const std::int64_t size = plan.buckets[static_cast<std::size_t>(b)].at(m.slice).size;
+          const bool is_inside = world.hosts.host_of(m.peer) == world.hosts.host_of(plan.rank);
+          (is_inside ? inside : between) += static_cast<std::uint64_t>(size) * sizeof(float);
+        }
+      }
+      const PlannedBytes bytes = bytes_of(plan, world.hosts);
+      ASSERT_EQ(bytes.inside_host, inside) << rerun(seed, "comm_test");
+      ASSERT_EQ(bytes.between_hosts, between) << rerun(seed, "comm_test");
+    }
+  }
+}
+
 TEST(ReducePlan, EveryLeafIsAddedOnceInTheTreesOrder) {
   for (const unsigned seed : seeds(300)) {
     std::mt19937 random(seed);

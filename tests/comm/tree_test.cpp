@@ -1,7 +1,5 @@
 #include "comm/reduce/tree.hpp"
 
-#include "comm/reduce/tree_sums.hpp"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
@@ -15,6 +13,7 @@
 #include <string>
 
 #include "comm/reduce/micro_batch_assignment.hpp"
+#include "comm/reduce/tree_sums.hpp"
 
 namespace lockstep::comm {
 namespace {

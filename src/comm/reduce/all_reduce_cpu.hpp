@@ -147,7 +147,7 @@ class CpuAllReduce final : public RankReducer {
   void run_progress_thread();
   void wait_for_slices();
   void check_room(int micro_batch, Clock::time_point start);
-  Clock::time_point check_deadline(Clock::time_point since, int peer, const std::string& what) const;
+  [[noreturn]] void give_up(int peer, const std::string& what, Clock::time_point since) const;
 
   // Progress; progress_mutex_ is held
   bool advance();

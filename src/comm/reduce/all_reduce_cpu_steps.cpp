@@ -1,11 +1,12 @@
 // The exact all-reduce, except for the work on one bucket: the plan of a step, the threads, waiting, errors.
+#include "comm/reduce/all_reduce_cpu.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <numeric>
 #include <utility>
 
-#include "comm/reduce/all_reduce_cpu.hpp"
 #include "comm/transport/topology.hpp"
 #include "core/round_up.hpp"
 #include "core/spans.hpp"
@@ -213,7 +214,9 @@ void CpuAllReduce::wait_for_slices() {
       if (now >= last_progress_ + kCheckPeers) {
         const auto [peer, what] = missing();
         recorder_->waits_for(communicator_.topology().number(peer), what);
-        end = std::min(end, check_deadline(last_progress_, peer, what));
+        const auto since = latest_progress(last_progress_, options_.watch);
+        if (Clock::now() >= since + options_.timeout) give_up(peer, what, since);
+        end = std::min(end, since + options_.timeout);
       }
     }
     communicator_.check_peers();
@@ -222,23 +225,21 @@ void CpuAllReduce::wait_for_slices() {
   }
 }
 
-// Called by a worker that has waited since `start` for room in its ring.
+// Called by a worker that has waited since `start` for room in its ring, whenever its doorbell rings.
 void CpuAllReduce::check_room(int micro_batch, Clock::time_point start) {
   const std::lock_guard lock(progress_mutex_);
   if (error_) std::rethrow_exception(error_);
+  const auto since = latest_progress(std::max(start, last_progress_), options_.watch);
+  if (Clock::now() < since + options_.timeout) return;
   auto [peer, what] = missing();
   if (peer < 0 || peer == rank()) {
     peer = stream_->slowest_reader(micro_batch);
     what = "it has not read a gradient in shared memory";
   }
-  check_deadline(std::max(start, last_progress_), peer, what);
+  give_up(peer, what, since);
 }
 
-// Throws if nothing has moved for too long; returns when that will be.
-Clock::time_point CpuAllReduce::check_deadline(Clock::time_point since, int peer, const std::string& what) const {
-  since = latest_progress(since, options_.watch);
-  const auto end = since + options_.timeout;
-  if (Clock::now() < end) return end;
+void CpuAllReduce::give_up(int peer, const std::string& what, Clock::time_point since) const {
   throw_deadline(communicator_.topology(), rank(), peer, operation("reduce"), seconds_since(since), what);
 }
 

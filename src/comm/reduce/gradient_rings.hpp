@@ -35,6 +35,9 @@ class GradientRings {
   /// Size of a ring, in floats.
   [[nodiscard]] static std::int64_t elements(const GradientBuckets& buckets, std::int64_t open);
 
+  /// The scattered buckets, ascending.
+  [[nodiscard]] const std::vector<int>& buckets() const { return streamed_; }
+
   /// Begins a step, in which open() has the place of each micro-batch in the order in which they are read.
   void begin_step();
   /// Memory for a bucket of a micro-batch, 64-byte aligned. For each micro-batch, all scattered buckets must come in

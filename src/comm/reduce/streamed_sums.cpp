@@ -33,9 +33,6 @@ StreamedSums::StreamedSums(Communicator& communicator, const GradientBuckets& bu
   for (std::size_t h = 0; h < handled_.size(); ++h) {
     handled_of_[static_cast<std::size_t>(handled_[h].bucket)].push_back(static_cast<int>(h));
   }
-  for (int b = 0; b < buckets.count(); ++b) {
-    if (buckets.at(b).scattered) streamed_.push_back(b);
-  }
 }
 
 // The most wait if the first micro-batch of each window comes last, wherever windows begin.
@@ -120,6 +117,7 @@ void StreamedSums::add(const GradientRings::Published& published) {
 }
 
 std::pair<int, std::size_t> StreamedSums::missing() const {
+  const std::vector<int>& buckets = rings_.buckets();
   std::pair<int, std::size_t> found{-1, 0};
   int earliest = 0;
   for (const int rank : local_ranks_) {
@@ -129,13 +127,13 @@ std::pair<int, std::size_t> StreamedSums::missing() const {
       return read_[static_cast<std::size_t>(bucket)][static_cast<std::size_t>(place(micro_batch))] == 0;
     };
     const auto first = std::find_if(micro_batches.begin(), micro_batches.end(),
-                                    [&](int micro_batch) { return unread(micro_batch, streamed_.back()); });
+                                    [&](int micro_batch) { return unread(micro_batch, buckets.back()); });
     if (first == micro_batches.end() || (found.first >= 0 && place(*first) > earliest)) continue;
     earliest = place(*first);
     found = {rank, 0};
     for (const int micro_batch : micro_batches) {
       found.second += static_cast<std::size_t>(
-          std::count_if(streamed_.begin(), streamed_.end(), [&](int bucket) { return unread(micro_batch, bucket); }));
+          std::count_if(buckets.begin(), buckets.end(), [&](int bucket) { return unread(micro_batch, bucket); }));
     }
   }
   return found;

@@ -90,7 +90,6 @@ class StreamedSums {
   GradientRings rings_;
   std::vector<Handled> handled_;
   std::vector<std::vector<int>> handled_of_;  ///< by bucket
-  std::vector<int> streamed_;                 ///< the scattered buckets
   std::unique_ptr<BufferMemory> memory_;
   AccumulationBuffers sums_;  ///< its buckets are handled_
   MicroBatchAssignment assignment_;
