@@ -13,6 +13,7 @@
 #include "core/spans.hpp"
 #include "ensemble/calibration.hpp"
 #include "ensemble/outcome.hpp"
+#include "lockstep/error.hpp"
 #include "telemetry/text.hpp"
 
 namespace lockstep::cli {
@@ -53,6 +54,21 @@ std::vector<double> fit(const ensemble::Members& members, const std::vector<std:
   const auto numbers = ensemble::as_numbers(targets, first);
   return meaning == Meaning::values ? ensemble::fit_squared_error(tables, numbers)
                                     : ensemble::fit_likelihood(meaning, tables, numbers);
+}
+
+/// None, with a warning, where members were validated on different samples: each was trained on some of the others'.
+std::vector<double> fit_on_validation(ensemble::Members& members, bool leads) {
+  std::vector<train::EvaluationSet> validation;
+  try {
+    validation = members.open_sets("validation");
+  } catch (const Error& error) {
+    if (error.code() != ExitCode::configuration) throw;
+    if (leads) fmt::print(stderr, "warning: no weights are fitted: {}\n", error.what());
+    return {};
+  }
+  const auto predicted = members.predict(validation);
+  if (!leads) return {};
+  return fit(members, predicted, ensemble::targets_of(*validation[0].set, members.first().job()));
 }
 
 class Judge {
@@ -181,19 +197,17 @@ void print_json(const EnsembleEvalArguments& arguments, const ensemble::Members&
 int evaluate_members(const EnsembleEvalArguments& arguments, ensemble::Members& members, Communicator& communicator,
                      const Registries& registries) {
   const auto start = Clock::now();
-  const auto opened = members.open_set(arguments.set);
-  const auto raw = members.predict(*opened.set);
+  const auto opened = members.open_sets(arguments.set);
+  const auto raw = members.predict(opened);
   const bool leads = communicator.rank() == 0;
   std::vector<double> weights;
   ensemble::SetTargets targets;
   const Job& job = members.first().job();
-  if (leads) targets = ensemble::targets_of(*opened.set, job);
+  if (leads) targets = ensemble::targets_of(*opened[0].set, job);
   if (arguments.set == "validation") {
     if (leads) weights = fit(members, raw, targets);
   } else if (has_validation(job)) {
-    const auto validation = members.open_set("validation");
-    const auto predicted = members.predict(*validation.set);
-    if (leads) weights = fit(members, predicted, ensemble::targets_of(*validation.set, job));
+    weights = fit_on_validation(members, leads);
   }
   if (!leads) return 0;
   const auto result = judge(arguments, members, raw, targets, weights, registries);

@@ -86,7 +86,10 @@ int make_soup(SoupArguments& arguments, ensemble::Members& members, Communicator
   Soup soup(arguments, members, registries, communicator);
   std::vector<std::size_t> chosen;
   for (std::size_t m = 0; m < members.size(); ++m) chosen.push_back(m);
-  if (arguments.greedy) chosen = soup.greedy();
+  if (arguments.greedy) {
+    (void)members.open_sets("validation");  // which no member may have been trained on
+    chosen = soup.greedy();
+  }
   const checkpoint::SavedModel& model = soup.average(chosen);
   if (communicator.rank() != 0) return 0;
   checkpoint::write_whole(checkpoint::real_files(), arguments.to, checkpoint::safetensors_of(model));

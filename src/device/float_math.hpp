@@ -88,6 +88,13 @@ LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE IntegerOf<F> is_finite(const F& x) {
   return ((bits_as<IntegerOf<F>>(x) & kMagnitudeBits) - kInfinityBits) >> 31;
 }
 
+/// Where x <= 0, so not where it is NaN.
+template <class F>
+LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE IntegerOf<F> is_zero_or_less(const F& x) {
+  const auto bits = bits_as<UnsignedOf<F>>(x);
+  return (bits_as<IntegerOf<F>>(bits | (bits - 1U)) >> 31) & ~is_nan(x);
+}
+
 /// Where x > 0.
 template <class F>
 LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE IntegerOf<F> is_positive(const F& x) {

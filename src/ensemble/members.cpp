@@ -5,11 +5,14 @@
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 #include "checkpoint/saved_model.hpp"
 #include "comm/transport/work_together.hpp"
 #include "core/whole_file.hpp"
+#include "ensemble/outcome.hpp"
 #include "ensemble/shares.hpp"
+#include "input/data_facts.hpp"
 #include "lockstep/error.hpp"
 #include "train/catalogue.hpp"
 
@@ -48,6 +51,40 @@ std::unique_ptr<train::LoadedModel> load(const std::string& directory, const std
   };
   return std::make_unique<train::LoadedModel>(job(false), which, registries, communicator, DataSets(),
                                               [job] { return job(true); });
+}
+
+/// What a model has learned of how samples are read; the rest of its facts is of its own training.
+nlohmann::json reading_of(const train::LoadedModel& model) {
+  auto facts = nlohmann::json::parse(input::data_facts(model.prepared()));
+  for (const char* own : {"source", "digest", "mean", "std", "targets"}) facts.erase(own);
+  return facts;
+}
+
+bool read_alike(const train::LoadedModel& one, const train::LoadedModel& other) {
+  auto a = reading_of(one), b = reading_of(other);
+  for (auto* facts : {&a, &b}) facts->erase("sets");
+  return a == b;
+}
+
+/// Whether what one reads as `set` serves the other, too.
+bool share_sets(const train::LoadedModel& one, const train::LoadedModel& other, const std::string& set) {
+  const auto source = [&set](const train::LoadedModel& model) {
+    const DataOptions& data = model.job().data;
+    const SourceOptions& of = set == "test"                            ? *data.test
+                              : set == "validation" && data.validation ? *data.validation
+                                                                       : data.train;
+    return std::tuple(of.kind, of.paths, of.labels, of.count, of.first, of.weights, of.context);
+  };
+  return reading_of(one) == reading_of(other) && source(one) == source(other);
+}
+
+/// What is not the same in the sets of two members; empty: nothing.
+std::string difference(const DataSet& one, const Job& job, const DataSet& other, const Job& other_job) {
+  if (one.size() != other.size()) return fmt::format("{} samples, found {}", one.size(), other.size());
+  for (std::int64_t id = 0; id < one.size(); ++id) {
+    if (one.name(id) != other.name(id)) return fmt::format("sample {}, found {}", one.name(id), other.name(id));
+  }
+  return targets_of(one, job).bytes == targets_of(other, other_job).bytes ? "" : "the same targets, found others";
 }
 
 }  // namespace
@@ -112,7 +149,43 @@ std::size_t Members::width() const {
   return static_cast<std::size_t>(first().prediction_shape()[0]);
 }
 
+std::vector<train::EvaluationSet> Members::open_sets(const std::string& set) {
+  std::vector<train::EvaluationSet> sets = {models_[0]->open_set(set)};
+  for (std::size_t m = 1; m < models_.size(); ++m) {
+    if (share_sets(first(), *models_[m], set)) {
+      sets.push_back(sets[0]);
+      continue;
+    }
+    sets.push_back(models_[m]->open_set(set));
+    const auto found = difference(*sets[0].set, first().job(), *sets[m].set, models_[m]->job());
+    if (found.empty()) continue;
+    throw Error(ExitCode::configuration,
+                fmt::format("{}: expected the {} samples that {} has: {}; a member may have been trained on those of "
+                            "another: choose --set test, or train members with one data.split_seed and no folds",
+                            directories_[m], set, directories_[0], found));
+  }
+  return sets;
+}
+
+std::vector<std::vector<float>> Members::predict(const std::vector<train::EvaluationSet>& by_member) {
+  std::vector<const DataSet*> sets;
+  for (const auto& opened : by_member) sets.push_back(opened.set.get());
+  return predict(sets);
+}
+
 std::vector<std::vector<float>> Members::predict(const DataSet& set) {
+  for (std::size_t m = 1; m < models_.size(); ++m) {
+    if (read_alike(first(), *models_[m])) continue;
+    throw Error(ExitCode::configuration,
+                fmt::format("{}: expected a member that reads samples as {} does, found other columns, categories or "
+                            "tokens; predict with it alone",
+                            directories_[m], directories_[0]));
+  }
+  return predict(std::vector<const DataSet*>(size(), &set));
+}
+
+std::vector<std::vector<float>> Members::predict(const std::vector<const DataSet*>& sets) {
+  const DataSet& set = *sets.front();
   const auto samples = static_cast<std::size_t>(set.size());
   std::vector<std::vector<float>> all(size(), std::vector<float>(samples * width()));
   if (samples == 0) return all;
@@ -124,7 +197,7 @@ std::vector<std::vector<float>> Members::predict(const DataSet& set) {
 
   std::vector<std::unique_ptr<train::SetPredictor>> predictors(size());
   for (std::size_t m = 0; m < size(); ++m) {
-    auto predictor = models_[m]->predictor_of(set);
+    auto predictor = models_[m]->predictor_of(*sets[m]);
     const bool used = std::any_of(mine.begin(), mine.end(), [m](const Share& share) { return share.member == m; });
     if (used) predictors[m] = std::move(predictor);
   }

@@ -32,16 +32,21 @@ class Members {
   [[nodiscard]] const std::string& directory(std::size_t member) const { return directories_[member]; }
   [[nodiscard]] Meaning meaning() const { return meaning_of(*first().outputs().front().loss); }
 
-  /// A set of the first member's job, without what only its training does to it.
-  [[nodiscard]] train::EvaluationSet open_set(const std::string& set) { return models_.front()->open_set(set); }
+  /// A set of the members' jobs, without what only training does to it, as each member reads it: with the columns, the
+  /// categories and the tokens that it has learned. Collective. Throws Error(configuration) if the members have other
+  /// samples, or targets, than the first.
+  [[nodiscard]] std::vector<train::EvaluationSet> open_sets(const std::string& set);
 
   /// Raw predictions by member, [samples, width], on every rank: the same bits for any number of ranks. Collective.
+  [[nodiscard]] std::vector<std::vector<float>> predict(const std::vector<train::EvaluationSet>& by_member);
+  /// The same of samples that are read as the first member reads them; throws Error(configuration) if one doesn't.
   [[nodiscard]] std::vector<std::vector<float>> predict(const DataSet& set);
   /// The same as probabilities or values.
   [[nodiscard]] std::vector<Table> tables(const std::vector<std::vector<float>>& raw) const;
 
  private:
   void require_alike() const;
+  [[nodiscard]] std::vector<std::vector<float>> predict(const std::vector<const DataSet*>& sets);
   [[nodiscard]] std::size_t width() const;
 
   std::vector<std::string> directories_;

@@ -125,7 +125,8 @@ std::string data_facts(const PreparedData& data) {
                {"token_text", info.token_text},
                {"mean", data.mean},
                {"std", data.stddev},
-               {"digest", info.digest}};
+               {"digest", info.digest},
+               {"sets", data.digests}};
   if (!info.tokenizer.empty()) json["tokenizer"] = info.tokenizer;
   for (const Column& column : info.columns) json["columns"].push_back(to_json(column));
   for (const auto& [name, of] : data.targets) json["targets"][name] = {{"mean", of.mean}, {"std", of.stddev}};
@@ -140,6 +141,7 @@ PreparedData recall_data(const std::string& facts, const DataOptions& wanted, st
     const Json json = Json::parse(facts);
     data.train = set_without_samples(parse_info(json));
     json.at("mean").get_to(data.mean);
+    if (json.contains("sets")) json.at("sets").get_to(data.digests);
     if (json.contains("targets")) {
       for (const auto& [name, of] : json.at("targets").items()) {
         data.targets[name] = parse_target(of, name, data.train->info());

@@ -39,12 +39,19 @@ void weigh(const DataOptions& wanted, PreparedData& data) {
   }
 }
 
-void open_sets(const DataOptions& wanted, std::uint64_t seed, const DataSets& own, bool with_test,
+/// A source that a reader does not take for a test set because it is to be read as another one.
+SourceOptions of_training(SourceOptions source) {
+  if (source.part == SourcePart::automatic) source.part = SourcePart::train;
+  return source;
+}
+
+void open_sets(const DataOptions& wanted, std::uint64_t seed, const DataSets& own, const PrepareOptions& how,
                SourceIndexes& indexes, PreparedData& data) {
   data.train = own.train;
   data.validation = own.validation;
   if (!data.train) {
-    auto whole = indexes.open("train", wanted.train, nullptr);
+    auto whole = how.known == nullptr ? indexes.open("train", wanted.train, nullptr)
+                                      : indexes.open("train", of_training(wanted.train), how.known);
     data.is_cut = is_cut(wanted, own);
     if (data.is_cut) {
       data::SplitOptions options;
@@ -64,7 +71,9 @@ void open_sets(const DataOptions& wanted, std::uint64_t seed, const DataSets& ow
   if (!data.validation && wanted.validation) {
     data.validation = indexes.open("validation", *wanted.validation, like);
   }
-  if (with_test && wanted.test) data.test = indexes.open("test", *wanted.test, like);
+  if (how.with_test && wanted.test) data.test = indexes.open("test", *wanted.test, like);
+  data.digests["train"] = data.train->info().digest;
+  if (data.validation) data.digests["validation"] = data.validation->info().digest;
   if (data::has_soft_labels(wanted)) {
     data.train = wanted.soft_labels ? data::with_soft_labels(std::move(data.train), *wanted.soft_labels)
                                     : data::with_one_hot_labels(std::move(data.train));
@@ -123,7 +132,7 @@ void describe_sets(const DataOptions& wanted, SourceIndexes& indexes, PreparedDa
 PreparedData open_all(const DataOptions& wanted, std::uint64_t seed, std::int64_t batch_size, const DataSets& own,
                       const PrepareOptions& options, SourceIndexes& indexes) {
   PreparedData data;
-  open_sets(wanted, seed, own, options.with_test, indexes, data);
+  open_sets(wanted, seed, own, options, indexes, data);
   if (data.train->size() < batch_size) {
     throw Error(ExitCode::data, fmt::format("job.data.train: expected at least one batch of {} samples, found {}; make "
                                             "batch_size smaller",

@@ -28,8 +28,9 @@ struct PreparedData {
   std::vector<data::TargetRange> target_ranges;            ///< of training and validation set
   std::vector<Feature> features;                           ///< as a step gets them
   std::int64_t classes = 0, vocabulary = 0;
-  std::vector<double> class_weights;                          ///< of training samples; empty: all alike
-  bool is_cut = false;                                        ///< validation is part of train's source
+  std::vector<double> class_weights;           ///< of training samples; empty: all alike
+  bool is_cut = false;                         ///< validation is part of train's source
+  std::map<std::string, std::string> digests;  ///< of training and validation samples, as they are before resampling
   std::map<std::string, data::ChannelStatistics> statistics;  ///< by set, if requested
   /// Samples that were replaced by others (data.bad_samples: replace); never null.
   std::shared_ptr<data::ReplacedSamples> replaced = std::make_shared<data::ReplacedSamples>();
@@ -55,6 +56,8 @@ struct PreparedData {
 struct PrepareOptions {
   /// One rank of each host indexes for all ranks on it; null: this process is alone.
   Communicator* communicator = nullptr;
+  /// What a model knows of its training set; null: it is learned here.
+  const DataSetInfo* known = nullptr;
   bool with_test = false;                                     ///< also opens job.data.test, if there is one
   bool with_statistics = false;                               ///< computes them for each set
   std::string cache_directory = lockstep::cache_directory();  ///< where indexes are kept; empty: nowhere

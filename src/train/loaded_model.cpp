@@ -47,6 +47,27 @@ EvaluationSet one_of(const std::string& name, const input::PreparedData& data) {
 
 }  // namespace
 
+namespace {
+
+/// The training set, or what is cut from it. Only of the same data it is known which samples the model was trained on.
+EvaluationSet open_as_trained(const std::string& name, JobFile job, const DataSets& own,
+                              const input::PreparedData& known, Communicator& communicator) {
+  job.data.normalize = false;  // statistics are the model's
+  job.data.normalize_target = false;
+  auto data = input::prepare_data(job.data, job.seed, job.batch_size, *known.registries, own,
+                                  {.communicator = &communicator, .known = &known.train->info()});
+  const auto then = known.digests.find(name);
+  if (then != known.digests.end() && data.digests.at(name) != then->second) {
+    throw Error(ExitCode::data,
+                fmt::format("{}: the data, or how they are split, have changed since the model was trained, so its {} "
+                            "samples are not known; restore them, or evaluate others as data.test, with --set test",
+                            job.data.train.place.text(), name == "train" ? "training" : name));
+  }
+  return one_of(name, data);
+}
+
+}  // namespace
+
 void require_evaluation_set(const std::string& name, const Job& job, const DataSets& own) {
   if (name != "validation" && name != "test" && name != "train") {
     throw Error(ExitCode::usage, fmt::format("expected the set validation, test or train, found '{}'", name));
@@ -75,9 +96,7 @@ EvaluationSet open_evaluation_set(const std::string& name, const Job& job, const
     if (data::has_soft_labels(job.data)) set = data::with_one_hot_labels(std::move(set));
   }
   if (set) return {data::with_bad_samples(std::move(set), job.data.bad_samples, name, known.replaced), known.replaced};
-  const JobFile whole = with_data();
-  return one_of(name, input::prepare_data(whole.data, whole.seed, whole.batch_size, *known.registries, own,
-                                          {.communicator = &communicator}));
+  return open_as_trained(name, with_data(), own, known, communicator);
 }
 
 namespace {

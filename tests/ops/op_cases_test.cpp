@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <set>
+#include <span>
+#include <string>
 #include <thread>
 
 #include "allocation_counter.hpp"
@@ -96,6 +99,70 @@ void expect_only_wanted_gradients(const Problem& problem, const KernelFactory& f
   }
 }
 
+/// Tensors that an op may pass over, as "op tensor" or "op case tensor": counts, which are sums of weights that readers
+/// have checked; what only backward reads; and weights of a state that is 0 before the first step.
+const std::set<std::string> kMayPassOver = {"add_losses input 1", "add_losses input 3", "gelu_linear input 1",
+                                            "gru one_step parameter 1", "lstm one_step parameter 1"};
+
+bool has_nan(const DoubleTensor& tensor) {
+  return std::any_of(tensor.values.begin(), tensor.values.end(), [](double value) { return std::isnan(value); });
+}
+
+bool has_floats(const TensorSpec& spec) {
+  return spec.dtype == DType::f32 && spec.elements() > 0;
+}
+
+/// Holds a tensor's values while it is full of NaNs.
+class Nans {
+ public:
+  explicit Nans(Tensor& tensor) : values_(tensor.as<float>()), sound_(values_.begin(), values_.end()) {
+    std::fill(values_.begin(), values_.end(), std::nanf(""));
+  }
+  ~Nans() { std::copy(sound_.begin(), sound_.end(), values_.begin()); }
+  Nans(const Nans&) = delete;
+  Nans& operator=(const Nans&) = delete;
+
+ private:
+  std::span<float> values_;
+  std::vector<float> sound_;
+};
+
+bool output_has_nan(const KernelRun& run, const Problem& problem) {
+  const auto outputs = run.outputs();
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    if (has_nan(to_doubles(outputs[i], problem.signature.outputs[i]))) return true;
+  }
+  return false;
+}
+
+/// What is computed of NaNs has one: the output, of those of an input or a parameter; the gradients of inputs, of those
+/// of the output's gradient.
+void expect_nans_come_through(Problem& problem, const OpCase& the_case, const KernelFactory& factory) {
+  for (auto* tensors : {&problem.inputs, &problem.parameters}) {
+    for (std::size_t i = 0; i < tensors->size(); ++i) {
+      const std::string name = fmt::format("{} {}", tensors == &problem.inputs ? "input" : "parameter", i);
+      const bool may_pass_over = kMayPassOver.contains(problem.op->name + " " + name) ||
+                                 kMayPassOver.contains(fmt::format("{} {} {}", problem.op->name, the_case.name, name));
+      if (may_pass_over || !has_floats((*tensors)[i].spec())) continue;
+      const Nans nans((*tensors)[i]);
+      const auto kernel = problem.make_kernel(factory);  // a new one: others may keep what they made of a weight
+      KernelRun run(problem, {.junk = std::byte{0}});
+      run.forward(*kernel);
+      EXPECT_TRUE(output_has_nan(run, problem)) << name;
+    }
+  }
+  if (!problem.trains() || problem.output_gradients.empty()) return;
+  const Nans nans(problem.output_gradients[0]);
+  const auto kernel = problem.make_kernel(factory);
+  KernelRun run(problem, {.junk = std::byte{0}});
+  compute(*kernel, run, problem);
+  const auto gradients = run.input_gradients();
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    if (!problem.wants_gradient(i) || !has_floats(problem.input_specs[i])) continue;
+    EXPECT_TRUE(has_nan(to_doubles(gradients[i], problem.input_specs[i]))) << "gradient of input " << i;
+  }
+}
+
 }  // namespace
 
 TEST_P(OpCaseTest, ForwardIsTheReference) {
@@ -162,6 +229,15 @@ TEST_P(OpCaseTest, GradientIsTheFiniteDifference) {
   for (std::size_t i = 0; i < parameter_gradients.size(); ++i) {
     check(to_doubles(parameter_gradients[i], problem_.parameters[i].spec()), fmt::format("gradient of parameter {}", i),
           [&](const auto& where) { return objective.parameter_slope(i, where); });
+  }
+}
+
+TEST_P(OpCaseTest, NansComeThrough) {
+  if (the_case().benchmark || problem_.op->view) GTEST_SKIP() << "only timed, or no kernel";
+  if (!problem_.op->differentiable || problem_.signature.outputs[0].elements() == 0) GTEST_SKIP() << "counts, or empty";
+  for (const Made& made : kernels()) {
+    SCOPED_TRACE(made.by);
+    expect_nans_come_through(problem_, the_case(), made.factory);
   }
 }
 

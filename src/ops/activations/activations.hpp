@@ -103,14 +103,14 @@ struct LeakyRelu {
   }
 };
 
-/// The gradient at 0 is 0, as in other frameworks. Not over lanes: the compiler vectorises a plain loop of comparisons,
-/// but not a comparison of vectors that are wider than a register.
+/// The gradient at 0 is 0, and a NaN stays one, as in other frameworks. Not over lanes: the compiler vectorises a plain
+/// loop of comparisons, but not a comparison of vectors that are wider than a register.
 struct Relu {
   static constexpr const char* kDoc = "max(x, 0)";
   static constexpr bool kReadsOutput = true, kOverLanes = false;
   static constexpr int kCost = 1, kGradientCost = 1;
-  static LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE float of(float x) { return x > 0 ? x : 0; }
-  static LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE float gradient(float y, float dy) { return y > 0 ? dy : 0; }
+  static LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE float of(float x) { return x <= 0 ? 0 : x; }
+  static LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE float gradient(float y, float dy) { return y <= 0 ? 0 : dy; }
 };
 
 /// Krizhevsky, "Convolutional Deep Belief Networks on CIFAR-10", 2010. The gradient at both bends is 0.
@@ -119,12 +119,12 @@ struct Relu6 {
   static constexpr bool kReadsOutput = true, kOverLanes = false;
   static constexpr int kCost = 2, kGradientCost = 2;
   static LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE float of(float x) {
-    const float positive = x > 0 ? x : 0;
-    return positive < 6 ? positive : 6;
+    const float positive = x <= 0 ? 0 : x;
+    return positive >= 6 ? 6 : positive;
   }
   static LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE float gradient(float y, float dy) {
-    const float above = y > 0 ? dy : 0;
-    return y < 6 ? above : 0;
+    const float above = y <= 0 ? 0 : dy;
+    return y >= 6 ? 0 : above;
   }
 };
 

@@ -66,12 +66,12 @@ Signature infer_scale(const Attributes& attributes, std::span<const TensorSpec> 
 LOCKSTEP_VECTORIZED void add_relu(const float* a, const float* b, float* y, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) {
     const float sum = a[i] + b[i];
-    y[i] = sum > 0 ? sum : 0;
+    y[i] = sum <= 0 ? 0 : sum;
   }
 }
 
 LOCKSTEP_VECTORIZED void add_relu_gradient(const float* y, const float* dy, float* dx, std::int64_t n) {
-  for (std::int64_t i = 0; i < n; ++i) dx[i] = y[i] > 0 ? dy[i] : 0;
+  for (std::int64_t i = 0; i < n; ++i) dx[i] = y[i] <= 0 ? 0 : dy[i];
 }
 
 LOCKSTEP_VECTORIZED void scale_by(float factor, const float* x, float* y, std::int64_t n) {

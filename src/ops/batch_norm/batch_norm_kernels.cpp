@@ -57,7 +57,7 @@ struct Normalize {
       for (int w = 0; w < Group::kVectors; ++w) {
         group.load(value, x + row * channels, w);
         value = (value - m[w]) * a[w] + b[w];
-        if constexpr (kRelu) value = device::keep(device::is_positive(value), value);
+        if constexpr (kRelu) value = device::keep(~device::is_zero_or_less(value), value);
         group.store(y + row * channels, w, value);
       }
     }
@@ -72,7 +72,7 @@ LOCKSTEP_INLINE void load_gradient(const Group& group, const float* dy, const fl
   if constexpr (kRelu) {
     Lanes output;
     group.load(output, y + at, w);
-    gradient = device::keep(device::is_positive(output), gradient);
+    gradient = device::keep(~device::is_zero_or_less(output), gradient);
   }
 }
 

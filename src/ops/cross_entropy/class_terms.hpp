@@ -16,13 +16,13 @@ struct FocalTerm {
 
   template <class F>
   LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE F of(const F& q, const F& l) const {
-    return device::keep(device::is_positive(q), -q * raised(missing(l), power) * l);
+    return device::keep(~device::is_zero_or_less(q), -q * raised(missing(l), power) * l);
   }
   template <class F>
   LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE F slope(const F& q, const F& l) const {
     const F u = missing(l);
     const F s = power * raised(u, power - 1.0F) * device::vector_exp(l) * l - raised(u, power);
-    return device::keep(device::is_positive(q), q * s);
+    return device::keep(~device::is_zero_or_less(q), q * s);
   }
 
  private:
@@ -34,7 +34,7 @@ struct FocalTerm {
   /// u^exponent; 0 for 0, also where the exponent is negative: l, which it is multiplied by, is 0 then.
   template <class F>
   static LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE F raised(const F& u, float exponent) {
-    return device::keep(device::is_positive(u), device::vector_exp(exponent * device::vector_log(u)));
+    return device::keep(~device::is_zero_or_less(u), device::vector_exp(exponent * device::vector_log(u)));
   }
 };
 
@@ -43,7 +43,7 @@ struct DivergenceTerm {
   static constexpr bool kLabels = false;
   template <class F>
   LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE F of(const F& q, const F& l) const {
-    return device::keep(device::is_positive(q), q * (device::vector_log(q) - l));
+    return device::keep(~device::is_zero_or_less(q), q * (device::vector_log(q) - l));
   }
   template <class F>
   LOCKSTEP_HOST_DEVICE LOCKSTEP_INLINE F slope(const F& q, const F& /*l*/) const {

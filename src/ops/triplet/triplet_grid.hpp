@@ -27,11 +27,11 @@ struct TripletFunctor {
     const float lost = positive - negative + margin;
     float *loss_to = loss + i, *count_to = count + i, *inverse_to = inverse == nullptr ? nullptr : inverse + 2 * i;
     group.once([=] {
-      *loss_to = lost > 0 ? lost : 0;
+      *loss_to = lost <= 0 ? 0 : lost;
       *count_to = 1;
       if (inverse_to == nullptr) return;
-      inverse_to[0] = lost > 0 ? 1.0F / positive : 0;
-      inverse_to[1] = lost > 0 ? 1.0F / negative : 0;
+      inverse_to[0] = lost <= 0 ? 0 : 1.0F / positive;
+      inverse_to[1] = lost <= 0 ? 0 : 1.0F / negative;
     });
   }
 };

@@ -44,12 +44,12 @@ class TripletCpu final : public Kernel {
       const float positive = std::sqrt(squared_distance(x, x + d, d) + kSmallestDistance);
       const float negative = std::sqrt(squared_distance(x, x + 2 * d, d) + kSmallestDistance);
       const float loss = positive - negative + sizes_.margin;
-      output(call, 0)[i] = loss > 0 ? loss : 0;
+      output(call, 0)[i] = loss <= 0 ? 0 : loss;
       output(call, 1)[i] = 1;
       if (call.saved.empty()) continue;
       auto* const inverse = static_cast<float*>(call.saved[0]) + 2 * i;
-      inverse[0] = loss > 0 ? 1.0F / positive : 0;
-      inverse[1] = loss > 0 ? 1.0F / negative : 0;
+      inverse[0] = loss <= 0 ? 0 : 1.0F / positive;
+      inverse[1] = loss <= 0 ? 0 : 1.0F / negative;
     }
   }
 

@@ -1,0 +1,171 @@
+#!/usr/bin/env python3
+"""A trained model and data that have changed since: the same answer, or one clear refusal. A reader is a row of READERS."""
+import dataclasses
+import json
+import os
+import pathlib
+import random
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+import zlib
+from collections.abc import Callable
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from shared import PATIENCE  # noqa: E402  pylint: disable=wrong-import-position
+
+PROGRAM = os.environ["LOCKSTEP"]
+REFUSED = "the data, or how they are split, have changed since the model was trained, so its {} samples are not known"
+RANDOM = random.Random(7)
+ROWS = [[f"{RANDOM.gauss(0, 1):.6f}" for _ in "abc"] + [RANDOM.choice(["red", "green"]), RANDOM.choice(["no", "yes"])]
+        for _ in range(120)]
+
+
+def table(path, rows, columns=("a", "b", "c", "k", "label")):
+    lines = [",".join(columns)]
+    for row in rows:
+        named = dict(zip(("a", "b", "c", "k", "label"), row))
+        lines.append(",".join(named[column] for column in columns))
+    path.write_text("\n".join(lines) + "\n")
+
+
+def texts(path, rows):
+    path.write_text("text,label\n" + "".join(f"{' '.join(row[:3])},{row[4]}\n" for row in rows))
+
+
+def text(path, rows):
+    path.write_text("\n".join(" ".join(row) for row in rows))
+
+
+def png(level):
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    rows = zlib.compress(b"".join(b"\0" + bytes([level] * 4) for _ in range(4)))
+    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", 4, 4, 8, 0, 0, 0, 0)) + chunk(b"IDAT", rows) +
+            chunk(b"IEND", b""))
+
+
+def images(path, rows, rename=lambda name: name):
+    shutil.rmtree(path, ignore_errors=True)
+    for i, row in enumerate(rows):
+        (path / rename(row[4])).mkdir(parents=True, exist_ok=True)
+        (path / rename(row[4]) / f"{i:03}.png").write_bytes(png(int(abs(float(row[0])) * 60) % 256))
+
+
+CLASSES = {"model": {"mlp": {"hidden": [8]}}, "metrics": ["accuracy"]}
+
+
+@dataclasses.dataclass(frozen=True)
+class Reader:
+    name: str
+    source: dict
+    write: Callable
+    job: dict
+
+
+READERS = [
+    Reader("table", {"table": {"path": "data", "target": "label"}}, table, CLASSES),
+    Reader("images", {"images": "data"}, images, CLASSES),
+    Reader("texts", {"texts": {"path": "data.csv", "context": 32}}, texts,
+           {"model": {"layers": [{"embedding": {"vocabulary": 256, "width": 8, "inputs": "tokens"}},
+                                 {"global_pool": {"inputs": ["previous", "length"]}}, {"linear": {"features": 2}}]},
+            "metrics": ["accuracy"]}),
+    Reader("text", {"text": {"path": "data", "context": 16}}, text,
+           {"model": {"gpt": {"layers": 1, "heads": 2, "width": 8}}}),
+]
+CHANGES = {"appended": ROWS + ROWS[:1], "removed": ROWS[:-1], "shuffled": ROWS[60:] + ROWS[:60]}
+
+
+class Folder(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        self.environment = {**os.environ, "LOCKSTEP_CACHE": str(self.folder / "cache")}
+
+    def lockstep(self, *words, code=0):
+        done = subprocess.run([PROGRAM, *words], cwd=self.folder, env=self.environment, capture_output=True, text=True,
+                              timeout=PATIENCE, check=False)
+        self.assertEqual(done.returncode, code, f"{words}:\n{done.stdout}{done.stderr}")
+        return done.stdout if code == 0 else done.stderr
+
+    def train(self, source, job, run, **settings):
+        whole = {"job": {"name": "schema", "run_directory": run, "batch_size": 8, "steps": 10, "seed": 3, **job,
+                         "data": {"train": source, "validation": {"fraction": 0.25}}, **settings}}
+        (self.folder / f"{run}.yaml").write_text(json.dumps(whole))
+        self.lockstep("train", f"{run}.yaml")
+
+    def eval(self, *words):
+        found = json.loads(self.lockstep("eval", *words, "--log", "json"))
+        return found["samples"], found["loss"], found["metrics"]
+
+
+class ChangedData(Folder):
+    def test_every_reader_refuses(self):
+        for reader in READERS:
+            with self.subTest(reader.name):
+                path = self.folder / next(word for word in ("data.csv", "data") if word in json.dumps(reader.source))
+                reader.write(path, ROWS)
+                self.train(reader.source, reader.job, reader.name)
+                sets = ("validation", "train")
+                before = {one: self.eval(reader.name, "--set", one) for one in sets}
+                for change, rows in CHANGES.items():
+                    with self.subTest(change):
+                        reader.write(path, rows)
+                        for one in sets:
+                            said = self.lockstep("eval", reader.name, "--set", one, code=65)
+                            self.assertIn(REFUSED.format("training" if one == "train" else one), said)
+                reader.write(path, ROWS)
+                shutil.rmtree(self.folder / "cache", ignore_errors=True)
+                self.assertEqual({one: self.eval(reader.name, "--set", one) for one in sets}, before)
+                self.assertIn("validation samples are not known",
+                              self.lockstep("eval", reader.name, "data.validation.fraction=0.3", code=65))
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+    def test_columns_have_names(self):
+        table(self.folder / "data", ROWS)
+        self.train(READERS[0].source, CLASSES, "run")
+        before = self.eval("run")
+        table(self.folder / "other", ROWS, ("k", "label", "c", "a", "b"))
+        self.assertEqual(self.eval("run", "data.train.table.path=other"), before)
+        table(self.folder / "other", ROWS, ("k", "label", "c", "a"))
+        self.assertIn("'b'", self.lockstep("eval", "run", "data.train.table.path=other", code=65))
+
+    def test_a_class_is_renamed(self):
+        images(self.folder / "data", ROWS)
+        self.train({"images": "data"}, CLASSES, "run")
+        images(self.folder / "data", ROWS, lambda name: "a-" + name if name == "yes" else name)
+        self.assertIn("a-yes", self.lockstep("eval", "run", code=65))
+
+
+class EnsemblesOfOtherData(Folder):
+    def evaluate(self, *words):
+        return json.loads(self.lockstep("ensemble", "eval", *words, "--log", "json"))
+
+    def test_members_read_their_own_columns(self):
+        table(self.folder / "data", ROWS)
+        alone = []
+        for run, features in (("one", ["a", "b"]), ("two", ["k", "c"])):
+            self.train({"table": {"path": "data", "target": "label", "features": features}}, CLASSES, run)
+            alone.append(self.eval(run))
+        together = self.evaluate("one", "two")
+        self.assertEqual([(together["samples"], member["loss"], member["metrics"]) for member in together["members"]], alone)
+        self.assertIn("two: expected a member that reads samples as one does, found other columns, categories or tokens; "
+                      "predict with it alone", self.lockstep("ensemble", "predict", "one", "two", "data", code=78))
+
+    def test_members_were_validated_on_other_samples(self):
+        table(self.folder / "data", ROWS)
+        self.train(READERS[0].source, CLASSES, "one")
+        self.train(READERS[0].source, CLASSES, "two", seed=4)
+        said = self.lockstep("ensemble", "eval", "one", "two", code=78)
+        self.assertIn("two: expected the validation samples that one has: sample data:", said)
+        self.assertIn("; a member may have been trained on those of another: choose --set test, or train members with one "
+                      "data.split_seed and no folds", said)
+        table(self.folder / "test", ROWS[:10])
+        result = self.evaluate("one", "two", "data.test.table={path: test, target: label}", "--set", "test")
+        self.assertEqual(result["weights"], [])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,1 @@
+lockstep_script_test(schema.schema COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/schema_test.py)
