@@ -155,8 +155,12 @@ SafetensorsFile read_shards(const std::string& index) {
   return all;
 }
 
-std::string model_file(const std::vector<NamedSpan>& tensors) {
-  return to_safetensors(tensors, {{"format", "lockstep"}});
+constexpr const char* kDataFacts = "data";  ///< as in a manifest
+
+std::string model_file(const std::vector<NamedSpan>& tensors, const std::string& data_facts = "") {
+  std::map<std::string, std::string> metadata = {{"format", "lockstep"}};
+  if (!data_facts.empty()) metadata[kDataFacts] = data_facts;
+  return to_safetensors(tensors, metadata);
 }
 
 struct SavedJob {
@@ -260,7 +264,7 @@ std::string safetensors_of(const Checkpoint& checkpoint, bool average) {
     tensors.push_back({tensor.name, tensor.shape, values.back()});
   }
   load(checkpoint, targets);
-  return model_file(tensors);
+  return model_file(tensors, checkpoint.manifest.progress.data_facts);
 }
 
 namespace {
@@ -318,7 +322,7 @@ FittingFile fitting_file(const InitializeOptions& options, const Place& place, c
                          const std::vector<NamedShape>& model) {
   WeightsFile file(weights_of(options.from, graph), graph,
                    {.names = options.names, .map = options.map, .remedy = "set initialize.names to torch or lockstep"});
-  Initialized counts{.names = file.names()};
+  Initialized counts{.names = file.names(), .data_facts = file.metadata(kDataFacts)};
   const bool begins = lacks_adapters(file, model);
   std::vector<std::string> names;
   std::vector<NamedShape> taken;

@@ -65,6 +65,7 @@ struct SavedModel {
 struct Initialized {
   std::int64_t from_file = 0, first_values = 0;
   WeightNames names = WeightNames::automatic;
+  std::string data_facts;  ///< as Progress::data_facts, of the model that the file is of; empty: it has none
 };
 
 /// Looks whether initialize_from_file() can do its work, by the names and shapes in the file. `graph`: of the whole

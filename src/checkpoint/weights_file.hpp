@@ -30,6 +30,11 @@ class WeightsFile {
 
   /// Whose names and order the file has; automatic: unknown, and irrelevant for this model.
   [[nodiscard]] WeightNames names() const { return reading_.names; }
+  /// What the file says of itself under `key`; empty: nothing.
+  [[nodiscard]] std::string metadata(const std::string& key) const {
+    const auto found = file_.metadata().find(key);
+    return found == file_.metadata().end() ? "" : found->second;
+  }
   /// Throws Error(data), with all that does not fit, if one of the model's tensors is missing, of another shape or of
   /// an unsupported type; or if the order of its elements is unknown.
   void require(const std::vector<NamedShape>& tensors) const;

@@ -16,6 +16,7 @@
 #include "train/catalogue.hpp"
 #include "train/device_choice.hpp"
 #include "train/job_warnings.hpp"
+#include "train/same_run.hpp"
 
 namespace lockstep::cli {
 
@@ -97,6 +98,7 @@ void report_data_and_model(const OpenedJob& opened, bool need_files) {
   if (const auto& initialize = opened.job().initialize; initialize && need_files) {
     const auto found =
         checkpoint::check_initialization(*initialize, opened.job().place_of("job.initialize.only"), opened.graph());
+    train::require_same_reading(opened.job(), found.data_facts, data);
     fmt::print("{} tensors come from {}, {} begin as usual\n", found.from_file, initialize->from, found.first_values);
   }
   for (const std::string& message : data.warnings()) warn(message);

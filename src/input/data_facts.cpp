@@ -1,6 +1,7 @@
 #include "input/data_facts.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -154,6 +155,51 @@ PreparedData recall_data(const std::string& facts, const DataOptions& wanted, st
   }
   data.describe(wanted, seed, registries);
   return data;
+}
+
+namespace {
+
+/// "age, city, income, ..."
+std::string few_of(const std::vector<std::string>& words) {
+  constexpr std::size_t kNamed = 10;
+  const auto end = words.begin() + static_cast<std::ptrdiff_t>(std::min(words.size(), kNamed));
+  return fmt::format("{}{}", fmt::join(words.begin(), end, ", "), words.size() > kNamed ? ", ..." : "");
+}
+
+std::vector<std::string> names_of(const std::vector<Column>& columns) {
+  std::vector<std::string> names;
+  for (const Column& column : columns) names.push_back(column.name);
+  return names;
+}
+
+std::string other_columns(const std::vector<Column>& theirs, const std::vector<Column>& ours) {
+  const auto names = names_of(theirs), found = names_of(ours);
+  if (names != found) return fmt::format("the columns {}, found {}", few_of(names), few_of(found));
+  const auto kind = [](const Column& column) {
+    return (column.categories.empty() ? "numbers" : "the categories " + few_of(column.categories)) +
+           (column.missing ? " or nothing" : "");
+  };
+  for (std::size_t i = 0; i < ours.size(); ++i) {
+    if (theirs[i].categories == ours[i].categories && theirs[i].missing == ours[i].missing) continue;
+    return fmt::format("{} in column '{}', found {}", kind(theirs[i]), names[i], kind(ours[i]));
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string other_reading(const DataSetInfo& theirs, const DataSetInfo& ours) {
+  if (!theirs.columns.empty() && !ours.columns.empty()) {
+    if (auto other = other_columns(theirs.columns, ours.columns); !other.empty()) return other;
+  }
+  const auto differ = [](const auto& one, const auto& other) { return !one.empty() && !other.empty() && one != other; };
+  if (differ(theirs.token_text, ours.token_text)) return "the same characters, found others";
+  if (differ(theirs.tokenizer, ours.tokenizer)) return "the same tokenizer, found another";
+  const auto &known = theirs.class_names, &classes = ours.class_names;
+  if (known != classes && std::is_permutation(known.begin(), known.end(), classes.begin(), classes.end())) {
+    return fmt::format("the classes {}, found {}", fmt::join(known, ", "), fmt::join(classes, ", "));
+  }
+  return "";
 }
 
 }  // namespace lockstep::input

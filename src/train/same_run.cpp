@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "checkpoint/run_directory.hpp"
+#include "input/data_facts.hpp"
 #include "lockstep/error.hpp"
 #include "optim/learning_rate.hpp"
 
@@ -43,6 +44,18 @@ void require_same_run(const RunContext& run, std::int64_t steps, std::int64_t st
                     checkpoint.path, saved_steps, steps, run.job.learning_rate.schedule.kind, step + 1, then.at(step),
                     now.at(step)));
   }
+}
+
+void require_same_reading(const Job& job, const std::string& data_facts, const input::PreparedData& data) {
+  const InitializeOptions& from = *job.initialize;
+  if (data_facts.empty() || data_facts == "{}" || !from.only.empty()) return;
+  const auto theirs = input::recall_data(data_facts, job.data, job.seed, *data.registries, from.from);
+  const std::string other = input::other_reading(theirs.train->info(), data.train->info());
+  if (other.empty()) return;
+  throw Error(ExitCode::configuration,
+              fmt::format("job.initialize: expected data as {} was trained with: {}; its weights are of those: restore "
+                          "them, or name the weights that are of neither in `only`",
+                          from.from, other));
 }
 
 }  // namespace lockstep::train

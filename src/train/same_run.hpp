@@ -5,6 +5,7 @@
 
 #include "checkpoint/checkpoint.hpp"
 #include "config/config.hpp"
+#include "input/prepared_data.hpp"
 #include "train/run_context.hpp"
 
 namespace lockstep::train {
@@ -19,5 +20,9 @@ namespace lockstep::train {
 /// that can change between two steps, whatever the rates were.
 void require_same_run(const RunContext& run, std::int64_t steps, std::int64_t steps_per_epoch,
                       const checkpoint::Checkpoint& checkpoint);
+
+/// Throws Error(configuration) if the model of job.initialize, which has `data_facts`, has learned to read samples in
+/// another way than this job does, and the job takes all of its weights.
+void require_same_reading(const Job& job, const std::string& data_facts, const input::PreparedData& data);
 
 }  // namespace lockstep::train

@@ -67,6 +67,7 @@ void Training::begin_with_model() {
     };
     (void)comm::work_together(run_.communicator, {"initialize", 0, run_.context.timeout()}, read,
                               {.stalled = comm::kStartDeadline, .stop = stop_poll()});
+    if (reached_.initialized) require_same_reading(job, reached_.initialized->data_facts, run_.data);
   }
   if (engine_.updater->has_average()) optim::average_frozen(engine_.executor->graph(), engine_.model);
   reached_.first_step = progress_.step;

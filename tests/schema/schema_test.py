@@ -139,6 +139,34 @@ class ChangedData(Folder):
         self.assertIn("a-yes", self.lockstep("eval", "run", code=65))
 
 
+class InitializedFromOtherData(Folder):
+    def test_columns_categories_and_classes(self):
+        table(self.folder / "data", ROWS)
+        self.train(READERS[0].source, CLASSES, "run")
+        self.lockstep("checkpoint", "export", "run", "run.safetensors")
+        table(self.folder / "turned", ROWS, ("c", "b", "a", "k", "label"))
+        table(self.folder / "other", [[*row[:3], row[3].replace("red", "azure"), row[4]] for row in ROWS])
+        renamed = [[*row[:4], "zero" if row[4] == "yes" else row[4]] for row in ROWS]
+        for origin in ("run", "run.safetensors"):
+            job = {**CLASSES, "initialize": origin}
+            self.train(READERS[0].source, job, "same")
+            self.train({"table": {"path": "data", "target": "label", "count": 100}}, job, "fewer")
+            for path, other in (("turned", "the columns a, b, c, k, found c, b, a, k"),
+                                ("other", "the categories green, red in column 'k', found the categories azure, green")):
+                said = self.refused(path, job)
+                self.assertIn(f"job.initialize: expected data as {origin} was trained with: {other}; its weights are of "
+                              "those: restore them, or name the weights that are of neither in `only`", said)
+            table(self.folder / "renamed", renamed)
+            self.train({"table": {"path": "renamed", "target": "label"}}, job, "tuned")  # other classes: fine-tuning
+
+    def refused(self, path, job):
+        whole = {"job": {"name": "x", "run_directory": "x", "batch_size": 8, "steps": 10, "seed": 3, **job,
+                         "data": {"train": {"table": {"path": path, "target": "label"}}}}}
+        (self.folder / "x.yaml").write_text(json.dumps(whole))
+        self.assertEqual(said := self.lockstep("check", "x.yaml", code=78), self.lockstep("train", "x.yaml", code=78))
+        return said
+
+
 class EnsemblesOfOtherData(Folder):
     def evaluate(self, *words):
         return json.loads(self.lockstep("ensemble", "eval", *words, "--log", "json"))
