@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A trained model and data that have changed since: the same answer, or one clear refusal. A reader is a row of READERS."""
+"""A trained model and data that have changed since: the same answer, or a clear refusal. A reader is a row of READERS."""
 import dataclasses
 import json
 import os
@@ -121,7 +121,7 @@ class ChangedData(Folder):
                 self.assertEqual({one: self.eval(reader.name, "--set", one) for one in sets}, before)
                 self.assertIn("validation samples are not known",
                               self.lockstep("eval", reader.name, "data.validation.fraction=0.3", code=65))
-                shutil.rmtree(path) if path.is_dir() else path.unlink()
+                path.rename(self.folder / f"{reader.name}-data")
 
     def test_columns_have_names(self):
         table(self.folder / "data", ROWS)
@@ -149,15 +149,16 @@ class InitializedFromOtherData(Folder):
         renamed = [[*row[:4], "zero" if row[4] == "yes" else row[4]] for row in ROWS]
         for origin in ("run", "run.safetensors"):
             job = {**CLASSES, "initialize": origin}
-            self.train(READERS[0].source, job, "same")
-            self.train({"table": {"path": "data", "target": "label", "count": 100}}, job, "fewer")
-            for path, other in (("turned", "the columns a, b, c, k, found c, b, a, k"),
-                                ("other", "the categories green, red in column 'k', found the categories azure, green")):
-                said = self.refused(path, job)
-                self.assertIn(f"job.initialize: expected data as {origin} was trained with: {other}; its weights are of "
-                              "those: restore them, or name the weights that are of neither in `only`", said)
+            self.train({"table": {"path": "data", "target": "label", "count": 100}}, job, "fewer-" + origin)
+            for path, other in (
+                    ("turned", "the columns a, b, c, k, found c, b, a, k"),
+                    ("other", "the categories green, red in column 'k', found the categories azure, green")):
+                self.assertIn(f"job.initialize: expected data as {origin} was trained with: {other}; its weights are "
+                              "of those: restore them, or name the weights that are of neither in `only`",
+                              self.refused(path, job))
             table(self.folder / "renamed", renamed)
-            self.train({"table": {"path": "renamed", "target": "label"}}, job, "tuned")  # other classes: fine-tuning
+            # Other classes: fine-tuning.
+            self.train({"table": {"path": "renamed", "target": "label"}}, job, "tuned-" + origin)
 
     def refused(self, path, job):
         whole = {"job": {"name": "x", "run_directory": "x", "batch_size": 8, "steps": 10, "seed": 3, **job,
@@ -178,9 +179,9 @@ class EnsemblesOfOtherData(Folder):
             self.train({"table": {"path": "data", "target": "label", "features": features}}, CLASSES, run)
             alone.append(self.eval(run))
         together = self.evaluate("one", "two")
-        self.assertEqual([(together["samples"], member["loss"], member["metrics"]) for member in together["members"]], alone)
-        self.assertIn("two: expected a member that reads samples as one does, found other columns, categories or tokens; "
-                      "predict with it alone", self.lockstep("ensemble", "predict", "one", "two", "data", code=78))
+        self.assertEqual([(together["samples"], one["loss"], one["metrics"]) for one in together["members"]], alone)
+        self.assertIn("two: expected a member that reads samples as one does, found other columns, categories or "
+                      "tokens; predict with it alone", self.lockstep("ensemble", "predict", "one", "two", "data", code=78))
 
     def test_members_were_validated_on_other_samples(self):
         table(self.folder / "data", ROWS)
@@ -188,8 +189,8 @@ class EnsemblesOfOtherData(Folder):
         self.train(READERS[0].source, CLASSES, "two", seed=4)
         said = self.lockstep("ensemble", "eval", "one", "two", code=78)
         self.assertIn("two: expected the validation samples that one has: sample data:", said)
-        self.assertIn("; a member may have been trained on those of another: choose --set test, or train members with one "
-                      "data.split_seed and no folds", said)
+        self.assertIn("; a member may have been trained on those of another: choose --set test, or train members with "
+                      "one data.split_seed and no folds", said)
         table(self.folder / "test", ROWS[:10])
         result = self.evaluate("one", "two", "data.test.table={path: test, target: label}", "--set", "test")
         self.assertEqual(result["weights"], [])
