@@ -224,6 +224,7 @@ SavedModel load_saved_model(const SavedFiles& files, const Graph& graph, const J
                             .remedy = "write it with metadata={'format': 'pt'} for PyTorch's order, {'format': "
                                       "'lockstep'} for lockstep's"});
     fill(file, model);
+    model.data_facts = file.metadata(kDataFacts);
     return model;
   }
   Targets targets;
@@ -241,6 +242,7 @@ SavedModel load_saved_model(const SavedFiles& files, const Graph& graph, const J
   const auto faults = reader.read(*files.checkpoint);
   if (!faults.empty()) throw Error(ExitCode::data, faults.front());
   reader.load(*files.checkpoint, targets);
+  model.data_facts = files.checkpoint->manifest.progress.data_facts;
   return model;
 }
 
@@ -249,7 +251,7 @@ std::string safetensors_of(const SavedModel& model) {
   for (const auto* block : {&model.parameters, &model.states}) {
     for (std::size_t i = 0; i < block->size(); ++i) tensors.push_back({block->name(i), block->shape(i), block->at(i)});
   }
-  return model_file(tensors);
+  return model_file(tensors, model.data_facts);
 }
 
 std::string safetensors_of(const Checkpoint& checkpoint, bool average) {

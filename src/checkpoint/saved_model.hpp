@@ -45,6 +45,7 @@ struct SavedModel {
   std::string choice;     ///< as SavedFiles::choice
   std::int64_t step = 0;  ///< -1: a safetensors file, which has none
   exec::TensorBlock parameters, states;
+  std::string data_facts = {};  ///< as Progress::data_facts; empty: the file has none
 };
 
 /// The same on every rank. The parameters are their average where the job evaluates it (AverageOptions). Throws

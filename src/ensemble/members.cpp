@@ -173,14 +173,18 @@ std::vector<std::vector<float>> Members::predict(const std::vector<train::Evalua
   return predict(sets);
 }
 
-std::vector<std::vector<float>> Members::predict(const DataSet& set) {
+void Members::require_same_reading() const {
   for (std::size_t m = 1; m < models_.size(); ++m) {
     if (read_alike(first(), *models_[m])) continue;
     throw Error(ExitCode::configuration,
                 fmt::format("{}: expected a member that reads samples as {} does, found other columns, categories or "
-                            "tokens; predict with it alone",
+                            "tokens; use it alone",
                             directories_[m], directories_[0]));
   }
+}
+
+std::vector<std::vector<float>> Members::predict(const DataSet& set) {
+  require_same_reading();
   return predict(std::vector<const DataSet*>(size(), &set));
 }
 

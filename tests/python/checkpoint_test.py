@@ -56,7 +56,8 @@ class Checkpoints(InFolder):
         self.assertGreater(cut, 0)
         self.assertTrue(any(checkpoint[OPTIMIZER[0]].array()))
         self.assertEqual(checkpoint.data["features"][0]["shape"], [28, 28, 1])
-        self.assertEqual(model.metadata, {"format": "lockstep"})
+        self.assertEqual(model.metadata["format"], "lockstep")
+        self.assertEqual(json.loads(model.metadata["data"]), checkpoint.data)
 
     def test_a_tensor(self):
         tensor = reader.open_checkpoint(self.path)["conv1.bias"]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A trained model and data that have changed since: the same answer, or a clear refusal. A reader is a row of READERS."""
+"""A trained model and data that have changed since: the same answer, or a clear refusal. A row of READERS each."""
 import dataclasses
 import json
 import os
@@ -181,7 +181,9 @@ class EnsemblesOfOtherData(Folder):
         together = self.evaluate("one", "two")
         self.assertEqual([(together["samples"], one["loss"], one["metrics"]) for one in together["members"]], alone)
         self.assertIn("two: expected a member that reads samples as one does, found other columns, categories or "
-                      "tokens; predict with it alone", self.lockstep("ensemble", "predict", "one", "two", "data", code=78))
+                      "tokens; use it alone",
+                      self.lockstep("ensemble", "predict", "one", "two", "data", code=78))
+        self.lockstep("ensemble", "soup", "one", "two", "--to", "soup.safetensors", code=78)
 
     def test_members_were_validated_on_other_samples(self):
         table(self.folder / "data", ROWS)
