@@ -108,13 +108,10 @@ job:
 /// start.
 inline constexpr int kCollectivesOfAFreshStart = 19, kCollectivesOfAResumedStart = 25;
 
-/// Rounds in which ranks of a busy machine say once more that they still work.
-inline constexpr int kMoreRounds = 4;
-
 /// Each collective costs a rank at most log2 of the number of ranks, rounded up, in messages.
 inline std::uint64_t allowed_messages(int collectives, int ranks) {
   const int rounds = std::bit_width(static_cast<unsigned>(ranks - 1));
-  return static_cast<std::uint64_t>(collectives + kMoreRounds) * static_cast<std::uint64_t>(rounds);
+  return static_cast<std::uint64_t>(collectives) * static_cast<std::uint64_t>(rounds);
 }
 
 }  // namespace lockstep
