@@ -83,7 +83,7 @@ class Soup {
 
 int make_soup(SoupArguments& arguments, ensemble::Members& members, Communicator& communicator,
               const Registries& registries) {
-  members.require_same_reading();
+  members.require_reading(members.first().data());
   Soup soup(arguments, members, registries, communicator);
   std::vector<std::size_t> chosen;
   for (std::size_t m = 0; m < members.size(); ++m) chosen.push_back(m);

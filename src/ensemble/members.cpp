@@ -53,20 +53,7 @@ std::unique_ptr<train::LoadedModel> load(const std::string& directory, const std
                                               [job] { return job(true); });
 }
 
-/// What a model has learned of how samples are read; the rest of its facts is of its own training.
-nlohmann::json reading_of(const train::LoadedModel& model) {
-  auto facts = nlohmann::json::parse(input::data_facts(model.prepared()));
-  for (const char* own : {"source", "digest", "mean", "std", "targets"}) facts.erase(own);
-  return facts;
-}
-
-bool read_alike(const train::LoadedModel& one, const train::LoadedModel& other) {
-  auto a = reading_of(one), b = reading_of(other);
-  for (auto* facts : {&a, &b}) facts->erase("sets");
-  return a == b;
-}
-
-/// Whether what one reads as `set` serves the other, too.
+/// Whether what one reads as `set` serves the other, too: the same samples, read alike.
 bool share_sets(const train::LoadedModel& one, const train::LoadedModel& other, const std::string& set) {
   const auto source = [&set](const train::LoadedModel& model) {
     const DataOptions& data = model.job().data;
@@ -75,7 +62,9 @@ bool share_sets(const train::LoadedModel& one, const train::LoadedModel& other, 
                                                                        : data.train;
     return std::tuple(of.kind, of.paths, of.labels, of.count, of.first, of.weights, of.context);
   };
-  return reading_of(one) == reading_of(other) && source(one) == source(other);
+  const auto& digests = one.prepared().digests;
+  return !digests.empty() && digests == other.prepared().digests && source(one) == source(other) &&
+         input::other_reading(one.data(), other.data()).empty();
 }
 
 /// What is not the same in the sets of two members; empty: nothing.
@@ -173,18 +162,20 @@ std::vector<std::vector<float>> Members::predict(const std::vector<train::Evalua
   return predict(sets);
 }
 
-void Members::require_same_reading() const {
-  for (std::size_t m = 1; m < models_.size(); ++m) {
-    if (read_alike(first(), *models_[m])) continue;
+void Members::require_reading(const DataSetInfo& set) const {
+  for (std::size_t m = 0; m < models_.size(); ++m) {
+    const std::string other = input::other_reading(models_[m]->data(), set);
+    if (other.empty()) continue;
     throw Error(ExitCode::configuration,
-                fmt::format("{}: expected a member that reads samples as {} does, found other columns, categories or "
-                            "tokens; use it alone",
-                            directories_[m], directories_[0]));
+                m > 0 ? fmt::format("{}: expected a member that reads samples as {} does, found other columns, "
+                                    "categories or tokens; use it alone",
+                                    directories_[m], directories_[0])
+                      : fmt::format("{}: expected {}", directories_[0], other));
   }
 }
 
 std::vector<std::vector<float>> Members::predict(const DataSet& set) {
-  require_same_reading();
+  require_reading(set.info());
   return predict(std::vector<const DataSet*>(size(), &set));
 }
 

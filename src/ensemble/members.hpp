@@ -39,9 +39,9 @@ class Members {
 
   /// Raw predictions by member, [samples, width], on every rank: the same bits for any number of ranks. Collective.
   [[nodiscard]] std::vector<std::vector<float>> predict(const std::vector<train::EvaluationSet>& by_member);
-  /// Throws Error(configuration) if a member reads samples otherwise than the first.
-  void require_same_reading() const;
-  /// The same of samples that are read as the first member reads them; throws as require_same_reading().
+  /// Throws Error(configuration) if a member has learned to read samples in another way than `set` does.
+  void require_reading(const DataSetInfo& set) const;
+  /// The same of one set for all members; throws as require_reading().
   [[nodiscard]] std::vector<std::vector<float>> predict(const DataSet& set);
   /// The same as probabilities or values.
   [[nodiscard]] std::vector<Table> tables(const std::vector<std::vector<float>>& raw) const;

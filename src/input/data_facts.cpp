@@ -135,11 +135,31 @@ std::string data_facts(const PreparedData& data) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
+namespace {
+
+/// Calls read(json) with the facts.
+template <class Read>
+void read_facts(const std::string& facts, const std::string& where, const Read& read) {
+  try {
+    read(Json::parse(facts));
+  } catch (const Json::exception& error) {
+    throw Error(ExitCode::data,
+                fmt::format("{}: what it says of the training data is damaged: {}", where, error.what()));
+  }
+}
+
+}  // namespace
+
+DataSetInfo recall_info(const std::string& facts, const std::string& where) {
+  DataSetInfo info;
+  read_facts(facts, where, [&](const Json& json) { info = parse_info(json); });
+  return info;
+}
+
 PreparedData recall_data(const std::string& facts, const DataOptions& wanted, std::uint64_t seed,
                          const DataRegistries& registries, const std::string& where) {
   PreparedData data;
-  try {
-    const Json json = Json::parse(facts);
+  read_facts(facts, where, [&](const Json& json) {
     data.train = set_without_samples(parse_info(json));
     json.at("mean").get_to(data.mean);
     if (json.contains("sets")) json.at("sets").get_to(data.digests);
@@ -149,10 +169,7 @@ PreparedData recall_data(const std::string& facts, const DataOptions& wanted, st
       }
     }
     json.at(json.contains("std") ? "std" : "deviation").get_to(data.stddev);  // its former name
-  } catch (const Json::exception& error) {
-    throw Error(ExitCode::data,
-                fmt::format("{}: what it says of the training data is damaged: {}", where, error.what()));
-  }
+  });
   data.describe(wanted, seed, registries);
   return data;
 }

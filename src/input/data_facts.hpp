@@ -20,6 +20,9 @@ namespace lockstep::input {
 [[nodiscard]] PreparedData recall_data(const std::string& facts, const DataOptions& wanted, std::uint64_t seed,
                                        const DataRegistries& registries, const std::string& where);
 
+/// What the facts say of the training set. Throws as recall_data().
+[[nodiscard]] DataSetInfo recall_info(const std::string& facts, const std::string& where);
+
 /// In what `ours` reads samples otherwise than a model that has learned `theirs`, so that its weights would be of other
 /// inputs or classes: columns, characters, the tokenizer, or the same classes in another order. Empty: in nothing.
 [[nodiscard]] std::string other_reading(const DataSetInfo& theirs, const DataSetInfo& ours);

@@ -45,10 +45,6 @@ EvaluationSet one_of(const std::string& name, const input::PreparedData& data) {
   return {name == "train" ? data.train : data.validation, data.replaced};
 }
 
-}  // namespace
-
-namespace {
-
 /// The training set, or what is cut from it. Only of the same data it is known which samples the model was trained on.
 EvaluationSet open_as_trained(const std::string& name, JobFile job, const DataSets& own,
                               const input::PreparedData& known, Communicator& communicator) {

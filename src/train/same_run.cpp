@@ -49,8 +49,7 @@ void require_same_run(const RunContext& run, std::int64_t steps, std::int64_t st
 void require_same_reading(const Job& job, const std::string& data_facts, const input::PreparedData& data) {
   const InitializeOptions& from = *job.initialize;
   if (data_facts.empty() || data_facts == "{}" || !from.only.empty()) return;
-  const auto theirs = input::recall_data(data_facts, job.data, job.seed, *data.registries, from.from);
-  const std::string other = input::other_reading(theirs.train->info(), data.train->info());
+  const std::string other = input::other_reading(input::recall_info(data_facts, from.from), data.train->info());
   if (other.empty()) return;
   throw Error(ExitCode::configuration,
               fmt::format("job.initialize: expected data as {} was trained with: {}; its weights are of those: restore "

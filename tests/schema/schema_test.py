@@ -185,6 +185,17 @@ class EnsemblesOfOtherData(Folder):
                       self.lockstep("ensemble", "predict", "one", "two", "data", code=78))
         self.lockstep("ensemble", "soup", "one", "two", "--to", "soup.safetensors", code=78)
 
+    def test_a_student_reads_other_columns(self):
+        table(self.folder / "data", ROWS)
+        for run, seed in (("one", 3), ("two", 4)):
+            self.train(READERS[0].source, CLASSES, run, seed=seed)
+        table(self.folder / "turned", ROWS, ("c", "b", "a", "k", "label"))
+        job = {"job": {**CLASSES, "batch_size": 8, "data": {"train": {"table": {"path": "turned", "target": "label"}}}}}
+        (self.folder / "student.yaml").write_text(json.dumps(job))
+        self.assertIn("one: expected the columns a, b, c, k, found c, b, a, k",
+                      self.lockstep("ensemble", "distill", "one", "two", "--to", "small", "--job", "student.yaml",
+                                    code=78))
+
     def test_members_were_validated_on_other_samples(self):
         table(self.folder / "data", ROWS)
         self.train(READERS[0].source, CLASSES, "one")

@@ -54,12 +54,20 @@ void RankReducer::use(MergePlan plan, const MicroBatchAssignment& assignment) {
   }
 }
 
+namespace {
+
+HostBlock doorbell_block() {
+  return {.bytes = sizeof(Doorbell), .prepare = [](std::byte* block) { new (block) Doorbell(); }, .layout = "doorbell"};
+}
+
+}  // namespace
+
 void RankReducer::map_doorbells() {
-  if (doorbell_memory_) return;
-  doorbell_memory_ = map_host_memory(
-      communicator_,
-      {.bytes = sizeof(Doorbell), .prepare = [](std::byte* block) { new (block) Doorbell(); }, .layout = "doorbell"},
-      operation("shared memory"));
+  if (!doorbell_memory_) keep_doorbells(map_host_memory(communicator_, doorbell_block(), operation("shared memory")));
+}
+
+void RankReducer::keep_doorbells(std::unique_ptr<HostMemory> memory) {
+  doorbell_memory_ = std::move(memory);
   const std::size_t beside = hosts_.ranks(hosts_.host_of(rank())).size();
   for (std::size_t r = 0; r < beside; ++r)
     doorbells_.push_back(reinterpret_cast<Doorbell*>(doorbell_memory_->block(static_cast<int>(r))));
@@ -67,7 +75,6 @@ void RankReducer::map_doorbells() {
 
 void RankReducer::map_regions(int partials, const std::vector<RegionShape::Bucket>& buckets) {
   if (!needs_room(partials)) return;
-  map_doorbells();
   room_ = std::max(room_, partials);
   micro_batch_room_ = std::min(2 * max_micro_batches_, buckets_.micro_batches);  // twice the need: so that not every
                                                                                  // micro-batch that moves maps anew
@@ -79,11 +86,16 @@ void RankReducer::map_regions(int partials, const std::vector<RegionShape::Bucke
                           hosts_.count() == 1 ? 0 : scalars(buckets_.micro_batches, ranks())};
   const bool is_first = local_rank_ == 0;
   regions_.clear();
-  remap_host_memory(memory_, communicator_,
-                    {.bytes = Region::bytes(shape, is_first),
-                     .prepare = [&](std::byte* block) { Region::construct(block, shape, is_first); },
-                     .layout = Region::layout(shape)},
-                    operation("shared memory"));
+  const HostBlock block{.bytes = Region::bytes(shape, is_first),
+                        .prepare = [&](std::byte* at) { Region::construct(at, shape, is_first); },
+                        .layout = Region::layout(shape)};
+  if (doorbell_memory_) {
+    remap_host_memory(memory_, communicator_, block, operation("shared memory"));
+  } else {
+    auto mapped = map_host_memories(communicator_, std::array{doorbell_block(), block}, operation("shared memory"));
+    keep_doorbells(std::move(mapped[0]));
+    memory_ = std::move(mapped[1]);
+  }
   for (std::size_t r = 0; r < doorbells_.size(); ++r)
     regions_.emplace_back(memory_->block(static_cast<int>(r)), shape, *doorbells_[r]);
 }

@@ -89,6 +89,9 @@ class RankReducer : public GradientReducer {
   std::uint64_t step_ = 0;
   double scalar_seconds_ = 0;
   TraceRecorder* trace_ = nullptr;
+
+ private:
+  void keep_doorbells(std::unique_ptr<HostMemory> memory);
 };
 
 /// Exact, for several ranks.

@@ -18,13 +18,6 @@ namespace lockstep::comm {
 
 namespace {
 
-template <class T>
-std::vector<T> gather(Communicator& communicator, const T& mine, const Operation& operation) {
-  std::vector<T> all(static_cast<std::size_t>(communicator.size()));
-  communicator.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)), operation);
-  return all;
-}
-
 // Ordinary memory.
 class HeapMemory final : public HostMemory {
  public:
@@ -57,40 +50,55 @@ struct Announcement {
   std::array<char, 512> error{};
 };
 
+/// By rank, then by block.
+std::vector<Announcement> gather(Communicator& communicator, const std::vector<Announcement>& mine,
+                                 const Operation& operation) {
+  std::vector<Announcement> all(static_cast<std::size_t>(communicator.size()) * mine.size());
+  communicator.all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)), operation);
+  return all;
+}
+
 template <std::size_t N>
 void write(std::array<char, N>& place, const std::string& text) {
   std::copy_n(text.begin(), std::min(text.size(), N - 1), place.begin());
 }
 
 void throw_any_error(const Communicator& communicator, const std::vector<Announcement>& all) {
-  for (int r = 0; r < communicator.size(); ++r) {
-    const auto& error = all[static_cast<std::size_t>(r)].error;
+  const std::size_t of_rank = all.size() / static_cast<std::size_t>(communicator.size());
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const auto& error = all[i].error;
     if (error[0] == '\0') continue;
-    throw Error(ExitCode::infrastructure, fmt::format("{}: {}", describe(communicator.topology(), r), error.data()));
+    throw Error(ExitCode::infrastructure,
+                fmt::format("{}: {}", describe(communicator.topology(), static_cast<int>(i / of_rank)), error.data()));
   }
 }
 
-void compare_layouts(const Communicator& communicator, const std::vector<Announcement>& all, const std::string& use) {
+void compare_layouts(const Communicator& communicator, const std::vector<Announcement>& all,
+                     std::span<const HostBlock> blocks) {
   const Hosts hosts(communicator.topology());
-  for (int r = 0; r < communicator.size(); ++r) {
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const auto r = static_cast<int>(i / blocks.size());
+    const std::size_t k = i % blocks.size();
     const int first = hosts.ranks(hosts.host_of(r)).front();
-    const auto& expected = all[static_cast<std::size_t>(first)].layout;
-    const auto& found = all[static_cast<std::size_t>(r)].layout;
+    const auto& expected = all[static_cast<std::size_t>(first) * blocks.size() + k].layout;
+    const auto& found = all[i].layout;
     if (found == expected) continue;
     throw Error(
         ExitCode::internal,
         fmt::format("memory for {}: its layout is '{}' on {}, but '{}' on {}. This is a bug in lockstep; please "
                     "report it.",
-                    use, expected.data(), describe(communicator.topology(), first), found.data(),
+                    blocks[k].use, expected.data(), describe(communicator.topology(), first), found.data(),
                     describe(communicator.topology(), r)));
   }
 }
 
-Announcement announcement_of(const HostBlock& block) {
-  LOCKSTEP_CHECK(block.layout.size() <= HostBlock::kMaxLayout, "a layout is a short text");
-  Announcement mine;
-  mine.bytes = block.bytes;
-  write(mine.layout, block.layout);
+std::vector<Announcement> announcements_of(std::span<const HostBlock> blocks) {
+  std::vector<Announcement> mine(blocks.size());
+  for (std::size_t k = 0; k < blocks.size(); ++k) {
+    LOCKSTEP_CHECK(blocks[k].layout.size() <= HostBlock::kMaxLayout, "a layout is a short text");
+    mine[k].bytes = blocks[k].bytes;
+    write(mine[k].layout, blocks[k].layout);
+  }
   return mine;
 }
 
@@ -101,30 +109,36 @@ std::shared_ptr<AlignedBytes> make_ordinary(const HostBlock& block) {
 }
 
 // Threads of one process exchange pointers to their blocks.
-std::unique_ptr<HostMemory> share_between_threads(Communicator& communicator, const HostBlock& block,
-                                                  const Operation& operation) {
-  const auto own = make_ordinary(block);
-  Announcement mine = announcement_of(block);
-  mine.block = &own;
+HostMemories share_between_threads(Communicator& communicator, std::span<const HostBlock> blocks,
+                                   const Operation& operation) {
+  auto mine = announcements_of(blocks);
+  std::vector<std::shared_ptr<AlignedBytes>> own;
+  for (const HostBlock& block : blocks) own.push_back(make_ordinary(block));
+  for (std::size_t k = 0; k < blocks.size(); ++k) mine[k].block = &own[k];
   const auto all = gather(communicator, mine, operation);
-  auto memory = std::make_unique<HeapMemory>();
-  for (int r = 0; r < communicator.size(); ++r) {
-    if (communicator.topology().same_host(r, communicator.rank())) {
-      memory->blocks_.push_back(*all[static_cast<std::size_t>(r)].block);
+  HostMemories memories;
+  for (std::size_t k = 0; k < blocks.size(); ++k) {
+    auto memory = std::make_unique<HeapMemory>();
+    for (int r = 0; r < communicator.size(); ++r) {
+      if (!communicator.topology().same_host(r, communicator.rank())) continue;
+      memory->blocks_.push_back(*all[static_cast<std::size_t>(r) * blocks.size() + k].block);
     }
+    memories.push_back(std::move(memory));
   }
   communicator.barrier(operation);  // `own` must live until all have copied it
-  compare_layouts(communicator, all, block.use);
-  return memory;
+  compare_layouts(communicator, all, blocks);
+  return memories;
 }
 
-/// The blocks of this host's ranks. Collective only in that the owners must still serve their files.
-std::unique_ptr<HostMemory> open_all(const Communicator& communicator, const HostBlock& block, SharedSegment own,
-                                     const std::vector<Announcement>& all, const Operation& operation) {
+/// Block `k` of each of this host's ranks. Collective only in that the owners must still serve their files.
+std::unique_ptr<HostMemory> open_all(const Communicator& communicator, std::span<const HostBlock> blocks, std::size_t k,
+                                     SharedSegment own, const std::vector<Announcement>& all,
+                                     const Operation& operation) {
+  const HostBlock& block = blocks[k];
   auto memory = std::make_unique<SharedMemory>(block.use);
   for (int r = 0; r < communicator.size(); ++r) {
     if (!communicator.topology().same_host(r, communicator.rank())) continue;
-    const Announcement& peer = all[static_cast<std::size_t>(r)];
+    const Announcement& peer = all[static_cast<std::size_t>(r) * blocks.size() + k];
     memory->segments_.push_back(r == communicator.rank() ? std::exchange(own, SharedSegment())
                                                          : SharedSegment::open(peer.server.data(), peer.bytes,
                                                                                operation.timeout, block.all_read));
@@ -133,40 +147,45 @@ std::unique_ptr<HostMemory> open_all(const Communicator& communicator, const Hos
   return memory;
 }
 
-std::unique_ptr<HostMemory> share_between_processes(Communicator& communicator, const HostBlock& block,
-                                                    const Operation& operation) {
+HostMemories share_between_processes(Communicator& communicator, std::span<const HostBlock> blocks,
+                                     const Operation& operation) {
   const bool shares = shares_memory_of_host(communicator);
-  Announcement mine = announcement_of(block);
-  SharedSegment own;
-  std::unique_ptr<FileServer> server;
-  std::unique_ptr<HostMemory> memory;
+  auto mine = announcements_of(blocks);
+  std::vector<SharedSegment> own;
+  std::vector<std::unique_ptr<FileServer>> servers;
+  HostMemories memories;
   try {
-    if (shares) {
-      own = SharedSegment::create(block.bytes, block.use, block.written);
-      block.prepare(own.data());
-      server = std::make_unique<FileServer>(own.duplicate_file());
-      write(mine.server, server->name());
-    } else {
-      auto ordinary = std::make_unique<HeapMemory>();
-      ordinary->blocks_.push_back(make_ordinary(block));
-      memory = std::move(ordinary);
+    for (std::size_t k = 0; k < blocks.size(); ++k) {
+      const HostBlock& block = blocks[k];
+      if (shares) {
+        own.push_back(SharedSegment::create(block.bytes, block.use, block.written));
+        block.prepare(own.back().data());
+        servers.push_back(std::make_unique<FileServer>(own.back().duplicate_file()));
+        write(mine[k].server, servers.back()->name());
+      } else {
+        auto ordinary = std::make_unique<HeapMemory>();
+        ordinary->blocks_.push_back(make_ordinary(block));
+        memories.push_back(std::move(ordinary));
+      }
     }
   } catch (const Error& error) {
-    write(mine.error, error.what());
+    write(mine.front().error, error.what());
   }
   const auto all = gather(communicator, mine, operation);
-  Announcement result;
+  std::vector<Announcement> result(1);
   try {
     throw_any_error(communicator, all);
-    if (shares) memory = open_all(communicator, block, std::move(own), all, operation);
+    for (std::size_t k = 0; shares && k < blocks.size(); ++k) {
+      memories.push_back(open_all(communicator, blocks, k, std::move(own[k]), all, operation));
+    }
   } catch (const Error& error) {
-    write(result.error, error.what());
+    write(result.front().error, error.what());
   }
   const auto results = gather(communicator, result, operation);  // all have mapped it, or one reports why not
   throw_any_error(communicator, all);
-  compare_layouts(communicator, all, block.use);
+  compare_layouts(communicator, all, blocks);
   throw_any_error(communicator, results);
-  return memory;
+  return memories;
 }
 
 bool are_threads(Communicator& communicator) {
@@ -184,11 +203,16 @@ bool shares_memory_of_host(Communicator& communicator) {
   return !are_threads(communicator) && communicator.topology().local_size(communicator.rank()) > 1;
 }
 
+HostMemories map_host_memories(Communicator& communicator, std::span<const HostBlock> blocks,
+                               const Operation& operation) {
+  return communicator.size() == 1 || are_threads(communicator)
+             ? share_between_threads(communicator, blocks, operation)
+             : share_between_processes(communicator, blocks, operation);
+}
+
 std::unique_ptr<HostMemory> map_host_memory(Communicator& communicator, const HostBlock& block,
                                             const Operation& operation) {
-  return communicator.size() == 1 || are_threads(communicator)
-             ? share_between_threads(communicator, block, operation)
-             : share_between_processes(communicator, block, operation);
+  return std::move(map_host_memories(communicator, std::span(&block, 1), operation).front());
 }
 
 void remap_host_memory(std::unique_ptr<HostMemory>& memory, Communicator& communicator, const HostBlock& block,

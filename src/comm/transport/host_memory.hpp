@@ -70,6 +70,12 @@ struct HostBlock {
 [[nodiscard]] std::unique_ptr<HostMemory> map_host_memory(Communicator& communicator, const HostBlock& block,
                                                           const Operation& operation);
 
+using HostMemories = std::vector<std::unique_ptr<HostMemory>>;
+
+/// The same for several blocks of each rank, in as many messages as for one.
+[[nodiscard]] HostMemories map_host_memories(Communicator& communicator, std::span<const HostBlock> blocks,
+                                             const Operation& operation);
+
 /// Collective: maps other blocks in place of `memory`, which may be null (on all ranks). The old blocks are freed on
 /// all ranks before a new one is allocated, so /dev/shm never holds both. Nothing may refer to the old ones any more.
 void remap_host_memory(std::unique_ptr<HostMemory>& memory, Communicator& communicator, const HostBlock& block,
