@@ -190,7 +190,8 @@ class EnsemblesOfOtherData(Folder):
         for run, seed in (("one", 3), ("two", 4)):
             self.train(READERS[0].source, CLASSES, run, seed=seed)
         table(self.folder / "turned", ROWS, ("c", "b", "a", "k", "label"))
-        job = {"job": {**CLASSES, "batch_size": 8, "data": {"train": {"table": {"path": "turned", "target": "label"}}}}}
+        job = {"job": {**CLASSES, "batch_size": 8, "steps": 10,
+                       "data": {"train": {"table": {"path": "turned", "target": "label"}}}}}
         (self.folder / "student.yaml").write_text(json.dumps(job))
         self.assertIn("one: expected the columns a, b, c, k, found c, b, a, k",
                       self.lockstep("ensemble", "distill", "one", "two", "--to", "small", "--job", "student.yaml",
