@@ -84,7 +84,7 @@ class Run(EventSource):
         ends = list(self.events("end"))
         if ends and "parameters_sha256" in ends[-1] and self.status().is_over:
             return ends[-1]["parameters_sha256"]
-        return self.checkpoint().parameters_sha256()
+        return self.checkpoint("newest").parameters_sha256()
 
     # The job and its checkpoints.
 
@@ -110,14 +110,17 @@ class Run(EventSource):
         """The folders of its checkpoints, newest first."""
         return list_checkpoints(f"{self.path}/checkpoints")
 
-    def checkpoint(self, which: str | int = "newest", verify: bool = False) -> Checkpoint:
+    def checkpoint(self, which: str | int = "auto", verify: bool = False) -> Checkpoint:
         """The "newest" checkpoint whose manifest and sizes are as they were written, the "best" one (of checkpoint.best),
-        or that of a step. With `verify` all of its bytes are read, and a newest one that is damaged is passed over, too.
+        or that of a step. "auto" is what every command of lockstep uses: the best if the job has early_stop.restore_best,
+        else the newest. With `verify` all of its bytes are read, and a newest one that is damaged is passed over, too.
         Raises MissingError or DamagedError."""
+        if which == "auto":
+            which = "best" if (self._newest(False).job.get("early_stop") or {}).get("restore_best") else "newest"
         if which == "newest":
             return self._newest(verify)
         if isinstance(which, str) and which != "best":
-            raise MissingError(f"{self.path}: checkpoint", "'newest', 'best' or a step", repr(which),
+            raise MissingError(f"{self.path}: checkpoint", "'auto', 'newest', 'best' or a step", repr(which),
                                "open_checkpoint() takes a folder")
         name = self._best_name() if which == "best" else f"step-{which:08}"
         path = f"{self.path}/checkpoints/{name}"

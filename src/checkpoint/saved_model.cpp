@@ -8,6 +8,7 @@
 #include <set>
 #include <span>
 
+#include "checkpoint/chosen_checkpoint.hpp"
 #include "checkpoint/files.hpp"
 #include "checkpoint/peft_adapter.hpp"
 #include "checkpoint/reader.hpp"
@@ -28,41 +29,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-[[noreturn]] void none_in(const std::string& directory, const std::string& detail) {
-  throw Error(ExitCode::data,
-              fmt::format("{}: expected a checkpoint, found {}; train the job first (lockstep train), or "
-                          "give one with --checkpoint PATH",
-                          directory, detail));
-}
-
 using ReadSome = std::function<void()>;
-
-Checkpoint newest(const std::string& directory, const ReadSome& read_some = {}) {
-  std::string why, damaged;
-  for (const auto& path : list_checkpoints(directory)) {
-    if (auto checkpoint = read_checkpoint(path, why, read_some)) return *checkpoint;
-    damaged += (damaged.empty() ? "" : "; ") + why;
-  }
-  none_in(directory, damaged.empty() ? "none" : "only damaged ones: " + damaged);
-}
-
-Checkpoint best(const std::string& directory, const ReadSome& read_some = {}) {
-  const std::string name = best_checkpoint(directory);
-  if (name.empty()) {
-    throw Error(ExitCode::data, fmt::format("{}: expected a best checkpoint, found none; set checkpoint.best to a "
-                                            "metric when training, or omit --checkpoint best",
-                                            directory));
-  }
-  std::string why;
-  if (auto checkpoint = read_checkpoint(directory + "/" + name, why, read_some)) return *checkpoint;
-  none_in(directory, why);
-}
-
-Checkpoint sound(const std::string& directory, const ReadSome& read_some = {}) {
-  std::string why;
-  if (auto checkpoint = read_checkpoint(directory, why, read_some)) return *checkpoint;
-  throw Error(ExitCode::data, why);
-}
 
 Checkpoint one_at(const std::string& path, const ReadSome& read_some) {
   std::string why;
@@ -75,14 +42,11 @@ Checkpoint one_at(const std::string& path, const ReadSome& read_some) {
 
 SavedFiles find(const std::string& which, const Job& job, const ReadSome& read_some) {
   SavedFiles found{.path = which, .choice = {}, .checkpoint = {}, .weights = {}};
-  const std::string directory = job.run_directory + "/checkpoints";
-  const bool restored = which == "auto" && job.early_stop && job.early_stop->restore_best;
-  if (which == "newest" || (which == "auto" && !restored)) {
-    found.choice = "newest";
-    found.checkpoint = newest(directory, read_some);
-  } else if (which == "best" || restored) {
-    found.choice = "best";
-    found.checkpoint = best(directory, read_some);
+  if (which == "newest" || which == "best" || which == "auto") {
+    ChosenCheckpoint chosen = choose_checkpoint(job.run_directory + "/checkpoints", which,
+                                                job.early_stop && job.early_stop->restore_best, read_some);
+    found.choice = chosen.choice;
+    found.checkpoint = std::move(chosen.checkpoint);
   } else if (fs::is_regular_file(which)) {
     auto weights = read_if_there(which, read_some);
     if (!weights) throw Error(ExitCode::data, fmt::format("--checkpoint: cannot open '{}'", which));
@@ -281,35 +245,40 @@ void require_matches(const InitializeOptions& options, const Place& place, const
   }
 }
 
-}  // namespace
+/// The tensors of a safetensors file, of all that an index (.json) names, of a folder with either, or of a checkpoint;
+/// of a run's directory those that the run is used by (chosen_checkpoint.hpp).
+struct Weights {
+  SafetensorsFile file;
+  std::string chosen = {};  ///< "its best checkpoint, step-00000090", of a run's directory
+};
 
-SafetensorsFile weights_at(const std::string& path) {
+Weights weights_at(const std::string& path) {
   const fs::path folder = path;
-  if (folder.filename() == "best" && fs::is_regular_file(folder) && !best_checkpoint(folder.parent_path()).empty()) {
-    return SafetensorsFile::parse(safetensors_of(best(folder.parent_path().string())), path);
+  const bool is_best = folder.filename() == "best" && !best_checkpoint(folder.parent_path()).empty();
+  if (is_best || fs::exists(folder / "manifest.json") || fs::exists(folder / "checkpoints")) {
+    const auto [checkpoint, choice] = checkpoint_at(path);
+    const bool average = model_choice(checkpoint.manifest).average;
+    return {SafetensorsFile::parse(safetensors_of(checkpoint, average), path),
+            choice.empty() || is_best
+                ? ""
+                : fmt::format("its {} checkpoint, {}", choice, fs::path(checkpoint.path).filename().string())};
   }
-  if (path.ends_with(".json")) return read_shards(path);
-  if (!fs::is_directory(folder)) return SafetensorsFile::read(path);
-  if (fs::exists(folder / "manifest.json")) return SafetensorsFile::parse(safetensors_of(sound(path)), path);
-  if (fs::exists(folder / "checkpoints")) {
-    return SafetensorsFile::parse(safetensors_of(newest((folder / "checkpoints").string())), path);
-  }
+  if (path.ends_with(".json")) return {read_shards(path)};
+  if (!fs::is_directory(folder)) return {SafetensorsFile::read(path)};
   const fs::path index = folder / "model.safetensors.index.json", whole = folder / "model.safetensors";
-  if (fs::exists(index)) return read_shards(index.string());
-  if (fs::exists(whole)) return SafetensorsFile::read(whole.string());
+  if (fs::exists(index)) return {read_shards(index.string())};
+  if (fs::exists(whole)) return {SafetensorsFile::read(whole.string())};
   throw Error(ExitCode::data, fmt::format("{}: expected a checkpoint, a run's directory, or a folder with "
                                           "model.safetensors or its index, found none of them in it",
                                           path));
 }
 
-namespace {
-
 /// As weights_at(); of an adapter of PEFT those of its base, and its own.
-SafetensorsFile weights_of(const std::string& from, const Graph& graph) {
+Weights weights_of(const std::string& from, const Graph& graph) {
   if (!is_peft_adapter(from)) return weights_at(from);
   PeftAdapter adapter = read_peft_adapter(from, graph);
-  SafetensorsFile weights = weights_at(adapter.base);
-  weights.add(std::move(adapter.tensors));
+  Weights weights = weights_at(adapter.base);
+  weights.file.add(std::move(adapter.tensors));
   return weights;
 }
 
@@ -322,9 +291,10 @@ struct FittingFile {
 /// `model`: the tensors of the whole model.
 FittingFile fitting_file(const InitializeOptions& options, const Place& place, const Graph& graph,
                          const std::vector<NamedShape>& model) {
-  WeightsFile file(weights_of(options.from, graph), graph,
+  auto [weights, chosen] = weights_of(options.from, graph);
+  WeightsFile file(std::move(weights), graph,
                    {.names = options.names, .map = options.map, .remedy = "set initialize.names to torch or lockstep"});
-  Initialized counts{.names = file.names(), .data_facts = file.metadata(kDataFacts)};
+  Initialized counts{.names = file.names(), .chosen = std::move(chosen), .data_facts = file.metadata(kDataFacts)};
   const bool begins = lacks_adapters(file, model);
   std::vector<std::string> names;
   std::vector<NamedShape> taken;

@@ -36,8 +36,8 @@ struct SavedFiles {
   std::string weights;  ///< if there is no checkpoint
 };
 
-/// `which`: "newest", "best" (by `checkpoint.best`), "auto" (the best with `early_stop.restore_best`, else the newest),
-/// or a path. Rank 0 reads, and sends it to the other ranks. Throws Error(data) if there is none, or if it is damaged.
+/// `which`: as choose_checkpoint(), or a path. Rank 0 reads, and sends it to the other ranks. Throws Error(data) if
+/// there is none, or if it is damaged.
 [[nodiscard]] SavedFiles read_saved_files(const std::string& which, const Job& job, Communicator& communicator);
 
 struct SavedModel {
@@ -58,15 +58,12 @@ struct SavedModel {
 /// `average`: with the average of the parameters, which the checkpoint must have.
 [[nodiscard]] std::string safetensors_of(const Checkpoint& checkpoint, bool average = false);
 
-/// The tensors of a safetensors file, of all that an index (.json) names, of a folder with either, of a checkpoint, or
-/// of the newest one of a run's directory. Throws Error(data).
-[[nodiscard]] SafetensorsFile weights_at(const std::string& path);
-
 /// How many tensors of the whole model come from the file and how many have initial values; whose names the file uses.
 struct Initialized {
   std::int64_t from_file = 0, first_values = 0;
   WeightNames names = WeightNames::automatic;
-  std::string data_facts;  ///< as Progress::data_facts, of the model that the file is of; empty: it has none
+  std::string chosen = {};  ///< "its best checkpoint, step-00000090", of a run's directory
+  std::string data_facts;   ///< as Progress::data_facts, of the model that the file is of; empty: it has none
 };
 
 /// Looks whether initialize_from_file() can do its work, by the names and shapes in the file. `graph`: of the whole

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "checkpoint/chosen_checkpoint.hpp"
 #include "cli/checkpoint_commands.hpp"
 #include "cli/validators.hpp"
 #include "lockstep/error.hpp"
@@ -82,7 +83,7 @@ void print_checkpoint_json(const CheckpointRow& row) {
 }
 
 int list(const ListArguments& arguments) {
-  for (const auto& row : rows_of(steps_directory(arguments.place))) {
+  for (const auto& row : rows_of(checkpoint::checkpoints_at(arguments.place))) {
     arguments.log == "json" ? print_checkpoint_json(row) : print_checkpoint_text(row);
   }
   return 0;
@@ -114,7 +115,8 @@ int verify(const std::vector<std::string>& places) {
   std::vector<std::string> all;
   for (const auto& place : places) {
     const bool single = checkpoint::step_of(place).has_value();
-    for (const auto& path : single ? std::vector{place} : checkpoint::list_checkpoints(steps_directory(place))) {
+    for (const auto& path :
+         single ? std::vector{place} : checkpoint::list_checkpoints(checkpoint::checkpoints_at(place))) {
       const auto damage = damage_of(path);
       fmt::print("{}  {}\n", path, damage.empty() ? "sound" : "damaged");
       all.insert(all.end(), damage.begin(), damage.end());
@@ -137,41 +139,7 @@ void add_checkpoint_verify(CLI::App& checkpoint, Action& run) {
   command->callback([&run, places] { run = [places] { return verify(*places); }; });
 }
 
-checkpoint::Checkpoint sound(const std::string& directory) {
-  std::string why;
-  auto checkpoint = checkpoint::read_checkpoint(directory, why);
-  if (!checkpoint) throw Error(ExitCode::data, why);
-  return std::move(*checkpoint);
-}
-
-checkpoint::Checkpoint newest_sound(const std::string& place, const std::string& steps) {
-  std::string why, damaged;
-  for (const auto& path : checkpoint::list_checkpoints(steps)) {
-    if (auto checkpoint = checkpoint::read_checkpoint(path, why)) return std::move(*checkpoint);
-    damaged += (damaged.empty() ? "" : "; ") + why;
-  }
-  throw Error(ExitCode::data, fmt::format("{}: expected a checkpoint, found {}", place,
-                                          damaged.empty() ? "none" : "only damaged ones: " + damaged));
-}
-
 }  // namespace
-
-std::string steps_directory(const std::string& place) {
-  if (fs::is_directory(place + "/checkpoints")) return place + "/checkpoints";
-  if (!checkpoint::list_checkpoints(place).empty()) return place;
-  throw Error(ExitCode::data, fmt::format("{}: expected a checkpoint or a run directory, found {}", place,
-                                          fs::exists(place) ? "no checkpoints in it" : "nothing there"));
-}
-
-checkpoint::Checkpoint checkpoint_at(const std::string& place) {
-  const fs::path path = place;
-  if (path.filename() == "best" && fs::is_regular_file(path)) {
-    const std::string steps = path.parent_path().string();
-    return sound((fs::path(steps) / checkpoint::best_checkpoint(steps)).string());
-  }
-  if (fs::exists(path / "manifest.json") || checkpoint::step_of(place)) return sound(place);
-  return newest_sound(place, steps_directory(place));
-}
 
 void add_checkpoint(CLI::App& program, Action& run) {
   CLI::App* command = program.add_subcommand("checkpoint", "List, verify, compare and export checkpoints.");

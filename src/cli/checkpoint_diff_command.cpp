@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 
+#include "checkpoint/chosen_checkpoint.hpp"
 #include "cli/checkpoint_commands.hpp"
 #include "config/config.hpp"
 #include "lockstep/error.hpp"
@@ -104,7 +105,8 @@ void compare_tensors(const checkpoint::Checkpoint& a, const checkpoint::Checkpoi
 }
 
 int diff(const DiffArguments& arguments) {
-  const auto a = checkpoint_at(arguments.a), b = checkpoint_at(arguments.b);
+  const auto a = checkpoint::checkpoint_at(arguments.a).checkpoint,
+             b = checkpoint::checkpoint_at(arguments.b).checkpoint;
   Differences differences;
   compare_progress(a.manifest.progress, b.manifest.progress, differences);
   compare_tensors(a, b, differences);

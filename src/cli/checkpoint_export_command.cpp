@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 
+#include "checkpoint/chosen_checkpoint.hpp"
 #include "checkpoint/files.hpp"
 #include "checkpoint/saved_model.hpp"
 #include "cli/checkpoint_commands.hpp"
@@ -129,8 +130,7 @@ std::optional<bool> takes_average(const ExportArguments& arguments, const checkp
                                             checkpoint.path));
   }
   if (arguments.weights != "auto") return arguments.weights == "average";
-  const JobFile job = load_job(checkpoint.path, {}, Registries::of_job(checkpoint.path), false);
-  return job.optimizer.average && job.optimizer.average->evaluate;
+  return checkpoint::model_choice(checkpoint.manifest).average;
 }
 
 bool has_adapters(const checkpoint::Checkpoint& checkpoint) {
@@ -160,7 +160,7 @@ int write(const ExportArguments& arguments) {
   const bool into_folder = arguments.to == "huggingface" || arguments.to == "peft";
   const fs::path folder = into_folder ? fs::path(arguments.target) : fs::path(arguments.target).parent_path();
   if (!into_folder) require_new(arguments.target, arguments.force);
-  const auto checkpoint = checkpoint_at(arguments.from);
+  const auto [checkpoint, choice] = checkpoint::checkpoint_at(arguments.from);
   std::size_t merged = 0;
   const auto files = files_of(arguments, checkpoint, merged);
   for (const auto& file : files) require_new((folder / file.name).string(), arguments.force);
@@ -169,7 +169,9 @@ int write(const ExportArguments& arguments) {
     const std::string path = (folder / file.name).string();
     checkpoint::write_whole(checkpoint::real_files(), path, file.bytes);
     fmt::print("wrote {}: {}{}\n", path,
-               &file == &files.front() ? fmt::format("the model of {}, ", checkpoint.path) : "",
+               &file != &files.front() ? ""
+                                       : fmt::format("the model of {}, {}", checkpoint.path,
+                                                     choice.empty() ? "" : fmt::format("the {} checkpoint, ", choice)),
                telemetry::byte_count(static_cast<double>(file.bytes.size())));
   }
   if (merged > 0) {

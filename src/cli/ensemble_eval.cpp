@@ -1,4 +1,5 @@
-// lockstep ensemble eval: the members' metrics and those of what they predict together, calibration, disagreement.
+// lockstep ensemble eval: the members' metrics and those of what they predict together, calibration, disagreement; or
+// those of cross-validation, where each sample is predicted by the members that were not trained on it.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -7,10 +8,14 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 
 #include "cli/ensemble_commands.hpp"
+#include "cli/predict.hpp"
 #include "cli/validators.hpp"
+#include "core/csv_line.hpp"
 #include "core/spans.hpp"
+#include "core/whole_file.hpp"
 #include "ensemble/calibration.hpp"
 #include "ensemble/outcome.hpp"
 #include "lockstep/error.hpp"
@@ -23,8 +28,10 @@ namespace {
 using Json = nlohmann::ordered_json;
 using ensemble::Meaning;
 
+constexpr const char* kOutOfFold = "out-of-fold";
+
 struct EnsembleEvalArguments : EnsembleArguments {
-  std::string set = "validation";
+  std::string set = "validation", predictions;
   int bins = 15;
 };
 
@@ -39,7 +46,14 @@ struct EnsembleResult {
   std::int64_t samples = 0;
   std::vector<Row> members, combined;
   std::vector<double> weights;  ///< empty: there is no validation set to fit them on
-  std::vector<double> pairs;    ///< disagreement
+  std::vector<double> pairs;    ///< disagreement; empty: they have no samples in common
+};
+
+/// What is predicted of each sample, for the file of predictions.
+struct Predicted {
+  std::vector<std::string> names;
+  ensemble::SetTargets targets;
+  ensemble::Table table = {};
 };
 
 bool has_validation(const Job& job) {
@@ -106,16 +120,21 @@ class Judge {
   const Registries& registries_;
 };
 
+void add_names(const DataSet& set, std::vector<std::string>& names) {
+  for (std::int64_t id = 0; id < set.size(); ++id) names.push_back(set.name(id));
+}
+
 EnsembleResult judge(const EnsembleEvalArguments& arguments, const ensemble::Members& members,
-                     const std::vector<std::vector<float>>& raw, const ensemble::SetTargets& targets,
-                     std::vector<double> weights, const Registries& registries) {
+                     const std::vector<std::vector<float>>& raw, Predicted& predicted, std::vector<double> weights,
+                     const Registries& registries) {
   const auto tables = members.tables(raw);
-  const Judge judge(members, targets, arguments.bins, registries);
+  const Judge judge(members, predicted.targets, arguments.bins, registries);
   EnsembleResult result{.samples = static_cast<std::int64_t>(tables[0].samples())};
   for (std::size_t m = 0; m < tables.size(); ++m) {
     result.members.push_back(judge.of(fmt::format("member {}", m), raw[m], tables[m]));
   }
-  result.combined.push_back(judge.of("mean", ensemble::weighted(tables, ensemble::equal_weights(tables.size()))));
+  predicted.table = ensemble::weighted(tables, ensemble::equal_weights(tables.size()));
+  result.combined.push_back(judge.of("mean", predicted.table));
   if (members.meaning() != Meaning::values) {
     result.combined.push_back(judge.of("vote", ensemble::vote(members.meaning(), tables)));
   }
@@ -123,6 +142,78 @@ EnsembleResult judge(const EnsembleEvalArguments& arguments, const ensemble::Mem
   result.weights = std::move(weights);
   result.pairs = ensemble::disagreement(members.meaning(), tables);
   return result;
+}
+
+/// Each once: members may share a set.
+void print_warnings(const std::vector<train::EvaluationSet>& sets) {
+  std::set<std::string> printed;
+  for (const auto& opened : sets) {
+    for (const auto& warning : input::warnings_of(opened.set->info())) {
+      if (printed.insert(warning).second) fmt::print(stderr, "warning: {}\n", warning);
+    }
+  }
+}
+
+/// Each member on its own fold, and all samples as predicted by the mean of those that held them out. Collective.
+EnsembleResult judge_folds(const EnsembleEvalArguments& arguments, ensemble::Members& members, bool leads,
+                           Predicted& predicted, const Registries& registries) {
+  const auto sets = members.open_folds();
+  if (leads) print_warnings(sets);
+  EnsembleResult result;
+  result.members.resize(members.size());
+  for (const auto& some : members.folds()) {
+    const auto raw = members.predict(sets, some);
+    if (!leads) continue;
+    const DataSet& set = *sets[some.front()].set;
+    const auto targets = ensemble::targets_of(set, members.model(some.front()).job());
+    const auto tables = members.tables(raw);
+    const Judge judge(members, targets, arguments.bins, registries);
+    for (std::size_t i = 0; i < some.size(); ++i) {
+      result.members[some[i]] = judge.of(fmt::format("member {}", some[i]), raw[i], tables[i]);
+    }
+    const auto mean = ensemble::weighted(tables, ensemble::equal_weights(tables.size()));
+    predicted.table.width = mean.width;
+    predicted.table.values.insert(predicted.table.values.end(), mean.values.begin(), mean.values.end());
+    predicted.targets.feature = targets.feature;
+    predicted.targets.bytes.insert(predicted.targets.bytes.end(), targets.bytes.begin(), targets.bytes.end());
+    add_names(set, predicted.names);
+  }
+  if (!leads) return result;
+  result.samples = static_cast<std::int64_t>(predicted.names.size());
+  result.combined.push_back(
+      Judge(members, predicted.targets, arguments.bins, registries).of(kOutOfFold, predicted.table));
+  return result;
+}
+
+/// A row for each sample: its name, its target, what is predicted; of classes the likeliest and all probabilities.
+std::string predictions_csv(const ensemble::Members& members, const Predicted& predicted) {
+  const bool of_classes = members.meaning() == Meaning::classes;
+  const auto numbers = ensemble::as_numbers(predicted.targets, members.first());
+  const std::size_t width = predicted.table.width;
+  const auto names = value_names(members.first(), width);
+  std::vector<std::string> cells = {"sample"};
+  if (of_classes) {
+    cells.insert(cells.end(), {"target", "predicted"});
+  } else {
+    for (std::size_t i = 0; i < width; ++i) cells.push_back(width == 1 ? "target" : "target " + names[i]);
+  }
+  for (std::size_t i = 0; i < width; ++i) cells.push_back(of_classes || width > 1 ? names[i] : "predicted");
+  std::string text = csv_line(cells);
+  for (std::size_t at = 0; at < predicted.names.size(); ++at) {
+    const auto row = predicted.table.row(at);
+    cells = {predicted.names[at]};
+    if (of_classes) {
+      const auto target = numbers.classes[at];
+      const bool known = target >= 0 && static_cast<std::size_t>(target) < width;
+      cells.push_back(known ? names[static_cast<std::size_t>(target)] : "");
+      cells.push_back(names[ensemble::largest_of(row)]);
+    } else {
+      for (std::size_t i = 0; i < width; ++i) cells.push_back(fmt::format("{}", numbers.values[at * width + i]));
+    }
+    for (const double value : row) cells.push_back(fmt::format("{}", value));
+    text += csv_line(cells);
+  }
+  return text;
 }
 
 void print_row(const Row& row) {
@@ -148,13 +239,15 @@ void print_text(const EnsembleEvalArguments& arguments, const ensemble::Members&
                arguments.set == "validation" ? ", where they are also measured: look at --set test" : "");
   }
   std::vector<std::string> pairs;
-  for (std::size_t a = 0; a < members.size(); ++a) {
+  for (std::size_t a = 0; a < members.size() && !result.pairs.empty(); ++a) {
     for (std::size_t b = a + 1; b < members.size(); ++b) {
       pairs.push_back(fmt::format("{}-{} {:.4f}", a, b, result.pairs[a * members.size() + b]));
     }
   }
-  fmt::print("disagreement {:.4f} ({})\n", ensemble::mean_disagreement(result.pairs, members.size()),
-             fmt::join(pairs, ", "));
+  if (!pairs.empty()) {
+    fmt::print("disagreement {:.4f} ({})\n", ensemble::mean_disagreement(result.pairs, members.size()),
+               fmt::join(pairs, ", "));
+  }
   fmt::print("time {}\n", telemetry::duration(seconds));
 }
 
@@ -185,8 +278,8 @@ void print_json(const EnsembleEvalArguments& arguments, const ensemble::Members&
   }
   for (const Row& row : result.combined) line["combined"].push_back(row_json(row, "by", row.name));
   line["weights"] = result.weights;
-  line["disagreement"] = {{"mean", ensemble::mean_disagreement(result.pairs, members.size())}};
-  for (std::size_t m = 0; m < members.size(); ++m) {
+  if (!result.pairs.empty()) line["disagreement"]["mean"] = ensemble::mean_disagreement(result.pairs, members.size());
+  for (std::size_t m = 0; m < members.size() && !result.pairs.empty(); ++m) {
     const auto begin = result.pairs.begin() + static_cast<std::ptrdiff_t>(m * members.size());
     line["disagreement"]["pairs"].push_back(std::vector(begin, begin + static_cast<std::ptrdiff_t>(members.size())));
   }
@@ -194,25 +287,43 @@ void print_json(const EnsembleEvalArguments& arguments, const ensemble::Members&
   fmt::print("{}\n", line.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
-int evaluate_members(const EnsembleEvalArguments& arguments, ensemble::Members& members, Communicator& communicator,
-                     const Registries& registries) {
-  const auto start = Clock::now();
+/// Collective; on rank 0 what the members come to on a set that all of them read.
+EnsembleResult judge_set(const EnsembleEvalArguments& arguments, ensemble::Members& members, bool leads,
+                         Predicted& predicted, const Registries& registries) {
   const auto opened = members.open_sets(arguments.set);
   const auto raw = members.predict(opened);
-  const bool leads = communicator.rank() == 0;
   std::vector<double> weights;
-  ensemble::SetTargets targets;
   const Job& job = members.first().job();
-  if (leads) targets = ensemble::targets_of(*opened[0].set, job);
+  if (leads) {
+    print_warnings(opened);
+    predicted.targets = ensemble::targets_of(*opened[0].set, job);
+    add_names(*opened[0].set, predicted.names);
+  }
   if (arguments.set == "validation") {
-    if (leads) weights = fit(members, raw, targets);
+    if (leads) weights = fit(members, raw, predicted.targets);
   } else if (has_validation(job)) {
     weights = fit_on_validation(members, leads);
   }
-  if (!leads) return 0;
-  const auto result = judge(arguments, members, raw, targets, weights, registries);
+  if (!leads) return {};
   const std::string directory = arguments.directory();
   if (!weights.empty() && !directory.empty()) write_fitted_weights(directory, weights, members);
+  return judge(arguments, members, raw, predicted, std::move(weights), registries);
+}
+
+int evaluate_members(const EnsembleEvalArguments& arguments, ensemble::Members& members, Communicator& communicator,
+                     const Registries& registries) {
+  const auto start = Clock::now();
+  const bool leads = communicator.rank() == 0;
+  Predicted predicted;
+  const auto result =
+      (arguments.set == kOutOfFold ? judge_folds : judge_set)(arguments, members, leads, predicted, registries);
+  if (!leads) return 0;
+  if (!arguments.predictions.empty()) {
+    const std::string problem = replace_whole_file(arguments.predictions, predictions_csv(members, predicted));
+    if (!problem.empty()) {
+      throw Error(ExitCode::cannot_create, fmt::format("{}: cannot write it: {}", arguments.predictions, problem));
+    }
+  }
   const auto print = arguments.log == "json" ? print_json : print_text;
   print(arguments, members, result, seconds_since(start));
   return 0;
@@ -226,13 +337,19 @@ void add_ensemble_eval(CLI::App& ensemble, Action& run) {
   command->footer(
       "Fits the members' weights on the validation set, and keeps them in the ensemble's directory.\n\n"
       "Examples:\n  lockstep ensemble eval ensembles/digits --ranks 2\n"
-      "  lockstep ensemble eval runs/a runs/b data.test.images=/data/test --set test --log json");
+      "  lockstep ensemble eval runs/a runs/b data.test.images=/data/test --set test --log json\n"
+      "  lockstep ensemble eval sweeps/folds --set out-of-fold --predictions predicted.csv");
   auto arguments = std::make_shared<EnsembleEvalArguments>();
   arguments->add_to(*command);
   arguments->add_log_to(*command, "one object");
-  command->add_option("--set", arguments->set, "validation, test or train")
-      ->check(one_of({"validation", "test", "train"}))
+  command
+      ->add_option("--set", arguments->set,
+                   "validation, test or train; out-of-fold: of cross-validation (data.validation.fold), each sample as "
+                   "predicted by the members that were not trained on it")
+      ->check(one_of({"validation", "test", "train", kOutOfFold}))
       ->capture_default_str();
+  command->add_option("--predictions", arguments->predictions,
+                      "a CSV file to write: each sample's name, its target, and the mean of the members' predictions");
   command->add_option("--bins", arguments->bins, "of the expected calibration error")
       ->check(at_least(1))
       ->capture_default_str();

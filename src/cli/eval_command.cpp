@@ -35,7 +35,8 @@ struct EvalArguments : RunArguments {
 
 void print_eval_text(const EvalArguments& arguments, const checkpoint::SavedModel& model,
                      const EvaluationResult& result, double seconds) {
-  fmt::print("{} on {} {} samples\n", model.path, telemetry::grouped(result.samples), arguments.set);
+  fmt::print("{}{} on {} {} samples\n", model.path, model.choice.empty() ? "" : fmt::format(", the {},", model.choice),
+             telemetry::grouped(result.samples), arguments.set);
   for (const auto& [name, value] : result.metrics) fmt::print("  {:<12} {:.6g}\n", name, value);
   fmt::print("  {:<12} {}\n", "time", telemetry::duration(seconds));
 }

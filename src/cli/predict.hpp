@@ -51,8 +51,6 @@ enum class FilesOfFolder { images, all };
 /// order. Throws Error(usage) for one that has none.
 [[nodiscard]] std::vector<std::string> files_of_words(const std::vector<std::string>& words, FilesOfFolder kind);
 
-/// `--log csv`: a line; fields are quoted where they must be.
-void print_csv(const std::vector<std::string>& fields);
 /// The names of a prediction's numbers: classes, of two with one number the second; a table's targets; or value,
 /// value2, ...; of several outputs kind/cat, price, box/1, ...
 [[nodiscard]] std::vector<std::string> value_names(const train::LoadedModel& model, std::size_t values);

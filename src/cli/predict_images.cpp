@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cli/predict.hpp"
+#include "core/csv_line.hpp"
 #include "core/whole_file.hpp"
 #include "data/image_file.hpp"
 #include "data/readers/csv_table.hpp"
@@ -213,11 +214,11 @@ void print_images_csv(const train::LoadedModel& model, const ImageFiles& samples
   auto header = names_of(model.inputs());
   const auto values = value_names(model, predictions.empty() ? 0 : predictions[0].values.size());
   header.insert(header.end(), values.begin(), values.end());
-  print_csv(header);
+  fmt::print("{}", csv_line(header));
   for (std::size_t i = 0; i < predictions.size(); ++i) {
     auto fields = samples.files_of(i);
     for (const double value : predictions[i].values) fields.push_back(fmt::format("{}", value));
-    print_csv(fields);
+    fmt::print("{}", csv_line(fields));
   }
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/predict.hpp"
+#include "core/csv_line.hpp"
 #include "data/open.hpp"
 #include "lockstep/error.hpp"
 
@@ -82,16 +83,19 @@ void predict_table(const train::LoadedModel& model, const PredictOptions& option
                 fmt::format("predict: expected {}, found none; give them after the job", expected(source)));
   }
   const auto rows = data::open(source, {.like = &info, .readers = &model.prepared().registries->readers});
+  for (const auto& warning : input::warnings_of(rows->info())) {
+    if (options.print) fmt::print(stderr, "warning: {}\n", warning);
+  }
   const auto predictions = predict(*rows);
   const auto names = value_names(model, predictions.empty() ? 0 : predictions[0].values.size());
   if (options.csv && options.print) {
     std::vector<std::string> header = {"row"};
     header.insert(header.end(), names.begin(), names.end());
-    print_csv(header);
+    fmt::print("{}", csv_line(header));
     for (std::size_t i = 0; i < predictions.size(); ++i) {
       std::vector<std::string> fields = {rows->name(static_cast<std::int64_t>(i))};
       for (const double value : predictions[i].values) fields.push_back(fmt::format("{}", value));
-      print_csv(fields);
+      fmt::print("{}", csv_line(fields));
     }
     return;
   }

@@ -94,21 +94,6 @@ std::vector<std::string> files_of_words(const std::vector<std::string>& words, F
   return files;
 }
 
-void print_csv(const std::vector<std::string>& fields) {
-  std::string line;
-  for (std::size_t i = 0; i < fields.size(); ++i) {
-    if (i > 0) line += ',';
-    if (fields[i].find_first_of(",\"\r\n") == std::string::npos) {
-      line += fields[i];
-      continue;
-    }
-    line += '"';
-    for (const char c : fields[i]) line += c == '"' ? "\"\"" : std::string(1, c);
-    line += '"';
-  }
-  fmt::print("{}\n", line);
-}
-
 std::vector<std::string> value_names(const train::LoadedModel& model, std::size_t values) {
   if (model.outputs().size() > 1) {
     std::vector<std::string> names;

@@ -34,8 +34,8 @@ Is<EarlyStopOptions> early_stop_section(const Catalogue& catalogue) {
       .field("patience", &Options::patience, number().at_least(1), "evaluations without a better value before the end")
       .field("min_delta", &Options::min_delta, number().at_least(0), "by how much more a value must be better to count")
       .field("restore_best", &Options::restore_best, boolean(),
-             "eval and predict take the best checkpoint, unless told otherwise, instead of the last; wants "
-             "checkpoint.best");
+             "what uses the run takes its best checkpoint instead of the newest: eval, predict, export, initialize, "
+             "a sweep; needs checkpoint.best");
 }
 
 Is<InitializeOptions> initialize_section() {

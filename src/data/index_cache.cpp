@@ -10,6 +10,7 @@
 #include <fstream>
 
 #include "core/digest.hpp"
+#include "data/bytes.hpp"
 #include "data/path.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/version.hpp"
@@ -20,7 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Must change whenever the form or meaning of a reader's notes changes.
-constexpr std::string_view kIndexMagic = "LOCKSTEP-INDEX-3\n";
+constexpr std::string_view kIndexMagic = "LOCKSTEP-INDEX-4\n";
 constexpr std::size_t kDigestLength = 64;
 
 /// Empty if it cannot be read.
@@ -37,16 +38,30 @@ std::string read_all(const std::string& path) {
 
 std::string IndexCache::path_of(const SourceOptions& source) const {
   if (directory_.empty()) return "";
-  std::string settings = fmt::format("{}{}\n{}\n{}\n{}\n{}\n", kIndexMagic, version(), name_of(source.kind),
-                                     source.labels, name_of(source.tokenizer), name_of(source.part));
-  if (!source.tokenizer_file.empty())
-    settings += fs::absolute(source.tokenizer_file).lexically_normal().string() + "\n";
-  for (const auto* columns : {&source.target, &source.features, &source.categorical}) {
-    for (const auto& name : *columns) settings += name + ",";
-    settings += "\n";
+  // All members are bound, so that no new one is forgotten. Which samples are taken, how long they are, and what
+  // becomes of bad ones is decided after indexing.
+  const auto& [kind, paths, patterns, labels, count, first, pairs, masks, same, triplets, part, tokenizer,
+               tokenizer_file, context, text_column, label_column, masked, masked_span, mask, classes, target,
+               targets_apart, features, categorical, weight, weights, reader, attributes, bad_samples, place] = source;
+  std::vector<std::string> words = {std::string(kIndexMagic),
+                                    version(),
+                                    name_of(kind),
+                                    reader,
+                                    labels,
+                                    name_of(part),
+                                    name_of(tokenizer),
+                                    text_column,
+                                    label_column,
+                                    mask,
+                                    weight,
+                                    tokenizer_file.empty() ? "" : whole_path(tokenizer_file)};
+  for (const auto* list : {&classes, &target, &features, &categorical}) {
+    words.push_back(fmt::format("{}", list->size()));
+    words.insert(words.end(), list->begin(), list->end());
   }
-  if (!source.weight.empty()) settings += source.weight + "\n";
-  for (const auto& path : source.paths) settings += whole_path(path) + "\n";
+  for (const auto& path : paths) words.push_back(whole_path(path));
+  std::string settings;
+  for (const auto& word : words) append_text(settings, word);
   return fmt::format("{}/index-{}", directory_, sha256(settings).substr(0, 32));
 }
 

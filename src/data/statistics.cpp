@@ -180,7 +180,10 @@ ChannelStatistics channel_statistics(const DataSet& set, const StatisticsOptions
   }
   const std::size_t channels = channels_of(info);
   if (channels == 0) return {};
-  const auto name = fmt::format("statistics of {} over {}", info.digest, std::min(set.size(), options.max_samples));
+  auto name = fmt::format("statistics of {} over {}", info.digest, std::min(set.size(), options.max_samples));
+  for (const Feature& feature : info.features) {  // gray images are colored ones where a model has been trained on such
+    name += fmt::format(", {} {}", feature.name, to_string(feature.spec.shape));
+  }
   return read(noted(options.notes, name, [&] { return write(finish(sum_all(set, options, channels))); }), channels);
 }
 

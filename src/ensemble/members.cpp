@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <tuple>
 
 #include "checkpoint/saved_model.hpp"
@@ -150,16 +152,77 @@ std::vector<train::EvaluationSet> Members::open_sets(const std::string& set) {
     if (found.empty()) continue;
     throw Error(ExitCode::configuration,
                 fmt::format("{}: expected the {} samples that {} has: {}; a member may have been trained on those of "
-                            "another: choose --set test, or train members with one data.split_seed and no folds",
+                            "another: choose --set test, or out-of-fold if they are folds of one data.split_seed",
                             directories_[m], set, directories_[0], found));
   }
   return sets;
 }
 
+std::vector<std::vector<std::size_t>> Members::folds() const {
+  const auto refuse = [&](std::size_t m, const std::string& expected, const std::string& found) {
+    throw Error(ExitCode::configuration,
+                fmt::format("{}: expected {}, found {}; train the members as a sweep over data.validation.fold",
+                            directories_[m], expected, found));
+  };
+  std::vector<std::vector<std::size_t>> folds(static_cast<std::size_t>(first().job().data.validation_fold.of));
+  for (std::size_t m = 0; m < size(); ++m) {
+    const Fold& fold = models_[m]->job().data.validation_fold;
+    if (fold.of == 0) refuse(m, "a member that was trained without a fold (data.validation.fold)", "none");
+    if (static_cast<std::size_t>(fold.of) != folds.size()) {
+      refuse(m, fmt::format("one of {} folds, as {} has", folds.size(), directories_[0]),
+             fmt::format("one of {}", fold.of));
+    }
+    folds[static_cast<std::size_t>(fold.number - 1)].push_back(m);
+  }
+  for (std::size_t f = 0; f < folds.size(); ++f) {
+    if (folds[f].empty())
+      refuse(0, fmt::format("a member for each of {} folds", folds.size()), fmt::format("none for fold {}", f + 1));
+  }
+  return folds;
+}
+
+std::vector<train::EvaluationSet> Members::open_folds() {
+  const auto by_fold = folds();
+  std::vector<train::EvaluationSet> sets;
+  for (auto& model : models_) sets.push_back(model->open_set("validation"));
+  std::map<std::string, std::size_t> fold_of;
+  const auto refuse = [&](std::size_t m, const std::string& found) {
+    throw Error(ExitCode::configuration,
+                fmt::format("{}: expected folds of one split, found {}; train the members with one data.split_seed",
+                            directories_[m], found));
+  };
+  for (std::size_t f = 0; f < by_fold.size(); ++f) {
+    for (const std::size_t m : by_fold[f]) {
+      const std::size_t one = by_fold[f].front();
+      const auto other = difference(*sets[one].set, models_[one]->job(), *sets[m].set, models_[m]->job());
+      if (!other.empty()) refuse(m, fmt::format("other samples in fold {} than {} has", f + 1, directories_[one]));
+    }
+    const DataSet& set = *sets[by_fold[f].front()].set;
+    for (std::int64_t id = 0; id < set.size(); ++id) {
+      const auto [found, added] = fold_of.emplace(set.name(id), f);
+      if (!added) {
+        refuse(by_fold[f].front(), fmt::format("{} in folds {} and {}", set.name(id), found->second + 1, f + 1));
+      }
+    }
+  }
+  return sets;
+}
+
+std::vector<std::size_t> Members::all_members() const {
+  std::vector<std::size_t> all(size());
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  return all;
+}
+
 std::vector<std::vector<float>> Members::predict(const std::vector<train::EvaluationSet>& by_member) {
+  return predict(by_member, all_members());
+}
+
+std::vector<std::vector<float>> Members::predict(const std::vector<train::EvaluationSet>& by_member,
+                                                 const std::vector<std::size_t>& some) {
   std::vector<const DataSet*> sets;
-  for (const auto& opened : by_member) sets.push_back(opened.set.get());
-  return predict(sets);
+  for (const std::size_t m : some) sets.push_back(by_member[m].set.get());
+  return predict(sets, some);
 }
 
 void Members::require_reading(const DataSetInfo& set) const {
@@ -176,25 +239,29 @@ void Members::require_reading(const DataSetInfo& set) const {
 
 std::vector<std::vector<float>> Members::predict(const DataSet& set) {
   require_reading(set.info());
-  return predict(std::vector<const DataSet*>(size(), &set));
+  return predict(std::vector<const DataSet*>(size(), &set), all_members());
 }
 
-std::vector<std::vector<float>> Members::predict(const std::vector<const DataSet*>& sets) {
+std::vector<std::vector<float>> Members::predict(const std::vector<const DataSet*>& sets,
+                                                 const std::vector<std::size_t>& some) {
   const DataSet& set = *sets.front();
   const auto samples = static_cast<std::size_t>(set.size());
-  std::vector<std::vector<float>> all(size(), std::vector<float>(samples * width()));
+  std::vector<std::vector<float>> all(some.size(), std::vector<float>(samples * width()));
   if (samples == 0) return all;
   std::vector<std::int64_t> micro_batch_samples;
-  for (const auto& model : models_) micro_batch_samples.push_back(model->job().batch_size / model->job().micro_batches);
+  for (const std::size_t m : some) {
+    const Job& job = models_[m]->job();
+    micro_batch_samples.push_back(job.batch_size / job.micro_batches);
+  }
   const auto shares = shares_of_ranks(set.size(), micro_batch_samples, communicator_.size());
   const auto& mine = shares[static_cast<std::size_t>(communicator_.rank())];
   const auto timeout = first().job().timeout();
 
-  std::vector<std::unique_ptr<train::SetPredictor>> predictors(size());
-  for (std::size_t m = 0; m < size(); ++m) {
-    auto predictor = models_[m]->predictor_of(*sets[m]);
-    const bool used = std::any_of(mine.begin(), mine.end(), [m](const Share& share) { return share.member == m; });
-    if (used) predictors[m] = std::move(predictor);
+  std::vector<std::unique_ptr<train::SetPredictor>> predictors(some.size());
+  for (std::size_t i = 0; i < some.size(); ++i) {
+    auto predictor = models_[some[i]]->predictor_of(*sets[i]);
+    const bool used = std::any_of(mine.begin(), mine.end(), [i](const Share& share) { return share.member == i; });
+    if (used) predictors[i] = std::move(predictor);
   }
   const auto work = [&](comm::WorkProgress& progress) {
     for (const Share& share : mine) {

@@ -37,8 +37,18 @@ class Members {
   /// samples, or targets, than the first.
   [[nodiscard]] std::vector<train::EvaluationSet> open_sets(const std::string& set);
 
+  /// As open_sets(), but each member has the samples of validation that it was not trained on, its fold
+  /// (data.validation.fold). Collective. Throws Error(configuration) unless the members' folds are those of one split,
+  /// and each fold has a member.
+  [[nodiscard]] std::vector<train::EvaluationSet> open_folds();
+  /// By fold the members that have held it out.
+  [[nodiscard]] std::vector<std::vector<std::size_t>> folds() const;
+
   /// Raw predictions by member, [samples, width], on every rank: the same bits for any number of ranks. Collective.
   [[nodiscard]] std::vector<std::vector<float>> predict(const std::vector<train::EvaluationSet>& by_member);
+  /// The same by some members only, whose sets have the same number of samples; in their order.
+  [[nodiscard]] std::vector<std::vector<float>> predict(const std::vector<train::EvaluationSet>& by_member,
+                                                        const std::vector<std::size_t>& some);
   /// Throws Error(configuration) if a member has learned to read samples in another way than `set` does.
   void require_reading(const DataSetInfo& set) const;
   /// The same of one set for all members; throws as require_reading().
@@ -48,7 +58,10 @@ class Members {
 
  private:
   void require_alike() const;
-  [[nodiscard]] std::vector<std::vector<float>> predict(const std::vector<const DataSet*>& sets);
+  /// `sets`: by member, those of `some`.
+  [[nodiscard]] std::vector<std::vector<float>> predict(const std::vector<const DataSet*>& sets,
+                                                        const std::vector<std::size_t>& some);
+  [[nodiscard]] std::vector<std::size_t> all_members() const;
   [[nodiscard]] std::size_t width() const;
 
   std::vector<std::string> directories_;

@@ -179,12 +179,18 @@ bool PreparedData::was_cached() const {
   return std::all_of(indexes.begin(), indexes.end(), [](const auto& index) { return index.was_cached; });
 }
 
+std::vector<std::string> warnings_of(const DataSetInfo& set, const std::string& prefix) {
+  std::vector<std::string> messages;
+  if (!set.skipped.empty()) messages.push_back(prefix + skipped_text(set.skipped));
+  for (const auto& warning : set.warnings) messages.push_back(prefix + warning);
+  return messages;
+}
+
 std::vector<std::string> PreparedData::warnings() const {
   std::vector<std::string> messages;
-  const auto add = [&](const std::string& name, const DataSet* set) {
+  const auto add = [&](const std::string& prefix, const DataSet* set) {
     if (set == nullptr) return;
-    if (!set->info().skipped.empty()) messages.push_back(name + skipped_text(set->info().skipped));
-    for (const auto& warning : set->info().warnings) messages.push_back(name + warning);
+    for (auto& message : warnings_of(set->info(), prefix)) messages.push_back(std::move(message));
   };
   add("train: ", train.get());
   if (!is_cut) add("validation: ", validation.get());

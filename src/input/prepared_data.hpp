@@ -45,13 +45,16 @@ struct PreparedData {
   [[nodiscard]] std::string digest() const;
   /// Whether nothing had to be indexed.
   [[nodiscard]] bool was_cached() const;
-  /// Messages about each set: samples that were skipped, naming the first few, and the set's own warnings.
+  /// warnings_of() each set.
   [[nodiscard]] std::vector<std::string> warnings() const;
   /// How the loss counts the samples of training: "by class: cat 0.75, dog 1.5"; empty: all alike.
   [[nodiscard]] std::string weights_text() const;
   /// Bytes that this process has read from files, for all sets.
   [[nodiscard]] std::uint64_t bytes_read() const;
 };
+
+/// Messages about a set, each after `prefix`: which samples were skipped, and the set's own warnings.
+[[nodiscard]] std::vector<std::string> warnings_of(const DataSetInfo& set, const std::string& prefix = "");
 
 struct PrepareOptions {
   /// One rank of each host indexes for all ranks on it; null: this process is alone.

@@ -1,9 +1,10 @@
 // BlockCache: parts of objects on this host's disk, a file each, for all processes of the host.
 //
 // A block is written under another name and renamed, so it is complete or absent; its name has its object's version, so
-// it is never out of date. While one process fetches a block, others that want it wait. The least recently used blocks
-// go when the cache has more than its limit, or the disk less than a twentieth of its space free. When the disk fails,
-// bytes are passed on and not kept: a problem of the cache is never an error.
+// it is never out of date. After its bytes it has the CRC-32 of each 64 KiB, which every read verifies: a block that
+// the disk has damaged is fetched again. While one process fetches a block, others that want it wait. The least
+// recently used blocks go when the cache has more than its limit, or the disk less than a twentieth of its space free.
+// When the disk fails, bytes are passed on and not kept: a problem of the cache is never an error.
 #pragma once
 
 #include <atomic>

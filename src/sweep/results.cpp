@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "core/csv_line.hpp"
 #include "sweep/folds.hpp"
 
 namespace lockstep::sweep {
@@ -15,19 +16,11 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// A cell of CSV (RFC 4180).
-std::string cell(const std::string& text) {
-  if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
-  return quoted + "\"";
-}
-
 /// JSON text as a cell: strings without their quotes.
 std::string value_cell(const std::string* value) {
   if (value == nullptr) return "";
   const Json json = Json::parse(*value, nullptr, /*allow_exceptions=*/false);
-  return cell(json.is_string() ? json.get<std::string>() : *value);
+  return csv_field(json.is_string() ? json.get<std::string>() : *value);
 }
 
 std::set<std::string> metric_names(const Study& study) {
@@ -50,7 +43,7 @@ std::string trials_csv(const Study& study) {
   std::vector<std::string> head = {"trial",          "state",    "value",   "steps",
                                    "device_seconds", "failures", "message", "parameters_sha256"};
   if (copies) head.insert(head.end(), {"from_trial", "from_step"});
-  for (const auto& parameter : study.options().parameters) head.push_back(cell(parameter.path));
+  for (const auto& parameter : study.options().parameters) head.push_back(csv_field(parameter.path));
   for (const auto& name : metrics) head.push_back("validation_" + name);
   std::string text = fmt::format("{}\r\n", fmt::join(head, ","));
   for (const auto& trial : study.trials()) {
@@ -60,7 +53,7 @@ std::string trials_csv(const Study& study) {
                                     fmt::format("{}", trial.steps),
                                     fmt::format("{:.3f}", trial.device_seconds),
                                     fmt::format("{}", trial.failures),
-                                    cell(trial.message),
+                                    csv_field(trial.message),
                                     trial.parameters_sha256};
     if (copies) {
       row.push_back(trial.origin ? fmt::format("{}", trial.origin->trial) : "");

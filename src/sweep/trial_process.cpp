@@ -6,6 +6,7 @@
 #include <cmath>
 #include <csignal>
 
+#include "checkpoint/chosen_checkpoint.hpp"
 #include "launch/allocation.hpp"
 #include "launch/mpirun.hpp"
 #include "launch/processes.hpp"
@@ -92,20 +93,23 @@ TrialProcess::Outcome TrialProcess::outcome(int code) {
         device_seconds, true};
   }
   const events::Evaluation& last = paused ? evaluations.at(until_) : evaluations.rbegin()->second;
-  const auto value = value_in(last, metric_);
+  // A trial is judged by the model that it is used by.
+  const auto restored = paused ? std::nullopt : checkpoint::restored_step(place_.directory + "/checkpoints");
+  const events::Evaluation& judged = restored && evaluations.contains(*restored) ? evaluations.at(*restored) : last;
+  const auto value = value_in(judged, metric_);
   if (!value || !std::isfinite(*value)) {
-    return Failure{fmt::format("its validation {} after step {} is not a finite number", metric_, last.step),
+    return Failure{fmt::format("its validation {} after step {} is not a finite number", metric_, judged.step),
                    device_seconds, true};
   }
   Result result{.steps = last.step,
                 .value = *value,
-                .metrics = last.metrics,
+                .metrics = judged.metrics,
                 .outcome = events_.end()->outcome,
-                .parameters_sha256 = events_.end()->steps == last.step ? events_.end()->parameters_sha256 : "",
+                .parameters_sha256 = events_.end()->steps == judged.step ? events_.end()->parameters_sha256 : "",
                 .device_seconds = device_seconds,
                 .finished = !paused};
   if (result.outcome == "already finished") result.outcome = "done";  // the sweep was killed before it could note that
-  result.metrics["loss"] = last.loss;
+  result.metrics["loss"] = judged.loss;
   return result;
 }
 

@@ -254,6 +254,9 @@ EvaluationResult LoadedModel::evaluate(const DataSet& set, data::ReplacedSamples
   Evaluation evaluation(graph, set, data_.pipeline(set, false), communicator_, backend_->device(), pool, options);
   EvaluationResult result{.metrics = evaluation.run(values(), 0), .samples = set.size(), .warnings = warnings_};
   if (predictions != nullptr) *predictions = evaluation.predictions();
+  if (communicator_.rank() == 0) {
+    for (auto& warning : input::warnings_of(set.info())) result.warnings.push_back(std::move(warning));
+  }
   for (const auto& sample : gather_replaced(replaced, communicator_, {"evaluation", 0, options.timeout})) {
     result.warnings.push_back(sample.text());
   }

@@ -68,6 +68,7 @@ std::vector<std::string> frozen_to_the_end(const Run& run) {
 /// "20 tensors of weights.safetensors, in PyTorch's order; 2 as usual; 18 frozen"
 std::string initialized_text(const checkpoint::Initialized& initialized, const Graph& graph, const std::string& file) {
   std::string text = fmt::format("{} of {}", telemetry::counted(initialized.from_file, "tensor"), file);
+  if (!initialized.chosen.empty()) text += ", " + initialized.chosen;
   if (initialized.names == WeightNames::torch) text += ", in PyTorch's order";
   if (initialized.names == WeightNames::torchvision) text += ", by torchvision's names";
   if (initialized.names == WeightNames::huggingface) text += ", by Hugging Face's names";

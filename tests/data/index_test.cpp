@@ -110,6 +110,9 @@ TEST(IndexCache, KeepsNotesBySourceAndSettings) {
            [](SourceOptions& o) { o.kind = SourceKind::csv; }, [](SourceOptions& o) { o.paths[0] += "/a"; },
            [](SourceOptions& o) { o.labels = "x"; }, [](SourceOptions& o) { o.tokenizer = Tokenizer::bytes; },
            [](SourceOptions& o) { o.tokenizer_file = "tokenizer.json"; },
+           [](SourceOptions& o) { o.text_column = "body"; }, [](SourceOptions& o) { o.label_column = "kind"; },
+           [](SourceOptions& o) { o.mask = "mask"; }, [](SourceOptions& o) { o.classes = {"a"}; },
+           [](SourceOptions& o) { o.target = {"a"}; }, [](SourceOptions& o) { o.features = {"a"}; },
            [](SourceOptions& o) { o.part = SourcePart::test; }}) {
     SourceOptions other = options;
     change(other);

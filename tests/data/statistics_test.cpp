@@ -11,11 +11,11 @@ namespace lockstep::data {
 
 namespace {
 
-/// Images [1, 1, 3] of (id, 2 id, 7).
+/// Images [1, 1, channels], by default of (id, 2 id, 7).
 class ColourSet final : public CountingSet {
  public:
-  explicit ColourSet(std::int64_t size) : CountingSet(size) {
-    info_.features = {{"image", Feature::Kind::image, {DType::u8, {1, 1, 3}}}};
+  explicit ColourSet(std::int64_t size, std::int64_t channels = 3) : CountingSet(size) {
+    info_.features = {{"image", Feature::Kind::image, {DType::u8, {1, 1, channels}}}};
     info_.digest = "0123456789abcdef0123456789abcdef";
   }
   void read(std::int64_t id, Sample& out) const override {
@@ -24,6 +24,7 @@ class ColourSet final : public CountingSet {
     out[0] = {"image", Tensor(info_.features[0].spec)};
     const auto pixel = out[0].tensor.as<std::uint8_t>();
     pixel[0] = static_cast<std::uint8_t>(id);
+    if (pixel.size() < 3) return;
     pixel[1] = static_cast<std::uint8_t>(2 * id);
     pixel[2] = 7;
   }
@@ -62,6 +63,9 @@ TEST(Statistics, AreNoted) {
   EXPECT_EQ(first.stddev, second.stddev);
   EXPECT_EQ(channel_statistics(set, {.max_samples = 10, .notes = &notes}).mean.size(), 3U);
   EXPECT_EQ(set.reads, 60) << "of fewer samples is another note";
+  // The same files, opened for a model of gray images.
+  EXPECT_EQ(channel_statistics(ColourSet(50, 1), {.notes = &notes}).mean.size(), 1U);
+  EXPECT_EQ(channel_statistics(set, {.notes = &notes}).mean, first.mean);
 }
 
 TEST(Statistics, LargeSetsAreSampled) {

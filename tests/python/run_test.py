@@ -89,7 +89,7 @@ class AFinishedRun(InFolder):
                   "run_directory, runs/<name> by default", reader.open_run, self.own / "no")
         self.says(reader.MissingError, f"{self.path}: expected the checkpoint step-00000025, found those of steps 30, 20, "
                   "10; checkpoint.keep says how many stay", self.run_.checkpoint, 25)
-        self.says(reader.MissingError, f"{self.path}: checkpoint: expected 'newest', 'best' or a step, found '20'; "
+        self.says(reader.MissingError, f"{self.path}: checkpoint: expected 'auto', 'newest', 'best' or a step, found '20'; "
                   "open_checkpoint() takes a folder", self.run_.checkpoint, "20")
         self.says(reader.MissingError, f"{self.path}: expected an evaluation with a finite 'rmse', found loss, accuracy; "
                   "name one of the job's metrics, and a job with evaluate", self.run_.best, "rmse")

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """A trained model and data that have changed since: the same answer, or a clear refusal. A row of READERS each."""
+import csv
 import dataclasses
 import json
 import os
@@ -14,7 +15,9 @@ import unittest
 import zlib
 from collections.abc import Callable
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+HERE = pathlib.Path(__file__).resolve()
+sys.path[:0] = [str(HERE.parents[1]), str(HERE.parents[2] / "python")]
+import lockstep_reader  # noqa: E402  pylint: disable=wrong-import-position
 from shared import PATIENCE  # noqa: E402  pylint: disable=wrong-import-position
 
 PROGRAM = os.environ["LOCKSTEP"]
@@ -203,11 +206,94 @@ class EnsemblesOfOtherData(Folder):
         self.train(READERS[0].source, CLASSES, "two", seed=4)
         said = self.lockstep("ensemble", "eval", "one", "two", code=78)
         self.assertIn("two: expected the validation samples that one has: sample data:", said)
-        self.assertIn("; a member may have been trained on those of another: choose --set test, or train members with "
-                      "one data.split_seed and no folds", said)
+        self.assertIn("; a member may have been trained on those of another: choose --set test, or out-of-fold if they "
+                      "are folds of one data.split_seed", said)
         table(self.folder / "test", ROWS[:10])
         result = self.evaluate("one", "two", "data.test.table={path: test, target: label}", "--set", "test")
         self.assertEqual(result["weights"], [])
+
+
+class Noise(Folder):
+    """Labels that nothing predicts: no command may report better than chance on samples it has not trained on."""
+
+    def test_folds(self):
+        table(self.folder / "data", ROWS)
+        sweep = {"method": "grid", "metric": "accuracy",
+                 "parameters": {"data.validation.fold": {"choice": ["1 of 3", "2 of 3", "3 of 3"]},
+                                "seed": {"choice": [1, 2]}}}
+        job = {"name": "noise", "model": {"mlp": {"hidden": [128]}}, "batch_size": 8, "steps": 1200,
+               "metrics": ["accuracy"], "optimizer": "adam", "learning_rate": 0.01, "evaluate": {"every": "1200 steps"},
+               "data": {"train": READERS[0].source, "validation": {"fold": "1 of 3"}, "split_seed": 1}}
+        (self.folder / "folds.yaml").write_text(json.dumps({"job": job, "sweep": sweep}))
+        self.lockstep("sweep", "folds.yaml", "--ranks", "2")
+        self.assertGreater(self.eval("sweeps/folds/trials/0000", "--set", "train")[2]["accuracy"], 0.9)
+        self.assertIn("choose --set test, or out-of-fold if they are folds of one data.split_seed",
+                      self.lockstep("ensemble", "eval", "sweeps/folds", code=78))
+        words = ("ensemble", "eval", "sweeps/folds", "--set", "out-of-fold", "--log", "json")
+        said = self.lockstep(*words, "--predictions", "p.csv")
+        self.assertEqual(self.lockstep(*words, "--ranks", "3").split('"seconds"')[0], said.split('"seconds"')[0])
+        found = json.loads(said)
+        self.assertEqual((found["samples"], found["weights"], len(found["members"])), (len(ROWS), [], 6))
+        self.assertLess(found["combined"][0]["metrics"]["accuracy"], 0.65)
+        with open(self.folder / "p.csv", newline="", encoding="utf-8") as file:
+            rows = list(csv.DictReader(file))
+        self.assertEqual({row["sample"]: row["target"] for row in rows},
+                         {f"data:{i + 2}": row[4] for i, row in enumerate(ROWS)})
+        right = sum(row["target"] == row["predicted"] == max(("no", "yes"), key=lambda name, of=row: float(of[name]))
+                    for row in rows)
+        self.assertAlmostEqual(right / len(ROWS), found["combined"][0]["metrics"]["accuracy"], places=12)
+        self.assertIn("none for fold 3", self.lockstep("ensemble", "eval", "sweeps/folds/trials/0000",
+                                                       "sweeps/folds/trials/0002", "--set", "out-of-fold", code=78))
+
+    def test_one_checkpoint_stands_for_a_run(self):
+        table(self.folder / "data", ROWS)
+        job = {**CLASSES, "model": {"mlp": {"hidden": [64]}}, "steps": 300, "optimizer": "adam", "learning_rate": 0.01,
+               "evaluate": {"every": "30 steps"}, "checkpoint": {"every": "30 steps", "best": "loss"},
+               "early_stop": {"metric": "loss", "patience": 100, "restore_best": True}}
+        self.train(READERS[0].source, job, "run")
+        best = (self.folder / "run/checkpoints/best").read_text().strip()
+        step = int(best.rpartition("-")[2])
+        self.assertLess(step, 300)
+        events = [json.loads(line) for line in (self.folder / "run/events.jsonl").read_text().splitlines()]
+        losses = {event["step"]: event["loss"] for event in events if event["event"] == "eval"}
+        self.assertEqual(min(losses, key=losses.get), step)
+        self.assertIn(f"run/checkpoints/{best}, the best, on 30", self.lockstep("eval", "run"))
+        self.assertEqual(self.eval("run")[1], losses[step])
+        self.assertIn(f"the model of run/checkpoints/{best}, the best checkpoint",
+                      self.lockstep("checkpoint", "export", "run", "run.safetensors"))
+        self.assertEqual(self.eval("run", "--checkpoint", "run.safetensors")[1], losses[step])
+        self.assertEqual(lockstep_reader.open_run(self.folder / "run").checkpoint().step, step)
+        self.assertIn(f"of run, its best checkpoint, {best}", self.start_of({**job, "steps": 1, "initialize": "run"}))
+        self.lockstep("checkpoint", "diff", "run", f"run/checkpoints/{best}")
+        sweep = {"method": "grid", "metric": "accuracy", "parameters": {"seed": {"choice": [3, 4]}}}
+        whole = json.loads((self.folder / "run.yaml").read_text())["job"]
+        whole = {key: value for key, value in whole.items() if key not in ("run_directory", "seed")}
+        (self.folder / "sweep.yaml").write_text(json.dumps({"job": whole, "sweep": sweep}))
+        self.lockstep("sweep", "sweep.yaml")
+        for trial in json.loads((self.folder / "sweeps/sweep/trials.json").read_text())["trials"]:
+            self.assertEqual(self.eval(f"sweeps/sweep/trials/{trial['trial']:04}")[2]["accuracy"], trial["value"])
+
+    def start_of(self, job):
+        self.train(READERS[0].source, job, "tuned")
+        return json.loads((self.folder / "tuned/events.jsonl").read_text().splitlines()[0])["initialized"]
+
+
+class Warnings(Folder):
+    def test_every_command_says_what_was_left_out(self):
+        table(self.folder / "data", ROWS)
+        for run, seed in (("one", 3), ("two", 4)):
+            self.train(READERS[0].source, CLASSES, run, seed=seed)
+        table(self.folder / "new", [["", *row[1:]] for row in ROWS[:2]] + ROWS[2:9])
+        filled = ("warning: column 'a': 2 values are missing, but none in the training set: taken for its mean, or for "
+                  "no category\n")
+        self.assertIn(filled, self.said("predict", "one", "new"))
+        test = ("data.test.table={path: new, target: label}", "--set", "test")
+        self.assertIn(filled, self.said("eval", "one", *test))
+        self.assertEqual(self.said("ensemble", "eval", "one", "two", *test).count(filled), 1)
+
+    def said(self, *words):
+        return subprocess.run([PROGRAM, *words], cwd=self.folder, env=self.environment, capture_output=True, text=True,
+                              timeout=PATIENCE, check=True).stderr
 
 
 if __name__ == "__main__":

@@ -62,7 +62,7 @@ TEST_F(BlockCacheTest, FetchesABlockOnceAlsoForTheNextProcess) {
   EXPECT_EQ(read(cache, "a", 1, std::byte{8}), std::vector(4, std::byte{8}));
   EXPECT_EQ(read(cache, "b", 0, std::byte{9}), std::vector(4, std::byte{9}));
   EXPECT_EQ(fetched_, 3);
-  EXPECT_EQ(kept(), 3000U);  // and nothing else: no locks, no partial files
+  EXPECT_EQ(kept(), 3 * 1004U);  // each with a checksum, and nothing else: no locks, no partial files
 }
 
 TEST_F(BlockCacheTest, ThreadsThatWantTheSameBlockWaitForOne) {
@@ -91,6 +91,31 @@ TEST_F(BlockCacheTest, ABlockOfTheWrongLengthIsFetchedAgain) {
   EXPECT_EQ(read(cache, "a", 0, std::byte{8}), std::vector(4, std::byte{7}));
 }
 
+TEST_F(BlockCacheTest, ADamagedPieceIsFetchedAgain) {
+  constexpr std::uint64_t kBytes = 200000;  // four pieces
+  BlockCache cache(folder(), 0);
+  const auto read_at = [&](std::uint64_t offset, std::size_t count, std::byte value) {
+    std::vector<std::byte> out(count);
+    cache.read("a", 0, kBytes, offset, out, [&](std::span<std::byte> block) {
+      ++fetched_;
+      std::fill(block.begin(), block.end(), value);
+    });
+    return out;
+  };
+  (void)read_at(0, 4, std::byte{7});
+  const auto flip = [&](std::uint64_t offset) {
+    std::fstream file(folder() + "/a-0", std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(static_cast<std::streamoff>(offset)).put('x');
+  };
+  flip(70000);
+  EXPECT_EQ(read_at(10, 60000, std::byte{8}), std::vector(60000, std::byte{7})) << "of another piece";
+  EXPECT_EQ(read_at(60000, 6000, std::byte{8}), std::vector(6000, std::byte{8}));
+  EXPECT_EQ(fetched_, 2);
+  flip(kBytes + 12);  // the last checksum
+  EXPECT_EQ(read_at(199996, 4, std::byte{9}), std::vector(4, std::byte{9}));
+  EXPECT_EQ(fetched_, 3);
+}
+
 TEST_F(BlockCacheTest, AFailedFetchLeavesNoBlock) {
   BlockCache cache(folder(), 0);
   std::vector<std::byte> out(4);
@@ -108,7 +133,7 @@ TEST_F(BlockCacheTest, TheLeastRecentlyUsedGoFirst) {
   fs::last_write_time(folder() + "/a-2", now - std::chrono::minutes(2));
   EXPECT_EQ(read(cache, "a", 0, std::byte{7}), std::vector(4, std::byte{7}));
   (void)read(cache, "a", 3, std::byte{7});
-  EXPECT_EQ(kept(), 3000U);
+  EXPECT_EQ(kept(), 3 * 1004U);
   EXPECT_FALSE(fs::exists(folder() + "/a-1"));
 }
 
@@ -121,7 +146,7 @@ TEST_F(BlockCacheTest, ATwentiethOfTheDiskStaysFree) {
     fs::last_write_time(path, fs::file_time_type::clock::now() - std::chrono::minutes(3 - i));
   }
   (void)read(cache, "a", 0, std::byte{7});
-  EXPECT_EQ(kept(), 2000U);
+  EXPECT_EQ(kept(), 1000U + 1004U);
   EXPECT_TRUE(fs::exists(folder() + "/old-2"));
   EXPECT_TRUE(fs::exists(folder() + "/a-0"));
 }

@@ -2,6 +2,7 @@
 // in order, read completely, and kept as tokens. Characters are numbered in the order of their code points, over the
 // whole text.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -138,8 +139,8 @@ std::unique_ptr<DataSet> open_text(const SourceOptions& source, const IndexOptio
     info.vocabulary = static_cast<std::int64_t>(info.token_text.size());
     tokens = encode(parts, source.paths, info.token_text);
   }
-  // The digest of a validation text depends on the vocabulary.
-  const std::string key = options.like != nullptr ? "digest, like " + options.like->digest : "digest";
+  const auto key =
+      fmt::format("digest by {}", sha256(fmt::format("{}\n{}", info.tokenizer, fmt::join(info.token_text, "\n"))));
   info.digest = noted(options.notes, key, [&] { return digest_of(info, files); });
   if (!held) held = hold(std::move(tokens), counter);
   const std::int64_t count = held->size();
