@@ -90,6 +90,11 @@ enum class Tokenizer : std::uint8_t { characters, bytes };
 template <>
 inline constexpr std::array<std::string_view, 2> kNames<Tokenizer>{"characters", "bytes"};
 
+/// What to do about a category that the training set lacks.
+enum class UnknownCategory : std::uint8_t { refuse, ignore };
+template <>
+inline constexpr std::array<std::string_view, 2> kNames<UnknownCategory>{"refuse", "ignore"};
+
 /// What to do about samples that are found bad when the set is indexed.
 enum class BadWhenIndexed : std::uint8_t { refuse, skip };
 template <>

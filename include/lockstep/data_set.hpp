@@ -24,7 +24,7 @@ struct Feature {
     label,    ///< i32 []
     tokens,   ///< i32 [length]
     tensor,   ///< anything else, passed through as it is
-    columns,  ///< f32 [elements of DataSetInfo::columns], a row of a table; NaN: missing
+    columns,  ///< f64 (or f32) [elements of DataSetInfo::columns], a row of a table; NaN: missing. A step gets f32
     mask,     ///< u8 [height, width, 1]: of each pixel of the sample's first image the class, a number of `classes`, or
               ///< kIgnoredPixel. Augmentation moves it with the image; a step gets i32 [height, width]
     weight,   ///< f32 [], at least 0: how much the sample's loss counts in training; it does not feed the model
@@ -34,6 +34,8 @@ struct Feature {
   TensorSpec spec;
   std::vector<std::string> classes = {};  ///< of a mask, and of a label that is one of several targets: what its
                                           ///< numbers stand for; of numbers of a table to predict: their columns
+  std::vector<double> offsets = {};  ///< of numbers to predict, each less its offset, so that fp32 has digits left for
+                                     ///< how they differ; empty: 0
 };
 
 /// In masks: a pixel that counts neither in the loss nor in metrics.
@@ -48,6 +50,7 @@ struct Column {
   std::string name;
   std::vector<std::string> categories;  ///< empty: numbers
   bool missing = false;                 ///< whether some value is missing
+  bool dates = false;                   ///< days since 1970-01-01, with the time of the day as a fraction
   [[nodiscard]] std::int64_t elements() const {
     return (categories.empty() ? 1 : static_cast<std::int64_t>(categories.size())) + (missing ? 1 : 0);
   }

@@ -81,14 +81,18 @@ struct SourceOptions {
   std::string mask;        ///< csv: the column of masks; empty: none
   std::vector<std::string> classes;  ///< csv: what the numbers of the masks' pixels stand for
   std::vector<std::string> target;   ///< table, csv: columns to predict
-  bool targets_apart = false;  ///< of these: several are a feature each, by their names, as a job with several losses
-                               ///< needs them (follows from these); else one vector of numbers, `label`
+  bool targets_apart = false;    ///< of these: several are a feature each, by their names, as a job with several losses
+                                 ///< needs them (follows from these); else one vector of numbers, `label`
+  bool targets_centred = false;  ///< table, csv: numbers that are far from 0 get Feature::offsets (follows from
+                                 ///< normalize_target)
   std::vector<std::string> features;  ///< table: columns to predict from, or patterns of their names; empty: all others
-  std::vector<std::string> categorical;  ///< table: columns of numbers that are names of categories
-  std::string weight;                    ///< table: the column of the rows' weights; empty: none
-  std::string weights;                   ///< other kinds: a file with the samples' weights; empty: none
-  std::string reader;                    ///< own: its name in the registry
-  Attributes attributes;                 ///< own: what the reader declares
+  std::vector<std::string> except;    ///< table: columns that are no features, or patterns of their names
+  std::vector<std::string> categorical;               ///< table: columns of numbers that are names of categories
+  UnknownCategory unknown = UnknownCategory::refuse;  ///< table: a category that the training set lacks
+  std::string weight;                                 ///< table: the column of the rows' weights; empty: none
+  std::string weights;                                ///< other kinds: a file with the samples' weights; empty: none
+  std::string reader;                                 ///< own: its name in the registry
+  Attributes attributes;                              ///< own: what the reader declares
   BadWhenIndexed bad_samples = BadWhenIndexed::refuse;
   Place place;
 };

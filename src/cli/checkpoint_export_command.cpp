@@ -110,7 +110,9 @@ class CheckpointModel {
   [[nodiscard]] Graph without_lora() const {
     JobFile job = model_.job();
     job.model.lora.reset();
-    return train::make_prediction_graph(job, model_.prepared(), registries_, 1);
+    input::PreparedData data = model_.prepared();
+    for (Feature& feature : data.features) feature.offsets.clear();  // who reads the export has no place to add them
+    return train::make_prediction_graph(job, data, registries_, 1);
   }
 
   const Registries registries_;

@@ -4,6 +4,8 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <chrono>
+#include <cmath>
 #include <memory>
 
 #include "cli/data_words.hpp"
@@ -80,14 +82,23 @@ void print_skipped(const DataSetInfo& info, bool all) {
   }
 }
 
+std::string date_of(double days) {
+  const std::chrono::year_month_day date{std::chrono::sys_days(std::chrono::days(std::llround(std::floor(days))))};
+  return fmt::format("{:04}-{:02}-{:02}", static_cast<int>(date.year()), static_cast<unsigned>(date.month()),
+                     static_cast<unsigned>(date.day()));
+}
+
 /// Of a table: what each column was taken for.
 void print_table_columns(const DataSetInfo& info, const data::ChannelStatistics& statistics, bool all) {
   std::size_t element = 0;
   for (const auto& column : info.columns) {
     std::string text;
     if (column.categories.empty()) {
-      text = "numbers";
-      if (!statistics.mean.empty()) {
+      text = column.dates ? "dates" : "numbers";
+      if (!statistics.mean.empty() && column.dates) {
+        text += fmt::format(", mean {}, std {:.4g} days", date_of(statistics.mean.at(element)),
+                            statistics.stddev.at(element));
+      } else if (!statistics.mean.empty()) {
         text += fmt::format(", mean {:.4g}, std {:.4g}", statistics.mean.at(element), statistics.stddev.at(element));
       }
     } else {

@@ -45,7 +45,8 @@ int predict_together(EnsemblePredictArguments& arguments, ensemble::Members& mem
     std::vector<SamplePrediction> predictions;
     for (std::size_t i = 0; i < table.samples(); ++i) {
       const auto row = table.row(i);
-      predictions.push_back({!values, {row.begin(), row.end()}});
+      SamplePrediction& prediction = predictions.emplace_back(SamplePrediction{!values, {row.begin(), row.end()}});
+      for (std::size_t n = 0; n < row.size(); ++n) prediction.values[n] += model.outputs()[0].offset(n);
     }
     return predictions;
   };

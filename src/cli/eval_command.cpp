@@ -117,7 +117,9 @@ void write_board(const std::string& run_directory, const EvaluationDetails& deta
 EvaluationDetails evaluation_details(const train::LoadedModel& model, const EvalArguments& arguments,
                                      const DataSet& set, const std::vector<float>& raw) {
   const auto meaning = ensemble::meaning_of(*model.outputs().front().loss);
-  const auto targets = ensemble::as_numbers(ensemble::targets_of(set, model.job()), model);
+  auto targets = ensemble::as_numbers(ensemble::targets_of(set, model.job()), model);
+  const auto& output = model.outputs().front();
+  for (std::size_t i = 0; i < targets.values.size(); ++i) targets.values[i] += output.offset(i % output.size);
   const auto width = static_cast<std::size_t>(elements(model.prediction_shape()));
   auto details =
       details_of(meaning, read_predictions(model, raw, false), targets, value_names(model, width),

@@ -13,7 +13,8 @@
 #include "core/csv_line.hpp"
 #include "core/whole_file.hpp"
 #include "data/image_file.hpp"
-#include "data/readers/csv_table.hpp"
+#include "data/readers/table_columns.hpp"
+#include "data/readers/table_text.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::cli {
@@ -48,30 +49,15 @@ void add_lines(const std::string& path, const std::vector<std::string>& features
 }
 
 void add_rows(const std::string& path, const std::vector<std::string>& features, std::vector<SampleFiles>& samples) {
-  const auto text = read_whole_file(path);
-  if (!text) throw Error(ExitCode::data, fmt::format("{}: cannot open; expected a CSV file", path));
-  const auto rows = data::parse_csv(*text, path);
-  const std::vector<std::string> header = rows.empty() ? std::vector<std::string>{} : rows.front().fields;
+  const data::TableFile file = data::read_table(path, data::make_byte_counter());
+  for (const auto& warning : file.warnings) fmt::print(stderr, "warning: {}\n", warning);
   std::vector<std::size_t> columns;
-  for (const auto& feature : features) {
-    const auto found = std::find(header.begin(), header.end(), feature);
-    if (found == header.end()) {
-      throw Error(ExitCode::data,
-                  fmt::format("{}:1: expected a column '{}', found {}", path, feature,
-                              header.empty() ? "an empty file" : fmt::format("{}", fmt::join(header, ", "))));
-    }
-    columns.push_back(static_cast<std::size_t>(found - header.begin()));
-  }
+  for (const auto& feature : features) columns.push_back(data::readable_column(file, feature));
   const auto folder = std::filesystem::path(path).parent_path();
-  for (std::size_t i = 1; i < rows.size(); ++i) {
+  for (const data::CsvRow& row : file.rows) {
+    if (!row.fault.empty()) throw Error(ExitCode::data, fmt::format("{}:{}: {}", path, row.line, row.fault));
     SampleFiles sample;
-    for (const std::size_t column : columns) {
-      if (column >= rows[i].fields.size()) {
-        throw Error(ExitCode::data, fmt::format("{}:{}: expected {} fields, as the header has, found {}", path,
-                                                rows[i].line, header.size(), rows[i].fields.size()));
-      }
-      sample.push_back((folder / rows[i].fields[column]).string());
-    }
+    for (const std::size_t column : columns) sample.push_back((folder / row.fields[column]).string());
     samples.push_back(std::move(sample));
   }
 }
@@ -84,7 +70,8 @@ std::vector<SampleFiles> sample_files(const std::vector<std::string>& files, con
   std::vector<SampleFiles> samples;
   SampleFiles sample;
   for (const auto& file : files) {
-    if (file.ends_with(".csv")) {
+    const std::string ending = data::kind_of_ending(file);
+    if (ending == ".csv" || ending == ".tsv") {
       add_rows(file, features, samples);
       continue;
     }

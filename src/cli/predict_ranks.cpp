@@ -58,8 +58,8 @@ std::vector<SamplePrediction> read_predictions(const train::LoadedModel& model, 
       const bool rows = meaning == ensemble::Meaning::classes && output.shape.size() > 1;
       const std::size_t row = rows ? static_cast<std::size_t>(output.shape.back()) : output.size;
       for (std::size_t at = 0; at < output.size; at += row) {
-        const auto values =
-            ensemble::read_prediction(meaning, std::span(raw).subspan(i * width + output.first + at, row));
+        auto values = ensemble::read_prediction(meaning, std::span(raw).subspan(i * width + output.first + at, row));
+        for (std::size_t n = 0; n < values.size(); ++n) values[n] += output.offset(at + n);
         predictions[i].values.insert(predictions[i].values.end(), values.begin(), values.end());
       }
       predictions[i].probabilities = meaning != ensemble::Meaning::values && model.outputs().size() == 1;

@@ -63,6 +63,8 @@ SourceOptions source_of(const std::vector<std::string>& files, const train::Load
   source.paths = files;
   source.text_column = train.text_column;
   source.label_column = "";
+  source.unknown = train.unknown;
+  source.bad_samples = train.bad_samples;
   return source;
 }
 
@@ -71,6 +73,11 @@ std::string expected(const SourceOptions& source) {
   if (source.kind == SourceKind::own) return fmt::format("files for the reader '{}'", source.reader);
   if (source.kind == SourceKind::texts) return "texts, or CSV, Parquet or .jsonl files of such";
   return "CSV or Parquet files with the columns of the training set";
+}
+
+void warn_of(const DataSetInfo& info) {
+  for (const auto& row : info.skipped) fmt::print(stderr, "warning: skipped {}\n", row);
+  for (const auto& warning : info.warnings) fmt::print(stderr, "warning: {}\n", warning);
 }
 
 }  // namespace
@@ -83,9 +90,7 @@ void predict_table(const train::LoadedModel& model, const PredictOptions& option
                 fmt::format("predict: expected {}, found none; give them after the job", expected(source)));
   }
   const auto rows = data::open(source, {.like = &info, .readers = &model.prepared().registries->readers});
-  for (const auto& warning : input::warnings_of(rows->info())) {
-    if (options.print) fmt::print(stderr, "warning: {}\n", warning);
-  }
+  if (options.print) warn_of(rows->info());
   const auto predictions = predict(*rows);
   const auto names = value_names(model, predictions.empty() ? 0 : predictions[0].values.size());
   if (options.csv && options.print) {

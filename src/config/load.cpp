@@ -66,7 +66,9 @@ void finish(JobFile& job, const Session& session, const Catalogue& catalogue) {
   if (job.run_directory.empty()) job.run_directory = "runs/" + job.name;
   for (SourceOptions* source : {&job.data.train, job.data.validation ? &*job.data.validation : nullptr,
                                 job.data.test ? &*job.data.test : nullptr}) {
-    if (source != nullptr) source->targets_apart = !job.losses.empty();
+    if (source == nullptr) continue;
+    source->targets_apart = !job.losses.empty();
+    source->targets_centred = job.data.normalize_target;
   }
   if (job.micro_batches == 0)
     job.micro_batches = default_micro_batches(job.batch_size, micro_batch_work(job, catalogue));

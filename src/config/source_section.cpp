@@ -213,6 +213,12 @@ Section<Source> table() {
       .required()
       .field("features", &Source::features, column_names(),
              "the columns to predict from, or patterns of their names (pixel*); without it all others")
+      .field("except", &Source::except, column_names(),
+             "columns that are no features, or patterns of their names: identifiers, what is known only afterwards")
+      .written_if([](const Source& source) { return !source.except.empty(); })
+      .field("unknown", &Source::unknown, choice<UnknownCategory>(),
+             "what to do with a category that the training set lacks; ignore: it is none of the others")
+      .written_if([](const Source& source) { return source.unknown != UnknownCategory::refuse; })
       .field("categorical", &Source::categorical, column_names(),
              "columns of numbers that are names: categories, or the target's classes; or patterns")
       .field("weight", &Source::weight, text(),

@@ -99,9 +99,11 @@ Pipeline::Pipeline(std::vector<Feature> features, const PipelineOptions& options
     const bool is_mask = input.kind == Feature::Kind::mask;
     if (is_mask) require_masks_moved(options, registry, input);
     outputs_.push_back(input.kind == Feature::Kind::image || is_mask ? output_of(input) : input);
-    scales_.push_back(input.kind == Feature::Kind::image     ? scale_for(outputs_.back(), options)
-                      : input.kind == Feature::Kind::columns ? scale_of_columns(input, options)
-                                                             : Scale{});
+    scales_.push_back(input.kind == Feature::Kind::image ? scale_for(outputs_.back(), options) : Scale{});
+    if (input.kind == Feature::Kind::columns) {
+      set_columns(input, options);
+      outputs_.back().spec.dtype = DType::f32;
+    }
   }
 }
 
@@ -170,7 +172,7 @@ Pipeline::Scale Pipeline::scale_for(const Feature& output, const PipelineOptions
   return scale;
 }
 
-Pipeline::Scale Pipeline::scale_of_columns(const Feature& columns, const PipelineOptions& options) {
+void Pipeline::set_columns(const Feature& columns, const PipelineOptions& options) {
   const auto elements = static_cast<std::size_t>(columns.spec.shape.at(0));
   const bool given = !options.mean.empty();
   if (given && options.mean.size() != elements) {
@@ -179,13 +181,9 @@ Pipeline::Scale Pipeline::scale_of_columns(const Feature& columns, const Pipelin
                             "found {}; leave it at auto",
                             elements, options.mean.size()));
   }
-  Scale scale;
-  for (std::size_t i = 0; i < elements; ++i) {
-    const double mean = given ? options.mean[i] : 0, stddev = given ? options.stddev[i] : 1;
-    scale.factor.push_back(static_cast<float>(1 / stddev));
-    scale.shift.push_back(static_cast<float>(-mean / stddev));
-  }
-  return scale;
+  mean_ = given ? options.mean : std::vector<double>(elements, 0);
+  stddev_ = given ? options.stddev : std::vector<double>(elements, 1);
+  std::replace(stddev_.begin(), stddev_.end(), 0.0, 1.0);  // of a constant column
 }
 
 RandomStream Pipeline::random_of(const Step& step, std::size_t index, std::int64_t id, std::uint64_t epoch) const {
@@ -266,20 +264,28 @@ void Pipeline::run(const Sample& sample, std::int64_t id, std::uint64_t epoch, P
 }
 
 void Pipeline::write_columns(const Tensor& row, std::size_t index, std::int64_t id, std::byte* output) const {
-  copy(row, index, id, output);
-  auto* const values = reinterpret_cast<float*>(output);
-  const Scale& scale = scales_[index];
-  for (std::size_t i = 0; i < scale.factor.size(); ++i) {
-    values[i] = std::isnan(values[i]) ? 0.0F : values[i] * scale.factor[i] + scale.shift[i];
+  const DType type = row.spec().dtype;  // checkpoints of earlier releases remember columns of f32
+  if ((type != DType::f64 && type != DType::f32) || row.shape() != inputs_[index].spec.shape) {
+    refuse_spec(row, index, id);
   }
+  auto* const to = reinterpret_cast<float*>(output);
+  const auto normalize = [&](const auto values) {
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const auto value = static_cast<double>(values[i]);
+      to[i] = std::isnan(value) ? 0.0F : static_cast<float>((value - mean_[i]) / stddev_[i]);
+    }
+  };
+  type == DType::f64 ? normalize(row.as<double>()) : normalize(row.as<float>());
+}
+
+void Pipeline::refuse_spec(const Tensor& tensor, std::size_t index, std::int64_t id) const {
+  const Feature& input = inputs_[index];
+  throw Error(ExitCode::data, fmt::format("sample {}, '{}': expected shape {}, found {}", id, input.name,
+                                          to_string(input.spec.shape), to_string(tensor.shape())));
 }
 
 void Pipeline::copy(const Tensor& tensor, std::size_t index, std::int64_t id, std::byte* output) const {
-  const Feature& input = inputs_[index];
-  if (tensor.spec() != input.spec) {
-    throw Error(ExitCode::data, fmt::format("sample {}, '{}': expected shape {}, found {}", id, input.name,
-                                            to_string(input.spec.shape), to_string(tensor.shape())));
-  }
+  if (tensor.spec() != inputs_[index].spec) refuse_spec(tensor, index, id);
   std::memcpy(output, tensor.bytes(), tensor.spec().bytes());
 }
 

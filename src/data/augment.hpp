@@ -36,7 +36,7 @@ class Pipeline {
   Pipeline(std::vector<Feature> features, const PipelineOptions& options, const AugmentRegistry& registry);
 
   [[nodiscard]] const std::vector<Feature>& inputs() const { return inputs_; }
-  /// The sample as the network sees it: images f32 [h, w, c], everything else unchanged.
+  /// The sample as the network sees it: images f32 [h, w, c], columns f32, everything else unchanged.
   [[nodiscard]] const std::vector<Feature>& outputs() const { return outputs_; }
 
   /// Writes output i to outputs[i]. Throws Error(data) if an image's size differs from the one declared.
@@ -81,12 +81,14 @@ class Pipeline {
   [[nodiscard]] std::size_t first_image() const;
   void write_mask(const Image& mask, std::size_t index, std::int64_t id, std::byte* output) const;
   [[nodiscard]] static Scale scale_for(const Feature& output, const PipelineOptions& options);
-  [[nodiscard]] static Scale scale_of_columns(const Feature& columns, const PipelineOptions& options);
+  void set_columns(const Feature& columns, const PipelineOptions& options);
   void augment(const Tensor& image, std::size_t index, std::int64_t id, std::uint64_t epoch, std::size_t steps,
                PipelineScratch& scratch) const;
   void write_image(const Image& image, std::size_t index, std::int64_t id, std::byte* output) const;
-  /// For a row of a table. A missing value becomes 0, the mean of normalised numbers.
+  /// For a row of a table: (value - mean) / standard deviation in double, rounded once. A missing value becomes 0, the
+  /// mean of normalised numbers.
   void write_columns(const Tensor& row, std::size_t index, std::int64_t id, std::byte* output) const;
+  [[noreturn]] void refuse_spec(const Tensor& tensor, std::size_t index, std::int64_t id) const;
   /// For an input that is neither.
   void copy(const Tensor& tensor, std::size_t index, std::int64_t id, std::byte* output) const;
   [[nodiscard]] RandomStream random_of(const Step& step, std::size_t index, std::int64_t id, std::uint64_t epoch) const;
@@ -95,8 +97,9 @@ class Pipeline {
 
   std::vector<Feature> inputs_, stored_, outputs_;
   std::vector<Step> steps_;
-  std::size_t fixed_steps_ = 0;  ///< number of steps before the first one that draws
-  std::vector<Scale> scales_;    ///< by feature; for one row of the image
+  std::size_t fixed_steps_ = 0;        ///< number of steps before the first one that draws
+  std::vector<Scale> scales_;          ///< by feature; for one row of the image
+  std::vector<double> mean_, stddev_;  ///< of the elements of a table's columns
 };
 
 }  // namespace lockstep::data

@@ -113,7 +113,11 @@ bool has_weights(const DataSetInfo& info) {
 
 std::vector<double> class_weights(const DataSetInfo& info, const ClassWeightOptions& options) {
   if (info.class_names.empty()) {
-    fail(options, fmt::format("expected samples of one class each, found {}; leave class_weights out", info.format));
+    const auto is_number = [](const Feature& f) { return f.name == "label" && f.kind == Feature::Kind::tensor; };
+    const bool of_numbers = !info.columns.empty() && std::any_of(info.features.begin(), info.features.end(), is_number);
+    fail(options, fmt::format("expected samples of one class each, found {}; {}leave class_weights out",
+                              of_numbers ? "a table with a target of numbers" : info.format,
+                              of_numbers ? "name the target under `categorical`, or " : ""));
   }
   if (!options.by_number.empty() && options.by_number.size() != info.class_names.size()) {
     fail(options, fmt::format("expected {} weights, one for each class, found {}", info.class_names.size(),

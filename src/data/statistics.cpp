@@ -127,28 +127,32 @@ void for_numbers(const DataSet& set, std::size_t feature, const std::vector<bool
   Sample sample;
   for (std::int64_t id = 0; id < set.size(); ++id) {
     set.read_without_images(id, sample);
-    const auto row = sample[feature].tensor.as<float>();
-    for (std::size_t i = 0; i < numbers.size(); ++i) {
-      if (numbers[i] && !std::isnan(row[i])) visit(i, static_cast<double>(row[i]));
-    }
+    const auto look = [&](const auto row) {
+      for (std::size_t i = 0; i < numbers.size(); ++i) {
+        if (numbers[i] && !std::isnan(row[i])) visit(i, static_cast<double>(row[i]));
+      }
+    };
+    const Tensor& tensor = sample[feature].tensor;
+    tensor.spec().dtype == DType::f64 ? look(tensor.as<double>()) : look(tensor.as<float>());
   }
 }
 
-/// Of a table, in two passes: numbers may be far from 0 and near to one another. `numbers`: which elements are.
+/// Of a table, in two passes, as differences from the first value: numbers may be far from 0 and near to one another,
+/// or all alike. `numbers`: which elements are; 0 and 1 for the others.
 ChannelStatistics column_statistics(const DataSet& set, std::size_t feature, const std::vector<bool>& numbers) {
-  std::vector<double> count(numbers.size()), mean(numbers.size()), squares(numbers.size());
+  std::vector<double> count(numbers.size()), first(numbers.size()), mean(numbers.size()), squares(numbers.size());
   for_numbers(set, feature, numbers, [&](std::size_t i, double value) {
+    if (count[i] == 0) first[i] = value;
     count[i] += 1;
-    mean[i] += value;
+    mean[i] += value - first[i];
   });
-  for (std::size_t i = 0; i < mean.size(); ++i) mean[i] /= std::max(count[i], 1.0);
+  for (std::size_t i = 0; i < mean.size(); ++i) mean[i] = first[i] + mean[i] / std::max(count[i], 1.0);
   for_numbers(set, feature, numbers,
               [&](std::size_t i, double value) { squares[i] += (value - mean[i]) * (value - mean[i]); });
   ChannelStatistics result;
   for (std::size_t i = 0; i < mean.size(); ++i) {
-    const double stddev = std::sqrt(squares[i] / std::max(count[i], 1.0));
     result.mean.push_back(mean[i]);
-    result.stddev.push_back(stddev > 0 ? stddev : 1);
+    result.stddev.push_back(numbers[i] ? std::sqrt(squares[i] / std::max(count[i], 1.0)) : 1);
   }
   return result;
 }
@@ -196,7 +200,9 @@ std::map<std::string, ChannelStatistics> target_statistics(const DataSet& set) {
   for (std::size_t i = 0; i < features.size() && has_inputs; ++i) {
     if (features[i].kind != Feature::Kind::tensor || features[i].spec.dtype != DType::f32) continue;
     const std::vector<bool> numbers(static_cast<std::size_t>(features[i].spec.elements()), true);
-    statistics[features[i].name] = column_statistics(set, i, numbers);
+    ChannelStatistics& of = statistics[features[i].name] = column_statistics(set, i, numbers);
+    std::replace(of.stddev.begin(), of.stddev.end(), 0.0, 1.0);
+    for (std::size_t n = 0; n < features[i].offsets.size(); ++n) of.mean[n] += features[i].offsets[n];
   }
   return statistics;
 }

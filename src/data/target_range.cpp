@@ -5,12 +5,12 @@ namespace lockstep::data {
 namespace {
 
 /// Elements `first` ... `first + count - 1` of each row, added up.
-void measure_range(TargetRange& range, std::span<const float> numbers, std::size_t width, std::size_t first,
+void measure_range(TargetRange& range, std::span<const double> numbers, std::size_t width, std::size_t first,
                    std::size_t count, const std::function<std::string(std::size_t)>& name) {
   std::size_t lowest = 0, highest = 0;
   for (std::size_t row = 0; row * width < numbers.size(); ++row) {
     double value = 0;
-    for (const float number : numbers.subspan(row * width + first, count)) value += static_cast<double>(number);
+    for (const double number : numbers.subspan(row * width + first, count)) value += number;
     if (value < range.lowest) {
       range.lowest = value;
       lowest = row;
@@ -27,7 +27,7 @@ void measure_range(TargetRange& range, std::span<const float> numbers, std::size
 }  // namespace
 
 std::vector<TargetRange> target_ranges(const std::vector<Feature>& features, const std::vector<std::string>& columns,
-                                       std::span<const float> numbers,
+                                       std::span<const double> numbers,
                                        const std::function<std::string(std::size_t)>& name) {
   std::vector<TargetRange> ranges;
   if (numbers.empty()) return ranges;

@@ -22,7 +22,7 @@ struct TargetRange {
 /// the numbers, feature after feature; `numbers`: [samples, columns]; `name(i)`: of a sample.
 [[nodiscard]] std::vector<TargetRange> target_ranges(const std::vector<Feature>& features,
                                                      const std::vector<std::string>& columns,
-                                                     std::span<const float> numbers,
+                                                     std::span<const double> numbers,
                                                      const std::function<std::string(std::size_t)>& name);
 
 }  // namespace lockstep::data

@@ -133,6 +133,9 @@ void Members::require_alike() const {
       refuse(m, fmt::format("predictions {}", to_string(one.prediction_shape())), to_string(other.prediction_shape()));
     }
     if (other.data().class_names != one.data().class_names) refuse(m, "the same classes", "others");
+    if (other.outputs()[0].offsets != one.outputs()[0].offsets) {
+      refuse(m, "targets less the same numbers (those far from 0, with normalize_target)", "others");
+    }
   }
 }
 

@@ -112,7 +112,7 @@ std::map<std::string, double> metrics_of(const std::vector<float>& predictions, 
     of_loss = {normalized(builder, prediction, scales.begin()->second, "normalized prediction"),
                normalized(builder, target, scales.begin()->second, "normalized target")};
   }
-  add_loss_and_metrics(builder, of_loss, in_units, job.loss, job.metrics);
+  add_loss_and_metrics(builder, of_loss, in_units, job.loss, job.metrics, targets.feature.classes);
   const Graph graph = std::move(builder.graph());
   const auto alone = make_single_communicator();
   const exec::CpuDevice device;

@@ -214,13 +214,69 @@ std::string metric_op(const std::string& metric) {
   return top_k_of(metric) > 0 ? kTopKOp : metric;
 }
 
-void add_metric(GraphBuilder& builder, const std::string& metric, const std::string& name, const Compared& compared,
+/// A prediction of several numbers and its target, and these number by number.
+class ComparedNumbers {
+ public:
+  /// `prefix`: of the names of metrics.
+  ComparedNumbers(GraphBuilder& builder, Compared all, std::vector<std::string> names, std::string prefix)
+      : builder_(builder), all_(all), names_(std::move(names)), prefix_(std::move(prefix)) {
+    constexpr std::size_t kMost = 50;
+    const Shape expected = {builder.batch(), std::ssize(names_)};
+    const bool fits = builder.spec(all.prediction).shape == expected && builder.spec(all.target).shape == expected;
+    if (names_.size() < 2 || names_.size() > kMost || !fits) names_.clear();
+  }
+
+  [[nodiscard]] const Compared& all() const { return all_; }
+
+  /// The metrics of the numbers, behind that of all.
+  void add(const std::string& op, const Attributes& attributes, const std::string& metric, std::int32_t of_all) {
+    const bool of_numbers = op == "mae" || op == "rmse" || op == "r2";
+    if (names_.empty() || !of_numbers) return;
+    Graph& graph = builder_.graph();
+    graph.nodes[static_cast<std::size_t>(of_all)].classes = names_;
+    for (std::size_t i = 0; i < names_.size(); ++i) {
+      if (parts_.size() == i) {
+        parts_.push_back({part(all_.prediction, i, "prediction"), part(all_.target, i, "target")});
+      }
+      graph.metrics.push_back(builder_.add_node(op, {parts_[i].prediction, parts_[i].target}, attributes,
+                                                fmt::format("metric.{}{}/{}", prefix_, names_[i], metric)));
+    }
+  }
+
+ private:
+  ValueId part(ValueId whole, std::size_t number, const char* what) {
+    const auto begin = static_cast<std::int64_t>(number);
+    const ValueId id = builder_.apply("slice", {whole}, Attributes({{"begin", begin}, {"end", begin + 1}}),
+                                      fmt::format("metric.{}{} {}", prefix_, names_[number], what));
+    builder_.graph().values[static_cast<std::size_t>(id)].exact = true;
+    return id;
+  }
+
+  GraphBuilder& builder_;
+  Compared all_;
+  std::vector<std::string> names_;
+  std::string prefix_;
+  std::vector<Compared> parts_;
+};
+
+/// `prefix` and `metric`: of its name.
+void add_metric(GraphBuilder& builder, const std::string& prefix, const std::string& metric, ComparedNumbers& compared,
                 const LossOptions& loss) {
   const std::string op = metric_op(metric);
   Attributes attributes = shared_attributes(builder.ops().at(op), loss.attributes);
   if (const std::int64_t k = top_k_of(metric); k > 0) attributes.set("k", k);
-  builder.graph().metrics.push_back(
-      builder.add_node(op, {compared.prediction, compared.target}, attributes, "metric." + name));
+  const std::int32_t node =
+      builder.add_node(op, {compared.all().prediction, compared.all().target}, attributes, "metric." + prefix + metric);
+  builder.graph().metrics.push_back(node);
+  compared.add(op, attributes, metric, node);
+}
+
+/// Of the columns of a table, or of a CSV of images.
+std::vector<std::string> names_of_numbers(const std::vector<Feature>& features, const std::string& target) {
+  const auto found = std::find_if(features.begin(), features.end(), [&](const Feature& feature) {
+    return feature.name == target && feature.kind == Feature::Kind::tensor;
+  });
+  return found == features.end() ? std::vector<std::string>() : found->classes;
 }
 
 /// Where a mask says that a pixel does not count, it does not, unless the job says otherwise.
@@ -268,14 +324,16 @@ void add_losses(GraphBuilder& builder, const BuiltModel& model, const std::map<s
     const LossOptions loss = with_ignored_pixels(request.losses[i], request, builder.ops());
     const ValueId prediction = output_of(model, loss.output);
     mark_last(graph, prediction);
-    const ValueId target = targets.at(target_feature(loss.target, request.features));
+    const std::string feature = target_feature(loss.target, request.features);
+    const ValueId target = targets.at(feature);
     const auto [of_loss, of_metrics] = judged(builder, {prediction, target}, scale_of(request, loss.output), loss.name);
+    ComparedNumbers numbers(builder, of_metrics, names_of_numbers(request.features, feature), loss.name + "/");
     const std::int32_t node =
         builder.add_node(loss.kind, {of_loss.prediction, of_loss.target}, loss.attributes, loss.name + "/loss");
     graph.metrics.push_back(node);
     for (const std::string& metric : request.metrics) {
       if (!metric.starts_with(loss.name + "/")) continue;
-      add_metric(builder, metric.substr(loss.name.size() + 1), metric, of_metrics, loss);
+      add_metric(builder, loss.name + "/", metric.substr(loss.name.size() + 1), numbers, loss);
     }
     const std::vector<ValueId> own = outputs_of(node);
     if (i == 0) {
@@ -335,11 +393,13 @@ std::string target_feature(const std::string& wanted, const std::vector<Feature>
 }
 
 void add_loss_and_metrics(GraphBuilder& builder, const Compared& of_loss, const Compared& of_metrics,
-                          const LossOptions& loss, const std::vector<std::string>& metrics, ValueId weight) {
+                          const LossOptions& loss, const std::vector<std::string>& metrics,
+                          const std::vector<std::string>& numbers, ValueId weight) {
   Graph& graph = builder.graph();
   graph.loss = builder.add_node(loss.kind, {of_loss.prediction, of_loss.target}, loss.attributes, "loss");
   if (weight >= 0) graph.nodes[static_cast<std::size_t>(graph.loss)].inputs.push_back(weight);
-  for (const auto& metric : metrics) add_metric(builder, metric, metric, of_metrics, loss);
+  ComparedNumbers compared(builder, of_metrics, numbers, "");
+  for (const auto& metric : metrics) add_metric(builder, "", metric, compared, loss);
 }
 
 Graph build_model_graph(const ModelGraphRequest& request, const OpRegistry& ops, const ModelRegistry& models) {
@@ -377,7 +437,8 @@ Graph build_model_graph(const ModelGraphRequest& request, const OpRegistry& ops,
     const LossOptions loss = with_ignored_pixels(*request.loss, request, ops);
     const auto& [name, target] = *targets.begin();
     const Judged compared = judged(builder, {model.result, target}, scale_of(request, ""), name);
-    add_loss_and_metrics(builder, compared.of_loss, compared.of_metrics, loss, request.metrics, weight_id);
+    add_loss_and_metrics(builder, compared.of_loss, compared.of_metrics, loss, request.metrics,
+                         names_of_numbers(request.features, name), weight_id);
     builder.graph().output = compared.of_metrics.prediction;
   } else if (has_loss) {
     add_losses(builder, model, targets, request, weight_id);

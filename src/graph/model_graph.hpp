@@ -33,9 +33,12 @@ struct Compared {
 };
 
 /// Appends the loss and the metrics (job.metrics) of a prediction; the metrics may be told of it on another scale than
-/// the loss. `weight`, if it is not -1, is an input [b] by which the loss counts the samples; metrics count all alike.
+/// the loss. `numbers`: the names of a target's numbers; of several, mae, rmse and r2 are also told by number, as
+/// NUMBER/METRIC, and Node::classes of the metric itself, which is their mean, names them. `weight`, if it is not -1,
+/// is an input [b] by which the loss counts the samples; metrics count all alike.
 void add_loss_and_metrics(GraphBuilder& builder, const Compared& of_loss, const Compared& of_metrics,
-                          const LossOptions& loss, const std::vector<std::string>& metrics, ValueId weight = -1);
+                          const LossOptions& loss, const std::vector<std::string>& metrics,
+                          const std::vector<std::string>& numbers = {}, ValueId weight = -1);
 
 /// The losses: the graph's, or of several those that are added.
 [[nodiscard]] std::vector<const Node*> loss_nodes(const Graph& graph);

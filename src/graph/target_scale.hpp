@@ -12,6 +12,8 @@ namespace lockstep {
 /// By number of the target.
 struct TargetScale {
   std::vector<double> mean, stddev;
+  /// What has been taken off the numbers before they were rounded (Feature::offsets), also off `mean`; empty: nothing.
+  std::vector<double> offset = {};
 };
 
 /// (value - mean) / stddev. `value`: [b] or [b, 1] of one number, else [b, numbers].

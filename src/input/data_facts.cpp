@@ -34,12 +34,14 @@ Json to_json(const Feature& feature) {
                {"dtype", std::string(name_of(feature.spec.dtype))},
                {"shape", feature.spec.shape}};
   if (!feature.classes.empty()) json["classes"] = feature.classes;
+  if (!feature.offsets.empty()) json["offsets"] = feature.offsets;
   return json;
 }
 
 Feature parse_feature(const Json& json) {
   Feature feature{json.at("name").get<std::string>(), {}, {{}, shape_of(json.at("shape"))}};
   if (json.contains("classes")) json.at("classes").get_to(feature.classes);
+  if (json.contains("offsets")) json.at("offsets").get_to(feature.offsets);
   const auto kind = json.at("kind").get<std::string>(), dtype = json.at("dtype").get<std::string>();
   for (const auto& [value, name] : kKinds) {
     if (name == kind) feature.kind = value;
@@ -47,17 +49,21 @@ Feature parse_feature(const Json& json) {
   for (const DType type : kTypes) {
     if (name_of(type) == dtype) feature.spec.dtype = type;
   }
-  if (!is_sound(feature)) throw Json::out_of_range::create(401, "a feature is not what its kind promises", &json);
+  const bool fits = feature.offsets.empty() || std::ssize(feature.offsets) == feature.spec.elements();
+  if (!is_sound(feature) || !fits)
+    throw Json::out_of_range::create(401, "a feature is not what its kind promises", &json);
   return feature;
 }
 
 Json to_json(const Column& column) {
-  return {{"name", column.name}, {"categories", column.categories}, {"missing", column.missing}};
+  Json json = {{"name", column.name}, {"categories", column.categories}, {"missing", column.missing}};
+  if (column.dates) json["dates"] = true;
+  return json;
 }
 
 Column parse_column(const Json& json) {
   return {json.at("name").get<std::string>(), json.at("categories").get<std::vector<std::string>>(),
-          json.at("missing").get<bool>()};
+          json.at("missing").get<bool>(), json.value("dates", false)};
 }
 
 /// A set of which only the description is stored.
@@ -193,11 +199,16 @@ std::string other_columns(const std::vector<Column>& theirs, const std::vector<C
   const auto names = names_of(theirs), found = names_of(ours);
   if (names != found) return fmt::format("the columns {}, found {}", few_of(names), few_of(found));
   const auto kind = [](const Column& column) {
-    return (column.categories.empty() ? "numbers" : "the categories " + few_of(column.categories)) +
+    return (column.dates                ? "dates"
+            : column.categories.empty() ? "numbers"
+                                        : "the categories " + few_of(column.categories)) +
            (column.missing ? " or nothing" : "");
   };
   for (std::size_t i = 0; i < ours.size(); ++i) {
-    if (theirs[i].categories == ours[i].categories && theirs[i].missing == ours[i].missing) continue;
+    if (theirs[i].categories == ours[i].categories && theirs[i].missing == ours[i].missing &&
+        theirs[i].dates == ours[i].dates) {
+      continue;
+    }
     return fmt::format("{} in column '{}', found {}", kind(theirs[i]), names[i], kind(ours[i]));
   }
   return "";

@@ -91,12 +91,25 @@ double metric_value(const OpDef& metric, std::span<const double> sums) {
 void add_metric(const Node& node, std::span<const double> sums, std::map<std::string, double>& metrics) {
   const std::string name = metric_name(node);
   metrics[name] = metric_value(*node.op, sums);
-  if (node.classes.empty()) return;
+  if (node.classes.empty() || !node.op->of_class) return;
   const auto slash = name.rfind('/');  // of several losses, behind the name of one
   const std::string prefix = slash == std::string::npos ? "" : name.substr(0, slash + 1);
   const std::vector<double> values = node.op->of_class->values(sums);
   for (std::size_t k = 0; k < std::min(values.size(), node.classes.size()); ++k) {
     if (!std::isnan(values[k])) metrics[prefix + node.classes[k] + "/" + node.op->of_class->name] = values[k];
+  }
+}
+
+void average_over_numbers(const Graph& graph, std::map<std::string, double>& metrics) {
+  for (const std::int32_t index : graph.metrics) {
+    const Node& node = graph.nodes[static_cast<std::size_t>(index)];
+    if (node.classes.empty() || node.op->of_class) continue;
+    const std::string name = metric_name(node);
+    const auto metric = name.rfind('/') + 1;  // 0: of the only loss
+    double sum = 0;
+    for (const auto& number : node.classes)
+      sum += metrics.at(name.substr(0, metric) + number + "/" + name.substr(metric));
+    metrics[name] = sum / static_cast<double>(node.classes.size());
   }
 }
 
@@ -328,6 +341,7 @@ std::map<std::string, double> Evaluation::metrics_of(std::span<const double> sum
     const std::size_t first = place.whole ? columns() + place.first : place.first;
     add_metric(node, sums.subspan(first, place.values + 1), metrics);
   }
+  average_over_numbers(graph_, metrics);
   return metrics;
 }
 

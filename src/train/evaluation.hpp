@@ -106,6 +106,8 @@ class Evaluation {
 [[nodiscard]] double metric_value(const OpDef& metric, std::span<const double> sums);
 /// Adds what a metric reports, by name: "accuracy", or of one with a value for each class "mean_iou" and "circle/iou".
 void add_metric(const Node& node, std::span<const double> sums, std::map<std::string, double>& metrics);
+/// A metric of several numbers is the mean of the numbers' own, as in scikit-learn.
+void average_over_numbers(const Graph& graph, std::map<std::string, double>& metrics);
 /// "metric.accuracy" -> "accuracy"
 [[nodiscard]] std::string metric_name(const Node& node);
 

@@ -107,6 +107,35 @@ void require_classes(const Graph& graph, const JobFile& job, const input::Prepar
 }
 
 // What a weight multiplies is the gradient by its sample's own prediction.
+/// A table's column of numbers is no target of a loss of classes, but it may be meant as one.
+void require_categorical(const JobFile& job, const input::PreparedData& data, const OpRegistry& ops) {
+  if (data.train == nullptr || data.train->info().columns.empty() || !job.losses.empty()) return;
+  const std::string target = target_feature(job.loss.target, data.features);
+  const bool is_number = std::any_of(data.features.begin(), data.features.end(), [&](const Feature& feature) {
+    return feature.name == target && feature.kind == Feature::Kind::tensor && feature.spec.shape.empty();
+  });
+  if (!is_number || ops.at(job.loss.kind).targets != TargetKind::classes) return;
+  const auto& columns = job.data.train.target;
+  const std::string column = columns.empty() ? target : columns.front();
+  throw config::Problems(
+      {{job.place_of("job.loss"),
+        fmt::format("expected a target of classes, as {} wants it, found numbers in column '{}'; add `categorical: "
+                    "[{}]` to the table, or use the loss mean_squared_error",
+                    job.loss.kind, column, column)}});
+}
+
+/// What a model of the zoo predicts by itself: the classes, or the numbers of the target.
+std::int64_t outputs_wanted(const Job& job, const input::PreparedData& data, const OpRegistry& ops) {
+  if (data.classes > 0 || !job.losses.empty() || ops.at(job.loss.kind).targets == TargetKind::classes) {
+    return data.classes;
+  }
+  for (const Feature& feature : data.features) {
+    const bool numbers = feature.kind == Feature::Kind::tensor && feature.spec.dtype == DType::f32;
+    if (numbers && feature.name == target_feature(job.loss.target, data.features)) return feature.spec.elements();
+  }
+  return data.classes;
+}
+
 void require_samples_apart(const Graph& graph, const JobFile& job) {
   if (!is_weighted(graph.nodes[static_cast<std::size_t>(graph.loss)])) return;
   for (const Node* const loss : loss_nodes(graph)) {
@@ -151,7 +180,12 @@ std::map<std::string, TargetScale> scales_of(const Job& job, const input::Prepar
                       "by one; give each loss an `output` of its own",
                       other, target));
     }
-    scales[loss.output] = {found->second.mean, found->second.stddev};
+    TargetScale& scale = scales[loss.output] = {found->second.mean, found->second.stddev};
+    for (const Feature& feature : data.features) {
+      if (feature.name != target) continue;
+      scale.offset = feature.offsets;
+      for (std::size_t i = 0; i < scale.offset.size(); ++i) scale.mean[i] -= scale.offset[i];
+    }
   }
   if (scales.empty()) {
     throw Error(ExitCode::configuration,
@@ -174,13 +208,14 @@ std::vector<std::string> outputs_of(const Job& job) {
 }
 
 Graph make_job_graph(const JobFile& job, const input::PreparedData& data, const Registries& registries) {
+  require_categorical(job, data, registries.ops);
   Graph graph = in_precision(job, build_model_graph({.model = &job.model,
                                                      .loss = job.losses.empty() ? &job.loss : nullptr,
                                                      .losses = job.losses,
                                                      .metrics = job.metrics,
                                                      .scales = scales_of(job, data, registries.ops),
                                                      .features = data.features,
-                                                     .classes = data.classes,
+                                                     .classes = outputs_wanted(job, data, registries.ops),
                                                      .vocabulary = data.vocabulary,
                                                      .batch = job.batch_size / job.micro_batches},
                                                     registries.ops, registries.models));
@@ -216,7 +251,7 @@ Graph make_prediction_graph(const Job& job, const input::PreparedData& data, con
                                               .metrics = {},
                                               .scales = scales_of(job, data, registries.ops),
                                               .features = features,
-                                              .classes = data.classes,
+                                              .classes = outputs_wanted(job, data, registries.ops),
                                               .vocabulary = data.vocabulary,
                                               .batch = batch},
                                              registries.ops, registries.models));

@@ -219,6 +219,12 @@ LoadedModel::LoadedModel(const JobFile& job, const std::string& which, const Reg
   const Shape& batch = graph_.at(graph_.output).spec.shape;
   prediction_shape_.assign(batch.begin() + 1, batch.end());
   outputs_ = model_outputs(job, graph_, data(), registries.ops);
+  const std::vector<std::string> layers =
+      job.losses.empty() ? std::vector<std::string>{job.loss.output} : outputs_of(job);
+  const auto scales = this->scales();
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    if (const auto scale = scales.find(layers[i]); scale != scales.end()) outputs_[i].offsets = scale->second.offset;
+  }
 }
 
 std::map<std::string, TargetScale> LoadedModel::scales() const {

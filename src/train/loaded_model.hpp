@@ -49,6 +49,8 @@ struct ModelOutput {
   Shape shape;
   std::size_t first = 0, size = 0;   ///< its elements in the prediction
   std::vector<std::string> classes;  ///< of the target; empty: it has none
+  std::vector<double> offsets = {};  ///< Feature::offsets of the target, which its prediction lacks, too
+  [[nodiscard]] double offset(std::size_t number) const { return offsets.empty() ? 0 : offsets[number]; }
 };
 
 class LoadedModel {

@@ -85,7 +85,17 @@ const Shape& TrainedModel::prediction_shape() const {
 
 void TrainedModel::predict(const DataSet& samples,
                            const std::function<void(std::int64_t id, std::span<const float> prediction)>& take) {
-  parts_->model.predict(samples, take);
+  std::vector<double> offsets;
+  for (const ModelOutput& output : parts_->model.outputs()) {
+    for (std::size_t i = 0; i < output.size; ++i) offsets.push_back(output.offset(i));
+  }
+  std::vector<float> in_units(offsets.size());
+  parts_->model.predict(samples, [&](std::int64_t id, std::span<const float> prediction) {
+    for (std::size_t i = 0; i < in_units.size(); ++i) {
+      in_units[i] = static_cast<float>(static_cast<double>(prediction[i]) + offsets[i]);
+    }
+    take(id, in_units);
+  });
 }
 
 std::vector<Tensor> TrainedModel::predict(const std::vector<Sample>& samples) {

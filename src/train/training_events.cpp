@@ -151,6 +151,7 @@ std::map<std::string, double> Training::metrics_of(const exec::StepSums& sums) c
     if (!node.op->of_samples) add_metric(node, left.first(own), metrics);
     left = left.subspan(own);
   }
+  average_over_numbers(run_.graph, metrics);
   return metrics;
 }
 

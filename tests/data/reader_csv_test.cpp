@@ -171,16 +171,33 @@ std::string csv_error(const std::string& table) {
   return without(data_error(source(SourceKind::csv, {folder / "a.csv"})), folder.path());
 }
 
+TEST(ReaderCsv, LabelsFollowTheRulesOfTables) {
+  const TemporaryFolder folder;
+  write_folder(folder.path(), {{"a.png", png(4, 4, 3)},
+                               {"a.csv", ",image,label\n0,a.png,0.0\n1,a.png,1\n2,a.png,1.0\n"},
+                               {"b.csv", "image,label\na.png,True\na.png,true\na.png,FALSE\n"},
+                               {"c.csv", "image,label\na.png,TRUE\n"}});
+  const auto numbers = data::open(source(SourceKind::csv, {folder / "a.csv"}));
+  EXPECT_EQ(numbers->info().class_names, (std::vector<std::string>{"0", "1"}));
+  EXPECT_EQ(numbers->info().class_counts, (std::vector<std::int64_t>{1, 2}));
+  EXPECT_EQ(numbers->info().warnings.size(), 1U) << "a column without a name";
+  const auto words = data::open(source(SourceKind::csv, {folder / "b.csv"}));
+  EXPECT_EQ(words->info().class_names, (std::vector<std::string>{"FALSE", "true"}));
+  EXPECT_EQ(data::open(source(SourceKind::csv, {folder / "c.csv"}), {.like = &words->info()})->label(0), 1);
+}
+
 TEST(ReaderCsvErrors, ExactWords) {
-  EXPECT_EQ(csv_error(""), "a.csv: empty; expected a header such as image,label");
+  EXPECT_EQ(csv_error(""), "a.csv: empty; expected a row with the names of the columns");
   EXPECT_EQ(csv_error("image,class\na.png,1\n"),
             "a.csv:1: the columns are image, class; expected one or more of image files, and one called label");
-  EXPECT_EQ(csv_error("image,image,label\n"), "a.csv:1: the column name 'image' is there twice");
-  EXPECT_EQ(csv_error("image,label\na.png\n"), "a.csv:2: 1 fields; the header has 2");
+  EXPECT_EQ(csv_error("image,image,label\n"), "a.csv:1: the column 'image' is there twice");
+  EXPECT_EQ(csv_error("image,label\na.png,1,2\na.png,1\n"),
+            "a.csv: 1 of 2 samples is bad: a.csv:2: 3 fields; the header has 2. Repair or remove them, or say "
+            "`bad_samples: skip`");
   EXPECT_EQ(csv_error("image,label\n\"a.png,1\n"), "a.csv:2: a quote is opened here and never closed");
   EXPECT_EQ(csv_error("image,label\n\"a.png\"x,1\n"), "a.csv:2: text after a closing quote; expected a comma");
-  EXPECT_EQ(csv_error("image,label\n"), "a.csv: holds no image");
-  for (const std::string label : {"-1", "5000000000", "100000", "2.5", "1.0", "1e3", "inf", "+1"}) {
+  EXPECT_EQ(csv_error("image,label\n"), "a.csv: expected rows behind the header, found none");
+  for (const std::string label : {"-1", "5000000000", "100000", "2.5", "1e3", "inf"}) {
     EXPECT_EQ(
         csv_error("image,label\na.png,0\na.png," + label + "\n"),
         "a.csv:3: label '" + label +

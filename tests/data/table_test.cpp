@@ -46,10 +46,10 @@ class TableTest : public testing::Test {
   int files_ = 0;
 };
 
-std::vector<float> row_of(const DataSet& set, std::int64_t id) {
+std::vector<double> row_of(const DataSet& set, std::int64_t id) {
   Sample sample;
   set.read(id, sample);
-  const auto values = sample.at(0).tensor.as<float>();
+  const auto values = sample.at(0).tensor.as<double>();
   return {values.begin(), values.end()};
 }
 
@@ -88,11 +88,11 @@ TEST_F(TableTest, ColumnsAreNumbersOrCategories) {
   EXPECT_TRUE(info.columns[2].missing);
   EXPECT_FALSE(info.columns[0].missing);
   ASSERT_EQ(info.features.size(), 2U);
-  EXPECT_EQ(info.features[0].spec, (TensorSpec{DType::f32, {6}}));
+  EXPECT_EQ(info.features[0].spec, (TensorSpec{DType::f64, {6}}));
   EXPECT_EQ(info.features[1].spec, (TensorSpec{DType::f32, {}}));
-  EXPECT_EQ(row_of(*set, 0), (std::vector<float>{50, 1, 0, 0, 1990, 0}));
+  EXPECT_EQ(row_of(*set, 0), (std::vector<double>{50, 1, 0, 0, 1990, 0}));
   const auto missing = row_of(*set, 3);
-  EXPECT_EQ(std::vector<float>(missing.begin(), missing.begin() + 4), (std::vector<float>{110, 0, 0, 1}));
+  EXPECT_EQ(std::vector<double>(missing.begin(), missing.begin() + 4), (std::vector<double>{110, 0, 0, 1}));
   EXPECT_TRUE(std::isnan(missing[4]));
   EXPECT_EQ(missing[5], 1);
   Sample sample;
@@ -163,7 +163,7 @@ TEST_F(TableTest, SeveralTargetsAndSomeFeatures) {
   EXPECT_EQ(set->info().features[1].spec, (TensorSpec{DType::f32, {2}}));
   Sample sample;
   set->read(1, sample);
-  EXPECT_EQ(sample[0].tensor.as<float>()[0], 7);
+  EXPECT_EQ(sample[0].tensor.as<double>()[0], 7);
   EXPECT_EQ(sample[1].tensor.as<float>()[0], 8);
   EXPECT_EQ(sample[1].tensor.as<float>()[1], 5);
 }
@@ -173,19 +173,19 @@ TEST_F(TableTest, PatternsStandForColumnsButNotForTargets) {
   options.features = {"p*"};
   options.categorical = {"p[2-9]"};
   const auto set = open(options);
-  EXPECT_EQ(set->info().features[0].spec, (TensorSpec{DType::f32, {3}}));
-  EXPECT_EQ(row_of(*set, 1), (std::vector<float>{5, 0, 1}));
+  EXPECT_EQ(set->info().features[0].spec, (TensorSpec{DType::f64, {3}}));
+  EXPECT_EQ(row_of(*set, 1), (std::vector<double>{5, 0, 1}));
   options.features = {"r*"};
   EXPECT_EQ(refusal(options), "t0.csv:1: expected columns that 'r*' matches, beside p_end, found p1, q, p2, p_end");
   options.features = {"p2", "p*"};
-  EXPECT_EQ(open(options)->info().features[0].spec, (TensorSpec{DType::f32, {3}})) << "each column once";
+  EXPECT_EQ(open(options)->info().features[0].spec, (TensorSpec{DType::f64, {3}})) << "each column once";
 }
 
 TEST_F(TableTest, PatternsStandForTargets) {
   SourceOptions options = table("price_a,x,price_b,price_w\n1,2,3,4\n5,6,7,8\n", {"price_*"});
   options.weight = "price_w";
   const auto set = open(options);
-  EXPECT_EQ(set->info().features[0].spec, (TensorSpec{DType::f32, {1}})) << "x";
+  EXPECT_EQ(set->info().features[0].spec, (TensorSpec{DType::f64, {1}})) << "x";
   EXPECT_EQ(set->info().features[1].spec, (TensorSpec{DType::f32, {2}}));
   EXPECT_EQ(set->info().features[1].classes, (std::vector<std::string>{"price_a", "price_b"}));
   SourceOptions by_name = options;
@@ -217,11 +217,12 @@ TEST_F(TableTest, AnotherSetHasTheColumnsOfTheTrainingSet) {
   EXPECT_EQ(row_of(*other, 0)[3], 1);
   const auto filled = row_of(*other, 1);
   EXPECT_TRUE(std::isnan(filled[0]));
-  EXPECT_EQ(std::vector<float>(filled.begin() + 1, filled.end()), (std::vector<float>{0, 0, 0, 1999, 0}));
+  EXPECT_EQ(std::vector<double>(filled.begin() + 1, filled.end()), (std::vector<double>{0, 0, 0, 1999, 0}));
   EXPECT_EQ(other->info().warnings.size(), 2U) << "of area and kind, in which training misses nothing";
   EXPECT_EQ(refusal(table("area,kind,year,price\n1,barn,2000,5\n"), &train->info()),
             "t2.csv: 1 of 1 samples is bad: t2.csv:2: column 'kind': expected one of flat, house, villa, as in the "
-            "training set, found 'barn'. Repair or remove them, or say `bad_samples: skip`");
+            "training set, found 'barn', which `unknown: ignore` takes for none of them. Repair or remove them, or say "
+            "`bad_samples: skip`");
   EXPECT_EQ(refusal(table("area,kind,price\n1,flat,5\n"), &train->info()),
             "t3.csv:1: expected a column 'year', found area, kind, price");
 }
@@ -278,7 +279,7 @@ TEST_F(TableTest, TargetsApartAreAFeatureEach) {
   EXPECT_EQ(set->label(1), -1);
   Sample sample;
   set->read(2, sample);
-  EXPECT_EQ(sample[0].tensor.as<float>()[0], 3);
+  EXPECT_EQ(sample[0].tensor.as<double>()[0], 3);
   EXPECT_EQ(sample[1].tensor.as<std::int32_t>()[0], 1);
   EXPECT_EQ(sample[2].tensor.as<float>()[0], 30);
   EXPECT_EQ(sample[3].tensor.as<float>()[0], 5);

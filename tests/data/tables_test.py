@@ -2,7 +2,9 @@
 """Tables from beginning to end: the example of houses, whose price a line cannot say; classes; yes or no; several
 targets. What a run learns is the same bits on any number of ranks, and `predict` says what training has seen.
 """
+import bz2
 import json
+import lzma
 import os
 import pathlib
 import shutil
@@ -10,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import zipfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
@@ -40,7 +43,7 @@ def flowers():
     return "\n".join(rows) + "\n"
 
 
-class Tables(unittest.TestCase):
+class Commands(unittest.TestCase):
     def setUp(self):
         self.temporary = tempfile.TemporaryDirectory()
         self.addCleanup(self.temporary.cleanup)
@@ -60,6 +63,8 @@ class Tables(unittest.TestCase):
         out = self.run_it("eval", run, "--set", "train").stdout
         return {name: float(value) for name, value in (line.split()[:2] for line in out.splitlines()[1:]) if name != "time"}
 
+
+class Tables(Commands):
     def test_the_example_is_what_its_script_writes_and_learns_the_prices(self):
         made = subprocess.run([sys.executable, str(ROOT / "examples/houses.py")], capture_output=True, text=True, check=True)
         self.assertEqual(made.stdout, (ROOT / "examples/houses.csv").read_text())
@@ -182,9 +187,115 @@ class Tables(unittest.TestCase):
         self.assertIn("column       petal: numbers, mean", out)
         self.assertIn("; some missing\n", out)
         self.assertIn("column       kind: 3 categories: daisy, iris, rose\n", out)
-        self.assertIn("feature      features (columns): f32 [6]\n", out)
+        self.assertIn("feature      features (columns): f64 [6]\n", out)
         refused = self.run_it("data", "pack", "table=flowers.csv", "target=tall", "flowers.pack", code=64).stderr
         self.assertEqual(refused, "lockstep: flowers.csv: tables are not packed: a rank reads all of one, once\n")
+
+
+REGRESSION = """job:
+  name: line
+  model: {mlp: [16]}
+  data:
+    train: {table: {path: line.csv, target: %s}}
+    normalize_target: true
+  loss: mean_squared_error
+  metrics: [rmse, mae, r2]
+  batch_size: 20
+  epochs: 60
+  optimizer: adam
+  learning_rate: {peak: 0.02, schedule: cosine}
+"""
+
+
+def r2_of(said, wanted):
+    """scikit-learn's r2_score of one output."""
+    mean = sum(wanted) / len(wanted)
+    return 1 - sum((a - b) ** 2 for a, b in zip(said, wanted)) / sum((b - mean) ** 2 for b in wanted)
+
+
+def rmse_of(said, wanted):
+    return (sum((a - b) ** 2 for a, b in zip(said, wanted)) / len(wanted)) ** 0.5
+
+
+class Numbers(Commands):
+    """Numbers far from 0, several at once, and what a job need not say of them."""
+
+    def write_line(self, columns, rows):
+        (self.folder / "line.csv").write_text("\n".join([columns] + [",".join(map(repr, row)) for row in rows]) + "\n")
+
+    def said(self, run="runs/line"):
+        lines = self.run_it("predict", run, "line.csv", "--log", "json").stdout.splitlines()
+        return [json.loads(line)["values"] for line in lines]
+
+    def result(self, run="runs/line"):
+        return json.loads(self.run_it("eval", run, "--set", "train", "--log", "json").stdout)["metrics"]
+
+    def test_unix_times_and_a_target_far_from_0(self):
+        rows = [[1_732_800_000_000 + 977 * i % 60_000, 1e8 + 977 * i % 60_000 / 60_000] for i in range(200)]
+        self.write_line("t,y", rows)
+        (self.folder / "job.yaml").write_text(REGRESSION % '"y"')
+        self.run_it("train", "job.yaml")
+        said, metrics = [values[0] for values in self.said()], self.result()
+        wanted = [row[1] for row in rows]
+        self.assertGreater(metrics["r2"], 0.99)
+        self.assertAlmostEqual(metrics["r2"], r2_of(said, wanted), 5)
+        self.assertAlmostEqual(metrics["rmse"], rmse_of(said, wanted), 5)
+        self.assertLess(max(abs(a - b) for a, b in zip(said, wanted)), 0.2)
+        self.assertEqual(self.result(), metrics)
+
+    def test_several_targets_are_told_one_by_one(self):
+        rows = [[i % 10, i * 7 % 13, 3.0 * (i % 10), (i * 7919 % 101) / 100] for i in range(200)]
+        self.write_line("a,b,line,noise", rows)
+        (self.folder / "job.yaml").write_text(REGRESSION % "[line, noise]")
+        self.run_it("train", "job.yaml")
+        said, metrics = self.said(), self.result()
+        for name, of in (("r2", r2_of), ("rmse", rmse_of)):
+            own = [of([values[c] for values in said], [row[2 + c] for row in rows]) for c in (0, 1)]
+            self.assertAlmostEqual(metrics[f"line/{name}"], own[0], 4)
+            self.assertAlmostEqual(metrics[f"noise/{name}"], own[1], 4)
+            self.assertAlmostEqual(metrics[name], sum(own) / 2, 4)
+        self.assertGreater(metrics["line/r2"], 0.99)
+        self.assertLess(metrics["noise/r2"], 0.9)
+
+    def test_classes_that_are_numbers(self):
+        self.write_line("x,label", [[i, i % 3] for i in range(60)])
+        (self.folder / "job.yaml").write_text("job:\n  model: mlp\n  data: {train: {table: {path: line.csv, target: label}}}\n"
+                                              "  batch_size: 20\n  epochs: 1\n")
+        self.assertEqual(self.run_it("check", "job.yaml", code=78).stderr.split("job.loss: ")[1],
+                         "expected a target of classes, as cross_entropy wants it, found numbers in column 'label'; add "
+                         "`categorical: [label]` to the table, or use the loss mean_squared_error\n")
+        self.run_it("train", "job.yaml", "data.train.table.categorical=[label]")
+
+    def test_a_category_unknown_to_the_model(self):
+        (self.folder / "job.yaml").write_text(JOB % (1, "sepal, features: [kind]", "mean_squared_error", "mae"))
+        self.run_it("train", "job.yaml", "epochs=1")
+        (self.folder / "new.csv").write_text("kind\nrose\ntulip\n")
+        words = ["predict", "runs/flowers", "new.csv"]
+        self.assertEqual(self.run_it(*words, code=65).stderr,
+                         "lockstep: new.csv: 1 of 2 samples is bad: new.csv:3: column 'kind': expected one of daisy, iris, rose, as in "
+                         "the training set, found 'tulip', which `unknown: ignore` takes for none of them. Repair or remove them, or "
+                         "say `bad_samples: skip`\n")
+        ignored = self.run_it(*words, "data.train.table.unknown=ignore")
+        self.assertEqual(len(ignored.stdout.splitlines()), 2)
+        self.assertIn("warning: column 'kind': 1 value is of a category that the training set lacks: taken for no category\n",
+                      ignored.stderr)
+        skipped = self.run_it(*words, "data.train.table.bad_samples=skip")
+        self.assertEqual(len(skipped.stdout.splitlines()), 1)
+        self.assertIn("warning: skipped new.csv:3: column 'kind'", skipped.stderr)
+
+    def test_files_that_are_packed_or_of_other_endings(self):
+        text = (self.folder / "flowers.csv").read_bytes()
+        expected = self.run_it("data", "info", "table=flowers.csv", "target=tall").stdout.split("digest")[1]
+        (self.folder / "a.csv.bz2").write_bytes(bz2.compress(text))
+        (self.folder / "a.csv.xz").write_bytes(lzma.compress(text))
+        with zipfile.ZipFile(self.folder / "a.csv.zip", "w") as archive:
+            archive.writestr("flowers.csv", text)
+        (self.folder / "A.CSV").write_bytes(text)
+        (self.folder / "a.tsv").write_bytes(text.replace(b",", b"\t"))
+        (self.folder / "a.txt").write_bytes(text.decode().replace("\n", "\r").encode("utf-16"))
+        for name in ("a.csv.bz2", "a.csv.xz", "a.csv.zip", "A.CSV", "a.tsv", "a.txt"):
+            found = self.run_it("data", "info", f"table={name}", "target=tall").stdout.split("digest")[1]
+            self.assertEqual(found, expected, name)
 
 
 if __name__ == "__main__":

@@ -30,9 +30,8 @@ constexpr int kText = 0, kEnum = 4, kDecimal = 5, kDate = 6, kTimeMillis = 7, kT
               kUnsigned64 = 14, kSigned64 = 18, kJson = 19;
 }  // namespace converted
 
-[[noreturn]] void refuse(const std::string& name, const char* found) {
-  throw Error(ExitCode::data,
-              fmt::format("column '{}': expected numbers or texts, found {}; write the file without it", name, found));
+void refuse(ParquetColumn& column, const char* found) {
+  column.refusal = fmt::format("expected numbers or texts, found {}", found);
 }
 
 template <class T>
@@ -143,7 +142,7 @@ void read_logical(const CompactValue& type, ParquetColumn& column) {
       column.meaning = Meaning::real;
       break;
     default:
-      refuse(column.name, "lists, intervals or identifiers");
+      refuse(column, "lists, intervals or identifiers");
   }
 }
 
@@ -162,7 +161,7 @@ void read_converted(int kind, const CompactValue& schema, ParquetColumn& column)
   } else if (kind >= converted::kUnsigned8 && kind <= converted::kSigned64) {
     column.meaning = kind <= converted::kUnsigned64 ? Meaning::unsigned_integer : Meaning::integer;
   } else {
-    refuse(column.name, "lists, intervals or identifiers");
+    refuse(column, "lists, intervals or identifiers");
   }
 }
 
@@ -212,19 +211,27 @@ std::string ParquetColumn::text_of(const std::string& raw) const {
   return raw;
 }
 
+std::int64_t children_of(const CompactValue& schema) {
+  return std::max<std::int64_t>(schema.number_of(element::kChildren, 0), 0);
+}
+
 ParquetColumn parquet_column(const CompactValue& schema) {
   ParquetColumn column;
   column.name = schema.at(element::kName).bytes;
   const auto repetition = schema.number_of(element::kRepetition, element::kRequired);
   if (schema.number_of(element::kChildren, 0) > 0 || repetition == element::kRepeated) {
-    refuse(column.name, "lists or groups of values");
+    refuse(column, "lists or groups of values");
+    return column;
   }
   const std::int64_t type = schema.at(element::kType).number;
-  if (type < 0 || type > static_cast<int>(ParquetType::fixed)) refuse(column.name, "values of an unknown type");
+  if (type < 0 || type > static_cast<int>(ParquetType::fixed)) {
+    refuse(column, "values of an unknown type");
+    return column;
+  }
   column.type = ParquetType{static_cast<std::int8_t>(type)};
   column.optional = repetition != element::kRequired;
   column.width = static_cast<std::size_t>(std::clamp<std::int64_t>(schema.number_of(element::kWidth, 0), 0, 1 << 20));
-  if (column.type == ParquetType::fixed && column.width == 0) refuse(column.name, "values of no length");
+  if (column.type == ParquetType::fixed && column.width == 0) refuse(column, "values of no length");
   column.meaning = meaning_of(column.type);
   if (const CompactValue* found = schema.find(element::kLogical)) {
     read_logical(*found, column);

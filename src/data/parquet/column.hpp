@@ -19,14 +19,18 @@ struct ParquetColumn {
   std::size_t width = 0;  ///< bytes of a value of type `fixed`
   bool optional = false;  ///< may hold nulls
   Meaning meaning = Meaning::text;
-  int digits = 0;  ///< behind the point: of a decimal, or of the seconds of a time or timestamp
+  int digits = 0;            ///< behind the point: of a decimal, or of the seconds of a time or timestamp
+  std::size_t chunk = 0;     ///< which chunk of a row group has its values
+  std::string refusal = {};  ///< why it is not read: it has lists; empty: it is
 
   /// `raw` as read_values() returns it. Numbers are written so that reading them gives the same number again; what is
   /// not a number is written as nothing. Throws Error(data) if it has the wrong length.
   [[nodiscard]] std::string text_of(const std::string& raw) const;
 };
 
-/// Of an element of the footer's schema. Throws Error(data) for lists, groups and what is no value to learn from.
+/// Of an element of the footer's schema, with a refusal for lists, groups and what is no value to learn from.
 [[nodiscard]] ParquetColumn parquet_column(const CompactValue& schema);
+/// How many elements are below one of the schema.
+[[nodiscard]] std::int64_t children_of(const CompactValue& schema);
 
 }  // namespace lockstep::data

@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "core/untrusted.hpp"
 #include "data/parquet/column.hpp"
 #include "data/parquet/compact.hpp"
 #include "data/parquet/pages.hpp"
@@ -13,7 +17,8 @@ namespace {
 constexpr std::string_view kMark = "PAR1", kEncryptedMark = "PARE";
 
 /// Numbers of fields are those of parquet.thrift.
-constexpr int kSchema = 2, kRowGroups = 4;
+constexpr int kSchema = 2, kRowGroups = 4, kNotes = 5;
+constexpr int kNoteKey = 1, kNoteValue = 2;
 constexpr int kGroupColumns = 1, kGroupRows = 3;
 
 /// The footer: its length and a mark stand behind it.
@@ -30,11 +35,21 @@ CompactValue read_parquet_footer(std::string_view bytes) {
   return read_compact(footer);
 }
 
-/// The schema is a tree, written from the root down; here its leaves are all there is.
-std::vector<ParquetColumn> columns_of(const CompactValue& footer) {
+/// The schema is a tree, written from the root down. Its leaves have a chunk each in a row group; the columns are what
+/// is right below the root. `leaves`: how many there are.
+std::vector<ParquetColumn> columns_of(const CompactValue& footer, std::size_t& leaves) {
   const auto& schema = footer.at(kSchema).elements;
   std::vector<ParquetColumn> columns;
-  for (std::size_t i = 1; i < schema.size(); ++i) columns.push_back(parquet_column(schema[i]));
+  leaves = 0;
+  for (std::size_t i = 1; i < schema.size();) {
+    columns.push_back(parquet_column(schema[i]));
+    columns.back().chunk = leaves;
+    for (std::int64_t open = 1; open > 0 && i < schema.size(); ++i) {
+      const std::int64_t children = children_of(schema[i]);
+      open += std::min<std::int64_t>(children, std::ssize(schema)) - 1;
+      if (children == 0) ++leaves;
+    }
+  }
   if (columns.empty()) throw Error(ExitCode::data, "expected columns, found none");
   return columns;
 }
@@ -51,34 +66,68 @@ auto placed(const std::string& path, const std::string& place, const Body& body)
   }
 }
 
-std::vector<CsvRow> rows_of(std::string_view bytes, const std::string& path) {
+/// Those that pandas' own description of the frame names.
+std::vector<std::string> pandas_index(const CompactValue& footer) {
+  std::vector<std::string> names;
+  const CompactValue* const notes = footer.find(kNotes);
+  for (const CompactValue& note : notes == nullptr ? std::vector<CompactValue>() : notes->elements) {
+    const CompactValue *const key = note.find(kNoteKey), *const value = note.find(kNoteValue);
+    if (key == nullptr || value == nullptr || key->bytes != "pandas" || nests_too_deep(value->bytes)) continue;
+    const auto frame = nlohmann::json::parse(value->bytes, nullptr, false);
+    if (!frame.is_object() || !frame.contains("index_columns") || !frame["index_columns"].is_array()) continue;
+    for (const auto& column : frame["index_columns"]) {
+      if (column.is_string()) names.push_back(column.get<std::string>());
+    }
+  }
+  return names;
+}
+
+ParquetTable table_of(std::string_view bytes, const std::string& path) {
   const CompactValue footer = read_parquet_footer(bytes);
-  const auto columns = columns_of(footer);
+  std::size_t leaves = 0;
+  const auto columns = columns_of(footer, leaves);
+  ParquetTable table{{}, {}, pandas_index(footer), {}};
+  for (const ParquetColumn& column : columns) {
+    if (!column.refusal.empty()) table.unreadable[column.name] = column.refusal;
+    table.types.push_back(column.meaning == ParquetColumn::Meaning::text ? ColumnType::texts : ColumnType::open);
+  }
+  const auto is_readable = [](const ParquetColumn& column) { return column.refusal.empty(); };
+  const auto first = std::find_if(columns.begin(), columns.end(), is_readable);
+  if (first == columns.end()) {
+    throw Error(ExitCode::data, fmt::format("column '{}': {}", columns[0].name, columns[0].refusal));
+  }
+  const auto readable = static_cast<std::size_t>(first - columns.begin());
   const UnpackBudget budget(path, bytes.size(), {});
   std::uint64_t taken = 0;
   const auto count_bytes = [&](std::uint64_t more) { budget.check(taken += more); };
 
-  std::vector<CsvRow> rows(1);
+  std::vector<CsvRow>& rows = table.rows;
+  rows.resize(1);
   for (const ParquetColumn& column : columns) rows[0].fields.push_back(column.name);
   for (const CompactValue& group : footer.at(kRowGroups).elements) {
     const auto& chunks = group.at(kGroupColumns).elements;
-    if (chunks.size() != columns.size()) throw Error(ExitCode::data, "damaged: a row group lacks columns");
+    if (chunks.size() != leaves) throw Error(ExitCode::data, "damaged: a row group lacks columns");
     std::vector<std::vector<std::string>> texts;
     for (std::size_t i = 0; i < columns.size(); ++i) {
-      texts.push_back(placed(path, fmt::format("column '{}'", columns[i].name),
-                             [&] { return read_column_chunk(bytes, chunks[i], columns[i], count_bytes); }));
+      const ParquetColumn& column = columns[i];
+      if (!column.refusal.empty()) {
+        texts.emplace_back();
+        continue;
+      }
+      texts.push_back(placed(path, fmt::format("column '{}'", column.name),
+                             [&] { return read_column_chunk(bytes, chunks[column.chunk], column, count_bytes); }));
       if (std::ssize(texts.back()) != group.at(kGroupRows).number) {
         throw Error(ExitCode::data, fmt::format("damaged: column '{}' has {} values where there are {} rows",
                                                 columns[i].name, texts.back().size(), group.at(kGroupRows).number));
       }
     }
-    for (std::size_t row = 0; row < texts[0].size(); ++row) {
+    for (std::size_t row = 0; row < texts[readable].size(); ++row) {
       CsvRow& added = rows.emplace_back();
       added.line = static_cast<int>(rows.size()) - 1;
-      for (auto& column : texts) added.fields.push_back(std::move(column[row]));
+      for (auto& column : texts) added.fields.push_back(column.empty() ? "" : std::move(column[row]));
     }
   }
-  return rows;
+  return table;
 }
 
 }  // namespace
@@ -87,8 +136,8 @@ bool is_parquet(std::string_view bytes) {
   return bytes.starts_with(kMark);
 }
 
-std::vector<CsvRow> read_parquet(std::string_view bytes, const std::string& path) {
-  return placed(path, path, [&] { return rows_of(bytes, path); });
+ParquetTable read_parquet(std::string_view bytes, const std::string& path) {
+  return placed(path, path, [&] { return table_of(bytes, path); });
 }
 
 }  // namespace lockstep::data

@@ -32,6 +32,13 @@ void judge_bad_samples(const SourceOptions& source, const std::vector<std::strin
                           describe(source.paths), faults.size(), samples, faults.size() == 1 ? "is" : "are", list));
 }
 
+void warn_of_skipped(std::size_t samples, DataSetInfo& info) {
+  if (info.skipped.size() * 100 <= samples) return;
+  info.warnings.push_back(fmt::format(
+      "{} of {} samples, {:.1f} %, are bad and skipped; look at what is wrong with them", info.skipped.size(), samples,
+      100 * static_cast<double>(info.skipped.size()) / static_cast<double>(samples)));
+}
+
 std::int32_t class_of(const std::vector<std::string>& class_names, const std::string& name, const std::string& where) {
   const auto found = std::find(class_names.begin(), class_names.end(), name);
   if (found == class_names.end()) {

@@ -27,6 +27,9 @@ inline constexpr std::int64_t kSpotChecks = 64;
 /// skipped.
 void judge_bad_samples(const SourceOptions& source, const std::vector<std::string>& faults, std::size_t samples);
 
+/// Adds a warning if more than one in a hundred of the samples are skipped.
+void warn_of_skipped(std::size_t samples, DataSetInfo& info);
+
 /// "a.tar" or "a.tar and 3 more".
 [[nodiscard]] std::string describe(const std::vector<std::string>& paths);
 

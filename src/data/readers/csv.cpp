@@ -13,7 +13,6 @@
 #include "data/bytes.hpp"
 #include "data/path.hpp"
 #include "data/readers/common.hpp"
-#include "data/readers/csv_table.hpp"
 #include "data/readers/encoded_images.hpp"
 #include "data/readers/readers.hpp"
 #include "data/readers/table_columns.hpp"
@@ -34,7 +33,7 @@ bool is_digits(const std::string& text) {
 }
 
 LabelKind label_kind(const std::string& label) {
-  if (label == "nan" || label == "NaN") return LabelKind::missing;
+  if (is_missing(label)) return LabelKind::missing;
   if (is_digits(label)) {
     if (label.size() > 1 && label[0] == '0') return LabelKind::word;
     return label.size() < 6 ? LabelKind::class_number : LabelKind::other_number;
@@ -57,9 +56,13 @@ struct Labels {
 
 Labels look_at_labels(std::vector<ImageSample>& samples) {
   Labels labels;
+  Spellings spellings;
+  for (const auto& sample : samples) spellings.add(sample.class_name);
   for (auto& sample : samples) {
-    const std::string& label = sample.class_name;
+    std::string& label = sample.class_name;
     if (label.empty()) continue;
+    label = spellings.name_of(label);
+    if (const auto key = category_key(label); label_kind(key) == LabelKind::class_number) label = key;
     const LabelKind kind = labels.distinct.try_emplace(label, label_kind(label)).first->second;
     if (kind == LabelKind::class_number) labels.largest = std::max(labels.largest, std::stoi(label));
     if (kind == LabelKind::other_number && labels.refused == nullptr) labels.refused = &sample;
@@ -112,6 +115,19 @@ void name_classes(ImageCandidates& candidates) {
   if (!unused.empty()) candidates.warnings.push_back(unused);
 }
 
+/// Of another set the training set's names count.
+void spell_labels(const std::vector<std::string>& names, ImageCandidates& candidates) {
+  Spellings spellings;
+  for (const auto& name : names) spellings.add(name);
+  for (auto& sample : candidates.samples) {
+    const std::string& label = sample.class_name;
+    if (!label.empty() && is_missing(label) && sample.fault.empty()) {
+      sample.fault = fmt::format("the label is {}, no class", label);
+    }
+    sample.class_name = spellings.name_of(label);
+  }
+}
+
 struct Columns {
   std::vector<std::string> images;
   std::vector<std::size_t> of_images, targets;
@@ -136,13 +152,9 @@ Columns columns_of(const CsvRow& header, const std::string& path, bool has_mask,
                                             path, header.line, join(names)));
   }
   const TableFile file{path, header, {}};
-  for (const auto& name : targets) columns.targets.push_back(column_called(file, name));
+  for (const auto& name : targets) columns.targets.push_back(readable_column(file, name));
   for (std::size_t i = 0; i < names.size(); ++i) {
     const std::string& name = names[i];
-    if (name.empty() || std::count(names.begin(), names.end(), name) > 1) {
-      throw Error(ExitCode::data, fmt::format("{}:{}: the column name '{}' is {}", path, header.line, name,
-                                              name.empty() ? "empty" : "there twice"));
-    }
     if (i == columns.label || std::count(columns.targets.begin(), columns.targets.end(), i) > 0) continue;
     columns.images.push_back(name);
     columns.of_images.push_back(i);
@@ -166,7 +178,7 @@ void take_numbers(const CsvRow& row, const CsvRow& header, const std::vector<std
       sample.fault = fmt::format("column '{}': expected a number that fp32 can hold, found '{}'", header.fields[column],
                                  row.fields[column]);
     }
-    sample.numbers.push_back(rounded);
+    sample.numbers.push_back(number.value_or(0));
   }
 }
 
@@ -202,14 +214,13 @@ void add_sizes(const std::string& path, std::size_t first, IndexNotes* notes, Im
 
 void add_file(const std::string& path, IndexNotes* notes, ImageCandidates& candidates) {
   if (notes != nullptr) notes->made_from_file(path);
-  const auto bytes = read_whole(File(path, candidates.counter));
-  const auto rows = parse_csv({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path);
-  if (rows.empty()) throw Error(ExitCode::data, fmt::format("{}: empty; expected a header such as image,label", path));
-  const Columns columns = columns_of(rows.front(), path, !candidates.mask_classes.empty(), candidates.targets);
-  candidates.has_labels = columns.label < rows.front().fields.size();
+  const TableFile file = read_table(path, candidates.counter);
+  const Columns columns = columns_of(file.header, path, !candidates.mask_classes.empty(), candidates.targets);
+  candidates.warnings.insert(candidates.warnings.end(), file.warnings.begin(), file.warnings.end());
+  candidates.has_labels = columns.label < file.header.fields.size();
   if (!candidates.feature_names.empty() && candidates.feature_names != columns.images) {
     throw Error(ExitCode::data, fmt::format("{}:{}: the image columns are {}; those of the file before are {}", path,
-                                            rows.front().line, join(columns.images), join(candidates.feature_names)));
+                                            file.header.line, join(columns.images), join(candidates.feature_names)));
   }
   candidates.feature_names = columns.images;
   const auto parent = fs::path(path).parent_path();
@@ -217,16 +228,11 @@ void add_file(const std::string& path, IndexNotes* notes, ImageCandidates& candi
       open_loose_files(parent.empty() ? "." : parent.string(), candidates.counter);
   candidates.trees.push_back(folder);
   const std::size_t first = candidates.samples.size();
-  for (std::size_t i = 1; i < rows.size(); ++i) {
-    const CsvRow& row = rows[i];
-    if (row.fields.size() != rows.front().fields.size()) {
-      throw Error(ExitCode::data, fmt::format("{}:{}: {} fields; the header has {}", path, row.line, row.fields.size(),
-                                              rows.front().fields.size()));
-    }
-    const std::string label = candidates.has_labels ? row.fields[columns.label] : "";
-    ImageSample sample{fmt::format("{}:{}", path, row.line), label, {}, ""};
-    if (candidates.has_labels && label.empty()) sample.fault = "the label is empty";
-    take_numbers(row, rows.front(), columns.targets, sample);
+  for (const CsvRow& row : file.rows) {
+    const std::string label = candidates.has_labels ? std::string(without_spaces(row.fields[columns.label])) : "";
+    ImageSample sample{fmt::format("{}:{}", path, row.line), label, {}, row.fault};
+    if (candidates.has_labels && label.empty() && sample.fault.empty()) sample.fault = "the label is empty";
+    take_numbers(row, file.header, columns.targets, sample);
     for (const std::size_t c : columns.of_images) sample.images.push_back({folder.get(), {row.fields[c], 0, 0}});
     candidates.samples.push_back(std::move(sample));
   }
@@ -267,7 +273,8 @@ std::unique_ptr<DataSet> open_csv(const SourceOptions& source, const IndexOption
   candidates.targets = source.target;
   for (const auto& path : source.paths) add_file(path, options.notes, candidates);
   if (!classes.empty()) candidates.mask = place_of_mask(candidates, mask, source.paths.front());
-  if (candidates.has_labels) name_classes(candidates);
+  if (candidates.has_labels && options.like == nullptr) name_classes(candidates);
+  if (candidates.has_labels && options.like != nullptr) spell_labels(options.like->class_names, candidates);
   return make_encoded_images(std::move(candidates), source, options);
 }
 

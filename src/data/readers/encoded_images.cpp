@@ -9,6 +9,7 @@
 #include "data/bytes.hpp"
 #include "data/readers/common.hpp"
 #include "data/readers/prepare.hpp"
+#include "data/target_offsets.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::data {
@@ -302,7 +303,8 @@ std::string digest_of(const ImageCandidates& candidates, const std::vector<Findi
       digest.add(fmt::format("{} {}\n", image.entry.name.substr(image.entry.name.rfind('/') + 1), image.entry.size));
     }
     digest.add(findings[i].content);
-    digest.add(std::as_bytes(std::span(sample.numbers)));
+    const std::vector<float> numbers(sample.numbers.begin(), sample.numbers.end());
+    digest.add(std::as_bytes(std::span(numbers)));
   }
   return digest.hex();
 }
@@ -315,17 +317,43 @@ std::vector<Feature> number_features(const ImageCandidates& candidates, const So
   const auto& targets = candidates.targets;
   if (targets.empty()) return {};
   if (targets.size() == 1) return {feature("label", {})};
-  if (!source.targets_apart) return {feature("label", {std::ssize(targets)})};
+  if (!source.targets_apart) {
+    Feature label = feature("label", {std::ssize(targets)});
+    label.classes = targets;
+    return {label};
+  }
   std::vector<Feature> features;
   for (const auto& name : targets) features.push_back(feature(name, {}));
   return features;
 }
 
-std::vector<TargetRange> image_ranges(const std::vector<Feature>& features, const ImageCandidates& candidates) {
-  std::vector<float> numbers;
+std::vector<double> target_numbers(const ImageCandidates& candidates) {
+  std::vector<double> numbers;
   for (const auto& sample : candidates.samples) {
     numbers.insert(numbers.end(), sample.numbers.begin(), sample.numbers.end());
   }
+  return numbers;
+}
+
+/// Takes the offsets of the training set off the numbers, or their own if this is it.
+void take_offsets(const SourceOptions& source, const DataSetInfo* like, ImageCandidates& candidates,
+                  DataSetInfo& info) {
+  const std::size_t width = candidates.targets.size();
+  if (width == 0) return;
+  const auto numbers = target_numbers(candidates);
+  const auto offsets = like != nullptr          ? offsets_of(like->features, width)
+                       : source.targets_centred ? target_offsets(numbers, width)
+                                                : std::vector<double>(width);
+  set_offsets(info.features, offsets);
+  const auto warnings = precision_warnings(numbers, candidates.targets, offsets);
+  info.warnings.insert(info.warnings.end(), warnings.begin(), warnings.end());
+  for (auto& sample : candidates.samples) {
+    for (std::size_t i = 0; i < width; ++i) sample.numbers[i] -= offsets[i];
+  }
+}
+
+std::vector<TargetRange> image_ranges(const std::vector<Feature>& features, const ImageCandidates& candidates) {
+  const auto numbers = target_numbers(candidates);
   return target_ranges(features, candidates.targets, numbers,
                        [&](std::size_t sample) { return candidates.samples[sample].name; });
 }
@@ -381,9 +409,11 @@ std::unique_ptr<DataSet> make_encoded_images(ImageCandidates candidates, const S
     ++info.class_counts[static_cast<std::size_t>(labels.back())];
   }
   if (options.like == nullptr) info.warnings = candidates.warnings;
+  warn_of_skipped(all, info);
+  if (options.targets != nullptr) *options.targets = image_ranges(info.features, candidates);
+  take_offsets(source, options.like, candidates, info);
   info.content_in_digest = depth.content;
   info.digest = digest_of(candidates, findings);
-  if (options.targets != nullptr) *options.targets = image_ranges(info.features, candidates);
   return std::make_unique<EncodedImages>(std::move(candidates), std::move(info), std::move(labels));
 }
 

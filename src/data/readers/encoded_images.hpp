@@ -25,9 +25,9 @@ struct ImageFile {
 struct ImageSample {
   std::string name;
   std::string class_name;
-  std::vector<ImageFile> images;    ///< by feature
-  std::string fault;                ///< set if it is bad before any image has been checked
-  std::vector<float> numbers = {};  ///< by target
+  std::vector<ImageFile> images;     ///< by feature
+  std::string fault;                 ///< set if it is bad before any image has been checked
+  std::vector<double> numbers = {};  ///< by target
 };
 
 struct ImageCandidates {

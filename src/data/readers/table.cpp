@@ -1,7 +1,7 @@
 // A CSV with a header row, or a Parquet file, whose columns are what is predicted and what it is predicted from.
-// Columns of numbers and of categories become one feature, `features`, of floats; the target, `label`, is a number,
-// several numbers, or a class. Where a job has several losses, several targets are a feature each, by the names of
-// their columns.
+// Columns of numbers, dates and categories become one feature, `features`, of doubles, so that normalising rounds once;
+// the target, `label`, is a number, several numbers, or a class. Where a job has several losses, several targets are a
+// feature each, by the names of their columns.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -9,7 +9,9 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <optional>
 #include <span>
+#include <unordered_map>
 
 #include "core/digest.hpp"
 #include "data/readers/common.hpp"
@@ -18,16 +20,21 @@
 #include "data/readers/readers.hpp"
 #include "data/readers/table_layout.hpp"
 #include "data/sample_weights.hpp"
+#include "data/target_offsets.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::data {
 namespace {
 
+/// A cell of a column of categories: one that training lacks. A missing value is NaN.
+constexpr double kUnknown = -1;
+
 /// All rows, decoded.
 struct TableRows {
   DataSetInfo info;
   std::vector<std::string> names;    ///< by row: "houses.csv:17"
-  std::vector<float> features;       ///< [rows, elements]
+  std::vector<double> cells;         ///< [rows, columns]: a number, days, or which of the column's categories
+  std::vector<double> numbers;       ///< [rows, targets that are numbers], until they are rounded
   std::vector<float> targets;        ///< [rows, targets that are numbers]
   std::vector<std::int32_t> labels;  ///< [rows, targets that are classes]
   std::vector<float> weights;        ///< [rows]; empty: none
@@ -53,7 +60,7 @@ class Table final : public DataSet {
     const auto& features = rows_.info.features;
     prepare_names(out, features);
     for (std::size_t i = 0; i < features.size(); ++i) prepare(out[i].tensor, features[i].spec);
-    copy(rows_.features, id * out[0].tensor.elements(), out[0].tensor);
+    write_features(id, out[0].tensor.as<double>());
     std::int64_t number = id * (std::ssize(rows_.targets) / size()), label = id * (std::ssize(rows_.labels) / size());
     for (std::size_t i = 1; i < features.size(); ++i) {
       Tensor& tensor = out[i].tensor;
@@ -69,6 +76,24 @@ class Table final : public DataSet {
   }
 
  private:
+  void write_features(std::int64_t id, std::span<double> out) const {
+    const auto& columns = rows_.info.columns;
+    std::fill(out.begin(), out.end(), 0);
+    const double* cell = rows_.cells.data() + static_cast<std::size_t>(id) * columns.size();
+    std::size_t element = 0;
+    for (const Column& column : columns) {
+      const double value = *cell++;
+      const bool missing = std::isnan(value);
+      if (column.categories.empty()) {
+        out[element] = value;
+      } else if (!missing && value != kUnknown) {
+        out[element + static_cast<std::size_t>(value)] = 1;
+      }
+      element += static_cast<std::size_t>(column.elements());
+      if (column.missing && missing) out[element - 1] = 1;
+    }
+  }
+
   static void copy(const std::vector<float>& from, std::int64_t first, Tensor& to) {
     const auto out = to.as<float>();
     std::copy_n(from.begin() + first, out.size(), out.begin());
@@ -78,33 +103,61 @@ class Table final : public DataSet {
   ByteCounter counter_;
 };
 
+/// Names by what their spellings have in common.
+class NameNumbers {
+ public:
+  explicit NameNumbers(const std::vector<std::string>& names) : names_(names) {
+    for (std::size_t i = 0; i < names.size(); ++i) numbers_.emplace(category_key(names[i]), i);
+  }
+  [[nodiscard]] std::optional<std::size_t> of(const std::string& value) const {
+    const auto found = numbers_.find(category_key(value));
+    return found == numbers_.end() ? std::nullopt : std::optional(found->second);
+  }
+  [[nodiscard]] std::string unknown(const std::string& value) const {
+    constexpr std::size_t kNamed = 10;
+    const auto end = names_.begin() + static_cast<std::ptrdiff_t>(std::min(names_.size(), kNamed));
+    return fmt::format("expected one of {}{}, as in the training set, found '{}'", fmt::join(names_.begin(), end, ", "),
+                       names_.size() > kNamed ? ", ..." : "", value);
+  }
+
+ private:
+  const std::vector<std::string>& names_;
+  std::unordered_map<std::string, std::size_t> numbers_;
+};
+
 /// Decodes rows, and notes what is wrong with them.
 class Decoder {
  public:
-  Decoder(const TableLayout& layout, TableRows& rows) : layout_(layout), source_(layout.source()), rows_(rows) {}
+  Decoder(const TableLayout& layout, TableRows& rows) : layout_(layout), source_(layout.source()), rows_(rows) {
+    for (const Column& column : layout.columns) categories_.emplace_back(column.categories);
+    for (const auto& classes : layout.classes) classes_.emplace_back(classes);
+  }
 
   void add(const TableFile& file) {
     std::vector<std::size_t> features, targets;
-    for (const Column& column : layout_.columns) features.push_back(column_called(file, column.name));
-    for (const auto& name : source_.target) targets.push_back(column_called(file, name));
+    for (const Column& column : layout_.columns) features.push_back(readable_column(file, column.name));
+    for (const auto& name : source_.target) targets.push_back(readable_column(file, name));
     const bool has_weights = !source_.weight.empty() && !targets.empty();
-    const std::size_t of_weight = has_weights ? column_called(file, source_.weight) : 0;
+    const std::size_t of_weight = has_weights ? readable_column(file, source_.weight) : 0;
     for (std::size_t row = 0; row < file.rows.size(); ++row) {
-      fault_.clear();
-      values_.clear();
-      const auto& fields = file.rows[row].fields;
-      for (std::size_t i = 0; i < features.size(); ++i) {
-        add_feature(file, row, layout_.columns[i], fields[features[i]]);
+      if (const CsvRow& read = file.rows[row]; !read.fault.empty()) {
+        faults.push_back(fmt::format("{}:{}: {}", file.path, read.line, read.fault));
+        continue;
       }
-      std::vector<float> wanted;
+      fault_.clear();
+      cells_.clear();
+      const auto& fields = file.rows[row].fields;
+      for (std::size_t i = 0; i < features.size(); ++i) add_feature(file, row, i, fields[features[i]]);
+      std::vector<double> wanted;
       std::vector<std::int32_t> labels;
       for (std::size_t i = 0; i < targets.size(); ++i) {
         const std::string& value = fields[targets[i]];
-        if (!layout_.classes[i].empty()) {
-          labels.push_back(class_in(file, row, source_.target[i], value, layout_.classes[i]));
+        if (is_missing(value)) {
+          note(file, row, source_.target[i], "expected a target, found nothing");
+        } else if (!layout_.classes[i].empty()) {
+          labels.push_back(class_in(file, row, i, value));
         } else {
-          wanted.push_back(is_missing(value) ? missing_target(file, row, source_.target[i])
-                                             : number(file, row, source_.target[i], value));
+          wanted.push_back(target_number(file, row, source_.target[i], value));
         }
       }
       const float weight = has_weights ? weight_in(file, row, fields[of_weight]) : 1;
@@ -113,15 +166,16 @@ class Decoder {
         continue;
       }
       rows_.names.push_back(fmt::format("{}:{}", file.path, file.rows[row].line));
-      rows_.features.insert(rows_.features.end(), values_.begin(), values_.end());
-      rows_.targets.insert(rows_.targets.end(), wanted.begin(), wanted.end());
+      rows_.cells.insert(rows_.cells.end(), cells_.begin(), cells_.end());
+      rows_.numbers.insert(rows_.numbers.end(), wanted.begin(), wanted.end());
       rows_.labels.insert(rows_.labels.end(), labels.begin(), labels.end());
       if (has_weights) rows_.weights.push_back(weight);
     }
   }
 
   std::vector<std::string> faults;
-  std::map<std::string, std::int64_t> filled;  ///< by column: values that are missing here, but not in training
+  std::map<std::string, std::int64_t> filled;   ///< by column: values that are missing here, but not in training
+  std::map<std::string, std::int64_t> unknown;  ///< by column: categories that training lacks, which are ignored
 
  private:
   /// Of a row the first one counts.
@@ -129,7 +183,7 @@ class Decoder {
     if (fault_.empty()) fault_ = fmt::format("{}: {}", file.place(row, column), what);
   }
 
-  float number(const TableFile& file, std::size_t row, const std::string& column, const std::string& value) {
+  double number(const TableFile& file, std::size_t row, const std::string& column, const std::string& value) {
     const auto found = number_in(value);
     if (!found) {
       note(file, row, column,
@@ -137,15 +191,15 @@ class Decoder {
                        value));
       return 0;
     }
-    const auto rounded = static_cast<float>(*found);
-    if (!std::isfinite(rounded))
+    if (!std::isfinite(static_cast<float>(*found)))
       note(file, row, column, fmt::format("expected a number that fp32 can hold, found '{}'", value));
-    return rounded;
+    return *found;
   }
 
-  float missing_target(const TableFile& file, std::size_t row, const std::string& column) {
-    note(file, row, column, "expected a target, found nothing");
-    return 0;
+  /// True and false of several targets are 1 and 0.
+  double target_number(const TableFile& file, std::size_t row, const std::string& column, const std::string& value) {
+    const auto truth = source_.target.size() > 1 ? boolean_in(value) : std::nullopt;
+    return truth ? *truth : number(file, row, column, value);
   }
 
   float weight_in(const TableFile& file, std::size_t row, const std::string& value) {
@@ -156,54 +210,81 @@ class Decoder {
     return weight.value_or(0);
   }
 
-  std::int32_t class_in(const TableFile& file, std::size_t row, const std::string& column, const std::string& value,
-                        const std::vector<std::string>& classes) {
-    if (is_missing(value)) return static_cast<std::int32_t>(missing_target(file, row, column));
-    const std::int64_t position = position_in(classes, value);
-    if (position < 0) note(file, row, column, unknown(value, classes));
-    return static_cast<std::int32_t>(std::max<std::int64_t>(position, 0));
+  std::int32_t class_in(const TableFile& file, std::size_t row, std::size_t target, const std::string& value) {
+    const auto found = classes_[target].of(value);
+    if (!found) note(file, row, source_.target[target], classes_[target].unknown(value));
+    return static_cast<std::int32_t>(found.value_or(0));
   }
 
-  void add_feature(const TableFile& file, std::size_t row, const Column& column, const std::string& value) {
+  void add_feature(const TableFile& file, std::size_t row, std::size_t number_of_column, const std::string& value) {
+    const Column& column = layout_.columns[number_of_column];
     const bool missing = is_missing(value);
     if (missing && !column.missing) ++filled[column.name];
-    if (column.categories.empty()) {
-      values_.push_back(missing ? std::numeric_limits<float>::quiet_NaN() : number(file, row, column.name, value));
+    if (missing) {
+      cells_.push_back(std::numeric_limits<double>::quiet_NaN());
+    } else if (column.dates) {
+      const auto days = days_in(value);
+      if (!days) note(file, row, column.name, fmt::format("expected a date such as 2024-05-01, found '{}'", value));
+      cells_.push_back(days.value_or(0));
+    } else if (column.categories.empty()) {
+      cells_.push_back(number(file, row, column.name, value));
     } else {
-      const std::size_t first = values_.size();
-      values_.resize(first + column.categories.size());
-      const std::int64_t position = missing ? -1 : position_in(column.categories, value);
-      if (position >= 0) values_[first + static_cast<std::size_t>(position)] = 1;
-      if (position < 0 && !missing) note(file, row, column.name, unknown(value, column.categories));
+      const NameNumbers& categories = categories_[number_of_column];
+      const auto found = categories.of(value);
+      if (!found && source_.unknown == UnknownCategory::ignore) ++unknown[column.name];
+      if (!found && source_.unknown == UnknownCategory::refuse)
+        note(file, row, column.name, categories.unknown(value) + ", which `unknown: ignore` takes for none of them");
+      cells_.push_back(found ? static_cast<double>(*found) : kUnknown);
     }
-    if (column.missing) values_.push_back(missing ? 1.0F : 0.0F);
-  }
-
-  /// -1: it is not there.
-  static std::int64_t position_in(const std::vector<std::string>& words, const std::string& value) {
-    const auto found = std::find(words.begin(), words.end(), without_spaces(value));
-    return found == words.end() ? -1 : found - words.begin();
-  }
-
-  static std::string unknown(const std::string& value, const std::vector<std::string>& known) {
-    constexpr std::size_t kNamed = 10;
-    const auto end = known.begin() + static_cast<std::ptrdiff_t>(std::min(known.size(), kNamed));
-    return fmt::format("expected one of {}{}, as in the training set, found '{}'", fmt::join(known.begin(), end, ", "),
-                       known.size() > kNamed ? ", ..." : "", value);
   }
 
   const TableLayout& layout_;
   const SourceOptions& source_;
   TableRows& rows_;
+  std::vector<NameNumbers> categories_, classes_;  ///< by feature, by target
   std::string fault_;
-  std::vector<float> values_;
+  std::vector<double> cells_;
 };
+
+/// What the digest has of features: the bytes that fp32 has of them, and of columns of which it does not tell all
+/// values apart the doubles, too.
+void add_features(Sha256& digest, const TableRows& rows) {
+  const auto& columns = rows.info.columns;
+  std::vector<float> row;
+  for (std::size_t at = 0; at < rows.cells.size(); at += columns.size()) {
+    row.clear();
+    for (std::size_t c = 0; c < columns.size(); ++c) {
+      const double cell = rows.cells[at + c];
+      if (columns[c].categories.empty()) {
+        row.push_back(static_cast<float>(cell));
+      } else {
+        const std::size_t first = row.size();
+        row.resize(first + columns[c].categories.size());
+        if (cell >= 0) row[first + static_cast<std::size_t>(cell)] = 1;
+      }
+      if (columns[c].missing) row.push_back(std::isnan(cell) ? 1.0F : 0.0F);
+    }
+    digest.add(std::as_bytes(std::span(row)));
+  }
+  for (std::size_t c = 0; c < columns.size(); ++c) {
+    std::vector<double> values;
+    for (std::size_t at = c; at < rows.cells.size(); at += columns.size()) {
+      if (columns[c].categories.empty() && !std::isnan(rows.cells[at])) values.push_back(rows.cells[at]);
+    }
+    auto sorted = values;
+    std::sort(sorted.begin(), sorted.end());
+    const auto confused = std::adjacent_find(sorted.begin(), sorted.end(), [](double a, double b) {
+      return a != b && static_cast<float>(a) == static_cast<float>(b);
+    });
+    if (confused != sorted.end()) digest.add(std::as_bytes(std::span(values)));
+  }
+}
 
 void describe_rows(const TableLayout& layout, TableRows& rows) {
   const SourceOptions& source = layout.source();
   DataSetInfo& info = rows.info;
   info.columns = layout.columns;
-  info.features = {{kTableFeatures, Feature::Kind::columns, {DType::f32, {layout.elements()}}}};
+  info.features = {{kTableFeatures, Feature::Kind::columns, {DType::f64, {layout.elements()}}}};
   if (!layout.apart() && !layout.classes.empty()) info.class_names = layout.classes[0];
   if (source.target.empty()) {  // rows to predict for
     info.class_counts.clear();
@@ -225,29 +306,73 @@ void describe_rows(const TableLayout& layout, TableRows& rows) {
     label.classes = source.target;
   }
   if (!rows.weights.empty()) info.features.push_back(weight_feature());
+}
+
+void compute_digest(const TableLayout& layout, TableRows& rows) {
+  const SourceOptions& source = layout.source();
+  DataSetInfo& info = rows.info;
   Sha256 digest;
   digest.add(info.format + "\n");
   for (const Column& column : info.columns) {
-    digest.add(fmt::format("{}\n{}\n{}\n", column.name, column.missing, fmt::join(column.categories, "\n")));
+    digest.add(fmt::format("{}\n{}\n{}{}\n", column.name, column.missing, fmt::join(column.categories, "\n"),
+                           column.dates ? "dates" : ""));
   }
   digest.add(fmt::format("{}\n{}\n", fmt::join(source.target, "\n"), fmt::join(info.class_names, "\n")));
   for (const Feature& feature : info.features) {
     if (feature.kind == Feature::Kind::label && !feature.classes.empty())
       digest.add(fmt::format("{}\n", fmt::join(feature.classes, "\n")));
   }
-  digest.add(std::as_bytes(std::span(rows.features)));
+  add_features(digest, rows);
   digest.add(std::as_bytes(std::span(rows.targets)));
   digest.add(std::as_bytes(std::span(rows.labels)));
   digest.add(std::as_bytes(std::span(rows.weights)));
   info.digest = digest.hex();
 }
 
-std::vector<TargetRange> table_ranges(const TableLayout& layout, const TableRows& rows) {
+std::vector<std::string> columns_of_numbers(const TableLayout& layout) {
   std::vector<std::string> columns;
   for (std::size_t i = 0; i < layout.source().target.size(); ++i) {
     if (layout.classes[i].empty()) columns.push_back(layout.source().target[i]);
   }
-  return target_ranges(rows.info.features, columns, rows.targets, [&](std::size_t row) { return rows.names[row]; });
+  return columns;
+}
+
+/// Rounds the targets to fp32, less the offsets of the training set, or their own if this is it.
+void round_targets(const TableLayout& layout, const DataSetInfo* like, TableRows& rows) {
+  const auto columns = columns_of_numbers(layout);
+  if (columns.empty()) return;
+  std::vector<double> offsets(columns.size());
+  if (like != nullptr) {
+    offsets = offsets_of(like->features, columns.size());
+  } else if (layout.source().targets_centred) {
+    offsets = target_offsets(rows.numbers, columns.size());
+  }
+  rows.targets = less_offsets(rows.numbers, offsets);
+  set_offsets(rows.info.features, offsets);
+  const auto warnings = precision_warnings(rows.numbers, columns, offsets);
+  rows.info.warnings.insert(rows.info.warnings.end(), warnings.begin(), warnings.end());
+}
+
+std::vector<TargetRange> table_ranges(const TableLayout& layout, const TableRows& rows) {
+  return target_ranges(rows.info.features, columns_of_numbers(layout), rows.numbers,
+                       [&](std::size_t row) { return rows.names[row]; });
+}
+
+void add_warnings(const std::vector<TableFile>& files, const TableLayout& layout, const Decoder& decoder,
+                  std::size_t samples, DataSetInfo& info) {
+  auto& warnings = info.warnings;
+  for (const TableFile& file : files) warnings.insert(warnings.end(), file.warnings.begin(), file.warnings.end());
+  warnings.insert(warnings.end(), layout.warnings.begin(), layout.warnings.end());
+  for (const auto& [column, count] : decoder.filled) {
+    warnings.push_back(
+        fmt::format("column '{}': {} {} missing, but none in the training set: taken for its mean, or for no category",
+                    column, count, count == 1 ? "value is" : "values are"));
+  }
+  for (const auto& [column, count] : decoder.unknown) {
+    warnings.push_back(fmt::format("column '{}': {} of a category that the training set lacks: taken for no category",
+                                   column, count == 1 ? "1 value is" : fmt::format("{} values are", count)));
+  }
+  warn_of_skipped(samples, info);
 }
 
 }  // namespace
@@ -257,8 +382,7 @@ std::unique_ptr<DataSet> open_table(const SourceOptions& source, const IndexOpti
   std::vector<TableFile> files;
   std::size_t samples = 0;
   for (const auto& path : source.paths) {
-    const auto bytes = read_whole(File(path, counter));
-    files.push_back(parse_table({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path));
+    files.push_back(read_table(path, counter));
     samples += files.back().rows.size();
   }
   const TableLayout layout(files, source, options.like);
@@ -272,13 +396,12 @@ std::unique_ptr<DataSet> open_table(const SourceOptions& source, const IndexOpti
     throw Error(ExitCode::data, fmt::format("{}: no row is left; all {} are bad", rows.info.source, samples));
   }
   rows.info.skipped = decoder.faults;
-  for (const auto& [column, count] : decoder.filled) {
-    rows.info.warnings.push_back(
-        fmt::format("column '{}': {} {} missing, but none in the training set: taken for its mean, or for no category",
-                    column, count, count == 1 ? "value is" : "values are"));
-  }
+  add_warnings(files, layout, decoder, samples, rows.info);
   describe_rows(layout, rows);
+  round_targets(layout, options.like, rows);
+  compute_digest(layout, rows);
   if (options.targets != nullptr) *options.targets = table_ranges(layout, rows);
+  rows.numbers = {};
   return std::make_unique<Table>(std::move(rows), counter);
 }
 

@@ -4,36 +4,146 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
-#include <charconv>
-#include <set>
+#include <cmath>
 #include <string_view>
 
 #include "core/glob.hpp"
 #include "core/nearest.hpp"
 #include "data/parquet/parquet.hpp"
+#include "data/readers/table_text.hpp"
+#include "data/readers/utf8.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::data {
 namespace {
 
-constexpr std::array<std::string_view, 11> kMissing{"",    "NA",   "N/A",  "n/a",  "NaN", "nan",
-                                                    "NAN", "null", "NULL", "None", "<NA>"};
+/// What pandas calls columns without a name, and an index that it writes to Parquet.
+constexpr std::string_view kUnnamed = "Unnamed: ", kIndexLevel = "__index_level_";
 
-void check_header(const TableFile& file) {
+void check_header(const TableFile& file, bool had_unnamed) {
   const auto& names = file.header.fields;
   const auto fail = [&](const std::string& what) {
     throw Error(ExitCode::data, fmt::format("{}: {}", file.header_place(), what));
   };
-  if (names.size() == 1 && names[0].find_first_of(";\t") != std::string::npos) {
-    fail(fmt::format("expected commas between the columns, found '{}'; write the file with commas", names[0]));
-  }
-  if (std::all_of(names.begin(), names.end(), [](const auto& name) { return number_in(name).has_value(); })) {
+  if (names.empty()) fail("expected the names of the columns in the first row, found none");
+  const auto is_number = [](const auto& name) { return number_in(name).has_value(); };
+  if (!had_unnamed && std::all_of(names.begin(), names.end(), is_number)) {
     fail(fmt::format("expected the names of the columns in the first row, found numbers: {}", fmt::join(names, ", ")));
   }
   for (const auto& name : names) {
-    if (name.empty()) fail("a column has no name; expected one for each in the first row");
     if (std::count(names.begin(), names.end(), name) > 1) fail(fmt::format("the column '{}' is there twice", name));
+  }
+}
+
+/// R's write.table has a name less than columns: the first ones are the rows' own.
+bool has_row_names(const TableFile& file) {
+  const std::size_t columns = file.header.fields.size();
+  const auto is_longer = [columns](const CsvRow& row) { return row.fields.size() == columns + 1; };
+  const auto ends = [](const CsvRow& row) { return row.fields.back().empty(); };
+  return std::all_of(file.rows.begin(), file.rows.end(), is_longer) &&
+         !std::all_of(file.rows.begin(), file.rows.end(), ends);
+}
+
+/// Makes all rows as long as the header.
+void complete_rows(TableFile& file) {
+  if (has_row_names(file)) file.header.fields.insert(file.header.fields.begin(), "");
+  const std::size_t columns = file.header.fields.size();
+  std::size_t short_rows = 0;
+  std::string first;
+  for (CsvRow& row : file.rows) {
+    auto& fields = row.fields;
+    while (fields.size() > columns && fields.back().empty()) fields.pop_back();  // a comma at the end of the line
+    if (fields.size() > columns) row.fault = fmt::format("{} fields; the header has {}", fields.size(), columns);
+    if (fields.size() < columns && ++short_rows == 1) {
+      first = fmt::format("{}:{} has {}", file.path, row.line, fields.size());
+    }
+    fields.resize(columns);
+  }
+  if (short_rows == 0) return;
+  file.warnings.push_back(fmt::format("{} fewer fields than the header, which has {} ({}): what they lack is missing",
+                                      short_rows == 1 ? "1 row has" : fmt::format("{} rows have", short_rows), columns,
+                                      first));
+}
+
+template <class T>
+void erase_at(std::vector<T>& list, const std::vector<bool>& erased) {
+  std::size_t to = 0;
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    if (erased[i]) continue;
+    if (to != i) list[to] = std::move(list[i]);
+    ++to;
+  }
+  list.resize(to);
+}
+
+/// Returns whether there are any.
+bool leave_out_unnamed(TableFile& file) {
+  std::vector<bool> unnamed;
+  for (auto& name : file.header.fields) {
+    name = without_spaces(name);
+    unnamed.push_back(name.empty());
+    if (!name.empty()) continue;
+    file.warnings.push_back(fmt::format("{}: column {} has no name{}: it is not used", file.header_place(),
+                                        unnamed.size(),
+                                        unnamed.size() == 1 ? ", like the row names of pandas and R" : ""));
+  }
+  const bool any = std::find(unnamed.begin(), unnamed.end(), true) != unnamed.end();
+  if (!any) return false;
+  erase_at(file.header.fields, unnamed);
+  erase_at(file.types, unnamed);
+  for (CsvRow& row : file.rows) erase_at(row.fields, unnamed);
+  return true;
+}
+
+bool is_ascii(std::string_view text) {
+  return std::all_of(text.begin(), text.end(), [](char c) { return static_cast<signed char>(c) >= 0; });
+}
+
+/// The text with a ? for each byte that is not ASCII.
+std::string readable(std::string_view text) {
+  std::string out;
+  for (const char c : text) out += is_ascii({&c, 1}) ? std::string(1, c) : "?";
+  return out;
+}
+
+void require_utf8_values(const TableFile& file, const std::string& raw) {
+  const auto check = [&](const std::string& text, const std::string& place) {
+    if (is_ascii(text)) return;
+    const std::size_t at = first_not_utf8(text);
+    if (at == text.size()) return;
+    throw Error(
+        ExitCode::data,
+        fmt::format("{}: expected UTF-8, found byte 0x{:02X} in '{}'; if the file is Latin-1, convert it: iconv "
+                    "-f LATIN1 -t UTF-8",
+                    place, static_cast<unsigned char>(text[at]), readable(text)));
+  };
+  const auto& names = file.header.fields;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    check(names[i], fmt::format("{}: the name of column {}", file.header_place(), i + 1));
+  }
+  for (std::size_t row = 0; row < file.rows.size(); ++row) {
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      if (names[i] != raw && !is_ascii(file.rows[row].fields[i])) {
+        check(file.rows[row].fields[i], file.place(row, names[i]));
+      }
+    }
+  }
+}
+
+/// Where fields end with semicolons, tabs or bars, decimal commas are points.
+void read_decimal_commas(TableFile& file) {
+  for (std::size_t column = 0; column < file.header.fields.size(); ++column) {
+    std::size_t commas = 0, points = 0;
+    for (const CsvRow& row : file.rows) {
+      const auto& value = row.fields[column];
+      commas += has_decimal_comma(value) ? 1 : 0;
+      points += value.find('.') != std::string::npos && number_in(value) ? 1 : 0;
+    }
+    if (commas == 0 || points > 0) continue;
+    for (CsvRow& row : file.rows) {
+      std::string& value = row.fields[column];
+      if (has_decimal_comma(value)) value[value.find(',')] = '.';
+    }
   }
 }
 
@@ -45,12 +155,6 @@ bool comes_before(const std::string& a, const std::string& b) {
 
 }  // namespace
 
-std::string_view without_spaces(std::string_view text) {
-  const auto first = text.find_first_not_of(" \t");
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t") - first + 1);
-}
-
 std::string TableFile::place(std::size_t row, const std::string& column) const {
   return fmt::format("{}:{}: column '{}'", path, rows[row].line, column);
 }
@@ -59,33 +163,57 @@ std::string TableFile::header_place() const {
   return header.line > 0 ? fmt::format("{}:{}", path, header.line) : path;
 }
 
-TableFile parse_table(std::string_view text, const std::string& path) {
-  TableFile file{path, {}, is_parquet(text) ? read_parquet(text, path) : parse_csv(text, path)};
+TableFile read_table(const std::string& path, const ByteCounter& counter, const std::string& raw) {
+  return parse_table(read_packed_text(path, counter), path, raw);
+}
+
+TableFile parse_table(std::string bytes, const std::string& path, const std::string& raw) {
+  TableFile file{path, {}, {}};
+  char delimiter = ',';
+  if (is_parquet(bytes)) {
+    ParquetTable table = read_parquet(bytes, path);
+    file.rows = std::move(table.rows);
+    file.types = std::move(table.types);
+    file.row_names = std::move(table.index);
+    file.unreadable = std::move(table.unreadable);
+  } else {
+    const std::string text = as_utf8(std::move(bytes), path);
+    delimiter = delimiter_of(text);
+    file.rows = parse_csv(text, path, delimiter);
+  }
   if (file.rows.empty()) {
     throw Error(ExitCode::data, fmt::format("{}: empty; expected a row with the names of the columns", path));
   }
   file.header = std::move(file.rows.front());
   file.rows.erase(file.rows.begin());
-  check_header(file);
+  complete_rows(file);
+  file.types.resize(file.header.fields.size());
+  check_header(file, leave_out_unnamed(file));
   if (file.rows.empty())
     throw Error(ExitCode::data, fmt::format("{}: expected rows behind the header, found none", path));
-  for (const CsvRow& row : file.rows) {
-    if (row.fields.size() != file.header.fields.size()) {
-      throw Error(ExitCode::data, fmt::format("{}:{}: {} fields; the header has {}", path, row.line, row.fields.size(),
-                                              file.header.fields.size()));
-    }
+  require_utf8_values(file, raw);
+  if (delimiter != ',') read_decimal_commas(file);
+  for (const auto& name : file.header.fields) {
+    if (name.starts_with(kUnnamed) || name.starts_with(kIndexLevel)) file.row_names.push_back(name);
   }
   return file;
 }
 
 std::size_t column_called(const TableFile& file, const std::string& name) {
   const auto& names = file.header.fields;
-  const auto found = std::find(names.begin(), names.end(), name);
+  const auto found = std::find(names.begin(), names.end(), without_spaces(name));
   if (found == names.end()) {
     throw Error(ExitCode::data, fmt::format("{}: expected a column '{}', found {}{}", file.header_place(), name,
                                             fmt::join(names, ", "), did_you_mean(name, names)));
   }
   return static_cast<std::size_t>(found - names.begin());
+}
+
+std::size_t readable_column(const TableFile& file, const std::string& name) {
+  if (const auto found = file.unreadable.find(name); found != file.unreadable.end()) {
+    throw Error(ExitCode::data, fmt::format("{}: column '{}': {}; leave it out", file.path, name, found->second));
+  }
+  return column_called(file, name);
 }
 
 std::vector<std::string> columns_like(const TableFile& file, const std::vector<std::string>& words,
@@ -113,37 +241,75 @@ std::vector<std::string> columns_like(const TableFile& file, const std::vector<s
   return found;
 }
 
-bool is_missing(const std::string& value) {
-  const auto text = without_spaces(value);
-  return std::find(kMissing.begin(), kMissing.end(), text) != kMissing.end();
-}
+namespace {
 
-std::optional<double> number_in(const std::string& value) {
-  auto text = without_spaces(value);
-  if (text.starts_with('+')) text.remove_prefix(1);  // which from_chars does not take
-  double number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (text.empty() || end != text.data() + text.size() || error != std::errc()) return std::nullopt;
-  return number;
-}
-
-ColumnValues look_at_column(const std::vector<TableFile>& files, const std::string& name) {
-  ColumnValues values;
-  std::set<std::string> distinct;
+/// visit(value) for each that is not missing; returns how many are.
+template <class Visit>
+std::size_t for_present(const std::vector<TableFile>& files, const std::string& name, const Visit& visit) {
+  std::size_t missing = 0;
   for (const TableFile& file : files) {
-    const std::size_t column = column_called(file, name);
+    const std::size_t column = readable_column(file, name);
     for (const CsvRow& row : file.rows) {
-      const std::string& value = row.fields[column];
-      if (is_missing(value)) {
-        ++values.missing;
-        continue;
+      if (!row.fault.empty()) continue;
+      if (is_missing(row.fields[column])) {
+        ++missing;
+      } else {
+        visit(row.fields[column]);
       }
-      ++(number_in(value) ? values.numbers : values.texts);
-      distinct.insert(std::string(without_spaces(value)));
     }
   }
-  values.categories.assign(distinct.begin(), distinct.end());
-  if (values.texts == 0) std::sort(values.categories.begin(), values.categories.end(), comes_before);
+  return missing;
+}
+
+/// Whether integers are n, n + 1, n + 2, ... in some order.
+class RowCount {
+ public:
+  void add(double number) {
+    whole_ = whole_ && std::nearbyint(number) == number && std::abs(number) < 1e15;
+    if (whole_) numbers_.push_back(number);
+  }
+  [[nodiscard]] bool counts() {
+    constexpr std::size_t kFewest = 50;
+    if (!whole_ || numbers_.size() < kFewest) return false;
+    std::sort(numbers_.begin(), numbers_.end());
+    for (std::size_t i = 1; i < numbers_.size(); ++i) {
+      if (numbers_[i] != numbers_[i - 1] + 1) return false;
+    }
+    return true;
+  }
+
+ private:
+  bool whole_ = true;
+  std::vector<double> numbers_;
+};
+
+}  // namespace
+
+ColumnValues look_at_column(const std::vector<TableFile>& files, const std::string& name, bool categorical) {
+  ColumnValues values;
+  for (const TableFile& file : files) {
+    values.typed_as_texts = values.typed_as_texts || file.types.at(column_called(file, name)) == ColumnType::texts;
+  }
+  std::size_t booleans = 0, commas = 0;
+  RowCount row_count;
+  values.missing = for_present(files, name, [&](const std::string& value) {
+    if (const auto number = number_in(value)) {
+      ++values.numbers;
+      row_count.add(*number);
+      return;
+    }
+    ++(days_in(value) ? values.dates : values.texts);
+    booleans += boolean_in(value) ? 1 : 0;
+    if (has_decimal_comma(value) && commas++ == 0) values.decimal_comma = value;
+  });
+  values.are_booleans = booleans > 0 && booleans == values.present();
+  if (commas == 0 || commas < values.texts) values.decimal_comma.clear();
+  values.count_rows = values.missing == 0 && values.texts + values.dates == 0 && row_count.counts();
+  if (values.are_numbers() && !categorical) return values;
+  Spellings spellings;
+  (void)for_present(files, name, [&](const std::string& value) { spellings.add(value); });
+  values.categories = spellings.names();
+  if (values.texts + values.dates == 0) std::sort(values.categories.begin(), values.categories.end(), comes_before);
   return values;
 }
 

@@ -1,56 +1,67 @@
-// What the columns of a table hold: numbers, categories or nothing, judged by all of their rows.
+// What the columns of a table hold: numbers, dates, categories or nothing, judged by all of their rows.
 #pragma once
 
 #include <cstddef>
-#include <optional>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "data/readers/csv_table.hpp"
+#include "data/readers/file.hpp"
+#include "data/readers/table_values.hpp"
 
 namespace lockstep::data {
 
-/// Rows of one file, behind its header.
+/// Rows of one file, behind its header. All have as many fields as the header; those of a row with a fault mean
+/// nothing.
 struct TableFile {
   std::string path;
   CsvRow header;
   std::vector<CsvRow> rows;
+  std::vector<ColumnType> types = {};                  ///< by column
+  std::vector<std::string> row_names = {};             ///< columns that programs write beside the data: pandas' index
+  std::map<std::string, std::string> unreadable = {};  ///< columns of lists, and what to say of them
+  std::vector<std::string> warnings = {};  ///< columns without a name, which are left out, and rows that are too short
   /// Where a value stands: "houses.csv:17: column 'age'".
   [[nodiscard]] std::string place(std::size_t row, const std::string& column) const;
   /// Where the names of the columns stand: "houses.csv:1", or a Parquet file's path.
   [[nodiscard]] std::string header_place() const;
 };
 
-/// Of a CSV or a Parquet file, which its first bytes tell. Throws Error(data) for a file without a header or rows, or
-/// with rows of another length than the header's.
-[[nodiscard]] TableFile parse_table(std::string_view text, const std::string& path);
+/// A CSV or a Parquet file, which its first bytes tell, packed or not. Throws Error(data) for a file without a header
+/// or rows, and for text that is not UTF-8, but in column `raw`.
+[[nodiscard]] TableFile read_table(const std::string& path, const ByteCounter& counter, const std::string& raw = "");
+/// The same of its unpacked bytes.
+[[nodiscard]] TableFile parse_table(std::string bytes, const std::string& path, const std::string& raw = "");
 
 /// Which column of the header is called so. Throws Error(data) that offers the nearest.
 [[nodiscard]] std::size_t column_called(const TableFile& file, const std::string& name);
+
+/// The same of a column whose values are needed: throws Error(data) for one that is not read, too.
+[[nodiscard]] std::size_t readable_column(const TableFile& file, const std::string& name);
 
 /// The columns that words name: a word is a name, or a pattern of names, which stands for all that match, in the
 /// header's order, but for `except`. Each column is named once. Throws Error(data) for a word that no column is like.
 [[nodiscard]] std::vector<std::string> columns_like(const TableFile& file, const std::vector<std::string>& words,
                                                     const std::vector<std::string>& except);
 
-/// The text without spaces and tabs at its ends, as values are compared.
-[[nodiscard]] std::string_view without_spaces(std::string_view text);
-
-/// Nothing, or what programs write for it: NA, N/A, NaN, null, None.
-[[nodiscard]] bool is_missing(const std::string& value);
-
-/// nothing: the text is no number. Infinite ones are numbers; whoever needs finite ones says so.
-[[nodiscard]] std::optional<double> number_in(const std::string& value);
-
 /// A column of all files.
 struct ColumnValues {
-  std::size_t numbers = 0, texts = 0, missing = 0;  ///< values
-  std::vector<std::string>
-      categories;  ///< distinct values, but for missing ones: as numbers, if all are, else as words
+  std::size_t numbers = 0, dates = 0, texts = 0, missing = 0;  ///< values
+  bool typed_as_texts = false;                                 ///< by a file that knows types
+  bool are_booleans = false;                                   ///< all that is there
+  bool count_rows = false;                                     ///< n different integers in a row, as row numbers are
+  std::string decimal_comma;                                   ///< a text such as 1,5, if all texts are such
+  /// Distinct values, but for missing ones: as numbers, if all are, else as words. A value that is spelt in several
+  /// ways (1 and 1.0) has the name that these have in common. Of numbers only if they are asked for.
+  std::vector<std::string> categories;
+  [[nodiscard]] std::size_t present() const { return numbers + dates + texts; }
   /// Whether it is one of numbers: most of what is there are, or nothing is there.
-  [[nodiscard]] bool are_numbers() const { return numbers >= texts; }
+  [[nodiscard]] bool are_numbers() const { return !typed_as_texts && numbers >= texts + dates; }
+  [[nodiscard]] bool are_dates() const { return !typed_as_texts && !are_numbers() && dates >= texts; }
 };
-[[nodiscard]] ColumnValues look_at_column(const std::vector<TableFile>& files, const std::string& name);
+[[nodiscard]] ColumnValues look_at_column(const std::vector<TableFile>& files, const std::string& name,
+                                          bool categorical);
 
 }  // namespace lockstep::data

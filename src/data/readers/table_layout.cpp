@@ -12,6 +12,8 @@ namespace lockstep::data {
 namespace {
 
 constexpr std::size_t kMostCategories = 1000;
+/// A column of at least so many categories of which most stand in one row only looks like an identifier.
+constexpr std::size_t kFewestIdentifiers = 20;
 
 bool is_among(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
@@ -26,12 +28,22 @@ TableLayout::TableLayout(const std::vector<TableFile>& files, const SourceOption
   if (!source.weight.empty()) others.push_back(source.weight);
   source_.target = targets(like, others);
   others.insert(others.begin(), source_.target.begin(), source_.target.end());
-  for (auto* names : {&source_.features, &source_.categorical}) *names = columns_like(files.front(), *names, others);
+  const auto& header = files.front().header.fields;
+  for (const auto& name : source_.features) {
+    if (is_among(header, name)) named_.push_back(name);
+  }
+  auto no_features = others;
+  for (const auto& name : row_names()) no_features.push_back(name);
+  source_.features = columns_like(files.front(), source_.features, no_features);
+  source_.categorical = columns_like(files.front(), source_.categorical, others);
+  if (like == nullptr) source_.except = columns_like(files.front(), source_.except, {});
   require_one_use();
   if (like != nullptr) {
     take(*like);
   } else {
-    for (const auto& name : feature_names()) columns.push_back(column_of(name));
+    for (const auto& name : feature_names()) add_column(name);
+    if (columns.empty())
+      fail("expected columns to predict from, found none with values; see the warnings of data info");
     choose_target();
   }
 }
@@ -74,43 +86,111 @@ void TableLayout::require_one_use() const {
       fail(fmt::format("the column '{}' is a target and a feature; leave it out of `features`", name));
     if (name == source_.weight)
       fail(fmt::format("the column '{}' is a weight and a feature; leave it out of `features`", name));
+    if (is_among(named_, name) && is_among(source_.except, name))
+      fail(fmt::format("the column '{}' is named by `features` and by `except`; leave it out of one of them", name));
   }
   if (!source_.weight.empty() && is_target(source_.weight)) {
     fail(fmt::format("the column '{}' is a weight and a target; name another column as `weight`", source_.weight));
   }
 }
 
-std::vector<std::string> TableLayout::feature_names() const {
-  if (!source_.features.empty()) return source_.features;
+std::vector<std::string> TableLayout::row_names() const {
   std::vector<std::string> names;
-  for (const auto& name : files_.front().header.fields) {
-    if (!is_target(name) && name != source_.weight) names.push_back(name);
+  for (const TableFile& file : files_) names.insert(names.end(), file.row_names.begin(), file.row_names.end());
+  return names;
+}
+
+std::vector<std::string> TableLayout::feature_names() {
+  const auto& all = source_.features.empty() ? files_.front().header.fields : source_.features;
+  const auto of_programs = row_names();
+  std::vector<std::string> names;
+  for (const auto& name : all) {
+    if (is_target(name) || name == source_.weight || is_among(source_.except, name)) continue;
+    const auto& unreadable = files_.front().unreadable;
+    if (const auto found = unreadable.find(name); found != unreadable.end() && !is_among(named_, name)) {
+      warnings.push_back(fmt::format("column '{}': {}: it is not used", name, found->second));
+      continue;
+    }
+    if (is_among(of_programs, name) && !is_among(named_, name)) {
+      warnings.push_back(fmt::format(
+          "column '{}': row names that pandas has written: it is not used; to use it, name it under `features`", name));
+      continue;
+    }
+    names.push_back(name);
   }
   if (names.empty()) fail("expected columns beside the target, found none");
   return names;
 }
 
-Column TableLayout::column_of(const std::string& name) const {
-  ColumnValues values = look_at_column(files_, name);
+/// Empty: there is none.
+std::string TableLayout::reason_to_leave_out(const std::string& name, const ColumnValues& values) const {
+  if (values.present() == 0) return "expected values, found none";
+  if (values.are_numbers() && !is_categorical(name)) return "";
+  if (values.are_dates() && !is_categorical(name)) return "";
+  if (values.categories.size() <= kMostCategories) return "";
+  return fmt::format("expected at most {} categories, found {}", kMostCategories, values.categories.size());
+}
+
+void TableLayout::warn_of_identifiers(const std::string& name, const ColumnValues& values) {
+  const std::size_t rows = values.present(), categories = values.categories.size();
+  if (values.count_rows) {
+    warnings.push_back(
+        fmt::format("column '{}': looks like row numbers, {} whole numbers in a row; leave it out with "
+                    "`except: [{}]`",
+                    name, rows, name));
+  } else if (categories >= kFewestIdentifiers && categories * 2 > rows) {
+    warnings.push_back(
+        fmt::format("column '{}': looks like an identifier, with {} categories in {} rows; leave it out "
+                    "with `except: [{}]`",
+                    name, categories, rows, name));
+  }
+}
+
+/// Numbers such as 1,5 or 1,000 would silently be categories.
+void TableLayout::require_points(const std::string& name, const ColumnValues& values) const {
+  if (values.are_numbers() || values.are_dates() || values.decimal_comma.empty()) return;
+  fail(
+      fmt::format("column '{}': expected numbers with a point, or words, found '{}'; write the numbers with a point, "
+                  "or add the column to `categorical`",
+                  name, values.decimal_comma));
+}
+
+void TableLayout::add_column(const std::string& name) {
+  const bool categorical = is_categorical(name);
+  ColumnValues values = look_at_column(files_, name, categorical);
+  const auto problem = reason_to_leave_out(name, values);
+  if (!problem.empty() && (is_among(named_, name) || categorical)) {
+    fail(fmt::format("column '{}': {}; name the columns to use under `features`", name, problem));
+  }
+  if (!problem.empty()) {
+    warnings.push_back(fmt::format("column '{}': {}: it is not used; `except: [{}]` says so", name, problem, name));
+    return;
+  }
   Column column{name, {}, values.missing > 0};
-  if (values.numbers + values.texts == 0) {
-    fail(fmt::format("column '{}': expected values, found none; name the columns to use under `features`", name));
-  }
-  if (values.are_numbers() && !is_categorical(name)) return column;
-  if (values.categories.size() > kMostCategories) {
-    fail(fmt::format("column '{}': expected at most {} categories, found {}; name the columns to use under `features`",
-                     name, kMostCategories, values.categories.size()));
-  }
-  column.categories = std::move(values.categories);
-  return column;
+  const bool numbers = !categorical && values.are_numbers();
+  column.dates = !categorical && values.are_dates();
+  if (!categorical) require_points(name, values);
+  if (!column.dates) warn_of_identifiers(name, values);
+  if (!numbers && !column.dates) column.categories = std::move(values.categories);
+  columns.push_back(std::move(column));
 }
 
 void TableLayout::choose_target() {
   for (const auto& name : source_.target) {
-    ColumnValues values = look_at_column(files_, name);
+    const bool categorical = is_categorical(name);
+    ColumnValues values = look_at_column(files_, name, categorical);
     auto& of_target = classes.emplace_back();
-    if (values.are_numbers() && !is_categorical(name)) continue;
-    if (source_.target.size() > 1 && !apart()) {
+    if (values.are_numbers() && !categorical) continue;
+    const bool together = source_.target.size() > 1 && !apart();
+    if (together && values.are_booleans) continue;  // 1 and 0
+    if (values.are_dates() && !categorical) {
+      fail(fmt::format(
+          "column '{}': expected a target of numbers or classes, found dates; write them as numbers, or add "
+          "the column to `categorical`",
+          name));
+    }
+    if (!categorical) require_points(name, values);
+    if (together) {
       fail(
           fmt::format("column '{}': expected numbers, since there are {} targets, found texts; to predict both, give "
                       "each target a loss of its own",
@@ -131,7 +211,7 @@ void TableLayout::choose_target() {
 void TableLayout::take(const DataSetInfo& like) {
   columns = like.columns;
   for (const TableFile& file : files_) {
-    for (const Column& column : columns) (void)column_called(file, column.name);
+    for (const Column& column : columns) (void)readable_column(file, column.name);
   }
   if (columns.empty() || !takes_targets(like)) {
     fail("expected the columns and targets of the training set; give both sources the same settings");

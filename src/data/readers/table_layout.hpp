@@ -24,6 +24,7 @@ class TableLayout {
 
   std::vector<Column> columns;                    ///< features, in the order of their elements
   std::vector<std::vector<std::string>> classes;  ///< by target; empty: numbers
+  std::vector<std::string> warnings;              ///< about columns that are left out, or had better be
   /// With the names of columns in the place of patterns.
   [[nodiscard]] const SourceOptions& source() const { return source_; }
   /// Whether each target is a feature of its own.
@@ -37,14 +38,19 @@ class TableLayout {
   [[nodiscard]] bool is_categorical(const std::string& name) const;
   [[nodiscard]] std::vector<std::string> targets(const DataSetInfo* like, const std::vector<std::string>& except) const;
   void require_one_use() const;
-  [[nodiscard]] std::vector<std::string> feature_names() const;
-  [[nodiscard]] Column column_of(const std::string& name) const;
+  [[nodiscard]] std::vector<std::string> row_names() const;
+  [[nodiscard]] std::vector<std::string> feature_names();
+  void add_column(const std::string& name);
+  [[nodiscard]] std::string reason_to_leave_out(const std::string& name, const ColumnValues& values) const;
+  void require_points(const std::string& name, const ColumnValues& values) const;
+  void warn_of_identifiers(const std::string& name, const ColumnValues& values);
   void choose_target();
   void take(const DataSetInfo& like);
   bool takes_targets(const DataSetInfo& like);
 
   const std::vector<TableFile>& files_;
   SourceOptions source_;
+  std::vector<std::string> named_;  ///< features that the job names one by one
 };
 
 }  // namespace lockstep::data

@@ -18,6 +18,7 @@
 #include "data/readers/prepare.hpp"
 #include "data/readers/readers.hpp"
 #include "data/readers/table_columns.hpp"
+#include "data/readers/table_text.hpp"
 #include "data/readers/utf8.hpp"
 #include "data/tokenizer/tokenizer_file.hpp"
 #include "lockstep/error.hpp"
@@ -27,7 +28,8 @@ namespace {
 
 struct LabelledText {
   std::string name, text, class_name;
-  std::string fault;  ///< set if it is bad
+  std::string fault;      ///< set if it is bad
+  bool is_value = false;  ///< the class is the value of a row or a line, not the name of a folder
 };
 
 class Texts final : public DataSet {
@@ -45,6 +47,7 @@ class Texts final : public DataSet {
   void finish(std::vector<std::string> skipped, std::vector<std::string> warnings) {
     info_.skipped = std::move(skipped);
     info_.warnings = std::move(warnings);
+    warn_of_skipped(names_.size() + info_.skipped.size(), info_);
     Sha256 digest;
     digest.add(fmt::format("{}\n{}\n{}\n", info_.format, context(), fmt::join(info_.class_names, "\n")));
     for (const auto& text : info_.token_text) digest.add(text);
@@ -92,13 +95,15 @@ class TextFiles {
     for (const auto& path : source.paths) add(path);
   }
   std::vector<LabelledText> texts;
+  std::vector<std::string> warnings;
 
  private:
   [[nodiscard]] bool has_labels() const { return !source_.label_column.empty(); }
 
   void add(const std::string& path) {
-    if (path.ends_with(".csv") || path.ends_with(".parquet")) return add_rows(path);
-    if (path.ends_with(".jsonl")) return add_lines(path);
+    const std::string ending = kind_of_ending(path);
+    if (ending == ".csv" || ending == ".tsv" || ending == ".parquet") return add_rows(path);
+    if (ending == ".jsonl" || ending == ".ndjson") return add_lines(path);
     if (!has_labels() && !std::filesystem::is_directory(path)) {
       return texts.push_back({path, whole(path), "", ""});
     }
@@ -112,22 +117,28 @@ class TextFiles {
     }
   }
 
-  [[nodiscard]] std::string whole(const std::string& path) const {
-    const auto bytes = read_whole(File(path, counter_));
-    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-  }
+  [[nodiscard]] std::string whole(const std::string& path) const { return read_packed_text(path, counter_); }
 
   void add_rows(const std::string& path) {
-    const TableFile file = parse_table(whole(path), path);
-    const std::size_t text = column_called(file, source_.text_column);
-    const std::size_t label = has_labels() ? column_called(file, source_.label_column) : text;
+    const TableFile file = read_table(path, counter_, source_.text_column);
+    warnings.insert(warnings.end(), file.warnings.begin(), file.warnings.end());
+    const std::size_t text = readable_column(file, source_.text_column);
+    const std::size_t label = has_labels() ? readable_column(file, source_.label_column) : text;
     for (const CsvRow& row : file.rows) {
-      const std::string class_name = has_labels() ? std::string(without_spaces(row.fields[label])) : "";
-      const bool missing = has_labels() && class_name.empty();
-      texts.push_back(
-          {fmt::format("{}:{}", path, row.line), row.fields[text], class_name,
-           missing ? fmt::format("column '{}': expected a class, found nothing", source_.label_column) : ""});
+      LabelledText& made =
+          texts.emplace_back(LabelledText{fmt::format("{}:{}", path, row.line), row.fields[text], "", row.fault});
+      if (has_labels()) take_class(row.fields[label], "column", made);
     }
+  }
+
+  /// Of a row or a line, by the rules of tables.
+  void take_class(const std::string& value, const char* where, LabelledText& text) const {
+    text.class_name = without_spaces(value);
+    text.is_value = true;
+    if (!text.fault.empty() || !is_missing(value)) return;
+    text.fault = fmt::format("{} '{}': expected a class, found {}", where, source_.label_column,
+                             text.class_name.empty() ? "nothing" : text.class_name);
+    text.class_name.clear();
   }
 
   void add_lines(const std::string& path) {
@@ -152,7 +163,11 @@ class TextFiles {
       made.fault =
           fmt::format("expected an object with the entry '{}', a text{}", entry, numbers ? " or a number" : "");
     };
-    if (has_labels()) take(source_.label_column, made.class_name, true);
+    if (has_labels()) {
+      std::string value;
+      take(source_.label_column, value, true);
+      take_class(value, "entry", made);
+    }
     take(source_.text_column, made.text, false);
     return made;
   }
@@ -202,6 +217,18 @@ class TextTokens {
   std::size_t context_;
   std::vector<std::int32_t> tokens_;
 };
+
+/// Classes that are values have one name for all their spellings, of another set the training set's.
+void spell_classes(const DataSetInfo* like, std::vector<LabelledText>& texts) {
+  Spellings spellings;
+  for (const auto& name : like == nullptr ? std::vector<std::string>() : like->class_names) spellings.add(name);
+  for (const auto& text : texts) {
+    if (like == nullptr && text.is_value) spellings.add(text.class_name);
+  }
+  for (auto& text : texts) {
+    if (text.is_value) text.class_name = spellings.name_of(text.class_name);
+  }
+}
 
 /// Distinct ones in order; numbers by their size.
 std::vector<std::string> class_names_of(const std::vector<LabelledText>& texts) {
@@ -275,7 +302,9 @@ DataSetInfo foresee_texts(const SourceOptions& source) {
 
 std::unique_ptr<DataSet> open_texts(const SourceOptions& source, const IndexOptions& options) {
   const auto counter = make_byte_counter();
-  const std::vector<LabelledText> texts = TextFiles(source, counter).texts;
+  TextFiles files(source, counter);
+  std::vector<LabelledText>& texts = files.texts;
+  spell_classes(options.like, texts);
   DataSetInfo info = info_of(source, texts, options.like);
   const auto context = static_cast<std::size_t>(info.features[0].spec.shape[0]);
   TextTokens tokens(info, context);
@@ -294,7 +323,7 @@ std::unique_ptr<DataSet> open_texts(const SourceOptions& source, const IndexOpti
   }
   judge_bad_samples(source, faults, texts.size());
   if (set->size() == 0) throw Error(ExitCode::data, fmt::format("{}: expected texts, found none", info.source));
-  std::vector<std::string> warnings;
+  std::vector<std::string> warnings = std::move(files.warnings);
   if (tokens.cut > 0) {
     warnings.push_back(fmt::format(
         "{} of {} texts are longer than the context of {} tokens, the longest has {}: their ends are cut off",

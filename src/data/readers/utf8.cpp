@@ -21,9 +21,9 @@ bool is_allowed(char32_t c, std::size_t length) {
   return true;
 }
 
-/// `take` gets each character.
+/// `take` gets each character. Returns where the first byte is that is not UTF-8; the text's size: nowhere.
 template <class Take>
-void read_utf8(std::string_view text, const std::string& where, const Take& take) {
+std::size_t read_characters(std::string_view text, const Take& take) {
   for (std::size_t at = 0; at < text.size();) {
     const auto lead = static_cast<unsigned char>(text[at]);
     const std::size_t length = length_of(lead);
@@ -34,14 +34,20 @@ void read_utf8(std::string_view text, const std::string& where, const Take& take
       valid = (next & 0xC0U) == 0x80U;
       c = (c << 6U) | (next & 0x3FU);
     }
-    if (!valid || !is_allowed(c, length)) {
-      throw Error(ExitCode::data, fmt::format("{}: byte {} (0x{:02x}) is not UTF-8. Use `tokenizer: bytes`, or convert "
-                                              "the file",
-                                              where, at, static_cast<unsigned>(lead)));
-    }
+    if (!valid || !is_allowed(c, length)) return at;
     take(c);
     at += length;
   }
+  return text.size();
+}
+
+template <class Take>
+void read_utf8(std::string_view text, const std::string& where, const Take& take) {
+  const std::size_t at = read_characters(text, take);
+  if (at == text.size()) return;
+  throw Error(ExitCode::data,
+              fmt::format("{}: byte {} (0x{:02x}) is not UTF-8. Use `tokenizer: bytes`, or convert the file", where, at,
+                          static_cast<unsigned>(static_cast<unsigned char>(text[at]))));
 }
 
 }  // namespace
@@ -55,6 +61,10 @@ std::u32string from_utf8(std::string_view text, const std::string& where) {
 
 void require_utf8(std::string_view text, const std::string& where) {
   read_utf8(text, where, [](char32_t /*c*/) {});
+}
+
+std::size_t first_not_utf8(std::string_view text) {
+  return read_characters(text, [](char32_t /*c*/) {});
 }
 
 std::string to_utf8(char32_t c) {

@@ -10,6 +10,8 @@ namespace lockstep::data {
 [[nodiscard]] std::u32string from_utf8(std::string_view text, const std::string& where);
 /// The same without the characters.
 void require_utf8(std::string_view text, const std::string& where);
+/// Where the first byte is that is not UTF-8; the text's size: nowhere.
+[[nodiscard]] std::size_t first_not_utf8(std::string_view text);
 /// Length in bytes of the character that begins with `lead`; 1 if no character does.
 [[nodiscard]] inline std::size_t utf8_length(char lead) {
   const auto c = static_cast<unsigned char>(lead);

@@ -1,0 +1,190 @@
+#include "data/readers/table_values.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
+#include <chrono>
+
+namespace lockstep::data {
+namespace {
+
+/// pandas' own, and NAN.
+constexpr std::array<std::string_view, 20> kMissing{
+    "",     "NA",   "N/A", "n/a",  "NaN",  "nan",      "NAN",    "null",    "NULL",    "None",
+    "<NA>", "#N/A", "#NA", "-NaN", "-nan", "#N/A N/A", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN"};
+
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
+bool are_digits(std::string_view text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), is_digit);
+}
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return out;
+}
+
+/// Reads the parts of a date one after the other.
+class DateParser {
+ public:
+  explicit DateParser(std::string_view text) : rest_(text) {}
+
+  std::optional<double> days() {
+    const int year = number(4);
+    skip('-');
+    const int month = number(2);
+    skip('-');
+    const int day = number(2);
+    const std::chrono::year_month_day date{std::chrono::year{year}, std::chrono::month(static_cast<unsigned>(month)),
+                                           std::chrono::day(static_cast<unsigned>(day))};
+    if (failed_ || !date.ok()) return std::nullopt;
+    const auto whole = static_cast<double>(std::chrono::sys_days(date).time_since_epoch().count());
+    if (rest_.empty()) return whole;
+    const double seconds = time();
+    if (failed_ || !rest_.empty()) return std::nullopt;
+    return whole + seconds / 86'400;
+  }
+
+ private:
+  int number(std::size_t digits) {
+    if (failed_ || rest_.size() < digits || !are_digits(rest_.substr(0, digits))) return fail();
+    int value = 0;
+    for (const char c : rest_.substr(0, digits)) value = value * 10 + (c - '0');
+    rest_.remove_prefix(digits);
+    return value;
+  }
+  bool take(char c) {
+    if (!rest_.starts_with(c)) return false;
+    rest_.remove_prefix(1);
+    return true;
+  }
+  void skip(char c) {
+    if (!take(c)) fail();
+  }
+  int fail() {
+    failed_ = true;
+    return 0;
+  }
+
+  double time() {
+    if (!take('T') && !take(' ')) return fail();
+    const int hour = number(2);
+    skip(':');
+    const int minute = number(2);
+    int second = 0;
+    double fraction = 0;
+    if (take(':')) {
+      second = number(2);
+      if (take('.') || take(',')) fraction = this->fraction();
+    }
+    if (hour > 23 || minute > 59 || second > 60) return fail();
+    return hour * 3600 + minute * 60 + second + fraction - zone();
+  }
+
+  double fraction() {
+    std::size_t digits = 0;
+    while (digits < rest_.size() && is_digit(rest_[digits])) ++digits;
+    if (digits == 0) return fail();
+    double value = 0, unit = 1;
+    for (const char c : rest_.substr(0, digits)) value += (c - '0') * (unit /= 10);
+    rest_.remove_prefix(digits);
+    return value;
+  }
+
+  /// Seconds before UTC.
+  double zone() {
+    if (rest_.empty() || take('Z')) return 0;
+    const bool ahead = take('+');
+    if (!ahead && !take('-')) return fail();
+    const int hours = number(2);
+    take(':');
+    const int minutes = rest_.empty() ? 0 : number(2);
+    return (ahead ? 1 : -1) * (hours * 3600 + minutes * 60);
+  }
+
+  std::string_view rest_;
+  bool failed_ = false;
+};
+
+}  // namespace
+
+std::string_view without_spaces(std::string_view text) {
+  const auto first = text.find_first_not_of(" \t");
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(" \t") - first + 1);
+}
+
+bool is_missing(std::string_view value) {
+  const auto text = without_spaces(value);
+  return std::find(kMissing.begin(), kMissing.end(), text) != kMissing.end();
+}
+
+std::optional<double> number_in(std::string_view value) {
+  auto text = without_spaces(value);
+  if (text.starts_with('+')) text.remove_prefix(1);  // which from_chars does not take
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (text.empty() || end != text.data() + text.size() || error != std::errc()) return std::nullopt;
+  return number;
+}
+
+std::optional<double> boolean_in(std::string_view value) {
+  const auto word = lower(without_spaces(value));
+  if (word != "true" && word != "false") return std::nullopt;
+  return word == "true" ? 1 : 0;
+}
+
+bool has_decimal_comma(std::string_view value) {
+  auto text = without_spaces(value);
+  if (text.starts_with('+') || text.starts_with('-')) text.remove_prefix(1);
+  const auto comma = text.find(',');
+  return comma != std::string_view::npos && are_digits(text.substr(0, comma)) && are_digits(text.substr(comma + 1));
+}
+
+std::optional<double> days_in(std::string_view value) {
+  constexpr std::size_t kShortest = 10;
+  const auto text = without_spaces(value);
+  if (text.size() < kShortest || text[4] != '-' || text[7] != '-') return std::nullopt;
+  return DateParser(text).days();
+}
+
+std::string category_key(std::string_view value) {
+  auto text = without_spaces(value);
+  if (boolean_in(text)) return lower(text);
+  std::string_view number = text;
+  const bool negative = number.starts_with('-');
+  if (negative || number.starts_with('+')) number.remove_prefix(1);
+  const auto point = number.find('.');
+  auto whole = number.substr(0, point);
+  const bool leads_with_zero = whole.size() > 1 && whole[0] == '0';  // a zip code, a telephone number
+  if (!are_digits(whole) || leads_with_zero) return std::string(text);
+  if (point == std::string_view::npos) return (negative ? "-" : "") + std::string(whole);
+  auto fraction = number.substr(point + 1);
+  if (!fraction.empty() && !are_digits(fraction)) return std::string(text);
+  while (fraction.ends_with('0')) fraction.remove_suffix(1);
+  if (fraction.empty()) return (negative && whole != "0" ? "-" : "") + std::string(whole);
+  return (negative ? "-" : "") + std::string(whole) + "." + std::string(fraction);
+}
+
+void Spellings::add(std::string_view value) {
+  const auto [entry, is_new] = names_.try_emplace(category_key(value), without_spaces(value));
+  if (!is_new && entry->second != without_spaces(value)) entry->second = entry->first;
+}
+
+std::vector<std::string> Spellings::names() const {
+  std::vector<std::string> names;
+  for (const auto& [key, name] : names_) names.push_back(name);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::string Spellings::name_of(std::string_view value) const {
+  const auto found = names_.find(category_key(value));
+  return found == names_.end() ? std::string(without_spaces(value)) : found->second;
+}
+
+}  // namespace lockstep::data
