@@ -59,6 +59,11 @@ class Checkpoint(Tensors):
         """What using the model takes to know of its data: features, class_names, token_text, mean, std."""
         return self.manifest.raw.get("data", {})
 
+    @property
+    def metadata(self) -> dict[str, str]:
+        """Texts by name, for what a run keeps besides."""
+        return self.manifest.raw.get("metadata", {})
+
     # Tensors.
 
     def shapes(self, *kinds: str) -> dict[str, tuple[int, ...]]:

@@ -1,10 +1,12 @@
 """Which tensors follow the order of a flattened image.
 
 lockstep keeps channels last, so its `flatten` gives [height, width, channel]; PyTorch's gives [channel, height, width]. So
-the columns of a linear layer behind it, and the tensors of a norm between them, are in another order. What is needed to turn
-them is the number of channels, and that follows from the job's layers.
+the columns of a linear layer behind it, and the tensors of a norm between them, are in another order, and so are the rows of
+one that makes an image. What is needed to turn them is the number of channels. A checkpoint's manifest has what the program
+found in the model's graph; of older ones it follows from the job's layers.
 """
 import dataclasses
+import json
 
 # In models of the zoo: tensors behind a flatten, and its channels, 0 for those of the image. Other models have none.
 _ZOO = {"lenet": (["linear1.weight"], 16), "mlp": (["linear1.weight", "head.weight"], 0), "resnet": ([], 1), "gpt": ([], 1),
@@ -19,10 +21,22 @@ _KINDS = ("weight", "bias", "running_mean", "running_variance")
 
 @dataclasses.dataclass
 class Flattened:
-    """`channels` of the image that a tensor's last dimension follows, by the tensor's name; `unclear`: the layer behind
-    which that is not known, or ""."""
+    """`channels` of the image that a tensor's last dimension follows, by the tensor's name, `rows`: of the one that its first
+    dimension makes; `unclear`: the layer behind which that is not known, or ""."""
     channels: dict[str, int] = dataclasses.field(default_factory=dict)
     unclear: str = ""
+    rows: dict[str, int] = dataclasses.field(default_factory=dict)
+
+
+def flattened_in(metadata: dict) -> Flattened | None:
+    """As the program wrote it into a checkpoint's manifest; None of one that says nothing."""
+    if "flattened" not in metadata:
+        return None
+    found = json.loads(metadata["flattened"])
+
+    def channels(dimension):
+        return {name: sizes[dimension][2] for name, sizes in found["tensors"].items() if dimension in sizes}
+    return Flattened(channels("columns"), found["unclear"] or found["unmade"], channels("rows"))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from .checkpoint import Checkpoint
 from .errors import FitError, MissingError, optional_module
 from .fit import Fit, Names, fit_of
-from .flattened import Flattened, flattened_of, order_of_torch
+from .flattened import Flattened, flattened_in, flattened_of, order_of_torch
 from .safetensors import Tensors, WeightsFile
 
 
@@ -15,8 +15,8 @@ def load_into(module, source: Tensors, names: Names = None, *, flattened: Mappin
 
     `names`: from the module's names to the checkpoint's (fit.py says how); by default they are the same, but that
     `running_var` is called `running_variance` here. `flattened`: for tensors behind a flattened image, by the checkpoint's
-    name, the number of channels of that image: their last dimension is put into PyTorch's order. By default that follows
-    from the checkpoint's job; {} turns nothing.
+    name, the number of channels of that image: their last dimension is put into PyTorch's order. By default it is what the
+    checkpoint says, and the rows of layers that make an image are turned, too; {} turns nothing.
 
     Raises FitError, with all that does not fit, before anything is copied; with `strict=False` only if nothing fits.
     Raises MissingError where it is not known which tensors are behind a flattened image, and DamagedError.
@@ -31,35 +31,37 @@ def load_into(module, source: Tensors, names: Names = None, *, flattened: Mappin
         raise FitError(source.path, f"weights for all of {type(module).__name__}, and no others",
                        f"{len(fit.pairs)} that fit and {len(fit.problems())} problems",
                        "\n  ".join(["say names=, or strict=False to load what fits:", *fit.problems()]), fit)
-    channels = _channels(source, flattened, weights)
+    turned = _turned(source, flattened, weights)
     with torch.no_grad():
         for name, of in fit.pairs.items():
             values = source.read(of).torch()
-            if channels.get(of, 1) > 1 and values.shape[-1] > channels[of]:
-                values = values[..., torch.tensor(order_of_torch(values.shape[-1], channels[of]))]
-                fit.turned.append(name)
+            for axis, channels in ((-1, turned.channels.get(of, 1)), (0, turned.rows.get(of, 1))):
+                if 1 < channels < values.shape[axis]:
+                    values = values.index_select(axis, torch.tensor(order_of_torch(values.shape[axis], channels)))
+                    if name not in fit.turned:
+                        fit.turned.append(name)
             entries[name].copy_(values)
     return fit
 
 
-def _channels(source, flattened, weights) -> Mapping[str, int]:
+def _turned(source, flattened, weights) -> Flattened:
     if flattened is not None:
         for name, count in flattened.items():
             if name not in weights or count < 1 or weights[name][-1] % count:
                 raise MissingError(f"{source.path}: flattened", "tensors, and channels that divide their last dimension",
                                    f"{count} for '{name}'", "shapes() has all names and shapes")
-        return flattened
+        return Flattened(dict(flattened))
     found = _known(source, weights)
     if found.unclear:
         raise MissingError(source.path, "to know which tensors are behind a flattened image, since PyTorch flattens it in "
                            "another order", f"{found.unclear}, behind which that is unclear",
                            "say flattened={tensor's name: the image's channels}, or flattened={} if there is none")
-    return found.channels
+    return found
 
 
 def _known(source, weights) -> Flattened:
     if isinstance(source, Checkpoint):
-        return flattened_of(source.job, source.data)
+        return flattened_in(source.metadata) or flattened_of(source.job, source.data)
     if isinstance(source, WeightsFile) and source.metadata.get("format") == "pt":
         return Flattened()
     if not any(len(shape) == 2 for shape in weights.values()):

@@ -184,12 +184,22 @@ void WeightsFile::require_order(const std::string& tensor) const {
                     "layers behind it in lockstep's order yourself, and set initialize.names to lockstep",
                     file_.name(), flattened_.unclear));
   }
-  const bool differs = flattened_.by_name.contains(tensor) || !flattened_.unclear.empty();
+  if (is_torch && !flattened_.unmade.empty()) {
+    throw Error(
+        ExitCode::data,
+        fmt::format("{}: PyTorch makes images in the order channel, height, width, lockstep in height, width, channel, "
+                    "and {} makes one of numbers that no linear layer makes; put the weights before it in lockstep's "
+                    "order yourself, and set initialize.names to lockstep",
+                    file_.name(), flattened_.unmade));
+  }
+  const bool differs = flattened_.by_name.contains(tensor) || !flattened_.unclear.empty() || !flattened_.unmade.empty();
   if (is_torch || !differs) return;
+  const auto found = flattened_.by_name.find(tensor);
+  const bool makes = found != flattened_.by_name.end() && found->second.rows != FlattenedImage();
   throw Error(ExitCode::data,
               fmt::format("{}: expected to know who wrote it, since PyTorch flattens images in the order channel, "
-                          "height, width, lockstep in height, width, channel, and '{}' is behind a flatten; {}",
-                          file_.name(), tensor, reading_.remedy));
+                          "height, width, lockstep in height, width, channel, and '{}' {}; {}",
+                          file_.name(), tensor, makes ? "makes an image" : "is behind a flatten", reading_.remedy));
 }
 
 void WeightsFile::copy(const std::string& tensor, const Shape& shape, std::span<float> out, std::int64_t first) const {
@@ -209,10 +219,9 @@ void WeightsFile::copy(const std::string& tensor, const Shape& shape, std::span<
     std::copy_n(all.begin() + first, out.size(), out.begin());
     return;
   }
-  const std::int64_t columns = flattened->second.elements();
   for (std::size_t i = 0; i < out.size(); ++i) {
-    const std::int64_t at = first + static_cast<std::int64_t>(i), column = at % columns;
-    out[i] = all[static_cast<std::size_t>(at - column + flattened->second.place_channels_first(column))];
+    const std::int64_t at = first + static_cast<std::int64_t>(i);
+    out[i] = all[static_cast<std::size_t>(flattened->second.place_in_torch(at, shape.back()))];
   }
 }
 

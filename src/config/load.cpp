@@ -69,6 +69,8 @@ void finish(JobFile& job, const Session& session, const Catalogue& catalogue) {
     if (source == nullptr) continue;
     source->targets_apart = !job.losses.empty();
     source->targets_centred = job.data.normalize_target;
+    if (source->kind != SourceKind::csv || job.data.train.kind != SourceKind::csv || !source->mask.empty()) continue;
+    source->attributes = job.data.train.attributes;  // the masks of the training set
   }
   if (job.micro_batches == 0)
     job.micro_batches = default_micro_batches(job.batch_size, micro_batch_work(job, catalogue));

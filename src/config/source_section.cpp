@@ -1,5 +1,6 @@
 // data.train, data.validation, data.test: where samples come from.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -107,6 +108,24 @@ Section<Source> samples(const std::string& fetched_as = "") {
              "what to do with a sample that is found to be bad when the set is indexed");
 }
 
+/// One of Source::attributes.
+Is<Source> setting(const AttributeSpec& spec) {
+  return member_of(&Source::attributes, attribute(spec));
+}
+
+Is<std::vector<std::string>> class_names() {
+  return list_of<std::string>(text(), {.unique = true});
+}
+
+/// With the order of the classes, for what has a class for each sample.
+Section<Source> classified(Section<Source> section) {
+  return section
+      .field("classes", &Source::classes, class_names(),
+             "the classes in the order of their numbers, which is that of a model's outputs: those of the data, which "
+             "are in the order of their names otherwise")
+      .written_if([](const Source& source) { return !source.classes.empty(); });
+}
+
 /// With a file of weights, for what has no column for them.
 Section<Source> weighted(Section<Source> section) {
   return section.field("weights", &Source::weights, existing_file(),
@@ -115,7 +134,7 @@ Section<Source> weighted(Section<Source> section) {
 
 /// Folders and archives that hold a training set and a test set.
 Section<Source> parted(const std::string& fetched_as) {
-  return weighted(samples(fetched_as))
+  return weighted(classified(samples(fetched_as)))
       .field(
           "part", &Source::part, choice<SourcePart>(),
           "which files a folder or archive stands for; auto: those for testing under validation and test, else those "
@@ -132,6 +151,16 @@ Section<Source> windows() {
       .field("masked_span", &Source::masked_span, number().at_least(1),
              "how many tokens are hidden beside each other, on average")
       .written_if([](const Source& source) { return source.masked > 0; })
+      .part(
+          "mask_token",
+          setting({.name = "mask_token", .kind = AttributeKind::integer, .doc = "", .optional = true, .minimum = 0}),
+          "the number of the token that hides others; without it the tokenizer's own, [MASK] or <mask>, else one more "
+          "at the end of the vocabulary")
+      .check({"masked", "mask_token"},
+             [](const Source& source, const Scope& scope) {
+               if (source.masked > 0 || !source.attributes.has("mask_token")) return;
+               scope.problem("mask_token", "expected the share of tokens that are hidden, found none; add `masked`");
+             })
       .check({"masked", "masked_span"}, [](const Source& source, const Scope& scope) {
         if (source.masked > 0 || source.masked_span == 1) return;
         scope.problem("masked_span", "expected the share of tokens that are hidden in spans, found none; add `masked`");
@@ -139,7 +168,7 @@ Section<Source> windows() {
 }
 
 Section<Source> texts() {
-  Section<Source> section = weighted(samples());
+  Section<Source> section = weighted(classified(samples()));
   section.initially([](Source& source) {
     source.count = 0;
     source.context = 128;
@@ -192,22 +221,59 @@ Section<Source> image_table() {
       .field("target", &Source::target, column_names(),
              "the columns of numbers to predict, instead of the class in the column label")
       .written_if([](const Source& source) { return !source.target.empty(); })
-      .field("mask", &Source::mask, text(),
-             "the column of masks, PNG files whose pixels are numbers of classes; 255 does not count")
+      .field("mask", &Source::mask, text(), "the column of masks, PNG files whose pixels are numbers of classes")
       .written_if([](const Source& source) { return !source.mask.empty(); })
-      .field("classes", &Source::classes, list_of<std::string>(text(), {.unique = true}),
-             "the classes of a mask's pixels, from number 0 on")
+      .field("classes", &Source::classes, class_names(),
+             "the classes in the order of their numbers: of a mask's pixels, from 0 on, unless `values` says other "
+             "numbers; without `mask` as elsewhere, those of the column label")
+      .written_if([](const Source& source) { return !source.classes.empty(); })
+      .part("values",
+            setting({.name = "values",
+                     .kind = AttributeKind::integers,
+                     .doc = "",
+                     .optional = true,
+                     .minimum = 0,
+                     .maximum = 255}),
+            "of a mask: the pixel value of each of `classes`, as [0, 255] for masks in black and white")
       .written_if([](const Source& source) { return !source.mask.empty(); })
-      .check({"mask", "classes"}, [](const Source& source, const Scope& scope) {
-        if (source.mask.empty() == source.classes.empty()) return;
-        scope.problem(source.mask.empty() ? "classes" : "mask",
-                      source.mask.empty() ? "expected the column of masks beside their classes, found none; add `mask`"
-                                          : "expected the classes of the masks, found none; add `classes`");
+      .part("ignored",
+            setting({.name = "ignored",
+                     .kind = AttributeKind::integer,
+                     .doc = "",
+                     .optional = true,
+                     .minimum = -1,
+                     .maximum = 255}),
+            "of a mask: the pixel value that counts neither in the loss nor in metrics, unless it is one of `values`; "
+            "-1: none; by default 255")
+      .written_if([](const Source& source) { return !source.mask.empty(); })
+      .check({"mask", "classes"},
+             [](const Source& source, const Scope& scope) {
+               if (source.mask.empty()) return;
+               if (source.classes.empty())
+                 scope.problem("mask", "expected the classes of the masks, found none; add `classes`");
+               if (source.classes.size() > 255) {
+                 scope.problem("classes",
+                               fmt::format("expected at most 255 of a mask, whose pixels are bytes, found {}",
+                                           source.classes.size()));
+               }
+             })
+      .check({"mask", "classes", "values", "ignored"}, [](const Source& source, const Scope& scope) {
+        for (const char* const key : {"values", "ignored"}) {
+          if (source.mask.empty() && source.attributes.has(key))
+            scope.problem(key, "expected it beside the column of masks, found none; add `mask`");
+        }
+        if (source.mask.empty() || !source.attributes.has("values")) return;
+        auto values = source.attributes.integers("values");
+        std::sort(values.begin(), values.end());
+        const bool twice = std::adjacent_find(values.begin(), values.end()) != values.end();
+        if (!twice && values.size() == source.classes.size()) return;
+        scope.problem("values", fmt::format("expected {} different pixel values, one for each of `classes`, found {}",
+                                            source.classes.size(), fmt::join(values, ", ")));
       });
 }
 
 Section<Source> table() {
-  return samples()
+  return classified(samples())
       .field("target", &Source::target, column_names(),
              "the column to predict, or a pattern of names (price_*); several are predicted at once, as numbers")
       .required()
@@ -242,7 +308,7 @@ std::vector<SourceFormat> source_formats(const Catalogue& catalogue) {
   };
   add(SourceKind::digits, "handwritten-like digits that the program draws itself (synthetic), 28 x 28", digits());
   add(SourceKind::images, "JPEG and PNG files in class folders, or .tar, .tar.gz, .tar.zst of such",
-      weighted(samples()));
+      weighted(classified(samples())));
   add(SourceKind::idx, "MNIST's format, also .gz", idx);
   add(SourceKind::cifar, "CIFAR's binary format, or its official archive", parted("cifar10"));
   add(SourceKind::text, "plain text, in windows", text_windows);
@@ -251,7 +317,7 @@ std::vector<SourceFormat> source_formats(const Catalogue& catalogue) {
   add(SourceKind::csv, "a table that names the files and labels of each sample", image_table());
   add(SourceKind::table,
       "a CSV or Parquet file of numbers and categories, of which some columns are predicted from the others", table());
-  add(SourceKind::packed, "what `lockstep data pack` wrote", weighted(samples()));
+  add(SourceKind::packed, "what `lockstep data pack` wrote", weighted(classified(samples())));
   for (const auto& reader : catalogue.readers)
     formats.push_back({reader.name, SourceKind::own, reader.doc, own(reader)});
   return formats;

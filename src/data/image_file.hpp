@@ -6,11 +6,15 @@
 // channels], 1 or 3 channels; decoding overwrites `out` and reuses its memory if the shape is the same.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
+#include <vector>
 
 #include "lockstep/augment.hpp"
+#include "lockstep/data_set.hpp"
 #include "lockstep/tensor.hpp"
 
 namespace lockstep::data {
@@ -45,8 +49,34 @@ void decode_jpeg(std::span<const std::byte> bytes, std::int64_t channels, Tensor
 /// 16, 1, 2 and 4 bits are scaled to 8; palettes become RGB. Alpha is dropped, not composited; gamma is ignored. Grey
 /// becomes RGB if 3 channels are requested; requesting 1 channel of a colour image is an error.
 void decode_png(std::span<const std::byte> bytes, std::int64_t channels, Tensor& out);
-/// A mask: the bytes of a palette's indices, or grey values as they are, of up to 8 bits, as u8 [height, width, 1].
-/// Throws for anything but a PNG of these, and for a value that is neither below `classes` nor kIgnoredPixel.
-void decode_mask(std::span<const std::byte> bytes, std::int64_t classes, Tensor& out);
+/// What a mask's pixel values stand for.
+class MaskCode {
+ public:
+  /// `values`: of each class; empty: 0, 1, 2 ... `ignored`: the value that does not count, unless it is one of
+  /// `values`; -1: none.
+  explicit MaskCode(std::size_t classes, const std::vector<std::int64_t>& values = {},
+                    std::int64_t ignored = kIgnoredPixel);
+
+  /// The class of a value; kIgnoredPixel: it does not count; -1: it is neither.
+  [[nodiscard]] int of(std::uint8_t value) const { return numbers_[value]; }
+  [[nodiscard]] std::int64_t value_of(std::size_t number) const {
+    return values_.empty() ? static_cast<std::int64_t>(number) : values_.at(number);
+  }
+  [[nodiscard]] std::int64_t ignored() const { return ignored_; }
+  /// "a class, 0 to 2, or 255, which does not count"
+  [[nodiscard]] std::string expected() const;
+  /// For notes: differs if another code has other classes for some value.
+  [[nodiscard]] std::string text() const;
+
+ private:
+  std::size_t classes_;
+  std::vector<std::int64_t> values_;
+  std::int64_t ignored_;
+  std::array<std::int16_t, 256> numbers_{};
+};
+
+/// A mask of a palette's indices, or of grey values as they are, of up to 8 bits: the classes as u8 [height, width, 1],
+/// kIgnoredPixel where none counts. Throws for anything but a PNG of these, and for a value without a meaning.
+void decode_mask(std::span<const std::byte> bytes, const MaskCode& code, Tensor& out);
 
 }  // namespace lockstep::data

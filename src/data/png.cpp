@@ -1,6 +1,7 @@
 #include "data/image_file.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <png.h>
 
 #include <algorithm>
@@ -10,7 +11,6 @@
 #include <vector>
 
 #include "data/readers/prepare.hpp"
-#include "lockstep/data_set.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::data {
@@ -118,7 +118,29 @@ void decode_png(std::span<const std::byte> bytes, std::int64_t channels, Tensor&
   });
 }
 
-void decode_mask(std::span<const std::byte> bytes, std::int64_t classes, Tensor& out) {
+MaskCode::MaskCode(std::size_t classes, const std::vector<std::int64_t>& values, std::int64_t ignored)
+    : classes_(classes), values_(values), ignored_(ignored) {
+  numbers_.fill(-1);
+  if (ignored >= 0) numbers_.at(static_cast<std::size_t>(ignored)) = kIgnoredPixel;
+  for (std::size_t i = 0; i < classes; ++i) {
+    const std::int64_t value = values.empty() ? static_cast<std::int64_t>(i) : values.at(i);
+    if (values.empty() && value == ignored) continue;
+    numbers_.at(static_cast<std::size_t>(value)) = static_cast<std::int16_t>(i);
+  }
+  if (std::find(values.begin(), values.end(), ignored) != values.end()) ignored_ = -1;
+}
+
+std::string MaskCode::expected() const {
+  const std::string of_class = values_.empty() ? fmt::format("a class, 0 to {}", classes_ - 1)
+                                               : fmt::format("a class, {}", fmt::join(values_, ", "));
+  return ignored_ < 0 ? of_class : fmt::format("{}, or {}, which does not count", of_class, ignored_);
+}
+
+std::string MaskCode::text() const {
+  return fmt::format("{} classes, values {}, ignored {}", classes_, fmt::join(values_, " "), ignored_);
+}
+
+void decode_mask(std::span<const std::byte> bytes, const MaskCode& code, Tensor& out) {
   if (!is_png(bytes))
     throw Error(ExitCode::data, "expected a mask as PNG, which keeps each pixel's number, found another file");
   PngDecoder decoder(bytes);
@@ -143,13 +165,14 @@ void decode_mask(std::span<const std::byte> bytes, std::int64_t classes, Tensor&
     png_read_image(decoder.png, rows.data());
     png_read_end(decoder.png, nullptr);
   });
-  const auto none = std::find_if(pixels.begin(), pixels.end(),
-                                 [&](std::uint8_t value) { return value >= classes && value != kIgnoredPixel; });
-  if (none == pixels.end()) return;
+  const auto none = std::find_if(pixels.begin(), pixels.end(), [&](std::uint8_t value) { return code.of(value) < 0; });
+  if (none == pixels.end()) {
+    for (auto& pixel : pixels) pixel = static_cast<std::uint8_t>(code.of(pixel));
+    return;
+  }
   const auto at = static_cast<std::size_t>(none - pixels.begin());
-  throw Error(ExitCode::data,
-              fmt::format("expected a class, 0 to {}, or {}, which does not count, at row {}, column {}, found {}",
-                          classes - 1, kIgnoredPixel, at / width, at % width, *none));
+  throw Error(ExitCode::data, fmt::format("expected {}, at row {}, column {}, found {}", code.expected(), at / width,
+                                          at % width, *none));
 }
 
 }  // namespace lockstep::data

@@ -1,8 +1,8 @@
 #include "exchange/huggingface_job.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -10,8 +10,8 @@
 #include <optional>
 #include <vector>
 
-#include "core/untrusted.hpp"
-#include "core/whole_file.hpp"
+#include "exchange/image_steps.hpp"
+#include "exchange/json_object.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::exchange {
@@ -20,15 +20,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
-
-/// A file's JSON object; none if there is no file.
-std::optional<Json> read_object(const fs::path& path) {
-  if (!fs::exists(path)) return std::nullopt;
-  const auto text = read_whole_file(path.string());
-  Json json = text && !nests_too_deep(*text) ? Json::parse(*text, nullptr, false) : Json();
-  if (!json.is_object()) throw Error(ExitCode::data, fmt::format("{}: expected a JSON object", path.string()));
-  return json;
-}
 
 /// transformers' settings, whose absence means its defaults.
 class Config {
@@ -80,6 +71,13 @@ struct Written {
   std::string rest;
 };
 
+/// As YAML reads it, too.
+std::string in_one_line(const Json& json) {
+  std::string text;
+  for (const Json& value : json) text += fmt::format("{}{}", text.empty() ? "" : ", ", value.dump());
+  return "[" + text + "]";
+}
+
 using Settings = std::vector<std::pair<std::string, std::string>>;
 
 std::string map_text(const std::string& model, const Settings& settings) {
@@ -88,9 +86,55 @@ std::string map_text(const std::string& model, const Settings& settings) {
   return fmt::format("{}: {{{}}}", model, text);
 }
 
+/// `tokenizer`: of the folder; empty: it has none.
 std::string text_source(std::int64_t context, const std::string& tokenizer, const std::string& more = "") {
+  if (tokenizer.empty()) {
+    return fmt::format(
+        "    # no tokenizer there: your text as the model's own numbers of tokens, uint16\n"
+        "    train: {{tokens: {{path: tokens.bin, context: {}}}}}\n",
+        context);
+  }
   return fmt::format("    train: {{text: {{path: text.txt, tokenizer: {}, context: {}{}}}}}  # your text\n", tokenizer,
                      context, more);
+}
+
+/// What the model's outputs are called, in their order; empty: the names say nothing (LABEL_0, ...), or there are none.
+std::vector<std::string> labels_of(const Config& c) {
+  const Json labels = c.get("id2label");
+  if (!labels.is_object()) return {};
+  std::vector<std::string> names;
+  bool placeholders = true;
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    const auto found = labels.find(std::to_string(i));
+    const bool is_name = found != labels.end() && found->is_string();
+    if (!is_name || std::count(names.begin(), names.end(), found->get<std::string>()) > 0) {
+      c.refuse("id2label", fmt::format("{} different names, of the numbers from 0 on", labels.size()), labels);
+    }
+    names.push_back(found->get<std::string>());
+    placeholders = placeholders && names.back() == fmt::format("LABEL_{}", i);
+  }
+  return placeholders ? std::vector<std::string>() : names;
+}
+
+/// The order of the model's outputs, whatever the data's names sort like.
+std::string classes_setting(const Config& c) {
+  const auto names = labels_of(c);
+  return names.empty() ? "" : fmt::format(", classes: {}", in_one_line(Json(names)));
+}
+
+/// What is to be said of it.
+std::string classes_note(const Config& c) {
+  return labels_of(c).empty()
+             ? "    # id2label names no classes: output 0 is the first of your data's names, and so on\n"
+             : "    # classes: the model's outputs in their order, as id2label names them\n";
+}
+
+std::int64_t class_count(const Config& c) {
+  const Json labels = c.get("id2label");
+  const auto count = labels.is_object() ? static_cast<std::int64_t>(labels.size()) : c.integer("num_labels", 2);
+  c.require("problem_type", "single_label_classification");
+  if (count < 2) c.refuse("id2label", "2 classes or more, as one output is a regression", labels);
+  return count;
 }
 
 Written gpt2(const Config& c, const std::string& tokenizer) {
@@ -136,7 +180,47 @@ Written llama(const Config& c, const std::string& tokenizer) {
   return {map_text("llama", settings), text_source(c.integer("max_position_embeddings", 2048), tokenizer), ""};
 }
 
-Written bert(const Config& c, const std::string& tokenizer) {
+/// The text of a token in a folder's settings: a text, or an object with its `content`.
+std::string token_text(const std::optional<Json>& settings, const std::string& key) {
+  const Json value = settings ? settings->value(key, Json()) : Json();
+  const Json content = value.is_object() ? value.value("content", Json()) : value;
+  return content.is_string() ? content.get<std::string>() : "";
+}
+
+/// The number of the token that hides others.
+std::int64_t mask_token(const fs::path& folder) {
+  std::string text;
+  for (const char* const file : {"tokenizer_config.json", "special_tokens_map.json"}) {
+    if (text.empty()) text = token_text(read_object(folder / file), "mask_token");
+  }
+  if (text.empty()) text = "[MASK]";
+  const auto number = [&](const Json& map) {
+    const Json found = map.is_object() ? map.value(text, Json()) : Json();
+    return found.is_number_integer() ? found.get<std::int64_t>() : -1;
+  };
+  const Json whole = read_object(folder / "tokenizer.json").value_or(Json::object());
+  for (const Json& added : whole.value("added_tokens", Json::array())) {
+    if (added.is_object() && added.value("content", Json()) == text) return added.value("id", std::int64_t{-1});
+  }
+  std::int64_t found = number(whole.value("model", Json::object()).value("vocab", Json()));
+  for (const char* const file : {"added_tokens.json", "vocab.json"}) {
+    if (found < 0) found = number(read_object(folder / file).value_or(Json()));
+  }
+  if (found >= 0) return found;
+  throw Error(ExitCode::data,
+              fmt::format("{}: expected a tokenizer with the mask that the model was trained with, found "
+                          "none called {}; save the model's own tokenizer there",
+                          folder.string(), text));
+}
+
+Written bert(const Config& c, const std::string& tokenizer, const std::string& folder) {
+  if (tokenizer.empty()) {
+    throw Error(
+        ExitCode::data,
+        fmt::format("{}: expected the model's tokenizer, as the numbers of its tokens mean nothing without, found "
+                    "neither tokenizer.json nor merges.txt; save it there with its save_pretrained()",
+                    folder));
+  }
   c.require("hidden_act", "gelu");
   c.require("is_decoder", false);
   c.require("tie_word_embeddings", true);
@@ -153,30 +237,27 @@ Written bert(const Config& c, const std::string& tokenizer) {
                        {"vocabulary", std::to_string(c.integer("vocab_size", 30522))}};
   const Json architectures = c.get("architectures");
   if (architectures == Json::array({"BertForSequenceClassification"})) {
-    const Json labels = c.get("id2label");
-    settings.push_back({"classes", std::to_string(labels.is_object() ? labels.size() : 2)});
-    return {map_text("bert", settings),
-            fmt::format("    train: {{texts: {{path: texts.csv, tokenizer: {}, context: {}}}}}  # your texts and their "
-                        "classes\n",
-                        tokenizer, positions),
-            "  metrics: accuracy\n"};
+    const double dropout = c.number("hidden_dropout_prob", 0.1);
+    if (c.number("classifier_dropout", dropout) != dropout) {
+      c.refuse("classifier_dropout", fmt::format("hidden_dropout_prob, {}", dropout), c.get("classifier_dropout"));
+    }
+    settings.push_back({"classes", std::to_string(class_count(c))});
+    return {
+        map_text("bert", settings),
+        fmt::format("{}    train: {{texts: {{path: texts.csv, tokenizer: {}, context: {}{}}}}}  # your texts and their "
+                    "classes\n",
+                    classes_note(c), tokenizer, positions, classes_setting(c)),
+        "  metrics: accuracy\n"};
   }
-  return {map_text("bert", settings), text_source(positions, tokenizer, ", masked: 0.15"),
+  return {map_text("bert", settings),
+          text_source(positions, tokenizer, fmt::format(", masked: 0.15, mask_token: {}", mask_token(folder))),
           "  loss: {cross_entropy: {ignored_index: -100}}\n"};
 }
 
-std::string numbers(const Json& list) {
-  std::vector<double> values;
-  for (const Json& value : list) values.push_back(value.is_number() ? value.get<double>() : 0);
-  return fmt::format("[{}]", fmt::join(values, ", "));
-}
-
-Written vit(const Config& c, const std::optional<Json>& processor) {
+Written vit(const Config& c, const std::string& folder) {
   c.require("hidden_act", "gelu");
   c.require("qkv_bias", true);
   const std::int64_t size = c.integer("image_size", 224);
-  const Json labels = c.get("id2label");
-  const auto classes = labels.is_object() ? static_cast<std::int64_t>(labels.size()) : c.integer("num_labels", 2);
   Settings settings = {{"layers", std::to_string(c.integer("num_hidden_layers", 12))},
                        {"heads", std::to_string(c.integer("num_attention_heads", 12))},
                        {"width", std::to_string(c.integer("hidden_size", 768))},
@@ -185,15 +266,12 @@ Written vit(const Config& c, const std::optional<Json>& processor) {
                        {"pool", "token"},
                        {"epsilon", fmt::format("{}", c.number("layer_norm_eps", 1e-12))},
                        {"dropout", fmt::format("{}", c.number("hidden_dropout_prob", 0))},
-                       {"classes", std::to_string(classes)}};
-  std::string data = fmt::format(
-      "    train: {{images: images}}  # your images, with {} channel{}\n    prepare: [{{resize: {{size: {}}}}}]\n",
-      c.integer("num_channels", 3), c.integer("num_channels", 3) == 1 ? "" : "s", size);
-  if (processor && processor->contains("image_mean") && processor->contains("image_std")) {
-    data += fmt::format("    normalize: {{mean: {}, std: {}}}\n", numbers(processor->at("image_mean")),
-                        numbers(processor->at("image_std")));
-  }
-  return {map_text("vit", settings), data, "  metrics: accuracy\n"};
+                       {"classes", std::to_string(class_count(c))}};
+  const std::int64_t channels = c.integer("num_channels", 3);
+  const std::string data =
+      fmt::format("{}    train: {{images: {{path: images{}}}}}  # your images, with {} channel{}\n", classes_note(c),
+                  classes_setting(c), channels, channels == 1 ? "" : "s");
+  return {map_text("vit", settings), data + image_steps(folder, size, channels), "  metrics: accuracy\n"};
 }
 
 }  // namespace
@@ -209,12 +287,12 @@ std::string huggingface_job(const std::string& folder) {
   const std::string type = config.text("model_type", "none");
   const bool has_tokenizer =
       fs::exists(fs::path(folder) / "tokenizer.json") || fs::exists(fs::path(folder) / "merges.txt");
-  const std::string tokenizer = has_tokenizer ? Json(folder).dump() : "characters";
+  const std::string tokenizer = has_tokenizer ? Json(folder).dump() : "";
   const std::map<std::string, std::function<Written()>> models = {
       {"gpt2", [&] { return gpt2(config, tokenizer); }},
       {"llama", [&] { return llama(config, tokenizer); }},
-      {"bert", [&] { return bert(config, tokenizer); }},
-      {"vit", [&] { return vit(config, read_object(fs::path(folder) / "preprocessor_config.json")); }}};
+      {"bert", [&] { return bert(config, tokenizer, folder); }},
+      {"vit", [&] { return vit(config, folder); }}};
   const auto found = models.find(type);
   if (found == models.end()) {
     throw Error(ExitCode::data, fmt::format("{}: model_type: expected gpt2, llama, bert or vit, which lockstep has, "

@@ -10,6 +10,7 @@
 #include <set>
 
 #include "exchange/torch_calls.hpp"
+#include "graph/flattened.hpp"
 #include "graph/foreign_names.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/op.hpp"
@@ -98,7 +99,7 @@ std::string shapes(const std::string& name, const Graph& graph, const std::vecto
 /// forward(), a line a node.
 class Forward {
  public:
-  explicit Forward(const Graph& graph) : graph_(graph) {}
+  explicit Forward(const Graph& graph) : graph_(graph), flat_images_(flattened_tensors(graph).values) {}
 
   std::string text() {
     std::vector<std::string> inputs;
@@ -128,8 +129,6 @@ class Forward {
         call.tensors.push_back(fmt::format("t[{}]", quoted(torch_name(graph_.at(id).name))));
     }
     const std::string expression = torch_functions().at(node.op->name)(call);
-    const bool flattens = call.is_image() && call.output().size() == 2 && node.op->view;
-    if (flattens || (call.flat_image && call.output() == call.shape())) flat_images_.insert(node.outputs.front());
     const std::string name = variables_[node.outputs.front()] = variable(node.name);
     return fmt::format("        {} = {}\n", name, expression);
   }

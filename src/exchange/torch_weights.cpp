@@ -21,14 +21,11 @@ std::vector<float> transposed(std::span<const float> values, std::int64_t rows, 
   return out;
 }
 
-/// The last dimension, which is [height, width, channel], in PyTorch's order.
-std::vector<float> channels_first(std::span<const float> values, const FlattenedImage& image) {
+/// What follows an image, in PyTorch's order.
+std::vector<float> channels_first(std::span<const float> values, const FlattenedTensor& tensor, std::int64_t columns) {
   std::vector<float> out(values.size());
-  const std::int64_t columns = image.elements();
   for (std::int64_t i = 0; i < std::ssize(values); ++i) {
-    const std::int64_t column = i % columns;
-    out[static_cast<std::size_t>(i - column + image.place_channels_first(column))] =
-        values[static_cast<std::size_t>(i)];
+    out[static_cast<std::size_t>(tensor.place_in_torch(i, columns))] = values[static_cast<std::size_t>(i)];
   }
   return out;
 }
@@ -76,7 +73,7 @@ std::string torch_weights(const ExportedModel& model, const ForeignModel* foreig
           foreign == nullptr ? ForeignTensor{{torch_name(value.name)}} : foreign->find(value.name).value();
       std::span<const float> values = model.values(id);
       if (const auto found = flattened.by_name.find(value.name); found != flattened.by_name.end()) {
-        values = made.emplace_back(channels_first(values, found->second));
+        values = made.emplace_back(channels_first(values, found->second, value.spec.shape.back()));
       } else if (theirs.transposed) {
         values = made.emplace_back(transposed(values, value.spec.shape.at(0), value.spec.shape.at(1)));
       }

@@ -14,21 +14,61 @@ class Walk {
   explicit Walk(const Graph& graph) : graph_(graph) {}
 
   FlattenedTensors run() {
+    for (const Node& node : graph_.nodes) {
+      if (makes_image(node)) trace_back(node, node.inputs.front());
+    }
     for (const Node& node : graph_.nodes) visit(node);
+    for (const auto& [id, image] : images_) found_.values.insert(id);
     return std::move(found_);
   }
 
  private:
+  [[nodiscard]] const Shape& shape(ValueId id) const { return graph_.at(id).spec.shape; }
+  [[nodiscard]] FlattenedImage image_at(ValueId id) const { return {shape(id)[1], shape(id)[2], shape(id)[3]}; }
+  static bool orders_differ(const FlattenedImage& image) {
+    return image.channels > 1 && image.height * image.width > 1;
+  }
+
+  /// Whether the node only arranges a value of `from` dimensions as one of `to`.
+  [[nodiscard]] bool arranges(const Node& node, std::size_t from, std::size_t to) const {
+    if (node.inputs.empty() || node.outputs.empty() || !node.parameters.empty()) return false;
+    const Shape &in = shape(node.inputs.front()), &out = shape(node.outputs.front());
+    return in.size() == from && out.size() == to && elements(in) == elements(out);
+  }
+  [[nodiscard]] bool makes_image(const Node& node) const {
+    return arranges(node, 2, 4) && orders_differ(image_at(node.outputs.front()));
+  }
+
+  /// From an image that is made of a row to the linear layers that make the row, whose rows have the image's order.
+  void trace_back(const Node& maker, ValueId id) {
+    const std::int32_t number = graph_.at(id).producer;
+    const Node* const node = number < 0 ? nullptr : &graph_.nodes[static_cast<std::size_t>(number)];
+    if (node != nullptr && arranges(*node, 4, 2)) return;  // back to an image
+    const FlattenedImage image = image_at(maker.outputs.front());
+    if (node != nullptr && node->op->name == "linear") {
+      images_[id] = image;
+      found_.by_name[graph_.at(node->parameters.front()).name].rows = image;
+      for (std::size_t i = 1; i < node->parameters.size(); ++i) note(node->parameters[i], image);
+      return;
+    }
+    const bool elementwise = node != nullptr && std::all_of(node->inputs.begin(), node->inputs.end(),
+                                                            [&](ValueId in) { return shape(in) == shape(id); });
+    if (!elementwise) {
+      if (found_.unmade.empty()) found_.unmade = maker.op->name + " '" + maker.name + "'";
+      return;
+    }
+    for (const ValueId in : node->inputs) trace_back(maker, in);
+  }
+
   void visit(const Node& node) {
     if (node.inputs.empty() || node.outputs.empty()) return;
     const Shape& in = graph_.at(node.inputs.front()).spec.shape;
     const Shape& out = graph_.at(node.outputs.front()).spec.shape;
     const FlattenedImage* const image = image_of(node);
     if (image != nullptr) return follow(node, *image, in, out);
-    const bool flattens = node.parameters.empty() && in.size() == 4 && out.size() == 2 && elements(in) == elements(out);
-    if (!flattens) return;
-    const FlattenedImage flattened{in[1], in[2], in[3]};
-    if (in[3] > 1 && in[1] * in[2] > 1) images_[node.outputs.front()] = flattened;
+    if (!arranges(node, 4, 2)) return;
+    const FlattenedImage flattened = image_at(node.inputs.front());
+    if (orders_differ(flattened)) images_[node.outputs.front()] = flattened;
   }
 
   /// The flattened image that the node reads; null: none.
@@ -68,7 +108,7 @@ class Walk {
   void note(ValueId id, const FlattenedImage& image) {
     const Value& tensor = graph_.at(id);
     if (tensor.spec.shape.empty() || tensor.spec.shape.back() != image.elements()) return;
-    found_.by_name[tensor.name] = image;
+    found_.by_name[tensor.name].columns = image;
   }
 
   const Graph& graph_;

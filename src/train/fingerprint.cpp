@@ -89,7 +89,7 @@ Graph probe(const OpRegistry& ops) {
   x = b.apply("silu", {conv(x, 48, 2)});
   x = b.apply("reshape", {x}, Attributes({{"shape", std::vector<Int>{49, 48}}}));
   x = linear(b.apply("layer_norm", {x}), Int{3} * 48);
-  x = b.apply("tanh", {b.apply("attention", {x}, Attributes({{"heads", Int{3}}}))});
+  x = b.apply("tanh", {b.apply("attention", {x}, Attributes({{"heads", Int{3}}, {"causal", true}}))});
   x = b.apply("rms_norm", {b.apply("sigmoid", {linear(b.apply("flatten", {x}), 96)})});
   x = linear(b.apply("softmax", {x}), kClasses);
   b.graph().output = x;

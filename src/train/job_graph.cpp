@@ -8,6 +8,7 @@
 #include "graph/blocks.hpp"
 #include "graph/model_graph.hpp"
 #include "graph/precision.hpp"
+#include "graph/sample_positions.hpp"
 #include "graph/weighted_loss.hpp"
 #include "optim/parameter_groups.hpp"
 #include "train/target_check.hpp"
@@ -163,6 +164,12 @@ void require_vocabulary(const Graph& graph, const JobFile& job, const input::Pre
   }
 }
 
+// A length counts the positions that the samples have.
+void require_own_positions(const Graph& graph, const JobFile& job) {
+  const std::string misplaced = misplaced_lengths(graph);
+  if (!misplaced.empty()) throw config::Problems({{job.place_of("job.model"), misplaced}});
+}
+
 }  // namespace
 
 std::map<std::string, TargetScale> scales_of(const Job& job, const input::PreparedData& data, const OpRegistry& ops) {
@@ -224,6 +231,7 @@ Graph make_job_graph(const JobFile& job, const input::PreparedData& data, const 
   require_targets(graph, job, data);
   require_samples_apart(graph, job);
   require_vocabulary(graph, job, data);
+  require_own_positions(graph, job);
   require_blocks(graph, job);
   optim::require_matches(job.optimizer, graph);
   require_unmoved_target(job, data, registries);

@@ -6,6 +6,7 @@
 
 #include "core/top_k.hpp"
 #include "graph/model_graph.hpp"
+#include "graph/sample_positions.hpp"
 #include "lockstep/data_set.hpp"
 #include "lockstep/op.hpp"
 
@@ -67,6 +68,36 @@ std::string padding_as_text(const Graph& graph) {
   return "";
 }
 
+std::string padding_summed_up(const Graph& graph) {
+  const std::string layer = padding_counted(graph);
+  if (layer.empty()) return "";
+  return fmt::format(
+      "layer '{}' counts the padding behind the end of a text, which other layers leave out; name '{}' as "
+      "its last input",
+      layer, kLength);
+}
+
+/// Whether the target is each position's next token. Where tokens are hidden instead, the loss ignores the others.
+bool predicts_next_token(const Graph& graph, const Node& loss, const input::PreparedData& data) {
+  const auto is_tokens = [](const Feature& feature) { return feature.kind == Feature::Kind::tokens; };
+  const bool windows = data.features.size() == 2 && data.features[1].name == "target" &&
+                       std::all_of(data.features.begin(), data.features.end(), is_tokens);
+  return windows && graph.at(loss.inputs[1]).name == "target" && !loss.attributes.has("ignored_index");
+}
+
+// A position that sees the next one sees what it is to predict.
+std::string sees_its_target(const Graph& graph, const Node& loss, const input::PreparedData& data) {
+  if (!predicts_next_token(graph, loss, data)) return "";
+  const auto sees_all = [](const Node& node) {
+    return node.op->name == "attention" && !node.attributes.boolean("causal");
+  };
+  const auto found = std::find_if(graph.nodes.begin(), graph.nodes.end(), sees_all);
+  if (found == graph.nodes.end()) return "";
+  return fmt::format(
+      "layer '{}' sees the tokens that the model is to predict from those before them; add `causal: true`",
+      found->name);
+}
+
 std::string never_evaluated(const Graph& graph, const input::PreparedData& data) {
   if (data.validation) return "";
   for (const std::int32_t metric : graph.metrics) {
@@ -100,9 +131,11 @@ std::vector<std::string> job_warnings(const Graph& graph, const input::PreparedD
   for (const Node* const loss : loss_nodes(graph)) {
     warnings.push_back(twice_normalized(graph, *loss));
     warnings.push_back(unused_classes(graph, *loss, data));
+    warnings.push_back(sees_its_target(graph, *loss, data));
   }
   warnings.push_back(statistics_of_one_sample(graph));
   warnings.push_back(padding_as_text(graph));
+  warnings.push_back(padding_summed_up(graph));
   warnings.push_back(never_evaluated(graph, data));
   warnings.push_back(always_right(graph));
   std::erase(warnings, "");

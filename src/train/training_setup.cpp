@@ -1,9 +1,11 @@
 // How a run begins: the comparison between ranks, the model that it starts from, and the placement of model and data.
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "checkpoint/saved_model.hpp"
 #include "comm/transport/host_leader.hpp"
 #include "comm/transport/work_together.hpp"
+#include "graph/flattened.hpp"
 #include "graph/workload.hpp"
 #include "optim/weight_average.hpp"
 #include "train/agreed_algorithms.hpp"
@@ -14,6 +16,25 @@
 #include "train/training.hpp"
 
 namespace lockstep::train {
+
+namespace {
+
+/// For who reads a checkpoint into PyTorch: which tensors follow an image's order, and the image's sizes.
+std::string flattened_text(const Graph& graph) {
+  const FlattenedTensors found = flattened_tensors(graph);
+  nlohmann::ordered_json tensors = nlohmann::ordered_json::object();
+  const auto add = [&](const std::string& name, const char* dimension, const FlattenedImage& image) {
+    if (image.elements() > 1) tensors[name][dimension] = {image.height, image.width, image.channels};
+  };
+  for (const auto& [name, tensor] : found.by_name) {
+    add(name, "columns", tensor.columns);
+    add(name, "rows", tensor.rows);
+  }
+  return nlohmann::ordered_json{{"tensors", tensors}, {"unclear", found.unclear}, {"unmade", found.unmade}}.dump(
+      -1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+}  // namespace
 
 Training::Training(const JobFile& job, Communicator& communicator, const Registries& registries,
                    const TrainerOptions& options, const DataSets& own)
@@ -70,6 +91,7 @@ void Training::begin_with_model() {
     if (reached_.initialized) require_same_reading(job, reached_.initialized->data_facts, run_.data);
   }
   if (engine_.updater->has_average()) optim::average_frozen(engine_.executor->graph(), engine_.model);
+  progress_.metadata["flattened"] = flattened_text(run_.graph);
   reached_.first_step = progress_.step;
   const auto& every = job.checkpoint.keep_every;
   const std::int64_t keep_every = every ? std::max<std::int64_t>(1, every->steps(run_.steps_per_epoch)) : 0;

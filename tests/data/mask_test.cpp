@@ -101,8 +101,64 @@ TEST(Mask, OfGrayIsNotScaled) {
   const TemporaryFolder folder;
   const std::string gray = png(4, 4, 1);  // of 8 bits
   Tensor out;
-  data::decode_mask(std::as_bytes(std::span(gray)), 255, out);
+  data::decode_mask(std::as_bytes(std::span(gray)), data::MaskCode(255), out);
   EXPECT_EQ(bytes_of(out), picture(4, 4, 1));
+}
+
+TEST(Mask, OfOtherValues) {
+  const TemporaryFolder folder;
+  const Classes black_and_white = {0, 255, 255, 0, 255, 0}, spread = {10, 20, 0, 20, 10, 20};
+  write_folder(folder.path(), {{"a.png", png(3, 2, 3)},
+                               {"bw.png", data::mask_png(black_and_white, 2, 3)},
+                               {"spread.png", data::mask_png(spread, 2, 3)},
+                               {"bw.csv", "image,mask\na.png,bw.png\n"},
+                               {"spread.csv", "image,mask\na.png,spread.png\n"}});
+  const auto with = [&](const std::string& name, std::size_t classes,
+                        const std::map<std::string, Attribute>& settings) {
+    SourceOptions options = masked(folder / name);
+    options.classes.resize(classes);
+    options.attributes = Attributes(settings);
+    return options;
+  };
+  const auto read = [](const SourceOptions& options) {
+    Sample sample;
+    data::open(options)->read(0, sample);
+    return bytes_of(sample[1].tensor);
+  };
+  const auto refused = [&](const SourceOptions& options) { return without(data_error(options), folder.path()); };
+  using Values = std::vector<std::int64_t>;
+  EXPECT_EQ(
+      refused(with("bw.csv", 2, {})),
+      "bw.csv: the masks hold 0 and 255 only, and 255 does not count, so 'ground' is all there is to learn; if 255 "
+      "is 'disc', add `values: [0, 255]`");
+  EXPECT_EQ(refused(with("bw.csv", 3, {})),
+            "bw.csv: the masks hold 0 and 255 only, and 255 does not count, so 'ground' is all there is to learn; name "
+            "another value as `ignored`");
+  EXPECT_EQ(read(with("bw.csv", 2, {{"values", Values{0, 255}}})), (Classes{0, 1, 1, 0, 1, 0}));
+  EXPECT_EQ(read(with("bw.csv", 2, {{"values", Values{255, 0}}})), (Classes{1, 0, 0, 1, 0, 1}));
+  EXPECT_EQ(read(with("spread.csv", 2, {{"values", Values{10, 20}}, {"ignored", std::int64_t{0}}})),
+            (Classes{0, 1, kIgnoredPixel, 1, 0, 1}));
+  EXPECT_NE(data::open(with("bw.csv", 2, {{"values", Values{0, 255}}}))->info().digest,
+            data::open(with("bw.csv", 2, {{"values", Values{255, 0}}}))->info().digest);
+  const std::string bad = refused(with("spread.csv", 2, {{"values", Values{10, 20}}, {"ignored", std::int64_t{-1}}}));
+  EXPECT_EQ(
+      bad.substr(0, bad.find(". Repair")),
+      "spread.csv: 1 of 1 samples is bad: spread.csv:2: spread.png: expected a class, 10, 20, at row 0, column 2, "
+      "found 0");
+}
+
+TEST(Mask, AnIgnoredNumberAsInPyTorch) {
+  const TemporaryFolder folder;
+  write_folder(folder.path(), {{"a.png", png(3, 1, 3)},
+                               {"m.png", data::mask_png(Classes{0, 1, 2}, 1, 3)},
+                               {"a.csv", "image,mask\na.png,m.png\n"}});
+  SourceOptions options = masked(folder / "a.csv");
+  options.attributes = Attributes({{"ignored", std::int64_t{0}}});
+  const auto set = data::open(options);
+  Sample sample;
+  set->read(0, sample);
+  EXPECT_EQ(bytes_of(sample[1].tensor), (Classes{kIgnoredPixel, 1, 2}));
+  EXPECT_EQ(set->info().warnings, std::vector<std::string>{"masks: no pixel is of 1 of 3 classes: ground"});
 }
 
 TEST(Mask, ErrorsNameFileAndValue) {

@@ -6,6 +6,7 @@
 
 #include "data/reader_support.hpp"
 #include "data/split.hpp"
+#include "data/tokenizer_support.hpp"
 
 namespace lockstep::test {
 namespace {
@@ -92,6 +93,52 @@ TEST(ReaderText, MaskedTokensArePredicted) {
   EXPECT_LT(same_again, 10) << "other tokens in another epoch";
   const auto parts = data::split(data::open(options), {0.5, "", 1});
   for (const DataSet* part : {parts.train.get(), parts.validation.get()}) EXPECT_EQ(part->info().vocabulary, 11);
+}
+
+// A model that was trained before has learnt its own mask.
+TEST(ReaderText, TheMaskOfTheTokenizer) {
+  const TemporaryFolder folder;
+  auto tokenizer = byte_tokenizer({});
+  const std::int64_t vocabulary = 257;  // the bytes and one added token
+  write_file(folder / "a.txt", std::string(2'000, 'a'));
+  const auto opened = [&](const std::string& added, std::int64_t mask_token = -1, const DataSetInfo* like = nullptr) {
+    tokenizer["added_tokens"][0]["content"] = added;
+    write_file(folder / "tokenizer.json", tokenizer.dump());
+    auto options = text(folder / "a.txt", 50);
+    options.tokenizer_file = folder / "tokenizer.json";
+    options.masked = 0.2;
+    if (mask_token >= 0) options.attributes.set("mask_token", mask_token);
+    return std::shared_ptr<const DataSet>(data::open(options, {.like = like}));
+  };
+  const auto masks = [&](const DataSet& set, std::int32_t mask) {
+    int count = 0;
+    Sample sample;
+    for (std::int64_t id = 0; id < set.size(); ++id) {
+      set.read_variant(id, 1, sample);
+      const auto tokens = integers_of(sample[0].tensor), target = integers_of(sample[1].tensor);
+      for (std::size_t i = 0; i < tokens.size(); ++i) {
+        EXPECT_LT(tokens[i], set.info().vocabulary);
+        count += static_cast<int>(target[i] >= 0 && tokens[i] == mask);
+      }
+    }
+    return count;
+  };
+  for (const char* const own : {"[MASK]", "<mask>"}) {
+    const auto set = opened(own);
+    EXPECT_EQ(set->info().vocabulary, vocabulary) << own;
+    EXPECT_GT(masks(*set, 256), 200) << own;
+  }
+  const auto more = opened("<|end|>");
+  EXPECT_EQ(more->info().vocabulary, vocabulary + 1) << "none is a mask";
+  EXPECT_GT(masks(*more, 257), 200);
+  EXPECT_EQ(opened("<|end|>", 256)->info().vocabulary, vocabulary);
+  EXPECT_GT(masks(*opened("<|end|>", 256), 256), 200);
+  EXPECT_EQ(data::split(opened("[MASK]"), {0.5, "", 1}).train->info().vocabulary, vocabulary);
+  DataSetInfo before = opened("[MASK]")->info();  // of a model that was trained with one more
+  before.vocabulary = vocabulary + 1;
+  EXPECT_EQ(opened("[MASK]", -1, &before)->info().vocabulary, vocabulary + 1);
+  EXPECT_EQ(message_of(ExitCode::configuration, [&] { (void)opened("[MASK]", 300); }),
+            folder / "a.txt: mask_token: expected one of the 257 tokens of the vocabulary, found 300");
 }
 
 // Spans hide as many tokens, but beside each other, and all of one alike.

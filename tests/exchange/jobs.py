@@ -51,7 +51,7 @@ IMAGE_LAYERS = [
 SEQUENCE_LAYERS = [
     {"reshape": [28, 28]}, {"linear": 12}, {"position_embedding": 40}, {"lstm": 9}, {"gru": {"features": 6, "bias": False}},
     {"gru": {"features": 5, "bidirectional": True}}, {"linear": {"features": 8, "bias": False}, "name": "x"}, {"rope": 2}, {"rms_norm": {}},
-    {"attention": {"heads": 4, "kv_heads": 2, "causal": False, "inputs": ["previous", "x4", "x4"]}},
+    {"attention": {"heads": 4, "kv_heads": 2, "inputs": ["previous", "x4", "x4"]}},
     {"gelu": {"approximate": "none"}}, {"reshape": [4, 7, 8]}, {"global_pool": "max"}, {"linear": 10}]
 SEQUENCE_LAYERS.insert(9, {"linear": {"features": 4, "inputs": ["x"]}, "name": "x4"})
 SEQUENCE_LAYERS[10]["attention"]["inputs"] = ["x", "x4", "x4"]
@@ -61,8 +61,8 @@ SEQUENCE_LAYERS[12:12] = [{"matmul": {"inputs": ["previous", "x"], "transpose": 
 PADDED_LAYERS = [
     {"embedding": {"vocabulary": 17, "width": 6}, "inputs": "tokens", "name": "words"},
     {"linear": 12, "name": "x"}, {"linear": {"features": 6, "inputs": ["x"]}, "name": "x6"},
-    {"attention": {"heads": 4, "kv_heads": 2, "inputs": ["x", "x6", "x6", "length"]}, "name": "before"},
-    {"linear": 36}, {"attention": {"heads": 2, "causal": False, "inputs": ["previous", "length"]}, "name": "seen"},
+    {"attention": {"heads": 4, "kv_heads": 2, "causal": True, "inputs": ["x", "x6", "x6", "length"]}, "name": "before"},
+    {"linear": 36}, {"attention": {"heads": 2, "inputs": ["previous", "length"]}, "name": "seen"},
     {"lstm": {"features": 5, "bidirectional": True, "inputs": ["previous", "length"]}},
     {"last": {"inputs": ["previous", "length"]}, "name": "len"},
     {"reverse": {"inputs": ["seen", "length"]}}, {"gru": 5}, {"reverse": {"inputs": ["previous", "length"]}},

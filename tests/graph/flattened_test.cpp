@@ -36,6 +36,9 @@ class Flattened : public testing::Test {
     ops_.add(flattened_toy("add", {}, {}));
     ops_.add(flattened_toy("linear", {5, 24}, {24, 24}));
     ops_.add(flattened_toy("image", kImage, {}));
+    ops_.add(flattened_toy("narrow", {5, 7}, {}));
+    ops_.add(flattened_toy("half", {5, 12}, {}));
+    ops_.add(flattened_toy("widen", kRow, {}));
     ops_.add(flattened_toy("concat", {5, 48}, {}));
     ops_.add(flattened_toy("loss", {}, {}, OpKind::loss));
   }
@@ -45,7 +48,8 @@ class Flattened : public testing::Test {
   std::vector<std::string> names() {
     std::vector<std::string> names;
     for (const auto& [name, image] : flattened_tensors(builder_.graph()).by_name) {
-      EXPECT_EQ(image, (FlattenedImage{2, 4, 3})) << name;
+      EXPECT_EQ(image.columns, (FlattenedImage{2, 4, 3})) << name;
+      EXPECT_EQ(image.rows, FlattenedImage()) << name;
       names.push_back(name);
     }
     return names;
@@ -79,6 +83,26 @@ TEST_F(Flattened, BackToAnImage) {
   layer("norm", {again}, "norm");
   EXPECT_EQ(names(), Names{});
   EXPECT_EQ(unclear(), "");
+}
+
+TEST_F(Flattened, MadeIntoAnImage) {
+  const ValueId other = layer("linear", {layer("flatten", {image_}, "flat")}, "code");
+  const ValueId row = layer("norm", {layer("linear", {layer("narrow", {other}, "narrow")}, "expand")}, "norm");
+  layer("image", {row}, "made");
+  layer("linear", {row}, "beside");
+  const auto found = flattened_tensors(builder_.graph());
+  const FlattenedImage image{2, 4, 3}, none;
+  EXPECT_EQ(found.by_name, (std::map<std::string, FlattenedTensor>{{"code.weight", {image, none}},
+                                                                   {"expand.weight", {none, image}},
+                                                                   {"norm.weight", {image, none}},
+                                                                   {"beside.weight", {image, none}}}));
+  EXPECT_EQ(found.unclear + found.unmade, "");
+}
+
+TEST_F(Flattened, MadeOfSomethingElse) {
+  const ValueId both = layer("half", {layer("flatten", {image_}, "flat")}, "half");
+  layer("image", {layer("widen", {both}, "widen")}, "made");
+  EXPECT_EQ(flattened_tensors(builder_.graph()).unmade, "image 'made'");
 }
 
 TEST_F(Flattened, ThatALossReads) {

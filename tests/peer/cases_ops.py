@@ -264,7 +264,8 @@ def sequence_cases():
         yield text_case(f"attention: {'causal' if causal else 'everything seen'}",
                         [{"linear": 36}, {"attention": {"heads": 3, "causal": causal}}],
                         [{path + "causal": not causal}, {path + "heads": 2}])
-    yield text_case("attention: one head", [{"linear": 36}, {"attention": 1}])
+    yield text_case("attention: one head", [{"linear": 36}, {"attention": 1}],
+                    [{path + "causal": True}])
     query, key, value = ({"linear": {"features": 12, "bias": False}, "inputs": "embedding1", "name": n} for n in "qkv")
     for causal in (True, False):
         yield text_case(f"attention: three inputs, {'causal' if causal else 'everything seen'}",
@@ -272,13 +273,13 @@ def sequence_cases():
     more = [{"linear": {"features": 24, "bias": False}, "inputs": "embedding1"}, {"reshape": [14, 12], "name": "more"}]
     yield text_case("attention: more keys than queries",
                     [query, *more, {"attention": {"heads": 2, "causal": False, "inputs": ["q", "more", "more"]}}])
-    yield text_case("attention: groups", [{"linear": 32}, {"attention": {"heads": 4, "kv_heads": 2}}],
+    yield text_case("attention: groups", [{"linear": 32}, {"attention": {"heads": 4, "kv_heads": 2, "causal": True}}],
                     [{path + "kv_heads": 1, path + "heads": 2}])
     narrow = ({"linear": {"features": 4, "bias": False}, "inputs": "embedding1", "name": name} for name in "kv")
     yield text_case("attention: one head of keys, three inputs",
                     [{"linear": {"features": 12, "bias": False}, "inputs": "embedding1", "name": "q"}, *narrow,
-                     {"attention": {"heads": 3, "kv_heads": 1, "inputs": ["q", "k", "v"]}}])
-    three = {"attention": {"heads": 2, "inputs": ["previous"] * 3}}
+                     {"attention": {"heads": 3, "kv_heads": 1, "causal": True, "inputs": ["q", "k", "v"]}}])
+    three = {"attention": {"heads": 2, "causal": True, "inputs": ["previous"] * 3}}
     yield text_case("rope: text", [{"linear": 16}, {"rope": 2}, three], [{"model.layers.2.rope": 4}])
     yield text_case("rope: base", [{"linear": 16}, {"rope": {"heads": 2, "base": 100.0}}, "tanh"],
                     [{"model.layers.2.rope.base": 101.0}])
@@ -288,9 +289,9 @@ def sequence_cases():
         yield text_case(f"{op}: no bias", [{op: {"features": 14, "bias": False}}])
         yield text_case(f"{op}: both directions", [{op: {"features": 7, "bidirectional": True}}])
     yield from cases_of_lengths()
-    yield text_case("attention: large scores", [{"linear": 36}, {"scale": 5.0}, {"attention": 2}])
+    yield text_case("attention: large scores", [{"linear": 36}, {"scale": 5.0}, {"attention": {"heads": 2, "causal": True}}])
     long = {"tokens": 11, "context": 70, "samples": 16}
-    yield text_case("attention: longer than a block", [{"linear": 36}, {"attention": 2}], data=long, batch_size=8)
+    yield text_case("attention: longer than a block", [{"linear": 36}, {"attention": {"heads": 2, "causal": True}}], data=long, batch_size=8)
     yield text_case("dropout: text", [{"dropout": 0.3}, {"linear": 20}, "tanh", {"dropout": 0.1}],
                     [{"model.layers.1.dropout": 0.301}, {"seed": 2}], steps=6)
     yield image_case("dropout: images", [CONV, {"dropout": 0.5}, "tanh", *HEAD])

@@ -255,7 +255,7 @@ def precision_cases():
 
         yield of("mlp", MLP, mutants=[{"learning_rate": 0.11}])
         yield of("conv, batch norm", NORMED, mutants=[{"learning_rate": 0.13}])
-        yield of("attention", [WORDS[0], "position_embedding", "layer_norm", {"linear": 36}, {"attention": 3},
+        yield of("attention", [WORDS[0], "position_embedding", "layer_norm", {"linear": 36}, {"attention": {"heads": 3, "causal": True}},
                                {"linear": 12}, "gelu", {"linear": 11}], TEXT, mutants=[{"learning_rate": 0.11}])
         # Sizes that oneDNN multiplies in bf16 natively, if the processor can.
         yield of("wide linear layers", ["flatten", {"linear": 256}, "gelu", {"linear": 256}, "tanh", {"linear": 5}],

@@ -177,7 +177,7 @@ def gpt(settings, vocabulary):
     if rate > 0:
         x = net.add("dropout", "embedding.dropout", rate=rate)
     for i in range(1, layers + 1):
-        x = half(f"block{i}", x, 1, "qkv", ("attention", {"heads": heads}), "projection")
+        x = half(f"block{i}", x, 1, "qkv", ("attention", {"heads": heads, "causal": True}), "projection")
         x = half(f"block{i}", x, 2, "expand", ("gelu", {"approximate": settings.get("gelu", "tanh")}), "contract")
     net.add("layer_norm", "norm", bias=bias, epsilon=epsilon)
     net.add("linear", "head", features=vocabulary, tied="tokens")
@@ -262,7 +262,7 @@ def llama(settings, vocabulary):
         key = linear(block + ".key", y, width // heads * kv_heads)
         key = net.add("rope", block + ".key_rope", [key], heads=kv_heads, base=base)
         value = linear(block + ".value", y, width // heads * kv_heads)
-        y = net.add("attention", block + ".attention", [query, key, value], heads=heads, kv_heads=kv_heads)
+        y = net.add("attention", block + ".attention", [query, key, value], heads=heads, kv_heads=kv_heads, causal=True)
         x = net.add("add", block + ".add1", [x, linear(block + ".projection", y, width)])
         y = net.add("rms_norm", block + ".norm2", [x], epsilon=epsilon)
         linear(block + ".gate", y, hidden)

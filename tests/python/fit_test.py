@@ -8,7 +8,8 @@ import unittest
 from reading import SMALL, InFolder, program, reader
 
 from lockstep_reader.fit import fit_of
-from lockstep_reader.flattened import flattened_of, order_of_torch
+from lockstep_reader.flattened import Flattened as Found
+from lockstep_reader.flattened import flattened_in, flattened_of, order_of_torch
 
 IMAGE = {"features": [{"name": "image", "kind": "image", "shape": [8, 8, 3]}, {"name": "label", "kind": "label", "shape": []}]}
 LAYERS = """
@@ -32,6 +33,17 @@ job:
 """
 
 
+MADE = LAYERS[:LAYERS.index("      - {dropout")] + """      - {linear: {features: 5}, name: code}
+      - {linear: {features: 48}, name: expand}
+      - relu
+      - {layer_norm: {}, name: made}
+      - {reshape: [4, 4, 3]}
+      - {conv: {filters: 2, kernel: 3}}
+      - flatten
+      - {linear: {features: 10}, name: head}
+""" + LAYERS[LAYERS.index("  data:"):]
+
+
 def flattened(*layers, data=None, **model):
     found = flattened_of({"model": {"layers": list(layers), **model}}, data or IMAGE)
     return found.channels, found.unclear
@@ -53,7 +65,30 @@ def in_order_of_torch(tensor, channels):
                                             for column in order))
 
 
+def rows_of_torch(shape, values, channels):
+    columns = len(values) // shape[0]
+    return shape, type(values)("f", (value for row in order_of_torch(shape[0], channels)
+                                     for value in values[row * columns:(row + 1) * columns]))
+
+
 class Flattened(InFolder):
+    def test_an_image_that_is_made(self):
+        """What the program says in the manifest is what it reads PyTorch's files by."""
+        (self.own / "made.yaml").write_text(MADE)
+        run = self.own / "made"
+        program("train", self.own / "made.yaml", f"run_directory={run}")
+        checkpoint = reader.open_run(run).checkpoint()
+        found = flattened_in(checkpoint.metadata)
+        flat = {f"norm.{kind}": 3 for kind in ("weight", "bias", "running_mean", "running_variance")}
+        self.assertEqual(found, Found(flat | {"code.weight": 3, "expand.bias": 3, "made.weight": 3, "made.bias": 3,
+                                              "head.weight": 2}, "", {"expand.weight": 3}))
+        torch = {name: in_order_of_torch(checkpoint[name], found.channels.get(name, 1)) for name in checkpoint.weights()}
+        torch["expand.weight"] = rows_of_torch(*torch["expand.weight"], 3)
+        write(self.own / "torch.safetensors", torch, {"format": "pt"})
+        loss = [json.loads(program("eval", run, "--checkpoint", which, "--log", "json")[0])["loss"]
+                for which in ("newest", self.own / "torch.safetensors")]
+        self.assertEqual(loss[0], loss[1])
+
     def test_the_program_knows_the_same(self):
         (self.own / "layers.yaml").write_text(LAYERS)
         for job, tensors in (([self.own / "layers.yaml"], {"norm.weight", "norm.bias", "norm.running_mean",
@@ -66,6 +101,7 @@ class Flattened(InFolder):
                 program("train", *job, f"run_directory={run}")
                 checkpoint = reader.open_run(run).checkpoint()
                 channels = flattened_of(checkpoint.job, checkpoint.data).channels
+                self.assertEqual(flattened_in(checkpoint.metadata), Found(channels))
                 self.assertEqual(channels.keys(), tensors)
                 torch = {name: in_order_of_torch(checkpoint[name], channels[name]) if name in channels
                          else (shape, checkpoint[name].array()) for name, shape in checkpoint.weights().items()}

@@ -110,6 +110,59 @@ TEST(JobWarnings, OfPaddingThatCountsAsText) {
                  "last input of attention, mean, max, global_pool, last or reverse"}));
 }
 
+TEST(JobWarnings, OfPaddingThatOneLayerCounts) {
+  const Folder folder;
+  std::ofstream(folder.path() + "/texts.csv") << "text,label\nwet,water\ndark,lamp\nit drips,water\nno light,lamp\n";
+  const auto with = [&](const std::string& layers) {
+    return of({"data={train: {texts: {path: " + folder.path() + "/texts.csv, context: 8}}}", "evaluate=never",
+               "batch_size=4",
+               "model.layers=[{embedding: {vocabulary: 256, width: 12}, inputs: tokens, name: x}, " + layers +
+                   ", flatten, {linear: 2}]"});
+  };
+  const std::string seen = "{attention: {heads: 2, inputs: [previous, length]}, name: seen}";
+  EXPECT_EQ(with("{linear: 36}, " + seen + ", {mean: {axis: 1, inputs: [previous, length]}}").warnings, Sentences{});
+  EXPECT_EQ(with("{linear: 36}, " + seen + ", {mean: 2}").warnings, Sentences{});
+  EXPECT_EQ(with("{linear: 36}, " + seen + ", {mean: {axis: 1}, name: middle}").warnings,
+            (Sentences{"layer 'middle' counts the padding behind the end of a text, which other layers leave out; name "
+                       "'length' as its last input"}));
+
+  const auto refusal = [&](const std::string& mover, const std::string& name) {
+    EXPECT_EQ(with(mover + ", {linear: 36}, " + seen).error,
+              "job.yaml:3:10: job.model: layer 'seen' reads 'length' to leave out padding, but behind layer '" + name +
+                  "' the positions are no longer the input's, so others would be left out; put '" + name +
+                  "' behind 'seen', or leave out 'length'");
+  };
+  refusal("class_token", "class_token1");
+  refusal("{slice: {axis: 1, begin: 2}}", "slice1");
+  refusal("{concat: {axis: 1, inputs: [x, x]}}", "concat1");
+  refusal("{transpose: [2, 1]}, {linear: 8}, {reshape: [4, 24]}", "reshape1");
+  refusal("{transpose: [2, 1]}, {linear: 8}, {transpose: [2, 1]}", "linear1");
+  refusal("reverse", "reverse1");
+  for (const std::string mover : {"{slice: {axis: 1, end: 5}}", "class_token, {slice: {axis: 1, begin: 1}}",
+                                  "{transpose: [2, 1]}, {transpose: [2, 1]}", "{concat: {axis: 2, inputs: [x, x]}}",
+                                  "{reverse: {inputs: [previous, length]}}", "{gru: 6}"}) {
+    EXPECT_EQ(with(mover + ", {linear: 36}, " + seen).error, "") << mover;
+  }
+}
+
+TEST(JobWarnings, OfAttentionThatSeesItsTarget) {
+  const Folder folder;
+  std::ofstream(folder.path() + "/text.txt") << std::string(200, 'a') + std::string(200, 'b');
+  const auto with = [&](const std::string& settings, const std::string& masked, const std::string& loss) {
+    return of({"data={train: {text: {path: " + folder.path() + "/text.txt, context: 8" + masked + "}}}",
+               "evaluate=never", "loss=" + loss, "metrics=[]",
+               "model.layers=[{embedding: {vocabulary: 3, width: 12}, inputs: tokens}, {linear: 36}, {attention: "
+               "{heads: 2" +
+                   settings + "}}, {linear: 3}]"})
+        .warnings;
+  };
+  EXPECT_EQ(with(", causal: true", "", "cross_entropy"), Sentences{});
+  EXPECT_EQ(with("", ", masked: 0.2", "{cross_entropy: {ignored_index: -100}}"), Sentences{});
+  EXPECT_EQ(with("", "", "cross_entropy"),
+            (Sentences{"layer 'attention1' sees the tokens that the model is to predict from those before them; add "
+                       "`causal: true`"}));
+}
+
 TEST(JobGraph, RefusesFewerClassesThanTheDataHave) {
   EXPECT_EQ(
       of({"model.layers=[flatten, {linear: {features: 7}}]"}).error,

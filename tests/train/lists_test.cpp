@@ -39,7 +39,7 @@ TEST(Lists, ATransformerIsAListOfLayers) {
       - {{position_embedding: {{}}, name: positions}}
       - {{layer_norm: {{}}, name: block1.norm1}}
       - {{linear: {{features: 48, std: 0.02}}, name: block1.qkv}}
-      - {{attention: 2, name: block1.attention}}
+      - {{attention: {{heads: 2, causal: true}}, name: block1.attention}}
       - {{linear: {{features: 16, std: {0:.17g}}}, name: block1.projection}}
       - {{add: {{inputs: [positions, previous]}}, name: block1.add1}}
       - {{layer_norm: {{}}, name: block1.norm2}}

@@ -158,7 +158,7 @@ std::unique_ptr<DataSet> open_cifar(const SourceOptions& source, const IndexOpti
   images.format = fmt::format("CIFAR-{} binary", classes);
   images.class_names = std::move(cifar.class_names);
   for (std::size_t i = images.class_names.size(); i < classes; ++i) images.class_names.push_back(std::to_string(i));
-  return make_raw_images(std::move(images), options);
+  return make_raw_images(std::move(images), source, options);
 }
 
 }  // namespace lockstep::data

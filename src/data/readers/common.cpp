@@ -1,6 +1,7 @@
 #include "data/readers/common.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <sched.h>
 #include <algorithm>
@@ -46,6 +47,45 @@ std::int32_t class_of(const std::vector<std::string>& class_names, const std::st
                                             name, class_names.size()));
   }
   return static_cast<std::int32_t>(found - class_names.begin());
+}
+
+namespace {
+
+/// "'cat', 'dog' and 3 more" of those that others lack.
+std::string names_without(const std::vector<std::string>& all, const std::vector<std::string>& others) {
+  constexpr std::size_t kNamed = 5;
+  std::string text;
+  std::size_t count = 0;
+  for (const auto& name : all) {
+    if (std::find(others.begin(), others.end(), name) != others.end()) continue;
+    if (++count <= kNamed) text += fmt::format("{}'{}'", text.empty() ? "" : ", ", name);
+  }
+  return count > kNamed ? fmt::format("{} and {} more", text, count - kNamed) : text;
+}
+
+}  // namespace
+
+std::vector<std::string> classes_in_order(const std::vector<std::string>& own, const SourceOptions& source,
+                                          const IndexOptions& options) {
+  const auto& wanted = source.classes;
+  const auto& names = options.like != nullptr ? options.like->class_names : own;
+  if (wanted.empty() || !source.mask.empty() || wanted == names) return names;  // of a mask: its pixels' classes
+  if (names.empty()) {
+    throw Error(ExitCode::data, fmt::format("{}: classes: expected samples of a class each, found none; leave it out",
+                                            describe(source.paths)));
+  }
+  const std::string unused = names_without(wanted, names), unknown = names_without(names, wanted);
+  if (!unused.empty() || !unknown.empty()) {
+    throw Error(ExitCode::data,
+                fmt::format("{}: classes: expected the {} names of the data's classes{}{}; name them alike",
+                            describe(source.paths), names.size(),
+                            unused.empty() ? "" : fmt::format(", the data lack {}", unused),
+                            unknown.empty() ? "" : fmt::format(", the list lacks {}", unknown)));
+  }
+  if (options.like == nullptr) return wanted;
+  throw Error(ExitCode::data,
+              fmt::format("{}: classes: expected the order of the training set, {}, found {}; leave it out",
+                          describe(source.paths), fmt::join(names, ", "), fmt::join(wanted, ", ")));
 }
 
 std::int64_t channels_like(const DataSetInfo* like, const std::string& name, std::int64_t own,

@@ -37,6 +37,11 @@ void warn_of_skipped(std::size_t samples, DataSetInfo& info);
 [[nodiscard]] std::int32_t class_of(const std::vector<std::string>& class_names, const std::string& name,
                                     const std::string& where);
 
+/// The numbers' names: the training set's if there is one, else `own` in the order of SourceOptions::classes, if these
+/// are given. Throws Error(data) that names the difference if they are others.
+[[nodiscard]] std::vector<std::string> classes_in_order(const std::vector<std::string>& own,
+                                                        const SourceOptions& source, const IndexOptions& options);
+
 /// The number of channels of image feature `name`: its own, or more if the training set has more (null: no training
 /// set). Throws Error(data) if the training set has fewer.
 [[nodiscard]] std::int64_t channels_like(const DataSetInfo* like, const std::string& name, std::int64_t own,

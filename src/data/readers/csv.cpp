@@ -249,7 +249,7 @@ MaskColumn mask_of(const SourceOptions& source, const DataSetInfo* like) {
   for (const Feature& feature : like == nullptr ? std::vector<Feature>() : like->features) {
     if (feature.kind == Feature::Kind::mask) return {feature.name, feature.classes};
   }
-  return {source.mask, source.classes};
+  return {source.mask, source.mask.empty() ? std::vector<std::string>() : source.classes};
 }
 
 std::size_t place_of_mask(const ImageCandidates& candidates, const std::string& mask, const std::string& path) {
@@ -265,11 +265,15 @@ std::size_t place_of_mask(const ImageCandidates& candidates, const std::string& 
 }  // namespace
 
 std::unique_ptr<DataSet> open_csv(const SourceOptions& source, const IndexOptions& options) {
+  using Pixels = std::vector<std::int64_t>;
   ImageCandidates candidates;
   candidates.format = "CSV of image files";
   candidates.counter = make_byte_counter();
   const auto [mask, classes] = mask_of(source, options.like);
   candidates.mask_classes = classes;
+  const Attributes& settings = source.attributes;
+  candidates.mask_code = MaskCode(classes.size(), settings.has("values") ? settings.integers("values") : Pixels(),
+                                  settings.has("ignored") ? settings.integer("ignored") : kIgnoredPixel);
   candidates.targets = source.target;
   for (const auto& path : source.paths) add_file(path, options.notes, candidates);
   if (!classes.empty()) candidates.mask = place_of_mask(candidates, mask, source.paths.front());

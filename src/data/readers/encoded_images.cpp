@@ -1,8 +1,10 @@
 #include "data/readers/encoded_images.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <span>
 
 #include "core/digest.hpp"
@@ -24,6 +26,7 @@ class EncodedImages : public DataSet {
         labels_(std::move(labels)),
         samples_(std::ssize(candidates.samples)),
         width_(candidates.feature_names.size()),
+        mask_code_(candidates.mask_code),
         counter_(std::move(candidates.counter)),
         trees_(std::move(candidates.trees)) {
     for (auto& sample : candidates.samples) {
@@ -98,8 +101,8 @@ class EncodedImages : public DataSet {
       throw Error(error.code(), named(file, error));
     }
   }
-  static void decode(std::span<const std::byte> bytes, const Feature& feature, Tensor& out) {
-    if (feature.kind == Feature::Kind::mask) return decode_mask(bytes, std::ssize(feature.classes), out);
+  void decode(std::span<const std::byte> bytes, const Feature& feature, Tensor& out) const {
+    if (feature.kind == Feature::Kind::mask) return decode_mask(bytes, mask_code_, out);
     decode_image(bytes, feature.spec.shape.back(), out);
   }
   [[nodiscard]] const ImageFile& image(std::int64_t id, std::size_t feature) const {
@@ -111,6 +114,7 @@ class EncodedImages : public DataSet {
   std::vector<float> numbers_;        ///< [samples, targets]
   std::int64_t samples_;
   std::size_t width_;  ///< images of a sample
+  MaskCode mask_code_;
   ByteCounter counter_;
   std::vector<std::shared_ptr<const FileTree>> trees_;
   std::vector<ImageFile> images_;   ///< [samples, images of a sample]
@@ -122,6 +126,7 @@ struct Finding {
   std::vector<ImageHeader> headers;
   std::string fault;
   std::string content;  ///< SHA-256, if the digest includes it
+  std::string classes;  ///< that occur in its mask, a byte each, kIgnoredPixel too; empty: it was not decoded
 };
 
 /// How much of each file is read, depending on the size of the whole set.
@@ -161,22 +166,49 @@ std::string fault_of_mask(const ImageCandidates& candidates, const Finding& find
                      mask.width, mask.height);
 }
 
-/// `mask_classes`: 0 of an image that is no mask.
-ImageHeader check_image(const ImageFile& image, std::size_t mask_classes, Depth depth, Sha256& content) {
+/// Decodes a mask; returns what occurs in it.
+std::string classes_in(std::span<const std::byte> bytes, const MaskCode& code) {
+  Tensor decoded;
+  decode_mask(bytes, code, decoded);
+  std::array<bool, 256> seen{};
+  for (const std::uint8_t value : decoded.as<std::uint8_t>()) seen[value] = true;
+  std::string classes;
+  for (std::size_t i = 0; i < seen.size(); ++i) {
+    if (seen[i]) classes += static_cast<char>(i);
+  }
+  return classes;
+}
+
+ImageHeader check_image(const ImageFile& image, Depth depth, Sha256& content) {
   if (!depth.content) return check_lightly(image);
   std::vector<std::byte> scratch;
   const auto bytes = image.tree->read(image.entry, 0, image.entry.size, scratch);
   const ImageHeader header = image_header(bytes);
   content.add(bytes);
-  if (depth.decode && mask_classes > 0) {
-    Tensor decoded;
-    decode_mask(bytes, static_cast<std::int64_t>(mask_classes), decoded);
-  } else if (depth.decode) {
+  if (depth.decode) {
     Tensor decoded;
     decode_image(bytes, header.channels, decoded);
   } else {
     check_end(bytes, bytes.last(std::min<std::size_t>(bytes.size(), kTailBytes)));
   }
+  return header;
+}
+
+/// Of a large set, kSpotChecks masks are decoded.
+ImageHeader check_mask(const ImageCandidates& candidates, const ImageFile& mask, std::size_t index, Depth depth,
+                       Finding& finding, Sha256& content) {
+  const std::size_t apart = 1 + candidates.samples.size() / kSpotChecks;
+  ImageHeader header;
+  if (depth.decode || index % apart == 0) {
+    std::vector<std::byte> scratch;
+    const auto bytes = mask.tree->read(mask.entry, 0, mask.entry.size, scratch);
+    finding.classes = classes_in(bytes, candidates.mask_code);
+    if (depth.content) content.add(bytes);
+    header = image_header(bytes);
+  } else {
+    header = check_image(mask, depth, content);
+  }
+  header.channels = 1;  // of a palette, too
   return header;
 }
 
@@ -188,10 +220,9 @@ Finding check_sample(const ImageCandidates& candidates, std::size_t index, Depth
   for (const auto& image : sample.images) {
     if (!finding.fault.empty()) break;
     try {
-      const bool is_mask = finding.headers.size() == candidates.mask;
-      const std::size_t classes = is_mask ? candidates.mask_classes.size() : 0;
-      finding.headers.push_back(check_image(image, classes, depth, content));
-      if (classes > 0) finding.headers.back().channels = 1;  // of a palette, too
+      const bool is_mask = !candidates.mask_classes.empty() && finding.headers.size() == candidates.mask;
+      finding.headers.push_back(is_mask ? check_mask(candidates, image, index, depth, finding, content)
+                                        : check_image(image, depth, content));
     } catch (const Error& error) {
       if (error.code() != ExitCode::data) throw;
       const bool named = image.entry.name != sample.name;
@@ -208,6 +239,7 @@ std::string write_findings(const std::vector<Finding>& findings) {
   for (const auto& finding : findings) {
     append_text(out, finding.fault);
     append_text(out, finding.content);
+    append_text(out, finding.classes);
     append(out, static_cast<std::uint64_t>(finding.headers.size()));
     for (const auto& [size, channels] : finding.headers) {
       for (const std::int64_t number : {size.height, size.width, channels}) append(out, number);
@@ -222,6 +254,7 @@ std::vector<Finding> read_findings(const std::string& note, std::size_t count) {
   for (auto& finding : findings) {
     finding.fault = reader.text();
     finding.content = reader.text();
+    finding.classes = reader.text();
     finding.headers.resize(reader.value<std::uint64_t>());
     for (auto& [size, channels] : finding.headers) {
       for (std::int64_t* number : {&size.height, &size.width, &channels}) *number = reader.value<std::int64_t>();
@@ -235,8 +268,8 @@ std::vector<Finding> find(const ImageCandidates& candidates, const Depth& depth,
   const std::size_t count = candidates.samples.size();
   const std::string note = candidates.mask_classes.empty()
                                ? "images"
-                               : fmt::format("images, of which {} are masks of {} classes",
-                                             candidates.feature_names[candidates.mask], candidates.mask_classes.size());
+                               : fmt::format("images, of which {} are masks: {}",
+                                             candidates.feature_names[candidates.mask], candidates.mask_code.text());
   return read_findings(noted(options.notes, note,
                              [&] {
                                std::vector<Finding> findings(count);
@@ -290,10 +323,56 @@ Feature image_feature(const std::string& name, std::size_t index, const std::vec
   return {name, Feature::Kind::image, {DType::u8, {common.height, common.width, channels}}};
 }
 
+/// What is said of a training set whose masks have one class, or none, beside the value that does not count.
+std::string lone_class_text(const ImageCandidates& candidates, const std::vector<bool>& seen) {
+  const auto& names = candidates.mask_classes;
+  const MaskCode& code = candidates.mask_code;
+  std::size_t lone = 0;
+  while (lone < names.size() && !seen[lone]) ++lone;
+  if (lone == names.size()) {
+    return fmt::format("the masks hold {} only, which does not count; name another value as `ignored`", code.ignored());
+  }
+  const std::string told = fmt::format(
+      "the masks hold {} and {} only, and {} does not count, so '{}' is all there is to "
+      "learn",
+      code.value_of(lone), code.ignored(), code.ignored(), names[lone]);
+  if (names.size() != 2) return told + "; name another value as `ignored`";
+  std::int64_t values[2] = {code.value_of(lone), code.ignored()};
+  if (lone == 1) std::swap(values[0], values[1]);
+  return fmt::format("{}; if {} is '{}', add `values: [{}, {}]`", told, code.ignored(), names[1 - lone], values[0],
+                     values[1]);
+}
+
+/// Throws Error(data) where a training set's masks have one class only because a value is ignored, as those of 0 and
+/// 255 have. Warns of classes that never occur, where all masks were decoded.
+void check_classes_of_masks(ImageCandidates& candidates, const std::vector<Finding>& findings,
+                            const SourceOptions& source, const IndexOptions& options) {
+  const auto& names = candidates.mask_classes;
+  std::vector<bool> seen(256);
+  bool all = true;
+  for (const auto& finding : findings) {
+    for (const char c : finding.classes) seen[static_cast<unsigned char>(c)] = true;
+    all = all && !finding.classes.empty();
+  }
+  std::vector<std::string> absent;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (!seen[i]) absent.push_back(names[i]);
+  }
+  if (options.like == nullptr && names.size() > 1 && absent.size() + 1 >= names.size() && seen[kIgnoredPixel]) {
+    throw Error(ExitCode::data, fmt::format("{}: {}", describe(source.paths), lone_class_text(candidates, seen)));
+  }
+  if (all && !absent.empty()) {
+    candidates.warnings.push_back(fmt::format("masks: no pixel is of {} of {} classes: {}", absent.size(), names.size(),
+                                              fmt::join(absent, ", ")));
+  }
+}
+
 std::string digest_of(const ImageCandidates& candidates, const std::vector<Finding>& findings) {
   Sha256 digest;
   digest.add("images 1\n");
   for (const auto& name : candidates.feature_names) digest.add(name + "\n");
+  const std::string code = candidates.mask_code.text();
+  if (code != MaskCode(candidates.mask_classes.size()).text()) digest.add(code + "\n");
   for (const auto& name : candidates.mask_classes) digest.add("class " + name + "\n");
   for (std::size_t i = 0; i < findings.size(); ++i) {
     const auto& sample = candidates.samples[i];
@@ -400,7 +479,7 @@ std::unique_ptr<DataSet> make_encoded_images(ImageCandidates candidates, const S
   info.features.insert(info.features.end(), numbers.begin(), numbers.end());
   if (options.like != nullptr) require_targets_like(*options.like, info.features, source);
 
-  info.class_names = options.like != nullptr ? options.like->class_names : candidates.class_names;
+  info.class_names = classes_in_order(candidates.class_names, source, options);
   info.class_counts.assign(info.class_names.size(), 0);
   std::vector<std::int32_t> labels;
   for (const auto& sample : candidates.samples) {
@@ -408,6 +487,7 @@ std::unique_ptr<DataSet> make_encoded_images(ImageCandidates candidates, const S
     labels.push_back(class_of(info.class_names, sample.class_name, sample.name));
     ++info.class_counts[static_cast<std::size_t>(labels.back())];
   }
+  if (!candidates.mask_classes.empty()) check_classes_of_masks(candidates, findings, source, options);
   if (options.like == nullptr) info.warnings = candidates.warnings;
   warn_of_skipped(all, info);
   if (options.targets != nullptr) *options.targets = image_ranges(info.features, candidates);

@@ -35,6 +35,7 @@ struct ImageCandidates {
   std::vector<std::string> feature_names;  ///< of the images; "label" is added, unless there are no labels
   std::vector<std::string> mask_classes;   ///< of the mask; empty: there is none
   std::size_t mask = 0;                    ///< which of the images it is
+  MaskCode mask_code{0};                   ///< what its pixel values stand for
   std::vector<std::string> targets;        ///< what the numbers of a sample are; none where there are labels
   bool has_labels = true;
   std::vector<std::shared_ptr<const FileTree>> trees;

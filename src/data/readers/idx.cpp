@@ -170,7 +170,7 @@ std::unique_ptr<DataSet> open_idx(const SourceOptions& source, const IndexOption
   const auto largest = std::max_element(images.labels.begin(), images.labels.end());
   for (std::int32_t i = 0; largest != images.labels.end() && i <= *largest; ++i)
     images.class_names.push_back(std::to_string(i));
-  return make_raw_images(std::move(images), options);
+  return make_raw_images(std::move(images), source, options);
 }
 
 }  // namespace lockstep::data

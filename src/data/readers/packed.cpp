@@ -210,8 +210,8 @@ bool same_features(const std::vector<Feature>& a, const std::vector<Feature>& b)
 }
 
 /// One info for all segments: shapes that differ become -1, classes are merged by name.
-DataSetInfo merge(std::vector<std::unique_ptr<PackedFile>>& segments, const std::string& source,
-                  const DataSetInfo* like) {
+DataSetInfo merge(std::vector<std::unique_ptr<PackedFile>>& segments, const SourceOptions& source,
+                  const IndexOptions& options) {
   DataSetInfo info = segments.front()->info;
   std::set<std::string> names(info.class_names.begin(), info.class_names.end());
   std::string digests = info.digest;
@@ -230,14 +230,15 @@ DataSetInfo merge(std::vector<std::unique_ptr<PackedFile>>& segments, const std:
     if (segment->info.digest != info.digest) digests += segment->info.digest;
   }
   if (names.size() != info.class_names.size()) info.class_names.assign(names.begin(), names.end());
-  if (like != nullptr) info.class_names = like->class_names;
+  info.class_names = classes_in_order(info.class_names, source, options);
   for (auto& feature : info.features) {
     if (feature.kind != Feature::Kind::image) continue;
-    feature.spec.shape.back() = channels_like(like, feature.name, feature.spec.shape.back(), source);
+    feature.spec.shape.back() =
+        channels_like(options.like, feature.name, feature.spec.shape.back(), describe(source.paths));
   }
   if (digests != info.digest) info.digest = sha256(digests);
   info.format = "packed (" + info.format + ")";
-  info.source = source;
+  info.source = describe(source.paths);
   return info;
 }
 
@@ -248,7 +249,7 @@ std::unique_ptr<DataSet> open_packed(const SourceOptions& source, const IndexOpt
   const std::set<std::string> given(source.paths.begin(), source.paths.end());
   std::vector<std::unique_ptr<PackedFile>> segments;
   for (const auto& path : source.paths) add_path(path, given, counter, options.notes, segments);
-  DataSetInfo info = merge(segments, describe(source.paths), options.like);
+  DataSetInfo info = merge(segments, source, options);
   info.class_counts.assign(info.class_names.size(), 0);
   std::uint64_t total = 0;
   for (const auto& segment : segments) total += segment->file.size();

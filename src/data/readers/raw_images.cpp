@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "core/digest.hpp"
 #include "data/readers/common.hpp"
@@ -89,18 +90,34 @@ std::string digest_of(const RawImages& images, bool whole) {
   return digest.hex();
 }
 
+/// From the files' numbers of classes to the set's, by name. Files whose names are others, or that have none, have the
+/// numbers of the training set's files.
+std::function<std::int32_t(std::int32_t)> numbers_in(const std::vector<std::string>& names,
+                                                     const std::vector<std::string>& of_files) {
+  const bool known = std::all_of(of_files.begin(), of_files.end(), [&](const std::string& name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  });
+  if (names == of_files || !known) return [](std::int32_t label) { return label; };
+  std::vector<std::int32_t> numbers;
+  for (const auto& name : of_files) numbers.push_back(class_of(names, name, "the files' classes"));
+  return [numbers](std::int32_t label) {
+    return label < std::ssize(numbers) ? numbers[static_cast<std::size_t>(label)] : label;
+  };
+}
+
 }  // namespace
 
 std::vector<Feature> raw_image_features(const Shape& image) {
   return {{"image", Feature::Kind::image, {DType::u8, image}}, {"label", Feature::Kind::label, {DType::i32, {}}}};
 }
 
-std::unique_ptr<DataSet> make_raw_images(RawImages images, const IndexOptions& options) {
+std::unique_ptr<DataSet> make_raw_images(RawImages images, const SourceOptions& source, const IndexOptions& options) {
   DataSetInfo info;
   info.format = images.format;
   info.source = images.source;
   info.features = raw_image_features(images.shape);
-  info.class_names = options.like != nullptr ? options.like->class_names : images.class_names;
+  info.class_names = classes_in_order(images.class_names, source, options);
+  const auto numbers = numbers_in(info.class_names, images.class_names);
   info.class_counts.assign(info.class_names.size(), 0);
   for (std::size_t id = 0; id < images.labels.size(); ++id) {
     const auto label = images.labels[id];
@@ -108,12 +125,13 @@ std::unique_ptr<DataSet> make_raw_images(RawImages images, const IndexOptions& o
       throw Error(ExitCode::data, fmt::format("{}: sample {} has label {}; expected 0 ... {}", images.source, id, label,
                                               std::ssize(info.class_names) - 1));
     }
-    ++info.class_counts[static_cast<std::size_t>(label)];
+    ++info.class_counts[static_cast<std::size_t>(numbers(label))];
   }
   if (images.labels.empty()) throw Error(ExitCode::data, fmt::format("{}: holds no image", images.source));
   info.content_in_digest = bytes_of(images) <= kFullDigestBytes;
   info.digest =
       noted(options.notes, "digest of " + images.files, [&] { return digest_of(images, info.content_in_digest); });
+  for (auto& label : images.labels) label = numbers(label);
   return std::make_unique<RawImageSet>(std::move(images), std::move(info));
 }
 

@@ -33,6 +33,7 @@ struct RawImages {
 [[nodiscard]] std::vector<Feature> raw_image_features(const Shape& image);
 
 /// Checks labels against the classes (of `like`, if given) and makes the set.
-[[nodiscard]] std::unique_ptr<DataSet> make_raw_images(RawImages images, const IndexOptions& options);
+[[nodiscard]] std::unique_ptr<DataSet> make_raw_images(RawImages images, const SourceOptions& source,
+                                                       const IndexOptions& options);
 
 }  // namespace lockstep::data

@@ -385,7 +385,7 @@ std::unique_ptr<DataSet> open_table(const SourceOptions& source, const IndexOpti
     files.push_back(read_table(path, counter));
     samples += files.back().rows.size();
   }
-  const TableLayout layout(files, source, options.like);
+  const TableLayout layout(files, source, options);
   TableRows rows;
   rows.info.format = "table";
   rows.info.source = describe(source.paths);

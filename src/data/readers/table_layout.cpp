@@ -21,8 +21,9 @@ bool is_among(const std::vector<std::string>& names, const std::string& name) {
 
 }  // namespace
 
-TableLayout::TableLayout(const std::vector<TableFile>& files, const SourceOptions& source, const DataSetInfo* like)
+TableLayout::TableLayout(const std::vector<TableFile>& files, const SourceOptions& source, const IndexOptions& options)
     : files_(files), source_(source) {
+  const DataSetInfo* const like = options.like;
   if (source.target.empty() && like == nullptr) fail("expected a target, the column to predict; add `target`");
   std::vector<std::string> others;
   if (!source.weight.empty()) others.push_back(source.weight);
@@ -44,7 +45,7 @@ TableLayout::TableLayout(const std::vector<TableFile>& files, const SourceOption
     for (const auto& name : feature_names()) add_column(name);
     if (columns.empty())
       fail("expected columns to predict from, found none with values; see the warnings of data info");
-    choose_target();
+    choose_target(options);
   }
 }
 
@@ -175,7 +176,7 @@ void TableLayout::add_column(const std::string& name) {
   columns.push_back(std::move(column));
 }
 
-void TableLayout::choose_target() {
+void TableLayout::choose_target(const IndexOptions& options) {
   for (const auto& name : source_.target) {
     const bool categorical = is_categorical(name);
     ColumnValues values = look_at_column(files_, name, categorical);
@@ -196,7 +197,10 @@ void TableLayout::choose_target() {
                       "each target a loss of its own",
                       name, source_.target.size()));
     }
-    of_target = std::move(values.categories);
+    of_target = apart() ? std::move(values.categories) : classes_in_order(values.categories, source_, options);
+  }
+  if (!source_.classes.empty() && (apart() || classes[0].empty())) {
+    fail("classes: expected one target, of categories, whose order they say, found another; leave it out");
   }
   for (const auto& name : source_.target) {
     if (apart() && (name == kTableFeatures || name == kSampleWeight)) {

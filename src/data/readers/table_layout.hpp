@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "data/open.hpp"
 #include "data/readers/table_columns.hpp"
 #include "lockstep/data_set.hpp"
 #include "lockstep/job.hpp"
@@ -18,9 +19,9 @@ inline constexpr const char* kTableFeatures = "features";
 /// Of this source, or as the training set has it.
 class TableLayout {
  public:
-  /// `files`: all of the source, of which the first one's header counts; must outlive this. `like`: the training set's;
-  /// null: this is the training set. Throws Error(data) that names the source's paths and the column.
-  TableLayout(const std::vector<TableFile>& files, const SourceOptions& source, const DataSetInfo* like);
+  /// `files`: all of the source, of which the first one's header counts; must outlive this. Without `options.like` this
+  /// is the training set. Throws Error(data) that names the source's paths and the column.
+  TableLayout(const std::vector<TableFile>& files, const SourceOptions& source, const IndexOptions& options);
 
   std::vector<Column> columns;                    ///< features, in the order of their elements
   std::vector<std::vector<std::string>> classes;  ///< by target; empty: numbers
@@ -44,7 +45,7 @@ class TableLayout {
   [[nodiscard]] std::string reason_to_leave_out(const std::string& name, const ColumnValues& values) const;
   void require_points(const std::string& name, const ColumnValues& values) const;
   void warn_of_identifiers(const std::string& name, const ColumnValues& values);
-  void choose_target();
+  void choose_target(const IndexOptions& options);
   void take(const DataSetInfo& like);
   bool takes_targets(const DataSetInfo& like);
 

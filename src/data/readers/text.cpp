@@ -116,11 +116,13 @@ std::unique_ptr<DataSet> open_text(const SourceOptions& source, const IndexOptio
   }
   std::vector<std::uint16_t> tokens;
   std::shared_ptr<TokenSource> held;
+  TokenWindows::Options windows = TokenWindows::options_of(source);
   if (!source.tokenizer_file.empty()) {
     info.tokenizer = read_tokenizer_text(source.tokenizer_file);  // of its own digest, so never noted
     require_tokenizer_like(options.like, info.tokenizer, info.source);
     const auto tokenizer = parse_tokenizer(info.tokenizer, source.tokenizer_file);
     info.vocabulary = tokenizer->vocabulary();
+    windows = TokenWindows::options_of(source, *tokenizer, options.like);
     held = hold(encode_files(*tokenizer, files, source.paths), counter);
   } else if (bytes) {
     info.vocabulary = kByteTokens;
@@ -144,7 +146,7 @@ std::unique_ptr<DataSet> open_text(const SourceOptions& source, const IndexOptio
   info.digest = noted(options.notes, key, [&] { return digest_of(info, files); });
   if (!held) held = hold(std::move(tokens), counter);
   const std::int64_t count = held->size();
-  return std::make_unique<TokenWindows>(std::move(held), std::move(info), TokenWindows::options_of(source), 0, count);
+  return std::make_unique<TokenWindows>(std::move(held), std::move(info), windows, 0, count);
 }
 
 }  // namespace lockstep::data

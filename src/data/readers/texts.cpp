@@ -266,7 +266,8 @@ std::vector<Feature> text_features(std::int64_t context, const SourceOptions& so
   return features;
 }
 
-DataSetInfo info_of(const SourceOptions& source, const std::vector<LabelledText>& texts, const DataSetInfo* like) {
+DataSetInfo info_of(const SourceOptions& source, const std::vector<LabelledText>& texts, const IndexOptions& options) {
+  const DataSetInfo* const like = options.like;
   if (like != nullptr && (like->features.size() < 2 || like->features[1].name != kLength)) {
     throw Error(ExitCode::data, fmt::format("{}: expected a training set of texts, too, found one of {}",
                                             describe(source.paths), like->format));
@@ -284,7 +285,7 @@ DataSetInfo info_of(const SourceOptions& source, const std::vector<LabelledText>
     info.format = !info.tokenizer.empty()   ? "texts, byte pairs"
                   : info.token_text.empty() ? "texts, bytes"
                                             : "texts, characters";
-    info.class_names = class_names_of(texts);
+    info.class_names = classes_in_order(class_names_of(texts), source, options);
   }
   info.class_counts.assign(info.class_names.size(), 0);
   info.features = text_features(info.features[0].spec.shape[0], source);
@@ -296,6 +297,7 @@ DataSetInfo info_of(const SourceOptions& source, const std::vector<LabelledText>
 DataSetInfo foresee_texts(const SourceOptions& source) {
   DataSetInfo info;
   if (splits_bytes(source)) info.vocabulary = kByteTokens;
+  if (!source.label_column.empty()) info.class_names = source.classes;
   info.features = text_features(source.context, source);
   return info;
 }
@@ -305,7 +307,7 @@ std::unique_ptr<DataSet> open_texts(const SourceOptions& source, const IndexOpti
   TextFiles files(source, counter);
   std::vector<LabelledText>& texts = files.texts;
   spell_classes(options.like, texts);
-  DataSetInfo info = info_of(source, texts, options.like);
+  DataSetInfo info = info_of(source, texts, options);
   const auto context = static_cast<std::size_t>(info.features[0].spec.shape[0]);
   TextTokens tokens(info, context);
   std::vector<std::string> faults;

@@ -30,13 +30,29 @@ TokenWindows::TokenWindows(std::shared_ptr<const TokenSource> source, DataSetInf
                             "that is too large for that; leave masked out, or take a smaller set",
                             info_.source));
   }
+  if (options_.masked > 0 && options_.mask_token >= info_.vocabulary) {
+    throw Error(ExitCode::configuration,
+                fmt::format("{}: mask_token: expected one of the {} tokens of the vocabulary, found {}", info_.source,
+                            info_.vocabulary, options_.mask_token));
+  }
   describe(options_, info_);
+}
+
+TokenWindows::Options TokenWindows::options_of(const SourceOptions& source, const BytePairTokenizer& tokenizer,
+                                               const DataSetInfo* like) {
+  Options options = options_of(source);
+  const bool was_added = like != nullptr && like->vocabulary > tokenizer.vocabulary();
+  if (options.mask_token >= 0 || was_added) return options;
+  for (const char* const text : {"[MASK]", "<mask>"}) {
+    if (const auto token = tokenizer.added_token(text)) options.mask_token = *token;
+  }
+  return options;
 }
 
 void TokenWindows::describe(const Options& options, DataSetInfo& info) {
   const TensorSpec spec{DType::i32, {options.context}};
   info.features = {{"tokens", Feature::Kind::tokens, spec}, {"target", Feature::Kind::tokens, spec}};
-  if (options.masked > 0 && info.vocabulary > 0) ++info.vocabulary;
+  if (options.adds_mask() && info.vocabulary > 0) ++info.vocabulary;
 }
 
 void TokenWindows::read_variant(std::int64_t id, std::uint64_t variant, Sample& out) const {
@@ -67,7 +83,9 @@ void TokenWindows::hide(std::int64_t id, std::uint64_t variant, std::span<std::i
                         std::span<std::int32_t> target) const {
   static constexpr std::uint64_t kStream = hash_name("masked tokens");
   RandomStream random(mix(variant, kStream), static_cast<std::uint64_t>(id));
-  const auto mask = static_cast<std::int32_t>(info_.vocabulary - 1);
+  const bool last = options_.adds_mask();
+  const auto mask = static_cast<std::int32_t>(last ? info_.vocabulary - 1 : options_.mask_token);
+  const auto others = static_cast<std::uint32_t>(last ? info_.vocabulary - 1 : info_.vocabulary);
   const std::size_t always = random.below(static_cast<std::uint32_t>(tokens.size()));
   // A chain whose share of chosen tokens is `masked`: after a chosen one the span goes on, or another begins.
   const double goes_on = 1 - 1 / options_.masked_span;
@@ -77,7 +95,7 @@ void TokenWindows::hide(std::int64_t id, std::uint64_t variant, std::span<std::i
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     const auto chance = static_cast<double>(random.unit());
     const float drawn = random.unit();
-    const auto other = static_cast<std::int32_t>(random.below(static_cast<std::uint32_t>(mask)));
+    const auto other = static_cast<std::int32_t>(random.below(others));
     const bool same_span = chosen && chance < goes_on;
     const double limit = i == 0 ? options_.masked : chosen ? goes_on + (1 - goes_on) * begins : begins;
     if (!same_span) how = drawn;
@@ -90,7 +108,7 @@ void TokenWindows::hide(std::int64_t id, std::uint64_t variant, std::span<std::i
 std::unique_ptr<DataSet> TokenWindows::part(std::int64_t first, std::int64_t last) const {
   DataSetInfo info = info_;
   info.digest = sha256(fmt::format("{} tokens {} to {}", info_.digest, first, last));
-  if (options_.masked > 0) --info.vocabulary;
+  if (options_.adds_mask()) --info.vocabulary;
   return std::make_unique<TokenWindows>(source_, std::move(info), options_, begin_ + first, begin_ + last);
 }
 

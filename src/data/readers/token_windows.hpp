@@ -2,10 +2,11 @@
 // each.
 //
 // Or, `masked`: tokens of which some are hidden, and as target the hidden ones, kNotMasked elsewhere. Each token is
-// chosen with that probability, in any case one of a window; of those chosen, 80 % become the mask, which is one more
-// token at the end of the vocabulary, 10 % a random token, and 10 % stay (Devlin and others, "BERT", 2019). With
-// `masked_span` L they are chosen in spans, which end after each token with probability 1 / L, and a whole span becomes
-// masks, random tokens, or stays (Joshi and others, "SpanBERT", 2020). The draws depend on the window and the variant.
+// chosen with that probability, in any case one of a window; of those chosen, 80 % become the mask, a token of the
+// tokenizer's or one more at the end of the vocabulary, 10 % a random token, and 10 % stay (Devlin and others, "BERT",
+// 2019). With `masked_span` L they are chosen in spans, which end after each token with probability 1 / L, and a whole
+// span becomes masks, random tokens, or stays (Joshi and others, "SpanBERT", 2020). The draws depend on the window and
+// the variant.
 //
 // n tokens have n - 1 pairs (token, next token). Window i of variant 0 has the pairs from i * context on; (n - 1) mod
 // context pairs at the end are unused. Another variant starts at an offset below the context that depends on the
@@ -17,6 +18,7 @@
 #include <memory>
 #include <span>
 
+#include "data/tokenizer/tokenizer.hpp"
 #include "lockstep/data_set.hpp"
 #include "lockstep/job.hpp"
 
@@ -35,12 +37,18 @@ class TokenWindows : public DataSet {
  public:
   struct Options {
     std::int64_t context = 0;
-    double masked = 0;       ///< 0: the next token is the target
-    double masked_span = 1;  ///< tokens, on average
+    double masked = 0;             ///< 0: the next token is the target
+    double masked_span = 1;        ///< tokens, on average
+    std::int64_t mask_token = -1;  ///< -1: one more at the end of the vocabulary
+    [[nodiscard]] bool adds_mask() const { return masked > 0 && mask_token < 0; }
   };
   [[nodiscard]] static Options options_of(const SourceOptions& source) {
-    return {source.context, source.masked, source.masked_span};
+    return {source.context, source.masked, source.masked_span,
+            source.attributes.has("mask_token") ? source.attributes.integer("mask_token") : -1};
   }
+  /// With the tokenizer's own mask, unless the source names one, or the model was trained with one more token.
+  [[nodiscard]] static Options options_of(const SourceOptions& source, const BytePairTokenizer& tokenizer,
+                                          const DataSetInfo* like);
   /// Says what a window is, and adds the mask to a vocabulary that is known (not 0).
   static void describe(const Options& options, DataSetInfo& info);
   static constexpr std::int32_t kNotMasked = -100;

@@ -128,9 +128,12 @@ std::unique_ptr<DataSet> open_tokens(const SourceOptions& source, const IndexOpt
   DataSetInfo info;
   info.source = describe(source.paths);
   info.tokenizer = tokenizer_of(source.paths);
+  TokenWindows::Options windows = TokenWindows::options_of(source);
   if (!info.tokenizer.empty()) {
     if (options.notes != nullptr) options.notes->made_from_file(tokenizer_beside(source.paths.front()));
-    info.vocabulary = parse_tokenizer(info.tokenizer, tokenizer_beside(source.paths.front()))->vocabulary();
+    const auto tokenizer = parse_tokenizer(info.tokenizer, tokenizer_beside(source.paths.front()));
+    info.vocabulary = tokenizer->vocabulary();
+    windows = TokenWindows::options_of(source, *tokenizer, options.like);
     require_tokenizer_like(options.like, info.tokenizer, info.source);
   }
   const std::int64_t width = token_bytes(info.vocabulary);
@@ -142,16 +145,16 @@ std::unique_ptr<DataSet> open_tokens(const SourceOptions& source, const IndexOpt
   info.digest = reader.text(reader.rest().size());
   info.content_in_digest = is_small(*files);
   if (options.like != nullptr) {
-    info.vocabulary = options.like->vocabulary - (source.masked > 0 ? 1 : 0);  // without the mask
+    info.vocabulary = options.like->vocabulary - (windows.adds_mask() ? 1 : 0);  // without the mask
   } else if (info.tokenizer.empty()) {
-    info.vocabulary = info.content_in_digest ? most + 1 : 0;
+    info.vocabulary = info.content_in_digest ? std::max(most, windows.mask_token) + 1 : 0;
   }
   if (info.vocabulary > 0 && most >= info.vocabulary) {
     throw Error(ExitCode::data, fmt::format("{}: token {}; the {}'s are below {}", info.source, most,
                                             options.like != nullptr ? "training set" : "tokenizer", info.vocabulary));
   }
   const std::int64_t size = files->size();
-  return std::make_unique<TokenWindows>(std::move(files), std::move(info), TokenWindows::options_of(source), 0, size);
+  return std::make_unique<TokenWindows>(std::move(files), std::move(info), windows, 0, size);
 }
 
 }  // namespace lockstep::data

@@ -71,7 +71,8 @@ class Llama {
     const ValueId q = rope(linear(y, size_.width, 0.02, name + ".query"), size_.heads, name + ".query_rope");
     const ValueId k = rope(linear(y, kv_width, 0.02, name + ".key"), size_.kv_heads, name + ".key_rope");
     const ValueId v = linear(y, kv_width, 0.02, name + ".value");
-    y = b_.apply("attention", {q, k, v}, Attributes({{"heads", size_.heads}, {"kv_heads", size_.kv_heads}}),
+    y = b_.apply("attention", {q, k, v},
+                 Attributes({{"heads", size_.heads}, {"kv_heads", size_.kv_heads}, {"causal", true}}),
                  name + ".attention");
     x = b_.apply("add", {x, linear(y, size_.width, residual_stddev_, name + ".projection")}, {}, name + ".add1");
     y = norm(x, name + ".norm2");

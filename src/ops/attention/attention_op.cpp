@@ -99,8 +99,8 @@ OpDef make_attention() {
                     .minimum = 1},
                    {.name = "causal",
                     .kind = AttributeKind::boolean,
-                    .doc = "a position sees itself and what is before",
-                    .default_value = true}};
+                    .doc = "a position sees itself and what is before; otherwise all positions",
+                    .default_value = false}};
   op.shorthand = "heads";
   op.max_inputs = 4;
   op.backward_reads = {.inputs = true, .outputs = true};
