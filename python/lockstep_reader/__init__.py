@@ -13,11 +13,12 @@ from .history import Best, Status
 from .predictions import ClassScore, Prediction, read_predictions
 from .run import Run, open_run
 from .safetensors import Tensors, WeightsFile, open_weights
+from .schema import Schema, schema_of
 from .sweeps import Sweep, Trial, open_sweep, read_trials_csv
 from .tensor import Tensor
 from .torch_weights import load_into
 
 __all__ = ["Best", "Checkpoint", "ClassScore", "Columns", "DamagedError", "Event", "EventLog", "Fit", "FitError",
-           "MissingError", "Prediction", "ReaderError", "Run", "Status", "Sweep", "Tensor", "Tensors", "Trial",
+           "MissingError", "Prediction", "ReaderError", "Run", "Schema", "Status", "Sweep", "Tensor", "Tensors", "Trial",
            "UnsupportedError", "WeightsFile", "load_into", "open_checkpoint", "open_run", "open_sweep", "open_weights",
-           "parse_event", "read_events", "read_predictions", "read_trials_csv", "__version__"]
+           "parse_event", "read_events", "read_predictions", "read_trials_csv", "schema_of", "__version__"]

@@ -12,10 +12,14 @@
 #include "checkpoint/files.hpp"
 #include "checkpoint/saved_model.hpp"
 #include "cli/checkpoint_commands.hpp"
+#include "cli/predict.hpp"
 #include "cli/validators.hpp"
+#include "data/augment.hpp"
+#include "data/readers/table_columns.hpp"
 #include "exchange/onnx_model.hpp"
 #include "exchange/torch_weights.hpp"
 #include "graph/lora.hpp"
+#include "input/data_facts.hpp"
 #include "lockstep/error.hpp"
 #include "telemetry/text.hpp"
 #include "train/catalogue.hpp"
@@ -30,7 +34,7 @@ namespace fs = std::filesystem;
 
 struct ExportArguments {
   std::string from, target, to = "lockstep", weights = "auto";
-  bool force = false;
+  bool force = false, raw = false;
 };
 
 void require_new(const std::string& path, bool force) {
@@ -72,15 +76,22 @@ class CheckpointModel {
     const DataSetInfo& info = model_.data();
     const input::PreparedData& data = model_.prepared();
     const Graph* const graph = merge ? &graph_ : &model_.graph();
+    const bool table = !info.columns.empty();
     return {.graph = graph,
             .values = [this, graph](ValueId id) { return values_.at(graph->at(id).name); },
             .job = model_.job().name,
             .source = model_.saved().path,
             .labels = info.class_names,
             .tokens = info.token_text,
+            .tokenizer = info.tokenizer,
             .mean = data.mean,
             .stddev = data.stddev,
-            .prepare = model_.job().data.prepare};
+            .prepare = model_.job().data.prepare,
+            .inputs = inputs(),
+            .outputs = outputs(),
+            .columns = info.columns,
+            .missing = table ? data::missing_marks() : std::vector<std::string>(),
+            .data = input::data_facts(data)};
   }
 
   [[nodiscard]] std::vector<exchange::ExportedFile> adapter() const {
@@ -97,6 +108,38 @@ class CheckpointModel {
   }
 
  private:
+  [[nodiscard]] std::vector<exchange::ExportedInput> inputs() const {
+    const auto& prepared = model_.prepared();
+    const data::PipelineOptions preparation{
+        .steps = model_.job().data.prepare, .mean = prepared.mean, .stddev = prepared.stddev};
+    const data::Pipeline pipeline(model_.inputs(), preparation, registries_.augmentations);
+    std::vector<exchange::ExportedInput> inputs;
+    for (std::size_t i = 0; i < model_.inputs().size(); ++i) {
+      const Feature& feature = model_.inputs()[i];
+      auto [factor, shift] = pipeline.scale(i);
+      if (feature.kind == Feature::Kind::image) {  // of a row, in which they repeat
+        factor.resize(static_cast<std::size_t>(feature.spec.shape.back()));
+        shift.resize(factor.size());
+      }
+      inputs.push_back({feature, std::move(factor), std::move(shift)});
+    }
+    return inputs;
+  }
+
+  [[nodiscard]] std::vector<exchange::ExportedOutput> outputs() const {
+    std::vector<exchange::ExportedOutput> outputs;
+    const bool alone = model_.outputs().size() == 1;
+    for (const train::ModelOutput& output : model_.outputs()) {
+      const bool named = output.classes.size() == output.size || (output.classes.size() == 2 && output.size == 1);
+      outputs.push_back({.name = output.name,
+                         .shape = output.shape,
+                         .first = static_cast<std::int64_t>(output.first),
+                         .activation = output.loss->activation,
+                         .names = named || !alone ? output.classes : value_names(model_, output.size)});
+    }
+    return outputs;
+  }
+
   train::LoadedModel load(const std::string& path, std::optional<bool> average) {
     const auto job = [this, path, average](bool need_data) {
       JobFile saved = checkpoint::load_saved_job(path, {"device=cpu", "precision=fp32"},
@@ -154,13 +197,16 @@ std::vector<exchange::ExportedFile> files_of(const ExportArguments& arguments, c
   merged = loaded.merged();
   if (arguments.to == "lockstep") return {{target.filename(), exchange::lockstep_weights(model)}};
   if (arguments.to == "torch") return exchange::torch_files(model, target.filename());
-  if (arguments.to == "onnx") return {{target.filename(), exchange::onnx_model(model)}};
+  if (arguments.to == "onnx") return {{target.filename(), exchange::onnx_model(model, arguments.raw)}};
   return exchange::huggingface_files(model);
 }
 
 int write(const ExportArguments& arguments) {
   const bool into_folder = arguments.to == "huggingface" || arguments.to == "peft";
   const fs::path folder = into_folder ? fs::path(arguments.target) : fs::path(arguments.target).parent_path();
+  if (arguments.raw && arguments.to != "onnx") {
+    throw Error(ExitCode::usage, fmt::format("--raw: expected --to onnx, found {}; leave it out", arguments.to));
+  }
   if (!into_folder) require_new(arguments.target, arguments.force);
   const auto [checkpoint, choice] = checkpoint::checkpoint_at(arguments.from);
   std::size_t merged = 0;
@@ -208,6 +254,8 @@ void add_checkpoint_export(CLI::App& checkpoint, Action& run) {
                    "trained, or their average (optimizer.average); auto: those that the job evaluates")
       ->check(one_of({"auto", "trained", "average"}))
       ->capture_default_str();
+  command->add_flag("--raw", arguments->raw,
+                    "onnx: the layers alone, which take normalised numbers and give their own");
   command->add_flag("--force", arguments->force, "overwrite existing files");
   command->callback([&run, arguments] { run = [arguments] { return write(*arguments); }; });
 }

@@ -7,10 +7,28 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/data_set.hpp"
 #include "lockstep/graph.hpp"
 #include "lockstep/job.hpp"
 
 namespace lockstep::exchange {
+
+/// A feature that the graph reads, as a sample has it after the steps of `prepare`: images are u8, numbers of a table
+/// may be NaN.
+struct ExportedInput {
+  Feature feature;
+  std::vector<float> factor, shift;  ///< what layers get is value * factor + shift, by channel or by element of a
+                                     ///< table's columns, where NaN becomes 0; empty: the value itself
+};
+
+/// What the model predicts for one of its losses.
+struct ExportedOutput {
+  std::string name;  ///< the loss's; empty if it is the only one
+  Shape shape;       ///< of one sample
+  std::int64_t first = 0;
+  std::string activation;  ///< softmax or sigmoid makes probabilities of the numbers; empty: they are the answer
+  std::vector<std::string> names;  ///< of classes, or of the numbers; empty: none
+};
 
 struct ExportedModel {
   const Graph* graph = nullptr;                           ///< the prediction, in fp32: no loss, no metrics
@@ -18,10 +36,23 @@ struct ExportedModel {
   std::string job, source;                                ///< the job's name; which checkpoint it is from
   std::vector<std::string> labels;                        ///< names of classes; empty: none
   std::vector<std::string> tokens;                        ///< the text of each token; empty: none
+  std::string tokenizer;                                  ///< the text of a tokenizer.json; empty: none
   std::vector<double> mean,
       stddev;  ///< of images, by channel, on the scale 0...1; empty: pixels are only divided by 255
   std::vector<AugmentOptions> prepare;  ///< steps that a sample goes through first
+  std::vector<ExportedInput> inputs;    ///< by input of the graph
+  std::vector<ExportedOutput> outputs;
+  std::vector<Column> columns;       ///< of a table
+  std::vector<std::string> missing;  ///< what a table's file may have for a missing value
+  std::string data;                  ///< what the model knows of its data, as JSON; empty: nothing
 };
+
+/// `data` with all else that an answer from a raw sample needs: `prepare` and `missing`, the names of the `inputs`, and
+/// `outputs` with shape, activation and names of each. JSON.
+[[nodiscard]] std::string exported_facts(const ExportedModel& model);
+
+/// What is not UTF-8 becomes U+FFFD.
+[[nodiscard]] std::string as_utf8(const std::string& text);
 
 /// A file to write: its name, within the target where that is a folder, and its bytes.
 struct ExportedFile {

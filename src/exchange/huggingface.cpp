@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "exchange/huggingface_preparation.hpp"
 #include "exchange/torch_weights.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/op.hpp"
@@ -85,13 +86,13 @@ Json encoder_config(const Graph& graph) {
           {"layer_norm_eps", node_named(graph, "block1.norm1").attributes.number("epsilon")}};
 }
 
-Json id2label(const ExportedModel& model, std::int64_t classes) {
-  Json labels = Json::object();
+void add_labels(Json& config, const ExportedModel& model, std::int64_t classes) {
   for (std::int64_t i = 0; i < classes; ++i) {
     const auto at = static_cast<std::size_t>(i);
-    labels[std::to_string(i)] = at < model.labels.size() ? model.labels[at] : fmt::format("LABEL_{}", i);
+    const std::string label = at < model.labels.size() ? as_utf8(model.labels[at]) : fmt::format("LABEL_{}", i);
+    config["id2label"][std::to_string(i)] = label;
+    config["label2id"][label] = i;
   }
-  return labels;
 }
 
 Json bert_config(const ExportedModel& model) {
@@ -104,7 +105,7 @@ Json bert_config(const ExportedModel& model) {
                  {"type_vocab_size", parameter_shape(graph, "types")[0]},
                  {"pad_token_id", nullptr},
                  {"tie_word_embeddings", true}};
-  if (classes) config["id2label"] = id2label(model, parameter_shape(graph, "classifier")[0]);
+  if (classes) add_labels(config, model, parameter_shape(graph, "classifier")[0]);
   config.update(encoder_config(graph));
   return config;
 }
@@ -124,8 +125,8 @@ Json vit_config(const ExportedModel& model) {
                  {"image_size", image[1]},
                  {"num_channels", image[3]},
                  {"patch_size", parameter_shape(graph, "patches")[2]},
-                 {"qkv_bias", true},
-                 {"id2label", id2label(model, parameter_shape(graph, "head")[0])}};
+                 {"qkv_bias", true}};
+  add_labels(config, model, parameter_shape(graph, "head")[0]);
   config.update(encoder_config(graph));
   return config;
 }
@@ -155,7 +156,10 @@ std::vector<ExportedFile> huggingface_files(const ExportedModel& model) {
                 : name == "bert"  ? bert_config(model)
                                   : vit_config(model);
   config["torch_dtype"] = "float32";
-  return {{"model.safetensors", torch_weights(model, foreign)}, {"config.json", config.dump(2) + "\n"}};
+  std::vector<ExportedFile> files = {{"model.safetensors", torch_weights(model, foreign)},
+                                     {"config.json", config.dump(2) + "\n"}};
+  for (ExportedFile& file : huggingface_preparation(model)) files.push_back(std::move(file));
+  return files;
 }
 
 }  // namespace lockstep::exchange

@@ -285,9 +285,13 @@ std::string huggingface_job(const std::string& folder) {
   }
   const Config config(std::move(*json), path.string());
   const std::string type = config.text("model_type", "none");
-  const bool has_tokenizer =
-      fs::exists(fs::path(folder) / "tokenizer.json") || fs::exists(fs::path(folder) / "merges.txt");
-  const std::string tokenizer = has_tokenizer ? Json(folder).dump() : "";
+  const auto given = read_object(fs::path(folder) / "tokenizer.json");
+  // `--to huggingface` has written it for `tokenizer: characters`.
+  const Json::json_pointer kind("/model/type");
+  const bool of_characters = given && given->contains(kind) && given->at(kind) == "WordLevel";
+  const bool has_tokenizer = !of_characters && (fs::exists(fs::path(folder) / "tokenizer.json") ||
+                                                fs::exists(fs::path(folder) / "merges.txt"));
+  const std::string tokenizer = of_characters ? "characters" : has_tokenizer ? Json(folder).dump() : "";
   const std::map<std::string, std::function<Written()>> models = {
       {"gpt2", [&] { return gpt2(config, tokenizer); }},
       {"llama", [&] { return llama(config, tokenizer); }},

@@ -9,6 +9,7 @@
 #include <variant>
 
 #include <onnx.pb.h>
+#include "exchange/onnx_schema.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/op.hpp"
 #include "lockstep/version.hpp"
@@ -18,7 +19,6 @@ namespace lockstep::exchange {
 
 namespace {
 
-constexpr const char* kPrediction = "prediction";
 constexpr std::size_t kMostBytes = 0x7FFFFFFF;  // protobuf's limit
 
 void require_known_ops(const Graph& graph) {
@@ -32,17 +32,46 @@ void require_known_ops(const Graph& graph) {
                                            fmt::join(unknown, ", ")));
 }
 
-onnx::TensorProto::DataType type_of(DType dtype) {
-  return dtype == DType::i32 ? onnx::TensorProto::INT32 : onnx::TensorProto::FLOAT;
-}
+/// Spells names as the file has them: a model's own values make way for inputs and outputs that are called alike.
+class Names {
+ public:
+  explicit Names(const std::vector<OnnxPort>& inputs, const std::vector<OnnxPort>& outputs) {
+    for (const auto* ports : {&inputs, &outputs}) {
+      for (const OnnxPort& port : *ports) ports_.insert(port_name(port.name));
+    }
+  }
+  [[nodiscard]] std::string operator()(std::string name) const {
+    if (ports_.contains(name)) return name.substr(1);
+    while (ports_.contains(port_name(name))) name += '\'';
+    return name;
+  }
 
-template <class T>
-void add_constant(onnx::GraphProto& graph, const std::string& name, const Shape& shape, std::span<const T> values,
-                  onnx::TensorProto::DataType type) {
+ private:
+  std::set<std::string> ports_;
+};
+
+void add_constant(onnx::GraphProto& graph, const std::string& name, const Shape& shape, std::span<const float> values) {
   onnx::TensorProto& tensor = *graph.add_initializer();
   tensor.set_name(name);
   tensor.mutable_dims()->Assign(shape.begin(), shape.end());
-  tensor.set_data_type(type);
+  tensor.set_data_type(onnx::TensorProto::FLOAT);
+  tensor.set_raw_data(values.data(), values.size_bytes());
+}
+
+void add_constant(onnx::GraphProto& graph, const std::string& name, const ops::OnnxConstant& constant) {
+  if (const auto* floats = std::get_if<std::vector<float>>(&constant.values)) {
+    return add_constant(graph, name, constant.shape, *floats);
+  }
+  onnx::TensorProto& tensor = *graph.add_initializer();
+  tensor.set_name(name);
+  tensor.mutable_dims()->Assign(constant.shape.begin(), constant.shape.end());
+  if (const auto* texts = std::get_if<std::vector<std::string>>(&constant.values)) {
+    tensor.set_data_type(onnx::TensorProto::STRING);
+    tensor.mutable_string_data()->Assign(texts->begin(), texts->end());
+    return;
+  }
+  const std::span values = std::get<std::vector<std::int64_t>>(constant.values);
+  tensor.set_data_type(onnx::TensorProto::INT64);
   tensor.set_raw_data(values.data(), values.size_bytes());
 }
 
@@ -64,14 +93,19 @@ struct SetAttribute {
     to.set_type(onnx::AttributeProto::INTS);
     to.mutable_ints()->Assign(values.begin(), values.end());
   }
+  void operator()(const std::vector<std::string>& values) const {
+    to.set_type(onnx::AttributeProto::STRINGS);
+    to.mutable_strings()->Assign(values.begin(), values.end());
+  }
 };
 
-void add_node(onnx::GraphProto& graph, const ops::OnnxNode& node) {
+void add_node(onnx::GraphProto& graph, const ops::OnnxNode& node, const Names& spelled) {
   onnx::NodeProto& to = *graph.add_node();
   to.set_op_type(node.type);
+  to.set_domain(node.domain);
   to.set_name(node.name);
-  to.mutable_input()->Assign(node.inputs.begin(), node.inputs.end());
-  to.mutable_output()->Assign(node.outputs.begin(), node.outputs.end());
+  for (const std::string& name : node.inputs) to.add_input(spelled(name));
+  for (const std::string& name : node.outputs) to.add_output(spelled(name));
   for (const auto& [name, value] : node.attributes) {
     onnx::AttributeProto& attribute = *to.add_attribute();
     attribute.set_name(name);
@@ -79,18 +113,17 @@ void add_node(onnx::GraphProto& graph, const ops::OnnxNode& node) {
   }
 }
 
-void describe(onnx::ValueInfoProto& info, const std::string& name, const TensorSpec& spec) {
-  info.set_name(name);
+void describe(onnx::ValueInfoProto& info, const OnnxPort& port) {
+  info.set_name(port.name);
   auto& tensor = *info.mutable_type()->mutable_tensor_type();
-  tensor.set_elem_type(type_of(spec.dtype));
+  tensor.set_elem_type(static_cast<int>(port.type));
   tensor.mutable_shape()->add_dim()->set_dim_param("batch");
-  for (std::size_t i = 1; i < spec.shape.size(); ++i) tensor.mutable_shape()->add_dim()->set_dim_value(spec.shape[i]);
+  for (const std::int64_t size : port.shape) tensor.mutable_shape()->add_dim()->set_dim_value(size);
 }
 
-ops::OnnxNodes nodes_of(const ExportedModel& model) {
+/// Adds the layers' nodes; returns the value of the prediction.
+std::string add_layers(const ExportedModel& model, ops::OnnxNodes& made) {
   const Graph& graph = *model.graph;
-  ops::OnnxNodes made;
-  for (const ValueId id : graph.inputs) made.values[{id, ops::Layout::channels_last}] = graph.at(id).name;
   const Node* last = nullptr;
   for (const Node& node : graph.nodes) {
     ops::OnnxScope scope(graph, node, model.values, made);
@@ -98,12 +131,10 @@ ops::OnnxNodes nodes_of(const ExportedModel& model) {
     if (node.outputs.front() == graph.output) last = &node;
   }
   LOCKSTEP_CHECK(last != nullptr, "a node makes the prediction");
-  Node named = *last;  // an identity behind it, which has a name that is always the same
-  named.inputs = {graph.output};
-  named.name = kPrediction;
-  const std::string value = ops::OnnxScope(graph, named, model.values, made).input();
-  made.nodes.push_back({"Identity", kPrediction, {value}, {kPrediction}, {}});
-  return made;
+  Node reader = *last;  // as what reads it behind the last layer
+  reader.inputs = {graph.output};
+  reader.name = "prediction";
+  return ops::OnnxScope(graph, reader, model.values, made).input();
 }
 
 std::set<std::string> names_read(const ops::OnnxNodes& made) {
@@ -112,23 +143,7 @@ std::set<std::string> names_read(const ops::OnnxNodes& made) {
   return names;
 }
 
-/// A step as a job file has it.
-nlohmann::json json_of(const AugmentOptions& step) {
-  nlohmann::json settings = nlohmann::json::object();
-  const auto add = [&settings](const std::string& name, const auto& value) {
-    if constexpr (requires { settings[name] = value; }) {
-      settings[name] = value;
-    } else {
-      settings[name] = to_string(Attribute(value));
-    }
-  };
-  for (const auto& [name, value] : step.attributes.all()) {
-    std::visit([&, &key = name](const auto& held) { add(key, held); }, value);
-  }
-  return {{step.name, settings}};
-}
-
-void add_metadata(onnx::ModelProto& file, const ExportedModel& model) {
+void add_metadata(onnx::ModelProto& file, const ExportedModel& model, bool layers_only) {
   const auto add = [&](const std::string& key, const std::string& value) {
     onnx::StringStringEntryProto& entry = *file.add_metadata_props();
     entry.set_key(key);
@@ -141,18 +156,24 @@ void add_metadata(onnx::ModelProto& file, const ExportedModel& model) {
   add("checkpoint", model.source);
   add_list("labels", model.labels);
   add_list("tokens", model.tokens);
-  add_list("mean", model.mean);
-  add_list("std", model.stddev);
-  nlohmann::json steps = nlohmann::json::array();
-  for (const AugmentOptions& step : model.prepare) steps.push_back(json_of(step));
-  add_list("prepare", steps);
+  if (layers_only) {  // else the graph does that
+    add_list("mean", model.mean);
+    add_list("std", model.stddev);
+  }
+  const std::string facts = exported_facts(model);
+  add_list("prepare", nlohmann::json::parse(facts).at("prepare"));
+  add("lockstep.data", facts);
 }
 
 }  // namespace
 
-std::string onnx_model(const ExportedModel& model) {
+std::string onnx_model(const ExportedModel& model, bool layers_only) {
   const Graph& graph = *model.graph;
   require_known_ops(graph);
+  ops::OnnxNodes made;
+  const auto inputs = add_onnx_inputs(model, layers_only, made);
+  const auto outputs = add_onnx_outputs(model, layers_only, add_layers(model, made), inputs, made);
+  const Names spelled(inputs, outputs);
   onnx::ModelProto file;
   file.set_ir_version(kOnnxIrVersion);
   file.set_producer_name("lockstep");
@@ -160,27 +181,27 @@ std::string onnx_model(const ExportedModel& model) {
   file.add_opset_import()->set_version(kOnnxOpset);
   onnx::GraphProto& out = *file.mutable_graph();
   out.set_name(model.job);
-  for (const ValueId id : graph.inputs) describe(*out.add_input(), graph.at(id).name, graph.at(id).spec);
-  describe(*out.add_output(), kPrediction, graph.at(graph.output).spec);
-  const ops::OnnxNodes made = nodes_of(model);
+  for (const OnnxPort& port : inputs) describe(*out.add_input(), port);
+  for (const OnnxPort& port : outputs) describe(*out.add_output(), port);
   const std::set<std::string> read = names_read(made);  // a recurrent layer's weights are there in another order only
   for (const auto* list : {&graph.parameters, &graph.states}) {
     for (const ValueId id : *list) {
       const Value& value = graph.at(id);
-      if (!read.contains(value.name)) continue;
-      add_constant(out, value.name, value.spec.shape, model.values(id), onnx::TensorProto::FLOAT);
+      if (read.contains(value.name)) add_constant(out, spelled(value.name), value.spec.shape, model.values(id));
     }
   }
-  for (const ops::OnnxConstant& constant : made.constants) {
-    if (const auto* floats = std::get_if<std::vector<float>>(&constant.values)) {
-      add_constant<float>(out, constant.name, constant.shape, *floats, onnx::TensorProto::FLOAT);
-    } else {
-      add_constant<std::int64_t>(out, constant.name, constant.shape,
-                                 std::get<std::vector<std::int64_t>>(constant.values), onnx::TensorProto::INT64);
-    }
+  for (const ops::OnnxConstant& constant : made.constants) add_constant(out, spelled(constant.name), constant);
+  std::set<std::string> domains;
+  for (const ops::OnnxNode& node : made.nodes) {
+    add_node(out, node, spelled);
+    if (!node.domain.empty()) domains.insert(node.domain);
   }
-  for (const ops::OnnxNode& node : made.nodes) add_node(out, node);
-  add_metadata(file, model);
+  for (const std::string& domain : domains) {
+    onnx::OperatorSetIdProto& opset = *file.add_opset_import();
+    opset.set_domain(domain);
+    opset.set_version(kOnnxMlOpset);
+  }
+  add_metadata(file, model, layers_only);
   if (file.ByteSizeLong() > kMostBytes) {
     throw Error(ExitCode::usage,
                 fmt::format("--to onnx: expected a model of at most 2 GiB, which is what one ONNX file "

@@ -139,7 +139,7 @@ std::vector<ExportedFile> peft_files(const ExportedModel& model, const PeftSetti
                        {"fan_in_fan_out", foreign->name() == "gpt2"},
                        {"bias", "none"},
                        {"inference_mode", true}};
-  return {{"adapter_model.safetensors", checkpoint::to_safetensors(adapter.tensors, {{"format", "pt"}})},
+  return {{"adapter_model.safetensors", checkpoint::to_safetensors(adapter.tensors, weights_metadata(model, "pt"))},
           {"adapter_config.json", config.dump(2) + "\n"}};
 }
 

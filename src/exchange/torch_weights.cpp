@@ -42,6 +42,10 @@ void take_name(std::map<std::string, std::string>& names, const std::string& the
 
 }  // namespace
 
+std::map<std::string, std::string> weights_metadata(const ExportedModel& model, const std::string& format) {
+  return {{"format", format}, {"data", exported_facts(model)}};
+}
+
 std::string lockstep_weights(const ExportedModel& model) {
   std::vector<checkpoint::NamedSpan> tensors;
   for (const auto* list : {&model.graph->parameters, &model.graph->states}) {
@@ -49,7 +53,7 @@ std::string lockstep_weights(const ExportedModel& model) {
       tensors.push_back({model.graph->at(id).name, model.graph->at(id).spec.shape, model.values(id)});
     }
   }
-  return checkpoint::to_safetensors(tensors, {{"format", "lockstep"}});
+  return checkpoint::to_safetensors(tensors, weights_metadata(model, "lockstep"));
 }
 
 std::string torch_weights(const ExportedModel& model, const ForeignModel* foreign) {
@@ -85,7 +89,7 @@ std::string torch_weights(const ExportedModel& model, const ForeignModel* foreig
       }
     }
   }
-  return checkpoint::to_safetensors(tensors, {{"format", "pt"}});
+  return checkpoint::to_safetensors(tensors, weights_metadata(model, "pt"));
 }
 
 }  // namespace lockstep::exchange

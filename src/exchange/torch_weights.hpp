@@ -2,6 +2,7 @@
 // torchvision or transformers where these have the model.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,10 @@
 #include "graph/foreign_names.hpp"
 
 namespace lockstep::exchange {
+
+/// What is in a safetensors file beside its tensors: its format, and what the model knows of its data.
+[[nodiscard]] std::map<std::string, std::string> weights_metadata(const ExportedModel& model,
+                                                                  const std::string& format);
 
 /// The bytes of a safetensors file with the model's own names and orders.
 [[nodiscard]] std::string lockstep_weights(const ExportedModel& model);
@@ -22,7 +27,8 @@ namespace lockstep::exchange {
 /// the name of the weights' file.
 [[nodiscard]] std::vector<ExportedFile> torch_files(const ExportedModel& model, const std::string& file);
 
-/// What from_pretrained() of transformers reads: model.safetensors and config.json. Throws Error(usage) for a model
+/// What from_pretrained() of transformers reads: model.safetensors, config.json, and what prepares samples
+/// (huggingface_preparation.hpp). Throws Error(usage) for a model
 /// that transformers does not have.
 [[nodiscard]] std::vector<ExportedFile> huggingface_files(const ExportedModel& model);
 

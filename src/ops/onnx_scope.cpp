@@ -53,7 +53,7 @@ std::vector<std::string> OnnxScope::add_several(const std::string& type, std::ve
   const std::string name = fresh_name();
   std::vector<std::string> made;
   for (std::size_t i = 0; i < outputs; ++i) made.push_back(outputs == 1 ? name : fmt::format("{}:{}", name, i));
-  out_.nodes.push_back({type, name, std::move(inputs), made, std::move(attributes)});
+  out_.nodes.push_back({type, name, std::move(inputs), made, std::move(attributes), ""});
   return made;
 }
 

@@ -22,7 +22,7 @@ namespace lockstep::ops {
 
 struct OnnxAttribute {
   std::string name;
-  std::variant<std::int64_t, float, std::string, std::vector<std::int64_t>> value;
+  std::variant<std::int64_t, float, std::string, std::vector<std::int64_t>, std::vector<std::string>> value;
 };
 
 struct OnnxNode {
@@ -30,13 +30,14 @@ struct OnnxNode {
   std::vector<std::string> inputs;  ///< "": left out
   std::vector<std::string> outputs;
   std::vector<OnnxAttribute> attributes;
+  std::string domain = {};  ///< empty: the default one
 };
 
 /// A constant.
 struct OnnxConstant {
   std::string name;
   Shape shape;
-  std::variant<std::vector<float>, std::vector<std::int64_t>> values;
+  std::variant<std::vector<float>, std::vector<std::int64_t>, std::vector<std::string>> values;
 };
 
 enum class Layout : std::uint8_t {

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Exported ONNX files: what onnx's checker and onnxruntime say of them, beside lockstep's own predictions."""
+import csv
 import json
 import pathlib
 import sys
@@ -10,26 +11,20 @@ import onnx
 import onnxruntime
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from jobs import JOBS, image_job  # noqa: E402  pylint: disable=wrong-import-position
-from program import WithProgram  # noqa: E402  pylint: disable=wrong-import-position
+from jobs import FLATS, JOBS, NEW_FLATS, image_job  # noqa: E402  pylint: disable=wrong-import-position
+from program import WithProgram, write_image  # noqa: E402  pylint: disable=wrong-import-position
+import lockstep_reader as reader  # noqa: E402  pylint: disable=wrong-import-position
 
-def fed(inputs, metadata):
-    """Samples as the model wants them: what the file's metadata say is done to them."""
+
+def fed(inputs):
+    """Random samples as the graph takes them: images as bytes, a table's columns one by one."""
     made = {}
     for name, tensor in inputs.items():
-        if len(tensor["shape"]) == 3:
-            values = numpy.array(tensor["values"], numpy.float32) / numpy.float32(255)
-            values = values.reshape(-1, *tensor["shape"])
-            if "mean" in metadata:
-                values = (values - numpy.array(json.loads(metadata["mean"]), numpy.float32)) / numpy.array(
-                    json.loads(metadata["std"]), numpy.float32)
-            made[name] = values.astype(numpy.float32)
-        elif name == "features":
-            values = numpy.array(tensor["values"], numpy.float32)
-            made[name] = ((values - numpy.array(json.loads(metadata["mean"]), numpy.float32)) / numpy.array(
-                json.loads(metadata["std"]), numpy.float32)).astype(numpy.float32)
+        values = numpy.array(tensor["values"])
+        if name == "features":
+            made |= {column: values[:, i:i + 1].astype(numpy.float32) for i, column in enumerate("ab")}
         else:
-            made[name] = numpy.array(tensor["values"], numpy.int32).reshape(-1, *tensor["shape"])
+            made[name] = values.reshape(-1, *tensor["shape"]).astype(numpy.uint8 if len(tensor["shape"]) == 3 else numpy.int32)
     return made
 
 
@@ -61,10 +56,8 @@ class Onnx(WithProgram):
                 self.assertEqual(json.loads(metadata.get("prepare", "null")), job["data"].get("prepare"))
                 self.assertEqual(json.loads(metadata.get("tokens", "null")), tokens_of(job["data"]["train"]))
                 expected = self.predictions(name)
-                options = onnxruntime.SessionOptions()
-                options.intra_op_num_threads = 1
-                session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-                found, = session.run(["prediction"], fed(expected["inputs"], metadata))
+                self.assertEqual(json.loads(metadata["lockstep.data"])["prepare"], job["data"].get("prepare", []))
+                found, = self.session(name).run(["prediction"], fed(expected["inputs"]))
                 values = numpy.array(expected["predictions"]["values"], numpy.float32)
                 self.assertEqual(list(found.shape[1:]), expected["predictions"]["shape"])
                 self.assertGreater(numpy.abs(values).max(), 1e-3)
@@ -79,6 +72,133 @@ class Onnx(WithProgram):
         metadata = {entry.key: entry.value for entry in onnx.load(str(self.folder / "row.onnx")).metadata_props}
         self.assertEqual(json.loads(metadata["labels"]), list("0123456789"))
         self.assertEqual(metadata["checkpoint"], "row/checkpoints/step-00000002")
+
+    def session(self, name):
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = 1
+        options.log_severity_level = 4
+        return onnxruntime.InferenceSession(str(self.folder / f"{name}.onnx"), options, providers=["CPUExecutionProvider"])
+
+    def export(self, run, *words):
+        self.run_program("checkpoint", "export", run, f"{run}.onnx", "--to", "onnx", "--force", *words)
+        onnx.checker.check_model(onnx.load(str(self.folder / f"{run}.onnx")), full_check=True)
+        return self.session(run)
+
+    @staticmethod
+    def ports(ports):
+        return {port.name: (port.type, port.shape) for port in ports}
+
+    def test_a_table_of_numbers_categories_and_missing_values(self):
+        """A raw row in, what `predict` says of it out. A column is called as a parameter, others as outputs."""
+        (self.folder / "flats.csv").write_text(FLATS)
+        (self.folder / "new.csv").write_text(NEW_FLATS)
+        rows = list(csv.DictReader(NEW_FLATS.splitlines()))
+        columns = list(rows[0])
+        for target, loss, more, last in (
+                ("kind", "cross_entropy", {}, 3), ("sold", "binary_cross_entropy", {}, 1),
+                ("price", "mean_squared_error", {"normalize_target": True}, 1)):
+            with self.subTest(target=target):
+                self.train(target, {
+                    "model": {"layers": [{"linear": 8}, "tanh", {"linear": last}]}, "batch_size": 8, "steps": 30, "loss": loss,
+                    "data": {"train": {"table": {"path": "flats.csv", "target": target, "features": columns}},
+                             "validation": {"fraction": 0.2}, **more},
+                    "metrics": [], "seed": 3, "telemetry": {"tensorboard": False}})
+                session = self.export(target)
+                texts = {"city", "label"}
+                self.assertEqual(self.ports(session.get_inputs()), {
+                    name: (f"tensor({'string' if name in texts else 'float'})", ["batch", 1])
+                    for name in columns})
+                fed_rows = {name: numpy.array([[row[name]] for row in rows], object) if name in texts else
+                            numpy.array([[float(row[name] or "nan")] for row in rows], numpy.float32)
+                            for name in columns}
+                names, expected = self.predicted(target, "new.csv")
+                schema = reader.schema_of(session)
+                self.assertEqual({name: values.tolist() for name, values in schema.raw_inputs(rows).items()}.keys(),
+                                 fed_rows.keys())
+                raw = dict(zip((port.name for port in session.get_outputs()), session.run(None, fed_rows)))
+                again = session.run(["output_prediction"], schema.raw_inputs(rows))[0]
+                self.assertEqual(again.tolist(), raw["output_prediction"].tolist())
+                if target == "price":
+                    self.assertEqual(list(raw), ["output_prediction"])
+                    numpy.testing.assert_allclose(raw["output_prediction"], expected, rtol=1e-5)
+                    self.assertGreater(expected.min(), 100000)
+                    self.assertEqual([one.values for one in schema.answers(again)], again.tolist())
+                    continue
+                self.assertEqual(list(raw), ["output_label", "probabilities", "output_prediction"])
+                classes = {"kind": ["flat", "house", "loft, large"], "sold": ["no", "yes"]}[target]
+                self.assertEqual(names, classes if target == "kind" else ["yes"])
+                numpy.testing.assert_allclose(raw["probabilities"][:, -len(names):], expected, rtol=1e-4, atol=1e-6)
+                self.assertEqual(raw["output_label"].tolist(), [classes[i] for i in raw["probabilities"].argmax(1)])
+                self.assertGreater(len(set(raw["output_label"])), 1)
+                numpy.testing.assert_allclose(numpy.sum(raw["probabilities"], 1), 1, rtol=1e-5)
+                with self.assertRaisesRegex(Exception, "column 'city': a value that is no category of the training set"):
+                    session.run(None, fed_rows | {"city": numpy.full((len(rows), 1), "Paris", object)})
+                with self.assertRaisesRegex(reader.UnsupportedError, "row 0: column 'city': expected one of Bonn, Köln, as in "
+                                            "the training set, found 'Paris'; leave the row out"):
+                    schema.raw_inputs([rows[0] | {"city": "Paris"}])
+                layers = self.export(target, "--raw")
+                self.assertEqual(self.ports(layers.get_inputs()), {"features": ("tensor(float)", ["batch", 10])})
+                prediction, = layers.run(None, reader.schema_of(layers).inputs(rows))
+                numpy.testing.assert_allclose(prediction, raw["output_prediction"], rtol=1e-4, atol=1e-6)
+
+    def test_several_outputs(self):
+        (self.folder / "flats.csv").write_text(FLATS)
+        (self.folder / "new.csv").write_text(NEW_FLATS)
+        rows = list(csv.DictReader(NEW_FLATS.splitlines()))
+        self.train("both", {
+            "model": {"layers": [{"linear": 8}, {"relu": {}, "name": "body"}, {"linear": {"features": 3, "inputs": ["body"]}, "name": "a"},
+                                 {"linear": {"features": 1, "inputs": ["body"]}, "name": "b"}]},
+            "loss": [{"cross_entropy": {}, "name": "kind", "output": "a", "target": "kind"},
+                     {"mean_squared_error": {}, "name": "price", "output": "b", "target": "price"}],
+            "data": {"train": {"table": {"path": "flats.csv", "target": ["kind", "price"], "features": ["area", "city"]}},
+                     "validation": {"fraction": 0.2}, "normalize_target": True},
+            "batch_size": 8, "steps": 10, "seed": 3, "metrics": [], "telemetry": {"tensorboard": False}})
+        session = self.export("both")
+        schema = reader.schema_of(session)
+        raw = dict(zip((port.name for port in session.get_outputs()), session.run(None, schema.raw_inputs(rows))))
+        names, expected = self.predicted("both", "new.csv")
+        self.assertEqual(names, ["kind/flat", "kind/house", "kind/loft, large", "price"])
+        self.assertEqual(list(raw), ["kind/label", "kind/probabilities", "price", "prediction"])
+        numpy.testing.assert_allclose(raw["kind/probabilities"], expected[:, :3], rtol=1e-4, atol=1e-6)
+        numpy.testing.assert_allclose(raw["price"].ravel(), expected[:, 3], rtol=1e-5)
+        for answer, row in zip(schema.answers(raw["prediction"]), expected):
+            self.assertAlmostEqual(answer["kind"].best.probability, row[:3].max(), 5)
+            self.assertAlmostEqual(answer["price"].values[0] / row[3], 1, 5)
+
+    def test_images(self):
+        """The bytes of an image in; where the job resizes, after the steps of `prepare`."""
+        random = numpy.random.default_rng(3)
+        pixels = random.integers(0, 256, (4, 28, 28, 1), numpy.uint8)
+        files = [f"{i}.png" for i in range(len(pixels))]
+        for file, image in zip(files, pixels):
+            write_image(self.folder / file, image)
+        for name in ("lenet", "prepared"):
+            with self.subTest(model=name):
+                self.train(f"raw-{name}", JOBS[name] | {"steps": 20})
+                session = self.export(f"raw-{name}")
+                schema = reader.schema_of(session)
+                names, expected = self.predicted(f"raw-{name}", *files)
+                raw = schema.raw_inputs(pixels)
+                if name == "lenet":
+                    self.assertEqual(raw["image"].tolist(), pixels.tolist())
+                label, probabilities, prediction = session.run(["label", "probabilities", "prediction"], raw)
+                numpy.testing.assert_allclose(probabilities, expected, rtol=1e-4, atol=1e-6)
+                self.assertEqual(label.tolist(), [names[i] for i in expected.argmax(1)])
+                for answer, row in zip(schema.answers(prediction), expected):
+                    self.assertEqual(answer.best.name, names[row.argmax()])
+                    self.assertAlmostEqual(answer.best.probability, row.max(), 5)
+
+    def test_texts(self):
+        texts = ["ababa", "ab", "c" * 30]
+        for i, text in enumerate(texts):
+            (self.folder / f"{i}.txt").write_text(text)
+        self.train("raw-texts", JOBS["bert-classes"] | {"steps": 10})
+        session = self.export("raw-texts")
+        schema = reader.schema_of(session)
+        names, expected = self.predicted("raw-texts", *(f"{i}.txt" for i in range(len(texts))))
+        label, probabilities = session.run(["label", "probabilities"], schema.raw_inputs(texts))
+        numpy.testing.assert_allclose(probabilities, expected, rtol=1e-4, atol=1e-6)
+        self.assertEqual(label.tolist(), [names[i] for i in expected.argmax(1)])
 
 
 if __name__ == "__main__":

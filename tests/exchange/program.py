@@ -1,12 +1,19 @@
 """Runs lockstep for the tests of exports: small trainings, their exports, and what their models predict."""
+import csv
 import json
 import os
 import pathlib
+import struct
 import subprocess
+import sys
 import tempfile
 import unittest
+import zlib
 
 import numpy
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "python"))
+from lockstep_reader.raw_images import prepared  # noqa: E402  pylint: disable=wrong-import-position
 
 PROGRAM = os.environ["LOCKSTEP"]
 PREDICTIONS = str(pathlib.Path(PROGRAM).with_name("predictions"))
@@ -36,32 +43,32 @@ class WithProgram(unittest.TestCase):
         lines = self.run_program("train", f"{name}.json", "--log", "json", *words).stdout.splitlines()
         return json.loads(lines[0]), json.loads(lines[-1])
 
+    def predicted(self, name, *files):
+        """What `lockstep predict` says of raw samples: names of the numbers, and these by sample."""
+        text = self.run_program("predict", name, *files, "--log", "csv").stdout
+        header, *rows = csv.reader(text.splitlines())
+        first = 1 if header[0] == "row" else len(files) // len(rows)
+        return header[first:], numpy.array([row[first:] for row in rows], float)
+
     def predictions(self, name, *weights, samples=3):
         """Random samples, after the steps of data.prepare, and the predictions for them of a run's model, or of one with the
         weights of a file."""
         made = json.loads(self.run_program(name, str(samples), *weights, program=PREDICTIONS).stdout)
         steps = json.loads((self.folder / f"{name}.json").read_text())["job"]["data"].get("prepare", [])
         for tensor in made["inputs"].values():
-            for step in steps:
-                images = numpy.array(tensor["values"]).reshape(-1, *tensor["shape"])
-                (kind, settings), = step.items()
-                images = {"center_crop": center_crop, "resize": resize}[kind](images, settings["size"])
+            if steps:
+                images = numpy.array(tensor["values"], numpy.uint8).reshape(-1, *tensor["shape"])
+                images = numpy.stack([prepared(image, image.shape[2], steps, numpy) for image in images])
                 tensor.update(shape=list(images.shape[1:]), values=images.reshape(samples, -1).tolist())
         return made
 
 
-def center_crop(images, size):
-    height, width = size * 2 if len(size) == 1 else size
-    top, left = ((has - wanted) // 2 for has, wanted in zip(images.shape[1:3], (height, width)))
-    return images[:, top:top + height, left:left + width]
+def write_image(path, pixels):
+    """A PNG file of bytes [height, width, 1 or 3]."""
+    height, width, channels = pixels.shape
 
-
-def resize(images, size):
-    """By triangles as wide as the step between the new pixels, each axis rounded to bytes."""
-    for axis, wanted in enumerate(size, 1):
-        step = images.shape[axis] / wanted
-        centres = (numpy.arange(wanted) + 0.5) * step - 0.5
-        weights = numpy.maximum(0, max(1, step) - abs(numpy.arange(images.shape[axis]) - centres[:, None]))
-        mixed = numpy.tensordot(weights / weights.sum(1, keepdims=True), images, (1, axis))
-        images = numpy.floor(numpy.moveaxis(mixed, 0, axis) + 0.5)
-    return images
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    header = struct.pack(">IIBBBBB", width, height, 8, {1: 0, 3: 2}[channels], 0, 0, 0)
+    rows = b"".join(b"\0" + row.tobytes() for row in pixels)
+    path.write_bytes(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))

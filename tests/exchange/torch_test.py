@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Weights from the real torchvision and transformers, and exports that these load: the same logits on both sides."""
 import copy
+import csv
 import importlib.util
 import json
 import pathlib
@@ -9,14 +10,16 @@ import unittest
 
 import numpy
 import peft
+import PIL.Image
 import torch
 import torchvision
 import transformers
 from safetensors.torch import load_file, save_file
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from jobs import JOBS, image_job, text_job, texts_job  # noqa: E402  pylint: disable=wrong-import-position
-from program import WithProgram  # noqa: E402  pylint: disable=wrong-import-position
+from jobs import FLATS, JOBS, NEW_FLATS, image_job, text_job, texts_job  # noqa: E402  pylint: disable=wrong-import-position
+from program import WithProgram, write_image  # noqa: E402  pylint: disable=wrong-import-position
+import lockstep_reader as reader  # noqa: E402  pylint: disable=wrong-import-position
 
 RESNETS = {"resnet18": 18, "resnet34": 34, "resnet50": 50}
 GPT = {"layers": 2, "heads": 2, "width": 32}
@@ -116,6 +119,108 @@ class Torch(WithProgram):
                 self.run_program("checkpoint", "export", f"{name}-run", f"{name}.safetensors", "--to", "torch")
                 self.assert_same(self.beside(name), self.predictions(f"{name}-run"))
                 self.assert_same_bits(f"{name}-run", f"{name}.safetensors")
+
+    def assert_answers(self, answers, names, expected):
+        """Of classes; binary ones have one probability."""
+        for answer, row in zip(answers, expected, strict=True):
+            found = {one.name: one.probability for one in answer.classes}
+            numpy.testing.assert_allclose([found[name] for name in names], row, rtol=1e-4, atol=1e-6)
+
+    def exported_to_torch(self, run):
+        self.run_program("checkpoint", "export", run, f"{run}.safetensors", "--to", "torch")
+        return reader.schema_of(self.folder / f"{run}.safetensors"), self.beside(run)
+
+    def test_raw_rows(self):
+        """What `predict` says of a table with categories and missing values, from a row as a file or pandas has it."""
+        (self.folder / "flats.csv").write_text(FLATS)
+        (self.folder / "new.csv").write_text(NEW_FLATS)
+        rows = list(csv.DictReader(NEW_FLATS.splitlines()))
+        for target, loss, last, more in (("kind", "cross_entropy", 3, {}),
+                                         ("price", "mean_squared_error", 1, {"normalize_target": True})):
+            self.train(f"raw-{target}", {
+                "model": {"layers": [{"linear": 8}, "tanh", {"linear": last}], "lora": {"rank": 2, "layers": ["linear1"]}},
+                "data": {"train": {"table": {"path": "flats.csv", "target": target, "features": list(rows[0])}},
+                         "validation": {"fraction": 0.2}, **more},
+                "batch_size": 8, "steps": 30, "loss": loss, "metrics": [], "seed": 3, "telemetry": {"tensorboard": False}})
+            schema, module = self.exported_to_torch(f"raw-{target}")
+            names, expected = self.predicted(f"raw-{target}", "new.csv")
+            columns = {name: [float(row[name]) if name == "area" and row[name] else row[name] or None for row in rows]
+                       for name in rows[0]}
+            for samples in (rows, columns):
+                answers = schema.predict(module, samples)
+                if target == "kind":
+                    self.assert_answers(answers, names, expected)
+                else:
+                    numpy.testing.assert_allclose([answer.values for answer in answers], expected, rtol=1e-5)
+            self.run_program("checkpoint", "export", f"raw-{target}", f"own-{target}.safetensors")
+            self.assertEqual(reader.schema_of(self.folder / f"own-{target}.safetensors").facts, schema.facts)
+
+    def raw_images(self):
+        pixels = numpy.random.default_rng(3).integers(0, 256, (4, 28, 28, 1), numpy.uint8)
+        files = [f"{i}.png" for i in range(len(pixels))]
+        for file, image in zip(files, pixels):
+            write_image(self.folder / file, image)
+        return pixels, files
+
+    def test_raw_images(self):
+        pixels, files = self.raw_images()
+        for name in ("lenet", "prepared"):
+            job = image_job(JOBS[name]["model"], steps=20)
+            job["data"] |= {"prepare": JOBS[name]["data"].get("prepare", [])}
+            self.train(f"raw-{name}", job)
+            schema, module = self.exported_to_torch(f"raw-{name}")
+            self.assert_answers(schema.predict(module, pixels), *self.predicted(f"raw-{name}", *files))
+
+    def test_raw_images_in_transformers(self):
+        _, files = self.raw_images()
+        images = [PIL.Image.open(self.folder / file) for file in files]
+        resized = [{"resize": {"size": [32, 32]}}], 32
+        for name, (prepare, side), tolerance in (("vit-raw", ([], 28), 1e-5), ("vit-resized", resized, 5e-3)):
+            job = image_job({"vit": {"layers": 2, "heads": 2, "width": 32, "hidden": 80, "pool": "token", "patch": 4}}, steps=20)
+            job["data"]["prepare"] = prepare
+            self.train(name, job)
+            self.run_program("checkpoint", "export", name, f"{name}-hf", "--to", "huggingface")
+            processor = transformers.AutoImageProcessor.from_pretrained(self.folder / f"{name}-hf")
+            module = transformers.AutoModelForImageClassification.from_pretrained(self.folder / f"{name}-hf").eval()
+            self.assertEqual(module.config.id2label, dict(enumerate("0123456789")))
+            self.assertEqual(module.config.label2id, {str(i): i for i in range(10)})
+            arrays = [numpy.asarray(image)[..., None] for image in images]
+            made = processor(arrays, return_tensors="pt", input_data_format="channels_last")
+            self.assertEqual(list(made["pixel_values"].shape), [4, 1, side, side])
+            with torch.no_grad():
+                found = module(**made).logits.softmax(1).numpy()
+            _, expected = self.predicted(name, *files)
+            numpy.testing.assert_allclose(found, expected, atol=tolerance)
+            schema = reader.schema_of(self.folder / f"{name}-hf/model.safetensors")
+            self.assert_answers(schema.predict(module, arrays), *self.predicted(name, *files))
+
+    def test_raw_texts_in_transformers(self):
+        model = {"layers": 2, "heads": 2, "width": 32, "hidden": 80, "positions": 20, "types": 2, "vocabulary": 17}
+        self.train("bert-raw", texts_job({"bert": model}) | {"steps": 20})
+        self.run_program("checkpoint", "export", "bert-raw", "bert-raw-hf", "--to", "huggingface")
+        tokenizer = transformers.AutoTokenizer.from_pretrained(self.folder / "bert-raw-hf")
+        module = transformers.AutoModelForSequenceClassification.from_pretrained(self.folder / "bert-raw-hf").eval()
+        self.assertEqual(module.config.label2id, {"x": 0, "y": 1, "z": 2})
+        for i, text in enumerate(("abab", "c", "abcdefghijklmnop")):
+            (self.folder / f"{i}.txt").write_text(text)
+            made = tokenizer(text, return_tensors="pt", truncation=True)
+            self.assertEqual(tokenizer.decode(made["input_ids"][0]), text[:11])
+            with torch.no_grad():
+                found = module(made["input_ids"], made["attention_mask"]).logits.softmax(1)[0].numpy()
+            _, expected = self.predicted("bert-raw", f"{i}.txt")
+            numpy.testing.assert_allclose(found, expected[0], rtol=1e-4, atol=1e-6)
+        with self.assertRaisesRegex(Exception, "UNK"):
+            tokenizer("ab!")
+        self.assertIn("tokenizer: characters", self.run_program("checkpoint", "job", "bert-raw-hf").stdout)
+        job = text_job({"gpt": {**GPT, "vocabulary": 256}})
+        job["data"]["train"]["text"]["tokenizer"] = "bytes"
+        self.train("bytes-raw", job)
+        self.run_program("checkpoint", "export", "bytes-raw", "bytes-raw-hf", "--to", "huggingface")
+        tokenizer = transformers.AutoTokenizer.from_pretrained(self.folder / "bytes-raw-hf")
+        text = "Köln 1\n\t\"äß€\" \0"
+        self.assertEqual(tokenizer(text)["input_ids"], list(text.encode()))
+        self.assertEqual(tokenizer.decode(tokenizer(text)["input_ids"]), text)
+        self.run_program("checkpoint", "job", "bytes-raw-hf")
 
     def test_layers_that_are_called_as_members_of_modules(self):
         names = sorted(name for name in {*dir(torch.nn.Module()), "at", "load"} if name != "previous")

@@ -123,6 +123,10 @@ bool is_missing(std::string_view value) {
   return std::find(kMissing.begin(), kMissing.end(), text) != kMissing.end();
 }
 
+std::vector<std::string> missing_marks() {
+  return {kMissing.begin(), kMissing.end()};
+}
+
 std::optional<double> number_in(std::string_view value) {
   auto text = without_spaces(value);
   if (text.starts_with('+')) text.remove_prefix(1);  // which from_chars does not take

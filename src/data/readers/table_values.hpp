@@ -19,6 +19,8 @@ enum class ColumnType : std::int8_t { open, texts };
 
 /// Nothing, or what programs write for it: pandas' list (NA, N/A, NaN, null, None, ...).
 [[nodiscard]] bool is_missing(std::string_view value);
+/// These, without spaces.
+[[nodiscard]] std::vector<std::string> missing_marks();
 
 /// nothing: the text is no number. Infinite ones are numbers; whoever needs finite ones says so.
 [[nodiscard]] std::optional<double> number_in(std::string_view value);

@@ -1,0 +1,203 @@
+"""What a model knows of its data, which exports carry: raw rows, images or texts in, what `lockstep predict` says out.
+
+An export for PyTorch or transformers takes normalised numbers and gives scores: `schema.predict(module, samples)` does all of
+it. An ONNX graph normalises and names classes itself; `schema.raw_inputs(samples)` arranges samples as it takes them.
+"""
+import json
+import math
+import os
+
+from .errors import MissingError, UnsupportedError, optional_module
+from .predictions import ClassScore, Prediction
+from .raw_images import prepared
+from .safetensors import WeightsFile
+
+REMEDY = "export the model again, with this version of lockstep"
+
+
+class Schema:
+    """`facts`: `data` in the metadata of an exported safetensors file, `lockstep.data` in those of an ONNX file.
+
+    Samples are, of a table: a pandas DataFrame, a mapping from columns to values, or a list of rows such as csv.DictReader
+    gives; of images: arrays of bytes [height, width, channels], or of several inputs a mapping from their names to such; of
+    texts: a list of texts.
+    """
+
+    def __init__(self, facts: dict, place: str = "facts"):
+        if "outputs" not in facts:
+            raise MissingError(place, "what the model knows of its data", "less than that", REMEDY)
+        self.facts, self.place = facts, place
+        features = {feature["name"]: feature for feature in facts["features"]}
+        self.features = [features[name] for name in facts["inputs"]]
+        self.outputs = facts["outputs"]
+
+    def inputs(self, samples) -> dict:
+        """What the model's layers take, as numpy arrays by name."""
+        numpy = optional_module("numpy", "Schema.inputs()")
+        raw = self._arranged(samples, numpy)
+        if not self.facts.get("columns"):
+            return {name: self._scaled(values, 255, numpy) if values.dtype == numpy.uint8 else values
+                    for name, values in raw.items()}
+        parts = [part for column in self.facts["columns"] for part in self._elements(column, raw[column["name"]], numpy)]
+        values = self._scaled(numpy.concatenate(parts, 1), 1, numpy)
+        return {self.features[0]["name"]: numpy.where(numpy.isnan(values), numpy.float32(0), values)}
+
+    def raw_inputs(self, samples) -> dict:
+        """What the graph of an ONNX file takes, unless it was exported with --raw: columns one by one, images as bytes after
+        the steps of `prepare`, tokens."""
+        numpy = optional_module("numpy", "Schema.raw_inputs()")
+        return self._arranged(samples, numpy)
+
+    def answers(self, scores) -> list:
+        """From what the last layer gives, the ONNX output `prediction`: a Prediction for each sample, its classes with the
+        likeliest first; of a model with several outputs a dictionary of them."""
+        numpy = optional_module("numpy", "Schema.answers()")
+        rows = numpy.asarray(scores, numpy.float64).reshape(len(scores), -1)
+        found = []
+        for row in rows:
+            of_outputs = {output["name"]: self._answer(output, row, numpy) for output in self.outputs}
+            found.append(of_outputs if len(self.outputs) > 1 else of_outputs[self.outputs[0]["name"]])
+        return found
+
+    def predict(self, module, samples) -> list:
+        """As answers(), of a PyTorch module that was exported, or that transformers has loaded."""
+        torch = optional_module("torch", "Schema.predict()")
+        arrays = self.inputs(samples)
+        tensors = [torch.from_numpy(arrays[feature["name"]]) for feature in self.features]
+        tensors = [value.permute(0, 3, 1, 2) if feature["kind"] == "image" else value.long() if not value.is_floating_point()
+                   else value for feature, value in zip(self.features, tensors)]
+        with torch.no_grad():
+            found = module(*tensors)
+        found = getattr(found, "logits", found)
+        shape = self.outputs[0]["shape"]
+        if len(shape) == 3 and len(self.outputs) == 1 and list(found.shape[1:]) == [shape[2], *shape[:2]]:
+            found = found.permute(0, 2, 3, 1)
+        return self.answers(found.numpy())
+
+    def __repr__(self) -> str:
+        return f"Schema({self.place}: {', '.join(self.facts['inputs'])})"
+
+    # Samples.
+
+    def _arranged(self, samples, numpy) -> dict:
+        if self.facts.get("columns"):
+            values = _by_column(samples, [column["name"] for column in self.facts["columns"]], self.place)
+            return {column["name"]: self._column(column, values[column["name"]], numpy) for column in self.facts["columns"]}
+        if self.features[0]["kind"] == "tokens":
+            return self._tokens(samples, numpy)
+        of_inputs = samples if isinstance(samples, dict) else {self.features[0]["name"]: samples}
+        arranged = {}
+        for feature in self.features:
+            values = of_inputs[feature["name"]]
+            if feature["kind"] == "image":
+                arranged[feature["name"]] = numpy.stack([prepared(numpy.asarray(image), feature["shape"][2],
+                                                                  self.facts["prepare"], numpy) for image in values])
+            else:
+                arranged[feature["name"]] = numpy.asarray(values, {"f32": "float32", "i32": "int32"}[feature["dtype"]])
+        return arranged
+
+    def _column(self, column, values, numpy):
+        """[rows, 1]: fp32, NaN where a value is missing, or texts, "" where one is."""
+        if not column["categories"]:
+            return numpy.array([[math.nan if self._is_missing(value) else float(value)] for value in values], numpy.float32)
+        found = [["" if self._is_missing(value) else _category(value, column)] for value in values]
+        for place, (value,) in enumerate(found):
+            if value and value not in column["categories"]:
+                known = ", ".join(column["categories"][:10]) + (", ..." if len(column["categories"]) > 10 else "")
+                raise UnsupportedError(f"row {place}: column '{column['name']}'", f"one of {known}, as in the training set",
+                                       f"'{value}'", "leave the row out")
+        return numpy.array(found, object)
+
+    @staticmethod
+    def _elements(column, values, numpy):
+        """What a column is to the layers: [rows, elements] each."""
+        if column["categories"]:
+            missing = values == ""
+            parts = [(values == numpy.array(column["categories"], object)[None]).astype(numpy.float32)]
+        else:
+            missing, parts = numpy.isnan(values), [values]
+        return [*parts, missing.astype(numpy.float32)] if column["missing"] else parts
+
+    def _is_missing(self, value) -> bool:
+        return value is None or value != value or (isinstance(value, str) and value.strip(" \t") in self.facts["missing"])
+
+    def _scaled(self, values, most, numpy):
+        """As lockstep rounds it."""
+        mean = numpy.array(self.facts["mean"] or [0])
+        std = numpy.array(self.facts["std"] or [1])
+        return values.astype(numpy.float32) * (1 / (most * std)).astype(numpy.float32) + (-mean / std).astype(numpy.float32)
+
+    def _tokens(self, texts, numpy) -> dict:
+        tokens, length = self.features[0], [feature["name"] for feature in self.features[1:]]
+        context = tokens["shape"][0]
+        encode = self._encoder(context)
+        numbers = [encode(text) for text in texts]
+        arranged = {tokens["name"]: numpy.array([one[:context] + [0] * (context - len(one)) for one in numbers], numpy.int32)}
+        return arranged | {name: numpy.array([min(len(one), context) for one in numbers], numpy.int32) for name in length}
+
+    def _encoder(self, context):
+        if self.facts.get("tokenizer"):
+            tokenizer = optional_module("tokenizers", "a tokenizer").Tokenizer.from_str(self.facts["tokenizer"])
+            tokenizer.no_padding()
+            tokenizer.enable_truncation(context)
+            return lambda text: tokenizer.encode(text).ids
+        if not self.facts["token_text"]:
+            return lambda text: list(text.encode())
+        numbers = {character: number for number, character in enumerate(self.facts["token_text"])}
+
+        def encode(text):
+            unknown = sorted(set(text) - set(numbers))
+            if unknown:
+                raise UnsupportedError("text", f"characters of the training text ({len(numbers)} of them)", f"'{unknown[0]}'",
+                                       "remove it")
+            return [numbers[character] for character in text]
+        return encode
+
+    # Answers.
+
+    @staticmethod
+    def _answer(output, row, numpy) -> Prediction:
+        shape, names = output["shape"], output["names"]
+        values = row[output["first"]:output["first"] + math.prod(shape)]
+        if output["activation"] == "softmax":
+            lines = values.reshape(-1, shape[-1])
+            powers = numpy.exp(lines - lines.max(1, keepdims=True))
+            values = (powers / powers.sum(1, keepdims=True)).ravel()
+        elif output["activation"] == "sigmoid":
+            values = 1 / (1 + numpy.exp(-values))
+        values, classes = values.tolist(), []
+        if output["activation"] and len(names) == len(values):
+            order = sorted(range(len(values)), key=lambda i: -values[i])
+            classes = [ClassScore(names[i], i, values[i], None) for i in order]
+        probable = bool(output["activation"]) and not classes
+        return Prediction([], None, None, None, classes, [] if output["activation"] else values, values if probable else [])
+
+
+def _by_column(samples, names, place) -> dict:
+    by_column = hasattr(samples, "keys") and not isinstance(samples, (list, tuple))  # a mapping, or a DataFrame
+    has = set(samples.keys()) if by_column else set(samples[0]) if samples else set(names)
+    lacks = [name for name in names if name not in has]
+    if lacks:
+        raise MissingError(place, f"the columns {', '.join(names)}", f"none called {', '.join(lacks)}",
+                           "samples need all columns that the model reads")
+    return {name: list(samples[name]) if by_column else [row[name] for row in samples] for name in names}
+
+
+def _category(value, column) -> str:
+    """As a file of the table would have it: pandas makes 3.0 of 3 where values are missing."""
+    text = str(value).strip(" \t")
+    whole = isinstance(value, float) and value.is_integer() and text not in column["categories"]
+    return str(int(value)) if whole else text
+
+
+def schema_of(source) -> Schema:
+    """Of an exported safetensors file, opened or its path, or of an onnxruntime.InferenceSession. Raises MissingError."""
+    if hasattr(source, "get_modelmeta"):
+        place, metadata, key = "the ONNX file", source.get_modelmeta().custom_metadata_map, "lockstep.data"
+    else:
+        if isinstance(source, (str, os.PathLike)):
+            source = WeightsFile(source)
+        place, metadata, key = source.path, source.metadata, "data"
+    if key not in metadata:
+        raise MissingError(place, "what the model knows of its data", "nothing", REMEDY)
+    return Schema(json.loads(metadata[key]), place)
