@@ -11,6 +11,7 @@
 #include "cli/data_words.hpp"
 #include "core/cache_directory.hpp"
 #include "data/contact_sheet.hpp"
+#include "data/sample_identities.hpp"
 #include "data/statistics.hpp"
 #include "input/prepared_data.hpp"
 #include "lockstep/error.hpp"
@@ -145,7 +146,8 @@ void print_lengths(const DataSet& set) {
 }
 
 void print_set(const std::string& title, const DataSet& set, const data::ChannelStatistics& statistics,
-               const std::vector<input::IndexReport>& indexes, bool all, const std::vector<double>& weights = {}) {
+               const std::vector<input::IndexReport>& indexes, bool all, const std::vector<double>& weights = {},
+               const std::string& shared = "") {
   const DataSetInfo& info = set.info();
   fmt::print("{}\n", title);
   print_line("format", info.format);
@@ -165,6 +167,7 @@ void print_set(const std::string& title, const DataSet& set, const data::Channel
   }
   print_skipped(info, all);
   for (const auto& warning : info.warnings) print_line("warning", warning);
+  if (!shared.empty()) print_line("warning", shared);
   print_index(title, indexes);
   print_line("bytes read", telemetry::grouped(static_cast<std::int64_t>(set.bytes_read())));
   print_line("digest", info.digest);
@@ -187,8 +190,9 @@ void info_of_job(const InfoArguments& arguments, const Job& job, const Registrie
   const auto data = input::prepare_data(job.data, job.seed, job.batch_size, registries, {},
                                         {.with_test = true, .with_statistics = true});
   const auto print = [&](const std::string& name, const DataSet& set) {
+    const bool train = &set == data.train.get();
     print_set(name, set, data.statistics.at(name), data.indexes, arguments.all,
-              &set == data.train.get() ? data.class_weights : std::vector<double>());
+              train ? data.class_weights : std::vector<double>(), train ? "" : data::shared_samples(set, *data.train));
   };
   print("train", *data.train);
   if (data.validation) print("validation", *data.validation);

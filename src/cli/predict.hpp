@@ -48,8 +48,9 @@ using PredictSet = std::function<std::vector<SamplePrediction>(const DataSet&)>;
 /// Which files of a folder are meant: JPEG and PNG by their names, or all that are not hidden.
 enum class FilesOfFolder { images, all };
 /// Files of the words: a folder is its files, also those in folders within, a pattern what it matches; both in byte
-/// order. Throws Error(usage) for one that has none.
-[[nodiscard]] std::vector<std::string> files_of_words(const std::vector<std::string>& words, FilesOfFolder kind);
+/// order. Throws Error(usage) for one that has none. `warn`: says on stderr which files of a folder are no images.
+[[nodiscard]] std::vector<std::string> files_of_words(const std::vector<std::string>& words, FilesOfFolder kind,
+                                                      bool warn);
 
 /// The names of a prediction's numbers: classes, of two with one number the second; a table's targets; or value,
 /// value2, ...; of several outputs kind/cat, price, box/1, ...

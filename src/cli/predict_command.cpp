@@ -75,7 +75,8 @@ int predict(PredictArguments& arguments, Communicator& communicator, const JobFi
     return predict_on_ranks(model, set, communicator, arguments.options.logits);
   };
   const bool texts = has(info, Feature::Kind::tokens) && has(info, Feature::Kind::label);
-  arguments.options.files = files_of_words(arguments.options.files, texts ? FilesOfFolder::all : FilesOfFolder::images);
+  arguments.options.files = files_of_words(arguments.options.files, texts ? FilesOfFolder::all : FilesOfFolder::images,
+                                           arguments.options.print);
   if (has(info, Feature::Kind::tokens) && !texts) {
     if (model.outputs().size() > 1) {
       throw Error(ExitCode::usage, fmt::format("predict: expected a model of text with one output, found {}; text is "

@@ -12,9 +12,12 @@
 #include "cli/predict.hpp"
 #include "core/csv_line.hpp"
 #include "core/whole_file.hpp"
+#include "data/augment.hpp"
 #include "data/image_file.hpp"
 #include "data/readers/table_columns.hpp"
 #include "data/readers/table_text.hpp"
+#include "data/readers/csv_table.hpp"
+#include "input/prepared_data.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::cli {
@@ -98,7 +101,14 @@ std::vector<std::string> names_of(const std::vector<Feature>& features) {
   return names;
 }
 
-Tensor decode(const std::string& path, const Feature& feature) {
+/// What the job makes of an image of this shape before the network sees it.
+Shape prepared_shape(const input::PreparedData& data, const Feature& feature, const Shape& image) {
+  Feature of_image = feature;
+  of_image.spec.shape = image;
+  return data::Pipeline({of_image}, {.steps = data.prepare}, data.registries->augmentations).outputs()[0].spec.shape;
+}
+
+Tensor decode(const std::string& path, const Feature& feature, const input::PreparedData& data) {
   const auto bytes = read_whole_file(path);
   if (!bytes) throw Error(ExitCode::data, fmt::format("{}: cannot open; expected a JPEG or PNG file", path));
   Tensor image;
@@ -108,7 +118,8 @@ Tensor decode(const std::string& path, const Feature& feature) {
     throw Error(error.code(), fmt::format("{}: {}", path, error.what()));
   }
   const Shape& wanted = feature.spec.shape;
-  if (wanted[0] > 0 && wanted[1] > 0 && image.shape() != wanted) {
+  if (wanted[0] > 0 && wanted[1] > 0 && image.shape() != wanted &&
+      prepared_shape(data, feature, image.shape()) != prepared_shape(data, feature, wanted)) {
     throw Error(ExitCode::data,
                 fmt::format("{}: expected an image of {}, as in the training data, found {}; resize it first", path,
                             to_string(wanted), to_string(image.shape())));
@@ -119,8 +130,8 @@ Tensor decode(const std::string& path, const Feature& feature) {
 /// Decodes the files of a sample when it is read.
 class ImageFiles final : public DataSet {
  public:
-  ImageFiles(const std::vector<std::string>& files, const std::vector<Feature>& inputs) {
-    info_.features = inputs;
+  ImageFiles(const std::vector<std::string>& files, const train::LoadedModel& model) : data_(model.prepared()) {
+    info_.features = model.inputs();
     files_ = sample_files(files, names_of(info_.features));
   }
   [[nodiscard]] const DataSetInfo& info() const override { return info_; }
@@ -131,11 +142,12 @@ class ImageFiles final : public DataSet {
     out.clear();
     for (std::size_t i = 0; i < info_.features.size(); ++i) {
       const Feature& feature = info_.features[i];
-      out.push_back({feature.name, decode(files_[static_cast<std::size_t>(id)][i], feature)});
+      out.push_back({feature.name, decode(files_[static_cast<std::size_t>(id)][i], feature, data_)});
     }
   }
 
  private:
+  const input::PreparedData& data_;
   DataSetInfo info_;
   std::vector<SampleFiles> files_;  // by sample
 };
@@ -213,7 +225,7 @@ void print_images_csv(const train::LoadedModel& model, const ImageFiles& samples
 
 void predict_images(const train::LoadedModel& model, const PredictOptions& options, const PredictSet& predict) {
   require_images(model, options);
-  const ImageFiles samples(options.files, model.inputs());
+  const ImageFiles samples(options.files, model);
   const auto predictions = predict(samples);
   if (!options.to.empty()) {
     if (options.print) write_pictures(model, options.to, samples.files(), predictions);

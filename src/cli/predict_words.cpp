@@ -23,16 +23,32 @@ bool is_image_name(const fs::path& path) {
   return ending == ".jpg" || ending == ".jpeg" || ending == ".png";
 }
 
-std::vector<std::string> files_in(const std::string& folder, FilesOfFolder kind) {
-  std::vector<std::string> found;
-  const bool images = kind == FilesOfFolder::images;
+struct FolderFiles {
+  std::vector<std::string> found, others;  ///< others: passed over, though not hidden
+};
+
+FolderFiles files_in(const std::string& folder, FilesOfFolder kind) {
+  FolderFiles files;
   for (const auto& entry : fs::recursive_directory_iterator(folder, fs::directory_options::follow_directory_symlink)) {
     const fs::path& path = entry.path();
-    const bool is_one = images ? is_image_name(path) : !path.filename().string().starts_with('.');
-    if (entry.is_regular_file() && is_one) found.push_back(path.string());
+    const bool dangles = entry.is_symlink() && !entry.exists();  // opening it says what is wrong
+    if ((!entry.is_regular_file() && !dangles) || path.filename().string().starts_with('.')) continue;
+    const bool is_one = kind == FilesOfFolder::all || is_image_name(path);
+    (is_one ? files.found : files.others).push_back(path.string());
   }
-  std::sort(found.begin(), found.end());
-  return found;
+  std::sort(files.found.begin(), files.found.end());
+  std::sort(files.others.begin(), files.others.end());
+  return files;
+}
+
+/// "4 files that are not called .jpg, .jpeg or .png: a.bmp, b.gif, c.webp and 1 more"
+std::string others_text(const std::vector<std::string>& others) {
+  constexpr std::size_t kNamed = 3;
+  const std::size_t named = std::min(others.size(), kNamed);
+  return fmt::format("{} not called .jpg, .jpeg or .png: {}{}",
+                     others.size() == 1 ? "1 file that is" : fmt::format("{} files that are", others.size()),
+                     fmt::join(others.begin(), others.begin() + static_cast<std::ptrdiff_t>(named), ", "),
+                     others.size() > named ? fmt::format(" and {} more", others.size() - named) : "");
 }
 
 std::string name_of_value(const train::ModelOutput& output, std::size_t i) {
@@ -78,16 +94,23 @@ void print_outputs(const train::LoadedModel& model, const PredictOptions& option
   fmt::print("{}", options.json ? line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n" : text);
 }
 
-std::vector<std::string> files_of_words(const std::vector<std::string>& words, FilesOfFolder kind) {
+std::vector<std::string> files_of_words(const std::vector<std::string>& words, FilesOfFolder kind, bool warn) {
   std::vector<std::string> files;
   for (const auto& word : words) {
     const bool folder = fs::is_directory(word), pattern = !folder && config::is_pattern(word) && !fs::exists(word);
-    const auto found = folder ? files_in(word, kind) : pattern ? config::expand(word) : std::vector<std::string>{word};
+    const FolderFiles in = folder    ? files_in(word, kind)
+                           : pattern ? FolderFiles{config::expand(word), {}}
+                                     : FolderFiles{{word}, {}};
+    const auto& found = in.found;
     if (found.empty()) {
       const char* const of_folder =
           kind == FilesOfFolder::images ? "JPEG or PNG files in this folder" : "files in this folder";
       throw Error(ExitCode::usage,
-                  fmt::format("predict: '{}': expected {}, found none", word, folder ? of_folder : "files that match"));
+                  fmt::format("predict: '{}': expected {}, found {}", word, folder ? of_folder : "files that match",
+                              in.others.empty() ? "none" : others_text(in.others)));
+    }
+    if (warn && !in.others.empty()) {
+      fmt::print(stderr, "warning: {}: no prediction for {}\n", word, others_text(in.others));
     }
     files.insert(files.end(), found.begin(), found.end());
   }

@@ -1,5 +1,8 @@
 // data: train, validation, test, prepare, augment, normalize, cache, bad_samples, threads, depth.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
 
 #include "config/attribute_rules.hpp"
 #include "config/data_rules.hpp"
@@ -43,6 +46,33 @@ Is<Data> validation_section(const Catalogue& catalogue) {
         if (!data.stratify || data.validation_fraction > 0 || data.validation_fold.of > 0) return;
         scope.problem("stratify", "expected it beside fraction or fold, which draw samples, found it without");
       });
+}
+
+/// Refuses what was meant for pixels from 0 to 255.
+void require_unit_scale(const Data& data, const Scope& scope) {
+  for (const auto& [name, values] : {std::pair("mean", &data.mean), std::pair("std", &data.stddev)}) {
+    if (std::none_of(values->begin(), values->end(), [](double value) { return value < 0 || value > 1; })) continue;
+    std::vector<std::string> divided;
+    for (const double value : *values) divided.push_back(fmt::format("{:.4g}", value / 255));
+    scope.problem("normalize",
+                  fmt::format("expected a {} from 0 to 1, as black is 0 and white is 1, found {}; if it is "
+                              "of pixels up to 255, write `{}: [{}]`",
+                              name, fmt::join(*values, ", "), name, fmt::join(divided, ", ")));
+  }
+}
+
+bool is_of_images(const SourceOptions& source) {
+  switch (source.kind) {
+    case SourceKind::digits:
+    case SourceKind::images:
+    case SourceKind::idx:
+    case SourceKind::cifar:
+    case SourceKind::csv:
+    case SourceKind::packed:
+      return true;
+    default:
+      return false;
+  }
 }
 
 Is<Data> normalize_section() {
@@ -134,6 +164,10 @@ Is<DataOptions> data_section(const Catalogue& catalogue) {
              "training images are mixed with others of their micro-batch, and their labels with them (mixup, cutmix)")
       .part("normalize", normalize_section(),
             "subtract the mean, divide by the standard deviation; auto: those of the training set")
+      .check({"normalize"},
+             [](const Data& data, const Scope& scope) {
+               if (is_of_images(data.train)) require_unit_scale(data, scope);
+             })
       .field(
           "normalize_target", &Data::normalize_target, boolean(),
           "the numbers to predict of a table, or of a CSV of images, are learnt with mean 0 and standard deviation 1 "

@@ -167,8 +167,28 @@ Section<Source> windows() {
       });
 }
 
+/// A setting that one reader knows.
+Section<Source> with_word(Section<Source> section, const std::string& name, const std::vector<std::string>& words,
+                          const std::string& doc) {
+  const AttributeSpec spec{.name = name, .kind = AttributeKind::text, .choices = words};
+  return section.part(name, member_of(&Source::attributes, attribute(spec)), doc);
+}
+
+Section<Source> in_class_folders(Section<Source> section) {
+  return with_word(
+      std::move(section), "class_folder", {"innermost", "outermost"},
+      "which of nested folders is a file's class; without it the innermost, unless folders of one name lie "
+      "in several");
+}
+
+Section<Source> tokens() {
+  return with_word(windows(), "dtype", {"uint16", "uint32", "int32", "int64"},
+                   "the type of the numbers, little-endian; without it uint16, or what the tokenizer beside the file "
+                   "says");
+}
+
 Section<Source> texts() {
-  Section<Source> section = weighted(classified(samples()));
+  Section<Source> section = in_class_folders(weighted(classified(samples())));
   section.initially([](Source& source) {
     source.count = 0;
     source.context = 128;
@@ -308,12 +328,12 @@ std::vector<SourceFormat> source_formats(const Catalogue& catalogue) {
   };
   add(SourceKind::digits, "handwritten-like digits that the program draws itself (synthetic), 28 x 28", digits());
   add(SourceKind::images, "JPEG and PNG files in class folders, or .tar, .tar.gz, .tar.zst of such",
-      weighted(classified(samples())));
+      in_class_folders(weighted(classified(samples()))));
   add(SourceKind::idx, "MNIST's format, also .gz", idx);
   add(SourceKind::cifar, "CIFAR's binary format, or its official archive", parted("cifar10"));
   add(SourceKind::text, "plain text, in windows", text_windows);
   add(SourceKind::texts, "texts with a class each: files in class folders, a CSV, .parquet or .jsonl", labelled_texts);
-  add(SourceKind::tokens, "uint16 tokens, in windows", windows());
+  add(SourceKind::tokens, "tokens as bare numbers, in windows", tokens());
   add(SourceKind::csv, "a table that names the files and labels of each sample", image_table());
   add(SourceKind::table,
       "a CSV or Parquet file of numbers and categories, of which some columns are predicted from the others", table());

@@ -7,27 +7,29 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <filesystem>
-#include <optional>
 
 #include "data/archive_input.hpp"
 #include "data/bytes.hpp"
 #include "data/path.hpp"
+#include "data/unpacked_names.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::data {
 namespace {
 
 bool is_hidden(const std::string& name) {
-  return name.starts_with('.') || name.find("/.") != std::string::npos || name.starts_with("__MACOSX/");
+  return name.empty() || name.starts_with('.') || name.find("/.") != std::string::npos || name.starts_with("__MACOSX/");
 }
 
-/// "./train//cat/" and "/train/cat" are "train/cat".
-std::string clean(std::string name) {
-  name = std::filesystem::path(name).lexically_normal().generic_string();
-  while (name.starts_with('/')) name.erase(0, 1);
-  while (name.ends_with('/')) name.pop_back();
-  return name == "." ? "" : name;
+/// Of pictures; not of what macOS writes beside each ("._1.jpg").
+bool is_hidden_image(const std::string& name) {
+  const std::filesystem::path path(name);
+  std::string ending = path.extension().string();
+  std::transform(ending.begin(), ending.end(), ending.begin(), [](unsigned char c) { return std::tolower(c); });
+  const bool image = ending == ".jpg" || ending == ".jpeg" || ending == ".png";
+  return image && !path.filename().string().starts_with("._") && !name.starts_with("__MACOSX/");
 }
 
 void support_formats(archive* handle) {
@@ -52,72 +54,58 @@ class MemoryTree : public FileTree {
   }
 
  private:
-  [[noreturn]] void fail(archive* handle, const std::string& where) const;
-  /// Returns false if that exceeds `max_bytes` in total.
-  [[nodiscard]] bool add_contents(archive* handle, const std::string& name, std::uint64_t max_bytes,
-                                  const UnpackBudget& budget);
+  /// The contents of the entry; adds up in held_, and stops beyond `max_bytes`.
+  [[nodiscard]] UnpackedNames::Content take_contents(ArchiveMembers& members, std::uint64_t max_bytes,
+                                                     const UnpackBudget& budget);
   ByteCounter counter_;
-  std::optional<ArchiveInput> input_;  ///< while it is loaded
   std::vector<std::vector<std::byte>> contents_;
   std::uint64_t held_ = 0;
   bool is_tar_ = false;
 };
 
 bool MemoryTree::load(std::uint64_t max_bytes, const UnpackLimits& limits) {
-  input_.emplace(path(), counter_);
-  const UnpackBudget budget(path(), input_->size(), limits);
+  ArchiveInput input(path(), counter_);
+  const UnpackBudget budget(path(), input.size(), limits);
   const ArchiveHandle handle(archive_read_new());
   LOCKSTEP_CHECK(handle != nullptr, "libarchive");
   support_formats(handle.get());
-  if (!input_->open(handle.get())) fail(handle.get(), "");
-  archive_entry* entry = nullptr;
-  std::string name;
-  for (;;) {
-    const int result = archive_read_next_header(handle.get(), &entry);
-    if (result == ARCHIVE_EOF) break;
-    if (result != ARCHIVE_OK && result != ARCHIVE_WARN) fail(handle.get(), name.empty() ? "" : " after " + name);
+  ArchiveMembers members(path(), input, handle.get());
+  UnpackedNames names(path());
+  while (members.next()) {
     is_tar_ = (archive_format(handle.get()) & ARCHIVE_FORMAT_BASE_MASK) == ARCHIVE_FORMAT_TAR;
-    const char* raw = archive_entry_pathname(entry);
-    name = raw != nullptr ? raw : "";
-    if (archive_entry_filetype(entry) == AE_IFDIR) add_folder(name);
-    const bool is_file = archive_entry_filetype(entry) == AE_IFREG;
-    if (is_file && !add_contents(handle.get(), name, max_bytes, budget)) return false;
+    names.add(members.entry(), members.name(), [&] { return take_contents(members, max_bytes, budget); });
+    if (held_ > max_bytes) return false;
   }
-  input_.reset();
+  names.hand_over(*this);
   sort();
   return true;
 }
 
-void MemoryTree::fail(archive* handle, const std::string& where) const {
-  input_->rethrow();
-  const char* text = archive_error_string(handle);
-  const std::string reason = text != nullptr ? text : "no reason given";
-  if (where.empty()) {
-    throw Error(
-        ExitCode::data,
-        fmt::format("{}: neither a folder nor an archive such as .tar, .tar.gz or .tar.zst ({})", path(), reason));
-  }
-  throw Error(ExitCode::data, fmt::format("{}: damaged archive{}: {}", path(), where, reason));
-}
-
-bool MemoryTree::add_contents(archive* handle, const std::string& name, std::uint64_t max_bytes,
-                              const UnpackBudget& budget) {
+UnpackedNames::Content MemoryTree::take_contents(ArchiveMembers& members, std::uint64_t max_bytes,
+                                                 const UnpackBudget& budget) {
   std::vector<std::byte> contents;
+  const auto hold = [&](std::size_t bytes) {
+    held_ += bytes;
+    budget.check(held_);
+  };
   for (;;) {
     std::array<std::byte, 1 << 16> block;  // NOLINT: filled by libarchive
-    const auto got = archive_read_data(handle, block.data(), block.size());
-    if (got < 0) fail(handle, " in " + name);
+    const auto got = archive_read_data(members.handle(), block.data(), block.size());
+    if (got < 0) members.fail(" in " + members.name());
     if (got == 0) break;
-    const auto length = static_cast<std::size_t>(got);
-    held_ += length;
-    budget.check(held_);
-    if (held_ > max_bytes) return false;
+    hold(static_cast<std::size_t>(got));
+    if (held_ > max_bytes) return {};
     contents.insert(contents.end(), block.begin(), block.begin() + got);
   }
+  const std::uint64_t size = members.size();
+  if (contents.size() < size) {  // a sparse file that ends with a hole
+    hold(size - contents.size());
+    if (held_ > max_bytes) return {};
+    contents.resize(size);
+  }
   contents.shrink_to_fit();
-  add_file(name, contents_.size(), contents.size());
   contents_.push_back(std::move(contents));
-  return true;
+  return {contents_.size() - 1, contents_.back().size()};
 }
 
 /// Null if it unpacks to more than `max_bytes`.
@@ -147,14 +135,33 @@ class MemberBytes final : public ByteSource {
 
 }  // namespace
 
+std::string clean_name(const std::string& name) {
+  std::string clean = std::filesystem::path(name).lexically_normal().generic_string();
+  while (clean.starts_with('/')) clean.erase(0, 1);
+  while (clean.ends_with('/')) clean.pop_back();
+  if (clean == ".." || clean.starts_with("../")) {
+    throw Error(ExitCode::data, fmt::format("{}: expected a name within its archive, found one that leads out", name));
+  }
+  return clean == "." ? "" : clean;
+}
+
 void FileTree::add_file(std::string name, std::uint64_t offset, std::uint64_t size) {
-  name = clean(std::move(name));
-  if (!name.empty() && !is_hidden(name)) files_.push_back({std::move(name), offset, size});
+  name = clean_name(name);
+  if (!is_hidden(name)) {
+    files_.push_back({std::move(name), offset, size});
+  } else if (is_hidden_image(name)) {
+    hidden_images_.push_back(std::move(name));
+  }
 }
 
 void FileTree::add_folder(std::string name) {
-  name = clean(std::move(name));
-  if (!name.empty() && !is_hidden(name)) folders_.push_back(std::move(name));
+  name = clean_name(name);
+  if (!is_hidden(name)) folders_.push_back(std::move(name));
+}
+
+void FileTree::add_fault(std::string name, std::string text) {
+  name = clean_name(name);
+  if (!is_hidden(name)) faults_.push_back({std::move(name), std::move(text)});
 }
 
 std::string FileTree::look_up(Entry& /*entry*/, IndexNotes* /*notes*/) const {
@@ -164,6 +171,13 @@ std::string FileTree::look_up(Entry& /*entry*/, IndexNotes* /*notes*/) const {
 void FileTree::sort() {
   std::sort(files_.begin(), files_.end(), [](const Entry& a, const Entry& b) { return a.name < b.name; });
   std::sort(folders_.begin(), folders_.end());
+  std::sort(faults_.begin(), faults_.end(), [](const Fault& a, const Fault& b) { return a.name < b.name; });
+  if (hidden_images_.empty()) return;
+  std::sort(hidden_images_.begin(), hidden_images_.end());
+  add_warning(
+      fmt::format("{}: {} not read, since a name that begins with a dot is hidden: {}{}", path_,
+                  hidden_images_.size() == 1 ? "1 image is" : fmt::format("{} images are", hidden_images_.size()),
+                  hidden_images_.front(), hidden_images_.size() > 1 ? ", ..." : ""));
 }
 
 std::unique_ptr<FileTree> unpack_archive(const std::string& path, const ByteCounter& counter,
@@ -185,14 +199,30 @@ std::unique_ptr<FileTree> unpack_archive(const std::string& path, const ByteCoun
 
 std::string FileTree::write_listing() const {
   std::string out;
-  append(out, static_cast<std::uint64_t>(files_.size()));
+  const auto count = [&out](const auto& list) { append(out, static_cast<std::uint64_t>(list.size())); };
+  count(files_);
   for (const auto& file : files_) {
     append_text(out, file.name);
     append(out, file.offset);
     append(out, file.size);
   }
-  append(out, static_cast<std::uint64_t>(folders_.size()));
+  count(folders_);
   for (const auto& folder : folders_) append_text(out, folder);
+  count(faults_);
+  for (const auto& fault : faults_) {
+    append_text(out, fault.name);
+    append_text(out, fault.text);
+  }
+  count(warnings_);
+  for (const auto& warning : warnings_) append_text(out, warning);
+  count(sparse_);
+  for (const auto& [offset, extents] : sparse_) {
+    append(out, offset);
+    count(extents);
+    for (const auto& [begin, length, at] : extents) {
+      for (const std::uint64_t number : {begin, length, at}) append(out, number);
+    }
+  }
   return out;
 }
 
@@ -206,6 +236,21 @@ void FileTree::read_listing(const std::string& listing) {
   }
   folders_.resize(reader.value<std::uint64_t>());
   for (auto& folder : folders_) folder = reader.text();
+  faults_.resize(reader.value<std::uint64_t>());
+  for (auto& fault : faults_) {
+    fault.name = reader.text();
+    fault.text = reader.text();
+  }
+  warnings_.resize(reader.value<std::uint64_t>());
+  for (auto& warning : warnings_) warning = reader.text();
+  sparse_.clear();
+  for (auto left = reader.value<std::uint64_t>(); left > 0; --left) {
+    auto& extents = sparse_[reader.value<std::uint64_t>()];
+    extents.resize(reader.value<std::uint64_t>());
+    for (auto& [begin, length, at] : extents) {
+      for (std::uint64_t* number : {&begin, &length, &at}) *number = reader.value<std::uint64_t>();
+    }
+  }
 }
 
 std::unique_ptr<FileTree> open_tree(const std::string& path, const ByteCounter& counter, IndexNotes* notes,

@@ -1,23 +1,23 @@
 #include "data/archive_input.hpp"
 
 #include <archive.h>
+#include <archive_entry.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <exception>
 
-namespace lockstep::data {
+#include "lockstep/error.hpp"
 
-namespace {
-constexpr std::size_t kBlock = 1 << 18;
-}  // namespace
+namespace lockstep::data {
 
 /// libarchive's callbacks.
 struct ArchiveCalls {
   static la_ssize_t read(::archive* /*handle*/, void* user, const void** out) {
     auto& input = *static_cast<ArchiveInput*>(user);
     try {
-      input.block_.resize(std::min<std::uint64_t>(kBlock, input.size() - input.at_));
+      input.block_.resize(std::min<std::uint64_t>(input.block_bytes_, input.size() - input.at_));
       input.file_.read(input.at_, input.block_);
     } catch (...) {
       input.failure_ = std::current_exception();
@@ -54,6 +54,51 @@ bool ArchiveInput::open(::archive* handle) {
 
 void ArchiveInput::rethrow() const {
   if (failure_) std::rethrow_exception(failure_);
+}
+
+Utf8Names::Utf8Names() : utf8_(::newlocale(LC_CTYPE_MASK, "C.UTF-8", nullptr)) {
+  LOCKSTEP_CHECK(utf8_ != nullptr, "the locale C.UTF-8");
+  before_ = ::uselocale(utf8_);
+}
+
+Utf8Names::~Utf8Names() {
+  ::uselocale(before_);
+  ::freelocale(utf8_);
+}
+
+ArchiveMembers::ArchiveMembers(std::string path, ArchiveInput& input, ::archive* handle)
+    : path_(std::move(path)), input_(input), handle_(handle) {
+  if (!input_.open(handle_)) fail("");
+}
+
+bool ArchiveMembers::next() {
+  const int result = archive_read_next_header(handle_, &entry_);
+  if (result == ARCHIVE_EOF) return false;
+  const std::string where = name_.empty() ? "" : " after " + name_;
+  if (result != ARCHIVE_OK && result != ARCHIVE_WARN) fail(where);
+  const char* name = archive_entry_pathname(entry_);
+  if (name == nullptr) name = archive_entry_pathname_utf8(entry_);
+  if (name == nullptr)
+    throw Error(ExitCode::data, fmt::format("{}: damaged archive{}: a name that is not UTF-8", path_, where));
+  name_ = name;
+  return true;
+}
+
+std::uint64_t ArchiveMembers::size() const {
+  const bool known = archive_entry_size_is_set(entry_) != 0 && archive_entry_size(entry_) > 0;
+  return known ? static_cast<std::uint64_t>(archive_entry_size(entry_)) : 0;
+}
+
+void ArchiveMembers::fail(const std::string& where) const {
+  input_.rethrow();
+  const char* text = archive_error_string(handle_);
+  const std::string reason = text != nullptr ? text : "no reason given";
+  if (where.empty()) {
+    throw Error(
+        ExitCode::data,
+        fmt::format("{}: neither a folder nor an archive such as .tar, .tar.gz or .tar.zst ({})", path_, reason));
+  }
+  throw Error(ExitCode::data, fmt::format("{}: damaged archive{}: {}", path_, where, reason));
 }
 
 }  // namespace lockstep::data

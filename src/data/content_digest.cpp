@@ -63,11 +63,15 @@ bool add_samples(const DataSet& set, const std::function<bool(double)>& go_on, S
 bool add_tokens(const TokenWindows& set, const std::function<bool(double)>& go_on, Sha256& digest) {
   constexpr std::int64_t kPiece = 1 << 19;
   std::vector<std::int32_t> piece;
-  std::vector<std::uint16_t> narrow;  // tokens have 16 bits
+  std::vector<std::uint16_t> narrow;
   for (std::int64_t at = 0; at < set.tokens(); at += kPiece) {
     if (!go_on(static_cast<double>(at) / static_cast<double>(set.tokens()))) return false;
     piece.resize(static_cast<std::size_t>(std::min(kPiece, set.tokens() - at)));
     set.read_tokens(at, piece);
+    if (*std::max_element(piece.begin(), piece.end()) > 0xFFFF) {
+      digest.add(std::as_bytes(std::span(piece)));
+      continue;
+    }
     narrow.assign(piece.begin(), piece.end());
     digest.add(std::as_bytes(std::span(narrow)));
   }

@@ -38,13 +38,30 @@ void decode_image(std::span<const std::byte> bytes, std::int64_t channels, Tenso
   refuse(bytes);
 }
 
-void check_end(std::span<const std::byte> head, std::span<const std::byte> tail) {
+bool has_end(std::span<const std::byte> head, std::span<const std::byte> tail) {
   static constexpr std::array<unsigned char, 2> kEndOfImage{0xFF, 0xD9};
   static constexpr std::array<unsigned char, 4> kEndChunk{'I', 'E', 'N', 'D'};
-  if (is_jpeg(head) && !contains(tail, kEndOfImage)) {
-    throw Error(ExitCode::data, "truncated JPEG (no end-of-image marker)");
+  return is_jpeg(head) ? contains(tail, kEndOfImage) : contains(tail, kEndChunk);
+}
+
+// Entries of 12 bytes: tag, type, count, value. Orientation is tag 0x112, of type 3, a 16-bit number.
+bool is_turned_by(std::span<const std::byte> exif) {
+  const bool little = exif.size() >= 8 && exif[0] == std::byte{'I'};
+  const auto number = [&](std::size_t at, std::size_t bytes) {
+    std::size_t value = 0;
+    for (std::size_t i = 0; i < bytes; ++i)
+      value = value << 8 | std::to_integer<std::size_t>(exif[at + (little ? bytes - 1 - i : i)]);
+    return value;
+  };
+  if (exif.size() < 8) return false;
+  const std::size_t directory = number(4, 4);
+  if (directory > exif.size() - 2) return false;
+  const std::size_t entries = std::min(number(directory, 2), (exif.size() - directory - 2) / 12);
+  for (std::size_t i = 0; i < entries; ++i) {
+    const std::size_t at = directory + 2 + 12 * i;
+    if (number(at, 2) == 0x112 && number(at + 2, 2) == 3) return number(at + 8, 2) >= 2 && number(at + 8, 2) <= 8;
   }
-  if (is_png(head) && !contains(tail, kEndChunk)) throw Error(ExitCode::data, "truncated PNG (no IEND chunk)");
+  return false;
 }
 
 }  // namespace lockstep::data

@@ -23,6 +23,8 @@ namespace lockstep::data {
 struct ImageHeader {
   ImageSize size;
   std::int64_t channels = 0;  ///< 1 (grey) or 3 (RGB)
+  bool deep = false;          ///< more than 8 bits, of which 8 are kept
+  bool turned = false;        ///< to be turned or mirrored before it is shown, says Exif; decoding does not
 };
 
 /// Larger images are refused, so that a damaged or hostile header cannot use up all memory.
@@ -34,13 +36,17 @@ inline constexpr std::int64_t kMaxPixels = std::int64_t{1} << 28;
 /// that return a header, it reads no further; `bytes` may be the beginning of a file.
 [[nodiscard]] ImageHeader image_header(std::span<const std::byte> bytes);
 void decode_image(std::span<const std::byte> bytes, std::int64_t channels, Tensor& out);
-/// Throws if the picture is incomplete. `tail` is the end of the file: cheap, because it only looks for the end marker.
-void check_end(std::span<const std::byte> head, std::span<const std::byte> tail);
+/// Whether the end marker is in `tail`, the end of the file: cheap. If not, the picture is incomplete, or other bytes
+/// follow it, as phones write them.
+[[nodiscard]] bool has_end(std::span<const std::byte> head, std::span<const std::byte> tail);
+/// Whether Exif data, a TIFF header and what follows it, have an orientation other than the normal one.
+[[nodiscard]] bool is_turned_by(std::span<const std::byte> exif);
 
 [[nodiscard]] bool is_jpeg(std::span<const std::byte> bytes);
 [[nodiscard]] ImageHeader jpeg_header(std::span<const std::byte> bytes);
 /// Converts between grey and colour, as `channels` asks. Uses the slow exact DCT and smooth upsampling on every
-/// machine, for the same bits. A file that ends early is an error, never a picture that is half grey.
+/// machine, for the same bits. What libjpeg has to make up for (a file that ends early, corrupt data) is an error,
+/// never a picture that is half grey.
 void decode_jpeg(std::span<const std::byte> bytes, std::int64_t channels, Tensor& out);
 
 [[nodiscard]] bool is_png(std::span<const std::byte> bytes);

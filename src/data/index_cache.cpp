@@ -42,7 +42,7 @@ std::string IndexCache::path_of(const SourceOptions& source) const {
   // becomes of bad ones is decided after indexing.
   const auto& [kind, paths, patterns, labels, count, first, pairs, masks, same, triplets, part, tokenizer,
                tokenizer_file, context, text_column, label_column, masked, masked_span, mask, classes, target,
-               targets_apart, features, categorical, weight, weights, reader, attributes, bad_samples, place] = source;
+               targets_apart, targets_centred, features, except, categorical, unknown, weight, weights, reader, attributes, bad_samples, place] = source;
   std::vector<std::string> words = {std::string(kIndexMagic),
                                     version(),
                                     name_of(kind),
@@ -55,10 +55,11 @@ std::string IndexCache::path_of(const SourceOptions& source) const {
                                     mask,
                                     weight,
                                     tokenizer_file.empty() ? "" : whole_path(tokenizer_file)};
-  for (const auto* list : {&classes, &target, &features, &categorical}) {
+  for (const auto* list : {&classes, &target, &features, &except, &categorical}) {
     words.push_back(fmt::format("{}", list->size()));
     words.insert(words.end(), list->begin(), list->end());
   }
+  for (const auto& [name, value] : attributes.all()) words.push_back(name + " " + to_string(value));
   for (const auto& path : paths) words.push_back(whole_path(path));
   std::string settings;
   for (const auto& word : words) append_text(settings, word);

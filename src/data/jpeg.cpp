@@ -11,6 +11,7 @@
 
 #include <array>
 #include <csetjmp>
+#include <string_view>
 #include <vector>
 
 #include "data/readers/prepare.hpp"
@@ -27,6 +28,7 @@ struct JpegDecoder {
   std::jmp_buf escape{};
   std::array<char, JMSG_LENGTH_MAX> message{};
   bool truncated = false;
+  std::array<char, JMSG_LENGTH_MAX> corrupt{};  ///< the first such warning
 
   JpegDecoder();
   ~JpegDecoder() { jpeg_destroy_decompress(&info); }
@@ -44,11 +46,14 @@ JpegDecoder& of(j_common_ptr info) {
   std::longjmp(decoder.escape, 1);
 }
 
-/// Warnings about missing data are kept; others (stray bytes between markers) do not affect the picture.
+/// libjpeg decodes on where data are missing or corrupt, and warns. Two warnings are not about the picture's data: a
+/// newer version of JFIF, and a color transform of Adobe's that is not known.
 void on_message(j_common_ptr info, int level) {
-  if (level >= 0) return;
   const int code = info->err->msg_code;
-  if (code == JWRN_JPEG_EOF || code == JWRN_HIT_MARKER) of(info).truncated = true;
+  if (level >= 0 || code == JWRN_JFIF_MAJOR || code == JWRN_ADOBE_XFORM) return;
+  JpegDecoder& decoder = of(info);
+  if (code == JWRN_JPEG_EOF) decoder.truncated = true;
+  if (decoder.corrupt[0] == '\0') info->err->format_message(info, decoder.corrupt.data());
 }
 
 JpegDecoder::JpegDecoder() {
@@ -76,6 +81,7 @@ void read_jpeg_header(JpegDecoder& decoder, std::span<const std::byte> bytes) {
   guarded_jpeg(decoder, [&decoder, bytes] {
     // Older versions of libjpeg take the bytes without const, but do not write to them.
     jpeg_mem_src(&decoder.info, reinterpret_cast<unsigned char*>(const_cast<std::byte*>(bytes.data())), bytes.size());
+    jpeg_save_markers(&decoder.info, JPEG_APP0 + 1, 0xFFFF);
     jpeg_read_header(&decoder.info, TRUE);
   });
   const auto pixels = std::int64_t{decoder.info.image_width} * decoder.info.image_height;
@@ -107,6 +113,17 @@ void convert_cmyk(const std::vector<std::uint8_t>& row, bool inverted, std::int6
   }
 }
 
+bool is_turned(const jpeg_decompress_struct& info) {
+  constexpr std::size_t kPrefix = 6;  // "Exif", two zeros
+  for (const auto* marker = info.marker_list; marker != nullptr; marker = marker->next) {
+    const std::string_view data(reinterpret_cast<const char*>(marker->data), marker->data_length);
+    if (data.starts_with("Exif") && data.size() > kPrefix) {
+      return is_turned_by(std::as_bytes(std::span(data)).subspan(kPrefix));
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
 bool is_jpeg(std::span<const std::byte> bytes) {
@@ -117,7 +134,9 @@ ImageHeader jpeg_header(std::span<const std::byte> bytes) {
   JpegDecoder decoder;
   read_jpeg_header(decoder, bytes);
   return {{decoder.info.image_height, decoder.info.image_width},
-          decoder.info.jpeg_color_space == JCS_GRAYSCALE ? 1 : 3};
+          decoder.info.jpeg_color_space == JCS_GRAYSCALE ? 1 : 3,
+          false,
+          is_turned(decoder.info)};
 }
 
 void decode_jpeg(std::span<const std::byte> bytes, std::int64_t channels, Tensor& out) {
@@ -142,6 +161,9 @@ void decode_jpeg(std::span<const std::byte> bytes, std::int64_t channels, Tensor
     jpeg_finish_decompress(&info);
   });
   if (decoder.truncated) throw Error(ExitCode::data, "truncated JPEG");
+  if (decoder.corrupt[0] != '\0') {
+    throw Error(ExitCode::data, fmt::format("damaged JPEG ({})", decoder.corrupt.data()));
+  }
 }
 
 }  // namespace lockstep::data

@@ -76,7 +76,12 @@ ImageHeader read_png_header(PngDecoder& decoder) {
     throw Error(ExitCode::data,
                 fmt::format("PNG of {} x {} pixels: expected at most {}", size.width, size.height, kMaxPixels));
   }
-  return {size, (png_get_color_type(decoder.png, decoder.info) & PNG_COLOR_MASK_COLOR) != 0 ? 3 : 1};
+  png_uint_32 exif_bytes = 0;
+  png_bytep exif = nullptr;
+  png_get_eXIf_1(decoder.png, decoder.info, &exif_bytes, &exif);
+  return {size, (png_get_color_type(decoder.png, decoder.info) & PNG_COLOR_MASK_COLOR) != 0 ? 3 : 1,
+          png_get_bit_depth(decoder.png, decoder.info) > 8,
+          exif != nullptr && is_turned_by(std::as_bytes(std::span(exif, exif_bytes)))};
 }
 
 /// Makes libpng return 8 bits per channel, without alpha.

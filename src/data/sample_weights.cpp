@@ -13,6 +13,7 @@
 #include "data/readers/file.hpp"
 #include "data/readers/prepare.hpp"
 #include "data/readers/table_columns.hpp"
+#include "data/sample_identities.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::data {
@@ -28,7 +29,7 @@ std::size_t place_of_weight(const DataSetInfo& info) {
 /// (id, the sample's own weight or 1) -> its weight
 using WeightOf = std::function<float(std::int64_t, float)>;
 
-class Weighted final : public DataSet {
+class Weighted final : public DataSet, public KnowsIdentities {
  public:
   Weighted(std::shared_ptr<const DataSet> whole, WeightOf weight_of, const std::string& digest)
       : whole_(std::move(whole)),
@@ -53,6 +54,9 @@ class Weighted final : public DataSet {
   }
   [[nodiscard]] std::string name(std::int64_t id) const override { return whole_->name(id); }
   [[nodiscard]] std::int64_t label(std::int64_t id) const override { return whole_->label(id); }
+  void add_identities(std::int64_t id, std::vector<std::uint64_t>& out) const override {
+    data::add_identities(*whole_, id, out);
+  }
   [[nodiscard]] std::uint64_t bytes_read() const override { return whole_->bytes_read(); }
 
  private:

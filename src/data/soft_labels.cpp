@@ -13,6 +13,7 @@
 #include "core/digest.hpp"
 #include "core/untrusted.hpp"
 #include "core/whole_file.hpp"
+#include "data/sample_identities.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::data {
@@ -31,7 +32,7 @@ std::size_t label_of(const DataSetInfo& info) {
 }
 
 /// Rows of probabilities [samples, classes]; empty: every sample's label is taken as it is.
-class SoftLabels final : public DataSet {
+class SoftLabels final : public DataSet, public KnowsIdentities {
  public:
   SoftLabels(std::shared_ptr<const DataSet> whole, std::vector<float> rows, double weight, const std::string& digest)
       : whole_(std::move(whole)),
@@ -65,6 +66,9 @@ class SoftLabels final : public DataSet {
   }
   [[nodiscard]] std::string name(std::int64_t id) const override { return whole_->name(id); }
   [[nodiscard]] std::int64_t label(std::int64_t id) const override { return whole_->label(id); }
+  void add_identities(std::int64_t id, std::vector<std::uint64_t>& out) const override {
+    data::add_identities(*whole_, id, out);
+  }
   [[nodiscard]] std::uint64_t bytes_read() const override { return whole_->bytes_read(); }
 
  private:

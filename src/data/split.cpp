@@ -14,13 +14,14 @@
 #include "core/digest.hpp"
 #include "data/readers/file.hpp"
 #include "data/readers/token_windows.hpp"
+#include "data/sample_identities.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/random.hpp"
 
 namespace lockstep::data {
 namespace {
 
-class View final : public DataSet {
+class View final : public DataSet, public KnowsIdentities {
  public:
   View(std::shared_ptr<const DataSet> whole, std::vector<std::int64_t> ids)
       : whole_(std::move(whole)), ids_(std::move(ids)), info_(whole_->info()) {
@@ -49,6 +50,9 @@ class View final : public DataSet {
   }
   [[nodiscard]] std::string name(std::int64_t id) const override { return whole_->name(at(id)); }
   [[nodiscard]] std::int64_t label(std::int64_t id) const override { return whole_->label(at(id)); }
+  void add_identities(std::int64_t id, std::vector<std::uint64_t>& out) const override {
+    data::add_identities(*whole_, at(id), out);
+  }
   [[nodiscard]] std::uint64_t bytes_read() const override { return whole_->bytes_read(); }
 
  private:

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "core/digest.hpp"
+#include "data/sample_identities.hpp"
 #include "data/sample_weights.hpp"
 #include "data/soft_labels.hpp"
 #include "data/split.hpp"
@@ -97,6 +98,16 @@ bool has_what_is_normalized(const DataSetInfo& info) {
     if (feature.kind == Feature::Kind::image || feature.kind == Feature::Kind::columns) return true;
   }
   return false;
+}
+
+/// What a set of its own has in common with the training set; "" if nothing is known.
+std::string shared_text(const DataSet& set, const DataSet& train) {
+  const std::string shared = data::shared_samples(set, train);
+  const DataSetInfo &info = set.info(), &trained = train.info();
+  const auto is_of = [&info](std::string_view format) { return info.format.starts_with(format); };
+  const bool whole_files = is_of("text") || is_of("tokens") || is_of("table") || is_of("packed");
+  if (!shared.empty() || !whole_files || info.source != trained.source || info.format != trained.format) return shared;
+  return fmt::format("it reads what training reads, too: {}", info.source);
 }
 
 std::string skipped_text(const std::vector<std::string>& faults) {
@@ -192,9 +203,16 @@ std::vector<std::string> PreparedData::warnings() const {
     if (set == nullptr) return;
     for (auto& message : warnings_of(set->info(), prefix)) messages.push_back(std::move(message));
   };
+  const auto add_shared = [&](const std::string& name, const std::string& text) {
+    if (!text.empty()) messages.push_back(name + text);
+  };
   add("train: ", train.get());
   if (!is_cut) add("validation: ", validation.get());
+  if (validation) {
+    add_shared("validation: ", is_cut ? data::shared_samples(*validation, *train) : shared_text(*validation, *train));
+  }
   add("test: ", test.get());
+  if (test) add_shared("test: ", shared_text(*test, *train));
   return messages;
 }
 

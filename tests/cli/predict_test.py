@@ -88,6 +88,40 @@ class Images(Predict):
         for name in ("list.csv", "list.jsonl"):
             self.assertEqual(self.run_program("predict", "run", name, "--log", "json"), listed)
 
+    def test_what_is_passed_over_is_named(self):
+        folder = self.folder / "mixed"
+        folder.mkdir()
+        for name in ("a.webp", "b.bmp", "c.gif", "d.tif", ".hidden"):
+            (folder / name).write_bytes(b"other")
+        others = ("4 files that are not called .jpg, .jpeg or .png: mixed/a.webp, mixed/b.bmp, mixed/c.gif and 1 more")
+        self.assertIn(f"predict: 'mixed': expected JPEG or PNG files in this folder, found {others}\n",
+                      self.run_program("predict", "run", "mixed", code=64))
+        (folder / "e.png").write_bytes(png(28, 28, 1))
+        for ranks in ("1", "2"):
+            result = subprocess.run([PROGRAM, "predict", "run", "mixed", "--ranks", ranks], cwd=self.folder,
+                                    capture_output=True, timeout=300, check=True, text=True)
+            self.assertEqual(result.stderr.count(f"warning: mixed: no prediction for {others}\n"), 1, result.stderr)
+        (folder / "f.png").symlink_to("gone.png")
+        self.assertIn("mixed/f.png: cannot open; expected a JPEG or PNG file",
+                      self.run_program("predict", "run", "mixed", code=65))
+
+    def test_images_of_another_size_are_prepared_as_the_job_does(self):
+        for i in range(8):
+            path = self.folder / "plain" / "ab"[i % 2] / f"{i}.png"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(png(12, 12, i / 3, slope=0))
+        job = ("job:\n  model: {layers: [flatten, {linear: 2}]}\n  data: {train: {images: plain}, prepare: PREPARE}\n"
+               "  batch_size: 4\n  micro_batches: 2\n  steps: 3\n  run_directory: ")
+        self.train("resized", job.replace("PREPARE", "[{resize: [8, 8]}]") + "resized\n")
+        self.train("as_is", job.replace("PREPARE", "[]") + "as_is\n")
+        for size, name in (((12, 12), "same"), ((30, 41), "other")):
+            (self.folder / f"{name}.png").write_bytes(png(*size, 1, slope=0))
+        same, other = (self.run_program("predict", "resized", f"{name}.png", "--log", "csv").decode().split(",")
+                       for name in ("same", "other"))
+        self.assertEqual(same[-2:], other[-2:])  # of one shade, so their size is all that differs
+        self.assertIn("other.png: expected an image of [12, 12, 1], as in the training data, found [41, 30, 1]; resize it "
+                      "first", self.run_program("predict", "as_is", "other.png", code=65))
+
     def test_ranks_change_nothing(self):
         many = self.names * 9
         for log in ("json", "csv", "people"):
@@ -266,7 +300,7 @@ class Numbers(Predict):
         self.assertEqual(header, "image,shade,height")
 
 
-def png(width, height, shade):
+def png(width, height, shade, slope=1):
     """A grey picture."""
     import struct
     import zlib
@@ -274,7 +308,7 @@ def png(width, height, shade):
     def chunk(kind, data):
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
-    rows = b"".join(b"\0" + bytes(int(x * 9 + y * 5 + shade * 60) % 256 for x in range(width)) for y in range(height))
+    rows = b"".join(b"\0" + bytes(int(slope * (x * 9 + y * 5) + shade * 60) % 256 for x in range(width)) for y in range(height))
     return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)) +
             chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
 

@@ -1,8 +1,19 @@
 #include <gtest/gtest.h>
 
-#include <cstdlib>
+#include <cstdio>
 
+#include <jpeglib.h>
+
+#include <jerror.h>
+
+#include <csetjmp>
+#include <cstdlib>
+#include <span>
+
+#include "data/image_file.hpp"
 #include "data/reader_support.hpp"
+#include "data/sample_identities.hpp"
+#include "data/split.hpp"
 
 namespace lockstep::test {
 namespace {
@@ -59,12 +70,17 @@ TEST(ReaderImages, FolderHasClassesCountsAndShapes) {
 
 TEST(ReaderImages, ArchivesAreTheSameSetAsTheFolder) {
   const TemporaryFolder folder;
-  write_folder(folder / "data", animals());
+  Members members = animals();
+  members.emplace_back("train/\u043a\u0430\u0442\u044f/\u00e9t\u00e9 1.png", png(8, 6, 3, 4));
+  write_folder(folder / "data", members);
   const auto reference = data::open(source(SourceKind::images, {folder / "data"}));
-  const std::vector<std::pair<std::string, Packing>> archives{
-      {"a.tar", Packing::plain}, {"a.tar.gz", Packing::gzip}, {"a.tar.zst", Packing::zstd}};
+  const std::vector<std::pair<std::string, Packing>> archives{{"a.tar", Packing::plain},
+                                                              {"a.tar.gz", Packing::gzip},
+                                                              {"a.tar.zst", Packing::zstd},
+                                                              {"a.zip", Packing::zip},
+                                                              {"a.7z", Packing::seven_zip}};
   for (const auto& [name, packing] : archives) {
-    write_tar(folder / name, animals(), packing);
+    write_tar(folder / name, members, packing);
     const auto set = data::open(source(SourceKind::images, {folder / name}));
     EXPECT_EQ(set->info().digest, reference->info().digest) << name;
     EXPECT_EQ(read_all(*set), read_all(*reference)) << name;
@@ -152,6 +168,155 @@ TEST(ReaderImages, PlainTarReadsOnlyWhatItIsAskedFor) {
   Sample sample;
   set->read(7, sample);
   EXPECT_EQ(set->bytes_read() - before, image.size());
+}
+
+SourceOptions nested(const std::string& path, const std::string& class_folder) {
+  SourceOptions options = source(SourceKind::images, {path});
+  if (!class_folder.empty()) options.attributes.set("class_folder", class_folder);
+  return options;
+}
+
+TEST(ReaderImages, OfNestedFoldersOneIsTheClass) {
+  const TemporaryFolder folder;
+  using Names = std::vector<std::string>;
+  write_folder(folder / "data", {{"in/cat/cam1/1.png", png(4, 4, 3)}, {"in/dog/cam2/1.png", png(4, 4, 3)}});
+  const auto innermost = data::open(nested(folder / "data", ""));
+  EXPECT_EQ(innermost->info().class_names, (Names{"cam1", "cam2"}));
+  ASSERT_EQ(innermost->info().warnings.size(), 1U);
+  EXPECT_EQ(without(innermost->info().warnings[0], folder.path()),
+            "data: nested folders: the class is the innermost, such as 'cam1' of 'cat/cam1'; set `class_folder: "
+            "outermost` for 'cat', as torchvision's ImageFolder takes it");
+  const auto outermost = data::open(nested(folder / "data", "outermost"));
+  EXPECT_EQ(outermost->info().class_names, (Names{"cat", "dog"}));
+  EXPECT_EQ(outermost->info().warnings, Names{});
+
+  write_folder(folder / "both", {{"cat/cam1/1.png", png(4, 4, 3)}, {"dog/cam1/1.png", png(4, 4, 3)}});
+  EXPECT_EQ(data::open(nested(folder / "both", "outermost"))->info().class_names, (Names{"cat", "dog"}));
+  EXPECT_EQ(data::open(nested(folder / "both", "innermost"))->info().class_names, Names{"cam1"});
+  EXPECT_EQ(
+      without(data_error(nested(folder / "both", "")), folder.path()),
+      "both: nested folders: 'cam1' lies in both 'cat' and 'dog', so it is not clear which folder is the class; set "
+      "`class_folder: innermost` for 'cam1', or `outermost` for 'cat' and 'dog'");
+}
+
+/// A JPEG with an Exif segment that has the orientation.
+std::string turned(std::string jpeg, char orientation) {
+  const std::string tiff =
+      std::string("MM\0\x2a\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0", 19) + orientation + std::string(6, '\0');
+  const std::string exif = std::string("Exif\0\0", 6) + tiff;
+  return jpeg.insert(2, std::string("\xff\xe1\0", 3) + static_cast<char>(exif.size() + 2) + exif);
+}
+
+TEST(ReaderImages, WhatIsRarelyMeantIsCounted) {
+  const TemporaryFolder folder;
+  write_folder(folder / "data", {{"a/1.jpg", turned(jpeg(8, 6, 3), 6)},
+                                 {"a/2.jpg", turned(jpeg(8, 6, 3), 1)},
+                                 {"b/3.png", deep_png(8, 6, 4095)},
+                                 {"b/4.png", png(8, 6, 3)}});
+  const auto set = data::open(source(SourceKind::images, {folder / "data"}));
+  EXPECT_EQ(set->info().features[0].spec.shape, (Shape{6, 8, 3}));  // not turned
+  EXPECT_EQ(set->info().warnings,
+            (std::vector<std::string>{
+                "1 of 4 images are to be turned or mirrored, says their Exif orientation; they are read as they are "
+                "stored, as torchvision reads them",
+                "1 of 4 images have 16 bits and are nearly black: scaled to 8 bits, no value is above 16 of 255, as if "
+                "they held 14 bits or fewer; multiply their values first"}));
+  write_folder(folder / "full", {{"a/1.png", deep_png(8, 6, 65535)}});
+  EXPECT_EQ(data::open(source(SourceKind::images, {folder / "full"}))->info().warnings, std::vector<std::string>{});
+}
+
+/// Of libjpeg itself.
+struct Judgement {
+  bool fails = false;
+  std::int64_t warnings = 0;  ///< but for those of unknown versions and color transforms
+};
+
+Judgement judged_by_libjpeg(const std::string& bytes) {
+  struct Decoder {
+    jpeg_decompress_struct info{};
+    jpeg_error_mgr errors{};
+    std::jmp_buf escape{};
+    Judgement judgement;
+  } decoder;
+  decoder.info.err = jpeg_std_error(&decoder.errors);
+  decoder.info.client_data = &decoder;
+  decoder.errors.error_exit = [](j_common_ptr info) {
+    std::longjmp(static_cast<Decoder*>(info->client_data)->escape, 1);
+  };
+  decoder.errors.emit_message = [](j_common_ptr info, int level) {
+    const int code = info->err->msg_code;
+    const bool counts = level < 0 && code != JWRN_JFIF_MAJOR && code != JWRN_ADOBE_XFORM;
+    static_cast<Decoder*>(info->client_data)->judgement.warnings += counts ? 1 : 0;
+  };
+  if (setjmp(decoder.escape) != 0) {
+    decoder.judgement.fails = true;
+  } else {
+    jpeg_create_decompress(&decoder.info);
+    jpeg_mem_src(&decoder.info, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());
+    jpeg_read_header(&decoder.info, TRUE);
+    jpeg_start_decompress(&decoder.info);
+    std::vector<unsigned char> line(std::size_t{decoder.info.output_width} * 4);
+    while (decoder.info.output_scanline < decoder.info.output_height) {
+      JSAMPROW row = line.data();
+      jpeg_read_scanlines(&decoder.info, &row, 1);
+    }
+    jpeg_finish_decompress(&decoder.info);
+  }
+  jpeg_destroy_decompress(&decoder.info);
+  return decoder.judgement;
+}
+
+TEST(ReaderImages, WhatLibjpegCallsCorruptIsBad) {
+  const std::string whole = jpeg(64, 48, 3);
+  const auto begin = whole.find("\xff\xda");
+  std::int64_t corrupt = 0;
+  for (std::size_t i = 0; i < 400; ++i) {
+    std::string flipped = whole;
+    const std::size_t at = begin + 14 + i * (whole.size() - begin - 16) / 400;
+    flipped[at] = static_cast<char>(flipped[at] ^ (1 << i % 8));
+    const Judgement judgement = judged_by_libjpeg(flipped);
+    const bool bad = judgement.fails || judgement.warnings > 0;
+    corrupt += bad ? 1 : 0;
+    Tensor image;
+    const std::string message =
+        message_of(ExitCode::data, [&] { data::decode_image(std::as_bytes(std::span(flipped)), 3, image); });
+    EXPECT_EQ(message != "no error", bad) << "bit " << i % 8 << " of byte " << at << ": " << message;
+    if (bad && !judgement.fails)
+      EXPECT_TRUE(message.starts_with("damaged JPEG (") || message == "truncated JPEG") << message;
+  }
+  EXPECT_GT(corrupt, 50);
+  EXPECT_LT(corrupt, 400);
+}
+
+TEST(ReaderImages, BytesBehindTheEndDoNotMatter) {
+  const std::string whole = jpeg(64, 48, 3) + std::string(1 << 14, 'x');
+  Tensor image;
+  data::decode_image(std::as_bytes(std::span(whole)), 3, image);
+  EXPECT_EQ(image.shape(), (Shape{48, 64, 3}));
+}
+
+TEST(ReaderImages, WhatIsInTheTrainingSetTooIsCounted) {
+  const TemporaryFolder folder;
+  Members train, other{{"a/new.png", png(4, 4, 3, 90)}};
+  for (int i = 0; i < 6; ++i) train.emplace_back("a/" + std::to_string(i) + ".png", png(4, 4, 3, i));
+  for (int i = 0; i < 4; ++i) other.emplace_back("a/copy" + std::to_string(i) + ".png", png(4, 4, 3, i));
+  write_folder(folder / "train", train);
+  write_folder(folder / "train/inside", {{"a/6.png", png(4, 4, 3, 6)}});
+  write_folder(folder / "other", other);
+  write_folder(folder / "new", {{"a/1.png", png(4, 4, 3, 91)}});
+  const auto open = [&](const std::string& name) -> std::shared_ptr<const DataSet> {
+    auto options = source(SourceKind::images, {folder / name});
+    options.attributes.set("class_folder", std::string("innermost"));
+    return data::open(options);
+  };
+  const auto whole = open("train");
+  EXPECT_EQ(data::shared_samples(*open("other"), *whole),
+            "4 of 5 samples are in the training set, too: a/copy0.png, a/copy1.png, a/copy2.png and 1 more");
+  EXPECT_EQ(data::shared_samples(*open("train/inside"), *whole), "1 of 1 samples is in the training set, too: a/6.png");
+  EXPECT_EQ(data::shared_samples(*open("new"), *whole), "");
+  const auto parts = data::split(whole, {.fraction = 0.5, .seed = 1});
+  EXPECT_EQ(data::shared_samples(*parts.validation, *parts.train), "");
+  EXPECT_NE(data::shared_samples(*parts.validation, *whole), "");
 }
 
 // Bad input: the exact messages.

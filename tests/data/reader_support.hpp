@@ -35,11 +35,14 @@ void write_file(const std::string& path, const std::string& contents);
 /// A smooth image chosen by `seed`, encoded; rows of `channels` (1 or 3) bytes per pixel.
 [[nodiscard]] std::string jpeg(int width, int height, int channels, int seed = 0);
 [[nodiscard]] std::string png(int width, int height, int channels, int seed = 0);
+/// Gray, of 16 bits, from 0 to `white`.
+[[nodiscard]] std::string deep_png(int width, int height, int white);
 /// The bytes that png() encodes.
 [[nodiscard]] std::vector<std::uint8_t> picture(int width, int height, int channels, int seed = 0);
 
 using Members = std::vector<std::pair<std::string, std::string>>;  ///< name and contents; "x/" is a folder
-enum class Packing { plain, gzip, zstd };
+enum class Packing { plain, gzip, zstd, zip, seven_zip };
+/// Or another archive.
 void write_tar(const std::string& path, const Members& members, Packing packing);
 void write_folder(const std::string& path, const Members& members);
 [[nodiscard]] std::string gzip(const std::string& contents);

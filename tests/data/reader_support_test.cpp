@@ -14,6 +14,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "data/archive_input.hpp"
 #include "data/reader_support.hpp"
 
 namespace lockstep::test {
@@ -94,11 +95,36 @@ std::string png(int width, int height, int channels, int seed) {
   return out;
 }
 
+std::string deep_png(int width, int height, int white) {
+  png_image image{};
+  image.version = PNG_IMAGE_VERSION;
+  image.width = static_cast<png_uint_32>(width);
+  image.height = static_cast<png_uint_32>(height);
+  image.format = PNG_FORMAT_LINEAR_Y;
+  std::vector<std::uint16_t> pixels(static_cast<std::size_t>(width) * static_cast<std::size_t>(height));
+  for (std::size_t i = 0; i < pixels.size(); ++i) {
+    pixels[i] = static_cast<std::uint16_t>(i * static_cast<std::size_t>(white) / (pixels.size() - 1));
+  }
+  png_alloc_size_t length = 0;
+  png_image_write_to_memory(&image, nullptr, &length, 0, pixels.data(), 0, nullptr);
+  std::string out(length, '\0');
+  png_image_write_to_memory(&image, out.data(), &length, 0, pixels.data(), 0, nullptr);
+  out.resize(length);
+  return out;
+}
+
 void write_tar(const std::string& path, const Members& members, Packing packing) {
+  const data::Utf8Names names;
   archive* handle = archive_write_new();
   if (packing == Packing::gzip) archive_write_add_filter_gzip(handle);
   if (packing == Packing::zstd) archive_write_add_filter_zstd(handle);
-  archive_write_set_format_pax_restricted(handle);
+  if (packing == Packing::zip) {
+    archive_write_set_format_zip(handle);
+  } else if (packing == Packing::seven_zip) {
+    archive_write_set_format_7zip(handle);
+  } else {
+    archive_write_set_format_pax_restricted(handle);
+  }
   ASSERT_EQ(archive_write_open_filename(handle, path.c_str()), ARCHIVE_OK);
   for (const auto& [name, contents] : members) {
     archive_entry* entry = archive_entry_new();

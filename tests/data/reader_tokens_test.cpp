@@ -44,6 +44,75 @@ TEST(ReaderTokens, AWindowReadsItselfOnly) {
   EXPECT_EQ(set->bytes_read() - before, 34U);
 }
 
+template <class Number>
+std::string numbers(const std::vector<std::int64_t>& values) {
+  const std::vector<Number> typed(values.begin(), values.end());
+  return {reinterpret_cast<const char*>(typed.data()), typed.size() * sizeof(Number)};
+}
+
+std::vector<std::int64_t> some_tokens(std::int64_t vocabulary) {
+  std::vector<std::int64_t> tokens;
+  for (std::int64_t i = 0; i < 200; ++i) tokens.push_back((i * i + 3 * i) % vocabulary);
+  return tokens;
+}
+
+SourceOptions typed(const std::string& path, const std::string& type) {
+  auto options = token_source({path}, 4);
+  if (!type.empty()) options.attributes.set("dtype", type);
+  return options;
+}
+
+TEST(ReaderTokens, EachTypeIsReadAsItIs) {
+  const TemporaryFolder folder;
+  const auto values = some_tokens(100'003);
+  write_file(folder / "uint32", numbers<std::uint32_t>(values));
+  write_file(folder / "int32", numbers<std::int32_t>(values));
+  write_file(folder / "int64", numbers<std::int64_t>(values));
+  const auto reference = data::open(typed(folder / "uint32", "uint32"));
+  for (const std::string type : {"uint32", "int32", "int64"}) {
+    const auto set = data::open(typed(folder / type, type));
+    EXPECT_EQ(set->info().digest, reference->info().digest) << type;
+    Sample sample;
+    set->read(20, sample);
+    EXPECT_EQ(integers_of(sample[0].tensor), (std::vector<std::int32_t>(values.begin() + 80, values.begin() + 84)))
+        << type;
+  }
+}
+
+TEST(ReaderTokens, NumbersOfAnotherTypeAreRefused) {
+  const TemporaryFolder folder;
+  const auto problem = [&](const std::string& contents, const std::string& type) {
+    write_file(folder / "a.bin", contents);
+    return without(data_error(typed(folder / "a.bin", type)), folder.path());
+  };
+  for (const std::int64_t vocabulary : {50, 30'000, 150'000}) {
+    const auto values = some_tokens(vocabulary);
+    EXPECT_EQ(
+        problem(numbers<std::uint32_t>(values), ""),
+        "a.bin: read as uint16, every second number is nearly 0, as if they were the upper halves of larger ones; "
+        "set `dtype: uint32`, or `dtype: uint16` if they are these");
+    EXPECT_EQ(
+        problem(numbers<std::int64_t>(values), ""),
+        "a.bin: read as uint16, three of four numbers are nearly 0, as if they were the upper halves of larger ones; "
+        "set `dtype: int64`, or `dtype: uint16` if they are these");
+    EXPECT_EQ(
+        problem(numbers<std::int64_t>(values), "uint32"),
+        "a.bin: read as uint32, every second number is nearly 0, as if they were the upper halves of larger ones; "
+        "set `dtype: int64`");
+  }
+  write_file(folder / "a.bin", numbers<std::uint32_t>(some_tokens(50)));
+  EXPECT_EQ(data::open(typed(folder / "a.bin", "uint16"))->info().vocabulary, 50);  // who says so is believed
+  EXPECT_EQ(problem(numbers<std::int64_t>({1, 2, -100, 4, 5}), "int64"),
+            "a.bin: read as int64, number 2 is -100; expected tokens, from 0 to 16777215; set `dtype` to the type that "
+            "they were written in");
+  EXPECT_EQ(problem(numbers<std::uint16_t>(some_tokens(50'000)), "uint32").substr(0, 31),
+            "a.bin: read as uint32, number 1");
+  EXPECT_EQ(problem("\x93NUMPY\1" + std::string(100, '\0'), ""),
+            "a.bin: expected numbers and nothing else, found a NumPy file; write the numbers alone, "
+            "`numpy.load(FILE).tofile(NEW)`, and set `dtype`");
+  EXPECT_EQ(problem(std::string(12, '\0'), "int64"), "a.bin: 12 bytes; tokens of 64 bits take a multiple of 8");
+}
+
 TEST(ReaderTokensErrors, ExactWords) {
   const TemporaryFolder folder;
   write_file(folder / "odd.bin", "12345");

@@ -58,6 +58,10 @@ bool is_wanted(const std::string& name, bool test) {
 /// Adds all requested batches of the folder or archive, or the one called `member`.
 void add_tree(const std::string& path, const std::string& member, const Request& request, Cifar& cifar) {
   const std::shared_ptr<const FileTree> tree = open_tree(path, request.counter, request.notes);
+  for (const auto& [name, text] : tree->faults()) {
+    if (!name.ends_with(".bin") && !name.ends_with(".txt")) continue;
+    throw Error(ExitCode::data, fmt::format("{}: {}: {}", path, name, text));
+  }
   std::vector<FileTree::Entry> chosen;
   for (const auto& entry : tree->files()) {
     const std::string name = base_name(entry.name);

@@ -112,7 +112,7 @@ void name_classes(ImageCandidates& candidates) {
   }
   for (int i = 0; i <= labels.largest; ++i) candidates.class_names.push_back(std::to_string(i));
   const std::string unused = unused_text(labels.distinct, labels.largest + 1);
-  if (!unused.empty()) candidates.warnings.push_back(unused);
+  if (!unused.empty()) candidates.class_warnings.push_back(unused);
 }
 
 /// Of another set the training set's names count.

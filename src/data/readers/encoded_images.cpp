@@ -5,13 +5,16 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <span>
 
 #include "core/digest.hpp"
 #include "data/bytes.hpp"
+#include "data/path.hpp"
 #include "data/readers/common.hpp"
 #include "data/readers/prepare.hpp"
 #include "data/target_offsets.hpp"
+#include "data/sample_identities.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::data {
@@ -19,16 +22,20 @@ namespace {
 
 constexpr std::uint64_t kHeadBytes = 64 << 10, kTailBytes = 4 << 10;
 
-class EncodedImages : public DataSet {
+class EncodedImages : public DataSet, public KnowsIdentities {
  public:
-  EncodedImages(ImageCandidates candidates, DataSetInfo info, std::vector<std::int32_t> labels)
+  /// `contents`: of each sample the hash of its bytes; none: not known.
+  EncodedImages(ImageCandidates candidates, DataSetInfo info, std::vector<std::int32_t> labels,
+                std::vector<std::uint64_t> contents)
       : info_(std::move(info)),
         labels_(std::move(labels)),
+        contents_(std::move(contents)),
         samples_(std::ssize(candidates.samples)),
         width_(candidates.feature_names.size()),
         mask_code_(candidates.mask_code),
         counter_(std::move(candidates.counter)),
         trees_(std::move(candidates.trees)) {
+    for (const auto& tree : trees_) places_[tree.get()] = whole_path(tree->path());
     for (auto& sample : candidates.samples) {
       if (sample.name != sample.images.front().entry.name) names_.push_back(std::move(sample.name));
       for (auto& image : sample.images) images_.push_back(std::move(image));
@@ -60,6 +67,16 @@ class EncodedImages : public DataSet {
         throw Error(error.code(), named(file, error));
       }
     }
+  }
+
+  void add_identities(std::int64_t id, std::vector<std::uint64_t>& out) const override {
+    std::string place;
+    for (std::size_t i = 0; i < width_; ++i) {
+      const ImageFile& file = image(id, i);
+      place += fmt::format("{}/{}\n", places_.at(file.tree), file.entry.name);
+    }
+    out.push_back(identity_of(place));
+    if (!contents_.empty()) out.push_back(contents_.at(static_cast<std::size_t>(id)));
   }
 
   void read_without_images(std::int64_t id, Sample& out) const override {
@@ -112,11 +129,13 @@ class EncodedImages : public DataSet {
   DataSetInfo info_;
   std::vector<std::int32_t> labels_;  ///< empty: there are none
   std::vector<float> numbers_;        ///< [samples, targets]
+  std::vector<std::uint64_t> contents_;
   std::int64_t samples_;
   std::size_t width_;  ///< images of a sample
   MaskCode mask_code_;
   ByteCounter counter_;
   std::vector<std::shared_ptr<const FileTree>> trees_;
+  std::map<const FileTree*, std::string> places_;
   std::vector<ImageFile> images_;   ///< [samples, images of a sample]
   std::vector<std::string> names_;  ///< empty: the first image's
 };
@@ -127,6 +146,7 @@ struct Finding {
   std::string fault;
   std::string content;  ///< SHA-256, if the digest includes it
   std::string classes;  ///< that occur in its mask, a byte each, kIgnoredPixel too; empty: it was not decoded
+  std::uint8_t brightest = 0;  ///< of the pixels of images with more than 8 bits, where they are decoded
 };
 
 /// How much of each file is read, depending on the size of the whole set.
@@ -148,13 +168,18 @@ ImageHeader check_lightly(const ImageFile& image) {
   std::vector<std::byte> head, tail;
   const auto size = image.entry.size, tail_size = std::min(size, kTailBytes);
   auto begin = image.tree->read(image.entry, 0, std::min(size, kHeadBytes), head);
-  check_end(begin, image.tree->read(image.entry, size - tail_size, tail_size, tail));
   try {
-    return image_header(begin);
+    const ImageHeader header = image_header(begin);
+    if (has_end(begin, image.tree->read(image.entry, size - tail_size, tail_size, tail))) return header;
   } catch (const Error&) {
-    if (size <= kHeadBytes) throw;  // a long preview may come before the header
-    return image_header(image.tree->read(image.entry, 0, size, head));
+    if (size <= kHeadBytes) throw;
   }
+  // A long preview may come before the header, or other bytes after the end.
+  begin = image.tree->read(image.entry, 0, size, head);
+  const ImageHeader header = image_header(begin);
+  Tensor decoded;
+  decode_image(begin, header.channels, decoded);
+  return header;
 }
 
 /// A mask has the size of the sample's first image.
@@ -179,17 +204,17 @@ std::string classes_in(std::span<const std::byte> bytes, const MaskCode& code) {
   return classes;
 }
 
-ImageHeader check_image(const ImageFile& image, Depth depth, Sha256& content) {
+ImageHeader check_image(const ImageFile& image, Depth depth, Sha256& content, std::uint8_t& brightest) {
   if (!depth.content) return check_lightly(image);
   std::vector<std::byte> scratch;
   const auto bytes = image.tree->read(image.entry, 0, image.entry.size, scratch);
   const ImageHeader header = image_header(bytes);
   content.add(bytes);
-  if (depth.decode) {
+  if (depth.decode || !has_end(bytes, bytes.last(std::min<std::size_t>(bytes.size(), kTailBytes)))) {
     Tensor decoded;
     decode_image(bytes, header.channels, decoded);
-  } else {
-    check_end(bytes, bytes.last(std::min<std::size_t>(bytes.size(), kTailBytes)));
+    const auto pixels = decoded.as<std::uint8_t>();
+    if (header.deep) brightest = std::max(brightest, *std::max_element(pixels.begin(), pixels.end()));
   }
   return header;
 }
@@ -206,7 +231,7 @@ ImageHeader check_mask(const ImageCandidates& candidates, const ImageFile& mask,
     if (depth.content) content.add(bytes);
     header = image_header(bytes);
   } else {
-    header = check_image(mask, depth, content);
+    header = check_image(mask, depth, content, finding.brightest);
   }
   header.channels = 1;  // of a palette, too
   return header;
@@ -222,7 +247,7 @@ Finding check_sample(const ImageCandidates& candidates, std::size_t index, Depth
     try {
       const bool is_mask = !candidates.mask_classes.empty() && finding.headers.size() == candidates.mask;
       finding.headers.push_back(is_mask ? check_mask(candidates, image, index, depth, finding, content)
-                                        : check_image(image, depth, content));
+                                        : check_image(image, depth, content, finding.brightest));
     } catch (const Error& error) {
       if (error.code() != ExitCode::data) throw;
       const bool named = image.entry.name != sample.name;
@@ -240,9 +265,11 @@ std::string write_findings(const std::vector<Finding>& findings) {
     append_text(out, finding.fault);
     append_text(out, finding.content);
     append_text(out, finding.classes);
+    append(out, finding.brightest);
     append(out, static_cast<std::uint64_t>(finding.headers.size()));
-    for (const auto& [size, channels] : finding.headers) {
+    for (const auto& [size, channels, deep, turned] : finding.headers) {
       for (const std::int64_t number : {size.height, size.width, channels}) append(out, number);
+      for (const bool is : {deep, turned}) append(out, static_cast<std::uint8_t>(is));
     }
   }
   return out;
@@ -255,9 +282,11 @@ std::vector<Finding> read_findings(const std::string& note, std::size_t count) {
     finding.fault = reader.text();
     finding.content = reader.text();
     finding.classes = reader.text();
+    finding.brightest = reader.value<std::uint8_t>();
     finding.headers.resize(reader.value<std::uint64_t>());
-    for (auto& [size, channels] : finding.headers) {
+    for (auto& [size, channels, deep, turned] : finding.headers) {
       for (std::int64_t* number : {&size.height, &size.width, &channels}) *number = reader.value<std::int64_t>();
+      for (bool* is : {&deep, &turned}) *is = reader.value<std::uint8_t>() != 0;
     }
   }
   return findings;
@@ -298,6 +327,35 @@ std::vector<std::string> drop_bad(std::vector<ImageSample>& samples, std::vector
   samples.resize(kept);
   findings.resize(kept);
   return faults;
+}
+
+/// About images that are rarely meant as they are read.
+std::vector<std::string> image_warnings(const std::vector<Finding>& findings) {
+  constexpr std::uint8_t kFewBits = 64;  // 14 of 16 bits
+  std::size_t images = 0, turned = 0, deep = 0;
+  std::uint8_t brightest = 0;
+  for (const auto& finding : findings) {
+    brightest = std::max(brightest, finding.brightest);
+    for (const auto& header : finding.headers) {
+      ++images;
+      turned += header.turned ? 1 : 0;
+      deep += header.deep ? 1 : 0;
+    }
+  }
+  std::vector<std::string> warnings;
+  if (turned > 0) {
+    warnings.push_back(
+        fmt::format("{} of {} images are to be turned or mirrored, says their Exif orientation; they are "
+                    "read as they are stored, as torchvision reads them",
+                    turned, images));
+  }
+  if (deep > 0 && brightest > 0 && brightest <= kFewBits) {
+    warnings.push_back(fmt::format(
+        "{} of {} images have 16 bits and are nearly black: scaled to 8 bits, no value is above {} of 255, as "
+        "if they held 14 bits or fewer; multiply their values first",
+        deep, images, brightest));
+  }
+  return warnings;
 }
 
 /// For the whole set and all columns: grey images become colour images if any image is in colour.
@@ -384,6 +442,9 @@ std::string digest_of(const ImageCandidates& candidates, const std::vector<Findi
     digest.add(findings[i].content);
     const std::vector<float> numbers(sample.numbers.begin(), sample.numbers.end());
     digest.add(std::as_bytes(std::span(numbers)));
+    if (!std::equal(numbers.begin(), numbers.end(), sample.numbers.begin())) {  // what fp32 cannot hold
+      digest.add(std::as_bytes(std::span(sample.numbers)));
+    }
   }
   return digest.hex();
 }
@@ -488,13 +549,22 @@ std::unique_ptr<DataSet> make_encoded_images(ImageCandidates candidates, const S
     ++info.class_counts[static_cast<std::size_t>(labels.back())];
   }
   if (!candidates.mask_classes.empty()) check_classes_of_masks(candidates, findings, source, options);
-  if (options.like == nullptr) info.warnings = candidates.warnings;
+  info.warnings = candidates.warnings;
+  if (options.like == nullptr) {
+    info.warnings.insert(info.warnings.end(), candidates.class_warnings.begin(), candidates.class_warnings.end());
+  }
+  for (auto& warning : image_warnings(findings)) info.warnings.push_back(std::move(warning));
   warn_of_skipped(all, info);
   if (options.targets != nullptr) *options.targets = image_ranges(info.features, candidates);
   take_offsets(source, options.like, candidates, info);
   info.content_in_digest = depth.content;
   info.digest = digest_of(candidates, findings);
-  return std::make_unique<EncodedImages>(std::move(candidates), std::move(info), std::move(labels));
+  std::vector<std::uint64_t> contents;
+  for (const auto& finding : findings) {
+    if (depth.content) contents.push_back(identity_of(finding.content));
+  }
+  return std::make_unique<EncodedImages>(std::move(candidates), std::move(info), std::move(labels),
+                                         std::move(contents));
 }
 
 }  // namespace lockstep::data

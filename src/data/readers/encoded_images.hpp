@@ -3,6 +3,7 @@
 //
 // Indexing checks every image. Up to kFullCheckBytes of files in total, each is decoded once; beyond that, only the
 // header and the end marker are read, and damage in the middle is found when the sample is read (an error, exit 65).
+// What is allowed but rarely meant is counted: images that Exif says are to be turned, 16 bits of which few are used.
 #pragma once
 
 #include <memory>
@@ -40,8 +41,9 @@ struct ImageCandidates {
   bool has_labels = true;
   std::vector<std::shared_ptr<const FileTree>> trees;
   std::vector<ImageSample> samples;
-  std::vector<std::string> class_names;  ///< of the whole set, in order
-  std::vector<std::string> warnings;     ///< for DataSetInfo, unless the classes come from another set
+  std::vector<std::string> class_names;     ///< of the whole set, in order
+  std::vector<std::string> warnings;        ///< for DataSetInfo
+  std::vector<std::string> class_warnings;  ///< the same, unless the classes come from another set
   ByteCounter counter;
 };
 

@@ -1,7 +1,13 @@
-// FileTree of a folder: names are listed once, files are opened when they are read.
+// FileTree of a folder: names are listed once, links followed; files are opened when they are read.
 #include <fmt/format.h>
+#include <sys/stat.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <filesystem>
+#include <system_error>
+#include <utility>
+#include <vector>
 
 #include "core/remote_path.hpp"
 #include "data/archive.hpp"
@@ -18,12 +24,8 @@ class Folder : public FileTree {
 
   void list() override {
     try {
-      const auto options = fs::directory_options::follow_directory_symlink;
-      for (const auto& found : fs::recursive_directory_iterator(path(), options)) {
-        const std::string name = found.path().lexically_relative(path()).generic_string();
-        if (found.is_directory()) add_folder(name);
-        if (found.is_regular_file()) add_file(name, 0, found.file_size());
-      }
+      std::vector<Directory> way;
+      list(path(), "", way);
     } catch (const fs::filesystem_error& error) {
       throw Error(ExitCode::data, fmt::format("{}: cannot be listed: {}", path(), error.code().message()));
     }
@@ -52,6 +54,42 @@ class Folder : public FileTree {
   }
 
  private:
+  using Directory = std::pair<dev_t, ino_t>;
+
+  /// Adds what is in `folder`, whose name is `as`; `way`: the folders that it lies in.
+  void list(const fs::path& folder, const std::string& as, std::vector<Directory>& way) {
+    struct stat status {};
+    if (::stat(folder.c_str(), &status) != 0) {
+      throw fs::filesystem_error("", folder, std::error_code(errno, std::generic_category()));
+    }
+    const Directory self{status.st_dev, status.st_ino};
+    if (std::find(way.begin(), way.end(), self) != way.end()) {
+      return add_fault(as, fmt::format("a link to {}, a folder that it lies in", target_of(folder)));
+    }
+    if (!as.empty()) add_folder(as);
+    way.push_back(self);
+    for (const auto& found : fs::directory_iterator(folder)) {
+      const std::string file = found.path().filename().string(), name = as.empty() ? file : as + "/" + file;
+      std::error_code failed;
+      const fs::file_status kind = found.status(failed);
+      if (fs::is_directory(kind)) {
+        list(found.path(), name, way);
+      } else if (fs::is_regular_file(kind)) {
+        add_file(name, 0, found.file_size());
+      } else if (found.is_symlink() && !fs::exists(kind)) {
+        add_fault(name, fmt::format("a link to {}: {}", target_of(found.path()),
+                                    failed ? failed.message() : "No such file or directory"));
+      } else {
+        add_fault(name, "neither a file nor a folder");
+      }
+    }
+    way.pop_back();
+  }
+  static std::string target_of(const fs::path& link) {
+    std::error_code ignored;
+    return fs::read_symlink(link, ignored).string();
+  }
+
   ByteCounter counter_;
 };
 

@@ -14,6 +14,7 @@
 #include "core/untrusted.hpp"
 #include "data/archive.hpp"
 #include "data/readers/characters.hpp"
+#include "data/readers/class_folders.hpp"
 #include "data/readers/common.hpp"
 #include "data/readers/prepare.hpp"
 #include "data/readers/readers.hpp"
@@ -107,14 +108,27 @@ class TextFiles {
     if (!has_labels() && !std::filesystem::is_directory(path)) {
       return texts.push_back({path, whole(path), "", ""});
     }
-    const auto tree = open_tree(path, counter_);
+    add_tree(*open_tree(path, counter_));
+  }
+
+  void add_tree(const FileTree& tree) {
+    std::vector<std::string> names;
+    for (const auto& entry : tree.files()) names.push_back(entry.name);
+    for (const auto& fault : tree.faults()) names.push_back(fault.name);
+    const auto classes =
+        has_labels() ? classes_of(names, source_, tree.path(), warnings) : std::vector<std::string>(names.size());
     std::vector<std::byte> scratch;
-    for (const auto& entry : tree->files()) {
-      const auto bytes = tree->read(entry, 0, entry.size, scratch);
-      const std::string folder = std::filesystem::path(entry.name).parent_path().filename().string();
-      texts.push_back({entry.name, std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()), folder,
-                       has_labels() && folder.empty() ? "lies in no class folder" : ""});
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      std::string text, fault = has_labels() && classes[i].empty() ? "lies in no class folder" : "";
+      if (i < tree.files().size()) {
+        const auto bytes = tree.read(tree.files()[i], 0, tree.files()[i].size, scratch);
+        text.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+      } else {
+        fault = tree.faults()[i - tree.files().size()].text;
+      }
+      texts.push_back({names[i], std::move(text), classes[i], std::move(fault)});
     }
+    warnings.insert(warnings.end(), tree.warnings().begin(), tree.warnings().end());
   }
 
   [[nodiscard]] std::string whole(const std::string& path) const { return read_packed_text(path, counter_); }

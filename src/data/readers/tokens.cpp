@@ -1,9 +1,15 @@
-// Token files: uint16, little-endian, nothing else. Several files are one sequence of tokens. A window is one read (two
-// across a file boundary), so a rank reads only its own. Beside a file may lie the tokenizer that it was written with
-// (tokenizer_beside()); if that has more than 65,536 tokens, they are uint32.
+// Token files: numbers, little-endian, nothing else; `dtype` says of which type, without it uint16. Several files are
+// one sequence of tokens. A window is one read (two across a file boundary), so a rank reads only its own. Beside a
+// file may lie the tokenizer that it was written with (tokenizer_beside()); if that has more than 65,536 tokens, they
+// are uint32.
+//
+// Nothing in such a file says what it is, so what it cannot be is refused: files of other programs by their first
+// bytes, and numbers of another type by what they look like when they are read as these.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <string_view>
 
 #include "core/digest.hpp"
 #include "core/whole_file.hpp"
@@ -18,40 +24,81 @@
 namespace lockstep::data {
 namespace {
 
+/// The type of numbers in a file.
+struct TokenType {
+  std::string name;
+  std::int64_t bytes = 2;
+};
+
+TokenType type_of(const SourceOptions& source, std::int64_t vocabulary) {
+  if (!source.attributes.has("dtype")) {
+    const std::int64_t bytes = token_bytes(vocabulary);
+    return {bytes == 2 ? "uint16" : "uint32", bytes};
+  }
+  const std::string& name = source.attributes.text("dtype");
+  return {name, name == "uint16" ? 2 : name == "int64" ? 8 : 4};
+}
+
+/// Refuses what is known by its first bytes.
+void require_bare_numbers(const File& file) {
+  std::string begin(std::min<std::uint64_t>(file.size(), 6), '\0');
+  file.read(0, std::as_writable_bytes(std::span(begin)));
+  struct Kind {
+    std::string_view magic, name, advice;
+  };
+  static constexpr std::array<Kind, 4> kKinds{
+      {{"\x93NUMPY", "a NumPy file", "write the numbers alone, `numpy.load(FILE).tofile(NEW)`, and set `dtype`"},
+       {"PK\3\4", "a zip or .npz file", "write the numbers alone, and set `dtype`"},
+       {"\x1f\x8b", "a gzip file", "unpack it"},
+       {"PAR1", "a Parquet file", "write the numbers alone, and set `dtype`"}}};
+  for (const auto& [magic, name, advice] : kKinds) {
+    if (!begin.starts_with(magic)) continue;
+    throw Error(ExitCode::data,
+                fmt::format("{}: expected numbers and nothing else, found {}; {}", file.path(), name, advice));
+  }
+}
+
 class TokenFiles : public TokenSource {
  public:
-  /// `width`: bytes of a token, 2 or 4.
-  TokenFiles(const std::vector<std::string>& paths, std::int64_t width) : width_(width) {
+  TokenFiles(const std::vector<std::string>& paths, TokenType type) : type_(std::move(type)) {
     for (const auto& path : paths) {
       files_.push_back(std::make_unique<File>(path, counter_));
+      require_bare_numbers(*files_.back());
       const auto bytes = static_cast<std::int64_t>(files_.back()->size());
-      if (bytes % width != 0) {
-        throw Error(ExitCode::data, fmt::format("{}: {} bytes; tokens of {} bits take {}", path, bytes, width * 8,
-                                                width == 2 ? "an even number" : "a multiple of 4"));
+      if (bytes % type_.bytes != 0) {
+        const std::string multiple = type_.bytes == 2 ? "an even number" : fmt::format("a multiple of {}", type_.bytes);
+        throw Error(ExitCode::data,
+                    fmt::format("{}: {} bytes; tokens of {} bits take {}", path, bytes, type_.bytes * 8, multiple));
       }
-      size_ += bytes / width;
+      size_ += bytes / type_.bytes;
       ends_.push_back(size_);
     }
   }
 
   [[nodiscard]] std::int64_t size() const override { return size_; }
   [[nodiscard]] std::uint64_t bytes_read() const override { return *counter_; }
+  [[nodiscard]] std::int64_t bytes() const { return size_ * type_.bytes; }
+  [[nodiscard]] const TokenType& type() const { return type_; }
 
   void read(std::int64_t first, std::span<std::int32_t> out) const override {
-    if (width_ == 4) return read_raw(first, out);
-    std::vector<std::uint16_t> raw(out.size());
-    read_raw(first, std::span(raw));
-    std::copy(raw.begin(), raw.end(), out.begin());
+    if (type_.bytes == 4) return read_raw(first, out);
+    if (type_.bytes == 8) return read_as<std::int64_t>(first, out);
+    return read_as<std::uint16_t>(first, out);
   }
-  [[nodiscard]] std::int64_t bytes() const { return size_ * width_; }
-  /// Adds tokens as the files have them.
-  void add(const std::vector<std::int32_t>& tokens, Sha256& digest) const {
-    if (width_ == 4) return void(digest.add(std::as_bytes(std::span(tokens))));
-    const std::vector<std::uint16_t> raw(tokens.begin(), tokens.end());
-    digest.add(std::as_bytes(std::span(raw)));
+  /// The numbers as the files have them.
+  void read_numbers(std::int64_t first, std::span<std::int64_t> out) const {
+    if (type_.bytes == 8) return read_raw(first, out);
+    if (type_.bytes == 2) return read_as<std::uint16_t>(first, out);
+    return type_.name == "int32" ? read_as<std::int32_t>(first, out) : read_as<std::uint32_t>(first, out);
   }
 
  private:
+  template <class Number, class Token>
+  void read_as(std::int64_t first, std::span<Token> out) const {
+    std::vector<Number> raw(out.size());
+    read_raw(first, std::span(raw));
+    std::transform(raw.begin(), raw.end(), out.begin(), [](Number number) { return static_cast<Token>(number); });
+  }
   template <class Token>
   void read_raw(std::int64_t first, std::span<Token> out) const {
     auto file = static_cast<std::size_t>(std::upper_bound(ends_.begin(), ends_.end(), first) - ends_.begin());
@@ -59,7 +106,7 @@ class TokenFiles : public TokenSource {
       LOCKSTEP_CHECK(file < files_.size(), "the position of a token");
       const auto count = static_cast<std::size_t>(std::min<std::int64_t>(std::ssize(out), ends_[file] - first));
       const std::int64_t begin = file == 0 ? 0 : ends_[file - 1];
-      files_[file]->read(static_cast<std::uint64_t>((first - begin) * width_),
+      files_[file]->read(static_cast<std::uint64_t>((first - begin) * type_.bytes),
                          std::as_writable_bytes(out.first(count)));
       out = out.subspan(count);
       first += static_cast<std::int64_t>(count);
@@ -67,7 +114,7 @@ class TokenFiles : public TokenSource {
     }
   }
 
-  std::int64_t width_;
+  TokenType type_;
   ByteCounter counter_ = make_byte_counter();
   std::vector<std::unique_ptr<File>> files_;
   std::vector<std::int64_t> ends_;  ///< by file: number of tokens up to its end
@@ -92,21 +139,73 @@ std::string tokenizer_of(const std::vector<std::string>& paths) {
   return text;
 }
 
-/// Reads all of a small set, or spots of a large one; returns the largest token seen (-1: none) and the digest.
-std::string scan(const TokenFiles& files) {
+/// Whether these numbers look like larger ones that were read in halves or quarters: every second, or three of four,
+/// are the upper bits of a token, which are zeros or nearly so.
+class Halves {
+ public:
+  void add(std::int64_t position, std::int64_t number) {
+    std::int64_t& most = most_.at(static_cast<std::size_t>(position % 4));
+    most = std::max(most, number);
+    ++count_;
+  }
+  /// The type that the numbers seem to have, if they are read as numbers of `bytes`; "": these.
+  [[nodiscard]] std::string_view type(std::int64_t bytes) const {
+    constexpr std::int64_t kFewest = 64, kUpper = 16, kLower = 256;
+    const std::int64_t lower = std::max(most_[0], most_[2]), upper = std::max(most_[1], most_[3]);
+    const bool halves = upper == 0 ? lower > 0 : upper < kUpper && lower >= kLower;
+    if (bytes == 8 || count_ < kFewest || !halves) return "";
+    return bytes == 4 || (most_[2] == 0 && most_[3] == 0) ? "int64" : "uint32";
+  }
+
+ private:
+  std::array<std::int64_t, 4> most_{};
+  std::int64_t count_ = 0;
+};
+
+/// Reads all of a small set, or spots of a large one; returns the largest token seen (-1: none) and the digest. Refuses
+/// what is no token; `given`: the job says of which type the numbers are.
+std::string scan(const TokenFiles& files, const std::string& source, bool given) {
   Sha256 digest;
   digest.add(fmt::format("tokens 1 {}\n", files.size()));
-  constexpr std::int64_t kPiece = 1 << 19;
+  constexpr std::int64_t kPiece = 1 << 19, kMostTokens = 1 << 24;
   const bool whole = is_small(files);
   const std::int64_t step = whole ? kPiece : files.size() / kSpotChecks;
   const std::int64_t length = whole ? kPiece : 2048;
-  std::vector<std::int32_t> piece;
+  const TokenType& type = files.type();
+  std::vector<std::int64_t> piece;
+  std::vector<std::int32_t> tokens;
+  std::vector<std::uint16_t> narrow;
   std::int64_t most = -1;
+  Halves halves;
   for (std::int64_t at = 0; at < files.size(); at += step) {
     piece.resize(static_cast<std::size_t>(std::min(length, files.size() - at)));
-    files.read(at, piece);
-    files.add(piece, digest);
-    for (const auto token : piece) most = std::max<std::int64_t>(most, static_cast<std::uint32_t>(token));
+    files.read_numbers(at, piece);
+    for (std::size_t i = 0; i < piece.size(); ++i) {
+      const std::int64_t token = piece[i], position = at + static_cast<std::int64_t>(i);
+      if (token < 0 || token >= kMostTokens) {
+        throw Error(ExitCode::data, fmt::format("{}: read as {}, number {} is {}; expected tokens, from 0 to {}; set "
+                                                "`dtype` to the type that they were written in",
+                                                source, type.name, position, token, kMostTokens - 1));
+      }
+      most = std::max(most, token);
+      halves.add(position, token);
+    }
+    if (type.bytes == 2) {
+      narrow.assign(piece.begin(), piece.end());
+      digest.add(std::as_bytes(std::span(narrow)));
+    } else {
+      tokens.assign(piece.begin(), piece.end());
+      digest.add(std::as_bytes(std::span(tokens)));
+    }
+  }
+  const std::string_view seems = given && type.bytes == 2 ? "" : halves.type(type.bytes);
+  if (!seems.empty()) {
+    const bool quarters = type.bytes == 2 && seems == "int64";
+    throw Error(
+        ExitCode::data,
+        fmt::format("{}: read as {}, {} nearly 0, as if they were the upper halves of larger ones; set `dtype: {}`{}",
+                    source, type.name, quarters ? "three of four numbers are" : "every second number is", seems,
+                    type.bytes == 2 ? ", or `dtype: uint16` if they are these" : ""));
   }
   std::string found;
   append(found, most);
@@ -136,10 +235,11 @@ std::unique_ptr<DataSet> open_tokens(const SourceOptions& source, const IndexOpt
     windows = TokenWindows::options_of(source, *tokenizer, options.like);
     require_tokenizer_like(options.like, info.tokenizer, info.source);
   }
-  const std::int64_t width = token_bytes(info.vocabulary);
-  info.format = fmt::format("tokens of {} bits", width * 8);
-  auto files = std::make_shared<TokenFiles>(source.paths, width);
-  const std::string found = noted(options.notes, "largest token", [&] { return scan(*files); });
+  const TokenType type = type_of(source, info.vocabulary);
+  info.format = fmt::format("tokens of {} bits", type.bytes * 8);
+  auto files = std::make_shared<TokenFiles>(source.paths, type);
+  const std::string found = noted(options.notes, "largest token of " + type.name,
+                                  [&] { return scan(*files, info.source, source.attributes.has("dtype")); });
   ByteReader reader(found, "noted tokens end too early");
   const auto most = reader.value<std::int64_t>();
   info.digest = reader.text(reader.rest().size());
