@@ -12,7 +12,7 @@ export LC_ALL=C
 
 build=(g++ cmake ninja-build pkg-config make git ccache
   libopenmpi-dev openmpi-bin libdnnl-dev libyaml-cpp-dev libfmt-dev libcli11-dev nlohmann-json3-dev libgtest-dev
-  libssl-dev libjpeg-dev libpng-dev libarchive-dev libcurl4-openssl-dev libpugixml-dev libpcre2-dev zlib1g-dev
+  libssl-dev libjpeg-dev libpng-dev libarchive-dev libcurl4-openssl-dev libpugixml-dev libpcre2-dev libicu-dev zlib1g-dev
   libsnappy-dev prometheus-cpp-dev libprotobuf-dev protobuf-compiler)
 portable=(python3 patchelf)
 test=(python3 python3-venv iproute2 openssh-client patchelf)

@@ -19,6 +19,7 @@ from .tensor import Tensor
 from .torch_weights import load_into
 
 __all__ = ["Best", "Checkpoint", "ClassScore", "Columns", "DamagedError", "Event", "EventLog", "Fit", "FitError",
-           "MissingError", "Prediction", "ReaderError", "Run", "Schema", "Status", "Sweep", "Tensor", "Tensors", "Trial",
-           "UnsupportedError", "WeightsFile", "load_into", "open_checkpoint", "open_run", "open_sweep", "open_weights",
-           "parse_event", "read_events", "read_predictions", "read_trials_csv", "schema_of", "__version__"]
+           "MissingError", "Prediction", "ReaderError", "Run", "Schema", "Status", "Sweep", "Tensor", "Tensors",
+           "Trial", "UnsupportedError", "WeightsFile", "load_into", "open_checkpoint", "open_run", "open_sweep",
+           "open_weights", "parse_event", "read_events", "read_predictions", "read_trials_csv", "schema_of",
+           "__version__"]

@@ -1,7 +1,7 @@
 """What a model knows of its data, which exports carry: raw rows, images or texts in, what `lockstep predict` says out.
 
-An export for PyTorch or transformers takes normalised numbers and gives scores: `schema.predict(module, samples)` does all of
-it. An ONNX graph normalises and names classes itself; `schema.raw_inputs(samples)` arranges samples as it takes them.
+An export for PyTorch or transformers takes normalised numbers and gives scores: `schema.predict(module, samples)` does
+all of it. An ONNX graph normalises and names classes itself; `schema.raw_inputs(samples)` arranges samples for it.
 """
 import json
 import math
@@ -12,15 +12,15 @@ from .predictions import ClassScore, Prediction
 from .raw_images import prepared
 from .safetensors import WeightsFile
 
-REMEDY = "export the model again, with this version of lockstep"
+REMEDY = "export the model with --to torch, huggingface or onnx"
 
 
 class Schema:
     """`facts`: `data` in the metadata of an exported safetensors file, `lockstep.data` in those of an ONNX file.
 
-    Samples are, of a table: a pandas DataFrame, a mapping from columns to values, or a list of rows such as csv.DictReader
-    gives; of images: arrays of bytes [height, width, channels], or of several inputs a mapping from their names to such; of
-    texts: a list of texts.
+    Samples are, of a table: a pandas DataFrame, a mapping from columns to values, or a list of rows such as
+    csv.DictReader gives; of images: arrays of bytes [height, width, channels], or of several inputs a mapping from
+    their names to such; of texts: a list of texts.
     """
 
     def __init__(self, facts: dict, place: str = "facts"):
@@ -36,21 +36,26 @@ class Schema:
         numpy = optional_module("numpy", "Schema.inputs()")
         raw = self._arranged(samples, numpy)
         if not self.facts.get("columns"):
-            return {name: self._scaled(values, 255, numpy) if values.dtype == numpy.uint8 else values
+            return {name: self._scaled(values, numpy) if values.dtype == numpy.uint8 else values
                     for name, values in raw.items()}
-        parts = [part for column in self.facts["columns"] for part in self._elements(column, raw[column["name"]], numpy)]
-        values = self._scaled(numpy.concatenate(parts, 1), 1, numpy)
-        return {self.features[0]["name"]: numpy.where(numpy.isnan(values), numpy.float32(0), values)}
+        parts = []
+        for column in self.facts["columns"]:
+            parts += self._elements(column, raw[column["name"]], numpy)
+        values = numpy.concatenate(parts, 1)
+        if self.facts["mean"]:  # in double: numbers may be far from 0 and near to one another
+            std = numpy.array(self.facts["std"])
+            values = (values - numpy.array(self.facts["mean"])) / numpy.where(std == 0, 1, std)
+        return {self.features[0]["name"]: numpy.where(numpy.isnan(values), 0, values).astype(numpy.float32)}
 
     def raw_inputs(self, samples) -> dict:
-        """What the graph of an ONNX file takes, unless it was exported with --raw: columns one by one, images as bytes after
-        the steps of `prepare`, tokens."""
+        """What the graph of an ONNX file takes, unless it was exported with --raw: columns one by one, images as bytes
+        after the steps of `prepare`, tokens."""
         numpy = optional_module("numpy", "Schema.raw_inputs()")
         return self._arranged(samples, numpy)
 
     def answers(self, scores) -> list:
-        """From what the last layer gives, the ONNX output `prediction`: a Prediction for each sample, its classes with the
-        likeliest first; of a model with several outputs a dictionary of them."""
+        """From what the last layer gives, the ONNX output `prediction`: a Prediction for each sample, its classes with
+        the likeliest first; of a model with several outputs a dictionary of them."""
         numpy = optional_module("numpy", "Schema.answers()")
         rows = numpy.asarray(scores, numpy.float64).reshape(len(scores), -1)
         found = []
@@ -63,9 +68,13 @@ class Schema:
         """As answers(), of a PyTorch module that was exported, or that transformers has loaded."""
         torch = optional_module("torch", "Schema.predict()")
         arrays = self.inputs(samples)
-        tensors = [torch.from_numpy(arrays[feature["name"]]) for feature in self.features]
-        tensors = [value.permute(0, 3, 1, 2) if feature["kind"] == "image" else value.long() if not value.is_floating_point()
-                   else value for feature, value in zip(self.features, tensors)]
+        tensors = []
+        for feature in self.features:
+            value = torch.from_numpy(arrays[feature["name"]])
+            value = value if value.is_floating_point() else value.long()
+            tensors.append(value.permute(0, 3, 1, 2) if feature["kind"] == "image" else value)
+        if hasattr(module, "config") and len(tensors) > 1:  # for transformers a length is a mask
+            tensors[1] = torch.arange(tensors[0].shape[1]) < tensors[1][:, None]
         with torch.no_grad():
             found = module(*tensors)
         found = getattr(found, "logits", found)
@@ -81,8 +90,9 @@ class Schema:
 
     def _arranged(self, samples, numpy) -> dict:
         if self.facts.get("columns"):
-            values = _by_column(samples, [column["name"] for column in self.facts["columns"]], self.place)
-            return {column["name"]: self._column(column, values[column["name"]], numpy) for column in self.facts["columns"]}
+            columns = {column["name"]: column for column in self.facts["columns"]}
+            values = _by_column(samples, list(columns), self.place)
+            return {name: self._column(column, values[name], numpy) for name, column in columns.items()}
         if self.features[0]["kind"] == "tokens":
             return self._tokens(samples, numpy)
         of_inputs = samples if isinstance(samples, dict) else {self.features[0]["name"]: samples}
@@ -97,15 +107,16 @@ class Schema:
         return arranged
 
     def _column(self, column, values, numpy):
-        """[rows, 1]: fp32, NaN where a value is missing, or texts, "" where one is."""
+        """[rows, 1]: doubles, NaN where a value is missing, or texts, "" where one is."""
         if not column["categories"]:
-            return numpy.array([[math.nan if self._is_missing(value) else float(value)] for value in values], numpy.float32)
+            numbers = [math.nan if self._is_missing(value) else float(value) for value in values]
+            return numpy.array(numbers, numpy.float64)[:, None]
         found = [["" if self._is_missing(value) else _category(value, column)] for value in values]
         for place, (value,) in enumerate(found):
             if value and value not in column["categories"]:
                 known = ", ".join(column["categories"][:10]) + (", ..." if len(column["categories"]) > 10 else "")
-                raise UnsupportedError(f"row {place}: column '{column['name']}'", f"one of {known}, as in the training set",
-                                       f"'{value}'", "leave the row out")
+                raise UnsupportedError(f"row {place}: column '{column['name']}'",
+                                       f"one of {known}, as in the training set", f"'{value}'", "leave the row out")
         return numpy.array(found, object)
 
     @staticmethod
@@ -113,27 +124,27 @@ class Schema:
         """What a column is to the layers: [rows, elements] each."""
         if column["categories"]:
             missing = values == ""
-            parts = [(values == numpy.array(column["categories"], object)[None]).astype(numpy.float32)]
+            parts = [(values == numpy.array(column["categories"], object)[None]).astype(numpy.float64)]
         else:
             missing, parts = numpy.isnan(values), [values]
-        return [*parts, missing.astype(numpy.float32)] if column["missing"] else parts
+        return [*parts, missing.astype(numpy.float64)] if column["missing"] else parts
 
     def _is_missing(self, value) -> bool:
-        return value is None or value != value or (isinstance(value, str) and value.strip(" \t") in self.facts["missing"])
+        return str(value).strip(" \t") in self.facts["missing"]  # which has None, nan and <NA>
 
-    def _scaled(self, values, most, numpy):
-        """As lockstep rounds it."""
-        mean = numpy.array(self.facts["mean"] or [0])
-        std = numpy.array(self.facts["std"] or [1])
-        return values.astype(numpy.float32) * (1 / (most * std)).astype(numpy.float32) + (-mean / std).astype(numpy.float32)
+    def _scaled(self, values, numpy):
+        """Of images, as lockstep rounds it."""
+        mean, std = numpy.array(self.facts["mean"] or [0]), numpy.array(self.facts["std"] or [1])
+        factor, shift = 1 / (255 * std), -mean / std
+        return values.astype(numpy.float32) * factor.astype(numpy.float32) + shift.astype(numpy.float32)
 
     def _tokens(self, texts, numpy) -> dict:
-        tokens, length = self.features[0], [feature["name"] for feature in self.features[1:]]
-        context = tokens["shape"][0]
+        context = self.features[0]["shape"][0]
         encode = self._encoder(context)
-        numbers = [encode(text) for text in texts]
-        arranged = {tokens["name"]: numpy.array([one[:context] + [0] * (context - len(one)) for one in numbers], numpy.int32)}
-        return arranged | {name: numpy.array([min(len(one), context) for one in numbers], numpy.int32) for name in length}
+        numbers = [encode(text)[:context] for text in texts]
+        padded = numpy.array([one + [0] * (context - len(one)) for one in numbers], numpy.int32)
+        lengths = numpy.array([len(one) for one in numbers], numpy.int32)
+        return {feature["name"]: padded if feature["kind"] == "tokens" else lengths for feature in self.features}
 
     def _encoder(self, context):
         if self.facts.get("tokenizer"):
@@ -148,8 +159,8 @@ class Schema:
         def encode(text):
             unknown = sorted(set(text) - set(numbers))
             if unknown:
-                raise UnsupportedError("text", f"characters of the training text ({len(numbers)} of them)", f"'{unknown[0]}'",
-                                       "remove it")
+                raise UnsupportedError("text", f"characters of the training text ({len(numbers)} of them)",
+                                       f"'{unknown[0]}'", "remove it")
             return [numbers[character] for character in text]
         return encode
 
@@ -169,8 +180,8 @@ class Schema:
         if output["activation"] and len(names) == len(values):
             order = sorted(range(len(values)), key=lambda i: -values[i])
             classes = [ClassScore(names[i], i, values[i], None) for i in order]
-        probable = bool(output["activation"]) and not classes
-        return Prediction([], None, None, None, classes, [] if output["activation"] else values, values if probable else [])
+        numbers, probabilities = ([], values) if output["activation"] else (values, [])
+        return Prediction([], None, None, None, classes, numbers, [] if classes else probabilities)
 
 
 def _by_column(samples, names, place) -> dict:
@@ -191,7 +202,9 @@ def _category(value, column) -> str:
 
 
 def schema_of(source) -> Schema:
-    """Of an exported safetensors file, opened or its path, or of an onnxruntime.InferenceSession. Raises MissingError."""
+    """Of an exported safetensors file, opened or its path, or of an onnxruntime.InferenceSession.
+
+    Raises MissingError."""
     if hasattr(source, "get_modelmeta"):
         place, metadata, key = "the ONNX file", source.get_modelmeta().custom_metadata_map, "lockstep.data"
     else:

@@ -98,7 +98,7 @@ std::vector<Library> libraries() {
   struct Known {
     const char *name, *prefix, *package;
   };
-  static constexpr std::array<Known, 15> kKnown = {{{"oneDNN", "libdnnl.so", "libdnnl-dev"},
+  static constexpr std::array<Known, 16> kKnown = {{{"oneDNN", "libdnnl.so", "libdnnl-dev"},
                                                     {"Open MPI", "libmpi.so", "libopenmpi-dev"},
                                                     {"OpenMP", "libgomp.so", "libgomp1"},
                                                     {"yaml-cpp", "libyaml-cpp.so", "libyaml-cpp-dev"},
@@ -110,6 +110,7 @@ std::vector<Library> libraries() {
                                                     {"zlib", "libz.so", "zlib1g-dev"},
                                                     {"snappy", "libsnappy.so", "libsnappy-dev"},
                                                     {"PCRE2", "libpcre2-8.so", "libpcre2-dev"},
+                                                    {"ICU", "libicuuc.so", "libicu-dev"},
                                                     {"crypto", "libcrypto.so", "libssl-dev"},
                                                     {"prometheus", "libprometheus-cpp-pull.so", "prometheus-cpp-dev"},
                                                     {"protobuf", "libprotobuf-lite.so", "libprotobuf-dev"}}};

@@ -33,7 +33,7 @@ class TokenCodec {
   std::int64_t vocabulary_;
   std::vector<std::string> text_;
   std::map<std::string, std::int32_t> number_;
-  std::unique_ptr<const data::BytePairTokenizer> tokenizer_;
+  std::unique_ptr<const data::TextTokenizer> tokenizer_;
 };
 
 }  // namespace lockstep::cli

@@ -319,7 +319,7 @@ std::vector<SourceFormat> source_formats(const Catalogue& catalogue) {
   Section<Source> text_windows = windows(), labelled_texts = texts();
   for (Section<Source>* section : {&text_windows, &labelled_texts}) {
     section->part("tokenizer", Is<Source>{std::make_shared<TokenizerRule>()},
-                  "what a token is: characters, bytes, or the byte pairs of a tokenizer.json, or of a folder that "
+                  "what a token is: characters, bytes, or the tokens of a tokenizer.json, or of a folder that "
                   "holds one, or vocab.json and merges.txt");
   }
   std::vector<SourceFormat> formats;

@@ -2,8 +2,7 @@
 // finds.
 #pragma once
 
-#include <locale.h>  // NOLINT: locale_t is POSIX
-
+#include <clocale>
 #include <cstddef>
 #include <exception>
 #include <memory>

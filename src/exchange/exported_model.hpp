@@ -17,8 +17,7 @@ namespace lockstep::exchange {
 /// may be NaN.
 struct ExportedInput {
   Feature feature;
-  std::vector<float> factor, shift;  ///< what layers get is value * factor + shift, by channel or by element of a
-                                     ///< table's columns, where NaN becomes 0; empty: the value itself
+  std::vector<float> factor, shift;  ///< of an image, by channel: layers get value * factor + shift
 };
 
 /// What the model predicts for one of its losses.
@@ -38,7 +37,8 @@ struct ExportedModel {
   std::vector<std::string> tokens;                        ///< the text of each token; empty: none
   std::string tokenizer;                                  ///< the text of a tokenizer.json; empty: none
   std::vector<double> mean,
-      stddev;  ///< of images, by channel, on the scale 0...1; empty: pixels are only divided by 255
+      stddev;  ///< of images by channel, on the scale 0...1, or of a table by element of its columns, where NaN
+               ///< then becomes 0; empty: pixels are only divided by 255
   std::vector<AugmentOptions> prepare;  ///< steps that a sample goes through first
   std::vector<ExportedInput> inputs;    ///< by input of the graph
   std::vector<ExportedOutput> outputs;

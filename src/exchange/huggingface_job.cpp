@@ -214,13 +214,6 @@ std::int64_t mask_token(const fs::path& folder) {
 }
 
 Written bert(const Config& c, const std::string& tokenizer, const std::string& folder) {
-  if (tokenizer.empty()) {
-    throw Error(
-        ExitCode::data,
-        fmt::format("{}: expected the model's tokenizer, as the numbers of its tokens mean nothing without, found "
-                    "neither tokenizer.json nor merges.txt; save it there with its save_pretrained()",
-                    folder));
-  }
   c.require("hidden_act", "gelu");
   c.require("is_decoder", false);
   c.require("tie_word_embeddings", true);
@@ -235,6 +228,13 @@ Written bert(const Config& c, const std::string& tokenizer, const std::string& f
                        {"epsilon", fmt::format("{}", c.number("layer_norm_eps", 1e-12))},
                        {"dropout", fmt::format("{}", c.number("hidden_dropout_prob", 0.1))},
                        {"vocabulary", std::to_string(c.integer("vocab_size", 30522))}};
+  if (tokenizer.empty()) {
+    throw Error(
+        ExitCode::data,
+        fmt::format("{}: expected the model's tokenizer, as the numbers of its tokens mean nothing without, found "
+                    "neither tokenizer.json nor merges.txt; save it there with its save_pretrained()",
+                    folder));
+  }
   const Json architectures = c.get("architectures");
   if (architectures == Json::array({"BertForSequenceClassification"})) {
     const double dropout = c.number("hidden_dropout_prob", 0.1);

@@ -50,30 +50,30 @@ class Names {
   std::set<std::string> ports_;
 };
 
-void add_constant(onnx::GraphProto& graph, const std::string& name, const Shape& shape, std::span<const float> values) {
+onnx::TensorProto& add_tensor(onnx::GraphProto& graph, const std::string& name, const Shape& shape) {
   onnx::TensorProto& tensor = *graph.add_initializer();
   tensor.set_name(name);
   tensor.mutable_dims()->Assign(shape.begin(), shape.end());
-  tensor.set_data_type(onnx::TensorProto::FLOAT);
-  tensor.set_raw_data(values.data(), values.size_bytes());
+  return tensor;
 }
 
-void add_constant(onnx::GraphProto& graph, const std::string& name, const ops::OnnxConstant& constant) {
-  if (const auto* floats = std::get_if<std::vector<float>>(&constant.values)) {
-    return add_constant(graph, name, constant.shape, *floats);
+struct SetValues {
+  onnx::TensorProto& to;
+  void operator()(std::span<const float> values) const { raw(onnx::TensorProto::FLOAT, values); }
+  void operator()(std::span<const double> values) const { raw(onnx::TensorProto::DOUBLE, values); }
+  void operator()(std::span<const std::int64_t> values) const { raw(onnx::TensorProto::INT64, values); }
+  void operator()(std::span<const std::string> values) const {
+    to.set_data_type(onnx::TensorProto::STRING);
+    to.mutable_string_data()->Assign(values.begin(), values.end());
   }
-  onnx::TensorProto& tensor = *graph.add_initializer();
-  tensor.set_name(name);
-  tensor.mutable_dims()->Assign(constant.shape.begin(), constant.shape.end());
-  if (const auto* texts = std::get_if<std::vector<std::string>>(&constant.values)) {
-    tensor.set_data_type(onnx::TensorProto::STRING);
-    tensor.mutable_string_data()->Assign(texts->begin(), texts->end());
-    return;
+
+ private:
+  template <class T>
+  void raw(onnx::TensorProto::DataType type, std::span<const T> values) const {
+    to.set_data_type(type);
+    to.set_raw_data(values.data(), values.size_bytes());
   }
-  const std::span values = std::get<std::vector<std::int64_t>>(constant.values);
-  tensor.set_data_type(onnx::TensorProto::INT64);
-  tensor.set_raw_data(values.data(), values.size_bytes());
-}
+};
 
 struct SetAttribute {
   onnx::AttributeProto& to;
@@ -187,10 +187,12 @@ std::string onnx_model(const ExportedModel& model, bool layers_only) {
   for (const auto* list : {&graph.parameters, &graph.states}) {
     for (const ValueId id : *list) {
       const Value& value = graph.at(id);
-      if (read.contains(value.name)) add_constant(out, spelled(value.name), value.spec.shape, model.values(id));
+      if (read.contains(value.name)) SetValues{add_tensor(out, spelled(value.name), value.spec.shape)}(model.values(id));
     }
   }
-  for (const ops::OnnxConstant& constant : made.constants) add_constant(out, spelled(constant.name), constant);
+  for (const ops::OnnxConstant& constant : made.constants) {
+    std::visit(SetValues{add_tensor(out, spelled(constant.name), constant.shape)}, constant.values);
+  }
   std::set<std::string> domains;
   for (const ops::OnnxNode& node : made.nodes) {
     add_node(out, node, spelled);

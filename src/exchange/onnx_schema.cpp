@@ -37,7 +37,9 @@ class Lines {
     return constant(std::move(values), shape);
   }
   std::string number(float value) { return constant(std::vector<float>{value}, {}); }
-  std::string as_floats(const std::string& tensor) { return add("Cast", {tensor}, {{"to", std::int64_t{1}}}); }
+  std::string as(OnnxPort::Type type, const std::string& tensor) {
+    return add("Cast", {tensor}, {{"to", static_cast<std::int64_t>(type)}});
+  }
   /// 0 stands for the batch.
   std::string reshape(const std::string& tensor, Integers shape) {
     return add("Reshape", {tensor, list(std::move(shape))});
@@ -76,7 +78,8 @@ Shape without_batch(const Shape& shape) {
 std::string number_column(const Column& column, const std::string& name, ops::OnnxNodes& made) {
   Lines lines("column " + name, made);
   const std::string value = port_name(name);
-  return column.missing ? lines.joined({value, lines.as_floats(lines.add("IsNaN", {value}))}) : value;
+  const auto f64 = OnnxPort::Type::f64;
+  return column.missing ? lines.joined({value, lines.as(f64, lines.add("IsNaN", {value}))}) : value;
 }
 
 /// [b, elements], of which one is 1. Category i is row i; what is missing comes behind, where there is an element for
@@ -99,31 +102,38 @@ std::string category_column(const Column& column, const std::string& name, const
   lines.call_last(fmt::format("column '{}': a value that is no category of the training set", name));
   const std::string depth = lines.constant(Integers{column.elements()}, {}),
                     values = lines.list(std::vector<float>{0, 1});
-  return lines.reshape(lines.add("OneHot", {row, depth, values}), {0, column.elements()});
+  return lines.as(OnnxPort::Type::f64,
+                  lines.reshape(lines.add("OneHot", {row, depth, values}), {0, column.elements()}));
 }
 
 /// `whole`: the port that stands for all columns, where these are not known.
-std::string table_input(const ExportedModel& model, const ExportedInput& input, const OnnxPort& whole,
-                        std::vector<OnnxPort>& ports, ops::OnnxNodes& made) {
+std::string table_input(const ExportedModel& model, const OnnxPort& whole, std::vector<OnnxPort>& ports,
+                        ops::OnnxNodes& made) {
   Texts parts;
   if (model.columns.empty()) {
-    ports.push_back(whole);
+    ports.push_back({whole.name, OnnxPort::Type::f64, whole.shape});
     parts.push_back(port_name(whole.name));
   }
   for (const Column& column : model.columns) {
     const std::string name = as_utf8(column.name);
     const bool numbers = column.categories.empty();
-    ports.push_back({name, numbers ? OnnxPort::Type::f32 : OnnxPort::Type::text, {1}});
+    ports.push_back({name, numbers ? OnnxPort::Type::f64 : OnnxPort::Type::text, {1}});
     parts.push_back(numbers ? number_column(column, name, made) : category_column(column, name, model.missing, made));
   }
   Lines lines("columns", made);
-  const std::string scaled = lines.scaled(lines.joined(std::move(parts)), input);
-  return lines.add("Where", {lines.add("IsNaN", {scaled}), lines.number(0), scaled});
+  std::string value = lines.joined(std::move(parts));
+  if (!model.mean.empty()) {  // in double, as numbers may be far from 0 and near to one another
+    std::vector<double> stddev = model.stddev;
+    std::replace(stddev.begin(), stddev.end(), 0.0, 1.0);
+    value = lines.add("Div", {lines.add("Sub", {value, lines.list(model.mean)}), lines.list(std::move(stddev))});
+  }
+  value = lines.as(OnnxPort::Type::f32, value);
+  return lines.add("Where", {lines.add("IsNaN", {value}), lines.number(0), value});
 }
 
 std::string image_input(const ExportedInput& input, ops::OnnxNodes& made) {
   Lines lines("image " + input.feature.name, made);
-  return lines.scaled(lines.as_floats(port_name(input.feature.name)), input);
+  return lines.scaled(lines.as(OnnxPort::Type::f32, port_name(input.feature.name)), input);
 }
 
 /// A name that no port has yet.
@@ -220,7 +230,7 @@ std::vector<OnnxPort> add_onnx_inputs(const ExportedModel& model, bool layers_on
     const OnnxPort port{value.name, image ? OnnxPort::Type::u8 : type_of(value.spec.dtype),
                         without_batch(value.spec.shape)};
     if (kind == Feature::Kind::columns) {
-      name = table_input(model, *input, port, ports, made);
+      name = table_input(model, port, ports, made);
       continue;
     }
     ports.push_back(port);

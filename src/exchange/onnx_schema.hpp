@@ -13,7 +13,7 @@ namespace lockstep::exchange {
 
 /// An input or output of the graph; its first dimension, the batch, is left out.
 struct OnnxPort {
-  enum class Type : std::uint8_t { f32 = 1, u8 = 2, i32 = 6, i64 = 7, text = 8 };  ///< ONNX's numbers
+  enum class Type : std::uint8_t { f32 = 1, u8 = 2, i32 = 6, i64 = 7, text = 8, f64 = 11 };  ///< ONNX's numbers
   std::string name;
   Type type = Type::f32;
   Shape shape;

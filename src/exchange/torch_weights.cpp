@@ -43,7 +43,9 @@ void take_name(std::map<std::string, std::string>& names, const std::string& the
 }  // namespace
 
 std::map<std::string, std::string> weights_metadata(const ExportedModel& model, const std::string& format) {
-  return {{"format", format}, {"data", exported_facts(model)}};
+  std::map<std::string, std::string> metadata = {{"format", format}};
+  if (!model.data.empty()) metadata["data"] = exported_facts(model);
+  return metadata;
 }
 
 std::string lockstep_weights(const ExportedModel& model) {

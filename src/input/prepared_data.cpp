@@ -131,6 +131,7 @@ void normalize(const DataOptions& wanted, SourceIndexes& indexes, PreparedData& 
   const auto statistics = statistics_of(*data.train, indexes.notes("train"));
   data.mean = statistics.mean;
   data.stddev = statistics.stddev;
+  std::replace(data.stddev.begin(), data.stddev.end(), 0.0, 1.0);  // what is constant stays so
 }
 
 void describe_sets(const DataOptions& wanted, SourceIndexes& indexes, PreparedData& data) {

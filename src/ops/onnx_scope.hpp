@@ -37,7 +37,7 @@ struct OnnxNode {
 struct OnnxConstant {
   std::string name;
   Shape shape;
-  std::variant<std::vector<float>, std::vector<std::int64_t>, std::vector<std::string>> values;
+  std::variant<std::vector<float>, std::vector<double>, std::vector<std::int64_t>, std::vector<std::string>> values;
 };
 
 enum class Layout : std::uint8_t {

@@ -86,15 +86,18 @@ const Shape& TrainedModel::prediction_shape() const {
 void TrainedModel::predict(const DataSet& samples,
                            const std::function<void(std::int64_t id, std::span<const float> prediction)>& take) {
   std::vector<double> offsets;
-  for (const ModelOutput& output : parts_->model.outputs()) {
+  for (const auto& output : parts_->model.outputs()) {
     for (std::size_t i = 0; i < output.size; ++i) offsets.push_back(output.offset(i));
   }
-  std::vector<float> in_units(offsets.size());
+  if (std::all_of(offsets.begin(), offsets.end(), [](double offset) { return offset == 0; })) {
+    return parts_->model.predict(samples, take);
+  }
   parts_->model.predict(samples, [&](std::int64_t id, std::span<const float> prediction) {
-    for (std::size_t i = 0; i < in_units.size(); ++i) {
-      in_units[i] = static_cast<float>(static_cast<double>(prediction[i]) + offsets[i]);
+    std::vector<float> values;
+    for (std::size_t i = 0; i < offsets.size(); ++i) {
+      values.push_back(static_cast<float>(static_cast<double>(prediction[i]) + offsets[i]));
     }
-    take(id, in_units);
+    take(id, values);
   });
 }
 

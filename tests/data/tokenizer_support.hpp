@@ -51,7 +51,7 @@ inline nlohmann::ordered_json byte_tokenizer(const std::vector<std::pair<std::st
             {"merges", merges}}}};
 }
 
-inline std::string decoded(const data::BytePairTokenizer& tokenizer, const std::vector<std::int32_t>& tokens) {
+inline std::string decoded(const data::TextTokenizer& tokenizer, const std::vector<std::int32_t>& tokens) {
   auto decoder = tokenizer.decoder();
   std::string text;
   for (const auto token : tokens) text += decoder.next(token);

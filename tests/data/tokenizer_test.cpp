@@ -21,7 +21,7 @@ using Json = nlohmann::ordered_json;
 const std::vector<std::pair<std::string, std::string>> kHello = {
     {"l", "l"}, {"h", "e"}, {"he", "ll"}, {"hell", "o"}, {"\u0120", "hello"}};
 
-std::unique_ptr<const data::BytePairTokenizer> tokenizer_made(const Json& json) {
+std::unique_ptr<const data::TextTokenizer> tokenizer_made(const Json& json) {
   return data::parse_tokenizer(json.dump(), "t.json");
 }
 
@@ -63,47 +63,69 @@ TEST(Tokenizer, RefusesTextThatIsNotUtf8) {
 }
 
 TEST(Tokenizer, RefusesByNameWhatItDoesNotKnow) {
+  const std::string before = "t.json: not supported, and without it the tokens would be others: ";
   const std::vector<std::pair<std::function<void(Json&)>, std::string>> cases = {
+      {[](Json& j) { j["extra"] = 1; }, before + "extra"},
       {[](Json& j) {
-         j["truncation"] = {{"max_length", 5}};
+         j["normalizer"] = {{"type", "Odd"}};
        },
-       "t.json.truncation: expected null, found {\"max_length\":5}"},
-      {[](Json& j) { j["extra"] = 1; },
-       "t.json.extra: this entry is not known, so the tokens could be others than meant"},
+       before + "normalizer.type \"Odd\""},
       {[](Json& j) {
-         j["normalizer"] = {{"type", "NFC"}};
-       },
-       "t.json: normalizer.type: expected none, or Prepend and then Replace, of spaces by \u2581, found \"NFC\""},
-      {[](Json& j) {
-         j["pre_tokenizer"] = {{"type", "Metaspace"}};
-       },
-       "t.json: pre_tokenizer.type: expected Split or ByteLevel, which is last, found \"Metaspace\""},
-      {[](Json& j) { j["pre_tokenizer"]["add_prefix_space"] = true; },
-       "t.json: pre_tokenizer.add_prefix_space: expected false, found true"},
-      {[](Json& j) { j["pre_tokenizer"]["other"] = true; },
-       "t.json: pre_tokenizer.other: this entry is not known, so the tokens could be others than meant"},
-      {[](Json& j) { j["decoder"] = nullptr; }, "t.json: decoder: expected ByteLevel, found none"},
-      {[](Json& j) { j["model"]["type"] = "WordPiece"; }, "t.json.model.type: expected \"BPE\", found \"WordPiece\""},
-      {[](Json& j) { j["model"]["dropout"] = 0.1; }, "t.json.model.dropout: expected null, found 0.1"},
-      {[](Json& j) { j["model"]["vocab"].erase("a"); },
-       "t.json.model.vocab: expected a token for byte 97, \"a\", found none"},
-      {[](Json& j) { j["model"]["merges"].push_back("x y"); },
-       "t.json.model.merges[0]: expected a token for both, \"xy\", found none"},
-      {[](Json& j) { j["model"]["merges"].push_back("xy"); },
-       "t.json.model.merges[0]: expected two tokens, found \"xy\""},
-      {[](Json& j) { j["added_tokens"][0]["single_word"] = true; },
-       "t.json: added_tokens[0].single_word: expected false, found true"},
-      {[](Json& j) {
+         j["normalizer"] = {{"type", "Sequence"}, {"normalizers", {{{"type", "NFC"}}, {{"type", "Odd"}, {"odd", 1}}}}};
+         j["pre_tokenizer"] = {{"type", "UnicodeScripts"}};
+         j["decoder"] = {{"type", "CTC"}};
          j["post_processor"] = {{"type", "Odd"}};
+         j["model"]["dropout"] = 0.1;
+         j["model"]["other"] = true;
        },
-       "t.json: post_processor.type: expected ByteLevel, TemplateProcessing, RobertaProcessing or BertProcessing, "
-       "found "
-       "\"Odd\""},
+       before + "normalizer.normalizers[1].type \"Odd\"; model.dropout 0.1; model.other; "
+                "pre_tokenizer.type \"UnicodeScripts\"; decoder.type \"CTC\"; post_processor.type \"Odd\""},
+      {[](Json& j) { j["pre_tokenizer"]["other"] = true; }, before + "pre_tokenizer.other"},
+      {[](Json& j) { j["model"]["type"] = "Odd"; }, before + "model.type \"Odd\""},
+      {[](Json& j) { j["model"]["merges"].push_back("x y"); },
+       "t.json: model.merges[0]: expected a token of t.json: model.vocab for both, \"xy\", found none"},
+      {[](Json& j) { j["model"]["merges"].push_back("xy"); },
+       "t.json: model.merges[0]: expected two tokens, found \"xy\""},
+      {[](Json& j) { j["added_tokens"][0]["id"] = 3; },
+       "t.json: added_tokens[0]: token 3 is both \"$\" and \"<|end|>\""},
+      {[](Json& j) {
+         j["post_processor"] = {{"type", "BertProcessing"}, {"cls", {"[CLS]", 4000}}, {"sep", {"[SEP]", 3}}};
+       },
+       "t.json: post_processor: expected numbers of tokens below 257, found 4000"},
   };
   for (const auto& [change, message] : cases) {
     Json json = byte_tokenizer({});
     change(json);
     EXPECT_EQ(tokenizer_error(json), message);
+  }
+}
+
+TEST(Tokenizer, ReadsTruncationPaddingAndAnEmptyToken) {
+  Json json = byte_tokenizer(kHello);
+  json["truncation"] = {{"max_length", 1}, {"strategy", "LongestFirst"}, {"stride", 0}};
+  json["padding"] = {{"strategy", {{"Fixed", 5}}}, {"pad_id", 0}};
+  json["model"]["vocab"][""] = 270;
+  const auto tokenizer = tokenizer_made(json);
+  EXPECT_EQ(tokenizer->encode("hello hello", "text"), (std::vector<std::int32_t>{259, 260})) << "the context cuts";
+  EXPECT_EQ(tokenizer->vocabulary(), 271);
+}
+
+TEST(Tokenizer, NamesOtherKindsOfFiles) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"IQ== 0\nIg== 1\n", "ranks of tiktoken"},
+      {"\n\x0E\n\x05<unk>\x15\0\0\0\0"s, "a SentencePiece model"},
+      {"[PAD]\n[UNK]\n", "a vocabulary of WordPiece"},
+      {"{\"a\": 0}", "JSON without the entry \"model\""},
+      {"hm", "something else"}};
+  for (const auto& [text, kind] : cases) {
+    try {
+      (void)data::parse_tokenizer(text, "f");
+      FAIL() << kind;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.what(), "f: expected a tokenizer.json of Hugging Face's tokenizers, found " + kind +
+                                  "; transformers writes one: "
+                                  "AutoTokenizer.from_pretrained(FOLDER).save_pretrained(FOLDER)");
+    }
   }
 }
 
@@ -118,16 +140,15 @@ Json with_pattern(const std::string& pattern) {
 }
 
 TEST(Tokenizer, RefusesPatternsThatPcre2ReadsOtherwise) {
-  const std::string place = "t.json: pre_tokenizer.pretokenizers[0].pattern.Regex: ";
-  EXPECT_EQ(tokenizer_error(with_pattern("\\w+")), place + "'\\w' at character 1 of the pattern \\w+ is not supported");
-  EXPECT_EQ(tokenizer_error(with_pattern("a|(?<=b)c")),
-            place + "'(?<=' at character 3 of the pattern a|(?<=b)c is not supported");
-  EXPECT_EQ(tokenizer_error(with_pattern("^a")), place + "'^' at character 1 of the pattern ^a is not supported");
+  const std::string place = "t.json: pre_tokenizer.pretokenizers[0].pattern: ";
+  EXPECT_EQ(tokenizer_error(with_pattern("\\h+")), place + "'\\h' at character 1 of the pattern \\h+ is not supported");
+  EXPECT_EQ(tokenizer_error(with_pattern("a|(?m:.)")),
+            place + "'(?m:' at character 3 of the pattern a|(?m:.) is not supported");
   EXPECT_EQ(tokenizer_error(with_pattern("a{1,3}+")),
             place + "'{1,3}+' at character 2 of the pattern a{1,3}+ is not supported");
   EXPECT_EQ(tokenizer_error(with_pattern("(a")),
             place + "expected a regular expression, found (a: missing closing parenthesis");
-  EXPECT_EQ(tokenizer_error(with_pattern("[^\\s\\p{L}]+|\\p{N}{1,3}")), "none");
+  EXPECT_EQ(tokenizer_error(with_pattern("[^\\s\\p{L}]+|\\p{N}{1,3}|^\\w|(?<=b)c$")), "none");
 }
 
 TEST(Tokenizer, ReadsGpt2sFiles) {

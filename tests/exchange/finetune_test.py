@@ -84,6 +84,7 @@ class FineTuning(WithProgram):
     def huggingface(self, module, *words, kind="tokens"):
         folder = f"{type(module).__name__}-{id(module)}"
         module.save_pretrained(self.folder / folder)
+        (self.folder / folder / "tokenizer.json").write_text(json.dumps({"added_tokens": [{"id": 4, "content": "[MASK]"}]}))
         text = self.run_program("checkpoint", "job", folder).stdout
         (self.folder / f"{folder}.yaml").write_text(text)
         here = self.losses_here(f"{folder}.yaml", "optimizer={adamw: {weight_decay: 0}}", "learning_rate=0.001",

@@ -84,9 +84,11 @@ PREPARED["data"]["prepare"] = [{"center_crop": {"size": [24]}}, {"resize": {"siz
 # A table of numbers, categories and missing values; some columns are called as other things are.
 KINDS = ("flat", "house", '"loft, large"')
 FLATS = "area,city,label,prediction,linear1.weight,kind,price,sold\n" + "".join(
-    f"{40 + i * 7 % 60 if i % 9 else ''},{('Köln', 'Bonn', 'NA')[i % 3]},{('top', '1', 'x y')[i % 4 % 3]},{i % 5 * 0.25},"
-    f"{i * i % 13},{KINDS[i // 2 % 3]},{200000 + i * 7 % 60 * 3000},{('no', 'yes')[i % 3 % 2]}\n" for i in range(60))
-NEW_FLATS = "area,city,label,prediction,linear1.weight\n61,Bonn,top,0.5,3\n,Köln,1,1.25,12\n88.5,NA,x y,,0\n52,,top,0,7\n"
+    f"{40 + i * 7 % 60 if i % 9 else ''},{('Köln', 'Bonn', 'NA')[i % 3]},{('top', '1', 'x y')[i % 4 % 3]},"
+    f"{i % 5 * 0.25},{i * i % 13},{KINDS[i // 2 % 3]},{200000 + i * 7 % 60 * 3000},{('no', 'yes')[i % 3 % 2]}\n"
+    for i in range(60))
+NEW_FLATS = "area,city,label,prediction,linear1.weight\n" \
+    "61,Bonn,top,0.5,3\n,Köln,1,1.25,12\n88.5,NA,x y,,0\n52,,top,0,7\n70,Köln,,0.5,1\n"
 
 JOBS = {
     "mlp": image_job({"mlp": {"hidden": [16, 12]}}),

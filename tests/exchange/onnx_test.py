@@ -24,7 +24,8 @@ def fed(inputs):
         if name == "features":
             made |= {column: values[:, i:i + 1].astype(numpy.float32) for i, column in enumerate("ab")}
         else:
-            made[name] = values.reshape(-1, *tensor["shape"]).astype(numpy.uint8 if len(tensor["shape"]) == 3 else numpy.int32)
+            dtype = numpy.uint8 if len(tensor["shape"]) == 3 else numpy.int32
+            made[name] = values.reshape(-1, *tensor["shape"]).astype(dtype)
     return made
 
 
@@ -77,7 +78,8 @@ class Onnx(WithProgram):
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = 1
         options.log_severity_level = 4
-        return onnxruntime.InferenceSession(str(self.folder / f"{name}.onnx"), options, providers=["CPUExecutionProvider"])
+        path = str(self.folder / f"{name}.onnx")
+        return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
 
     def export(self, run, *words):
         self.run_program("checkpoint", "export", run, f"{run}.onnx", "--to", "onnx", "--force", *words)
@@ -99,7 +101,8 @@ class Onnx(WithProgram):
                 ("price", "mean_squared_error", {"normalize_target": True}, 1)):
             with self.subTest(target=target):
                 self.train(target, {
-                    "model": {"layers": [{"linear": 8}, "tanh", {"linear": last}]}, "batch_size": 8, "steps": 30, "loss": loss,
+                    "model": {"layers": [{"linear": 8}, "tanh", {"linear": last}]},
+                    "batch_size": 8, "steps": 30, "loss": loss,
                     "data": {"train": {"table": {"path": "flats.csv", "target": target, "features": columns}},
                              "validation": {"fraction": 0.2}, **more},
                     "metrics": [], "seed": 3, "telemetry": {"tensorboard": False}})
@@ -131,26 +134,36 @@ class Onnx(WithProgram):
                 self.assertEqual(raw["output_label"].tolist(), [classes[i] for i in raw["probabilities"].argmax(1)])
                 self.assertGreater(len(set(raw["output_label"])), 1)
                 numpy.testing.assert_allclose(numpy.sum(raw["probabilities"], 1), 1, rtol=1e-5)
-                with self.assertRaisesRegex(Exception, "column 'city': a value that is no category of the training set"):
+                unknown = "column 'city': a value that is no category of the training set"
+                with self.assertRaisesRegex(Exception, unknown):
                     session.run(None, fed_rows | {"city": numpy.full((len(rows), 1), "Paris", object)})
-                with self.assertRaisesRegex(reader.UnsupportedError, "row 0: column 'city': expected one of Bonn, Köln, as in "
-                                            "the training set, found 'Paris'; leave the row out"):
+                with self.assertRaisesRegex(
+                        reader.UnsupportedError, "row 0: column 'city': expected one of Bonn, Köln, as in the "
+                        "training set, found 'Paris'; leave the row out"):
                     schema.raw_inputs([rows[0] | {"city": "Paris"}])
                 layers = self.export(target, "--raw")
                 self.assertEqual(self.ports(layers.get_inputs()), {"features": ("tensor(float)", ["batch", 10])})
                 prediction, = layers.run(None, reader.schema_of(layers).inputs(rows))
                 numpy.testing.assert_allclose(prediction, raw["output_prediction"], rtol=1e-4, atol=1e-6)
 
+    def test_what_is_around_the_layers_is_of_onnx_alone(self):
+        self.train("torch", image_job("lenet"))
+        words = ["checkpoint", "export", "torch", "torch.safetensors", "--to", "torch", "--raw"]
+        said = self.run_program(*words, code=64).stderr
+        self.assertEqual(said.splitlines()[0], "lockstep: --raw: expected --to onnx, found torch; leave it out")
+
     def test_several_outputs(self):
         (self.folder / "flats.csv").write_text(FLATS)
         (self.folder / "new.csv").write_text(NEW_FLATS)
         rows = list(csv.DictReader(NEW_FLATS.splitlines()))
         self.train("both", {
-            "model": {"layers": [{"linear": 8}, {"relu": {}, "name": "body"}, {"linear": {"features": 3, "inputs": ["body"]}, "name": "a"},
+            "model": {"layers": [{"linear": 8}, {"relu": {}, "name": "body"},
+                                 {"linear": {"features": 3, "inputs": ["body"]}, "name": "a"},
                                  {"linear": {"features": 1, "inputs": ["body"]}, "name": "b"}]},
             "loss": [{"cross_entropy": {}, "name": "kind", "output": "a", "target": "kind"},
                      {"mean_squared_error": {}, "name": "price", "output": "b", "target": "price"}],
-            "data": {"train": {"table": {"path": "flats.csv", "target": ["kind", "price"], "features": ["area", "city"]}},
+            "data": {"train": {"table": {"path": "flats.csv", "target": ["kind", "price"],
+                                         "features": ["area", "city"]}},
                      "validation": {"fraction": 0.2}, "normalize_target": True},
             "batch_size": 8, "steps": 10, "seed": 3, "metrics": [], "telemetry": {"tensorboard": False}})
         session = self.export("both")

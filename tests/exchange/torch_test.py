@@ -17,7 +17,8 @@ import transformers
 from safetensors.torch import load_file, save_file
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from jobs import FLATS, JOBS, NEW_FLATS, image_job, text_job, texts_job  # noqa: E402  pylint: disable=wrong-import-position
+from jobs import FLATS, JOBS, NEW_FLATS  # noqa: E402  pylint: disable=wrong-import-position
+from jobs import image_job, text_job, texts_job  # noqa: E402  pylint: disable=wrong-import-position
 from program import WithProgram, write_image  # noqa: E402  pylint: disable=wrong-import-position
 import lockstep_reader as reader  # noqa: E402  pylint: disable=wrong-import-position
 
@@ -138,10 +139,12 @@ class Torch(WithProgram):
         for target, loss, last, more in (("kind", "cross_entropy", 3, {}),
                                          ("price", "mean_squared_error", 1, {"normalize_target": True})):
             self.train(f"raw-{target}", {
-                "model": {"layers": [{"linear": 8}, "tanh", {"linear": last}], "lora": {"rank": 2, "layers": ["linear1"]}},
+                "model": {"layers": [{"linear": 8}, "tanh", {"linear": last}],
+                          "lora": {"rank": 2, "layers": ["linear1"]}},
                 "data": {"train": {"table": {"path": "flats.csv", "target": target, "features": list(rows[0])}},
                          "validation": {"fraction": 0.2}, **more},
-                "batch_size": 8, "steps": 30, "loss": loss, "metrics": [], "seed": 3, "telemetry": {"tensorboard": False}})
+                "batch_size": 8, "steps": 30, "loss": loss, "metrics": [], "seed": 3,
+                "telemetry": {"tensorboard": False}})
             schema, module = self.exported_to_torch(f"raw-{target}")
             names, expected = self.predicted(f"raw-{target}", "new.csv")
             columns = {name: [float(row[name]) if name == "area" and row[name] else row[name] or None for row in rows]
@@ -176,7 +179,7 @@ class Torch(WithProgram):
         images = [PIL.Image.open(self.folder / file) for file in files]
         resized = [{"resize": {"size": [32, 32]}}], 32
         for name, (prepare, side), tolerance in (("vit-raw", ([], 28), 1e-5), ("vit-resized", resized, 5e-3)):
-            job = image_job({"vit": {"layers": 2, "heads": 2, "width": 32, "hidden": 80, "pool": "token", "patch": 4}}, steps=20)
+            job = image_job({"vit": {"layers": 2, "heads": 2, "width": 32, "hidden": 80, "pool": "token"}}, steps=20)
             job["data"]["prepare"] = prepare
             self.train(name, job)
             self.run_program("checkpoint", "export", name, f"{name}-hf", "--to", "huggingface")
@@ -203,6 +206,8 @@ class Torch(WithProgram):
         self.assertEqual(module.config.label2id, {"x": 0, "y": 1, "z": 2})
         for i, text in enumerate(("abab", "c", "abcdefghijklmnop")):
             (self.folder / f"{i}.txt").write_text(text)
+            schema = reader.schema_of(self.folder / "bert-raw-hf/model.safetensors")
+            self.assert_answers(schema.predict(module, [text]), *self.predicted("bert-raw", f"{i}.txt"))
             made = tokenizer(text, return_tensors="pt", truncation=True)
             self.assertEqual(tokenizer.decode(made["input_ids"][0]), text[:11])
             with torch.no_grad():
@@ -266,10 +271,10 @@ class Torch(WithProgram):
         start, _ = self.train(name, job, "initialize.from=theirs")
         self.assertIn("tensors of theirs, by Hugging Face's names", start["initialized"])
         self.assert_same(module, self.predictions(name, "theirs/model.safetensors"))
-        module.save_pretrained(self.folder / "micro_batches", max_micro_batch_size="20KB")
-        self.assertGreater(len(list((self.folder / "micro_batches").glob("*.safetensors"))), 1)
-        for where in ("micro_batches", "micro-batches/model.safetensors.index.json"):
-            other, _ = self.train(f"{name}-of-micro-batches", job, f"initialize.from={where}", "--resume", "never",
+        module.save_pretrained(self.folder / "shards", max_shard_size="20KB")
+        self.assertGreater(len(list((self.folder / "shards").glob("*.safetensors"))), 1)
+        for where in ("shards", "shards/model.safetensors.index.json"):
+            other, _ = self.train(f"{name}-of-shards", job, f"initialize.from={where}", "--resume", "never",
                                   f"run_directory={name}-{where.replace('/', '-')}")
             self.assertIn(f"tensors of {where}, by", other["initialized"])
         self.run_program("checkpoint", "export", name, f"{name}-export", "--to", "huggingface")

@@ -13,6 +13,7 @@ import tempfile
 import unicodedata
 import unittest
 
+import families
 import tokenizers
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
@@ -142,6 +143,63 @@ class Tokens(unittest.TestCase):
         for name in KINDS:
             with self.subTest(name):
                 self.compare(name, odd_text())
+
+    def test_published_families(self):
+        text = odd_text() + ENGLISH
+        for name, make in families.PUBLISHED.items():
+            with self.subTest(name):
+                few = 4000 if name in ("T5", "XLM-R", "ALBERT") else 30000
+                self.kinds[name] = make([ENGLISH, odd_text()[:few]])
+                self.kinds[name].save(str(self.folder / f"{name}.json"))
+                self.kinds[name].no_truncation()  # which lockstep leaves to the context, as it does padding
+                self.kinds[name].no_padding()
+                for some in [text, " a <mask> b", "  Speak, speak.\r\n\r\nword words word\n[MASK] ", "e\u0301" * 9]:
+                    self.compare(name, some)
+
+    def test_a_model_reads_them(self):
+        """From texts to a prediction, with what BERT and T5 put around a text."""
+        rows = [f"{'Speak speak' if i % 2 else 'We are resolved'} {i},{'yes' if i % 2 else 'no'}" for i in range(60)]
+        (self.folder / "texts.csv").write_text("text,label\n" + "\n".join(rows) + "\n")
+        (self.folder / "new.csv").write_text("text\nspeak we speak\n")
+        for name in ("BERT", "T5"):
+            tokenizer = families.PUBLISHED[name]([ENGLISH, odd_text()[:4000]])
+            tokenizer.save(str(self.folder / "job.json"))
+            job = self.folder / "job.yaml"
+            job.write_text(f"""
+job:
+  name: {name.lower()}
+  model:
+    layers:
+      - {{embedding: {{vocabulary: {tokenizer.get_vocab_size()}, width: 8}}, inputs: tokens}}
+      - {{mean: {{axis: 1, inputs: [previous, length]}}}}
+      - {{linear: 2}}
+  data:
+    train: {{texts: {{path: texts.csv, tokenizer: job.json, context: 12}}}}
+  batch_size: 10
+  epochs: 20
+  loss: cross_entropy
+  metrics: [accuracy]
+  optimizer: adam
+  learning_rate: 0.05
+""")
+            with self.subTest(name):
+                for words in (["train", job], ["predict", f"runs/{name.lower()}", "new.csv"]):
+                    result = subprocess.run([PROGRAM, *map(str, words)], capture_output=True, timeout=300, check=False,
+                                            cwd=self.folder, stdin=subprocess.DEVNULL, text=True)
+                    self.assertEqual(result.returncode, 0, result.stderr)
+                self.assertIn("yes 0.9", result.stdout)
+
+    def test_any_combination(self):
+        """Tokenizers whose parts are drawn; what lockstep refuses it refuses by name."""
+        chance = random.Random(3)
+        text = odd_text()[:20000] + ENGLISH[:500]
+        for i in range(40):
+            tokenizer = families.drawn(chance, [ENGLISH, text[:8000]])
+            with self.subTest(i=i):
+                self.kinds["drawn"] = tokenizer
+                tokenizer.save(str(self.folder / "drawn.json"))
+                self.compare("drawn", text)
+                self.compare("drawn", "  ``Speak'', speak.\r\n\r\n 12345 word words word\n[MASK] \u2581e\u0301")
 
     def test_text_returns(self):
         text = odd_text().replace("<|endoftext|>", "")

@@ -99,6 +99,27 @@ TEST_F(DataFacts, StatisticsOfTargetsAreOfTheirNumbers) {
   }
 }
 
+TEST_F(DataFacts, OfTablesHaveDatesAndOffsets) {
+  DataSetInfo info;
+  info.format = "table";
+  info.columns = {{"day", {}, false, true}};
+  info.features = {{"features", Feature::Kind::columns, {DType::f64, {1}}},
+                   {"label", Feature::Kind::tensor, {DType::f32, {}}, {"y"}, {100000000.25}}};
+  input::PreparedData data = data_;
+  data.train = input::set_without_samples(info);
+  data.mean = {19844.5};
+  data.stddev = {2};
+  const std::string facts = input::data_facts(data);
+  const auto found = recalled(facts);
+  EXPECT_TRUE(found.train->info().columns.at(0).dates);
+  EXPECT_EQ(found.train->info().features.at(1).offsets, (std::vector<double>{100000000.25}));
+  EXPECT_EQ(found.features.at(0).spec, (TensorSpec{DType::f32, {1}})) << "as a step gets them";
+  EXPECT_EQ(input::data_facts(found), facts);
+  std::string earlier = facts, damaged = facts;
+  EXPECT_EQ(recalled(earlier.replace(earlier.find("f64"), 3, "f32")).features.at(0).spec.dtype, DType::f32);
+  expect_refused(damaged.replace(damaged.find("[100000000.25]"), 14, "[1,2]"));
+}
+
 TEST_F(DataFacts, ThatAreNoFactsAreRefused) {
   for (const char* text : {"", "[]", "{}", "{\"format\":1}"}) expect_refused(text);
   expect_refused(facts_.substr(0, facts_.size() / 2));

@@ -75,8 +75,7 @@ std::string_view text_of_file(const std::vector<std::byte>& file) {
 }
 
 /// Each file is a text of its own.
-std::vector<std::int32_t> encode_files(const BytePairTokenizer& tokenizer,
-                                       const std::vector<std::vector<std::byte>>& files,
+std::vector<std::int32_t> encode_files(const TextTokenizer& tokenizer, const std::vector<std::vector<std::byte>>& files,
                                        const std::vector<std::string>& paths) {
   std::vector<std::int32_t> tokens;
   for (std::size_t i = 0; i < files.size(); ++i) {

@@ -226,7 +226,7 @@ class TextTokens {
   }
 
  private:
-  std::unique_ptr<const BytePairTokenizer> tokenizer_;
+  std::unique_ptr<const TextTokenizer> tokenizer_;
   std::unique_ptr<CharacterNumbers> characters_;
   std::size_t context_;
   std::vector<std::int32_t> tokens_;

@@ -39,8 +39,9 @@ TokenType type_of(const SourceOptions& source, std::int64_t vocabulary) {
   return {name, name == "uint16" ? 2 : name == "int64" ? 8 : 4};
 }
 
-/// Refuses what is known by its first bytes.
-void require_bare_numbers(const File& file) {
+/// Refuses what is known by its first bytes, which do not count as read.
+void require_bare_numbers(const std::string& path) {
+  const File file(path, make_byte_counter());
   std::string begin(std::min<std::uint64_t>(file.size(), 6), '\0');
   file.read(0, std::as_writable_bytes(std::span(begin)));
   struct Kind {
@@ -63,7 +64,7 @@ class TokenFiles : public TokenSource {
   TokenFiles(const std::vector<std::string>& paths, TokenType type) : type_(std::move(type)) {
     for (const auto& path : paths) {
       files_.push_back(std::make_unique<File>(path, counter_));
-      require_bare_numbers(*files_.back());
+      require_bare_numbers(path);
       const auto bytes = static_cast<std::int64_t>(files_.back()->size());
       if (bytes % type_.bytes != 0) {
         const std::string multiple = type_.bytes == 2 ? "an even number" : fmt::format("a multiple of {}", type_.bytes);

@@ -14,6 +14,7 @@ class BytePairs {
   void add(std::int32_t left, std::int32_t right, std::int32_t rank, std::int32_t merged) {
     merges_[key(left, right)] = {rank, merged};
   }
+  void reserve(std::size_t count) { merges_.reserve(count); }
   /// Merges in place, in n log n steps.
   void merge(std::vector<std::int32_t>& symbols) const;
 

@@ -7,14 +7,30 @@
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "lockstep/error.hpp"
 
 namespace lockstep::data {
 
+/// An object's entries in their order, added without a look for the same key: vocabularies have 200,000 and more.
+template <class Key, class T, class IgnoredLess = std::less<Key>,
+          class Allocator = std::allocator<std::pair<const Key, T>>>
+struct UnsearchedMap : nlohmann::ordered_map<Key, T, IgnoredLess, Allocator> {
+  using Base = nlohmann::ordered_map<Key, T, IgnoredLess, Allocator>;
+  using Base::Base;
+  std::pair<typename Base::iterator, bool> emplace(const Key& key, T&& value) {
+    this->emplace_back(key, std::move(value));
+    return {std::prev(this->end()), true};
+  }
+  T& operator[](const Key& key) { return emplace(key, T{}).first->second; }
+  using Base::operator[];
+};
+
 class CheckedObject {
  public:
-  using Json = nlohmann::ordered_json;
+  using Json = nlohmann::basic_json<UnsearchedMap>;
 
   CheckedObject(const Json& json, std::string place) : json_(json), place_(std::move(place)) {
     if (!json.is_object()) wrong("", "an object", json);
@@ -52,7 +68,16 @@ class CheckedObject {
   }
   /// Of an entry that changes nothing here.
   void ignore(const std::string& key) { known_.insert(key); }
-  /// Call when all has been asked for.
+  void ignore_all() {
+    for (const auto& [key, value] : json_.items()) known_.insert(key);
+  }
+  /// Call when all has been asked for: appends what has not.
+  void list_unknown(std::vector<std::string>& unknown) const {
+    for (const auto& [key, value] : json_.items()) {
+      if (!known_.contains(key)) unknown.push_back(place_of(key));
+    }
+  }
+  /// The same, as an error.
   void done() const {
     for (const auto& [key, value] : json_.items()) {
       if (known_.contains(key)) continue;

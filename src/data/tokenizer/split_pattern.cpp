@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 #include <pcre2.h>
 
+#include <algorithm>
 #include <array>
 
+#include "data/readers/utf8.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::data {
@@ -20,6 +22,7 @@ class Translation {
     while (at_ < from_.size()) step();
     return out_;
   }
+  [[nodiscard]] bool looks_behind() const { return looks_behind_; }
 
  private:
   [[noreturn]] void refuse(std::string_view what) const {
@@ -44,27 +47,53 @@ class Translation {
       in_class_ = true;
       return copy(continues("[^") ? 2 : 1);
     }
-    // What a match is must not depend on what stands before it.
-    if (c == '^') refuse("^");
-    if (c == '$') refuse("$");  // the end of a line in one, of the text in the other
-    for (const char* behind : {"(?<=", "(?<!", "(*"}) {
-      if (continues(behind)) refuse(behind);
-    }
+    if (c == '^' || c == '$') return look(c == '^' ? "(?m:^)" : "(?m:$)", 1);  // always of lines there
+    if (continues("(*")) refuse("(*");
+    if (continues("(?")) return group();
     if (c == '{') return count();
     copy(1);
   }
 
-  void escape() {
-    static constexpr std::string_view kSame = "pPdDrntfv";
-    const char c = at_ + 1 < from_.size() ? from_[at_ + 1] : '\0';
-    if (c == 's' || c == 'S') {
-      out_ += c == 's' ? "\\p{White_Space}" : "\\P{White_Space}";
-      at_ += 2;
-      return;
+  void look(std::string_view as, std::size_t count) {
+    looks_behind_ = true;
+    out_ += as;
+    at_ += count;
+  }
+
+  // Options of the two differ, and reach differently far unless they stand at the beginning or have a colon.
+  void group() {
+    for (const char* same : {"(?:", "(?=", "(?!", "(?>", "(?i:", "(?-i:"}) {
+      if (continues(same)) return copy(std::string_view(same).size());
     }
+    if (continues("(?<=") || continues("(?<!")) {
+      looks_behind_ = true;
+      return copy(4);
+    }
+    if (at_ == 0 && continues("(?i)")) return copy(4);
+    refuse(from_.substr(at_, std::min(from_.find_first_of(":)", at_), at_ + 8) + 1 - at_));
+  }
+
+  void replace_escape(std::string_view as) {
+    out_ += as;
+    at_ += 2;
+  }
+
+  void escape() {
+    static constexpr std::string_view kSame = "pPdDrntfvAzx";
+    static constexpr std::string_view kWord = R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc})";
+    const char c = at_ + 1 < from_.size() ? from_[at_ + 1] : '\0';
+    if (c == 's') return replace_escape(R"(\p{White_Space})");
+    if (c == 'S') return replace_escape(R"(\P{White_Space})");
+    if (c == 'w' && in_class_) return replace_escape(kWord);
+    // By itself it is these six of Latin-1, too.
+    const std::string word = fmt::format(R"([{}\x{{B2}}\x{{B3}}\x{{B9}}\x{{BC}}-\x{{BE}}])", kWord);
+    if (c == 'w') return replace_escape(word);
+    if (c == 'W' && !in_class_) return replace_escape("[^" + word.substr(1));
+    if (c == 'b' && !in_class_) return look(fmt::format("(?:(?<={0})(?!{0})|(?<!{0})(?={0}))", word), 2);
+    if (c == 'A') looks_behind_ = true;
     const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '\0';
     if (letter && kSame.find(c) == std::string_view::npos) refuse(from_.substr(at_, 2));
-    const bool property = (c == 'p' || c == 'P') && at_ + 2 < from_.size() && from_[at_ + 2] == '{';
+    const bool property = (c == 'p' || c == 'P' || c == 'x') && at_ + 2 < from_.size() && from_[at_ + 2] == '{';
     const std::size_t end = property ? from_.find('}', at_) : at_ + 1;
     copy(end == std::string::npos ? from_.size() - at_ : end + 1 - at_);
   }
@@ -81,7 +110,7 @@ class Translation {
   const std::string& where_;
   std::string out_;
   std::size_t at_ = 0;
-  bool in_class_ = false;
+  bool in_class_ = false, looks_behind_ = false;
 };
 
 std::string message_of(int error) {
@@ -108,7 +137,8 @@ struct SplitPattern::Code {
 
 SplitPattern::SplitPattern(const std::string& pattern, std::string where)
     : code_(std::make_unique<Code>()), where_(std::move(where)) {
-  const std::string text = Translation(pattern, where_).text();
+  Translation translation(pattern, where_);
+  const std::string text = translation.text();
   int error = 0;
   PCRE2_SIZE place = 0;
   code_->compiled.reset(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), PCRE2_UTF | PCRE2_UCP,
@@ -117,39 +147,57 @@ SplitPattern::SplitPattern(const std::string& pattern, std::string where)
     throw Error(ExitCode::data,
                 fmt::format("{}: expected a regular expression, found {}: {}", where_, pattern, message_of(error)));
   }
+  std::uint32_t may_be_empty = 0;
+  (void)pcre2_pattern_info(code_->compiled.get(), PCRE2_INFO_MATCHEMPTY, &may_be_empty);
+  searches_forward_ = may_be_empty == 0 && !translation.looks_behind();
   // Without a compiler for this machine PCRE2 interprets the pattern, with the same matches.
   (void)pcre2_jit_compile(code_->compiled.get(), PCRE2_JIT_COMPLETE);
 }
 
 SplitPattern::~SplitPattern() = default;
 
-struct SplitPattern::Matcher::Memory {
-  Held<pcre2_match_data, pcre2_match_data_free> match;
-  Held<pcre2_match_context, pcre2_match_context_free> context;
-  Held<pcre2_jit_stack, pcre2_jit_stack_free> stack;
+namespace {
+
+/// Memory of one thread's matches; only the whole match is asked for.
+struct MatchMemory {
+  Held<pcre2_match_data, pcre2_match_data_free> match{pcre2_match_data_create(1, nullptr)};
+  Held<pcre2_match_context, pcre2_match_context_free> context{pcre2_match_context_create(nullptr)};
+  Held<pcre2_jit_stack, pcre2_jit_stack_free> stack{pcre2_jit_stack_create(32 << 10, 16 << 20, nullptr)};
+
+  MatchMemory() {
+    LOCKSTEP_CHECK(match && context, "memory for PCRE2");
+    if (stack) pcre2_jit_stack_assign(context.get(), nullptr, stack.get());
+  }
 };
 
-SplitPattern::Matcher::Matcher(const SplitPattern& pattern) : pattern_(pattern), memory_(std::make_unique<Memory>()) {
-  memory_->match.reset(pcre2_match_data_create_from_pattern(pattern.code_->compiled.get(), nullptr));
-  memory_->context.reset(pcre2_match_context_create(nullptr));
-  memory_->stack.reset(pcre2_jit_stack_create(32 << 10, 16 << 20, nullptr));
-  LOCKSTEP_CHECK(memory_->match && memory_->context, "memory for PCRE2");
-  if (memory_->stack) pcre2_jit_stack_assign(memory_->context.get(), nullptr, memory_->stack.get());
-}
+}  // namespace
 
-SplitPattern::Matcher::~Matcher() = default;
-
-std::optional<TextSpan> SplitPattern::Matcher::find(std::string_view text, std::size_t from) {
-  const int found =
-      pcre2_match(pattern_.code_->compiled.get(), reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), from,
-                  PCRE2_NO_UTF_CHECK | PCRE2_NOTEMPTY, memory_->match.get(), memory_->context.get());
+std::optional<TextSpan> SplitPattern::find(std::string_view text, std::size_t from) const {
+  static thread_local const MatchMemory kMemory;
+  const int found = pcre2_match(code_->compiled.get(), reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), from,
+                                PCRE2_NO_UTF_CHECK, kMemory.match.get(), kMemory.context.get());
   if (found == PCRE2_ERROR_NOMATCH) return std::nullopt;
   if (found < 0) {
     throw Error(ExitCode::data,
-                fmt::format("{}: PCRE2 gave up at byte {} of the text: {}", pattern_.where_, from, message_of(found)));
+                fmt::format("{}: PCRE2 gave up at byte {} of the text: {}", where_, from, message_of(found)));
   }
-  const PCRE2_SIZE* const ends = pcre2_get_ovector_pointer(memory_->match.get());
+  const PCRE2_SIZE* const ends = pcre2_get_ovector_pointer(kMemory.match.get());
   return TextSpan{ends[0], ends[1]};
+}
+
+std::vector<TextSpan> SplitPattern::matches(std::string_view text) const {
+  std::vector<TextSpan> all;
+  for (std::size_t at = 0; at <= text.size();) {
+    const auto found = find(text, at);
+    if (!found) break;
+    if (found->begin == found->end && !all.empty() && all.back().end == found->end) {
+      at += at < text.size() ? utf8_length(text[at]) : 1;
+      continue;
+    }
+    all.push_back(*found);
+    at = found->end;
+  }
+  return all;
 }
 
 }  // namespace lockstep::data

@@ -1,7 +1,7 @@
 // The regular expressions by which tokenizers split text into words, by PCRE2; only split_pattern.cpp includes it.
 //
-// They are written for Oniguruma, the library of Hugging Face's `tokenizers`. What both read alike is taken, \s is
-// written as the property White_Space, which is what it means there, and anything else is refused.
+// They are written for Oniguruma with Ruby's syntax, which Hugging Face's `tokenizers` uses. What both read alike is
+// taken; \s, \w, \d, \b, ^ and $ are written as what they mean there; anything else is refused.
 #pragma once
 
 #include <cstddef>
@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace lockstep::data {
 
@@ -24,27 +25,18 @@ class SplitPattern {
   SplitPattern(const SplitPattern&) = delete;
   SplitPattern& operator=(const SplitPattern&) = delete;
 
-  /// Memory of one thread's matches.
-  class Matcher {
-   public:
-    explicit Matcher(const SplitPattern& pattern);
-    ~Matcher();
-    Matcher(const Matcher&) = delete;
-    Matcher& operator=(const Matcher&) = delete;
-    /// The first match that is not empty and begins at `from` or later, in text that is UTF-8. What stands before
-    /// `from` makes no difference. Throws Error(data) if PCRE2 gives up.
-    [[nodiscard]] std::optional<TextSpan> find(std::string_view text, std::size_t from);
-
-   private:
-    struct Memory;
-    const SplitPattern& pattern_;
-    std::unique_ptr<Memory> memory_;
-  };
+  /// Whether no match is empty or depends on what stands before it, so that text can be searched from any place.
+  [[nodiscard]] bool searches_forward() const { return searches_forward_; }
+  /// The first match that begins at `from` or later, in text that is UTF-8. Throws Error(data) if PCRE2 gives up.
+  [[nodiscard]] std::optional<TextSpan> find(std::string_view text, std::size_t from) const;
+  /// All matches, none of them empty directly behind another.
+  [[nodiscard]] std::vector<TextSpan> matches(std::string_view text) const;
 
  private:
   struct Code;
   std::unique_ptr<Code> code_;
   std::string where_;
+  bool searches_forward_ = true;
 };
 
 }  // namespace lockstep::data

@@ -6,15 +6,15 @@
 
 namespace lockstep::data {
 
-std::unique_ptr<BytePairTokenizer::Encoder> Encoders::take() {
+std::unique_ptr<TextTokenizer::Encoder> Encoders::take() {
   const std::lock_guard lock(mutex_);
-  if (idle_.empty()) return std::make_unique<BytePairTokenizer::Encoder>(tokenizer_);
+  if (idle_.empty()) return std::make_unique<TextTokenizer::Encoder>(tokenizer_);
   auto encoder = std::move(idle_.back());
   idle_.pop_back();
   return encoder;
 }
 
-void Encoders::give(std::unique_ptr<BytePairTokenizer::Encoder> encoder) {
+void Encoders::give(std::unique_ptr<TextTokenizer::Encoder> encoder) {
   const std::lock_guard lock(mutex_);
   idle_.push_back(std::move(encoder));
 }
@@ -34,9 +34,9 @@ struct TextPiece {
 
 constexpr std::size_t kFirstWords = 64;
 
-void encode_piece(Encoders& encoders, std::string_view text, TextPiece& piece) {
+void encode_piece(Encoders& encoders, std::string_view text, bool cuts, TextPiece& piece) {
   auto encoder = encoders.take();
-  encoder->begin();
+  encoder->begin(cuts);
   piece.end = piece.begin;
   while (piece.end < piece.until) {
     piece.end = encoder->next(text, piece.end, piece.tokens);
@@ -71,18 +71,21 @@ std::optional<std::size_t> tokens_before(const TextPiece& piece, std::size_t at)
 
 }  // namespace
 
-std::size_t encode_words(Encoders& encoders, std::string_view text, std::size_t from, std::size_t until,
+std::size_t encode_words(Encoders& encoders, std::string_view text, bool cuts, std::size_t from, std::size_t until,
                          std::size_t piece_bytes, int threads, std::vector<std::int32_t>& out) {
-  if (!encoders.tokenizer().has_words()) piece_bytes = text.size();
+  if (!cuts) {
+    piece_bytes = text.size();
+    until = text.size();
+  }
   auto pieces = cut_text(text, from, until, piece_bytes);
-  parallel_for(pieces.size(), threads, [&](std::size_t i) { encode_piece(encoders, text, pieces[i]); });
+  parallel_for(pieces.size(), threads, [&](std::size_t i) { encode_piece(encoders, text, cuts, pieces[i]); });
   std::size_t at = from;
   for (TextPiece& piece : pieces) {
     if (at >= piece.until) continue;  // a word goes all through it
     auto unneeded = tokens_before(piece, at);
     if (!unneeded) {
       piece = {.begin = at, .until = piece.until};
-      encode_piece(encoders, text, piece);
+      encode_piece(encoders, text, cuts, piece);
       unneeded = 0;
     }
     out.insert(out.end(), piece.tokens.begin() + static_cast<std::ptrdiff_t>(*unneeded), piece.tokens.end());

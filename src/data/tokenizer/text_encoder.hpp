@@ -19,20 +19,21 @@ namespace lockstep::data {
 /// Encoders that threads borrow, so that what these remember of words is kept.
 class Encoders {
  public:
-  explicit Encoders(const BytePairTokenizer& tokenizer) : tokenizer_(tokenizer) {}
-  [[nodiscard]] std::unique_ptr<BytePairTokenizer::Encoder> take();
-  void give(std::unique_ptr<BytePairTokenizer::Encoder> encoder);
-  [[nodiscard]] const BytePairTokenizer& tokenizer() const { return tokenizer_; }
+  explicit Encoders(const TextTokenizer& tokenizer) : tokenizer_(tokenizer) {}
+  [[nodiscard]] std::unique_ptr<TextTokenizer::Encoder> take();
+  void give(std::unique_ptr<TextTokenizer::Encoder> encoder);
+  [[nodiscard]] const TextTokenizer& tokenizer() const { return tokenizer_; }
 
  private:
-  const BytePairTokenizer& tokenizer_;
+  const TextTokenizer& tokenizer_;
   std::mutex mutex_;
-  std::vector<std::unique_ptr<BytePairTokenizer::Encoder>> idle_;
+  std::vector<std::unique_ptr<TextTokenizer::Encoder>> idle_;
 };
 
 /// Appends the tokens of the words from `from`, where a word begins, up to the first end of a word at `until` or later,
-/// and returns that end. Pieces have `piece_bytes` each; a text without words is one.
-std::size_t encode_words(Encoders& encoders, std::string_view text, std::size_t from, std::size_t until,
+/// and returns that end. Pieces have `piece_bytes` each; a text that can't be cut (`cuts`: TextTokenizer::can_cut()) is
+/// one, from 0 to its end.
+std::size_t encode_words(Encoders& encoders, std::string_view text, bool cuts, std::size_t from, std::size_t until,
                          std::size_t piece_bytes, int threads, std::vector<std::int32_t>& out);
 
 }  // namespace lockstep::data

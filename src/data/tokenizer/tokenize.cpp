@@ -134,11 +134,12 @@ class Tokenizing {
 
   void write_text(std::string_view text) {
     const auto piece = static_cast<std::size_t>(options_.piece_bytes);
+    const bool cuts = tokenizer_->can_cut(text);
     for (std::size_t at = state_.offset; at < text.size();) {
       std::vector<std::int32_t> tokens;
       if (at == 0) append_around(tokenizer_->prefix(), tokens);
       const std::size_t until = std::min(text.size(), at + piece * kPiecesAtOnce);
-      at = encode_words(encoders_, text, at, until, piece, options_.threads, tokens);
+      at = encode_words(encoders_, text, cuts, at, until, piece, options_.threads, tokens);
       if (at == text.size()) append_end(tokens);
       file_->append(tokens);
       note(at);
@@ -174,7 +175,7 @@ class Tokenizing {
                              std::count(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(at), '\n') + 1);
         });
         append_around(tokenizer_->prefix(), out);
-        encoder->begin();
+        encoder->begin(tokenizer_->can_cut(text));
         for (std::size_t word = 0; word < text.size();) word = encoder->next(text, word, out);
         append_end(out);
       }
@@ -195,7 +196,7 @@ class Tokenizing {
 
   const TokenizeOptions& options_;
   const std::string text_;
-  const std::unique_ptr<const BytePairTokenizer> tokenizer_;
+  const std::unique_ptr<const TextTokenizer> tokenizer_;
   Encoders encoders_;
   const std::string digest_, notes_;
   std::int64_t all_bytes_ = 0;

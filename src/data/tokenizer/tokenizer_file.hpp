@@ -13,8 +13,7 @@ namespace lockstep::data {
 [[nodiscard]] std::string read_tokenizer_text(const std::string& path);
 
 /// Throws Error(data) that begins with `where` and names what is not known.
-[[nodiscard]] std::unique_ptr<const BytePairTokenizer> parse_tokenizer(const std::string& text,
-                                                                       const std::string& where);
+[[nodiscard]] std::unique_ptr<const TextTokenizer> parse_tokenizer(const std::string& text, const std::string& where);
 
 /// Throws Error(data) that begins with `source` if the training set, unless it is null, has another tokenizer.
 void require_tokenizer_like(const DataSetInfo* train, const std::string& text, const std::string& source);

@@ -6,6 +6,7 @@ pip install numpy pandas pyarrow==22.0.0 polars==2.1.0 duckdb==2.0.1; python tes
 import csv
 import datetime
 import decimal
+import json
 import math
 import pathlib
 import random
@@ -127,6 +128,15 @@ def main():
     numbers = {"a": list(range(8)), "b": [1.5] * 8}
     pyarrow.parquet.write_table(table_of(numbers), HERE / "brotli.parquet", compression="brotli")
     pyarrow.parquet.write_table(table_of({"a": [1, 2], "tags": [[1], [2, 3]]}), HERE / "lists.parquet")
+
+    # As pandas writes a frame with an index of its own.
+    frame = {"card": [str(2 + i % 9) if i % 13 < 9 else "JQKA"[i % 13 - 9] for i in range(40)],
+             "tags": [[i, i + 1] for i in range(40)], "nested": [{"a": i, "b": [i]} for i in range(40)],
+             "day": [day + datetime.timedelta(days=i) for i in range(40)],
+             "moment": [moment + datetime.timedelta(hours=i) for i in range(40)],
+             "y": [i / 4 for i in range(40)], "__index_level_0__": [i * 7 % 40 for i in range(40)]}
+    notes = {"pandas": json.dumps({"index_columns": ["__index_level_0__"], "columns": []})}
+    pyarrow.parquet.write_table(table_of(frame).replace_schema_metadata(notes), HERE / "frame.parquet")
 
 
 if __name__ == "__main__":
