@@ -14,9 +14,9 @@
 #include "core/whole_file.hpp"
 #include "data/augment.hpp"
 #include "data/image_file.hpp"
+#include "data/readers/csv_table.hpp"
 #include "data/readers/table_columns.hpp"
 #include "data/readers/table_text.hpp"
-#include "data/readers/csv_table.hpp"
 #include "input/prepared_data.hpp"
 #include "lockstep/error.hpp"
 

@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <tuple>
 
 #include "config/attribute_rules.hpp"
 #include "config/data_rules.hpp"
@@ -50,14 +51,16 @@ Is<Data> validation_section(const Catalogue& catalogue) {
 
 /// Refuses what was meant for pixels from 0 to 255.
 void require_unit_scale(const Data& data, const Scope& scope) {
-  for (const auto& [name, values] : {std::pair("mean", &data.mean), std::pair("std", &data.stddev)}) {
-    if (std::none_of(values->begin(), values->end(), [](double value) { return value < 0 || value > 1; })) continue;
+  constexpr double kMostStd = 5;  // above the 0.5 of any pixels, but of some use
+  for (const auto& [name, values, most] :
+       {std::tuple("mean", &data.mean, 1.0), std::tuple("std", &data.stddev, kMostStd)}) {
+    const auto fits = [most = most](double value) { return value >= 0 && value <= most; };
+    if (std::all_of(values->begin(), values->end(), fits)) continue;
     std::vector<std::string> divided;
     for (const double value : *values) divided.push_back(fmt::format("{:.4g}", value / 255));
-    scope.problem("normalize",
-                  fmt::format("expected a {} from 0 to 1, as black is 0 and white is 1, found {}; if it is "
-                              "of pixels up to 255, write `{}: [{}]`",
-                              name, fmt::join(*values, ", "), name, fmt::join(divided, ", ")));
+    scope.problem("normalize", fmt::format("expected the {} of pixels from 0, black, to 1, white, found {}; if it is "
+                                           "of pixels up to 255, write `{}: [{}]`",
+                                           name, fmt::join(*values, ", "), name, fmt::join(divided, ", ")));
   }
 }
 

@@ -42,7 +42,8 @@ std::string IndexCache::path_of(const SourceOptions& source) const {
   // becomes of bad ones is decided after indexing.
   const auto& [kind, paths, patterns, labels, count, first, pairs, masks, same, triplets, part, tokenizer,
                tokenizer_file, context, text_column, label_column, masked, masked_span, mask, classes, target,
-               targets_apart, targets_centred, features, except, categorical, unknown, weight, weights, reader, attributes, bad_samples, place] = source;
+               targets_apart, targets_centred, features, except, categorical, unknown, weight, weights, reader,
+               attributes, bad_samples, place] = source;
   std::vector<std::string> words = {std::string(kIndexMagic),
                                     version(),
                                     std::string(name_of(kind)),

@@ -187,7 +187,8 @@ std::string onnx_model(const ExportedModel& model, bool layers_only) {
   for (const auto* list : {&graph.parameters, &graph.states}) {
     for (const ValueId id : *list) {
       const Value& value = graph.at(id);
-      if (read.contains(value.name)) SetValues{add_tensor(out, spelled(value.name), value.spec.shape)}(model.values(id));
+      if (read.contains(value.name))
+        SetValues{add_tensor(out, spelled(value.name), value.spec.shape)}(model.values(id));
     }
   }
   for (const ops::OnnxConstant& constant : made.constants) {

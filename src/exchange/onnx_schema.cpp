@@ -22,7 +22,7 @@ class Lines {
 
   std::string add(const std::string& type, Texts inputs, std::vector<ops::OnnxAttribute> attributes = {},
                   const std::string& domain = "") {
-    const std::string name = fresh_name();
+    std::string name = fresh_name();
     made_.nodes.push_back({type, name, std::move(inputs), {name}, std::move(attributes), domain});
     return name;
   }

@@ -18,8 +18,12 @@ struct Positions {
   std::size_t axis = 1;
   std::int64_t shift = 0;       ///< where the input's first position is now
   const Node* mover = nullptr;  ///< who moved them last
+  bool reversed = false;        ///< the last one comes first, padding with them
   bool lost = false;            ///< they are no single run any more
-  [[nodiscard]] bool are_own() const { return !lost && shift == 0 && axis == 1; }
+  [[nodiscard]] bool are_own() const { return !lost && !reversed && shift == 0 && axis == 1; }
+  [[nodiscard]] bool are_like(const Positions& other) const {
+    return !lost && !other.lost && axis == other.axis && shift == other.shift && reversed == other.reversed;
+  }
 };
 
 /// Follows positions through the graph, node by node.
@@ -50,7 +54,7 @@ class Walk {
       const auto& one = of(id);
       if (!one) continue;
       auto now = moved(node, id);
-      const bool differ = all && (all->axis != now->axis || all->shift != now->shift);
+      const bool differ = all && !all->lost && !now->lost && !all->are_like(*now);
       if (!all || now->lost || differ) all = now;
       if (differ) all = lost(node);
     }
@@ -74,7 +78,11 @@ class Walk {
     if (now.lost) return now;
     const std::string& op = node.op->name;
     if (op == "class_token" && now.axis == 1) return shifted(now, node, 1);
-    if (op == "reverse" && node.inputs.size() < 2 && now.axis == 1) return lost(node);  // the padding comes first
+    if (op == "reverse" && node.inputs.size() < 2 && now.axis == 1) {  // twice, in a recurrent layer of both directions
+      now.reversed = !now.reversed;
+      now.mover = &node;
+      return now;
+    }
     if (op == "transpose") {
       const auto order = node.attributes.integers("order");
       const auto at = std::find(order.begin(), order.end(), static_cast<std::int64_t>(now.axis));
@@ -97,9 +105,8 @@ class Walk {
     const Positions before = *of(*first);
     if (before.lost) return before;
     if (axis_of(node, shape(*first).size()) != before.axis) {
-      const bool alike = std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId id) {
-        return !of(id) || (!of(id)->lost && of(id)->axis == before.axis && of(id)->shift == before.shift);
-      });
+      const bool alike = std::all_of(node.inputs.begin(), node.inputs.end(),
+                                     [&](ValueId id) { return !of(id) || of(id)->are_like(before); });
       return alike ? before : lost(node);
     }
     if (first + 1 != node.inputs.end()) return lost(node);
@@ -109,11 +116,12 @@ class Walk {
   }
 
   static Positions shifted(Positions now, const Node& node, std::int64_t by) {
+    if (by != 0 && now.reversed) return lost(node);
     now.shift += by;
     if (by != 0) now.mover = &node;
     return now;
   }
-  static Positions lost(const Node& node) { return {1, 0, &node, true}; }
+  static Positions lost(const Node& node) { return {.mover = &node, .lost = true}; }
   static std::size_t axis_of(const Node& node, std::size_t dimensions) {
     const std::int64_t axis = node.attributes.integer("axis");
     return static_cast<std::size_t>(axis < 0 ? axis + static_cast<std::int64_t>(dimensions) : axis);

@@ -102,7 +102,7 @@ bool has_what_is_normalized(const DataSetInfo& info) {
 
 /// What a set of its own has in common with the training set; "" if nothing is known.
 std::string shared_text(const DataSet& set, const DataSet& train) {
-  const std::string shared = data::shared_samples(set, train);
+  std::string shared = data::shared_samples(set, train);
   const DataSetInfo &info = set.info(), &trained = train.info();
   const auto is_of = [&info](std::string_view format) { return info.format.starts_with(format); };
   const bool whole_files = is_of("text") || is_of("tokens") || is_of("table") || is_of("packed");

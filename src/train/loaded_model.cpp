@@ -18,6 +18,7 @@
 #include "train/device_choice.hpp"
 #include "train/evaluation.hpp"
 #include "train/job_graph.hpp"
+#include "train/not_finite.hpp"
 #include "train/plugins.hpp"
 
 namespace lockstep::train {
@@ -215,6 +216,10 @@ LoadedModel::LoadedModel(const JobFile& job, const std::string& which, const Reg
   data_ = data_of(files, job, registries, communicator, own, with_data_);
   graph_ = make_prediction_graph(job, data_, registries, 1);
   saved_ = checkpoint::load_saved_model(files, graph_, job, communicator);
+  if (const auto where = not_finite(saved_.parameters, saved_.states); !where.empty()) {
+    throw Error(ExitCode::data,
+                fmt::format("{}: expected finite numbers; the model's {}: take another", saved_.path, where));
+  }
   inputs_ = features_read(graph_, data());
   const Shape& batch = graph_.at(graph_.output).spec.shape;
   prediction_shape_.assign(batch.begin() + 1, batch.end());

@@ -14,6 +14,7 @@
 #include "optim/loss_scaling.hpp"
 #include "optim/weight_average.hpp"
 #include "train/known_speeds.hpp"
+#include "train/not_finite.hpp"
 #include "train/step_flags.hpp"
 
 namespace lockstep::train {
@@ -207,11 +208,14 @@ double Training::checked_loss(const exec::StepSums& sums) {
   const double loss = sums.loss / sums.count;
   if (std::isfinite(loss)) return loss;
   observers_.loss_is_not_finite();
+  engine_.updater->fetch(engine_.model);
+  const std::string where = not_finite(engine_.model.parameters, engine_.model.states);
   throw Error(
       ExitCode::diverged,
-      fmt::format("step {}: the loss is {}, not a finite number; try {}a smaller learning rate, a longer warm-up, "
+      fmt::format("step {}: the loss is {}, not a finite number{}; try {}a smaller learning rate, a longer warm-up, "
                   "or clip_norm",
                   progress_.step + 1, std::isnan(loss) ? "nan" : "infinite",
+                  where.empty() ? "" : fmt::format(": the model's {}", where),
                   last_.loss_scale > 0 ? "precision: bf16, whose range is larger, " : ""));
 }
 
@@ -326,6 +330,13 @@ void Training::write_checkpoint(bool best) {
   }
   const auto phase = observers_.enter(observe::StepPhase::checkpoint, progress_.step);
   engine_.updater->fetch(engine_.model);
+  const auto where = not_finite_on_any_rank(engine_.model, run_.communicator, run_.context.timeout());
+  if (!where.empty()) {
+    throw Error(ExitCode::diverged,
+                fmt::format("step {}: after the update, the model's {}: it is not stored; try a smaller learning rate, "
+                            "a longer warm-up, or clip_norm",
+                            progress_.step, where));
+  }
   checkpointing_->write(progress_, best);
   if (!run_.context.leads() || run_.job.checkpoint.never) return;
   write_balance_record(run_.job.run_directory, balancing_.record());

@@ -1,4 +1,6 @@
 // How a run begins: the comparison between ranks, the model that it starts from, and the placement of model and data.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
@@ -7,10 +9,12 @@
 #include "comm/transport/work_together.hpp"
 #include "graph/flattened.hpp"
 #include "graph/workload.hpp"
+#include "lockstep/error.hpp"
 #include "optim/weight_average.hpp"
 #include "train/agreed_algorithms.hpp"
 #include "train/known_speeds.hpp"
 #include "train/memory_check.hpp"
+#include "train/not_finite.hpp"
 #include "train/same_run.hpp"
 #include "train/start_check.hpp"
 #include "train/training.hpp"
@@ -89,6 +93,13 @@ void Training::begin_with_model() {
     (void)comm::work_together(run_.communicator, {"initialize", 0, run_.context.timeout()}, read,
                               {.stalled = comm::kStartDeadline, .stop = stop_poll()});
     if (reached_.initialized) require_same_reading(job, reached_.initialized->data_facts, run_.data);
+  }
+  if (reached_.resumed || reached_.initialized) {
+    const auto where = not_finite_on_any_rank(engine_.model, run_.communicator, run_.context.timeout());
+    if (!where.empty()) {
+      throw Error(ExitCode::data, fmt::format("{}: expected finite numbers; the model's {}: take another",
+                                              reached_.resumed ? job.run_directory : job.initialize->from, where));
+    }
   }
   if (engine_.updater->has_average()) optim::average_frozen(engine_.executor->graph(), engine_.model);
   progress_.metadata["flattened"] = flattened_text(run_.graph);

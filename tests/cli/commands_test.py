@@ -226,7 +226,8 @@ class WithoutData(unittest.TestCase):
                                 "found 1; give them after the job\n")
         (moved / "odd.csv").write_text("left,rihgt\n0.png,1.png\n", encoding="utf-8")
         error = run("predict", "run", "moved/odd.csv", code=65, folder=self.folder).stderr
-        self.assertEqual(error, "lockstep: moved/odd.csv:1: expected a column 'right', found left, rihgt\n")
+        self.assertEqual(error, "lockstep: moved/odd.csv:1: expected a column 'right', found left, rihgt; did you mean "
+                                "'rihgt'?\n")
 
     def test_a_target_that_is_an_image(self):
         job = ("job: {model: {unet: {width: 4, depth: 1}, inputs: image}, data: {train: {digits: {count: 64, masks: true}}, "

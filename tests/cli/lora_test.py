@@ -112,7 +112,7 @@ class Lora(WithFolder):
     def test_adapters_of_a_checkpoint_are_taken(self):
         start = json.loads(self.run_program("train", "job.yaml", "checkpoint=never", "initialize=tuned", LORA,
                                             "--log", "json").stdout.splitlines()[0])
-        self.assertEqual(start["initialized"], "8 tensors of tuned; 4 frozen")
+        self.assertEqual(start["initialized"], "8 tensors of tuned, its newest checkpoint, step-00000004; 4 frozen")
 
 
 class Peft(WithFolder):

@@ -228,7 +228,8 @@ class Weights(unittest.TestCase):
         for place in ("run", "run/checkpoints/step-00000002", "run/checkpoints/best"):
             with self.subTest(place=place):
                 start, found = self.from_file(place)
-                self.assertEqual(start["initialized"], f"10 tensors of {place}")
+                chosen = ", its newest checkpoint, step-00000002" if place == "run" else ""
+                self.assertEqual(start["initialized"], f"10 tensors of {place}{chosen}")
                 self.assertEqual(found, expected)
         (self.folder / "empty").mkdir(exist_ok=True)
         error = self.run_program("train", "job.yaml", "checkpoint=never", "initialize=empty", code=65).stderr
@@ -255,10 +256,11 @@ class Weights(unittest.TestCase):
     def test_export_for_torch(self):
         """The export has PyTorch's order and names, and is the run's own when it is read again."""
         out = self.run_program("checkpoint", "export", "run", "export.safetensors", "--to", "torch").stdout
-        self.assertEqual(out, "wrote export.safetensors: the model of run/checkpoints/step-00000002, 3.09 kB\n"
+        self.assertEqual(out, "wrote export.safetensors: the model of run/checkpoints/step-00000002, the newest checkpoint, "
+                         "3.93 kB\n"
                          "wrote export.py: 2.31 kB\n")
         metadata, tensors = read(self.folder / "export.safetensors")
-        self.assertEqual(metadata, {"format": "pt"})
+        self.assertEqual((metadata["format"], metadata.keys()), ("pt", {"format", "data"}))
         self.assertEqual(tensors, as_torch(self.tensors))
         self.assertEqual(self.from_file("export.safetensors")[1], self.from_file("model.safetensors")[1])
         error = self.run_program("checkpoint", "export", "run", "export.safetensors", "--to", "torch", code=73).stderr

@@ -22,7 +22,7 @@ def fed(inputs):
     for name, tensor in inputs.items():
         values = numpy.array(tensor["values"])
         if name == "features":
-            made |= {column: values[:, i:i + 1].astype(numpy.float32) for i, column in enumerate("ab")}
+            made |= {column: values[:, i:i + 1].astype(numpy.float64) for i, column in enumerate("ab")}
         else:
             dtype = numpy.uint8 if len(tensor["shape"]) == 3 else numpy.int32
             made[name] = values.reshape(-1, *tensor["shape"]).astype(dtype)
@@ -109,10 +109,10 @@ class Onnx(WithProgram):
                 session = self.export(target)
                 texts = {"city", "label"}
                 self.assertEqual(self.ports(session.get_inputs()), {
-                    name: (f"tensor({'string' if name in texts else 'float'})", ["batch", 1])
+                    name: (f"tensor({'string' if name in texts else 'double'})", ["batch", 1])
                     for name in columns})
                 fed_rows = {name: numpy.array([[row[name]] for row in rows], object) if name in texts else
-                            numpy.array([[float(row[name] or "nan")] for row in rows], numpy.float32)
+                            numpy.array([[float(row[name] or "nan")] for row in rows], numpy.float64)
                             for name in columns}
                 names, expected = self.predicted(target, "new.csv")
                 schema = reader.schema_of(session)

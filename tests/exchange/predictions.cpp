@@ -26,7 +26,12 @@ Tensor random_tensor(const Feature& feature, std::int64_t first, std::int64_t co
       tensor.as<std::int32_t>()[at] = static_cast<std::int32_t>(static_cast<double>(first) +
                                                                 std::floor(random.unit() * static_cast<double>(count)));
     } else {
-      tensor.as<float>()[at] = static_cast<float>(random.unit() * 2 - 1);
+      const auto number = static_cast<float>(random.unit() * 2 - 1);
+      if (feature.spec.dtype == DType::f64) {
+        tensor.as<double>()[at] = number;
+      } else {
+        tensor.as<float>()[at] = number;
+      }
     }
   }
   return tensor;
@@ -41,7 +46,7 @@ nlohmann::json values_of(const Tensor& tensor) {
     } else if (tensor.dtype() == DType::i32) {
       values.push_back(tensor.as<std::int32_t>()[at]);
     } else {
-      values.push_back(tensor.as<float>()[at]);
+      values.push_back(tensor.dtype() == DType::f64 ? tensor.as<double>()[at] : tensor.as<float>()[at]);
     }
   }
   return values;

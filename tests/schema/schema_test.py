@@ -278,6 +278,30 @@ class Noise(Folder):
         return json.loads((self.folder / "tuned/events.jsonl").read_text().splitlines()[0])["initialized"]
 
 
+class NotFinite(Folder):
+    """Numbers that are none are named, and neither used nor stored."""
+
+    def test_weights_and_updates(self):
+        table(self.folder / "data", ROWS)
+        self.train(READERS[0].source, CLASSES, "run")
+        self.lockstep("checkpoint", "export", "run", "run.safetensors")
+        weights = (self.folder / "run.safetensors").read_bytes()
+        (self.folder / "nan.safetensors").write_bytes(weights[:-4] + struct.pack("<f", float("nan")))
+        said = ("nan.safetensors: expected finite numbers; the model's '[a-z0-9.]+' is nan at element [0-9]+: take "
+                "another")
+        self.assertRegex(self.lockstep("eval", "run", "--checkpoint", "nan.safetensors", code=65), said)
+        job = {"name": "x", "batch_size": 8, "steps": 10, **CLASSES, "data": {"train": READERS[0].source}}
+        (self.folder / "x.yaml").write_text(json.dumps({"job": job}))
+        self.assertRegex(self.lockstep("train", "x.yaml", "initialize=nan.safetensors", "--ranks", "2", code=65), said)
+        table(self.folder / "large", [[f"{1e6 * float(value)}" for value in row[:3]] + row[3:] for row in ROWS])
+        words = ("x.yaml", "data.train.table.path=large", "data.normalize=never", "steps=1", "learning_rate=3e38",
+                 "--ranks", "2")
+        self.assertRegex(self.lockstep("train", *words, code=76),
+                         "step 1: after the update, the model's '[a-z0-9.]+' is infinite at element [0-9]+: it is not "
+                         "stored; try a smaller learning rate, a longer warm-up, or clip_norm")
+        self.assertFalse(list(self.folder.glob("runs/x/checkpoints/step-*")))
+
+
 class Warnings(Folder):
     def test_every_command_says_what_was_left_out(self):
         table(self.folder / "data", ROWS)

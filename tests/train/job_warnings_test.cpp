@@ -135,7 +135,7 @@ TEST(JobWarnings, OfPaddingThatOneLayerCounts) {
   refusal("class_token", "class_token1");
   refusal("{slice: {axis: 1, begin: 2}}", "slice1");
   refusal("{concat: {axis: 1, inputs: [x, x]}}", "concat1");
-  refusal("{transpose: [2, 1]}, {linear: 8}, {reshape: [4, 24]}", "reshape1");
+  refusal("{transpose: [2, 1]}, {linear: 8}, {reshape: [4, 24]}", "linear1");
   refusal("{transpose: [2, 1]}, {linear: 8}, {transpose: [2, 1]}", "linear1");
   refusal("reverse", "reverse1");
   for (const std::string mover : {"{slice: {axis: 1, end: 5}}", "class_token, {slice: {axis: 1, begin: 1}}",

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 
 #include "checkpoint/checkpoint.hpp"
@@ -172,13 +173,13 @@ TEST(Run, DamagedCheckpointsArePassedOver) {
 
 TEST(Run, MetricsThatAreNoNumbersDoNotSpoilACheckpoint) {
   const Folder folder;
-  // The first update makes every parameter infinite or NaN, so the evaluation after it gives no number either.
+  // The first update makes parameters so large that the evaluation after it gives no number.
   for (const int evaluations : {1, 0}) {  // the second run resumes from the checkpoint of the first
     Events events;
     try {
       (void)run(
           folder.path(),
-          {"learning_rate=1e39", "optimizer=sgd", "evaluate.every=1 steps", "checkpoint={every: 1 steps, best: loss}"},
+          {"learning_rate=1e38", "optimizer=sgd", "evaluate.every=1 steps", "checkpoint={every: 1 steps, best: loss}"},
           events);
       ADD_FAILURE() << "expected it to diverge";
     } catch (const Error& error) {
@@ -188,6 +189,22 @@ TEST(Run, MetricsThatAreNoNumbersDoNotSpoilACheckpoint) {
     EXPECT_EQ(kept(folder.path()), (std::vector<std::string>{"step-00000001"}));
     EXPECT_EQ(best_of(folder.path()), "");
   }
+}
+
+TEST(Run, ParametersThatAreNoNumbersAreNotStored) {
+  const Folder folder;
+  Events events;
+  try {
+    (void)run(folder.path(), {"learning_rate=1e39", "optimizer=sgd", "checkpoint={every: 1 steps}"}, events);
+    ADD_FAILURE() << "expected it to diverge";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::diverged);
+    const std::string text = error.what();
+    EXPECT_TRUE(text.starts_with("step 1: after the update, the model's '")) << text;
+    EXPECT_TRUE(text.ends_with(": it is not stored; try a smaller learning rate, a longer warm-up, or clip_norm"))
+        << text;
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder.path() + "/checkpoints/step-00000001"));
 }
 
 namespace {

@@ -13,8 +13,8 @@
 #include "data/path.hpp"
 #include "data/readers/common.hpp"
 #include "data/readers/prepare.hpp"
-#include "data/target_offsets.hpp"
 #include "data/sample_identities.hpp"
+#include "data/target_offsets.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::data {
@@ -144,8 +144,8 @@ class EncodedImages : public DataSet, public KnowsIdentities {
 struct Finding {
   std::vector<ImageHeader> headers;
   std::string fault;
-  std::string content;  ///< SHA-256, if the digest includes it
-  std::string classes;  ///< that occur in its mask, a byte each, kIgnoredPixel too; empty: it was not decoded
+  std::string content;         ///< SHA-256, if the digest includes it
+  std::string classes;         ///< that occur in its mask, a byte each, kIgnoredPixel too; empty: it was not decoded
   std::uint8_t brightest = 0;  ///< of the pixels of images with more than 8 bits, where they are decoded
 };
 

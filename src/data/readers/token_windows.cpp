@@ -38,7 +38,7 @@ TokenWindows::TokenWindows(std::shared_ptr<const TokenSource> source, DataSetInf
   describe(options_, info_);
 }
 
-TokenWindows::Options TokenWindows::options_of(const SourceOptions& source, const BytePairTokenizer& tokenizer,
+TokenWindows::Options TokenWindows::options_of(const SourceOptions& source, const TextTokenizer& tokenizer,
                                                const DataSetInfo* like) {
   Options options = options_of(source);
   const bool was_added = like != nullptr && like->vocabulary > tokenizer.vocabulary();

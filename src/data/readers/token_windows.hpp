@@ -47,7 +47,7 @@ class TokenWindows : public DataSet {
             source.attributes.has("mask_token") ? source.attributes.integer("mask_token") : -1};
   }
   /// With the tokenizer's own mask, unless the source names one, or the model was trained with one more token.
-  [[nodiscard]] static Options options_of(const SourceOptions& source, const BytePairTokenizer& tokenizer,
+  [[nodiscard]] static Options options_of(const SourceOptions& source, const TextTokenizer& tokenizer,
                                           const DataSetInfo* like);
   /// Says what a window is, and adds the mask to a vocabulary that is known (not 0).
   static void describe(const Options& options, DataSetInfo& info);

@@ -184,7 +184,7 @@ PreTokenizer read_byte_level_words(CheckedObject& step) {
   step.ignore("trim_offsets");
   const bool spaced = step.get<bool>("add_prefix_space", "true or false");
   const bool splits = step.get<bool>("use_regex", "true or false", true);
-  const PreTokenizer words = splits ? by_pattern(kGpt2Words, step.place(), Behavior::isolated, false) : nullptr;
+  PreTokenizer words = splits ? by_pattern(kGpt2Words, step.place(), Behavior::isolated, false) : nullptr;
   if (!spaced) return words;
   return [words](std::vector<TextPart>& parts) {
     for (TextPart& part : parts) {

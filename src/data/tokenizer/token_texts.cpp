@@ -36,7 +36,7 @@ void clean_up(std::string& text) {
   for (const auto& [from, to] : kChanges) replace_all(text, from, to);
 }
 
-TokenText read_word_piece(CheckedObject& step) {
+TokenText read_word_piece_decoder(CheckedObject& step) {
   const auto prefix = step.get<std::string>("prefix", "a text");
   const bool cleans = step.get<bool>("cleanup", "true or false");
   return [=](std::string& text, bool first) {
@@ -49,7 +49,7 @@ TokenText read_word_piece(CheckedObject& step) {
   };
 }
 
-TokenText read_metaspace(CheckedObject& step) {
+TokenText read_metaspace_decoder(CheckedObject& step) {
   step.ignore("str_rep");
   step.ignore("split");
   const auto mark = step.get<std::string>("replacement", "a character");
@@ -58,7 +58,7 @@ TokenText read_metaspace(CheckedObject& step) {
   return [=](std::string& text, bool first) { replace_all(text, mark, first && strips ? "" : " "); };
 }
 
-TokenText read_replace(CheckedObject& step) {
+TokenText read_replace_decoder(CheckedObject& step) {
   const auto pattern = std::make_shared<const SplitPattern>(read_pattern(step), step.place_of("pattern"));
   const auto content = step.get<std::string>("content", "a text");
   return [=](std::string& text, bool) {
@@ -78,7 +78,7 @@ void fall_back(std::string& text, bool) {
 }
 
 /// `whole`: what is stripped is the text, not each token.
-TokenText read_strip(CheckedObject& step, bool whole) {
+TokenText read_strip_decoder(CheckedObject& step, bool whole) {
   const auto content = step.get<std::string>("content", "a character");
   const auto start = step.get<std::size_t>("start", "a number");
   const auto stop = step.get<std::size_t>("stop", "a number");
@@ -95,6 +95,8 @@ TokenText read_strip(CheckedObject& step, bool whole) {
 }  // namespace
 
 bool DecoderSteps::read(CheckedObject& step, const std::string& type) {
+  const bool of_wholes = type == "ByteLevel" || type == "Fuse" || type == "Strip";
+  if (whole_ && !of_wholes) return false;
   if (type == "ByteLevel") {
     for (const char* key : {"add_prefix_space", "trim_offsets", "use_regex"}) step.ignore(key);
     all.emplace_back([](std::string& text, bool) { text = bytes_of_characters(text); });
@@ -103,17 +105,15 @@ bool DecoderSteps::read(CheckedObject& step, const std::string& type) {
     whole_ = true;
   } else if (type == "Strip") {
     if (whole_ && step.optional("stop") != 0) return false;
-    all.push_back(read_strip(step, whole_));
-  } else if (whole_) {
-    return false;
+    all.push_back(read_strip_decoder(step, whole_));
   } else if (type == "ByteFallback") {
     all.emplace_back(fall_back);
   } else if (type == "Replace") {
-    all.push_back(read_replace(step));
+    all.push_back(read_replace_decoder(step));
   } else if (type == "Metaspace") {
-    all.push_back(read_metaspace(step));
+    all.push_back(read_metaspace_decoder(step));
   } else if (type == "WordPiece") {
-    all.push_back(read_word_piece(step));
+    all.push_back(read_word_piece_decoder(step));
   } else if (type == "BPEDecoder") {
     const auto suffix = step.get<std::string>("suffix", "a text", "</w>");
     all.emplace_back([suffix](std::string& text, bool) { replace_all(text, suffix, " "); });
