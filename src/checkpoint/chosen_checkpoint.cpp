@@ -86,8 +86,8 @@ ModelChoice model_choice(const Manifest& manifest) {
 
 ChosenCheckpoint choose_checkpoint(const std::string& checkpoints, const std::string& which,
                                    std::optional<bool> restores_best, const ReadSome& read_some) {
-  if (which == "best" || (which == "auto" && restores_best.value_or(restores(checkpoints))))
-    return {best(checkpoints, read_some), "best"};
+  const bool restored = which == "auto" && (restores_best ? *restores_best : restores(checkpoints));
+  if (which == "best" || restored) return {best(checkpoints, read_some), "best"};
   return {newest(checkpoints, read_some), "newest"};
 }
 

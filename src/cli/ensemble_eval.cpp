@@ -191,6 +191,7 @@ std::string predictions_csv(const ensemble::Members& members, const Predicted& p
   const auto numbers = ensemble::as_numbers(predicted.targets, members.first());
   const std::size_t width = predicted.table.width;
   const auto names = value_names(members.first(), width);
+  const train::ModelOutput& output = members.first().outputs().front();
   std::vector<std::string> cells = {"sample"};
   if (of_classes) {
     cells.insert(cells.end(), {"target", "predicted"});
@@ -208,9 +209,10 @@ std::string predictions_csv(const ensemble::Members& members, const Predicted& p
       cells.push_back(known ? names[static_cast<std::size_t>(target)] : "");
       cells.push_back(names[ensemble::largest_of(row)]);
     } else {
-      for (std::size_t i = 0; i < width; ++i) cells.push_back(fmt::format("{}", numbers.values[at * width + i]));
+      for (std::size_t i = 0; i < width; ++i)
+        cells.push_back(fmt::format("{}", numbers.values[at * width + i] + output.offset(i)));
     }
-    for (const double value : row) cells.push_back(fmt::format("{}", value));
+    for (std::size_t i = 0; i < width; ++i) cells.push_back(fmt::format("{}", row[i] + output.offset(i)));
     text += csv_line(cells);
   }
   return text;

@@ -188,6 +188,22 @@ class EnsemblesOfOtherData(Folder):
                       self.lockstep("ensemble", "predict", "one", "two", "data", code=78))
         self.lockstep("ensemble", "soup", "one", "two", "--to", "soup.safetensors", code=78)
 
+    def test_predictions_of_targets_far_from_0(self):
+        table(self.folder / "data", [[*row[:4], f"{1e8 + float(row[0]):.6f}"] for row in ROWS])
+        job = {"model": {"mlp": {"hidden": [8]}}, "loss": "mean_squared_error", "metrics": ["rmse"]}
+        whole = {"train": READERS[0].source, "validation": {"fraction": 0.25}, "normalize_target": True}
+        for run, seed in (("one", 3), ("two", 4)):
+            own = {"name": "far", "run_directory": run, "batch_size": 8, "steps": 10, "seed": seed,
+                   "data": {**whole, "split_seed": 1}}
+            (self.folder / "far.yaml").write_text(json.dumps({"job": {**job, **own}}))
+            self.lockstep("train", "far.yaml")
+        self.lockstep("ensemble", "eval", "one", "two", "--predictions", "p.csv")
+        targets = {f"data:{i + 2}": 1e8 + float(row[0]) for i, row in enumerate(ROWS)}
+        with open(self.folder / "p.csv", newline="", encoding="utf-8") as file:
+            for row in csv.DictReader(file):
+                self.assertAlmostEqual(float(row["target"]), targets[row["sample"]], places=4)
+                self.assertLess(abs(float(row["predicted"]) - 1e8), 10)
+
     def test_a_student_reads_other_columns(self):
         table(self.folder / "data", ROWS)
         for run, seed in (("one", 3), ("two", 4)):
