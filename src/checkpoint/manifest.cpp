@@ -85,7 +85,7 @@ void write_progress(const Progress& p, Json& json) {
     json["earlier_settings"].push_back({{"until", earlier.until}, {"job", earlier.job}});
   }
   json["data_digest"] = p.data_digest;
-  json["data"] = Json::parse(p.data_facts, nullptr, false);
+  if (!p.schema.empty()) json["data"] = Json::parse(p.schema, nullptr, false);
   if (json["data"].is_discarded()) json["data"] = Json::object();
   json["fingerprint"] = p.fingerprint;
   json["instructions"] = p.instructions;
@@ -119,7 +119,7 @@ Progress read_progress(const Json& json) {
     p.earlier_settings.push_back({integer_of<std::int64_t>(earlier.at("until")), earlier.at("job").get<std::string>()});
   }
   json.at("data_digest").get_to(p.data_digest);
-  p.data_facts = json.value("data", Json::object()).dump();
+  if (json.contains("data")) p.schema = json.at("data").dump();
   json.at("fingerprint").get_to(p.fingerprint);
   p.instructions = json.value("instructions", std::string());
   p.plugins = json.value("plugins", std::string());

@@ -36,11 +36,11 @@ struct Progress {
   std::string job_digest, job;                    ///< in canonical form
   std::vector<EarlierSettings> earlier_settings;  ///< in order; empty: `job` has held since the first step
   std::string data_digest, fingerprint, instructions;
-  std::string plugins;     ///< their files and the hashes of these: "libmine.so 0123456789abcdef"; empty: none
-  std::string data_facts;  ///< JSON: what using the model requires to know about its data (input/data_facts.hpp)
-  std::string exactness;   ///< "bitwise" as long as all steps were computed under one fingerprint
-  BestValue best;          ///< of `checkpoint.best`
-  BestValue stop_best;     ///< of `early_stop.metric`
+  std::string plugins;    ///< their files and the hashes of these: "libmine.so 0123456789abcdef"; empty: none
+  std::string schema;     ///< of the data (input/schema.hpp), JSON; empty: the first releases stored none
+  std::string exactness;  ///< "bitwise" as long as all steps were computed under one fingerprint
+  BestValue best;         ///< of `checkpoint.best`
+  BestValue stop_best;    ///< of `early_stop.metric`
   std::int64_t evaluations_without_improvement = 0;
   BestValue schedule_best;  ///< of the metric that the schedule follows
   ScheduleMemory schedule_memory;

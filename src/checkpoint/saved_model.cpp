@@ -119,11 +119,11 @@ SafetensorsFile read_shards(const std::string& index) {
   return all;
 }
 
-constexpr const char* kDataFacts = "data";  ///< as in a manifest
+constexpr const char* kSchema = "data";  ///< as in a manifest
 
-std::string model_file(const std::vector<NamedSpan>& tensors, const std::string& data_facts = "") {
+std::string model_file(const std::vector<NamedSpan>& tensors, const std::string& schema = "") {
   std::map<std::string, std::string> metadata = {{"format", "lockstep"}};
-  if (!data_facts.empty()) metadata[kDataFacts] = data_facts;
+  if (!schema.empty()) metadata[kSchema] = schema;
   return to_safetensors(tensors, metadata);
 }
 
@@ -175,12 +175,21 @@ SavedFiles read_saved_files(const std::string& which, const Job& job, Communicat
   return files;
 }
 
+std::string schema_of(const SavedFiles& files) {
+  if (files.checkpoint) return files.checkpoint->manifest.progress.schema;
+  const auto metadata = SafetensorsFile::parse(files.weights, files.path).metadata();
+  const auto format = metadata.find("format"), schema = metadata.find(kSchema);
+  const bool is_ours = format != metadata.end() && format->second == "lockstep" && schema != metadata.end();
+  return is_ours ? schema->second : "";
+}
+
 SavedModel load_saved_model(const SavedFiles& files, const Graph& graph, const Job& job, Communicator& communicator) {
   SavedModel model{.path = files.path,
                    .choice = files.choice,
                    .step = files.checkpoint ? files.checkpoint->manifest.progress.step : -1,
                    .parameters = {graph, graph.parameters},
-                   .states = {graph, graph.states}};
+                   .states = {graph, graph.states},
+                   .schema = schema_of(files)};
   if (!files.checkpoint) {
     const WeightsFile file(SafetensorsFile::parse(files.weights, files.path), graph,
                            {.names = job.initialize ? job.initialize->names : WeightNames::automatic,
@@ -188,7 +197,6 @@ SavedModel load_saved_model(const SavedFiles& files, const Graph& graph, const J
                             .remedy = "write it with metadata={'format': 'pt'} for PyTorch's order, {'format': "
                                       "'lockstep'} for lockstep's"});
     fill(file, model);
-    model.data_facts = file.metadata(kDataFacts);
     return model;
   }
   Targets targets;
@@ -206,7 +214,6 @@ SavedModel load_saved_model(const SavedFiles& files, const Graph& graph, const J
   const auto faults = reader.read(*files.checkpoint);
   if (!faults.empty()) throw Error(ExitCode::data, faults.front());
   reader.load(*files.checkpoint, targets);
-  model.data_facts = files.checkpoint->manifest.progress.data_facts;
   return model;
 }
 
@@ -215,7 +222,7 @@ std::string safetensors_of(const SavedModel& model) {
   for (const auto* block : {&model.parameters, &model.states}) {
     for (std::size_t i = 0; i < block->size(); ++i) tensors.push_back({block->name(i), block->shape(i), block->at(i)});
   }
-  return model_file(tensors, model.data_facts);
+  return model_file(tensors, model.schema);
 }
 
 std::string safetensors_of(const Checkpoint& checkpoint, bool average) {
@@ -230,7 +237,7 @@ std::string safetensors_of(const Checkpoint& checkpoint, bool average) {
     tensors.push_back({tensor.name, tensor.shape, values.back()});
   }
   load(checkpoint, targets);
-  return model_file(tensors, checkpoint.manifest.progress.data_facts);
+  return model_file(tensors, checkpoint.manifest.progress.schema);
 }
 
 namespace {
@@ -294,7 +301,7 @@ FittingFile fitting_file(const InitializeOptions& options, const Place& place, c
   auto [weights, chosen] = weights_of(options.from, graph);
   WeightsFile file(std::move(weights), graph,
                    {.names = options.names, .map = options.map, .remedy = "set initialize.names to torch or lockstep"});
-  Initialized counts{.names = file.names(), .chosen = std::move(chosen), .data_facts = file.metadata(kDataFacts)};
+  Initialized counts{.names = file.names(), .chosen = std::move(chosen), .schema = file.metadata(kSchema)};
   const bool begins = lacks_adapters(file, model);
   std::vector<std::string> names;
   std::vector<NamedShape> taken;

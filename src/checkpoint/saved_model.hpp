@@ -40,12 +40,15 @@ struct SavedFiles {
 /// there is none, or if it is damaged.
 [[nodiscard]] SavedFiles read_saved_files(const std::string& which, const Job& job, Communicator& communicator);
 
+/// As Progress::schema, which files that lockstep writes have, too; empty: the file is another's.
+[[nodiscard]] std::string schema_of(const SavedFiles& files);
+
 struct SavedModel {
   std::string path;       ///< of the checkpoint or the file
   std::string choice;     ///< as SavedFiles::choice
   std::int64_t step = 0;  ///< -1: a safetensors file, which has none
   exec::TensorBlock parameters, states;
-  std::string data_facts = {};  ///< as Progress::data_facts; empty: the file has none
+  std::string schema = {};  ///< as schema_of()
 };
 
 /// The same on every rank. The parameters are their average where the job evaluates it (AverageOptions). Throws
@@ -63,7 +66,7 @@ struct Initialized {
   std::int64_t from_file = 0, first_values = 0;
   WeightNames names = WeightNames::automatic;
   std::string chosen = {};  ///< "its best checkpoint, step-00000090", of a run's directory
-  std::string data_facts;   ///< as Progress::data_facts, of the model that the file is of; empty: it has none
+  std::string schema;       ///< as schema_of(), of the model that the file is of
 };
 
 /// Looks whether initialize_from_file() can do its work, by the names and shapes in the file. `graph`: of the whole

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "checkpoint/weights_fit.hpp"
+#include "core/few.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::checkpoint {
@@ -163,11 +164,9 @@ void WeightsFile::require(const std::vector<NamedShape>& tensors) const {
     if (tensor.name.starts_with(kPeftPrefix)) adapters.push_back(tensor.name);
   }
   if (fit.fits() && !adapters.empty()) {
-    throw Error(ExitCode::data,
-                fmt::format("{}: expected an adapter of the layers that model.lora names and no other, "
-                            "found also {}{}",
-                            file_.name(), adapters.front(),
-                            adapters.size() > 1 ? fmt::format(" and {} more", adapters.size() - 1) : ""));
+    throw Error(ExitCode::data, fmt::format("{}: expected an adapter of the layers that model.lora names and no other, "
+                                            "found also {}",
+                                            file_.name(), few_of(adapters, 1)));
   }
   if (!fit.fits()) throw Error(ExitCode::data, fit.message(file_.name()));
   for (const auto& tensor : tensors) require_order(tensor.name);

@@ -7,6 +7,7 @@
 #include <limits>
 #include <span>
 
+#include "core/few.hpp"
 #include "core/nearest.hpp"
 
 namespace lockstep::checkpoint {
@@ -21,9 +22,7 @@ std::string shown(const NamedShape& tensor) {
 
 void add_list(std::string& text, const std::string& title, const std::vector<std::string>& items) {
   if (items.empty()) return;
-  const std::size_t count = std::min(items.size(), kShown);
-  text += fmt::format("\n  {}: {}", title, fmt::join(items.begin(), items.begin() + std::ptrdiff_t(count), ", "));
-  if (items.size() > count) text += fmt::format(" and {} more", items.size() - count);
+  text += fmt::format("\n  {}: {}", title, few_of(items, kShown));
 }
 
 /// For each missing tensor the unused one of its shape with the nearest name; each is taken once.

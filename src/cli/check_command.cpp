@@ -98,7 +98,7 @@ void report_data_and_model(const OpenedJob& opened, bool need_files) {
   if (const auto& initialize = opened.job().initialize; initialize && need_files) {
     const auto found =
         checkpoint::check_initialization(*initialize, opened.job().place_of("job.initialize.only"), opened.graph());
-    train::require_same_reading(opened.job(), found.data_facts, data);
+    train::require_same_reading(opened.job(), found.schema, data);
     fmt::print("{} tensors come from {}{}, {} begin as usual\n", found.from_file, initialize->from,
                found.chosen.empty() ? "" : fmt::format(" ({})", found.chosen), found.first_values);
   }

@@ -19,7 +19,6 @@
 #include "exchange/onnx_model.hpp"
 #include "exchange/torch_weights.hpp"
 #include "graph/lora.hpp"
-#include "input/data_facts.hpp"
 #include "lockstep/error.hpp"
 #include "telemetry/text.hpp"
 #include "train/catalogue.hpp"
@@ -84,14 +83,14 @@ class CheckpointModel {
             .labels = info.class_names,
             .tokens = info.token_text,
             .tokenizer = info.tokenizer,
-            .mean = data.mean,
-            .stddev = data.stddev,
+            .mean = data.schema.mean,
+            .stddev = data.schema.stddev,
             .prepare = model_.job().data.prepare,
             .inputs = inputs(),
             .outputs = outputs(),
             .columns = info.columns,
             .missing = table ? data::missing_marks() : std::vector<std::string>(),
-            .data = input::data_facts(data)};
+            .data = data.schema.text()};
   }
 
   [[nodiscard]] std::vector<exchange::ExportedFile> adapter() const {
@@ -111,7 +110,7 @@ class CheckpointModel {
   [[nodiscard]] std::vector<exchange::ExportedInput> inputs() const {
     const auto& prepared = model_.prepared();
     const data::PipelineOptions preparation{
-        .steps = model_.job().data.prepare, .mean = prepared.mean, .stddev = prepared.stddev};
+        .steps = model_.job().data.prepare, .mean = prepared.schema.mean, .stddev = prepared.schema.stddev};
     const data::Pipeline pipeline(model_.inputs(), preparation, registries_.augmentations);
     std::vector<exchange::ExportedInput> inputs;
     for (std::size_t i = 0; i < model_.inputs().size(); ++i) {

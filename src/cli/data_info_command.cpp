@@ -187,8 +187,8 @@ void info_of_source(const InfoArguments& arguments, const Job& job, const Regist
 }
 
 void info_of_job(const InfoArguments& arguments, const Job& job, const Registries& registries) {
-  const auto data = input::prepare_data(job.data, job.seed, job.batch_size, registries, {},
-                                        {.with_test = true, .with_statistics = true});
+  const auto data =
+      input::learn(job.data, job.seed, job.batch_size, registries, {}, {.with_test = true, .with_statistics = true});
   const auto print = [&](const std::string& name, const DataSet& set) {
     const bool train = &set == data.train.get();
     print_set(name, set, data.statistics.at(name), data.indexes, arguments.all,

@@ -133,7 +133,7 @@ int write_student(const DistillArguments& arguments, ensemble::Members& members,
   const config::Catalogue catalogue = train::catalogue_of(registries);
   const JobFile plain = student_of(arguments, catalogue, {});
   const auto data =
-      input::prepare_data(plain.data, plain.seed, plain.batch_size, registries, {}, {.communicator = &communicator});
+      input::learn(plain.data, plain.seed, plain.batch_size, registries, {}, {.communicator = &communicator});
   const auto tables = members.tables(members.predict(*data.train));
   if (communicator.rank() != 0) return 0;
   const auto table = ensemble::weighted(tables, ensemble::equal_weights(tables.size()));

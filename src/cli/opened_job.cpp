@@ -36,7 +36,7 @@ plan::DataNeeds needs_of(const JobFile& job, const input::PreparedData& data, co
       std::max(1.0, static_cast<double>(needs.samples) / static_cast<double>(job.batch_size));
   needs.epochs = job.steps > 0 ? static_cast<double>(job.steps) / steps_per_epoch : job.epochs;
   if (job.data.depth > 0) needs.depth = job.data.depth;
-  const auto& features = data.train->info().features;
+  const auto& features = data.schema.info.features;
   const bool has_tokens =
       std::any_of(features.begin(), features.end(), [](const Feature& f) { return f.kind == Feature::Kind::tokens; });
   if (job.data.cache != SampleCache::memory || has_tokens) return needs;  // reading tokens copies them anyway
@@ -67,8 +67,7 @@ std::int64_t bytes_of_process(const Graph& graph, std::int64_t here, int ranks) 
 }  // namespace
 
 OpenedJob::OpenedJob(const Registries& registries, const JobFile& job, int ranks, bool on_gpus)
-    : OpenedJob(registries, job, input::prepare_data(job.data, job.seed, job.batch_size, registries, {}), ranks,
-                on_gpus) {}
+    : OpenedJob(registries, job, input::learn(job.data, job.seed, job.batch_size, registries, {}), ranks, on_gpus) {}
 
 OpenedJob::OpenedJob(const Registries& registries, JobFile job, input::PreparedData data, int ranks, bool on_gpus)
     : job_(std::move(job)),

@@ -1,6 +1,7 @@
 // lockstep plan: the memory and time that a job needs on a number of ranks, which placement is the fastest that fits,
 // and how far that is from what a run has measured.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -139,6 +140,7 @@ struct MeasuredRun {
   events::Start start;
   double step = 0;  ///< median time of a step in seconds
   std::optional<events::ByRank> memory;
+  std::vector<events::Part> parts;      ///< empty: the model is whole
   std::vector<std::vector<int>> dealt;  ///< micro-batches of each rank, as they were dealt one time after another; the
                                         ///< first ones are empty if they are as the job says
 };
@@ -160,6 +162,8 @@ MeasuredRun read_run(const std::string& directory) {
     if (auto* start = std::get_if<events::Start>(&*read.event)) {
       run = {.start = std::move(*start), .dealt = {std::exchange(dealt, {})}};
       ends.clear();
+    } else if (auto* part = std::get_if<events::Part>(&*read.event)) {
+      run.parts.push_back(std::move(*part));
     } else if (auto* step = std::get_if<events::Step>(&*read.event)) {
       ends.push_back(step->seconds);
       if (!dealt.empty()) run.dealt.push_back(std::exchange(dealt, {}));
@@ -209,8 +213,32 @@ void print_comparison(const MeasuredRun& run, const plan::Candidate& candidate, 
   json ? fmt::print("{}\n", values.dump(2)) : fmt::print("{}", plan::table_text(rows));
 }
 
+/// Whether the model is cut, and its parts are on ranks, as in the run.
+bool is_cut_alike(const plan::PlacedModel& placed, const std::vector<events::Part>& parts) {
+  if (parts.empty()) return !placed.is_cut();
+  return std::equal(placed.parts.begin(), placed.parts.end(), parts.begin(), parts.end(),
+                    [](const plan::PlacedPart& ours, const events::Part& theirs) {
+                      return fmt::format("{}", fmt::join(ours.ranks, " ")) == theirs.ranks &&
+                             ours.part->graph.nodes.front().name == theirs.first;
+                    });
+}
+
+/// A run cuts its model for the speeds that it knows when it starts. They are those of the profiles, or none.
+void cut_as_run(PlannedJob& job, const MeasuredRun& run) {
+  const auto is_alike = [&] {
+    return is_cut_alike(plan::predict(job.search_setup(), plan::choice_of(job.job())).placed, run.parts);
+  };
+  if (is_alike()) return;
+  job.forget_speeds();
+  if (is_alike()) return;
+  throw Error(ExitCode::usage,
+              "--against: expected a run whose model is cut for equal ranks, or for the speeds that are assumed here, "
+              "found one that is cut for others; give the profiles of its devices, or set balance.weights as it has");
+}
+
 /// The time of a step as micro-batches are dealt in the end, and the most memory of each rank since the start.
 plan::Candidate predict_run(PlannedJob& job, const MeasuredRun& run) {
+  cut_as_run(job, run);
   plan::Candidate found;
   for (const std::vector<int>& counts : run.dealt) {
     job.deal(counts);

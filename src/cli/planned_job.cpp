@@ -317,14 +317,11 @@ plan::SearchSetup PlannedJob::search_setup() const {
 }
 
 double PlannedJob::seconds_of_one_rank() const {
-  plan::RankSetup one{{0}, {ranks_.threads.front()}, {}};
-  const plan::TimeSetup time{.ranks = {time_->ranks.front()},
-                             .optimizer_states = time_->optimizer_states,
-                             .update_seconds = time_->update_seconds,
-                             .optimizer = time_->optimizer,
-                             .optimizer_settings = time_->optimizer_settings,
-                             .data_seconds = time_->data_seconds,
-                             .step_seconds = time_->step_seconds};
+  const plan::RankSetup one{{0}, {ranks_.threads.front()}, {}};
+  plan::TimeSetup time = *time_;
+  time.ranks.clear();
+  time.ranks.push_back(time_->ranks.front());
+  time.unevenness = 0;
   plan::Choice choice = plan::choice_of(job());
   choice.parallel = {};
   return plan::time_of(plan::place_model(opened_.model(), one, choice), time).seconds;

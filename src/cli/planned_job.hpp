@@ -40,6 +40,8 @@ class PlannedJob {
   [[nodiscard]] plan::SearchSetup search_setup() const;
   /// From now on, ranks compute these numbers of micro-batches, as in a run.
   void deal(std::vector<int> micro_batches) { ranks_.micro_batches = std::move(micro_batches); }
+  /// From now on, ranks are equally fast where a model is cut and micro-batches are dealt.
+  void forget_speeds() { ranks_.speeds.clear(); }
   /// The predicted step time of the whole job on one rank like the first of these.
   [[nodiscard]] double seconds_of_one_rank() const;
   /// Where the times come from, one line each.

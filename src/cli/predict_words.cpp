@@ -9,6 +9,7 @@
 
 #include "cli/predict.hpp"
 #include "config/files.hpp"
+#include "core/few.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::cli {
@@ -43,12 +44,9 @@ FolderFiles files_in(const std::string& folder, FilesOfFolder kind) {
 
 /// "4 files that are not called .jpg, .jpeg or .png: a.bmp, b.gif, c.webp and 1 more"
 std::string others_text(const std::vector<std::string>& others) {
-  constexpr std::size_t kNamed = 3;
-  const std::size_t named = std::min(others.size(), kNamed);
-  return fmt::format("{} not called .jpg, .jpeg or .png: {}{}",
+  return fmt::format("{} not called .jpg, .jpeg or .png: {}",
                      others.size() == 1 ? "1 file that is" : fmt::format("{} files that are", others.size()),
-                     fmt::join(others.begin(), others.begin() + static_cast<std::ptrdiff_t>(named), ", "),
-                     others.size() > named ? fmt::format(" and {} more", others.size() - named) : "");
+                     few_of(others));
 }
 
 std::string name_of_value(const train::ModelOutput& output, std::size_t i) {

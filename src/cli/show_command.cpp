@@ -168,12 +168,12 @@ void write_text(const std::string& path, const std::string& text) {
 input::PreparedData describe_data(JobArgument& argument, const Job& job, const Registries& registries) {
   if (!argument.is_saved()) {
     const JobFile whole = argument.load(registries);  // including its data
-    return input::prepare_data(whole.data, whole.seed, whole.batch_size, registries, {});
+    return input::learn(whole.data, whole.seed, whole.batch_size, registries, {});
   }
   const auto files = checkpoint::read_saved_files(argument.checkpoint.empty() ? "auto" : argument.checkpoint, job,
                                                   *make_single_communicator());
-  auto data = train::remembered_data(files, job, registries);
-  return data ? std::move(*data) : input::prepare_data(job.data, job.seed, job.batch_size, registries, {});
+  auto data = train::data_of(files, job, registries);
+  return data ? std::move(*data) : input::learn(job.data, job.seed, job.batch_size, registries, {});
 }
 
 std::string mebibytes(std::int64_t bytes) {

@@ -14,7 +14,7 @@
 #include "core/whole_file.hpp"
 #include "ensemble/outcome.hpp"
 #include "ensemble/shares.hpp"
-#include "input/data_facts.hpp"
+#include "input/schema.hpp"
 #include "lockstep/error.hpp"
 #include "train/catalogue.hpp"
 
@@ -64,8 +64,8 @@ bool share_sets(const train::LoadedModel& one, const train::LoadedModel& other, 
                                                                        : data.train;
     return std::tuple(of.kind, of.paths, of.labels, of.count, of.first, of.weights, of.context);
   };
-  const auto& digests = one.prepared().digests;
-  return !digests.empty() && digests == other.prepared().digests && source(one) == source(other) &&
+  const auto& digests = one.prepared().schema.digests;
+  return !digests.empty() && digests == other.prepared().schema.digests && source(one) == source(other) &&
          input::other_reading(one.data(), other.data()).empty();
 }
 

@@ -7,7 +7,6 @@
 #include "data/open.hpp"
 #include "data/sample_weights.hpp"
 #include "data/soft_labels.hpp"
-#include "input/data_facts.hpp"
 
 namespace lockstep::input {
 
@@ -30,6 +29,20 @@ bool has_labels(const DataSetInfo& info) {
   return std::any_of(info.features.begin(), info.features.end(),
                      [](const Feature& feature) { return feature.kind == Feature::Kind::label; });
 }
+
+/// A set of which only the description is known.
+class ForeseenSet final : public DataSet {
+ public:
+  explicit ForeseenSet(DataSetInfo info) : info_(std::move(info)) {}
+  [[nodiscard]] const DataSetInfo& info() const override { return info_; }
+  [[nodiscard]] std::int64_t size() const override { return 0; }
+  void read(std::int64_t id, Sample& /*out*/) const override {
+    LOCKSTEP_CHECK(false, fmt::format("sample {} of a set that is only foreseen", id));
+  }
+
+ private:
+  DataSetInfo info_;
+};
 
 /// Whether it is a model of the zoo that takes this from the data, since the job does not say it.
 bool asks_for(const char* attribute, const ModelOptions& model, const ModelRegistry& models) {
@@ -65,9 +78,10 @@ ForeseenData foresee_data(const DataOptions& wanted, const ModelOptions& model, 
   if (wanted.class_weights && !data::has_weights(*info)) {
     info->features.push_back(data::weight_feature());
   }
-  data.train = set_without_samples(std::move(*info));
+  data.train = std::make_shared<ForeseenSet>(std::move(*info));
   if (data::has_soft_labels(wanted)) data.train = data::with_one_hot_labels(data.train);
   if (wanted.has_validation()) data.validation = data.train;
+  data.schema.info = data.train->info();
   data.describe(wanted, seed, registries);
   return foreseen;
 }

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "core/digest.hpp"
+#include "core/few.hpp"
 #include "data/sample_identities.hpp"
 #include "data/sample_weights.hpp"
 #include "data/soft_labels.hpp"
@@ -40,19 +41,14 @@ void weigh(const DataOptions& wanted, PreparedData& data) {
   }
 }
 
-/// A source that a reader does not take for a test set because it is to be read as another one.
-SourceOptions of_training(SourceOptions source) {
-  if (source.part == SourcePart::automatic) source.part = SourcePart::train;
-  return source;
-}
-
-void open_sets(const DataOptions& wanted, std::uint64_t seed, const DataSets& own, const PrepareOptions& how,
-               SourceIndexes& indexes, PreparedData& data) {
+/// Opens training and validation set, and perhaps the test set. `known`: the schema to read them through; null: that of
+/// the training set.
+void open_sets(const DataOptions& wanted, std::uint64_t seed, const DataSets& own, const DataSetInfo* known,
+               bool with_test, SourceIndexes& indexes, PreparedData& data) {
   data.train = own.train;
   data.validation = own.validation;
   if (!data.train) {
-    auto whole = how.known == nullptr ? indexes.open("train", wanted.train, nullptr)
-                                      : indexes.open("train", of_training(wanted.train), how.known);
+    auto whole = indexes.open("train", wanted.train, known);
     data.is_cut = is_cut(wanted, own);
     if (data.is_cut) {
       data::SplitOptions options;
@@ -68,13 +64,13 @@ void open_sets(const DataOptions& wanted, std::uint64_t seed, const DataSets& ow
       data.train = std::move(whole);
     }
   }
-  const DataSetInfo* like = &data.train->info();
+  const DataSetInfo* through = known != nullptr ? known : &data.train->info();
   if (!data.validation && wanted.validation) {
-    data.validation = indexes.open("validation", *wanted.validation, like);
+    data.validation = indexes.open("validation", *wanted.validation, through);
   }
-  if (how.with_test && wanted.test) data.test = indexes.open("test", *wanted.test, like);
-  data.digests["train"] = data.train->info().digest;
-  if (data.validation) data.digests["validation"] = data.validation->info().digest;
+  if (with_test && wanted.test) data.test = indexes.open("test", *wanted.test, through);
+  data.schema.digests["train"] = data.train->info().digest;
+  if (data.validation) data.schema.digests["validation"] = data.validation->info().digest;
   if (data::has_soft_labels(wanted)) {
     data.train = wanted.soft_labels ? data::with_soft_labels(std::move(data.train), *wanted.soft_labels)
                                     : data::with_one_hot_labels(std::move(data.train));
@@ -112,26 +108,26 @@ std::string shared_text(const DataSet& set, const DataSet& train) {
 
 std::string skipped_text(const std::vector<std::string>& faults) {
   constexpr std::size_t kNamed = 3;
-  const std::size_t named = std::min(faults.size(), kNamed), others = faults.size() - named;
-  return fmt::format("{} skipped: {}{}",
-                     faults.size() == 1 ? "1 sample is" : fmt::format("{} samples are", faults.size()),
-                     fmt::join(faults.begin(), faults.begin() + static_cast<std::ptrdiff_t>(named), "; "),
-                     others > 0 ? fmt::format("; and {} more: `lockstep data info --all` names them", others) : "");
+  return fmt::format(
+      "{} skipped: {}{}", faults.size() == 1 ? "1 sample is" : fmt::format("{} samples are", faults.size()),
+      few_of(faults, kNamed, "; "), faults.size() > kNamed ? ": `lockstep data info --all` names them" : "");
 }
 
 data::ChannelStatistics statistics_of(const DataSet& set, data::IndexNotes& notes) {
   return data::channel_statistics(set, {.threads = device::available_cores(), .notes = &notes});
 }
 
-void normalize(const DataOptions& wanted, SourceIndexes& indexes, PreparedData& data) {
-  if (!wanted.normalize || !has_what_is_normalized(data.train->info())) return;
-  data.mean = wanted.mean;
-  data.stddev = wanted.stddev;
-  if (!data.mean.empty()) return;
+void learn_statistics(const DataOptions& wanted, SourceIndexes& indexes, PreparedData& data) {
+  Schema& schema = data.schema;
+  if (wanted.normalize_target) schema.targets = data::target_statistics(*data.train);
+  if (!wanted.normalize || !has_what_is_normalized(schema.info)) return;
+  schema.mean = wanted.mean;
+  schema.stddev = wanted.stddev;
+  if (!schema.mean.empty()) return;
   const auto statistics = statistics_of(*data.train, indexes.notes("train"));
-  data.mean = statistics.mean;
-  data.stddev = statistics.stddev;
-  std::replace(data.stddev.begin(), data.stddev.end(), 0.0, 1.0);  // what is constant stays so
+  schema.mean = statistics.mean;
+  schema.stddev = statistics.stddev;
+  std::replace(schema.stddev.begin(), schema.stddev.end(), 0.0, 1.0);  // what is constant stays so
 }
 
 void describe_sets(const DataOptions& wanted, SourceIndexes& indexes, PreparedData& data) {
@@ -141,21 +137,21 @@ void describe_sets(const DataOptions& wanted, SourceIndexes& indexes, PreparedDa
   if (data.test) data.statistics["test"] = statistics_of(*data.test, indexes.notes("test"));
 }
 
-PreparedData open_all(const DataOptions& wanted, std::uint64_t seed, std::int64_t batch_size, const DataSets& own,
-                      const PrepareOptions& options, SourceIndexes& indexes) {
+PreparedData learn_here(const DataOptions& wanted, std::uint64_t seed, std::int64_t batch_size, const DataSets& own,
+                        const LearnOptions& options, SourceIndexes& indexes) {
   PreparedData data;
-  open_sets(wanted, seed, own, options, indexes, data);
+  open_sets(wanted, seed, own, nullptr, options.with_test, indexes, data);
   if (data.train->size() < batch_size) {
     throw Error(ExitCode::data, fmt::format("job.data.train: expected at least one batch of {} samples, found {}; make "
                                             "batch_size smaller",
                                             batch_size, data.train->size()));
   }
-  normalize(wanted, indexes, data);
+  data.schema.info = data.train->info();
+  learn_statistics(wanted, indexes, data);
   for (const char* const set : {"train", "validation"}) {
     const auto& ranges = indexes.targets(set);
     data.target_ranges.insert(data.target_ranges.end(), ranges.begin(), ranges.end());
   }
-  if (wanted.normalize_target) data.targets = data::target_statistics(*data.train);
   if (options.with_statistics) describe_sets(wanted, indexes, data);
   data.indexes = indexes.keep();
   return data;
@@ -163,14 +159,22 @@ PreparedData open_all(const DataOptions& wanted, std::uint64_t seed, std::int64_
 
 }  // namespace
 
-data::Pipeline PreparedData::pipeline(const DataSet& set, bool training) const {
+namespace {
+
+data::Pipeline pipeline_of(const PreparedData& data, const std::vector<Feature>& features, bool training) {
   data::PipelineOptions options;
-  options.steps = prepare;
-  if (training) options.steps.insert(options.steps.end(), augment.begin(), augment.end());
-  options.mean = mean;
-  options.stddev = stddev;
-  options.seed = seed;
-  return {set.info().features, options, registries->augmentations};
+  options.steps = data.prepare;
+  if (training) options.steps.insert(options.steps.end(), data.augment.begin(), data.augment.end());
+  options.mean = data.schema.mean;
+  options.stddev = data.schema.stddev;
+  options.seed = data.seed;
+  return {features, options, data.registries->augmentations};
+}
+
+}  // namespace
+
+data::Pipeline PreparedData::pipeline(const DataSet& set, bool training) const {
+  return pipeline_of(*this, set.info().features, training);
 }
 
 void PreparedData::describe(const DataOptions& options, std::uint64_t stream_seed, const DataRegistries& known) {
@@ -178,9 +182,7 @@ void PreparedData::describe(const DataOptions& options, std::uint64_t stream_see
   augment = options.augment;
   registries = &known;
   seed = stream_seed;
-  features = pipeline(*train, true).outputs();
-  classes = static_cast<std::int64_t>(train->info().class_names.size());
-  vocabulary = train->info().vocabulary;
+  features = pipeline_of(*this, schema.info.features, true).outputs();
 }
 
 std::string PreparedData::digest() const {
@@ -220,13 +222,11 @@ std::vector<std::string> PreparedData::warnings() const {
 std::string PreparedData::weights_text() const {
   if (!data::has_weights(train->info())) return "";
   if (class_weights.empty()) return "of each sample";
-  constexpr std::size_t kNamed = 10;
-  const auto& names = train->info().class_names;
-  std::string text = "by class:";
-  for (std::size_t c = 0; c < std::min(names.size(), kNamed); ++c) {
-    text += fmt::format("{} {} {:.4g}", c == 0 ? "" : ",", names[c], class_weights[c]);
+  std::vector<std::string> classes;
+  for (std::size_t c = 0; c < class_weights.size(); ++c) {
+    classes.push_back(fmt::format("{} {:.4g}", train->info().class_names[c], class_weights[c]));
   }
-  return text + (names.size() > kNamed ? fmt::format(" and {} more", names.size() - kNamed) : "");
+  return "by class: " + few_of(classes, 10);
 }
 
 std::uint64_t PreparedData::bytes_read() const {
@@ -235,14 +235,50 @@ std::uint64_t PreparedData::bytes_read() const {
   return sum + (test ? test->bytes_read() : 0);
 }
 
-PreparedData prepare_data(const DataOptions& wanted, std::uint64_t seed, std::int64_t batch_size,
-                          const DataRegistries& registries, const DataSets& own, const PrepareOptions& options) {
+PreparedData learn(const DataOptions& wanted, std::uint64_t seed, std::int64_t batch_size,
+                   const DataRegistries& registries, const DataSets& own, const LearnOptions& options) {
   auto indexes = std::make_shared<SourceIndexes>(options.cache_directory, registries.readers);
   PreparedData data;
   indexes->open_once_a_host(options.communicator,
-                            [&] { data = open_all(wanted, seed, batch_size, own, options, *indexes); });
+                            [&] { data = learn_here(wanted, seed, batch_size, own, options, *indexes); });
   data.sources = std::move(indexes);
   data.describe(wanted, seed, registries);
+  return data;
+}
+
+PreparedData apply(Schema schema, const DataOptions& wanted, std::uint64_t seed, const DataRegistries& registries) {
+  PreparedData data;
+  data.schema = std::move(schema);
+  data.describe(wanted, seed, registries);
+  return data;
+}
+
+std::shared_ptr<const DataSet> open_set(const PreparedData& model, const std::string& name, const SourceOptions& source,
+                                        Communicator& communicator) {
+  SourceIndexes indexes(cache_directory(), model.registries->readers);
+  std::shared_ptr<const DataSet> set;
+  indexes.open_once_a_host(&communicator, [&] {
+    set = indexes.open(name, source, &model.schema.info);
+    (void)indexes.keep();
+  });
+  return set;
+}
+
+PreparedData open_as_trained(const PreparedData& model, const std::string& name, const JobFile& job,
+                             const DataSets& own, Communicator& communicator) {
+  SourceIndexes indexes(cache_directory(), model.registries->readers);
+  PreparedData data = apply(model.schema, job.data, job.seed, *model.registries);
+  indexes.open_once_a_host(&communicator, [&] {
+    open_sets(job.data, job.seed, own, &model.schema.info, false, indexes, data);
+    (void)indexes.keep();
+  });
+  const auto then = model.schema.digests.find(name);
+  if (then != model.schema.digests.end() && data.schema.digests.at(name) != then->second) {
+    throw Error(ExitCode::data,
+                fmt::format("{}: the data, or how they are split, have changed since the model was trained, so its {} "
+                            "samples are not known; restore them, or evaluate others as data.test, with --set test",
+                            job.data.train.place.text(), name == "train" ? "training" : name));
+  }
   return data;
 }
 

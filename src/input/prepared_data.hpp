@@ -1,4 +1,4 @@
-// The data of a job, opened and checked: sets, normalisation, and the features that a step gets.
+// The data of a job: learn() opens and checks the sets, and makes the schema; apply() uses a schema that a model has.
 #pragma once
 
 #include <map>
@@ -9,8 +9,8 @@
 #include "core/cache_directory.hpp"
 #include "data/augment.hpp"
 #include "data/replacing_set.hpp"
-#include "data/statistics.hpp"
 #include "data/target_range.hpp"
+#include "input/schema.hpp"
 #include "input/source_indexes.hpp"
 #include "lockstep/communicator.hpp"
 #include "lockstep/data_set.hpp"
@@ -19,27 +19,24 @@
 namespace lockstep::input {
 
 struct PreparedData {
-  std::vector<AugmentOptions> prepare, augment;            ///< steps for every sample; steps for training only
-  const DataRegistries* registries = nullptr;              ///< of steps and readers
-  std::uint64_t seed = 0;                                  ///< of augmentation
-  std::shared_ptr<const DataSet> train, validation, test;  ///< validation and test may be null
-  std::vector<double> mean, stddev;                        ///< empty: not normalised
-  std::map<std::string, data::ChannelStatistics> targets;  ///< by feature: of numbers to predict that are normalised
-  std::vector<data::TargetRange> target_ranges;            ///< of training and validation set
-  std::vector<Feature> features;                           ///< as a step gets them
-  std::int64_t classes = 0, vocabulary = 0;
-  std::vector<double> class_weights;           ///< of training samples; empty: all alike
-  bool is_cut = false;                         ///< validation is part of train's source
-  std::map<std::string, std::string> digests;  ///< of training and validation samples, as they are before resampling
+  Schema schema;
+  std::vector<AugmentOptions> prepare, augment;               ///< steps for every sample; steps for training only
+  const DataRegistries* registries = nullptr;                 ///< of steps and readers
+  std::uint64_t seed = 0;                                     ///< of augmentation
+  std::shared_ptr<const DataSet> train, validation, test;     ///< null: not open, or the job has none
+  std::vector<data::TargetRange> target_ranges;               ///< of training and validation set
+  std::vector<Feature> features;                              ///< as a step gets them
+  std::vector<double> class_weights;                          ///< of training samples; empty: all alike
+  bool is_cut = false;                                        ///< validation is part of train's source
   std::map<std::string, data::ChannelStatistics> statistics;  ///< by set, if requested
   /// Samples that were replaced by others (data.bad_samples: replace); never null.
   std::shared_ptr<data::ReplacedSamples> replaced = std::make_shared<data::ReplacedSamples>();
   std::vector<IndexReport> indexes;        ///< of the sets that were indexed, on the rank that did it
-  std::shared_ptr<SourceIndexes> sources;  ///< null if the data are only remembered (data_facts.hpp)
+  std::shared_ptr<SourceIndexes> sources;  ///< of learn(); else null
 
   /// `training`: with augmentation.
   [[nodiscard]] data::Pipeline pipeline(const DataSet& set, bool training) const;
-  /// Sets how samples are processed, and what follows from the training set's info: features, classes, vocabulary.
+  /// Sets how samples are processed, and the features of a step that follow from it.
   void describe(const DataOptions& options, std::uint64_t stream_seed, const DataRegistries& known);
   /// Hash of training and validation set: compared between ranks and stored in checkpoints.
   [[nodiscard]] std::string digest() const;
@@ -56,20 +53,31 @@ struct PreparedData {
 /// Messages about a set, each after `prefix`: which samples were skipped, and the set's own warnings.
 [[nodiscard]] std::vector<std::string> warnings_of(const DataSetInfo& set, const std::string& prefix = "");
 
-struct PrepareOptions {
+struct LearnOptions {
   /// One rank of each host indexes for all ranks on it; null: this process is alone.
   Communicator* communicator = nullptr;
-  /// What a model knows of its training set; null: it is learned here.
-  const DataSetInfo* known = nullptr;
   bool with_test = false;                                     ///< also opens job.data.test, if there is one
   bool with_statistics = false;                               ///< computes them for each set
   std::string cache_directory = lockstep::cache_directory();  ///< where indexes are kept; empty: nowhere
 };
 
-/// `wanted`, `seed` and `batch_size` are the job's; the training set must have enough samples for a batch.
-/// `registries` must outlive what is made with them.
-[[nodiscard]] PreparedData prepare_data(const DataOptions& wanted, std::uint64_t seed, std::int64_t batch_size,
-                                        const DataRegistries& registries, const DataSets& own,
-                                        const PrepareOptions& options = {});
+/// Opens the sets of a job, all through the schema that the training set teaches. `wanted`, `seed` and `batch_size` are
+/// the job's; the training set must have enough samples for a batch. `registries` must outlive what is made with them.
+[[nodiscard]] PreparedData learn(const DataOptions& wanted, std::uint64_t seed, std::int64_t batch_size,
+                                 const DataRegistries& registries, const DataSets& own,
+                                 const LearnOptions& options = {});
+
+/// Data as the model reads them that has learned `schema`. No set is open.
+[[nodiscard]] PreparedData apply(Schema schema, const DataOptions& wanted, std::uint64_t seed,
+                                 const DataRegistries& registries);
+
+/// Opens `source`, as the job's set `name`, through the schema of `model`. Collective.
+[[nodiscard]] std::shared_ptr<const DataSet> open_set(const PreparedData& model, const std::string& name,
+                                                      const SourceOptions& source, Communicator& communicator);
+
+/// Opens the training set of the model, or what was cut from it for validation. Throws Error(data) if its samples are
+/// not those of then: only of these it is known which the model was trained on. Collective.
+[[nodiscard]] PreparedData open_as_trained(const PreparedData& model, const std::string& name, const JobFile& job,
+                                           const DataSets& own, Communicator& communicator);
 
 }  // namespace lockstep::input

@@ -81,8 +81,11 @@ void SourceIndexes::release() {
   making_.clear();
 }
 
-std::shared_ptr<const DataSet> SourceIndexes::open(const std::string& set, const SourceOptions& source,
+std::shared_ptr<const DataSet> SourceIndexes::open(const std::string& set, SourceOptions source,
                                                    const DataSetInfo* like) {
+  if (source.part == SourcePart::automatic) {
+    source.part = set == "validation" || set == "test" ? SourcePart::test : SourcePart::train;
+  }
   if (auto found = cached(source)) notes_[set] = std::move(*found);
   sources_[set] = source;
   if (!leaders_.empty() && reads(set)) notes_[set] = {};

@@ -40,8 +40,9 @@ class SourceIndexes {
   /// is the same file or folder here, since ranks of a host may have been started in different directories.
   static SourceIndexes read(const std::string& bytes, const ReaderRegistry& readers);
 
-  /// Opens the source of `set`, using existing notes.
-  [[nodiscard]] std::shared_ptr<const DataSet> open(const std::string& set, const SourceOptions& source,
+  /// Opens the source of `set`, using existing notes. `like`: as data::IndexOptions::like. The part of a source that
+  /// has several is that of training, for validation and test that of testing, if the job names none.
+  [[nodiscard]] std::shared_ptr<const DataSet> open(const std::string& set, SourceOptions source,
                                                     const DataSetInfo* like);
   /// What the targets of an opened set range over; none where its reader doesn't say it.
   [[nodiscard]] const std::vector<data::TargetRange>& targets(const std::string& set) { return targets_[set]; }

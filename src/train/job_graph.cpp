@@ -58,10 +58,9 @@ std::vector<std::string> targets_of(const Job& job, const std::vector<Feature>& 
 // The steps of augmentation draw for each image of a sample by itself; a target that is an image of its own would be
 // moved to another place than what it is the target of.
 void require_unmoved_target(const JobFile& job, const input::PreparedData& data, const Registries& registries) {
-  if (data.train == nullptr) return;
   const std::vector<std::string> targets = targets_of(job, data.features);
   const auto& inputs = job.model.inputs;
-  const auto& source = data.train->info().features;
+  const auto& source = data.schema.info.features;
   const auto found = std::find_if(source.begin(), source.end(), [&](const Feature& f) {
     return f.kind == Feature::Kind::image && std::find(targets.begin(), targets.end(), f.name) != targets.end() &&
            std::find(inputs.begin(), inputs.end(), f.name) == inputs.end();
@@ -103,14 +102,13 @@ void require_classes(const Graph& graph, const Node& loss, const JobFile& job, c
 }
 
 void require_classes(const Graph& graph, const JobFile& job, const input::PreparedData& data) {
-  if (data.train == nullptr) return;
-  for (const Node* const loss : loss_nodes(graph)) require_classes(graph, *loss, job, data.train->info());
+  for (const Node* const loss : loss_nodes(graph)) require_classes(graph, *loss, job, data.schema.info);
 }
 
 // What a weight multiplies is the gradient by its sample's own prediction.
 /// A table's column of numbers is no target of a loss of classes, but it may be meant as one.
 void require_categorical(const JobFile& job, const input::PreparedData& data, const OpRegistry& ops) {
-  if (data.train == nullptr || data.train->info().columns.empty() || !job.losses.empty()) return;
+  if (data.schema.info.columns.empty() || !job.losses.empty()) return;
   const std::string target = target_feature(job.loss.target, data.features);
   const bool is_number = std::any_of(data.features.begin(), data.features.end(), [&](const Feature& feature) {
     return feature.name == target && feature.kind == Feature::Kind::tensor && feature.spec.shape.empty();
@@ -127,14 +125,14 @@ void require_categorical(const JobFile& job, const input::PreparedData& data, co
 
 /// What a model of the zoo predicts by itself: the classes, or the numbers of the target.
 std::int64_t outputs_wanted(const Job& job, const input::PreparedData& data, const OpRegistry& ops) {
-  if (data.classes > 0 || !job.losses.empty() || ops.at(job.loss.kind).targets == TargetKind::classes) {
-    return data.classes;
+  if (data.schema.classes() > 0 || !job.losses.empty() || ops.at(job.loss.kind).targets == TargetKind::classes) {
+    return data.schema.classes();
   }
   for (const Feature& feature : data.features) {
     const bool numbers = feature.kind == Feature::Kind::tensor && feature.spec.dtype == DType::f32;
     if (numbers && feature.name == target_feature(job.loss.target, data.features)) return feature.spec.elements();
   }
-  return data.classes;
+  return data.schema.classes();
 }
 
 void require_samples_apart(const Graph& graph, const JobFile& job) {
@@ -150,17 +148,17 @@ void require_samples_apart(const Graph& graph, const JobFile& job) {
 }
 
 void require_vocabulary(const Graph& graph, const JobFile& job, const input::PreparedData& data) {
-  if (data.train == nullptr) return;
-  if (data.vocabulary == 256 && data.train->info().token_text.empty()) return;  // bytes, of which some may be missing
+  const std::int64_t vocabulary = data.schema.info.vocabulary;
+  if (vocabulary == 256 && data.schema.info.token_text.empty()) return;  // bytes, of which some may be missing
   for (const Node& node : graph.nodes) {
     if (node.op->name != "embedding" || graph.at(node.inputs[0]).role != Role::input) continue;
     const std::int64_t rows = graph.at(node.parameters[0]).spec.shape[0];
-    if (rows >= data.vocabulary) continue;
+    if (rows >= vocabulary) continue;
     throw config::Problems(
         {{job.place_of("job.model"),
           fmt::format("expected a vocabulary of {} or more in layer '{}', since the training set has so many different "
                       "tokens, found {}",
-                      data.vocabulary, node.name, rows)}});
+                      vocabulary, node.name, rows)}});
   }
 }
 
@@ -178,8 +176,8 @@ std::map<std::string, TargetScale> scales_of(const Job& job, const input::Prepar
   if (!job.data.normalize_target) return scales;
   for (const LossOptions& loss : job.losses.empty() ? std::vector{job.loss} : job.losses) {
     const std::string target = target_feature(loss.target, data.features);
-    const auto found = data.targets.find(target);
-    if (found == data.targets.end() || !ops.at(loss.kind).activation.empty()) continue;
+    const auto found = data.schema.targets.find(target);
+    if (found == data.schema.targets.end() || !ops.at(loss.kind).activation.empty()) continue;
     if (const auto& other = targets.try_emplace(loss.output, target).first->second; other != target) {
       throw Error(
           ExitCode::configuration,
@@ -223,7 +221,7 @@ Graph make_job_graph(const JobFile& job, const input::PreparedData& data, const 
                                                      .scales = scales_of(job, data, registries.ops),
                                                      .features = data.features,
                                                      .classes = outputs_wanted(job, data, registries.ops),
-                                                     .vocabulary = data.vocabulary,
+                                                     .vocabulary = data.schema.info.vocabulary,
                                                      .batch = job.batch_size / job.micro_batches},
                                                     registries.ops, registries.models));
   require_batch_statistics(graph, job);
@@ -260,7 +258,7 @@ Graph make_prediction_graph(const Job& job, const input::PreparedData& data, con
                                               .scales = scales_of(job, data, registries.ops),
                                               .features = features,
                                               .classes = outputs_wanted(job, data, registries.ops),
-                                              .vocabulary = data.vocabulary,
+                                              .vocabulary = data.schema.info.vocabulary,
                                               .batch = batch},
                                              registries.ops, registries.models));
 }

@@ -34,11 +34,11 @@ std::string unused_classes(const Graph& graph, const Node& loss, const input::Pr
   const Value& target = graph.at(loss.inputs[1]);
   const bool of_classes =
       loss.op->targets == TargetKind::classes && target.spec.dtype == DType::i32 && target.name == "label";
-  if (!of_classes || data.classes == 0 || predicted <= data.classes) return "";
+  if (!of_classes || data.schema.classes() == 0 || predicted <= data.schema.classes()) return "";
   return fmt::format(
       "the model predicts {} classes, and the data set has {}: the others are never right; give the last "
       "layer {} features, unless later data has more classes",
-      predicted, data.classes, data.classes);
+      predicted, data.schema.classes(), data.schema.classes());
 }
 
 std::string statistics_of_one_sample(const Graph& graph) {

@@ -11,7 +11,6 @@
 #include "data/soft_labels.hpp"
 #include "exec/worker_pool.hpp"
 #include "graph/model_graph.hpp"
-#include "input/data_facts.hpp"
 #include "lockstep/error.hpp"
 #include "train/agreed_algorithms.hpp"
 #include "train/bad_samples.hpp"
@@ -31,36 +30,8 @@ const SourceOptions* own_source(const std::string& name, const Job& job) {
   return name != "train" && source ? &*source : nullptr;
 }
 
-std::shared_ptr<const DataSet> open_like(const std::string& name, const SourceOptions& source, const DataSetInfo& train,
-                                         const ReaderRegistry& readers, Communicator& communicator) {
-  input::SourceIndexes indexes(cache_directory(), readers);
-  std::shared_ptr<const DataSet> set;
-  indexes.open_once_a_host(&communicator, [&] {
-    set = indexes.open(name, source, &train);
-    (void)indexes.keep();
-  });
-  return set;
-}
-
 EvaluationSet one_of(const std::string& name, const input::PreparedData& data) {
   return {name == "train" ? data.train : data.validation, data.replaced};
-}
-
-/// The training set, or what is cut from it. Only of the same data it is known which samples the model was trained on.
-EvaluationSet open_as_trained(const std::string& name, JobFile job, const DataSets& own,
-                              const input::PreparedData& known, Communicator& communicator) {
-  job.data.normalize = false;  // statistics are the model's
-  job.data.normalize_target = false;
-  auto data = input::prepare_data(job.data, job.seed, job.batch_size, *known.registries, own,
-                                  {.communicator = &communicator, .known = &known.train->info()});
-  const auto then = known.digests.find(name);
-  if (then != known.digests.end() && data.digests.at(name) != then->second) {
-    throw Error(ExitCode::data,
-                fmt::format("{}: the data, or how they are split, have changed since the model was trained, so its {} "
-                            "samples are not known; restore them, or evaluate others as data.test, with --set test",
-                            job.data.train.place.text(), name == "train" ? "training" : name));
-  }
-  return one_of(name, data);
 }
 
 }  // namespace
@@ -84,28 +55,19 @@ void require_evaluation_set(const std::string& name, const Job& job, const DataS
 EvaluationSet open_evaluation_set(const std::string& name, const Job& job, const DataSets& own,
                                   const input::PreparedData& known, const std::function<JobFile()>& with_data,
                                   Communicator& communicator) {
-  const bool is_open = known.sources != nullptr && name != "test";
+  const bool is_open = known.train != nullptr && name != "test";
   if (is_open) return one_of(name, known);
   auto set = name == "train" ? own.train : name == "validation" ? own.validation : nullptr;
   const SourceOptions* const source = own_source(name, job);
   if (!set && source != nullptr) {
-    set = open_like(name, config::expanded(*source), known.train->info(), known.registries->readers, communicator);
+    set = input::open_set(known, name, config::expanded(*source), communicator);
     if (data::has_soft_labels(job.data)) set = data::with_one_hot_labels(std::move(set));
   }
   if (set) return {data::with_bad_samples(std::move(set), job.data.bad_samples, name, known.replaced), known.replaced};
-  return open_as_trained(name, with_data(), own, known, communicator);
+  return one_of(name, input::open_as_trained(known, name, with_data(), own, communicator));
 }
 
 namespace {
-
-input::PreparedData data_of(const checkpoint::SavedFiles& files, const Job& job, const Registries& registries,
-                            Communicator& communicator, const DataSets& own, const LoadedModel::WithData& with_data) {
-  auto remembered = remembered_data(files, job, registries);
-  if (remembered) return std::move(*remembered);
-  const JobFile whole = with_data();
-  return input::prepare_data(whole.data, whole.seed, whole.batch_size, registries, own,
-                             {.communicator = &communicator});
-}
 
 /// Features as they are before the pipeline.
 std::vector<Feature> features_read(const Graph& graph, const DataSetInfo& info) {
@@ -192,12 +154,12 @@ std::vector<ModelOutput> model_outputs(const Job& job, const Graph& graph, const
 
 }  // namespace
 
-std::optional<input::PreparedData> remembered_data(const checkpoint::SavedFiles& files, const Job& job,
-                                                   const DataRegistries& registries) {
-  if (!files.checkpoint) return std::nullopt;
-  const auto& progress = files.checkpoint->manifest.progress;
-  if (progress.data_facts == "{}") return std::nullopt;  // the first releases stored none
-  return input::recall_data(progress.data_facts, job.data, job.seed, registries, files.path + "/manifest.json");
+std::optional<input::PreparedData> data_of(const checkpoint::SavedFiles& files, const Job& job,
+                                           const DataRegistries& registries) {
+  const std::string schema = checkpoint::schema_of(files);
+  if (schema.empty()) return std::nullopt;
+  const std::string where = files.checkpoint ? files.path + "/manifest.json" : files.path;
+  return input::apply(input::Schema::parse(schema, where), job.data, job.seed, registries);
 }
 
 LoadedModel::LoadedModel(const JobFile& job, const std::string& which, const Registries& registries,
@@ -213,7 +175,18 @@ LoadedModel::LoadedModel(const JobFile& job, const std::string& which, const Reg
   if (files.checkpoint && files.checkpoint->manifest.progress.plugins != plugins && communicator.rank() == 0) {
     warnings_.push_back(other_plugins(files.path, files.checkpoint->manifest.progress.plugins, plugins));
   }
-  data_ = data_of(files, job, registries, communicator, own, with_data_);
+  if (auto data = data_of(files, job, registries)) {
+    data_ = std::move(*data);
+  } else {
+    const JobFile whole = with_data_();
+    data_ = input::learn(whole.data, whole.seed, whole.batch_size, registries, own, {.communicator = &communicator});
+    if (communicator.rank() == 0) {
+      warnings_.push_back(
+          fmt::format("{}: does not say which data it was trained with, so columns, classes and statistics are those "
+                      "of the job's data as they are now",
+                      files.path));
+    }
+  }
   graph_ = make_prediction_graph(job, data_, registries, 1);
   saved_ = checkpoint::load_saved_model(files, graph_, job, communicator);
   if (const auto where = not_finite(saved_.parameters, saved_.states); !where.empty()) {
@@ -280,8 +253,8 @@ LoadedModel::Predictor& LoadedModel::predictor(std::size_t samples) {
   if (predictor_ && predictor_->pool.size() >= workers) return *predictor_;
   data::PipelineOptions preparation;
   preparation.steps = job_.data.prepare;
-  preparation.mean = data_.mean;
-  preparation.stddev = data_.stddev;
+  preparation.mean = data_.schema.mean;
+  preparation.stddev = data_.schema.stddev;
   predictor_.reset();
   predictor_ = std::make_unique<Predictor>(workers, graph_, backend_->device(),
                                            data::Pipeline(inputs_, preparation, registries_.augmentations));

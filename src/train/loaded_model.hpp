@@ -37,10 +37,10 @@ void require_evaluation_set(const std::string& name, const Job& job, const DataS
                                                 const input::PreparedData& known,
                                                 const std::function<JobFile()>& with_data, Communicator& communicator);
 
-/// What the checkpoint remembers of the training data; nothing for a bare .safetensors file, and for checkpoints of
-/// early versions.
-[[nodiscard]] std::optional<input::PreparedData> remembered_data(const checkpoint::SavedFiles& files, const Job& job,
-                                                                 const DataRegistries& registries);
+/// The data through the schema that the files have; nothing for weights of other programs, and for checkpoints of early
+/// versions.
+[[nodiscard]] std::optional<input::PreparedData> data_of(const checkpoint::SavedFiles& files, const Job& job,
+                                                         const DataRegistries& registries);
 
 /// What a model predicts of a sample for one of its losses, or for all that read the same layer.
 struct ModelOutput {
@@ -64,7 +64,7 @@ class LoadedModel {
 
   [[nodiscard]] const JobFile& job() const { return job_; }
   [[nodiscard]] const checkpoint::SavedModel& saved() const { return saved_; }
-  [[nodiscard]] const DataSetInfo& data() const { return data_.train->info(); }
+  [[nodiscard]] const DataSetInfo& data() const { return data_.schema.info; }
   [[nodiscard]] const input::PreparedData& prepared() const { return data_; }
   /// For one sample: no loss, no metrics.
   [[nodiscard]] const Graph& graph() const { return graph_; }

@@ -35,7 +35,7 @@ Run::Run(const JobFile& of_job, Communicator& ranks, const Registries& registrie
       backend(choose_backend(job, communicator)),
       context{{job, canonical, communicator, backend->device(), sinks}, registries, options},
       start(Clock::now()),
-      data(input::prepare_data(job.data, job.seed, job.batch_size, registries, own, {.communicator = &communicator})),
+      data(input::learn(job.data, job.seed, job.batch_size, registries, own, {.communicator = &communicator})),
       graph(make_job_graph(job, data, registries)),
       parts(graph, job, backend->device(), communicator, options.lowered, speeds_of_ranks(context, graph)),
       targets_in_mean(optim::targets_in_mean(graph, job.micro_batches)),

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "checkpoint/run_directory.hpp"
-#include "input/data_facts.hpp"
+#include "input/schema.hpp"
 #include "lockstep/error.hpp"
 #include "optim/learning_rate.hpp"
 
@@ -46,10 +46,10 @@ void require_same_run(const RunContext& run, std::int64_t steps, std::int64_t st
   }
 }
 
-void require_same_reading(const Job& job, const std::string& data_facts, const input::PreparedData& data) {
+void require_same_reading(const Job& job, const std::string& schema, const input::PreparedData& data) {
   const InitializeOptions& from = *job.initialize;
-  if (data_facts.empty() || data_facts == "{}" || !from.only.empty()) return;
-  const std::string other = input::other_reading(input::recall_info(data_facts, from.from), data.train->info());
+  if (schema.empty() || !from.only.empty()) return;
+  const std::string other = input::other_reading(input::Schema::parse(schema, from.from).info, data.schema.info);
   if (other.empty()) return;
   throw Error(ExitCode::configuration,
               fmt::format("job.initialize: expected data as {} was trained with: {}; its weights are of those: restore "

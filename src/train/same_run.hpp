@@ -21,8 +21,8 @@ namespace lockstep::train {
 void require_same_run(const RunContext& run, std::int64_t steps, std::int64_t steps_per_epoch,
                       const checkpoint::Checkpoint& checkpoint);
 
-/// Throws Error(configuration) if the model of job.initialize, which has `data_facts`, has learned to read samples in
+/// Throws Error(configuration) if the model of job.initialize, which has `schema`, has learned to read samples in
 /// another way than this job does, and the job takes all of its weights.
-void require_same_reading(const Job& job, const std::string& data_facts, const input::PreparedData& data);
+void require_same_reading(const Job& job, const std::string& schema, const input::PreparedData& data);
 
 }  // namespace lockstep::train

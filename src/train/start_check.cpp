@@ -11,7 +11,6 @@
 #include "core/spans.hpp"
 #include "data/loader.hpp"
 #include "graph/model_graph.hpp"
-#include "input/data_facts.hpp"
 #include "lockstep/error.hpp"
 #include "optim/loss_scaling.hpp"
 #include "train/fingerprint.hpp"
@@ -114,7 +113,7 @@ checkpoint::Progress begin_progress(const RunContext& run, const input::Prepared
   progress.job_digest = run.canonical.digest;
   progress.job = run.canonical.text;
   progress.data_digest = data.digest();
-  progress.data_facts = input::data_facts(data);
+  progress.schema = data.schema.text();
   progress.fingerprint = fingerprint.text();
   progress.instructions = fingerprint.detail();
   progress.plugins = plugins_text(run.registries.plugins);

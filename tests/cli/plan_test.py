@@ -23,6 +23,20 @@ def run(*words, code=0, limit=None):
     return done
 
 
+def unequal_profiles(folder, **rates):
+    """Words for ranks of these rates."""
+    words = []
+    for name, rate in rates.items():
+        path = pathlib.Path(folder, f"{name}.json")
+        path.write_text(json.dumps({
+            "format": 1, "device": "a processor", "cores": 2, "memory_bytes": 2**34, "message_seconds": 1e-4,
+            **{f"{what}_per_second": rate for what in
+               ("matmul_flops", "convolution_flops", "elementwise_bytes", "gradient_add_bytes", "update_bytes",
+                "message_bytes")}}), encoding="utf-8")
+        words += ["--profile", str(path)]
+    return words
+
+
 class Plan(unittest.TestCase):
     def test_for_people(self):
         text = run("plan", *SMALL, "--ranks", "2", "--memory", "1GiB").stdout
@@ -125,15 +139,7 @@ class Plan(unittest.TestCase):
             plan = json.loads(run("plan", *SMALL, f"balance={balance}", *words, "--json").stdout)
             return [rank["micro_batches"] for rank in plan["placement"]["ranks"]]
         with tempfile.TemporaryDirectory() as folder:
-            ranks = ["--ranks", "2"]
-            for name, rate in (("a", 3e9), ("b", 1e9)):
-                path = pathlib.Path(folder, f"{name}.json")
-                path.write_text(json.dumps({
-                    "format": 1, "device": "a processor", "cores": 2, "memory_bytes": 2**34, "message_seconds": 1e-4,
-                    **{f"{what}_per_second": rate for what in
-                       ("matmul_flops", "convolution_flops", "elementwise_bytes", "gradient_add_bytes", "update_bytes",
-                        "message_bytes")}}), encoding="utf-8")
-                ranks += ["--profile", str(path)]
+            ranks = ["--ranks", "2", *unequal_profiles(folder, a=3e9, b=1e9)]
             self.assertEqual(micro_batches("auto", *ranks), [6, 2])
             self.assertEqual(micro_batches("equal", *ranks), [4, 4])
             self.assertEqual(micro_batches("{weights: {a: 1, b: 7}}", *ranks), [1, 7])
@@ -155,6 +161,23 @@ class Plan(unittest.TestCase):
                 self.assertLess(abs(held[f"memory of rank {rank}"]["error_percent"]), 30)
             text = run("plan", *job, "--against", f"{folder}/run").stdout
             self.assertRegex(text, r"(?m)^  memory of rank 1 +\d+\.\d MiB +\d+\.\d MiB +[+-]\d+\.\d %$")
+
+    def test_against_a_run_in_parts(self):
+        """A run that knows no speeds cuts its model for equal ranks, whatever profiles say."""
+        model = "model={mlp: {hidden: [64, 64, 64]}}"
+        with tempfile.TemporaryDirectory() as folder:
+            job = [*SMALL, model, f"run_directory={folder}/run", "parallel={parts: 2}", "balance=auto"]
+            run("train", *job, "--ranks", "3", "--log", "json")
+            profiles = unequal_profiles(folder, a=1e9, b=5e9, c=1e9)
+            held = json.loads(run("plan", *job, "--against", f"{folder}/run", *profiles, "--json").stdout)
+            self.assertEqual(list(held), ["step", *[f"memory of rank {rank}" for rank in range(3)]])
+            job = [*SMALL, "model={layers: [flatten, {linear: {features: 8}}, {relu: {}, name: cut}, {linear: {features: 10}}]}",
+                   f"run_directory={folder}/other"]
+            run("train", *job, "parallel={parts: [{until: cut, ranks: 1}, {ranks: 2}]}", "--ranks", "3")
+            error = run("plan", *job, "parallel={parts: 2}", "--against", f"{folder}/other", code=64).stderr
+            self.assertEqual(error, "lockstep: --against: expected a run whose model is cut for equal ranks, or for the speeds "
+                                    "that are assumed here, found one that is cut for others; give the profiles of its "
+                                    "devices, or set balance.weights as it has\n")
 
     def test_bytes_that_parts_send(self):
         """Activations of 64 floats for each of 320 samples, and as many gradients; a tenth in each step, by the plan."""

@@ -38,18 +38,18 @@ TEST(ReaderCifar, TheArchiveAsItIsDownloaded) {
   EXPECT_EQ(set->label(2), 1);
 }
 
-TEST(ReaderCifar, TheArchiveStandsForItsTestBatchWhereOneTests) {
+TEST(ReaderCifar, TheArchiveStandsForTheBatchesOfAPart) {
   const TemporaryFolder folder;
   write_tar(folder / "cifar-10-binary.tar.gz", official(), Packing::gzip);
   write_folder(folder.path(), official());
   for (const std::string name : {"cifar-10-binary.tar.gz", "cifar-10-batches-bin"}) {
     auto options = source(SourceKind::cifar, {folder / name});
     const auto train = data::open(options);
+    EXPECT_EQ(train->size(), 3) << name;
+    options.part = SourcePart::test;
     const auto test = data::open(options, {.like = &train->info()});
     ASSERT_EQ(test->size(), 1) << name;
     EXPECT_EQ(test->label(0), 5);
-    options.part = SourcePart::test;
-    EXPECT_EQ(data::open(options)->info().digest, test->info().digest);
     options.part = SourcePart::train;
     EXPECT_EQ(data::open(options, {.like = &train->info()})->size(), 3);
   }

@@ -34,7 +34,7 @@ struct Rank {
   Rank(Communicator& communicator, const std::vector<std::string>& overrides, train::EvaluationOptions options = {})
       : registries(Registries::built_in()),
         job(job_with(overrides, registries)),
-        data(input::prepare_data(job.data, job.seed, job.batch_size, registries, {})),
+        data(input::learn(job.data, job.seed, job.batch_size, registries, {})),
         graph(train::make_job_graph(job, data, registries)),
         parameters(graph, graph.parameters),
         states(graph, graph.states),

@@ -20,7 +20,7 @@ struct Said {
 Said of(const std::vector<std::string>& overrides) {
   const Registries registries = Registries::built_in();
   const JobFile job = config::load_text(kJob, "job.yaml", overrides, catalogue_of(registries), false);
-  const auto data = input::prepare_data(job.data, job.seed, job.batch_size, registries, {});
+  const auto data = input::learn(job.data, job.seed, job.batch_size, registries, {});
   try {
     return {job_warnings(make_job_graph(job, data, registries), data), ""};
   } catch (const Error& error) {
@@ -180,7 +180,7 @@ TEST(JobGraph, LossesOfOnesOwnSayWhatTheirTargetsAre) {
   const JobFile job =
       config::load_text(kJob, "job.yaml", {"loss=mine", "metrics=[]", "model.layers=[flatten, {linear: 7}]"},
                         catalogue_of(registries), false);
-  const auto data = input::prepare_data(job.data, job.seed, job.batch_size, registries, {});
+  const auto data = input::learn(job.data, job.seed, job.batch_size, registries, {});
   try {
     (void)make_job_graph(job, data, registries);
     FAIL();

@@ -133,7 +133,7 @@ TEST(Decay, LeavesOutNormsAndBiasesUnlessAsked) {
                         {"model.layers=[{conv: {filters: 4, kernel: 3}}, batch_norm, flatten, layer_norm, "
                          "{linear: {features: 10}}]"},
                         train::catalogue_of(registries), false);
-  const auto data = input::prepare_data(job.data, job.seed, job.batch_size, registries, {});
+  const auto data = input::learn(job.data, job.seed, job.batch_size, registries, {});
   const Graph graph = train::make_job_graph(job, data, registries);
   std::vector<std::string> decay;
   for (const ValueId id : graph.parameters) {
@@ -163,7 +163,7 @@ TEST(Evaluation, CountsEverySampleOnceOnAnyRanks) {
                                           {kStill, "steps=1", "checkpoint=never", "initialize=" + path,
                                            fmt::format("data.validation.digits.count={}", samples)},
                                           train::catalogue_of(registries), false);
-    const auto data = input::prepare_data(job.data, job.seed, job.batch_size, registries, {});
+    const auto data = input::learn(job.data, job.seed, job.batch_size, registries, {});
     int zeros = 0;
     for (int i = 0; i < samples; ++i) zeros += data.validation->label(i) == 0 ? 1 : 0;
     for (const int ranks : {1, 2, 3, 4}) {

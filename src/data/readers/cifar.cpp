@@ -141,7 +141,7 @@ std::unique_ptr<DataSet> open_cifar(const SourceOptions& source, const IndexOpti
   images.shape = cifar_shape();
   images.planar = true;
   Cifar cifar;
-  const Request request{is_test_part(source, options), images.counter, options.notes};
+  const Request request{source.part == SourcePart::test, images.counter, options.notes};
   for (const auto& path : source.paths) add_path(path, request, cifar);
   std::uint64_t label_count = 0;
   for (const auto& batch : cifar.batches) {

@@ -11,26 +11,22 @@
 #include <thread>
 #include <vector>
 
+#include "core/few.hpp"
 #include "core/round_up.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::data {
 
 std::string describe(const std::vector<std::string>& paths) {
-  if (paths.empty()) return "no path";
-  return paths.size() == 1 ? paths.front() : fmt::format("{} and {} more", paths.front(), paths.size() - 1);
+  return paths.empty() ? "no path" : few_of(paths, 1);
 }
 
 void judge_bad_samples(const SourceOptions& source, const std::vector<std::string>& faults, std::size_t samples) {
   if (faults.empty() || source.bad_samples == BadWhenIndexed::skip) return;
-  constexpr std::size_t kNamed = 3;
-  std::string list;
-  for (std::size_t i = 0; i < std::min(faults.size(), kNamed); ++i) list += (i > 0 ? "; " : "") + faults[i];
-  if (faults.size() > kNamed) list += fmt::format("; and {} more", faults.size() - kNamed);
-  throw Error(ExitCode::data,
-              fmt::format("{}: {} of {} samples {} bad: {}. Repair or remove them, or say "
-                          "`bad_samples: skip`",
-                          describe(source.paths), faults.size(), samples, faults.size() == 1 ? "is" : "are", list));
+  throw Error(ExitCode::data, fmt::format("{}: {} of {} samples {} bad: {}. Repair or remove them, or say "
+                                          "`bad_samples: skip`",
+                                          describe(source.paths), faults.size(), samples,
+                                          faults.size() == 1 ? "is" : "are", few_of(faults, 3, "; ")));
 }
 
 void warn_of_skipped(std::size_t samples, DataSetInfo& info) {
@@ -53,14 +49,11 @@ namespace {
 
 /// "'cat', 'dog' and 3 more" of those that others lack.
 std::string names_without(const std::vector<std::string>& all, const std::vector<std::string>& others) {
-  constexpr std::size_t kNamed = 5;
-  std::string text;
-  std::size_t count = 0;
+  std::vector<std::string> names;
   for (const auto& name : all) {
-    if (std::find(others.begin(), others.end(), name) != others.end()) continue;
-    if (++count <= kNamed) text += fmt::format("{}'{}'", text.empty() ? "" : ", ", name);
+    if (std::find(others.begin(), others.end(), name) == others.end()) names.push_back("'" + name + "'");
   }
-  return count > kNamed ? fmt::format("{} and {} more", text, count - kNamed) : text;
+  return few_of(names, 5);
 }
 
 }  // namespace
@@ -101,10 +94,6 @@ std::int64_t channels_like(const DataSetInfo* like, const std::string& name, std
     return expected;
   }
   return own;
-}
-
-bool is_test_part(const SourceOptions& source, const IndexOptions& options) {
-  return source.part == SourcePart::test || (source.part == SourcePart::automatic && options.like != nullptr);
 }
 
 namespace {

@@ -47,9 +47,6 @@ void warn_of_skipped(std::size_t samples, DataSetInfo& info);
 [[nodiscard]] std::int64_t channels_like(const DataSetInfo* like, const std::string& name, std::int64_t own,
                                          const std::string& where);
 
-/// Whether a folder or archive means its test files: SourceOptions::part.
-[[nodiscard]] bool is_test_part(const SourceOptions& source, const IndexOptions& options);
-
 /// Calls body(i) once for each i in 0 ... count - 1, in any order and concurrently, and rethrows one of its errors.
 /// threads 0: as many as this process may use, at most 8.
 void parallel_for(std::size_t count, int threads, const std::function<void(std::size_t)>& body);

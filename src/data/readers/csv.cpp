@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <map>
 
+#include "core/few.hpp"
 #include "data/bytes.hpp"
 #include "data/path.hpp"
 #include "data/readers/common.hpp"
@@ -75,19 +76,15 @@ Labels look_at_labels(std::vector<ImageSample>& samples) {
 
 /// "98 of 100 classes have no sample (1, 2, 3 and 95 more)"
 std::string unused_text(const std::map<std::string, LabelKind>& used, int classes) {
-  constexpr std::size_t kNamed = 3;
-  std::string named;
-  std::size_t unused = 0;
+  std::vector<std::string> unused;
   for (int i = 0; i < classes; ++i) {
-    if (used.contains(std::to_string(i))) continue;
-    if (++unused <= kNamed) named += (named.empty() ? "" : ", ") + std::to_string(i);
+    if (!used.contains(std::to_string(i))) unused.push_back(std::to_string(i));
   }
-  if (unused == 0) return "";
-  if (unused > kNamed) named += fmt::format(" and {} more", unused - kNamed);
+  if (unused.empty()) return "";
   return fmt::format(
       "{} of {} classes {} no sample ({}): labels that are all numbers are the classes' numbers, from 0 to "
       "the largest",
-      unused, classes, unused == 1 ? "has" : "have", named);
+      unused.size(), classes, unused.size() == 1 ? "has" : "have", few_of(unused));
 }
 
 /// Sets class_names and warnings. If all labels are numbers, they are the classes' numbers, from 0 to the largest; a

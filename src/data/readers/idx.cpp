@@ -95,27 +95,27 @@ struct Pair {
   Idx images, labels;
 };
 
-std::vector<Pair> find_pairs(const SourceOptions& source, const IndexOptions& options, const ByteCounter& counter) {
-  const std::string part = is_test_part(source, options) ? "t10k" : "train";
+std::vector<Pair> find_pairs(const SourceOptions& source, IndexNotes* notes, const ByteCounter& counter) {
+  const std::string part = source.part == SourcePart::test ? "t10k" : "train";
   std::vector<Pair> pairs;
   std::vector<Idx> labels;
   for (const auto& path : source.paths) {
     const bool folder = kind_of(path) == PathKind::folder;
-    Idx idx = open_idx_file(folder ? find_images(path, part) : path, counter, options.notes);
+    Idx idx = open_idx_file(folder ? find_images(path, part) : path, counter, notes);
     if (idx.shape.size() == 1) {
       labels.push_back(std::move(idx));
     } else {
       pairs.push_back({std::move(idx), {}});
     }
   }
-  if (!source.labels.empty()) labels.push_back(open_idx_file(source.labels, counter, options.notes));
+  if (!source.labels.empty()) labels.push_back(open_idx_file(source.labels, counter, notes));
   if (!labels.empty() && labels.size() != pairs.size()) {
     throw Error(ExitCode::data, fmt::format("{}: {} files of images and {} of labels; expected as many of each",
                                             describe(source.paths), pairs.size(), labels.size()));
   }
   for (std::size_t i = 0; i < pairs.size(); ++i) {
     const auto& name = pairs[i].images.source->name();
-    pairs[i].labels = labels.empty() ? open_idx_file(find_labels(name), counter, options.notes) : std::move(labels[i]);
+    pairs[i].labels = labels.empty() ? open_idx_file(find_labels(name), counter, notes) : std::move(labels[i]);
   }
   return pairs;
 }
@@ -155,7 +155,7 @@ std::unique_ptr<DataSet> open_idx(const SourceOptions& source, const IndexOption
   images.format = "IDX";
   images.source = describe(source.paths);
   images.counter = make_byte_counter();
-  for (const auto& pair : find_pairs(source, options, images.counter)) {
+  for (const auto& pair : find_pairs(source, options.notes, images.counter)) {
     const Shape shape = image_shape_of(pair.images);
     if (!images.parts.empty() && shape != images.shape) {
       throw Error(ExitCode::data, fmt::format("{}: images of {}; those before are {}", pair.images.source->name(),

@@ -14,6 +14,7 @@
 #include <unordered_map>
 
 #include "core/digest.hpp"
+#include "core/few.hpp"
 #include "data/readers/common.hpp"
 #include "data/readers/file.hpp"
 #include "data/readers/prepare.hpp"
@@ -114,10 +115,7 @@ class NameNumbers {
     return found == numbers_.end() ? std::nullopt : std::optional(found->second);
   }
   [[nodiscard]] std::string unknown(const std::string& value) const {
-    constexpr std::size_t kNamed = 10;
-    const auto end = names_.begin() + static_cast<std::ptrdiff_t>(std::min(names_.size(), kNamed));
-    return fmt::format("expected one of {}{}, as in the training set, found '{}'", fmt::join(names_.begin(), end, ", "),
-                       names_.size() > kNamed ? ", ..." : "", value);
+    return fmt::format("expected one of {}, as in the training set, found '{}'", few_of(names_, 10), value);
   }
 
  private:

@@ -1,4 +1,4 @@
-#include "input/data_facts.hpp"
+#include "input/schema.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
-#include <utility>
 
+#include "core/few.hpp"
 #include "core/untrusted.hpp"
 #include "lockstep/error.hpp"
 
@@ -66,20 +66,6 @@ Column parse_column(const Json& json) {
           json.at("missing").get<bool>(), json.value("dates", false)};
 }
 
-/// A set of which only the description is stored.
-class RememberedSet final : public DataSet {
- public:
-  explicit RememberedSet(DataSetInfo info) : info_(std::move(info)) {}
-  [[nodiscard]] const DataSetInfo& info() const override { return info_; }
-  [[nodiscard]] std::int64_t size() const override { return 0; }
-  void read(std::int64_t id, Sample& /*out*/) const override {
-    LOCKSTEP_CHECK(false, fmt::format("sample {} of a set that is only remembered", id));
-  }
-
- private:
-  DataSetInfo info_;
-};
-
 /// Of each number of a feature.
 data::ChannelStatistics parse_target(const Json& json, const std::string& name, const DataSetInfo& info) {
   data::ChannelStatistics statistics{json.at("mean").get<std::vector<double>>(),
@@ -114,12 +100,7 @@ DataSetInfo parse_info(const Json& json) {
 
 }  // namespace
 
-std::shared_ptr<const DataSet> set_without_samples(DataSetInfo info) {
-  return std::make_shared<RememberedSet>(std::move(info));
-}
-
-std::string data_facts(const PreparedData& data) {
-  const DataSetInfo& info = data.train->info();
+std::string Schema::text() const {
   Json features = Json::array();
   for (const auto& feature : info.features) {
     if (feature.kind != Feature::Kind::weight) features.push_back(to_json(feature));  // of training alone
@@ -130,64 +111,38 @@ std::string data_facts(const PreparedData& data) {
                {"class_names", info.class_names},
                {"vocabulary", info.vocabulary},
                {"token_text", info.token_text},
-               {"mean", data.mean},
-               {"std", data.stddev},
+               {"mean", mean},
+               {"std", stddev},
                {"digest", info.digest},
-               {"sets", data.digests}};
+               {"sets", digests}};
   if (!info.tokenizer.empty()) json["tokenizer"] = info.tokenizer;
   for (const Column& column : info.columns) json["columns"].push_back(to_json(column));
-  for (const auto& [name, of] : data.targets) json["targets"][name] = {{"mean", of.mean}, {"std", of.stddev}};
+  for (const auto& [name, of] : targets) json["targets"][name] = {{"mean", of.mean}, {"std", of.stddev}};
   // A class has the name of its folder, which need not be UTF-8.
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-namespace {
-
-/// Calls read(json) with the facts.
-template <class Read>
-void read_facts(const std::string& facts, const std::string& where, const Read& read) {
+Schema Schema::parse(const std::string& text, const std::string& where) {
+  Schema schema;
   try {
-    read(Json::parse(facts));
+    const Json json = Json::parse(text);
+    schema.info = parse_info(json);
+    json.at("mean").get_to(schema.mean);
+    json.at(json.contains("std") ? "std" : "deviation").get_to(schema.stddev);  // its former name
+    if (json.contains("sets")) json.at("sets").get_to(schema.digests);
+    if (json.contains("targets")) {
+      for (const auto& [name, of] : json.at("targets").items()) {
+        schema.targets[name] = parse_target(of, name, schema.info);
+      }
+    }
   } catch (const Json::exception& error) {
     throw Error(ExitCode::data,
                 fmt::format("{}: what it says of the training data is damaged: {}", where, error.what()));
   }
-}
-
-}  // namespace
-
-DataSetInfo recall_info(const std::string& facts, const std::string& where) {
-  DataSetInfo info;
-  read_facts(facts, where, [&](const Json& json) { info = parse_info(json); });
-  return info;
-}
-
-PreparedData recall_data(const std::string& facts, const DataOptions& wanted, std::uint64_t seed,
-                         const DataRegistries& registries, const std::string& where) {
-  PreparedData data;
-  read_facts(facts, where, [&](const Json& json) {
-    data.train = set_without_samples(parse_info(json));
-    json.at("mean").get_to(data.mean);
-    if (json.contains("sets")) json.at("sets").get_to(data.digests);
-    if (json.contains("targets")) {
-      for (const auto& [name, of] : json.at("targets").items()) {
-        data.targets[name] = parse_target(of, name, data.train->info());
-      }
-    }
-    json.at(json.contains("std") ? "std" : "deviation").get_to(data.stddev);  // its former name
-  });
-  data.describe(wanted, seed, registries);
-  return data;
+  return schema;
 }
 
 namespace {
-
-/// "age, city, income, ..."
-std::string few_of(const std::vector<std::string>& words) {
-  constexpr std::size_t kNamed = 10;
-  const auto end = words.begin() + static_cast<std::ptrdiff_t>(std::min(words.size(), kNamed));
-  return fmt::format("{}{}", fmt::join(words.begin(), end, ", "), words.size() > kNamed ? ", ..." : "");
-}
 
 std::vector<std::string> names_of(const std::vector<Column>& columns) {
   std::vector<std::string> names;
@@ -197,11 +152,11 @@ std::vector<std::string> names_of(const std::vector<Column>& columns) {
 
 std::string other_columns(const std::vector<Column>& theirs, const std::vector<Column>& ours) {
   const auto names = names_of(theirs), found = names_of(ours);
-  if (names != found) return fmt::format("the columns {}, found {}", few_of(names), few_of(found));
+  if (names != found) return fmt::format("the columns {}, found {}", few_of(names, 10), few_of(found, 10));
   const auto kind = [](const Column& column) {
     return (column.dates                ? "dates"
             : column.categories.empty() ? "numbers"
-                                        : "the categories " + few_of(column.categories)) +
+                                        : "the categories " + few_of(column.categories, 10)) +
            (column.missing ? " or nothing" : "");
   };
   for (std::size_t i = 0; i < ours.size(); ++i) {
