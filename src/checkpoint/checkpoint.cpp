@@ -8,7 +8,6 @@
 #include <filesystem>
 #include <set>
 
-#include "checkpoint/files.hpp"
 #include "core/digest.hpp"
 #include "lockstep/error.hpp"
 
@@ -114,31 +113,45 @@ std::vector<std::string> list_checkpoints(const std::string& checkpoints) {
   return list;
 }
 
-std::string share_checkpoint(const std::string& from, const std::string& to, std::int64_t step) {
-  const std::string name = checkpoint_name(step);
-  const fs::path source = from + "/" + name, target = to + "/" + name, manifest = "manifest.json";
-  if (fs::exists(target / manifest)) return target.string();
-  if (!fs::exists(source / manifest)) {
-    throw Error(ExitCode::data,
-                fmt::format("{}: expected a checkpoint, from which another run goes on, found none", source.string()));
+namespace {
+
+/// A link, or a copy where the file system has none.
+void share_file(FileSystem& files, const std::string& from, const std::string& to,
+                const std::function<void()>& advance) {
+  constexpr std::size_t kPiece = std::size_t{8} << 20;
+  std::error_code unlinked;
+  fs::create_hard_link(from, to, unlinked);
+  if (advance) advance();
+  if (!unlinked) return;
+  auto source = InputFile::open(from);
+  if (!source) throw Error(ExitCode::infrastructure, from + ": is gone while it is copied");
+  const auto target = files.create(to);
+  std::vector<std::byte> piece(std::min<std::size_t>(kPiece, source->size()));
+  while (const std::size_t some = piece.empty() ? 0 : source->read(piece)) {
+    target->write(std::span(piece).first(some));
+    if (advance) advance();
   }
-  try {
-    fs::remove_all(target);
-    fs::create_directories(target);
-    const auto share = [&](const fs::path& file) {
-      std::error_code unlinked;
-      fs::create_hard_link(source / file, target / file, unlinked);
-      if (unlinked) fs::copy_file(source / file, target / file);
-    };
-    for (const auto& file : fs::directory_iterator(source)) {
-      if (file.path().filename() != manifest) share(file.path().filename());
-    }
-    share(manifest);  // last: without it there is no checkpoint
-  } catch (const fs::filesystem_error& error) {
-    throw Error(ExitCode::infrastructure,
-                fmt::format("{}: cannot share the checkpoint: {}", target.string(), error.code().message()));
+  target->sync();
+}
+
+}  // namespace
+
+std::string share_checkpoint(const std::string& from, const std::string& to, std::int64_t step,
+                             const std::function<void()>& advance, FileSystem& files) {
+  const std::string target = to + "/" + checkpoint_name(step), manifest = "/manifest.json";
+  if (is_there(target + manifest)) return target;
+  if (!is_there(from + manifest)) {
+    throw Error(ExitCode::data, from + ": expected a checkpoint, from which another run goes on, found none");
   }
-  return target.string();
+  remove_tree(files, target);
+  make_directories(files, target);
+  for (const auto& name : names_in(from)) {
+    if ("/" + name != manifest) share_file(files, from + "/" + name, target + "/" + name, advance);
+  }
+  files.sync_directory(target);
+  share_file(files, from + manifest, target + manifest, advance);  // last: without it there is no checkpoint
+  files.sync_directory(target);
+  return target;
 }
 
 std::string best_checkpoint(const std::string& checkpoints) {

@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "checkpoint/files.hpp"
 #include "checkpoint/manifest.hpp"
 #include "checkpoint/safetensors.hpp"
 #include "exec/parameters.hpp"
@@ -40,10 +41,11 @@ struct Checkpoint {
 /// Step directories under `checkpoints` that have a manifest, newest first.
 [[nodiscard]] std::vector<std::string> list_checkpoints(const std::string& checkpoints);
 
-/// Puts the checkpoint of `step` in `from` into `to` as well (both are folders of checkpoints), by links where the file
-/// system has them: its files are never changed, only removed. Does nothing if it is there. Returns its new path.
-/// Throws Error(data) if there is none, Error(infrastructure) if the file system fails.
-std::string share_checkpoint(const std::string& from, const std::string& to, std::int64_t step);
+/// Puts the checkpoint at `from`, which is of `step`, into the folder of checkpoints `to` as well, by links where the
+/// file system has them: its files are never changed, only removed. Does nothing if it is there. Returns its new path.
+/// `advance` is called as files are linked or bytes copied. Throws Error(data) if there is none.
+std::string share_checkpoint(const std::string& from, const std::string& to, std::int64_t step,
+                             const std::function<void()>& advance = {}, FileSystem& files = real_files());
 
 /// The name of the step directory that the file `best` contains, or "".
 [[nodiscard]] std::string best_checkpoint(const std::string& checkpoints);

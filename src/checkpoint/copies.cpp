@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <exception>
 #include <filesystem>
+#include <map>
 #include <span>
 #include <utility>
 
@@ -18,9 +19,10 @@ namespace lockstep::checkpoint {
 namespace {
 
 constexpr const char* kManifest = "manifest.json";
+constexpr const char* kSetAside = "superseded";  ///< an object beside the files of a copy that is set aside
 
 /// "runs/digits/checkpoints" for /work/../runs/digits/, under the key of `copy_to`.
-store::Location place_of(const std::string& copy_to, const std::string& run_directory) {
+store::Location place_above(const std::string& copy_to, const std::string& run_directory) {
   store::Location place = store::parse_location(copy_to);
   std::string path = std::filesystem::path(run_directory + "/checkpoints").lexically_normal().generic_string();
   while (path.starts_with('/') || path.starts_with("../")) path.erase(0, path.find('/') + 1);
@@ -28,11 +30,54 @@ store::Location place_of(const std::string& copy_to, const std::string& run_dire
   return place;
 }
 
+store::Location below(const store::Location& place, const std::string& name) {
+  return {place.bucket, place.key + "/" + name};
+}
+
+/// What is joined to a path must not lead out of it.
+bool is_plain(const std::string& name) {
+  return !name.empty() && name != "." && name != ".." && name.find('/') == std::string::npos;
+}
+
+bool is_newer(const std::string& a, const std::string& b) {
+  return *step_of(a) > *step_of(b);
+}
+
 }  // namespace
 
+/// What the store has at a place, by checkpoint.
+struct CheckpointCopies::Listed {
+  std::map<std::string, std::vector<store::ObjectInfo>> objects;
+  std::set<std::string> manifests, superseded;
+  [[nodiscard]] std::vector<std::string> whole() const {  // newest first
+    std::vector<std::string> names;
+    for (const auto& name : manifests) {
+      if (!superseded.contains(name)) names.push_back(name);
+    }
+    std::sort(names.begin(), names.end(), is_newer);
+    return names;
+  }
+};
+
+CheckpointCopies::Listed CheckpointCopies::list_at(const store::Client& client, const store::Location& place) {
+  Listed listed;
+  for (auto& object : client.list(place)) {
+    const std::filesystem::path path = object.key.substr(place.key.size() + 1);
+    const std::string name = path.parent_path().string();
+    if (!step_of(name) || name != path.begin()->string()) continue;
+    if (path.filename() == kManifest) listed.manifests.insert(name);
+    if (path.filename() == kSetAside) listed.superseded.insert(name);
+    listed.objects[name].push_back(std::move(object));
+  }
+  return listed;
+}
+
 CheckpointCopies::CheckpointCopies(const std::string& copy_to, const std::string& run_directory,
-                                   const store::Client& client)
-    : directory_(run_directory + "/checkpoints"), place_(place_of(copy_to, run_directory)), client_(client) {
+                                   const std::string& identity, const store::Client& client)
+    : directory_(run_directory + "/checkpoints"),
+      above_(place_above(copy_to, run_directory)),
+      place_(below(above_, identity)),
+      client_(client) {
   thread_ = std::thread([this] { run(); });
 }
 
@@ -46,55 +91,89 @@ CheckpointCopies::~CheckpointCopies() {
 }
 
 store::Location CheckpointCopies::at(const std::string& name) const {
-  return {place_.bucket, place_.key + "/" + name};
+  return below(place_, name);
 }
 
 std::vector<std::string> CheckpointCopies::list() const {
-  std::vector<std::string> names;
-  for (const auto& object : client_.list(place_)) {
-    const std::filesystem::path name = object.key.substr(place_.key.size() + 1);
-    if (name.filename() == kManifest && step_of(name.parent_path().string()))
-      names.push_back(name.parent_path().string());
+  for (const store::Location& place : {place_, above_}) {
+    const Listed listed = list_at(client_, place);
+    std::vector<std::string> paths;
+    for (const auto& name : listed.whole()) paths.push_back(below(place, name).text());
+    if (!listed.objects.empty()) return paths;
   }
-  std::sort(names.begin(), names.end(), [](const auto& a, const auto& b) { return *step_of(a) > *step_of(b); });
-  return names;
+  return {};
 }
 
-std::optional<CopyOutcome> CheckpointCopies::restore(const store::OnBytes& on_bytes) const {
-  const auto start = Clock::now();
-  const auto names = list();
-  if (names.empty()) return std::nullopt;
-  CopyOutcome outcome{.step = *step_of(names.front()), .path = at(names.front()).text(), .failure = {}};
-  std::vector<std::string> wanted{names.front()};
-  if (const auto best = client_.find(at("best"))) {
-    make_directories(real_files(), directory_);
-    (void)get(*best, on_bytes);
-    const std::string name = best_checkpoint(directory_);
-    if (name != names.front() && std::find(names.begin(), names.end(), name) != names.end()) wanted.push_back(name);
+std::size_t CheckpointCopies::others() const {
+  std::set<std::string> identities;
+  for (const auto& object : client_.list(above_)) {
+    const std::filesystem::path path = object.key.substr(above_.key.size() + 1);
+    if (path.filename() == kManifest && !step_of(path.begin()->string())) identities.insert(path.begin()->string());
   }
-  for (const auto& checkpoint : wanted) {
-    make_directories(real_files(), directory_ + "/" + checkpoint);
-    const auto objects = client_.list(at(checkpoint));
-    for (const bool manifest : {false, true}) {  // the manifest last, as it is written
-      for (const auto& object : objects) {
-        if (object.key.ends_with(kManifest) == manifest) outcome.bytes += get(object, on_bytes);
+  identities.erase(std::filesystem::path(place_.key).filename().string());
+  return identities.size();
+}
+
+CopyOutcome CheckpointCopies::fetch(const std::string& path, const store::OnBytes& on_bytes) const {
+  const auto start = Clock::now();
+  const store::Location from = store::parse_location(path);
+  CopyOutcome outcome{.step = *step_of(path), .path = path, .failure = {}};
+  make_directories(real_files(), directory_);
+  if (best_checkpoint(directory_).empty()) {
+    const store::Location place{from.bucket, std::filesystem::path(from.key).parent_path().string()};
+    if (const auto best = client_.find(below(place, "best"))) {
+      outcome.bytes += get(*best, directory_ + "/best", on_bytes);
+      const std::string name = best_checkpoint(directory_);
+      const bool is_whole = is_plain(name) && step_of(name) && client_.find(below(place, name + "/" + kManifest));
+      if (is_whole && below(place, name).text() != path && !is_there(directory_ + "/" + name)) {
+        outcome.bytes += get_checkpoint(below(place, name), on_bytes);
       }
     }
-    real_files().sync_directory(directory_ + "/" + checkpoint);
   }
+  outcome.bytes += get_checkpoint(from, on_bytes);
   real_files().sync_directory(directory_);
   outcome.seconds = seconds_since(start);
   return outcome;
 }
 
-std::int64_t CheckpointCopies::get(const store::ObjectInfo& object, const store::OnBytes& on_bytes) const {
+std::int64_t CheckpointCopies::get_checkpoint(const store::Location& from, const store::OnBytes& on_bytes) const {
+  const std::string to = directory_ + "/" + std::filesystem::path(from.key).filename().string();
+  remove_tree(real_files(), to);
+  make_directories(real_files(), to);
+  std::int64_t bytes = 0;
+  const auto objects = client_.list(from);
+  for (const bool manifest : {false, true}) {  // the manifest last, as it is written
+    for (const auto& object : objects) {
+      const std::string name = object.key.substr(from.key.size() + 1);
+      if (is_plain(name) && (name == kManifest) == manifest) {
+        bytes += get(object, to + "/" + name, on_bytes);
+      }
+    }
+  }
+  real_files().sync_directory(to);
+  return bytes;
+}
+
+std::int64_t CheckpointCopies::get(const store::ObjectInfo& object, const std::string& to,
+                                   const store::OnBytes& on_bytes) const {
   const store::Location place{place_.bucket, object.key};
   std::string bytes(object.size, '\0');
   const auto all = std::as_writable_bytes(std::span(bytes));
   const bool same = bytes.empty() || client_.read(place, 0, all, on_bytes) == object.version;
   if (!same) throw Error(ExitCode::data, fmt::format("{}: has been replaced while it was read", place.text()));
-  write_whole(real_files(), directory_ + "/" + object.key.substr(place_.key.size() + 1), bytes);
+  write_whole(real_files(), to, bytes);
   return static_cast<std::int64_t>(bytes.size());
+}
+
+void CheckpointCopies::set_aside(std::int64_t step) {
+  for (const std::string& name : list_at(client_, place_).whole()) {
+    if (*step_of(name) > step) client_.write(at(name + "/" + kSetAside), std::as_bytes(std::span("1", 1)));
+  }
+}
+
+void CheckpointCopies::keep(const Retention& retention) {
+  const std::lock_guard lock(mutex_);
+  retention_ = retention;
 }
 
 void CheckpointCopies::copy(const std::string& path) {
@@ -103,6 +182,11 @@ void CheckpointCopies::copy(const std::string& path) {
     next_ = path;
   }
   changed_.notify_all();
+}
+
+std::string CheckpointCopies::being_copied() const {
+  const std::lock_guard lock(mutex_);
+  return copied_;
 }
 
 std::vector<CopyOutcome> CheckpointCopies::finished() {
@@ -127,10 +211,12 @@ void CheckpointCopies::run() {
     changed_.wait(lock, [this] { return !next_.empty() || stop_; });
     if (stop_) return;
     const std::string path = std::exchange(next_, "");
+    copied_ = std::filesystem::path(path).filename().string();
     busy_ = true;
     lock.unlock();
     CopyOutcome outcome = copy_now(path);
     lock.lock();
+    copied_.clear();
     busy_ = false;
     last_failure_ = outcome.failure;
     outcomes_.push_back(std::move(outcome));
@@ -148,6 +234,7 @@ CopyOutcome CheckpointCopies::copy_now(const std::string& path) {
       if (file != kManifest) put(name + "/" + file, outcome);
     }
     put(name + "/" + kManifest, outcome);
+    if (client_.find(at(name + "/" + kSetAside))) client_.remove(at(name + "/" + kSetAside));
     if (best_checkpoint(directory_) == name) put("best", outcome);
     prune();
   } catch (const std::exception& error) {
@@ -158,6 +245,7 @@ CopyOutcome CheckpointCopies::copy_now(const std::string& path) {
 }
 
 bool CheckpointCopies::is_copied(const std::string& name) const {
+  if (client_.find(at(name + "/" + kSetAside))) return false;  // it may be damaged
   const auto place = at(name + "/" + kManifest);
   const auto here = read_if_there(directory_ + "/" + name + "/" + kManifest);
   const auto there = client_.find(place);
@@ -180,13 +268,23 @@ void CheckpointCopies::put(const std::string& name, CopyOutcome& outcome) {
 
 // The manifest first: a copy that is partly removed is none.
 void CheckpointCopies::prune() {
-  const auto objects = client_.list(place_);
-  for (const bool manifests : {true, false}) {
-    for (const auto& object : objects) {
-      const std::filesystem::path name = object.key.substr(place_.key.size() + 1);
-      const std::string checkpoint = name.parent_path().string();
-      if ((name.filename() == kManifest) != manifests || !step_of(checkpoint)) continue;
-      if (!is_there(directory_ + "/" + checkpoint)) client_.remove({place_.bucket, object.key});
+  const Listed listed = list_at(client_, place_);
+  const auto whole = listed.whole();
+  Retention retention;
+  {
+    const std::lock_guard lock(mutex_);
+    retention = retention_;
+  }
+  std::vector<std::string> gone = dropped(whole, retention, best_checkpoint(directory_));
+  const bool enough = std::ssize(whole) >= retention.keep;
+  for (const auto& [name, objects] : listed.objects) {
+    const bool cut_off = !listed.manifests.contains(name) && !whole.empty() && is_newer(whole.front(), name);
+    if (cut_off || (enough && listed.superseded.contains(name))) gone.push_back(name);
+  }
+  for (const auto& name : gone) {
+    if (listed.manifests.contains(name)) client_.remove(at(name + "/" + kManifest));
+    for (const auto& object : listed.objects.at(name)) {
+      if (!object.key.ends_with(kManifest)) client_.remove({place_.bucket, object.key});
     }
   }
 }

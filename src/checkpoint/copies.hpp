@@ -1,10 +1,14 @@
 // CheckpointCopies: a run's checkpoints in an object store, for when the disk of its run directory is gone with its
 // node.
 //
-// An object is named as its file is: run_directory runs/digits with copy_to s3://bucket/team has its checkpoints below
-// s3://bucket/team/runs/digits/checkpoints. A thread of rank 0 copies what is committed, the manifest last, so that a
-// copy is whole or is none; if checkpoints come faster than they can be copied, it is the newest one that is. What the
-// run directory keeps no longer is removed there, too. A copy that fails is reported, and the next one tried.
+// The copies of run_directory runs/digits with copy_to s3://bucket/team are below
+// s3://bucket/team/runs/digits/checkpoints/IDENTITY, where other jobs have other identities, so that none is taken for
+// another's. A thread of rank 0 copies what is committed, the manifest last, so that a copy is whole or is none; if
+// checkpoints come faster than they can be copied, it is the newest one that is. A copy that fails is reported, and the
+// next one tried.
+//
+// What the store has decides what is removed there, never what the run directory lacks, which may be new or have stayed
+// behind: the job's retention, applied to the copies.
 #pragma once
 
 #include <atomic>
@@ -12,11 +16,12 @@
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
-#include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "checkpoint/retention.hpp"
 #include "core/spans.hpp"
 #include "store/client.hpp"
 
@@ -32,8 +37,8 @@ struct CopyOutcome {
 
 class CheckpointCopies {
  public:
-  /// On rank 0. `copy_to` is an s3:// path.
-  CheckpointCopies(const std::string& copy_to, const std::string& run_directory,
+  /// On rank 0. `copy_to` is an s3:// path; `identity`: config::run_identity().
+  CheckpointCopies(const std::string& copy_to, const std::string& run_directory, const std::string& identity,
                    const store::Client& client = store::client());
   /// Finishes the object that is being sent, and no more.
   ~CheckpointCopies();
@@ -41,37 +46,51 @@ class CheckpointCopies {
   CheckpointCopies& operator=(const CheckpointCopies&) = delete;
 
   [[nodiscard]] std::string place() const { return place_.text(); }
-  /// Names of the whole copies, newest first.
+  /// Paths of the whole copies, newest first, without those that set_aside() has left. Where there are none, those of
+  /// earlier versions, which wrote above the identity.
   [[nodiscard]] std::vector<std::string> list() const;
-  /// Writes the newest copy, and the best one, into the run directory, which has no checkpoint; returns
-  /// what the newest one is; nothing if there is none. `on_bytes` is called as bytes come. Throws as Client::read()
-  /// does.
-  [[nodiscard]] std::optional<CopyOutcome> restore(const store::OnBytes& on_bytes) const;
+  /// How many runs of other jobs have copies beside these.
+  [[nodiscard]] std::size_t others() const;
+  /// Writes a copy that list() has named into the run directory, in place of what may be there of that step, and the
+  /// best one, if the run directory has none. `on_bytes` is called as bytes come. Throws as Client::read() does.
+  [[nodiscard]] CopyOutcome fetch(const std::string& path, const store::OnBytes& on_bytes) const;
+  /// Copies of later steps are damaged, or of another course that the run has taken: they are no longer listed, and go
+  /// as the run directory's own do that retention.hpp sets aside.
+  void set_aside(std::int64_t step);
 
+  /// What is kept from now on.
+  void keep(const Retention& retention);
   /// A checkpoint's path in the run directory. One that is copied already is not sent again.
   void copy(const std::string& path);
+  /// The name of the checkpoint that is being sent; "": none is.
+  [[nodiscard]] std::string being_copied() const;
   [[nodiscard]] std::vector<CopyOutcome> finished();
   /// Waits until everything is copied; `on_bytes` is called meanwhile, if bytes have gone since. Returns why the last
   /// copy failed, or "".
   [[nodiscard]] std::string finish(const store::OnBytes& on_bytes);
 
  private:
+  struct Listed;
+  [[nodiscard]] static Listed list_at(const store::Client& client, const store::Location& place);
   void run();
   [[nodiscard]] CopyOutcome copy_now(const std::string& path);
   [[nodiscard]] bool is_copied(const std::string& name) const;
   void put(const std::string& name, CopyOutcome& outcome);
   /// Returns its bytes.
-  [[nodiscard]] std::int64_t get(const store::ObjectInfo& object, const store::OnBytes& on_bytes) const;
+  [[nodiscard]] std::int64_t get(const store::ObjectInfo& object, const std::string& to,
+                                 const store::OnBytes& on_bytes) const;
+  [[nodiscard]] std::int64_t get_checkpoint(const store::Location& from, const store::OnBytes& on_bytes) const;
   void prune();
   [[nodiscard]] store::Location at(const std::string& name) const;
 
   const std::string directory_;
-  const store::Location place_;
+  const store::Location above_, place_;  ///< without and with the identity
   const store::Client& client_;
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::string next_;  ///< to be copied
+  Retention retention_;
+  std::string next_, copied_;  ///< to be copied; the name of what is being copied
   bool busy_ = false, stop_ = false;
   std::vector<CopyOutcome> outcomes_;
   std::string last_failure_;

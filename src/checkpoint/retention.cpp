@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <vector>
 
 #include "checkpoint/checkpoint.hpp"
 #include "checkpoint/files.hpp"
@@ -32,13 +31,21 @@ void remove_checkpoint(FileSystem& files, const std::string& path) {
 
 }  // namespace
 
+std::vector<std::string> dropped(const std::vector<std::string>& newest_first, const Retention& retention,
+                                 const std::string& best) {
+  std::vector<std::string> others;
+  for (auto i = static_cast<std::size_t>(std::max<std::int64_t>(retention.keep, 1)); i < newest_first.size(); ++i) {
+    const bool milestone = retention.keep_every > 0 && *step_of(newest_first[i]) % retention.keep_every == 0;
+    if (!milestone && fs::path(newest_first[i]).filename() != best) others.push_back(newest_first[i]);
+  }
+  return others;
+}
+
 void prune_checkpoints(FileSystem& files, const std::string& checkpoints, const Retention& retention,
-                       const std::string& best) {
+                       const std::string& best, const std::string& pinned) {
   const auto list = list_checkpoints(checkpoints);
-  for (auto i = static_cast<std::size_t>(std::max<std::int64_t>(retention.keep, 1)); i < list.size(); ++i) {
-    const bool milestone = retention.keep_every > 0 && *step_of(list[i]) % retention.keep_every == 0;
-    if (milestone || fs::path(list[i]).filename() == best) continue;
-    remove_checkpoint(files, list[i]);
+  for (const std::string& path : dropped(list, retention, best)) {
+    if (fs::path(path).filename() != pinned) remove_checkpoint(files, path);
   }
   if (std::ssize(list) < retention.keep) return;  // superseded checkpoints, even damaged ones, are better than none
   for (const auto& name : names_in(checkpoints)) {

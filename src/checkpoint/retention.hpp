@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "checkpoint/files.hpp"
 
@@ -13,9 +14,14 @@ struct Retention {
   std::int64_t keep_every = 0;  ///< steps; 0: none
 };
 
-/// Removes the others; also what set_aside() has left, once there are `keep` newer ones.
+/// The others, of names or paths with the newest first.
+[[nodiscard]] std::vector<std::string> dropped(const std::vector<std::string>& newest_first, const Retention& retention,
+                                               const std::string& best);
+
+/// Removes the others but `pinned`, which is being copied; also what set_aside() has left, once there are `keep` newer
+/// ones.
 void prune_checkpoints(FileSystem& files, const std::string& checkpoints, const Retention& retention,
-                       const std::string& best);
+                       const std::string& best, const std::string& pinned = "");
 
 /// From here on, `best` names this step directory.
 void write_best(FileSystem& files, const std::string& checkpoints, const std::string& name);

@@ -12,10 +12,13 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <thread>
 
+#include "checkpoint/retention.hpp"
 #include "config/config.hpp"
+#include "core/digest.hpp"
 #include "core/spans.hpp"
 #include "core/whole_file.hpp"
 #include "lockstep/error.hpp"
@@ -191,8 +194,42 @@ void require_same_job(const Checkpoint& checkpoint, const CanonicalJob& job, boo
                                                    checkpoint.path, config::kChangeableSettings, line_of(differences)));
 }
 
+namespace {
+
+/// In the run directory: the checkpoint that it began with, if that was given by its path.
+constexpr const char* kOrigin = "origin.json";
+
+std::string origin_of(const std::string& path) {
+  const auto manifest = read_if_there(path + "/manifest.json");
+  return manifest ? sha256(*manifest) : "";
+}
+
+}  // namespace
+
+bool has_begun_with(const std::string& path, const RunDirectory& directory) {
+  const auto text = read_if_there(directory.path() + "/" + kOrigin);
+  const auto origin = nlohmann::json::parse(text.value_or(""), nullptr, /*allow_exceptions=*/false);
+  if (!origin.is_object() || list_checkpoints(directory.checkpoints()).empty()) return false;
+  const std::string manifest = origin_of(path);  // what it began with may have been removed since
+  return manifest.empty() ? origin.value("path", "") == path : origin.value("manifest_sha256", "") == manifest;
+}
+
+std::string begin_with(FileSystem& files, const Checkpoint& checkpoint, const RunDirectory& directory,
+                       const std::function<void()>& advance) {
+  const std::string checkpoints = directory.checkpoints(), manifest = origin_of(checkpoint.path);
+  const std::int64_t step = checkpoint.manifest.progress.step;
+  const std::string own = checkpoints + "/" + checkpoint_name(step);
+  const bool is_own = origin_of(own) == manifest;
+  set_aside(files, checkpoints, is_own ? step : -1);
+  if (!is_own) (void)share_checkpoint(checkpoint.path, checkpoints, step, advance, files);
+  const nlohmann::ordered_json origin = {{"path", checkpoint.path}, {"step", step}, {"manifest_sha256", manifest}};
+  write_whole(files, directory.path() + "/" + kOrigin, origin.dump(2) + "\n");
+  files.sync_directory(directory.path());
+  return own;
+}
+
 std::deque<std::string> resume_candidates(const std::string& resume, const RunDirectory& directory) {
-  if (resume != "auto" && resume != "never") return {resume};
+  if (resume != "auto" && resume != "never" && !has_begun_with(resume, directory)) return {resume};
   const auto list = list_checkpoints(directory.checkpoints());
   if (resume == "never" && !list.empty()) {
     throw Error(ExitCode::cannot_create,
@@ -204,13 +241,14 @@ std::deque<std::string> resume_candidates(const std::string& resume, const RunDi
 }
 
 std::optional<Checkpoint> next_candidate(std::deque<std::string>& candidates,
+                                         const std::function<std::string(const std::string&)>& arrive,
                                          const std::function<void(const Checkpoint&)>& require_same_run,
                                          std::vector<std::string>& notes) {
   while (!candidates.empty()) {
     const std::string path = std::move(candidates.front());
     candidates.pop_front();
     try {
-      auto checkpoint = open_checkpoint(path);
+      auto checkpoint = open_checkpoint(arrive(path));
       require_same_run(checkpoint);
       return checkpoint;
     } catch (const Error& error) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "checkpoint/checkpoint.hpp"
+#include "checkpoint/files.hpp"
 #include "lockstep/communicator.hpp"
 #include "lockstep/job.hpp"
 
@@ -63,12 +64,24 @@ void require_shared(const std::string& directory, Communicator& communicator, st
 /// Checkpoints that a run may resume from, the first to try in front, according to `resume`:
 ///   auto   the run's own, newest first
 ///   never  none; Error(cannot_create) if the directory has checkpoints
-///   PATH   that checkpoint
+///   PATH   that checkpoint, or as `auto` if the run has begun with it (begin_with())
 [[nodiscard]] std::deque<std::string> resume_candidates(const std::string& resume, const RunDirectory& directory);
 
+/// Whether the run has begun with the checkpoint at this path, so that --resume with it again means to go on.
+[[nodiscard]] bool has_begun_with(const std::string& path, const RunDirectory& directory);
+
+/// The run goes on from `checkpoint`, at --resume PATH: it is put among the run's own, by links where the file system
+/// has them, and noted as their origin; what else is there is set aside, but for those before it if it is one of them.
+/// From here on, the newest in the directory is the newest of this course. Returns its path there. `advance` is called
+/// as bytes are copied.
+std::string begin_with(FileSystem& files, const Checkpoint& checkpoint, const RunDirectory& directory,
+                       const std::function<void()>& advance);
+
 /// Takes candidates from the front until one has an intact manifest, and returns that one; its other files are not
-/// read. Damaged ones are skipped and named in `notes`. `require_same_run` throws if it is of another run.
+/// read. `arrive` makes a path of what is taken. Damaged ones are skipped and named in `notes`. `require_same_run`
+/// throws if it is of another run.
 [[nodiscard]] std::optional<Checkpoint> next_candidate(std::deque<std::string>& candidates,
+                                                       const std::function<std::string(const std::string&)>& arrive,
                                                        const std::function<void(const Checkpoint&)>& require_same_run,
                                                        std::vector<std::string>& notes);
 

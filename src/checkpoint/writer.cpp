@@ -330,7 +330,7 @@ CheckpointOutcome CheckpointWriter::conclude(const Task& task, WriteReport own) 
   }
   options_.newest = outcome.newest = outcome.path;
   try {
-    prune_checkpoints(files_, options_.directory, options_.retention, options_.best);
+    prune_checkpoints(files_, options_.directory, options_.retention, options_.best, options_.pinned());
   } catch (const std::exception& error) {
     outcome.warning = error.what();
   }

@@ -43,6 +43,8 @@ struct WriterOptions {
   std::chrono::milliseconds deadline{600'000};   ///< for all ranks to write their files
   std::chrono::milliseconds after_error{5'000};  ///< the deadline while the run is being torn down
   std::function<void()> may_write = [] {};       ///< throws if another launch owns the directory by now
+  /// The name of a checkpoint that is read just now, and stays; "": of none.
+  std::function<std::string()> pinned = [] { return std::string(); };
 };
 
 /// The outcome of a checkpoint; on rank 0.

@@ -201,6 +201,33 @@ std::vector<std::string> fixed_differences(const std::string& text_a, const std:
   return all;
 }
 
+namespace {
+
+void erase_changeable(Json& value, const std::string& path) {
+  if (value.is_array()) {
+    for (std::size_t i = 0; i < value.size(); ++i) erase_changeable(value[i], fmt::format("{}[{}]", path, i));
+  }
+  if (!value.is_object()) return;
+  for (auto item = value.begin(); item != value.end();) {
+    const std::string inner = path.empty() ? item.key() : path + "." + item.key();
+    if (can_change_between_steps(inner)) {
+      item = value.erase(item);
+    } else {
+      erase_changeable(*item++, inner);
+    }
+  }
+}
+
+}  // namespace
+
+std::string run_identity(const std::string& canonical_text) {
+  Json job = counted(canonical_text);
+  job.erase("steps");
+  job.erase("epochs");
+  erase_changeable(job, "");
+  return sha256(job.dump()).substr(0, 12);
+}
+
 std::optional<RunLength> length_if_else_equal(const std::string& saved, const std::string& now) {
   Json a = counted(saved), b = counted(now);
   if (a.is_null()) return std::nullopt;

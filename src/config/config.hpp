@@ -130,6 +130,9 @@ inline constexpr const char* kChangeableSettings =
 /// Those of differences() that cannot.
 [[nodiscard]] std::vector<std::string> fixed_differences(const std::string& text_a, const std::string& text_b);
 
+/// Twelve digits that runs of this job share, whatever changes between two steps of theirs; of another job, others.
+[[nodiscard]] std::string run_identity(const std::string& canonical_text);
+
 /// How long a run is, as its job says it: one of the two, the other is 0.
 struct RunLength {
   std::int64_t steps = 0;

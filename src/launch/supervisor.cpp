@@ -149,7 +149,8 @@ class Supervisor {
     }
     attempt.mpirun.mark = mark_;
     if (!restarts_.empty()) attempt.mpirun.environment[kRestartsVariable] = restarts_text();
-    attempt.command = rank_command(attempt.mpirun.ranks, first ? options_.resume : "auto");
+    attempt.command =
+        rank_command(attempt.mpirun.ranks, first || options_.resume != "never" ? options_.resume : "auto");
     attempt.limits = options_.limits;
     attempt.listening = listening();
     record_.event(events::Launch{.attempt = record_.attempt(), .ranks = attempt.mpirun.ranks, .on = to_text(hosts_)});

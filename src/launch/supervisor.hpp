@@ -12,7 +12,7 @@ namespace lockstep::launch {
 
 struct LaunchOptions {
   std::vector<std::string> words;         ///< the job file and overrides, as given
-  std::string resume = "auto";            ///< for the first attempt; later ones resume from the newest checkpoint
+  std::string resume = "auto";            ///< as of `train`; `never` is for the first attempt only
   std::string profile;                    ///< steps to trace, for `train --profile`; empty: none
   int ranks = 0;                          ///< at most; 0: as many as there are slots
   std::string hosts, hostfile, discover;  ///< where hosts come from; all empty: Slurm's allocation, or this machine

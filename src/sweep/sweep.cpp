@@ -249,7 +249,9 @@ class Sweep {
     const std::string own = directory_of(trial.number) + "/checkpoints";
     const auto list = checkpoint::list_checkpoints(own);
     if (!list.empty() && checkpoint::step_of(list.front()) != trial.origin->steps) return "";
-    return checkpoint::share_checkpoint(directory_of(trial.origin->trial) + "/checkpoints", own, trial.origin->steps);
+    const std::int64_t steps = trial.origin->steps;
+    const std::string from = directory_of(trial.origin->trial) + "/checkpoints/" + checkpoint::checkpoint_name(steps);
+    return checkpoint::share_checkpoint(from, own, steps);
   }
 
   /// Where Prometheus finds the ranks of the trials that run, written when it changes.

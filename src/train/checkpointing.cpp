@@ -3,11 +3,15 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <deque>
+#include <iterator>
 
 #include "comm/transport/work_together.hpp"
 #include "config/config.hpp"
+#include "core/remote_path.hpp"
 #include "lockstep/error.hpp"
+#include "telemetry/text.hpp"
 #include "train/plugins.hpp"
 #include "train/start_check.hpp"
 
@@ -28,7 +32,10 @@ Checkpointing::Checkpointing(const RunContext& run, checkpoint::FileSystem& file
   comm::work_of_first_rank(run_.communicator, kStarting, [&](comm::WorkProgress& /*lock has a limit*/) {
     directory_ = std::make_unique<checkpoint::RunDirectory>(run_.job.run_directory, wait);
     const std::string& copy_to = run_.job.checkpoint.copy_to;
-    if (!copy_to.empty()) copies_ = std::make_unique<checkpoint::CheckpointCopies>(copy_to, run_.job.run_directory);
+    if (!copy_to.empty()) {
+      copies_ = std::make_unique<checkpoint::CheckpointCopies>(copy_to, run_.job.run_directory,
+                                                               config::run_identity(run_.canonical.text));
+    }
   });
   checkpoint::require_shared(run_.job.run_directory, run_.communicator, run_.timeout());
 }
@@ -44,8 +51,14 @@ bool Checkpointing::resume(const std::vector<optim::StateSpec>& states, optim::M
     begun_step_ = resumed_at_ = progress.step;
     newest_ = checkpoint->path;
   }
-  comm::work_of_first_rank(run_.communicator, kStarting, [&](comm::WorkProgress& /*names only*/) {
-    checkpoint::set_aside(files_, directory_->checkpoints(), checkpoint ? progress.step : -1);
+  comm::work_of_first_rank(run_.communicator, kStarting, [&](comm::WorkProgress& work) {
+    const std::int64_t step = checkpoint ? progress.step : -1;
+    if (copies_) copies_->set_aside(step);
+    if (checkpoint && by_path_) {
+      newest_ = checkpoint::begin_with(files_, *checkpoint, *directory_, [&] { work.advance_or_stop(); });
+    } else {
+      checkpoint::set_aside(files_, directory_->checkpoints(), step);
+    }
     best_ = checkpoint::best_checkpoint(directory_->checkpoints());
   });
   return checkpoint.has_value();
@@ -58,42 +71,61 @@ std::optional<checkpoint::Checkpoint> Checkpointing::find(checkpoint::Checkpoint
   for (bool first = true;; first = false) {
     std::optional<checkpoint::Checkpoint> checkpoint;
     const auto choose = [&](comm::WorkProgress& progress) {
-      if (first) left = candidates([&] { progress.advance_or_stop(); });
-      checkpoint = checkpoint::next_candidate(left, require_same_run, notes);
+      if (first) left = candidates();
+      const auto arrives = [&](const std::string& candidate) {
+        return arrive(candidate, [&] { progress.advance_or_stop(); });
+      };
+      checkpoint = checkpoint::next_candidate(left, arrives, require_same_run, notes);
+      if (!checkpoint && !notes.empty()) judge_damage(fmt::format("{}", fmt::join(notes, "; ")), false);
     };
     comm::work_of_first_rank(run_.communicator, kStarting, choose, {.stop = stop_});
     checkpoint = checkpoint::broadcast_checkpoint(std::move(checkpoint), run_.communicator, run_.timeout());
     const auto faults = checkpoint ? reader.read(*checkpoint) : std::vector<std::string>{};
     notes.insert(notes.end(), faults.begin(), faults.end());
     if (checkpoint && !faults.empty()) continue;
-    if (run_.leads() && !notes.empty()) warn_of_damage(fmt::format("{}", fmt::join(notes, "; ")));
+    if (run_.leads() && !notes.empty()) judge_damage(fmt::format("{}", fmt::join(notes, "; ")), true);
     return checkpoint;
   }
 }
 
-std::deque<std::string> Checkpointing::candidates(const std::function<void()>& on_bytes) {
+std::deque<std::string> Checkpointing::candidates() {
   const std::string& resume = run_.options.resume;
-  auto found = checkpoint::resume_candidates(resume, *directory_);
-  if (!found.empty() || !copies_) return found;
-  if (resume == "never") {
-    if (copies_->list().empty()) return found;
+  auto own = checkpoint::resume_candidates(resume, *directory_);
+  by_path_ = resume != "auto" && resume != "never" && !checkpoint::has_begun_with(resume, *directory_);
+  if (!copies_ || by_path_) return own;
+  auto copies = copies_->list();
+  if (resume == "never" && !copies.empty()) {
     checkpoint::cannot_use(copies_->place(),
                            "it holds checkpoints of an earlier run, and --resume never asks for a new "
                            "one");
   }
-  const auto fetched = copies_->restore(on_bytes);
-  if (!fetched) return found;
-  run_.emit(events::Copy{.step = fetched->step,
-                         .path = fetched->path,
-                         .fetched = true,
-                         .seconds = fetched->seconds,
-                         .bytes = fetched->bytes});
-  return checkpoint::resume_candidates(resume, *directory_);
+  if (const std::size_t others = own.empty() && copies.empty() ? copies_->others() : 0; others > 0) {
+    run_.warn(fmt::format("{}: there is no copy of this job, but of {}; training begins with step 1", copies_->place(),
+                          telemetry::counted(others, "other job")));
+  }
+  own.insert(own.end(), std::make_move_iterator(copies.begin()), std::make_move_iterator(copies.end()));
+  std::stable_sort(own.begin(), own.end(),
+                   [](const auto& a, const auto& b) { return *checkpoint::step_of(a) > *checkpoint::step_of(b); });
+  return own;
 }
 
-void Checkpointing::warn_of_damage(const std::string& notes) const {
-  const std::string& resume = run_.options.resume;
-  if (resume != "auto") throw Error(ExitCode::data, "--resume: expected a checkpoint: " + notes);
+std::string Checkpointing::arrive(const std::string& candidate, const std::function<void()>& on_bytes) {
+  if (!is_remote(candidate)) return candidate;
+  const auto fetched = copies_->fetch(candidate, on_bytes);
+  run_.emit(events::Copy{
+      .step = fetched.step, .path = fetched.path, .fetched = true, .seconds = fetched.seconds, .bytes = fetched.bytes});
+  return directory_->checkpoints() + "/" + checkpoint::checkpoint_name(fetched.step);
+}
+
+void Checkpointing::judge_damage(const std::string& notes, bool found) const {
+  if (by_path_) throw Error(ExitCode::data, "--resume: expected a checkpoint: " + notes);
+  if (!found) {
+    throw Error(
+        ExitCode::data,
+        fmt::format("{}: expected a sound checkpoint, found damaged ones only: {}; restore one, or begin anew in "
+                    "another run_directory",
+                    run_.job.run_directory, notes));
+  }
   run_.warn("passed over a damaged checkpoint: " + notes);
 }
 
@@ -168,7 +200,11 @@ void Checkpointing::prepare(std::vector<checkpoint::TensorSource> tensors, std::
       !launch.empty()) {
     options.may_write = [directory = run_.job.run_directory, launch] { checkpoint::require_launch(directory, launch); };
   }
-  if (copies_ && !newest_.empty()) copies_->copy(newest_);  // the last start may have ended before that
+  if (copies_) {
+    copies_->keep(options.retention);
+    options.pinned = [copies = copies_.get()] { return copies->being_copied(); };
+    if (!newest_.empty()) copies_->copy(newest_);  // the last start may have ended before that
+  }
   writer_ =
       std::make_unique<checkpoint::CheckpointWriter>(run_.communicator, std::move(tensors), std::move(options), files_);
 }

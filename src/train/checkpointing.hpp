@@ -69,10 +69,14 @@ class Checkpointing {
   /// The checkpoint to resume from, read by `reader`.
   [[nodiscard]] std::optional<checkpoint::Checkpoint> find(checkpoint::CheckpointReader& reader,
                                                            const RequireSameRun& require_same_run);
-  /// Of the run directory; if it has none, the newest copy is fetched first.
-  [[nodiscard]] std::deque<std::string> candidates(const std::function<void()>& on_bytes);
+  /// Of the run directory and, where the run goes on from its own, of the object store: newest first, and of one step
+  /// the run directory's.
+  [[nodiscard]] std::deque<std::string> candidates();
+  /// The candidate's path in the run directory: a copy is fetched.
+  [[nodiscard]] std::string arrive(const std::string& candidate, const std::function<void()>& on_bytes);
   void report_copies();
-  void warn_of_damage(const std::string& notes) const;
+  /// Throws where it cannot go on without what is damaged.
+  void judge_damage(const std::string& notes, bool found) const;
   [[nodiscard]] static checkpoint::Targets targets_of(const std::vector<optim::StateSpec>& states, optim::Model& model);
 
   RunContext run_;
@@ -81,6 +85,7 @@ class Checkpointing {
   std::unique_ptr<checkpoint::RunDirectory> directory_;   // rank 0
   std::unique_ptr<checkpoint::CheckpointCopies> copies_;  // rank 0, with checkpoint.copy_to
   std::unique_ptr<checkpoint::CheckpointWriter> writer_;
+  bool by_path_ = false;  ///< rank 0: the run begins with the checkpoint that --resume names
   std::int64_t begun_step_ = -1, resumed_at_ = -1, failures_ = 0;
   bool last_never_began_ = false;
   std::string newest_, best_;  // at the start of the run; best_ on rank 0 only

@@ -305,12 +305,38 @@ TEST(Checkpoint, TheOneBeforeADamagedManifestIsTaken) {
   const std::string file = run.checkpoints() + "/step-00000003/manifest.json";
   spit(file, "");
   const auto any = [](const Checkpoint&) {};
+  const auto as_it_is = [](const std::string& path) { return path; };
   std::vector<std::string> notes;
   auto candidates = resume_candidates("auto", run);
-  EXPECT_EQ(next_candidate(candidates, any, notes)->manifest.progress.step, 2);
+  EXPECT_EQ(next_candidate(candidates, as_it_is, any, notes)->manifest.progress.step, 2);
   EXPECT_EQ(notes, std::vector<std::string>{file + ": damaged: it is not the JSON that was written"});
-  EXPECT_EQ(next_candidate(candidates, any, notes)->manifest.progress.step, 1);
-  EXPECT_FALSE(next_candidate(candidates, any, notes));
+  EXPECT_EQ(next_candidate(candidates, as_it_is, any, notes)->manifest.progress.step, 1);
+  EXPECT_FALSE(next_candidate(candidates, as_it_is, any, notes));
+}
+
+TEST(Checkpoint, ARunKnowsWhatItHasBegunWith) {
+  const Folder folder;
+  RunDirectory other(folder / "other"), run(folder / "run");
+  write_steps(other.checkpoints(), 3);
+  write_steps(run.checkpoints(), 2);
+  const std::string origin = other.checkpoints() + "/step-00000003", own = run.checkpoints() + "/step-00000003";
+  EXPECT_EQ(resume_candidates(origin, run), std::deque<std::string>{origin});
+  EXPECT_EQ(begin_with(real_files(), open_checkpoint(origin), run, {}), own);
+  EXPECT_EQ(list_checkpoints(run.checkpoints()), std::vector<std::string>{own})
+      << "what was there is of another course";
+  EXPECT_EQ(names_in(run.checkpoints()),
+            (std::vector<std::string>{"step-00000003", "superseded-00000001", "superseded-00000002"}));
+  write_steps(run.checkpoints(), 5);
+  EXPECT_EQ(resume_candidates(origin, run).front(), run.checkpoints() + "/step-00000005") << "it goes on";
+  remove_tree(real_files(), other.path());
+  EXPECT_EQ(resume_candidates(origin, run).size(), 3U) << "what it began with may be gone";
+
+  const std::string earlier = run.checkpoints() + "/step-00000004";
+  EXPECT_EQ(resume_candidates(earlier, run), std::deque<std::string>{earlier}) << "another course";
+  EXPECT_EQ(begin_with(real_files(), open_checkpoint(earlier), run, {}), earlier);
+  EXPECT_EQ(list_checkpoints(run.checkpoints()).size(), 2U) << "those before it stay";
+  EXPECT_EQ(resume_candidates(earlier, run).front(), earlier);
+  EXPECT_EQ(resume_candidates("auto", run).front(), earlier);
 }
 
 TEST(Checkpoint, TensorsMustFit) {

@@ -23,7 +23,7 @@ constexpr std::size_t kBytes = 400'000;
 /// A store with one checkpoint of one file and a manifest; it answers one request a connection.
 class Store {
  public:
-  explicit Store(const std::string& run_directory) : checkpoints_(run_directory.substr(1) + "/checkpoints/") {
+  explicit Store(const std::string& run_directory) : checkpoints_(run_directory.substr(1) + "/checkpoints/1234/") {
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -86,9 +86,9 @@ TEST(CheckpointCopies, TellOfBytesAsTheyCome) {
   const Folder folder;
   const Store store(folder.path());
   const store::Client client(store::Access{.endpoint = store.endpoint()}, {.attempts = 1});
-  const CheckpointCopies copies("s3://bucket", folder.path(), client);
+  const CheckpointCopies copies("s3://bucket", folder.path(), "1234", client);
   int calls = 0;
-  (void)copies.restore([&] { ++calls; });
+  (void)copies.fetch(copies.list().at(0), [&] { ++calls; });
   EXPECT_GT(calls, 10) << "400,000 bytes do not come at once";
 }
 
@@ -96,11 +96,12 @@ TEST(CheckpointCopies, EndWithWhatStopsThem) {
   const Folder folder;
   const Store store(folder.path());
   const store::Client client(store::Access{.endpoint = store.endpoint()}, {.attempts = 6});
-  const CheckpointCopies copies("s3://bucket", folder.path(), client);
+  const CheckpointCopies copies("s3://bucket", folder.path(), "1234", client);
   int calls = 0;
-  EXPECT_THROW((void)copies.restore([&] {
-    if (++calls == 3) throw std::range_error("enough");
-  }),
+  EXPECT_THROW((void)copies.fetch(copies.list().at(0),
+                                  [&] {
+                                    if (++calls == 3) throw std::range_error("enough");
+                                  }),
                std::range_error);
   EXPECT_EQ(calls, 3) << "it is not asked for again";
 }

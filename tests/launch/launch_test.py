@@ -11,7 +11,7 @@ import tempfile
 import time
 import unittest
 
-from launches import PATIENCE, Launch, processes_of, quiet_hash, wait_until
+from launches import PATIENCE, SMALL, Launch, processes_of, quiet_hash, wait_until
 
 
 def secret_of(rank):
@@ -50,6 +50,31 @@ class Faults(unittest.TestCase):
             self.assertTrue((launch.directory / name).exists(), name)
         self.assertRegex((launch.directory / "metrics/final.prom").read_text(),
                          r'\nlockstep_restarts_total{rank="0",reason="death",[^}]*} 1\n')
+
+    def test_a_run_that_begins_with_a_checkpoint_goes_on_from_it(self):
+        """A rank dies before the first checkpoint of its own, and the same command is run again after a signal."""
+        job = [*SMALL, "steps=1000000", "checkpoint={every: 100000 steps}"]
+        first = self.launch("--ranks", "2", "--stop-at", "20", job=job, head=("train", "--log", "json"))
+        first.end(75)
+        words = ["--ranks", "2", "--resume", str(first.directory / "checkpoints/step-00000020")]
+        name = f"{self.folder.name}/goes-on"
+        launch = Launch(name, *words, job=job)
+        self.addCleanup(launch.abandon)
+        launch.wait_for_step(40)
+        os.kill(launch.process_of_rank(1), signal.SIGKILL)
+        launch.wait_for_step(30, attempt=2)
+        launch.signal(signal.SIGTERM)
+        launch.end(75)
+        self.assertEqual([event["step"] for event in launch.events("restart") if "path" in event], [20, 20])
+        stopped = max(event["step"] for event in launch.events("checkpoint"))
+        shutil.rmtree(first.directory)
+        again = Launch(name, *words, job=job)
+        self.addCleanup(again.abandon)
+        again.wait_for_step(stopped + 1)
+        again.signal(signal.SIGTERM)
+        again.end(75)
+        self.assertEqual([event["step"] for event in again.events("restart")], [stopped])
+        self.assertEqual(list(again.directory.glob("checkpoints/superseded-*")), [])
 
     def test_a_rank_that_is_stopped_for_some_seconds(self):
         launch = self.launch("--ranks", "3")

@@ -22,7 +22,7 @@ JOB = """job:
   evaluate: {every: 10 steps}
   metrics: accuracy
 """
-PLACE = "team/runs/digits/checkpoints/"
+ABOVE = "team/runs/digits/checkpoints/"
 
 
 class Copies(unittest.TestCase):
@@ -51,9 +51,25 @@ class Copies(unittest.TestCase):
     def named(events, name):
         return [event for event in events if event["event"] == name]
 
+    def place(self):
+        """Of the copies of the only job that has some."""
+        places = {ABOVE + key[len(ABOVE):].partition("/")[0] + "/" for key in self.server.objects}
+        self.assertEqual(len(places), 1, places)
+        return places.pop()
+
     def copied(self):
-        """Names of the checkpoints that are whole in the store."""
-        return sorted(key[len(PLACE):].partition("/")[0] for key in self.server.objects if key.endswith("manifest.json"))
+        """Names of the checkpoints that are whole in the store, of all jobs."""
+        return sorted(key[len(ABOVE):].split("/")[1] for key in self.server.objects if key.endswith("manifest.json"))
+
+    def damage(self, name):
+        key = f"{self.place()}{name}/model.safetensors"
+        self.server.objects[key] = self.server.objects[key][:-1] + bytes([self.server.objects[key][-1] ^ 1])
+
+    def steps(self, *steps, **options):
+        """Trains to each of the steps, so that each is copied."""
+        for step in steps:
+            events, _ = self.train("--stop-at", str(step), code=75, **options)
+        return events
 
     def test_a_run_goes_on_where_its_disk_is_gone(self):
         quiet, _ = self.train(copies="")
@@ -66,7 +82,7 @@ class Copies(unittest.TestCase):
         second, _ = self.train(ranks="3")
         fetched = self.named(second, "copy")[0]
         self.assertEqual((fetched["step"], fetched["fetched"]), (20, True))
-        self.assertEqual(fetched["path"], "s3://runs/team/runs/digits/checkpoints/step-00000020")
+        self.assertRegex(fetched["path"], r"^s3://runs/team/runs/digits/checkpoints/[0-9a-f]{12}/step-00000020$")
         self.assertEqual(self.named(second, "restart")[0]["step"], 20)
         self.assertEqual(self.named(second, "end")[0]["parameters_sha256"], expected)
 
@@ -76,13 +92,13 @@ class Copies(unittest.TestCase):
         self.assertEqual(set(self.copied()) - here, set())  # what came while another was copied may be left out
         self.assertIn("step-00000040", self.copied())
         for key, body in self.server.objects.items():
-            self.assertEqual((self.run / "checkpoints" / key[len(PLACE):]).read_bytes(), body, key)
+            self.assertEqual((self.run / "checkpoints" / key[len(self.place()):]).read_bytes(), body, key)
 
     def test_the_manifest_is_written_last(self):
         self.train()
-        written = {}
+        written, place = {}, self.place()
         for method, key, _ in self.server.asked:
-            name, _, file = key[len(PLACE):].partition("/")
+            name, _, file = key[len(place):].partition("/")
             if method == "PUT" and file:
                 written.setdefault(name, []).append(file)
         self.assertIn("step-00000040", written)
@@ -96,12 +112,13 @@ class Copies(unittest.TestCase):
         shutil.rmtree(self.run)
         for step in ("10", "20"):
             self.train("--stop-at", step, code=75)
-        del self.server.objects[PLACE + "step-00000020/manifest.json"]
+        place = self.place()
+        del self.server.objects[place + "step-00000020/manifest.json"]
         shutil.rmtree(self.run)
         self.server.asked.clear()
         events, _ = self.train()
         self.assertEqual((self.named(events, "copy")[0]["step"], self.named(events, "copy")[0]["fetched"]), (10, True))
-        self.assertEqual([key for method, key, _ in self.server.asked if method == "GET" and key.startswith(PLACE + "step-00000020/")], [])
+        self.assertEqual([key for method, key, _ in self.server.asked if method == "GET" and key.startswith(place + "step-00000020/")], [])
         self.assertEqual(self.named(events, "end")[0]["parameters_sha256"], self.named(quiet, "end")[0]["parameters_sha256"])
 
     def test_the_best_one_is_fetched_too(self):
@@ -111,27 +128,105 @@ class Copies(unittest.TestCase):
         self.train("steps=50")
         self.assertTrue((self.run / "checkpoints" / best / "manifest.json").is_file())
 
-    def test_a_damaged_copy_is_not_trained_on(self):
-        self.train("--stop-at", "20", code=75)
-        key = next(key for key in self.server.objects if key.endswith("step-00000020/model.safetensors"))
-        self.server.objects[key] = self.server.objects[key][:-1] + bytes([self.server.objects[key][-1] ^ 1])
+    def test_each_copy_is_tried(self):
+        quiet, _ = self.train(copies="")
+        shutil.rmtree(self.run)
+        self.steps(10, 20)
+        self.damage("step-00000020")
         shutil.rmtree(self.run)
         events, _ = self.train()
         self.assertIn("passed over a damaged checkpoint", self.named(events, "warning")[0]["message"])
+        self.assertEqual([event["step"] for event in self.named(events, "copy") if event.get("fetched")], [20, 10])
+        self.assertEqual(self.named(events, "restart")[0]["step"], 10)
+        self.assertEqual(self.named(events, "end")[0]["parameters_sha256"], self.named(quiet, "end")[0]["parameters_sha256"])
+        self.assertEqual([key for key in self.server.objects if key.endswith("superseded")], [])
+
+    def test_damaged_ones_alone_are_no_reason_to_begin_anew(self):
+        self.steps(10)
+        self.damage("step-00000010")
+        shutil.rmtree(self.run)
+        before = dict(self.server.objects)
+        _, said = self.train(code=65)
+        self.assertRegex(said, r"lockstep: runs/digits: expected a sound checkpoint, found damaged ones only: runs/digits/checkpoints/"
+                               r"step-00000010/model.safetensors: .*; restore one, or begin anew in another run_directory\n$")
+        self.assertEqual(self.server.objects, before)
+
+    def test_a_run_directory_that_stayed_behind_gets_the_newest(self):
+        """On a node with the checkpoint of step 10 only, while another has gone on to step 30."""
+        self.steps(10)
+        behind = self.folder / "behind"
+        shutil.copytree(self.run, behind)
+        self.steps(20, 30)
+        shutil.rmtree(self.run)
+        behind.rename(self.run)
+        events, _ = self.train("--stop-at", "20", code=75)
+        self.assertEqual(self.named(events, "restart")[0]["step"], 30)
+        self.assertEqual(self.copied(), ["step-00000030", "step-00000031"])
+
+    def test_milestones_stay_where_the_disk_is_new(self):
+        kept = "checkpoint={every: 10 steps, keep: 1, keep_every: 20 steps, copy_to: s3://runs/team}"
+        for step in (10, 20, 30):
+            self.train(kept, "--stop-at", str(step), code=75)
+        shutil.rmtree(self.run)
+        self.train(kept, "steps=50")
+        self.assertEqual(self.copied(), ["step-00000020", "step-00000040", "step-00000050"])
+
+    def test_jobs_with_one_place_leave_each_other_alone(self):
+        self.steps(10, 20)
+        expected = self.copied()
+        shutil.rmtree(self.run)
+        events, _ = self.train("seed=7")
+        self.assertRegex(self.named(events, "warning")[0]["message"],
+                         r"^s3://runs/team/runs/digits/checkpoints/[0-9a-f]{12}: there is no copy of this job, but of 1 other job; "
+                         r"training begins with step 1$")
+        self.assertEqual([name for name in expected if name not in self.copied()], [])
+        shutil.rmtree(self.run)
+        events, _ = self.train("clip_norm=1", options=("--change-settings",))
+        self.assertEqual(self.named(events, "restart")[0]["step"], 20, "the same run, with another setting")
+
+    def test_copies_of_another_course_are_set_aside(self):
+        self.steps(10, 20, 30)
+        back = "runs/digits/checkpoints/step-00000020"
+        self.train("--stop-at", "20", options=("--resume", back), code=75)
+        self.assertNotIn("step-00000030", self.copied(), "once there are as many newer ones as are kept")
+        shutil.rmtree(self.run)
+        events, _ = self.train("--stop-at", "30", code=75)
+        self.assertEqual(self.named(events, "restart")[0]["step"], 21)
+        self.assertIn("step-00000030", self.copied())
+        self.assertEqual([key for key in self.server.objects if key.endswith("superseded")], [])
+
+    def test_copies_of_earlier_versions_are_found(self):
+        """They were written above the identity."""
+        self.steps(10)
+        place = self.place()
+        self.server.objects = {ABOVE + key[len(place):]: body for key, body in self.server.objects.items()}
+        shutil.rmtree(self.run)
+        events, _ = self.train("--stop-at", "20", code=75)
+        self.assertEqual(self.named(events, "restart")[0]["step"], 10)
+        self.assertIn(ABOVE + "step-00000010/manifest.json", self.server.objects)
+
+    def test_a_key_does_not_lead_out_of_the_run_directory(self):
+        self.steps(10)
+        place = self.place()
+        for key in ("step-00000010/../../../../escaped", "../escaped", "step-00000099/x/manifest.json"):
+            self.server.objects[place + key] = b"escaped"
+        shutil.rmtree(self.run)
+        self.train("--stop-at", "20", code=75)
+        self.assertEqual([str(path) for path in self.folder.rglob("*escaped*")], [])
 
     def test_a_store_that_fails_does_not_stop_training(self):
-        self.server.http.failures[:] = [0] + [503] * 6  # the run looks for copies, then cannot make the first
+        self.server.http.failures[:] = [0] * 4 + [503] * 6  # the run looks for copies, then cannot make the first
         events, _ = self.train()
         warning = self.named(events, "warning")[0]["message"]
-        self.assertRegex(warning, r"^step 10: no copy of the checkpoint: s3://runs/team/runs/digits/checkpoints/step-00000010/"
-                                  r"\S+: the object store failed 6 times to \w+ it: 503; training goes on$")
+        self.assertRegex(warning, r"^step 10: no copy of the checkpoint: s3://runs/team/runs/digits/checkpoints/[0-9a-f]{12}/"
+                                  r"step-00000010/\S+: the object store failed 6 times to \w+ it: 503; training goes on$")
         self.assertIn("step-00000040", self.copied())
 
     def test_a_run_without_its_last_copy_fails_and_makes_it_then(self):
         self.train("--stop-at", "20", code=75)
         self.server.http.refused = True
         _, said = self.train(code=1)
-        self.assertIn("the last checkpoint could not be copied: s3://runs/team/runs/digits/checkpoints/step-00000040", said)
+        self.assertRegex(said, "the last checkpoint could not be copied: s3://runs/team/runs/digits/checkpoints/[0-9a-f]{12}/step-00000040")
         self.server.http.refused = False
         events, _ = self.train()
         self.assertEqual([event["step"] for event in self.named(events, "copy")], [40])
@@ -147,8 +242,8 @@ class Copies(unittest.TestCase):
         self.train()
         shutil.rmtree(self.run)
         _, said = self.train(options=("--resume", "never"), code=73)
-        self.assertIn("s3://runs/team/runs/digits/checkpoints: it holds checkpoints of an earlier run, and --resume never asks "
-                      "for a new one", said)
+        self.assertRegex(said, "s3://runs/team/runs/digits/checkpoints/[0-9a-f]{12}: it holds checkpoints of an earlier run, and "
+                               "--resume never asks for a new one")
 
     def test_another_place_is_a_mistake(self):
         _, said = self.train(copies="/tmp/copies", code=78)
