@@ -129,7 +129,7 @@ void examine_gpus(Report& report) {
   }
   if (driver.state == State::broken) {
     report.fact("GPUs", driver.problem);
-    report.lacking("a driver that works", "see the output of nvidia-smi");
+    report.lacking("a driver that works", driver.remedy);
     return;
   }
   report.fact("GPU driver", observe::driver_text(observe::driver_version(), driver.cuda_version));

@@ -14,7 +14,9 @@ namespace lockstep::cli {
 namespace fs = std::filesystem;
 
 bool is_override(const std::string& word) {
-  return word.find('=') != std::string::npos && word.find('/') > word.find('=');
+  if (word.find('=') == std::string::npos || word.find('/') < word.find('=')) return false;
+  const std::string ending = fs::path(word).extension().string();
+  return (ending != ".yaml" && ending != ".yml" && ending != ".json") || !fs::is_regular_file(word);
 }
 
 FileAndOverrides split_words(const std::vector<std::string>& words, const std::string& kind) {

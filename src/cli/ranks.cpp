@@ -1,12 +1,15 @@
 #include "cli/ranks.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
+#include <filesystem>
 #include <memory>
 
 #include "cli/report_error.hpp"
@@ -24,6 +27,25 @@ namespace lockstep::cli {
 
 namespace {
 
+/// Names a file that is there until MPI works on a rank.
+constexpr const char* kUntilMpiWorks = "LOCKSTEP_UNTIL_MPI_WORKS";
+
+class UntilMpiWorks {
+ public:
+  UntilMpiWorks() {
+    const int file = ::mkstemp(path_.data());
+    if (file >= 0) ::close(file);
+  }
+  ~UntilMpiWorks() { (void)::unlink(path_.c_str()); }
+  UntilMpiWorks(const UntilMpiWorks&) = delete;
+  UntilMpiWorks& operator=(const UntilMpiWorks&) = delete;
+  [[nodiscard]] const std::string& path() const { return path_; }
+  [[nodiscard]] bool is_there() const { return ::access(path_.c_str(), F_OK) == 0; }
+
+ private:
+  std::string path_ = (std::filesystem::temp_directory_path() / "lockstep-mpi-XXXXXX").string();
+};
+
 void check_world(const RankOptions& options, int found) {
   if (options.expected > 0 && found != options.expected) {
     throw Error(ExitCode::usage,
@@ -39,6 +61,7 @@ void check_job(const RankOptions& options, const JobFile& job, int ranks) {
 
 int run_here(const RankOptions& options, const std::function<int(Communicator&)>& body) {
   const auto checked = [&](Communicator& communicator) {
+    if (const char* const mark = std::getenv(kUntilMpiWorks)) (void)::unlink(mark);
     check_world(options, communicator.size());
     return body(communicator);
   };
@@ -67,13 +90,18 @@ int rank_count(const std::string& text, int automatic) {
   return ranks;
 }
 
-int run_under_mpirun(int ranks) {
-  const launch::MpirunOptions options{.ranks = ranks, .hosts = {}, .agent = "", .environment = {}, .mark = ""};
+namespace {
+
+struct MpirunEnd {
+  int code = 0;
+  bool killed = false;
+};
+
+/// Signals that come meanwhile are passed on.
+MpirunEnd run_mpirun(const launch::MpirunOptions& options, launch::StopSignals& signals, int& passed_on) {
   auto command = launch::mpirun_command(options);
   for (auto& word : launch::own_command_line()) command.push_back(std::move(word));
-  launch::StopSignals signals;
   launch::Child mpirun(command, {"", launch::mpirun_environment(options)});
-  int passed_on = 0;
   while (!mpirun.wait(std::chrono::milliseconds(5))) {
     (void)signals.sleep(0.01);
     for (const int come = signals.count(); passed_on < come; ++passed_on) {
@@ -81,14 +109,28 @@ int run_under_mpirun(int ranks) {
     }
   }
   comm::remove_dead_mpi_folders();  // left by ranks that were killed
-  const int code = *mpirun.poll();
-  if (code == 127) {
+  return {*mpirun.poll(), mpirun.killed()};
+}
+
+}  // namespace
+
+int run_under_mpirun(int ranks) {
+  const UntilMpiWorks mark;
+  launch::MpirunOptions options{.ranks = ranks, .environment = {{kUntilMpiWorks, mark.path()}}};
+  launch::StopSignals signals;
+  int passed_on = 0;
+  MpirunEnd end = run_mpirun(options, signals, passed_on);
+  if (end.code == static_cast<int>(ExitCode::infrastructure) && passed_on == 0 && mark.is_there()) {
+    options.quiet = false;  // MPI has not started, and only Open MPI knows why
+    end = run_mpirun(options, signals, passed_on);
+  }
+  if (end.code == 127) {
     fmt::print(stderr, "lockstep: install openmpi-bin, or run without --ranks\n");
     return static_cast<int>(ExitCode::usage);
   }
-  const bool at_once = passed_on > 1 && code != 0 && code != static_cast<int>(ExitCode::interrupted);
+  const bool at_once = passed_on > 1 && end.code != 0 && end.code != static_cast<int>(ExitCode::interrupted);
   if (at_once) return 128 + signals.last();  // mpirun's own code means nothing then
-  return mpirun.killed() ? static_cast<int>(ExitCode::infrastructure) : code;
+  return end.killed ? static_cast<int>(ExitCode::infrastructure) : end.code;
 }
 
 void RankOptions::add_to(CLI::App& command) {

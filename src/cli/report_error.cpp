@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <new>
 
+#include "cli/foreign_options.hpp"
 #include "core/nearest.hpp"
 #include "lockstep/error.hpp"
 
@@ -60,8 +61,10 @@ std::string unknown(const CLI::App& command, const std::string& word) {
   const bool is_option = word.starts_with('-');
   if (is_option) {
     const std::string name = word.substr(0, word.find('='));
+    const std::string ours = ours_of(command, full_name(command), name);
+    const bool is_letter = name.size() <= 2;  // of which any is like any other
     return fmt::format("{}: unknown option '{}'{}", full_name(command), name,
-                       did_you_mean(name, option_names(command)));
+                       ours.empty() && !is_letter ? did_you_mean(name, option_names(command)) : ours);
   }
   const auto commands = command_names(command);
   if (commands.empty()) return fmt::format("{}: unexpected argument '{}'", full_name(command), word);

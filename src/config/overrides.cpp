@@ -68,6 +68,24 @@ class Setter {
   Session& session_;
 };
 
+/// Whether all of these are keys that the job may have.
+bool are_known_keys(const Rule* rule, const std::vector<std::string>& parts) {
+  for (const std::string& part : parts) {
+    rule = rule == nullptr || part.front() == '[' ? nullptr : rule->child(part);
+  }
+  return rule != nullptr;
+}
+
+void remove_key(YamlNode& job, const std::vector<std::string>& parts) {
+  YamlNode* node = &job;
+  for (std::size_t at = 0; at + 1 < parts.size(); ++at) {
+    Entry* const entry = node->find(parts[at]);
+    if (entry == nullptr) return;
+    node = &entry->value;
+  }
+  std::erase_if(node->entries, [&](const Entry& entry) { return entry.key == parts.back(); });
+}
+
 }  // namespace
 
 std::vector<std::string> split_path(const std::string& path) {
@@ -115,6 +133,10 @@ void apply_overrides(YamlNode& job, const Rule& rule, const std::vector<std::str
                       fmt::format("expected a path such as optimizer.sgd.momentum or "
                                   "model.layers[2], found '{}'",
                                   key));
+      continue;
+    }
+    if (option.compare(equals + 1, std::string::npos, "null") == 0 && are_known_keys(&rule, parts)) {
+      remove_key(job, parts);
       continue;
     }
     const std::size_t before = session.problems.size();

@@ -138,8 +138,11 @@ std::optional<std::string> read_text(const Cursor& at, const std::string& expect
   if (!node.is(YamlNode::Kind::scalar)) {
     at.expected(expected);
   } else if (scalar_type(node) != ScalarType::text) {
-    at.expected(expected, expected == "text" ? "; put it in quotes if it is text" : "");
-  } else if (!node.quoted && is_boolean_elsewhere(node.text)) {
+    const std::string quoted = node.mark.command_line
+                                   ? fmt::format("; if it is text, quote it twice: '\"{}\"'", node.text)
+                                   : "; put it in quotes if it is text";
+    at.expected(expected, expected == "text" ? quoted : "");
+  } else if (!node.quoted && !node.mark.command_line && is_boolean_elsewhere(node.text)) {  // Helm reads files only
     at.expected(expected, ", which Helm reads as true or false; put it in quotes");
   } else {
     return node.text;

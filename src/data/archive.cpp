@@ -13,6 +13,7 @@
 #include "data/archive_input.hpp"
 #include "data/bytes.hpp"
 #include "data/path.hpp"
+#include "data/unpacked_copy.hpp"
 #include "data/unpacked_names.hpp"
 #include "lockstep/error.hpp"
 
@@ -117,6 +118,14 @@ std::unique_ptr<MemoryTree> load(const std::string& path, const ByteCounter& cou
   return fits ? std::move(tree) : nullptr;
 }
 
+std::unique_ptr<FileTree> listed(std::unique_ptr<FileTree> tree, IndexNotes* notes) {
+  tree->read_listing(noted(notes, "files of " + whole_path(tree->path()), [&] {
+    tree->list();
+    return tree->write_listing();
+  }));
+  return tree;
+}
+
 class MemberBytes final : public ByteSource {
  public:
   MemberBytes(std::shared_ptr<const FileTree> tree, FileTree::Entry entry)
@@ -180,21 +189,19 @@ void FileTree::sort() {
                   hidden_images_.front(), hidden_images_.size() > 1 ? ", ..." : ""));
 }
 
-std::unique_ptr<FileTree> unpack_archive(const std::string& path, const ByteCounter& counter,
+std::unique_ptr<FileTree> unpack_archive(const std::string& path, const ByteCounter& counter, IndexNotes* notes,
                                          const UnpackLimits& limits) {
-  UnpackedCopy copy{find_unpacked_copy(path, limits).value_or(""), ""};
-  if (copy.path.empty()) {
+  UnpackedCopy copy{find_unpacked_copy(path, counter, limits), ""};
+  if (!copy.bytes) {
     bool is_tar = false;
     if (auto tree = load(path, counter, limits.held, limits, is_tar)) return tree;
-    if (is_tar) copy = make_unpacked_copy(path, limits);
-    if (copy.path.empty()) {
+    if (is_tar) copy = make_unpacked_copy(path, counter, limits);
+    if (!copy.bytes) {
       if (auto tree = load(path, counter, limits.held_without_copy, limits, is_tar)) return tree;
       refuse_to_hold(path, limits, copy.problem);
     }
   }
-  auto tar = open_plain_tar(std::make_unique<File>(copy.path, counter), path);
-  tar->list();
-  return tar;
+  return listed(open_plain_tar(std::move(copy.bytes), path), notes);
 }
 
 std::string FileTree::write_listing() const {
@@ -259,13 +266,8 @@ std::unique_ptr<FileTree> open_tree(const std::string& path, const ByteCounter& 
   if (notes != nullptr && folder) notes->made_from_folder(path);
   if (notes != nullptr && !folder) notes->made_from_file(path);
   auto file = folder ? nullptr : std::make_unique<File>(path, counter);
-  if (file && !is_plain_tar(*file)) return unpack_archive(path, counter, limits);
-  auto tree = folder ? open_folder(path, counter) : open_plain_tar(std::move(file), path);
-  tree->read_listing(noted(notes, "files of " + whole_path(path), [&] {
-    tree->list();
-    return tree->write_listing();
-  }));
-  return tree;
+  if (file && !is_plain_tar(*file)) return unpack_archive(path, counter, notes, limits);
+  return listed(folder ? open_folder(path, counter) : open_plain_tar(std::move(file), path), notes);
 }
 
 std::unique_ptr<ByteSource> open_member(std::shared_ptr<const FileTree> tree, FileTree::Entry entry) {

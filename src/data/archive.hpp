@@ -95,8 +95,8 @@ class FileTree {
 [[nodiscard]] std::unique_ptr<FileTree> open_object_folder(const std::string& path, const ByteCounter& counter);
 [[nodiscard]] bool is_plain_tar(const File& file);
 /// `path`: the name to use in messages.
-[[nodiscard]] std::unique_ptr<FileTree> open_plain_tar(std::unique_ptr<File> file, const std::string& path);
+[[nodiscard]] std::unique_ptr<FileTree> open_plain_tar(std::unique_ptr<ByteSource> file, const std::string& path);
 [[nodiscard]] std::unique_ptr<FileTree> unpack_archive(const std::string& path, const ByteCounter& counter,
-                                                       const UnpackLimits& limits);
+                                                       IndexNotes* notes, const UnpackLimits& limits);
 
 }  // namespace lockstep::data

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cstdio>
 #include <exception>
 
@@ -89,10 +90,31 @@ std::uint64_t ArchiveMembers::size() const {
   return known ? static_cast<std::uint64_t>(archive_entry_size(entry_)) : 0;
 }
 
+namespace {
+
+/// ".csv" of "A.CSV.gz"; "": it is not called a table.
+std::string table_ending(std::string path) {
+  std::transform(path.begin(), path.end(), path.begin(), [](unsigned char c) { return std::tolower(c); });
+  if (path.ends_with(".gz")) path.resize(path.size() - 3);
+  for (const char* const ending : {".csv", ".tsv", ".jsonl", ".parquet"}) {
+    if (path.ends_with(ending)) return ending;
+  }
+  return "";
+}
+
+}  // namespace
+
 void ArchiveMembers::fail(const std::string& where) const {
   input_.rethrow();
   const char* text = archive_error_string(handle_);
   const std::string reason = text != nullptr ? text : "no reason given";
+  if (const std::string table = table_ending(path_); where.empty() && !table.empty()) {
+    throw Error(ExitCode::data,
+                fmt::format("{}: expected a folder or an archive, found a {} file; `table:` reads one of "
+                            "numbers and categories, `csv:` one that names image files, `texts:` one of "
+                            "texts",
+                            path_, table));
+  }
   if (where.empty()) {
     throw Error(
         ExitCode::data,

@@ -22,7 +22,7 @@ class ArchiveInput {
   ArchiveInput(const std::string& path, ByteCounter counter)
       : own_(std::make_unique<File>(path, std::move(counter))), file_(*own_) {}
   /// Reads `file`, which must outlive this, `block` bytes at a time.
-  ArchiveInput(const File& file, std::size_t block) : file_(file), block_bytes_(block) {}
+  ArchiveInput(const ByteSource& file, std::size_t block) : file_(file), block_bytes_(block) {}
 
   [[nodiscard]] std::uint64_t size() const { return file_.size(); }
   /// Whether `handle`, whose formats and filters are set, can read it. This object must outlive the handle's use.
@@ -33,7 +33,7 @@ class ArchiveInput {
  private:
   friend struct ArchiveCalls;
   std::unique_ptr<File> own_;
-  const File& file_;
+  const ByteSource& file_;
   std::size_t block_bytes_ = std::size_t{1} << 18;
   std::uint64_t at_ = 0;
   std::vector<std::byte> block_;

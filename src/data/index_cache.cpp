@@ -21,7 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Must change whenever the form or meaning of a reader's notes changes.
-constexpr std::string_view kIndexMagic = "LOCKSTEP-INDEX-4\n";
+constexpr std::string_view kIndexMagic = "LOCKSTEP-INDEX-5\n";
 constexpr std::size_t kDigestLength = 64;
 
 /// Empty if it cannot be read.

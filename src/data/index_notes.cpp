@@ -29,6 +29,11 @@ void IndexNotes::made_from(const std::string& path, bool folder) {
 }
 
 void IndexNotes::made_from_file(const std::string& path) {
+  watch_.add(path);
+  made_from(path, false);
+}
+
+void IndexNotes::made_from_sample_file(const std::string& path) {
   made_from(path, false);
 }
 

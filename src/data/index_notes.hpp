@@ -10,6 +10,8 @@
 #include <string>
 #include <string_view>
 
+#include "data/file_state.hpp"
+
 namespace lockstep::data {
 
 class IndexNotes {
@@ -19,6 +21,8 @@ class IndexNotes {
   [[nodiscard]] bool has(const std::string& name) const { return notes_.contains(name); }
   /// Remembers the state of a file. Call it before the file is read.
   void made_from_file(const std::string& path);
+  /// The same for a file that is one of many, whose state is compared whenever it is read.
+  void made_from_sample_file(const std::string& path);
   /// The same for a folder and everything below it.
   void made_from_folder(const std::string& path);
 
@@ -31,6 +35,9 @@ class IndexNotes {
   /// Whether a later change of the files would be noticed: if times are whole seconds, a change within the current one
   /// would not be.
   [[nodiscard]] bool can_be_kept() const { return !stamps_.empty() && !uncertain_; }
+
+  /// The files of made_from_file() as they were when this process called it; not part of what write() returns.
+  [[nodiscard]] const FileWatch& watch() const { return watch_; }
 
   [[nodiscard]] std::string write() const;
   /// Throws Error(data) for bytes that write() did not write.
@@ -45,6 +52,7 @@ class IndexNotes {
   };
   std::map<std::string, std::string> notes_;
   std::map<std::string, Stamp> stamps_;  ///< by path
+  FileWatch watch_;
   bool made_any_ = false, uncertain_ = false;
 };
 

@@ -1,8 +1,9 @@
 // Limits for unpacking compressed files, and copies on disk of large ones.
 //
 // A file that unpacks to little is kept in the memory of each rank. A larger one (gzip, or a compressed tar) is
-// unpacked once per host into the cache directory, as a stream, and all ranks of the host read that copy at offsets. If
-// there is no such directory, and for other formats (zip, 7z), memory is used, up to a limit.
+// unpacked once per host into the cache directory, as a stream, and all ranks of the host read that copy at offsets,
+// which verifies its checksums (unpacked_copy.hpp). If there is no such directory, and for other formats (zip, 7z),
+// memory is used, up to a limit.
 #pragma once
 
 #include <cstdint>
@@ -48,19 +49,6 @@ using ArchiveHandle = std::unique_ptr<::archive, FreeArchive>;
 /// Tells libarchive which compressions to support. Not all that it knows: some of its filters run a program whose name
 /// depends on the file's first bytes.
 void support_compressions(::archive* handle);
-
-/// A copy of the content of the compressed file `path`, or why there is none.
-struct UnpackedCopy {
-  std::string path;
-  std::string problem;  ///< "" if nothing went wrong: there may be no cache directory
-};
-
-/// An existing copy made from exactly this file (path, size, times), if any.
-[[nodiscard]] std::optional<std::string> find_unpacked_copy(const std::string& path, const UnpackLimits& limits);
-
-/// Makes a copy: under another name, then renamed, so that it is complete or absent. Copies of earlier states of the
-/// file are removed. Throws Error(data) for a damaged file and for a bomb.
-[[nodiscard]] UnpackedCopy make_unpacked_copy(const std::string& path, const UnpackLimits& limits);
 
 /// Throws Error(data): the file unpacks to more than can be kept in memory. `problem`: why there is no copy on disk.
 [[noreturn]] void refuse_to_hold(const std::string& path, const UnpackLimits& limits, const std::string& problem);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -187,6 +188,16 @@ std::string token_text(const std::optional<Json>& settings, const std::string& k
   return content.is_string() ? content.get<std::string>() : "";
 }
 
+/// The last line of a file that is this text, counted from 0; -1: none.
+std::int64_t line_of(const fs::path& path, const std::string& text) {
+  std::ifstream file(path);
+  std::int64_t found = -1, at = 0;
+  for (std::string line; std::getline(file, line); ++at) {
+    if (line == text || line == text + "\r") found = at;
+  }
+  return found;
+}
+
 /// The number of the token that hides others.
 std::int64_t mask_token(const fs::path& folder) {
   std::string text;
@@ -206,6 +217,7 @@ std::int64_t mask_token(const fs::path& folder) {
   for (const char* const file : {"added_tokens.json", "vocab.json"}) {
     if (found < 0) found = number(read_object(folder / file).value_or(Json()));
   }
+  if (found < 0) found = line_of(folder / "vocab.txt", text);
   if (found >= 0) return found;
   throw Error(ExitCode::data,
               fmt::format("{}: expected a tokenizer with the mask that the model was trained with, found "
@@ -232,7 +244,7 @@ Written bert(const Config& c, const std::string& tokenizer, const std::string& f
     throw Error(
         ExitCode::data,
         fmt::format("{}: expected the model's tokenizer, as the numbers of its tokens mean nothing without, found "
-                    "neither tokenizer.json nor merges.txt; save it there with its save_pretrained()",
+                    "none of tokenizer.json, merges.txt and vocab.txt; save it there with its save_pretrained()",
                     folder));
   }
   const Json architectures = c.get("architectures");
@@ -274,6 +286,23 @@ Written vit(const Config& c, const std::string& folder) {
   return {map_text("vit", settings), data + image_steps(folder, size, channels), "  metrics: accuracy\n"};
 }
 
+bool has_any(const fs::path& folder, std::initializer_list<const char*> files) {
+  return std::any_of(files.begin(), files.end(), [&](const char* file) { return fs::exists(folder / file); });
+}
+
+/// A tokenizer that is there, but cannot be read.
+void refuse_sentence_piece(const fs::path& folder) {
+  for (const char* const file : {"tokenizer.model", "spiece.model", "sentencepiece.bpe.model"}) {
+    if (!fs::exists(folder / file)) continue;
+    throw Error(
+        ExitCode::data,
+        fmt::format("{}: expected tokenizer.json in this folder, found {}, a model of SentencePiece or tiktoken, "
+                    "which is not read; transformers writes one: "
+                    "AutoTokenizer.from_pretrained(FOLDER).save_pretrained(FOLDER)",
+                    folder.string(), file));
+  }
+}
+
 }  // namespace
 
 std::string huggingface_job(const std::string& folder) {
@@ -288,9 +317,11 @@ std::string huggingface_job(const std::string& folder) {
   const auto given = read_object(fs::path(folder) / "tokenizer.json");
   // `--to huggingface` has written it for `tokenizer: characters`.
   const Json::json_pointer kind("/model/type");
-  const bool of_characters = given && given->contains(kind) && given->at(kind) == "WordLevel";
-  const bool has_tokenizer = !of_characters && (fs::exists(fs::path(folder) / "tokenizer.json") ||
-                                                fs::exists(fs::path(folder) / "merges.txt"));
+  const Json::json_pointer pattern("/pre_tokenizer/pattern/Regex");
+  const bool of_characters = given && given->contains(kind) && given->at(kind) == "WordLevel" &&
+                             given->contains(pattern) && given->at(pattern) == "[\\s\\S]";
+  const bool has_tokenizer = !of_characters && has_any(folder, {"tokenizer.json", "merges.txt", "vocab.txt"});
+  if (!given && !has_tokenizer) refuse_sentence_piece(folder);
   const std::string tokenizer = of_characters ? "characters" : has_tokenizer ? Json(folder).dump() : "";
   const std::map<std::string, std::function<Written()>> models = {
       {"gpt2", [&] { return gpt2(config, tokenizer); }},

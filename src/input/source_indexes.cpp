@@ -86,6 +86,9 @@ std::shared_ptr<const DataSet> SourceIndexes::open(const std::string& set, Sourc
   if (source.part == SourcePart::automatic) {
     source.part = set == "validation" || set == "test" ? SourcePart::test : SourcePart::train;
   }
+  data::FileWatch& watched = watched_[set];
+  for (const auto& path : source.paths) watched.add(path);
+  for (const auto& path : {source.labels, source.weights, source.tokenizer_file}) watched.add(path);
   if (auto found = cached(source)) notes_[set] = std::move(*found);
   sources_[set] = source;
   if (!leaders_.empty() && reads(set)) notes_[set] = {};
@@ -95,6 +98,7 @@ std::shared_ptr<const DataSet> SourceIndexes::open(const std::string& set, Sourc
   options.readers = readers_;
   options.targets = &targets_[set];
   std::shared_ptr<const DataSet> opened = data::open(source, options);
+  watched.add(notes_[set].watch());
   if (!opened->info().content_in_digest) large_[set] = opened;
   return opened;
 }
@@ -124,6 +128,14 @@ std::vector<IndexReport> SourceIndexes::keep() {
   }
   release();
   return reports;
+}
+
+std::string SourceIndexes::changed() const {
+  for (const auto& [set, watched] : watched_) {
+    std::string change = reads(set) ? watched.changed() : "";
+    if (!change.empty()) return change;
+  }
+  return "";
 }
 
 std::vector<std::string> SourceIndexes::large() const {

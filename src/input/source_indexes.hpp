@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/locked_file.hpp"
+#include "data/file_state.hpp"
 #include "data/index_cache.hpp"
 #include "data/target_range.hpp"
 #include "lockstep/communicator.hpp"
@@ -55,6 +56,10 @@ class SourceIndexes {
   std::vector<IndexReport> keep();
   [[nodiscard]] std::string write() const;
 
+  /// FileWatch::changed() of the files of all sets that this rank reads itself; those of a folder are compared whenever
+  /// one is read. Thread-safe with content().
+  [[nodiscard]] std::string changed() const;
+
   /// The sets whose digest does not cover their content.
   [[nodiscard]] std::vector<std::string> large() const;
   /// Whether this rank reads the files of `set` itself: it leads its host, or its files differ from the leader's.
@@ -74,6 +79,7 @@ class SourceIndexes {
   std::map<std::string, data::IndexNotes> notes_;    ///< by set
   std::map<std::string, std::vector<data::TargetRange>> targets_;
   std::map<std::string, SourceOptions> sources_;
+  std::map<std::string, data::FileWatch> watched_;               ///< by set
   std::map<std::string, std::string> leaders_;                   ///< by set: identity_of() on the host's leader
   std::map<std::string, std::shared_ptr<const DataSet>> large_;  ///< by set
 };

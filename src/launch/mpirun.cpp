@@ -25,7 +25,8 @@ std::vector<std::string> mpirun_command(const MpirunOptions& options, int open_m
   if (open_mpi_major >= 5) {
     command.insert(command.end(), {"--map-by", ":OVERSUBSCRIBE"});
   } else {
-    command.insert(command.end(), {"--quiet", "--oversubscribe"});
+    if (options.quiet) command.emplace_back("--quiet");
+    command.emplace_back("--oversubscribe");
   }
   if (!options.hosts.empty()) command.insert(command.end(), {"--host", to_text(options.hosts)});
   command.insert(command.end(), {"--mca", "mpi_yield_when_idle", "1"});

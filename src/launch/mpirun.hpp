@@ -15,6 +15,7 @@ struct MpirunOptions {
   std::string agent = {};                               ///< runs a command on another host; empty: mpirun's own choice
   std::map<std::string, std::string> environment = {};  ///< for the ranks
   bool by_slurm = false;                                ///< mpirun starts its daemons by Slurm's srun
+  bool quiet = true;                                    ///< without Open MPI's own words, of which most say nothing new
   std::string mark = {};                                ///< on the command line of every helper process, to identify it
 };
 

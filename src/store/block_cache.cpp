@@ -5,7 +5,6 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zlib.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -16,6 +15,7 @@
 
 #include "core/cache_directory.hpp"
 #include "lockstep/error.hpp"
+#include "store/checksums.hpp"
 
 namespace lockstep::store {
 
@@ -45,22 +45,6 @@ class Descriptor {
 
 constexpr std::uint64_t kPiece = std::uint64_t{64} << 10;  // bytes under one checksum
 
-std::uint32_t checksum(std::span<const std::byte> piece) {
-  return static_cast<std::uint32_t>(crc32_z(0, reinterpret_cast<const Bytef*>(piece.data()), piece.size()));
-}
-
-std::uint64_t pieces_of(std::uint64_t bytes) {
-  return (bytes + kPiece - 1) / kPiece;
-}
-
-std::vector<std::uint32_t> checksums_of(std::span<const std::byte> block) {
-  std::vector<std::uint32_t> sums;
-  for (; !block.empty(); block = block.subspan(std::min<std::uint64_t>(kPiece, block.size()))) {
-    sums.push_back(checksum(block.first(std::min<std::uint64_t>(kPiece, block.size()))));
-  }
-  return sums;
-}
-
 bool read_all(int descriptor, std::uint64_t offset, std::span<std::byte> out) {
   for (std::size_t filled = 0; filled < out.size();) {
     const auto got = ::pread(descriptor, out.data() + filled, out.size() - filled, static_cast<off_t>(offset + filled));
@@ -75,15 +59,15 @@ bool read_block(const std::string& path, std::uint64_t bytes, std::uint64_t offs
   const Descriptor file(path, O_RDONLY);
   struct stat status {};
   if (!file.is_open() || ::fstat(*file, &status) != 0 ||
-      static_cast<std::uint64_t>(status.st_size) != bytes + pieces_of(bytes) * sizeof(std::uint32_t)) {
+      static_cast<std::uint64_t>(status.st_size) != bytes + pieces_of(bytes, kPiece) * sizeof(std::uint32_t)) {
     return false;
   }
-  const std::uint64_t first = offset / kPiece, end = pieces_of(offset + out.size()), begin = first * kPiece;
+  const std::uint64_t first = offset / kPiece, end = pieces_of(offset + out.size(), kPiece), begin = first * kPiece;
   std::vector<std::byte> pieces(std::min(bytes, end * kPiece) - begin);
   std::vector<std::uint32_t> sums(end - first);
   if (!read_all(*file, begin, pieces) ||
       !read_all(*file, bytes + first * sizeof(std::uint32_t), std::as_writable_bytes(std::span(sums))) ||
-      checksums_of(pieces) != sums) {
+      checksums_of(pieces, kPiece) != sums) {
     return false;
   }
   std::copy_n(pieces.begin() + static_cast<std::ptrdiff_t>(offset - begin), out.size(), out.begin());
@@ -139,7 +123,7 @@ void BlockCache::keep(const std::string& path, std::span<const std::byte> block)
   const std::string partial = path + ".part";
   {
     const Descriptor file(partial, O_WRONLY | O_CREAT | O_TRUNC);
-    const auto sums = checksums_of(block);
+    const auto sums = checksums_of(block, kPiece);
     const bool written = file.is_open() && write_all(*file, block) &&
                          write_all(*file, std::as_bytes(std::span(sums))) &&
                          ::fsync(*file) == 0;  // a name without its bytes must not survive a machine that fails

@@ -61,6 +61,10 @@ int bind_error(const std::string& address, int port) {
   return error;
 }
 
+bool has_loopback() {
+  return bind_error("127.0.0.1", 0) == 0;
+}
+
 /// Connects without sending anything.
 void knock(const std::string& address, int port) {
   const Endpoint at = endpoint_of(address, port);
@@ -143,9 +147,10 @@ Exporter::Exporter(ExporterOptions options, std::shared_ptr<RankMetrics> metrics
   } catch (const std::exception&) {
     const int error = bind_error(options.address, 0);
     throw Error(ExitCode::configuration,
-                fmt::format("{}: expected an address of this host, found {}: {}; try 127.0.0.1, or "
-                            "0.0.0.0 for all of them",
-                            options.key, options.address, std::strerror(error)));
+                fmt::format("{}: expected an address of this host, found {}: {}; {}", options.key, options.address,
+                            error == 0 ? "this host's library for the metrics server needs IPv4" : std::strerror(error),
+                            has_loopback() ? "try 127.0.0.1, or 0.0.0.0 for all of them"
+                                           : "lo has no IPv4 address: ip address add 127.0.0.1/8 dev lo"));
   }
 }
 

@@ -11,6 +11,7 @@
 #include "core/digest.hpp"
 #include "data/bytes.hpp"
 #include "lockstep/error.hpp"
+#include "train/first_text.hpp"
 #include "train/start_check.hpp"
 
 namespace lockstep::train {
@@ -83,6 +84,22 @@ bool ContentCheck::compare(checkpoint::Progress& progress, const comm::StopPoll&
   }
   known = now;
   return true;
+}
+
+void ContentCheck::require_unchanged(std::int64_t step) {
+  if (!sources_) return;
+  const std::string change =
+      first_text(run_.communicator, {"files of the data set", static_cast<std::uint64_t>(step), run_.timeout()}, [&] {
+        const std::string own = sources_->changed();
+        const auto& topology = run_.communicator.topology();
+        if (own.empty() || topology.host_names.size() == 1) return own;
+        return fmt::format("on {}, {}", topology.host_name(run_.communicator.rank()), own);
+      });
+  if (change.empty()) return;
+  throw Error(ExitCode::data, fmt::format("step {}: {}; steps since the newest checkpoint may have read both, so none "
+                                          "is written. Restore the file and run again to resume from there, or choose "
+                                          "a new run_directory",
+                                          step, change));
 }
 
 bool ContentCheck::is_read_on_all_ranks(std::int64_t step, const comm::StopPoll& stop) {

@@ -3,6 +3,8 @@
 // One rank per host reads them in the background while the run trains; before the first checkpoint, the ranks compare.
 // The result is stored with the index of the source (data/index_cache.hpp), so unchanged files are read for it only
 // once.
+//
+// Files that change while the run reads them are noticed, too: no checkpoint is written then.
 #pragma once
 
 #include <atomic>
@@ -22,7 +24,8 @@ namespace lockstep::train {
 
 class ContentCheck {
  public:
-  /// Begins to read. `sources`: from prepare_data; nothing else may use them from now on. null: nothing to check.
+  /// Begins to read. `sources`: from prepare_data; nothing else may use them from now on. null, on all ranks: nothing
+  /// to check.
   ContentCheck(const RunContext& run, std::shared_ptr<input::SourceIndexes> sources);
 
   /// Whether there are large sets that have not been compared yet; the same on all ranks.
@@ -32,6 +35,9 @@ class ContentCheck {
   /// all ranks, if `stop` asks for an end first on any of them. Throws Error(usage) that names the rank and host that
   /// differ, Error(data) for unreadable files or if the content is not that of the resumed run.
   [[nodiscard]] bool compare(checkpoint::Progress& progress, const comm::StopPoll& stop);
+  /// Collective, before each checkpoint: throws Error(data) on all ranks if a file of the data has changed on any host
+  /// since it was opened.
+  void require_unchanged(std::int64_t step);
 
  private:
   [[nodiscard]] bool is_read_on_all_ranks(std::int64_t step, const comm::StopPoll& stop);

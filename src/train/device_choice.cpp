@@ -33,8 +33,8 @@ void require_driver(const JobFile& job, const GpuFacts& facts, const std::string
                             host, driver.problem, needed));
   }
   if (driver.state == State::broken) {
-    refuse(job, fmt::format("expected NVIDIA's driver to work on {}, found: {}; see the output of nvidia-smi", host,
-                            driver.problem));
+    refuse(job,
+           fmt::format("expected NVIDIA's driver to work on {}, found: {}; {}", host, driver.problem, driver.remedy));
   }
   // A driver supports every minor release of its major version.
   if (driver.cuda_version / 1000 < facts.module_cuda_version / 1000) {

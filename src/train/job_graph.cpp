@@ -32,10 +32,13 @@ void require_batch_statistics(const Graph& graph, const JobFile& job) {
     throw config::Problems(
         {{job.place_of("job.micro_batches"),
           fmt::format("expected micro-batches of several samples, since layer '{}' normalizes over a micro-batch, "
-                      "found {} micro-batches "
-                      "of a batch of {}, where it sees one value a channel; set micro_batches to {} or less",
-                      node.name, job.micro_batches, job.batch_size,
-                      std::max<std::int64_t>(1, job.micro_batches / 2))}});
+                      "found {} "
+                      "of a batch of {}, where it sees one value a channel; {}",
+                      node.name, job.micro_batches == 1 ? "one" : fmt::format("{} micro-batches", job.micro_batches),
+                      job.batch_size,
+                      job.micro_batches == 1
+                          ? "set batch_size to 2 or more"
+                          : fmt::format("set micro_batches to {} or less", job.micro_batches / 2))}});
   }
 }
 

@@ -5,8 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "comm/transport/point_to_point.hpp"
-#include "comm/transport/work_together.hpp"
+#include "train/first_text.hpp"
 
 namespace lockstep::train {
 
@@ -34,15 +33,8 @@ std::string not_finite(const exec::TensorBlock& parameters, const exec::TensorBl
 
 std::string not_finite_on_any_rank(const optim::Model& model, Communicator& communicator,
                                    std::chrono::milliseconds timeout) {
-  const Operation operation{"finite parameters", 0, timeout};
-  std::string own;
-  const auto found = comm::work_together(communicator, operation, [&](comm::WorkProgress& /*at once*/) {
-    own = not_finite(model.parameters, model.states);
-    return !own.empty();
-  });
-  const auto first = std::find(found.begin(), found.end(), true);
-  if (first == found.end()) return "";
-  return comm::broadcast_text(communicator, std::move(own), static_cast<int>(first - found.begin()), operation);
+  return first_text(communicator, {"finite parameters", 0, timeout},
+                    [&] { return not_finite(model.parameters, model.states); });
 }
 
 }  // namespace lockstep::train

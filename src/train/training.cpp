@@ -329,6 +329,7 @@ void Training::write_checkpoint(bool best) {
     reached_.interrupted = !content_check_.compare(progress_, stop_poll());
   }
   const auto phase = observers_.enter(observe::StepPhase::checkpoint, progress_.step);
+  content_check_.require_unchanged(progress_.step);
   engine_.updater->fetch(engine_.model);
   const auto where = not_finite_on_any_rank(engine_.model, run_.communicator, run_.context.timeout());
   if (!where.empty()) {

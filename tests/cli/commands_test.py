@@ -313,6 +313,15 @@ class Check(unittest.TestCase):
             text = run("check", "job.yaml", "micro_batches=1", folder=folder).stdout
             self.assertIn("\nbatch_size 64 can be 8 micro-batches of 8 samples: steps of 12.5 %\n", text)
 
+    def test_a_file_with_an_equals_sign_is_the_job(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "lr=0.1.yaml")
+            path.write_text("job: {model: mlp, data: {train: {digits: {count: 64}}}, batch_size: 8, steps: 3}\n")
+            self.assertIn("steps", run("check", path.name, "steps=5", folder=folder).stdout)
+            path.unlink()
+            self.assertEqual(run("check", path.name, folder=folder, code=78).stderr, "lockstep: command line: lr: expected a "
+                             "known key, found 'lr'; did you mean 'learning_rate'?\n")
+
     def test_check_tells_memory_that_is_not_there(self):
         done = run("check", "model={mlp: {hidden: [100000, 200000]}}", "data.train.digits.count=200",
                    "data.validation.digits.count=50")

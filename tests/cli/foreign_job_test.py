@@ -122,7 +122,7 @@ job:
 
     def test_the_models_own_tokens(self):
         self.assertEqual(self.job(BERT, 65), "lockstep: theirs: expected the model's tokenizer, as the numbers of its tokens "
-                         "mean nothing without, found neither tokenizer.json nor merges.txt; save it there with its "
+                         "mean nothing without, found none of tokenizer.json, merges.txt and vocab.txt; save it there with its "
                          "save_pretrained()\n")
         (self.folder / "theirs/tokenizer.json").write_text(tokenizer_of("<s>"))
         self.assertEqual(self.job(BERT, 65), "lockstep: theirs: expected a tokenizer with the mask that the model was trained "

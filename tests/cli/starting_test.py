@@ -53,6 +53,15 @@ def events(result, name):
     return [line for line in lines if line["event"] == name]
 
 
+class OpenMpi(unittest.TestCase):
+    def test_its_own_words_are_shown(self):
+        """Without `self` a rank cannot even reach itself; only Open MPI knows what is wrong then."""
+        with tempfile.TemporaryDirectory() as folder:
+            said = run([PROGRAM, "train", *SMALL, f"run_directory={folder}/run", "--ranks", "2"], code=1,
+                       env={"OMPI_MCA_btl": "tcp", "OMPI_MCA_pml": "ob1"}).stderr
+        self.assertIn("forgetting to\nspecify the \"self\" BTL.\n", said)
+
+
 class WorldSizes(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()

@@ -21,6 +21,15 @@ JobFile with(const std::vector<std::string>& overrides, const std::string& text 
   return load_text(text, "job.yaml", overrides, test_catalogue(), false);
 }
 
+std::string problems_with(const std::vector<std::string>& overrides) {
+  try {
+    (void)with(overrides);
+  } catch (const Problems& problems) {
+    return problems.what();
+  }
+  return "none";
+}
+
 TEST(Override, SetsAndAdds) {
   const JobFile job = with({"batch_size=1e+02", "seed=7", "job.name=other", "metrics=[accuracy]"});
   EXPECT_EQ(job.batch_size, 100);
@@ -71,6 +80,27 @@ TEST(Override, MakesAJobOfNothing) {
 TEST(Override, PlacesSayCommandLine) {
   EXPECT_EQ(with({"batch_size=32"}).places.at("job.batch_size").text(), "command line: batch_size");
   EXPECT_EQ(with({}).places.at("job.batch_size").text(), "job.yaml:4:15: job.batch_size");
+}
+
+TEST(Override, NullRemovesAKey) {
+  EXPECT_FALSE(with({"data.validation=null"}).data.validation);
+  EXPECT_FALSE(with({"data.validation=null"}).places.contains("job.data.validation"));
+  EXPECT_EQ(with({"optimizer.sgd.momentum=null"}).optimizer.attributes.number("momentum"), 0);
+  EXPECT_EQ(with({"early_stop=null", "data.validation.digits.first=null"}).data.validation->first, 0)
+      << "what is not there needs no removal";
+  EXPECT_EQ(with({"data.validation=null", "data.validation.fraction=0.2"}).data.validation_fraction, 0.2);
+  EXPECT_EQ(problems_with({"batch_size=null"}), "job.yaml:2:3: job: expected batch_size, found nothing");
+  EXPECT_EQ(problems_with({"batch_sise=null"}),
+            "command line: batch_sise: expected a known key, found 'batch_sise'; did you mean 'batch_size'?");
+}
+
+TEST(Override, WordsAreText) {
+  EXPECT_EQ(with({"name=on"}).name, "on") << "Helm reads no command line";
+  EXPECT_EQ(with({"name='12'"}).name, "12");
+  EXPECT_EQ(problems_with({"name=12"}),
+            "command line: name: expected text, found 12; if it is text, quote it twice: '\"12\"'");
+  EXPECT_EQ(problems_with({"name=true"}),
+            "command line: name: expected text, found true; if it is text, quote it twice: '\"true\"'");
 }
 
 TEST(Override, OfTheDefaultJob) {

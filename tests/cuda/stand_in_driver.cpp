@@ -68,7 +68,7 @@ int cuDeviceGetAttribute(int* value, int attribute, int device) {
   return attribute == kPciDevice || attribute == kPciDomain || *value != 0 || attribute == kMajor + 1 ? 0 : 1;
 }
 int cuGetErrorName(int code, const char** name) {
-  *name = code == 803 ? "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH" : nullptr;
+  *name = code == 802 ? "CUDA_ERROR_SYSTEM_NOT_READY" : code == 803 ? "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH" : nullptr;
   return *name == nullptr ? 1 : 0;
 }
 

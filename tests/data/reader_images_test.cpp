@@ -389,6 +389,14 @@ TEST(ReaderImagesErrors, NothingThere) {
   write_file(folder / "a.txt", "This is a text, not an archive of images.");
   EXPECT_EQ(without(data_error(source(SourceKind::images, {folder / "a.txt"})), folder.path()),
             "a.txt: neither a folder nor an archive such as .tar, .tar.gz or .tar.zst (Unrecognized archive format)");
+  for (const auto& [name, kind] : {std::pair("a.TSV", ".tsv"), std::pair("a.jsonl.gz", ".jsonl")}) {
+    write_file(folder / name, std::string(name).ends_with(".gz") ? gzip("{}\n") : "a\tb\n");
+    EXPECT_EQ(
+        without(data_error(source(SourceKind::images, {folder / name})), folder.path()),
+        std::string(name) + ": expected a folder or an archive, found a " + kind +
+            " file; `table:` reads one of numbers and categories, `csv:` one that names image files, `texts:` one "
+            "of texts");
+  }
 }
 
 TEST(ReaderImagesErrors, NoProgramIsStartedToUnpack) {

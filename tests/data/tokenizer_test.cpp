@@ -164,16 +164,76 @@ TEST(Tokenizer, ReadsGpt2sFiles) {
   EXPECT_EQ(tokenizer->encode("hello hello<|endoftext|>", "text"), (std::vector<std::int32_t>{259, 260, 261}));
 }
 
+std::string folder_error(const TemporaryFolder& folder) {
+  std::string text = message_of(ExitCode::data, [&] { (void)data::read_tokenizer_text(folder.path()); });
+  for (std::size_t at = 0; (at = text.find(folder.path())) != std::string::npos;) {
+    text.replace(at, folder.path().size(), "FOLDER");
+  }
+  return text;
+}
+
+constexpr const char* kConvert =
+    "; transformers writes one: AutoTokenizer.from_pretrained(FOLDER).save_pretrained(FOLDER)";
+
 TEST(Tokenizer, AFolderHoldsOne) {
   const TemporaryFolder folder;
-  try {
-    (void)data::read_tokenizer_text(folder / "");
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.what(), folder / "" +
-                                ": expected tokenizer.json, or vocab.json and merges.txt in this folder, found "
-                                "neither");
-  }
+  EXPECT_EQ(folder_error(folder),
+            "FOLDER: expected tokenizer.json, or vocab.json and merges.txt, or vocab.txt in this folder, found none of "
+            "them");
+  write_file(folder / "spiece.model", "\n\x0E");
+  EXPECT_EQ(folder_error(folder), std::string("FOLDER: expected tokenizer.json in this folder, found spiece.model, a "
+                                              "model of SentencePiece or tiktoken, which is not read") +
+                                      kConvert);
+}
+
+const std::string kBertVocabulary =
+    "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nhello\n##s\nworld\n!\nHello\ne\n##t\n\xC3\xA9t\n";
+
+// The numbers are those of transformers' BertTokenizerFast for such a folder.
+TEST(Tokenizer, ReadsBertsFiles) {
+  const TemporaryFolder folder;
+  write_file(folder / "vocab.txt", kBertVocabulary);
+  const std::string text = "Hellos, w\xC3\xB6rld World![MASK] \xC3\xA9t";
+  const auto tokens = [&] {
+    const auto tokenizer = data::parse_tokenizer(data::read_tokenizer_text(folder.path()), "bert");
+    EXPECT_EQ(tokenizer->prefix(), std::vector<std::int32_t>{2});
+    EXPECT_EQ(tokenizer->suffix(), std::vector<std::int32_t>{3});
+    return tokenizer->encode(text, "text");
+  };
+  EXPECT_EQ(tokens(), (std::vector<std::int32_t>{5, 6, 1, 7, 7, 8, 4, 10, 11}));
+  write_file(folder / "tokenizer_config.json", R"({"do_lower_case": false, "tokenizer_class": "BertTokenizer"})");
+  EXPECT_EQ(tokens(), (std::vector<std::int32_t>{9, 6, 1, 1, 1, 8, 4, 12}));
+}
+
+TEST(Tokenizer, RefusesVocabulariesOfOtherModels) {
+  const TemporaryFolder folder;
+  write_file(folder / "vocab.txt", kBertVocabulary);
+  write_file(folder / "config.json", R"({"model_type": "mpnet"})");
+  EXPECT_EQ(folder_error(folder),
+            std::string("FOLDER/vocab.txt: expected the vocabulary of BertTokenizer, found that of "
+                        "\"mpnet\", which is read from a tokenizer.json only") +
+                kConvert);
+  write_file(folder / "config.json", R"({"model_type": "bert"})");
+  write_file(folder / "added_tokens.json", R"({"<new>": 13})");
+  EXPECT_EQ(folder_error(folder), std::string("FOLDER/added_tokens.json: the token \"<new>\", which was added to the "
+                                              "vocabulary, is read from a tokenizer.json only") +
+                                      kConvert);
+  write_file(folder / "vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\nhello\n");
+  EXPECT_EQ(folder_error(folder),
+            "FOLDER/vocab.txt: expected a line for each of [UNK], [SEP], [PAD], [CLS], [MASK], "
+            "found none for [MASK]");
+  write_file(folder / "vocab.json", "{}");
+  write_file(folder / "merges.txt", "");
+  write_file(folder / "config.json", R"({"model_type": "roberta"})");
+  EXPECT_EQ(folder_error(folder),
+            std::string("FOLDER/vocab.json: expected the vocabulary of GPT2Tokenizer, found that of "
+                        "\"roberta\", which is read from a tokenizer.json only") +
+                kConvert);
+  write_file(folder / "tokenizer_config.json", R"({"tokenizer_class": "GPT2Tokenizer", "add_bos_token": true})");
+  EXPECT_EQ(folder_error(folder),
+            std::string("FOLDER/tokenizer_config.json: add_bos_token: expected false, found true, "
+                        "which is read from a tokenizer.json only") +
+                kConvert);
 }
 
 /// A text of a million letters, digits, spaces and odd characters, with runs of each.

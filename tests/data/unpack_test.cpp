@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 
 #include "data/archive.hpp"
 #include "data/reader_support.hpp"
@@ -109,6 +110,73 @@ TEST(Unpack, ALargeGzipFileIsReadFromACopyToo) {
     EXPECT_EQ(read, text.substr(1500));
     EXPECT_EQ(copies(folder).size(), 1U);
   }
+}
+
+std::string only_copy(const TemporaryFolder& folder) {
+  EXPECT_EQ(copies(folder).size(), 1U);
+  return folder / "cache/" + copies(folder)[0];
+}
+
+void flip_bit(const std::string& path, std::uint64_t at) {
+  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekg(static_cast<std::streamoff>(at));
+  const int byte = file.get();
+  file.seekp(static_cast<std::streamoff>(at));
+  file.put(static_cast<char>(byte ^ 4));
+}
+
+TEST(Unpack, ABitThatFlipsInACopyIsNotRead) {
+  constexpr std::size_t kBytes = 40'000;
+  for (const std::uint64_t flipped : {std::uint64_t{20'000}, kBytes + 5}) {  // in the content, and in its checksums
+    const TemporaryFolder folder;
+    const auto limits = small_limits(folder);
+    const std::string text = varied(kBytes);
+    write_file(folder / "a.gz", gzip(text));
+    const auto source = data::open_bytes(folder / "a.gz", data::make_byte_counter(), limits);
+    const std::string copy = only_copy(folder);
+    flip_bit(copy, flipped);
+    std::string read(10, '\0');
+    const auto read_at = [&](std::uint64_t at) { source->read(at, std::as_writable_bytes(std::span(read))); };
+    read_at(100);
+    EXPECT_EQ(read, text.substr(100, 10));
+    EXPECT_EQ(message_of(ExitCode::infrastructure, [&] { read_at(30'000); }),
+              folder / "a.gz: its unpacked copy " + copy +
+                  " is damaged between the bytes 16384 and 32768 (CRC-32); it has been removed: run again to make it "
+                  "anew");
+    const auto again = data::open_bytes(folder / "a.gz", data::make_byte_counter(), limits);
+    again->read(30'000, std::as_writable_bytes(std::span(read)));
+    EXPECT_EQ(read, text.substr(30'000, 10));
+  }
+}
+
+TEST(Unpack, ACopyThatIsCutOffOrNotOursIsMadeAnew) {
+  const TemporaryFolder folder;
+  const auto limits = small_limits(folder);
+  write_tar(folder / "a.tar.gz", members(), Packing::gzip);
+  const auto open = [&] { return data::open_tree(folder / "a.tar.gz", data::make_byte_counter(), nullptr, limits); };
+  expect_members(*open());
+  const std::string copy = only_copy(folder);
+  const auto size = std::filesystem::file_size(copy);
+  for (const std::uintmax_t bytes : {size - 1, size - 30, size / 2, std::uintmax_t{5}, std::uintmax_t{0}}) {
+    std::filesystem::resize_file(copy, bytes);
+    expect_members(*open());
+    EXPECT_EQ(std::filesystem::file_size(only_copy(folder)), size);
+  }
+  write_tar(copy, {{"cat/1.txt", "of somebody else"}}, Packing::plain);
+  expect_members(*open());
+}
+
+TEST(Unpack, ACopyThatIsCutOffWhileItIsReadIsNoticed) {
+  const TemporaryFolder folder;
+  write_file(folder / "a.gz", gzip(varied(40'000)));
+  const auto source = data::open_bytes(folder / "a.gz", data::make_byte_counter(), small_limits(folder));
+  std::filesystem::resize_file(only_copy(folder), 17'000);
+  const std::string copy = only_copy(folder);
+  std::string read(10, '\0');
+  EXPECT_EQ(
+      message_of(ExitCode::infrastructure, [&] { source->read(20'000, std::as_writable_bytes(std::span(read))); }),
+      folder / "a.gz: its unpacked copy " + copy +
+          " is damaged between the bytes 16384 and 32768 (CRC-32); it has been removed: run again to make it anew");
 }
 
 TEST(Unpack, WithoutACacheDirectoryMemoryHasToDo) {

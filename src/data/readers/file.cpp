@@ -12,6 +12,7 @@
 #include <cstring>
 
 #include "core/remote_path.hpp"
+#include "data/unpacked_copy.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::data {
@@ -124,6 +125,14 @@ void File::read(std::uint64_t offset, std::span<std::byte> out) const {
   *counter_ += filled;
 }
 
+FileState File::state(bool stable_inodes) const {
+  struct stat status {};
+  if (::fstat(descriptor_, &status) != 0) {
+    throw Error(ExitCode::infrastructure, fmt::format("{}: {}", path_, std::strerror(errno)));
+  }
+  return state_of(status, stable_inodes);
+}
+
 bool is_gzip(const File& file) {
   std::array<std::byte, 2> magic{};
   if (file.size() < magic.size()) return false;
@@ -153,13 +162,12 @@ std::unique_ptr<ByteSource> open_bytes(const std::string& path, const ByteCounte
                                        const UnpackLimits& limits) {
   auto file = std::make_unique<File>(path, counter);
   if (!is_gzip(*file)) return file;
-  UnpackedCopy copy{find_unpacked_copy(path, limits).value_or(""), ""};
-  if (copy.path.empty()) {
-    auto bytes = read_unpacked(*file, limits, limits.held);
-    if (bytes) return std::make_unique<HeldBytes>(path, std::move(*bytes));
-    copy = make_unpacked_copy(path, limits);
+  if (auto copy = find_unpacked_copy(path, counter, limits)) return copy;
+  if (auto bytes = read_unpacked(*file, limits, limits.held)) {
+    return std::make_unique<HeldBytes>(path, std::move(*bytes));
   }
-  if (!copy.path.empty()) return std::make_unique<File>(copy.path, counter, path);
+  auto copy = make_unpacked_copy(path, counter, limits);
+  if (copy.bytes) return std::move(copy.bytes);
   auto bytes = read_unpacked(*file, limits, limits.held_without_copy);
   if (!bytes) refuse_to_hold(path, limits, copy.problem);
   return std::make_unique<HeldBytes>(path, std::move(*bytes));

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "data/file_state.hpp"
 #include "data/unpack.hpp"
 #include "store/object.hpp"
 
@@ -52,6 +53,8 @@ class File final : public ByteSource {
   [[nodiscard]] const std::string& path() const { return path_; }
   [[nodiscard]] std::uint64_t size() const override { return size_; }
   void read(std::uint64_t offset, std::span<std::byte> out) const override;
+  /// As it is now; of a file of this host.
+  [[nodiscard]] FileState state(bool stable_inodes) const;
 
  private:
   std::string path_;

@@ -1,4 +1,5 @@
-// FileTree of a folder: names are listed once, links followed; files are opened when they are read.
+// FileTree of a folder: names are listed once, links followed; files are opened when they are read. A file's "offset"
+// is its version when it was listed, which must be the same after each reading.
 #include <fmt/format.h>
 #include <sys/stat.h>
 
@@ -20,7 +21,8 @@ namespace fs = std::filesystem;
 
 class Folder : public FileTree {
  public:
-  Folder(const std::string& path, ByteCounter counter) : FileTree(path), counter_(std::move(counter)) {}
+  Folder(const std::string& path, ByteCounter counter)
+      : FileTree(path), counter_(std::move(counter)), stable_inodes_(has_stable_inodes(path)) {}
 
   void list() override {
     try {
@@ -34,11 +36,12 @@ class Folder : public FileTree {
 
   std::string look_up(Entry& entry, IndexNotes* notes) const override {
     const std::string file = (fs::path(path()) / entry.name).string();
-    if (notes != nullptr) notes->made_from_file(file);
-    std::error_code failed;
-    const auto size = fs::file_size(file, failed);
-    entry.size = failed ? 0 : size;
-    return failed ? fmt::format("{}: {}", entry.name, failed.message()) : "";
+    if (notes != nullptr) notes->made_from_sample_file(file);
+    struct stat status {};
+    const bool failed = ::stat(file.c_str(), &status) != 0;
+    const int reason = failed ? errno : S_ISDIR(status.st_mode) ? EISDIR : S_ISREG(status.st_mode) ? 0 : ENOTSUP;
+    if (reason == 0) set_state(entry, status);
+    return reason == 0 ? "" : fmt::format("{}: {}", entry.name, std::generic_category().message(reason));
   }
 
   [[nodiscard]] std::span<const std::byte> read(const Entry& entry, std::uint64_t from, std::uint64_t length,
@@ -50,11 +53,21 @@ class Folder : public FileTree {
     }
     scratch.resize(length);
     file.read(from, scratch);
+    if (file.state(stable_inodes_).version() != entry.offset) {  // after the reading, so that none is mixed
+      throw Error(ExitCode::data,
+                  fmt::format("{}: has been modified or replaced since the data set was indexed", file.path()));
+    }
     return scratch;
   }
 
  private:
   using Directory = std::pair<dev_t, ino_t>;
+
+  void set_state(Entry& entry, const struct stat& status) const {
+    const FileState state = state_of(status, stable_inodes_);
+    entry.size = state.size;
+    entry.offset = state.version();
+  }
 
   /// Adds what is in `folder`, whose name is `as`; `way`: the folders that it lies in.
   void list(const fs::path& folder, const std::string& as, std::vector<Directory>& way) {
@@ -70,15 +83,16 @@ class Folder : public FileTree {
     way.push_back(self);
     for (const auto& found : fs::directory_iterator(folder)) {
       const std::string file = found.path().filename().string(), name = as.empty() ? file : as + "/" + file;
-      std::error_code failed;
-      const fs::file_status kind = found.status(failed);
-      if (fs::is_directory(kind)) {
+      const bool is_there = ::stat(found.path().c_str(), &status) == 0;
+      const int reason = errno;
+      if (is_there && S_ISDIR(status.st_mode)) {
         list(found.path(), name, way);
-      } else if (fs::is_regular_file(kind)) {
-        add_file(name, 0, found.file_size());
-      } else if (found.is_symlink() && !fs::exists(kind)) {
-        add_fault(name, fmt::format("a link to {}: {}", target_of(found.path()),
-                                    failed ? failed.message() : "No such file or directory"));
+      } else if (is_there && S_ISREG(status.st_mode)) {
+        const FileState state = state_of(status, stable_inodes_);
+        add_file(name, state.version(), state.size);
+      } else if (!is_there && found.is_symlink()) {
+        add_fault(name,
+                  fmt::format("a link to {}: {}", target_of(found.path()), std::generic_category().message(reason)));
       } else {
         add_fault(name, "neither a file nor a folder");
       }
@@ -91,6 +105,7 @@ class Folder : public FileTree {
   }
 
   ByteCounter counter_;
+  bool stable_inodes_;
 };
 
 }  // namespace

@@ -21,7 +21,7 @@ constexpr std::uint64_t kTarBlock = 512;
 
 class PlainTar : public FileTree {
  public:
-  PlainTar(std::unique_ptr<File> file, const std::string& path) : FileTree(path), file_(std::move(file)) {}
+  PlainTar(std::unique_ptr<ByteSource> file, const std::string& path) : FileTree(path), file_(std::move(file)) {}
 
   void list() override {
     ArchiveInput input(*file_, kTarBlock);  // no more than the headers
@@ -90,7 +90,7 @@ class PlainTar : public FileTree {
     return stored;
   }
 
-  std::unique_ptr<File> file_;
+  std::unique_ptr<ByteSource> file_;
   std::uint64_t end_ = 0;  ///< of the last member
   std::uint64_t sparse_bytes_ = 0;
 };
@@ -114,7 +114,7 @@ bool is_plain_tar(const File& file) {
   return !empty && sum == noted;
 }
 
-std::unique_ptr<FileTree> open_plain_tar(std::unique_ptr<File> file, const std::string& path) {
+std::unique_ptr<FileTree> open_plain_tar(std::unique_ptr<ByteSource> file, const std::string& path) {
   return std::make_unique<PlainTar>(std::move(file), path);
 }
 

@@ -36,6 +36,24 @@ struct BytePairs::Chain {
   }
 };
 
+void BytePairs::reserve(std::size_t count) {
+  if (2 * count <= merges_.size()) return;
+  std::size_t size = 16;
+  while (size < 2 * count) size *= 2;
+  std::vector<Merge> old(size);
+  old.swap(merges_);
+  for (const Merge& merge : old) {
+    if (merge.key != kNone) merges_[place_of(merge.key)] = merge;
+  }
+}
+
+void BytePairs::add(std::int32_t left, std::int32_t right, std::int32_t rank, std::int32_t merged) {
+  reserve(count_ + 1);
+  Merge& merge = merges_[place_of(key(left, right))];
+  count_ += merge.key == kNone ? 1 : 0;
+  merge = {key(left, right), rank, merged};
+}
+
 void BytePairs::merge(std::vector<std::int32_t>& symbols) const {
   Chain chain(symbols);
   std::vector<Candidate> heap;

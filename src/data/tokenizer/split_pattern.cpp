@@ -133,6 +133,7 @@ using Held = std::unique_ptr<T, Release<release>>;
 
 struct SplitPattern::Code {
   Held<pcre2_code, pcre2_code_free> compiled;
+  decltype(&pcre2_match) match = nullptr;  ///< pcre2_jit_match, which checks nothing first, where it can be used
 };
 
 SplitPattern::SplitPattern(const std::string& pattern, std::string where)
@@ -151,7 +152,8 @@ SplitPattern::SplitPattern(const std::string& pattern, std::string where)
   (void)pcre2_pattern_info(code_->compiled.get(), PCRE2_INFO_MATCHEMPTY, &may_be_empty);
   searches_forward_ = may_be_empty == 0 && !translation.looks_behind();
   // Without a compiler for this machine PCRE2 interprets the pattern, with the same matches.
-  (void)pcre2_jit_compile(code_->compiled.get(), PCRE2_JIT_COMPLETE);
+  const bool compiled = pcre2_jit_compile(code_->compiled.get(), PCRE2_JIT_COMPLETE) == 0;
+  code_->match = compiled ? pcre2_jit_match : pcre2_match;
 }
 
 SplitPattern::~SplitPattern() = default;
@@ -174,8 +176,8 @@ struct MatchMemory {
 
 std::optional<TextSpan> SplitPattern::find(std::string_view text, std::size_t from) const {
   static thread_local const MatchMemory kMemory;
-  const int found = pcre2_match(code_->compiled.get(), reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), from,
-                                PCRE2_NO_UTF_CHECK, kMemory.match.get(), kMemory.context.get());
+  const int found = code_->match(code_->compiled.get(), reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), from,
+                                 PCRE2_NO_UTF_CHECK, kMemory.match.get(), kMemory.context.get());
   if (found == PCRE2_ERROR_NOMATCH) return std::nullopt;
   if (found < 0) {
     throw Error(ExitCode::data,

@@ -24,7 +24,7 @@ class BytePairModel : public TokenModel {
 
   void append(std::string_view word, std::vector<std::int32_t>& tokens) const override {
     if (parts_.whole_words) {
-      const std::int32_t whole = number_of(parts_.numbers, word);
+      const std::int32_t whole = parts_.numbers.find(word);
       if (whole >= 0) return tokens.push_back(whole);
     }
     std::vector<std::int32_t> symbols;
@@ -51,7 +51,7 @@ class BytePairModel : public TokenModel {
         if (end == word.size()) marked += parts_.suffix;
         character = marked;
       }
-      const std::int32_t known = number_of(parts_.numbers, character);
+      const std::int32_t known = parts_.numbers.find(character);
       if (known >= 0) {
         if (pending) symbols.push_back(parts_.unknown);
         pending = false;
@@ -91,7 +91,7 @@ class WordPieceModel : public TokenModel {
       const std::size_t prefix = piece.size();
       piece += word.substr(at);
       std::int32_t found = -1;
-      while (piece.size() > prefix && (found = number_of(parts_.numbers, piece)) < 0) {
+      while (piece.size() > prefix && (found = parts_.numbers.find(piece)) < 0) {
         while (continues(piece.back())) piece.pop_back();
         piece.pop_back();
       }
@@ -113,7 +113,7 @@ class WordLevelModel : public TokenModel {
   WordLevelModel(TokenNumbers numbers, std::int32_t unknown) : numbers_(std::move(numbers)), unknown_(unknown) {}
 
   void append(std::string_view word, std::vector<std::int32_t>& tokens) const override {
-    const std::int32_t known = number_of(numbers_, word);
+    const std::int32_t known = numbers_.find(word);
     tokens.push_back(known >= 0 ? known : required(unknown_, word));
   }
 
@@ -128,9 +128,10 @@ class UnigramModel : public TokenModel {
     for (std::size_t i = 0; i < parts_.tokens.size(); ++i) {
       const auto& [text, score] = parts_.tokens[i];
       lowest_ = std::min(lowest_, score);
-      numbers_.insert_or_assign(text, static_cast<std::int32_t>(i));
+      numbers_.set(text, static_cast<std::int32_t>(i));
     }
-    for (const auto& [text, number] : numbers_) sorted_.push_back({text, number});
+    sorted_.reserve(numbers_.size());
+    numbers_.for_each([this](std::string_view text, std::int32_t number) { sorted_.push_back({text, number}); });
     std::sort(sorted_.begin(), sorted_.end(), [](const Token& a, const Token& b) { return a.text < b.text; });
   }
 
@@ -207,7 +208,7 @@ class UnigramModel : public TokenModel {
   }
 
   void append_piece(std::string_view piece, std::vector<std::int32_t>& tokens) const {
-    const std::int32_t known = number_of(numbers_, piece);
+    const std::int32_t known = numbers_.find(piece);
     if (known >= 0) return tokens.push_back(known);
     if (!parts_.falls_back || !append_bytes(piece, tokens)) tokens.push_back(required(parts_.unknown, piece));
   }
@@ -215,7 +216,7 @@ class UnigramModel : public TokenModel {
   bool append_bytes(std::string_view piece, std::vector<std::int32_t>& tokens) const {
     const std::size_t before = tokens.size();
     for (const char c : piece) {
-      const std::int32_t byte = number_of(numbers_, fmt::format("<0x{:02X}>", static_cast<unsigned char>(c)));
+      const std::int32_t byte = numbers_.find(fmt::format("<0x{:02X}>", static_cast<unsigned char>(c)));
       if (byte < 0) return tokens.resize(before), false;
       tokens.push_back(byte);
     }

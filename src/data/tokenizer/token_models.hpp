@@ -3,23 +3,15 @@
 
 #include <array>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "data/tokenizer/byte_pairs.hpp"
+#include "data/tokenizer/token_numbers.hpp"
 
 namespace lockstep::data {
-
-struct TextHash {
-  using is_transparent = void;
-  std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
-};
-/// By the text of a token.
-using TokenNumbers = std::unordered_map<std::string, std::int32_t, TextHash, std::equal_to<>>;
 
 class TokenModel {
  public:
@@ -33,10 +25,6 @@ class TokenModel {
  protected:
   /// Throws if there is none: -1.
   static std::int32_t required(std::int32_t unknown, std::string_view word);
-  static std::int32_t number_of(const TokenNumbers& numbers, std::string_view text) {
-    const auto found = numbers.find(text);
-    return found == numbers.end() ? -1 : found->second;
-  }
 };
 
 /// Byte-pair encoding. `byte_level`: words are bytes, and `numbers` are by bytes; otherwise they are characters.

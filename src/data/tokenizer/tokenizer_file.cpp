@@ -6,14 +6,13 @@
 #include <filesystem>
 
 #include "core/whole_file.hpp"
-#include "data/tokenizer/checked_json.hpp"
+#include "data/tokenizer/tokenizer_json.hpp"
 #include "data/tokenizer/tokenizer_reader.hpp"
+#include "data/tokenizer/vocabulary_files.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::data {
 namespace {
-
-using Json = CheckedObject::Json;
 
 std::string read_tokenizer_part(const std::filesystem::path& path, const char* expected) {
   auto text = read_whole_file(path.string());
@@ -37,45 +36,8 @@ std::string kind_of(const std::string& text) {
 }
 
 [[noreturn]] void refuse_kind(const std::string& where, const std::string& kind) {
-  throw Error(
-      ExitCode::data,
-      fmt::format("{}: expected a tokenizer.json of Hugging Face's tokenizers, found {}; transformers writes one: "
-                  "AutoTokenizer.from_pretrained(FOLDER).save_pretrained(FOLDER)",
-                  where, kind));
-}
-
-Json parse_tokenizer_json(const std::string& text, const std::string& where) {
-  try {
-    return Json::parse(text);
-  } catch (const Json::exception&) {
-    refuse_kind(where, kind_of(text));
-  }
-}
-
-/// As the library's own conversion of GPT-2's files does.
-std::string from_gpt2_files(const std::filesystem::path& folder) {
-  Json vocabulary = parse_tokenizer_json(read_tokenizer_part(folder / "vocab.json", "GPT-2's vocabulary"),
-                                         (folder / "vocab.json").string());
-  Json merges = Json::array();
-  const std::string text = read_tokenizer_part(folder / "merges.txt", "GPT-2's merges");
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find('\n', at), text.size());
-    std::string line = text.substr(at, end - at);
-    if (line.ends_with('\r')) line.pop_back();
-    if (!line.empty() && !line.starts_with("#version")) merges.push_back(std::move(line));
-    at = end + 1;
-  }
-  Json added = Json::array();
-  const auto end_of_text = vocabulary.is_object() ? vocabulary.find("<|endoftext|>") : vocabulary.end();
-  if (end_of_text != vocabulary.end()) {
-    added.push_back({{"id", *end_of_text}, {"content", "<|endoftext|>"}, {"special", true}});
-  }
-  const Json json = {{"version", "1.0"},
-                     {"added_tokens", added},
-                     {"pre_tokenizer", {{"type", "ByteLevel"}, {"add_prefix_space", false}}},
-                     {"decoder", {{"type", "ByteLevel"}}},
-                     {"model", {{"type", "BPE"}, {"vocab", std::move(vocabulary)}, {"merges", std::move(merges)}}}};
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  throw Error(ExitCode::data, fmt::format("{}: expected a tokenizer.json of Hugging Face's tokenizers, found {}; {}",
+                                          where, kind, kConvertTokenizer));
 }
 
 }  // namespace
@@ -85,10 +47,7 @@ std::string read_tokenizer_text(const std::string& path) {
   if (!std::filesystem::is_directory(given)) return read_tokenizer_part(given, "a tokenizer.json");
   if (std::filesystem::exists(given / "tokenizer.json"))
     return read_tokenizer_part(given / "tokenizer.json", "a tokenizer.json");
-  if (std::filesystem::exists(given / "vocab.json")) return from_gpt2_files(given);
-  throw Error(
-      ExitCode::data,
-      fmt::format("{}: expected tokenizer.json, or vocab.json and merges.txt in this folder, found neither", path));
+  return tokenizer_of_vocabulary_files(given);
 }
 
 void require_tokenizer_like(const DataSetInfo* train, const std::string& text, const std::string& source) {
@@ -99,9 +58,14 @@ void require_tokenizer_like(const DataSetInfo* train, const std::string& text, c
 }
 
 std::unique_ptr<const TextTokenizer> parse_tokenizer(const std::string& text, const std::string& where) {
-  const Json json = parse_tokenizer_json(text, where);
-  if (json.is_object() && !json.contains("model")) refuse_kind(where, "JSON without the entry \"model\"");
-  return std::make_unique<TextTokenizer>(read_tokenizer_parts(json, where));
+  TokenizerJson json;
+  try {
+    json = parse_tokenizer_json(text);
+  } catch (const nlohmann::json::exception&) {
+    refuse_kind(where, kind_of(text));
+  }
+  if (json.tree.is_object() && !json.tree.contains("model")) refuse_kind(where, "JSON without the entry \"model\"");
+  return std::make_unique<TextTokenizer>(read_tokenizer_parts(std::move(json), where));
 }
 
 }  // namespace lockstep::data

@@ -1,4 +1,4 @@
-// Reads tokenizers: Hugging Face's tokenizer.json, and GPT-2's vocab.json with merges.txt.
+// Reads tokenizers: Hugging Face's tokenizer.json, and the older files of GPT-2 and BERT (vocabulary_files.hpp).
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace lockstep::data {
 
-/// The text of the tokenizer.json that `path` names: the file itself, or a folder that holds it, or vocab.json and
-/// merges.txt, which are put into that form. Throws Error(data) that names what is missing.
+/// The text of the tokenizer.json that `path` names: the file itself, or a folder that holds it or the older files,
+/// which are put into that form. Throws Error(data) that names what is missing.
 [[nodiscard]] std::string read_tokenizer_text(const std::string& path);
 
 /// Throws Error(data) that begins with `where` and names what is not known.

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <tuple>
 
 #include "data/tokenizer/byte_characters.hpp"
 #include "lockstep/error.hpp"
@@ -17,8 +18,11 @@ constexpr std::int64_t kMostTokens = 1 << 22;
 
 class TokenizerReader {
  public:
-  TokenizerReader(const Json& json, const std::string& where)
-      : root_(json, where), where_(where), model_(root_.optional("model"), where + ": model") {}
+  TokenizerReader(TokenizerJson json, const std::string& where)
+      : json_(std::move(json)),
+        root_(json_.tree, where),
+        where_(where),
+        model_(root_.optional("model"), where + ": model") {}
 
   TokenizerParts read() {
     // Texts are as long here as the data's context says.
@@ -209,8 +213,13 @@ class TokenizerReader {
     const std::string where = model_.place_of("vocab");
     if (model_type_ == "Unigram") return read_unigram(vocabulary, where);
     if (!vocabulary.is_object()) model_.wrong("vocab", "an object of tokens and numbers", vocabulary);
-    numbers_.reserve(vocabulary.size());
-    parts_.texts.reserve(vocabulary.size());
+    const std::size_t count = json_.vocabulary ? json_.vocabulary->size() : vocabulary.size();
+    numbers_.reserve(count);
+    parts_.texts.reserve(count);
+    parts_.known.reserve(count);
+    if (json_.vocabulary) {
+      for (const auto& [text, number] : *json_.vocabulary) add_token(where, text, number);
+    }
     for (const auto& [text, number] : vocabulary.items()) add_token(where, text, number);
     if (model_type_ == "BPE") return read_byte_pairs(where);
     const std::int32_t unknown = number_of(unknown_text_);
@@ -234,7 +243,7 @@ class TokenizerReader {
       const auto text = token[0].get<std::string>();
       unigram_.tokens.emplace_back(text, token[1].get<double>());
       add_text(where, text, static_cast<std::int64_t>(i));
-      numbers_.insert_or_assign(text, static_cast<std::int32_t>(i));
+      numbers_.set(text, static_cast<std::int32_t>(i));
     }
     if (unigram_.unknown >= std::ssize(unigram_.tokens)) {
       model_.wrong("unk_id", fmt::format("a number below {}", unigram_.tokens.size()), model_.optional("unk_id"));
@@ -250,7 +259,9 @@ class TokenizerReader {
       byte_pairs_.numbers = numbers_;
     } else if (byte_pairs_.whole_words) {
       byte_pairs_.numbers.reserve(numbers_.size());
-      for (const auto& [text, number] : numbers_) byte_pairs_.numbers.emplace(bytes_of_characters(text), number);
+      numbers_.for_each([this](std::string_view text, std::int32_t number) {
+        byte_pairs_.numbers.set(bytes_of_characters(text), number);
+      });
     }
     parts_.model = make_byte_pair_model(std::move(byte_pairs_));
   }
@@ -272,11 +283,16 @@ class TokenizerReader {
   void read_merges(const std::string& where) {
     const Json& merges = model_.optional("merges");
     if (!merges.is_array()) model_.wrong("merges", "a list of pairs", merges);
-    byte_pairs_.pairs.reserve(merges.size());
+    const std::size_t count = json_.merges ? json_.merges->size() : merges.size();
+    byte_pairs_.pairs.reserve(count);
     std::string left, right, both;
-    for (std::size_t i = 0; i < merges.size(); ++i) {
+    for (std::size_t i = 0; i < count; ++i) {
       const auto place = [&] { return fmt::format("{}[{}]", model_.place_of("merges"), i); };
-      set_two_tokens(merges[i], place, left, right);
+      if (json_.merges) {
+        std::tie(left, right) = std::move((*json_.merges)[i]);
+      } else {
+        set_two_tokens(merges[i], place, left, right);
+      }
       const auto part = [&](const std::string& text, const char* what) {
         const std::int32_t number = number_of(text);
         if (number >= 0) return number;
@@ -321,18 +337,20 @@ class TokenizerReader {
   }
 
   void add_token(const std::string& where, const std::string& text, const Json& number) {
-    if (!number.is_number_integer() || number.get<std::int64_t>() < 0 || number.get<std::int64_t>() >= kMostTokens) {
-      throw Error(ExitCode::data, fmt::format("{}: expected numbers of tokens from 0 to {}, found \"{}\": {}", where,
-                                              kMostTokens - 1, text, number.dump()));
-    }
-    add_text(where, text, number.get<std::int64_t>());
-    numbers_.insert_or_assign(text, number.get<std::int32_t>());
+    if (!number.is_number_integer()) wrong_number(where, text, number.dump());
+    add_token(where, text, number.get<std::int64_t>());
+  }
+  void add_token(const std::string& where, const std::string& text, std::int64_t number) {
+    if (number < 0 || number >= kMostTokens) wrong_number(where, text, fmt::format("{}", number));
+    add_text(where, text, number);
+    numbers_.set(text, static_cast<std::int32_t>(number));
+  }
+  [[noreturn]] static void wrong_number(const std::string& where, const std::string& text, const std::string& number) {
+    throw Error(ExitCode::data, fmt::format("{}: expected numbers of tokens from 0 to {}, found \"{}\": {}", where,
+                                            kMostTokens - 1, text, number));
   }
 
-  [[nodiscard]] std::int32_t number_of(const std::string& text) const {
-    const auto found = numbers_.find(text);
-    return found == numbers_.end() ? -1 : found->second;
-  }
+  [[nodiscard]] std::int32_t number_of(std::string_view text) const { return numbers_.find(text); }
 
   void read_added_tokens(bool byte_level_text) {
     const Json& list = root_.optional("added_tokens");
@@ -442,6 +460,7 @@ class TokenizerReader {
     }
   }
 
+  TokenizerJson json_;
   CheckedObject root_;
   const std::string& where_;
   CheckedObject model_;
@@ -457,8 +476,8 @@ class TokenizerReader {
 
 }  // namespace
 
-TokenizerParts read_tokenizer_parts(const Json& json, const std::string& where) {
-  return TokenizerReader(json, where).read();
+TokenizerParts read_tokenizer_parts(TokenizerJson json, const std::string& where) {
+  return TokenizerReader(std::move(json), where).read();
 }
 
 }  // namespace lockstep::data

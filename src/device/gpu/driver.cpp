@@ -16,7 +16,7 @@ namespace {
 
 using Result = int;  // CUresult
 using Device = int;  // CUdevice
-constexpr Result kSuccess = 0, kNoDevice = 100;
+constexpr Result kSuccess = 0, kNoDevice = 100, kNotReady = 802;
 constexpr int kMajor = 75, kMinor = 76;                        // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_*
 constexpr int kClock = 13, kMemoryClock = 36;                  // CU_DEVICE_ATTRIBUTE_*CLOCK_RATE, kHz
 constexpr int kMultiprocessors = 16;                           // CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
@@ -155,6 +155,11 @@ DriverFacts ask_driver() {
     if (functions.error_name(failure.code, &name) != kSuccess || name == nullptr) name = "unknown error";
     facts.problem = fmt::format("{} failed with {} ({})", failure.call, failure.code, name);
     facts.gpus.clear();
+    if (failure.code == kNotReady) {
+      facts.remedy =
+          "GPUs with NVSwitch need NVIDIA's fabric manager: start it with systemctl start nvidia-fabricmanager, of the "
+          "driver's version";
+    }
   }
   return facts;
 }

@@ -38,8 +38,9 @@ enum class DriverState : std::uint8_t {
 
 struct DriverFacts {
   DriverState state = DriverState::absent;
-  std::string problem;        ///< absent, broken: the error
-  int cuda_version = 0;       ///< the latest CUDA that it can run: 13000 is 13.0; 0: unknown
+  std::string problem;                                  ///< absent, broken: the error
+  std::string remedy = "see the output of nvidia-smi";  ///< broken: what to try
+  int cuda_version = 0;                                 ///< the latest CUDA that it can run: 13000 is 13.0; 0: unknown
   std::vector<GpuInfo> gpus;  ///< the visible ones (CUDA_VISIBLE_DEVICES), in order of PCI bus
 };
 
