@@ -24,7 +24,8 @@ struct Feature {
     label,    ///< i32 []
     tokens,   ///< i32 [length]
     tensor,   ///< anything else, passed through as it is
-    columns,  ///< f64 (or f32) [elements of DataSetInfo::columns], a row of a table; NaN: missing. A step gets f32
+    columns,  ///< f64 (or f32) [elements of DataSetInfo::columns], a row of a table, or [rows, elements], a window of
+              ///< rows; NaN: missing. A step gets f32
     mask,     ///< u8 [height, width, 1]: of each pixel of the sample's first image the class, a number of `classes`, or
               ///< kIgnoredPixel. Augmentation moves it with the image; a step gets i32 [height, width]
     weight,   ///< f32 [], at least 0: how much the sample's loss counts in training; it does not feed the model
@@ -56,6 +57,17 @@ struct Column {
   }
 };
 
+/// Of a time series: a sample is a window of successive rows of a table, feature `features` [rows, elements], and what
+/// is to be predicted of it are targets of rows behind it.
+struct RowWindow {
+  std::int64_t rows = 0;             ///< 0: each row is a sample
+  std::vector<std::int64_t> ahead;   ///< of which rows the targets are, counted from the window's last row; ascending
+  std::vector<std::string> targets;  ///< their columns. A feature of several numbers has those of one column together
+  std::string series;                ///< the column that says which series a row belongs to; empty: there is one series
+  std::string time;                  ///< the column that says when it was; empty: the rows are in order
+  bool operator==(const RowWindow&) const = default;
+};
+
 /// What indexing found out, before step 0.
 struct DataSetInfo {
   std::string format;  ///< "images in class folders", "IDX", "digits (synthetic)"
@@ -67,8 +79,9 @@ struct DataSetInfo {
   std::vector<std::string> token_text;     ///< text split into characters: what each token stands for, by number
   std::string tokenizer;                   ///< byte-pair encoding: the text of its tokenizer.json; empty: none
   std::vector<Column> columns;             ///< tables: in the order of their elements
-  std::vector<double> mean, stddev;        ///< images: by channel, on the scale 0...1, if the source knows them; else
-                                           ///< empty
+  RowWindow window;                        ///< tables
+  std::vector<double> mean, stddev;        ///< if the source knows them, else empty: of images by channel, on the scale
+                                           ///< 0...1; of windows of rows by element, each row counted once
   std::vector<std::string> skipped;        ///< samples that were found bad at indexing: "train/cat/7.jpg: truncated
                                            ///< JPEG"
   std::vector<std::string> warnings;       ///< about things that are allowed but rarely intended; shown at the start of

@@ -90,9 +90,12 @@ struct SourceOptions {
   std::vector<std::string> categorical;               ///< table: columns of numbers that are names of categories
   UnknownCategory unknown = UnknownCategory::refuse;  ///< table: a category that the training set lacks
   std::string weight;                                 ///< table: the column of the rows' weights; empty: none
-  std::string weights;                                ///< other kinds: a file with the samples' weights; empty: none
-  std::string reader;                                 ///< own: its name in the registry
-  Attributes attributes;                              ///< own: what the reader declares
+  std::int64_t window = 0;            ///< table: rows of a sample, of a time series; 0: each row is a sample
+  std::vector<std::int64_t> horizon;  ///< with window: of which rows behind it the targets are, ascending from 1
+  std::string series, time;           ///< with window: the columns that group and order the rows; empty: none
+  std::string weights;                ///< other kinds: a file with the samples' weights; empty: none
+  std::string reader;                 ///< own: its name in the registry
+  Attributes attributes;              ///< own: what the reader declares
   BadWhenIndexed bad_samples = BadWhenIndexed::refuse;
   Place place;
 };

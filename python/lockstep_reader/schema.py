@@ -19,7 +19,8 @@ class Schema:
     """`facts`: `data` in the metadata of an exported safetensors file, `lockstep.data` in those of an ONNX file.
 
     Samples are, of a table: a pandas DataFrame, a mapping from columns to values, or a list of rows such as
-    csv.DictReader gives; of images: arrays of bytes [height, width, channels], or of several inputs a mapping from
+    csv.DictReader gives; of a time series such rows in order of time, each of which that ends a window is answered,
+    series by series; of images: arrays of bytes [height, width, channels], or of several inputs a mapping from
     their names to such; of texts: a list of texts.
     """
 
@@ -41,7 +42,7 @@ class Schema:
         parts = []
         for column in self.facts["columns"]:
             parts += self._elements(column, raw[column["name"]], numpy)
-        values = numpy.concatenate(parts, 1)
+        values = numpy.concatenate(parts, -1)
         if self.facts["mean"]:  # in double: numbers may be far from 0 and near to one another
             std = numpy.array(self.facts["std"])
             values = (values - numpy.array(self.facts["mean"])) / numpy.where(std == 0, 1, std)
@@ -91,8 +92,14 @@ class Schema:
     def _arranged(self, samples, numpy) -> dict:
         if self.facts.get("columns"):
             columns = {column["name"]: column for column in self.facts["columns"]}
-            values = _by_column(samples, list(columns), self.place)
-            return {name: self._column(column, values[name], numpy) for name, column in columns.items()}
+            window = self.facts.get("window")
+            of_series = [window["series"]] if window and window["series"] else []
+            values = _by_column(samples, [*columns, *of_series], self.place)
+            arranged = {name: self._column(column, values[name], numpy) for name, column in columns.items()}
+            if not window:
+                return arranged
+            rows = _rows_of_windows(next(iter(values.values())), values[of_series[0]] if of_series else None, window)
+            return {name: column[numpy.array(rows)] for name, column in arranged.items()}
         if self.features[0]["kind"] == "tokens":
             return self._tokens(samples, numpy)
         of_inputs = samples if isinstance(samples, dict) else {self.features[0]["name"]: samples}
@@ -192,6 +199,18 @@ def _by_column(samples, names, place) -> dict:
         raise MissingError(place, f"the columns {', '.join(names)}", f"none called {', '.join(lacks)}",
                            "samples need all columns that the model reads")
     return {name: list(samples[name]) if by_column else [row[name] for row in samples] for name in names}
+
+
+def _rows_of_windows(rows, series, window) -> list:
+    """Of each window the places of its rows."""
+    of_series = {}
+    for place in range(len(rows)):
+        of_series.setdefault(series[place] if series else None, []).append(place)
+    length = window["rows"]
+    found = [places[i:i + length] for places in of_series.values() for i in range(len(places) - length + 1)]
+    if not found:
+        raise UnsupportedError("samples", f"{length} rows for a window", f"{len(rows)}", "give more of them")
+    return found
 
 
 def _category(value, column) -> str:

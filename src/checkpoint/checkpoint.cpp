@@ -138,7 +138,8 @@ void share_file(FileSystem& files, const std::string& from, const std::string& t
 
 std::string share_checkpoint(const std::string& from, const std::string& to, std::int64_t step,
                              const std::function<void()>& advance, FileSystem& files) {
-  const std::string target = to + "/" + checkpoint_name(step), manifest = "/manifest.json";
+  const std::string manifest = "/manifest.json";
+  std::string target = to + "/" + checkpoint_name(step);
   if (is_there(target + manifest)) return target;
   if (!is_there(from + manifest)) {
     throw Error(ExitCode::data, from + ": expected a checkpoint, from which another run goes on, found none");

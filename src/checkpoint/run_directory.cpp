@@ -218,7 +218,7 @@ std::string begin_with(FileSystem& files, const Checkpoint& checkpoint, const Ru
                        const std::function<void()>& advance) {
   const std::string checkpoints = directory.checkpoints(), manifest = origin_of(checkpoint.path);
   const std::int64_t step = checkpoint.manifest.progress.step;
-  const std::string own = checkpoints + "/" + checkpoint_name(step);
+  std::string own = checkpoints + "/" + checkpoint_name(step);
   const bool is_own = origin_of(own) == manifest;
   set_aside(files, checkpoints, is_own ? step : -1);
   if (!is_own) (void)share_checkpoint(checkpoint.path, checkpoints, step, advance, files);

@@ -114,6 +114,19 @@ std::string to_safetensors(const std::vector<NamedSpan>& tensors, const std::map
   return file;
 }
 
+std::map<std::string, std::string> safetensors_metadata(std::string_view bytes) {
+  std::uint64_t length = 0;
+  if (bytes.size() < sizeof length) return {};
+  std::memcpy(&length, bytes.data(), sizeof length);
+  if (length > bytes.size() - sizeof length) return {};
+  try {
+    const Json header = Json::parse(bytes.substr(sizeof length, length));
+    return header.at("__metadata__").get<std::map<std::string, std::string>>();
+  } catch (const Json::exception&) {
+    return {};
+  }
+}
+
 SafetensorsFile SafetensorsFile::parse(std::string bytes, const std::string& name) {
   SafetensorsFile file;
   file.name_ = name;

@@ -7,6 +7,7 @@
 #include <map>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lockstep/tensor.hpp"
@@ -38,6 +39,9 @@ struct LoadedTensor {
   Shape shape;
   std::span<const std::byte> bytes;
 };
+
+/// What a file says of itself, without its tensors; nothing if it is damaged, which parse() tells.
+[[nodiscard]] std::map<std::string, std::string> safetensors_metadata(std::string_view bytes);
 
 /// A parsed file. Every offset has been checked against the file's size.
 class SafetensorsFile {

@@ -177,10 +177,8 @@ SavedFiles read_saved_files(const std::string& which, const Job& job, Communicat
 
 std::string schema_of(const SavedFiles& files) {
   if (files.checkpoint) return files.checkpoint->manifest.progress.schema;
-  const auto metadata = SafetensorsFile::parse(files.weights, files.path).metadata();
-  const auto format = metadata.find("format"), schema = metadata.find(kSchema);
-  const bool is_ours = format != metadata.end() && format->second == "lockstep" && schema != metadata.end();
-  return is_ours ? schema->second : "";
+  const std::string schema = safetensors_metadata(files.weights)[kSchema];
+  return schema.starts_with("{\"format\":") ? schema : "";  // else it is another program's
 }
 
 SavedModel load_saved_model(const SavedFiles& files, const Graph& graph, const Job& job, Communicator& communicator) {

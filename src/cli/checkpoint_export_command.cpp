@@ -89,6 +89,7 @@ class CheckpointModel {
             .inputs = inputs(),
             .outputs = outputs(),
             .columns = info.columns,
+            .window_rows = info.window.rows,
             .missing = table ? data::missing_marks() : std::vector<std::string>(),
             .data = data.schema.text()};
   }

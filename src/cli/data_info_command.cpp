@@ -11,6 +11,7 @@
 #include "cli/data_words.hpp"
 #include "core/cache_directory.hpp"
 #include "data/contact_sheet.hpp"
+#include "data/readers/row_windows.hpp"
 #include "data/sample_identities.hpp"
 #include "data/statistics.hpp"
 #include "input/prepared_data.hpp"
@@ -157,6 +158,7 @@ void print_set(const std::string& title, const DataSet& set, const data::Channel
     print_line("feature", fmt::format("{} ({}): {} {}", feature.name, kind_name(feature.kind),
                                       name_of(feature.spec.dtype), shape_text(feature.spec.shape)));
   }
+  if (info.window.rows > 0) print_line("window", data::window_text(info.window));
   print_classes(info, weights, all);
   if (info.vocabulary > 0) print_line("vocabulary", telemetry::grouped(info.vocabulary));
   print_lengths(set);

@@ -292,23 +292,88 @@ Section<Source> image_table() {
       });
 }
 
+/// The next rows, by their number, or some of them.
+class HorizonRule : public Rule {
+ public:
+  void read(const Cursor& at, void* into) const override {
+    auto& horizon = static_cast<Source*>(into)->horizon;
+    if (at.node().is(YamlNode::Kind::sequence)) {
+      list_.rule->read(at, &horizon);
+      if (std::is_sorted(horizon.begin(), horizon.end())) return;
+      return at.problem("expected rows ahead in ascending order");
+    }
+    std::int64_t rows = 0;
+    number_.rule->read(at, &rows);
+    horizon.clear();
+    for (std::int64_t ahead = 1; ahead <= rows; ++ahead) horizon.push_back(ahead);
+  }
+  Json write(const void* value) const override {
+    const auto& horizon = static_cast<const Source*>(value)->horizon;
+    if (horizon.empty()) return {};
+    return horizon.back() == std::ssize(horizon) ? Json(horizon.back()) : Json(horizon);
+  }
+  Json schema() const override { return {{"oneOf", Json::array({number_.rule->schema(), list_.rule->schema()})}}; }
+  std::string expected() const override { return "a number of rows, or a list of such"; }
+
+ private:
+  static constexpr double kFarthest = 100'000;
+  Is<std::int64_t> number_ = number().at_least(1).at_most(kFarthest);
+  Is<std::vector<std::int64_t>> list_ = list_of<std::int64_t>(number_, {.unique = true});
+};
+
+/// With what makes a time series of a table.
+Section<Source> series(Section<Source> section) {
+  const auto is_series = [](const Source& source) { return source.window > 0; };
+  return section
+      .initially([](Source& source) {
+        source.count = 0;
+        source.horizon = {1};
+      })
+      .field("window", &Source::window, number().at_least(1).word("never", 0),
+             "a sample is so many rows in a row, of a time series; never: a row")
+      .written_if(is_series)
+      .part("horizon", {std::make_shared<HorizonRule>()},
+            "with window: how many rows behind it are predicted, by default 1; or which, as [24] for the 24th alone")
+      .written_if(is_series)
+      .field("series", &Source::series, text(), "with window: the column that tells several series apart")
+      .written_if([](const Source& source) { return !source.series.empty(); })
+      .field("time", &Source::time, text(),
+             "with window: the column of times, by which the rows must be in order, and are split")
+      .written_if([](const Source& source) { return !source.time.empty(); })
+      .check({"window"},
+             [](const Source& source, const Scope& scope) {
+               for (const char* const key : {"horizon", "series", "time"}) {
+                 if (source.window == 0 && scope.written(key))
+                   scope.problem(key, "expected it beside the number of rows of a sample, found none; add `window`");
+               }
+             })
+      .check({"window", "count", "weight"}, [](const Source& source, const Scope& scope) {
+        if (source.window == 0) return;
+        if (source.count > 0)
+          scope.problem("count", "expected all rows of a time series, found some; leave out `count`");
+        if (!source.weight.empty())
+          scope.problem("weight", "expected windows that count alike, found a weight for each row; leave out `weight`");
+      });
+}
+
 Section<Source> table() {
-  return classified(samples())
-      .field("target", &Source::target, column_names(),
-             "the column to predict, or a pattern of names (price_*); several are predicted at once, as numbers")
-      .required()
-      .field("features", &Source::features, column_names(),
-             "the columns to predict from, or patterns of their names (pixel*); without it all others")
-      .field("except", &Source::except, column_names(),
-             "columns that are no features, or patterns of their names: identifiers, what is known only afterwards")
-      .written_if([](const Source& source) { return !source.except.empty(); })
-      .field("unknown", &Source::unknown, choice<UnknownCategory>(),
-             "what to do with a category that the training set lacks; ignore: it is none of the others")
-      .written_if([](const Source& source) { return source.unknown != UnknownCategory::refuse; })
-      .field("categorical", &Source::categorical, column_names(),
-             "columns of numbers that are names: categories, or the target's classes; or patterns")
-      .field("weight", &Source::weight, text(),
-             "the column that says how much a row's loss counts in training; it is no feature");
+  return series(
+      classified(samples())
+          .field("target", &Source::target, column_names(),
+                 "the column to predict, or a pattern of names (price_*); several are predicted at once, as numbers")
+          .required()
+          .field("features", &Source::features, column_names(),
+                 "the columns to predict from, or patterns of their names (pixel*); without it all others")
+          .field("except", &Source::except, column_names(),
+                 "columns that are no features, or patterns of their names: identifiers, what is known only afterwards")
+          .written_if([](const Source& source) { return !source.except.empty(); })
+          .field("unknown", &Source::unknown, choice<UnknownCategory>(),
+                 "what to do with a category that the training set lacks; ignore: it is none of the others")
+          .written_if([](const Source& source) { return source.unknown != UnknownCategory::refuse; })
+          .field("categorical", &Source::categorical, column_names(),
+                 "columns of numbers that are names: categories, or the target's classes; or patterns")
+          .field("weight", &Source::weight, text(),
+                 "the column that says how much a row's loss counts in training; it is no feature"));
 }
 
 }  // namespace

@@ -27,7 +27,10 @@ bool is_sound(const Feature& feature) {
   if (feature.kind == Feature::Kind::image) return is(DType::u8, 3) && shape[2] >= 1;
   if (feature.kind == Feature::Kind::mask) return is(DType::u8, 3) && shape[2] == 1 && !feature.classes.empty();
   if (feature.kind == Feature::Kind::label) return is(DType::i32, 0);
-  if (feature.kind == Feature::Kind::columns) return (is(DType::f64, 1) || is(DType::f32, 1)) && shape[0] >= 1;
+  if (feature.kind == Feature::Kind::columns) {
+    const bool window = is(DType::f64, 2) && shape[0] >= 1;
+    return (is(DType::f64, 1) || is(DType::f32, 1) || window) && shape.back() >= 1;
+  }
   if (feature.kind == Feature::Kind::weight) return is(DType::f32, 0);
   return feature.kind != Feature::Kind::tokens || is(DType::i32, 1);
 }

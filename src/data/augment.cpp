@@ -173,7 +173,7 @@ Pipeline::Scale Pipeline::scale_for(const Feature& output, const PipelineOptions
 }
 
 void Pipeline::set_columns(const Feature& columns, const PipelineOptions& options) {
-  const auto elements = static_cast<std::size_t>(columns.spec.shape.at(0));
+  const auto elements = static_cast<std::size_t>(columns.spec.shape.back());
   const bool given = !options.mean.empty();
   if (given && options.mean.size() != elements) {
     throw Error(ExitCode::configuration,
@@ -272,7 +272,8 @@ void Pipeline::write_columns(const Tensor& row, std::size_t index, std::int64_t 
   const auto normalize = [&](const auto values) {
     for (std::size_t i = 0; i < values.size(); ++i) {
       const auto value = static_cast<double>(values[i]);
-      to[i] = std::isnan(value) ? 0.0F : static_cast<float>((value - mean_[i]) / stddev_[i]);
+      const std::size_t element = i % mean_.size();
+      to[i] = std::isnan(value) ? 0.0F : static_cast<float>((value - mean_[element]) / stddev_[element]);
     }
   };
   type == DType::f64 ? normalize(row.as<double>()) : normalize(row.as<float>());

@@ -1,6 +1,7 @@
 #include "data/index_cache.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -42,8 +43,8 @@ std::string IndexCache::path_of(const SourceOptions& source) const {
   // becomes of bad ones is decided after indexing.
   const auto& [kind, paths, patterns, labels, count, first, pairs, masks, same, triplets, part, tokenizer,
                tokenizer_file, context, text_column, label_column, masked, masked_span, mask, classes, target,
-               targets_apart, targets_centred, features, except, categorical, unknown, weight, weights, reader,
-               attributes, bad_samples, place] = source;
+               targets_apart, targets_centred, features, except, categorical, unknown, weight, window, horizon, series,
+               time, weights, reader, attributes, bad_samples, place] = source;
   std::vector<std::string> words = {std::string(kIndexMagic),
                                     version(),
                                     std::string(name_of(kind)),
@@ -55,6 +56,9 @@ std::string IndexCache::path_of(const SourceOptions& source) const {
                                     label_column,
                                     mask,
                                     weight,
+                                    fmt::format("{} {}", window, fmt::join(horizon, " ")),
+                                    series,
+                                    time,
                                     tokenizer_file.empty() ? "" : whole_path(tokenizer_file)};
   for (const auto* list : {&classes, &target, &features, &except, &categorical}) {
     words.push_back(fmt::format("{}", list->size()));

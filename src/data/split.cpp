@@ -13,6 +13,7 @@
 
 #include "core/digest.hpp"
 #include "data/readers/file.hpp"
+#include "data/readers/row_windows.hpp"
 #include "data/readers/token_windows.hpp"
 #include "data/sample_identities.hpp"
 #include "lockstep/error.hpp"
@@ -212,6 +213,7 @@ Split split(const std::shared_ptr<const DataSet>& whole, const SplitOptions& opt
                 fmt::format("a validation fraction of {}; expected more than 0 and less than 1", options.fraction));
   }
   if (const auto* tokens = dynamic_cast<const TokenWindows*>(whole.get())) return cut_tokens(*tokens, options);
+  if (const auto* windows = dynamic_cast<const RowWindows*>(whole.get())) return windows->cut(options);
 
   const Choice chosen = options.list.empty() ? choose(*whole, options) : choose_listed(*whole, options.list);
   std::vector<std::int64_t> train, validation;

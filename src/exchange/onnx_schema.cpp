@@ -44,8 +44,8 @@ class Lines {
   std::string reshape(const std::string& tensor, Integers shape) {
     return add("Reshape", {tensor, list(std::move(shape))});
   }
-  std::string joined(Texts parts) {
-    return parts.size() == 1 ? parts[0] : add("Concat", std::move(parts), {{"axis", std::int64_t{1}}});
+  std::string joined(Texts parts, std::int64_t axis = 1) {
+    return parts.size() == 1 ? parts[0] : add("Concat", std::move(parts), {{"axis", axis}});
   }
   std::string scaled(const std::string& tensor, const ExportedInput& by) {
     return by.factor.empty() ? tensor : add("Add", {add("Mul", {tensor, list(by.factor)}), list(by.shift)});
@@ -74,17 +74,18 @@ Shape without_batch(const Shape& shape) {
   return {shape.begin() + 1, shape.end()};
 }
 
-/// [b, 1] numbers, NaN where one is missing, and what says so.
-std::string number_column(const Column& column, const std::string& name, ops::OnnxNodes& made) {
+/// [b, 1] numbers, or [b, rows, 1] of a window (`inner` is the last axis), NaN where one is missing, and what says so.
+std::string number_column(const Column& column, const std::string& name, std::int64_t inner, ops::OnnxNodes& made) {
   Lines lines("column " + name, made);
   const std::string value = port_name(name);
   const auto f64 = OnnxPort::Type::f64;
-  return column.missing ? lines.joined({value, lines.as(f64, lines.add("IsNaN", {value}))}) : value;
+  return column.missing ? lines.joined({value, lines.as(f64, lines.add("IsNaN", {value}))}, inner) : value;
 }
 
-/// [b, elements], of which one is 1. Category i is row i; what is missing comes behind, where there is an element for
-/// it; a value that is neither stops the run, as it is refused by `predict`.
-std::string category_column(const Column& column, const std::string& name, const Texts& missing, ops::OnnxNodes& made) {
+/// [b, elements], or [b, rows, elements], of which one is 1. Category i is row i; what is missing comes behind, where
+/// there is an element for it; a value that is neither stops the run, as it is refused by `predict`.
+std::string category_column(const Column& column, const std::string& name, const Texts& missing, std::int64_t window,
+                            ops::OnnxNodes& made) {
   Lines lines("column " + name, made);
   const std::int64_t categories = std::ssize(column.categories);
   Texts keys = column.categories;
@@ -102,8 +103,8 @@ std::string category_column(const Column& column, const std::string& name, const
   lines.call_last(fmt::format("column '{}': a value that is no category of the training set", name));
   const std::string depth = lines.constant(Integers{column.elements()}, {}),
                     values = lines.list(std::vector<float>{0, 1});
-  return lines.as(OnnxPort::Type::f64,
-                  lines.reshape(lines.add("OneHot", {row, depth, values}), {0, column.elements()}));
+  const Integers shape = window > 0 ? Integers{0, window, column.elements()} : Integers{0, column.elements()};
+  return lines.as(OnnxPort::Type::f64, lines.reshape(lines.add("OneHot", {row, depth, values}), shape));
 }
 
 /// `whole`: the port that stands for all columns, where these are not known.
@@ -117,11 +118,13 @@ std::string table_input(const ExportedModel& model, const OnnxPort& whole, std::
   for (const Column& column : model.columns) {
     const std::string name = as_utf8(column.name);
     const bool numbers = column.categories.empty();
-    ports.push_back({name, numbers ? OnnxPort::Type::f64 : OnnxPort::Type::text, {1}});
-    parts.push_back(numbers ? number_column(column, name, made) : category_column(column, name, model.missing, made));
+    const Shape shape = model.window_rows > 0 ? Shape{model.window_rows, 1} : Shape{1};
+    ports.push_back({name, numbers ? OnnxPort::Type::f64 : OnnxPort::Type::text, shape});
+    parts.push_back(numbers ? number_column(column, name, std::ssize(shape), made)
+                            : category_column(column, name, model.missing, model.window_rows, made));
   }
   Lines lines("columns", made);
-  std::string value = lines.joined(std::move(parts));
+  std::string value = lines.joined(std::move(parts), model.window_rows > 0 ? 2 : 1);
   if (!model.mean.empty()) {  // in double, as numbers may be far from 0 and near to one another
     std::vector<double> stddev = model.stddev;
     std::replace(stddev.begin(), stddev.end(), 0.0, 1.0);

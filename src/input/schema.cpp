@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "core/few.hpp"
 #include "core/untrusted.hpp"
+#include "data/readers/row_windows.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::input {
@@ -66,6 +68,31 @@ Column parse_column(const Json& json) {
           json.at("missing").get<bool>(), json.value("dates", false)};
 }
 
+Json to_json(const RowWindow& window) {
+  return {{"rows", window.rows},
+          {"ahead", window.ahead},
+          {"targets", window.targets},
+          {"series", window.series},
+          {"time", window.time}};
+}
+
+/// `info`: with its features, which must be those of such windows.
+RowWindow parse_window(const Json& json, const DataSetInfo& info) {
+  RowWindow window{integer_of<std::int64_t>(json.at("rows")), shape_of(json.at("ahead")),
+                   json.at("targets").get<std::vector<std::string>>(), json.at("series").get<std::string>(),
+                   json.at("time").get<std::string>()};
+  const auto& ahead = window.ahead;
+  const bool ascends = std::adjacent_find(ahead.begin(), ahead.end(), std::greater_equal<>()) == ahead.end();
+  const bool fits = std::any_of(info.features.begin(), info.features.end(), [&](const Feature& feature) {
+    return feature.kind == Feature::Kind::columns && feature.spec.shape.size() == 2 &&
+           feature.spec.shape[0] == window.rows;
+  });
+  if (!fits || ahead.empty() || ahead.front() < 1 || !ascends) {
+    throw Json::out_of_range::create(401, "a window is not of the features' rows", &json);
+  }
+  return window;
+}
+
 /// Of each number of a feature.
 data::ChannelStatistics parse_target(const Json& json, const std::string& name, const DataSetInfo& info) {
   data::ChannelStatistics statistics{json.at("mean").get<std::vector<double>>(),
@@ -94,6 +121,7 @@ DataSetInfo parse_info(const Json& json) {
   if (json.contains("columns")) {  // of tables only
     for (const auto& column : json.at("columns")) info.columns.push_back(parse_column(column));
   }
+  if (json.contains("window")) info.window = parse_window(json.at("window"), info);
   json.at("digest").get_to(info.digest);
   return info;
 }
@@ -117,6 +145,7 @@ std::string Schema::text() const {
                {"sets", digests}};
   if (!info.tokenizer.empty()) json["tokenizer"] = info.tokenizer;
   for (const Column& column : info.columns) json["columns"].push_back(to_json(column));
+  if (info.window.rows > 0) json["window"] = to_json(info.window);
   for (const auto& [name, of] : targets) json["targets"][name] = {{"mean", of.mean}, {"std", of.stddev}};
   // A class has the name of its folder, which need not be UTF-8.
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
@@ -174,6 +203,9 @@ std::string other_columns(const std::vector<Column>& theirs, const std::vector<C
 std::string other_reading(const DataSetInfo& theirs, const DataSetInfo& ours) {
   if (!theirs.columns.empty() && !ours.columns.empty()) {
     if (auto other = other_columns(theirs.columns, ours.columns); !other.empty()) return other;
+    if (theirs.window.rows != ours.window.rows || theirs.window.ahead != ours.window.ahead) {
+      return fmt::format("{}, found {}", data::window_text(theirs.window), data::window_text(ours.window));
+    }
   }
   const auto differ = [](const auto& one, const auto& other) { return !one.empty() && !other.empty() && one != other; };
   if (differ(theirs.token_text, ours.token_text)) return "the same characters, found others";

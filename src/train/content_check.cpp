@@ -90,7 +90,7 @@ void ContentCheck::require_unchanged(std::int64_t step) {
   if (!sources_) return;
   const std::string change =
       first_text(run_.communicator, {"files of the data set", static_cast<std::uint64_t>(step), run_.timeout()}, [&] {
-        const std::string own = sources_->changed();
+        std::string own = sources_->changed();
         const auto& topology = run_.communicator.topology();
         if (own.empty() || topology.host_names.size() == 1) return own;
         return fmt::format("on {}, {}", topology.host_name(run_.communicator.rank()), own);

@@ -113,6 +113,11 @@ TEST(IndexCache, KeepsNotesBySourceAndSettings) {
            [](SourceOptions& o) { o.text_column = "body"; }, [](SourceOptions& o) { o.label_column = "kind"; },
            [](SourceOptions& o) { o.mask = "mask"; }, [](SourceOptions& o) { o.classes = {"a"}; },
            [](SourceOptions& o) { o.target = {"a"}; }, [](SourceOptions& o) { o.features = {"a"}; },
+           [](SourceOptions& o) { o.window = 3; },
+           [](SourceOptions& o) {
+             o.horizon = {1, 2};
+           },
+           [](SourceOptions& o) { o.series = "a"; }, [](SourceOptions& o) { o.time = "a"; },
            [](SourceOptions& o) { o.part = SourcePart::test; }}) {
     SourceOptions other = options;
     change(other);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -59,6 +60,24 @@ TEST(Parquet, DamageIsNamed) {
   EXPECT_EQ(refusal(pages), "t.parquet: column 'whole': damaged: its description of itself cannot be read");
 }
 
+/// The file with another number in the place of each 120 (as Thrift has it), one at a time: what is said of them.
+static std::set<std::string> refusals_with(const std::string& number) {
+  const std::string file = stored("default.parquet"), rows = "\xF0\x01";
+  std::set<std::string> found;
+  for (auto at = file.find(rows); at != std::string::npos; at = file.find(rows, at + 1)) {
+    std::string changed = file;
+    found.insert(refusal(changed.replace(at, rows.size(), number)));
+  }
+  return found;
+}
+
+TEST(Parquet, PagesHaveAsManyValuesAsThereAreRows) {
+  EXPECT_TRUE(refusals_with("\xEE\x01")
+                  .contains("t.parquet: column 'whole': damaged: it has 119 values where there are 120 rows"));
+  EXPECT_TRUE(refusals_with("\xF2\x01")
+                  .contains("t.parquet: column 'whole': damaged: its pages have more values than there are rows, 120"));
+}
+
 TEST(Parquet, WhatIsNotReadIsNamed) {
   EXPECT_EQ(
       refusal(stored("brotli.parquet")),
@@ -70,6 +89,31 @@ TEST(Parquet, RunsEndWithTheirCount) {
   const std::string run("\x80\x80\x80\x80\x80\x01\x01", 7);
   data::ByteReader in(run, "short");
   EXPECT_EQ(data::read_runs(in, 1, 5), std::vector<std::uint32_t>(5, 1));
+}
+
+/// Files that pack far: by their ratio of bytes both are bombs.
+TEST(Parquet, WhatATableTakesCountsAndNotHowFarItPacks) {
+  const std::string constant = stored("constant.parquet");
+  ASSERT_LT(constant.size(), 64'000U);
+  const auto rows = read_parquet(constant, "t.parquet").rows;
+  ASSERT_EQ(rows.size(), 220'001U);
+  EXPECT_EQ(rows.back().fields, std::vector<std::string>(40, "x"));
+
+  const auto refused = [](const std::string& bytes, std::uint64_t mebibytes) {
+    data::UnpackLimits limits;
+    limits.held_without_copy = mebibytes << 20U;
+    return message_of(ExitCode::data, [&] { (void)read_parquet(bytes, "t.parquet", limits); });
+  };
+  EXPECT_EQ(refused(constant, 200),
+            "t.parquet: expected a table that takes up to 200 MiB of memory, found more in 220000 rows of 40 columns; "
+            "write fewer rows, or only the columns that are used");
+  // One text of 100 kB, named a hundred thousand times.
+  const std::string text = stored("long.parquet");
+  ASSERT_LT(text.size(), 1'000U);
+  EXPECT_EQ(
+      refused(text, 64),
+      "t.parquet: expected a table that takes up to 64 MiB of memory, found more in 100000 rows of 1 columns; write "
+      "fewer rows, or only the columns that are used");
 }
 
 TEST(Parquet, IsATable) {

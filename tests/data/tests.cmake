@@ -5,6 +5,7 @@ lockstep_script_test(data.archives COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/arc
 lockstep_script_test(data.bad_samples COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/bad_samples_test.py)
 lockstep_script_test(data.changed_files COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/changed_files_test.py)
 lockstep_script_test(data.tables COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/tables_test.py)
+lockstep_script_test(data.series COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/series_test.py)
 lockstep_script_test(data.normalized_targets COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/normalized_targets_test.py)
 lockstep_script_test(data.texts COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/texts_test.py)
 lockstep_script_test(data.weights COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/weights_test.py)

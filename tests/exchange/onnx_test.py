@@ -146,6 +146,34 @@ class Onnx(WithProgram):
                 prediction, = layers.run(None, reader.schema_of(layers).inputs(rows))
                 numpy.testing.assert_allclose(prediction, raw["output_prediction"], rtol=1e-4, atol=1e-6)
 
+    def test_a_time_series(self):
+        """Windows of raw rows in, what `predict` says of them out."""
+        (self.folder / "flats.csv").write_text(FLATS)
+        self.train("series", {
+            "model": {"layers": [{"lstm": {"features": 5}}, "flatten", {"linear": 2}]},
+            "batch_size": 8, "steps": 10, "seed": 3, "metrics": [], "loss": "mean_squared_error",
+            "data": {"train": {"table": {"path": "flats.csv", "target": "price", "features": ["price", "city", "area"],
+                                         "window": 3, "horizon": 2}},
+                     "normalize_target": True},
+            "telemetry": {"tensorboard": False}})
+        session = self.export("series")
+        self.assertEqual(self.ports(session.get_inputs()), {
+            name: (f"tensor({'string' if name == 'city' else 'double'})", ["batch", 3, 1])
+            for name in ("price", "city", "area")})
+        rows = list(csv.DictReader(FLATS.splitlines()))[:9]
+        schema = reader.schema_of(session)
+        found, = session.run(["prediction"], schema.raw_inputs(rows))
+        (self.folder / "new.csv").write_text("\n".join(FLATS.splitlines()[:10]) + "\n")
+        names, expected = self.predicted("series", "new.csv")
+        self.assertEqual((names, len(expected)), (["price+1", "price+2"], 7))
+        numpy.testing.assert_allclose(found, expected, rtol=1e-5)
+        layers = self.export("series", "--raw")
+        prediction, = layers.run(None, reader.schema_of(layers).inputs(rows))
+        numpy.testing.assert_allclose(prediction, found, rtol=1e-4)
+        with self.assertRaisesRegex(reader.UnsupportedError,
+                                    "samples: expected 3 rows for a window, found 2; give more"):
+            schema.raw_inputs(rows[:2])
+
     def test_what_is_around_the_layers_is_of_onnx_alone(self):
         self.train("torch", image_job("lenet"))
         words = ["checkpoint", "export", "torch", "torch.safetensors", "--to", "torch", "--raw"]

@@ -107,6 +107,16 @@ def _table(draw, _small):
                                                   "validation": {"fraction": 0.1}}}, (), False)
 
 
+def _series(draw, _small):
+    horizon = draw.one((1, 2, [3]))
+    layer = draw.one(({"lstm": {"features": draw.integer(3, 20)}}, {"gru": {"features": draw.integer(3, 20)}}))
+    outputs = horizon if isinstance(horizon, int) else 1
+    table = {"path": "houses.csv", "target": "price", "window": draw.integer(1, 9), "horizon": horizon}
+    return ({"model": {"layers": [layer, "flatten", {"linear": {"features": outputs}}]}, "loss": "huber",
+             "metrics": ["mae", "rmse"], "data": {"train": {"table": table}, "validation": {"fraction": 0.1},
+                                                  "normalize_target": draw.chance(0.5)}}, (), False)
+
+
 def _wide(draw, small):
     """Few micro-batches' worth of work, and many chunks of gradient."""
     hidden = [draw.integer(30, 60) if small else draw.integer(100, 500) for _ in range(draw.integer(1, 3))]
@@ -135,7 +145,7 @@ def _optimizer(draw):
 def draw_job(seed, on_gpus=False):
     """All that a result depends on. Interpreted GPUs want small ones."""
     draw = Draw(f"{seed}")
-    text, cuts, blocks = draw.one((_images, _images, _gpt, _gpt, _lstm, _table, _wide))(draw, on_gpus)
+    text, cuts, blocks = draw.one((_images, _images, _gpt, _gpt, _lstm, _table, _series, _wide))(draw, on_gpus)
     micro_batches = draw.one((4, 6)) if on_gpus else draw.one((1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 12, 13, 16, 24))
     text |= {"seed": draw.integer(0, 999), "micro_batches": micro_batches,
              "batch_size": micro_batches * draw.integer(1, 2 if on_gpus or micro_batches > 12 else 4),

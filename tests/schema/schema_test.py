@@ -1,84 +1,24 @@
 #!/usr/bin/env python3
 """A trained model and data that have changed since: the same answer, or a clear refusal. A row of READERS each."""
 import csv
-import dataclasses
 import json
 import os
 import pathlib
-import random
 import shutil
 import struct
 import subprocess
 import sys
 import tempfile
 import unittest
-import zlib
-from collections.abc import Callable
 
 HERE = pathlib.Path(__file__).resolve()
-sys.path[:0] = [str(HERE.parents[1]), str(HERE.parents[2] / "python")]
+sys.path[:0] = [str(HERE.parent), str(HERE.parents[1]), str(HERE.parents[2] / "python")]
 import lockstep_reader  # noqa: E402  pylint: disable=wrong-import-position
+from readers import CLASSES, READERS, ROWS, images, table  # noqa: E402  pylint: disable=wrong-import-position
 from shared import PATIENCE  # noqa: E402  pylint: disable=wrong-import-position
 
 PROGRAM = os.environ["LOCKSTEP"]
 REFUSED = "the data, or how they are split, have changed since the model was trained, so its {} samples are not known"
-RANDOM = random.Random(7)
-ROWS = [[f"{RANDOM.gauss(0, 1):.6f}" for _ in "abc"] + [RANDOM.choice(["red", "green"]), RANDOM.choice(["no", "yes"])]
-        for _ in range(120)]
-
-
-def table(path, rows, columns=("a", "b", "c", "k", "label")):
-    lines = [",".join(columns)]
-    for row in rows:
-        named = dict(zip(("a", "b", "c", "k", "label"), row))
-        lines.append(",".join(named[column] for column in columns))
-    path.write_text("\n".join(lines) + "\n")
-
-
-def texts(path, rows):
-    path.write_text("text,label\n" + "".join(f"{' '.join(row[:3])},{row[4]}\n" for row in rows))
-
-
-def text(path, rows):
-    path.write_text("\n".join(" ".join(row) for row in rows))
-
-
-def png(level):
-    def chunk(kind, data):
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-    rows = zlib.compress(b"".join(b"\0" + bytes([level] * 4) for _ in range(4)))
-    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", 4, 4, 8, 0, 0, 0, 0)) + chunk(b"IDAT", rows) +
-            chunk(b"IEND", b""))
-
-
-def images(path, rows, rename=lambda name: name):
-    shutil.rmtree(path, ignore_errors=True)
-    for i, row in enumerate(rows):
-        (path / rename(row[4])).mkdir(parents=True, exist_ok=True)
-        (path / rename(row[4]) / f"{i:03}.png").write_bytes(png(int(abs(float(row[0])) * 60) % 256))
-
-
-CLASSES = {"model": {"mlp": {"hidden": [8]}}, "metrics": ["accuracy"]}
-
-
-@dataclasses.dataclass(frozen=True)
-class Reader:
-    name: str
-    source: dict
-    write: Callable
-    job: dict
-
-
-READERS = [
-    Reader("table", {"table": {"path": "data", "target": "label"}}, table, CLASSES),
-    Reader("images", {"images": "data"}, images, CLASSES),
-    Reader("texts", {"texts": {"path": "data.csv", "context": 32}}, texts,
-           {"model": {"layers": [{"embedding": {"vocabulary": 256, "width": 8, "inputs": "tokens"}},
-                                 {"global_pool": {"inputs": ["previous", "length"]}}, {"linear": {"features": 2}}]},
-            "metrics": ["accuracy"]}),
-    Reader("text", {"text": {"path": "data", "context": 16}}, text,
-           {"model": {"gpt": {"layers": 1, "heads": 2, "width": 8}}}),
-]
 CHANGES = {"appended": ROWS + ROWS[:1], "removed": ROWS[:-1], "shuffled": ROWS[60:] + ROWS[:60]}
 
 
@@ -108,7 +48,7 @@ class ChangedData(Folder):
     def test_every_reader_refuses(self):
         for reader in READERS:
             with self.subTest(reader.name):
-                path = self.folder / next(word for word in ("data.csv", "data") if word in json.dumps(reader.source))
+                path = self.folder / reader.path
                 reader.write(path, ROWS)
                 self.train(reader.source, reader.job, reader.name)
                 sets = ("validation", "train")

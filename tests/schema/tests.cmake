@@ -1,1 +1,2 @@
 lockstep_script_test(schema.schema COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/schema_test.py)
+lockstep_script_test(schema.changes COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/changes_test.py)

@@ -8,7 +8,6 @@
 #include <span>
 
 #include "data/parquet/encodings.hpp"
-#include "data/unpack.hpp"
 
 namespace lockstep::data {
 namespace {
@@ -86,8 +85,8 @@ std::size_t count_of(std::int64_t number) {
 /// Reads pages one after the other and adds their values to `texts`.
 class ChunkReader {
  public:
-  ChunkReader(const ParquetColumn& column, Codec codec, const std::function<void(std::uint64_t)>& count_bytes)
-      : column_(column), codec_(codec), count_bytes_(count_bytes) {}
+  ChunkReader(const ParquetColumn& column, Codec codec, std::size_t rows, ParquetBudget& budget)
+      : column_(column), codec_(codec), rows_(rows), budget_(budget) {}
 
   std::vector<std::string> texts;
 
@@ -112,18 +111,21 @@ class ChunkReader {
 
  private:
   std::string unpacked(std::string_view packed, std::size_t bytes) const {
-    count_bytes_(bytes);
+    budget_.require(bytes);
     return unpack(codec_, packed, bytes);
   }
 
   std::size_t count_values(const CompactValue& page) const {
     const std::size_t count = count_of(page.at(page_field::kValues).number);
-    count_bytes_(count * sizeof(double));
+    if (count > rows_ - texts.size()) {
+      throw Error(ExitCode::data, fmt::format("damaged: its pages have more values than there are rows, {}", rows_));
+    }
     return count;
   }
 
   void read_dictionary(const CompactValue& page, const std::string& bytes) {
-    const std::size_t count = count_values(page);
+    const std::size_t count = count_of(page.at(page_field::kValues).number);
+    budget_.require(count * sizeof(std::string));
     ByteReader in(bytes, kTooShort);
     dictionary_.clear();
     for (const auto& raw : read_values(in, ParquetEncoding::plain, column_.type, column_.width, count)) {
@@ -167,30 +169,40 @@ class ChunkReader {
     std::vector<std::string> values;
     if (encoding == ParquetEncoding::rle_dictionary || encoding == ParquetEncoding::plain_dictionary) {
       const unsigned width = count > 0 ? in.value<std::uint8_t>() : 0;
-      for (const std::uint32_t entry : read_runs(in, width, count)) {
+      const auto entries = read_runs(in, width, count);
+      std::uint64_t characters = 0;  // counted before they are copied: few bytes may name a long text many times
+      for (const std::uint32_t entry : entries) {
         if (entry >= dictionary_.size()) damaged_page();
-        values.push_back(dictionary_[entry]);
+        characters += dictionary_[entry].size();
       }
+      hold_characters(characters);
+      for (const std::uint32_t entry : entries) values.push_back(dictionary_[entry]);
     } else if (count > 0) {
       for (const auto& raw : read_values(in, encoding, column_.type, column_.width, count)) {
         values.push_back(column_.text_of(raw));
+        hold_characters(values.back().size());
       }
     }
     auto value = values.begin();
     for (const auto one : present) texts.push_back(one != 0 ? std::move(*value++) : std::string());
   }
 
+  /// Those of other columns are few for each value, and its string has room for most.
+  void hold_characters(std::uint64_t count) {
+    if (column_.meaning == ParquetColumn::Meaning::text) budget_.hold(count);
+  }
+
   const ParquetColumn& column_;
   Codec codec_;
-  const std::function<void(std::uint64_t)>& count_bytes_;
+  std::size_t rows_;
+  ParquetBudget& budget_;
   std::vector<std::string> dictionary_;
 };
 
 }  // namespace
 
 std::vector<std::string> read_column_chunk(std::string_view file, const CompactValue& chunk,
-                                           const ParquetColumn& column,
-                                           const std::function<void(std::uint64_t)>& count_bytes) {
+                                           const ParquetColumn& column, std::int64_t rows, ParquetBudget& budget) {
   if (const CompactValue* other = chunk.find(chunk_field::kFile); other != nullptr && !other->bytes.empty()) {
     throw Error(ExitCode::data, fmt::format("its values are in another file, '{}'; write all into one", other->bytes));
   }
@@ -202,9 +214,13 @@ std::vector<std::string> read_column_chunk(std::string_view file, const CompactV
   const std::size_t first = count_of(dictionary > 0 && dictionary < pages ? dictionary : pages);
   const std::size_t length = count_of(metadata.at(chunk_field::kPackedBytes).number);
   if (first > file.size() || length > file.size() - first) damaged_page();
-  const std::size_t count = count_of(metadata.at(chunk_field::kValues).number);
+  const std::int64_t values = metadata.at(chunk_field::kValues).number;
+  if (values != rows) {
+    throw Error(ExitCode::data, fmt::format("damaged: it has {} values where there are {} rows", values, rows));
+  }
+  const std::size_t count = count_of(values);
 
-  ChunkReader reader(column, Codec{static_cast<std::int8_t>(codec)}, count_bytes);
+  ChunkReader reader(column, Codec{static_cast<std::int8_t>(codec)}, count, budget);
   ByteReader in(file.substr(first, length), kTooShort);
   while (reader.texts.size() < count) reader.read_page(in);
   return std::move(reader.texts);

@@ -6,10 +6,10 @@
 #include <nlohmann/json.hpp>
 
 #include "core/untrusted.hpp"
+#include "data/parquet/budget.hpp"
 #include "data/parquet/column.hpp"
 #include "data/parquet/compact.hpp"
 #include "data/parquet/pages.hpp"
-#include "data/unpack.hpp"
 
 namespace lockstep::data {
 namespace {
@@ -20,6 +20,7 @@ constexpr std::string_view kMark = "PAR1", kEncryptedMark = "PARE";
 constexpr int kSchema = 2, kRowGroups = 4, kNotes = 5;
 constexpr int kNoteKey = 1, kNoteValue = 2;
 constexpr int kGroupColumns = 1, kGroupRows = 3;
+constexpr std::int64_t kMostRows = std::int64_t{1} << 40;
 
 /// The footer: its length and a mark stand behind it.
 CompactValue read_parquet_footer(std::string_view bytes) {
@@ -82,7 +83,18 @@ std::vector<std::string> pandas_index(const CompactValue& footer) {
   return names;
 }
 
-ParquetTable table_of(std::string_view bytes, const std::string& path) {
+/// Before any of them is unpacked.
+void count_rows(const CompactValue& footer, std::size_t columns, ParquetBudget& budget) {
+  std::int64_t rows = 0;
+  for (const CompactValue& group : footer.at(kRowGroups).elements) {
+    const std::int64_t more = group.at(kGroupRows).number;
+    if (more < 0 || more > kMostRows - rows) throw Error(ExitCode::data, "damaged: a row group has too many rows");
+    rows += more;
+  }
+  budget.hold_rows(static_cast<std::uint64_t>(rows), columns);
+}
+
+ParquetTable table_of(std::string_view bytes, const std::string& path, const UnpackLimits& limits) {
   const CompactValue footer = read_parquet_footer(bytes);
   std::size_t leaves = 0;
   const auto columns = columns_of(footer, leaves);
@@ -97,9 +109,8 @@ ParquetTable table_of(std::string_view bytes, const std::string& path) {
     throw Error(ExitCode::data, fmt::format("column '{}': {}", columns[0].name, columns[0].refusal));
   }
   const auto readable = static_cast<std::size_t>(first - columns.begin());
-  const UnpackBudget budget(path, bytes.size(), {});
-  std::uint64_t taken = 0;
-  const auto count_bytes = [&](std::uint64_t more) { budget.check(taken += more); };
+  ParquetBudget budget(path, bytes.size(), limits);
+  count_rows(footer, columns.size(), budget);
 
   std::vector<CsvRow>& rows = table.rows;
   rows.resize(1);
@@ -114,12 +125,9 @@ ParquetTable table_of(std::string_view bytes, const std::string& path) {
         texts.emplace_back();
         continue;
       }
-      texts.push_back(placed(path, fmt::format("column '{}'", column.name),
-                             [&] { return read_column_chunk(bytes, chunks[column.chunk], column, count_bytes); }));
-      if (std::ssize(texts.back()) != group.at(kGroupRows).number) {
-        throw Error(ExitCode::data, fmt::format("damaged: column '{}' has {} values where there are {} rows",
-                                                columns[i].name, texts.back().size(), group.at(kGroupRows).number));
-      }
+      texts.push_back(placed(path, fmt::format("column '{}'", column.name), [&] {
+        return read_column_chunk(bytes, chunks[column.chunk], column, group.at(kGroupRows).number, budget);
+      }));
     }
     for (std::size_t row = 0; row < texts[readable].size(); ++row) {
       CsvRow& added = rows.emplace_back();
@@ -136,8 +144,8 @@ bool is_parquet(std::string_view bytes) {
   return bytes.starts_with(kMark);
 }
 
-ParquetTable read_parquet(std::string_view bytes, const std::string& path) {
-  return placed(path, path, [&] { return table_of(bytes, path); });
+ParquetTable read_parquet(std::string_view bytes, const std::string& path, const UnpackLimits& limits) {
+  return placed(path, path, [&] { return table_of(bytes, path, limits); });
 }
 
 }  // namespace lockstep::data

@@ -10,6 +10,7 @@
 
 #include "data/readers/csv_table.hpp"
 #include "data/readers/table_values.hpp"
+#include "data/unpack.hpp"
 
 namespace lockstep::data {
 
@@ -26,6 +27,7 @@ struct ParquetTable {
 };
 
 /// Throws Error(data) that begins with the path.
-[[nodiscard]] ParquetTable read_parquet(std::string_view bytes, const std::string& path);
+[[nodiscard]] ParquetTable read_parquet(std::string_view bytes, const std::string& path,
+                                        const UnpackLimits& limits = {});
 
 }  // namespace lockstep::data

@@ -19,6 +19,8 @@
 #include "data/readers/file.hpp"
 #include "data/readers/prepare.hpp"
 #include "data/readers/readers.hpp"
+#include "data/readers/row_order.hpp"
+#include "data/readers/row_windows.hpp"
 #include "data/readers/table_layout.hpp"
 #include "data/sample_weights.hpp"
 #include "data/target_offsets.hpp"
@@ -126,7 +128,9 @@ class NameNumbers {
 /// Decodes rows, and notes what is wrong with them.
 class Decoder {
  public:
-  Decoder(const TableLayout& layout, TableRows& rows) : layout_(layout), source_(layout.source()), rows_(rows) {
+  /// `order`: of a time series; null: none.
+  Decoder(const TableLayout& layout, TableRows& rows, RowOrder* order)
+      : layout_(layout), source_(layout.source()), rows_(rows), order_(order) {
     for (const Column& column : layout.columns) categories_.emplace_back(column.categories);
     for (const auto& classes : layout.classes) classes_.emplace_back(classes);
   }
@@ -137,12 +141,14 @@ class Decoder {
     for (const auto& name : source_.target) targets.push_back(readable_column(file, name));
     const bool has_weights = !source_.weight.empty() && !targets.empty();
     const std::size_t of_weight = has_weights ? readable_column(file, source_.weight) : 0;
+    if (order_ != nullptr) order_->open(file);
     for (std::size_t row = 0; row < file.rows.size(); ++row) {
       if (const CsvRow& read = file.rows[row]; !read.fault.empty()) {
         faults.push_back(fmt::format("{}:{}: {}", file.path, read.line, read.fault));
+        if (order_ != nullptr) order_->pass_over();
         continue;
       }
-      fault_.clear();
+      fault_ = order_ == nullptr ? "" : order_->read(row);
       cells_.clear();
       const auto& fields = file.rows[row].fields;
       for (std::size_t i = 0; i < features.size(); ++i) add_feature(file, row, i, fields[features[i]]);
@@ -163,6 +169,7 @@ class Decoder {
         faults.push_back(fault_);
         continue;
       }
+      if (order_ != nullptr) order_->keep(row);
       rows_.names.push_back(fmt::format("{}:{}", file.path, file.rows[row].line));
       rows_.cells.insert(rows_.cells.end(), cells_.begin(), cells_.end());
       rows_.numbers.insert(rows_.numbers.end(), wanted.begin(), wanted.end());
@@ -239,6 +246,7 @@ class Decoder {
   const TableLayout& layout_;
   const SourceOptions& source_;
   TableRows& rows_;
+  RowOrder* order_;
   std::vector<NameNumbers> categories_, classes_;  ///< by feature, by target
   std::string fault_;
   std::vector<double> cells_;
@@ -341,7 +349,9 @@ void round_targets(const TableLayout& layout, const DataSetInfo* like, TableRows
   if (columns.empty()) return;
   std::vector<double> offsets(columns.size());
   if (like != nullptr) {
-    offsets = offsets_of(like->features, columns.size());
+    const std::size_t each = std::max<std::size_t>(layout.window.ahead.size(), 1);  // numbers of a column
+    const auto known = offsets_of(like->features, columns.size() * each);
+    for (std::size_t i = 0; i < offsets.size(); ++i) offsets[i] = known[i * each];
   } else if (layout.source().targets_centred) {
     offsets = target_offsets(rows.numbers, columns.size());
   }
@@ -352,8 +362,14 @@ void round_targets(const TableLayout& layout, const DataSetInfo* like, TableRows
 }
 
 std::vector<TargetRange> table_ranges(const TableLayout& layout, const TableRows& rows) {
-  return target_ranges(rows.info.features, columns_of_numbers(layout), rows.numbers,
-                       [&](std::size_t row) { return rows.names[row]; });
+  auto ranges = target_ranges(rows.info.features, columns_of_numbers(layout), rows.numbers,
+                              [&](std::size_t row) { return rows.names[row]; });
+  for (TargetRange& range : ranges) {  // a window's sums are over all rows that it predicts
+    if (!range.column.empty() || layout.window.rows == 0) continue;
+    range.lowest *= static_cast<double>(layout.window.ahead.size());
+    range.highest *= static_cast<double>(layout.window.ahead.size());
+  }
+  return ranges;
 }
 
 void add_warnings(const std::vector<TableFile>& files, const TableLayout& layout, const Decoder& decoder,
@@ -387,7 +403,9 @@ std::unique_ptr<DataSet> open_table(const SourceOptions& source, const IndexOpti
   TableRows rows;
   rows.info.format = "table";
   rows.info.source = describe(source.paths);
-  Decoder decoder(layout, rows);
+  std::optional<RowOrder> order;
+  if (layout.window.rows > 0) order.emplace(layout.window, files);
+  Decoder decoder(layout, rows, order ? &*order : nullptr);
   for (const TableFile& file : files) decoder.add(file);
   judge_bad_samples(source, decoder.faults, samples);
   if (rows.names.empty()) {
@@ -400,7 +418,11 @@ std::unique_ptr<DataSet> open_table(const SourceOptions& source, const IndexOpti
   compute_digest(layout, rows);
   if (options.targets != nullptr) *options.targets = table_ranges(layout, rows);
   rows.numbers = {};
-  return std::make_unique<Table>(std::move(rows), counter);
+  if (!order) return std::make_unique<Table>(std::move(rows), counter);
+  const auto gaps = order->warnings(rows.names);
+  rows.info.warnings.insert(rows.info.warnings.end(), gaps.begin(), gaps.end());
+  const auto table = std::make_shared<Table>(std::move(rows), counter);
+  return std::make_unique<RowWindows>(table, layout.window, order->places(), order->has_times());
 }
 
 }  // namespace lockstep::data

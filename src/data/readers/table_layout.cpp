@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "data/readers/common.hpp"
+#include "data/readers/row_windows.hpp"
 #include "data/sample_weights.hpp"
 #include "lockstep/error.hpp"
 
@@ -28,13 +30,18 @@ TableLayout::TableLayout(const std::vector<TableFile>& files, const SourceOption
   std::vector<std::string> others;
   if (!source.weight.empty()) others.push_back(source.weight);
   source_.target = targets(like, others);
-  others.insert(others.begin(), source_.target.begin(), source_.target.end());
+  choose_window(like);
+  // What was is known when a window is: its own targets are features, unless `except` says otherwise.
+  if (window.rows == 0) others.insert(others.begin(), source_.target.begin(), source_.target.end());
   const auto& header = files.front().header.fields;
   for (const auto& name : source_.features) {
     if (is_among(header, name)) named_.push_back(name);
   }
   auto no_features = others;
   for (const auto& name : row_names()) no_features.push_back(name);
+  for (const auto& name : {window.series, window.time}) {
+    if (!name.empty()) no_features.push_back(name);
+  }
   source_.features = columns_like(files.front(), source_.features, no_features);
   source_.categorical = columns_like(files.front(), source_.categorical, others);
   if (like == nullptr) source_.except = columns_like(files.front(), source_.except, {});
@@ -71,6 +78,7 @@ bool TableLayout::is_categorical(const std::string& name) const {
 std::vector<std::string> TableLayout::targets(const DataSetInfo* like, const std::vector<std::string>& except) const {
   auto found = columns_like(files_.front(), source_.target, except);
   if (like == nullptr || found == source_.target) return found;
+  if (like->window.rows > 0) return like->window.targets;
   std::vector<std::string> known;
   for (std::size_t i = 1; i < like->features.size(); ++i) {
     const Feature& target = like->features[i];
@@ -81,9 +89,35 @@ std::vector<std::string> TableLayout::targets(const DataSetInfo* like, const std
   return known;
 }
 
+/// A training set's own, or the same as it has.
+void TableLayout::choose_window(const DataSetInfo* like) {
+  if (source_.window > 0) {
+    window = {source_.window, source_.horizon, source_.target, source_.series, source_.time};
+    if (window.ahead.empty()) window.ahead = {1};
+  }
+  if (like != nullptr) {
+    if (window.rows > 0 && (window.rows != like->window.rows || window.ahead != like->window.ahead)) {
+      fail(
+          fmt::format("expected samples of {}, as the training set has, found {}; give both sources the same `window` "
+                      "and `horizon`",
+                      window_text(like->window), window_text(window)));
+    }
+    window = like->window;
+  }
+  for (const auto& [key, name] : {std::pair("series", &window.series), std::pair("time", &window.time)}) {
+    if (name->empty()) continue;
+    *name = files_.front().header.fields[readable_column(files_.front(), *name)];
+    if (is_target(*name))
+      fail(fmt::format("the column '{}' is `{}` and a target; name another column as one of them", *name, key));
+  }
+  if (!window.time.empty() && window.time == window.series) {
+    fail(fmt::format("the column '{}' is `series` and `time`; name another column as one of them", window.time));
+  }
+}
+
 void TableLayout::require_one_use() const {
   for (const auto& name : source_.features) {
-    if (is_target(name))
+    if (is_target(name) && window.rows == 0)
       fail(fmt::format("the column '{}' is a target and a feature; leave it out of `features`", name));
     if (name == source_.weight)
       fail(fmt::format("the column '{}' is a weight and a feature; leave it out of `features`", name));
@@ -106,7 +140,8 @@ std::vector<std::string> TableLayout::feature_names() {
   const auto of_programs = row_names();
   std::vector<std::string> names;
   for (const auto& name : all) {
-    if (is_target(name) || name == source_.weight || is_among(source_.except, name)) continue;
+    if ((is_target(name) && window.rows == 0) || name == source_.weight || is_among(source_.except, name)) continue;
+    if ((name == window.series || name == window.time) && !is_among(named_, name)) continue;
     const auto& unreadable = files_.front().unreadable;
     if (const auto found = unreadable.find(name); found != unreadable.end() && !is_among(named_, name)) {
       warnings.push_back(fmt::format("column '{}': {}: it is not used", name, found->second));
@@ -199,6 +234,13 @@ void TableLayout::choose_target(const IndexOptions& options) {
     }
     of_target = apart() ? std::move(values.categories) : classes_in_order(values.categories, source_, options);
   }
+  for (std::size_t i = 0; i < classes.size() && window.ahead.size() > 1; ++i) {
+    if (classes[i].empty()) continue;
+    fail(
+        fmt::format("column '{}': expected numbers, since {} rows ahead are predicted at once, found classes; name one "
+                    "row in a list: `horizon: [{}]`",
+                    source_.target[i], window.ahead.size(), window.ahead.back()));
+  }
   if (!source_.classes.empty() && (apart() || classes[0].empty())) {
     fail("classes: expected one target, of categories, whose order they say, found another; leave it out");
   }
@@ -227,11 +269,13 @@ bool TableLayout::takes_targets(const DataSetInfo& like) {
   if (source_.target.empty()) return true;
   for (std::size_t i = 0; apart() && i < source_.target.size(); ++i) {
     if (i + 1 >= like.features.size() || like.features[i + 1].name != source_.target[i]) return false;
-    classes.push_back(like.features[i + 1].classes);
+    const Feature& target = like.features[i + 1];
+    classes.push_back(target.kind == Feature::Kind::label ? target.classes : std::vector<std::string>());
   }
   if (apart()) return true;
   classes.resize(source_.target.size());
   classes[0] = like.class_names;
+  if (window.rows > 0) return source_.target.size() == window.targets.size();
   const Shape target = like.features.size() < 2 ? Shape() : like.features[1].spec.shape;
   return std::ssize(source_.target) == (target.empty() ? 1 : target[0]);
 }

@@ -26,6 +26,7 @@ class TableLayout {
   std::vector<Column> columns;                    ///< features, in the order of their elements
   std::vector<std::vector<std::string>> classes;  ///< by target; empty: numbers
   std::vector<std::string> warnings;              ///< about columns that are left out, or had better be
+  RowWindow window;                               ///< of a time series; no rows: each row is a sample
   /// With the names of columns in the place of patterns.
   [[nodiscard]] const SourceOptions& source() const { return source_; }
   /// Whether each target is a feature of its own.
@@ -38,6 +39,7 @@ class TableLayout {
   [[nodiscard]] bool is_target(const std::string& name) const;
   [[nodiscard]] bool is_categorical(const std::string& name) const;
   [[nodiscard]] std::vector<std::string> targets(const DataSetInfo* like, const std::vector<std::string>& except) const;
+  void choose_window(const DataSetInfo* like);
   void require_one_use() const;
   [[nodiscard]] std::vector<std::string> row_names() const;
   [[nodiscard]] std::vector<std::string> feature_names();

@@ -29,13 +29,17 @@ class LargeParts : public nlohmann::json_sax<Json> {
 
   bool string(string_t& text) override {
     if (part_ == Part::pair && pair_size_ < 2) {
-      (pair_size_++ == 0 ? into_.merges->back().first : into_.merges->back().second) = std::move(text);
+      if (pair_size_++ == 0) {
+        left_ = text;
+      } else {
+        into_.merges->add(left_, text);
+      }
       return true;
     }
     if (part_ != Part::merges) return value(Json(std::move(text)));
     const std::size_t space = text.find(' ');
     if (space == std::string::npos || text.find(' ', space + 1) != std::string::npos) return refuse();
-    into_.merges->emplace_back(text.substr(0, space), text.substr(space + 1));
+    into_.merges->add(std::string_view(text).substr(0, space), std::string_view(text).substr(space + 1));
     return true;
   }
 
@@ -60,7 +64,6 @@ class LargeParts : public nlohmann::json_sax<Json> {
     if (part_ == Part::merges) {
       part_ = Part::pair;
       pair_size_ = 0;
-      into_.merges->emplace_back();
       return true;
     }
     if (part_ != Part::none) return refuse();
@@ -112,7 +115,7 @@ class LargeParts : public nlohmann::json_sax<Json> {
 
   TokenizerJson& into_;
   std::vector<Json*> open_;  ///< objects and lists around the next value; a parent does not grow while a child is open
-  std::string key_;
+  std::string key_, left_;
   std::size_t pair_size_ = 0;
   Part part_ = Part::none;
   bool in_model_ = false, other_form_ = false;

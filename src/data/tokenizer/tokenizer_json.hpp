@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -12,10 +13,34 @@
 
 namespace lockstep::data {
 
-struct TokenizerJson {
+/// Pairs of texts, all in one.
+class TextPairs {
+ public:
+  void add(std::string_view left, std::string_view right) {
+    texts_ += left;
+    const std::size_t middle = texts_.size();
+    texts_ += right;
+    ends_.push_back({middle, texts_.size()});
+  }
+  [[nodiscard]] std::size_t size() const { return ends_.size(); }
+  [[nodiscard]] std::pair<std::string_view, std::string_view> operator[](std::size_t i) const {
+    const std::size_t begin = i == 0 ? 0 : ends_[i - 1].right;
+    const std::string_view all(texts_);
+    return {all.substr(begin, ends_[i].left - begin), all.substr(ends_[i].left, ends_[i].right - ends_[i].left)};
+  }
+
+ private:
+  struct Ends {
+    std::size_t left, right;
+  };
+  std::string texts_;
+  std::vector<Ends> ends_;
+};
+
+struct TokenizerJson {  // NOLINT(bugprone-exception-escape): moving the tree throws nothing
   /// By themselves only if they have the expected form; otherwise they are in the tree, for messages.
   std::optional<std::vector<std::pair<std::string, std::int64_t>>> vocabulary;  ///< model.vocab, in its order
-  std::optional<std::vector<std::pair<std::string, std::string>>> merges;       ///< model.merges
+  std::optional<TextPairs> merges;                                              ///< model.merges
   CheckedObject::Json tree;  ///< all the rest; model.vocab is an empty object, model.merges an empty list
 };
 

@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <tuple>
 
 #include "data/tokenizer/byte_characters.hpp"
 #include "lockstep/error.hpp"
@@ -260,7 +259,7 @@ class TokenizerReader {
     } else if (byte_pairs_.whole_words) {
       byte_pairs_.numbers.reserve(numbers_.size());
       numbers_.for_each([this](std::string_view text, std::int32_t number) {
-        byte_pairs_.numbers.set(bytes_of_characters(text), number);
+        byte_pairs_.numbers.set(bytes_of_characters(std::string(text)), number);
       });
     }
     parts_.model = make_byte_pair_model(std::move(byte_pairs_));
@@ -285,41 +284,34 @@ class TokenizerReader {
     if (!merges.is_array()) model_.wrong("merges", "a list of pairs", merges);
     const std::size_t count = json_.merges ? json_.merges->size() : merges.size();
     byte_pairs_.pairs.reserve(count);
-    std::string left, right, both;
+    std::string both;
     for (std::size_t i = 0; i < count; ++i) {
       const auto place = [&] { return fmt::format("{}[{}]", model_.place_of("merges"), i); };
-      if (json_.merges) {
-        std::tie(left, right) = std::move((*json_.merges)[i]);
-      } else {
-        set_two_tokens(merges[i], place, left, right);
-      }
-      const auto part = [&](const std::string& text, const char* what) {
+      const auto [left, right] = json_.merges ? (*json_.merges)[i] : two_tokens(merges[i], place);
+      const auto part = [&](std::string_view text, const char* what) {
         const std::int32_t number = number_of(text);
         if (number >= 0) return number;
         throw Error(ExitCode::data,
                     fmt::format("{}: expected a token of {} for {}, \"{}\", found none", place(), where, what, text));
       };
       both = left;
-      both.append(right, std::min(byte_pairs_.prefix.size(), right.size()));
+      both += right.substr(std::min(byte_pairs_.prefix.size(), right.size()));
       const std::int32_t first = part(left, "the left part"), second = part(right, "the right part");
       byte_pairs_.pairs.add(first, second, static_cast<std::int32_t>(i), part(both, "both"));
     }
   }
 
   template <class Place>
-  static void set_two_tokens(const Json& json, const Place& place, std::string& left, std::string& right) {
+  static std::pair<std::string_view, std::string_view> two_tokens(const Json& json, const Place& place) {
     if (json.is_array() && json.size() == 2 && json[0].is_string() && json[1].is_string()) {
-      left = json[0].get_ref<const std::string&>();
-      right = json[1].get_ref<const std::string&>();
-      return;
+      return {json[0].get_ref<const std::string&>(), json[1].get_ref<const std::string&>()};
     }
-    const std::string text = json.is_string() ? json.get<std::string>() : "";
+    const auto text = json.is_string() ? std::string_view(json.get_ref<const std::string&>()) : std::string_view();
     const std::size_t space = text.find(' ');
-    if (space == std::string::npos || text.find(' ', space + 1) != std::string::npos) {
+    if (space == std::string_view::npos || text.find(' ', space + 1) != std::string_view::npos) {
       throw Error(ExitCode::data, fmt::format("{}: expected two tokens, found {}", place(), json.dump()));
     }
-    left = text.substr(0, space);
-    right = text.substr(space + 1);
+    return {text.substr(0, space), text.substr(space + 1)};
   }
 
   void add_text(const std::string& where, const std::string& text, std::int64_t number) {

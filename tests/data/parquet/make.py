@@ -137,6 +137,16 @@ def main():
              "y": [i / 4 for i in range(40)], "__index_level_0__": [i * 7 % 40 for i in range(40)]}
     notes = {"pandas": json.dumps({"index_columns": ["__index_level_0__"], "columns": []})}
     pyarrow.parquet.write_table(table_of(frame).replace_schema_metadata(notes), HERE / "frame.parquet")
+    constants("constant", "x", 220_000, 40)
+    constants("long", "long " * 20_000, 100_000, 1)
+
+
+def constants(name, value, rows, columns):
+    """Of one value, so that little is written of many rows."""
+    column = pyarrow.DictionaryArray.from_arrays(numpy.zeros(rows, numpy.int8), [value])
+    table = pyarrow.table({f"c{i}": column for i in range(columns)})
+    pyarrow.parquet.write_table(table, HERE / f"{name}.parquet", compression="zstd", write_statistics=False,
+                                store_schema=False)
 
 
 if __name__ == "__main__":
