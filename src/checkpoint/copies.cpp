@@ -179,7 +179,10 @@ void CheckpointCopies::keep(const Retention& retention) {
 void CheckpointCopies::copy(const std::string& path) {
   {
     const std::lock_guard lock(mutex_);
-    next_ = path;
+    waiting_.insert(waiting_.begin(), std::filesystem::path(path).filename().string());
+    for (const auto& name : dropped(waiting_, {1, retention_.keep_every}, best_checkpoint(directory_))) {
+      std::erase(waiting_, name);
+    }
   }
   changed_.notify_all();
 }
@@ -198,7 +201,8 @@ std::vector<CopyOutcome> CheckpointCopies::finished() {
 std::string CheckpointCopies::finish(const store::OnBytes& on_bytes) {
   std::unique_lock lock(mutex_);
   std::uint64_t seen = 0;
-  while (!changed_.wait_for(lock, std::chrono::milliseconds(100), [this] { return next_.empty() && !busy_; })) {
+  while (!changed_.wait_for(lock, std::chrono::milliseconds(100),
+                            [this] { return waiting_.empty() && copied_.empty(); })) {
     if (std::exchange(seen, sent_.load()) != sent_) on_bytes();
   }
   return last_failure_;
@@ -208,29 +212,31 @@ void CheckpointCopies::run() {
   work_in_background();
   std::unique_lock lock(mutex_);
   for (;;) {
-    changed_.wait(lock, [this] { return !next_.empty() || stop_; });
+    changed_.wait(lock, [this] { return !waiting_.empty() || stop_; });
     if (stop_) return;
-    const std::string path = std::exchange(next_, "");
-    copied_ = std::filesystem::path(path).filename().string();
-    busy_ = true;
+    copied_ = waiting_.front();
+    waiting_.erase(waiting_.begin());
+    if (!is_there(directory_ + "/" + copied_ + "/" + kManifest)) {  // was the best one until now
+      copied_.clear();
+      changed_.notify_all();
+      continue;
+    }
     lock.unlock();
-    CopyOutcome outcome = copy_now(path);
+    CopyOutcome outcome = copy_now(copied_);
     lock.lock();
     copied_.clear();
-    busy_ = false;
     last_failure_ = outcome.failure;
     outcomes_.push_back(std::move(outcome));
     changed_.notify_all();
   }
 }
 
-CopyOutcome CheckpointCopies::copy_now(const std::string& path) {
+CopyOutcome CheckpointCopies::copy_now(const std::string& name) {
   const auto start = Clock::now();
-  const std::string name = std::filesystem::path(path).filename().string();
-  CopyOutcome outcome{.step = step_of(path).value_or(0), .path = at(name).text(), .failure = {}};
+  CopyOutcome outcome{.step = step_of(name).value_or(0), .path = at(name).text(), .failure = {}};
   try {
     if (is_copied(name)) return outcome;
-    for (const auto& file : names_in(path)) {
+    for (const auto& file : names_in(directory_ + "/" + name)) {
       if (file != kManifest) put(name + "/" + file, outcome);
     }
     put(name + "/" + kManifest, outcome);

@@ -3,9 +3,9 @@
 //
 // The copies of run_directory runs/digits with copy_to s3://bucket/team are below
 // s3://bucket/team/runs/digits/checkpoints/IDENTITY, where other jobs have other identities, so that none is taken for
-// another's. A thread of rank 0 copies what is committed, the manifest last, so that a copy is whole or is none; if
-// checkpoints come faster than they can be copied, it is the newest one that is. A copy that fails is reported, and the
-// next one tried.
+// another's. A thread of rank 0 copies what is committed, the manifest last, so that a copy is whole or is none. If
+// checkpoints come faster than they can be copied, the newest one is first, then the milestones and the best one; the
+// others are left out. A copy that fails is reported, and the next one tried.
 //
 // What the store has decides what is removed there, never what the run directory lacks, which may be new or have stayed
 // behind: the job's retention, applied to the copies.
@@ -73,7 +73,7 @@ class CheckpointCopies {
   struct Listed;
   [[nodiscard]] static Listed list_at(const store::Client& client, const store::Location& place);
   void run();
-  [[nodiscard]] CopyOutcome copy_now(const std::string& path);
+  [[nodiscard]] CopyOutcome copy_now(const std::string& name);
   [[nodiscard]] bool is_copied(const std::string& name) const;
   void put(const std::string& name, CopyOutcome& outcome);
   /// Returns its bytes.
@@ -90,8 +90,9 @@ class CheckpointCopies {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   Retention retention_;
-  std::string next_, copied_;  ///< to be copied; the name of what is being copied
-  bool busy_ = false, stop_ = false;
+  std::vector<std::string> waiting_;  ///< names, newest first
+  std::string copied_;                ///< the name of what is being copied
+  bool stop_ = false;
   std::vector<CopyOutcome> outcomes_;
   std::string last_failure_;
   std::atomic<std::uint64_t> sent_{0};  ///< counts pieces of what is being copied

@@ -8,13 +8,15 @@
 
 Compared are all events that say what was computed (losses, learning rates, norms, scales, metrics, evaluations, the
 parameters' hash), and the files of the last checkpoint: parameters, running statistics, averages, optimizer states. A
-run that fails, or takes longer than --limit seconds, is a difference, too.
+job that diverges must do so in the same step, with the same message. A run that fails otherwise, or takes longer than
+--limit seconds, is a difference, too.
 """
 import argparse
 import hashlib
 import json
 import os
 import pathlib
+import re
 import shutil
 import sys
 import tempfile
@@ -28,6 +30,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 OF_THIS_RUN = {"samples_per_second", "seconds", "data_wait_seconds", "micro_batch_seconds", "micro_batch_seconds_of_all",
                "phases", "prefetch", "sample_cache_bytes", "share_moves", "samples", "checkpoint"}
 COMPARED = ("step", "eval", "end")
+DIVERGED = 76
 
 
 def results(run):
@@ -79,7 +82,7 @@ class Fuzz:
         run = train(words, hosts, self.folder, slow, self.options.limit, self.environment)
         if run.code is None:
             raise Failed(f"hangs: not done after {self.options.limit} s\n{run.stderr[-2000:]}")
-        if run.code not in ((0, 75) if stop else (0,)):
+        if run.code not in ((0, DIVERGED, 75) if stop else (0, DIVERGED)):
             raise Failed(f"exit code {run.code}\n{run.stderr[-2000:]}")
         if "interpreted GPU: " in run.stderr:
             raise Failed(f"the interpreted GPU has found something\n{run.stderr[-2000:]}")
@@ -95,14 +98,19 @@ class Fuzz:
             believe(self.folder / "run", placement)
             run = self.run(placement.words, placement.hosts, placement.slow, stop)
             found += results(run)
-            if run.code == 0:
+            if run.code != 75:
                 break
-        return [*found, files_of_last_checkpoint(self.folder / "run")]
+        return [*found, self.last_of(run)]
+
+    def last_of(self, run):
+        if run.code == DIVERGED:
+            return {"diverged": re.search("^lockstep: .*", run.stderr, re.MULTILINE)[0]}
+        return files_of_last_checkpoint(self.folder / "run")
 
     def alone(self):
         shutil.rmtree(self.folder / "run", ignore_errors=True)
-        found = results(self.run(("threads=1", "parallel={sharding: none}"), ("h0",)))
-        return [*found, files_of_last_checkpoint(self.folder / "run")]
+        run = self.run(("threads=1", "parallel={sharding: none}"), ("h0",))
+        return [*results(run), self.last_of(run)]
 
 
 def difference(expected, found):

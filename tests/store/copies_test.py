@@ -163,6 +163,11 @@ class Copies(unittest.TestCase):
         self.assertEqual(self.named(events, "restart")[0]["step"], 30)
         self.assertEqual(self.copied(), ["step-00000030", "step-00000031"])
 
+    def test_milestones_are_copied_where_the_store_is_slow(self):
+        self.server.http.put_seconds = 0.2
+        self.train("checkpoint={every: 10 steps, keep: 1, keep_every: 20 steps, copy_to: s3://runs/team}", "steps=50")
+        self.assertEqual(self.copied(), ["step-00000020", "step-00000040", "step-00000050"])
+
     def test_milestones_stay_where_the_disk_is_new(self):
         kept = "checkpoint={every: 10 steps, keep: 1, keep_every: 20 steps, copy_to: s3://runs/team}"
         for step in (10, 20, 30):

@@ -5,6 +5,7 @@ import hmac
 import http.server
 import re
 import threading
+import time
 import urllib.parse
 from xml.sax.saxutils import escape
 
@@ -83,6 +84,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return self.fail(404, "NoSuchBucket", "The specified bucket does not exist.")
         if not key:
             return self.list(dict(urllib.parse.parse_qsl(query)))
+        time.sleep(server.put_seconds if self.command == "PUT" else 0)
         with server.lock:
             if self.command == "PUT":
                 server.objects[key] = body
@@ -126,13 +128,14 @@ class Handler(http.server.BaseHTTPRequestHandler):
 class Server:
     """A bucket. `asked`: method, key or query, and range of each request; `failures`: a status, or "close", for each of
     the next requests; `replace_after`: a key that is another object after so many times; `public`: whether unsigned
-    requests are served; `refused`: whether nobody may write."""
+    requests are served; `refused`: whether nobody may write; `put_seconds`: how long each object takes to be written."""
 
     def __init__(self, bucket="data"):
         self.http = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.http.bucket, self.http.objects, self.http.public = bucket, {}, False
         self.http.asked, self.http.failures, self.http.lock = [], [], threading.Lock()
         self.http.replace_after, self.http.refused = ("", 0), False
+        self.http.put_seconds = 0
         threading.Thread(target=self.http.serve_forever, daemon=True).start()
         self.url = f"http://127.0.0.1:{self.http.server_address[1]}"
 
