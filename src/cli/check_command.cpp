@@ -8,6 +8,7 @@
 #include "cli/commands.hpp"
 #include "cli/job_argument.hpp"
 #include "cli/opened_job.hpp"
+#include "core/say.hpp"
 #include "device/threads.hpp"
 #include "input/foreseen_data.hpp"
 #include "plan/limits.hpp"
@@ -42,7 +43,7 @@ void print_shares(const JobFile& job, const config::Catalogue& catalogue) {
 }
 
 void warn(const std::string& message) {
-  fmt::print(stderr, "warning: {}\n", message);
+  say("warning: {}\n", message);
 }
 
 void report_device(const JobFile& job) {

@@ -11,6 +11,7 @@
 #include "cli/commands.hpp"
 #include "cli/data_words.hpp"
 #include "cli/validators.hpp"
+#include "core/say.hpp"
 #include "data/fetch.hpp"
 #include "data/open.hpp"
 #include "data/pack.hpp"
@@ -44,7 +45,7 @@ std::string find_mirrors() {
 
 void show_fetched(const std::string& name, std::uint64_t done, std::uint64_t all) {
   const double share = all > 0 ? 100.0 * static_cast<double>(done) / static_cast<double>(all) : 0;
-  fmt::print(stderr, "\r{}: {:.0f} %{}", name, share, done == all ? "\n" : "");
+  say("\r{}: {:.0f} %{}", name, share, done == all ? "\n" : "");
 }
 
 int fetch(const FetchArguments& arguments) {
@@ -78,8 +79,7 @@ struct PackArguments {
 
 void show_packed(std::int64_t done, std::int64_t all) {
   if (done % 512 != 0 && done != all) return;
-  fmt::print(stderr, "\r{} of {} samples{}", telemetry::grouped(done), telemetry::grouped(all),
-             done == all ? "\n" : "");
+  say("\r{} of {} samples{}", telemetry::grouped(done), telemetry::grouped(all), done == all ? "\n" : "");
 }
 
 int pack(PackArguments& arguments) {

@@ -8,6 +8,7 @@
 
 #include "cli/data_words.hpp"
 #include "cli/validators.hpp"
+#include "core/say.hpp"
 #include "data/tokenizer/tokenize.hpp"
 #include "lockstep/error.hpp"
 #include "telemetry/text.hpp"
@@ -17,8 +18,8 @@ namespace lockstep::cli {
 namespace {
 
 void show_tokenized(std::int64_t done, std::int64_t all) {
-  fmt::print(stderr, "\r{:.0f} of {:.0f} MB{}", static_cast<double>(done) / 1e6, static_cast<double>(all) / 1e6,
-             done == all ? "\n" : "");
+  say("\r{:.0f} of {:.0f} MB{}", static_cast<double>(done) / 1e6, static_cast<double>(all) / 1e6,
+      done == all ? "\n" : "");
 }
 
 int tokenize(data::TokenizeOptions& options) {

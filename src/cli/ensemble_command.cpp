@@ -10,6 +10,7 @@
 #include "cli/trial_places.hpp"
 #include "cli/validators.hpp"
 #include "config/sweep.hpp"
+#include "core/say.hpp"
 #include "core/whole_file.hpp"
 #include "lockstep/error.hpp"
 #include "sweep/sweep.hpp"
@@ -111,7 +112,7 @@ int run_with_members(EnsembleArguments& arguments, const EnsembleBody& body) {
       [&](Communicator& communicator) {
         ensemble::Members members(directories, arguments.overrides(), arguments.checkpoint, registries, communicator);
         for (std::size_t m = 0; m < members.size(); ++m) {
-          for (const auto& warning : members.model(m).warnings()) fmt::print(stderr, "warning: {}\n", warning);
+          for (const auto& warning : members.model(m).warnings()) say("warning: {}\n", warning);
         }
         return body(members, communicator, registries);
       },

@@ -14,6 +14,7 @@
 #include "cli/predict.hpp"
 #include "cli/validators.hpp"
 #include "core/csv_line.hpp"
+#include "core/say.hpp"
 #include "core/spans.hpp"
 #include "core/whole_file.hpp"
 #include "ensemble/calibration.hpp"
@@ -77,7 +78,7 @@ std::vector<double> fit_on_validation(ensemble::Members& members, bool leads) {
     validation = members.open_sets("validation");
   } catch (const Error& error) {
     if (error.code() != ExitCode::configuration) throw;
-    if (leads) fmt::print(stderr, "warning: no weights are fitted: {}\n", error.what());
+    if (leads) say("warning: no weights are fitted: {}\n", error.what());
     return {};
   }
   const auto predicted = members.predict(validation);
@@ -149,7 +150,7 @@ void print_warnings(const std::vector<train::EvaluationSet>& sets) {
   std::set<std::string> printed;
   for (const auto& opened : sets) {
     for (const auto& warning : input::warnings_of(opened.set->info())) {
-      if (printed.insert(warning).second) fmt::print(stderr, "warning: {}\n", warning);
+      if (printed.insert(warning).second) say("warning: {}\n", warning);
     }
   }
 }

@@ -14,6 +14,7 @@
 #include "cli/token_codec.hpp"
 #include "cli/validators.hpp"
 #include "core/base64.hpp"
+#include "core/say.hpp"
 #include "core/spans.hpp"
 #include "data/thumbnail.hpp"
 #include "ensemble/outcome.hpp"
@@ -150,7 +151,7 @@ int evaluate(EvalArguments& arguments, Communicator& communicator, const JobFile
   const auto opened = model.open_set(arguments.set);
   std::vector<float> raw;
   const EvaluationResult result = model.evaluate(*opened.set, *opened.replaced, arguments.details ? &raw : nullptr);
-  for (const auto& warning : result.warnings) fmt::print(stderr, "warning: {}\n", warning);
+  for (const auto& warning : result.warnings) say("warning: {}\n", warning);
   if (communicator.rank() != 0) return 0;
   const bool json = arguments.log == "json";
   (json ? print_eval_json : print_eval_text)(arguments, model.saved(), result, seconds_since(start));

@@ -13,6 +13,7 @@
 #include "cli/ranks.hpp"
 #include "cli/validators.hpp"
 #include "config/files.hpp"
+#include "core/say.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::cli {
@@ -68,7 +69,7 @@ int predict(PredictArguments& arguments, Communicator& communicator, const JobFi
   const std::string& given = arguments.job.checkpoint;
   train::LoadedModel model(job, given.empty() ? arguments.options.checkpoint : given, registries, communicator, {},
                            [&] { return arguments.job.load(registries); });
-  for (const auto& warning : model.warnings()) fmt::print(stderr, "warning: {}\n", warning);
+  for (const auto& warning : model.warnings()) say("warning: {}\n", warning);
   const DataSetInfo& info = model.data();
   if (!arguments.options.to.empty()) require_pictures(model);
   const auto together = [&](const DataSet& set) {
@@ -99,7 +100,7 @@ int predict(PredictArguments& arguments, Communicator& communicator, const JobFi
   }
   if (arguments.options.print && !arguments.options.json) {
     const checkpoint::SavedModel& saved = model.saved();
-    fmt::print(stderr, "checkpoint: {}{}\n", saved.path, saved.choice.empty() ? "" : ", the " + saved.choice);
+    say("checkpoint: {}{}\n", saved.path, saved.choice.empty() ? "" : ", the " + saved.choice);
   }
   return 0;
 }

@@ -11,6 +11,7 @@
 
 #include "cli/predict.hpp"
 #include "core/csv_line.hpp"
+#include "core/say.hpp"
 #include "core/whole_file.hpp"
 #include "data/augment.hpp"
 #include "data/image_file.hpp"
@@ -53,7 +54,7 @@ void add_lines(const std::string& path, const std::vector<std::string>& features
 
 void add_rows(const std::string& path, const std::vector<std::string>& features, std::vector<SampleFiles>& samples) {
   const data::TableFile file = data::read_table(path, data::make_byte_counter());
-  for (const auto& warning : file.warnings) fmt::print(stderr, "warning: {}\n", warning);
+  for (const auto& warning : file.warnings) say("warning: {}\n", warning);
   std::vector<std::size_t> columns;
   for (const auto& feature : features) columns.push_back(data::readable_column(file, feature));
   const auto folder = std::filesystem::path(path).parent_path();

@@ -8,6 +8,7 @@
 
 #include "cli/predict.hpp"
 #include "core/csv_line.hpp"
+#include "core/say.hpp"
 #include "data/open.hpp"
 #include "lockstep/error.hpp"
 
@@ -76,8 +77,8 @@ std::string expected(const SourceOptions& source) {
 }
 
 void warn_of(const DataSetInfo& info) {
-  for (const auto& row : info.skipped) fmt::print(stderr, "warning: skipped {}\n", row);
-  for (const auto& warning : info.warnings) fmt::print(stderr, "warning: {}\n", warning);
+  for (const auto& row : info.skipped) say("warning: skipped {}\n", row);
+  for (const auto& warning : info.warnings) say("warning: {}\n", warning);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "cli/predict.hpp"
 #include "config/files.hpp"
 #include "core/few.hpp"
+#include "core/say.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::cli {
@@ -108,7 +109,7 @@ std::vector<std::string> files_of_words(const std::vector<std::string>& words, F
                               in.others.empty() ? "none" : others_text(in.others)));
     }
     if (warn && !in.others.empty()) {
-      fmt::print(stderr, "warning: {}: no prediction for {}\n", word, others_text(in.others));
+      say("warning: {}: no prediction for {}\n", word, others_text(in.others));
     }
     files.insert(files.end(), found.begin(), found.end());
   }

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <exception>
 
+#include "core/say.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::comm {
@@ -287,7 +288,7 @@ void MpiThread::end_mpi() {
     if (done != 0) break;
     const auto waited = Clock::now() - start;
     if (waited > patience_) {
-      fmt::print(stderr, "lockstep: rank {}: the other ranks do not end; leaving without MPI_Finalize\n", rank_);
+      say("lockstep: rank {}: the other ranks do not end; leaving without MPI_Finalize\n", rank_);
       return;
     }
     std::this_thread::sleep_for(std::clamp<Clock::duration>(waited / 8, microseconds(20), milliseconds(5)));

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "comm/transport/mpi_session.hpp"
+#include "core/say.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/mpi.hpp"
 
@@ -37,7 +38,7 @@ int report_error(const std::exception& error, const Communicator& communicator) 
     const int rank = communicator.rank();
     who += fmt::format(": rank {} on host {}", rank, communicator.topology().host_name(rank));
   }
-  fmt::print(stderr, "{}: {}\n", who, error.what());
+  say("{}: {}\n", who, error.what());
   return exit_code(error);
 }
 

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <fstream>
 
+#include "core/say.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::launch {
@@ -67,7 +68,7 @@ void write_termination_message(const std::string& path, const std::string& messa
   std::ofstream file(path, std::ios::binary);
   file << message.substr(0, kMaxWritten);
   if (!file.flush()) {
-    fmt::print(stderr, "warning: --termination-log: cannot write {}: {}\n", path, std::strerror(errno));
+    say("warning: --termination-log: cannot write {}: {}\n", path, std::strerror(errno));
   }
 }
 

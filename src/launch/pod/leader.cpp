@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdio>
 
+#include "core/say.hpp"
 #include "launch/child.hpp"
 #include "launch/pod/last_message.hpp"
 #include "launch/restart_policy.hpp"
@@ -44,7 +45,7 @@ int lead(const LeaderOptions& options, StopSignals& signals) {
   HostPool pool(options.pool);
   const auto stop = [&] { return signals.sleep(kLeaderPoll) && signals.count() > 0; };
   if (!options.took_over && !preflight(pool, options.preflight, stop)) {
-    fmt::print(stderr, "lockstep pod: stopped by a signal before the job was started\n");
+    say("lockstep pod: stopped by a signal before the job was started\n");
     return static_cast<int>(ExitCode::interrupted);
   }
   int code = options.report ? supervise(options.report(pool.usable()), "bench", options, signals) : 0;
@@ -59,7 +60,7 @@ int lead(const LeaderOptions& options, StopSignals& signals) {
     pool.ask_all_again(kNotifyPatience);  // includes hosts that came late, or were away at the start
     const std::string end = fmt::format("pod --end {}", options.once ? 0 : code);
     for (const auto& host : pool.run_everywhere(pool.usable(), end, kNotifyPatience)) {
-      fmt::print(stderr, "lockstep pod: {} could not be notified that the job has ended\n", host);
+      say("lockstep pod: {} could not be notified that the job has ended\n", host);
     }
   }
   return code;

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <optional>
 
+#include "core/say.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::launch {
@@ -40,8 +41,7 @@ std::vector<std::string> silent_ones(const HostPool& pool, const Hosts& there) {
 void say_who_is_waited_for(const HostPool& pool, const Hosts& there, double& next, double waited) {
   if (waited < next) return;
   next = 2 * waited;
-  fmt::print(stderr, "lockstep pod: after {:.0f} s still waiting for {}\n", waited,
-             fmt::join(silent_ones(pool, there), ", "));
+  say("lockstep pod: after {:.0f} s still waiting for {}\n", waited, fmt::join(silent_ones(pool, there), ", "));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "core/say.hpp"
 #include "core/trace.hpp"
 #include "core/whole_file.hpp"
 #include "launch/processes.hpp"
@@ -69,7 +70,7 @@ bool Succession::look(double now) {
 }
 
 void Succession::begin() {
-  if (begun_) fmt::print(stderr, "lockstep pod: {} takes the lead of {}\n", name_, leader());
+  if (begun_) say("lockstep pod: {} takes the lead of {}\n", name_, leader());
   try {
     file_->write(name_);
   } catch (const std::system_error& error) {

@@ -9,6 +9,7 @@
 #include <set>
 #include <utility>
 
+#include "core/say.hpp"
 #include "core/spans.hpp"
 #include "core/trace.hpp"
 #include "core/whole_file.hpp"
@@ -62,11 +63,10 @@ int leave(Sshd& sshd, StopSignals& signals, double grace_seconds) {
     if (launch_processes_here().empty()) break;
     (void)signals.sleep(kWorkerPoll);
   }
-  fmt::print(stderr,
-             "lockstep pod: leaving after a signal; {} rank{} here {} asked to write a checkpoint, {} left after "
-             "{:.1f} s\n",
-             signalled.size(), signalled.size() == 1 ? "" : "s", signalled.size() == 1 ? "was" : "were",
-             ranks_here().size(), seconds_since(start));
+  say("lockstep pod: leaving after a signal; {} rank{} here {} asked to write a checkpoint, {} left after "
+      "{:.1f} s\n",
+      signalled.size(), signalled.size() == 1 ? "" : "s", signalled.size() == 1 ? "was" : "were", ranks_here().size(),
+      seconds_since(start));
   return static_cast<int>(ExitCode::interrupted);
 }
 
@@ -89,8 +89,7 @@ int end_after_leader(StopSignals& signals, const WorkerOptions& options) {
     (void)signals.sleep(kWorkerPoll);
   }
   if (code != 0) {
-    fmt::print(stderr, "lockstep pod: the job has ended with {}: see the log of its leader, {}\n", code,
-               options.succession->leader());
+    say("lockstep pod: the job has ended with {}: see the log of its leader, {}\n", code, options.succession->leader());
   }
   return code;
 }
