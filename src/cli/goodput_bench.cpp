@@ -15,6 +15,7 @@
 #include "bench/network_tiers.hpp"
 #include "cli/goodput_report.hpp"
 #include "cli/validators.hpp"
+#include "core/numbers.hpp"
 #include "core/whole_file.hpp"
 #include "lockstep/error.hpp"
 
@@ -55,10 +56,9 @@ CLI::Validator number_of(double least, bool above = false, double most = HUGE_VA
   std::string wanted = fmt::format("{} {}", above ? "above" : "of at least", least);
   if (std::isfinite(most)) wanted += fmt::format(" and at most {}", most);
   return {[=](std::string& found) {
-            char* end = nullptr;
-            const double value = std::strtod(found.c_str(), &end);
+            const double value = number_from<double>(found).value_or(std::nan(""));
             const bool in_range = value <= most && (above ? value > least : value >= least);
-            if (!found.empty() && *end == '\0' && std::isfinite(value) && in_range) return std::string();
+            if (std::isfinite(value) && in_range) return std::string();
             return fmt::format("expected a number {}, found '{}'", wanted, found);
           },
           std::isfinite(most) ? fmt::format("{}-{}", least, most) : fmt::format("{}{}", above ? ">" : ">=", least)};

@@ -11,19 +11,13 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 #include <thread>
+
+#include "core/cgroup.hpp"
 
 namespace lockstep::cli {
 
 namespace {
-
-std::string first_line(const std::string& path) {
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
-  return line;
-}
 
 std::string value_of(const std::string& path, const std::string& key) {
   std::ifstream file(path);
@@ -68,12 +62,7 @@ int cores_by_affinity() {
 }
 
 double cores_by_quota() {
-  double quota = 0, period = 0;
-  std::istringstream text(first_line("/sys/fs/cgroup/cpu.max"));
-  if (text >> quota >> period && period > 0) return quota / period;
-  std::istringstream(first_line("/sys/fs/cgroup/cpu/cpu.cfs_quota_us")) >> quota;
-  std::istringstream(first_line("/sys/fs/cgroup/cpu/cpu.cfs_period_us")) >> period;
-  return quota > 0 && period > 0 ? quota / period : 0;
+  return Cgroups().cores();
 }
 
 std::int64_t memory_bytes() {
@@ -81,11 +70,8 @@ std::int64_t memory_bytes() {
 }
 
 std::int64_t memory_limit_bytes() {
-  for (const char* path : {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {
-    std::int64_t limit = 0;
-    if (std::istringstream(first_line(path)) >> limit && limit > 0 && limit < memory_bytes()) return limit;
-  }
-  return 0;
+  const std::int64_t limit = Cgroups().memory_limit();
+  return limit < memory_bytes() ? limit : 0;
 }
 
 std::int64_t shared_memory_bytes(bool free) {

@@ -5,9 +5,11 @@
 #include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
-#include <cstdlib>
+#include <cmath>
 #include <string>
 #include <vector>
+
+#include "core/numbers.hpp"
 
 namespace lockstep::cli {
 
@@ -25,9 +27,8 @@ namespace lockstep::cli {
 /// A number, not smaller than `least`.
 [[nodiscard]] inline CLI::Validator at_least(double least) {
   return {[least](std::string& found) {
-            char* end = nullptr;
-            const double value = std::strtod(found.c_str(), &end);
-            if (!found.empty() && *end == '\0' && value >= least) return std::string();
+            const double value = number_from<double>(found).value_or(std::nan(""));
+            if (value >= least) return std::string();
             return fmt::format("expected a number of at least {}, found '{}'", least, found);
           },
           fmt::format(">={}", least)};
@@ -36,9 +37,8 @@ namespace lockstep::cli {
 /// A number above `low` and not larger than `most`.
 [[nodiscard]] inline CLI::Validator above_up_to(double low, double most) {
   return {[low, most](std::string& found) {
-            char* end = nullptr;
-            const double value = std::strtod(found.c_str(), &end);
-            if (!found.empty() && *end == '\0' && value > low && value <= most) return std::string();
+            const double value = number_from<double>(found).value_or(std::nan(""));
+            if (value > low && value <= most) return std::string();
             return fmt::format("expected a number above {} and up to {}, found '{}'", low, most, found);
           },
           fmt::format(">{} <={}", low, most)};

@@ -3,9 +3,10 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
-#include <cstdlib>
 #include <limits>
 #include <utility>
+
+#include "core/numbers.hpp"
 
 namespace lockstep::config {
 namespace {
@@ -59,7 +60,7 @@ ScalarType scalar_type(const YamlNode& scalar) {
 }
 
 double number_of(const YamlNode& scalar) {
-  if (is_decimal(scalar.text)) return std::strtod(scalar.text.c_str(), nullptr);
+  if (is_decimal(scalar.text)) return number_from<double>(scalar.text).value_or(std::nan(""));
   const bool infinite = scalar.text.back() == 'f' || scalar.text.back() == 'F';
   return infinite ? std::numeric_limits<double>::infinity() : std::nan("");
 }

@@ -5,9 +5,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
 #include <limits>
 
+#include "core/cgroup.hpp"
 #include "exec/kernel_set.hpp"
 #include "lockstep/op.hpp"
 #include "plan/report.hpp"
@@ -17,22 +17,11 @@ namespace lockstep::plan {
 
 namespace {
 
-std::int64_t limit_in(const char* path) {
-  std::ifstream file(path);
-  std::int64_t bytes = 0;
-  return file >> bytes && bytes > 0 ? bytes : std::numeric_limits<std::int64_t>::max();
-}
-
 std::int64_t limit_of(__rlimit_resource resource) {
   rlimit limit{};
   const bool known = getrlimit(resource, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
   return known ? static_cast<std::int64_t>(std::min<rlim_t>(limit.rlim_cur, std::numeric_limits<std::int64_t>::max()))
                : std::numeric_limits<std::int64_t>::max();
-}
-
-// cgroup v2, and v1, where "no limit" is a number larger than any machine's memory.
-std::int64_t limit_of_cgroup() {
-  return std::min(limit_in("/sys/fs/cgroup/memory.max"), limit_in("/sys/fs/cgroup/memory/memory.limit_in_bytes"));
 }
 
 std::int64_t physical_memory() {
@@ -46,14 +35,14 @@ MemoryLimit limit_of_process() {
   const auto consider = [&](std::int64_t bytes, const char* what, bool counts_untouched) {
     if (bytes < least.bytes) least = {bytes, what, counts_untouched};
   };
-  consider(limit_of_cgroup(), "the limit of its cgroup", false);
+  consider(Cgroups().memory_limit(), "the limit of its cgroup", false);
   consider(limit_of(RLIMIT_AS), "RLIMIT_AS (ulimit -v)", true);
   consider(limit_of(RLIMIT_DATA), "RLIMIT_DATA (ulimit -d)", true);
   return least.what.empty() ? MemoryLimit{} : least;
 }
 
 std::int64_t memory_of_host() {
-  return std::min(physical_memory(), limit_of_cgroup());
+  return std::min(physical_memory(), Cgroups().memory_limit());
 }
 
 int first_without_room(const std::vector<RankRoom>& ranks) {

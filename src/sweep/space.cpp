@@ -5,8 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 
+#include "core/numbers.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/random.hpp"
 
@@ -31,7 +31,7 @@ std::string real_text(const SweepParameter& p, double fraction) {
   const double value = log ? std::exp(std::log(p.low) + fraction * (std::log(p.high) - std::log(p.low)))
                            : p.low + fraction * (p.high - p.low);
   std::string text = fmt::format("{:.6g}", value);
-  const double rounded = std::strtod(text.c_str(), nullptr);
+  const double rounded = number_from<double>(text).value_or(0);
   return rounded < p.low || rounded > p.high ? fmt::format("{}", std::clamp(rounded, p.low, p.high)) : text;
 }
 
@@ -86,7 +86,7 @@ std::string value_at(const SweepParameter& parameter, double quantile) {
 
 std::optional<double> quantile_of(const SweepParameter& parameter, const std::string& value) {
   if (is_real(parameter)) {
-    const double x = std::strtod(value.c_str(), nullptr);
+    const double x = number_from<double>(value).value_or(0);
     const bool log = parameter.distribution == Distribution::log_uniform;
     if (log && x <= 0) return std::nullopt;
     const auto scale = [log](double v) { return log ? std::log(v) : v; };
@@ -103,11 +103,11 @@ std::optional<double> quantile_of(const SweepParameter& parameter, const std::st
 
 std::string scaled(const SweepParameter& parameter, const std::string& value, double factor) {
   if (parameter.distribution == Distribution::choice) return value;
-  const double number = std::strtod(value.c_str(), nullptr);
+  const double number = number_from<double>(value).value_or(0);
   if (is_real(parameter)) {
     const double wanted = std::clamp(number * factor, parameter.low, parameter.high);
     const std::string text = fmt::format("{:.6g}", wanted);
-    const double rounded = std::strtod(text.c_str(), nullptr);
+    const double rounded = number_from<double>(text).value_or(0);
     return rounded < parameter.low || rounded > parameter.high ? fmt::format("{}", wanted) : text;
   }
   const auto index_of = [&](double x) {

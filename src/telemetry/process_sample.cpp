@@ -5,6 +5,7 @@
 #include <array>
 #include <sstream>
 
+#include "core/numbers.hpp"
 #include "core/whole_file.hpp"
 
 namespace lockstep::telemetry {
@@ -16,7 +17,7 @@ ProcessSample parse_process_stat(const std::string& text, double ticks_a_second,
   std::array<double, kResident + 1> values{};
   std::string word;
   for (std::size_t i = kFirst; i <= kResident && fields >> word; ++i) {
-    if (i > kFirst) values.at(i) = std::strtod(word.c_str(), nullptr);
+    if (i > kFirst) values.at(i) = number_from<double>(word).value_or(0);
   }
   return {values[kUser] / ticks_a_second, values[kSystem] / ticks_a_second, values[kResident] * page_bytes,
           values[kThreads]};

@@ -3,9 +3,10 @@
 #include <curl/curl.h>
 
 #include <array>
-#include <cstdlib>
 #include <memory>
 #include <nlohmann/json.hpp>
+
+#include "core/numbers.hpp"
 
 namespace lockstep::telemetry {
 
@@ -35,7 +36,7 @@ PrometheusAnswer parse_answer(const std::string& text) {
     if (json.at("status") != "success") return {{}, json.value("error", "an error without a message")};
     for (const auto& result : json.at("data").at("result")) {
       const std::string value = result.at("value").at(1);
-      answer.samples.push_back({result.at("metric"), std::strtod(value.c_str(), nullptr)});
+      answer.samples.push_back({result.at("metric"), number_from<double>(value).value_or(0)});
     }
   } catch (const nlohmann::json::exception&) {
     return {{}, "it is not a response of Prometheus"};

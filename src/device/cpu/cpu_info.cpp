@@ -7,6 +7,7 @@
 #include <map>
 #include <string>
 
+#include "core/numbers.hpp"
 #include "core/whole_file.hpp"
 #include "device/device.hpp"
 
@@ -88,11 +89,11 @@ double peak_flops(const std::string& isa, double hertz, int cores) {
 
 double cpu_hertz() {
   if (const auto text = read_whole_file("/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq")) {
-    return std::strtod(text->c_str(), nullptr) * 1e3;
+    return leading_number<double>(*text).value_or(0) * 1e3;
   }
   std::ifstream file("/proc/cpuinfo");
   for (std::string line; std::getline(file, line);) {
-    if (line.starts_with("cpu MHz")) return std::strtod(line.c_str() + line.find(':') + 1, nullptr) * 1e6;
+    if (line.starts_with("cpu MHz")) return leading_number<double>(line.substr(line.find(':') + 2)).value_or(0) * 1e6;
   }
   return 0;
 }
