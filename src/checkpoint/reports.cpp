@@ -53,34 +53,34 @@ WriteReports::WriteReports(Communicator& communicator, const std::vector<Part>& 
   }
 }
 
-void WriteReports::wait(Transfer& transfer, milliseconds timeout, Clock::time_point start) const {
+void WriteReports::wait(Transfer& transfer, milliseconds timeout, RanTime& waited) const {
   for (milliseconds nap = kShortest; !transfer.done(); nap = std::min(2 * nap, kLongest)) {
     communicator_.check_peers();
     const auto shorter = shorter_timeout_.load();
-    if (Clock::now() - start >= (shorter >= 0 ? std::min(timeout, milliseconds(shorter)) : timeout)) return;
+    if (waited.look() >= (shorter >= 0 ? std::min(timeout, milliseconds(shorter)) : timeout)) return;
     std::this_thread::sleep_for(nap);
   }
 }
 
 void WriteReports::send(std::int64_t step, const WriteReport& report, milliseconds timeout) {
   Channel& to = channels_.at(0);
-  const auto start = Clock::now();
-  if (to.transfer) wait(*to.transfer, timeout, start);
+  RanTime waited;
+  if (to.transfer) wait(*to.transfer, timeout, waited);
   if (to.transfer && !to.transfer->done()) {
     throw Error(ExitCode::infrastructure, "rank 0 does not take the report of the checkpoint before");
   }
   pack(step, report, to.bytes);
   to.transfer = communicator_.send(to.bytes, to.rank, kTag);
-  wait(*to.transfer, timeout, start);
+  wait(*to.transfer, timeout, waited);
 }
 
-WriteReport WriteReports::receive(Channel& from, std::int64_t step, milliseconds timeout, Clock::time_point start) {
+WriteReport WriteReports::receive(Channel& from, std::int64_t step, milliseconds timeout, RanTime& waited) {
   WriteReport report;
   for (std::int64_t reported = -1; reported != step;) {  // skips late reports of earlier checkpoints
     if (!from.transfer) from.transfer = communicator_.receive(from.bytes, from.rank, kTag);
-    wait(*from.transfer, timeout, start);
+    wait(*from.transfer, timeout, waited);
     if (!from.transfer->done()) {
-      report.failure = fmt::format("its files were not written within {:.0f} seconds", seconds_since(start));
+      report.failure = fmt::format("its files were not written within {:.0f} seconds", waited.seconds());
       break;
     }
     reported = unpack(from.bytes, report);
@@ -92,8 +92,8 @@ WriteReport WriteReports::receive(Channel& from, std::int64_t step, milliseconds
 
 std::vector<WriteReport> WriteReports::receive(std::int64_t step, milliseconds timeout) {
   std::vector<WriteReport> reports;
-  const auto start = Clock::now();
-  for (auto& from : channels_) reports.push_back(receive(from, step, timeout, start));
+  RanTime waited;
+  for (auto& from : channels_) reports.push_back(receive(from, step, timeout, waited));
   return reports;
 }
 

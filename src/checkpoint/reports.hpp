@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "checkpoint/layout.hpp"
+#include "core/ran_time.hpp"
 #include "core/spans.hpp"
 #include "lockstep/communicator.hpp"
 
@@ -43,9 +44,9 @@ class WriteReports {
     std::vector<std::byte> bytes;
     std::unique_ptr<Transfer> transfer;
   };
-  void wait(Transfer& transfer, std::chrono::milliseconds timeout, Clock::time_point start) const;
+  void wait(Transfer& transfer, std::chrono::milliseconds timeout, RanTime& waited) const;
   [[nodiscard]] WriteReport receive(Channel& from, std::int64_t step, std::chrono::milliseconds timeout,
-                                    Clock::time_point start);
+                                    RanTime& waited);
 
   Communicator& communicator_;
   std::vector<Channel> channels_;  // rank 0: the other ranks that write; else: rank 0

@@ -19,6 +19,7 @@
 #include "checkpoint/retention.hpp"
 #include "config/config.hpp"
 #include "core/digest.hpp"
+#include "core/ran_time.hpp"
 #include "core/spans.hpp"
 #include "core/whole_file.hpp"
 #include "lockstep/error.hpp"
@@ -62,7 +63,7 @@ RunDirectory::RunDirectory(std::string path, const LockWait& wait) : path_(std::
 }
 
 void RunDirectory::lock(const LockWait& wait) const {
-  const auto start = Clock::now();
+  RanTime waited;
   bool warned = false;
   while (::flock(lock_, LOCK_EX | LOCK_NB) != 0) {
     const int error = errno;
@@ -80,7 +81,7 @@ void RunDirectory::lock(const LockWait& wait) const {
                               path_));
     }
     const double limit = std::chrono::duration<double>(wait.limit).count();
-    if (seconds_since(start) >= limit) {
+    if (waited.seconds() >= limit) {
       throw Error(ExitCode::infrastructure,
                   fmt::format("{}: a rank of an earlier attempt still holds its lock after {:.0f} s; look for lockstep "
                               "processes that do not end on the hosts of this launch",

@@ -15,7 +15,8 @@ namespace lockstep::comm {
 GradientBuffer CpuAllReduce::buffer(int micro_batch, int bucket) {
   if (!streams(bucket)) return sums_.buffer(micro_batch, bucket);
   const auto start = Clock::now();
-  return {stream_->open(micro_batch, bucket, [&] { check_room(micro_batch, start); }), false};
+  RanTime ran(start);
+  return {stream_->open(micro_batch, bucket, [&] { check_room(micro_batch, start, ran); }), false};
 }
 
 void CpuAllReduce::ready(int micro_batch, int bucket) {

@@ -41,6 +41,7 @@
 #include "comm/reduce/reduce_plan.hpp"
 #include "comm/reduce/streamed_sums.hpp"
 #include "comm/reduce/tree.hpp"
+#include "core/ran_time.hpp"
 
 namespace lockstep::comm {
 
@@ -146,7 +147,7 @@ class CpuAllReduce final : public RankReducer {
   void count_published(int bucket);
   void run_progress_thread();
   void wait_for_slices();
-  void check_room(int micro_batch, Clock::time_point start);
+  void check_room(int micro_batch, Clock::time_point start, RanTime& ran);
   [[noreturn]] void give_up(int peer, const std::string& what, Clock::time_point since) const;
 
   // Progress; progress_mutex_ is held

@@ -202,9 +202,11 @@ bool CpuAllReduce::advance_once() {
 }
 
 void CpuAllReduce::wait_for_slices() {
+  RanTime ran;
   while (true) {
     const std::uint32_t rings = doorbell().rings();
     const auto now = Clock::now();
+    (void)ran.look(now);
     auto end = now + kCheckPeers;
     {
       const std::lock_guard lock(progress_mutex_);
@@ -215,8 +217,9 @@ void CpuAllReduce::wait_for_slices() {
         const auto [peer, what] = missing();
         recorder_->waits_for(communicator_.topology().number(peer), what);
         const auto since = latest_progress(last_progress_, options_.watch);
-        if (Clock::now() >= since + options_.timeout) give_up(peer, what, since);
-        end = std::min(end, since + options_.timeout);
+        const auto expires = since + ran.stopped() + options_.timeout;
+        if (now >= expires) give_up(peer, what, since);
+        end = std::min(end, expires);
       }
     }
     communicator_.check_peers();
@@ -226,11 +229,13 @@ void CpuAllReduce::wait_for_slices() {
 }
 
 // Called by a worker that has waited since `start` for room in its ring, whenever its doorbell rings.
-void CpuAllReduce::check_room(int micro_batch, Clock::time_point start) {
+void CpuAllReduce::check_room(int micro_batch, Clock::time_point start, RanTime& ran) {
+  const auto now = Clock::now();
+  (void)ran.look(now);
   const std::lock_guard lock(progress_mutex_);
   if (error_) std::rethrow_exception(error_);
   const auto since = latest_progress(std::max(start, last_progress_), options_.watch);
-  if (Clock::now() < since + options_.timeout) return;
+  if (now < since + ran.stopped() + options_.timeout) return;
   auto [peer, what] = missing();
   if (peer < 0 || peer == rank()) {
     peer = stream_->slowest_reader(micro_batch);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "comm/transport/topology.hpp"
+#include "core/ran_time.hpp"
 #include "core/spans.hpp"
 #include "lockstep/error.hpp"
 
@@ -318,13 +319,16 @@ void GpuAllReduce::wait_until_issued() {
 
 void GpuAllReduce::wait_for(Event event, const char* name, const char* awaited) {
   auto start = Clock::now();
+  RanTime ran(start);
   const Operation operation = this->operation(name);
   try {
     while (!gpu_.done(event)) {
       transport_->check(operation);
       communicator_.check_peers();
       start = latest_progress(start, options_.watch);
-      if (Clock::now() - start >= options_.timeout) {
+      const auto now = Clock::now();
+      (void)ran.look(now);
+      if (now - start >= options_.timeout + ran.stopped()) {
         recorder_->waits_for(-1, std::string(awaited) + " on GPUs");
         throw_deadline(communicator_.topology(), rank(), -1, operation, seconds_since(start),
                        std::string(awaited) + " have not come to its GPU");

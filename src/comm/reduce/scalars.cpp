@@ -4,6 +4,7 @@
 
 #include "comm/reduce/rank_reducer.hpp"
 #include "comm/transport/topology.hpp"
+#include "core/ran_time.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::comm {
@@ -63,11 +64,14 @@ void ScalarGather::wait_for(const Call& call, const Region::ScalarSlot& slot, in
   Doorbell& doorbell = own_region(call).doorbell();
   const auto start = Clock::now();
   auto last_progress = start;
+  RanTime ran(start);
   while (true) {
     const std::uint32_t rings = doorbell.rings();
     if (slot.ready.load(std::memory_order_acquire) >= number_) return;
     last_progress = latest_progress(last_progress, call.operation.watch);
-    const auto now = Clock::now(), end = last_progress + call.operation.timeout;
+    const auto now = Clock::now();
+    (void)ran.look(now);
+    const auto end = last_progress + ran.stopped() + call.operation.timeout;
     if (now >= end) {
       const int missing = slot.waits_for >= 0 ? slot.waits_for.load() : peer;
       throw_deadline(communicator_.topology(), communicator_.rank(), missing, call.operation,

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "comm/transport/topology.hpp"
+#include "core/ran_time.hpp"
 #include "core/spans.hpp"
 #include "lockstep/error.hpp"
 
@@ -42,7 +43,7 @@ class Agreement {
   }
 
   std::optional<Failure> come_to_one(const Verdict& verdict, std::chrono::milliseconds patience) {
-    const auto start = Clock::now();
+    RanTime waited;
     while (!decision_) {
       if (!own_) {
         if (const auto said = verdict()) own_ = note_of(rank(), *said);
@@ -50,8 +51,8 @@ class Agreement {
       hear();
       if (decision_) break;
       ranks_.check_peers();
-      if (Clock::now() - start >= operation_.timeout + patience) {
-        throw_deadline(ranks_.topology(), rank(), waited_for(), operation_, seconds_since(start));
+      if (waited.look() >= operation_.timeout + patience) {
+        throw_deadline(ranks_.topology(), rank(), waited_for(), operation_, waited.seconds());
       }
       std::this_thread::sleep_for(kPoll);
     }

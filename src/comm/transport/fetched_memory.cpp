@@ -180,7 +180,7 @@ void FetchedMemory::prefetch(int unit) {
 
 void FetchedMemory::acquire(int unit, const Operation& operation) {
   if (!is_foreign(unit)) return;
-  const auto start = Clock::now();
+  RanTime waited;
   std::atomic<std::uint64_t>& bits = shared(unit).word;
   while (true) {
     const std::uint32_t rings = doorbell().rings();
@@ -195,7 +195,7 @@ void FetchedMemory::acquire(int unit, const Operation& operation) {
       begin_fetch(unit, true);
       continue;
     }
-    check(operation, start, unit);
+    check(operation, waited, unit);
     doorbell().wait(rings, Clock::now() + kCheckInterval);
   }
 }
@@ -255,26 +255,26 @@ bool FetchedMemory::drop_oldest() {
   return true;
 }
 
-void FetchedMemory::check(const Operation& operation, Clock::time_point start, int unit) const {
+void FetchedMemory::check(const Operation& operation, RanTime& waited, int unit) const {
   if (failed_.load(std::memory_order_acquire)) std::rethrow_exception(error_);
   communicator_.check_peers();
   throw_if_stopped(communicator_.topology(), communicator_.rank(), operation);
-  if (seconds_since(start) < std::chrono::duration<double>(operation.timeout).count()) return;
+  if (waited.look() < operation.timeout) return;
   int owner = -1;
   for (const OwnedBytes& bytes : options_.units[static_cast<std::size_t>(unit)]) {
     if (!communicator_.topology().same_host(bytes.owner, communicator_.rank())) owner = bytes.owner;
   }
-  throw_deadline(communicator_.topology(), communicator_.rank(), owner, operation, seconds_since(start),
+  throw_deadline(communicator_.topology(), communicator_.rank(), owner, operation, waited.seconds(),
                  fmt::format("unit {} of the parameters has not come", unit));
 }
 
 void FetchedMemory::settle(const Operation& operation) {
-  const auto start = Clock::now();
+  RanTime waited;
   for (int u = 0; u < units(); ++u) {
     while (true) {
       const std::uint32_t rings = doorbell().rings();
       if (Word::of(shared(u).word.load(std::memory_order_acquire)).state != Word::State::fetching) break;
-      check(operation, start, u);
+      check(operation, waited, u);
       doorbell().wait(rings, Clock::now() + kCheckInterval);
     }
   }

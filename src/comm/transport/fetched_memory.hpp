@@ -26,6 +26,7 @@
 #include "comm/transport/doorbell.hpp"
 #include "comm/transport/host_memory.hpp"
 #include "comm/transport/topology.hpp"
+#include "core/ran_time.hpp"
 #include "lockstep/communicator.hpp"
 
 namespace lockstep::comm {
@@ -112,7 +113,7 @@ class FetchedMemory {
   void begin_fetch(int unit, bool demanded);
   [[nodiscard]] bool make_room();
   bool drop_oldest();
-  void check(const Operation& operation, Clock::time_point start, int unit) const;
+  void check(const Operation& operation, RanTime& waited, int unit) const;
 
   void run_thread();
   bool answer();

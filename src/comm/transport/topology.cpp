@@ -72,10 +72,13 @@ void throw_if_stopped(const Topology& topology, int rank, const Operation& opera
 
 void Wait::check() {
   throw_if_stopped(topology_, rank_, operation_);
+  // One time for both: a process may be stopped anywhere, so a later time would count what look() has not seen.
+  const auto now = Clock::now();
+  (void)ran_.look(now);
   WaitWatch* const watch = operation_.watch;
   const auto begin = watch == nullptr ? start_ : std::max(start_, watch->last_progress(peer_));
-  end_ = begin + operation_.timeout;
-  if (Clock::now() < end_) return;
+  end_ = begin + ran_.stopped() + operation_.timeout;
+  if (now < end_) return;
   const int blamed = watch == nullptr ? peer_ : watch->blamed(peer_);
   throw_deadline(topology_, rank_, blamed, operation_, seconds_since(begin),
                  blamed == peer_ ? "" : describe(topology_, peer_) + " waits for it, too");

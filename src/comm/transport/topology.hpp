@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/ran_time.hpp"
 #include "core/spans.hpp"
 #include "lockstep/communicator.hpp"
 
@@ -71,6 +72,7 @@ class Wait {
   int rank_, peer_;
   const Operation& operation_;
   Clock::time_point start_ = Clock::now(), end_;
+  RanTime ran_{start_};
 };
 
 /// For waits that look often: `last_progress` of this rank, or, if that is a while ago, of those that `watch` knows of.

@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <future>
+#include <utility>
 
 #include "comm/transport/recorded.hpp"
+#include "comm/transport/topology.hpp"
+#include "core/ran_time.hpp"
 #include "core/spans.hpp"
 #include "lockstep/error.hpp"
 
@@ -48,15 +51,18 @@ class Watched {
 
   /// Waits for the work, but not longer than `patience`. Throws what the work threw.
   State look(milliseconds patience) {
-    if (!is_over(state_) && result_.wait_for(patience) == std::future_status::ready) {
-      state_ = end_of([&] { return result_.get(); });
+    for (RanTime waited; !is_over(state_);) {
+      const auto left = patience - std::chrono::ceil<milliseconds>(waited.look());
+      if (result_.wait_for(std::clamp(left, milliseconds(0), kCheckInterval)) == std::future_status::ready) {
+        state_ = end_of([&] { return result_.get(); });
+      } else if (left <= milliseconds(0)) {
+        break;
+      }
+      (void)still_.look();
     }
     if (is_over(state_)) return state_;
-    if (progress_.advances() != seen_) {
-      seen_ = progress_.advances();
-      moved_ = Clock::now();
-    }
-    return Clock::now() - moved_ > stalled_ ? State::stalled : State::working;
+    if (std::exchange(seen_, progress_.advances()) != progress_.advances()) still_ = RanTime();
+    return still_.look() > stalled_ ? State::stalled : State::working;
   }
 
  private:
@@ -65,7 +71,7 @@ class Watched {
   milliseconds stalled_;
   State state_ = State::working;
   std::uint64_t seen_ = 0;
-  Clock::time_point moved_ = Clock::now();
+  RanTime still_;  ///< since it has advanced
 };
 
 // The first rank whose work is not stalled reports it: a rank that waits for its disk cannot end.
