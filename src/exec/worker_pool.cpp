@@ -7,7 +7,9 @@
 
 namespace lockstep::exec {
 
-WorkerPool::WorkerPool(int workers) : workers_(workers) {
+WorkerPool::WorkerPool(int workers, NoThreads /*yet*/) : workers_(workers) {}
+
+WorkerPool::WorkerPool(int workers) : WorkerPool(workers, NoThreads()) {
   device::use_one_thread();
   for (int i = 1; i < workers; ++i) threads_.emplace_back([this, i] { loop(i); });
 }

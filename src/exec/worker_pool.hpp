@@ -20,6 +20,7 @@ namespace lockstep::exec {
 /// that a task computes may depend on it.
 class WorkerPool {
  public:
+  /// If a thread cannot be made, those before it are ended: the exception finds a whole object, with a destructor.
   explicit WorkerPool(int workers);
   ~WorkerPool();
   WorkerPool(const WorkerPool&) = delete;
@@ -39,6 +40,8 @@ class WorkerPool {
   }
 
  private:
+  struct NoThreads {};
+  WorkerPool(int workers, NoThreads yet);
   using Call = void (*)(const void* body, int worker, int task);
   void run_tasks(int tasks, const void* body, Call call);
   void loop(int worker);
