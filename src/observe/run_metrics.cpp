@@ -44,6 +44,7 @@ std::unique_ptr<RunMetrics> RunMetrics::make(const RankContext& run) {
 
 RunMetrics::RunMetrics(const RankContext& run)
     : run_(run),
+      shared_targets_(run.job.telemetry.targets_folder, run_name(), run.job.run_directory),
       metrics_(std::make_shared<telemetry::RankMetrics>()),
       events_(*metrics_),
       recorder_(comm::recorder_of(run.communicator)) {
@@ -73,23 +74,15 @@ RunMetrics::~RunMetrics() {
   if (ended_) withdraw_targets();
 }
 
-std::string RunMetrics::write_targets(const std::string& json) const {
-  std::string problem = replace_whole_file(path("targets.json"), json);
-  const std::string shared = shared_targets();
-  if (!shared.empty() && problem.empty()) problem = replace_whole_file(shared, json);
-  return problem;
+std::string RunMetrics::write_targets(const std::string& json) {
+  const std::string before = read_whole_file(path("targets.json")).value_or("");
+  const std::string problem = shared_targets_.write(json, before);
+  return problem.empty() ? replace_whole_file(path("targets.json"), json) : problem;
 }
 
-// The file in the folder of all runs is removed: otherwise the folder would keep one for every run that ever was.
-void RunMetrics::withdraw_targets() const {
+void RunMetrics::withdraw_targets() {
   (void)replace_whole_file(path("targets.json"), "[]\n");
-  std::error_code ignored;
-  std::filesystem::remove(shared_targets(), ignored);
-}
-
-std::string RunMetrics::shared_targets() const {
-  const std::string& folder = run_.job.telemetry.targets_folder;
-  return folder.empty() ? "" : fmt::format("{}/{}.json", folder, run_name());
+  shared_targets_.withdraw();
 }
 
 std::string RunMetrics::run_name() const {

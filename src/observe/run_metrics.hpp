@@ -25,6 +25,7 @@
 #include "observe/metrics_events.hpp"
 #include "observe/rank_context.hpp"
 #include "observe/rank_gpu.hpp"
+#include "observe/shared_targets.hpp"
 #include "telemetry/exporter.hpp"
 #include "telemetry/gpu_sample.hpp"
 #include "telemetry/gpu_watch.hpp"
@@ -92,9 +93,8 @@ class RunMetrics {
   void open_gpu(const RankGpu& gpu);
   void publish_ports();
   /// Returns why they could not be written, or "".
-  [[nodiscard]] std::string write_targets(const std::string& json) const;
-  void withdraw_targets() const;
-  [[nodiscard]] std::string shared_targets() const;  ///< the file in the folder of all runs, or ""
+  [[nodiscard]] std::string write_targets(const std::string& json);
+  void withdraw_targets();
   void sample(telemetry::RankMetrics& metrics);
   void look_at_gpu(telemetry::RankMetrics& metrics);
   /// `waited`: seconds of waiting for slower ranks.
@@ -107,6 +107,7 @@ class RunMetrics {
   [[nodiscard]] std::string run_name() const;  ///< the last component of its directory
 
   RankContext run_;
+  SharedTargets shared_targets_;
   std::shared_ptr<telemetry::RankMetrics> metrics_;
   MetricsEvents events_;
   std::unique_ptr<telemetry::GpuSample> gpu_;

@@ -24,7 +24,10 @@ namespace lockstep::telemetry {
 namespace {
 
 constexpr std::chrono::milliseconds kKnocks{10};
-constexpr const char* kThreads = "2";  // of the server: while one is stuck with a slow reader, the other serves
+// Of the server: while some are stuck with requests that never become whole, the others serve; a request has 2 s, so
+// those in the queue get their turn, and the end of a run waits no longer.
+constexpr const char* kThreads = "8";
+constexpr const char* kRequestMilliseconds = "2000";
 
 struct Endpoint {
   sockaddr_storage storage{};
@@ -114,7 +117,8 @@ class Exporter::Server {
   // The first server of a process initialises its library (civetweb), which is not thread-safe; ranks that are threads
   // could do it concurrently.
   Server(const std::string& endpoint, const std::unique_lock<std::mutex>& /*alone*/)
-      : exposer_(std::vector<std::string>{"listening_ports", endpoint, "num_threads", kThreads}) {}
+      : exposer_(std::vector<std::string>{"listening_ports", endpoint, "num_threads", kThreads, "request_timeout_ms",
+                                          kRequestMilliseconds}) {}
   static std::mutex& first_use() {
     static std::mutex mutex;
     return mutex;

@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "core/spans.hpp"
 #include "lockstep/error.hpp"
 #include "telemetry/http_get.hpp"
 
@@ -91,6 +92,17 @@ TEST(Exporter, ItsPortIsFreeAgainAfterIt) {
   }
   const Exporter again({.port = port}, some_metrics(), {});
   EXPECT_EQ(again.port(), port);
+}
+
+// A request that never becomes whole would by default keep a thread of the server for 30 s.
+TEST(Exporter, RequestsThatNeverBecomeWholeDoNotSilenceIt) {
+  Exporter exporter({}, some_metrics(), {});
+  std::vector<int> open;
+  for (int i = 0; i < 20; ++i) open.push_back(http_begin(exporter.port(), "GET /metr"));
+  const auto start = Clock::now();
+  EXPECT_NE(http_get(exporter.port(), "/metrics").find("lockstep_steps_total"), std::string::npos);
+  EXPECT_LT(seconds_since(start), 30);
+  for (const int socket : open) ::close(socket);
 }
 
 TEST(Exporter, AnAddressOfAnotherHostIsRefused) {
