@@ -48,7 +48,8 @@ struct Registries : DataRegistries {
 
 struct TrainerOptions {
   std::string resume = "auto";             ///< auto | never | path of a checkpoint
-  bool handle_signals = false;             ///< SIGTERM, SIGINT, SIGUSR1: checkpoint at the next step and end
+  bool handle_signals = false;             ///< SIGTERM, SIGINT, SIGUSR1, SIGHUP: checkpoint at the next step and end
+  bool signals_passed_on = false;          ///< the parent process passes them on as SIGUSR1: not a second request
   events::Sink* sink = nullptr;            ///< receives the events, on rank 0
   std::vector<Callback*> callbacks = {};   ///< in the order in which they are called; each rank has its own objects
   MicroBatchBalancer* balancer = nullptr;  ///< instead of the job's; used on rank 0, but every rank says whether there

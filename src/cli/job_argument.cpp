@@ -7,7 +7,9 @@
 #include <filesystem>
 #include <utility>
 
+#include "core/whole_file.hpp"
 #include "lockstep/error.hpp"
+#include "train/catalogue.hpp"
 
 namespace lockstep::cli {
 
@@ -47,13 +49,49 @@ void JobArgument::split() {
   overrides = std::move(both.overrides);
 }
 
-Registries JobArgument::registries() {
+namespace {
+
+/// In places, "stdin:3:5"; without a folder, since paths in such a job are this process's.
+std::string name_of_pipe(const std::string& file) {
+  if (file == "-") return "stdin";
+  return file.starts_with("/dev/fd/") ? "pipe" : fs::path(file).filename().string();
+}
+
+}  // namespace
+
+// A pipe can be read only once, and the job is needed twice: its plugins first.
+bool JobArgument::is_pipe() {
   split();
+  if (piped_) return true;
+  std::error_code ignored;
+  const auto kind = fs::status(file, ignored).type();
+  return file == "-" || kind == fs::file_type::fifo || kind == fs::file_type::character ||
+         kind == fs::file_type::socket;
+}
+
+const std::string& JobArgument::piped() {
+  if (!piped_) piped_ = read_whole_file(file == "-" ? "/dev/stdin" : file).value_or("");
+  return *piped_;
+}
+
+void JobArgument::require_file() {
+  if (!is_pipe()) return;
+  throw Error(ExitCode::usage,
+              fmt::format("{}: expected a file, which every rank reads, found a pipe; write the job to a file", file));
+}
+
+Registries JobArgument::registries() {
+  if (is_pipe()) {
+    Registries registries = Registries::built_in();
+    train::open_plugins(config::plugins_of_text(piped(), name_of_pipe(file), overrides), registries);
+    return registries;
+  }
   return train::registries_of({file}, overrides);
 }
 
 JobFile JobArgument::load(const Registries& registries, bool need_data) {
-  split();
+  if (is_pipe())
+    return config::load_text(piped(), name_of_pipe(file), overrides, train::catalogue_of(registries), need_data);
   checkpoint = is_saved() && fs::exists(file + "/manifest.json") ? file : "";
   return load_job(file, overrides, registries, need_data);
 }

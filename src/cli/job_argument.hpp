@@ -1,6 +1,7 @@
 // Shared by all commands that take a job: the job file or run directory, the overrides, what it may name.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,7 +32,8 @@ struct FileAndOverrides {
 [[nodiscard]] FileAndOverrides split_words(const std::vector<std::string>& words, const std::string& kind);
 
 struct JobArgument {
-  std::string file;                    ///< empty: the embedded digits job; else a job file, or a run directory
+  std::string file;                    ///< empty: the embedded digits job; else a job file, a pipe ("-": stdin), or a
+                                       ///< run directory
   std::vector<std::string> overrides;  ///< key=value
   std::vector<std::string> words;      ///< as given; registries() and load() split them into the two above
 
@@ -44,9 +46,14 @@ struct JobArgument {
   [[nodiscard]] JobFile load(const Registries& registries, bool need_data = true);
   /// After load(): whether a run directory or a checkpoint was given.
   [[nodiscard]] bool is_saved() const;
+  /// For commands whose other processes read the job, too. Throws Error(usage) if it comes from a pipe.
+  void require_file();
 
  private:
   void split();
+  [[nodiscard]] bool is_pipe();
+  [[nodiscard]] const std::string& piped();
+  std::optional<std::string> piped_;  ///< what was read from a pipe, once
 };
 
 inline constexpr const char* kProfileHelp = "trace these steps of every rank, as in 11-60, for `lockstep trace merge`";

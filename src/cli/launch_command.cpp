@@ -39,6 +39,7 @@ int run_launch(LaunchArguments& arguments) {
   (void)launch::listening_for({}, options.listen);
   // a mistake here is reported before those in the job
   if (!arguments.ranks.empty()) (void)rank_count(arguments.ranks, 1);
+  arguments.job.require_file();
   const Registries registries = arguments.job.registries();
   const JobFile job = arguments.job.load(registries);
   if (!arguments.ranks.empty()) options.ranks = rank_count(arguments.ranks, automatic_ranks(job));

@@ -1,7 +1,10 @@
 // lockstep: one program; each subcommand is in its own file.
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <string_view>
 #include <vector>
 
@@ -62,12 +65,21 @@ int run(int argc, char** argv) {
   return action();
 }
 
+// The first files that are opened would else become the output of the program and of its libraries.
+void open_closed_streams() {
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    while (fcntl(stream, F_GETFD) < 0 && errno == EBADF && open("/dev/null", O_RDWR) >= 0) {
+    }
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  open_closed_streams();
   try {
-    return run(argc, argv);
+    return lockstep::cli::close_output(run(argc, argv));
   } catch (const std::exception& error) {
-    return lockstep::cli::report(error);
+    return lockstep::cli::close_output(0, &error);
   }
 }

@@ -16,9 +16,12 @@
 #include "cli/validators.hpp"
 #include "comm/transport/mpi_folder.hpp"
 #include "comm/transport/mpi_session.hpp"
+#include "core/cgroup.hpp"
+#include "core/say.hpp"
 #include "device/gpu/driver.hpp"
 #include "launch/child.hpp"
 #include "launch/mpirun.hpp"
+#include "launch/mpirun_output.hpp"
 #include "launch/stop_signals.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/mpi.hpp"
@@ -26,25 +29,6 @@
 namespace lockstep::cli {
 
 namespace {
-
-/// Names a file that is there until MPI works on a rank.
-constexpr const char* kUntilMpiWorks = "LOCKSTEP_UNTIL_MPI_WORKS";
-
-class UntilMpiWorks {
- public:
-  UntilMpiWorks() {
-    const int file = ::mkstemp(path_.data());
-    if (file >= 0) ::close(file);
-  }
-  ~UntilMpiWorks() { (void)::unlink(path_.c_str()); }
-  UntilMpiWorks(const UntilMpiWorks&) = delete;
-  UntilMpiWorks& operator=(const UntilMpiWorks&) = delete;
-  [[nodiscard]] const std::string& path() const { return path_; }
-  [[nodiscard]] bool is_there() const { return ::access(path_.c_str(), F_OK) == 0; }
-
- private:
-  std::string path_ = (std::filesystem::temp_directory_path() / "lockstep-mpi-XXXXXX").string();
-};
 
 void check_world(const RankOptions& options, int found) {
   if (options.expected > 0 && found != options.expected) {
@@ -61,7 +45,6 @@ void check_job(const RankOptions& options, const JobFile& job, int ranks) {
 
 int run_here(const RankOptions& options, const std::function<int(Communicator&)>& body) {
   const auto checked = [&](Communicator& communicator) {
-    if (const char* const mark = std::getenv(kUntilMpiWorks)) (void)::unlink(mark);
     check_world(options, communicator.size());
     return body(communicator);
   };
@@ -92,45 +75,53 @@ int rank_count(const std::string& text, int automatic) {
 
 namespace {
 
-struct MpirunEnd {
-  int code = 0;
-  bool killed = false;
-};
-
-/// Signals that come meanwhile are passed on.
-MpirunEnd run_mpirun(const launch::MpirunOptions& options, launch::StopSignals& signals, int& passed_on) {
-  auto command = launch::mpirun_command(options);
-  for (auto& word : launch::own_command_line()) command.push_back(std::move(word));
-  launch::Child mpirun(command, {"", launch::mpirun_environment(options)});
-  while (!mpirun.wait(std::chrono::milliseconds(5))) {
-    (void)signals.sleep(0.01);
-    for (const int come = signals.count(); passed_on < come; ++passed_on) {
-      mpirun.signal(passed_on == 0 ? SIGUSR1 : (signals.last() == SIGUSR1 ? SIGTERM : signals.last()));
-    }
-  }
-  comm::remove_dead_mpi_folders();  // left by ranks that were killed
-  return {*mpirun.poll(), mpirun.killed()};
+// What no rank has reported itself.
+void explain(int code, bool killed, const launch::OpenMpiWords& words, bool out_of_memory) {
+  if (code == 0 || code == static_cast<int>(ExitCode::interrupted) || words.rank_has_spoken()) return;
+  if (killed) return say("lockstep: mpirun was killed by signal {}{}\n", code - 128, launch::why_mpirun_fails());
+  const char* const memory = out_of_memory ? launch::kOutOfMemory : "";
+  if (const auto death = words.death(-1); !death.empty()) return say("lockstep: {}{}\n", death, memory);
+  const std::string block = words.first_block();
+  if (!block.empty()) say("lockstep: mpirun ended with {}; Open MPI says:{}\n", code, block);
 }
 
 }  // namespace
 
-int run_under_mpirun(int ranks) {
-  const UntilMpiWorks mark;
-  launch::MpirunOptions options{.ranks = ranks, .environment = {{kUntilMpiWorks, mark.path()}}};
+int run_under_mpirun(int ranks, bool lossy) {
+  const launch::MpirunOptions options{.ranks = ranks};
+  auto command = launch::mpirun_command(options);
+  for (auto& word : launch::own_command_line()) command.push_back(std::move(word));
+  const std::int64_t memory_kills = Cgroups().memory_kills();
   launch::StopSignals signals;
+  launch::MpirunOutput output(lossy);
+  launch::Child mpirun(command, {.output = "",
+                                 .environment = launch::mpirun_environment(options),
+                                 .errors = output.errors(),
+                                 .prints = output.prints(),
+                                 .trains = launch::Trains::on_ranks});
+  output.started();
   int passed_on = 0;
-  MpirunEnd end = run_mpirun(options, signals, passed_on);
-  if (end.code == static_cast<int>(ExitCode::infrastructure) && passed_on == 0 && mark.is_there()) {
-    options.quiet = false;  // MPI has not started, and only Open MPI knows why
-    end = run_mpirun(options, signals, passed_on);
+  while (!mpirun.poll()) {
+    output.pass_on(std::chrono::milliseconds(10), signals.descriptor());
+    for (const int come = signals.count(); passed_on < come; ++passed_on) {
+      mpirun.signal(passed_on == 0 ? SIGUSR1 : SIGINT);
+    }
   }
-  if (end.code == 127) {
-    fmt::print(stderr, "lockstep: install openmpi-bin, or run without --ranks\n");
+  const std::string unwritten = output.finish();
+  comm::remove_dead_mpi_folders();  // left by ranks that were killed
+  const int code = *mpirun.poll();
+  if (code == 127) {
+    say("lockstep: install openmpi-bin, or run without --ranks\n");
     return static_cast<int>(ExitCode::usage);
   }
-  const bool at_once = passed_on > 1 && end.code != 0 && end.code != static_cast<int>(ExitCode::interrupted);
+  const bool at_once = passed_on > 1 && code != 0 && code != static_cast<int>(ExitCode::interrupted);
   if (at_once) return 128 + signals.last();  // mpirun's own code means nothing then
-  return end.killed ? static_cast<int>(ExitCode::infrastructure) : end.code;
+  explain(code, mpirun.killed(), output.words(), Cgroups().memory_kills() > memory_kills);
+  if (code == 0 && !unwritten.empty()) {
+    say("lockstep: cannot write to stdout: {}; what was printed is not complete\n", unwritten);
+    return static_cast<int>(ExitCode::infrastructure);
+  }
+  return code > 128 ? static_cast<int>(ExitCode::infrastructure) : code;
 }
 
 void RankOptions::add_to(CLI::App& command) {
@@ -149,7 +140,7 @@ void RunArguments::add_to(CLI::App& command, const std::string& json) {
 int run_on_ranks(const RankOptions& options, const std::function<int(Communicator&)>& body, int automatic) {
   if (!options.ranks.empty() && !comm::launched_by_mpi()) {
     const int ranks = rank_count(options.ranks, automatic);
-    if (ranks > 1) return run_under_mpirun(ranks);
+    if (ranks > 1) return run_under_mpirun(ranks, options.is_training);
   }
   return run_here(options, body);
 }
@@ -160,9 +151,13 @@ int run_on_ranks(const RankOptions& options, JobArgument& argument, const RankBo
     const JobFile job = argument.load(argument.registries(), options.need_data);
     const int ranks = rank_count(options.ranks, automatic_ranks(job));
     check_job(options, job, ranks);
-    if (ranks > 1) return run_under_mpirun(ranks);
+    if (ranks > 1) {
+      argument.require_file();
+      return run_under_mpirun(ranks, options.is_training);
+    }
   }
   return run_here(options, [&](Communicator& communicator) {
+    if (communicator.size() > 1) argument.require_file();
     const Registries registries = argument.registries();
     const JobFile job = argument.load(registries, options.need_data);
     check_job(options, job, communicator.size());

@@ -21,12 +21,13 @@ namespace lockstep::cli {
 /// Runs this same command line under mpirun with `ranks` ranks and returns its exit code. The first SIGTERM or SIGINT
 /// is passed on as SIGUSR1, since mpirun itself would kill the ranks 1 s after either; a second signal does kill them,
 /// and the code is then 128 + its number.
-int run_under_mpirun(int ranks);
+int run_under_mpirun(int ranks, bool lossy);
 
 struct RankOptions {
   std::string ranks;                      ///< empty, a number, or auto
   int expected = 0;                       ///< refuse any other number; 0: accept any
   bool limited_by_micro_batches = false;  ///< more ranks than micro-batches are an error
+  bool is_training = false;               ///< it does not wait for whoever reads what is printed
   bool need_data = true;                  ///< missing data files are an error
   /// called on a rank before it ends with an error; may be empty
   std::function<void(int code, const std::string& message)> on_error;

@@ -5,11 +5,15 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <new>
+#include <system_error>
 
 #include "cli/foreign_options.hpp"
 #include "core/nearest.hpp"
+#include "core/say.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::cli {
@@ -39,8 +43,18 @@ std::vector<std::string> option_names(const CLI::App& command) {
   return names;
 }
 
-bool is_no_memory(const std::exception& error) {
-  return dynamic_cast<const std::bad_alloc*>(&error) != nullptr;
+/// What an exception of the standard library means to a user.
+std::string text_of(const std::exception& error) {
+  if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) {
+    return "not enough memory on this machine; make batch_size or data.cache.memory.budget smaller, or use more "
+           "micro-batches";
+  }
+  const auto* const system = dynamic_cast<const std::system_error*>(&error);
+  if (system != nullptr && system->code() == std::errc::resource_unavailable_try_again) {
+    return "this machine refuses another thread; raise ulimit -u, or the limit of processes (pids) of the container, "
+           "or make threads smaller";
+  }
+  return error.what();
 }
 
 std::vector<std::string> command_names(const CLI::App& app) {
@@ -87,10 +101,7 @@ std::string what_is_wrong(const CLI::App& program, const CLI::App& command, cons
 }  // namespace
 
 int report(const std::exception& error) {
-  fmt::print(stderr, "lockstep: {}\n",
-             is_no_memory(error) ? "not enough memory on this machine; make batch_size or data.cache.memory.budget "
-                                   "smaller, or use more micro-batches"
-                                 : error.what());
+  say("lockstep: {}\n", text_of(error));
   return exit_code(error);
 }
 
@@ -106,8 +117,20 @@ int report_parse_error(const CLI::App& program, const CLI::ParseError& error) {
     fmt::print("{}", command.help(parent == nullptr ? "" : full_name(*parent)));
     return 0;
   }
-  fmt::print(stderr, "{}\nTry: {} --help\n", what_is_wrong(program, command, error), full_name(command));
+  say("{}\nTry: {} --help\n", what_is_wrong(program, command, error), full_name(command));
   return static_cast<int>(ExitCode::usage);
+}
+
+int close_output(int code, const std::exception* error) {
+  const auto* const system = dynamic_cast<const std::system_error*>(error);
+  int cause = system != nullptr ? system->code().value() : 0;
+  const bool failed_before = std::ferror(stdout) != 0;
+  if (std::fflush(stdout) != 0 && cause == 0) cause = errno;
+  if (!failed_before && std::ferror(stdout) == 0) return error == nullptr ? code : report(*error);
+  if (error != nullptr && system == nullptr) code = report(*error);
+  say("lockstep: cannot write to stdout{}{}; what was printed is not complete\n", cause == 0 ? "" : ": ",
+      cause == 0 ? "" : std::strerror(cause));
+  return code == 0 ? static_cast<int>(ExitCode::infrastructure) : code;
 }
 
 }  // namespace lockstep::cli

@@ -17,4 +17,8 @@ int report(const std::exception& error);
 /// and returns 64.
 int report_parse_error(const CLI::App& program, const CLI::ParseError& error);
 
+/// The end of every command, with its code or the exception that ended it: output that could not be written is an
+/// error, 1 where there is no other code.
+int close_output(int code, const std::exception* error = nullptr);
+
 }  // namespace lockstep::cli

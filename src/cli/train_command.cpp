@@ -1,17 +1,22 @@
 // lockstep train: one rank alone, a rank under a launcher, or the launcher itself (--ranks).
 #include <fmt/format.h>
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 
-#include <cstdio>
 #include <fstream>
 #include <memory>
+#include <optional>
 
 #include "cli/commands.hpp"
 #include "cli/job_argument.hpp"
 #include "cli/ranks.hpp"
+#include "cli/report_error.hpp"
 #include "cli/validators.hpp"
 #include "comm/transport/recorded.hpp"
 #include "core/digest.hpp"
+#include "core/stop_count.hpp"
+#include "launch/child.hpp"
 #include "launch/rank_agent.hpp"
 #include "lockstep/error.hpp"
 #include "telemetry/event_log.hpp"
@@ -51,14 +56,32 @@ void check_checkpoints(const TrainArguments& arguments, const Job& job) {
 
 // Reports progress, and writes the events to the run directory if there is one. Under a launcher, the supervisor does
 // both.
-std::unique_ptr<events::Sink> make_sink(const std::string& log, launch::RankAgent* agent, const Job& job) {
-  if (agent != nullptr) return agent->make_sink();
-  std::vector<std::unique_ptr<events::Sink>> sinks;
-  sinks.push_back(log == "json" ? telemetry::make_json_log(stdout)
-                                : telemetry::make_progress(stderr, telemetry::progress_options_for(stderr)));
-  if (!job.checkpoint.never) sinks.push_back(telemetry::make_event_file(job.run_directory + "/events.jsonl"));
-  return telemetry::make_tee(std::move(sinks));
-}
+class RunReport {
+ public:
+  RunReport(const std::string& log, launch::RankAgent* agent, const Job& job) : json_(log == "json") {
+    if (agent != nullptr) {
+      sink_ = agent->make_sink();
+      return;
+    }
+    std::vector<std::unique_ptr<events::Sink>> sinks;
+    if (!job.checkpoint.never) sinks.push_back(telemetry::make_event_file(job.run_directory + "/events.jsonl"));
+    console_ = json_ ? telemetry::make_json_console() : telemetry::make_progress_console();
+    sinks.push_back(
+        json_ ? telemetry::make_json_log(console_->printer())
+              : telemetry::make_progress(console_->printer(), telemetry::progress_options_for(STDERR_FILENO)));
+    sink_ = telemetry::make_tee(std::move(sinks));
+  }
+  [[nodiscard]] events::Sink* sink() { return sink_.get(); }
+  /// The training is done; a log that is not complete is an error.
+  void finish() {
+    if (console_ && json_) telemetry::require_written(*console_);
+  }
+
+ private:
+  bool json_;
+  std::unique_ptr<telemetry::Console> console_;
+  std::unique_ptr<events::Sink> sink_;
+};
 
 int train_rank(const TrainArguments& arguments, launch::RankAgent* agent, Communicator& communicator,
                const JobFile& job, const Registries& registries) {
@@ -66,15 +89,13 @@ int train_rank(const TrainArguments& arguments, launch::RankAgent* agent, Commun
   TrainerOptions options;
   options.resume = arguments.resume;
   options.handle_signals = true;
+  options.signals_passed_on = launch::signals_are_passed_on();
   options.stop_at = arguments.stop_at;
   options.change_settings = arguments.change_settings;
   options.profile = profile_steps(arguments.profile);
   options.program_digest = program_digest();
-  std::unique_ptr<events::Sink> sink;
-  if (communicator.rank() == 0) {
-    sink = make_sink(arguments.log, agent, job);
-    options.sink = sink.get();
-  }
+  std::optional<RunReport> reported;
+  if (communicator.rank() == 0) options.sink = reported.emplace(arguments.log, agent, job).sink();
   options.watcher = agent;
   options.restarts = launch::restarts_of_launch();
   if (agent != nullptr) agent->watch(comm::recorder_of(communicator));
@@ -82,6 +103,11 @@ int train_rank(const TrainArguments& arguments, launch::RankAgent* agent, Commun
   // 75 promises a checkpoint. A job that never writes one would start from the beginning.
   const ExitCode stopped = job.checkpoint.never ? ExitCode::infrastructure : ExitCode::interrupted;
   const auto code = static_cast<int>(result.interrupted ? stopped : ExitCode::done);
+  try {
+    if (reported && code == 0) reported->finish();
+  } catch (const Error& error) {
+    return report(error);
+  }
   if (agent == nullptr) return code;
   agent->leave(code);
   return static_cast<int>(ExitCode::done);  // the supervisor has the code; given an error code, mpirun would take
@@ -89,7 +115,8 @@ int train_rank(const TrainArguments& arguments, launch::RankAgent* agent, Commun
 }
 
 int train(TrainArguments& arguments) {
-  arguments.ranks.limited_by_micro_batches = true;
+  ignore_broken_pipes();
+  arguments.ranks.limited_by_micro_batches = arguments.ranks.is_training = true;
   (void)profile_steps(arguments.profile);  // a mistake is reported before any rank starts
   const auto agent = launch::RankAgent::from_environment();
   if (agent) arguments.ranks.on_error = [&](int code, const std::string& message) { agent->fail(code, message); };

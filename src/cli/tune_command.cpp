@@ -17,6 +17,7 @@
 #include "cli/svg_chart.hpp"
 #include "cli/validators.hpp"
 #include "config/config.hpp"
+#include "core/say.hpp"
 #include "device/threads.hpp"
 #include "lockstep/error.hpp"
 #include "plan/report.hpp"
@@ -50,6 +51,7 @@ struct TuneSetup {
 };
 
 TuneSetup set_up(TuneArguments& arguments, const std::string& what) {
+  arguments.job.require_file();
   TuneSetup setup{arguments.job.load(arguments.job.registries()), {}};
   if (arguments.job.is_saved()) {
     throw Error(ExitCode::usage, "tune: expected a job file, found a run; give the job that it was trained with");
@@ -63,7 +65,7 @@ TuneSetup set_up(TuneArguments& arguments, const std::string& what) {
 }
 
 void show_progress(const std::string& name) {
-  fmt::print(stderr, "trying {}\n", name);
+  say("trying {}\n", name);
 }
 
 std::string milliseconds(double seconds) {

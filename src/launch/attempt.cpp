@@ -9,6 +9,8 @@
 #include <fstream>
 
 #include "comm/transport/mpi_folder.hpp"
+#include "core/cgroup.hpp"
+#include "launch/open_mpi_words.hpp"
 #include "launch/processes.hpp"
 #include "launch/rank_agent.hpp"
 #include "lockstep/error.hpp"
@@ -49,7 +51,10 @@ MpirunOptions with_variables(MpirunOptions options, const std::string& folder, c
 Child start_mpirun(const AttemptOptions& options) {
   auto command = mpirun_command(options.mpirun);
   command.insert(command.end(), options.command.begin(), options.command.end());
-  return {command, {options.folder + "/mpirun.log", mpirun_environment(options.mpirun)}};
+  return {command,
+          {.output = options.folder + "/mpirun.log",
+           .environment = mpirun_environment(options.mpirun),
+           .trains = Trains::on_ranks}};
 }
 
 }  // namespace
@@ -58,7 +63,8 @@ Attempt::Attempt(AttemptOptions options, std::function<void(const std::string&)>
     : options_(std::move(options)),
       ranks_(options_.mpirun.ranks, options_.limits, options_.listening, std::move(on_event)),
       mpirun_((options_.mpirun = with_variables(options_.mpirun, options_.folder, ranks_.addresses(), ranks_.secret()),
-               start_mpirun(options_))) {}
+               start_mpirun(options_))),
+      memory_kills_(Cgroups().memory_kills()) {}
 
 AttemptOutcome Attempt::run(const std::function<Request()>& request, int wake) {
   while (true) {
@@ -68,6 +74,7 @@ AttemptOutcome Attempt::run(const std::function<Request()>& request, int wake) {
     if (!outcome) continue;
     const bool well = outcome->kind == AttemptOutcome::Kind::ended;
     end_processes(!well);
+    if (outcome->kind == AttemptOutcome::Kind::died) outcome->message += cause_of_death(*outcome);
     outcome->step = ranks_.step();
     return *outcome;
   }
@@ -98,7 +105,7 @@ std::optional<AttemptOutcome> Attempt::mpirun_ended() {
                           -1,
                           "",
                           -1,
-                          fmt::format("mpirun was killed by signal {}", code - 128),
+                          fmt::format("mpirun was killed by signal {}{}", code - 128, why_mpirun_fails()),
                           {}};
   }
   return AttemptOutcome{
@@ -109,6 +116,16 @@ std::optional<AttemptOutcome> Attempt::mpirun_ended() {
       -1,
       fmt::format("mpirun ended with {} before its ranks did:{}", code, last_lines(options_.folder + "/mpirun.log", 8)),
       {}};
+}
+
+// What mpirun says of it, once it has ended, and the kernel.
+std::string Attempt::cause_of_death(const AttemptOutcome& outcome) const {
+  const OpenMpiWords words = open_mpi_words_in(options_.folder + "/mpirun.log");
+  std::string cause = words.death(outcome.rank);
+  if (Cgroups().memory_kills() > memory_kills_) cause = (cause.empty() ? "killed" : cause) + kOutOfMemory;
+  if (!cause.empty()) return ": " + cause;
+  const std::string block = words.first_block();
+  return block.empty() ? "" : ": Open MPI says:" + block;
 }
 
 // mpirun is ended last: when its ranks are gone, it removes its daemons and what it made in /tmp and /dev/shm.

@@ -1,6 +1,7 @@
 // One attempt: mpirun from its start until all of its processes are gone, monitored through the control sockets.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -33,11 +34,13 @@ class Attempt {
   std::optional<AttemptOutcome> look();
   std::optional<AttemptOutcome> mpirun_ended();
   void end_processes(bool at_once);
+  [[nodiscard]] std::string cause_of_death(const AttemptOutcome& outcome) const;
 
   AttemptOptions options_;
   RankMonitor ranks_;
   Child mpirun_;
   std::optional<Clock::time_point> ended_at_;
+  std::int64_t memory_kills_;  ///< of the cgroup, before this attempt
 };
 
 }  // namespace lockstep::launch

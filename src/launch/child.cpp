@@ -12,11 +12,16 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <thread>
 #include <utility>
 
+#include "comm/transport/mpi_session.hpp"
+#include "core/say.hpp"
+#include "launch/control_socket.hpp"
+#include "launch/open_mpi_words.hpp"
 #include "launch/processes.hpp"
 #include "lockstep/error.hpp"
 
@@ -25,6 +30,7 @@ namespace lockstep::launch {
 namespace {
 
 constexpr std::chrono::milliseconds kChildPoll{5};
+constexpr const char* kPassedOnVariable = "LOCKSTEP_SIGNALS_PASSED_ON";
 
 std::vector<char*> pointers(const std::vector<std::string>& words) {
   std::vector<char*> result;
@@ -38,10 +44,15 @@ std::vector<char*> pointers(const std::vector<std::string>& words) {
 // environment.
 [[noreturn]] void become(const std::vector<std::string>& command, const ChildOptions& options, int output) {
   setpgid(0, 0);
-  prctl(PR_SET_PDEATHSIG, SIGTERM);
-  sigset_t none;
-  sigemptyset(&none);
-  sigprocmask(SIG_SETMASK, &none, nullptr);
+  prctl(PR_SET_PDEATHSIG, options.trains == Trains::nothing ? SIGTERM : SIGUSR1);
+  sigset_t blocked;
+  sigemptyset(&blocked);
+  if (options.trains == Trains::on_ranks) {
+    for (const int signal : {SIGTERM, SIGHUP, SIGPIPE}) sigaddset(&blocked, signal);
+  }
+  sigprocmask(SIG_SETMASK, &blocked, nullptr);
+  std::signal(SIGPIPE, SIG_DFL);
+  if (options.trains != Trains::nothing) setenv(kPassedOnVariable, "1", 1);
   if (const int null = open("/dev/null", O_RDONLY); null >= 0) dup2(null, STDIN_FILENO);
   if (output < 0 && !options.output.empty()) {
     output = open(options.output.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
@@ -51,10 +62,11 @@ std::vector<char*> pointers(const std::vector<std::string>& words) {
     dup2(output, STDERR_FILENO);
   }
   if (options.errors >= 0) dup2(options.errors, STDERR_FILENO);
+  if (options.prints >= 0) dup2(options.prints, STDOUT_FILENO);
   for (const auto& [name, value] : options.environment) setenv(name.c_str(), value.c_str(), 1);
   auto argv = pointers(command);
   execvp(argv[0], argv.data());
-  fmt::print(stderr, "lockstep: cannot start {}: {}\n", command.front(), std::strerror(errno));
+  say("lockstep: cannot start {}: {}\n", command.front(), std::strerror(errno));
   _exit(127);
 }
 
@@ -91,6 +103,10 @@ int code_of(int status) {
 }
 
 }  // namespace
+
+bool signals_are_passed_on() {
+  return std::getenv(kPassedOnVariable) != nullptr || comm::launched_by_mpi();
+}
 
 Child::Child(const std::vector<std::string>& command, const ChildOptions& options)
     : pid_(start(command, options, -1)) {}
@@ -177,11 +193,14 @@ std::optional<BackgroundCommand::Result> BackgroundCommand::poll() {
 
 std::string message_in_log(const std::string& output) {
   std::ifstream file(output);
+  OpenMpiWords words;
   std::string last, message;
   for (std::string line; std::getline(file, line);) {
     if (line.starts_with("lockstep: ")) message = line.substr(10);
-    if (!line.empty()) last = line;
+    if (words.take(line) && !line.empty()) last = line;
   }
+  if (message.empty()) message = words.death(-1);
+  if (message.empty() && last.empty()) message = one_line(words.first_block());
   return message.empty() ? last : message;
 }
 

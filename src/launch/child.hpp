@@ -1,5 +1,5 @@
 // Child processes. A child has its own process group, so that a terminal's Ctrl-C reaches only this program, and gets
-// SIGTERM when this program dies.
+// SIGTERM (one that trains: SIGUSR1) when this program dies.
 #pragma once
 
 #include <sys/types.h>
@@ -14,11 +14,24 @@
 
 namespace lockstep::launch {
 
+/// How a child is asked to stop.
+enum class Trains {
+  nothing,     ///< by SIGTERM
+  in_process,  ///< lockstep itself: by SIGUSR1, which it does not count as a second request
+  on_ranks,    ///< mpirun: by SIGUSR1, which it passes on to its ranks. It would answer SIGTERM, as a service manager
+               ///< sends it to all processes, by killing them a second later, so it does not get it: end it by SIGINT
+};
+
 struct ChildOptions {
   std::string output;                              ///< file for both streams, appended to; empty: inherited
   std::map<std::string, std::string> environment;  ///< in addition to this program's own
   int errors = -1;                                 ///< descriptor for stderr alone, before `output`; -1: none
+  int prints = -1;                                 ///< descriptor for stdout alone, likewise
+  Trains trains = Trains::nothing;
 };
+
+/// Whether SIGUSR1 asks the child for a checkpoint, which this program passes stop signals on as.
+[[nodiscard]] bool signals_are_passed_on();
 
 class Child {
  public:

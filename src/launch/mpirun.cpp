@@ -25,7 +25,6 @@ std::vector<std::string> mpirun_command(const MpirunOptions& options, int open_m
   if (open_mpi_major >= 5) {
     command.insert(command.end(), {"--map-by", ":OVERSUBSCRIBE"});
   } else {
-    if (options.quiet) command.emplace_back("--quiet");
     command.emplace_back("--oversubscribe");
   }
   if (!options.hosts.empty()) command.insert(command.end(), {"--host", to_text(options.hosts)});
@@ -49,6 +48,18 @@ std::vector<std::string> mpirun_command(const MpirunOptions& options, int open_m
 
 std::vector<std::string> mpirun_command(const MpirunOptions& options) {
   return mpirun_command(options, comm::open_mpi_major());
+}
+
+std::string why_mpirun_fails() {
+  constexpr std::size_t kLongestName = 56;
+  std::array<char, 256> name{};
+  if (gethostname(name.data(), name.size() - 1) != 0) return "";
+  const std::string_view first = std::string_view(name.data()).substr(0, std::string_view(name.data()).find('.'));
+  if (first.size() <= kLongestName) return "";
+  return fmt::format(
+      "; Open MPI 4 crashes on a host whose name has more than {} letters, and this one's has {}: give it "
+      "a shorter one",
+      kLongestName, first.size());
 }
 
 std::map<std::string, std::string> passed_on_variables(const char* const* environment) {
@@ -77,6 +88,8 @@ std::map<std::string, std::string> mpirun_environment(const MpirunOptions& optio
       environment[fmt::format("{}ras", family)] = environment[fmt::format("{}plm", family)] = "^slurm";
     }
   }
+  // Without it, and for a user whom the system does not know, mpirun crashes.
+  if (std::getenv("HOME") == nullptr) environment["HOME"] = "/";
   // Only this host must be able to reach the others.
   environment["OMPI_MCA_plm_rsh_no_tree_spawn"] = environment["PRTE_MCA_plm_ssh_no_tree_spawn"] = "1";
   // A daemon whose connection was lost without notice detects that in seconds, not in hours.

@@ -15,7 +15,6 @@ struct MpirunOptions {
   std::string agent = {};                               ///< runs a command on another host; empty: mpirun's own choice
   std::map<std::string, std::string> environment = {};  ///< for the ranks
   bool by_slurm = false;                                ///< mpirun starts its daemons by Slurm's srun
-  bool quiet = true;                                    ///< without Open MPI's own words, of which most say nothing new
   std::string mark = {};                                ///< on the command line of every helper process, to identify it
 };
 
@@ -31,5 +30,8 @@ struct MpirunOptions {
 
 /// What mpirun needs in its own environment: settings whose names differ between its major versions.
 [[nodiscard]] std::map<std::string, std::string> mpirun_environment(const MpirunOptions& options);
+
+/// What makes this version of mpirun crash on this host: "; ...", or "".
+[[nodiscard]] std::string why_mpirun_fails();
 
 }  // namespace lockstep::launch

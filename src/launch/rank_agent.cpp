@@ -13,8 +13,12 @@
 #include <cstdlib>
 #include <filesystem>
 #include <sstream>
+#include <utility>
 
 #include "comm/transport/topology.hpp"
+#include "core/numbers.hpp"
+#include "core/ran_time.hpp"
+#include "core/say.hpp"
 #include "launch/processes.hpp"
 #include "lockstep/error.hpp"
 #include "telemetry/event_json.hpp"
@@ -29,6 +33,8 @@ constexpr milliseconds kConnectPatience{5'000};
 constexpr milliseconds kLastWordPatience{2'000};
 constexpr std::chrono::seconds kFailedPatience{15};  ///< time for the supervisor to end a rank that has failed
 constexpr std::size_t kDurations = 31;
+constexpr int kLookAlone = 100;          ///< milliseconds
+constexpr double kStepsOfPatience = 20;  ///< as the supervisor's
 
 std::string variable(const char* name) {
   const char* value = std::getenv(name);
@@ -62,7 +68,7 @@ std::map<std::string, double> restarts_of_launch() {
   std::istringstream words(variable(kRestartsVariable));
   for (std::string word; std::getline(words, word, ',');) {
     const auto cut = word.find('=');
-    if (cut != std::string::npos) restarts[word.substr(0, cut)] = std::atof(word.c_str() + cut + 1);
+    if (cut != std::string::npos) restarts[word.substr(0, cut)] = number_from<double>(word.substr(cut + 1)).value_or(0);
   }
   return restarts;
 }
@@ -157,7 +163,7 @@ void RankAgent::say(const std::string& line) {
 void RankAgent::fail(int code, const std::string& message) {
   dump();
   say(fmt::format("error {} {}", code, one_line(message)));
-  std::this_thread::sleep_for(kFailedPatience);
+  if (!alone_) std::this_thread::sleep_for(kFailedPatience);
 }
 
 void RankAgent::leave(int code) {
@@ -196,12 +202,43 @@ void RankAgent::serve(const std::string& line) {
     stop_request_ = StopRequest::after_checkpoint;
   } else if (word == "dump") {
     dump();
+  } else if (word == "over") {
+    over_ = true;
   }
 }
 
+std::uint64_t RankAgent::progress() const {
+  const std::lock_guard lock(mutex_);
+  return static_cast<std::uint64_t>(step_.load()) + (recorder_ ? recorder_->ticks() : 0);
+}
+
+// Returns when this object is destroyed.
+void RankAgent::lose_supervisor() {
+  if (over_) give_up("the supervisor has ended this attempt");
+  lockstep::say("lockstep: rank {}: the supervisor is gone; a checkpoint after this step, then the end\n", rank_);
+  alone_ = true;
+  stop_request_ = StopRequest::now;
+  RanTime still;
+  const double patience = std::max(limit_, kStepsOfPatience * static_cast<double>(median_milliseconds()) / 1000);
+  for (std::uint64_t seen = progress(); still.seconds() <= patience;) {
+    {
+      std::unique_lock lock(mutex_);
+      to_say_.clear();
+      said_all_ = true;
+      changed_.notify_all();
+      if (stop_) return;
+    }
+    pollfd waiting{wake_, POLLIN, 0};
+    ::poll(&waiting, 1, kLookAlone);
+    std::uint64_t count = 0;
+    [[maybe_unused]] const ssize_t cleared = read(wake_, &count, sizeof count);
+    if (const auto now = progress(); std::exchange(seen, now) != now) still = RanTime();
+  }
+  give_up("it made no progress after the supervisor was gone");
+}
+
 void RankAgent::give_up(const char* why) const {
-  fmt::print(stderr, "lockstep: rank {}: {}; ending\n", rank_, why);
-  std::fflush(stderr);
+  lockstep::say("lockstep: rank {}: {}; ending\n", rank_, why);
   _exit(static_cast<int>(ExitCode::infrastructure));
 }
 
@@ -225,7 +262,7 @@ void RankAgent::run() {
       send_beat();
       next_beat = period_;
     }
-    if (!socket_.flush()) give_up("the supervisor is gone");
+    if (!socket_.flush()) return lose_supervisor();
     if (!socket_.wants_to_write()) {
       const std::lock_guard lock(mutex_);
       said_all_ = to_say_.empty();
@@ -240,7 +277,7 @@ void RankAgent::run() {
     std::vector<std::string> lines;
     const bool alive = socket_.read_lines(lines);
     for (const auto& line : lines) serve(line);
-    if (!alive) give_up("the supervisor is gone");
+    if (!alive) return lose_supervisor();
     if (silent_ > limit_) {
       // No longer connected, so nothing else will end the daemon and the other ranks of this host.
       (void)kill_marked(variable(kMarkVariable), 0, kLastWordPatience);

@@ -1,9 +1,11 @@
 // A rank's end of the control socket: a thread sends heartbeats with the rank's step and current operation, forwards
 // events and errors, and receives the supervisor's stop requests.
 //
-// If the supervisor is gone, the process ends immediately: nothing would restart it or clean up after it. It also ends
-// if the supervisor has been silent for the hang limit: then the supervisor has given up on this rank, and another
-// attempt may already be writing to the run directory.
+// If the supervisor is gone, nothing would restart the process or clean up after it: it is asked to stop, as by the
+// supervisor, so it finishes the step and writes a checkpoint, if the run directory is still this launch's. It ends
+// immediately if no rank makes progress any more, if the supervisor has ended the attempt, and if the supervisor has
+// been silent for the hang limit: then the supervisor has given up on this rank, and another attempt may already be
+// writing to the run directory.
 #pragma once
 
 #include <atomic>
@@ -52,6 +54,8 @@ class RankAgent final : public RunWatcher {
   void run();
   void serve(const std::string& line);
   void send_beat();
+  void lose_supervisor();
+  [[nodiscard]] std::uint64_t progress() const;
   void dump();
   [[nodiscard]] std::int64_t median_milliseconds() const;
   [[noreturn]] void give_up(const char* why) const;
@@ -68,7 +72,8 @@ class RankAgent final : public RunWatcher {
   std::size_t durations_count_ = 0;
   Clock::time_point step_ended_;
   std::shared_ptr<FlightRecorder> recorder_;
-  bool stop_ = false, said_all_ = false;
+  bool stop_ = false, said_all_ = false, over_ = false;
+  std::atomic<bool> alone_{false};                 ///< the supervisor is gone
   double limit_ = 60, period_ = 0.5, silent_ = 0;  ///< seconds; used by the thread only
   std::thread thread_;
 };

@@ -54,7 +54,10 @@ RankMonitor::RankMonitor(int ranks, const HangLimits& limits, const Listening& w
       watch_(ranks, limits, 0) {}
 
 void RankMonitor::hear(milliseconds patience, int wake) {
-  for (auto& message : server_.poll(patience, wake)) take(std::move(message));
+  // All at the same time: what waited in the sockets while this process was stopped is not older than its end.
+  auto messages = server_.poll(patience, wake);
+  now_ = ran_.seconds();
+  for (auto& message : messages) take(std::move(message));
 }
 
 void RankMonitor::ask(Request request) {

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "core/ran_time.hpp"
 #include "core/spans.hpp"
 #include "launch/control_server.hpp"
 #include "launch/hang_watch.hpp"
@@ -48,6 +49,11 @@ class RankMonitor {
   RankMonitor(int ranks, const HangLimits& limits, const Listening& where,
               std::function<void(const std::string&)> on_event);
 
+  /// Tells ranks that are still connected that this attempt is over.
+  ~RankMonitor() { server_.send_all("over"); }
+  RankMonitor(const RankMonitor&) = delete;
+  RankMonitor& operator=(const RankMonitor&) = delete;
+
   [[nodiscard]] const std::string& addresses() const { return server_.addresses(); }
   /// A rank uses it to prove that it belongs to this attempt.
   [[nodiscard]] const std::string& secret() const { return secret_; }
@@ -75,12 +81,13 @@ class RankMonitor {
   void blame(AttemptOutcome::Kind kind, int rank, int code, const std::string& message, double settle);
   void lost(int rank);
   [[nodiscard]] AttemptOutcome hung(const Hang& hang);
-  [[nodiscard]] double now() const { return seconds_since(start_); }
+  [[nodiscard]] double now() const { return now_; }
 
   int ranks_;
   HangLimits limits_;
   std::function<void(const std::string&)> on_event_;
-  Clock::time_point start_ = Clock::now();
+  RanTime ran_;
+  double now_ = 0;  ///< seconds that this process has run since the start
   std::string secret_;
   ControlServer server_;
   HangWatch watch_;

@@ -6,7 +6,6 @@
 
 #include <cerrno>
 #include <chrono>
-#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -57,14 +56,16 @@ std::unique_ptr<LockedFile> lock_within(const std::string& directory, const std:
 
 RunRecord::RunRecord(const std::string& run_directory, const std::string& job, const std::string& launch, bool json,
                      double lock_seconds)
-    : directory_(run_directory), launch_(launch), json_(json) {
+    : directory_(run_directory),
+      launch_(launch),
+      console_(json ? telemetry::make_json_console() : telemetry::make_progress_console()) {
   std::error_code error;
   fs::create_directories(directory_ + "/logs", error);
   if (error) checkpoint::cannot_use(directory_, "cannot create the run directory: " + error.message());
   lock_ = lock_within(directory_, launch_, lock_seconds);
   events_ = open_file(directory_, "events.jsonl", O_WRONLY | O_APPEND);
   std::ofstream(directory_ + "/job.yaml") << job;
-  if (!json_) people_ = telemetry::make_progress(stderr, telemetry::progress_options_for(stderr));
+  if (!json) people_ = telemetry::make_progress(console_->printer(), telemetry::progress_options_for(STDERR_FILENO));
   while (fs::exists(fmt::format("{}/logs/attempt-{}", directory_, attempt_ + 1))) ++attempt_;
   writer_ = std::thread([this] { write_lines(); });
 }
@@ -81,18 +82,26 @@ RunRecord::~RunRecord() {
 
 void RunRecord::line(const std::string& line) {
   if (line.empty() || line.back() != '}') return;
+  const std::string timed = telemetry::with_time(line);
   {
     const std::lock_guard lock(mutex_);
-    to_write_.push_back(telemetry::with_time(line));
+    to_write_.push_back(timed);
   }
   changed_.notify_all();
-  if (json_) return;
-  if (const auto read = telemetry::read_event(line); read.event) people_->event(*read.event);
+  if (!people_) {
+    console_->print(timed);
+  } else if (const auto read = telemetry::read_event(line); read.event)
+    people_->event(*read.event);
 }
 
 void RunRecord::flush() {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return to_write_.empty() && !writes_; });
+}
+
+void RunRecord::finish_printing() {
+  flush();
+  if (!people_) telemetry::require_written(*console_);
 }
 
 void RunRecord::write_lines() {
@@ -105,10 +114,6 @@ void RunRecord::write_lines() {
     writes_ = true;
     lock.unlock();
     telemetry::append_line(events_, line);
-    if (json_) {
-      std::fwrite(line.data(), 1, line.size(), stdout);
-      std::fflush(stdout);
-    }
     lock.lock();
     writes_ = false;
     changed_.notify_all();

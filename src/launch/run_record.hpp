@@ -17,11 +17,13 @@
 #include "core/locked_file.hpp"
 #include "lockstep/events.hpp"
 #include "lockstep/job.hpp"
+#include "telemetry/console.hpp"
 
 namespace lockstep::launch {
 
 /// Lines are written by a separate thread: a shared file system may block for a minute, during which the supervisor
-/// must not miss heartbeats. Their order is kept, and all are written before the record is destroyed.
+/// must not miss heartbeats. Their order is kept, and all are written before the record is destroyed. What people or
+/// programs see of them goes through a Console, which the record does not wait for.
 class RunRecord {
  public:
   /// Locks the directory against a second launch, and signs it with `launch`, which no other launch is called:
@@ -37,8 +39,11 @@ class RunRecord {
   void line(const std::string& line);
   void event(const events::Event& event);
   void warn(const std::string& message);
-  /// Waits until all lines so far are written.
+  /// Waits until all lines so far are in the file.
   void flush();
+  /// The end: waits for what reads the JSON lines, as Console::finish() does. Throws Error(infrastructure) if it has
+  /// not taken them all.
+  void finish_printing();
   /// Folder of the next attempt; numbers continue where an earlier launch stopped. Throws Error(infrastructure) if
   /// another launch has signed the directory since: the file system took this one's host for lost.
   [[nodiscard]] std::string next_attempt();
@@ -50,8 +55,8 @@ class RunRecord {
   std::unique_ptr<LockedFile> lock_;
   int events_ = -1;
   int attempt_ = 0;
-  bool json_;
-  std::unique_ptr<events::Sink> people_;
+  std::unique_ptr<telemetry::Console> console_;
+  std::unique_ptr<events::Sink> people_;  ///< null: JSON
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::string> to_write_;

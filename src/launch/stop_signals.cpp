@@ -5,7 +5,9 @@
 #include <unistd.h>
 
 #include <csignal>
-#include <initializer_list>
+
+#include "core/stop_count.hpp"
+#include "launch/child.hpp"
 
 namespace lockstep::launch {
 
@@ -14,19 +16,25 @@ namespace {
 sigset_t stop_set() {
   sigset_t set;
   sigemptyset(&set);
-  for (const int signal : {SIGTERM, SIGINT, SIGUSR1}) sigaddset(&set, signal);
+  for (const int signal : kStopSignals) {
+    // While it is blocked, even an ignored signal would be delivered.
+    if (signal != SIGHUP || !ignores_hangup()) sigaddset(&set, signal);
+  }
   return set;
 }
 
 }  // namespace
 
 StopSignals::StopSignals() {
+  count_.reset(signals_are_passed_on());
+  ignore_broken_pipes();
   const sigset_t set = stop_set();
   sigprocmask(SIG_BLOCK, &set, nullptr);
   descriptor_ = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
 StopSignals::~StopSignals() {
+  (void)count();  // what has come since is answered by the end that is near; unblocked, it would end this process
   ::close(descriptor_);
   const sigset_t set = stop_set();
   sigprocmask(SIG_UNBLOCK, &set, nullptr);
@@ -35,10 +43,10 @@ StopSignals::~StopSignals() {
 int StopSignals::count() {
   signalfd_siginfo info{};
   while (::read(descriptor_, &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
-    ++count_;
     last_ = static_cast<int>(info.ssi_signo);
+    count_.add(last_);
   }
-  return count_;
+  return count_.requests();
 }
 
 bool StopSignals::sleep(double seconds) {

@@ -1,5 +1,7 @@
-// SIGTERM, SIGINT and SIGUSR1 to the supervisor, as a descriptor to wait on.
+// SIGTERM, SIGINT, SIGUSR1 and SIGHUP to the supervisor, as a descriptor to wait on.
 #pragma once
+
+#include "core/stop_count.hpp"
 
 namespace lockstep::launch {
 
@@ -12,14 +14,15 @@ class StopSignals {
   StopSignals& operator=(const StopSignals&) = delete;
 
   [[nodiscard]] int descriptor() const { return descriptor_; }
-  /// Consumes pending signals; returns how many have arrived in total.
+  /// Consumes pending signals; returns how many requests to stop they are, with the earlier ones.
   int count();
   [[nodiscard]] int last() const { return last_; }  ///< number of the latest; 0: none
   /// Sleeps; true when a signal ends the sleep.
   bool sleep(double seconds);
 
  private:
-  int descriptor_ = -1, count_ = 0, last_ = 0;
+  int descriptor_ = -1, last_ = 0;
+  StopCount count_;
 };
 
 }  // namespace lockstep::launch

@@ -1,4 +1,5 @@
 #include "launch/supervisor.hpp"
+#include "core/ran_time.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -9,6 +10,7 @@
 #include <thread>
 
 #include "comm/transport/mpi_folder.hpp"
+#include "core/say.hpp"
 #include "launch/allocation.hpp"
 #include "launch/attempt.hpp"
 #include "launch/host_pool.hpp"
@@ -81,7 +83,10 @@ class Supervisor {
     while (true) {
       if (!await_hosts()) return signals_.count() > 0 ? ended_by_signal() : no_host_left();
       const AttemptOutcome outcome = attempt();
-      if (const auto code = final_code(outcome)) return *code;
+      if (const auto code = final_code(outcome)) {
+        if (*code == 0) record_.finish_printing();
+        return *code;
+      }
       if (outcome.kind == AttemptOutcome::Kind::ended) {
         policy_.ended(outcome.step);
         report("resize", outcome, 0);
@@ -104,14 +109,14 @@ class Supervisor {
   // A switch that fails takes all hosts away at once, and may be back soon: that is not a failure of the job. Returns
   // false if no host has answered within the time limit, or a signal came.
   bool await_hosts() {
-    const auto start = Clock::now();
-    auto sent_at = start - kTellAgain;
+    RanTime waited;
+    auto sent_at = Clock::now() - kTellAgain;
     while (pool_.usable().empty()) {
-      if (signals_.count() > 0 || seconds_since(start) >= options_.await_hosts_seconds) return false;
+      if (signals_.count() > 0 || waited.seconds() >= options_.await_hosts_seconds) return false;
       if (Clock::now() - sent_at >= kTellAgain) {
         sent_at = Clock::now();
         record_.warn(fmt::format("no host answers: waiting for one, {:.0f} s of at most {:.0f} s so far",
-                                 seconds_since(start), options_.await_hosts_seconds));
+                                 waited.seconds(), options_.await_hosts_seconds));
       }
       pool_.ask_silent_now();
       (void)signals_.sleep(kAskSeconds);
@@ -127,11 +132,10 @@ class Supervisor {
   }
 
   int no_host_left() {
-    fmt::print(stderr,
-               "lockstep: none of the hosts listed ({}) has answered for {:.0f} s; see that they are up and that '{} "
-               "HOST' reaches them, then run the same command again: it resumes from the newest checkpoint "
-               "(--await-hosts sets how long to wait)\n",
-               to_text(pool_.listed()), options_.await_hosts_seconds, pool_options_.agent);
+    say("lockstep: none of the hosts listed ({}) has answered for {:.0f} s; see that they are up and that '{} "
+        "HOST' reaches them, then run the same command again: it resumes from the newest checkpoint "
+        "(--await-hosts sets how long to wait)\n",
+        to_text(pool_.listed()), options_.await_hosts_seconds, pool_options_.agent);
     return static_cast<int>(ExitCode::infrastructure);
   }
 
@@ -211,8 +215,7 @@ class Supervisor {
     }
     if (is_permanent(outcome.code) || stopping_) {
       end_on_hosts();
-      fmt::print(stderr, "lockstep: {}{}\n", outcome.message,
-                 stopping_ ? "; it was stopping, so it is not restarted" : "");
+      say("lockstep: {}{}\n", outcome.message, stopping_ ? "; it was stopping, so it is not restarted" : "");
       return outcome.code;
     }
     return std::nullopt;
@@ -249,10 +252,9 @@ class Supervisor {
   int give_up(const AttemptOutcome& outcome, int failures) {
     report("given up", outcome, 0);
     const auto shown = static_cast<std::ptrdiff_t>(std::min<std::size_t>(failures_.size(), 10));
-    fmt::print(stderr,
-               "lockstep: given up after {} failures, none of which got past step {}:\n  {}\nThe ranks' logs are in "
-               "{}/logs. Fix the cause and run the same command again: it resumes from the newest checkpoint\n",
-               failures, outcome.step, fmt::join(failures_.end() - shown, failures_.end(), "\n  "), directory_);
+    say("lockstep: given up after {} failures, none of which got past step {}:\n  {}\nThe ranks' logs are in "
+        "{}/logs. Fix the cause and run the same command again: it resumes from the newest checkpoint\n",
+        failures, outcome.step, fmt::join(failures_.end() - shown, failures_.end(), "\n  "), directory_);
     return static_cast<int>(ExitCode::infrastructure);
   }
 

@@ -1,7 +1,9 @@
 #include "sweep/live_table.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/ioctl.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -77,26 +79,24 @@ std::vector<std::string> table_rows(const Study& study, const std::vector<Runnin
 }
 
 void LiveTable::clear() {
-  if (drawn_ > 0) fmt::print(file_, "\x1b[{}A\x1b[J", drawn_);
+  if (drawn_ > 0) console_->print(fmt::format("\x1b[{}A\x1b[J", drawn_));
   drawn_ = 0;
 }
 
 void LiveTable::line(const std::string& text) {
   clear();
-  fmt::print(file_, "{}\n", text);
-  std::fflush(file_);
+  console_->print(text + "\n");
   shown_ = {};
 }
 
 void LiveTable::show(const Study& study, const std::vector<RunningTrial>& running) {
   if (!terminal_ || seconds_since(shown_) < kRedrawSeconds) return;
   winsize size{};
-  const bool known = ioctl(fileno(file_), TIOCGWINSZ, &size) == 0 && size.ws_col > 0 && size.ws_row > 4;
+  const bool known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 && size.ws_row > 4;
   const std::size_t columns = known ? size.ws_col - 1U : 100, rows = known ? std::min(size.ws_row - 4U, 20U) : 15;
   clear();
   const auto lines = table_rows(study, running, seconds_since(start_), columns, rows);
-  for (const auto& line : lines) fmt::print(file_, "{}\n", line);
-  std::fflush(file_);
+  console_->print(fmt::format("{}\n", fmt::join(lines, "\n")));
   drawn_ = lines.size();
   shown_ = Clock::now();
 }

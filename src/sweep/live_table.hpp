@@ -1,12 +1,14 @@
 // The sweep for people: on a terminal a table that is redrawn in place, elsewhere a line for each change.
 #pragma once
 
-#include <cstdio>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "core/spans.hpp"
 #include "sweep/study.hpp"
+#include "telemetry/console.hpp"
+#include "telemetry/progress.hpp"
 
 namespace lockstep::sweep {
 
@@ -24,8 +26,8 @@ struct RunningTrial {
 
 class LiveTable {
  public:
-  /// `terminal`: whether `file` is one that can be redrawn.
-  LiveTable(std::FILE* file, bool terminal) : file_(file), terminal_(terminal) {}
+  /// On stderr. `terminal`: whether that can be redrawn.
+  explicit LiveTable(bool terminal) : console_(telemetry::make_progress_console()), terminal_(terminal) {}
   /// A lasting line, above the table.
   void line(const std::string& text);
   /// Redraws the table if it is due; nothing where there is no terminal.
@@ -36,7 +38,7 @@ class LiveTable {
   [[nodiscard]] static std::string change(const Study& study, int number);
 
  private:
-  std::FILE* file_;
+  std::unique_ptr<telemetry::Console> console_;
   bool terminal_;
   std::size_t drawn_ = 0;  ///< rows on the screen
   Clock::time_point start_ = Clock::now(), shown_{};

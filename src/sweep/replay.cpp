@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "checkpoint/checkpoint.hpp"
+#include "core/say.hpp"
 #include "core/whole_file.hpp"
 #include "launch/child.hpp"
 #include "launch/stop_signals.hpp"
@@ -27,26 +28,27 @@ std::int64_t steps_done(const std::string& run_directory) {
 /// The exit code of a training, to which signals are passed on. One that ends by the first of them, since it has not
 /// begun or is over, was interrupted.
 int run(const std::vector<std::string>& command, launch::StopSignals& signals) {
-  launch::Child child(command, {});
+  launch::Child child(command, {.output = "", .environment = {}, .trains = launch::Trains::in_process});
   int passed_on = 0;
   while (true) {
     if (const auto code = child.poll()) {
       const bool ended_by_it = child.killed() && *code == 128 + SIGUSR1 && passed_on > 0;
       return ended_by_it ? static_cast<int>(ExitCode::interrupted) : *code;
     }
-    for (; passed_on < signals.count(); ++passed_on) child.signal(passed_on == 0 ? SIGUSR1 : SIGTERM);
+    for (; passed_on < signals.count(); ++passed_on) child.signal(SIGUSR1);
     (void)signals.sleep(kReplayPollSeconds);
   }
 }
 
-void say_whether_the_same(const History& history, const std::string& run_directory) {
+/// Says whether the parameters are the trial's; 0 or, as `lockstep checkpoint diff`, 65.
+int compare(const History& history, const std::string& run_directory) {
   TrialEvents events(run_directory);
   events.read();
   const std::string found = events.end() ? events.end()->parameters_sha256 : "";
   const bool same = found == history.parameters_sha256;
-  fmt::print(stderr, "{} {} of trial {}{}\n", run_directory,
-             same ? "has the parameters" : "does not have the parameters", history.trial,
-             same ? "" : fmt::format(": SHA-256 {}, now {}", history.parameters_sha256, found));
+  say("{} {} of trial {}{}\n", run_directory, same ? "has the parameters" : "does not have the parameters",
+      history.trial, same ? "" : fmt::format(": SHA-256 {}, now {}", history.parameters_sha256, found));
+  return static_cast<int>(same ? ExitCode::done : ExitCode::data);
 }
 
 }  // namespace
@@ -86,8 +88,7 @@ int replay(const History& history, const std::string& run_directory, const std::
                            steps_done(run_directory) >= leg.until;
     if (code != 0 && !got_there) return code;
   }
-  say_whether_the_same(history, run_directory);
-  return 0;
+  return compare(history, run_directory);
 }
 
 }  // namespace lockstep::sweep

@@ -29,6 +29,7 @@
 #include "sweep/scrape_targets.hpp"
 #include "sweep/trial_board.hpp"
 #include "sweep/trial_process.hpp"
+#include "telemetry/event_log.hpp"
 
 namespace lockstep::sweep {
 
@@ -68,15 +69,13 @@ class Sweep {
         lock_(sweep.directory, {milliseconds(static_cast<int>(options.lock_seconds * 1000))}),
         places_(options),
         mark_(mark_of(sweep.directory)),
-        table_(stderr, is_terminal() && !options.json),
+        table_(is_terminal() && !options.json),
         slots_(places_.count()) {
     await_former();
     journal_.emplace(sweep.directory + "/journal.jsonl", sweep);
     if (options.json) {
-      journal_->on_line([](const std::string& line) {
-        fmt::print("{}\n", line);
-        std::fflush(stdout);
-      });
+      json_ = telemetry::make_json_console();
+      journal_->on_line([this](const std::string& line) { json_->print(line + "\n"); });
     }
   }
 
@@ -365,6 +364,7 @@ class Sweep {
               ? fmt::format("lockstep replay {}/best-history.json trains the best trial again", sweep_.directory)
               : fmt::format("the best trial's job is {}/best.yaml", sweep_.directory));
     }
+    if (json_) telemetry::require_written(*json_);
     return 0;
   }
 
@@ -386,6 +386,7 @@ class Sweep {
   Places places_;
   std::string mark_;
   LiveTable table_;
+  std::unique_ptr<telemetry::Console> json_;  ///< null: for people
   std::optional<Journal> journal_;
   std::vector<std::optional<TrialProcess>> slots_;
   Clock::time_point start_ = Clock::now();

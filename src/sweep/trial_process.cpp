@@ -23,7 +23,9 @@ std::string log_of(const TrialPlace& place) {
 
 launch::Child start(const Trial& trial, const TrialPlace& place) {
   std::vector<std::string> command;
-  launch::ChildOptions options{log_of(place), {{launch::kMarkVariable, place.mark}}};
+  launch::ChildOptions options{.output = log_of(place),
+                               .environment = {{launch::kMarkVariable, place.mark}},
+                               .trains = launch::Trains::in_process};
   if (!place.slice.empty()) options.environment["CUDA_VISIBLE_DEVICES"] = place.slice;
   const bool elsewhere = !place.host.empty() && !launch::is_local(place.host);
   if (place.ranks > 1 || elsewhere) {
@@ -40,6 +42,7 @@ launch::Child start(const Trial& trial, const TrialPlace& place) {
     }
     command = launch::mpirun_command(mpirun);
     options.environment = launch::mpirun_environment(mpirun);
+    options.trains = launch::Trains::on_ranks;
   }
   command.push_back(launch::own_command_line().front());
   command.insert(command.end(), {"train", place.directory + "/job.yaml"});
@@ -67,7 +70,7 @@ const TrialEvents& TrialProcess::events() {
 }
 
 void TrialProcess::stop() {
-  child_.signal(stops_++ == 0 ? SIGUSR1 : SIGTERM);  // mpirun passes SIGUSR1 on, and ends its ranks at a SIGTERM
+  child_.signal(stops_++ == 0 ? SIGUSR1 : SIGINT);  // mpirun passes SIGUSR1 on, and ends its ranks at a SIGINT
 }
 
 std::optional<TrialProcess::Outcome> TrialProcess::poll() {

@@ -1,11 +1,8 @@
 #include "telemetry/event_log.hpp"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <utility>
 
@@ -17,17 +14,11 @@ namespace {
 
 class JsonLog final : public events::Sink {
  public:
-  explicit JsonLog(std::FILE* file) : file_(file) {}
-
-  void event(const events::Event& event) override {
-    const std::string text = event_line(event) + "\n";
-    if (std::fwrite(text.data(), 1, text.size(), file_) != text.size() || std::fflush(file_) != 0) {
-      throw Error(ExitCode::infrastructure, fmt::format("cannot write the event log: {}", std::strerror(errno)));
-    }
-  }
+  explicit JsonLog(Print print) : print_(std::move(print)) {}
+  void event(const events::Event& event) override { print_(event_line(event) + "\n"); }
 
  private:
-  std::FILE* file_;
+  Print print_;
 };
 
 class EventFile final : public events::Sink {
@@ -78,8 +69,24 @@ class Tee final : public events::Sink {
 
 }  // namespace
 
-std::unique_ptr<events::Sink> make_json_log(std::FILE* file) {
-  return std::make_unique<JsonLog>(file);
+std::unique_ptr<events::Sink> make_json_log(Print print) {
+  return std::make_unique<JsonLog>(std::move(print));
+}
+
+std::unique_ptr<Console> make_json_console() {
+  ConsoleOptions options;
+  options.left_out = [](std::size_t lines) {
+    std::string text = left_out_text(lines);
+    text.pop_back();
+    return event_line(events::Warning{text}) + "\n";
+  };
+  return std::make_unique<Console>(STDOUT_FILENO, std::move(options));
+}
+
+void require_written(Console& json) {
+  if (const std::string problem = json.finish(); !problem.empty()) {
+    throw Error(ExitCode::infrastructure, "cannot write the event log: " + problem);
+  }
 }
 
 std::unique_ptr<events::Sink> make_event_file(std::string path) {

@@ -1,18 +1,21 @@
 // Sinks for machines: events as lines of JSON.
 #pragma once
 
-#include <cstdio>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "lockstep/events.hpp"
+#include "telemetry/console.hpp"
 
 namespace lockstep::telemetry {
 
-/// `--log json`. Each line is flushed, so that a reader at the other end of a pipe sees it at once. The caller keeps
-/// ownership of `file`. Throws Error(infrastructure) if the line cannot be written.
-[[nodiscard]] std::unique_ptr<events::Sink> make_json_log(std::FILE* file);
+/// `--log json`: prints a line for each event.
+[[nodiscard]] std::unique_ptr<events::Sink> make_json_log(Print print);
+/// For it, on stdout.
+[[nodiscard]] std::unique_ptr<Console> make_json_console();
+/// At the end: waits for the reader like finish(). Throws Error(infrastructure) if it has not got every line.
+void require_written(Console& json);
 
 /// events.jsonl in the run directory: every event with its time. A resumed run appends to the same file. The file and
 /// its directory are created at the `start` event, when the run directory is known to belong to this run; earlier

@@ -18,9 +18,9 @@ namespace {
 constexpr double kTerminalInterval = 0.1;  // seconds between two drawings of the step line
 constexpr const char* kEraseLine = "\r\x1b[K";
 
-int terminal_columns(std::FILE* file) {
+int terminal_columns() {
   winsize size{};
-  if (ioctl(fileno(file), TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 80;
+  if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 80;
   return size.ws_col;
 }
 
@@ -41,8 +41,8 @@ std::string first_metric(const events::Step& step) {
 
 class Progress final : public events::Sink {
  public:
-  Progress(std::FILE* file, ProgressOptions options)
-      : file_(file), options_(std::move(options)), palette_(make_palette(options_.color)) {
+  Progress(Print print, ProgressOptions options)
+      : print_(std::move(print)), options_(std::move(options)), palette_(make_palette(options_.color)) {
     if (!options_.clock) options_.clock = steady_seconds;
   }
 
@@ -62,10 +62,7 @@ class Progress final : public events::Sink {
   }
 
  private:
-  void print(const std::string& text) {
-    std::fprintf(file_, "%s%s\n", options_.terminal ? kEraseLine : "", text.c_str());
-    std::fflush(file_);
-  }
+  void print(const std::string& text) { print_(fmt::format("{}{}\n", options_.terminal ? kEraseLine : "", text)); }
 
   void show_gpus() {
     if (!gpus_.empty()) print(gpu_table(gpus_, palette_));
@@ -90,14 +87,13 @@ class Progress final : public events::Sink {
     if (!is_due(step.step, now)) return;
     std::string text = step_text(step, now, false);
     if (options_.terminal) {
-      const int columns = options_.columns > 0 ? options_.columns : terminal_columns(file_);
+      const int columns = options_.columns > 0 ? options_.columns : terminal_columns();
       const auto width = static_cast<std::size_t>(columns - 1);
       if (text.size() > width) text = step_text(step, now, true);
-      std::fprintf(file_, "%s%s", kEraseLine, text.substr(0, width).c_str());
+      print_(kEraseLine + text.substr(0, width));
     } else {
-      std::fprintf(file_, "%s\n", text.c_str());
+      print_(text + "\n");
     }
-    std::fflush(file_);
     shown_ = now;
     shown_step_ = step.step;
     data_wait_ = 0;
@@ -134,7 +130,7 @@ class Progress final : public events::Sink {
     return text;
   }
 
-  std::FILE* file_;
+  Print print_;
   ProgressOptions options_;
   Palette palette_;
   std::vector<events::Gpu> gpus_;        // of the ranks so far, until those of all are known
@@ -151,20 +147,22 @@ class Progress final : public events::Sink {
 
 }  // namespace
 
-ProgressOptions progress_options_for(std::FILE* file) {
+ProgressOptions progress_options_for(int descriptor) {
   const char* term = std::getenv("TERM");
-  const bool terminal = isatty(fileno(file)) != 0 && term != nullptr && std::string(term) != "dumb";
+  const bool terminal = isatty(descriptor) != 0 && term != nullptr && std::string(term) != "dumb";
   const char* no_color = std::getenv("NO_COLOR");
   const bool color = terminal && (no_color == nullptr || *no_color == '\0');
   return {.terminal = terminal, .color = color, .columns = 0, .clock = {}};
 }
 
-std::unique_ptr<events::Sink> make_progress(std::FILE* file, ProgressOptions options) {
-  return std::make_unique<Progress>(file, std::move(options));
+std::unique_ptr<Console> make_progress_console() {
+  ConsoleOptions options;
+  options.left_out = left_out_text;
+  return std::make_unique<Console>(STDERR_FILENO, std::move(options));
 }
 
-std::unique_ptr<events::Sink> make_progress(std::FILE* file, bool terminal, bool color) {
-  return make_progress(file, {.terminal = terminal, .color = color, .columns = 0, .clock = {}});
+std::unique_ptr<events::Sink> make_progress(Print print, ProgressOptions options) {
+  return std::make_unique<Progress>(std::move(print), std::move(options));
 }
 
 }  // namespace lockstep::telemetry

@@ -4,26 +4,26 @@
 // run and at least every 10 s (every 60 s once the run is long). All other events are permanent lines.
 #pragma once
 
-#include <cstdio>
 #include <functional>
 #include <memory>
 
 #include "lockstep/events.hpp"
+#include "telemetry/console.hpp"
 
 namespace lockstep::telemetry {
 
 struct ProgressOptions {
   bool terminal = false;
   bool color = false;
-  int columns = 0;                ///< a terminal's step line is cut to this; 0: to the terminal's width
+  int columns = 0;                ///< a terminal's step line is cut to this; 0: to the width of stderr's terminal
   std::function<double()> clock;  ///< seconds; empty: the steady clock. For tests
 };
 
 /// Colours only on a terminal, and not if NO_COLOR is set to anything or TERM is "dumb".
-[[nodiscard]] ProgressOptions progress_options_for(std::FILE* file);
+[[nodiscard]] ProgressOptions progress_options_for(int descriptor);
+/// On stderr. What cannot be written is lost, since there is no other place to report it.
+[[nodiscard]] std::unique_ptr<Console> make_progress_console();
 
-/// The caller keeps ownership of `file`. Write errors are ignored, since there is no other place to report them.
-[[nodiscard]] std::unique_ptr<events::Sink> make_progress(std::FILE* file, ProgressOptions options);
-[[nodiscard]] std::unique_ptr<events::Sink> make_progress(std::FILE* file, bool terminal, bool color);
+[[nodiscard]] std::unique_ptr<events::Sink> make_progress(Print print, ProgressOptions options);
 
 }  // namespace lockstep::telemetry

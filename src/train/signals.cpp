@@ -2,37 +2,42 @@
 
 #include <unistd.h>
 
-#include <array>
-#include <atomic>
 #include <csignal>
+
+#include "core/stop_count.hpp"
 
 namespace lockstep::train {
 
 namespace {
 
 // A signal handler can only reach a global variable.
-std::atomic<int> received{0};
-constexpr std::array kSignals = {SIGTERM, SIGINT, SIGUSR1};
+StopCount received;
 
 void on_signal(int signal) {
-  if (received.fetch_add(1) > 0) _exit(128 + signal);
+  received.add(signal);
+  if (received.requests() > 1) _exit(128 + signal);
+}
+
+void handle_all(void (*handler)(int)) {
+  for (const int signal : kStopSignals) {
+    if (signal != SIGHUP || !ignores_hangup()) std::signal(signal, handler);
+  }
 }
 
 }  // namespace
 
-SignalGuard::SignalGuard(bool active) : active_(active) {
+SignalGuard::SignalGuard(bool active, bool passed_on) : active_(active) {
   if (!active_) return;
-  received = 0;
-  for (const int signal : kSignals) std::signal(signal, on_signal);
+  received.reset(passed_on);
+  handle_all(on_signal);
 }
 
 SignalGuard::~SignalGuard() {
-  if (!active_) return;
-  for (const int signal : kSignals) std::signal(signal, SIG_DFL);
+  if (active_) handle_all(SIG_DFL);
 }
 
 bool SignalGuard::asked() const {
-  return active_ && received.load() > 0;
+  return active_ && received.requests() > 0;
 }
 
 }  // namespace lockstep::train

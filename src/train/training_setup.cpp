@@ -43,7 +43,7 @@ std::string flattened_text(const Graph& graph) {
 Training::Training(const JobFile& job, Communicator& communicator, const Registries& registries,
                    const TrainerOptions& options, const DataSets& own)
     : run_(job, communicator, registries, options, own),
-      signals_(options.handle_signals),
+      signals_(options.handle_signals, options.signals_passed_on),
       content_check_(run_.context, run_.data.sources),
       bad_samples_(run_.context, run_.data.replaced),
       balancing_(run_.context, run_.parts),

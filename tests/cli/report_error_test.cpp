@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <new>
+#include <system_error>
 
 #include "lockstep/error.hpp"
 
@@ -45,6 +46,12 @@ TEST(ReportError, NoMemoryIsTheMachines) {
   EXPECT_EQ(reported(std::bad_alloc()),
             std::pair(1, std::string("lockstep: not enough memory on this machine; make batch_size or "
                                      "data.cache.memory.budget smaller, or use more micro-batches\n")));
+}
+
+TEST(ReportError, NoThreadIsTheMachines) {
+  EXPECT_EQ(reported(std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again))),
+            std::pair(1, std::string("lockstep: this machine refuses another thread; raise ulimit -u, or the limit of "
+                                     "processes (pids) of the container, or make threads smaller\n")));
 }
 
 }  // namespace

@@ -19,3 +19,5 @@ target_link_libraries(cli_test PRIVATE lockstep_ensemble lockstep_train lockstep
 gtest_discover_tests(cli_test TEST_PREFIX cli. DISCOVERY_TIMEOUT 60 PROPERTIES LABELS cli)
 lockstep_script_test(cli.lora COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/lora_test.py)
 lockstep_script_test(cli.foreign_job COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/foreign_job_test.py)
+lockstep_script_test(cli.streams COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/streams_test.py)
+lockstep_script_test(cli.odd_machines COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/odd_machines_test.py)

@@ -13,3 +13,4 @@ foreach(HOW parts=2 sharding=optimizer sharding=gradients sharding=parameters)
   lockstep_script_test(launch.chaos_${NAME} LABEL long TIMEOUT 3600
                        COMMAND ${CMAKE_SOURCE_DIR}/scripts/chaos.sh --set parallel.${HOW} 7 24)
 endforeach()
+lockstep_script_test(launch.output WAITS COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/output_test.py)

@@ -3,7 +3,9 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <string>
+#include <string_view>
 
 class Captured {
  public:
@@ -16,6 +18,9 @@ class Captured {
   Captured& operator=(const Captured&) = delete;
 
   [[nodiscard]] std::FILE* file() const { return file_; }
+  [[nodiscard]] std::function<void(std::string_view)> print() const {
+    return [this](std::string_view text) { std::fwrite(text.data(), 1, text.size(), file_); };
+  }
   /// Everything written since the last call.
   [[nodiscard]] std::string take() {
     std::fflush(file_);

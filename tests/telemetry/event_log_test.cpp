@@ -1,5 +1,6 @@
 #include "telemetry/event_log.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -66,7 +67,7 @@ TEST_F(EventFile, ADiskThatIsFullEndsNothing) {
 
 TEST(JsonLog, WritesALineAnEvent) {
   Captured captured;
-  const auto log = make_json_log(captured.file());
+  const auto log = make_json_log(captured.print());
   log->event(events::Warning{"a"});
   EXPECT_EQ(captured.take(), "{\"event\":\"warning\",\"message\":\"a\"}\n");
   log->event(events::Warning{"b"});
@@ -74,23 +75,25 @@ TEST(JsonLog, WritesALineAnEvent) {
 }
 
 TEST(JsonLog, AFullDiskIsAnError) {
-  std::FILE* full = std::fopen("/dev/full", "w");
-  ASSERT_NE(full, nullptr);
+  const int full = ::open("/dev/full", O_WRONLY | O_CLOEXEC);
+  ASSERT_GE(full, 0);
   try {
-    make_json_log(full)->event(events::Step{.loss = 1});
+    Console console(full, {.left_out = left_out_text});
+    make_json_log(console.printer())->event(events::Step{.loss = 1});
+    require_written(console);
     ADD_FAILURE() << "expected an error";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::infrastructure);
     EXPECT_STREQ(error.what(), "cannot write the event log: No space left on device");
   }
-  std::fclose(full);
+  ::close(full);
 }
 
 TEST(Tee, PassesEachEventToEverySinkInOrder) {
   Captured captured;
   std::vector<std::unique_ptr<events::Sink>> sinks;
-  sinks.push_back(make_json_log(captured.file()));
-  sinks.push_back(make_json_log(captured.file()));
+  sinks.push_back(make_json_log(captured.print()));
+  sinks.push_back(make_json_log(captured.print()));
   make_tee(std::move(sinks))->event(events::Warning{"a"});
   EXPECT_EQ(captured.take(), "{\"event\":\"warning\",\"message\":\"a\"}\n{\"event\":\"warning\",\"message\":\"a\"}\n");
 }

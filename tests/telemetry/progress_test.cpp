@@ -1,6 +1,8 @@
 #include "telemetry/progress.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "telemetry/captured.hpp"
 #include "telemetry/event_text.hpp"
@@ -11,7 +13,7 @@ namespace {
 class ProgressTest : public ::testing::Test {
  protected:
   std::unique_ptr<events::Sink> make(bool terminal, bool color = false, int columns = 200) {
-    return make_progress(captured_.file(),
+    return make_progress(captured_.print(),
                          {.terminal = terminal, .color = color, .columns = columns, .clock = [this] { return now_; }});
   }
   static events::Start start(std::int64_t steps, double epochs) {
@@ -393,11 +395,11 @@ TEST_F(ProgressTest, ColoursOnlyWhereAsked) {
 }
 
 TEST_F(ProgressTest, AFileIsNoTerminal) {
-  std::FILE* file = std::fopen("/dev/null", "w");
+  const int file = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
   const ProgressOptions options = progress_options_for(file);
   EXPECT_FALSE(options.terminal);
   EXPECT_FALSE(options.color);
-  std::fclose(file);
+  ::close(file);
 }
 
 }  // namespace

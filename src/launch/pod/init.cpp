@@ -27,7 +27,7 @@ constexpr std::chrono::seconds kReapPatience{5};  ///< a process in uninterrupti
 sigset_t handled_signals() {
   sigset_t set;
   sigemptyset(&set);
-  for (const int signal : {SIGTERM, SIGINT, SIGUSR1, SIGCHLD}) sigaddset(&set, signal);
+  for (const int signal : {SIGTERM, SIGINT, SIGUSR1, SIGHUP, SIGCHLD}) sigaddset(&set, signal);
   return set;
 }
 

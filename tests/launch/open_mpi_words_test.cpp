@@ -1,0 +1,73 @@
+// What Open MPI 4.1.4 prints when a rank dies, between the lines of ranks.
+#include "launch/open_mpi_words.hpp"
+
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+namespace lockstep::launch {
+namespace {
+
+const std::string kRule(74, '-');
+const std::string kKilled =
+    kRule + "\nmpirun noticed that process rank 1 with PID 0 on node vm exited on signal 9 (Killed).\n" + kRule + "\n";
+const std::string kCode = kRule +
+                          "\nPrimary job  terminated normally, but 1 process returned\na non-zero exit code. Per "
+                          "user-direction, the job has been aborted.\n" +
+                          kRule + "\n" + kRule +
+                          "\nmpirun detected that one or more processes exited with non-zero status, thus causing\nthe "
+                          "job to be terminated. The first process to do so was:\n\n  Process name: [[1,1],0]\n  Exit "
+                          "code:    75\n" +
+                          kRule + "\n";
+const std::string kMemory =
+    kRule +
+    "\nIt appears as if there is not enough space for /dev/shm/vader_segment (the shared-memory "
+    "backing\nfile).\n\n  Space Requested: 4194312 B\n" +
+    kRule + "\n";
+
+/// What is passed on.
+std::string passed(OpenMpiWords& words, const std::string& text) {
+  std::istringstream lines(text);
+  std::string rest;
+  for (std::string line; std::getline(lines, line);) {
+    if (words.take(line)) rest += line + "\n";
+  }
+  return rest;
+}
+
+TEST(OpenMpiWords, RanksLinesArePassedOn) {
+  OpenMpiWords words;
+  EXPECT_EQ(
+      passed(words,
+             "step 1\n" + kCode +
+                 "[vm:123] 1 more process has sent help message\nmpirun: Forwarding signal 10 to job\nstep 2\n---\n"),
+      "step 1\nstep 2\n---\n");
+  EXPECT_EQ(words.first_block(), "") << "a code that a rank ended with on purpose explains nothing";
+  EXPECT_FALSE(words.rank_has_spoken());
+}
+
+TEST(OpenMpiWords, ARanksErrorIsPassedOnEvenInABlock) {
+  OpenMpiWords words;
+  EXPECT_EQ(passed(words, kRule + "\nIt looks like\nlockstep: why\nMPI_INIT failed\n" + kRule + "\n"),
+            "lockstep: why\n");
+  EXPECT_TRUE(words.rank_has_spoken());
+}
+
+TEST(OpenMpiWords, ADeathIsNamed) {
+  OpenMpiWords words;
+  EXPECT_EQ(passed(words, kKilled), "");
+  EXPECT_EQ(words.death(-1), "rank 1 was killed by signal 9 (Killed)");
+  EXPECT_EQ(words.death(1), "killed by signal 9 (Killed)");
+  EXPECT_EQ(words.death(0), "");
+}
+
+TEST(OpenMpiWords, TheFirstCauseIsKept) {
+  OpenMpiWords words;
+  EXPECT_EQ(passed(words, "[vm:1] ORTE_ERROR_LOG: Data unpack\n" + kMemory + kCode), "");
+  EXPECT_EQ(words.first_block(),
+            "\n  It appears as if there is not enough space for /dev/shm/vader_segment (the shared-memory backing\n  "
+            "file).\n    Space Requested: 4194312 B");
+}
+
+}  // namespace
+}  // namespace lockstep::launch
