@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "config/yaml_reader.hpp"
 #include "core/remote_path.hpp"
 
 namespace lockstep::config {
@@ -41,6 +42,12 @@ std::string resolve(const Cursor& at, const std::string& path, bool (*is_there)(
     return path;
   const std::string there = folder + "/" + path;
   const bool exists = is_pattern(path) ? !expand(there).empty() : is_there(there);
+  if (exists && !is_utf8(folder)) {
+    at.problem(
+        "expected the job in a folder whose name is in UTF-8, found another encoding; rename the folder, or run the "
+        "command in it");
+    return path;
+  }
   return exists ? there : path;
 }
 

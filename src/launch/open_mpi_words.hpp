@@ -1,5 +1,6 @@
 // Open MPI's own words among what mpirun prints: blocks between two lines of dashes, and lines that begin with
-// "[HOST:PROCESS]" or "mpirun:". They tell a user nothing while a rank says itself what is wrong, and everything when it cannot.
+// "[HOST:PROCESS]" or "mpirun:". They tell a user nothing while a rank says itself what is wrong, and everything when
+// it cannot.
 #pragma once
 
 #include <string>

@@ -99,6 +99,11 @@ void RunRecord::flush() {
   changed_.wait(lock, [&] { return to_write_.empty() && !writes_; });
 }
 
+void RunRecord::settle() {
+  flush();
+  (void)console_->finish();
+}
+
 void RunRecord::finish_printing() {
   flush();
   if (!people_) telemetry::require_written(*console_);

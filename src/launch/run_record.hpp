@@ -41,6 +41,8 @@ class RunRecord {
   void warn(const std::string& message);
   /// Waits until all lines so far are in the file.
   void flush();
+  /// Before something else is printed: waits for what reads the lines so far, as Console::finish() does.
+  void settle();
   /// The end: waits for what reads the JSON lines, as Console::finish() does. Throws Error(infrastructure) if it has
   /// not taken them all.
   void finish_printing();

@@ -132,6 +132,7 @@ class Supervisor {
   }
 
   int no_host_left() {
+    record_.settle();
     say("lockstep: none of the hosts listed ({}) has answered for {:.0f} s; see that they are up and that '{} "
         "HOST' reaches them, then run the same command again: it resumes from the newest checkpoint "
         "(--await-hosts sets how long to wait)\n",
@@ -215,6 +216,7 @@ class Supervisor {
     }
     if (is_permanent(outcome.code) || stopping_) {
       end_on_hosts();
+      record_.settle();
       say("lockstep: {}{}\n", outcome.message, stopping_ ? "; it was stopping, so it is not restarted" : "");
       return outcome.code;
     }
@@ -252,6 +254,7 @@ class Supervisor {
   int give_up(const AttemptOutcome& outcome, int failures) {
     report("given up", outcome, 0);
     const auto shown = static_cast<std::ptrdiff_t>(std::min<std::size_t>(failures_.size(), 10));
+    record_.settle();
     say("lockstep: given up after {} failures, none of which got past step {}:\n  {}\nThe ranks' logs are in "
         "{}/logs. Fix the cause and run the same command again: it resumes from the newest checkpoint\n",
         failures, outcome.step, fmt::join(failures_.end() - shown, failures_.end(), "\n  "), directory_);

@@ -42,8 +42,8 @@ class OddMachines(unittest.TestCase):
     @unittest.skipUnless(os.geteuid() == 0, "another user needs root")
     def test_no_more_threads(self):
         """Wherever the limit is met: never a crash, never a hang."""
-        refused = ("lockstep: this machine refuses another thread; raise ulimit -u, or the limit of processes (pids) of "
-                   "the container, or make threads smaller\n")
+        refused = ("lockstep: this machine refuses another thread; raise ulimit -u, or the limit of processes (pids) "
+                   "of the container, or make threads smaller\n")
         for threads in range(2, 8):
             with self.subTest(threads=threads):
                 user = f"--reuid={STRANGER + threads}"
@@ -64,8 +64,8 @@ class OddMachines(unittest.TestCase):
             self.ranks(prefix=inside)
             return
         self.assertTrue(self.ranks(prefix=inside, code=1).endswith(
-            "lockstep: mpirun was killed by signal 6; Open MPI 4 crashes on a host whose name has more than 56 letters, "
-            "and this one's has 60: give it a shorter one\n"))
+            "lockstep: mpirun was killed by signal 6; Open MPI 4 crashes on a host whose name has more than 56 "
+            "letters, and this one's has 60: give it a shorter one\n"))
 
     def test_open_mpi_says_why_a_rank_has_died(self):
         error = self.ranks(code=1, environment={"OMPI_MCA_btl": "tcp"})
@@ -76,6 +76,34 @@ class OddMachines(unittest.TestCase):
         inside = ("unshare", "--mount", "sh", "-c", 'mount -t tmpfs -o size=4m none /dev/shm && exec "$@"', "sh")
         error = self.ranks(code=1, prefix=inside)
         self.assertRegex(error, r"(?s)lockstep: mpirun ended with 1; Open MPI says:\n.*not enough space")
+
+    @unittest.skipUnless(os.access("/sys/fs/cgroup/memory/cgroup.procs", os.W_OK), "no memory cgroup can be made here")
+    def test_the_kernel_says_that_memory_is_used_up(self):
+        cgroup = pathlib.Path(f"/sys/fs/cgroup/memory/lockstep-test-{os.getpid()}")
+        cgroup.mkdir()
+        self.addCleanup(cgroup.rmdir)
+        (cgroup / "memory.limit_in_bytes").write_text("300000000", encoding="utf-8")
+        inside = ("sh", "-c", f'echo $$ > {cgroup}/tasks && exec "$@"', "sh")
+        words = ["batch_size=1200", "micro_batches=2", "threads=1", "data.train.digits.count=2400",
+                 "model={layers: [{conv: {filters: 64, kernel: 3}}, flatten, {linear: {features: 10}}]}"]
+        why = (" was killed by signal 9 (Killed) by the kernel: the memory of its cgroup is used up; raise that "
+               "limit, or make batch_size or data.cache.memory.budget smaller\n")
+        self.assertTrue(self.ranks(*words, code=1, prefix=inside).endswith(why))
+
+    def test_folders_with_names_that_are_not_utf_8(self):
+        folder = os.fsencode(self.folder) + b"/caf\xe9"
+        os.mkdir(folder)
+        pathlib.Path(os.fsdecode(folder), "t.txt").write_text("to be or not to be " * 9, encoding="utf-8")
+        pathlib.Path(os.fsdecode(folder), "job.yaml").write_text(
+            "job: {model: {gpt: {layers: 1, heads: 2, width: 16}}, data: {train: {text: {path: t.txt, context: 8}}}, "
+            "batch_size: 4, micro_batches: 4, steps: 2, optimizer: adamw, learning_rate: 0.01}\n", encoding="utf-8")
+        inside = ("sh", "-c", 'cd "$0" && exec "$@"', folder)
+        self.run_program("train", "job.yaml", "run_directory=run", prefix=inside)
+        done = subprocess.run([PROGRAM, "train", folder + b"/job.yaml", f"run_directory={self.folder}/x"], check=False,
+                              capture_output=True, stdin=subprocess.DEVNULL)
+        self.assertEqual(done.returncode, 78, done.stderr)
+        self.assertIn(b": job.data.train.text.path: expected the job in a folder whose name is in UTF-8, found another "
+                      b"encoding; rename the folder, or run the command in it\n", done.stderr)
 
     def test_a_killed_rank_is_named_with_the_signal(self):
         process = subprocess.Popen([PROGRAM, "train", "--ranks", "2", *SMALL, "steps=1000000",
