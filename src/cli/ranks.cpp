@@ -1,15 +1,12 @@
 #include "cli/ranks.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <csignal>
-#include <cstdlib>
-#include <filesystem>
 #include <memory>
 
 #include "cli/report_error.hpp"
