@@ -17,7 +17,8 @@ class MpiFolder {
   /// Makes the folder, and sets the environment so that Open MPI uses it. Must run before MPI starts, while the process
   /// has a single thread or its other threads do not read the environment. Does nothing if the environment already
   /// names a folder, or if /dev/shm is not writable; Open MPI then chooses as usual. The first rank of a host removes
-  /// the folders of dead ranks.
+  /// the folders of dead ranks. Throws Error(infrastructure) if /dev/shm has no room for the messages of this rank, or
+  /// could never have room for those of all ranks of this host.
   MpiFolder();
   ~MpiFolder() { remove(); }
   MpiFolder(const MpiFolder&) = delete;
