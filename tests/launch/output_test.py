@@ -164,7 +164,6 @@ class Output(unittest.TestCase):
                 process.kill()
                 self.assert_checkpoint(process, -signal.SIGKILL)
 
-
     def test_everything_is_stopped_for_longer_than_any_deadline(self):
         """As by Slurm's suspend, or docker pause."""
         for way in WAYS[1:]:

@@ -202,7 +202,8 @@ bool CpuAllReduce::advance_once() {
 }
 
 void CpuAllReduce::wait_for_slices() {
-  RanTime ran;
+  const auto start = Clock::now();  // what came last may have come while this rank computed, or was stopped
+  RanTime ran(start);
   while (true) {
     const std::uint32_t rings = doorbell().rings();
     const auto now = Clock::now();
@@ -213,10 +214,11 @@ void CpuAllReduce::wait_for_slices() {
       const bool moved = advance();
       if (to_see_.empty() && to_receive_ == 0) return;
       if (moved) continue;
-      if (now >= last_progress_ + kCheckPeers) {
+      const auto latest = std::max(start, last_progress_);
+      if (now >= latest + kCheckPeers) {
         const auto [peer, what] = missing();
         recorder_->waits_for(communicator_.topology().number(peer), what);
-        const auto since = latest_progress(last_progress_, options_.watch);
+        const auto since = latest_progress(latest, options_.watch);
         const auto expires = since + ran.stopped() + options_.timeout;
         if (now >= expires) give_up(peer, what, since);
         end = std::min(end, expires);
