@@ -75,7 +75,9 @@ class CheckpointCopies {
   void run();
   [[nodiscard]] CopyOutcome copy_now(const std::string& name);
   [[nodiscard]] bool is_copied(const std::string& name) const;
-  void put(const std::string& name, CopyOutcome& outcome);
+  /// Returns the bytes that it has sent: none if the object, which is among `there`, is the same.
+  [[nodiscard]] std::int64_t put(const std::string& name, const std::vector<store::ObjectInfo>& there,
+                                 const store::OnBytes& on_bytes) const;
   /// Returns its bytes.
   [[nodiscard]] std::int64_t get(const store::ObjectInfo& object, const std::string& to,
                                  const store::OnBytes& on_bytes) const;

@@ -85,7 +85,7 @@ class Store {
 TEST(CheckpointCopies, TellOfBytesAsTheyCome) {
   const Folder folder;
   const Store store(folder.path());
-  const store::Client client(store::Access{.endpoint = store.endpoint()}, {.attempts = 1});
+  const store::Client client(store::Access{.endpoint = store.endpoint()}, {.in_all = std::chrono::milliseconds(0)});
   const CheckpointCopies copies("s3://bucket", folder.path(), "1234", client);
   int calls = 0;
   (void)copies.fetch(copies.list().at(0), [&] { ++calls; });
@@ -95,7 +95,7 @@ TEST(CheckpointCopies, TellOfBytesAsTheyCome) {
 TEST(CheckpointCopies, EndWithWhatStopsThem) {
   const Folder folder;
   const Store store(folder.path());
-  const store::Client client(store::Access{.endpoint = store.endpoint()}, {.attempts = 6});
+  const store::Client client(store::Access{.endpoint = store.endpoint()}, {});
   const CheckpointCopies copies("s3://bucket", folder.path(), "1234", client);
   int calls = 0;
   EXPECT_THROW((void)copies.fetch(copies.list().at(0),

@@ -56,7 +56,7 @@ class AccessTest : public testing::Test {
 TEST_F(AccessTest, WithoutAnythingIsAmazonsWithoutAKey) {
   const Access access = access_from_environment();
   EXPECT_EQ(access.bucket_url("data"), "https://data.s3.us-east-1.amazonaws.com");
-  EXPECT_EQ(access.key_id, "");
+  EXPECT_EQ(access.find_key().id, "");
 }
 
 TEST_F(AccessTest, VariablesComeFirst) {
@@ -68,8 +68,8 @@ TEST_F(AccessTest, VariablesComeFirst) {
   const Access access = access_from_environment();
   EXPECT_EQ(access.bucket_url("data"), "http://store:9000/data");
   EXPECT_EQ(access.region, "eu-west-1");
-  EXPECT_EQ(access.key_id, "me");
-  EXPECT_EQ(access.secret, "secret");
+  EXPECT_EQ(access.find_key().id, "me");
+  EXPECT_EQ(access.find_key().secret, "secret");
 }
 
 TEST_F(AccessTest, AProfileIsASectionOfTheFiles) {
@@ -79,8 +79,8 @@ TEST_F(AccessTest, AProfileIsASectionOfTheFiles) {
   write("config", "[profile team]\nregion = eu-west-1\ns3 =\n  endpoint_url = http://nested\n");
   set("AWS_PROFILE", "team");
   const Access access = access_from_environment();
-  EXPECT_EQ(access.key_id, "file");
-  EXPECT_EQ(access.secret, "a=b");
+  EXPECT_EQ(access.find_key().id, "file");
+  EXPECT_EQ(access.find_key().secret, "a=b");
   EXPECT_EQ(access.region, "eu-west-1");
   EXPECT_EQ(access.endpoint, "");
 }
@@ -88,7 +88,7 @@ TEST_F(AccessTest, AProfileIsASectionOfTheFiles) {
 TEST_F(AccessTest, HalfAKeyIsAMistake) {
   set("AWS_SECRET_ACCESS_KEY", "secret");
   try {
-    (void)access_from_environment();
+    (void)access_from_environment().find_key();
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::configuration);

@@ -22,6 +22,7 @@ JOB = """job:
   evaluate: {every: 10 steps}
   metrics: accuracy
 """
+PARTS = "checkpoint={every: 10 steps, keep: 2, best: accuracy, part_bytes: 1000, copy_to: s3://runs/team}"
 ABOVE = "team/runs/digits/checkpoints/"
 
 
@@ -37,10 +38,10 @@ class Copies(unittest.TestCase):
         self.server.stop()
         self.temporary.cleanup()
 
-    def train(self, *words, ranks="1", copies="s3://runs/team", code=0, options=()):
+    def train(self, *words, ranks="1", copies="s3://runs/team", code=0, options=(), **variables):
         """The events and what was said to people."""
         checkpoint = f"checkpoint={{every: 10 steps, keep: 2, best: accuracy{', copy_to: ' + copies if copies else ''}}}"
-        environment = {**os.environ, **self.server.environment}
+        environment = {**os.environ, **self.server.environment, **variables}
         result = subprocess.run([PROGRAM, "train", "job.yaml", checkpoint, *words, "--ranks", ranks, "--log", "json", *options],
                                 cwd=self.folder, capture_output=True, text=True, timeout=300, check=False,
                                 stdin=subprocess.DEVNULL, env=environment)
@@ -220,11 +221,11 @@ class Copies(unittest.TestCase):
         self.assertEqual([str(path) for path in self.folder.rglob("*escaped*")], [])
 
     def test_a_store_that_fails_does_not_stop_training(self):
-        self.server.http.failures[:] = [0] * 4 + [503] * 6  # the run looks for copies, then cannot make the first
-        events, _ = self.train()
+        self.server.http.failures[:] = [0] * 4 + [503]  # the run looks for copies, then cannot make the first
+        events, _ = self.train(LOCKSTEP_STORE_PATIENCE="0")
         warning = self.named(events, "warning")[0]["message"]
         self.assertRegex(warning, r"^step 10: no copy of the checkpoint: s3://runs/team/runs/digits/checkpoints/[0-9a-f]{12}/"
-                                  r"step-00000010/\S+: the object store failed 6 times to \w+ it: 503; training goes on$")
+                                  r"step-00000010/\S+: the object store has failed once to \w+ it: 503; training goes on$")
         self.assertIn("step-00000040", self.copied())
 
     def test_a_run_without_its_last_copy_fails_and_makes_it_then(self):
@@ -242,6 +243,38 @@ class Copies(unittest.TestCase):
         self.server.asked.clear()
         self.train()
         self.assertEqual([key for method, key, _ in self.server.asked if method == "PUT"], [])
+
+    def test_a_copy_that_was_cut_off_is_completed(self):
+        words = ("model={layers: [flatten, {linear: {features: 64}}, relu, {linear: {features: 10}}]}", PARTS)
+        self.train(*words)
+        place = self.place()
+        manifest = place + "step-00000040/manifest.json"
+        files = sorted({key for key in self.server.objects if key.startswith(place + "step-00000040/")} - {manifest})
+        self.assertGreater(len(files), 2)
+        for key in (manifest, files[0]):
+            del self.server.objects[key]
+        self.server.objects[files[1]] = self.server.objects[files[1]][::-1]
+        self.server.digests[files[1]] = "another"
+        self.server.asked.clear()
+        self.train(*words)
+        sent = {key for method, key, _ in self.server.asked if method == "PUT"} - {place + "best"}
+        self.assertEqual(sent, {*files[:2], manifest})
+
+    def test_large_files_go_in_parts(self):
+        large = ("model={layers: [flatten, {linear: {features: 280000}}, relu, {linear: {features: 10}}]}", "optimizer=sgd",
+                 "checkpoint={every: 1 steps, part_bytes: 256 MiB, copy_to: s3://runs/team}", "evaluate=never", "metrics=[]")
+        self.train(*large, "steps=2", "--stop-at", "1", code=75)
+        parts = [key for method, key, _ in self.server.asked if method == "POST"]
+        self.assertTrue(parts)
+        self.assertEqual(sorted(parts), sorted([*set(parts)] * 2), "each is begun, and put together")
+        self.assertEqual(self.server.uploads, {})
+        shutil.rmtree(self.run)
+        self.server.asked.clear()
+        events, _ = self.train(*large, "steps=2")
+        self.assertEqual(self.named(events, "restart")[0]["step"], 1)
+        read = [wanted for method, key, wanted in self.server.asked if method == "GET" and key == parts[0]]
+        self.assertIn(f"bytes={32 << 20}-{(64 << 20) - 1}", read)
+        self.assertGreaterEqual(len(read), 3)
 
     def test_resume_never_refuses_a_place_with_copies(self):
         self.train()

@@ -192,18 +192,20 @@ class Messages(Stored):
                  "s3://other/x")
 
     def test_no_permission(self):
-        self.say("s3://data/sets/images: expected the permission to read it, found 403; the key is nobody",
+        self.say("s3://data/sets/images: expected the permission to read it, found 403, AccessDenied: Access Denied.; the key is nobody",
                  AWS_ACCESS_KEY_ID="nobody")
         self.say("object store: expected AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, found only the first", code=78,
                  AWS_SECRET_ACCESS_KEY="")
 
     def test_a_server_that_does_not_answer(self):
         self.server.stop()
-        self.say("s3://data/sets/images: the object store failed 6 times to read it: Failed to connect to 127.0.0.1", code=1)
+        self.say("s3://data/sets/images: the object store has failed once to read it: Failed to connect to 127.0.0.1", code=1,
+                 LOCKSTEP_STORE_PATIENCE="0")
 
     def test_a_server_that_goes_on_failing(self):
-        self.server.http.failures[:] = [503] * 6
-        self.say("s3://data/sets/images: the object store failed 6 times to read it: 503", code=1)
+        self.server.http.failures[:] = [503] * 60
+        said = self.train("images: {path: s3://data/sets/images}", code=1, LOCKSTEP_STORE_PATIENCE="2")
+        self.assertRegex(said, r"s3://data/sets/images: the object store has failed [34] times, for \d s, to read it: 503$")
 
     def test_an_object_that_is_replaced(self):
         self.train("images: {path: s3://data/sets/images.tar}", LOCKSTEP_CACHE="none")

@@ -1,5 +1,6 @@
 """A server of the S3 protocol for tests: objects in memory, signatures checked as Amazon's documentation of Signature
 Version 4 describes them, and failures on request."""
+import calendar
 import hashlib
 import hmac
 import http.server
@@ -26,7 +27,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def log_message(self, *args):
         pass
 
-    def expected_signature(self, names, scope, query):
+    def expected_signature(self, secret, names, scope, query):
         """Of this request, by its own headers."""
         path = urllib.parse.unquote(self.path.partition("?")[0])
         pairs = sorted(urllib.parse.parse_qsl(query, keep_blank_values=True))
@@ -36,7 +37,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.headers["x-amz-content-sha256"]])
         text = "\n".join(["AWS4-HMAC-SHA256", self.headers["x-amz-date"], scope,
                           hashlib.sha256(canonical.encode()).hexdigest()])
-        key = ("AWS4" + SECRET).encode()
+        key = ("AWS4" + secret).encode()
         for part in scope.split("/"):
             key = sign(key, part)
         return hmac.new(key, text.encode(), hashlib.sha256).hexdigest()
@@ -48,8 +49,27 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if found is None:
             return self.server.public
         key_id, scope, names, signature = found.groups()
-        return (key_id == KEY_ID and hashlib.sha256(body).hexdigest() == self.headers["x-amz-content-sha256"]
-                and signature == self.expected_signature(names.split(";"), scope, query))
+        secret, token = self.server.keys.get(key_id, (None, None))
+        return (secret is not None and self.headers.get("x-amz-security-token") == token
+                and hashlib.sha256(body).hexdigest() == self.headers["x-amz-content-sha256"]
+                and signature == self.expected_signature(secret, names.split(";"), scope, query))
+
+    def refused_for_a_while(self):
+        """(status, code), for a clock that is wrong or a key that has ended."""
+        sent = self.headers.get("x-amz-date")
+        if sent is None:
+            return None
+        at = calendar.timegm(time.strptime(sent, "%Y%m%dT%H%M%SZ"))
+        if abs(at - time.time() - self.server.ahead) > 900:
+            return 403, "RequestTimeTooSkewed"
+        key_id = re.search("Credential=([^/]+)/", self.headers["Authorization"])[1]
+        if key_id not in self.server.expired:
+            return None
+        self.server.on_expired()
+        return 400, "ExpiredToken"
+
+    def date_time_string(self, timestamp=None):
+        return super().date_time_string(time.time() + self.server.ahead)
 
     def answer(self, status, body=b"", headers=(), length=None):
         self.send_response(status)
@@ -78,16 +98,22 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return self.fail(failing, "SlowDown", "Please reduce your request rate.")
         if server.refused and self.command == "PUT":
             return self.fail(403, "AccessDenied", "Access Denied.")
+        if passing := self.refused_for_a_while():
+            return self.fail(*passing, "Not now.")
         if not self.may(query, body):
             return self.fail(403, "AccessDenied", "Access Denied.")
         if bucket != server.bucket:
             return self.fail(404, "NoSuchBucket", "The specified bucket does not exist.")
         if not key:
             return self.list(dict(urllib.parse.parse_qsl(query)))
+        parts = dict(urllib.parse.parse_qsl(query, keep_blank_values=True))
+        if "uploads" in parts or "uploadId" in parts:
+            return self.upload(key, parts, body)
         time.sleep(server.put_seconds if self.command == "PUT" else 0)
         with server.lock:
             if self.command == "PUT":
                 server.objects[key] = body
+                server.digests[key] = self.headers.get("x-amz-meta-sha256", "")
             elif self.command == "DELETE":
                 server.objects.pop(key, None)
             found = server.objects.get(key)
@@ -97,12 +123,35 @@ class Handler(http.server.BaseHTTPRequestHandler):
                     found = found[::-1]
         if self.command in ("PUT", "DELETE"):
             return self.answer(200 if self.command == "PUT" else 204)
-        return self.fail(404, "NoSuchKey", "The specified key does not exist.") if found is None else self.send(found)
+        return self.fail(404, "NoSuchKey", "The specified key does not exist.") if found is None else self.send(key, found)
 
-    do_GET = do_HEAD = do_PUT = do_DELETE = serve
+    do_GET = do_HEAD = do_PUT = do_DELETE = do_POST = serve
 
-    def send(self, body):
-        headers = [("ETag", f"\"{hashlib.md5(body).hexdigest()}\"")]
+    def upload(self, key, query, body):
+        """In parts: begun, each part, put together, or given up."""
+        uploads = self.server.uploads
+        with self.server.lock:
+            if "uploads" in query:
+                number = f"upload/{len(uploads)}"
+                uploads[number] = {"digest": self.headers.get("x-amz-meta-sha256", "")}
+                text = f"<InitiateMultipartUploadResult><UploadId>{number}</UploadId></InitiateMultipartUploadResult>"
+                return self.answer(200, text.encode())
+            upload = uploads[query["uploadId"]]
+            if self.command == "PUT":
+                upload[int(query["partNumber"])] = body
+                return self.answer(200, headers=[("ETag", f"\"{hashlib.md5(body).hexdigest()}\"")])
+            digest = upload["digest"]
+            if self.command == "POST":
+                named = re.findall(r"<PartNumber>(\d+)</PartNumber><ETag>\"(\w+)\"</ETag>", body.decode())
+                assert [(int(number), etag) for number, etag in named] == [
+                    (number, hashlib.md5(upload[number]).hexdigest()) for number in sorted(set(upload) - {"digest"})]
+                self.server.objects[key] = b"".join(upload[number] for number in sorted(set(upload) - {"digest"}))
+                self.server.digests[key] = digest
+            del uploads[query["uploadId"]]
+        return self.answer(200 if self.command == "POST" else 204)
+
+    def send(self, key, body):
+        headers = [("ETag", f"\"{hashlib.md5(body).hexdigest()}\""), ("x-amz-meta-sha256", self.server.digests.get(key, ""))]
         wanted = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("Range", ""))
         if wanted is None:
             return self.answer(200, body, headers)
@@ -128,14 +177,18 @@ class Handler(http.server.BaseHTTPRequestHandler):
 class Server:
     """A bucket. `asked`: method, key or query, and range of each request; `failures`: a status, or "close", for each of
     the next requests; `replace_after`: a key that is another object after so many times; `public`: whether unsigned
-    requests are served; `refused`: whether nobody may write; `put_seconds`: how long each object takes to be written."""
+    requests are served; `refused`: whether nobody may write; `put_seconds`: how long each object takes to be written;
+    `keys`: the secret and the session token of each key; `expired`: ids of those that have ended, at whose use `on_expired`
+    is called; `ahead`: seconds that its clock is; `uploads`: those in parts that are under way."""
 
     def __init__(self, bucket="data"):
         self.http = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.http.bucket, self.http.objects, self.http.public = bucket, {}, False
         self.http.asked, self.http.failures, self.http.lock = [], [], threading.Lock()
         self.http.replace_after, self.http.refused = ("", 0), False
-        self.http.put_seconds = 0
+        self.http.put_seconds, self.http.ahead = 0, 0
+        self.http.keys, self.http.expired = {KEY_ID: (SECRET, None)}, set()
+        self.http.digests, self.http.uploads, self.http.on_expired = {}, {}, lambda: None
         threading.Thread(target=self.http.serve_forever, daemon=True).start()
         self.url = f"http://127.0.0.1:{self.http.server_address[1]}"
 

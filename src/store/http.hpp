@@ -1,0 +1,27 @@
+// One small request to a service that hands out keys.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+namespace lockstep::store {
+
+struct HttpRequest {
+  std::string method = "GET";
+  std::string url;
+  std::vector<std::string> headers = {};
+  std::string body = {};
+  std::chrono::milliseconds patience{5'000};
+  bool direct = false;  ///< the service is on this host or its link: no proxy is asked
+};
+
+struct HttpAnswer {
+  long status = 0;  ///< 0: none came // NOLINT: libcurl's type
+  std::string text = {};
+  std::string problem = {};
+};
+
+[[nodiscard]] HttpAnswer send(const HttpRequest& request);
+
+}  // namespace lockstep::store
