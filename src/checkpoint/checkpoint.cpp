@@ -9,6 +9,7 @@
 #include <set>
 
 #include "core/digest.hpp"
+#include "core/whole_file.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::checkpoint {
@@ -67,7 +68,7 @@ std::string read_verified(const Checkpoint& checkpoint, const std::string& name,
                           const std::function<void()>& read_some) {
   const SavedFile& file = checkpoint.manifest.files.at(name);
   const std::string path = checkpoint.path + "/" + name;
-  auto bytes = read_if_there(path, read_some);
+  auto bytes = read_whole_file(path, read_some);
   if (!bytes) throw Error(ExitCode::data, path + ": missing");
   if (bytes->size() != file.bytes) {
     damaged(path, fmt::format("expected {} bytes, found {}", file.bytes, bytes->size()));
@@ -156,14 +157,14 @@ std::string share_checkpoint(const std::string& from, const std::string& to, std
 }
 
 std::string best_checkpoint(const std::string& checkpoints) {
-  std::string name = read_if_there(checkpoints + "/best").value_or("");
+  std::string name = read_whole_file(checkpoints + "/best").value_or("");
   if (!name.empty() && name.back() == '\n') name.pop_back();
   return name;
 }
 
 Checkpoint open_checkpoint(const std::string& directory) {
   const std::string path = directory + "/manifest.json";
-  const auto text = read_if_there(path);
+  const auto text = read_whole_file(path);
   if (!text) throw Error(ExitCode::data, directory + ": no manifest.json");
   Checkpoint checkpoint{directory, parse_manifest(*text, path)};
   if (checkpoint.manifest.format == 1) list_tensors(checkpoint);
@@ -172,7 +173,7 @@ Checkpoint open_checkpoint(const std::string& directory) {
 
 std::optional<std::string> job_of_manifest(const std::string& manifest, std::string& why) {
   try {
-    const auto text = read_if_there(manifest);
+    const auto text = read_whole_file(manifest);
     if (text) return parse_manifest(*text, manifest).progress.job;
     why = manifest + ": missing";
   } catch (const Error& error) {

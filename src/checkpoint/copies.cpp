@@ -14,6 +14,7 @@
 #include "checkpoint/files.hpp"
 #include "core/background.hpp"
 #include "core/digest.hpp"
+#include "core/whole_file.hpp"
 #include "lockstep/error.hpp"
 #include "store/in_parallel.hpp"
 
@@ -261,7 +262,7 @@ CopyOutcome CheckpointCopies::copy_now(const std::string& name) {
 bool CheckpointCopies::is_copied(const std::string& name) const {
   if (client_.find(at(name + "/" + kSetAside))) return false;  // it may be damaged
   const auto place = at(name + "/" + kManifest);
-  const auto here = read_if_there(directory_ + "/" + name + "/" + kManifest);
+  const auto here = read_whole_file(directory_ + "/" + name + "/" + kManifest);
   const auto there = client_.find(place);
   if (!here || !there || there->size != here->size()) return false;
   std::string bytes(here->size(), '\0');
@@ -275,7 +276,7 @@ std::int64_t CheckpointCopies::put(const std::string& name, const std::vector<st
     const std::lock_guard lock(mutex_);
     if (stop_) throw Error(ExitCode::infrastructure, "the run ends");
   }
-  const auto bytes = read_if_there(directory_ + "/" + name);
+  const auto bytes = read_whole_file(directory_ + "/" + name);
   if (!bytes) throw Error(ExitCode::infrastructure, fmt::format("{}/{}: is gone, for newer ones", directory_, name));
   const auto is_same = [&](const auto& object) { return object.key == at(name).key && object.size == bytes->size(); };
   if (std::ranges::any_of(there, is_same)) {  // from a copy that was cut off

@@ -1,9 +1,7 @@
 #include "checkpoint/run_directory.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -32,48 +30,68 @@ void cannot_use(const std::string& directory, const std::string& why) {
   throw Error(ExitCode::cannot_create, fmt::format("{}: {}; choose another with run_directory=PATH", directory, why));
 }
 
-void require_launch(const std::string& directory, const std::string& launch) {
-  const std::string owner = read_whole_file(fmt::format("{}/{}", directory, kLaunchLock)).value_or("");
-  if (owner == launch) return;
-  throw Error(ExitCode::infrastructure,
-              fmt::format("{}: another launch has taken this directory ({}): this one was cut off from it or taken for "
-                          "lost, and writes nothing there any more; the other one continues the run",
-                          directory, owner.empty() ? "launch.lock cannot be read" : owner));
-}
-
 namespace {
 
-constexpr std::chrono::milliseconds kLockAgain{50};
+constexpr std::chrono::milliseconds kLockAgain{50}, kSignatureAgain{100};
 
 }  // namespace
+
+void require_launch(const std::string& directory, const std::string& launch, std::chrono::milliseconds patience) {
+  const std::string file = fmt::format("{}/{}", directory, kLaunchLock);
+  RanTime waited;
+  while (true) {
+    std::string problem = file +
+                          ": expected the signature of this launch, found none; see that nothing removes files "
+                          "of a run that goes on, and that its launch lives";
+    try {
+      const std::string owner = read_whole_file(file).value_or("");
+      if (owner == launch) return;
+      if (!owner.empty()) {
+        throw LostDirectory(
+            fmt::format("{}: another launch has taken this directory ({}): this one was cut off from it or taken for "
+                        "lost, and writes nothing there any more; the other one continues the run",
+                        directory, owner));
+      }
+    } catch (const LostDirectory&) {
+      throw;
+    } catch (const Error& error) {
+      problem = error.what();
+    }
+    if (waited.look() >= patience) throw Error(ExitCode::infrastructure, problem);
+    std::this_thread::sleep_for(kSignatureAgain);
+  }
+}
 
 RunDirectory::RunDirectory(std::string path, const LockWait& wait) : path_(std::move(path)) {
   std::error_code error;
   fs::create_directories(path_, error);
   if (error) cannot_use(path_, "cannot create the run directory: " + error.message());
-  const std::string file = path_ + "/lock";
-  lock_ = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-  if (lock_ < 0) cannot_use(path_, fmt::format("cannot write to the run directory: {}", std::strerror(errno)));
+  lock(wait);
+}
+
+bool RunDirectory::try_lock() {
   try {
-    lock(wait);
-  } catch (...) {
-    ::close(lock_);
-    throw;
+    if (!lock_) lock_.emplace(path_ + "/lock");
+    return lock_->try_lock();
+  } catch (const Error& error) {
+    if (error.code() != ExitCode::cannot_create) throw;
+    throw Error(error.code(), fmt::format("{}; choose another with run_directory=PATH", error.what()));
   }
 }
 
-void RunDirectory::lock(const LockWait& wait) const {
+void RunDirectory::require_lock() {
+  const std::lock_guard guard(mutex_);
+  if (lock_->renew()) return;
+  throw LostDirectory(
+      fmt::format("{}: its lock was removed, and another run has taken it: this one writes nothing there "
+                  "any more; run it again in another directory, with run_directory=PATH",
+                  path_));
+}
+
+void RunDirectory::lock(const LockWait& wait) {
   RanTime waited;
   bool warned = false;
-  while (::flock(lock_, LOCK_EX | LOCK_NB) != 0) {
-    const int error = errno;
-    if (error == EINTR) continue;
-    if (error == ENOSYS || error == EOPNOTSUPP || error == EINVAL) {
-      cannot_use(path_, fmt::format("its file system has no locks ({})", std::strerror(error)));
-    }
-    if (error != EWOULDBLOCK) {
-      throw Error(ExitCode::infrastructure, fmt::format("{}/lock: cannot lock it: {}", path_, std::strerror(error)));
-    }
+  while (!try_lock()) {
     if (wait.limit.count() == 0) {
       throw Error(ExitCode::cannot_create,
                   fmt::format("{}: another run uses this directory; wait for it, or choose another "
@@ -94,10 +112,6 @@ void RunDirectory::lock(const LockWait& wait) const {
     warned = true;
     std::this_thread::sleep_for(kLockAgain);
   }
-}
-
-RunDirectory::~RunDirectory() {
-  ::close(lock_);
 }
 
 namespace {
@@ -201,14 +215,14 @@ namespace {
 constexpr const char* kOrigin = "origin.json";
 
 std::string origin_of(const std::string& path) {
-  const auto manifest = read_if_there(path + "/manifest.json");
+  const auto manifest = read_whole_file(path + "/manifest.json");
   return manifest ? sha256(*manifest) : "";
 }
 
 }  // namespace
 
 bool has_begun_with(const std::string& path, const RunDirectory& directory) {
-  const auto text = read_if_there(directory.path() + "/" + kOrigin);
+  const auto text = read_whole_file(directory.path() + "/" + kOrigin);
   const auto origin = nlohmann::json::parse(text.value_or(""), nullptr, /*allow_exceptions=*/false);
   if (!origin.is_object() || list_checkpoints(directory.checkpoints()).empty()) return false;
   const std::string manifest = origin_of(path);  // what it began with may have been removed since

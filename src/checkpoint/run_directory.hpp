@@ -4,13 +4,16 @@
 #include <chrono>
 #include <deque>
 #include <functional>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "checkpoint/checkpoint.hpp"
 #include "checkpoint/files.hpp"
+#include "core/locked_file.hpp"
 #include "lockstep/communicator.hpp"
+#include "lockstep/error.hpp"
 #include "lockstep/job.hpp"
 
 namespace lockstep::checkpoint {
@@ -18,14 +21,25 @@ namespace lockstep::checkpoint {
 /// Throws Error(cannot_create): the run directory, why it cannot be used, and what to try.
 [[noreturn]] void cannot_use(const std::string& directory, const std::string& why);
 
+/// Another launch or run has taken the directory: trying again would not help.
+class LostDirectory : public Error {
+ public:
+  explicit LostDirectory(const std::string& message) : Error(ExitCode::infrastructure, message) {}
+};
+
 /// In the run directory: the launch that owns it holds a lock on this file, and has written its name into it.
 inline constexpr const char* kLaunchLock = "launch.lock";
 
-/// Throws Error(infrastructure) if the directory is signed by another launch than this one. A host that was cut off may
-/// come back when its lock has been given to another; what it still does must not reach the directory. The question and
-/// the write after it are two calls, so a process that is stopped in between may still write; its bytes are then those
-/// of the same step of the same run, or a checkpoint that its hashes show to be damaged.
-void require_launch(const std::string& directory, const std::string& launch);
+/// How long to wait for a signature that is gone, or that the disk does not give: a launch that lives signs again.
+inline constexpr std::chrono::seconds kSignatureWait{30};
+
+/// Throws LostDirectory if the directory is signed by another launch than this one, and Error(infrastructure) if it has
+/// not been signed, or not been readable, for `patience`. A host that was cut off may come back when its lock has been
+/// given to another; what it still does must not reach the directory. The question and the write after it are two
+/// calls, so a process that is stopped in between may still write; its bytes are then those of the same step of the
+/// same run, or a checkpoint that its hashes show to be damaged.
+void require_launch(const std::string& directory, const std::string& launch,
+                    std::chrono::milliseconds patience = kSignatureWait);
 
 /// How long to wait for a lock that another process holds.
 struct LockWait {
@@ -44,17 +58,19 @@ class RunDirectory {
   /// Creates the directory. Throws Error(cannot_create) if it cannot be created, written to or locked, or is in use by
   /// another run; Error(infrastructure) if waiting for the lock was in vain, or the file system fails.
   explicit RunDirectory(std::string path, const LockWait& wait = {});
-  ~RunDirectory();
-  RunDirectory(const RunDirectory&) = delete;
-  RunDirectory& operator=(const RunDirectory&) = delete;
+  /// Before something is written there: a lock file that was removed, perhaps with the directory, is made and locked
+  /// again. Throws LostDirectory if another run has taken the directory since. Thread-safe.
+  void require_lock();
 
   [[nodiscard]] const std::string& path() const { return path_; }
   [[nodiscard]] std::string checkpoints() const { return path_ + "/checkpoints"; }
 
  private:
-  void lock(const LockWait& wait) const;
+  void lock(const LockWait& wait);
+  [[nodiscard]] bool try_lock();
   std::string path_;
-  int lock_ = -1;
+  std::mutex mutex_;
+  std::optional<LockedFile> lock_;
 };
 
 /// Collective, once `directory` exists on rank 0's host: a token file written there must be visible on every other

@@ -48,7 +48,7 @@ SavedFiles find(const std::string& which, const Job& job, const ReadSome& read_s
     found.choice = chosen.choice;
     found.checkpoint = std::move(chosen.checkpoint);
   } else if (fs::is_regular_file(which)) {
-    auto weights = read_if_there(which, read_some);
+    auto weights = read_whole_file(which, read_some);
     if (!weights) throw Error(ExitCode::data, fmt::format("--checkpoint: cannot open '{}'", which));
     found.weights = std::move(*weights);
   } else {

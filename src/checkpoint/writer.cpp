@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "checkpoint/checkpoint.hpp"
+#include "checkpoint/run_directory.hpp"
 #include "comm/transport/messages.hpp"
 #include "core/background.hpp"
 #include "core/digest.hpp"
@@ -180,13 +181,18 @@ std::vector<CheckpointOutcome> CheckpointWriter::finished() {
 
 std::string CheckpointWriter::finish() {
   if (!all_idle(0)) return kNoAnswer;
-  std::array<char, 1024> text{};
+  struct {
+    std::array<char, 1024> text{};
+    char lost = 0;
+  } failure;
   if (leads()) {
     const std::lock_guard lock(mutex_);
-    std::copy_n(last_failure_.begin(), std::min(last_failure_.size(), text.size() - 1), text.begin());
+    std::copy_n(last_failure_.begin(), std::min(last_failure_.size(), failure.text.size() - 1), failure.text.begin());
+    failure.lost = lost_ ? 1 : 0;
   }
-  communicator_.broadcast(std::as_writable_bytes(std::span(text)), 0, {"checkpoint", 0, options_.timeout});
-  return text.data();
+  communicator_.broadcast(std::as_writable_bytes(std::span(&failure, 1)), 0, {"checkpoint", 0, options_.timeout});
+  lost_ = failure.lost != 0;
+  return failure.text.data();
 }
 
 bool CheckpointWriter::idle_within(milliseconds timeout) {
@@ -314,6 +320,7 @@ CheckpointOutcome CheckpointWriter::conclude(const Task& task, WriteReport own) 
   try {
     options_.may_write();
   } catch (const std::exception& error) {  // what stands there may be the other launch's
+    lost_ = dynamic_cast<const LostDirectory*>(&error) != nullptr;
     outcome.failure = error.what();
     outcome.newest = options_.newest;
     return outcome;

@@ -10,6 +10,7 @@
 // written files are removed, and the next begin() tries again.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <functional>
@@ -42,7 +43,7 @@ struct WriterOptions {
   std::chrono::milliseconds timeout{60'000};     ///< for the ranks' agreement in begin()
   std::chrono::milliseconds deadline{600'000};   ///< for all ranks to write their files
   std::chrono::milliseconds after_error{5'000};  ///< the deadline while the run is being torn down
-  std::function<void()> may_write = [] {};       ///< throws if another launch owns the directory by now
+  std::function<void()> may_write = [] {};       ///< throws LostDirectory if another launch or run owns it by now
   /// The name of a checkpoint that is read just now, and stays; "": of none.
   std::function<std::string()> pinned = [] { return std::string(); };
 };
@@ -84,6 +85,9 @@ class CheckpointWriter {
   /// every rank; empty if it was committed, or there was none; kNoAnswer if a rank's disk has not answered for twice
   /// the `deadline`.
   [[nodiscard]] std::string finish();
+  /// After finish(): whether the failure is for good, since another launch or run has taken the directory. The same on
+  /// every rank.
+  [[nodiscard]] bool has_lost_directory() const { return lost_; }
 
   /// Bytes that this rank writes for one checkpoint.
   [[nodiscard]] std::int64_t own_bytes() const { return static_cast<std::int64_t>(buffer_.size()); }
@@ -124,6 +128,7 @@ class CheckpointWriter {
   std::optional<Task> task_;  // under way
   std::vector<CheckpointOutcome> outcomes_;
   std::string last_failure_;
+  std::atomic<bool> lost_{false};
   bool stop_ = false;
   std::thread thread_;  // on rank 0, and on ranks that write files
 };

@@ -101,7 +101,7 @@ int bench_device(Communicator& communicator, const DeviceBenchOptions& options) 
   rates.cores = device::available_cores();
   print_rates(rates, communicator.size());
   if (options.out.empty()) return 0;
-  const std::string failure = replace_whole_file(options.out, plan::profile_text(rates));
+  const std::string failure = try_write_whole_file(options.out, plan::profile_text(rates));
   if (failure.empty()) return 0;
   throw Error(ExitCode::cannot_create, fmt::format("--out: cannot write '{}': {}; give a path in a folder that can be "
                                                    "written to",

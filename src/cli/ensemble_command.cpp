@@ -125,9 +125,7 @@ void write_fitted_weights(const std::string& directory, const std::vector<double
   for (std::size_t m = 0; m < members.size(); ++m) {
     json["parameters_sha256"].push_back(exec::sha256_of(members.model(m).saved().parameters));
   }
-  const std::string path = weights_path(directory);
-  const std::string problem = replace_whole_file(path, json.dump(2) + "\n");
-  if (!problem.empty()) throw Error(ExitCode::infrastructure, fmt::format("{}: cannot write it: {}", path, problem));
+  write_whole_file(weights_path(directory), json.dump(2) + "\n");
 }
 
 std::vector<double> read_fitted_weights(const std::string& directory, const ensemble::Members& members) {

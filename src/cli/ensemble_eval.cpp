@@ -321,12 +321,7 @@ int evaluate_members(const EnsembleEvalArguments& arguments, ensemble::Members& 
   const auto result =
       (arguments.set == kOutOfFold ? judge_folds : judge_set)(arguments, members, leads, predicted, registries);
   if (!leads) return 0;
-  if (!arguments.predictions.empty()) {
-    const std::string problem = replace_whole_file(arguments.predictions, predictions_csv(members, predicted));
-    if (!problem.empty()) {
-      throw Error(ExitCode::cannot_create, fmt::format("{}: cannot write it: {}", arguments.predictions, problem));
-    }
-  }
+  if (!arguments.predictions.empty()) write_whole_file(arguments.predictions, predictions_csv(members, predicted));
   const auto print = arguments.log == "json" ? print_json : print_text;
   print(arguments, members, result, seconds_since(start));
   return 0;

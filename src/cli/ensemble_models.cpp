@@ -152,10 +152,7 @@ int write_student(const DistillArguments& arguments, ensemble::Members& members,
                  {fmt::format("data.soft_labels={{from: {}, weight: {}, temperature: {}}}", quoted(teacher),
                               arguments.weight, arguments.temperature),
                   "name=" + quoted(plain.name + "-distilled"), "run_directory=" + quoted(arguments.directory)});
-  const std::string problem = replace_whole_file(job_path, config::canonical(job, catalogue).text);
-  if (!problem.empty()) {
-    throw Error(ExitCode::cannot_create, fmt::format("{}: cannot write it: {}", job_path, problem));
-  }
+  write_whole_file(job_path, config::canonical(job, catalogue).text);
   fmt::print("wrote {}: probabilities of {} training samples\nwrote {}: train it with lockstep train {}\n", teacher,
              data.train->size(), job_path, job_path);
   return 0;

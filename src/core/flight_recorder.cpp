@@ -129,7 +129,7 @@ ActivityScope::~ActivityScope() {
 std::string dump_flight(const FlightRecorder& recorder, const std::string& folder, int rank, const std::string& host) {
   const std::string path = fmt::format("{}/rank-{}.json", folder, rank);
   // Another rank's failure may kill this one at any moment: half a dump would be worse than none.
-  return replace_whole_file(path, recorder.json(rank, host)).empty() ? path : "";
+  return try_write_whole_file(path, recorder.json(rank, host)).empty() ? path : "";
 }
 
 }  // namespace lockstep

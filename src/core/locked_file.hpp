@@ -4,30 +4,35 @@
 
 #include <string>
 
+#include "core/files.hpp"
+
 namespace lockstep {
 
 /// The lock is flock()'s: it ends with the process, and on a network file system with the lease of a host that is gone.
+/// "Another process holds it" is a result; every call throws Error if the file system fails, as core/files does, and
+/// Error(cannot_create) if it has no locks.
 class LockedFile {
  public:
-  /// Opens the file, and creates it if it is missing, but not its folder. Throws std::system_error.
-  explicit LockedFile(std::string path);
-  ~LockedFile();
-  LockedFile(const LockedFile&) = delete;
-  LockedFile& operator=(const LockedFile&) = delete;
+  /// Opens the file, and creates it if it is missing, but not its folder.
+  explicit LockedFile(const std::string& path);
 
-  /// Returns false if another process holds it; never waits. Throws std::system_error if the file system cannot lock.
+  /// Returns false if another process holds it; never waits.
   [[nodiscard]] bool try_lock();
-  /// Whether nobody holds it; not to be asked by its holder. Throws as try_lock() does.
+  /// Whether nobody holds it; not to be asked by its holder.
   [[nodiscard]] bool is_free();
-  /// Replaces its text, for the holder. It is on disk when this returns. Throws std::system_error.
+  /// Replaces its text, for the holder. It is on disk when this returns.
   void write(const std::string& text);
+  /// For the holder: if the file has been removed (by a cleaner of old files, or with its folder), makes and locks it
+  /// again, with its text. Returns false if another process has taken the new one.
+  [[nodiscard]] bool renew();
 
-  [[nodiscard]] const std::string& path() const { return path_; }
+  [[nodiscard]] const std::string& path() const { return file_.path(); }
 
  private:
   [[nodiscard]] bool lock(int how);
-  std::string path_;
-  int file_;
+  [[nodiscard]] bool has_its_name() const;
+  OpenFile file_;
+  std::string text_;
 };
 
 }  // namespace lockstep

@@ -2,15 +2,9 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstdlib>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
 
 #include "core/digest.hpp"
+#include "core/whole_file.hpp"
 #include "data/bytes.hpp"
 #include "data/path.hpp"
 #include "lockstep/error.hpp"
@@ -19,21 +13,9 @@
 namespace lockstep::data {
 namespace {
 
-namespace fs = std::filesystem;
-
 /// Must change whenever the form or meaning of a reader's notes changes.
 constexpr std::string_view kIndexMagic = "LOCKSTEP-INDEX-5\n";
 constexpr std::size_t kDigestLength = 64;
-
-/// Empty if it cannot be read.
-std::string read_all(const std::string& path) {
-  std::error_code failed;
-  const auto size = fs::file_size(path, failed);
-  std::ifstream file(path, std::ios::binary);
-  std::string contents(failed ? 0 : size, '\0');
-  file.read(contents.data(), static_cast<std::streamsize>(contents.size()));
-  return file ? contents : "";
-}
 
 }  // namespace
 
@@ -74,7 +56,12 @@ std::string IndexCache::path_of(const SourceOptions& source) const {
 std::optional<IndexNotes> IndexCache::find(const SourceOptions& source) const {
   const std::string path = path_of(source);
   if (path.empty()) return {};
-  const std::string contents = read_all(path);
+  std::string contents;
+  try {
+    contents = read_whole_file(path).value_or("");
+  } catch (const Error&) {  // as good as none
+    return {};
+  }
   const std::string_view all(contents);
   if (all.size() < kIndexMagic.size() + kDigestLength || !all.starts_with(kIndexMagic)) return {};
   const auto notes = all.substr(kIndexMagic.size(), all.size() - kIndexMagic.size() - kDigestLength);
@@ -87,18 +74,8 @@ std::string IndexCache::store(const SourceOptions& source, const IndexNotes& not
   const std::string path = path_of(source);
   if (path.empty()) return "there is no cache directory";
   if (!notes.can_be_kept()) return "its files are too new";
-  std::error_code failed;
-  fs::create_directories(directory_, failed);
-  if (failed) return fmt::format("{}: {}", directory_, failed.message());
-  const std::string bytes = notes.write(), temporary = fmt::format("{}.{}", path, getpid());
-  std::ofstream file(temporary, std::ios::binary);
-  file << kIndexMagic << bytes << sha256(bytes);
-  file.close();
-  const std::string reason = file ? "" : std::strerror(errno);
-  if (reason.empty() && std::rename(temporary.c_str(), path.c_str()) == 0) return "";
-  const std::string renaming = std::strerror(errno);
-  fs::remove(temporary, failed);
-  return fmt::format("{}: {}", directory_, reason.empty() ? renaming : reason);
+  const std::string bytes = notes.write();
+  return try_write_whole_file(path, fmt::format("{}{}{}", kIndexMagic, bytes, sha256(bytes)));
 }
 
 }  // namespace lockstep::data

@@ -1,37 +1,25 @@
 #include "data/pack.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <limits>
 #include <string_view>
 
+#include "core/files.hpp"
 #include "data/pack_format.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::data {
 namespace {
 
-/// A file that is written under a temporary name; it is removed unless finish() renames it.
+/// A new file, written through a buffer.
 class Output {
  public:
-  explicit Output(std::string path) : path_(std::move(path)), temporary_(path_ + ".part") {
-    descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    if (descriptor_ < 0) {
-      throw Error(ExitCode::cannot_create, fmt::format("{}: {}", temporary_, std::strerror(errno)));
-    }
-  }
-  ~Output() {
-    if (descriptor_ >= 0) ::close(descriptor_);
-    if (!temporary_.empty()) ::unlink(temporary_.c_str());
-  }
-  Output(const Output&) = delete;
-  Output& operator=(const Output&) = delete;
+  explicit Output(const std::string& path) : path_(path), file_(path) {}
 
   [[nodiscard]] std::uint64_t size() const { return size_ + buffer_.size(); }
 
@@ -41,33 +29,25 @@ class Output {
   }
 
   void flush() {
-    write_at(size_, buffer_);
+    file_.write(std::as_bytes(std::span(buffer_)));
     size_ += buffer_.size();
     buffer_.clear();
   }
 
-  void write_at(std::uint64_t offset, std::string_view bytes) const {
-    while (!bytes.empty()) {
-      const auto written = ::pwrite(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
-      if (written < 0 && errno != EINTR) fail();
-      if (written < 0) continue;
-      bytes.remove_prefix(static_cast<std::size_t>(written));
-      offset += static_cast<std::uint64_t>(written);
+  /// Replaces the first bytes, and gives the file its name.
+  std::string finish(const std::string& header) {
+    if (::lseek(file_.file().descriptor(), 0, SEEK_SET) != 0) {
+      throw Error(ExitCode::infrastructure, fmt::format("{}: {}", path_, std::strerror(errno)));
     }
-  }
-
-  std::string finish() {
-    if (::fsync(descriptor_) != 0 || std::rename(temporary_.c_str(), path_.c_str()) != 0) fail();
-    temporary_.clear();
+    file_.write(std::as_bytes(std::span(header)));
+    file_.commit();
     return path_;
   }
 
  private:
-  [[noreturn]] void fail() const {
-    throw Error(ExitCode::infrastructure, fmt::format("{}: {}", temporary_, std::strerror(errno)));
-  }
-  std::string path_, temporary_, buffer_;
-  int descriptor_ = -1;
+  std::string path_;
+  NewFile file_;
+  std::string buffer_;
   std::uint64_t size_ = 0;
 };
 
@@ -99,8 +79,7 @@ class SegmentWriter {
 
   /// Only now is the number of segments known.
   std::string finish(std::uint32_t segment, std::size_t segments) {
-    output_.write_at(0, write_header({segment, static_cast<std::uint32_t>(segments)}));
-    return output_.finish();
+    return output_.finish(write_header({segment, static_cast<std::uint32_t>(segments)}));
   }
 
  private:

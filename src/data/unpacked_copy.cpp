@@ -3,20 +3,17 @@
 #include <archive.h>
 #include <archive_entry.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdlib>
-#include <cstring>
+#include <chrono>
 #include <filesystem>
-#include <optional>
+#include <functional>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "core/digest.hpp"
+#include "core/files.hpp"
 #include "data/archive_input.hpp"
 #include "data/path.hpp"
 #include "lockstep/error.hpp"
@@ -116,43 +113,19 @@ std::unique_ptr<ByteSource> open_copy(const std::string& copy, const std::string
   }
 }
 
-/// A file that is removed unless it is kept.
-class TemporaryFile {
- public:
-  explicit TemporaryFile(std::string pattern) : path_(std::move(pattern)), descriptor_(::mkstemp(path_.data())) {
-    if (descriptor_ < 0) problem_ = std::strerror(errno);
-  }
-  ~TemporaryFile() {
-    if (descriptor_ >= 0) ::close(descriptor_);
-    if (descriptor_ >= 0 && !kept_) ::unlink(path_.c_str());
-  }
-  TemporaryFile(const TemporaryFile&) = delete;
-  TemporaryFile& operator=(const TemporaryFile&) = delete;
-
-  void write(std::span<const std::byte> bytes) {
-    while (!bytes.empty() && problem_.empty()) {
-      const auto written = ::write(descriptor_, bytes.data(), bytes.size());
-      if (written < 0 && errno == EINTR) continue;
-      if (written < 0) {
-        problem_ = std::strerror(errno);
-        return;
-      }
-      bytes = bytes.subspan(static_cast<std::size_t>(written));
-    }
-  }
-  void keep_as(const std::string& path) {
-    if (!problem_.empty()) return;
-    kept_ = ::fchmod(descriptor_, 0644) == 0 && ::rename(path_.c_str(), path.c_str()) == 0;
-    if (!kept_) problem_ = std::strerror(errno);
-  }
-  [[nodiscard]] const std::string& problem() const { return problem_; }
-
- private:
-  std::string path_;
-  int descriptor_;
-  std::string problem_;
-  bool kept_ = false;
+/// The copy, not what it is made of, is at fault.
+struct Unwritable {
+  std::string reason;
 };
+
+template <class Write>
+auto or_unwritable(const Write& write) {
+  try {
+    return write();
+  } catch (const Error& error) {
+    throw Unwritable{error.what()};
+  }
+}
 
 /// "unpacked-<hash of the path>-", then a hash of size and times.
 std::pair<std::string, std::string> names_of(const std::string& path) {
@@ -161,11 +134,16 @@ std::pair<std::string, std::string> names_of(const std::string& path) {
   return {prefix, prefix + sha256(stamp_of_file(path, ignored)).substr(0, 16)};
 }
 
+constexpr std::chrono::hours kAbandoned{24};  ///< a copy that nothing was added to for so long
+
 void remove_older(const std::string& directory, const std::string& prefix, const std::string& newest) {
   std::error_code failed;
   for (const auto& entry : fs::directory_iterator(directory, failed)) {
     const std::string name = entry.path().filename().string();
-    if (name.starts_with(prefix) && name.size() == newest.size() && name != newest) fs::remove(entry.path(), failed);
+    if (!name.starts_with(prefix) || name == newest) continue;
+    const bool abandoned = name.ends_with(kNewFileEnding) &&
+                           fs::file_time_type::clock::now() - entry.last_write_time(failed) > kAbandoned && !failed;
+    if (name.size() == newest.size() || abandoned) fs::remove(entry.path(), failed);
   }
 }
 
@@ -177,7 +155,8 @@ void remove_older(const std::string& directory, const std::string& prefix, const
 }
 
 /// Removes the compression, whatever the content, and appends checksums and footer.
-void unpack_into(TemporaryFile& out, const std::string& path, ArchiveInput& input, const UnpackBudget& budget) {
+void unpack_into(const std::function<void(std::span<const std::byte>)>& write, const std::string& path,
+                 ArchiveInput& input, const UnpackBudget& budget) {
   const ArchiveHandle handle(archive_read_new());
   LOCKSTEP_CHECK(handle != nullptr, "libarchive");
   support_compressions(handle.get());
@@ -199,16 +178,15 @@ void unpack_into(TemporaryFile& out, const std::string& path, ArchiveInput& inpu
       budget.check(total + filled);
     }
     total += filled;
-    out.write(std::as_bytes(std::span(block).first(filled)));
+    write(std::as_bytes(std::span(block).first(filled)));
     const auto of_block = store::checksums_of(std::as_bytes(std::span(block).first(filled)), kCopyPiece);
     sums.insert(sums.end(), of_block.begin(), of_block.end());
-    if (!out.problem().empty()) return;
     if (filled < block.size()) break;
   }
   CopyFooter footer;
   footer.bytes = total;
-  out.write(std::as_bytes(std::span(sums)));
-  out.write(std::as_bytes(std::span(&footer, 1)));
+  write(std::as_bytes(std::span(sums)));
+  write(std::as_bytes(std::span(&footer, 1)));
 }
 
 }  // namespace
@@ -223,15 +201,20 @@ UnpackedCopy make_unpacked_copy(const std::string& path, const ByteCounter& coun
   const std::string& directory = limits.cache_directory;
   if (directory.empty()) return {};
   const auto [prefix, name] = names_of(path);
-  std::error_code failed;
-  fs::create_directories(directory, failed);
   ArchiveInput input(path, make_byte_counter());
   const UnpackBudget budget(path, input.size(), limits);
   remove_older(directory, prefix, name);
-  TemporaryFile file(directory + "/" + prefix + "XXXXXX");
-  if (file.problem().empty()) unpack_into(file, path, input, budget);
-  file.keep_as(directory + "/" + name);
-  if (!file.problem().empty()) return {nullptr, fmt::format("{}: {}", directory, file.problem())};
+  try {
+    const auto file = or_unwritable([&] {
+      make_folders(directory);
+      return std::make_unique<NewFile>(directory + "/" + name);
+    });
+    const auto write = [&](std::span<const std::byte> bytes) { or_unwritable([&] { file->write(bytes); }); };
+    unpack_into(write, path, input, budget);
+    or_unwritable([&] { file->commit(); });
+  } catch (const Unwritable& problem) {
+    return {nullptr, problem.reason};
+  }
   auto copy = open_copy(directory + "/" + name, path, counter);
   return {std::move(copy), copy ? "" : fmt::format("{}: the copy cannot be read", directory)};
 }

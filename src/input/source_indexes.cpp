@@ -3,10 +3,7 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
-#include <chrono>
 #include <filesystem>
-#include <system_error>
-#include <thread>
 
 #include "comm/transport/host_leader.hpp"
 #include "data/bytes.hpp"
@@ -17,8 +14,6 @@
 namespace lockstep::input {
 
 namespace {
-
-constexpr std::chrono::milliseconds kAgain{20};
 
 /// Identifies the files or folders of a source on this host.
 std::string identity_of(const SourceOptions& source) {
@@ -54,30 +49,20 @@ std::optional<data::IndexNotes> SourceIndexes::cached(const SourceOptions& sourc
   std::error_code failed;
   std::filesystem::create_directories(std::filesystem::path(path).parent_path(), failed);
   if (failed) return found;
-  try {
-    auto lock = std::make_unique<LockedFile>(path + ".lock");
-    bool waited = false;
-    while (!lock->try_lock()) {
-      if (!making_.empty()) return found;
-      waited = true;
-      std::this_thread::sleep_for(kAgain);
-    }
-    found = cache_.find(source);
-    if (!found && !waited) {
-      making_.push_back(std::move(lock));
-    } else {
-      std::filesystem::remove(lock->path(), failed);
-    }
-  } catch (const std::system_error&) {  // a file system without locks
+  CacheWait wait;
+  if (!making_.empty()) wait.limit = {};
+  CacheLock lock = lock_to_make(path, wait);
+  if (lock.file || lock.waited) found = cache_.find(source);
+  if (lock.file && !found && !lock.waited) {
+    making_.push_back(std::move(lock));
+  } else {
+    unlock_made(lock);
   }
   return found;
 }
 
 void SourceIndexes::release() {
-  for (const auto& lock : making_) {
-    std::error_code ignored;
-    std::filesystem::remove(lock->path(), ignored);
-  }
+  for (auto& lock : making_) unlock_made(lock);
   making_.clear();
 }
 

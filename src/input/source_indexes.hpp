@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "core/locked_file.hpp"
+#include "core/cache_lock.hpp"
 #include "data/file_state.hpp"
 #include "data/index_cache.hpp"
 #include "data/target_range.hpp"
@@ -75,8 +75,8 @@ class SourceIndexes {
 
   data::IndexCache cache_;
   const ReaderRegistry* readers_;
-  std::vector<std::unique_ptr<LockedFile>> making_;  ///< a lock for each index that others wait for
-  std::map<std::string, data::IndexNotes> notes_;    ///< by set
+  std::vector<CacheLock> making_;                  ///< for each index that others wait for
+  std::map<std::string, data::IndexNotes> notes_;  ///< by set
   std::map<std::string, std::vector<data::TargetRange>> targets_;
   std::map<std::string, SourceOptions> sources_;
   std::map<std::string, data::FileWatch> watched_;               ///< by set

@@ -60,7 +60,7 @@ bool is_of_a_launch(const std::string& folder) {
 
 // Z: ended. Empty: there is no such process.
 std::string state_of(const std::string& folder) {
-  const std::string text = read_whole_file(folder + "/stat").value_or("");
+  const std::string text = read_kernel_file(folder + "/stat");
   const auto name_end = text.rfind(')');
   std::string state;
   if (name_end != std::string::npos) std::istringstream(text.substr(name_end + 1)) >> state;
@@ -100,7 +100,7 @@ std::vector<pid_t> find_processes(const std::function<bool(const std::string&)>&
 }  // namespace
 
 std::vector<std::string> words_of(const std::string& path) {
-  const std::string text = read_whole_file(path).value_or("");
+  const std::string text = read_kernel_file(path);
   std::vector<std::string> words;
   for (std::size_t at = 0; at < text.size(); at += words.back().size() + 1) words.emplace_back(text.c_str() + at);
   return words;

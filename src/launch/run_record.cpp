@@ -1,6 +1,5 @@
 #include "launch/run_record.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -8,14 +7,14 @@
 #include <chrono>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <system_error>
 #include <thread>
 #include <utility>
 
 #include "checkpoint/run_directory.hpp"
 #include "core/spans.hpp"
+#include "core/whole_file.hpp"
+#include "lockstep/error.hpp"
 #include "telemetry/event_json.hpp"
 #include "telemetry/event_log.hpp"
 #include "telemetry/progress.hpp"
@@ -27,14 +26,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::chrono::milliseconds kRunFilePoll{100};
-
-int open_file(const std::string& directory, const char* name, int flags) {
-  const std::string path = directory + "/" + name;
-  const int file = ::open(path.c_str(), flags | O_CREAT | O_CLOEXEC, 0644);
-  if (file < 0)
-    checkpoint::cannot_use(directory, fmt::format("cannot write to the run directory: {}", std::strerror(errno)));
-  return file;
-}
+constexpr std::chrono::seconds kSignatureLook{1};
 
 // flock() itself has no timeout.
 std::unique_ptr<LockedFile> lock_within(const std::string& directory, const std::string& launch, double seconds) {
@@ -47,8 +39,9 @@ std::unique_ptr<LockedFile> lock_within(const std::string& directory, const std:
     }
     lock->write(launch);
     return lock;
-  } catch (const std::system_error& error) {
-    checkpoint::cannot_use(directory, fmt::format("cannot lock launch.lock there: {}", error.code().message()));
+  } catch (const Error& error) {
+    if (error.code() != ExitCode::cannot_create) throw;
+    throw Error(error.code(), fmt::format("{}; choose another with run_directory=PATH", error.what()));
   }
 }
 
@@ -58,16 +51,33 @@ RunRecord::RunRecord(const std::string& run_directory, const std::string& job, c
                      double lock_seconds)
     : directory_(run_directory),
       launch_(launch),
+      job_(job),
       console_(json ? telemetry::make_json_console() : telemetry::make_progress_console()) {
   std::error_code error;
   fs::create_directories(directory_ + "/logs", error);
   if (error) checkpoint::cannot_use(directory_, "cannot create the run directory: " + error.message());
   lock_ = lock_within(directory_, launch_, lock_seconds);
-  events_ = open_file(directory_, "events.jsonl", O_WRONLY | O_APPEND);
-  std::ofstream(directory_ + "/job.yaml") << job;
+  make_files();
   if (!json) people_ = telemetry::make_progress(console_->printer(), telemetry::progress_options_for(STDERR_FILENO));
   while (fs::exists(fmt::format("{}/logs/attempt-{}", directory_, attempt_ + 1))) ++attempt_;
   writer_ = std::thread([this] { write_lines(); });
+}
+
+void RunRecord::make_files() {
+  write_whole_file(directory_ + "/job.yaml", job_);
+  events_ = Descriptor(telemetry::open_event_file(directory_ + "/events.jsonl"));
+  if (events_.get() < 0) {
+    checkpoint::cannot_use(directory_, fmt::format("cannot write to the run directory: {}", std::strerror(errno)));
+  }
+}
+
+// The directory, or the lock alone, may be removed while the launch lives, which still holds the lock: it signs again,
+// and the ranks' next checkpoint makes the rest. A directory that another launch has taken is left to that one.
+void RunRecord::keep_signature() {
+  try {
+    if (lock_->renew() && !is_there(directory_ + "/events.jsonl")) make_files();
+  } catch (const Error&) {  // NOLINT(bugprone-empty-catch): the disk does not answer now; asked again in a moment
+  }
 }
 
 RunRecord::~RunRecord() {
@@ -77,7 +87,6 @@ RunRecord::~RunRecord() {
   }
   changed_.notify_all();
   writer_.join();
-  ::close(events_);
 }
 
 void RunRecord::line(const std::string& line) {
@@ -111,14 +120,22 @@ void RunRecord::finish_printing() {
 
 void RunRecord::write_lines() {
   std::unique_lock lock(mutex_);
+  auto looked = Clock::now();
   while (true) {
-    changed_.wait(lock, [&] { return ends_ || !to_write_.empty(); });
+    const bool woken = changed_.wait_until(lock, looked + kSignatureLook, [&] { return ends_ || !to_write_.empty(); });
+    if (Clock::now() - looked >= kSignatureLook) {
+      lock.unlock();
+      keep_signature();
+      lock.lock();
+      looked = Clock::now();
+    }
+    if (!woken) continue;
     if (to_write_.empty()) return;
     const std::string line = std::move(to_write_.front());
     to_write_.pop_front();
     writes_ = true;
     lock.unlock();
-    telemetry::append_line(events_, line);
+    telemetry::append_line(events_.get(), line);
     lock.lock();
     writes_ = false;
     changed_.notify_all();

@@ -22,8 +22,9 @@
 namespace lockstep::launch {
 
 /// Lines are written by a separate thread: a shared file system may block for a minute, during which the supervisor
-/// must not miss heartbeats. Their order is kept, and all are written before the record is destroyed. What people or
-/// programs see of them goes through a Console, which the record does not wait for.
+/// must not miss heartbeats. Their order is kept, and all are written before the record is destroyed. It also makes
+/// again what was removed of these files, and signs the directory again. What people or programs see of them goes
+/// through a Console, which the record does not wait for.
 class RunRecord {
  public:
   /// Locks the directory against a second launch, and signs it with `launch`, which no other launch is called:
@@ -53,9 +54,11 @@ class RunRecord {
 
  private:
   void write_lines();
-  std::string directory_, launch_;
-  std::unique_ptr<LockedFile> lock_;
-  int events_ = -1;
+  void make_files();
+  void keep_signature();
+  std::string directory_, launch_, job_;
+  std::unique_ptr<LockedFile> lock_;  ///< of the writer, once that runs
+  Descriptor events_;                 ///< the same
   int attempt_ = 0;
   std::unique_ptr<telemetry::Console> console_;
   std::unique_ptr<events::Sink> people_;  ///< null: JSON

@@ -70,18 +70,22 @@ RunMetrics::~RunMetrics() {
   if (!run_.leads()) return;
   auto labels = target_labels();
   labels.emplace_back("host", run_.communicator.topology().host_name(0));
-  (void)replace_whole_file(path("final.prom"), telemetry::snapshot_text(*metrics_, 0, labels));
+  (void)try_write_whole_file(path("final.prom"), telemetry::snapshot_text(*metrics_, 0, labels));
   if (ended_) withdraw_targets();
 }
 
 std::string RunMetrics::write_targets(const std::string& json) {
-  const std::string before = read_whole_file(path("targets.json")).value_or("");
-  const std::string problem = shared_targets_.write(json, before);
-  return problem.empty() ? replace_whole_file(path("targets.json"), json) : problem;
+  try {
+    shared_targets_.write(json, read_whole_file(path("targets.json")).value_or(""));
+    write_whole_file(path("targets.json"), json);
+    return "";
+  } catch (const Error& error) {
+    return error.what();
+  }
 }
 
 void RunMetrics::withdraw_targets() {
-  (void)replace_whole_file(path("targets.json"), "[]\n");
+  (void)try_write_whole_file(path("targets.json"), "[]\n");
   shared_targets_.withdraw();
 }
 

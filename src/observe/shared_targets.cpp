@@ -23,20 +23,20 @@ SharedTargets::SharedTargets(const std::string& folder, const std::string& name,
 // Of two runs that start at the same time, one gets the name.
 bool SharedTargets::claim(const std::string& json) const {
   const std::string fresh = unique_ + ".claim";
-  if (!replace_whole_file(fresh, json).empty()) return false;
+  write_whole_file(fresh, json);
   const bool claimed = ::link(fresh.c_str(), plain_.c_str()) == 0;
   ::unlink(fresh.c_str());
   return claimed;
 }
 
-std::string SharedTargets::write(const std::string& json, const std::string& before) {
-  if (plain_.empty()) return "";
+void SharedTargets::write(const std::string& json, const std::string& before) {
+  if (plain_.empty()) return;
   if (written_.empty()) {
     const auto there = read_whole_file(plain_);
     const bool own = there ? *there == before : claim(json);
     written_ = own ? plain_ : unique_;
   }
-  return replace_whole_file(written_, json);
+  write_whole_file(written_, json);
 }
 
 void SharedTargets::withdraw() {

@@ -12,8 +12,8 @@ class SharedTargets {
   SharedTargets(const std::string& folder, const std::string& name, const std::string& run_directory);
 
   /// Writes the file. `before`: what this run wrote last, perhaps in another process, by which it knows its own file.
-  /// Returns the reason of a failure, or "".
-  std::string write(const std::string& json, const std::string& before);
+  /// Throws Error.
+  void write(const std::string& json, const std::string& before);
   /// Removes what write() has written: otherwise the folder would keep a file for every run that ever was.
   void withdraw();
 

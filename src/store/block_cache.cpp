@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,6 +13,8 @@
 #include <vector>
 
 #include "core/cache_directory.hpp"
+#include "core/cache_lock.hpp"
+#include "core/files.hpp"
 #include "lockstep/error.hpp"
 #include "store/checksums.hpp"
 
@@ -26,22 +27,6 @@ namespace fs = std::filesystem;
 constexpr std::uint64_t kRoomEvery = std::uint64_t{256} << 20;  // bytes after which room is looked for
 constexpr std::uint64_t kFreePart = 20;                         // a twentieth of the disk stays free
 constexpr std::time_t kUsedAgain = 60;                          // seconds after which a use is noted again
-
-/// An open file, closed at the end; a lock on it ends with it.
-class Descriptor {
- public:
-  Descriptor(const std::string& path, int flags) : descriptor_(::open(path.c_str(), flags | O_CLOEXEC, 0644)) {}
-  ~Descriptor() {
-    if (descriptor_ >= 0) ::close(descriptor_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  [[nodiscard]] int operator*() const { return descriptor_; }
-  [[nodiscard]] bool is_open() const { return descriptor_ >= 0; }
-
- private:
-  int descriptor_;
-};
 
 constexpr std::uint64_t kPiece = std::uint64_t{64} << 10;  // bytes under one checksum
 
@@ -56,31 +41,22 @@ bool read_all(int descriptor, std::uint64_t offset, std::span<std::byte> out) {
 
 /// Whether the file was there, whole and sound where it was read, and `out` is filled.
 bool read_block(const std::string& path, std::uint64_t bytes, std::uint64_t offset, std::span<std::byte> out) {
-  const Descriptor file(path, O_RDONLY);
+  const Descriptor file(std::max(0, ::open(path.c_str(), O_RDONLY | O_CLOEXEC)));
   struct stat status {};
-  if (!file.is_open() || ::fstat(*file, &status) != 0 ||
+  if (!file || ::fstat(file.get(), &status) != 0 ||
       static_cast<std::uint64_t>(status.st_size) != bytes + pieces_of(bytes, kPiece) * sizeof(std::uint32_t)) {
     return false;
   }
   const std::uint64_t first = offset / kPiece, end = pieces_of(offset + out.size(), kPiece), begin = first * kPiece;
   std::vector<std::byte> pieces(std::min(bytes, end * kPiece) - begin);
   std::vector<std::uint32_t> sums(end - first);
-  if (!read_all(*file, begin, pieces) ||
-      !read_all(*file, bytes + first * sizeof(std::uint32_t), std::as_writable_bytes(std::span(sums))) ||
+  if (!read_all(file.get(), begin, pieces) ||
+      !read_all(file.get(), bytes + first * sizeof(std::uint32_t), std::as_writable_bytes(std::span(sums))) ||
       checksums_of(pieces, kPiece) != sums) {
     return false;
   }
   std::copy_n(pieces.begin() + static_cast<std::ptrdiff_t>(offset - begin), out.size(), out.begin());
-  if (std::time(nullptr) - status.st_mtim.tv_sec > kUsedAgain) (void)::futimens(*file, nullptr);
-  return true;
-}
-
-bool write_all(int descriptor, std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    const auto written = ::write(descriptor, bytes.data(), bytes.size());
-    if (written <= 0) return false;
-    bytes = bytes.subspan(static_cast<std::size_t>(written));
-  }
+  if (std::time(nullptr) - status.st_mtim.tv_sec > kUsedAgain) (void)::futimens(file.get(), nullptr);
   return true;
 }
 
@@ -111,25 +87,24 @@ void BlockCache::read(const std::string& object, std::uint64_t number, std::uint
   if (read_block(path, bytes, offset, out)) return;
   std::error_code failed;
   fs::create_directories(directory_, failed);
-  const Descriptor lock(path + ".lock", O_RDWR | O_CREAT);
-  if (lock.is_open() && ::flock(*lock, LOCK_EX) == 0 && read_block(path, bytes, offset, out)) return;
+  CacheLock lock = lock_to_make(path);
+  if (read_block(path, bytes, offset, out)) return unlock_made(lock);  // another process was faster
   std::vector<std::byte> block(bytes);
   fetch(block);
   std::copy_n(block.begin() + static_cast<std::ptrdiff_t>(offset), out.size(), out.begin());
-  if (lock.is_open()) keep(path, block);
+  keep(path, block);
+  unlock_made(lock);
 }
 
 void BlockCache::keep(const std::string& path, std::span<const std::byte> block) {
-  const std::string partial = path + ".part";
-  {
-    const Descriptor file(partial, O_WRONLY | O_CREAT | O_TRUNC);
+  try {
+    NewFile file(path);
+    file.write(block);
     const auto sums = checksums_of(block, kPiece);
-    const bool written = file.is_open() && write_all(*file, block) &&
-                         write_all(*file, std::as_bytes(std::span(sums))) &&
-                         ::fsync(*file) == 0;  // a name without its bytes must not survive a machine that fails
-    if (!written || ::rename(partial.c_str(), path.c_str()) != 0) (void)::unlink(partial.c_str());
+    file.write(std::as_bytes(std::span(sums)));
+    file.commit();
+  } catch (const Error&) {  // NOLINT(bugprone-empty-catch): fetched again when it is wanted again
   }
-  (void)::unlink((path + ".lock").c_str());
   if ((kept_ += block.size()) < (limit_ == 0 ? kRoomEvery : std::min(kRoomEvery, limit_ / 8))) return;
   kept_ = 0;
   make_room();

@@ -71,32 +71,37 @@ std::vector<std::string> differing(const Json& was, const Json& is, const std::s
   return keys;
 }
 
-[[noreturn]] void cannot(const std::string& path, const char* what) {
-  throw Error(ExitCode::infrastructure, fmt::format("{}: cannot {} it: {}", path, what, std::strerror(errno)));
-}
-
 }  // namespace
 
 Journal::Journal(std::string path, const config::SweepFile& sweep)
-    : path_(std::move(path)), study_(static_cast<const SweepOptions&>(sweep)), canonical_(sweep.canonical) {
-  file_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-  if (file_ < 0) cannot(path_, "open");
-  try {
-    read();
-  } catch (...) {
-    ::close(file_);
-    throw;
-  }
+    : path_(std::move(path)),
+      file_(path_, O_RDWR | O_CREAT | O_APPEND),
+      study_(static_cast<const SweepOptions&>(sweep)),
+      canonical_(sweep.canonical) {
+  read();
 }
 
-Journal::~Journal() {
-  ::close(file_);
+// What could not be read must never look like what was not written: the file is as long as what was read of it.
+void Journal::cut_torn_line(std::size_t whole, std::size_t read) {
+  if (file_.size() != read) {
+    throw Error(
+        ExitCode::infrastructure,
+        fmt::format("{}: has {} bytes, but {} were read; try again when its disk answers", path_, file_.size(), read));
+  }
+  if (whole == read) return;
+  if (::ftruncate(file_.descriptor(), static_cast<off_t>(whole)) != 0) {
+    throw Error(ExitCode::infrastructure, fmt::format("{}: cannot cut off its last line, which was not written to its "
+                                                      "end: {}",
+                                                      path_, std::strerror(errno)));
+  }
+  repaired_ = fmt::format("{}: its last line was not written to its end; these {} bytes have been cut off", path_,
+                          read - whole);
 }
 
 void Journal::read() {
   const std::string text = read_whole_file(path_).value_or("");
   const std::size_t whole = text.rfind('\n') + 1;  // 0 if there is no line
-  if (whole < text.size() && ::ftruncate(file_, static_cast<off_t>(whole)) != 0) cannot(path_, "shorten");
+  cut_torn_line(whole, text.size());
   const Json own = Json::parse(canonical_);
   if (whole == 0) return append(Json{{"record", "sweep"}, {"sweep", own}}.dump());
   int number = 0;
@@ -125,9 +130,8 @@ void Journal::read() {
 }
 
 void Journal::append(const std::string& line) {
-  const std::string text = line + "\n";
-  if (::write(file_, text.data(), text.size()) != static_cast<ssize_t>(text.size())) cannot(path_, "append to");
-  if (::fsync(file_) != 0) cannot(path_, "sync");
+  file_.append(line + "\n");
+  file_.sync();
   if (on_line_) on_line_(line);
 }
 

@@ -12,19 +12,17 @@
 #include <string>
 
 #include "config/sweep.hpp"
+#include "core/files.hpp"
 #include "sweep/method.hpp"
 
 namespace lockstep::sweep {
 
 class Journal {
  public:
-  /// Opens or creates the file. A last line that was not written to its end is dropped. Throws Error(configuration) if
-  /// it is another sweep's, Error(data) for a line that is no record, Error(infrastructure) if it cannot be read or
-  /// written.
+  /// Opens or creates the file. When all of it has been read, a last line that was not written to its end is cut off;
+  /// repaired() says so. Throws Error(configuration) if it is another sweep's, Error(data) for a line that is no
+  /// record, Error(infrastructure) if it cannot be read or written.
   Journal(std::string path, const config::SweepFile& sweep);
-  ~Journal();
-  Journal(const Journal&) = delete;
-  Journal& operator=(const Journal&) = delete;
 
   void begin(const Begin& decision);
   void promote(const Promote& decision);
@@ -32,14 +30,17 @@ class Journal {
   void failure(int trial, const Failure& failure);
 
   [[nodiscard]] const Study& study() const { return study_; }
+  /// What was cut off, for people; empty: nothing.
+  [[nodiscard]] const std::string& repaired() const { return repaired_; }
   /// Called with each line from now on.
   void on_line(std::function<void(const std::string&)> call) { on_line_ = std::move(call); }
 
  private:
   void read();
   void append(const std::string& line);
-  std::string path_;
-  int file_ = -1;
+  void cut_torn_line(std::size_t whole, std::size_t read);
+  std::string path_, repaired_;
+  OpenFile file_;
   Study study_;
   std::string canonical_;
   std::function<void(const std::string&)> on_line_;

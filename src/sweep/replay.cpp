@@ -76,9 +76,7 @@ int replay(const History& history, const std::string& run_directory, const std::
     const HistoryLeg& leg = history.legs[i];
     if (leg.until > 0 && steps_done(run_directory) >= leg.until) continue;
     const std::string job = fmt::format("{}/leg-{}.yaml", run_directory, i);
-    if (const std::string problem = replace_whole_file(job, leg.job); !problem.empty()) {
-      throw Error(ExitCode::cannot_create, fmt::format("{}: cannot write it: {}", job, problem));
-    }
+    write_whole_file(job, leg.job);
     std::vector<std::string> command = {launch::own_command_line().front(), "train", job};
     command.insert(command.end(), words.begin(), words.end());
     if (i > 0) command.emplace_back("--change-settings");

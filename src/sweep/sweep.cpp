@@ -50,11 +50,6 @@ std::string mark_of(const std::string& directory) {
   return "lockstep-sweep-" + sha256(std::filesystem::absolute(directory).lexically_normal().string()).substr(0, 16);
 }
 
-void write(const std::string& path, const std::string& text) {
-  const std::string problem = replace_whole_file(path, text);
-  if (!problem.empty()) throw Error(ExitCode::infrastructure, fmt::format("{}: cannot write it: {}", path, problem));
-}
-
 std::string quoted(const std::string& text) {
   return nlohmann::json(text).dump();
 }
@@ -85,6 +80,7 @@ class Sweep {
                      config::load_trial(sweep_, {}, catalogue_, true).metrics);
       for (const auto& trial : study().trials()) show_on_board(trial);
     }
+    if (!journal_->repaired().empty()) say(journal_->repaired());
     if (!study().trials().empty()) {
       say(fmt::format("{}: goes on with {} {}s", sweep_.directory, study().trials().size(), sweep_.part()));
     }
@@ -181,10 +177,16 @@ class Sweep {
     return begun;
   }
 
-  /// Not while a rank on a host that was cut off still holds its directory.
+  /// Not while a rank on a host that was cut off still holds its directory, nor while the disk does not answer: asked
+  /// again then.
   [[nodiscard]] bool is_free(int trial) const {
-    const std::string directory = directory_of(trial);
-    return !std::filesystem::exists(directory + "/lock") || LockedFile(directory + "/lock").is_free();
+    const std::string lock = directory_of(trial) + "/lock";
+    try {
+      return !is_there(lock) || LockedFile(lock).is_free();
+    } catch (const Error& error) {
+      if (error.code() != ExitCode::infrastructure) throw;
+      return false;
+    }
   }
 
   /// A trial that was interrupted or is to be tried again, else the method's next one.
@@ -225,8 +227,8 @@ class Sweep {
     const std::string directory = directory_of(trial.number);
     std::string resume;
     try {
-      write(directory + "/job.yaml",
-            job_of(trial.settings, fmt::format("{}-{:04}", sweep_.name, trial.number), directory).text);
+      write_whole_file(directory + "/job.yaml",
+                       job_of(trial.settings, fmt::format("{}-{:04}", sweep_.name, trial.number), directory).text);
       resume = checkpoint_to_begin_with(trial);
     } catch (const Error& error) {
       if (error.code() == ExitCode::infrastructure) throw;
@@ -260,12 +262,16 @@ class Sweep {
     std::vector<TrialTargets> trials;
     for (const auto& slot : slots_) {
       if (!slot) continue;
-      const auto text = read_whole_file(directory_of(slot->trial()) + "/metrics/targets.json");
-      if (text) trials.push_back({slot->trial(), *text});
+      try {
+        const auto text = read_whole_file(directory_of(slot->trial()) + "/metrics/targets.json");
+        if (text) trials.push_back({slot->trial(), *text});
+      } catch (const Error&) {  // looked for again in a moment
+        return;
+      }
     }
     std::string targets = targets_of(sweep_.name, trials);
     if (targets == targets_) return;
-    write(sweep_.directory + "/prometheus-targets.json", targets);
+    write_whole_file(sweep_.directory + "/prometheus-targets.json", targets);
     targets_ = std::move(targets);
   }
 
@@ -318,15 +324,16 @@ class Sweep {
   }
 
   void write_results() {
-    write(sweep_.directory + "/trials.csv", trials_csv(study()));
-    write(sweep_.directory + "/trials.json", trials_json(study()));
+    write_whole_file(sweep_.directory + "/trials.csv", trials_csv(study()));
+    write_whole_file(sweep_.directory + "/trials.json", trials_json(study()));
     const Trial* best = study().best();
     if (best == nullptr) return;
     const std::string name = sweep_.name + "-best";
     const auto job = [&](const Settings& settings) { return job_of(settings, name, "runs/" + name).text; };
-    write(sweep_.directory + "/best.yaml", best_yaml(study(), *best, job(best->settings)));
+    write_whole_file(sweep_.directory + "/best.yaml", best_yaml(study(), *best, job(best->settings)));
     if (sweep_.method != SearchMethod::population) return;
-    write(sweep_.directory + "/best-history.json", history_json(study(), *best, legs_of(study(), *best, job)));
+    write_whole_file(sweep_.directory + "/best-history.json",
+                     history_json(study(), *best, legs_of(study(), *best, job)));
   }
 
   int finish() {

@@ -1,8 +1,10 @@
 #include "telemetry/event_log.hpp"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <filesystem>
 #include <utility>
 
@@ -33,6 +35,7 @@ class EventFile final : public events::Sink {
   void event(const events::Event& event) override {
     const std::string line = with_time(event_line(event));
     if (std::holds_alternative<events::Start>(event)) open();
+    if (std::holds_alternative<events::Checkpoint>(event)) open_if_removed();
     if (!started_) {
       early_ += line;
     } else {
@@ -46,9 +49,16 @@ class EventFile final : public events::Sink {
     started_ = true;
     std::error_code ignored;
     std::filesystem::create_directories(std::filesystem::path(path_).parent_path(), ignored);
-    file_ = ::open(path_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
+    file_ = open_event_file(path_);
     append_line(file_, early_);
     early_.clear();
+  }
+  // A checkpoint makes a run directory that was removed again.
+  void open_if_removed() {
+    struct stat status {};
+    if (!started_ || ::stat(path_.c_str(), &status) == 0 || errno != ENOENT) return;
+    if (file_ >= 0) ::close(file_);
+    file_ = open_event_file(path_);
   }
 
   std::string path_, early_;
@@ -95,6 +105,17 @@ std::unique_ptr<events::Sink> make_event_file(std::string path) {
 
 std::unique_ptr<events::Sink> make_tee(std::vector<std::unique_ptr<events::Sink>> sinks) {
   return std::make_unique<Tee>(std::move(sinks));
+}
+
+int open_event_file(const std::string& path) {
+  const int file = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+  struct stat status {};
+  if (file < 0 || ::fstat(file, &status) != 0 || !S_ISREG(status.st_mode) || status.st_size == 0) return file;
+  const int reader = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  char last = '\n';
+  if (reader >= 0 && ::pread(reader, &last, 1, status.st_size - 1) == 1 && last != '\n') append_line(file, "\n");
+  if (reader >= 0) ::close(reader);
+  return file;
 }
 
 void append_line(int file, const std::string& line) {

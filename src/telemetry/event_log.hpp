@@ -22,6 +22,10 @@ void require_written(Console& json);
 /// events are written then.
 [[nodiscard]] std::unique_ptr<events::Sink> make_event_file(std::string path);
 
+/// Opens such a file to append to; -1: errno says why not. If its last line was not written to its end, it is ended:
+/// what follows would be joined to it. Readers leave out such a line.
+[[nodiscard]] int open_event_file(const std::string& path);
+
 /// Appends to a file descriptor. A full disk does not end the run: the file then has a gap, but no partial line that
 /// the next one would be joined to.
 void append_line(int file, const std::string& line);

@@ -55,7 +55,7 @@ void write_merged_trace(const std::string& path, const std::vector<RankTrace>& t
     }
   }
   add_path(critical, static_cast<int>(traces.size()), first, events);
-  const std::string problem = replace_whole_file(path, json.dump() + "\n");
+  const std::string problem = try_write_whole_file(path, json.dump() + "\n");
   if (!problem.empty()) {
     throw Error(ExitCode::cannot_create, fmt::format("the merged timeline cannot be written: {}", problem));
   }

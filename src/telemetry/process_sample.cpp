@@ -27,9 +27,9 @@ namespace {
 
 // "VmHWM:\t   81340 kB"
 std::int64_t in_status(const std::string& name) {
-  const auto text = read_whole_file("/proc/self/status");
-  const std::size_t at = text ? text->find(name) : std::string::npos;
-  return at == std::string::npos ? 0 : 1024 * std::strtoll(text->c_str() + at + name.size(), nullptr, 10);
+  const std::string text = read_kernel_file("/proc/self/status");
+  const std::size_t at = text.find(name);
+  return at == std::string::npos ? 0 : 1024 * std::strtoll(text.c_str() + at + name.size(), nullptr, 10);
 }
 
 }  // namespace
@@ -43,10 +43,10 @@ std::int64_t resident_bytes() {
 }
 
 void sample_process(RankMetrics& metrics) {
-  const auto text = read_whole_file("/proc/self/stat");
-  if (!text || text->rfind(')') == std::string::npos) return;
+  const std::string text = read_kernel_file("/proc/self/stat");
+  if (text.rfind(')') == std::string::npos) return;
   const auto sample =
-      parse_process_stat(*text, static_cast<double>(sysconf(_SC_CLK_TCK)), static_cast<double>(sysconf(_SC_PAGESIZE)));
+      parse_process_stat(text, static_cast<double>(sysconf(_SC_CLK_TCK)), static_cast<double>(sysconf(_SC_PAGESIZE)));
   metrics.set(Metric::process_cpu, sample.user_seconds, 0);
   metrics.set(Metric::process_cpu, sample.system_seconds, 1);
   metrics.set(Metric::process_memory, sample.resident_bytes);

@@ -98,7 +98,7 @@ std::string write_trace(const std::string& folder, const RankTrace& trace) {
   }
   add_names(trace, json["traceEvents"]);
   for (const TimelineSpan& span : trace.spans) add_span(span, trace.rank, json["traceEvents"]);
-  return replace_whole_file(trace_path(folder, trace.rank), json.dump() + "\n");
+  return try_write_whole_file(trace_path(folder, trace.rank), json.dump() + "\n");
 }
 
 std::vector<RankTrace> read_traces(const std::string& folder) {

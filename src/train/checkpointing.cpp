@@ -4,8 +4,14 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <chrono>
+#include <ctime>
 #include <deque>
 #include <iterator>
+#include <random>
+#include <span>
+#include <thread>
+#include <utility>
 
 #include "comm/transport/work_together.hpp"
 #include "config/config.hpp"
@@ -20,6 +26,17 @@ namespace lockstep::train {
 namespace {
 
 constexpr Operation kStarting{"run directory", 0};  ///< for waits while rank 0 prepares the run directory
+constexpr std::chrono::milliseconds kLook{100};
+
+/// "2026-01-31 21:40:00", of this host's clock.
+std::string time_after(Clock::duration wait) {
+  const auto then = std::chrono::system_clock::now() + std::chrono::duration_cast<std::chrono::seconds>(wait);
+  const std::time_t seconds = std::chrono::system_clock::to_time_t(then);
+  std::tm local{};
+  localtime_r(&seconds, &local);
+  return fmt::format("{:04}-{:02}-{:02} {:02}:{:02}:{:02}", local.tm_year + 1900, local.tm_mon + 1, local.tm_mday,
+                     local.tm_hour, local.tm_min, local.tm_sec);
+}
 
 }  // namespace
 
@@ -196,10 +213,11 @@ void Checkpointing::prepare(std::vector<checkpoint::TensorSource> tensors, std::
   options.part_bytes = run_.job.checkpoint.part_bytes;
   options.timeout = run_.timeout();
   options.deadline = deadline;
-  if (const std::string launch = run_.options.watcher != nullptr ? run_.options.watcher->launch() : "";
-      !launch.empty()) {
-    options.may_write = [directory = run_.job.run_directory, launch] { checkpoint::require_launch(directory, launch); };
-  }
+  const std::string launch = run_.options.watcher != nullptr ? run_.options.watcher->launch() : "";
+  options.may_write = [path = run_.job.run_directory, directory = directory_.get(), launch] {
+    if (!launch.empty()) checkpoint::require_launch(path, launch);
+    if (directory != nullptr) directory->require_lock();
+  };
   if (copies_) {
     copies_->keep(options.retention);
     options.pinned = [copies = copies_.get()] { return copies->being_copied(); };
@@ -214,6 +232,7 @@ void Checkpointing::write(const checkpoint::Progress& progress, bool best) {
     begun_step_ = progress.step;
     return;
   }
+  last_ = {progress, best};
   last_never_began_ = !writer_->begin(progress, best);
   if (last_never_began_) {
     ++failures_;
@@ -228,6 +247,7 @@ void Checkpointing::report() {
   if (!writer_ || !run_.leads()) return;
   for (const auto& outcome : writer_->finished()) {
     if (!outcome.failure.empty()) {
+      if (insists_ && outcome.step == last_.progress.step) continue;  // insist() warns
       ++failures_;
       run_.warn(fmt::format("step {}: no checkpoint: {}; training goes on, the newest checkpoint is {}", outcome.step,
                             outcome.failure, outcome.newest.empty() ? std::string("none") : outcome.newest));
@@ -259,11 +279,67 @@ void Checkpointing::report_copies() {
   }
 }
 
-void Checkpointing::finish() {
-  if (!writer_) return;
+std::string Checkpointing::finish_writing() {
   std::string failure = writer_->finish();
   if (failure.empty() && last_never_began_) failure = checkpoint::kNoAnswer;
   report();
+  return failure;
+}
+
+std::string Checkpointing::pause(std::chrono::milliseconds pause, RanTime& waited, const LastCheckpointWait& wait,
+                                 bool stoppable) {
+  enum class Next : std::uint8_t { again, stopped, over } next = Next::again;
+  const auto sleep = [&](comm::WorkProgress& work) {
+    if (!run_.leads()) return false;
+    for (RanTime slept; !work.stopped() && slept.look() < pause && waited.look() < wait.limit;) {
+      work.advance();
+      std::this_thread::sleep_for(std::min(kLook, pause));
+    }
+    next = work.stopped() ? Next::stopped : waited.look() >= wait.limit ? Next::over : Next::again;
+    return false;
+  };
+  const Operation operation{"last checkpoint", 0, run_.timeout()};
+  (void)comm::work_together(run_.communicator, operation, sleep, {.stop = stoppable ? stop_ : comm::StopPoll()});
+  run_.communicator.broadcast(std::as_writable_bytes(std::span(&next, 1)), 0, operation);
+  if (next == Next::stopped) return "a signal ended the waiting for its disk";
+  return next == Next::over ? fmt::format("tried again for {:.0f} s", std::chrono::duration<double>(wait.limit).count())
+                            : "";
+}
+
+std::string Checkpointing::insist(std::string failure, const LastCheckpointWait& wait) {
+  // After a first signal, which made this the last checkpoint, a second one ends the process at once.
+  const auto asked = comm::work_together(run_.communicator, {"last checkpoint", 0, run_.timeout()},
+                                         [&](comm::WorkProgress& /*at once*/) { return stop_ && stop_(); });
+  const bool stoppable = std::none_of(asked.begin(), asked.end(), [](bool of_rank) { return of_rank; });
+  std::minstd_rand random(std::random_device{}());
+  RanTime waited;
+  std::string told;
+  for (auto longest = wait.first; !failure.empty(); longest = std::min(2 * longest, wait.longest)) {
+    if (writer_->has_lost_directory()) return failure;
+    if (std::exchange(told, failure) != failure) {
+      run_.warn(
+          fmt::format("step {}: the last checkpoint could not be written: {}; the result is kept in memory and "
+                      "written again until {}; free room on the disk, or stop the run to give the result up",
+                      last_.progress.step, failure, time_after(wait.limit - waited.look())));
+    }
+    const auto half = longest.count() / 2;
+    const std::chrono::milliseconds nap(half + static_cast<std::int64_t>(random()) % (half + 1));
+    if (const std::string end = pause(nap, waited, wait, stoppable); !end.empty()) return failure + "; " + end;
+    last_never_began_ = !writer_->begin(last_.progress, last_.best);
+    if (!last_never_began_) begun_step_ = last_.progress.step;
+    failure = finish_writing();
+  }
+  return "";
+}
+
+void Checkpointing::finish(const LastCheckpointWait& wait) {
+  if (!writer_) return;
+  insists_ = wait.limit.count() > 0;
+  std::string failure = finish_writing();
+  if (!failure.empty() && insists_) {
+    if (!last_never_began_) ++failures_;
+    failure = insist(std::move(failure), wait);
+  }
   if (!failure.empty()) {
     throw Error(ExitCode::infrastructure, "the last checkpoint could not be written: " + failure);
   }

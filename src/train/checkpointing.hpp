@@ -2,6 +2,7 @@
 // manages the directory.
 #pragma once
 
+#include <chrono>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -15,9 +16,18 @@
 #include "checkpoint/run_directory.hpp"
 #include "checkpoint/writer.hpp"
 #include "comm/transport/work_together.hpp"
+#include "core/ran_time.hpp"
 #include "train/run_context.hpp"
 
 namespace lockstep::train {
+
+/// How long a run that is done waits for a disk that does not take its last checkpoint. Training it again would cost
+/// more, and the disk may be full then, too.
+struct LastCheckpointWait {
+  std::chrono::milliseconds limit = std::chrono::hours(1);
+  std::chrono::milliseconds first{1'000},
+      longest{60'000};  ///< pauses double, and each is cut by up to a half at random
+};
 
 class Checkpointing {
  public:
@@ -56,9 +66,10 @@ class Checkpointing {
 
   /// Reports what has been written since the last call; cheap.
   void report();
-  /// Collective, at the end: waits for checkpoints under way. Throws Error(infrastructure) on all ranks if the last
-  /// requested checkpoint could not be begun or written.
-  void finish();
+  /// Collective, at the end: waits for checkpoints under way. If the last requested one could not be begun or written,
+  /// it is tried again, with the tensors as they are: they must not have changed. Throws Error(infrastructure) on all
+  /// ranks when the limit is over, a stop is requested meanwhile, or another launch has taken the directory.
+  void finish(const LastCheckpointWait& wait = {});
   /// Number of checkpoints that could not be written; on rank 0 only.
   [[nodiscard]] std::int64_t failures() const { return failures_; }
 
@@ -75,6 +86,12 @@ class Checkpointing {
   /// The candidate's path in the run directory: a copy is fetched.
   [[nodiscard]] std::string arrive(const std::string& candidate, const std::function<void()>& on_bytes);
   void report_copies();
+  [[nodiscard]] std::string finish_writing();
+  /// finish(): tries again until nothing fails, or gives up; returns the failure.
+  [[nodiscard]] std::string insist(std::string failure, const LastCheckpointWait& wait);
+  /// Collective: pauses. Why no more attempt is to be made; empty: try again.
+  [[nodiscard]] std::string pause(std::chrono::milliseconds pause, RanTime& waited, const LastCheckpointWait& wait,
+                                  bool stoppable);
   /// Throws where it cannot go on without what is damaged.
   void judge_damage(const std::string& notes, bool found) const;
   [[nodiscard]] static checkpoint::Targets targets_of(const std::vector<optim::StateSpec>& states, optim::Model& model);
@@ -87,7 +104,11 @@ class Checkpointing {
   std::unique_ptr<checkpoint::CheckpointWriter> writer_;
   bool by_path_ = false;  ///< rank 0: the run begins with the checkpoint that --resume names
   std::int64_t begun_step_ = -1, resumed_at_ = -1, failures_ = 0;
-  bool last_never_began_ = false;
+  bool last_never_began_ = false, insists_ = false;
+  struct {
+    checkpoint::Progress progress;
+    bool best = false;
+  } last_;                     ///< the last one requested
   std::string newest_, best_;  // at the start of the run; best_ on rank 0 only
 };
 

@@ -30,7 +30,7 @@ void write_balance_record(const std::string& run_directory, const balance::Recor
   const nlohmann::ordered_json json{{"hosts", record.hosts},
                                     {"workers", record.workers},
                                     {"seconds_per_micro_batch", record.seconds_per_micro_batch}};
-  (void)replace_whole_file(path_of(run_directory), json.dump(2) + "\n");
+  (void)try_write_whole_file(path_of(run_directory), json.dump(2) + "\n");
 }
 
 balance::Record read_balance_record(const std::string& run_directory) {

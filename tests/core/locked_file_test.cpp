@@ -4,10 +4,10 @@
 
 #include <filesystem>
 #include <memory>
-#include <system_error>
 
 #include "core/locked_file.hpp"
 #include "core/whole_file.hpp"
+#include "lockstep/error.hpp"
 
 namespace lockstep {
 namespace {
@@ -45,7 +45,48 @@ TEST_F(LockedFileTest, AShorterTextReplacesALongerOne) {
 }
 
 TEST_F(LockedFileTest, AFolderThatIsMissingIsAnError) {
-  EXPECT_THROW(LockedFile(path_ + "/none/file"), std::system_error);
+  try {
+    const LockedFile file(path_ + "/none/file");
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::cannot_create);
+    EXPECT_EQ(error.what(), path_ + "/none/file: cannot create: No such file or directory");
+  }
+}
+
+TEST_F(LockedFileTest, OneThatWasRemovedIsSignedAgainByItsHolder) {
+  LockedFile file(path_);
+  ASSERT_TRUE(file.try_lock());
+  file.write("run");
+  EXPECT_TRUE(file.renew());
+  std::filesystem::remove(path_);
+  EXPECT_TRUE(file.renew());
+  EXPECT_EQ(read_whole_file(path_), "run");
+  LockedFile other(path_);
+  EXPECT_FALSE(other.try_lock());
+}
+
+TEST_F(LockedFileTest, OneThatAnotherProcessHasMadeAndLockedIsLost) {
+  LockedFile file(path_);
+  ASSERT_TRUE(file.try_lock());
+  file.write("run");
+  std::filesystem::remove(path_);
+  auto other = std::make_unique<LockedFile>(path_);
+  ASSERT_TRUE(other->try_lock());
+  other->write("other");
+  EXPECT_FALSE(file.renew());
+  other.reset();  // it has come and gone: what it did there is not ours
+  EXPECT_FALSE(file.renew());
+  EXPECT_EQ(read_whole_file(path_), "other");
+}
+
+// The last holder removes the file while another process waits for the lock: both would hold one otherwise.
+TEST_F(LockedFileTest, ALockOnAFileWithoutANameIsNone) {
+  LockedFile late(path_);
+  std::filesystem::remove(path_);
+  LockedFile holder(path_);
+  ASSERT_TRUE(holder.try_lock());
+  EXPECT_FALSE(late.try_lock());
 }
 
 }  // namespace

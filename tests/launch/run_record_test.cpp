@@ -16,6 +16,7 @@
 #include <string>
 #include <thread>
 
+#include "core/whole_file.hpp"
 #include "launch/run_record.hpp"
 #include "lockstep/error.hpp"
 
@@ -54,6 +55,38 @@ TEST(RunRecord, ALaunchThatHasLostTheDirectoryBeginsNoAttempt) {
                                 "taken for lost, and writes nothing there any more; the other one continues the run");
   }
   EXPECT_TRUE(second.next_attempt().ends_with("/logs/attempt-2"));
+  std::filesystem::remove_all(directory);
+}
+
+// By a cleaner of old files, or a user's hand.
+TEST(RunRecord, WhatIsRemovedIsMadeAgainWhileTheLaunchLives) {
+  const std::string directory = testing::TempDir() + "run_record_removed-" + std::to_string(getpid());
+  RunRecord record(directory, "job", "launch", true);
+  std::filesystem::remove(directory + "/launch.lock");
+  EXPECT_TRUE(record.next_attempt().ends_with("/logs/attempt-1"));
+  EXPECT_EQ(read_whole_file(directory + "/launch.lock"), "launch");
+  std::filesystem::remove_all(directory);
+  EXPECT_TRUE(record.next_attempt().ends_with("/logs/attempt-2"));
+  EXPECT_EQ(read_whole_file(directory + "/launch.lock"), "launch");
+  testing::internal::CaptureStdout();
+  record.line(R"({"event":"later"})");
+  record.flush();
+  testing::internal::GetCapturedStdout();
+  EXPECT_EQ(read_whole_file(directory + "/job.yaml"), "job");
+  EXPECT_TRUE(read_whole_file(directory + "/events.jsonl").value_or("").starts_with(R"({"event":"later","time":)"));
+  EXPECT_THROW(RunRecord(directory, "", "second", false), Error);
+  std::filesystem::remove_all(directory);
+}
+
+TEST(RunRecord, ALineThatWasNotWrittenToItsEndIsEnded) {
+  const std::string directory = testing::TempDir() + "run_record_torn-" + std::to_string(getpid());
+  std::filesystem::create_directories(directory);
+  std::ofstream(directory + "/events.jsonl") << "{\"event\":\"st";
+  RunRecord record(directory, "", "launch", false);
+  record.line(R"({"event":"next"})");
+  record.flush();
+  EXPECT_TRUE(
+      read_whole_file(directory + "/events.jsonl").value_or("").starts_with("{\"event\":\"st\n{\"event\":\"next\","));
   std::filesystem::remove_all(directory);
 }
 

@@ -152,7 +152,7 @@ class SuccessionTest(unittest.TestCase):
         pod = Pods(hosts, f"{folder}/pods").work(0, "--leader-lock", "/proc/none/job")
         self.addCleanup(pod.abandon)
         pod.end(73)
-        self.assertIn("lockstep: --leader-lock: cannot use /proc/none/job: No such file or directory; it must be on a volume "
+        self.assertIn("lockstep: --leader-lock: /proc/none: cannot create the folder: No such file or directory; it must be on a volume "
                       "that all pods may write to, and whose locks hold among nodes\n", pod.output())
 
 

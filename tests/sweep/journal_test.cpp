@@ -100,8 +100,10 @@ TEST_F(JournalFile, ALineThatWasNotWrittenToItsEndIsDropped) {
   fill();
   const std::string whole = *read_whole_file(path_);
   std::ofstream(path_, std::ios::app) << R"({"record":"result","trial":1,"st)";
-  EXPECT_EQ(message(), "");
+  EXPECT_EQ(Journal(path_, sweep_).repaired(),
+            path_ + ": its last line was not written to its end; these 31 bytes have been cut off");
   EXPECT_EQ(*read_whole_file(path_), whole);
+  EXPECT_EQ(Journal(path_, sweep_).repaired(), "");
 }
 
 TEST_F(JournalFile, AnotherSweepIsRefused) {

@@ -157,24 +157,40 @@ class Faults(unittest.TestCase):
         mount = f"mount -t tmpfs -o size=300k none {self.run_directory}"
         if subprocess.run([*inside, "sh", "-c", mount], capture_output=True, check=False).returncode != 0:
             self.skipTest("this kernel lets nobody mount a tmpfs")
-        script = f'{mount} && "$@"; code=$?; cp -r {self.run_directory} {self.folder.name}/copy; exit $code'
-        result = train(self.run_directory, "steps=4", "checkpoint={every: 1 steps}",
-                       prefix=[*inside, "sh", "-c", script, "-"])
-        self.assertEqual(result.returncode, 1, result.stderr)
-        self.assertIn("the last checkpoint could not be written: ", result.stderr)
-        self.assertIn("No space left on device", result.stderr)
-        self.assertEqual([event["step"] for event in events(result, "step")], [1, 2, 3, 4])
-        self.assertEqual(len(events(result, "warning")), 3)
-        verify = lockstep("checkpoint", "verify", f"{self.folder.name}/copy")
-        self.assertEqual(verify.returncode, 0, verify.stderr)
-        self.assertIn("step-00000001  sound", verify.stdout)
+        words = ["steps=4", "checkpoint={every: 1 steps}"]
+        last = ": the last checkpoint could not be written: "
+
+        def script(meanwhile):
+            return (f'{mount} && ("$@" & p=$!; ({meanwhile}) & wait $p); code=$?; '
+                    f'cp -r {self.run_directory} {self.folder.name}/copy; exit $code')
+        with self.subTest("a signal gives the result up"):
+            result = train(self.run_directory, *words, prefix=[*inside, "sh", "-c", script("sleep 6; kill $p"), "-"])
+            self.assertEqual(result.returncode, 1, result.stderr)
+            self.assertIn("the last checkpoint could not be written: ", result.stderr)
+            self.assertIn("No space left on device", result.stderr)
+            self.assertIn("; a signal ended the waiting for its disk\n", result.stderr)
+            self.assertEqual([event["step"] for event in events(result, "step")], [1, 2, 3, 4])
+            self.assertEqual(len(events(result, "warning")), 3)
+            verify = lockstep("checkpoint", "verify", f"{self.folder.name}/copy")
+            self.assertEqual(verify.returncode, 0, verify.stderr)
+            self.assertIn("step-00000001  sound", verify.stdout)
+        shutil.rmtree(f"{self.folder.name}/copy")
+        with self.subTest("with room again, the result is written"):
+            room = f"sleep 6; mount -o remount,size=9m {self.run_directory}"
+            result = train(self.run_directory, *words, prefix=[*inside, "sh", "-c", script(room), "-"])
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertEqual([event["step"] for event in events(result, "step")], [1, 2, 3, 4])
+            self.assertEqual([event["step"] for event in events(result, "checkpoint")], [1, 4])
+            self.assertIn(last, events(result, "warning")[-1]["message"])
+            verify = lockstep("checkpoint", "verify", f"{self.folder.name}/copy")
+            self.assertIn("step-00000004  sound", verify.stdout)
 
     def test_locks_that_fail(self):
         """A file system without locks is for the user to change; another error may be temporary."""
-        without = "its file system has no locks ({}); choose another with run_directory=PATH"
+        without = "/lock: its file system has no locks ({}); choose another with run_directory=PATH"
         for error, code, message in (
-                (errno.ENOSYS, 73, f"{self.run_directory}: " + without.format(os.strerror(errno.ENOSYS))),
-                (errno.EOPNOTSUPP, 73, f"{self.run_directory}: " + without.format(os.strerror(errno.EOPNOTSUPP))),
+                (errno.ENOSYS, 73, f"{self.run_directory}" + without.format(os.strerror(errno.ENOSYS))),
+                (errno.EOPNOTSUPP, 73, f"{self.run_directory}" + without.format(os.strerror(errno.EOPNOTSUPP))),
                 (errno.ENOLCK, 1, f"{self.run_directory}/lock: cannot lock it: {os.strerror(errno.ENOLCK)}")):
             with self.subTest(error=error):
                 result = train(self.run_directory, "steps=1", faults={"FAULT_FLOCK": str(error)})
@@ -192,6 +208,9 @@ class Faults(unittest.TestCase):
             self.assertEqual(process.wait(60), 0)
         self.assertEqual(self.newest(), 400)
         self.assertEqual(lockstep("checkpoint", "verify", self.run_directory).returncode, 0)
+        self.assertTrue(pathlib.Path(self.run_directory, "lock").exists())
+        last = pathlib.Path(self.run_directory, "events.jsonl").read_text().splitlines()[-1]
+        self.assertEqual(json.loads(last)["event"], "end")
 
 
 if __name__ == "__main__":

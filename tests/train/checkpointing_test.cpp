@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
 #include <thread>
 
@@ -83,7 +84,7 @@ TEST(Checkpointing, WhatNeverBeganIsNotWritten) {
     EXPECT_EQ(warnings.all,
               std::vector<std::string>{"step 2: no checkpoint: the disk does not answer; training goes on"});
     try {
-      checkpointing.finish();
+      checkpointing.finish({.limit = milliseconds(0)});
       ADD_FAILURE() << "a run without its last checkpoint has not ended well";
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ExitCode::infrastructure);
@@ -94,7 +95,7 @@ TEST(Checkpointing, WhatNeverBeganIsNotWritten) {
       std::this_thread::sleep_for(milliseconds(1));
     }
     try {  // step 1 is there, but it is not the last one requested
-      checkpointing.finish();
+      checkpointing.finish({.limit = milliseconds(0)});
       ADD_FAILURE() << "a run without its last checkpoint has not ended well";
     } catch (const Error& error) {
       EXPECT_EQ(error.what(), std::string("the last checkpoint could not be written: the disk does not answer"));
@@ -104,6 +105,85 @@ TEST(Checkpointing, WhatNeverBeganIsNotWritten) {
     checkpointing.finish();
   }
   EXPECT_EQ(checkpoint::list_checkpoints(folder / "run/checkpoints").size(), 2u);
+}
+
+namespace {
+
+/// The last checkpoint of a run of two ranks, on a disk that is full.
+class FullDisk {
+ public:
+  FullDisk() {
+    files.before = [this](const FileCall& call) {
+      if (call.kind != FileCall::Kind::write || call.path.find("model.safetensors") == std::string::npos) return;
+      if (refusals-- > 0) throw Error(ExitCode::infrastructure, "the disk: No space left on device");
+    };
+  }
+  /// Trains nothing and ends; returns the error, or "".
+  std::string end(const LastCheckpointWait& wait, const comm::StopPoll& stop = {}) {
+    const Registries registries = Registries::built_in();
+    const JobFile job = config::default_job({"run_directory=" + (folder / "run")}, catalogue_of(registries));
+    const CanonicalJob canonical = config::canonical(job, catalogue_of(registries));
+    const TrainerOptions options;
+    const exec::CpuDevice device;
+    std::array<std::string, 2> errors;
+    run_in_threads(2, [&](Communicator& communicator) {
+      Warnings sink;
+      std::vector<events::Sink*> sinks = {&sink};
+      const optim::Model model = small_model(registries);
+      Checkpointing checkpointing({{job, canonical, communicator, device, sinks}, registries, options}, files, stop);
+      checkpointing.prepare(checkpoint::sources_of(model, {}), 0);
+      checkpointing.write(progress_of(1), false);
+      try {
+        checkpointing.finish(wait);
+      } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ExitCode::infrastructure);
+        errors.at(static_cast<std::size_t>(communicator.rank())) = error.what();
+      }
+      if (communicator.rank() != 0) return;
+      warnings = sink.all;
+      failures = checkpointing.failures();
+    });
+    EXPECT_EQ(errors[0], errors[1]);
+    return errors[0];
+  }
+
+  const Folder folder;
+  FaultyFiles files;
+  std::atomic<int> refusals{1'000'000};
+  std::vector<std::string> warnings;
+  std::int64_t failures = 0;
+};
+
+constexpr const char* kFull = "rank 0 on node0: the disk: No space left on device";
+
+}  // namespace
+
+TEST(Checkpointing, TheLastOneIsWrittenWhenTheDiskHasRoomAgain) {
+  FullDisk disk;
+  disk.refusals = 3;
+  EXPECT_EQ(disk.end({.first = milliseconds(2), .longest = milliseconds(5)}), "");
+  EXPECT_EQ(checkpoint::list_checkpoints(disk.folder / "run/checkpoints").size(), 1u);
+  EXPECT_EQ(disk.failures, 1);
+  ASSERT_EQ(disk.warnings.size(), 1u) << "the same reason is told once";
+  EXPECT_TRUE(disk.warnings[0].starts_with(std::string("step 1: the last checkpoint could not be written: ") + kFull +
+                                           "; the result is kept in memory and written again until 2"))
+      << disk.warnings[0];
+  EXPECT_TRUE(disk.warnings[0].ends_with("; free room on the disk, or stop the run to give the result up"));
+}
+
+TEST(Checkpointing, TheWaitForTheLastOneHasALimit) {
+  FullDisk disk;
+  EXPECT_EQ(disk.end({milliseconds(300), milliseconds(2), milliseconds(5)}),
+            std::string("the last checkpoint could not be written: ") + kFull + "; tried again for 0 s");
+  EXPECT_TRUE(checkpoint::list_checkpoints(disk.folder / "run/checkpoints").empty());
+}
+
+TEST(Checkpointing, ASignalEndsTheWaitForTheLastOne) {
+  FullDisk disk;
+  const auto stop = [&] { return disk.refusals < 1'000'000 - 3; };
+  EXPECT_EQ(
+      disk.end({.first = milliseconds(2), .longest = milliseconds(5)}, stop),
+      std::string("the last checkpoint could not be written: ") + kFull + "; a signal ended the waiting for its disk");
 }
 
 namespace {

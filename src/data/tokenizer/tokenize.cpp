@@ -80,9 +80,7 @@ class Tokenizing {
       require_utf8(file.text(), path);
       path.ends_with(".jsonl") ? write_lines(file.text(), path) : write_text(file.text());
     }
-    if (const auto reason = replace_whole_file(tokenizer_beside(options_.output), text_); !reason.empty()) {
-      throw Error(ExitCode::infrastructure, fmt::format("{}: {}", tokenizer_beside(options_.output), reason));
-    }
+    write_whole_file(tokenizer_beside(options_.output), text_);
     file_->rename_to(options_.output);
     fs::remove(notes_);
     return {state_.tokens, state_.bytes, resumed, tokenizer_->vocabulary()};
@@ -121,7 +119,7 @@ class Tokenizing {
                               {"tokens", state_.tokens},
                               {"bytes", state_.bytes}};
     // Without the note a later run begins anew, and writes the same.
-    (void)replace_whole_file(notes_, json.dump());
+    (void)try_write_whole_file(notes_, json.dump());
   }
 
   void append_around(const std::vector<std::int32_t>& tokens, std::vector<std::int32_t>& out) const {

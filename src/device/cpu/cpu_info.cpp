@@ -88,8 +88,8 @@ double peak_flops(const std::string& isa, double hertz, int cores) {
 }
 
 double cpu_hertz() {
-  if (const auto text = read_whole_file("/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq")) {
-    return leading_number<double>(*text).value_or(0) * 1e3;
+  if (const auto text = read_kernel_file("/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq"); !text.empty()) {
+    return leading_number<double>(text).value_or(0) * 1e3;
   }
   std::ifstream file("/proc/cpuinfo");
   for (std::string line; std::getline(file, line);) {

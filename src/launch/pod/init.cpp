@@ -50,7 +50,7 @@ bool has_children() {
 void end_the_rest() {
   const auto end = Clock::now() + kReapPatience;
   while (has_children() && Clock::now() < end) {
-    std::istringstream children(read_whole_file(fmt::format("/proc/self/task/{}/children", getpid())).value_or(""));
+    std::istringstream children(read_kernel_file(fmt::format("/proc/self/task/{}/children", getpid())));
     for (pid_t pid = 0; children >> pid;) kill(pid, SIGKILL);
     std::this_thread::sleep_for(kReapPoll);
     (void)reap(0);

@@ -193,7 +193,7 @@ int end_pod(int code) {
   if (state == nullptr) {
     throw Error(ExitCode::usage, fmt::format("pod --end: expected to be run in a pod, found no {}", kStateVariable));
   }
-  const std::string problem = replace_whole_file(std::string(state) + kEndedFile, fmt::format("{}", code));
+  const std::string problem = try_write_whole_file(std::string(state) + kEndedFile, fmt::format("{}", code));
   if (!problem.empty()) throw Error(ExitCode::cannot_create, fmt::format("pod --end: cannot write {}", problem));
   return static_cast<int>(ExitCode::done);
 }

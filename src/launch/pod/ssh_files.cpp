@@ -26,7 +26,7 @@ bool can_pass(const std::string& name, const std::string& value) {
 void write_private(const SshSettings& settings, const std::string& name, const std::string& text) {
   const std::string path = settings.folder + "/" + name;
   const mode_t before = umask(0077);  // ssh refuses a key that others can read
-  const std::string problem = replace_whole_file(path, text);
+  const std::string problem = try_write_whole_file(path, text);
   umask(before);
   if (!problem.empty()) {
     throw Error(ExitCode::cannot_create,

@@ -4,8 +4,8 @@
 
 #include <cstdio>
 #include <filesystem>
-#include <system_error>
 
+#include "core/files.hpp"
 #include "core/say.hpp"
 #include "core/trace.hpp"
 #include "core/whole_file.hpp"
@@ -25,19 +25,19 @@ Succession::Succession(const SuccessionOptions& options)
       path_(options.file),
       vacancy_(options.first, options.after_leader, options.after_none, steady_seconds()) {
   try {
-    std::filesystem::create_directories(std::filesystem::path(path_).parent_path());
+    make_folders(std::filesystem::path(path_).parent_path().string());
     file_ = std::make_unique<LockedFile>(path_);
-  } catch (const std::system_error& error) {
-    cannot_use(error.code().message());
+  } catch (const Error& error) {
+    cannot_use(error.what());
   }
 }
 
 void Succession::cannot_use(const std::string& why) const {
   throw Error(
       ExitCode::cannot_create,
-      fmt::format("--leader-lock: cannot use {}: {}; it must be on a volume that all pods may write to, and whose "
-                  "locks hold among nodes",
-                  path_, why));
+      fmt::format("--leader-lock: {}; it must be on a volume that all pods may write to, and whose locks hold among "
+                  "nodes",
+                  why));
 }
 
 bool Succession::leads() {
@@ -49,9 +49,14 @@ bool Succession::leads() {
     return false;
   }
   try {
-    return look(now);
-  } catch (const std::system_error& error) {
-    cannot_use(error.code().message());
+    const bool leads = look(now);
+    problem_.clear();
+    return leads;
+  } catch (const Error& error) {  // a disk that does not answer says nothing about the lead
+    if (error.code() != ExitCode::infrastructure) cannot_use(error.what());
+    if (problem_ != error.what()) say("lockstep pod: {}; looking again\n", error.what());
+    problem_ = error.what();
+    return false;
   }
 }
 
@@ -73,8 +78,8 @@ void Succession::begin() {
   if (begun_) say("lockstep pod: {} takes the lead of {}\n", name_, leader());
   try {
     file_->write(name_);
-  } catch (const std::system_error& error) {
-    cannot_use(error.code().message());
+  } catch (const Error& error) {
+    cannot_use(error.what());
   }
 }
 
@@ -85,8 +90,9 @@ double Succession::vacant_seconds() const {
 bool Succession::is_vacant() {
   try {
     return file_->is_free();
-  } catch (const std::system_error& error) {
-    cannot_use(error.code().message());
+  } catch (const Error& error) {
+    if (error.code() != ExitCode::infrastructure) cannot_use(error.what());
+    return false;
   }
 }
 

@@ -61,7 +61,7 @@ class Succession {
   [[nodiscard]] bool has_seen_a_leader() const { return vacancy_.has_seen_a_leader(); }
   /// Seconds without a leader.
   [[nodiscard]] double vacant_seconds() const;
-  /// Whether nobody leads; asked by a pod that does not.
+  /// Whether nobody is known to lead; asked by a pod that does not.
   [[nodiscard]] bool is_vacant();
   /// The name of the pod that has started the job last; empty: there was none.
   [[nodiscard]] std::string leader() const;
@@ -74,6 +74,7 @@ class Succession {
   std::unique_ptr<LockedFile> file_;
   Vacancy vacancy_;
   double next_look_ = 0;
+  std::string problem_;  ///< why the last look failed
   bool begun_ = false;
 };
 
