@@ -153,9 +153,7 @@ void RunRecord::warn(const std::string& message) {
 std::string RunRecord::next_attempt() {
   checkpoint::require_launch(directory_, launch_);
   std::string folder = fs::absolute(fmt::format("{}/logs/attempt-{}", directory_, ++attempt_)).string();
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (error) checkpoint::cannot_use(directory_, "cannot write to the run directory: " + error.message());
+  make_folders(folder);
   return folder;
 }
 

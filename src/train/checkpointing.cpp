@@ -28,6 +28,10 @@ namespace {
 constexpr Operation kStarting{"run directory", 0};  ///< for waits while rank 0 prepares the run directory
 constexpr std::chrono::milliseconds kLook{100};
 
+bool has_any(const std::vector<bool>& of_ranks) {
+  return std::find(of_ranks.begin(), of_ranks.end(), true) != of_ranks.end();
+}
+
 /// "2026-01-31 21:40:00", of this host's clock.
 std::string time_after(Clock::duration wait) {
   const auto then = std::chrono::system_clock::now() + std::chrono::duration_cast<std::chrono::seconds>(wait);
@@ -288,29 +292,28 @@ std::string Checkpointing::finish_writing() {
 
 std::string Checkpointing::pause(std::chrono::milliseconds pause, RanTime& waited, const LastCheckpointWait& wait,
                                  bool stoppable) {
-  enum class Next : std::uint8_t { again, stopped, over } next = Next::again;
+  const auto is_stopped = [&] { return stoppable && stop_ && stop_(); };
   const auto sleep = [&](comm::WorkProgress& work) {
-    if (!run_.leads()) return false;
-    for (RanTime slept; !work.stopped() && slept.look() < pause && waited.look() < wait.limit;) {
+    for (RanTime slept; run_.leads() && !work.stopped() && slept.look() < pause && waited.look() < wait.limit;) {
       work.advance();
       std::this_thread::sleep_for(std::min(kLook, pause));
     }
-    next = work.stopped() ? Next::stopped : waited.look() >= wait.limit ? Next::over : Next::again;
-    return false;
+    return work.stopped() || is_stopped();
   };
   const Operation operation{"last checkpoint", 0, run_.timeout()};
-  (void)comm::work_together(run_.communicator, operation, sleep, {.stop = stoppable ? stop_ : comm::StopPoll()});
-  run_.communicator.broadcast(std::as_writable_bytes(std::span(&next, 1)), 0, operation);
-  if (next == Next::stopped) return "a signal ended the waiting for its disk";
-  return next == Next::over ? fmt::format("tried again for {:.0f} s", std::chrono::duration<double>(wait.limit).count())
-                            : "";
+  const auto stopped = comm::work_together(run_.communicator, operation, sleep, {.stop = is_stopped});
+  if (has_any(stopped)) return "a signal ended the waiting for its disk";
+  char over = waited.look() >= wait.limit ? 1 : 0;
+  run_.communicator.broadcast(std::as_writable_bytes(std::span(&over, 1)), 0, operation);
+  if (over == 0) return "";
+  return fmt::format("tried again for {:.0f} s", std::chrono::duration<double>(wait.limit).count());
 }
 
 std::string Checkpointing::insist(std::string failure, const LastCheckpointWait& wait) {
   // After a first signal, which made this the last checkpoint, a second one ends the process at once.
   const auto asked = comm::work_together(run_.communicator, {"last checkpoint", 0, run_.timeout()},
                                          [&](comm::WorkProgress& /*at once*/) { return stop_ && stop_(); });
-  const bool stoppable = std::none_of(asked.begin(), asked.end(), [](bool of_rank) { return of_rank; });
+  const bool stoppable = !has_any(asked);
   std::minstd_rand random(std::random_device{}());
   RanTime waited;
   std::string told;

@@ -101,7 +101,7 @@ TEST_F(JournalFile, ALineThatWasNotWrittenToItsEndIsDropped) {
   const std::string whole = *read_whole_file(path_);
   std::ofstream(path_, std::ios::app) << R"({"record":"result","trial":1,"st)";
   EXPECT_EQ(Journal(path_, sweep_).repaired(),
-            path_ + ": its last line was not written to its end; these 31 bytes have been cut off");
+            path_ + ": its last line was not written to its end; these 32 bytes have been cut off");
   EXPECT_EQ(*read_whole_file(path_), whole);
   EXPECT_EQ(Journal(path_, sweep_).repaired(), "");
 }

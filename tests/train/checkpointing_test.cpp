@@ -154,7 +154,7 @@ class FullDisk {
   std::int64_t failures = 0;
 };
 
-constexpr const char* kFull = "rank 0 on node0: the disk: No space left on device";
+constexpr const char* kFull = "rank 0 on a: the disk: No space left on device";
 
 }  // namespace
 
