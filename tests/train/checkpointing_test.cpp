@@ -119,7 +119,7 @@ class FullDisk {
     };
   }
   /// Trains nothing and ends; returns the error, or "".
-  std::string end(const LastCheckpointWait& wait, const comm::StopPoll& stop = {}) {
+  std::string end(const LastCheckpointWait& wait) {
     const Registries registries = Registries::built_in();
     const JobFile job = config::default_job({"run_directory=" + (folder / "run")}, catalogue_of(registries));
     const CanonicalJob canonical = config::canonical(job, catalogue_of(registries));
@@ -130,7 +130,7 @@ class FullDisk {
       Warnings sink;
       std::vector<events::Sink*> sinks = {&sink};
       const optim::Model model = small_model(registries);
-      Checkpointing checkpointing({{job, canonical, communicator, device, sinks}, registries, options}, files, stop);
+      Checkpointing checkpointing({{job, canonical, communicator, device, sinks}, registries, options}, files);
       checkpointing.prepare(checkpoint::sources_of(model, {}), 0);
       checkpointing.write(progress_of(1), false);
       try {
@@ -176,14 +176,6 @@ TEST(Checkpointing, TheWaitForTheLastOneHasALimit) {
   EXPECT_EQ(disk.end({milliseconds(300), milliseconds(2), milliseconds(5)}),
             std::string("the last checkpoint could not be written: ") + kFull + "; tried again for 0 s");
   EXPECT_TRUE(checkpoint::list_checkpoints(disk.folder / "run/checkpoints").empty());
-}
-
-TEST(Checkpointing, ASignalEndsTheWaitForTheLastOne) {
-  FullDisk disk;
-  const auto stop = [&] { return disk.refusals < 1'000'000 - 3; };
-  EXPECT_EQ(
-      disk.end({.first = milliseconds(2), .longest = milliseconds(5)}, stop),
-      std::string("the last checkpoint could not be written: ") + kFull + "; a signal ended the waiting for its disk");
 }
 
 namespace {
