@@ -156,7 +156,8 @@ TEST(IndexCache, ADirectoryThatCannotBeWrittenIsNoError) {
   Cached kept;
   write_file(kept.folder / "file", "");
   const IndexCache below_a_file(kept.folder / "file/cache"), none("");
-  EXPECT_EQ(without(below_a_file.store(kept.options, kept.notes), kept.folder.path()), "file/cache: cannot create the folder: Not a directory");
+  EXPECT_EQ(without(below_a_file.store(kept.options, kept.notes), kept.folder.path()),
+            "file/cache: cannot create the folder: Not a directory");
   EXPECT_FALSE(below_a_file.find(kept.options));
   EXPECT_EQ(none.store(kept.options, kept.notes), "there is no cache directory");
   EXPECT_FALSE(none.find(kept.options));

@@ -235,7 +235,8 @@ TEST(Unpack, WhatCannotBeHeldIsRefused) {
     EXPECT_EQ(
         refusal(folder, name, limits),
         name +
-            ": unpacks to more than 2 MiB, which would be held in the memory of each rank (no copy on disk: cache: cannot "
+            ": unpacks to more than 2 MiB, which would be held in the memory of each rank (no copy on disk: cache: "
+            "cannot "
             "create the folder: Not a directory). Unpack it yourself, or use a plain .tar or `lockstep data pack`");
     auto nowhere = limits;
     nowhere.cache_directory.clear();
