@@ -17,8 +17,10 @@
 #include "checkpoint/retention.hpp"
 #include "config/config.hpp"
 #include "core/digest.hpp"
+#include "core/errno_code.hpp"
 #include "core/ran_time.hpp"
 #include "core/spans.hpp"
+#include "core/unfit_hosts.hpp"
 #include "core/whole_file.hpp"
 #include "lockstep/error.hpp"
 
@@ -28,6 +30,17 @@ namespace fs = std::filesystem;
 
 void cannot_use(const std::string& directory, const std::string& why) {
   throw Error(ExitCode::cannot_create, fmt::format("{}: {}; choose another with run_directory=PATH", directory, why));
+}
+
+void cannot_use(const std::string& directory, const std::string& what, const std::error_code& error) {
+  const std::string why = fmt::format("{}: {}", what, error.message());
+  if (code_of_errno(error, ExitCode::cannot_create) == ExitCode::cannot_create) cannot_use(directory, why);
+  throw Error(ExitCode::infrastructure,
+              fmt::format("{}: {}; run again when its file system has space and answers", directory, why));
+}
+
+void cannot_use(const std::string& directory, const std::string& what, int error) {
+  cannot_use(directory, what, std::error_code(error, std::generic_category()));
 }
 
 namespace {
@@ -65,7 +78,7 @@ void require_launch(const std::string& directory, const std::string& launch, std
 RunDirectory::RunDirectory(std::string path, const LockWait& wait) : path_(std::move(path)) {
   std::error_code error;
   fs::create_directories(path_, error);
-  if (error) cannot_use(path_, "cannot create the run directory: " + error.message());
+  if (error) cannot_use(path_, "cannot create the run directory", error);
   lock(wait);
 }
 
@@ -121,7 +134,7 @@ constexpr std::chrono::seconds kSight{3};  ///< a network file system may show a
 std::string new_token(const std::string& directory) {
   std::string path = directory + "/shared-XXXXXX";
   const int fd = ::mkstemp(path.data());
-  if (fd < 0) cannot_use(directory, fmt::format("cannot write to the run directory: {}", std::strerror(errno)));
+  if (fd < 0) cannot_use(directory, "cannot write to the run directory", errno);
   ::close(fd);
   return fs::path(path).filename().string();
 }
@@ -136,15 +149,15 @@ bool sees(const std::string& path) {
   return true;
 }
 
-/// Comma-separated names of the hosts with a rank that does not see it.
-std::string blind_hosts(const std::vector<std::byte>& seen, const Topology& topology) {
+/// Names of the hosts with a rank that does not see it.
+std::vector<std::string> blind_hosts(const std::vector<std::byte>& seen, const Topology& topology) {
   std::set<int> hosts;
   for (std::size_t rank = 0; rank < seen.size(); ++rank) {
     if (seen[rank] == std::byte{0}) hosts.insert(topology.host_of.at(rank));
   }
   std::vector<std::string> names;
   for (const int host : hosts) names.push_back(topology.host_names.at(static_cast<std::size_t>(host)));
-  return fmt::format("{}", fmt::join(names, ", "));
+  return names;
 }
 
 }  // namespace
@@ -164,14 +177,15 @@ void require_shared(const std::string& directory, Communicator& communicator, st
   std::vector<std::byte> seen(static_cast<std::size_t>(communicator.size()));
   communicator.all_gather({&mine, 1}, seen, operation);
   if (communicator.rank() == 0) ::unlink(fmt::format("{}/{}", directory, token).c_str());
-  const std::string blind = blind_hosts(seen, topology);
+  const std::vector<std::string> blind = blind_hosts(seen, topology);
   if (blind.empty()) return;
-  throw Error(
-      ExitCode::cannot_create,
+  const std::string message =
       fmt::format("{}: every host must share the run directory, but what rank 0 wrote there on {} is not seen on "
                   "{}; put it on a file system that all hosts mount (run_directory=PATH), or set "
                   "checkpoint=never",
-                  directory, topology.host_name(0), blind));
+                  directory, topology.host_name(0), fmt::join(blind, ", "));
+  if (blind.size() + 1 < topology.host_names.size()) throw UnfitHosts(blind, message);
+  throw Error(ExitCode::cannot_create, message);
 }
 
 namespace {

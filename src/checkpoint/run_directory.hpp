@@ -7,6 +7,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "checkpoint/checkpoint.hpp"
@@ -20,6 +21,9 @@ namespace lockstep::checkpoint {
 
 /// Throws Error(cannot_create): the run directory, why it cannot be used, and what to try.
 [[noreturn]] void cannot_use(const std::string& directory, const std::string& why);
+/// The same for a call that failed with `error`; Error(infrastructure) if that may pass (core/errno_code.hpp).
+[[noreturn]] void cannot_use(const std::string& directory, const std::string& what, const std::error_code& error);
+[[noreturn]] void cannot_use(const std::string& directory, const std::string& what, int error);
 
 /// Another launch or run has taken the directory: trying again would not help.
 class LostDirectory : public Error {
@@ -74,7 +78,8 @@ class RunDirectory {
 };
 
 /// Collective, once `directory` exists on rank 0's host: a token file written there must be visible on every other
-/// host. Throws Error(cannot_create) on every rank, naming the hosts that do not share it.
+/// host. Throws on every rank, naming the hosts that do not share it: UnfitHosts where others do, Error(cannot_create) if
+/// rank 0's host alone has it.
 void require_shared(const std::string& directory, Communicator& communicator, std::chrono::milliseconds timeout);
 
 /// Checkpoints that a run may resume from, the first to try in front, according to `resume`:

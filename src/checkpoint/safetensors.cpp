@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cerrno>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <string_view>
@@ -11,6 +12,7 @@
 #include "core/low_precision.hpp"
 #include "core/untrusted.hpp"
 #include "core/whole_file.hpp"
+#include "core/errno_code.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::checkpoint {
@@ -156,8 +158,10 @@ SafetensorsFile SafetensorsFile::parse(std::string bytes, const std::string& nam
 
 SafetensorsFile SafetensorsFile::read(const std::string& path) {
   auto bytes = read_whole_file(path);
-  if (!bytes)
-    throw Error(ExitCode::data, fmt::format("{}: expected a safetensors file, but it cannot be opened", path));
+  if (!bytes) {
+    throw Error(code_of_errno(errno, ExitCode::data),
+                fmt::format("{}: expected a safetensors file, but it cannot be opened", path));
+  }
   return parse(std::move(*bytes), path);
 }
 

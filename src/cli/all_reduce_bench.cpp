@@ -15,6 +15,7 @@
 #include "cli/svg_chart.hpp"
 #include "comm/transport/mpi_session.hpp"
 #include "comm/transport/topology.hpp"
+#include "core/errno_code.hpp"
 #include "core/median.hpp"
 #include "lockstep/error.hpp"
 #include "telemetry/text.hpp"
@@ -210,7 +211,9 @@ void draw(const std::vector<std::vector<std::vector<AllReduceRow>>>& parts, cons
   }
   std::ofstream file(path, std::ios::binary | std::ios::trunc);
   if ((file << drawing("Bus bandwidth in GB/s over the size of the gradient", size_text, series)).flush()) return;
-  throw Error(ExitCode::cannot_create, fmt::format("{}: cannot write the picture: {}", path, std::strerror(errno)));
+  const int error = errno;
+  throw Error(code_of_errno(error, ExitCode::cannot_create),
+              fmt::format("{}: cannot write the picture: {}", path, std::strerror(error)));
 }
 
 }  // namespace

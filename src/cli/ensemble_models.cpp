@@ -15,6 +15,7 @@
 #include "cli/trial_places.hpp"
 #include "cli/validators.hpp"
 #include "config/config.hpp"
+#include "core/errno_code.hpp"
 #include "core/whole_file.hpp"
 #include "data/soft_labels.hpp"
 #include "ensemble/soup.hpp"
@@ -142,7 +143,7 @@ int write_student(const DistillArguments& arguments, ensemble::Members& members,
   std::error_code failed;
   fs::create_directories(arguments.directory, failed);
   if (failed) {
-    throw Error(ExitCode::cannot_create,
+    throw Error(code_of_errno(failed, ExitCode::cannot_create),
                 fmt::format("{}: cannot create it: {}", arguments.directory, failed.message()));
   }
   checkpoint::write_whole(checkpoint::real_files(), teacher, teacher_file(*data.train, table));

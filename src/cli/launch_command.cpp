@@ -89,6 +89,12 @@ void add_limit_options(CLI::App& command, launch::LaunchOptions& options) {
       ->check(at_least(0))
       ->capture_default_str();
   command
+      .add_option("--retry-for", options.retry_seconds,
+                  "seconds to try again, however often, while a rank reports that its data, a store or the run "
+                  "directory fails")
+      ->check(at_least(0))
+      ->capture_default_str();
+  command
       .add_option(
           "--hang-limit", options.limits.seconds,
           "seconds without a heartbeat, or without progress of any rank, that count as a hang; at least 20 steps' time")

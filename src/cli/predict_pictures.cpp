@@ -8,6 +8,7 @@
 
 #include "checkpoint/files.hpp"
 #include "cli/predict.hpp"
+#include "core/errno_code.hpp"
 #include "data/picture.hpp"
 #include "ensemble/combine.hpp"
 #include "lockstep/error.hpp"
@@ -101,7 +102,9 @@ void write_pictures(const train::LoadedModel& model, const std::string& folder,
   const auto paths = paths_in(folder, files);
   std::error_code failed;
   fs::create_directories(folder, failed);
-  if (failed) throw Error(ExitCode::cannot_create, fmt::format("{}: {}", folder, failed.message()));
+  if (failed) {
+    throw Error(code_of_errno(failed, ExitCode::cannot_create), fmt::format("{}: {}", folder, failed.message()));
+  }
   for (std::size_t i = 0; i < paths.size(); ++i) {
     const Shape& shape = model.prediction_shape();
     const std::vector<double>& values = predictions[i].values;

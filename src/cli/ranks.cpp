@@ -46,7 +46,7 @@ int run_here(const RankOptions& options, const std::function<int(Communicator&)>
     return body(communicator);
   };
   return run_on_mpi(checked, [&](const std::exception& error, const Communicator& /*rank*/) {
-    if (options.on_error) options.on_error(exit_code(error), error.what());
+    if (options.on_error) options.on_error(error);
     return report(error);
   });
 }

@@ -30,7 +30,7 @@ struct RankOptions {
   bool is_training = false;               ///< it does not wait for whoever reads what is printed
   bool need_data = true;                  ///< missing data files are an error
   /// called on a rank before it ends with an error; may be empty
-  std::function<void(int code, const std::string& message)> on_error;
+  std::function<void(const std::exception& error)> on_error;
 
   void add_to(CLI::App& command);
 };

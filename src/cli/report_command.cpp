@@ -23,6 +23,7 @@
 #include "cli/runs_report.hpp"
 #include "cli/svg_chart.hpp"
 #include "cli/sweep_report.hpp"
+#include "core/errno_code.hpp"
 #include "core/whole_file.hpp"
 #include "lockstep/error.hpp"
 #include "telemetry/diagnosis.hpp"
@@ -327,7 +328,9 @@ int report(const std::vector<std::string>& directories, const std::string& outpu
   const std::string path = !output.empty() ? output : one ? directories.front() + "/report.html" : "report.html";
   std::ofstream file(path, std::ios::binary | std::ios::trunc);
   if (!(file << page).flush()) {
-    throw Error(ExitCode::cannot_create, fmt::format("{}: cannot write the report: {}", path, std::strerror(errno)));
+    const int error = errno;
+    throw Error(code_of_errno(error, ExitCode::cannot_create),
+                fmt::format("{}: cannot write the report: {}", path, std::strerror(error)));
   }
   fmt::print("{}\n", path);
   return 0;

@@ -119,7 +119,7 @@ int train(TrainArguments& arguments) {
   arguments.ranks.limited_by_micro_batches = arguments.ranks.is_training = true;
   (void)profile_steps(arguments.profile);  // a mistake is reported before any rank starts
   const auto agent = launch::RankAgent::from_environment();
-  if (agent) arguments.ranks.on_error = [&](int code, const std::string& message) { agent->fail(code, message); };
+  if (agent) arguments.ranks.on_error = [&](const std::exception& error) { agent->fail(error); };
   return run_on_ranks(arguments.ranks, arguments.job,
                       [&](Communicator& communicator, const JobFile& job, const Registries& registries) {
                         return train_rank(arguments, agent.get(), communicator, job, registries);

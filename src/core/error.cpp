@@ -5,6 +5,8 @@
 #include <new>
 #include <system_error>
 
+#include "core/errno_code.hpp"
+
 namespace lockstep {
 
 void check_failed(const char* expression, const char* file, int line, const std::string& detail) {
@@ -16,8 +18,7 @@ void check_failed(const char* expression, const char* file, int line, const std:
 int exit_code(const std::exception& error) {
   if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) return static_cast<int>(ExitCode::infrastructure);
   const auto* const system = dynamic_cast<const std::system_error*>(&error);
-  const bool no_thread = system != nullptr && system->code() == std::errc::resource_unavailable_try_again;
-  if (no_thread) return static_cast<int>(ExitCode::infrastructure);
+  if (system != nullptr) return static_cast<int>(code_of_errno(system->code(), ExitCode::internal));
   const auto* const own = dynamic_cast<const Error*>(&error);
   return static_cast<int>(own == nullptr ? ExitCode::internal : own->code());
 }

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <vector>
 
+#include "core/errno_code.hpp"
 #include "core/round_up.hpp"
 #include "lockstep/error.hpp"
 
@@ -202,7 +203,9 @@ void write_contact_sheet(const std::string& path, const DataSet& set, const Pipe
   const std::string bytes = png_of(contact_sheet(set, pipeline, options));
   std::ofstream file(path, std::ios::binary | std::ios::trunc);
   if (!file.write(bytes.data(), static_cast<std::streamsize>(bytes.size())).flush()) {
-    throw Error(ExitCode::cannot_create, fmt::format("{}: cannot write the picture: {}", path, std::strerror(errno)));
+    const int error = errno;
+    throw Error(code_of_errno(error, ExitCode::cannot_create),
+                fmt::format("{}: cannot write the picture: {}", path, std::strerror(error)));
   }
 }
 

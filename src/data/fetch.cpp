@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cerrno>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -12,6 +13,7 @@
 #include <span>
 
 #include "core/digest.hpp"
+#include "core/errno_code.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::data {
@@ -105,7 +107,9 @@ std::string request(const FetchFile& file, const std::string& url, const std::st
   Download download{file, options, curl.get(), {}, absent ? 0 : size, 0, false, ""};
   if (download.have >= file.bytes) return "";  // already complete: the digest decides
   download.out.reset(std::fopen(part.c_str(), "ab"));
-  if (!download.out) throw Error(ExitCode::cannot_create, fmt::format("{}: cannot be written", part));
+  if (!download.out) {
+    throw Error(code_of_errno(errno, ExitCode::cannot_create), fmt::format("{}: cannot be written", part));
+  }
   std::array<char, CURL_ERROR_SIZE> reason{};
   set_options(download, url, reason);
   const CURLcode result = curl_easy_perform(curl.get());
@@ -170,7 +174,9 @@ std::vector<FetchedFile> fetch(const std::string& name, const std::string& direc
   const FetchSet set = read_mirrors(options.mirrors_file, name);
   std::error_code failed;
   fs::create_directories(directory, failed);
-  if (failed) throw Error(ExitCode::cannot_create, fmt::format("{}: {}", directory, failed.message()));
+  if (failed) {
+    throw Error(code_of_errno(failed, ExitCode::cannot_create), fmt::format("{}: {}", directory, failed.message()));
+  }
   std::vector<FetchedFile> fetched;
   for (const auto& file : set.files) fetched.push_back(fetch_file(file, set, directory, options));
   return fetched;

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "core/errno_code.hpp"
 #include "data/digits.hpp"
 #include "data/path.hpp"
 #include "data/readers/readers.hpp"
@@ -99,7 +100,8 @@ std::unique_ptr<DataSet> open(const SourceOptions& source, const IndexOptions& o
   } catch (const Error& error) {
     throw Error(error.code(), prefix + error.what());
   } catch (const std::filesystem::filesystem_error& error) {
-    throw Error(ExitCode::data, fmt::format("{}{}: {}", prefix, error.path1().string(), error.code().message()));
+    throw Error(code_of_errno(error.code(), ExitCode::data),
+                fmt::format("{}{}: {}", prefix, error.path1().string(), error.code().message()));
   }
 }
 

@@ -10,6 +10,7 @@
 
 #include "comm/transport/mpi_folder.hpp"
 #include "core/cgroup.hpp"
+#include "core/unfit_hosts.hpp"
 #include "launch/open_mpi_words.hpp"
 #include "launch/processes.hpp"
 #include "launch/rank_agent.hpp"
@@ -24,6 +25,13 @@ using std::chrono::milliseconds;
 constexpr milliseconds kMpirunPatience{1'500};  ///< time to clean up after itself when its ranks are gone
 constexpr milliseconds kKillPatience{10'000};
 constexpr double kEndPatience = 10;  ///< seconds that mpirun may still run after the last rank's bye
+
+constexpr const char* kIllegalInstruction = "killed by signal 4 ";
+
+void blame_host(AttemptOutcome& outcome, const std::string& host) {
+  outcome.code = static_cast<int>(kUnfitHost);
+  outcome.unfit = {host};
+}
 
 std::string last_lines(const std::string& path, std::size_t count) {
   std::ifstream file(path);
@@ -74,7 +82,7 @@ AttemptOutcome Attempt::run(const std::function<Request()>& request, int wake) {
     if (!outcome) continue;
     const bool well = outcome->kind == AttemptOutcome::Kind::ended;
     end_processes(!well);
-    if (outcome->kind == AttemptOutcome::Kind::died) outcome->message += cause_of_death(*outcome);
+    if (outcome->kind == AttemptOutcome::Kind::died) explain_death(*outcome);
     outcome->step = ranks_.step();
     return *outcome;
   }
@@ -108,7 +116,7 @@ std::optional<AttemptOutcome> Attempt::mpirun_ended() {
                           fmt::format("mpirun was killed by signal {}{}", code - 128, why_mpirun_fails()),
                           {}};
   }
-  return AttemptOutcome{
+  AttemptOutcome outcome{
       AttemptOutcome::Kind::failed,
       code,
       -1,
@@ -116,16 +124,23 @@ std::optional<AttemptOutcome> Attempt::mpirun_ended() {
       -1,
       fmt::format("mpirun ended with {} before its ranks did:{}", code, last_lines(options_.folder + "/mpirun.log", 8)),
       {}};
+  const std::string host = open_mpi_words_in(options_.folder + "/mpirun.log").host_without_program();
+  if (!host.empty()) blame_host(outcome, host);
+  return outcome;
 }
 
 // What mpirun says of it, once it has ended, and the kernel.
-std::string Attempt::cause_of_death(const AttemptOutcome& outcome) const {
+void Attempt::explain_death(AttemptOutcome& outcome) const {
   const OpenMpiWords words = open_mpi_words_in(options_.folder + "/mpirun.log");
   std::string cause = words.death(outcome.rank);
+  if (cause.starts_with(kIllegalInstruction)) {
+    cause += "; this host's processor lacks instructions that the program was built for";
+    blame_host(outcome, outcome.host);
+  }
   if (Cgroups().memory_kills() > memory_kills_) cause = (cause.empty() ? "killed" : cause) + kOutOfMemory;
-  if (!cause.empty()) return ": " + cause;
-  const std::string block = words.first_block();
-  return block.empty() ? "" : ": Open MPI says:" + block;
+  const std::string block = cause.empty() ? words.first_block() : "";
+  if (!cause.empty()) outcome.message += ": " + cause;
+  if (!block.empty()) outcome.message += ": Open MPI says:" + block;
 }
 
 // mpirun is ended last: when its ranks are gone, it removes its daemons and what it made in /tmp and /dev/shm.

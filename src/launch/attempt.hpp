@@ -34,7 +34,7 @@ class Attempt {
   std::optional<AttemptOutcome> look();
   std::optional<AttemptOutcome> mpirun_ended();
   void end_processes(bool at_once);
-  [[nodiscard]] std::string cause_of_death(const AttemptOutcome& outcome) const;
+  void explain_death(AttemptOutcome& outcome) const;
 
   AttemptOptions options_;
   RankMonitor ranks_;

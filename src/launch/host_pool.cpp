@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <csignal>
 #include <sstream>
 #include <thread>
@@ -17,6 +18,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr double kAnswerSeconds = 15;
+constexpr double kLongestLeftOut = 3600;  ///< seconds, until a host that was left out is asked again
 constexpr std::chrono::seconds kAloudPatience{10};
 constexpr milliseconds kScriptPoll{10};
 
@@ -42,7 +44,7 @@ HostPool::HostPool(PoolOptions options) : options_(std::move(options)) {
 }
 
 bool HostPool::answered(const std::string& host) const {
-  return is_local(host) || answered_.contains(host);
+  return (is_local(host) || answered_.contains(host)) && !left_out_.contains(host);
 }
 
 std::vector<std::string> HostPool::agent_command(const std::string& host, const std::string& arguments) const {
@@ -58,30 +60,83 @@ std::vector<std::string> HostPool::agent_command(const std::string& host, const 
   return command;
 }
 
+std::unique_ptr<BackgroundCommand> HostPool::ask_thoroughly(const std::string& host) const {
+  std::string arguments = "version";
+  if (!options_.mark.empty()) arguments += fmt::format(" && {{ cat {} || :; }}", shell_quoted(options_.lock_file));
+  auto command = agent_command(host, arguments);
+  if (is_local(host)) command = {"sh", "-c", command.back()};
+  return std::make_unique<BackgroundCommand>(command, std::chrono::seconds(static_cast<int>(kAnswerSeconds)));
+}
+
 HostPool::Question HostPool::ask(const std::string& host) const {
-  return {std::make_unique<Child>(agent_command(host, "version"), ChildOptions{"/dev/null", {}}), Clock::now()};
+  if (reference_ || is_local(host)) return {nullptr, Clock::now(), ask_thoroughly(host)};
+  return {std::make_unique<Child>(agent_command(host, "version"), ChildOptions{"/dev/null", {}}), Clock::now(), {}};
 }
 
 void HostPool::hear(const std::string& host, Question& question) {
   const double waited = seconds_since(question.since);
-  if (!question.child) {
-    if (waited < options_.ask_again_seconds) return;
-    question = ask(host);
+  if (!question.open()) {
+    if (waited >= question.wait) question = ask(host);
     return;
   }
-  const auto code = question.child->poll();
-  if (!code && waited < kAnswerSeconds) return;
-  if (code == 0) {
-    answered_.insert(host);
-    reported_.erase(host);
+  std::optional<BackgroundCommand::Result> answer;
+  std::optional<int> code;
+  if (question.thorough) {
+    answer = question.thorough->poll();
+    if (!answer) return;
+    if (answer->code != 124) code = answer->code;
+  } else {
+    code = question.child->poll();
+    if (!code && waited < kAnswerSeconds) return;
+  }
+  if (code != 0) {
+    refuse(host, question,
+           fmt::format("host {} {}: it is skipped, and tried again every {:.0f} s; try: {} {} {} version", host,
+                       code ? fmt::format("answered with {}", *code) : "does not answer", options_.ask_again_seconds,
+                       options_.agent, host, options_.program));
     return;
   }
-  if (reported_.insert(host).second) {
-    problems_.push_back(fmt::format("host {} {}: it is skipped, and tried again every {:.0f} s; try: {} {} {} version",
-                                    host, code ? fmt::format("answered with {}", *code) : "does not answer",
-                                    options_.ask_again_seconds, options_.agent, host, options_.program));
+  const std::string why = answer && reference_ ? why_unfit(parse_host_answer(answer->output), *reference_) : "";
+  if (!why.empty()) {
+    refuse(host, question,
+           fmt::format("host {}: {}; it is left out, and asked again every {:.0f} s", host, why,
+                       options_.ask_again_seconds));
+    return;
   }
-  question = {nullptr, Clock::now()};
+  answered_.insert(host);
+  left_out_.erase(host);
+  reported_.erase(host);
+}
+
+void HostPool::refuse(const std::string& host, Question& question, const std::string& problem) {
+  auto& reported = reported_[host];
+  if (reported != problem) problems_.push_back(problem);
+  reported = problem;
+  question = {nullptr, Clock::now(), nullptr, options_.ask_again_seconds};
+}
+
+void HostPool::leave_out(const std::string& host, const std::string& why) {
+  const double wait = std::min(std::ldexp(options_.ask_again_seconds, faults_[host]++), kLongestLeftOut);
+  problems_.push_back(fmt::format("host {} is left out, and tried again after {:.0f} s: {}", host, wait, why));
+  answered_.erase(host);
+  left_out_.insert(host);
+  questions_[host] = {nullptr, Clock::now(), nullptr, wait};
+}
+
+void HostPool::trained(const Hosts& hosts) {
+  for (const Host& host : hosts) faults_.erase(host.name);
+  if (!hosts.empty()) reference_question_ = ask_thoroughly(hosts.front().name);
+}
+
+void HostPool::hear_reference() {
+  if (!reference_question_) return;
+  const auto answer = reference_question_->poll();
+  if (!answer) return;
+  reference_question_.reset();
+  if (answer->code != 0) return;  // it is lost: then others take its place, and train
+  reference_ = parse_host_answer(answer->output);
+  if (!options_.same_fingerprint) reference_->fingerprint.clear();
+  reference_->launch = options_.mark;
 }
 
 void HostPool::take_list(const std::function<Hosts()>& list) {
@@ -116,12 +171,13 @@ void HostPool::read_list() {
 
 void HostPool::ask_silent_now() {
   for (auto& [host, question] : questions_) {
-    if (!question.child) question = ask(host);
+    if (!question.open() && !left_out_.contains(host)) question = ask(host);
   }
 }
 
 void HostPool::refresh() {
   read_list();
+  hear_reference();
   for (const Host& host : listed_) {
     if (answered(host.name) || questions_.contains(host.name)) continue;
     questions_[host.name] = ask(host.name);
@@ -133,14 +189,14 @@ void HostPool::refresh() {
 void HostPool::settle(milliseconds patience) {
   const auto end = Clock::now() + patience;
   const auto open = [&] {
-    return std::any_of(questions_.begin(), questions_.end(), [](const auto& q) { return q.second.child != nullptr; });
+    return std::any_of(questions_.begin(), questions_.end(), [](const auto& q) { return q.second.open(); });
   };
   for (refresh(); open() && Clock::now() < end; refresh()) std::this_thread::sleep_for(kScriptPoll);
 }
 
 void HostPool::ask_all_again(milliseconds patience) {
   answered_.clear();
-  questions_.clear();
+  std::erase_if(questions_, [&](const auto& entry) { return !left_out_.contains(entry.first); });
   settle(patience);
 }
 
@@ -176,7 +232,7 @@ std::vector<std::string> HostPool::run_everywhere(const Hosts& hosts, const std:
     if (child.wait(std::chrono::duration_cast<milliseconds>(end - Clock::now())) == 0) continue;
     lost.push_back(host);
     answered_.erase(host);
-    questions_[host] = {nullptr, Clock::now()};
+    questions_[host] = {nullptr, Clock::now(), nullptr, options_.ask_again_seconds};
   }
   return lost;
 }

@@ -3,17 +3,23 @@
 // The list is read again every few seconds. A host that is new, or was lost, is asked for the program's version through
 // the agent, in the background, and can be used once it has answered; a lost one is asked again from time to time. This
 // machine need not be asked.
+//
+// A host that is to blame for a failure is left out, and tried again later, after a longer time with each failure. Once
+// others have trained, a host that is new, was lost or was left out must also be as they are: the same version, where
+// bits matter the same fingerprint, and the same run directory.
 #pragma once
 
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "core/spans.hpp"
 #include "launch/child.hpp"
+#include "launch/host_answer.hpp"
 #include "launch/hosts.hpp"
 
 namespace lockstep::launch {
@@ -26,6 +32,9 @@ struct PoolOptions {
   double ask_again_seconds = 30;
   std::string discover = {};  ///< a script that prints the list, run in the background instead of calling `list`
   std::string shell = {};     ///< words between host and command, where the agent starts no shell by itself: "sh -c"
+  bool same_fingerprint = false;  ///< of hosts that join others that have trained
+  std::string lock_file = {};     ///< the launch's, which these must see, and
+  std::string mark = {};          ///< what it holds; empty: they need not
 };
 
 class HostPool {
@@ -46,6 +55,11 @@ class HostPool {
                                           std::chrono::milliseconds patience);
   /// Asks all hosts again, and waits for their answers as settle() does. Hosts that do not answer are lost.
   void ask_all_again(std::chrono::milliseconds patience);
+  /// The host is to blame for a failure, as `why` says: it is not usable until it has been asked again, after
+  /// `ask_again_seconds`, or twice as long with each time that it is left out without having trained.
+  void leave_out(const std::string& host, const std::string& why);
+  /// These hosts have done a step together: hosts that join later must be as the first of them is.
+  void trained(const Hosts& hosts);
   /// Asks a silent host once more; returns what it or the agent prints, as one line.
   [[nodiscard]] std::string why_silent(const std::string& host) const;
   /// Problems since the last call, as text. A host that stays silent is reported once.
@@ -53,13 +67,20 @@ class HostPool {
 
  private:
   struct Question {
-    std::unique_ptr<Child> child;  ///< null: it is not being asked
+    std::unique_ptr<Child> child;                 ///< null: it is not being asked
     Clock::time_point since;
+    std::unique_ptr<BackgroundCommand> thorough;  ///< instead of the child: what it answers is compared
+    double wait = 0;                              ///< seconds, until it is asked again
+    [[nodiscard]] bool open() const { return child != nullptr || thorough != nullptr; }
   };
   [[nodiscard]] bool answered(const std::string& host) const;
   [[nodiscard]] std::vector<std::string> agent_command(const std::string& host, const std::string& arguments) const;
   [[nodiscard]] Question ask(const std::string& host) const;
+  [[nodiscard]] std::unique_ptr<BackgroundCommand> ask_thoroughly(const std::string& host) const;
   void hear(const std::string& host, Question& question);
+  void hear_reference();
+  /// Reports the problem, if it is a new one, and lets the host wait.
+  void refuse(const std::string& host, Question& question, const std::string& problem);
 
   void read_list();
   void take_list(const std::function<Hosts()>& list);
@@ -68,8 +89,12 @@ class HostPool {
   Hosts listed_;
   std::unique_ptr<BackgroundCommand> discovery_;  ///< null: the script is not running
   Clock::time_point read_at_;
-  std::set<std::string> answered_, reported_;  ///< reported_: silent, and reported as such
-  std::map<std::string, Question> questions_;  ///< of hosts that have not answered
+  std::set<std::string> answered_, left_out_;
+  std::map<std::string, std::string> reported_;  ///< why hosts cannot be used, as far as it has been reported
+  std::map<std::string, int> faults_;            ///< how often a host was left out since it has trained
+  std::map<std::string, Question> questions_;    ///< of hosts that cannot be used
+  std::unique_ptr<BackgroundCommand> reference_question_;
+  std::optional<HostAnswer> reference_;  ///< what hosts that join must answer
   std::vector<std::string> problems_;
   std::string last_problem_;
 };

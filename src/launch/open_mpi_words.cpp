@@ -81,6 +81,13 @@ std::string OpenMpiWords::death(int rank) const {
   return "";
 }
 
+std::string OpenMpiWords::host_without_program() const {
+  const std::regex sentence(
+      R"((?:find the specified executable file|could not access\s+or execute an executable)[\s\S]{0,600}?Node:\s+(\S+))");
+  std::smatch found;
+  return std::regex_search(blocks_, found, sentence) ? found.str(1) : "";
+}
+
 std::string OpenMpiWords::first_block() const {
   const std::string block = first_of(blocks_);
   return block.empty() ? first_of(lines_) : block;

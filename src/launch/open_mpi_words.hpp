@@ -17,6 +17,8 @@ class OpenMpiWords {
 
   /// How a rank ended, if Open MPI tells: "killed by signal 9 (Killed)". `rank` -1: the first that it names.
   [[nodiscard]] std::string death(int rank) const;
+  /// The host on which mpirun could not start the program, or "".
+  [[nodiscard]] std::string host_without_program() const;
   /// What went wrong first, in a few lines; empty: nothing is known.
   [[nodiscard]] std::string first_block() const;
 

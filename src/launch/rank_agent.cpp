@@ -19,6 +19,7 @@
 #include "core/numbers.hpp"
 #include "core/ran_time.hpp"
 #include "core/say.hpp"
+#include "core/unfit_hosts.hpp"
 #include "launch/processes.hpp"
 #include "lockstep/error.hpp"
 #include "telemetry/event_json.hpp"
@@ -160,9 +161,12 @@ void RankAgent::say(const std::string& line) {
   [[maybe_unused]] const ssize_t written = ::write(wake_, &one, sizeof one);
 }
 
-void RankAgent::fail(int code, const std::string& message) {
+void RankAgent::fail(const std::exception& error) {
   dump();
-  say(fmt::format("error {} {}", code, one_line(message)));
+  if (const auto* const unfit = dynamic_cast<const UnfitHosts*>(&error)) {
+    for (const auto& host : unfit->hosts()) say("unfit " + host);
+  }
+  say(fmt::format("error {} {}", exit_code(error), one_line(error.what())));
   if (!alone_) std::this_thread::sleep_for(kFailedPatience);
 }
 

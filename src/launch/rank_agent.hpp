@@ -11,6 +11,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <deque>
+#include <exception>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -43,7 +44,7 @@ class RankAgent final : public RunWatcher {
   /// Forwards the run's events to the supervisor; for rank 0. Must not outlive the agent.
   [[nodiscard]] std::unique_ptr<events::Sink> make_sink();
   /// Dumps the recorder, reports the error to the supervisor, and waits a while for it to end all ranks.
-  void fail(int code, const std::string& message);
+  void fail(const std::exception& error);
   /// The last message before the process ends.
   void leave(int code);
 

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "core/unfit_hosts.hpp"
 #include "launch/processes.hpp"
 #include "launch/restart_policy.hpp"
 
@@ -86,10 +87,9 @@ void RankMonitor::take(RankMessage message) {
     if (rest.starts_with(kStepEvent)) watch_.reached(std::atoll(rest.c_str() + kStepEvent.size()));
     on_event_(rest);
   } else if (message.word == "error") {
-    const int code = static_cast<int>(take_number(rest));
-    server_.send_all("dump");
-    blame(AttemptOutcome::Kind::failed, rank, code, fmt::format("{}: {}", rank_text(rank, hosts_[rank]), rest),
-          is_permanent(code) ? 0 : kErrorSettles);
+    error(rank, static_cast<int>(take_number(rest)), rest);
+  } else if (message.word == "unfit") {
+    unfit_.insert(rest);
   } else if (message.word == "bye") {
     codes_[rank] = static_cast<int>(take_number(rest));
     watch_.left(rank);
@@ -108,16 +108,31 @@ void RankMonitor::hello(int rank, std::string rest) {
   if (asked_ == Request::stop) server_.send(rank, "stop");
 }
 
+// What only some hosts have may be these hosts' fault, so the others get a moment to report it, too.
+void RankMonitor::error(int rank, int code, const std::string& message) {
+  server_.send_all("dump");
+  const bool on_one_host = std::all_of(hosts_.begin(), hosts_.end(),
+                                       [&](const auto& entry) { return entry.second == hosts_.begin()->second; });
+  blame(AttemptOutcome::Kind::failed, rank, code, fmt::format("{}: {}", rank_text(rank, hosts_[rank]), message),
+        is_permanent(code) && on_one_host ? 0 : kErrorSettles);
+  if (fault_->kind != AttemptOutcome::Kind::failed || fault_->code != code) return;
+  fault_->reporting.insert(hosts_[rank]);
+  fault_->unfit = unfit_;
+}
+
 void RankMonitor::lost(int rank) {
   watch_.left(rank);
   if (codes_.contains(rank)) return;
   blame(AttemptOutcome::Kind::died, rank, 1, fmt::format("{} died", rank_text(rank, hosts_[rank])), kDeathSettles);
 }
 
-// The first fault counts, but a death explains errors of ranks that waited for the dead one.
+// The first fault counts, but a death explains errors of ranks that waited for the dead one, and an unfit host those of
+// ranks that waited for its own.
 void RankMonitor::blame(AttemptOutcome::Kind kind, int rank, int code, const std::string& message, double settle) {
-  const bool explains = fault_ && fault_->kind == AttemptOutcome::Kind::failed && kind == AttemptOutcome::Kind::died &&
-                        !is_permanent(fault_->code) && fault_->rank != rank;
+  const int unfit = static_cast<int>(kUnfitHost);
+  const bool by_waiting = fault_ && fault_->kind == AttemptOutcome::Kind::failed && !is_permanent(fault_->code) &&
+                          fault_->code != unfit && fault_->rank != rank;
+  const bool explains = by_waiting && (kind == AttemptOutcome::Kind::died || code == unfit);
   if (fault_ && !explains) return;
   fault_ = AttemptOutcome{kind, code, rank, hosts_[rank], -1, message, {}};
   settled_at_ = now() + settle;

@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,8 @@ struct AttemptOutcome {
   std::int64_t step = -1;  ///< the highest step done
   std::string message;
   std::vector<std::string> states;  ///< after a hang: the current operation of each rank
+  std::set<std::string> reporting = {};  ///< after an error: the hosts whose ranks had it
+  std::set<std::string> unfit = {};      ///< hosts that the ranks have found unfit
 };
 [[nodiscard]] const char* name_of(AttemptOutcome::Kind kind);  ///< "death", "hang", ...
 
@@ -78,6 +81,7 @@ class RankMonitor {
  private:
   void take(RankMessage message);
   void hello(int rank, std::string rest);
+  void error(int rank, int code, const std::string& message);
   void blame(AttemptOutcome::Kind kind, int rank, int code, const std::string& message, double settle);
   void lost(int rank);
   [[nodiscard]] AttemptOutcome hung(const Hang& hang);
@@ -93,6 +97,7 @@ class RankMonitor {
   HangWatch watch_;
   Request asked_ = Request::none;
   std::map<int, std::string> hosts_;  ///< by rank
+  std::set<std::string> unfit_;
   std::map<int, int> codes_;          ///< of ranks that have ended
   std::optional<AttemptOutcome> fault_;
   double settled_at_ = 0;

@@ -27,21 +27,31 @@ namespace fs = std::filesystem;
 
 constexpr std::chrono::milliseconds kRunFilePoll{100};
 constexpr std::chrono::seconds kSignatureLook{1};
+constexpr double kLockPatience = 10;  ///< seconds, for a file system that fails for a moment
 
-// flock() itself has no timeout.
-std::unique_ptr<LockedFile> lock_within(const std::string& directory, const std::string& launch, double seconds) {
-  const auto start = Clock::now();
+// flock() itself has no timeout. nullptr: another process has it.
+std::unique_ptr<LockedFile> try_lock(const std::string& directory, const std::string& launch) {
   try {
     auto lock = std::make_unique<LockedFile>(directory + "/" + checkpoint::kLaunchLock);
-    while (!lock->try_lock()) {
-      if (seconds_since(start) >= seconds) checkpoint::cannot_use(directory, "another launch uses this directory");
-      std::this_thread::sleep_for(kRunFilePoll);
-    }
+    if (!lock->try_lock()) return nullptr;
     lock->write(launch);
     return lock;
   } catch (const Error& error) {
     if (error.code() != ExitCode::cannot_create) throw;
     throw Error(error.code(), fmt::format("{}; choose another with run_directory=PATH", error.what()));
+  }
+}
+
+std::unique_ptr<LockedFile> lock_within(const std::string& directory, const std::string& launch, double seconds) {
+  for (const auto start = Clock::now();; std::this_thread::sleep_for(kRunFilePoll)) {
+    const double waited = seconds_since(start);
+    try {
+      if (auto lock = try_lock(directory, launch)) return lock;
+    } catch (const Error& error) {
+      if (error.code() != ExitCode::infrastructure || waited >= kLockPatience) throw;
+      continue;
+    }
+    if (waited >= seconds) checkpoint::cannot_use(directory, "another launch uses this directory");
   }
 }
 
@@ -55,8 +65,9 @@ RunRecord::RunRecord(const std::string& run_directory, const std::string& job, c
       console_(json ? telemetry::make_json_console() : telemetry::make_progress_console()) {
   std::error_code error;
   fs::create_directories(directory_ + "/logs", error);
-  if (error) checkpoint::cannot_use(directory_, "cannot create the run directory: " + error.message());
+  if (error) checkpoint::cannot_use(directory_, "cannot create the run directory", error);
   lock_ = lock_within(directory_, launch_, lock_seconds);
+  had_same_job_ = read_whole_file(directory_ + "/job.yaml") == job;
   make_files();
   if (!json) people_ = telemetry::make_progress(console_->printer(), telemetry::progress_options_for(STDERR_FILENO));
   while (fs::exists(fmt::format("{}/logs/attempt-{}", directory_, attempt_ + 1))) ++attempt_;
@@ -150,10 +161,14 @@ void RunRecord::warn(const std::string& message) {
   event(events::Warning{message});
 }
 
-std::string RunRecord::next_attempt() {
+void RunRecord::require_own() const {
   checkpoint::require_launch(directory_, launch_);
-  std::string folder = fs::absolute(fmt::format("{}/logs/attempt-{}", directory_, ++attempt_)).string();
+}
+
+std::string RunRecord::next_attempt() {
+  std::string folder = fs::absolute(fmt::format("{}/logs/attempt-{}", directory_, attempt_ + 1)).string();
   make_folders(folder);
+  ++attempt_;
   return folder;
 }
 

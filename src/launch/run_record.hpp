@@ -47,9 +47,13 @@ class RunRecord {
   /// The end: waits for what reads the JSON lines, as Console::finish() does. Throws Error(infrastructure) if it has
   /// not taken them all.
   void finish_printing();
-  /// Folder of the next attempt; numbers continue where an earlier launch stopped. Throws Error(infrastructure) if
-  /// another launch has signed the directory since: the file system took this one's host for lost.
+  /// Throws Error(infrastructure) if another launch has signed the directory since: the file system took this one's
+  /// host for lost.
+  void require_own() const;
+  /// Folder of the next attempt; numbers continue where an earlier launch stopped. Throws as cannot_use() does.
   [[nodiscard]] std::string next_attempt();
+  /// Whether an earlier launch has begun this very job here.
+  [[nodiscard]] bool had_same_job() const { return had_same_job_; }
   [[nodiscard]] int attempt() const { return attempt_; }
 
  private:
@@ -60,6 +64,7 @@ class RunRecord {
   std::unique_ptr<LockedFile> lock_;  ///< of the writer, once that runs
   Descriptor events_;                 ///< the same
   int attempt_ = 0;
+  bool had_same_job_ = false;
   std::unique_ptr<telemetry::Console> console_;
   std::unique_ptr<events::Sink> people_;  ///< null: JSON
   std::mutex mutex_;

@@ -1,18 +1,25 @@
 #include "launch/supervisor.hpp"
-#include "core/ran_time.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <thread>
+#include <utility>
 
+#include "checkpoint/checkpoint.hpp"
+#include "checkpoint/run_directory.hpp"
 #include "comm/transport/mpi_folder.hpp"
+#include "core/ran_time.hpp"
 #include "core/say.hpp"
 #include "launch/allocation.hpp"
 #include "launch/attempt.hpp"
+#include "launch/fault_judge.hpp"
 #include "launch/host_pool.hpp"
 #include "launch/processes.hpp"
 #include "launch/rank_agent.hpp"
@@ -59,6 +66,42 @@ PoolOptions pool_options(const LaunchOptions& options, const std::optional<Hosts
   return pool;
 }
 
+// Hosts that join others must give their bits, where the job requires them, and see its checkpoints.
+PoolOptions pool_options(const LaunchOptions& options, const std::optional<Hosts>& allocated, const Job& job,
+                         const std::string& mark) {
+  PoolOptions pool = pool_options(options, allocated);
+  pool.same_fingerprint = job.exact == Exactness::required && job.device != DeviceChoice::cuda;
+  if (job.checkpoint.never) return pool;
+  pool.lock_file = std::filesystem::absolute(job.run_directory + "/" + checkpoint::kLaunchLock).string();
+  pool.mark = mark;
+  return pool;
+}
+
+// The run's steps, if it has begun with this very job: what they were trained with was no mistake.
+bool has_trained(const LaunchOptions& options, const Job& job, const RunRecord& record) {
+  return record.had_same_job() && options.resume != "never" &&
+         !checkpoint::list_checkpoints(job.run_directory + "/checkpoints").empty();
+}
+
+std::set<std::string> names_of(const Hosts& hosts) {
+  std::set<std::string> names;
+  for (const Host& host : hosts) names.insert(host.name);
+  return names;
+}
+
+// A rank calls its host as the kernel does, the list perhaps by an address or a longer name.
+std::set<std::string> as_listed(const Hosts& hosts, const std::set<std::string>& names) {
+  std::set<std::string> found;
+  for (const Host& host : hosts) {
+    const auto is_it = [&](const std::string& name) {
+      return name == host.name || same_machine(name, host.name) ||
+             (is_local(host.name) && same_machine(name, own_host_name()));
+    };
+    if (std::any_of(names.begin(), names.end(), is_it)) found.insert(host.name);
+  }
+  return found;
+}
+
 bool all_local(const Hosts& hosts) {
   return std::all_of(hosts.begin(), hosts.end(), [](const Host& host) { return is_local(host.name); });
 }
@@ -71,9 +114,10 @@ class Supervisor {
         directory_(job.run_directory),
         record_(job.run_directory, canonical.text, mark_, options.json, options.lock_seconds),
         allocated_(slurm_hosts(options)),
-        pool_options_(pool_options(options, allocated_)),
+        pool_options_(pool_options(options, allocated_, job, mark_)),
         pool_(pool_options_),
-        policy_(options.max_restarts) {
+        policy_({options.max_restarts, options.retry_seconds}, std::hash<std::string>()(mark_)),
+        judge_(has_trained(options, job, record_)) {
     if (options.ranks > 0) max_ranks_ = std::min(max_ranks_, options.ranks);
   }
 
@@ -83,6 +127,7 @@ class Supervisor {
     while (true) {
       if (!await_hosts()) return signals_.count() > 0 ? ended_by_signal() : no_host_left();
       const AttemptOutcome outcome = attempt();
+      if (outcome.step >= 0) note_training();
       if (const auto code = final_code(outcome)) {
         if (*code == 0) record_.finish_printing();
         return *code;
@@ -94,7 +139,16 @@ class Supervisor {
         continue;
       }
       end_on_hosts();
-      const auto decision = policy_.failed(outcome.step);
+      const Verdict verdict = judge(outcome);
+      if (verdict.blame == Blame::job) return end_for_good(outcome);
+      if (verdict.blame == Blame::hosts) {
+        report(name_of(outcome.kind), outcome, 0);
+        for (const auto& host : verdict.hosts) pool_.leave_out(host, outcome.message);
+        warn_problems();
+        continue;
+      }
+      const auto decision = policy_.failed(outcome.step, seconds_since(start_), verdict.blame == Blame::passing);
+      if (!decision.again && is_permanent(outcome.code)) return end_for_good(outcome);
       if (!decision.again) return give_up(outcome, decision.failures);
       report(name_of(outcome.kind), outcome, decision.after_seconds);
       if (decision.after_seconds > 0 && signals_.sleep(decision.after_seconds) && signals_.count() > 0) {
@@ -143,9 +197,16 @@ class Supervisor {
   AttemptOutcome attempt() {
     hosts_ = first_slots(pool_.usable(), max_ranks_);
     resize_ = Request::none;
+    trained_ = false;
     const bool first = record_.attempt() == first_attempt_;
     AttemptOptions attempt;
-    attempt.folder = record_.next_attempt();
+    record_.require_own();
+    try {
+      attempt.folder = record_.next_attempt();
+    } catch (const Error& error) {
+      if (error.code() != ExitCode::infrastructure) throw;
+      return {AttemptOutcome::Kind::failed, static_cast<int>(error.code()), 0, own_host_name(), -1, error.what(), {}};
+    }
     attempt.mpirun.ranks = count_slots(hosts_);
     if (!all_local(hosts_)) {
       attempt.mpirun.hosts = hosts_;
@@ -159,8 +220,26 @@ class Supervisor {
     attempt.limits = options_.limits;
     attempt.listening = listening();
     record_.event(events::Launch{.attempt = record_.attempt(), .ranks = attempt.mpirun.ranks, .on = to_text(hosts_)});
-    Attempt running(std::move(attempt), [this](const std::string& line) { record_.line(line); });
+    Attempt running(std::move(attempt), [this](const std::string& line) {
+      record_.line(line);
+      if (line.starts_with(R"({"event":"step")")) note_training();
+    });
     return running.run([this] { return request(); }, signals_.descriptor());
+  }
+
+  void note_training() {
+    if (std::exchange(trained_, true)) return;
+    judge_.trained(names_of(hosts_));
+    pool_.trained(hosts_);
+  }
+
+  [[nodiscard]] Verdict judge(const AttemptOutcome& outcome) {
+    const bool reported = outcome.kind == AttemptOutcome::Kind::failed && outcome.rank >= 0;
+    return judge_.judge({.code = outcome.code,
+                         .hosts = names_of(hosts_),
+                         .reporting = as_listed(hosts_, outcome.reporting),
+                         .unfit = as_listed(hosts_, outcome.unfit)},
+                        reported);
   }
 
   Listening listening() {
@@ -214,13 +293,15 @@ class Supervisor {
       if (resize_ == Request::none && !a_host_left()) return outcome.code;
       return std::nullopt;
     }
-    if (is_permanent(outcome.code) || stopping_) {
-      end_on_hosts();
-      record_.settle();
-      say("lockstep: {}{}\n", outcome.message, stopping_ ? "; it was stopping, so it is not restarted" : "");
-      return outcome.code;
-    }
-    return std::nullopt;
+    if (!stopping_) return std::nullopt;
+    end_on_hosts();
+    return end_for_good(outcome);
+  }
+
+  int end_for_good(const AttemptOutcome& outcome) {
+    record_.settle();
+    say("lockstep: {}{}\n", outcome.message, stopping_ ? "; it was stopping, so it is not restarted" : "");
+    return outcome.code;
   }
 
   // The supervisor did not ask the ranks to stop, so a signal on one of the hosts did. If that host accepts no more
@@ -282,6 +363,9 @@ class Supervisor {
   PoolOptions pool_options_;
   HostPool pool_;
   RestartPolicy policy_;
+  FaultJudge judge_;
+  Clock::time_point start_ = Clock::now();
+  bool trained_ = false;  ///< a step, in this attempt
   Hosts hosts_;  ///< of the attempt
   Request resize_ = Request::none;
   bool stopping_ = false;

@@ -19,6 +19,7 @@ struct LaunchOptions {
   std::string agent;                      ///< runs a command on another host; empty: srun in Slurm's allocation, or ssh
   std::string listen;                     ///< address of the control socket; empty: chosen by the routes to the hosts
   int max_restarts = 3;                   ///< without progress
+  double retry_seconds = 300;             ///< while a fault may pass, whatever `max_restarts`
   HangLimits limits;
   double read_hosts_again_seconds = 5;
   double lock_seconds = 0;              ///< to wait for another launch to release the run directory

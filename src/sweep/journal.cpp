@@ -56,7 +56,12 @@ void apply(Study& study, const Json& json) {
   if (kind == "promote") return study.promote(trial, json.at("until"));
   if (kind == "result") return study.tell(trial, result_of(json));
   if (kind != "failure") throw std::out_of_range("record");
-  study.fail(trial, {json.at("message"), json.at("device_seconds"), json.at("final")});
+  study.fail(trial, {.message = json.at("message"),
+                     .device_seconds = json.at("device_seconds"),
+                     .final = json.at("final"),
+                     .code = json.value("code", 0),
+                     .place = json.value("place", ""),
+                     .counts = json.value("counts", true)});
 }
 
 /// The keys in which two sweeps differ.
@@ -169,7 +174,10 @@ void Journal::failure(int trial, const Failure& failure) {
               {"trial", trial},
               {"message", failure.message},
               {"device_seconds", failure.device_seconds},
-              {"final", failure.final}}
+              {"final", failure.final},
+              {"code", failure.code},
+              {"place", failure.place},
+              {"counts", failure.counts}}
              .dump(-1, ' ', false, Json::error_handler_t::replace));
   study_.fail(trial, failure);
 }

@@ -5,7 +5,7 @@
 //   {"record":"begin", ...}     a new trial and its settings; with `from`, it goes on from another one's checkpoint
 //   {"record":"promote", ...}   a paused trial is trained further
 //   {"record":"result", ...}    a trial got to where it was to go
-//   {"record":"failure", ...}   an attempt ended with an error
+//   {"record":"failure", ...}   an attempt ended with an error; `counts` is false if that is not the trial's fault
 #pragma once
 
 #include <functional>

@@ -33,6 +33,13 @@ bool Places::usable(std::size_t slot) const {
   return std::any_of(hosts.begin(), hosts.end(), [&](const auto& host) { return host.name == places_[slot].host; });
 }
 
+std::string Places::name(std::size_t slot, bool own_device) const {
+  const bool several = std::any_of(places_.begin(), places_.end(),
+                                   [&](const Place& place) { return place.host != places_.front().host; });
+  if (several) return "host " + places_[slot].host;
+  return own_device ? fmt::format("slot {}", slot) : "this machine";
+}
+
 std::vector<std::string> Places::refresh() {
   if (!pool_) return {};
   pool_->refresh();

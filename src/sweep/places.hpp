@@ -24,6 +24,9 @@ class Places {
   [[nodiscard]] const Place& operator[](std::size_t slot) const { return places_[slot]; }
   /// Whether a trial can be started there.
   [[nodiscard]] bool usable(std::size_t slot) const;
+  /// What a slot shares its faults with: "host b"; "slot 2", if `own_device` says that it has a GPU of its own; or
+  /// "this machine".
+  [[nodiscard]] std::string name(std::size_t slot, bool own_device) const;
   /// Hears what hosts have answered; never waits. Returns what is to be said of them.
   std::vector<std::string> refresh();
   /// For a trial that has ended early: asks its host, and returns whether that has gone.

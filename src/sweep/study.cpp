@@ -37,6 +37,7 @@ void Study::tell(int trial, const Result& result) {
   Trial& told = trials_.at(static_cast<std::size_t>(trial));
   told.state = result.finished ? TrialState::done : TrialState::paused;
   told.reports.push_back({result.steps, result.value});
+  told.failed_on.clear();
   told.steps = result.steps;
   told.metrics = result.metrics;
   told.outcome = result.outcome;
@@ -46,7 +47,8 @@ void Study::tell(int trial, const Result& result) {
 
 void Study::fail(int trial, const Failure& failure) {
   Trial& failed = trials_.at(static_cast<std::size_t>(trial));
-  ++failed.failures;
+  if (failure.counts) ++failed.failures;
+  if (failure.code != 0) failed.failed_on[failure.place] = failure.code;
   failed.message = failure.message;
   failed.device_seconds += failure.device_seconds;
   if (failure.final) failed.state = TrialState::failed;

@@ -8,8 +8,10 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <thread>
 
 #include "checkpoint/checkpoint.hpp"
@@ -25,6 +27,7 @@
 #include "sweep/journal.hpp"
 #include "sweep/live_table.hpp"
 #include "sweep/places.hpp"
+#include "sweep/quarantine.hpp"
 #include "sweep/results.hpp"
 #include "sweep/scrape_targets.hpp"
 #include "sweep/trial_board.hpp"
@@ -38,6 +41,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr double kPollSeconds = 0.02, kTargetsSeconds = 0.5;
+constexpr double kAgainSeconds = 30;  ///< until a slot that failed gets a trial again
 constexpr int kHighestPort = 65535;
 constexpr std::chrono::seconds kFormerPatience{60}, kKillPatience{10};
 
@@ -66,6 +70,9 @@ class Sweep {
         mark_(mark_of(sweep.directory)),
         table_(is_terminal() && !options.json),
         slots_(places_.count()) {
+    for (std::size_t slot = 0; slot < slots_.size(); ++slot) {
+      place_names_.push_back(places_.name(slot, !options.devices.empty() || !options.slices.empty()));
+    }
     await_former();
     journal_.emplace(sweep.directory + "/journal.jsonl", sweep);
     if (options.json) {
@@ -84,6 +91,10 @@ class Sweep {
     if (!study().trials().empty()) {
       say(fmt::format("{}: goes on with {} {}s", sweep_.directory, study().trials().size(), sweep_.part()));
     }
+    const bool has_trained = std::any_of(study().trials().begin(), study().trials().end(),
+                                         [](const Trial& trial) { return !trial.reports.empty(); });
+    quarantine_.emplace(options_.pool ? options_.pool->ask_again_seconds : kAgainSeconds, has_trained,
+                        std::hash<std::string>()(mark_));
     while (true) {
       handle_signals();
       for (const auto& problem : places_.refresh()) say(problem);
@@ -149,28 +160,68 @@ class Sweep {
       const bool early = !std::holds_alternative<Result>(*outcome);
       if (early && !stopping_ && places_.gone(i)) outcome = TrialProcess::Stopped{};
       const int trial = slot->trial();
+      const double ran = slot->seconds();
       slot.reset();
       changed = true;
-      if (const auto* result = std::get_if<Result>(&*outcome)) journal_->result(trial, *result);
-      if (const auto* failure = std::get_if<Failure>(&*outcome)) note_failure(trial, *failure);
-      if (!std::holds_alternative<TrialProcess::Stopped>(*outcome)) say(LiveTable::change(study(), trial));
+      if (const auto* result = std::get_if<Result>(&*outcome)) {
+        quarantine_->trained(trial, place_names_[i], now());
+        journal_->result(trial, *result);
+      }
+      const auto* failure = std::get_if<Failure>(&*outcome);
+      const bool counts = failure == nullptr || note_failure(trial, i, ran, *failure);
+      if (counts && !std::holds_alternative<TrialProcess::Stopped>(*outcome)) say(LiveTable::change(study(), trial));
       write_results(trial);
     }
     return changed;
   }
 
-  void note_failure(int trial, Failure failure) {
-    failure.final = failure.final || study().trials().at(static_cast<std::size_t>(trial)).failures >= options_.retries;
-    journal_->failure(trial, failure);
+  /// Returns whether it counts as a failure of the trial.
+  bool note_failure(int number, std::size_t slot, double ran, Failure failure) {
+    using Meaning = Quarantine::Meaning;
+    const Trial& trial = study().trials().at(static_cast<std::size_t>(number));
+    failure.place = place_names_[slot];
+    const Meaning meaning = quarantine_->failed(trial, {failure.place, failure.code, ran}, places_there(), now());
+    failure.counts = meaning == Meaning::trial;
+    failure.final = failure.counts && (failure.final || trial.failures >= options_.retries);
+    journal_->failure(number, failure);
+    if (meaning == Meaning::place) {
+      say(fmt::format("{} is left out, and gets a {} again after {:.0f} s: {} {} failed there after {:.1f} s, and is "
+                      "tried elsewhere: {}",
+                      failure.place, sweep_.part(), quarantine_->left(failure.place, now()), sweep_.part(), number, ran,
+                      failure.message));
+    } else if (meaning == Meaning::outage) {
+      say(fmt::format("{} {} failed after {:.1f} s, where others have trained: it is tried again for some minutes: {}",
+                      sweep_.part(), number, ran, failure.message));
+    }
+    return failure.counts;
+  }
+
+  [[nodiscard]] double now() const { return seconds_since(start_); }
+
+  [[nodiscard]] std::set<std::string> places_there() const {
+    std::set<std::string> names;
+    for (std::size_t slot = 0; slot < slots_.size(); ++slot) {
+      if (places_.usable(slot)) names.insert(place_names_[slot]);
+    }
+    return names;
+  }
+
+  [[nodiscard]] std::set<std::string> busy_places() const {
+    std::set<std::string> names;
+    for (std::size_t slot = 0; slot < slots_.size(); ++slot) {
+      if (slots_[slot]) names.insert(place_names_[slot]);
+    }
+    return names;
   }
 
   /// Returns whether anything was begun, or was refused, so that the method may have more to say.
   bool fill_slots() {
     bool begun = false;
+    const std::set<std::string> there = places_there();
     for (std::size_t i = 0; i < slots_.size(); ++i) {
-      if (slots_[i] || !places_.usable(i)) continue;
-      const auto trial = next_trial();
-      if (!trial) return begun;
+      if (slots_[i] || !there.contains(place_names_[i])) continue;
+      const auto trial = next_trial(place_names_[i], there);
+      if (!trial) continue;
       begun = true;
       start(i, study().trials().at(static_cast<std::size_t>(*trial)));
     }
@@ -190,12 +241,16 @@ class Sweep {
   }
 
   /// A trial that was interrupted or is to be tried again, else the method's next one.
-  std::optional<int> next_trial() {
+  std::optional<int> next_trial(const std::string& place, const std::set<std::string>& there) {
+    const auto admits = [&, busy = busy_places()](const Trial& trial) {
+      return quarantine_->admits(trial, place, there, busy, now());
+    };
     for (const auto& trial : study().trials()) {
       const bool runs = std::any_of(slots_.begin(), slots_.end(),
                                     [&](const auto& slot) { return slot && slot->trial() == trial.number; });
-      if (trial.state == TrialState::waiting && !runs && is_free(trial.number)) return trial.number;
+      if (trial.state == TrialState::waiting && !runs && admits(trial) && is_free(trial.number)) return trial.number;
     }
+    if (quarantine_->holds_back(now()) || !admits({.number = static_cast<int>(study().trials().size())})) return {};
     const Decision decision = method_->ask(study());
     if (const auto* begin = std::get_if<Begin>(&decision)) {
       journal_->begin(*begin);
@@ -395,6 +450,8 @@ class Sweep {
   LiveTable table_;
   std::unique_ptr<telemetry::Console> json_;  ///< null: for people
   std::optional<Journal> journal_;
+  std::vector<std::string> place_names_;  ///< by slot
+  std::optional<Quarantine> quarantine_;
   std::vector<std::optional<TrialProcess>> slots_;
   Clock::time_point start_ = Clock::now();
   std::optional<TrialBoard> board_;

@@ -87,7 +87,7 @@ TrialProcess::Outcome TrialProcess::outcome(int code) {
   if (code != 0 && !paused) {
     // Asked by its host, too, which is to be left: a checkpoint was written, and nothing has failed.
     if (is_stopping() || code == static_cast<int>(ExitCode::interrupted)) return Stopped{};
-    return Failure{reason(code), device_seconds, launch::is_permanent(code)};
+    return Failure{reason(code), device_seconds, launch::is_permanent(code), code};
   }
   if (evaluations.empty() || !events_.end()) {
     if (is_stopping()) return Stopped{};  // mpirun, signalled before it has ranks, ends with 0

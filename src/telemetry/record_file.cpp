@@ -12,6 +12,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "core/errno_code.hpp"
 #include "lockstep/error.hpp"
 #include "telemetry/event_log.hpp"
 #include "telemetry/unix_time.hpp"
@@ -94,10 +95,11 @@ RecordFile::RecordFile(const std::string& folder) {
   const std::string path = fmt::format("{}/{}{:010}.{}", folder, kPrefix, time, host_name());
   file_ = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
   if (file_ >= 0) return;
-  throw Error(ExitCode::cannot_create,
+  if (!error) error.assign(errno, std::generic_category());
+  throw Error(code_of_errno(error, ExitCode::cannot_create),
               fmt::format("{}: cannot make TensorBoard's event file: {}; name another run_directory, or leave "
                           "telemetry.tensorboard out",
-                          path, error ? error.message() : std::strerror(errno)));
+                          path, error.message()));
 }
 
 RecordFile::~RecordFile() {

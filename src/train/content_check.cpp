@@ -121,8 +121,10 @@ std::string ContentCheck::compare_ranks() {
   Sha256 all;
   const auto digests = digests_of_host();
   for (std::size_t i = 0; i < sets_.size(); ++i) {
-    facts.push_back({fmt::format("content of data.{}", sets_[i]), digests[i],
-                     "copy the same files to every host, and begin anew: steps of this run have seen both"});
+    facts.push_back({.name = fmt::format("content of data.{}", sets_[i]),
+                     .value = digests[i],
+                     .remedy = "copy the same files to every host, and begin anew: steps of this run have seen both",
+                     .of_host = false});
     all.add(digests[i]);
   }
   (void)compare_start(facts, true, run_.communicator, comm::kStartDeadline);

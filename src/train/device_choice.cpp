@@ -7,6 +7,7 @@
 #include <span>
 
 #include "comm/transport/gpu_transport.hpp"
+#include "core/unfit_hosts.hpp"
 #include "device/gpu/cuda_module.hpp"
 #include "lockstep/error.hpp"
 #include "ops/registry.hpp"
@@ -33,8 +34,8 @@ void require_driver(const JobFile& job, const GpuFacts& facts, const std::string
                             host, driver.problem, needed));
   }
   if (driver.state == State::broken) {
-    refuse(job,
-           fmt::format("expected NVIDIA's driver to work on {}, found: {}; {}", host, driver.problem, driver.remedy));
+    throw Error(kUnfitHost, fmt::format("expected NVIDIA's driver to work on {}, found: {}; {}{}", host, driver.problem,
+                                        driver.remedy, kElse));
   }
   // A driver supports every minor release of its major version.
   if (driver.cuda_version / 1000 < facts.module_cuda_version / 1000) {

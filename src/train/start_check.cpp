@@ -4,11 +4,14 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
+#include <utility>
 
 #include "comm/transport/host_leader.hpp"
 #include "comm/transport/recorded.hpp"
 #include "core/digest.hpp"
 #include "core/spans.hpp"
+#include "core/unfit_hosts.hpp"
 #include "data/loader.hpp"
 #include "graph/model_graph.hpp"
 #include "lockstep/error.hpp"
@@ -49,6 +52,20 @@ std::string most_common(const std::vector<std::string>& values) {
   return *best;
 }
 
+// A host of which every rank differs is to blame for it; ranks that differ from others of their own host were started
+// with other words.
+[[noreturn]] void refuse(const std::vector<std::string>& values, const std::string& expected, const Topology& topology,
+                         const std::string& message) {
+  std::set<int> fit, odd;
+  for (std::size_t r = 0; r < values.size(); ++r) (values[r] == expected ? fit : odd).insert(topology.host_of.at(r));
+  std::vector<std::string> names;
+  for (const int host : odd) {
+    if (fit.contains(host)) throw Error(ExitCode::usage, message);
+    names.push_back(topology.host_names.at(static_cast<std::size_t>(host)));
+  }
+  throw UnfitHosts(std::move(names), message);
+}
+
 }  // namespace
 
 std::vector<std::string> compare_start(const std::vector<StartFact>& facts, bool exact_required,
@@ -79,7 +96,10 @@ std::vector<std::string> compare_start(const std::vector<StartFact>& facts, bool
       const std::string message =
           fmt::format("rank {} on {}: its {} differs: expected {}, found {}; {}", r, host, facts[f].name,
                       with_detail(expected, details[example]), with_detail(values[r], details[r]), facts[f].remedy);
-      if (exact_required || !facts[f].bits_only) throw Error(ExitCode::usage, message);
+      if (exact_required || !facts[f].bits_only) {
+        if (!facts[f].of_host) throw Error(ExitCode::usage, message);
+        refuse(values, expected, topology, message);
+      }
       warnings.push_back(message);
     }
   }
@@ -120,7 +140,10 @@ checkpoint::Progress begin_progress(const RunContext& run, const input::Prepared
   progress.loss_scale = optim::first_loss_scale(run.job.precision, run.job.loss_scale);
   progress.exactness = run.job.exact == Exactness::never ? kAllReduce : kBitwise;
   const std::vector<StartFact> facts = {
-      {"job", run.canonical.digest, "give every rank the same job file and overrides"},
+      {.name = "job",
+       .value = run.canonical.digest,
+       .remedy = "give every rank the same job file and overrides",
+       .of_host = false},
       {"data set", progress.data_digest, "copy the same data to every host"},
       {"program", run.options.program_digest, "install the same lockstep on every host"},
       {"set of plugins", progress.plugins, "copy the same files to every host"},

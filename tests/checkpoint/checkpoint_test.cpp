@@ -14,6 +14,7 @@
 #include "checkpoint/run_directory.hpp"
 #include "checkpoint/support.hpp"
 #include "core/digest.hpp"
+#include "core/unfit_hosts.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::checkpoint {
@@ -444,6 +445,26 @@ TEST(RunDirectory, HostsThatDoNotShareItAreNamed) {
                          "checkpoint=never"),
             std::string::npos)
       << message;
+}
+
+TEST(RunDirectory, AHostThatAloneDoesNotShareItIsUnfit) {
+  const Folder folder;
+  fs::create_directories(folder / "shared");
+  fs::create_directories(folder / "own");
+  try {
+    run_in_threads(3,
+                   [&](Communicator& communicator) {
+                     require_shared(communicator.rank() == 2 ? folder / "own" : folder / "shared", communicator,
+                                    std::chrono::seconds(60));
+                   },
+                   {0, 1, 2});
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const UnfitHosts& error) {
+    EXPECT_EQ(error.hosts().size(), 1U);
+    EXPECT_NE(std::string(error.what()).find("is not seen on " + error.hosts().front() + "; put it on"),
+              std::string::npos)
+        << error.what();
+  }
 }
 
 }  // namespace lockstep::checkpoint

@@ -56,7 +56,7 @@ class Faults(unittest.TestCase):
 
     def test_messages_that_fail(self):
         """They fail each time, so the supervisor gives up; the rank's flight record is beside its log."""
-        launch = self.launch("--max-restarts", "1", STAND_IN_FAILS="1:3")
+        launch = self.launch("--max-restarts", "1", "--retry-for", "0", STAND_IN_FAILS="1:3")
         launch.end(1)
         self.assertEqual(self.restarts(launch), [("error", 1), ("given up", 1)])
         for attempt, event in enumerate((e for e in launch.events("restart") if "reason" in e), 1):

@@ -69,5 +69,21 @@ TEST(OpenMpiWords, TheFirstCauseIsKept) {
             "file).\n    Space Requested: 4194312 B");
 }
 
+TEST(OpenMpiWords, AHostWithoutTheProgramIsNamed) {
+  for (const char* text :
+       {"mpirun was unable to find the specified executable file, and therefore\ndid not launch the "
+        "job.\n\nNode:       b12\nExecutable: /opt/lock-step\n",
+        "mpirun was unable to launch the specified application as it could not access\nor execute an "
+        "executable:\n\nExecutable: /opt/lock-step\nNode: b12\n\nwhile attempting to start process "
+        "rank 1.\n"}) {
+    OpenMpiWords words;
+    EXPECT_EQ(passed(words, kRule + "\n" + text + kRule + "\n"), "");
+    EXPECT_EQ(words.host_without_program(), "b12");
+  }
+  OpenMpiWords words;
+  (void)passed(words, kKilled + kMemory);
+  EXPECT_EQ(words.host_without_program(), "");
+}
+
 }  // namespace
 }  // namespace lockstep::launch

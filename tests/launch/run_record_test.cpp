@@ -46,7 +46,7 @@ TEST(RunRecord, ALaunchThatHasLostTheDirectoryBeginsNoAttempt) {
   std::filesystem::remove(directory + "/launch.lock");
   RunRecord second(directory, "", "second", false);
   try {
-    (void)first.next_attempt();
+    first.require_own();
     ADD_FAILURE() << "nothing was thrown";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::infrastructure);

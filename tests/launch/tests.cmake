@@ -2,6 +2,7 @@ lockstep_script_test(launch.faults ALONE COMMAND python3 ${CMAKE_CURRENT_LIST_DI
 lockstep_script_test(launch.emulated_hosts ALONE COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/emulated_hosts_test.py)
 lockstep_script_test(launch.disk WAITS COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/disk_test.py
                      $<TARGET_FILE:fault_shim>)
+lockstep_script_test(launch.unfit_hosts WAITS COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/unfit_hosts_test.py)
 lockstep_script_test(launch.ssh WAITS COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/ssh_test.py)
 lockstep_script_test(launch.pods WAITS COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/pods_test.py)
 lockstep_script_test(launch.succession WAITS COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/succession_test.py)

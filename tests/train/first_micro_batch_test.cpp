@@ -5,6 +5,7 @@
 
 #include <mutex>
 
+#include "core/unfit_hosts.hpp"
 #include "data/digits.hpp"
 #include "train/fingerprint.hpp"
 #include "train/small_run.hpp"
@@ -52,7 +53,7 @@ Heard train(const std::string& exact) {
                    try {
                      (void)train_job(job, communicator, registries, options, own);
                    } catch (const Error& thrown) {
-                     EXPECT_EQ(thrown.code(), ExitCode::usage);
+                     EXPECT_EQ(thrown.code(), kUnfitHost);
                      error = thrown.what();
                    }
                    const std::lock_guard lock(mutex);

@@ -6,6 +6,7 @@
 
 #include <mutex>
 
+#include "core/unfit_hosts.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::train {
@@ -29,7 +30,11 @@ Heard compare(const std::vector<StartFact>& common, const std::vector<StartFact>
                      heard.warnings.insert(heard.warnings.end(), warnings.begin(), warnings.end());
                    } catch (const Error& error) {
                      const std::lock_guard lock(mutex);
-                     EXPECT_EQ(error.code(), ExitCode::usage);
+                     const auto* const unfit = dynamic_cast<const UnfitHosts*>(&error);
+                     EXPECT_EQ(unfit == nullptr, !common.front().of_host);
+                     if (unfit != nullptr) {
+                       EXPECT_EQ(unfit->hosts(), std::vector{communicator.topology().host_name(1)});
+                     }
                      heard.errors.emplace_back(error.what());
                    }
                  },
@@ -74,7 +79,8 @@ TEST(StartCheck, AnotherFingerprintIsRefusedOrTold) {
 
 TEST(StartCheck, LongValuesAreComparedWhole) {
   const std::string text(300, 'a');
-  const Heard heard = compare({{"job", text + "b", ""}}, {{"job", text + "c", ""}}, true);
+  const Heard heard = compare({{.name = "job", .value = text + "b", .of_host = false}},
+                              {{.name = "job", .value = text + "c", .of_host = false}}, true);
   EXPECT_EQ(heard.errors.size(), 3u);
 }
 

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "core/errno_code.hpp"
 #include "core/remote_path.hpp"
 #include "data/unpacked_copy.hpp"
 #include "lockstep/error.hpp"
@@ -89,7 +90,10 @@ File::File(std::string path, ByteCounter counter, std::string name)
     return;
   }
   descriptor_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor_ < 0) throw Error(ExitCode::data, fmt::format("{}: {}", path_, std::strerror(errno)));
+  if (descriptor_ < 0) {
+    const int error = errno;
+    throw Error(code_of_errno(error, ExitCode::data), fmt::format("{}: {}", path_, std::strerror(error)));
+  }
   struct stat status {};
   const bool regular = ::fstat(descriptor_, &status) == 0 && S_ISREG(status.st_mode);
   if (!regular) {

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/errno_code.hpp"
 #include "core/remote_path.hpp"
 #include "data/archive.hpp"
 #include "lockstep/error.hpp"
@@ -29,7 +30,8 @@ class Folder : public FileTree {
       std::vector<Directory> way;
       list(path(), "", way);
     } catch (const fs::filesystem_error& error) {
-      throw Error(ExitCode::data, fmt::format("{}: cannot be listed: {}", path(), error.code().message()));
+      throw Error(code_of_errno(error.code(), ExitCode::data),
+                  fmt::format("{}: cannot be listed: {}", path(), error.code().message()));
     }
     sort();
   }

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <system_error>
 
+#include "core/errno_code.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::data {
@@ -28,7 +29,7 @@ class MappedFile {
     const int error = errno;
     if (file >= 0) close(file);
     if (known && memory_ != MAP_FAILED) return;
-    throw Error(ExitCode::data,
+    throw Error(code_of_errno(known || file < 0 ? error : 0, ExitCode::data),
                 fmt::format("{}: cannot read: {}", path,
                             file >= 0 && !known ? "not a file" : std::generic_category().message(error)));
   }

@@ -11,6 +11,7 @@
 #include <system_error>
 #include <utility>
 
+#include "core/errno_code.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::data {
@@ -23,7 +24,7 @@ TokenFile::TokenFile(std::string path, std::int64_t width, std::int64_t tokens)
   if (file_ >= 0 && ftruncate(file_, tokens * width) == 0 && lseek(file_, 0, SEEK_END) >= 0) return;
   const int error = errno;
   if (file_ >= 0) close(file_);
-  throw Error(ExitCode::cannot_create,
+  throw Error(code_of_errno(error, ExitCode::cannot_create),
               fmt::format("{}: cannot create: {}", path_, std::generic_category().message(error)));
 }
 

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 
+#include "core/errno_code.hpp"
 #include "core/whole_file.hpp"
 #include "data/tokenizer/tokenizer_json.hpp"
 #include "data/tokenizer/tokenizer_reader.hpp"
@@ -16,7 +18,10 @@ namespace {
 
 std::string read_tokenizer_part(const std::filesystem::path& path, const char* expected) {
   auto text = read_whole_file(path.string());
-  if (!text) throw Error(ExitCode::data, fmt::format("{}: cannot open; expected {}", path.string(), expected));
+  if (!text) {
+    throw Error(code_of_errno(errno, ExitCode::data),
+                fmt::format("{}: cannot open; expected {}", path.string(), expected));
+  }
   return std::move(*text);
 }
 

@@ -4,10 +4,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "core/errno_code.hpp"
 #include "core/whole_file.hpp"
 #include "data/tokenizer/checked_json.hpp"
 #include "lockstep/error.hpp"
@@ -20,7 +22,10 @@ using Json = CheckedObject::Json;
 
 std::string read_required(const fs::path& path, const char* expected) {
   auto text = read_whole_file(path.string());
-  if (!text) throw Error(ExitCode::data, fmt::format("{}: cannot open; expected {}", path.string(), expected));
+  if (!text) {
+    throw Error(code_of_errno(errno, ExitCode::data),
+                fmt::format("{}: cannot open; expected {}", path.string(), expected));
+  }
   return std::move(*text);
 }
 

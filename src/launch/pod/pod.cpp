@@ -12,6 +12,7 @@
 #include <map>
 #include <sstream>
 
+#include "core/errno_code.hpp"
 #include "core/whole_file.hpp"
 #include "launch/control_socket.hpp"
 #include "launch/mpirun.hpp"
@@ -58,7 +59,7 @@ void settle_in(const std::string& state) {
   std::error_code error;
   std::filesystem::create_directories(state + "/tmp", error);
   if (error) {
-    throw Error(ExitCode::cannot_create,
+    throw Error(code_of_errno(error, ExitCode::cannot_create),
                 fmt::format("--state: cannot create {}: {}; mount a folder there that this user may write to (an "
                             "emptyDir)",
                             state, error.message()));

@@ -1,0 +1,28 @@
+// A host that cannot run the job as it is, while another one may: it lacks what the others have, or differs from them.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lockstep/error.hpp"
+
+namespace lockstep {
+
+/// The exit code of a rank for which its host, or another one, is to blame. Not permanent: a launch leaves that host
+/// out.
+inline constexpr ExitCode kUnfitHost{79};
+
+/// What all ranks have found together: these hosts are to blame, whichever rank reports it. Error(kUnfitHost) alone
+/// blames the host of the rank that throws it.
+class UnfitHosts : public Error {
+ public:
+  UnfitHosts(std::vector<std::string> hosts, const std::string& message)
+      : Error(kUnfitHost, message), hosts_(std::move(hosts)) {}
+  [[nodiscard]] const std::vector<std::string>& hosts() const noexcept { return hosts_; }
+
+ private:
+  std::vector<std::string> hosts_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,180 @@
+#!/usr/bin/env python3
+"""`lockstep launch` on emulated hosts of which one cannot run the job: it lacks the run directory or the data, or has
+another processor or version. It is named and left out, the others train, and it is tried again later; what passes is
+waited for."""
+import os
+import pathlib
+import signal
+import sys
+import tempfile
+import time
+import unittest
+
+from emulated_hosts import EmulatedHosts, run
+from launches import OPEN_MPI, Launch, wait_until
+
+TABLE = ["model={layers: [{linear: {features: 1}}]}", "loss=mean_squared_error", "batch_size=40", "micro_batches=4",
+         "threads=1", "learning_rate=0.0001", "evaluate=never", "checkpoint={every: 50 steps}"]
+ENDLESS = 100000000
+
+
+class UnfitHosts(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        (self.folder / "runs").mkdir()
+        (self.folder / "data").mkdir()
+        for name, count in (("train", 400), ("validation", 40)):
+            rows = "".join(f"{i % 7 / 7},{i % 5 / 5},{i % 2}\n" for i in range(count))
+            (self.folder / f"data/{name}.csv").write_text("a,b,t\n" + rows, encoding="utf-8")
+
+    def launch(self, hosts, *words, agent=None, **options):
+        launch = Launch(f"{self.folder}/runs/run", "--agent", agent or hosts.agent, *words, prefix=hosts.prefix(0),
+                        **options)
+        self.addCleanup(launch.abandon)
+        return launch
+
+    def on_the_table(self, hosts, *words, steps=ENDLESS):
+        sets = (f"data.{use}={{table: {{path: {self.folder}/data/{use}.csv, target: t}}}}"
+                for use in ("train", "validation"))
+        return self.launch(hosts, *words, job=[*TABLE, *sets, f"steps={steps}"])
+
+    def hide(self, hosts, host, folder):
+        run(*hosts.prefix(host), "mount", "-t", "tmpfs", "tmpfs", self.folder / folder)
+
+    def reveal(self, hosts, host, folder):
+        run(*hosts.prefix(host), "umount", self.folder / folder)
+
+    def agent(self, hosts, lines):
+        """The hosts' agent, but on the second one these lines are run before a command."""
+        text = pathlib.Path(hosts.agent).read_text(encoding="utf-8")
+        path = self.folder / "agent"
+        path.write_text(text.replace(f"  {hosts.names[1]}) ", f"  {hosts.names[1]}) {lines}; "), encoding="utf-8")
+        path.chmod(0o755)
+        return str(path)
+
+    def stop(self, launch):
+        launch.signal(signal.SIGTERM)
+        return launch.end(75, gone_within=30)
+
+    def joins(self, hosts, launch):
+        """The second host is added to the list of a launch that trains on the first one alone."""
+        hostfile = self.folder / "hosts"
+        launch.wait_for_step(20)
+        hostfile.write_text(f"{hosts.names[0]} slots=1\n{hosts.names[1]} slots=1\n", encoding="utf-8")
+
+    def hostfile(self, hosts):
+        path = self.folder / "hosts"
+        path.write_text(f"{hosts.names[0]} slots=1\n", encoding="utf-8")
+        return ["--hostfile", str(path), "--hosts-every", "0.2", "--ask-again", "1"]
+
+    def test_a_host_without_the_run_directory_joins_when_it_has_it(self):
+        with EmulatedHosts(2, connect_timeout=5) as hosts:
+            self.hide(hosts, 1, "runs")
+            launch = self.launch(hosts, *self.hostfile(hosts), steps=ENDLESS, every=20)
+            self.joins(hosts, launch)
+            launch.wait_for_warning(
+                f"host {hosts.names[1]}: expected this launch's launch.lock in the run directory, found none; mount the run "
+                "directory there; it is left out, and asked again every 1 s")
+            self.assertEqual(launch.attempts(), 1, "the others are not disturbed")
+            self.reveal(hosts, 1, "runs")
+            launch.wait_for_step(1, attempt=2)
+            self.stop(launch)
+        self.assertEqual([event["ranks"] for event in launch.events("launch")], [1, 2])
+
+    def test_a_host_with_another_processor_is_left_out(self):
+        with EmulatedHosts(2, connect_timeout=5) as hosts:
+            agent = self.agent(hosts, "export ONEDNN_MAX_CPU_ISA=SSE41")
+            launch = self.launch(hosts, *self.hostfile(hosts), agent=agent, steps=ENDLESS, every=20)
+            self.joins(hosts, launch)
+            launch.wait_for_warning(f"host {hosts.names[1]}: expected the fingerprint of the others, ")
+            launch.wait_for_warning("; use one kind of processor and one version of the libraries, or set exact: preferred; "
+                                    "it is left out, and asked again every 1 s")
+            self.stop(launch)
+        self.assertEqual(launch.attempts(), 1)
+
+    def test_another_processor_from_the_start(self):
+        with EmulatedHosts(3, connect_timeout=5) as hosts:
+            agent = self.agent(hosts, "export ONEDNN_MAX_CPU_ISA=SSE41")
+            launch = self.launch(hosts, "--hosts", hosts.slots(1), "--ask-again", "1", agent=agent, steps=ENDLESS, every=20)
+            launch.wait_for_step(20, attempt=2)
+            launch.wait_for_warning(f"host {hosts.names[1]}: expected the fingerprint of the others, ")
+            self.stop(launch)
+        self.assertEqual([event["on"] for event in launch.events("launch")],
+                         [hosts.slots(1), f"{hosts.names[0]}:1,{hosts.names[2]}:1"])
+        left_out = launch.events("warning")[0]["message"]
+        self.assertRegex(left_out, rf"^host {hosts.names[1]} is left out, and tried again after 1 s: rank \d \(host \S+\): "
+                                   rf"rank 1 on {hosts.names[1]}: its fingerprint differs: expected ")
+
+    def test_another_version_until_it_is_the_same(self):
+        with EmulatedHosts(2, connect_timeout=5) as hosts:
+            old = self.folder / "old"
+            old.touch()
+            agent = self.agent(hosts, f'[ ! -e {old} ] || {{ case "$*" in *version*) echo lockstep 0.0.1; exit 0;; esac; }}')
+            launch = self.launch(hosts, *self.hostfile(hosts), agent=agent, steps=ENDLESS, every=20)
+            self.joins(hosts, launch)
+            launch.wait_for_warning(", which the others have, found 0.0.1; install the same version there; it is left out, and "
+                                    "asked again every 1 s")
+            self.assertEqual(launch.attempts(), 1)
+            old.unlink()
+            launch.wait_for_step(1, attempt=2)
+            self.stop(launch)
+
+    def test_a_host_without_the_data(self):
+        """Nobody can ask for data beforehand: the attempt with this host fails, and the next one is without it."""
+        with EmulatedHosts(2, connect_timeout=5) as hosts:
+            self.hide(hosts, 1, "data")
+            launch = self.on_the_table(hosts, *self.hostfile(hosts))
+            self.joins(hosts, launch)
+            launch.wait_for_step(1, attempt=3)
+            warning = next(e["message"] for e in launch.events("warning") if "left out" in e["message"])
+            self.assertRegex(warning, rf"^host {hosts.names[1]} is left out, and tried again after 1 s: rank 1 "
+                                      rf"\(host {hosts.names[1]}\): .*train.csv: No such file or directory")
+            self.reveal(hosts, 1, "data")
+            wait_until(lambda: launch.events("launch")[-1]["ranks"] == 2 and launch.events()[-1]["event"] == "step",
+                       "steps of both hosts")
+            self.stop(launch)
+
+    def test_a_mistake_of_the_job_is_still_one(self):
+        with EmulatedHosts(2, connect_timeout=5) as hosts:
+            (self.folder / "data/train.csv").rename(self.folder / "data/elsewhere.csv")
+            launch = self.launch(hosts, "--hosts", hosts.slots(1), "--resume", "/nowhere", steps=10)
+            launch.end(65, gone_within=30)
+        self.assertLessEqual(launch.attempts(), 2)
+
+    def test_data_that_are_away_for_a_while(self):
+        with EmulatedHosts(1) as hosts:
+            launch = self.on_the_table(hosts, "--ranks", "2")
+            launch.wait_for_step(60)
+            (self.folder / "data").rename(self.folder / "away")
+            os.kill(launch.process_of_rank(1), signal.SIGKILL)
+            wait_until(lambda: len(launch.events("restart")) >= 4, "more failures than --max-restarts allows")
+            (self.folder / "away").rename(self.folder / "data")
+            launch.wait_for_step(1, attempt=launch.attempts() + 1)
+            self.stop(launch)
+        self.assertIn("No such file or directory", launch.events("restart")[-1]["message"])
+
+    def test_no_inodes_while_a_rank_dies(self):
+        with EmulatedHosts(1) as hosts:
+            run(*hosts.prefix(0), "mount", "-t", "tmpfs", "-o", "size=64m,nr_inodes=80", "tmpfs", self.folder / "runs")
+            # The launch's own files are elsewhere: the test is not on that host.
+            launch = self.launch(hosts, "--ranks", "2", steps=ENDLESS, every=200)
+            launch.wait_for_step(250)
+            fill = f"i=0; while : > {self.folder}/runs/run/ballast-$i; do i=$((i+1)); done"
+            run(*hosts.prefix(0), "sh", "-c", fill, check=False)
+            os.kill(launch.process_of_rank(1), signal.SIGKILL)
+            wait_until(lambda: any("No space left on device" in e["message"] for e in launch.events("restart")), "the fault")
+            time.sleep(1)
+            self.assertIsNone(launch.process.poll(), launch.output())
+            run(*hosts.prefix(0), "sh", "-c", f"rm {self.folder}/runs/run/ballast-*")
+            launch.wait_for_step(1, attempt=2)
+            self.stop(launch)
+
+
+if __name__ == "__main__":
+    if EmulatedHosts.missing():
+        print(f"several hosts cannot be emulated here: {EmulatedHosts.missing()}")
+        sys.exit(77)
+    if OPEN_MPI >= 5:
+        print("skipped: on emulated hosts Open MPI 5's daemons now and then lose each other at the start")
+        sys.exit(77)
+    unittest.main()
