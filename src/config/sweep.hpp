@@ -115,7 +115,7 @@ enum class MembersBy : std::uint8_t { seed, bootstrap, jobs };
 
 /// As load_trial(), for a member.
 [[nodiscard]] JobFile load_member(const SweepFile& ensemble, const std::vector<std::string>& settings,
-                                  const Catalogue& catalogue);
+                                  const Catalogue& catalogue, bool need_data = true);
 
 /// The job of a trial: the sweep's job with these overrides ("learning_rate=0.1") in addition. Throws Problems; one in
 /// a parameter's value is reported at the parameter's place in the sweep file.

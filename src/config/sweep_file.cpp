@@ -183,7 +183,8 @@ SweepFile make_ensemble(const std::vector<std::string>& jobs, const std::vector<
   return ensemble;
 }
 
-JobFile load_member(const SweepFile& ensemble, const std::vector<std::string>& settings, const Catalogue& catalogue) {
+JobFile load_member(const SweepFile& ensemble, const std::vector<std::string>& settings, const Catalogue& catalogue,
+                    bool need_data) {
   std::vector<std::string> overrides = ensemble.overrides;
   std::string file = ensemble.job_file, text = ensemble.job_text;
   for (const auto& setting : settings) {
@@ -194,7 +195,7 @@ JobFile load_member(const SweepFile& ensemble, const std::vector<std::string>& s
       overrides.push_back(setting);
     }
   }
-  return load_text(text, file, overrides, catalogue, true);
+  return load_text(text, file, overrides, catalogue, need_data);
 }
 
 JobFile load_trial(const SweepFile& sweep, const std::vector<std::string>& settings, const Catalogue& catalogue,

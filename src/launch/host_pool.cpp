@@ -76,7 +76,9 @@ HostPool::Question HostPool::ask(const std::string& host) const {
 void HostPool::hear(const std::string& host, Question& question) {
   const double waited = seconds_since(question.since);
   if (!question.open()) {
-    if (waited >= question.wait) question = ask(host);
+    // A host that was left out waits for others to train, with whom it can be compared.
+    const bool later = left_out_.contains(host) && !reference_ && !usable().empty();
+    if (waited >= question.wait && !later) question = ask(host);
     return;
   }
   std::optional<BackgroundCommand::Result> answer;

@@ -60,7 +60,7 @@ struct Failure {
   std::string message;
   double device_seconds = 0;
   bool final = false;  ///< it is not tried again
-  int code = 0;        ///< exit code; 0: not known
+  int code = 0;        ///< exit code, 65 where files are missing; 0: not known
   std::string place = {};  ///< where it was trained
   bool counts = true;      ///< as a failure of the trial; else of the place, or of what all trials need
 };

@@ -273,8 +273,9 @@ class Sweep {
     if (const std::int64_t every = sweep_.compared_every(); every > 0) {  // trials are compared where they are paused
       words.push_back(fmt::format("evaluate={{every: {} steps}}", every));
     }
-    return config::canonical(sweep_.ensemble ? config::load_member(sweep_, words, catalogue_)
-                                             : config::load_trial(sweep_, words, catalogue_, true),
+    // Data that are away for a while must not end the sweep: the trial looks for them.
+    return config::canonical(sweep_.ensemble ? config::load_member(sweep_, words, catalogue_, false)
+                                             : config::load_trial(sweep_, words, catalogue_, false),
                              catalogue_);
   }
 

@@ -13,8 +13,21 @@ import unittest
 from emulated_hosts import EmulatedHosts, run
 from launches import OPEN_MPI, Launch, wait_until
 
-TABLE = ["model={layers: [{linear: {features: 1}}]}", "loss=mean_squared_error", "batch_size=40", "micro_batches=4",
-         "threads=1", "learning_rate=0.0001", "evaluate=never", "checkpoint={every: 50 steps}"]
+TABLE = """
+job:
+  model: {layers: [{linear: {features: 1}}]}
+  data:
+    train: {table: {path: FOLDER/data/train.csv, target: t}}
+    validation: {table: {path: FOLDER/data/validation.csv, target: t}}
+  loss: mean_squared_error
+  batch_size: 40
+  micro_batches: 4
+  threads: 1
+  steps: 100000000
+  learning_rate: 0.0001
+  evaluate: never
+  checkpoint: {every: 50 steps}
+"""
 ENDLESS = 100000000
 
 
@@ -33,10 +46,10 @@ class UnfitHosts(unittest.TestCase):
         self.addCleanup(launch.abandon)
         return launch
 
-    def on_the_table(self, hosts, *words, steps=ENDLESS):
-        sets = (f"data.{use}={{table: {{path: {self.folder}/data/{use}.csv, target: t}}}}"
-                for use in ("train", "validation"))
-        return self.launch(hosts, *words, job=[*TABLE, *sets, f"steps={steps}"])
+    def on_the_table(self, hosts, *words):
+        job = self.folder / "job.yaml"
+        job.write_text(TABLE.replace("FOLDER", str(self.folder)), encoding="utf-8")
+        return self.launch(hosts, *words, job=[str(job)])
 
     def hide(self, hosts, host, folder):
         run(*hosts.prefix(host), "mount", "-t", "tmpfs", "tmpfs", self.folder / folder)
@@ -128,7 +141,7 @@ class UnfitHosts(unittest.TestCase):
             launch.wait_for_step(1, attempt=3)
             warning = next(e["message"] for e in launch.events("warning") if "left out" in e["message"])
             self.assertRegex(warning, rf"^host {hosts.names[1]} is left out, and tried again after 1 s: rank 1 "
-                                      rf"\(host {hosts.names[1]}\): .*train.csv: No such file or directory")
+                                      rf"\(host {hosts.names[1]}\): .*expected data, found nothing at .*train.csv")
             self.reveal(hosts, 1, "data")
             wait_until(lambda: launch.events("launch")[-1]["ranks"] == 2 and launch.events()[-1]["event"] == "step",
                        "steps of both hosts")
@@ -151,7 +164,7 @@ class UnfitHosts(unittest.TestCase):
             (self.folder / "away").rename(self.folder / "data")
             launch.wait_for_step(1, attempt=launch.attempts() + 1)
             self.stop(launch)
-        self.assertIn("No such file or directory", launch.events("restart")[-1]["message"])
+        self.assertIn("expected data, found nothing at", launch.events("restart")[-1]["message"])
 
     def test_no_inodes_while_a_rank_dies(self):
         with EmulatedHosts(1) as hosts:
