@@ -1,7 +1,8 @@
 // Errors: one type, and one table of exit codes.
 //
 // A person's mistake is `usage`, `data` or `configuration`; the message says where, what was expected, what was found
-// and what to try. A machine's failure is `infrastructure`; the message names host, rank, step and operation.
+// and what to try. A machine's failure is `infrastructure`; the message names host, rank, step and operation. A host
+// that differs from the others of the job, or lacks what they have, is `unfit_host`.
 #pragma once
 
 #include <exception>
@@ -21,6 +22,7 @@ enum class ExitCode : int {
   interrupted = 75,    ///< checkpointed after a signal: run again to go on
   diverged = 76,       ///< the loss is not finite
   configuration = 78,  ///< the job file is wrong
+  unfit_host = 79,     ///< this host cannot run the job as it is, another one may: leave it out
 };
 
 class Error : public std::runtime_error {
@@ -32,8 +34,8 @@ class Error : public std::runtime_error {
   ExitCode code_;
 };
 
-/// The exit code of a process that ends with this exception: Error's own, `infrastructure` for std::bad_alloc, else
-/// `internal`.
+/// The exit code of a process that ends with this exception: Error's own; `infrastructure` for std::bad_alloc, and for
+/// std::system_error where the machine is at fault; else `internal`.
 [[nodiscard]] int exit_code(const std::exception& error);
 
 /// Throws Error(internal) with the failed expression and its source location.

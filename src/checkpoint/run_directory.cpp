@@ -179,11 +179,11 @@ void require_shared(const std::string& directory, Communicator& communicator, st
   if (communicator.rank() == 0) ::unlink(fmt::format("{}/{}", directory, token).c_str());
   const std::vector<std::string> blind = blind_hosts(seen, topology);
   if (blind.empty()) return;
-  const std::string message =
-      fmt::format("{}: every host must share the run directory, but what rank 0 wrote there on {} is not seen on "
-                  "{}; put it on a file system that all hosts mount (run_directory=PATH), or set "
-                  "checkpoint=never",
-                  directory, topology.host_name(0), fmt::join(blind, ", "));
+  const std::string message = fmt::format(
+      "{}: every host must share the run directory, but what rank 0 wrote there on {} is not seen on "
+      "{}; put it on a file system that all hosts mount (run_directory=PATH), or set "
+      "checkpoint=never",
+      directory, topology.host_name(0), fmt::join(blind, ", "));
   if (blind.size() + 1 < topology.host_names.size()) throw UnfitHosts(blind, message);
   throw Error(ExitCode::cannot_create, message);
 }

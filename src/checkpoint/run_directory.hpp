@@ -78,8 +78,8 @@ class RunDirectory {
 };
 
 /// Collective, once `directory` exists on rank 0's host: a token file written there must be visible on every other
-/// host. Throws on every rank, naming the hosts that do not share it: UnfitHosts where others do, Error(cannot_create) if
-/// rank 0's host alone has it.
+/// host. Throws on every rank, naming the hosts that do not share it: UnfitHosts where others do, Error(cannot_create)
+/// if rank 0's host alone has it.
 void require_shared(const std::string& directory, Communicator& communicator, std::chrono::milliseconds timeout);
 
 /// Checkpoints that a run may resume from, the first to try in front, according to `resume`:

@@ -9,10 +9,10 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "core/errno_code.hpp"
 #include "core/low_precision.hpp"
 #include "core/untrusted.hpp"
 #include "core/whole_file.hpp"
-#include "core/errno_code.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::checkpoint {

@@ -9,16 +9,12 @@
 
 namespace lockstep {
 
-/// The exit code of a rank for which its host, or another one, is to blame. Not permanent: a launch leaves that host
-/// out.
-inline constexpr ExitCode kUnfitHost{79};
-
-/// What all ranks have found together: these hosts are to blame, whichever rank reports it. Error(kUnfitHost) alone
+/// What all ranks have found together: these hosts are to blame, whichever rank reports it. Error(unfit_host) alone
 /// blames the host of the rank that throws it.
 class UnfitHosts : public Error {
  public:
   UnfitHosts(std::vector<std::string> hosts, const std::string& message)
-      : Error(kUnfitHost, message), hosts_(std::move(hosts)) {}
+      : Error(ExitCode::unfit_host, message), hosts_(std::move(hosts)) {}
   [[nodiscard]] const std::vector<std::string>& hosts() const noexcept { return hosts_; }
 
  private:

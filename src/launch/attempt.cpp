@@ -29,7 +29,7 @@ constexpr double kEndPatience = 10;  ///< seconds that mpirun may still run afte
 constexpr const char* kIllegalInstruction = "killed by signal 4 ";
 
 void blame_host(AttemptOutcome& outcome, const std::string& host) {
-  outcome.code = static_cast<int>(kUnfitHost);
+  outcome.code = static_cast<int>(ExitCode::unfit_host);
   outcome.unfit = {host};
 }
 

@@ -16,7 +16,7 @@ bool is(int code, ExitCode which) {
 
 /// Codes that a host may be to blame for: the file or directory may be missing on it alone.
 bool may_be_the_hosts(int code) {
-  return is(code, kUnfitHost) || is(code, ExitCode::data) || is(code, ExitCode::cannot_create) ||
+  return is(code, ExitCode::unfit_host) || is(code, ExitCode::data) || is(code, ExitCode::cannot_create) ||
          is(code, ExitCode::configuration);
 }
 
@@ -41,7 +41,7 @@ Verdict FaultJudge::judge(const FailedAttempt& failed, bool reported) {
     return {reported ? Blame::passing : Blame::crash};
   }
   std::set<std::string> suspects = failed.unfit;
-  if (suspects.empty() && is(failed.code, kUnfitHost)) suspects = failed.reporting;
+  if (suspects.empty() && is(failed.code, ExitCode::unfit_host)) suspects = failed.reporting;
   if (suspects.empty() && !fit_.empty()) suspects = without(failed.hosts, fit_);
   if (suspects.empty() && fit_.empty()) {
     const bool alike = blamed_code_ == failed.code && !without(failed.reporting, blamed_).empty();

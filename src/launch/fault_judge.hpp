@@ -11,8 +11,8 @@
 namespace lockstep::launch {
 
 struct FailedAttempt {
-  int code = 1;                 ///< of the first error
-  std::set<std::string> hosts;  ///< of the attempt
+  int code = 1;                          ///< of the first error
+  std::set<std::string> hosts;           ///< of the attempt
   std::set<std::string> reporting = {};  ///< hosts whose ranks had this error
   std::set<std::string> unfit = {};      ///< hosts that ranks have found unfit
 };
@@ -40,9 +40,9 @@ class FaultJudge {
 
  private:
   bool has_trained_;
-  std::set<std::string> fit_;                ///< have done a step in this launch
-  int blamed_code_ = 0;            ///< for which hosts were left out only because no other reported it
-  std::set<std::string> blamed_;   ///< these
+  std::set<std::string> fit_;     ///< have done a step in this launch
+  int blamed_code_ = 0;           ///< for which hosts were left out only because no other reported it
+  std::set<std::string> blamed_;  ///< these
 };
 
 }  // namespace lockstep::launch

@@ -34,13 +34,16 @@ std::string why_unfit(const HostAnswer& found, const HostAnswer& expected) {
                        expected.version, found.version);
   }
   if (!expected.fingerprint.empty() && found.fingerprint != expected.fingerprint) {
-    return fmt::format("expected the fingerprint of the others, {}, found {}; use one kind of processor and one version "
-                       "of the libraries, or set exact: preferred",
-                       expected.fingerprint, found.fingerprint);
+    return fmt::format(
+        "expected the fingerprint of the others, {}, found {}; use one kind of processor and one "
+        "version of the libraries, or set exact: preferred",
+        expected.fingerprint, found.fingerprint);
   }
   if (!expected.launch.empty() && found.launch != expected.launch) {
-    return fmt::format("expected this launch's launch.lock in the run directory, found {}; mount the run directory there",
-                       found.launch.empty() ? "none" : "another one");
+    return fmt::format(
+        "expected this launch's launch.lock in the run directory, found {}; mount the run directory "
+        "there",
+        found.launch.empty() ? "none" : "another one");
   }
   return "";
 }

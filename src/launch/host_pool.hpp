@@ -67,7 +67,7 @@ class HostPool {
 
  private:
   struct Question {
-    std::unique_ptr<Child> child;                 ///< null: it is not being asked
+    std::unique_ptr<Child> child;  ///< null: it is not being asked
     Clock::time_point since;
     std::unique_ptr<BackgroundCommand> thorough;  ///< instead of the child: what it answers is compared
     double wait = 0;                              ///< seconds, until it is asked again

@@ -83,7 +83,7 @@ std::string OpenMpiWords::death(int rank) const {
 
 std::string OpenMpiWords::host_without_program() const {
   const std::regex sentence(
-      R"((?:find the specified executable file|could not access\s+or execute an executable)[\s\S]{0,600}?Node:\s+(\S+))");
+      R"((?:find the specified executable|access\s+or execute an executable)[\s\S]{0,600}?Node:\s+(\S+))");
   std::smatch found;
   return std::regex_search(blocks_, found, sentence) ? found.str(1) : "";
 }

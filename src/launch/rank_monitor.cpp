@@ -129,7 +129,7 @@ void RankMonitor::lost(int rank) {
 // The first fault counts, but a death explains errors of ranks that waited for the dead one, and an unfit host those of
 // ranks that waited for its own.
 void RankMonitor::blame(AttemptOutcome::Kind kind, int rank, int code, const std::string& message, double settle) {
-  const int unfit = static_cast<int>(kUnfitHost);
+  const int unfit = static_cast<int>(ExitCode::unfit_host);
   const bool by_waiting = fault_ && fault_->kind == AttemptOutcome::Kind::failed && !is_permanent(fault_->code) &&
                           fault_->code != unfit && fault_->rank != rank;
   const bool explains = by_waiting && (kind == AttemptOutcome::Kind::died || code == unfit);

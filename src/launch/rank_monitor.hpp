@@ -35,7 +35,7 @@ struct AttemptOutcome {
   std::string host;
   std::int64_t step = -1;  ///< the highest step done
   std::string message;
-  std::vector<std::string> states;  ///< after a hang: the current operation of each rank
+  std::vector<std::string> states;       ///< after a hang: the current operation of each rank
   std::set<std::string> reporting = {};  ///< after an error: the hosts whose ranks had it
   std::set<std::string> unfit = {};      ///< hosts that the ranks have found unfit
 };
@@ -98,7 +98,7 @@ class RankMonitor {
   Request asked_ = Request::none;
   std::map<int, std::string> hosts_;  ///< by rank
   std::set<std::string> unfit_;
-  std::map<int, int> codes_;          ///< of ranks that have ended
+  std::map<int, int> codes_;  ///< of ranks that have ended
   std::optional<AttemptOutcome> fault_;
   double settled_at_ = 0;
 };

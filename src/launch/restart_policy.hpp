@@ -17,7 +17,7 @@ namespace lockstep::launch {
 }
 
 struct RestartLimits {
-  int restarts = 3;           ///< in a row without progress; 0: none at all
+  int restarts = 3;            ///< in a row without progress; 0: none at all
   double passing_seconds = 0;  ///< from the first of these failures on, while the fault may pass
 };
 

@@ -366,7 +366,7 @@ class Supervisor {
   FaultJudge judge_;
   Clock::time_point start_ = Clock::now();
   bool trained_ = false;  ///< a step, in this attempt
-  Hosts hosts_;  ///< of the attempt
+  Hosts hosts_;           ///< of the attempt
   Request resize_ = Request::none;
   bool stopping_ = false;
   std::string reported_warning_;

@@ -10,8 +10,8 @@ namespace lockstep::sweep {
 
 namespace {
 
-constexpr double kEarlySeconds = 60;       ///< what fails later has trained
-constexpr double kOutageSeconds = 300;     ///< for which a trial is tried again
+constexpr double kEarlySeconds = 60;    ///< what fails later has trained
+constexpr double kOutageSeconds = 300;  ///< for which a trial is tried again
 constexpr double kLongestQuarantine = 3600;
 
 bool is(int code, ExitCode which) {
@@ -20,7 +20,7 @@ bool is(int code, ExitCode which) {
 
 bool may_be_the_places(int code) {
   return is(code, ExitCode::infrastructure) || is(code, ExitCode::data) || is(code, ExitCode::cannot_create) ||
-         is(code, ExitCode::configuration) || is(code, kUnfitHost);
+         is(code, ExitCode::configuration) || is(code, ExitCode::unfit_host);
 }
 
 bool has_another(const std::set<std::string>& there, const std::string& place) {
@@ -50,7 +50,9 @@ Quarantine::Meaning Quarantine::failed(const Trial& trial, const Attempt& attemp
 
 bool Quarantine::passes(int trial, double now) {
   if (!has_trained_) return false;
-  const auto found = outages_.try_emplace(trial, Outage{now, now, {{1, kOutageSeconds}, seed_ + static_cast<std::uint64_t>(trial)}}).first;
+  const auto found =
+      outages_.try_emplace(trial, Outage{now, now, {{1, kOutageSeconds}, seed_ + static_cast<std::uint64_t>(trial)}})
+          .first;
   Outage& outage = found->second;
   const auto decision = outage.policy.failed(-1, now, true);
   outage.until = now + decision.after_seconds;
@@ -83,8 +85,8 @@ bool Quarantine::admits(const Trial& trial, const std::string& place, const std:
 }
 
 bool Quarantine::holds_back(double now) const {
-  return std::count_if(outages_.begin(), outages_.end(),
-                       [&](const auto& entry) { return entry.second.until > now; }) > 1;
+  return std::count_if(outages_.begin(), outages_.end(), [&](const auto& entry) { return entry.second.until > now; }) >
+         1;
 }
 
 double Quarantine::left(const std::string& place, double now) const {

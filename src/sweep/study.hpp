@@ -41,8 +41,8 @@ struct Trial {
   std::string outcome;                    ///< of the training: "done", "stopped early"
   std::string parameters_sha256;          ///< of the trained model
   double device_seconds = 0;
-  int failures = 0;     ///< attempts that ended with an error of the trial's own
-  std::string message;  ///< of the last failure
+  int failures = 0;                      ///< attempts that ended with an error of the trial's own
+  std::string message;                   ///< of the last failure
   std::map<std::string, int> failed_on;  ///< places that failed since the last report, with the exit code
 };
 
@@ -59,8 +59,8 @@ struct Result {
 struct Failure {
   std::string message;
   double device_seconds = 0;
-  bool final = false;  ///< it is not tried again
-  int code = 0;        ///< exit code, 65 where files are missing; 0: not known
+  bool final = false;      ///< it is not tried again
+  int code = 0;            ///< exit code, 65 where files are missing; 0: not known
   std::string place = {};  ///< where it was trained
   bool counts = true;      ///< as a failure of the trial; else of the place, or of what all trials need
 };

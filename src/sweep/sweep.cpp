@@ -41,7 +41,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr double kPollSeconds = 0.02, kTargetsSeconds = 0.5;
-constexpr double kAgainSeconds = 30;  ///< until a slot that failed gets a trial again
+constexpr double kAgainSeconds = 30;  ///< until a place that failed gets a trial again
 constexpr int kHighestPort = 65535;
 constexpr std::chrono::seconds kFormerPatience{60}, kKillPatience{10};
 
@@ -93,8 +93,7 @@ class Sweep {
     }
     const bool has_trained = std::any_of(study().trials().begin(), study().trials().end(),
                                          [](const Trial& trial) { return !trial.reports.empty(); });
-    quarantine_.emplace(options_.pool ? options_.pool->ask_again_seconds : kAgainSeconds, has_trained,
-                        std::hash<std::string>()(mark_));
+    quarantine_.emplace(kAgainSeconds, has_trained, std::hash<std::string>()(mark_));
     while (true) {
       handle_signals();
       for (const auto& problem : places_.refresh()) say(problem);
@@ -185,7 +184,8 @@ class Sweep {
     failure.final = failure.counts && (failure.final || trial.failures >= options_.retries);
     journal_->failure(number, failure);
     if (meaning == Meaning::place) {
-      say(fmt::format("{} is left out, and gets a {} again after {:.0f} s: {} {} failed there after {:.1f} s, and is "
+      say(
+          fmt::format("{} is left out, and gets a {} again after {:.0f} s: {} {} failed there after {:.1f} s, and is "
                       "tried elsewhere: {}",
                       failure.place, sweep_.part(), quarantine_->left(failure.place, now()), sweep_.part(), number, ran,
                       failure.message));

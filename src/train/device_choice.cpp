@@ -34,8 +34,8 @@ void require_driver(const JobFile& job, const GpuFacts& facts, const std::string
                             host, driver.problem, needed));
   }
   if (driver.state == State::broken) {
-    throw Error(kUnfitHost, fmt::format("expected NVIDIA's driver to work on {}, found: {}; {}{}", host, driver.problem,
-                                        driver.remedy, kElse));
+    throw Error(ExitCode::unfit_host, fmt::format("expected NVIDIA's driver to work on {}, found: {}; {}{}", host,
+                                                  driver.problem, driver.remedy, kElse));
   }
   // A driver supports every minor release of its major version.
   if (driver.cuda_version / 1000 < facts.module_cuda_version / 1000) {

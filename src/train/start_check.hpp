@@ -26,14 +26,14 @@ struct StartFact {
 };
 
 /// Collective: every rank passes the same names. Throws an error that names the rank and host whose value differs from
-/// the most common one: UnfitHosts if only whole hosts differ and may be to blame, else Error(usage). If `exact_required` is false, differing `bits_only` facts are returned as warnings
-/// instead.
+/// the most common one: UnfitHosts if only whole hosts differ and may be to blame, else Error(usage). If
+/// `exact_required` is false, differing `bits_only` facts are returned as warnings instead.
 std::vector<std::string> compare_start(const std::vector<StartFact>& facts, bool exact_required,
                                        Communicator& communicator, std::chrono::milliseconds timeout);
 
 /// The progress of a run that has done no step yet. `algorithms`: of its kernels (Executor::algorithms()). Compares
-/// job, data, program, plugins and fingerprint between the ranks; throws as compare_start() does. If only fingerprints differ and the job does not require exact bits, it warns and records that in
-/// `exactness`.
+/// job, data, program, plugins and fingerprint between the ranks; throws as compare_start() does. If only fingerprints
+/// differ and the job does not require exact bits, it warns and records that in `exactness`.
 [[nodiscard]] checkpoint::Progress begin_progress(const RunContext& run, const input::PreparedData& data,
                                                   const std::vector<std::string>& algorithms);
 

@@ -8,7 +8,7 @@
 namespace lockstep::launch {
 namespace {
 
-constexpr int kUnfit = static_cast<int>(kUnfitHost);
+constexpr int kUnfit = static_cast<int>(ExitCode::unfit_host);
 using Names = std::set<std::string>;
 
 Verdict judge(FaultJudge& judge, int code, const Names& hosts, const Names& reporting, const Names& unfit = {}) {

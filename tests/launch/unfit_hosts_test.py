@@ -65,6 +65,9 @@ class UnfitHosts(unittest.TestCase):
         path.chmod(0o755)
         return str(path)
 
+    def faults(self, launch):
+        return [event["message"] for event in launch.events("restart") if "reason" in event]
+
     def stop(self, launch):
         launch.signal(signal.SIGTERM)
         return launch.end(75, gone_within=30)
@@ -86,8 +89,8 @@ class UnfitHosts(unittest.TestCase):
             launch = self.launch(hosts, *self.hostfile(hosts), steps=ENDLESS, every=20)
             self.joins(hosts, launch)
             launch.wait_for_warning(
-                f"host {hosts.names[1]}: expected this launch's launch.lock in the run directory, found none; mount the run "
-                "directory there; it is left out, and asked again every 1 s")
+                f"host {hosts.names[1]}: expected this launch's launch.lock in the run directory, found none; mount the "
+                "run directory there; it is left out, and asked again every 1 s")
             self.assertEqual(launch.attempts(), 1, "the others are not disturbed")
             self.reveal(hosts, 1, "runs")
             launch.wait_for_step(1, attempt=2)
@@ -100,33 +103,35 @@ class UnfitHosts(unittest.TestCase):
             launch = self.launch(hosts, *self.hostfile(hosts), agent=agent, steps=ENDLESS, every=20)
             self.joins(hosts, launch)
             launch.wait_for_warning(f"host {hosts.names[1]}: expected the fingerprint of the others, ")
-            launch.wait_for_warning("; use one kind of processor and one version of the libraries, or set exact: preferred; "
-                                    "it is left out, and asked again every 1 s")
+            launch.wait_for_warning("; use one kind of processor and one version of the libraries, or set exact: "
+                                    "preferred; it is left out, and asked again every 1 s")
             self.stop(launch)
         self.assertEqual(launch.attempts(), 1)
 
     def test_another_processor_from_the_start(self):
         with EmulatedHosts(3, connect_timeout=5) as hosts:
             agent = self.agent(hosts, "export ONEDNN_MAX_CPU_ISA=SSE41")
-            launch = self.launch(hosts, "--hosts", hosts.slots(1), "--ask-again", "1", agent=agent, steps=ENDLESS, every=20)
+            launch = self.launch(hosts, "--hosts", hosts.slots(1), "--ask-again", "1", agent=agent, steps=ENDLESS,
+                                 every=20)
             launch.wait_for_step(20, attempt=2)
             launch.wait_for_warning(f"host {hosts.names[1]}: expected the fingerprint of the others, ")
             self.stop(launch)
         self.assertEqual([event["on"] for event in launch.events("launch")],
                          [hosts.slots(1), f"{hosts.names[0]}:1,{hosts.names[2]}:1"])
         left_out = launch.events("warning")[0]["message"]
-        self.assertRegex(left_out, rf"^host {hosts.names[1]} is left out, and tried again after 1 s: rank \d \(host \S+\): "
-                                   rf"rank 1 on {hosts.names[1]}: its fingerprint differs: expected ")
+        self.assertRegex(left_out, rf"^host {hosts.names[1]} is left out, and tried again after 1 s: rank \d "
+                                   rf"\(host \S+\): rank 1 on {hosts.names[1]}: its fingerprint differs: expected ")
 
     def test_another_version_until_it_is_the_same(self):
         with EmulatedHosts(2, connect_timeout=5) as hosts:
             old = self.folder / "old"
             old.touch()
-            agent = self.agent(hosts, f'[ ! -e {old} ] || {{ case "$*" in *version*) echo lockstep 0.0.1; exit 0;; esac; }}')
+            other = 'case "$*" in *version*) echo lockstep 0.0.1; exit 0;; esac'
+            agent = self.agent(hosts, f"[ ! -e {old} ] || {{ {other}; }}")
             launch = self.launch(hosts, *self.hostfile(hosts), agent=agent, steps=ENDLESS, every=20)
             self.joins(hosts, launch)
-            launch.wait_for_warning(", which the others have, found 0.0.1; install the same version there; it is left out, and "
-                                    "asked again every 1 s")
+            launch.wait_for_warning(", which the others have, found 0.0.1; install the same version there; it is left "
+                                    "out, and asked again every 1 s")
             self.assertEqual(launch.attempts(), 1)
             old.unlink()
             launch.wait_for_step(1, attempt=2)
@@ -160,11 +165,11 @@ class UnfitHosts(unittest.TestCase):
             launch.wait_for_step(60)
             (self.folder / "data").rename(self.folder / "away")
             os.kill(launch.process_of_rank(1), signal.SIGKILL)
-            wait_until(lambda: len(launch.events("restart")) >= 4, "more failures than --max-restarts allows")
+            wait_until(lambda: len(self.faults(launch)) >= 5, "more failures than --max-restarts allows")
             (self.folder / "away").rename(self.folder / "data")
             launch.wait_for_step(1, attempt=launch.attempts() + 1)
             self.stop(launch)
-        self.assertIn("expected data, found nothing at", launch.events("restart")[-1]["message"])
+        self.assertIn("expected data, found nothing at", self.faults(launch)[-1])
 
     def test_no_inodes_while_a_rank_dies(self):
         with EmulatedHosts(1) as hosts:
@@ -175,7 +180,7 @@ class UnfitHosts(unittest.TestCase):
             fill = f"i=0; while : > {self.folder}/runs/run/ballast-$i; do i=$((i+1)); done"
             run(*hosts.prefix(0), "sh", "-c", fill, check=False)
             os.kill(launch.process_of_rank(1), signal.SIGKILL)
-            wait_until(lambda: any("No space left on device" in e["message"] for e in launch.events("restart")), "the fault")
+            wait_until(lambda: any("No space left on device" in fault for fault in self.faults(launch)), "the fault")
             time.sleep(1)
             self.assertIsNone(launch.process.poll(), launch.output())
             run(*hosts.prefix(0), "sh", "-c", f"rm {self.folder}/runs/run/ballast-*")

@@ -53,7 +53,7 @@ Heard train(const std::string& exact) {
                    try {
                      (void)train_job(job, communicator, registries, options, own);
                    } catch (const Error& thrown) {
-                     EXPECT_EQ(thrown.code(), kUnfitHost);
+                     EXPECT_EQ(thrown.code(), ExitCode::unfit_host);
                      error = thrown.what();
                    }
                    const std::lock_guard lock(mutex);
