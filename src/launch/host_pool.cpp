@@ -77,7 +77,7 @@ void HostPool::hear(const std::string& host, Question& question) {
   const double waited = seconds_since(question.since);
   if (!question.open()) {
     // A host that was left out waits for others to train, with whom it can be compared.
-    const bool later = left_out_.contains(host) && !reference_ && !usable().empty();
+    const bool later = !reference_ && (reference_question_ || (left_out_.contains(host) && !usable().empty()));
     if (waited >= question.wait && !later) question = ask(host);
     return;
   }
@@ -182,6 +182,7 @@ void HostPool::refresh() {
   hear_reference();
   for (const Host& host : listed_) {
     if (answered(host.name) || questions_.contains(host.name)) continue;
+    if (reference_question_ && !reference_) continue;  // soon there is something to compare it with
     questions_[host.name] = ask(host.name);
   }
   for (auto& [host, question] : questions_) hear(host, question);
