@@ -59,7 +59,7 @@ class OpenMpi(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             said = run([PROGRAM, "train", *SMALL, f"run_directory={folder}/run", "--ranks", "2"], code=1,
                        env={"OMPI_MCA_btl": "tcp", "OMPI_MCA_pml": "ob1"}).stderr
-        self.assertIn("forgetting to\nspecify the \"self\" BTL.\n", said)
+        self.assertIn("forgetting to\n  specify the \"self\" BTL.\n", said)
 
 
 class WorldSizes(unittest.TestCase):
