@@ -147,13 +147,16 @@ std::int64_t CheckpointCopies::get_checkpoint(const store::Location& from, const
   auto objects = client_.list(from);
   const auto name_of = [&](const store::ObjectInfo& object) { return object.key.substr(from.key.size() + 1); };
   std::erase_if(objects, [&](const auto& object) { return !is_plain(name_of(object)); });
-  const auto last = std::ranges::stable_partition(objects, [&](const auto& o) { return name_of(o) != kManifest; });
+  const auto last = std::stable_partition(objects.begin(), objects.end(),
+                                          [&](const auto& object) { return name_of(object) != kManifest; });
   std::atomic<std::int64_t> bytes = 0;
-  const auto first = static_cast<std::size_t>(last.begin() - objects.begin());
-  store::in_parallel(first, on_bytes, [&](std::size_t i, const store::OnBytes& on_some) {
-    bytes += get(objects[i], to + "/" + name_of(objects[i]), on_some);
-  });
-  for (const auto& manifest : last) bytes += get(manifest, to + "/" + kManifest, on_bytes);
+  store::in_parallel(static_cast<std::size_t>(last - objects.begin()), on_bytes,
+                     [&](std::size_t i, const store::OnBytes& on_some) {
+                       bytes += get(objects[i], to + "/" + name_of(objects[i]), on_some);
+                     });
+  for (auto manifest = last; manifest != objects.end(); ++manifest) {
+    bytes += get(*manifest, to + "/" + kManifest, on_bytes);
+  }
   real_files().sync_directory(to);
   return bytes;
 }

@@ -52,14 +52,14 @@ class Train(unittest.TestCase):
                     "GPUs (--gpus all), or set device: cpu", driver=False)
 
     def test_a_driver_that_does_not_work(self):
-        self.expect(CUDA + f"expected NVIDIA's driver to work on {HOST}, found: cuInit failed with 803 "
+        self.expect(f"expected NVIDIA's driver to work on {HOST}, found: cuInit failed with 803 "
                     "(CUDA_ERROR_SYSTEM_DRIVER_MISMATCH); see the output of nvidia-smi, or set device: cpu",
-                    STAND_IN_INIT="803")
+                    STAND_IN_INIT="803", code=79)
 
     def test_no_fabric_manager(self):
-        self.expect(CUDA + f"expected NVIDIA's driver to work on {HOST}, found: cuInit failed with 802 "
+        self.expect(f"expected NVIDIA's driver to work on {HOST}, found: cuInit failed with 802 "
                     "(CUDA_ERROR_SYSTEM_NOT_READY); GPUs with NVSwitch need NVIDIA's fabric manager: start it with systemctl "
-                    "start nvidia-fabricmanager, of the driver's version, or set device: cpu", STAND_IN_INIT="802")
+                    "start nvidia-fabricmanager, of the driver's version, or set device: cpu", STAND_IN_INIT="802", code=79)
 
     def test_an_old_driver(self):
         self.expect(CUDA + f"expected a driver for CUDA 13.0 or later on {HOST}, found one for CUDA 12.4; update the "

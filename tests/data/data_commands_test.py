@@ -95,7 +95,7 @@ class Index(Folder):
     def test_no_cache_is_no_error(self):
         (self.folder / "file").write_text("")
         self.assertEqual(self.info("images=set", cache=self.folder / "file/x")["index"],
-                         f"built now, not cached: {self.folder}/file/x: Not a directory")
+                         f"built now, not cached: {self.folder}/file/x: cannot create the folder: Not a directory")
         self.assertEqual(self.info("images=set", cache="none")["index"],
                          "built now, not cached: there is no cache directory")
 

@@ -63,9 +63,11 @@ TEST(RunRecord, WhatIsRemovedIsMadeAgainWhileTheLaunchLives) {
   const std::string directory = testing::TempDir() + "run_record_removed-" + std::to_string(getpid());
   RunRecord record(directory, "job", "launch", true);
   std::filesystem::remove(directory + "/launch.lock");
+  record.require_own();
   EXPECT_TRUE(record.next_attempt().ends_with("/logs/attempt-1"));
   EXPECT_EQ(read_whole_file(directory + "/launch.lock"), "launch");
   std::filesystem::remove_all(directory);
+  record.require_own();
   EXPECT_TRUE(record.next_attempt().ends_with("/logs/attempt-2"));
   EXPECT_EQ(read_whole_file(directory + "/launch.lock"), "launch");
   testing::internal::CaptureStdout();

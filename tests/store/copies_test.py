@@ -261,7 +261,7 @@ class Copies(unittest.TestCase):
         self.assertEqual(sent, {*files[:2], manifest})
 
     def test_large_files_go_in_parts(self):
-        large = ("model={layers: [flatten, {linear: {features: 280000}}, relu, {linear: {features: 10}}]}", "optimizer=sgd",
+        large = ("model={layers: [flatten, {linear: {features: 280000}}, relu, {linear: {features: 10}}]}", "optimizer={sgd: {momentum: 0}}",
                  "checkpoint={every: 1 steps, part_bytes: 256 MiB, copy_to: s3://runs/team}", "evaluate=never", "metrics=[]")
         self.train(*large, "steps=2", "--stop-at", "1", code=75)
         parts = [key for method, key, _ in self.server.asked if method == "POST"]
