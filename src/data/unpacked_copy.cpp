@@ -200,10 +200,11 @@ std::unique_ptr<ByteSource> find_unpacked_copy(const std::string& path, const By
 UnpackedCopy make_unpacked_copy(const std::string& path, const ByteCounter& counter, const UnpackLimits& limits) {
   const std::string& directory = limits.cache_directory;
   if (directory.empty()) return {};
-  const auto [prefix, name] = names_of(path);
+  const auto names = names_of(path);
+  const std::string& name = names.second;
   ArchiveInput input(path, make_byte_counter());
   const UnpackBudget budget(path, input.size(), limits);
-  remove_older(directory, prefix, name);
+  remove_older(directory, names.first, name);
   try {
     const auto file = or_unwritable([&] {
       make_folders(directory);
