@@ -32,6 +32,7 @@ MpirunOutput::MpirunOutput(bool lossy)
     stream.reader = ends[0];
     stream.writer = ends[1];
     fcntl(stream.reader, F_SETFL, O_NONBLOCK);
+    fcntl(stream.reader, F_SETFD, 0);  // mpirun has it, too: if this process is killed, its pipes do not break
   }
 }
 
