@@ -5,6 +5,8 @@
 #include <array>
 #include <atomic>
 #include <csignal>
+#include <cstdint>
+#include <ctime>
 
 namespace lockstep {
 
@@ -31,7 +33,17 @@ class StopCount {
     from_parent_ = others_ = 0;
   }
   /// Safe in a signal handler.
-  void add(int signal) { (signal == SIGUSR1 ? from_parent_ : others_).fetch_add(1); }
+  void add(int signal) {
+    if (signal != SIGUSR1) {
+      others_.fetch_add(1);
+      return;
+    }
+    // The kernel tells of a killed parent once for each of its threads.
+    timespec time{};
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    const std::int64_t now = time.tv_sec * 1000 + time.tv_nsec / 1'000'000, last = last_.exchange(now);
+    if (!passed_on_ || from_parent_ == 0 || now - last >= 1000) from_parent_.fetch_add(1);
+  }
   [[nodiscard]] int requests() const {
     const int from_parent = from_parent_, others = others_;
     return passed_on_ ? std::max(from_parent, others) : from_parent + others;
@@ -40,6 +52,7 @@ class StopCount {
  private:
   std::atomic<bool> passed_on_{false};
   std::atomic<int> from_parent_{0}, others_{0};
+  std::atomic<std::int64_t> last_{0};  ///< SIGUSR1, in milliseconds
 };
 
 }  // namespace lockstep
