@@ -155,12 +155,15 @@ class Output(unittest.TestCase):
                 os.kill(ranks[-1], signal.SIGCONT)
                 self.assert_checkpoint(process)
 
-    def test_the_ranks_of_a_killed_supervisor_write_a_checkpoint(self):
-        process = self.begin(WAYS[2], "--log", "json", stdout=subprocess.PIPE)
-        self.wait_for_steps(5)
-        process.stdout.close()
-        process.kill()
-        self.assert_checkpoint(process, -signal.SIGKILL)
+    def test_the_ranks_of_a_killed_parent_write_a_checkpoint(self):
+        for way in WAYS[1:]:
+            with self.subTest(way=way):
+                self.setUp()
+                process = self.begin(way, "--log", "json", stdout=subprocess.PIPE)
+                self.wait_for_steps(5)
+                process.stdout.close()
+                process.kill()
+                self.assert_checkpoint(process, -signal.SIGKILL)
 
     def test_everything_is_stopped_for_longer_than_any_deadline(self):
         """As by Slurm's suspend, or docker pause."""
