@@ -19,6 +19,7 @@
 #include "core/numbers.hpp"
 #include "core/spans.hpp"
 #include "lockstep/error.hpp"
+#include "store/http.hpp"
 #include "store/in_parallel.hpp"
 #include "store/profile.hpp"
 
@@ -31,17 +32,6 @@ constexpr std::uint64_t kMostParts = 9'000;              // of an object; the pr
 constexpr std::int64_t kSkew = 60;                       // seconds between two clocks that are worth mending
 constexpr std::chrono::milliseconds kTick{200};          // between two looks whether waiting should end
 constexpr int kMostMends = 3;                            // of a request, by another key or date
-
-/// As a signature wants a path or a value of a query: all but unreserved characters, and `keep`, as %XX.
-std::string encoded(const std::string& text, const std::string& keep = "") {
-  std::string out;
-  for (const char c : text) {
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                       std::string("-._~").find(c) != std::string::npos || keep.find(c) != std::string::npos;
-    out += plain ? std::string(1, c) : fmt::format("%{:02X}", static_cast<unsigned char>(c));
-  }
-  return out;
-}
 
 struct Headers {
   curl_slist* list = nullptr;
@@ -271,7 +261,7 @@ Client::Answer Client::try_once(const Request& request) const {
   if (!request.whole_digest.empty()) headers.add("x-amz-meta-sha256: " + request.whole_digest);
   sign(curl, headers, access_.region, answer.key, clock_offset_);
   std::string url = access_.bucket_url(request.at.bucket) + "/";
-  if (request.kind != Kind::list) url += encoded(request.at.key, "/");
+  if (request.kind != Kind::list) url += percent_encoded(request.at.key, "/");
   if (!request.query.empty()) url += "?" + request.query;
   curl_easy_setopt(curl, CURLOPT_URL, url.c_str());
   if (request.kind == Kind::find) curl_easy_setopt(curl, CURLOPT_NOBODY, 1L);
@@ -409,10 +399,10 @@ std::vector<ObjectInfo> Client::list(const Location& folder, std::size_t limit) 
   std::vector<ObjectInfo> objects;
   std::string token;
   do {
-    std::string query = token.empty() ? "" : "continuation-token=" + encoded(token) + "&";
+    std::string query = token.empty() ? "" : "continuation-token=" + percent_encoded(token) + "&";
     query += "list-type=2";
     if (limit > 0) query += fmt::format("&max-keys={}", limit);
-    query += "&prefix=" + encoded(prefix);
+    query += "&prefix=" + percent_encoded(prefix);
     const Request request{.kind = Request::Kind::list, .at = folder, .query = query};
     const Answer answer = send(request);
     if (answer.status != 200) refuse(request, answer);
@@ -481,7 +471,7 @@ void Client::write_in_parts(const Location& object, std::span<const std::byte> b
       answer_to({.kind = Kind::begin_parts, .at = object, .query = "uploads=", .whole_digest = digest});
   pugi::xml_document xml;
   xml.load_buffer(begun.text.data(), begun.text.size());
-  const std::string id = encoded(xml.child("InitiateMultipartUploadResult").child_value("UploadId"));
+  const std::string id = percent_encoded(xml.child("InitiateMultipartUploadResult").child_value("UploadId"));
   if (id.empty()) {
     throw Error(ExitCode::data, fmt::format("{}: expected the id of an upload, found {}", object.text(), begun.text));
   }

@@ -9,7 +9,6 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <pugixml.hpp>
-#include <string_view>
 #include <vector>
 
 #include "core/whole_file.hpp"
@@ -58,16 +57,6 @@ std::string trimmed_file(const std::string& path, const char* what) {
   return *text;
 }
 
-std::string in_form(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    const bool plain =
-        std::isalnum(static_cast<unsigned char>(c)) != 0 || std::string_view("-._~").find(c) != std::string_view::npos;
-    out += plain ? std::string(1, c) : fmt::format("%{:02X}", static_cast<unsigned char>(c));
-  }
-  return out;
-}
-
 /// AssumeRoleWithWebIdentity of Amazon's Security Token Service, which needs no key itself.
 Key key_of_role(const std::string& role, const std::string& token_file, const std::string& region) {
   const std::string token = trimmed_file(token_file, "AWS_WEB_IDENTITY_TOKEN_FILE");
@@ -78,7 +67,8 @@ Key key_of_role(const std::string& role, const std::string& token_file, const st
             .url = url,
             .body = fmt::format("Action=AssumeRoleWithWebIdentity&Version=2011-06-15&RoleArn={}"
                                 "&RoleSessionName={}&WebIdentityToken={}",
-                                in_form(role), in_form(session.empty() ? "lockstep" : session), in_form(token))});
+                                percent_encoded(role), percent_encoded(session.empty() ? "lockstep" : session),
+                                percent_encoded(token))});
   pugi::xml_document xml;
   xml.load_buffer(answer.text.data(), answer.text.size());
   const auto found =

@@ -1,6 +1,7 @@
 #include "store/http.hpp"
 
 #include <curl/curl.h>
+#include <fmt/format.h>
 
 #include <array>
 #include <memory>
@@ -25,6 +26,16 @@ std::size_t on_answer(const char* bytes, std::size_t size, std::size_t count, vo
 }
 
 }  // namespace
+
+std::string percent_encoded(const std::string& text, const std::string& keep) {
+  std::string out;
+  for (const char c : text) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                       std::string("-._~").find(c) != std::string::npos || keep.find(c) != std::string::npos;
+    out += plain ? std::string(1, c) : fmt::format("%{:02X}", static_cast<unsigned char>(c));
+  }
+  return out;
+}
 
 HttpAnswer send(const HttpRequest& request) {
   HttpAnswer answer;

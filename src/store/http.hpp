@@ -1,4 +1,4 @@
-// One small request to a service that hands out keys.
+// HTTP beside the store itself: a small request to a service that hands out keys, and the encoding of what is sent.
 #pragma once
 
 #include <chrono>
@@ -21,6 +21,10 @@ struct HttpAnswer {
   std::string text = {};
   std::string problem = {};
 };
+
+/// All but unreserved characters, and `keep`, as %XX: as a signature wants a path or a value of a query, and as forms
+/// are.
+[[nodiscard]] std::string percent_encoded(const std::string& text, const std::string& keep = "");
 
 [[nodiscard]] HttpAnswer send(const HttpRequest& request);
 
