@@ -314,9 +314,9 @@ Client::Answer Client::try_once(const Request& request) const {
 /// Whether the same request may succeed at once, with another key or date.
 bool Client::can_be_mended(const Answer& answer) const {
   if (answer.key.id.empty() || (answer.status != 400 && answer.status != 401 && answer.status != 403)) return false;
-  using namespace std::chrono;
+  using std::chrono::system_clock;
   if (answer.date != system_clock::time_point()) {
-    const auto ahead = duration_cast<seconds>(answer.date - system_clock::now()).count();
+    const auto ahead = std::chrono::duration_cast<std::chrono::seconds>(answer.date - system_clock::now()).count();
     if (std::abs(ahead - clock_offset_) > kSkew) {
       clock_offset_ = ahead;
       return true;
