@@ -8,7 +8,9 @@
 #include "cli/job_argument.hpp"
 #include "cli/ranks.hpp"
 #include "cli/validators.hpp"
+#include "core/whole_file.hpp"
 #include "launch/listening.hpp"
+#include "launch/secrets.hpp"
 #include "launch/supervisor.hpp"
 #include "lockstep/error.hpp"
 #include "train/catalogue.hpp"
@@ -20,7 +22,7 @@ namespace {
 struct LaunchArguments {
   JobArgument job;
   launch::LaunchOptions options;
-  std::string ranks, log = "people", end;
+  std::string ranks, log = "people", end, keep;
 };
 
 void check_options(const launch::LaunchOptions& options) {
@@ -33,6 +35,10 @@ void check_options(const launch::LaunchOptions& options) {
 
 int run_launch(LaunchArguments& arguments) {
   if (!arguments.end.empty()) return launch::end_launch(arguments.end);
+  if (!arguments.keep.empty()) {
+    launch::keep_secrets(arguments.keep, read_whole_file("/dev/stdin").value_or(""));
+    return 0;
+  }
   launch::LaunchOptions& options = arguments.options;
   check_options(options);
   (void)profile_steps(options.profile);  // a mistake is reported before any rank starts
@@ -126,7 +132,9 @@ void add_launch(CLI::App& program, Action& run) {
   command->add_option("--log", arguments->log, "people (on stderr) or json (one line per event on stdout)")
       ->check(one_of({"people", "json"}))
       ->capture_default_str();
-  command->add_option("--end", arguments->end, "")->group("");  // used by the supervisor on other hosts
+  for (const auto& [name, mark] : {std::pair("--end", &arguments->end), std::pair("--keep", &arguments->keep)}) {
+    command->add_option(name, *mark, "")->group("");  // used by the supervisor on other hosts
+  }
   command->callback([&run, arguments] { run = [arguments] { return run_launch(*arguments); }; });
 }
 

@@ -18,6 +18,7 @@
 #include "core/stop_count.hpp"
 #include "launch/child.hpp"
 #include "launch/rank_agent.hpp"
+#include "launch/secrets.hpp"
 #include "lockstep/error.hpp"
 #include "telemetry/event_log.hpp"
 #include "telemetry/progress.hpp"
@@ -118,6 +119,7 @@ int train(TrainArguments& arguments) {
   ignore_broken_pipes();
   arguments.ranks.limited_by_micro_batches = arguments.ranks.is_training = true;
   (void)profile_steps(arguments.profile);  // a mistake is reported before any rank starts
+  launch::take_secrets();
   const auto agent = launch::RankAgent::from_environment();
   if (agent) arguments.ranks.on_error = [&](const std::exception& error) { agent->fail(error); };
   return run_on_ranks(arguments.ranks, arguments.job,

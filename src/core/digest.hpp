@@ -1,4 +1,4 @@
-// SHA-256, by OpenSSL's libcrypto.
+// SHA-256 and HMAC, by OpenSSL's libcrypto.
 #pragma once
 
 #include <cstddef>
@@ -29,5 +29,8 @@ class Sha256 {
 
 [[nodiscard]] std::string sha256(std::string_view text);
 [[nodiscard]] std::string sha256(std::span<const std::byte> bytes);
+
+/// What only one who has the key can know of a text: HMAC-SHA256 (RFC 2104) in lower-case hex.
+[[nodiscard]] std::string hmac_sha256(std::string_view key, std::string_view text);
 
 }  // namespace lockstep

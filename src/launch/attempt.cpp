@@ -14,6 +14,7 @@
 #include "launch/open_mpi_words.hpp"
 #include "launch/processes.hpp"
 #include "launch/rank_agent.hpp"
+#include "launch/secrets.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::launch {
@@ -44,15 +45,14 @@ std::string last_lines(const std::string& path, std::size_t count) {
   return text;
 }
 
-// The secret is passed in the ranks' environment, which only their user can read; command lines are visible to
-// everyone.
+// The token is in the ranks' environment, which only their user can read; command lines are visible to everyone.
 MpirunOptions with_variables(MpirunOptions options, const std::string& folder, const std::string& addresses,
-                             const std::string& secret) {
+                             const std::string& token) {
   options.environment.merge(passed_on_variables(environ));
   options.environment[kMarkVariable] = options.mark;
   options.environment[kFolderVariable] = folder;
   options.environment[kSupervisorVariable] = addresses;
-  options.environment[kSecretVariable] = secret;
+  options.secrets[kSecretVariable] = token;
   return options;
 }
 
@@ -69,8 +69,8 @@ Child start_mpirun(const AttemptOptions& options) {
 
 Attempt::Attempt(AttemptOptions options, std::function<void(const std::string&)> on_event)
     : options_(std::move(options)),
-      ranks_(options_.mpirun.ranks, options_.limits, options_.listening, std::move(on_event)),
-      mpirun_((options_.mpirun = with_variables(options_.mpirun, options_.folder, ranks_.addresses(), ranks_.secret()),
+      ranks_(options_.token, options_.mpirun.ranks, options_.limits, options_.listening, std::move(on_event)),
+      mpirun_((options_.mpirun = with_variables(options_.mpirun, options_.folder, ranks_.addresses(), options_.token),
                start_mpirun(options_))),
       memory_kills_(Cgroups().memory_kills()) {}
 

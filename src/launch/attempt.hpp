@@ -18,6 +18,7 @@ struct AttemptOptions {
   MpirunOptions mpirun;
   std::vector<std::string> command;  ///< that each rank runs
   std::string folder;                ///< for its logs and dumps; must exist
+  std::string token;                 ///< of the control socket; ranks of other hosts have taken it
   HangLimits limits;
   Listening listening = listening_on_loopback();  ///< of the control socket
 };

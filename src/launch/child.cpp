@@ -39,6 +39,13 @@ std::vector<char*> pointers(const std::vector<std::string>& words) {
   return result;
 }
 
+int stdin_with(const std::string& input) {
+  if (input.empty()) return open("/dev/null", O_RDONLY);
+  const int file = memfd_create("input", MFD_CLOEXEC);
+  const auto written = pwrite(file, input.data(), input.size(), 0);  // and the offset stays where reading begins
+  return written == static_cast<ssize_t>(input.size()) ? file : -1;
+}
+
 // Runs between fork and exec. The parent may have a thread that writes events, so nothing here may take a lock that
 // such a thread could hold: glibc makes malloc() usable again in the child, and no other thread changes the
 // environment.
@@ -53,7 +60,7 @@ std::vector<char*> pointers(const std::vector<std::string>& words) {
   sigprocmask(SIG_SETMASK, &blocked, nullptr);
   std::signal(SIGPIPE, SIG_DFL);
   if (options.trains != Trains::nothing) setenv(kPassedOnVariable, "1", 1);
-  if (const int null = open("/dev/null", O_RDONLY); null >= 0) dup2(null, STDIN_FILENO);
+  if (const int input = stdin_with(options.input); input >= 0) dup2(input, STDIN_FILENO);
   if (output < 0 && !options.output.empty()) {
     output = open(options.output.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   }

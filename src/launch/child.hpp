@@ -28,6 +28,7 @@ struct ChildOptions {
   int errors = -1;                                 ///< descriptor for stderr alone, before `output`; -1: none
   int prints = -1;                                 ///< descriptor for stdout alone, likewise
   Trains trains = Trains::nothing;
+  std::string input = {};  ///< what it reads from stdin
 };
 
 /// Whether SIGUSR1 asks the child for a checkpoint, which this program passes stop signals on as.

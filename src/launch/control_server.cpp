@@ -16,6 +16,8 @@
 #include <cstring>
 #include <utility>
 
+#include "core/digest.hpp"
+#include "launch/processes.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::launch {
@@ -103,7 +105,11 @@ void ControlServer::accept_all(int listener) {
     if (descriptor < 0) return;
     const int on = 1;
     setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    connections_[descriptor].socket = ControlSocket(descriptor);
+    Connection& connection = connections_[descriptor];
+    connection.socket = ControlSocket(descriptor);
+    connection.challenge = random_hex();
+    connection.socket.queue("challenge " + connection.challenge);
+    (void)connection.socket.flush();
     ++unidentified_;
     // Edge-triggered: a socket enters the list when something new arrives, not because of earlier data.
     watch(descriptor, EPOLLIN | EPOLLOUT | EPOLLET);
@@ -163,9 +169,9 @@ void ControlServer::serve(Connection& connection, std::vector<RankMessage>& mess
   close(socket.descriptor());
 }
 
-// "hello TOKEN RANK ..." identifies the connection as rank RANK's; leaves "hello ..." in the line.
+// "hello PROOF RANK ..." identifies the connection as rank RANK's; leaves "hello ..." in the line.
 bool ControlServer::identify(Connection& connection, std::string& line) {
-  if (take_word(line) != "hello" || take_word(line) != token_) return false;
+  if (take_word(line) != "hello" || take_word(line) != hmac_sha256(token_, connection.challenge)) return false;
   connection.rank = static_cast<int>(take_number(line));
   if (connection.rank < 0) return false;
   descriptor_of_[connection.rank] = connection.socket.descriptor();

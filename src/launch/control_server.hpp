@@ -1,5 +1,5 @@
-// The supervisor's end of the control sockets: listens, accepts connections that know the token, and passes their
-// messages on.
+// The supervisor's end of the control sockets: listens, accepts connections that prove to know the token, and passes
+// their messages on.
 #pragma once
 
 #include <chrono>
@@ -22,7 +22,7 @@ struct RankMessage {
 
 class ControlServer {
  public:
-  /// `token`: the secret that a rank must send. `ranks`: number of connections to expect; raises this process's limit
+  /// `token`: the secret that a rank must have. `ranks`: number of connections to expect; raises this process's limit
   /// of open files as far as allowed, and throws Error(usage) if that is too low. Throws Error(infrastructure) if it
   /// cannot listen.
   ControlServer(std::string token, int ranks, const Listening& where);
@@ -44,6 +44,7 @@ class ControlServer {
   struct Connection {
     ControlSocket socket;
     int rank = -1;  ///< before its hello
+    std::string challenge = {};
     Clock::time_point since = Clock::now();
   };
   void watch(int descriptor, std::uint32_t events) const;

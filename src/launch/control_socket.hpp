@@ -1,12 +1,15 @@
 // The control socket between a rank and the supervisor: TCP, lines of text in both directions.
 //
 //   rank to supervisor                            supervisor to rank
-//     hello TOKEN RANK SIZE PID HOST                welcome LIMIT_MS PERIOD_MS
+//                                                 challenge TEXT
+//     hello PROOF RANK SIZE PID HOST                welcome LIMIT_MS PERIOD_MS
 //     beat TICKS STEP MEDIAN_MS PEER SUMMARY        pong
 //     event JSON                                    stop      checkpoint at the next step and end
 //     error CODE MESSAGE                            yield     end after the next checkpoint
 //     dumped PATH                                   dump      write the flight recorder to a file
 //     bye CODE
+//
+// PROOF is the HMAC of the challenge: who listens on the network does not learn the token, which is its key.
 //
 // When a process dies, its socket is closed, whatever killed it, so the other end notices within milliseconds. A host
 // that loses power closes nothing; the heartbeat's limit covers this case.

@@ -222,11 +222,12 @@ Hosts HostPool::usable() const {
 }
 
 std::vector<std::string> HostPool::run_everywhere(const Hosts& hosts, const std::string& arguments,
-                                                  milliseconds patience) {
+                                                  milliseconds patience, const std::string& input) {
   std::map<std::string, Child> running;
   for (const Host& host : hosts) {
     if (!is_local(host.name)) {
-      running.try_emplace(host.name, agent_command(host.name, arguments), ChildOptions{"/dev/null", {}});
+      running.try_emplace(host.name, agent_command(host.name, arguments),
+                          ChildOptions{.output = "/dev/null", .environment = {}, .input = input});
     }
   }
   std::vector<std::string> lost;

@@ -16,7 +16,7 @@ namespace lockstep::launch {
 
 namespace {
 
-constexpr std::array<std::string_view, 5> kPassedOn = {"NCCL_", "OFI_NCCL_", "FI_", "UCX_", "AWS_"};
+constexpr std::array<std::string_view, 4> kPassedOn = {"NCCL_", "OFI_NCCL_", "FI_", "UCX_"};
 
 }  // namespace
 
@@ -76,6 +76,7 @@ std::map<std::string, std::string> passed_on_variables(const char* const* enviro
 
 std::map<std::string, std::string> mpirun_environment(const MpirunOptions& options) {
   auto environment = options.environment;
+  environment.insert(options.secrets.begin(), options.secrets.end());
   if (!options.agent.empty()) {
     environment["OMPI_MCA_plm_rsh_agent"] = options.agent;
     environment["PRTE_MCA_plm_ssh_agent"] = options.agent;

@@ -16,11 +16,13 @@
 #include <utility>
 
 #include "comm/transport/topology.hpp"
+#include "core/digest.hpp"
 #include "core/numbers.hpp"
 #include "core/ran_time.hpp"
 #include "core/say.hpp"
 #include "core/unfit_hosts.hpp"
 #include "launch/processes.hpp"
+#include "launch/secrets.hpp"
 #include "lockstep/error.hpp"
 #include "telemetry/event_json.hpp"
 
@@ -95,16 +97,22 @@ std::unique_ptr<RankAgent> RankAgent::from_environment() {
                             "start lockstep launch on a host that all others reach",
                             rank, comm::host_identity(), addresses));
   }
-  socket.queue(fmt::format("hello {} {} {} {} {}", variable(kSecretVariable), rank, variable("OMPI_COMM_WORLD_SIZE"),
-                           getpid(), comm::host_identity()));
-  return std::unique_ptr<RankAgent>(new RankAgent(std::move(socket), rank, folder));
+  const std::string token = variable(kSecretVariable);
+  if (token.empty()) {
+    throw Error(ExitCode::infrastructure,
+                fmt::format("rank {} on host {}: the secrets that the launch has put into /dev/shm are gone; see that "
+                            "nothing removes files of a launch that goes on there",
+                            rank, comm::host_identity()));
+  }
+  return std::unique_ptr<RankAgent>(new RankAgent(std::move(socket), rank, folder, token));
 }
 
-RankAgent::RankAgent(ControlSocket socket, int rank, std::string dumps)
+RankAgent::RankAgent(ControlSocket socket, int rank, std::string dumps, std::string token)
     : socket_(std::move(socket)),
       rank_(rank),
       wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       dumps_(std::move(dumps)),
+      token_(std::move(token)),
       step_ended_(Clock::now()) {
   thread_ = std::thread([this] { run(); });
 }
@@ -171,6 +179,7 @@ void RankAgent::fail(const std::exception& error) {
 }
 
 void RankAgent::leave(int code) {
+  drop_secrets(launch());
   say(fmt::format("bye {}", code));
   std::unique_lock lock(mutex_);
   changed_.wait_for(lock, kLastWordPatience, [&] { return said_all_; });
@@ -197,7 +206,12 @@ void RankAgent::serve(const std::string& line) {
   std::string rest = line;
   const std::string word = take_word(rest);
   silent_ = 0;
-  if (word == "welcome") {
+  if (word == "challenge") {
+    socket_.queue(fmt::format("hello {} {} {} {} {}", hmac_sha256(token_, rest), rank_,
+                              variable("OMPI_COMM_WORLD_SIZE"), getpid(), comm::host_identity()));
+    greeted_ = true;
+    send_beat();
+  } else if (word == "welcome") {
     limit_ = static_cast<double>(take_number(rest)) / 1000;
     period_ = static_cast<double>(take_number(rest)) / 1000;
   } else if (word == "stop") {
@@ -220,6 +234,7 @@ std::uint64_t RankAgent::progress() const {
 void RankAgent::lose_supervisor() {
   if (over_) give_up("the supervisor has ended this attempt");
   lockstep::say("lockstep: rank {}: the supervisor is gone; a checkpoint after this step, then the end\n", rank_);
+  drop_secrets(launch());
   alone_ = true;
   stop_request_ = StopRequest::now;
   RanTime still;
@@ -253,7 +268,7 @@ void RankAgent::run() {
   while (true) {
     {
       const std::lock_guard lock(mutex_);
-      for (; !to_say_.empty(); to_say_.pop_front()) socket_.queue(to_say_.front());
+      for (; greeted_ && !to_say_.empty(); to_say_.pop_front()) socket_.queue(to_say_.front());
       if (stop_) break;
     }
     // Only time during which this thread could have received something counts as silence: the process may have been
@@ -263,7 +278,7 @@ void RankAgent::run() {
     silent_ += std::min(passed, 2 * period_);
     next_beat -= passed;
     if (next_beat <= 0) {
-      send_beat();
+      if (greeted_) send_beat();
       next_beat = period_;
     }
     if (!socket_.flush()) return lose_supervisor();

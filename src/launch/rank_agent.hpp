@@ -49,7 +49,7 @@ class RankAgent final : public RunWatcher {
   void leave(int code);
 
  private:
-  RankAgent(ControlSocket socket, int rank, std::string dumps);
+  RankAgent(ControlSocket socket, int rank, std::string dumps, std::string token);
   class EventSink;
   void say(const std::string& line);
   void run();
@@ -63,7 +63,7 @@ class RankAgent final : public RunWatcher {
 
   ControlSocket socket_;  ///< used by the thread only
   int rank_, wake_;
-  std::string dumps_;
+  std::string dumps_, token_;
   std::atomic<StopRequest> stop_request_{StopRequest::none};
   std::atomic<std::int64_t> step_{-1};
   mutable std::mutex mutex_;
@@ -73,17 +73,17 @@ class RankAgent final : public RunWatcher {
   std::size_t durations_count_ = 0;
   Clock::time_point step_ended_;
   std::shared_ptr<FlightRecorder> recorder_;
-  bool stop_ = false, said_all_ = false, over_ = false;
+  bool stop_ = false, said_all_ = false;
+  bool greeted_ = false, over_ = false;            ///< used by the thread only
   std::atomic<bool> alone_{false};                 ///< the supervisor is gone
   double limit_ = 60, period_ = 0.5, silent_ = 0;  ///< seconds; used by the thread only
   std::thread thread_;
 };
 
 /// Environment variables that the supervisor sets for every rank.
-inline constexpr const char* kSupervisorVariable = "LOCKSTEP_SUPERVISOR";     ///< addresses
-inline constexpr const char* kSecretVariable = "LOCKSTEP_SUPERVISOR_SECRET";  ///< the token of the control socket
-inline constexpr const char* kFolderVariable = "LOCKSTEP_LAUNCH_LOGS";        ///< of this attempt's logs and dumps
-inline constexpr const char* kRestartsVariable = "LOCKSTEP_RESTARTS";         ///< so far, by reason: "death=1,hang=2"
+inline constexpr const char* kSupervisorVariable = "LOCKSTEP_SUPERVISOR";  ///< addresses
+inline constexpr const char* kFolderVariable = "LOCKSTEP_LAUNCH_LOGS";     ///< of this attempt's logs and dumps
+inline constexpr const char* kRestartsVariable = "LOCKSTEP_RESTARTS";      ///< so far, by reason: "death=1,hang=2"
 
 /// The value of kRestartsVariable.
 [[nodiscard]] std::map<std::string, double> restarts_of_launch();

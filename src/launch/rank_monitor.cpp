@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "core/unfit_hosts.hpp"
-#include "launch/processes.hpp"
 #include "launch/restart_policy.hpp"
 
 namespace lockstep::launch {
@@ -45,13 +44,12 @@ const char* name_of(AttemptOutcome::Kind kind) {
   return "";
 }
 
-RankMonitor::RankMonitor(int ranks, const HangLimits& limits, const Listening& where,
+RankMonitor::RankMonitor(const std::string& token, int ranks, const HangLimits& limits, const Listening& where,
                          std::function<void(const std::string&)> on_event)
     : ranks_(ranks),
       limits_(limits),
       on_event_(std::move(on_event)),
-      secret_(random_hex()),
-      server_(secret_, ranks, where),
+      server_(token, ranks, where),
       watch_(ranks, limits, 0) {}
 
 void RankMonitor::hear(milliseconds patience, int wake) {

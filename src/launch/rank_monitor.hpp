@@ -49,7 +49,7 @@ inline constexpr double kErrorSettles = 0.5;           ///< seconds, after which
 class RankMonitor {
  public:
   /// `on_event` gets the event lines of rank 0. Throws like ControlServer's constructor.
-  RankMonitor(int ranks, const HangLimits& limits, const Listening& where,
+  RankMonitor(const std::string& token, int ranks, const HangLimits& limits, const Listening& where,
               std::function<void(const std::string&)> on_event);
 
   /// Tells ranks that are still connected that this attempt is over.
@@ -58,8 +58,6 @@ class RankMonitor {
   RankMonitor& operator=(const RankMonitor&) = delete;
 
   [[nodiscard]] const std::string& addresses() const { return server_.addresses(); }
-  /// A rank uses it to prove that it belongs to this attempt.
-  [[nodiscard]] const std::string& secret() const { return secret_; }
 
   /// One iteration: waits like ControlServer::poll(), and handles the messages that have arrived.
   void hear(std::chrono::milliseconds patience, int wake);
@@ -92,7 +90,6 @@ class RankMonitor {
   std::function<void(const std::string&)> on_event_;
   RanTime ran_;
   double now_ = 0;  ///< seconds that this process has run since the start
-  std::string secret_;
   ControlServer server_;
   HangWatch watch_;
   Request asked_ = Request::none;

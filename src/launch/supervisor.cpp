@@ -25,6 +25,7 @@
 #include "launch/rank_agent.hpp"
 #include "launch/restart_policy.hpp"
 #include "launch/run_record.hpp"
+#include "launch/secrets.hpp"
 #include "launch/stop_signals.hpp"
 #include "lockstep/error.hpp"
 
@@ -126,7 +127,10 @@ class Supervisor {
     warn_problems();
     while (true) {
       if (!await_hosts()) return signals_.count() > 0 ? ended_by_signal() : no_host_left();
-      const AttemptOutcome outcome = attempt();
+      hosts_ = first_slots(pool_.usable(), max_ranks_);
+      const std::string token = random_hex();
+      if (!give_secrets(token)) continue;
+      const AttemptOutcome outcome = attempt(token);
       if (outcome.step >= 0) note_training();
       if (const auto code = final_code(outcome)) {
         if (*code == 0) record_.finish_printing();
@@ -194,8 +198,23 @@ class Supervisor {
     return static_cast<int>(ExitCode::infrastructure);
   }
 
-  AttemptOutcome attempt() {
-    hosts_ = first_slots(pool_.usable(), max_ranks_);
+  // Returns false if a host has not taken them, which is left out then.
+  bool give_secrets(const std::string& token) {
+    Variables secrets = secret_variables(environ);
+    secrets[kSecretVariable] = token;
+    const auto without =
+        pool_.run_everywhere(hosts_, fmt::format("launch --keep {}", mark_), kAnswerPatience, to_text(secrets));
+    for (const auto& host : without) {
+      pool_.leave_out(host,
+                      fmt::format("it has not taken the launch's secrets, which '{} {}' must pass on from stdin to "
+                                  "'{} launch --keep'",
+                                  pool_options_.agent, host, pool_options_.program));
+    }
+    warn_problems();
+    return without.empty();
+  }
+
+  AttemptOutcome attempt(const std::string& token) {
     resize_ = Request::none;
     trained_ = false;
     const bool first = record_.attempt() == first_attempt_;
@@ -215,6 +234,7 @@ class Supervisor {
     }
     attempt.mpirun.mark = mark_;
     if (!restarts_.empty()) attempt.mpirun.environment[kRestartsVariable] = restarts_text();
+    attempt.token = token;
     attempt.command =
         rank_command(attempt.mpirun.ranks, first || options_.resume != "never" ? options_.resume : "auto");
     attempt.limits = options_.limits;
@@ -382,6 +402,7 @@ int launch(const LaunchOptions& options, const Job& job, const CanonicalJob& can
 
 int end_launch(const std::string& mark) {
   (void)kill_marked(mark, 0, kRemoteEndPatience);
+  drop_secrets(mark);
   comm::remove_dead_mpi_folders();
   return marked_processes(mark).empty() ? 0 : 1;
 }

@@ -1,9 +1,12 @@
 #include "sweep/places.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
+
+#include "launch/secrets.hpp"
 
 namespace lockstep::sweep {
 
@@ -50,6 +53,15 @@ bool Places::gone(std::size_t slot) {
   if (!pool_) return false;
   pool_->ask_all_again(kAnswerPatience);
   return !usable(slot);
+}
+
+bool Places::give_secrets(std::size_t slot, const std::string& mark) {
+  const auto secrets = launch::secret_variables(environ);
+  if (!pool_ || secrets.empty()) return true;
+  return pool_
+      ->run_everywhere({{places_[slot].host, 1}}, fmt::format("launch --keep {}", mark), kAnswerPatience,
+                       launch::to_text(secrets))
+      .empty();
 }
 
 void Places::end_processes(const std::string& mark) {

@@ -280,6 +280,11 @@ class Sweep {
   }
 
   void start(std::size_t slot, const Trial& trial) {
+    if (!places_.give_secrets(slot, mark_)) {
+      say(fmt::format("host {} has not taken the keys of object stores: it is skipped until it answers again",
+                      places_[slot].host));
+      return;
+    }
     const std::string directory = directory_of(trial.number);
     std::string resume;
     try {
@@ -396,6 +401,7 @@ class Sweep {
     write_results();
     looked_for_targets_ = {};
     write_targets();
+    places_.end_processes(mark_);
     table_.clear();
     if (signals_seen_ > 1) return 128 + signals_.last();
     if (stopping_) {

@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "core/digest.hpp"
 #include "launch/control_server.hpp"
 #include "lockstep/error.hpp"
 
@@ -25,11 +26,30 @@ std::vector<RankMessage> heard(ControlServer& server, std::size_t count) {
   return all;
 }
 
+/// A line that the server has sent, or "" if it has hung up.
+std::string line_from(ControlServer& server, ControlSocket& socket) {
+  std::vector<std::string> lines;
+  for (bool open = true; open && lines.empty();) {
+    EXPECT_TRUE(server.poll(5ms, -1).empty());
+    open = socket.read_lines(lines);
+  }
+  return lines.empty() ? "" : lines.front();
+}
+
+/// The first word of a rank that knows the token; sent with its next one.
+ControlSocket connect(ControlServer& server, const std::string& hello, const std::string& token = "token") {
+  ControlSocket rank = ControlSocket::connect(server.addresses(), 5000ms);
+  EXPECT_TRUE(rank.open());
+  std::string challenge = line_from(server, rank);
+  EXPECT_EQ(take_word(challenge), "challenge");
+  EXPECT_EQ(challenge.size(), 32U);
+  rank.queue("hello " + hmac_sha256(token, challenge) + " " + hello);
+  return rank;
+}
+
 TEST(ControlServer, HearsWhoKnowsTheTokenAndSeesItsEnd) {
   ControlServer server("token", 8, listening_on_loopback());
-  ControlSocket rank = ControlSocket::connect(server.addresses(), 5000ms);
-  ASSERT_TRUE(rank.open());
-  rank.queue("hello token 3 4 123 host-a");
+  ControlSocket rank = connect(server, "3 4 123 host-a");
   rank.queue("beat 1 2 3");
   ASSERT_TRUE(rank.flush());
   const auto messages = heard(server, 2);
@@ -58,11 +78,8 @@ TEST(ControlServer, HearsWhoKnowsTheTokenAndSeesItsEnd) {
 TEST(ControlServer, EndsAreHeardInTheirOrder) {
   ControlServer server("token", 8, listening_on_loopback());
   std::vector<ControlSocket> ranks(4);
-  for (int r = 0; r < 4; ++r) {
-    ranks[static_cast<std::size_t>(r)] = ControlSocket::connect(server.addresses(), 5000ms);
-    ranks[static_cast<std::size_t>(r)].queue("hello token " + std::to_string(r) + " 4 123 host-a");
-    ASSERT_TRUE(ranks[static_cast<std::size_t>(r)].flush());
-  }
+  for (int r = 0; r < 4; ++r) ranks[static_cast<std::size_t>(r)] = connect(server, std::to_string(r) + " 4 123 host-a");
+  for (ControlSocket& rank : ranks) ASSERT_TRUE(rank.flush());
   ASSERT_EQ(heard(server, 4).size(), 4U);
   const std::vector<int> order = {2, 0, 3, 1};
   for (const int rank : order) ranks[static_cast<std::size_t>(rank)] = ControlSocket();
@@ -91,7 +108,7 @@ TEST(ControlServer, ListensWhereItIsToldAndNowhereElse) {
   EXPECT_TRUE(answers("127.0.0.4", everywhere.addresses().substr(everywhere.addresses().find(':') + 1)));
 }
 
-// Whether the server closes the connection without an answer to it, or a message about it.
+// Whether the server closes the connection after its challenge, without a message about it.
 bool is_closed(ControlServer& server, ControlSocket& connection) {
   std::vector<std::string> lines;
   bool open = true;
@@ -99,15 +116,29 @@ bool is_closed(ControlServer& server, ControlSocket& connection) {
     EXPECT_TRUE(server.poll(5ms, -1).empty());
     open = connection.read_lines(lines);
   }
-  return !open && lines.empty();
+  return !open && lines.size() <= 1;
 }
 
 TEST(ControlServer, AConnectionWithAnotherTokenIsClosed) {
   ControlServer server("token", 8, listening_on_loopback());
-  ControlSocket connection = ControlSocket::connect(server.addresses(), 5000ms);
-  connection.queue("hello wrong 0 1 1 x");
+  ControlSocket connection = connect(server, "0 1 1 x", "wrong");
   ASSERT_TRUE(connection.flush());
   EXPECT_TRUE(is_closed(server, connection));
+  connection = ControlSocket::connect(server.addresses(), 5000ms);
+  connection.queue("hello token 0 1 1 x");
+  ASSERT_TRUE(connection.flush());
+  EXPECT_TRUE(is_closed(server, connection)) << "the token itself is no proof of it";
+}
+
+TEST(ControlServer, AProofThatWasOverheardIsWorthNothing) {
+  ControlServer server("token", 8, listening_on_loopback());
+  ControlSocket rank = ControlSocket::connect(server.addresses(), 5000ms);
+  const std::string challenge = line_from(server, rank);
+  ControlSocket other = ControlSocket::connect(server.addresses(), 5000ms);
+  EXPECT_NE(line_from(server, other), challenge);
+  other.queue("hello " + hmac_sha256("token", challenge.substr(10)) + " 0 1 1 x");
+  ASSERT_TRUE(other.flush());
+  EXPECT_TRUE(is_closed(server, other));
 }
 
 // Each holds a descriptor and sends no hello. A rank that connects after them is heard, and the oldest are closed.
@@ -121,8 +152,7 @@ TEST(ControlServer, AThousandConnectionsWithoutAHelloKeepNoRankOut) {
       EXPECT_TRUE(server.poll(0ms, -1).empty());
     }
   }
-  ControlSocket rank = ControlSocket::connect(server.addresses(), 5000ms);
-  rank.queue("hello token 3 4 123 host-a");
+  ControlSocket rank = connect(server, "3 4 123 host-a");
   ASSERT_TRUE(rank.flush());
   const auto messages = heard(server, 1);
   ASSERT_EQ(messages.size(), 1U);
@@ -141,9 +171,8 @@ TEST(ControlServer, AConnectionWhoseHelloDoesNotEndIsClosed) {
 // What directly follows a hello may be longer than any hello.
 TEST(ControlServer, ALongLineBehindTheHelloIsHeard) {
   ControlServer server("token", 8, listening_on_loopback());
-  ControlSocket rank = ControlSocket::connect(server.addresses(), 5000ms);
+  ControlSocket rank = connect(server, "0 1 1 a");
   const std::string event(100'000, 'x');
-  rank.queue("hello token 0 1 1 a");
   rank.queue("event " + event);
   (void)rank.flush();
   std::vector<RankMessage> messages;
@@ -159,8 +188,7 @@ TEST(ControlServer, ALongLineBehindTheHelloIsHeard) {
 // the loop does not spin on the others.
 TEST(ControlServer, WithoutDescriptorsThoseWhoAreConnectedAreHeard) {
   ControlServer server("token", 8, listening_on_loopback());
-  ControlSocket rank = ControlSocket::connect(server.addresses(), 5000ms);
-  rank.queue("hello token 0 1 1 a");
+  ControlSocket rank = connect(server, "0 1 1 a");
   ASSERT_TRUE(rank.flush());
   ASSERT_EQ(heard(server, 1).size(), 1U);
   std::vector<ControlSocket> others;

@@ -4,6 +4,7 @@ link, hosts that come and go; `lockstep bench all-reduce` between them."""
 import json
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -14,6 +15,18 @@ from emulated_hosts import EmulatedHosts
 from launches import OPEN_MPI, PATIENCE, PROGRAM, Launch, quiet_hash, wait_until
 
 STEPS = 150
+# Prints everything that passes the host's network card, when its stdin ends.
+SNIFFER = """
+import select, socket, sys
+card = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
+card.bind(("eth0", 0))
+sys.stdout.buffer.write(b"ready\\n")
+sys.stdout.buffer.flush()
+seen = []
+while sys.stdin not in select.select([card, sys.stdin], [], [])[0]:
+    seen.append(card.recv(65535))
+sys.stdout.buffer.write(b"".join(seen))
+"""
 
 
 class Hosts(unittest.TestCase):
@@ -50,6 +63,37 @@ class Hosts(unittest.TestCase):
             print(f"node {node}: {count / 1e6:.1f} MB sent, gradients are {gradients / 1e6:.1f} MB", file=sys.stderr)
             self.assertGreater(count, 0.9 * gradients)
             self.assertLess(count, 1.3 * gradients)
+
+    def test_no_secret_crosses_the_network(self):
+        """Keys of an object store and the control socket's token; the agent hands on no environment, like ssh."""
+        key = "a-made-up-key-0123456789"
+        agent = pathlib.Path(self.folder.name) / "agent"
+        with EmulatedHosts(2) as hosts:
+            agent.write_text(f"#!/bin/sh\nunset AWS_SECRET_ACCESS_KEY LOCKSTEP_SUPERVISOR_SECRET\nexec {hosts.agent} "
+                             '"$@"\n', encoding="utf-8")
+            agent.chmod(0o755)
+            with subprocess.Popen([*hosts.prefix(1), sys.executable, "-c", SNIFFER], stdin=subprocess.PIPE,
+                                  stdout=subprocess.PIPE) as sniffer:
+                self.assertEqual(sniffer.stdout.read(6), b"ready\n")
+                launch = Launch(f"{self.folder.name}/secrets", "--hosts", hosts.slots(1), "--agent", str(agent),
+                                steps=1_000_000, prefix=hosts.prefix(0), environment={"AWS_SECRET_ACCESS_KEY": key})
+                self.addCleanup(launch.abandon)
+                launch.wait_for_step(2)
+                memory = pathlib.Path(f"/proc/{launch.process_of_rank(1)}/root/dev/shm")
+                kept, = memory.glob("lockstep-*.secrets")
+                self.assertEqual(kept.stat().st_mode & 0o777, 0o600)
+                secrets = dict(entry.split("=", 1) for entry in kept.read_text().split("\0") if entry)
+                launch.signal(signal.SIGTERM)
+                launch.end(75)
+                seen = sniffer.communicate()[0]
+            left = subprocess.run([*hosts.prefix(1), "ls", "/dev/shm"], capture_output=True, text=True, check=True)
+        self.assertEqual(left.stdout, "")
+        self.assertEqual(sorted(secrets), ["AWS_SECRET_ACCESS_KEY", "LOCKSTEP_SUPERVISOR_SECRET"])
+        self.assertEqual(secrets["AWS_SECRET_ACCESS_KEY"], key)
+        self.assertIn(b"hello ", seen, "the sniffer sees what ranks say")
+        for secret in secrets.values():
+            self.assertNotIn(secret.encode(), seen)
+        self.assertEqual(launch.events("warning")[1:], [])  # the first one: stopping
 
     def test_the_control_socket_is_open_to_the_hosts_network_only(self):
         with EmulatedHosts(2) as hosts:

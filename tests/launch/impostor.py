@@ -47,11 +47,14 @@ def main():
     for words in WORDS:
         with socket.create_connection(("127.0.0.1", port)) as connection:
             connection.settimeout(60)
+            answer = b""
             try:
                 connection.sendall(words)
-                found.setdefault("answers", []).append(connection.recv(1000).decode(errors="replace"))
+                while part := connection.recv(1000):
+                    answer += part
             except ConnectionError:
                 pass  # closed in the middle of a message
+            found.setdefault("answers", []).append(answer.decode(errors="replace"))
     idle = [socket.create_connection(("127.0.0.1", port)) for _ in range(IDLE)]
     print(json.dumps(found), flush=True)
     sys.stdin.read()

@@ -1,11 +1,13 @@
 // mpirun's command line, child processes, finding processes by their mark.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <csignal>
+#include <cstdlib>
 #include <map>
 #include <string>
 #include <thread>
@@ -15,6 +17,8 @@
 #include "launch/child.hpp"
 #include "launch/mpirun.hpp"
 #include "launch/processes.hpp"
+#include "launch/secrets.hpp"
+#include "lockstep/error.hpp"
 
 namespace lockstep::launch {
 namespace {
@@ -73,13 +77,53 @@ TEST(Mpirun, RanksOfOneHostNeedNoSockets) {
   }
 }
 
-TEST(Mpirun, WhatNetworksAndObjectStoresAreToldGoesToTheRanksOfAllHosts) {
+TEST(Mpirun, WhatNetworksAreToldGoesToTheRanksOfAllHosts) {
   const std::array<const char*, 7> environment = {
       "PATH=/bin", "NCCL_SOCKET_IFNAME==eth0", "FI_PROVIDER=efa", "XNCCL_DEBUG=INFO", "NCCL_IB_HCA=", "AWS_REGION=here",
       nullptr};
   const std::map<std::string, std::string> expected = {
-      {"NCCL_SOCKET_IFNAME", "=eth0"}, {"FI_PROVIDER", "efa"}, {"NCCL_IB_HCA", ""}, {"AWS_REGION", "here"}};
+      {"NCCL_SOCKET_IFNAME", "=eth0"}, {"FI_PROVIDER", "efa"}, {"NCCL_IB_HCA", ""}};
   EXPECT_EQ(passed_on_variables(environment.data()), expected);
+  EXPECT_EQ(secret_variables(environment.data()), (Variables{{"AWS_REGION", "here"}}));
+  const MpirunOptions options{.hosts = {{"a", 1}, {"b", 1}}, .environment = {{"OPEN", "1"}}, .secrets = {{"KEY", "2"}}};
+  const auto command = mpirun_command(options, 4);
+  EXPECT_TRUE(holds(command, {"-x", "OPEN"}));
+  EXPECT_FALSE(holds(command, {"-x", "KEY"})) << "it would be sent in clear";
+  EXPECT_EQ(mpirun_environment(options)["KEY"], "2");
+}
+
+TEST(Secrets, AreTakenFromMemoryThatOnlyTheirUserCanRead) {
+  const std::string mark = "secrets-test-" + std::to_string(getpid()), file = "/dev/shm/" + mark + ".secrets";
+  const std::string text = to_text({{"SECRETS_TEST_A", "a=b\nc"}, {"SECRETS_TEST_B", ""}});
+  for (const std::string& cut : {std::string(), text.substr(0, 10)}) {
+    try {
+      keep_secrets(mark, cut);
+      FAIL();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::infrastructure);
+      EXPECT_EQ(error.what(), "launch --keep: expected the launch's secrets on stdin, found " +
+                                  std::to_string(cut.size()) + " bytes; the agent must pass its stdin on");
+    }
+  }
+  EXPECT_EQ(access(file.c_str(), F_OK), -1);
+  keep_secrets(mark, text);
+  struct stat status {};
+  ASSERT_EQ(stat(file.c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0600U);
+  setenv(kMarkVariable, mark.c_str(), 1);
+  take_secrets();
+  EXPECT_STREQ(getenv("SECRETS_TEST_A"), "a=b\nc");
+  EXPECT_STREQ(getenv("SECRETS_TEST_B"), "");
+  drop_secrets(mark);
+  EXPECT_EQ(access(file.c_str(), F_OK), -1);
+  take_secrets();  // nothing is kept, as on the launch's own host
+  unsetenv(kMarkVariable);
+  EXPECT_THROW(keep_secrets("../" + mark, text), Error);
+}
+
+TEST(Child, ReadsItsInput) {
+  Child child({"sh", "-c", "[ \"$(cat)\" = 'two words' ]"}, {.input = "two words"});
+  EXPECT_EQ(child.wait(20s), 0);
 }
 
 TEST(Child, TellsExitCodeAndSignal) {
