@@ -18,6 +18,7 @@
 #include "core/remote_path.hpp"
 #include "lockstep/error.hpp"
 #include "telemetry/text.hpp"
+#include "train/fingerprint.hpp"
 #include "train/plugins.hpp"
 #include "train/start_check.hpp"
 
@@ -164,21 +165,20 @@ checkpoint::Progress Checkpointing::going_on(checkpoint::Progress saved, const c
       saved.fingerprint = without_first_micro_batch(saved.fingerprint);  // whose loss had other settings
     }
   }
-  const auto other_bits = [&](const std::string& difference, const char* remedy) {
+  const auto other_bits = [&](const std::string& difference, const char* remedy, const std::string& detail) {
     if (run_.job.exact == Exactness::required) {
-      throw Error(ExitCode::usage, fmt::format("{}; {}, or set exact: preferred", difference, remedy));
+      throw Error(ExitCode::usage, fmt::format("{}; {}, or set exact: preferred{}", difference, remedy, detail));
     }
-    run_.warn(difference);
+    run_.warn(difference + detail);
     if (saved.exactness == kBitwise) saved.exactness = kNotBitwise;
   };
   if (saved.plugins != now.plugins) {
-    other_bits(other_plugins(path, saved.plugins, now.plugins), "the bits may differ: restore the files");
+    other_bits(other_plugins(path, saved.plugins, now.plugins), "the bits may differ: restore the files", "");
   }
   const auto fingerprint = agreed_fingerprint(saved.fingerprint, now.fingerprint);
   if (!fingerprint) {
-    other_bits(fmt::format("{}: it was written with the fingerprint {} ({}), but here it is {} ({})", path,
-                           saved.fingerprint, saved.instructions, now.fingerprint, now.instructions),
-               "the bits would differ: use the same processor and libraries");
+    other_bits(fmt::format("{}: a processor or libraries that compute other bits", path), "use those of then",
+               differences(saved.fingerprint + ", " + saved.instructions, now.fingerprint + ", " + now.instructions));
   }
   if (now.exactness != kBitwise) saved.exactness = now.exactness;
   if (saved.loss_scale.scale == 0) saved.loss_scale = now.loss_scale;

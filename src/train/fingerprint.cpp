@@ -25,6 +25,7 @@
 #include "lockstep/random.hpp"
 #include "lockstep/version.hpp"
 #include "ops/registry.hpp"
+#include "train/library_results.hpp"
 
 namespace lockstep::train {
 
@@ -131,12 +132,38 @@ std::string hash_of_kernels(const exec::Device& device, DType precision) {
 
 std::string Fingerprint::text() const {
   const std::string chosen = algorithms.empty() ? "" : fmt::format("algorithms {}, ", algorithms);
-  return fmt::format("kernels {}, {}{}, builds {}, lockstep {}", kernels, chosen, libraries,
-                     sha256(builds).substr(0, 8), version);
+  const std::string of_module = module.empty() ? "" : fmt::format("module {}, ", module);
+  return fmt::format("kernels {}, {}{}, {}math {}, jpeg {}, lockstep {}", kernels, chosen, libraries, of_module, math,
+                     jpeg, version);
 }
 
 std::string Fingerprint::detail() const {
   return fmt::format("{}; {}", instructions, builds);
+}
+
+namespace {
+
+/// The parts of a text that another one lacks.
+std::string missing_in(const std::string& other, const std::string& text) {
+  const auto parts_of = [](std::string_view rest) {
+    std::vector<std::string_view> parts;
+    while (!rest.empty()) {
+      const std::size_t end = rest.find_first_of(",;");
+      parts.push_back(rest.substr(0, end));
+      rest.remove_prefix(end == std::string_view::npos ? rest.size() : std::min(rest.size(), end + 2));
+    }
+    return parts;
+  };
+  const auto theirs = parts_of(other);
+  auto own = parts_of(text);
+  std::erase_if(own, [&](auto part) { return std::find(theirs.begin(), theirs.end(), part) != theirs.end(); });
+  return fmt::format("{}", fmt::join(own, ", "));
+}
+
+}  // namespace
+
+std::string differences(const std::string& then, const std::string& now) {
+  return fmt::format("\n  then: {}\n  now: {}", missing_in(now, then), missing_in(then, now));
 }
 
 std::string digest_of(const std::vector<std::string>& algorithms) {
@@ -149,18 +176,10 @@ std::string digest_of(const std::vector<std::string>& algorithms) {
   return hash.hex().substr(0, 16);
 }
 
-Fingerprint take_fingerprint(const exec::Device& device, DType precision) {
-  return {.kernels = hash_of_kernels(device, precision),
-          .libraries = device.fingerprint(),
-          .version = std::string(version()),
-          .builds = library_builds(),
-          .instructions = device.info().isa};
-}
-
 namespace {
 
-constexpr std::array<std::string_view, 7> kLibraries = {"libdnnl",  "libjpeg", "liblockstep_cuda", "libm", "libmvec",
-                                                        "libpng16", "libz"};
+constexpr const char* kModule = "liblockstep_cuda";
+constexpr std::array<std::string_view, 6> kLibraries = {"libdnnl", "libjpeg", kModule, "libm", "libpng16", "libz"};
 constexpr std::size_t kDigits = 6;
 
 /// "libm" of "/lib/x86_64-linux-gnu/libm.so.6"
@@ -203,9 +222,8 @@ std::string build_of(const dl_phdr_info& library) {
   return sha256(std::string(std::istreambuf_iterator<char>(file), {})).substr(0, kDigits);
 }
 
-}  // namespace
-
-std::string library_builds() {
+// By name.
+std::map<std::string, std::string> builds_of_libraries() {
   std::map<std::string, std::string> builds;
   const auto add = [](dl_phdr_info* library, std::size_t /*size*/, void* found) {
     const std::string_view name = name_of(library->dlpi_name);
@@ -214,9 +232,28 @@ std::string library_builds() {
     return 0;
   };
   dl_iterate_phdr(add, &builds);
+  return builds;
+}
+
+}  // namespace
+
+std::string library_builds() {
   std::vector<std::string> texts;
-  for (const auto& [name, build] : builds) texts.push_back(name + " " + build);
+  for (const auto& [name, build] : builds_of_libraries()) texts.push_back(name + " " + build);
   return fmt::format("{}", fmt::join(texts, ", "));
+}
+
+Fingerprint take_fingerprint(const exec::Device& device, DType precision) {
+  const auto builds = builds_of_libraries();
+  const auto module = builds.find(kModule);
+  return {.kernels = hash_of_kernels(device, precision),
+          .libraries = device.fingerprint(),
+          .version = std::string(version()),
+          .math = hash_of_math(),
+          .jpeg = hash_of_jpeg(),
+          .module = module == builds.end() ? "" : module->second,
+          .builds = library_builds(),
+          .instructions = device.info().isa};
 }
 
 }  // namespace lockstep::train

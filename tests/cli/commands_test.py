@@ -427,7 +427,7 @@ class Tables(unittest.TestCase):
         self.assertIn("lockstep can train on this machine", text)
         version = run("version").stdout
         self.assertRegex(version, r"^lockstep [0-9.]+\noneDNN [0-9.]+\nfingerprint: kernels [0-9a-f]{16}, oneDNN [0-9.]+, "
-                                  r"builds [0-9a-f]{8}, lockstep [0-9.]+\n$")
+                                  r"math [0-9a-f]{8}, jpeg [0-9a-f]{8}, lockstep [0-9.]+\n$")
         self.assertIn("fingerprint    " + version.split("fingerprint: ")[1], text)
 
 

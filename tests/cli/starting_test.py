@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import shlex
 import signal
 import subprocess
@@ -132,7 +133,7 @@ class Comparisons(unittest.TestCase):
 
     def test_another_instruction_set(self):
         error = self.mixed(64).stderr
-        fingerprint = r"kernels [0-9a-f]{16}, oneDNN [0-9.]+, builds [0-9a-f]{8}, lockstep [0-9.]+"
+        fingerprint = r"kernels [0-9a-f]{16}, oneDNN [0-9.]+, math [0-9a-f]{8}, jpeg [0-9a-f]{8}, lockstep [0-9.]+"
         self.assertRegex(error, rf"lockstep: rank 1 on \S+: its fingerprint differs: expected {fingerprint} \(\w+; libdnnl .*\), "
                                 rf"found {fingerprint} \(sse41; libdnnl .*\); use one kind of processor or GPU and one version of the "
                                 r"libraries, or set exact: preferred\n")
@@ -149,12 +150,46 @@ class Comparisons(unittest.TestCase):
         self.assertEqual(events(first, "start")[0]["exactness"], "bitwise")
         other = {"env": dict([OTHER.split("=")])}
         error = run(self.train, code=64, **other).stderr
-        self.assertRegex(error, r"step-00000002: it was written with the fingerprint kernels .*, first micro-batch [0-9a-f]{16} \(\w+; libdnnl .*\), but here it is "
-                                r"kernels .* \(sse41; libdnnl .*\); the bits would differ: use the same processor and libraries, or "
-                                r"set exact: preferred\n")
+        self.assertRegex(error, r"step-00000002: a processor or libraries that compute other bits; use those of then, or set "
+                                r"exact: preferred\n  then: kernels [0-9a-f]{16}, first micro-batch [0-9a-f]{16}, avx\w+\n  "
+                                r"now: kernels [0-9a-f]{16}, first micro-batch [0-9a-f]{16}, sse41\n\Z")
         second = run([*self.train, "exact=preferred"], **other)
         self.assertEqual(events(second, "start")[0]["exactness"], "exact gradient, not bitwise")
         self.assertEqual(events(second, "end")[0]["steps"], 4)
+
+    def test_resuming_after_an_update_of_a_library(self):
+        """Another build that computes the same is no obstacle; one that rounds otherwise is refused."""
+        quiet = events(run([*self.train, "run_directory=" + self.folder.name + "/quiet"]), "end")[0]["parameters_sha256"]
+        run([*self.train, "--stop-at", "2"], code=75)
+        error = run(self.train, code=64, env={"LD_PRELOAD": self.library("other_exp")}).stderr
+        self.assertRegex(error, r"step-00000002: a processor or libraries that compute other bits; use those of then, or set "
+                                r"exact: preferred\n  then: (kernels [0-9a-f]{16}, )?math [0-9a-f]{8}\b.*\n  now: ")
+        updated = run(self.train, env={"LD_LIBRARY_PATH": self.rebuilt("libz.so.1", "libm.so.6")})
+        self.assertEqual(events(updated, "end")[0]["parameters_sha256"], quiet)
+        self.assertEqual(events(updated, "start")[0]["exactness"], "bitwise")
+
+    def library(self, name):
+        """One whose exp() is a unit in the last place too great."""
+        source, file = f"{self.folder.name}/{name}.c", f"{self.folder.name}/{name}.so"
+        pathlib.Path(source).write_text("#define _GNU_SOURCE\n#include <dlfcn.h>\n#include <math.h>\n"
+                                        "double exp(double x) {\n"
+                                        '  double (*real)(double) = (double (*)(double))dlsym(RTLD_NEXT, "exp");\n'
+                                        "  return nextafter(real(x), INFINITY);\n}\n", encoding="utf-8")
+        subprocess.run(["cc", "-shared", "-fPIC", "-fno-builtin", "-o", file, source, "-ldl", "-lm"], check=True)
+        return file
+
+    def rebuilt(self, *names):
+        """A folder with copies of libraries whose build ids differ from the originals'."""
+        folder = pathlib.Path(self.folder.name) / "libraries"
+        folder.mkdir()
+        listed = subprocess.run(["ldd", PROGRAM], capture_output=True, text=True, check=True).stdout
+        for name in names:
+            path = re.search(rf"{re.escape(name)} => (\S+)", listed)[1]
+            content = bytearray(pathlib.Path(path).read_bytes())
+            note = content.index(b"\x04\0\0\0\x14\0\0\0\x03\0\0\0GNU\0")  # sizes, type, name; then the id
+            content[note + 16] ^= 0xFF
+            (folder / name).write_bytes(content)
+        return str(folder)
 
 
 class Signals(unittest.TestCase):

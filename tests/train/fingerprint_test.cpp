@@ -2,9 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include "core/digest.hpp"
 #include "exec/cpu_device.hpp"
 #include "lockstep/version.hpp"
+#include "train/library_results.hpp"
 
 namespace lockstep::train {
 
@@ -14,8 +14,14 @@ TEST(Fingerprint, IsTheSameEachTimeAndNamesVersions) {
   EXPECT_EQ(first.text(), second.text());
   EXPECT_EQ(first.kernels.size(), 16u);
   EXPECT_EQ(first.kernels.find_first_not_of("0123456789abcdef"), std::string::npos);
-  EXPECT_EQ(first.text(), "kernels " + first.kernels + ", " + first.libraries + ", builds " +
-                              sha256(first.builds).substr(0, 8) + ", lockstep " + std::string(version()));
+  EXPECT_EQ(first.text(), "kernels " + first.kernels + ", " + first.libraries + ", math " + first.math + ", jpeg " +
+                              first.jpeg + ", lockstep " + std::string(version()));
+  EXPECT_EQ(first.math.size(), 8U);
+  EXPECT_EQ(first.jpeg.size(), 8U);
+  EXPECT_EQ(first.math, hash_of_math());
+  EXPECT_EQ(first.jpeg, hash_of_jpeg());
+  EXPECT_EQ(first.text().find(library_builds()), std::string::npos)
+      << "another build that computes the same is as good";
   EXPECT_LT(first.text().size(), 128u);
 }
 
@@ -28,6 +34,12 @@ TEST(Fingerprint, TellsARunThatMultipliesBfloat16FromOneThatUpcasts) {
   EXPECT_EQ(take_fingerprint(device, DType::f16).kernels, plain);
   info.multiplies_bf16 = false;
   EXPECT_EQ(take_fingerprint(exec::CpuDevice(info), DType::bf16).kernels, plain);
+}
+
+TEST(Fingerprint, WhatDiffersIsToldInTwoLines) {
+  EXPECT_EQ(differences("kernels 1, math 2, lockstep 1, avx2; libdnnl a, libm b",
+                        "kernels 1, math 3, lockstep 1, avx2; libdnnl a, libm c"),
+            "\n  then: math 2, libm b\n  now: math 3, libm c");
 }
 
 }  // namespace lockstep::train

@@ -91,7 +91,7 @@ TEST(StartCheck, FingerprintsAgreeWhereOneLacksTheFirstMicroBatch) {
   EXPECT_EQ(agreed_fingerprint(cut, uncut), uncut);
   EXPECT_EQ(agreed_fingerprint(uncut, cut), uncut);
   EXPECT_EQ(agreed_fingerprint(uncut, "kernels 1, first micro-batch 3"), std::nullopt);
-  EXPECT_EQ(agreed_fingerprint(cut, "kernels 1, builds 4"), std::nullopt);
+  EXPECT_EQ(agreed_fingerprint(cut, "kernels 1, math 4"), std::nullopt);
   EXPECT_EQ(agreed_fingerprint(cut, "kernels 12, first micro-batch 2"), std::nullopt);
   EXPECT_EQ(agreed_fingerprint("kernels 12", uncut), std::nullopt);
   EXPECT_EQ(without_first_micro_batch(uncut), cut);
