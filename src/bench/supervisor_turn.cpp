@@ -1,6 +1,7 @@
 #include "bench/supervisor_turn.hpp"
 
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,8 +15,10 @@
 #include <utility>
 #include <vector>
 
+#include "core/digest.hpp"
 #include "core/median.hpp"
 #include "core/spans.hpp"
+#include "launch/processes.hpp"
 #include "launch/rank_monitor.hpp"
 #include "lockstep/error.hpp"
 
@@ -33,8 +36,8 @@ constexpr double kAllConnectSeconds = 60;
 /// open.
 class SimulatedRanks {
  public:
-  SimulatedRanks(int ranks, std::string addresses, std::string secret)
-      : ranks_(ranks), addresses_(std::move(addresses)), secret_(std::move(secret)) {
+  SimulatedRanks(int ranks, std::string addresses, std::string token)
+      : ranks_(ranks), addresses_(std::move(addresses)), token_(std::move(token)) {
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends_.data()) != 0) failed("make a pair of sockets");
     process_ = fork();
     if (process_ < 0) failed("start a process");
@@ -81,12 +84,24 @@ class SimulatedRanks {
     throw Error(ExitCode::infrastructure, fmt::format("bench scale: cannot {}: {}", what, std::strerror(errno)));
   }
 
+  static std::string line_from(launch::ControlSocket& socket) {
+    std::vector<std::string> lines;
+    for (bool open = socket.open(); open && lines.empty(); open = socket.read_lines(lines)) {
+      pollfd readable{socket.descriptor(), POLLIN, 0};
+      ::poll(&readable, 1, static_cast<int>(kConnectPatience.count()));
+    }
+    return lines.empty() ? "" : lines.front();
+  }
+
   void run() {
     std::vector<launch::ControlSocket> sockets;
     for (int rank = 0; rank < ranks_; ++rank) {
       sockets.push_back(launch::ControlSocket::connect(addresses_, kConnectPatience));
-      sockets.back().queue(fmt::format("hello {} {} {} {} host-{}", secret_, rank, ranks_, getpid(), rank));
-      if (!sockets.back().open() || !sockets.back().flush()) return;
+      std::string challenge = line_from(sockets.back());
+      (void)launch::take_word(challenge);
+      sockets.back().queue(fmt::format("hello {} {} {} {} host-{}", hmac_sha256(token_, challenge), rank, ranks_,
+                                       getpid(), rank));
+      if (!sockets.back().flush()) return;
     }
     int beats = 0, next = 0, ticks = 0;
     while (send(ends_[1], "d", 1, MSG_NOSIGNAL) == 1 && read(ends_[1], &beats, sizeof beats) == sizeof beats) {
@@ -100,7 +115,7 @@ class SimulatedRanks {
   }
 
   int ranks_;
-  std::string addresses_, secret_;
+  std::string addresses_, token_;
   std::array<int, 2> ends_{};
   pid_t process_ = -1;
 };
@@ -109,8 +124,9 @@ class SimulatedRanks {
 
 SupervisorTurn measure_supervisor_turn(int ranks) {
   const launch::HangLimits limits;
-  launch::RankMonitor monitor(ranks, limits, launch::listening_on_loopback(), [](const std::string&) {});
-  SimulatedRanks simulated(ranks, monitor.addresses(), monitor.secret());
+  const std::string token = launch::random_hex();
+  launch::RankMonitor monitor(token, ranks, limits, launch::listening_on_loopback(), [](const std::string&) {});
+  SimulatedRanks simulated(ranks, monitor.addresses(), token);
   const auto start = Clock::now();
   while (!monitor.all_connected()) {
     monitor.hear(milliseconds(1000), simulated.done());

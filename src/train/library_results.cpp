@@ -99,7 +99,7 @@ std::string hash_of_jpeg() {
   }
   Tensor pixels;
   data::decode_jpeg(file, 3, pixels);
-  return sha256(pixels.bytes()).substr(0, kDigits);
+  return sha256(std::as_bytes(std::span(pixels.as<std::uint8_t>()))).substr(0, kDigits);
 }
 
 }  // namespace lockstep::train
