@@ -99,8 +99,8 @@ class SimulatedRanks {
       sockets.push_back(launch::ControlSocket::connect(addresses_, kConnectPatience));
       std::string challenge = line_from(sockets.back());
       (void)launch::take_word(challenge);
-      sockets.back().queue(fmt::format("hello {} {} {} {} host-{}", hmac_sha256(token_, challenge), rank, ranks_,
-                                       getpid(), rank));
+      sockets.back().queue(
+          fmt::format("hello {} {} {} {} host-{}", hmac_sha256(token_, challenge), rank, ranks_, getpid(), rank));
       if (!sockets.back().flush()) return;
     }
     int beats = 0, next = 0, ticks = 0;

@@ -93,7 +93,7 @@ std::optional<launch::PoolOptions> slurm_pool(SweepArguments& arguments) {
   pool.list = [hosts = *allocated] { return hosts; };
   pool.agent = launch::kSrunAgent;
   pool.shell = launch::kSrunShell;
-  pool.program = launch::own_command_line().front();
+  pool.program = launch::installed_program();
   pool.ask_again_seconds = kAskAgain;
   return pool;
 }
@@ -113,7 +113,7 @@ std::optional<launch::PoolOptions> pool_of(SweepArguments& arguments) {
   pool.list = [hosts = arguments.hosts.empty() ? launch::read_hostfile(arguments.hostfile)
                                                : launch::parse_hosts(arguments.hosts)] { return hosts; };
   pool.agent = arguments.agent;
-  pool.program = launch::own_command_line().front();
+  pool.program = launch::installed_program();
   pool.ask_again_seconds = kAskAgain;
   return pool;
 }

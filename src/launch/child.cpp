@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,6 +16,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -211,10 +213,36 @@ std::string message_in_log(const std::string& output) {
   return message.empty() ? last : message;
 }
 
+std::string installed_program() {
+  constexpr std::string_view kRemoved = " (deleted)";
+  std::array<char, 4096> path{};
+  const ssize_t length = readlink("/proc/self/exe", path.data(), path.size() - 1);
+  if (length <= 0) return words_of("/proc/self/cmdline").at(0);
+  std::string_view program(path.data(), static_cast<std::size_t>(length));
+  if (program.ends_with(kRemoved)) program.remove_suffix(kRemoved.size());
+  return std::string(program);
+}
+
+std::string own_program() {
+  struct stat running {
+  }, installed{};
+  const std::string path = installed_program();
+  const bool same = stat("/proc/self/exe", &running) == 0 && stat(path.c_str(), &installed) == 0 &&
+                    running.st_ino == installed.st_ino && running.st_dev == installed.st_dev;
+  return same ? path : fmt::format("/proc/{}/exe", getpid());
+}
+
+std::vector<std::string> own_program_on_hosts() {
+  const std::string installed = installed_program(), own = own_program();
+  if (own == installed) return {installed};
+  constexpr const char* kChoose =
+      R"sh(if [ "$(readlink "$0")" = "$1 (deleted)" ]; then shift; set -- "$0" "$@"; fi; exec "$@")sh";
+  return {"sh", "-c", kChoose, own, installed};
+}
+
 std::vector<std::string> own_command_line() {
   auto words = words_of("/proc/self/cmdline");
-  std::array<char, 4096> path{};
-  if (readlink("/proc/self/exe", path.data(), path.size() - 1) > 0) words.at(0) = path.data();
+  words.at(0) = own_program();
   return words;
 }
 

@@ -91,7 +91,16 @@ class BackgroundCommand {
 /// last line.
 [[nodiscard]] std::string message_in_log(const std::string& output);
 
-/// This program's own command line, the program by its full path.
+/// Where this program is installed: its path here, and on other hosts.
+[[nodiscard]] std::string installed_program();
+
+/// What starts this very program again while it runs, though another one may have been installed in its place since.
+[[nodiscard]] std::string own_program();
+
+/// The same for a command of mpirun, whose ranks run on hosts that have no such process: there the installed one.
+[[nodiscard]] std::vector<std::string> own_program_on_hosts();
+
+/// This program's own command line, the program by own_program().
 [[nodiscard]] std::vector<std::string> own_command_line();
 
 }  // namespace lockstep::launch

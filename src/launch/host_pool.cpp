@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "lockstep/error.hpp"
+#include "lockstep/version.hpp"
 
 namespace lockstep::launch {
 
@@ -18,6 +19,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr double kAnswerSeconds = 15;
+constexpr int kNoAnswer = 124;            ///< as from a command that did not end in time
 constexpr double kLongestLeftOut = 3600;  ///< seconds, until a host that was left out is asked again
 constexpr std::chrono::seconds kAloudPatience{10};
 constexpr milliseconds kScriptPoll{10};
@@ -64,7 +66,7 @@ std::unique_ptr<BackgroundCommand> HostPool::ask_thoroughly(const std::string& h
   std::string arguments = "version";
   if (!options_.mark.empty()) arguments += fmt::format(" && {{ cat {} || :; }}", shell_quoted(options_.lock_file));
   auto command = agent_command(host, arguments);
-  if (is_local(host)) command = {"sh", "-c", command.back()};
+  if (is_local(host)) command = {"sh", "-c", shell_quoted(own_program()) + " " + arguments};
   return std::make_unique<BackgroundCommand>(command, std::chrono::seconds(static_cast<int>(kAnswerSeconds)));
 }
 
@@ -86,7 +88,7 @@ void HostPool::hear(const std::string& host, Question& question) {
   if (question.thorough) {
     answer = question.thorough->poll();
     if (!answer) return;
-    if (answer->code != 124) code = answer->code;
+    if (answer->code != kNoAnswer) code = answer->code;
   } else {
     code = question.child->poll();
     if (!code && waited < kAnswerSeconds) return;
@@ -137,6 +139,7 @@ void HostPool::hear_reference() {
   reference_question_.reset();
   if (answer->code != 0) return;  // it is lost: then others take its place, and train
   reference_ = parse_host_answer(answer->output);
+  reference_->version = version();  // what has been installed there since is none that trains
   if (!options_.same_fingerprint) reference_->fingerprint.clear();
   reference_->launch = options_.mark;
 }
@@ -205,7 +208,7 @@ void HostPool::ask_all_again(milliseconds patience) {
 
 std::string HostPool::why_silent(const std::string& host) const {
   const CommandOutput said = run_command(agent_command(host, "version"), kAloudPatience);
-  if (said.code == 124) return fmt::format("no answer within {} s", kAloudPatience.count());
+  if (said.code == kNoAnswer) return fmt::format("no answer within {} s", kAloudPatience.count());
   const auto end = said.output.find_last_not_of(" \r\n");
   if (end == std::string::npos) return fmt::format("answered with {}", said.code);
   const auto line_end = said.output.find_last_of("\r\n", end);  // end of the previous line
@@ -221,8 +224,8 @@ Hosts HostPool::usable() const {
   return hosts;
 }
 
-std::vector<std::string> HostPool::run_everywhere(const Hosts& hosts, const std::string& arguments,
-                                                  milliseconds patience, const std::string& input) {
+std::map<std::string, int> HostPool::run_everywhere(const Hosts& hosts, const std::string& arguments,
+                                                    milliseconds patience, const std::string& input) {
   std::map<std::string, Child> running;
   for (const Host& host : hosts) {
     if (!is_local(host.name)) {
@@ -230,11 +233,12 @@ std::vector<std::string> HostPool::run_everywhere(const Hosts& hosts, const std:
                           ChildOptions{.output = "/dev/null", .environment = {}, .input = input});
     }
   }
-  std::vector<std::string> lost;
+  std::map<std::string, int> lost;
   const auto end = Clock::now() + patience;
   for (auto& [host, child] : running) {
-    if (child.wait(std::chrono::duration_cast<milliseconds>(end - Clock::now())) == 0) continue;
-    lost.push_back(host);
+    const auto code = child.wait(std::chrono::duration_cast<milliseconds>(end - Clock::now()));
+    if (code == 0) continue;
+    lost.emplace(host, code.value_or(kNoAnswer));
     answered_.erase(host);
     questions_[host] = {nullptr, Clock::now(), nullptr, options_.ask_again_seconds};
   }

@@ -50,10 +50,10 @@ class HostPool {
   [[nodiscard]] Hosts usable() const;
   [[nodiscard]] const Hosts& listed() const { return listed_; }
   /// Runs the program with these arguments, and `input` on its stdin, on all remote hosts of `hosts` in parallel. A
-  /// host on which it does not end with 0 within `patience` is lost until it answers again. Returns the names of these
-  /// hosts.
-  std::vector<std::string> run_everywhere(const Hosts& hosts, const std::string& arguments,
-                                          std::chrono::milliseconds patience, const std::string& input = {});
+  /// host on which it does not end with 0 within `patience` is lost until it answers again. Returns these hosts, with
+  /// their codes, or 124.
+  std::map<std::string, int> run_everywhere(const Hosts& hosts, const std::string& arguments,
+                                            std::chrono::milliseconds patience, const std::string& input = {});
   /// Asks all hosts again, and waits for their answers as settle() does. Hosts that do not answer are lost.
   void ask_all_again(std::chrono::milliseconds patience);
   /// The host is to blame for a failure, as `why` says: it is not usable until it has been asked again, after

@@ -9,6 +9,7 @@
 #include "core/whole_file.hpp"
 #include "launch/processes.hpp"
 #include "lockstep/error.hpp"
+#include "lockstep/version.hpp"
 
 namespace lockstep::launch {
 
@@ -22,6 +23,10 @@ std::string file_of(const std::string& mark) {
     throw Error(ExitCode::usage, fmt::format("launch --keep: expected the name of a launch, found '{}'", mark));
   }
   return fmt::format("/dev/shm/{}.secrets", mark);
+}
+
+std::string first_line() {
+  return fmt::format("lockstep {}{}", version(), '\0');
 }
 
 }  // namespace
@@ -39,7 +44,7 @@ Variables secret_variables(const char* const* environment) {
 }
 
 std::string to_text(const Variables& secrets) {
-  std::string text;
+  std::string text = first_line();
   for (const auto& [name, value] : secrets) text.append(name).append("=").append(value).push_back('\0');
   return text.append(kLast);
 }
@@ -52,6 +57,12 @@ void keep_secrets(const std::string& mark, std::string_view text) {
         fmt::format("launch --keep: expected the launch's secrets on stdin, found {} bytes; the agent must pass "
                     "its stdin on",
                     text.size()));
+  }
+  if (!text.starts_with(first_line())) {
+    throw Error(ExitCode::unfit_host,
+                fmt::format("launch --keep: expected a launch of lockstep {}, found one of another "
+                            "version; install the same version on all hosts",
+                            version()));
   }
   text.remove_suffix(kLast.size());
   const mode_t mask = umask(077);

@@ -28,6 +28,7 @@
 #include "launch/secrets.hpp"
 #include "launch/stop_signals.hpp"
 #include "lockstep/error.hpp"
+#include "lockstep/version.hpp"
 
 namespace lockstep::launch {
 
@@ -50,7 +51,7 @@ PoolOptions pool_options(const LaunchOptions& options, const std::optional<Hosts
   const bool by_srun = allocated && options.agent.empty();
   pool.agent = !options.agent.empty() ? options.agent : by_srun ? kSrunAgent : "ssh";
   if (by_srun) pool.shell = kSrunShell;
-  pool.program = own_command_line().front();
+  pool.program = installed_program();
   pool.read_again_seconds = options.read_hosts_again_seconds;
   pool.ask_again_seconds = options.ask_hosts_again_seconds;
   if (!options.hosts.empty()) {
@@ -198,17 +199,22 @@ class Supervisor {
     return static_cast<int>(ExitCode::infrastructure);
   }
 
-  // Returns false if a host has not taken them, which is left out then.
+  // Every host must have this program, whatever has been installed there since the last attempt. Returns false if one
+  // has another one, or has not taken the secrets: it is left out then.
   bool give_secrets(const std::string& token) {
     Variables secrets = secret_variables(environ);
     secrets[kSecretVariable] = token;
     const auto without =
         pool_.run_everywhere(hosts_, fmt::format("launch --keep {}", mark_), kAnswerPatience, to_text(secrets));
-    for (const auto& host : without) {
-      pool_.leave_out(host,
-                      fmt::format("it has not taken the launch's secrets, which '{} {}' must pass on from stdin to "
-                                  "'{} launch --keep'",
-                                  pool_options_.agent, host, pool_options_.program));
+    for (const auto& [host, code] : without) {
+      // A version that knows no --keep says so with `usage`.
+      const bool other = code == static_cast<int>(ExitCode::unfit_host) || code == static_cast<int>(ExitCode::usage);
+      pool_.leave_out(host, other ? fmt::format("expected lockstep {}, with which this launch has begun, found another "
+                                                "version; install that one there",
+                                                version())
+                                  : fmt::format("it has not taken the launch's secrets, which '{} {}' must pass on "
+                                                "from stdin to '{} launch --keep'",
+                                                pool_options_.agent, host, pool_options_.program));
     }
     warn_problems();
     return without.empty();
@@ -270,7 +276,8 @@ class Supervisor {
   }
 
   [[nodiscard]] std::vector<std::string> rank_command(int ranks, const std::string& resume) const {
-    std::vector<std::string> command = {own_command_line().front(), "train"};
+    std::vector<std::string> command = all_local(hosts_) ? std::vector{own_program()} : own_program_on_hosts();
+    command.emplace_back("train");
     command.insert(command.end(), options_.words.begin(), options_.words.end());
     command.insert(command.end(), {"--expect-world-size", fmt::format("{}", ranks), "--resume", resume});
     if (!options_.profile.empty()) command.insert(command.end(), {"--profile", options_.profile});
@@ -363,7 +370,8 @@ class Supervisor {
   }
 
   void end_on_hosts() {
-    for (const auto& host : pool_.run_everywhere(hosts_, fmt::format("launch --end {}", mark_), kRemoteEndPatience)) {
+    for (const auto& [host, code] :
+         pool_.run_everywhere(hosts_, fmt::format("launch --end {}", mark_), kRemoteEndPatience)) {
       record_.warn(fmt::format("host {} does not answer: it is skipped until it does", host));
     }
   }

@@ -77,7 +77,7 @@ int replay(const History& history, const std::string& run_directory, const std::
     if (leg.until > 0 && steps_done(run_directory) >= leg.until) continue;
     const std::string job = fmt::format("{}/leg-{}.yaml", run_directory, i);
     write_whole_file(job, leg.job);
-    std::vector<std::string> command = {launch::own_command_line().front(), "train", job};
+    std::vector<std::string> command = {launch::own_program(), "train", job};
     command.insert(command.end(), words.begin(), words.end());
     if (i > 0) command.emplace_back("--change-settings");
     if (leg.until > 0) command.insert(command.end(), {"--stop-at", fmt::format("{}", leg.until)});

@@ -47,7 +47,9 @@ launch::Child start(const Trial& trial, const TrialPlace& place) {
     options.environment = launch::mpirun_environment(mpirun);
     options.trains = launch::Trains::on_ranks;
   }
-  command.push_back(launch::own_command_line().front());
+  for (auto& word : elsewhere ? launch::own_program_on_hosts() : std::vector{launch::own_program()}) {
+    command.push_back(std::move(word));
+  }
   command.insert(command.end(), {"train", place.directory + "/job.yaml"});
   command.insert(command.end(), place.words.begin(), place.words.end());
   if (!place.resume.empty()) command.insert(command.end(), {"--resume", place.resume});

@@ -73,9 +73,8 @@ void measure_noise(const BatchSetup& setup, const Progress& progress, BatchVerdi
       return;
     }
     weights = run + ".safetensors";
-    const auto exported =
-        launch::run_command({launch::own_command_line().front(), "checkpoint", "export", run, weights, "--force"},
-                            std::chrono::minutes(10));
+    const auto exported = launch::run_command({launch::own_program(), "checkpoint", "export", run, weights, "--force"},
+                                              std::chrono::minutes(10));
     if (exported.code != 0) {
       verdict.noise_failure = exported.output;
       return;

@@ -62,7 +62,7 @@ Probe run_probe(const ProbeSetup& setup, const std::string& name, std::int64_t s
   std::filesystem::remove_all(directory);
   std::filesystem::remove(log);
   std::filesystem::create_directories(setup.directory);
-  std::vector<std::string> command = {launch::own_command_line().front(), "train"};
+  std::vector<std::string> command = {launch::own_program(), "train"};
   if (!setup.job.empty()) command.push_back(setup.job);
   command.insert(command.end(), setup.overrides.begin(), setup.overrides.end());
   command.insert(command.end(), {"evaluate=never", "checkpoint=never", fmt::format("steps={}", steps)});

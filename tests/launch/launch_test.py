@@ -11,7 +11,7 @@ import tempfile
 import time
 import unittest
 
-from launches import PATIENCE, SMALL, Launch, processes_of, quiet_hash, wait_until
+from launches import PATIENCE, PROGRAM, SMALL, Launch, processes_of, quiet_hash, replace_by_script, wait_until
 
 
 def secret_of(rank):
@@ -50,6 +50,17 @@ class Faults(unittest.TestCase):
             self.assertTrue((launch.directory / name).exists(), name)
         self.assertRegex((launch.directory / "metrics/final.prom").read_text(),
                          r'\nlockstep_restarts_total{rank="0",reason="death",[^}]*} 1\n')
+
+    def test_another_program_is_installed_meanwhile(self):
+        """A launch goes on with the one that it was started with."""
+        program = pathlib.Path(self.folder.name) / "installed"
+        shutil.copy(PROGRAM, program)
+        launch = self.launch("--ranks", "2", program=str(program))
+        launch.wait_for_step(25)
+        replace_by_script(program, "exit 9")
+        os.kill(launch.process_of_rank(1), signal.SIGKILL)
+        self.assertEqual(launch.end()["parameters_sha256"], self.quiet)
+        self.assertEqual(launch.attempts(), 2)
 
     def test_a_run_that_begins_with_a_checkpoint_goes_on_from_it(self):
         """A rank dies before the first checkpoint of its own, and the same command is run again after a signal."""

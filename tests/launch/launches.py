@@ -37,13 +37,13 @@ class Launch:
     the words before them."""
 
     def __init__(self, directory, *words, job=None, steps=300, every=10, environment=None, prefix=(),
-                 head=("launch", "--log", "json")):
+                 program=PROGRAM, head=("launch", "--log", "json")):
         self.directory = pathlib.Path(os.path.realpath(directory))
         if job is None:
             job = [*SMALL, f"steps={steps}", f"checkpoint={{every: {every} steps}}"]
         self.log = open(f"{directory}.log", "w+", encoding="utf-8")  # pylint: disable=consider-using-with
         self.seen, self.rest = [], ""
-        command = [*prefix, PROGRAM, *head, *job, f"run_directory={self.directory}", *words]
+        command = [*prefix, program, *head, *job, f"run_directory={self.directory}", *words]
         with open(f"{directory}.events", "w", encoding="utf-8") as printed:
             self.process = subprocess.Popen(  # pylint: disable=consider-using-with
                 command, stdout=printed, stderr=self.log, stdin=subprocess.DEVNULL, start_new_session=True,
@@ -138,6 +138,14 @@ class Launch:
         self.events()
         self.printed.close()
         self.log.close()
+
+
+def replace_by_script(program, lines):
+    """As an installer does it: what runs keeps the file that it has begun with."""
+    new = program.with_suffix(".new")
+    new.write_text(f"#!/bin/sh\n{lines}\n", encoding="utf-8")
+    new.chmod(0o755)
+    new.replace(program)
 
 
 def quiet_hash(folder, steps=300):

@@ -4,6 +4,7 @@ another processor or version. It is named and left out, the others train, and it
 waited for."""
 import os
 import pathlib
+import shutil
 import signal
 import sys
 import tempfile
@@ -11,7 +12,7 @@ import time
 import unittest
 
 from emulated_hosts import EmulatedHosts, run
-from launches import OPEN_MPI, Launch, wait_until
+from launches import OPEN_MPI, PROGRAM, Launch, replace_by_script, wait_until
 
 TABLE = """
 job:
@@ -136,6 +137,22 @@ class UnfitHosts(unittest.TestCase):
             old.unlink()
             launch.wait_for_step(1, attempt=2)
             self.stop(launch)
+
+    def test_an_upgrade_of_all_hosts_while_a_launch_runs(self):
+        """The supervisor's own host goes on with the program that it has begun with, the other one has none."""
+        program = self.folder / "lockstep"
+        shutil.copy(PROGRAM, program)
+        with EmulatedHosts(2, connect_timeout=5) as hosts:
+            launch = self.launch(hosts, "--hosts", hosts.slots(1), "--ask-again", "1", steps=ENDLESS, every=20,
+                                 program=str(program))
+            launch.wait_for_step(20)
+            replace_by_script(program, 'case "$*" in version) echo lockstep 9.9.9;; *) exit 79;; esac')
+            os.kill(launch.process_of_rank(1), signal.SIGKILL)
+            launch.wait_for_step(1, attempt=2)
+            launch.wait_for_warning(f"host {hosts.names[1]} is left out, and tried again after 1 s: expected lockstep ")
+            launch.wait_for_warning(", which the others have, found 9.9.9; install the same version there; ")
+            self.stop(launch)
+        self.assertEqual([event["on"] for event in launch.events("launch")], [hosts.slots(1), hosts.slots(1, 1)])
 
     def test_a_host_without_the_data(self):
         """Nobody can ask for data beforehand: the attempt with this host fails, and the next one is without it."""

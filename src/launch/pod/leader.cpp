@@ -59,7 +59,7 @@ int lead(const LeaderOptions& options, StopSignals& signals) {
   if (over && !options.keeps_workers) {
     pool.ask_all_again(kNotifyPatience);  // includes hosts that came late, or were away at the start
     const std::string end = fmt::format("pod --end {}", options.once ? 0 : code);
-    for (const auto& host : pool.run_everywhere(pool.usable(), end, kNotifyPatience)) {
+    for (const auto& [host, answer] : pool.run_everywhere(pool.usable(), end, kNotifyPatience)) {
       say("lockstep pod: {} could not be notified that the job has ended\n", host);
     }
   }

@@ -86,7 +86,7 @@ bool names(const std::vector<std::string>& words, const std::string& option) {
 }
 
 std::vector<std::string> launch_command(const PodOptions& options, const std::string& agent) {
-  std::vector<std::string> command = {own_command_line().front(), options.sweep ? "sweep" : "launch"};
+  std::vector<std::string> command = {own_program(), options.sweep ? "sweep" : "launch"};
   if (!options.job.empty()) command.push_back(options.job);
   command.insert(command.end(), {"--hostfile", options.hostfile, "--agent", agent, "--log", options.log});
   // Pods come back sooner than machines do, and a pod that this one replaces may not have ended yet.
@@ -107,8 +107,8 @@ LeaderCommand report_on(const Hosts& hosts, const std::vector<std::string>& word
     mpirun.agent = agent;
   }
   LeaderCommand command{mpirun_command(mpirun), mpirun_environment(mpirun)};
-  command.words.insert(command.words.end(), {own_command_line().front(), "bench", "hosts", "--expect-world-size",
-                                             fmt::format("{}", mpirun.ranks)});
+  command.words.insert(command.words.end(),
+                       {own_program(), "bench", "hosts", "--expect-world-size", fmt::format("{}", mpirun.ranks)});
   command.words.insert(command.words.end(), words.begin(), words.end());
   return command;
 }
@@ -122,7 +122,7 @@ LeaderOptions leader_options(const PodOptions& options, const Hosts& hosts, cons
   LeaderOptions leader;
   leader.pool.list = [path = options.hostfile] { return read_hostfile(path); };
   leader.pool.agent = agent;
-  leader.pool.program = own_command_line().front();
+  leader.pool.program = installed_program();
   leader.pool.ask_again_seconds = kAskAgain;
   leader.preflight = options.preflight;
   leader.termination_log = options.termination_log;
