@@ -116,7 +116,7 @@ rank  host +computes on
    1  \S+ +\1
 
 kinds       2 x \1
-bits        kernels [0-9a-f]{16}, oneDNN \S+, builds [0-9a-f]{8}, lockstep \S+
+bits        kernels [0-9a-f]{16}, oneDNN \S+, math [0-9a-f]{8}, jpeg [0-9a-f]{8}, lockstep \S+
 all-reduce  all sums right; 16 MiB in \d+\.\d\d ms, \S+ [kMG]B/s per rank; MPI's all-reduce takes \d+\.\d\d ms
 clocks      at most 0\.000 ms from rank 0's, measured to 0\.000 ms
 

@@ -82,7 +82,7 @@ class Hosts(unittest.TestCase):
                 memory = pathlib.Path(f"/proc/{launch.process_of_rank(1)}/root/dev/shm")
                 kept, = memory.glob("lockstep-*.secrets")
                 self.assertEqual(kept.stat().st_mode & 0o777, 0o600)
-                secrets = dict(entry.split("=", 1) for entry in kept.read_text().split("\0") if entry)
+                secrets = dict(entry.split("=", 1) for entry in kept.read_text().split("\0") if "=" in entry)
                 launch.signal(signal.SIGTERM)
                 launch.end(75)
                 seen = sniffer.communicate()[0]
